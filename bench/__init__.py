@@ -1,0 +1,1 @@
+"""Every speed claim: ratios against the raw limit, measured in one run."""

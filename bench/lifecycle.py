@@ -1,0 +1,136 @@
+"""A task's life, six durable steps, by 64 callers and by one: the engine beside the raw limit."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from pathlib import Path
+from time import perf_counter
+
+import uvloop
+
+from bench.raw import STEPS, RawFront, RawLoop
+from dragoman.core.actors import Actor
+from dragoman.core.commands import (
+    AnyCommand,
+    ClaimTask,
+    CreateTask,
+    EndAttempt,
+    MoveTask,
+    RenewLease,
+    ReportOutcome,
+)
+from dragoman.engine.handle import Engine
+from dragoman.engine.hub import Hub
+from dragoman.engine.ports import Store
+from dragoman.store.sqlite import SqliteStore
+from dragoman.system.clock import SystemClock
+from dragoman.system.ids import new_id
+
+_AGENT = Actor("agent", "swe-backend")
+_PERSON = Actor("human", "reviewer")
+
+Life = Callable[[], Awaitable[None]]
+
+
+def raw_with_callers(folder: Path, callers: int, seconds: float) -> float:
+    """Lives per second of the hand-written loop behind an event loop."""
+
+    @asynccontextmanager
+    async def lives() -> AsyncIterator[Life]:
+        raw = RawLoop(folder / "raw.db")
+        front = RawFront(raw)
+        streams = iter(range(1, 1 << 62))
+
+        async def life() -> None:
+            stream = next(streams)
+            for step in range(len(STEPS)):
+                await front.step(stream, step)
+
+        yield life
+        front.close()
+        raw.close()
+
+    return uvloop.run(_drive(lives(), callers, seconds))
+
+
+def engine_with_callers(store: Store, callers: int, seconds: float) -> float:
+    """Lives per second of the engine's async door."""
+
+    @asynccontextmanager
+    async def lives() -> AsyncIterator[Life]:
+        with _hub(store) as hub:
+
+            async def life() -> None:
+                created = await hub.do_soon(_PERSON, _CREATE, key=new_id())
+                for actor, command in _steps(created.receipts[0].task):
+                    await hub.do_soon(actor, command, key=new_id())
+
+            yield life
+
+    return uvloop.run(_drive(lives(), callers, seconds))
+
+
+def raw_alone(folder: Path, seconds: float) -> float:
+    """Lives per second of the hand-written loop, one transaction a step, no event loop."""
+    raw, stream, start = RawLoop(folder / "alone.db"), 0, perf_counter()
+    while perf_counter() < start + seconds:
+        stream += 1
+        for step in range(len(STEPS)):
+            raw.write([(stream, step)])
+    rate = stream / (perf_counter() - start)
+    raw.close()
+    return rate
+
+
+def engine_alone(store: Store, seconds: float) -> float:
+    """Lives per second through `handle_now`, in the caller's thread."""
+    lives, start = 0, perf_counter()
+    with _hub(store) as hub:
+        while perf_counter() < start + seconds:
+            created = hub.do(_PERSON, _CREATE, key=new_id())
+            for actor, command in _steps(created.receipts[0].task):
+                hub.do(actor, command, key=new_id())
+            lives += 1
+    return lives / (perf_counter() - start)
+
+
+def sqlite_store(path: Path) -> Store:
+    """A fresh SQLite store, as durable as in production."""
+    return SqliteStore.open(path, new_id)
+
+
+_CREATE = CreateTask("a task of ordinary length", ready=True)
+
+
+def _steps(task: str) -> tuple[tuple[Actor, AnyCommand], ...]:
+    return (
+        (_AGENT, ClaimTask(task, agent=_AGENT.name)),
+        (_AGENT, RenewLease(task)),
+        (_AGENT, ReportOutcome(task, outcome="done")),
+        (_AGENT, EndAttempt(task)),
+        (_PERSON, MoveTask(task, to="done")),
+    )
+
+
+@contextmanager
+def _hub(store: Store) -> Iterator[Hub]:
+    hub = Hub(Engine(store, SystemClock(), b"bench" * 6), new_id)
+    try:
+        yield hub
+    finally:
+        hub.close()
+
+
+async def _drive(making: AbstractAsyncContextManager[Life], callers: int, seconds: float) -> float:
+    lives = 0
+    async with making as life:
+        start = perf_counter()
+
+        async def caller() -> None:
+            nonlocal lives
+            while perf_counter() < start + seconds:
+                await life()
+                lives += 1
+
+        await asyncio.gather(*(caller() for _ in range(callers)))
+        return lives / (perf_counter() - start)

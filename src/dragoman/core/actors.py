@@ -1,0 +1,78 @@
+"""Who speaks to the hub, and the record of what was refused to whom."""
+
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from dragoman.core.errors import UNRECORDED, Refusal
+from dragoman.core.events import CommandRefused
+from dragoman.core.ids import actor_stream
+
+Role = Literal["agent", "orchestrator", "coordinator", "human", "observer", "file", "system"]
+
+REFUSALS_PER_MINUTE = 60
+"""More than these add no entry: a caller in a loop must not be able to fill the ledger."""
+
+REMEMBERED_REFUSALS = 8
+"""A refusal that equals one of the last few of its minute is a repeat and adds no entry."""
+
+_MINUTE_MS = 60_000
+
+
+class Actor(Struct, frozen=True):
+    """A caller: its role and name by its credential, and the door it came through."""
+
+    role: Role
+    name: str
+    via: str = ""
+
+    @property
+    def label(self) -> str:
+        """How an entry names this actor."""
+        return f"{self.role}:{self.name}"
+
+    @property
+    def stream(self) -> str:
+        """Where this actor's refusals are recorded."""
+        return actor_stream(self.role, self.name)
+
+
+SYSTEM = Actor("system", "hub")
+"""The hub itself: its time-driven duties act as this."""
+
+
+class ActorRecord(Struct, frozen=True, omit_defaults=True):
+    """What is remembered of an actor: the refusals of its current minute."""
+
+    minute: int = 0
+    refusals: int = 0
+    recent: tuple[str, ...] = ()
+
+
+def record_refusal(
+    record: ActorRecord, command: str, target: str, refusal: Refusal, now: int
+) -> CommandRefused | None:
+    """The entry that a refusal leaves, or None for a repeat, a flood or an ordinary answer."""
+    if refusal.code in UNRECORDED:
+        return None
+    event = CommandRefused(command, target, refusal.code, refusal.detail)
+    if record.minute == now // _MINUTE_MS and (
+        record.refusals >= REFUSALS_PER_MINUTE or _gist(event) in record.recent
+    ):
+        return None
+    return event
+
+
+def evolve_actor(record: ActorRecord | None, event: CommandRefused, at: int) -> ActorRecord:
+    """The record after one more refusal."""
+    minute = at // _MINUTE_MS
+    if record is None or record.minute != minute:
+        record = ActorRecord(minute)
+    recent = (*record.recent, _gist(event))[-REMEMBERED_REFUSALS:]
+    return replace(record, refusals=record.refusals + 1, recent=recent)
+
+
+def _gist(event: CommandRefused) -> str:
+    """What makes two refusals the same; their details may differ in a time or a count."""
+    return f"{event.command} {event.target} {event.code}"

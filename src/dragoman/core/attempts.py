@@ -1,0 +1,208 @@
+"""Deciders of an attempt: claim, heartbeat, release, report, end, expiry (S-RUN)."""
+
+from dragoman.core.authority import MAY_DISPATCH, check_hold
+from dragoman.core.commands import (
+    ClaimTask,
+    EndAttempt,
+    ExpireLease,
+    ReleaseTask,
+    RenewLease,
+    ReportOutcome,
+)
+from dragoman.core.deadlines import Backoff, rest_after
+from dragoman.core.errors import Refusal
+from dragoman.core.events import Outcome, Status, TaskClaimed, TaskReported, TaskRequeued
+from dragoman.core.events import TaskTransitioned as Transitioned
+from dragoman.core.ids import check_agent, check_session, task_stream
+from dragoman.core.lease import Lease, granted, renewed
+from dragoman.core.lifecycle import StreamEvents, moved, unblocked
+from dragoman.core.limits import LINKS, REASON, TEXT, TTL_MS, check_count, check_range, check_text
+from dragoman.core.moments import to_rfc3339
+from dragoman.core.reading import Decision, LeaseChange, Read, Receipt, receipt
+from dragoman.core.task import CLAIMABLE, STATUS_AFTER, Task
+
+
+def claim(command: ClaimTask, read: Read, now: int) -> Decision | Refusal:
+    """A new attempt under a higher fencing token."""
+    refusal = _check_claimant(command, read)
+    if refusal:
+        return refusal
+    task = read.task(command.task) if command.task else read.next_ready(command.agent, now)
+    if task is None:
+        return Refusal("nothing_ready", f"no task is ready for {command.agent}")
+    if isinstance(task, Refusal):
+        return task
+    refusal = _check_claimable(task, command.agent, read.lease(task), now)
+    if refusal:
+        return refusal
+    attempt, fence = task.attempts + 1, task.fence + 1
+    lease = granted(command.agent, fence, command.session, command.ttl_ms, now)
+    event = TaskClaimed(task.status, attempt, fence, command.agent, command.ttl_ms, command.session)
+    return Decision(
+        Receipt(task.id, "in-progress", attempt, fence, lease.expires_at),
+        ((task_stream(task.id), event),),
+        LeaseChange(task.id, lease),
+    )
+
+
+def renew(command: RenewLease, read: Read, now: int) -> Decision | Refusal:
+    """A heartbeat: no entry, a longer lease."""
+    task = read.task(command.task)
+    if isinstance(task, Refusal):
+        return task
+    lease = read.lease(task)
+    refusal = check_hold(read.actor, task, lease, command.fence, now)
+    if refusal or lease is None:
+        return refusal or Refusal("lease_lost", f"nobody holds {task.id}")
+    lease = renewed(lease, now)
+    return Decision(receipt(task, task.status, lease), (), LeaseChange(task.id, lease))
+
+
+def release(command: ReleaseTask, read: Read, now: int) -> Decision | Refusal:
+    """Back to the queue, without counting a failure."""
+    task = _held(command.task, command.fence, read, now)
+    if isinstance(task, Refusal):
+        return task
+    refusal = check_text("reason", command.reason, REASON)
+    if refusal:
+        return refusal
+    events = moved(task, "ready", command.reason, read)
+    return Decision(receipt(task, "ready"), events, LeaseChange(task.id, None))
+
+
+def report(command: ReportOutcome, read: Read, now: int) -> Decision | Refusal:
+    """The outcome of an attempt; a later report of the same attempt replaces it until applied."""
+    task = _held(command.task, command.fence, read, now)
+    if isinstance(task, Refusal):
+        return task
+    refusal = (
+        check_text("notes", command.notes, TEXT)
+        or check_count("blockers", command.blockers, LINKS)
+        or next(filter(None, (check_text("blocker", b, REASON) for b in command.blockers)), None)
+    )
+    if refusal:
+        return refusal
+    event = TaskReported(
+        task.attempts,
+        read.actor.name,
+        command.outcome,
+        command.notes,
+        command.blockers,
+        command.details,
+    )
+    reported: StreamEvents = ((task_stream(task.id), event),)
+    if not command.apply:
+        return Decision(receipt(task, task.status), reported)
+    applied = _applied(
+        task, command.outcome, f"reported_{command.outcome}", command.backoff, read, now
+    )
+    return Decision(applied.receipt, reported + applied.events, applied.lease)
+
+
+def end(command: EndAttempt, read: Read, now: int) -> Decision | Refusal:
+    """The session is over: what was reported takes effect; without a report nothing moves."""
+    task = read.task(command.task)
+    if isinstance(task, Refusal):
+        return task
+    lease = read.lease(task)
+    if read.actor.role not in MAY_DISPATCH:
+        refusal = check_hold(read.actor, task, lease, None, now)
+        if refusal:
+            return refusal
+    reported = _report_of_attempt(task)
+    if lease is None or reported is None or command.session not in ("", lease.session):
+        return Decision(receipt(task, task.status, lease))
+    return _applied(task, reported, f"reported_{reported}", command.backoff, read, now)
+
+
+def expire(command: ExpireLease, read: Read, now: int) -> Decision | Refusal:
+    """Recovery of a silent holder's task: by its report if there is one, else back to ready."""
+    task = read.task(command.task)
+    if isinstance(task, Refusal):
+        return task
+    if read.actor.role not in MAY_DISPATCH:
+        return Refusal("not_authorized", f"{read.actor.label} may not expire leases")
+    lease = read.lease(task)
+    if lease is None or lease.is_live(now):
+        return Decision(receipt(task, task.status, lease))
+    reported = _report_of_attempt(task)
+    if reported is None:
+        return _requeued(task, "stale_heartbeat_reclaim", command.backoff, now)
+    return _applied(task, reported, f"stale_heartbeat_{reported}", command.backoff, read, now)
+
+
+def _check_claimant(command: ClaimTask, read: Read) -> Refusal | None:
+    actor = read.actor
+    if actor.role == "agent":
+        if command.agent != actor.name:
+            return Refusal("identity_mismatch", f"{actor.name} cannot claim for {command.agent}")
+    elif actor.role not in MAY_DISPATCH:
+        return Refusal("not_authorized", f"{actor.label} may not claim tasks")
+    return (
+        check_agent(command.agent)
+        or (check_session(command.session) if command.session else None)
+        or check_range("ttl_ms", command.ttl_ms, *TTL_MS)
+    )
+
+
+def _check_claimable(task: Task, agent: str, lease: Lease | None, now: int) -> Refusal | None:
+    if lease is not None:
+        until = to_rfc3339(lease.expires_at)
+        held = f"{lease.holder} holds {task.id} (attempt {task.attempts})"
+        if lease.is_live(now):
+            return Refusal("already_claimed", f"{held} until {until}")
+        return Refusal("already_claimed", f"{held}; its lease ended at {until} and awaits recovery")
+    if task.status not in CLAIMABLE:
+        return Refusal("not_ready", f"{task.id} is {task.status}; only ready tasks can be claimed")
+    if task.status == "review" and task.assignee != agent:
+        return Refusal(
+            "unauthorized_agent", f"{task.id} is in review; only {task.assignee} can rework it"
+        )
+    if task.reserved_for not in ("", agent):
+        return Refusal("reserved", f"{task.id} is reserved for {task.reserved_for}")
+    if task.open_blockers:
+        return Refusal("waits_for", f"{task.id} waits for {', '.join(task.open_blockers)}")
+    return None
+
+
+def _held(name: str, fence: int | None, read: Read, now: int) -> Task | Refusal:
+    task = read.task(name)
+    if isinstance(task, Refusal):
+        return task
+    return check_hold(read.actor, task, read.lease(task), fence, now) or task
+
+
+def _report_of_attempt(task: Task) -> Outcome | None:
+    """The outcome of the current attempt; an older attempt's report never decides."""
+    if task.status != "in-progress" or task.reported is None:
+        return None
+    return task.reported.outcome
+
+
+def _applied(
+    task: Task, outcome: Outcome, reason: str, backoff: Backoff, read: Read, now: int
+) -> Decision:
+    """The transitions that an outcome asks for, and the end of the lease."""
+    if outcome == "failed":
+        return _requeued(task, reason, backoff, now)
+    steps = STATUS_AFTER[outcome]
+    if task.review_required:
+        steps = steps[:1]
+    stream, at, events = task_stream(task.id), task.status, list[tuple[str, Transitioned]]()
+    for to in steps:
+        events.append((stream, Transitioned(at, to, reason)))
+        at = to
+    ending = unblocked(task, at, read) if at == "done" else ()
+    return Decision(receipt(task, at), (*events, *ending), LeaseChange(task.id, None))
+
+
+def _requeued(task: Task, reason: str, backoff: Backoff, now: int) -> Decision:
+    """Ready again after a rest; at the limit of attempts the deadletter follows."""
+    stream, failures = task_stream(task.id), task.failures + 1
+    event = TaskRequeued(task.attempts, reason, failures, now + rest_after(failures, backoff))
+    ended = LeaseChange(task.id, None)
+    if failures < task.max_attempts:
+        return Decision(receipt(task, "ready"), ((stream, event),), ended)
+    dead: Status = "deadletter"
+    gave_up = Transitioned("ready", dead, f"{failures} attempts failed, the last: {reason}")
+    return Decision(receipt(task, dead), ((stream, event), (stream, gave_up)), ended)

@@ -1,0 +1,87 @@
+"""Who may do what: one table of roles and relations, and the check that a caller holds a task."""
+
+from dragoman.core.actors import Actor, Role
+from dragoman.core.errors import Refusal
+from dragoman.core.events import Status
+from dragoman.core.lease import Lease
+from dragoman.core.moments import to_rfc3339
+from dragoman.core.task import TRANSITIONS, Task
+
+Move = tuple[Status, Status]
+
+_ALL: frozenset[Move] = frozenset((a, b) for a, targets in TRANSITIONS.items() for b in targets)
+_FILE: frozenset[Status] = frozenset({"backlog", "ready", "blocked"})
+
+MAY_MOVE: dict[str, frozenset[Move]] = {
+    "human": _ALL,
+    "orchestrator": _ALL,
+    "system": _ALL,
+    "coordinator": _ALL - {("review", "done")},
+    "file": frozenset((a, b) for a, b in _ALL if a in _FILE and b in _FILE),
+    "holder": frozenset(
+        {("in-progress", "review"), ("in-progress", "ready"), ("in-progress", "blocked")}
+    ),
+    "assignee": frozenset({("ready", "blocked"), ("blocked", "ready")}),
+    "stranger": frozenset(),
+    "observer": frozenset(),
+}
+"""Relation -> the transitions it may ask for. An agent is holder, assignee or stranger."""
+
+MAY_WRITE: frozenset[Role] = frozenset({"human", "orchestrator", "coordinator", "agent", "system"})
+"""Roles that may create, link, name and note tasks."""
+
+MAY_DISPATCH: frozenset[Role] = frozenset({"human", "orchestrator", "system"})
+"""Roles that may claim a task for somebody else."""
+
+
+def holds(actor: Actor, lease: Lease | None, now: int) -> bool:
+    """Whether this agent has the living lease."""
+    return (
+        lease is not None
+        and actor.role == "agent"
+        and lease.holder == actor.name
+        and lease.is_live(now)
+    )
+
+
+def relation(actor: Actor, task: Task, lease: Lease | None, now: int) -> str:
+    """How the caller stands to the task: a key of MAY_MOVE."""
+    if actor.role != "agent":
+        return actor.role
+    if holds(actor, lease, now):
+        return "holder"
+    return "assignee" if task.assignee == actor.name else "stranger"
+
+
+def check_write(actor: Actor) -> Refusal | None:
+    """None when the caller's role may write at all."""
+    if actor.role in MAY_WRITE:
+        return None
+    return Refusal("not_authorized", f"{actor.label} may only read")
+
+
+def check_hold(
+    actor: Actor, task: Task, lease: Lease | None, fence: int | None, now: int
+) -> Refusal | None:
+    """None when the caller holds the task now, under this fencing token if it names one."""
+    if holds(actor, lease, now) and (fence is None or (lease and lease.fence == fence)):
+        return None
+    if fence is not None or actor.name in task.agents:
+        return Refusal("lease_lost", _what_became(task, lease, now))
+    if lease is None and not task.assignee:
+        return Refusal("unassigned_task", f"nobody holds {task.id}: claim it first")
+    return Refusal(
+        "unauthorized_agent",
+        f"{task.id} belongs to {task.assignee or 'nobody'}, not to {actor.name}",
+    )
+
+
+def _what_became(task: Task, lease: Lease | None, now: int) -> str:
+    if lease is None:
+        return f"nobody holds {task.id} now, it is {task.status}: claim it again to go on"
+    if lease.is_live(now):
+        return f"{task.id} is held by {lease.holder} under fence {lease.fence}: stop working on it"
+    return (
+        f"the lease on {task.id} (fence {lease.fence}) ended at {to_rfc3339(lease.expires_at)}: "
+        "stop working on it"
+    )

@@ -1,0 +1,145 @@
+"""What is asked for, in the imperative. Deciders check the contents before anything else."""
+
+from msgspec import Struct
+
+from dragoman.core.deadlines import Backoff
+from dragoman.core.events import LinkKind, Outcome, Priority, Status
+
+DEFAULT_TTL_MS = 300_000
+"""A lease without a heartbeat ends after five minutes (S-RUN)."""
+
+DEFAULT_ATTEMPTS = 5
+"""After this many failures in a row a task goes to the deadletter (S-RUN)."""
+
+
+class Command(Struct, frozen=True, omit_defaults=True):
+    """One thing to do. A request is a tuple of them: all or none. The tag is its stable name."""
+
+
+class CreateTask(Command, frozen=True, tag="task.create"):
+    """Begin a task. Without an id the hub gives it the day's next AOF id."""
+
+    title: str
+    id: str = ""
+    body: str = ""
+    ready: bool = False
+    assignee: str = ""
+    parent: str = ""
+    review_required: bool = True
+    priority: Priority = "normal"
+    blocked_by: tuple[str, ...] = ()
+    discovered_from: str = ""
+    aliases: tuple[str, ...] = ()
+    origin: str = ""
+    max_attempts: int = DEFAULT_ATTEMPTS
+
+
+class AdoptTask(Command, frozen=True, tag="task.adopt"):
+    """Make sure that a task born elsewhere exists: create it ready unless its name is known."""
+
+    kind: str
+    name: str
+    title: str = ""
+    origin: str = ""
+    review_required: bool = True
+    max_attempts: int = DEFAULT_ATTEMPTS
+
+
+class TaskCommand(Command, frozen=True):
+    """A command about one existing task, by any of its names."""
+
+    task: str
+
+
+class MoveTask(TaskCommand, frozen=True, tag="task.move"):
+    """Change the status, other than into in-progress."""
+
+    to: Status
+    reason: str = ""
+    fence: int | None = None
+
+
+class ClaimTask(TaskCommand, frozen=True, tag="task.claim"):
+    """Begin an attempt for an agent; an empty task means the next one that is ready for it."""
+
+    agent: str
+    session: str = ""
+    ttl_ms: int = DEFAULT_TTL_MS
+
+
+class RenewLease(TaskCommand, frozen=True, tag="task.heartbeat"):
+    """A heartbeat: the holder is alive."""
+
+    fence: int | None = None
+
+
+class ReleaseTask(TaskCommand, frozen=True, tag="task.release"):
+    """The holder gives the task back without a failure."""
+
+    reason: str = "released"
+    fence: int | None = None
+
+
+class ReportOutcome(TaskCommand, frozen=True, tag="task.report"):
+    """The holder says how its attempt ended; applied at once, or when the attempt ends."""
+
+    outcome: Outcome
+    notes: str = ""
+    blockers: tuple[str, ...] = ()
+    details: dict[str, object] = {}
+    fence: int | None = None
+    apply: bool = False
+    backoff: Backoff = Backoff()
+
+
+class EndAttempt(TaskCommand, frozen=True, tag="attempt.end"):
+    """The holder's session is over: apply what it reported, if it did."""
+
+    session: str = ""
+    backoff: Backoff = Backoff()
+
+
+class ExpireLease(TaskCommand, frozen=True, tag="lease.expire"):
+    """Recover a task whose holder has gone silent; nothing happens while its lease lives."""
+
+    backoff: Backoff = Backoff()
+
+
+class LinkTask(TaskCommand, frozen=True, tag="task.link"):
+    """Point a task at another one."""
+
+    kind: LinkKind
+    target: str
+
+
+class AliasTask(TaskCommand, frozen=True, tag="task.alias"):
+    """Give a task one more name, KIND:NAME."""
+
+    alias: str
+
+
+class NoteTask(TaskCommand, frozen=True, tag="task.note"):
+    """Add a line to a task's work log."""
+
+    text: str
+
+
+AnyCommand = (
+    CreateTask
+    | AdoptTask
+    | MoveTask
+    | ClaimTask
+    | RenewLease
+    | ReleaseTask
+    | ReportOutcome
+    | EndAttempt
+    | ExpireLease
+    | LinkTask
+    | AliasTask
+    | NoteTask
+)
+
+
+def command_name(command: AnyCommand) -> str:
+    """The stable name of a command, as refusals record it."""
+    return str(type(command).__struct_config__.tag)

@@ -1,0 +1,16 @@
+"""Arithmetic of time: leases, retries, backoff. Times are milliseconds since the epoch."""
+
+from msgspec import Struct
+
+
+class Backoff(Struct, frozen=True):
+    """How long a task rests after its n-th failure: `base_ms`, doubling, up to `cap_ms`."""
+
+    base_ms: int = 1_000
+    cap_ms: int = 300_000
+
+
+def rest_after(failures: int, backoff: Backoff) -> int:
+    """Milliseconds to wait after this many failures in a row."""
+    doublings = min(failures - 1, 40)
+    return min(backoff.base_ms << doublings, backoff.cap_ms)

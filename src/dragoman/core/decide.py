@@ -1,0 +1,65 @@
+"""One table: command -> decider. `decide(command, read, now)` is all that the engine calls."""
+
+from collections.abc import Callable
+from typing import Any
+
+from msgspec.structs import replace
+
+from dragoman.core import attempts, lifecycle, links
+from dragoman.core.authority import holds
+from dragoman.core.commands import (
+    AdoptTask,
+    AliasTask,
+    AnyCommand,
+    ClaimTask,
+    CreateTask,
+    EndAttempt,
+    ExpireLease,
+    LinkTask,
+    MoveTask,
+    NoteTask,
+    ReleaseTask,
+    RenewLease,
+    ReportOutcome,
+    TaskCommand,
+)
+from dragoman.core.errors import Refusal
+from dragoman.core.lease import renewed
+from dragoman.core.reading import Decision, LeaseChange, Read
+
+DECIDERS: dict[type[AnyCommand], Callable[[Any, Read, int], Decision | Refusal]] = {
+    CreateTask: lifecycle.create,
+    AdoptTask: lifecycle.adopt,
+    MoveTask: lifecycle.move,
+    AliasTask: lifecycle.name,
+    NoteTask: lifecycle.note,
+    LinkTask: links.link,
+    ClaimTask: attempts.claim,
+    RenewLease: attempts.renew,
+    ReleaseTask: attempts.release,
+    ReportOutcome: attempts.report,
+    EndAttempt: attempts.end,
+    ExpireLease: attempts.expire,
+}
+
+
+def decide(command: AnyCommand, read: Read, now: int) -> Decision | Refusal:
+    """What follows from a command; whatever its holder says also renews a task's lease (S-RUN)."""
+    decision = DECIDERS[type(command)](command, read, now)
+    if isinstance(decision, Refusal) or decision.lease is not None:
+        return decision
+    lease = renewal(command, read, now)
+    return decision if lease is None else replace(decision, lease=lease)
+
+
+def renewal(command: AnyCommand, read: Read, now: int) -> LeaseChange | None:
+    """The longer lease that a sign of life from a task's holder gives it."""
+    if read.actor.role != "agent" or not isinstance(command, TaskCommand) or not command.task:
+        return None
+    task = read.task(command.task)
+    if isinstance(task, Refusal):
+        return None
+    lease = read.lease(task)
+    if lease is None or not holds(read.actor, lease, now):
+        return None
+    return LeaseChange(task.id, renewed(lease, now))

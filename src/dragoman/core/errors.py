@@ -1,0 +1,123 @@
+"""Everything that can go wrong, as one tree with stable codes.
+
+Refusal (a value): the hub understood the request and says no; its codes are in REFUSALS.
+DragomanError (an exception): the hub could not do its work; its codes are in FAULTS.
+- Refused: a refusal, raised where a caller wants exceptions
+- StoreError: the store did not answer as it must
+  - StoreUnavailable: not reachable, not writable, full; nothing was changed
+    - StoreLost: the connection broke during a commit; the engine finds out what became of it
+  - StoreConflict: another writer was faster; the engine runs the request again
+  - StoreCorrupt: the file is damaged or is not ours; nothing was written
+- SettingsError: a setting cannot be understood
+- LedgerError: an entry cannot be read or does not fit its chain
+- BadCheckpoint (ledger), BadKey, HubRunning (system): named where they belong
+"""
+
+from msgspec import Struct
+
+REFUSALS: dict[str, str] = {
+    "invalid_id": "the name does not follow the grammar of ids",
+    "invalid_field": "a field has a value that it cannot have",
+    "task_not_found": "no task has this name",
+    "ambiguous_name": "several tasks have this name; say which kind of name it is",
+    "already_exists": "the name is taken by another task",
+    "invalid_transition": "the task cannot go from its status to that one",
+    "claim_required": "a task enters in-progress only by a claim",
+    "not_authorized": "the caller's role may not do this",
+    "unauthorized_agent": "another agent holds or owns the task",
+    "unassigned_task": "the task has neither holder nor assignee",
+    "identity_mismatch": "the caller speaks for somebody else",
+    "lease_lost": "the caller's lease has ended, or a newer attempt holds the task",
+    "already_claimed": "another attempt holds the task",
+    "not_ready": "the task is not in a status that can be claimed",
+    "reserved": "the task waits for another agent",
+    "waits_for": "the task waits for other tasks to end",
+    "nothing_ready": "no task is ready for this agent",
+    "link_cycle": "the link would make a task wait for itself",
+    "already_linked": "the task has a link of that kind that excludes this one",
+    "key_reused": "the idempotency key was used for a different request",
+    "overloaded": "too many requests are waiting; try again",
+}
+"""Code -> meaning. Stable: dialects map every code to an error of their own."""
+
+UNRECORDED = frozenset({"nothing_ready", "overloaded"})
+"""Refusals that are ordinary answers: a polling agent must not fill the ledger."""
+
+FAULTS: dict[str, str] = {
+    "store_unavailable": "the store cannot be reached or written",
+    "store_conflict": "another writer was faster",
+    "store_corrupt": "the store is damaged or is not one of ours",
+    "invalid_settings": "a setting cannot be understood",
+    "ledger_broken": "the ledger does not verify",
+    "hub_running": "another process is the hub of this data directory",
+    "bad_key": "a key file cannot be used",
+    "bad_checkpoint": "a checkpoint does not hold",
+}
+"""Code -> meaning, of exceptions."""
+
+
+class Refusal(Struct, frozen=True):
+    """The hub's no: a stable code, and a sentence that says what is wrong and what to do."""
+
+    code: str
+    detail: str
+
+
+class DragomanError(Exception):
+    """The hub could not do its work."""
+
+    code = ""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(detail)
+        self.detail = detail
+
+
+class Refused(DragomanError):
+    """A refusal, raised."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(refusal.detail)
+        self.code = refusal.code
+        self.refusal = refusal
+
+    def __str__(self) -> str:
+        return f"{self.code}: {self.detail}"
+
+
+class StoreError(DragomanError):
+    """The store did not answer as it must."""
+
+
+class StoreUnavailable(StoreError):
+    """Not reachable, not writable, full."""
+
+    code = "store_unavailable"
+
+
+class StoreLost(StoreUnavailable):
+    """The connection broke during a commit, so that its outcome is unknown."""
+
+
+class StoreConflict(StoreError):
+    """Another writer was faster."""
+
+    code = "store_conflict"
+
+
+class StoreCorrupt(StoreError):
+    """The file is damaged or is not ours."""
+
+    code = "store_corrupt"
+
+
+class SettingsError(DragomanError):
+    """A setting cannot be understood."""
+
+    code = "invalid_settings"
+
+
+class LedgerError(DragomanError):
+    """An entry cannot be read or does not fit its chain."""
+
+    code = "ledger_broken"

@@ -1,0 +1,77 @@
+"""The grammar of names: task ids, aliases, agents, streams (S-NAME)."""
+
+import base64
+import hashlib
+import re
+
+from dragoman.core.errors import Refusal
+
+_TASK_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", re.ASCII)
+_AGENT = re.compile(
+    r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}(?:@[A-Za-z0-9][A-Za-z0-9._-]{0,127})?", re.ASCII
+)
+_KIND = re.compile(r"[a-z][a-z0-9]{0,15}", re.ASCII)
+_SESSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@/-]{0,255}", re.ASCII)
+_AOF_ID = re.compile(r"TASK-[0-9]{4}-[0-9]{2}-[0-9]{2}-(?:[0-9]{3}|[A-Za-z0-9_-]{8})", re.ASCII)
+
+LAST_NUMBER = 999
+"""A day's AOF ids are numbered up to here; after that their tail is eight characters."""
+
+
+def _check(pattern: re.Pattern[str], what: str, text: str, form: str) -> Refusal | None:
+    if pattern.fullmatch(text):
+        return None
+    shown = text if len(text) <= 40 else text[:40] + "…"
+    return Refusal("invalid_id", f"{shown!a} is not a valid {what}: use {form}, ASCII only")
+
+
+def check_task_id(text: str) -> Refusal | None:
+    """None when `text` can name a task."""
+    return _check(
+        _TASK_ID, "task id", text, "1 to 128 of A-Z a-z 0-9 . _ -, starting with a letter or digit"
+    )
+
+
+def check_agent(text: str) -> Refusal | None:
+    """None when `text` can name an agent or a person."""
+    return _check(
+        _AGENT, "name", text, "1 to 128 of A-Z a-z 0-9 . _ -, optionally followed by @host"
+    )
+
+
+def check_session(text: str) -> Refusal | None:
+    """None when `text` can name a session."""
+    return _check(_SESSION, "session", text, "1 to 256 of A-Z a-z 0-9 . _ : @ / -")
+
+
+def check_alias(text: str) -> Refusal | None:
+    """None when `text` is an alias: a kind of name, a colon, a name."""
+    kind, colon, name = text.partition(":")
+    if colon and _KIND.fullmatch(kind):
+        return check_task_id(name)
+    return Refusal(
+        "invalid_id", f"{text[:40]!a} is not an alias: use KIND:NAME, for example bead:ol-527.1"
+    )
+
+
+def is_aof_id(text: str) -> bool:
+    """Whether `text` is an AOF/1 task id (S-NAME)."""
+    return _AOF_ID.fullmatch(text) is not None
+
+
+def aof_id(day: str, number: int, seed: str) -> str:
+    """The AOF id of a day's n-th task; past the last number the tail is drawn from `seed`."""
+    if number <= LAST_NUMBER:
+        return f"TASK-{day}-{number:03d}"
+    digest = hashlib.sha256(f"{seed}/{number}".encode()).digest()
+    return f"TASK-{day}-{base64.urlsafe_b64encode(digest[:6]).decode()}"
+
+
+def task_stream(task_id: str) -> str:
+    """The stream that holds a task's entries."""
+    return "task:" + task_id
+
+
+def actor_stream(role: str, name: str) -> str:
+    """The stream that holds what was refused to an actor."""
+    return f"actor:{role}:{name}"

@@ -1,0 +1,267 @@
+"""Deciders of a task's life apart from its attempts: create, adopt, move, name, note."""
+
+from msgspec import Struct
+
+from dragoman.core.authority import MAY_MOVE, check_hold, check_write, relation
+from dragoman.core.commands import AdoptTask, AliasTask, CreateTask, MoveTask, NoteTask
+from dragoman.core.errors import Refusal
+from dragoman.core.events import (
+    AnyEvent,
+    LinkKind,
+    Status,
+    TaskAliased,
+    TaskBacklinked,
+    TaskCreated,
+    TaskNoted,
+    TaskTransitioned,
+    TaskUnblocked,
+)
+from dragoman.core.ids import (
+    aof_id,
+    check_agent,
+    check_alias,
+    check_task_id,
+    is_aof_id,
+    task_stream,
+)
+from dragoman.core.limits import (
+    ATTEMPTS,
+    BODY,
+    LINKS,
+    REASON,
+    TEXT,
+    TITLE,
+    check_count,
+    check_range,
+    check_text,
+)
+from dragoman.core.moments import to_rfc3339
+from dragoman.core.reading import Decision, LeaseChange, Read, Receipt, receipt
+from dragoman.core.task import FINAL, TRANSITIONS, Task, can_move
+
+StreamEvents = tuple[tuple[str, AnyEvent], ...]
+
+
+class _Links(Struct, frozen=True):
+    """The tasks that a new task points at, found."""
+
+    parent: Task | None
+    blockers: tuple[Task, ...]
+    source: Task | None
+
+    def backlinks(self, task_id: str) -> StreamEvents:
+        ends: list[tuple[LinkKind, Task]] = [("blocked-by", task) for task in self.blockers]
+        if self.parent:
+            ends.append(("parent", self.parent))
+        if self.source:
+            ends.append(("discovered-from", self.source))
+        return tuple((task_stream(t.id), TaskBacklinked(kind, task_id)) for kind, t in ends)
+
+
+def create(command: CreateTask, read: Read, now: int) -> Decision | Refusal:
+    """A new task, linked to the tasks it names."""
+    refusal = check_write(read.actor) or _check_shape(command)
+    if refusal:
+        return refusal
+    links = _find_links(command, read)
+    if isinstance(links, Refusal):
+        return links
+    task_id, own_aof_id, number = _names(command.id, read, now)
+    taken = _first_taken((task_id, *command.aliases), read)
+    if taken:
+        return taken
+    event = TaskCreated(
+        id=task_id,
+        aof_id=own_aof_id,
+        title=command.title,
+        status="ready" if command.ready else "backlog",
+        body=command.body,
+        priority=command.priority,
+        review_required=command.review_required,
+        max_attempts=command.max_attempts,
+        reserved_for=command.assignee,
+        origin=command.origin,
+        aliases=command.aliases,
+        parent=links.parent.id if links.parent else "",
+        blocked_by=tuple(task.id for task in links.blockers),
+        open_blockers=tuple(task.id for task in links.blockers if not task.is_final),
+        discovered_from=links.source.id if links.source else "",
+    )
+    events = ((task_stream(task_id), event), *links.backlinks(task_id))
+    return Decision(Receipt(task_id, event.status), events, number=number)
+
+
+def adopt(command: AdoptTask, read: Read, now: int) -> Decision | Refusal:
+    """The task that is known by this name, or a new one that is born ready under it (S-ADOPT)."""
+    alias = f"{command.kind}:{command.name}"
+    refusal = check_write(read.actor) or check_alias(alias)
+    if refusal:
+        return refusal
+    known = read.task(alias)
+    if isinstance(known, Refusal) and known.code == "task_not_found":
+        known = read.task(command.name)
+    if isinstance(known, Task):
+        return Decision(receipt(known, known.status))
+    if known.code != "task_not_found":
+        return known
+    return create(
+        CreateTask(
+            title=command.title or command.name,
+            id=command.name,
+            ready=True,
+            review_required=command.review_required,
+            aliases=(alias,),
+            origin=command.origin or command.kind,
+            max_attempts=command.max_attempts,
+        ),
+        read,
+        now,
+    )
+
+
+def move(command: MoveTask, read: Read, now: int) -> Decision | Refusal:
+    """Another status, by whoever may ask for it. The same status again is a no-op."""
+    task = read.task(command.task)
+    if isinstance(task, Refusal):
+        return task
+    refusal = check_text("reason", command.reason, REASON)
+    if refusal:
+        return refusal
+    if task.status == command.to:
+        return Decision(receipt(task, task.status))
+    refusal = _check_move(command, task, read, now)
+    if refusal:
+        return refusal
+    return Decision(
+        receipt(task, command.to),
+        moved(task, command.to, command.reason, read),
+        LeaseChange(task.id, None) if task.status == "in-progress" else None,
+    )
+
+
+def name(command: AliasTask, read: Read, now: int) -> Decision | Refusal:
+    """One more name for a task. The same name again is a no-op."""
+    del now
+    task = read.task(command.task)
+    if isinstance(task, Refusal):
+        return task
+    refusal = (
+        check_write(read.actor)
+        or check_alias(command.alias)
+        or check_count("aliases", (*task.aliases, command.alias), LINKS)
+    )
+    if refusal:
+        return refusal
+    if command.alias in task.aliases:
+        return Decision(receipt(task, task.status))
+    taken = _first_taken((command.alias,), read)
+    if taken:
+        return taken
+    event = TaskAliased(command.alias)
+    return Decision(receipt(task, task.status), ((task_stream(task.id), event),))
+
+
+def note(command: NoteTask, read: Read, now: int) -> Decision | Refusal:
+    """A line in the work log, by anyone who may write."""
+    del now
+    task = read.task(command.task)
+    if isinstance(task, Refusal):
+        return task
+    refusal = check_write(read.actor) or check_text("text", command.text, TEXT, least=1)
+    if refusal:
+        return refusal
+    event = TaskNoted(command.text)
+    return Decision(receipt(task, task.status), ((task_stream(task.id), event),))
+
+
+def moved(task: Task, to: Status, reason: str, read: Read) -> StreamEvents:
+    """The events of one transition; an ending also releases the tasks that waited for this one."""
+    transition = (task_stream(task.id), TaskTransitioned(task.status, to, reason))
+    if to not in FINAL:
+        return (transition,)
+    return (transition, *unblocked(task, to, read))
+
+
+def unblocked(task: Task, status: Status, read: Read) -> StreamEvents:
+    """The news of this task's end for everyone who waits for it."""
+    return tuple(
+        (task_stream(waiting.id), TaskUnblocked(task.id, status))
+        for waiting in map(read.task, task.blocks)
+        if isinstance(waiting, Task) and task.id in waiting.open_blockers
+    )
+
+
+def _check_shape(command: CreateTask) -> Refusal | None:
+    return (
+        check_text("title", command.title, TITLE, least=1)
+        or check_text("body", command.body, BODY)
+        or check_text("origin", command.origin, TITLE)
+        or (check_task_id(command.id) if command.id else None)
+        or (check_agent(command.assignee) if command.assignee else None)
+        or check_count("aliases", command.aliases, LINKS)
+        or check_count("blocked_by", command.blocked_by, LINKS)
+        or check_range("max_attempts", command.max_attempts, 1, ATTEMPTS)
+        or next(filter(None, map(check_alias, command.aliases)), None)
+    )
+
+
+def _find_links(command: CreateTask, read: Read) -> _Links | Refusal:
+    found: dict[str, Task] = {}
+    for linked in (command.parent, *command.blocked_by, command.discovered_from):
+        if linked:
+            task = read.task(linked)
+            if isinstance(task, Refusal):
+                return task
+            found[linked] = task
+    blockers = {found[linked].id: found[linked] for linked in command.blocked_by}
+    return _Links(
+        found.get(command.parent), tuple(blockers.values()), found.get(command.discovered_from)
+    )
+
+
+def _names(asked: str, read: Read, now: int) -> tuple[str, str, tuple[str, int] | None]:
+    """The primary id, the AOF id, and the day's number if one was used up (S-NAME)."""
+    if is_aof_id(asked):
+        return asked, asked, None
+    day = to_rfc3339(now)[:10]
+    number = read.last_number(day) + 1
+    while _is_taken(free := aof_id(day, number, read.request_id), read):
+        number += 1
+    return asked or free, free, (day, number)
+
+
+def _is_taken(task_name: str, read: Read) -> bool:
+    found = read.task(task_name)
+    return isinstance(found, Task) or found.code != "task_not_found"
+
+
+def _first_taken(names: tuple[str, ...], read: Read) -> Refusal | None:
+    for taken in names:
+        if _is_taken(taken, read):
+            return Refusal("already_exists", f"a task with the name {taken} exists already")
+    return None
+
+
+def _check_move(command: MoveTask, task: Task, read: Read, now: int) -> Refusal | None:
+    actor, lease = read.actor, read.lease(task)
+    stands = relation(actor, task, lease, now)
+    if actor.role == "agent" and (
+        stands == "stranger" or task.status == "in-progress" or command.fence is not None
+    ):
+        refusal = check_hold(actor, task, lease, command.fence, now)
+        if refusal:
+            return refusal
+    if command.to == "in-progress":
+        return Refusal("claim_required", f"{task.id} enters in-progress only by a claim")
+    if not can_move(task.status, command.to):
+        targets = ", ".join(TRANSITIONS[task.status]) or "nowhere, it is final"
+        return Refusal(
+            "invalid_transition",
+            f"{task.id} is {task.status} and cannot become {command.to}; it can go to: {targets}",
+        )
+    if (task.status, command.to) not in MAY_MOVE[stands]:
+        return Refusal(
+            "not_authorized",
+            f"{actor.label} may not move {task.id} from {task.status} to {command.to}",
+        )
+    return None

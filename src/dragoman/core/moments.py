@@ -1,0 +1,71 @@
+"""Moments as text: RFC 3339 on the outside, milliseconds since the epoch (UTC) inside."""
+
+import re
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import Final
+
+EXAMPLE: Final = "2026-02-09T14:30:00.000Z"
+
+_FORM: Final = re.compile(
+    r"([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{1,9}))?"
+    r"(?:[Zz]|([+-])([0-9]{2}):([0-9]{2}))",
+    re.ASCII,
+)
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND: Final = timedelta(milliseconds=1)
+_FIRST: Final = (datetime(1, 1, 1, tzinfo=UTC) - _EPOCH) // _MILLISECOND
+_LAST: Final = (datetime(9999, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC) - _EPOCH) // _MILLISECOND
+_SHOWN: Final = 40
+
+
+def parse_rfc3339(text: str) -> int:
+    """The moment in milliseconds; finer digits are cut off, never rounded up into the future."""
+    found = _FORM.fullmatch(text)
+    if found is None:
+        raise _wrong(text, "it is not of the form date, T, time, Z or offset")
+    year, month, day, hour, minute, second, fraction, sign, off_hours, off_minutes = found.groups()
+    if second == "60":
+        raise _wrong(text, "it is a leap second, which dragoman does not keep; use second 59")
+    try:
+        whole = datetime(
+            int(year), int(month), int(day), int(hour), int(minute), int(second), tzinfo=UTC
+        )
+    except ValueError as error:
+        raise _wrong(text, f"there is no such date or time: {error}") from None
+    milliseconds = int((fraction or "").ljust(3, "0")[:3])
+    moment = (whole - _EPOCH) // _MILLISECOND + milliseconds
+    if sign is not None:
+        moment -= _offset(text, sign, int(off_hours), int(off_minutes))
+    if not _FIRST <= moment <= _LAST:
+        raise _wrong(text, "in UTC it lies outside the years 0001 to 9999")
+    return moment
+
+
+def to_rfc3339(moment: int) -> str:
+    """The moment as text, always with milliseconds and Z, so that text order is time order."""
+    second, millisecond = divmod(moment, 1000)
+    return f"{_second_as_text(second)}.{millisecond:03d}Z"
+
+
+@lru_cache(maxsize=64)
+def _second_as_text(second: int) -> str:
+    # Cached because a busy hub writes thousands of moments within one second.
+    if not _FIRST <= second * 1000 <= _LAST:
+        raise ValueError(
+            f"{second} seconds since 1970 lie outside the years 0001 to 9999; "
+            "a moment is a number of milliseconds since 1970-01-01T00:00:00.000Z."
+        )
+    return (_EPOCH + timedelta(seconds=second)).replace(tzinfo=None).isoformat()
+
+
+def _offset(text: str, sign: str, hours: int, minutes: int) -> int:
+    if hours > 23 or minutes > 59:
+        raise _wrong(text, "its offset is not between -23:59 and +23:59")
+    milliseconds = (hours * 60 + minutes) * 60_000
+    return -milliseconds if sign == "-" else milliseconds
+
+
+def _wrong(text: str, why: str) -> ValueError:
+    shown = text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
+    return ValueError(f"{shown!a} is not a moment: {why}. Right is, for example, {EXAMPLE}.")

@@ -1,0 +1,74 @@
+"""What a decider may ask: a view of the present on behalf of one actor, and the answer it gives."""
+
+from typing import Protocol
+
+from msgspec import Struct
+
+from dragoman.core.actors import Actor
+from dragoman.core.errors import Refusal
+from dragoman.core.events import AnyEvent, Status
+from dragoman.core.lease import Lease
+from dragoman.core.task import Task
+
+
+class Read(Protocol):
+    """Facts, handed in. The same facts give the same decision."""
+
+    @property
+    def actor(self) -> Actor:
+        """Who asks."""
+        ...
+
+    @property
+    def request_id(self) -> str:
+        """The request's own id: the only chance a decider has."""
+        ...
+
+    def task(self, name: str) -> Task | Refusal:
+        """The task with this id, alias (KIND:NAME) or bare alias name."""
+        ...
+
+    def lease(self, task: Task) -> Lease | None:
+        """The task's lease, living or dead."""
+        ...
+
+    def next_ready(self, agent: str, now: int) -> Task | None:
+        """The first task of the queue that this agent may claim."""
+        ...
+
+    def last_number(self, day: str) -> int:
+        """The last AOF number given out on this day; 0 at its beginning."""
+        ...
+
+
+class Receipt(Struct, frozen=True, omit_defaults=True, gc=False):
+    """What a command came to: the task and where it stands now."""
+
+    task: str
+    status: Status
+    attempt: int = 0
+    fence: int = 0
+    expires_at: int = 0
+
+
+class LeaseChange(Struct, frozen=True):
+    """A lease to write, or (None) to end."""
+
+    task: str
+    lease: Lease | None
+
+
+class Decision(Struct, frozen=True):
+    """A yes: the events by stream, what becomes of the lease, and what the caller is told."""
+
+    receipt: Receipt
+    events: tuple[tuple[str, AnyEvent], ...] = ()
+    lease: LeaseChange | None = None
+    number: tuple[str, int] | None = None
+    """The day and AOF number that were given out."""
+
+
+def receipt(task: Task, status: Status, lease: Lease | None = None) -> Receipt:
+    """The receipt of a command about an existing task."""
+    expires_at = lease.expires_at if lease else 0
+    return Receipt(task.id, status, task.attempts, task.fence, expires_at)

@@ -1,0 +1,254 @@
+"""A task: its states, the table of its transitions, and how each event changes it (S-TASK)."""
+
+from collections.abc import Callable
+from typing import Any, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from dragoman.core.events import (
+    LinkKind,
+    Outcome,
+    Priority,
+    Status,
+    TaskAliased,
+    TaskBacklinked,
+    TaskClaimed,
+    TaskCreated,
+    TaskEvent,
+    TaskLinked,
+    TaskNoted,
+    TaskReported,
+    TaskRequeued,
+    TaskTransitioned,
+    TaskUnblocked,
+)
+
+TRANSITIONS: dict[Status, tuple[Status, ...]] = {
+    "backlog": ("ready", "blocked", "cancelled"),
+    "ready": ("in-progress", "blocked", "backlog", "deadletter", "cancelled"),
+    "in-progress": ("review", "ready", "blocked", "deadletter", "cancelled"),
+    "blocked": ("ready", "review", "deadletter", "cancelled"),
+    "review": ("done", "in-progress", "ready", "blocked", "cancelled"),
+    "deadletter": ("ready",),
+    "done": (),
+    "cancelled": (),
+}
+"""From each status, the statuses that a task may go to."""
+
+FINAL: frozenset[Status] = frozenset({"done", "cancelled"})
+"""Nothing leaves these, and whoever waited for the task need not wait any longer."""
+
+CLAIMABLE: frozenset[Status] = frozenset({"ready", "review"})
+"""A claim takes a task from here to in-progress; from review it is rework by its owner."""
+
+PRIORITY_RANK: dict[Priority, int] = {"critical": 0, "high": 1, "normal": 2, "low": 3}
+
+STATUS_AFTER: dict[Outcome, tuple[Status, ...]] = {
+    "done": ("review", "done"),
+    "blocked": ("blocked",),
+    "needs_review": ("review",),
+    "partial": ("review",),
+    "failed": ("ready",),
+}
+"""Where a reported outcome takes the task; `done` stops at review when a review is required."""
+
+
+class Reported(Struct, frozen=True, omit_defaults=True, gc=False):
+    """How an attempt ended, in its agent's words."""
+
+    attempt: int
+    agent: str
+    outcome: Outcome
+    at: int
+    notes: str = ""
+    blockers: tuple[str, ...] = ()
+    details: dict[str, object] = {}
+
+
+class Task(Struct, frozen=True, omit_defaults=True, gc=False):
+    """The state of one task, folded from its entries."""
+
+    id: str
+    aof_id: str
+    title: str
+    status: Status
+    created_at: int
+    updated_at: int
+    moved_at: int
+    body: str = ""
+    priority: Priority = "normal"
+    review_required: bool = True
+    max_attempts: int = 5
+    reserved_for: str = ""
+    """The only agent that may take it from the queue; empty: anyone."""
+    assignee: str = ""
+    """The owner: who holds it, or the last holder while it is in review or blocked."""
+    origin: str = ""
+    aliases: tuple[str, ...] = ()
+    parent: str = ""
+    children: tuple[str, ...] = ()
+    blocked_by: tuple[str, ...] = ()
+    open_blockers: tuple[str, ...] = ()
+    blocks: tuple[str, ...] = ()
+    discovered_from: str = ""
+    discovered: tuple[str, ...] = ()
+    attempts: int = 0
+    fence: int = 0
+    session: str = ""
+    agents: tuple[str, ...] = ()
+    """Everyone who ever held it, so that a returning one is told that its lease is lost."""
+    failures: int = 0
+    not_before: int = 0
+    reported: Reported | None = None
+    notes: int = 0
+
+    @property
+    def is_final(self) -> bool:
+        """Whether the task has ended for good."""
+        return self.status in FINAL
+
+
+def can_move(from_: Status, to: Status) -> bool:
+    """Whether the table has this transition."""
+    return to in TRANSITIONS[from_]
+
+
+def evolve_task(task: Task | None, event: TaskEvent, at: int) -> Task:
+    """The task after one more event."""
+    if isinstance(event, TaskCreated):
+        return _created(event, at)
+    return _CHANGES[type(event)](cast(Task, task), event, at)
+
+
+def _created(event: TaskCreated, at: int) -> Task:
+    return Task(
+        id=event.id,
+        aof_id=event.aof_id,
+        title=event.title,
+        status=event.status,
+        created_at=at,
+        updated_at=at,
+        moved_at=at,
+        body=event.body,
+        priority=event.priority,
+        review_required=event.review_required,
+        max_attempts=event.max_attempts,
+        reserved_for=event.reserved_for,
+        assignee=event.reserved_for,
+        origin=event.origin,
+        aliases=event.aliases,
+        parent=event.parent,
+        blocked_by=event.blocked_by,
+        open_blockers=event.open_blockers,
+        discovered_from=event.discovered_from,
+    )
+
+
+def _aliased(task: Task, event: TaskAliased, at: int) -> Task:
+    return replace(task, aliases=(*task.aliases, event.alias), updated_at=at)
+
+
+def _linked(task: Task, event: TaskLinked, at: int) -> Task:
+    if event.kind == "parent":
+        return replace(task, parent=event.target, updated_at=at)
+    if event.kind == "discovered-from":
+        return replace(task, discovered_from=event.target, updated_at=at)
+    still_open = (*task.open_blockers, event.target) if event.open else task.open_blockers
+    return replace(
+        task,
+        blocked_by=(*task.blocked_by, event.target),
+        open_blockers=still_open,
+        updated_at=at,
+    )
+
+
+_BACKLINKS: dict[LinkKind, str] = {
+    "blocked-by": "blocks",
+    "parent": "children",
+    "discovered-from": "discovered",
+}
+
+
+def _backlinked(task: Task, event: TaskBacklinked, at: int) -> Task:
+    field = _BACKLINKS[event.kind]
+    return replace(task, updated_at=at, **{field: (*getattr(task, field), event.source)})
+
+
+def _unblocked(task: Task, event: TaskUnblocked, at: int) -> Task:
+    still_open = tuple(name for name in task.open_blockers if name != event.blocker)
+    return replace(task, open_blockers=still_open, updated_at=at)
+
+
+def _claimed(task: Task, event: TaskClaimed, at: int) -> Task:
+    agents = task.agents if event.agent in task.agents else (*task.agents, event.agent)
+    return replace(
+        task,
+        status="in-progress",
+        assignee=event.agent,
+        attempts=event.attempt,
+        fence=event.fence,
+        session=event.session,
+        agents=agents,
+        not_before=0,
+        reported=None,
+        updated_at=at,
+        moved_at=at,
+    )
+
+
+def _transitioned(task: Task, event: TaskTransitioned, at: int) -> Task:
+    # A task that becomes ready goes back to its queue, and a person who takes one out of the
+    # deadletter gives it a fresh set of attempts.
+    revived = event.from_ == "deadletter" or event.to in ("review", "done")
+    return replace(
+        task,
+        status=event.to,
+        assignee=task.reserved_for if event.to == "ready" else task.assignee,
+        failures=0 if revived else task.failures,
+        not_before=0,
+        updated_at=at,
+        moved_at=at,
+    )
+
+
+def _requeued(task: Task, event: TaskRequeued, at: int) -> Task:
+    return replace(
+        task,
+        status="ready",
+        assignee=task.reserved_for,
+        failures=event.failures,
+        not_before=event.not_before,
+        updated_at=at,
+        moved_at=at,
+    )
+
+
+def _reported(task: Task, event: TaskReported, at: int) -> Task:
+    reported = Reported(
+        attempt=event.attempt,
+        agent=event.agent,
+        outcome=event.outcome,
+        at=at,
+        notes=event.notes,
+        blockers=event.blockers,
+        details=event.details,
+    )
+    return replace(task, reported=reported, updated_at=at)
+
+
+def _noted(task: Task, _: TaskNoted, at: int) -> Task:
+    return replace(task, notes=task.notes + 1, updated_at=at)
+
+
+_CHANGES: dict[type[TaskEvent], Callable[[Task, Any, int], Task]] = {
+    TaskAliased: _aliased,
+    TaskLinked: _linked,
+    TaskBacklinked: _backlinked,
+    TaskUnblocked: _unblocked,
+    TaskClaimed: _claimed,
+    TaskTransitioned: _transitioned,
+    TaskRequeued: _requeued,
+    TaskReported: _reported,
+    TaskNoted: _noted,
+}

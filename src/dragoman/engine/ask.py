@@ -1,0 +1,99 @@
+"""Reading: tasks as they are, as they were, their history, and what stands where."""
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from dragoman.core.errors import Refusal
+from dragoman.core.events import AnyEvent
+from dragoman.core.ids import task_stream
+from dragoman.core.lease import Lease
+from dragoman.core.task import Task
+from dragoman.engine.ports import BoardQuery, Row, Store
+from dragoman.engine.unit import pick, unresolved
+from dragoman.ledger.codec import CODEC
+from dragoman.ledger.entry import Entry, read_line
+from dragoman.ledger.views import FOLD, State, current_state, fold, refold, split_alias
+
+_PAGE = 1_000
+
+
+class TaskView(Struct, frozen=True):
+    """A task, its lease if it has one, and where a page of tasks goes on."""
+
+    task: Task
+    lease: Lease | None
+    number: int
+
+
+def find_stream(store: Store, name: str) -> str | Refusal:
+    """The stream of the task with this id, alias (KIND:NAME) or bare alias name."""
+    if store.stream(task_stream(name)) is not None:
+        return task_stream(name)
+    bare, kind = split_alias(name) if ":" in name else (name, "")
+    streams = pick(kind, store.named(bare))
+    return streams[0] if len(streams) == 1 else unresolved(name, streams)
+
+
+def find_task(store: Store, name: str) -> TaskView | Refusal:
+    """The task as it is now."""
+    stream = find_stream(store, name)
+    if isinstance(stream, Refusal):
+        return stream
+    row = store.stream(stream)
+    view = _view(store, row) if row is not None else None
+    return view or Refusal("task_not_found", f"no task has the name {name}")
+
+
+def task_as_of(store: Store, name: str, position: int) -> Task | Refusal:
+    """The task as it was when the ledger had reached this position."""
+    stream = find_stream(store, name)
+    if isinstance(stream, Refusal):
+        return stream
+    state = refold(entry.line for entry in history(store, stream, until=position))
+    if isinstance(state, Task):
+        return state
+    return Refusal("task_not_found", f"{name} did not exist at position {position}")
+
+
+def list_tasks(store: Store, query: BoardQuery) -> list[TaskView]:
+    """A page of tasks as they are now, newest first."""
+    views = (_view(store, row) for row in store.board(query))
+    return [view for view in views if view is not None]
+
+
+def tasks_as_of(store: Store, position: int) -> list[Task]:
+    """All tasks as they were when the ledger had reached this position, oldest first."""
+    states: dict[str, State] = {}
+    for entry in entries(store, until=position):
+        states[entry.stream] = fold(
+            states.get(entry.stream), decode(entry), read_line(entry.line).at
+        )
+    return [state for state in states.values() if isinstance(state, Task)]
+
+
+def entries(store: Store, after: int = 0, *, until: int | None = None) -> Iterator[Entry]:
+    """Every entry after a position, in order."""
+    while page := store.entries(after, _PAGE, until=until):
+        yield from page
+        after = page[-1].position
+
+
+def history(store: Store, stream: str, *, until: int | None = None) -> Iterator[Entry]:
+    """Every entry of one stream, in order."""
+    after = 0
+    while page := store.history(stream, after, _PAGE, until=until):
+        yield from page
+        after = page[-1].version
+
+
+def decode(entry: Entry) -> AnyEvent:
+    """The event that an entry holds."""
+    line = read_line(entry.line)
+    return CODEC.decode(line.event, line.v, line.body)
+
+
+def _view(store: Store, row: Row) -> TaskView | None:
+    lines = () if row.fold == FOLD else (entry.line for entry in history(store, row.name))
+    state = current_state(row.name, row.fold, row.state, lines)
+    return TaskView(state, row.lease, row.number) if isinstance(state, Task) else None

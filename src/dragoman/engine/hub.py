@@ -1,0 +1,58 @@
+"""A hub in one hand: its engine, its clock and its ids. What doors and duties are given."""
+
+from collections.abc import Callable
+
+import msgspec
+
+from dragoman.core.actors import Actor
+from dragoman.core.commands import AnyCommand
+from dragoman.engine.handle import Engine
+from dragoman.engine.ports import Clock, Store
+from dragoman.engine.request import Accepted, Request, accepted
+
+
+class Hub:
+    """Takes commands on behalf of an actor; reads go to `store` through `engine.ask`."""
+
+    def __init__(self, engine: Engine, new_id: Callable[[], str]) -> None:
+        self.engine = engine
+        self._new_id = new_id
+
+    @property
+    def store(self) -> Store:
+        """Where everything is kept."""
+        return self.engine.store
+
+    @property
+    def clock(self) -> Clock:
+        """The only clock that decides."""
+        return self.engine.clock
+
+    def do(
+        self,
+        actor: Actor,
+        *commands: AnyCommand,
+        key: str = "",
+        said: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET,
+    ) -> Accepted:
+        """Run commands, all or none; a refusal is raised as Refused."""
+        return accepted(self.engine.handle_now(self.request(actor, *commands, key=key, said=said)))
+
+    async def do_soon(self, actor: Actor, *commands: AnyCommand, key: str = "") -> Accepted:
+        """The same, committed together with what other callers ask for."""
+        return accepted(await self.engine.handle(self.request(actor, *commands, key=key)))
+
+    def request(
+        self,
+        actor: Actor,
+        *commands: AnyCommand,
+        key: str = "",
+        said: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET,
+    ) -> Request:
+        """The request that asks for these commands, with an id of its own."""
+        return Request(actor, commands, self._new_id(), key, said)
+
+    def close(self) -> None:
+        """Finish what was handed in and let go of the store."""
+        self.engine.close()
+        self.store.close()

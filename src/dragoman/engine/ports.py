@@ -1,0 +1,200 @@
+"""What the engine needs from the outside: one contract, in domain verbs, for every store.
+
+A store is the only truth. It has one writing transaction at a time per engine (`transact`) and any
+number of readers beside it; every read sees only what was committed.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeVar
+
+from msgspec import Struct
+
+from dragoman.core.events import Status
+from dragoman.core.lease import Lease
+from dragoman.ledger.entry import Entry
+from dragoman.ledger.views import Shelf
+
+T = TypeVar("T")
+
+
+class Clock(Protocol):
+    """The hub's clock: milliseconds since the epoch."""
+
+    def now(self) -> int:
+        """The present."""
+        ...
+
+
+class Row(Struct, frozen=True, gc=False):
+    """A stream as it is stored: its head, its folded state, its lease, its place in the indexes."""
+
+    number: int
+    name: str
+    version: int
+    hash: bytes
+    fold: int
+    state: bytes
+    """Empty for a stream without entries (an actor that was never refused)."""
+    lease: Lease | None = None
+    shelf: Shelf = Shelf()
+
+
+class NewEntry(Struct, frozen=True, gc=False):
+    """An entry to append; the store gives it the next position."""
+
+    stream: int
+    version: int
+    event: str
+    line: bytes
+    previous: bytes
+    hash: bytes
+
+
+class Answer(Struct, frozen=True, gc=False):
+    """What a request was answered, kept so that its repeat is answered the same."""
+
+    scope: int
+    """The number of the stream in which the key is unique: the target's, or the actor's."""
+    key: str
+    fingerprint: bytes
+    answer: bytes
+
+
+class ReadyKey(Struct, frozen=True, order=True, gc=False):
+    """A place in a ready queue: priority first, then age."""
+
+    rank: int
+    since: int
+    number: int
+    name: str
+
+
+class Changes(Struct):
+    """Everything that one transaction writes; each table is written once."""
+
+    entries: list[NewEntry] = []
+    streams: list[Row] = []
+    leases: list[tuple[int, Lease | None]] = []
+    """Stream number and its lease; None ends it."""
+    names: list[tuple[str, str, int]] = []
+    """Name, kind, and the number of the task's stream."""
+    answers: list[Answer] = []
+    numbers: dict[str, int] = {}
+    """Day -> the last AOF number given out."""
+
+
+class Session(Protocol):
+    """One open writing transaction. It reads its own start, not yet what it will write."""
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether nobody else has written since this store's last transaction."""
+        ...
+
+    def streams(self, names: Sequence[str]) -> list[Row]:
+        """The rows of those streams that exist, with their leases, locked against other writers."""
+        ...
+
+    def history(self, stream: str) -> list[bytes]:
+        """The lines of one stream, for folding its state anew."""
+        ...
+
+    def new_stream(self) -> int:
+        """A number that no stream has."""
+        ...
+
+    def named(self, name: str) -> list[tuple[str, str]]:
+        """(kind, stream) of every task that has this name as an alias."""
+        ...
+
+    def answered(self, scope: int, key: str) -> Answer | None:
+        """What was answered to this key."""
+        ...
+
+    def promote(self, now: int, limit: int) -> int:
+        """Put at most `limit` tasks whose rest is over into their queues; how many there were."""
+        ...
+
+    def ready(self, queue: str, after: ReadyKey | None, limit: int) -> list[ReadyKey]:
+        """The queue from a place on, in order; several writers get different tasks."""
+        ...
+
+    def last_number(self, day: str) -> int:
+        """The last AOF number given out on this day."""
+        ...
+
+    def write(self, changes: Changes) -> None:
+        """Write all of it. Raises StoreConflict when another writer was faster."""
+        ...
+
+
+class BoardQuery(Struct, frozen=True):
+    """A page of tasks, newest first."""
+
+    status: Status | None = None
+    owner: str | None = None
+    before: int | None = None
+    """Stream number: the page begins with the next older task."""
+    limit: int = 50
+
+
+class Store(Protocol):
+    """Where everything is kept. Readers may be called from any thread."""
+
+    def transact(self, work: Callable[[Session], T]) -> T:
+        """Run `work` in a writing transaction: committed durably when this returns, or undone."""
+        ...
+
+    def head(self) -> int:
+        """The last position; 0 while the ledger is empty."""
+        ...
+
+    def ledger_id(self) -> str:
+        """The id that this ledger was given when it was created."""
+        ...
+
+    def entries(self, after: int, limit: int, *, until: int | None = None) -> list[Entry]:
+        """Entries by position."""
+        ...
+
+    def history(
+        self, stream: str, after: int, limit: int, *, until: int | None = None
+    ) -> list[Entry]:
+        """The entries of one stream after a version, up to a position."""
+        ...
+
+    def stream(self, name: str) -> Row | None:
+        """One stream."""
+        ...
+
+    def rows(self, after: int, limit: int) -> list[Row]:
+        """All streams by number."""
+        ...
+
+    def names(self, after: tuple[str, str], limit: int) -> list[tuple[str, str, str]]:
+        """All aliases as (name, kind, stream), in order."""
+        ...
+
+    def named(self, name: str) -> list[tuple[str, str]]:
+        """(kind, stream) of every task that has this name as an alias."""
+        ...
+
+    def board(self, query: BoardQuery) -> list[Row]:
+        """A page of tasks."""
+        ...
+
+    def counts(self) -> dict[str, int]:
+        """How many tasks stand in each status."""
+        ...
+
+    def expired(self, now: int, limit: int) -> list[str]:
+        """Streams of tasks whose lease has ended, the longest dead first."""
+        ...
+
+    def sessions(self, session: str) -> list[str]:
+        """Streams of tasks that are held in this session."""
+        ...
+
+    def close(self) -> None:
+        """Let go of files and connections."""
+        ...

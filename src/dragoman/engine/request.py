@@ -1,0 +1,40 @@
+"""A request to the hub: who asks, for what (all or none), under which key; and the answer."""
+
+import msgspec
+from msgspec import Struct
+
+from dragoman.core.actors import Actor
+from dragoman.core.commands import AnyCommand
+from dragoman.core.errors import Refusal, Refused
+from dragoman.core.reading import Receipt
+
+
+class Request(Struct, frozen=True):
+    """Commands that succeed together or not at all."""
+
+    actor: Actor
+    commands: tuple[AnyCommand, ...]
+    id: str
+    """Made by the hub, unique; the `cause` of every entry that follows."""
+    key: str = ""
+    """The caller's idempotency key, if it has one."""
+    said: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    """The original words, for the ledger."""
+
+
+class Accepted(Struct, frozen=True):
+    """A yes: a receipt for each command."""
+
+    receipts: tuple[Receipt, ...]
+    repeated: bool = False
+    """Answered before: nothing was recorded this time."""
+
+
+Outcome = Accepted | Refusal
+
+
+def accepted(outcome: Outcome) -> Accepted:
+    """The yes, or the refusal as an exception."""
+    if isinstance(outcome, Refusal):
+        raise Refused(outcome)
+    return outcome

@@ -1,0 +1,202 @@
+"""Proof that nothing was lost or changed: hashes, order, checkpoints, views against a replay."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from msgspec import Struct
+
+from dragoman.core.errors import LedgerError
+from dragoman.core.task import Task
+from dragoman.engine.ask import entries, history
+from dragoman.engine.ports import Row, Store
+from dragoman.ledger.chain import GENESIS, link_hash
+from dragoman.ledger.checkpoint import Checkpoint
+from dragoman.ledger.codec import CODEC
+from dragoman.ledger.entry import Entry, read_line
+from dragoman.ledger.tree import EMPTY, extend, root
+from dragoman.ledger.views import FOLD, State, encode_state, fold, names_of, shelve
+
+_PAGE = 1_000
+
+Progress = Callable[[int], None]
+"""Told the number of entries (or streams) that were checked since the last call."""
+
+
+class Finding(Struct, frozen=True):
+    """Something that is not as it was written."""
+
+    problem: str
+    position: int = 0
+    """Where in the ledger; 0 when it concerns a view and not an entry."""
+    stream: str = ""
+
+
+class _Head(Struct, frozen=True):
+    version: int
+    hash: bytes
+
+
+def check_ledger(
+    store: Store, checkpoints: Sequence[Checkpoint], progress: Progress
+) -> Iterator[Finding]:
+    """Every hash, every version, every position, and the roots that checkpoints have fixed."""
+    heads: dict[str, _Head] = {}
+    roots = _Roots(store.ledger_id(), checkpoints)
+    expected = 1
+    for entry in entries(store):
+        if entry.position != expected:
+            yield Finding(f"entry {expected} is missing", expected)
+        yield from _check_entry(entry, heads)
+        yield from roots.leaf(entry.hash)
+        expected = entry.position + 1
+        progress(1)
+    yield from roots.end(expected - 1)
+    yield from _check_heads(store, heads, expected)
+
+
+def check_tail(store: Store, checkpoint: Checkpoint) -> Iterator[Finding]:
+    """Only what came after a checkpoint: what a start looks at."""
+    head = store.head()
+    if head < checkpoint.size:
+        yield _cut_tail(head, checkpoint.size)
+    heads: dict[str, _Head] = {}
+    for entry in entries(store, checkpoint.size):
+        if entry.stream not in heads and entry.version > 1:
+            for before in store.history(entry.stream, entry.version - 2, 1):
+                heads[entry.stream] = _Head(before.version, before.hash)
+        yield from _check_entry(entry, heads)
+
+
+def check_views(store: Store, progress: Progress) -> Iterator[Finding]:
+    """Every stored state, index row and alias against a fresh replay of its stream."""
+    after, aliases = 0, 0
+    while page := store.rows(after, _PAGE):
+        for row in page:
+            replayed = _replay(store, row.name)
+            aliases += len(replayed.names)
+            yield from (
+                Finding(problem, stream=row.name) for problem in _compare(store, row, replayed)
+            )
+            progress(1)
+        after = page[-1].number
+    stored = sum(1 for _ in _all_names(store))
+    if stored != aliases:
+        yield Finding(f"{stored} aliases are stored, but the ledger gave {aliases}")
+
+
+def _check_entry(entry: Entry, heads: dict[str, _Head]) -> Iterator[Finding]:
+    at, problems = entry.position, list[str]()
+    try:
+        line = read_line(entry.line)
+        CODEC.decode(line.event, line.v, line.body)
+    except LedgerError as error:
+        yield Finding(error.detail, at, entry.stream)
+        return
+    if (line.stream, line.version, line.event) != (entry.stream, entry.version, entry.event):
+        problems.append("the columns of the entry disagree with its line")
+    head = heads.get(line.stream, _Head(0, GENESIS))
+    if line.version != head.version + 1:
+        problems.append(f"version {line.version} follows version {head.version} of its stream")
+    if entry.previous != head.hash:
+        problems.append("the previous hash is not the hash of the entry before it")
+    if entry.hash != link_hash(entry.previous, entry.line):
+        problems.append("the hash does not fit the line")
+    heads[line.stream] = _Head(line.version, entry.hash)
+    yield from (Finding(problem, at, line.stream) for problem in problems)
+
+
+class _Roots:
+    """Grows the tree leaf by leaf and compares it with each checkpoint on the way."""
+
+    def __init__(self, ledger: str, checkpoints: Sequence[Checkpoint]) -> None:
+        self._ledger = ledger
+        self._ahead = sorted(checkpoints, key=lambda checkpoint: checkpoint.size, reverse=True)
+        self._tree = EMPTY
+        self._leaves: list[bytes] = []
+
+    def leaf(self, leaf: bytes) -> Iterator[Finding]:
+        self._leaves.append(leaf)
+        size = self._tree.size + len(self._leaves)
+        if self._ahead and self._ahead[-1].size == size:
+            self._tree = extend(self._tree, self._leaves)
+            self._leaves.clear()
+            reached = root(self._tree).hex()
+            while self._ahead and self._ahead[-1].size == size:
+                yield from self._compare(self._ahead.pop(), reached)
+
+    def end(self, head: int) -> Iterator[Finding]:
+        if self._ahead:
+            yield _cut_tail(head, self._ahead[0].size)
+
+    def _compare(self, checkpoint: Checkpoint, reached: str) -> Iterator[Finding]:
+        if checkpoint.ledger != self._ledger:
+            yield Finding(
+                f"a checkpoint is of another ledger, {checkpoint.ledger}", checkpoint.size
+            )
+        elif checkpoint.root != reached:
+            yield Finding(
+                "the entries up to here are not those that the checkpoint signed: "
+                "one was changed, swapped or replaced",
+                checkpoint.size,
+            )
+
+
+def _cut_tail(head: int, size: int) -> Finding:
+    return Finding(
+        f"the ledger ends at {head}, but a checkpoint has signed {size} entries: its tail was cut",
+        head + 1,
+    )
+
+
+def _check_heads(store: Store, heads: dict[str, _Head], end: int) -> Iterator[Finding]:
+    """The streams' own rows know how far each stream went, so a cut stream shows."""
+    after = 0
+    while page := store.rows(after, _PAGE):
+        for row in page:
+            head = heads.pop(row.name, _Head(0, GENESIS))
+            if (row.version, row.hash) != (head.version, head.hash):
+                yield Finding(
+                    f"the stream is at version {row.version}, its entries end at {head.version}",
+                    end if row.version > head.version else 0,
+                    row.name,
+                )
+        after = page[-1].number
+    for stream in heads:
+        yield Finding("the stream has entries but no row", stream=stream)
+
+
+class _Replayed(Struct):
+    state: State | None = None
+    names: set[tuple[str, str]] = set()
+
+
+def _replay(store: Store, stream: str) -> _Replayed:
+    replayed = _Replayed()
+    for entry in history(store, stream):
+        line = read_line(entry.line)
+        event = CODEC.decode(line.event, line.v, line.body)
+        replayed.state = fold(replayed.state, event, line.at)
+        replayed.names.update(names_of(event))
+    return replayed
+
+
+def _compare(store: Store, row: Row, replayed: _Replayed) -> Iterable[str]:
+    state = replayed.state
+    if row.fold == FOLD and row.state != (b"" if state is None else encode_state(state)):
+        yield "the stored state differs from the replay"
+    due = state.not_before if isinstance(state, Task) else 0
+    if row.fold == FOLD and row.shelf not in (shelve(state, due), shelve(state, due - 1)):
+        yield "the indexes differ from the replay"
+    leased = isinstance(state, Task) and state.status == "in-progress"
+    fence = state.fence if isinstance(state, Task) else 0
+    if leased != (row.lease is not None) or (row.lease and row.lease.fence != fence):
+        yield "the lease does not belong to the attempt"
+    for name, kind in replayed.names:
+        if (kind, row.name) not in store.named(name):
+            yield f"the alias {kind}:{name} is missing"
+
+
+def _all_names(store: Store) -> Iterator[tuple[str, str, str]]:
+    after = ("", "")
+    while page := store.names(after, _PAGE):
+        yield from page
+        after = page[-1][:2]

@@ -1,0 +1,1 @@
+"""How it is written down: entries, their names and versions, their chain, their folds."""

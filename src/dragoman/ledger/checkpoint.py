@@ -1,0 +1,125 @@
+"""A signed statement of how far the ledger reached and what it held, kept outside the database.
+
+A checkpoint is one JSON line. Its signature covers a domain tag and the canonical JSON of all other
+fields, so it cannot be mistaken for a signature over anything else.
+"""
+
+from hashlib import sha256
+from typing import Final
+
+import msgspec
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from dragoman.core.errors import DragomanError
+from dragoman.core.moments import to_rfc3339
+from dragoman.ledger.tree import Tree, root
+
+_DOMAIN: Final = b"dragoman checkpoint v1\n"
+_KEY_ID_LENGTH: Final = 16
+
+
+class BadCheckpoint(DragomanError, ValueError):
+    """A checkpoint that proves nothing; the detail is a sentence that says why."""
+
+    code = "bad_checkpoint"
+
+
+class Checkpoint(Struct, frozen=True, forbid_unknown_fields=True):
+    """The ledger at one size: `size` is the number of entries and so the last position."""
+
+    ledger: str
+    size: int
+    root: str
+    peaks: tuple[str, ...]
+    at: str
+    key: str
+
+
+class _Signed(Checkpoint, frozen=True, forbid_unknown_fields=True):
+    signature: str
+
+
+_encoder: Final = msgspec.json.Encoder(order="sorted")
+_decoder: Final = msgspec.json.Decoder(_Signed)
+
+
+def key_id(public: Ed25519PublicKey) -> str:
+    """The short name of a key: the first 16 hex digits of the SHA-256 of its raw bytes."""
+    return sha256(public.public_bytes_raw()).hexdigest()[:_KEY_ID_LENGTH]
+
+
+def checkpoint_of(ledger: str, tree: Tree, at: int, public: Ed25519PublicKey) -> Checkpoint:
+    """The checkpoint of this tree at this moment, ready to be signed with the key's other half."""
+    return Checkpoint(
+        ledger=ledger,
+        size=tree.size,
+        root=root(tree).hex(),
+        peaks=tuple(peak.hex() for peak in tree.peaks),
+        at=to_rfc3339(at),
+        key=key_id(public),
+    )
+
+
+def sign(checkpoint: Checkpoint, private: Ed25519PrivateKey) -> bytes:
+    """The checkpoint as one signed JSON line, without the newline."""
+    _check_key(checkpoint, private.public_key())
+    return _line(checkpoint, private.sign(_message(checkpoint)))
+
+
+def read(line: bytes, public: Ed25519PublicKey) -> Checkpoint:
+    """The checkpoint of a line, after its key, signature and tree were found right."""
+    checkpoint, signature = _parse(line)
+    _check_key(checkpoint, public)
+    try:
+        public.verify(signature, _message(checkpoint))
+    except InvalidSignature:
+        raise BadCheckpoint("The signature of the checkpoint is wrong.") from None
+    # Signed parts in another spelling would be a second line for one checkpoint.
+    if line != _line(checkpoint, signature):
+        raise BadCheckpoint("The checkpoint is not written the way dragoman writes it.")
+    tree_of(checkpoint)
+    return checkpoint
+
+
+def tree_of(checkpoint: Checkpoint) -> Tree:
+    """The tree from which the ledger can be verified onward."""
+    try:
+        tree = Tree(checkpoint.size, tuple(bytes.fromhex(peak) for peak in checkpoint.peaks))
+    except ValueError as error:
+        raise BadCheckpoint(f"The peaks of the checkpoint do not fit its size: {error}") from None
+    if root(tree).hex() != checkpoint.root:
+        raise BadCheckpoint("The peaks of the checkpoint do not give its root.")
+    return tree
+
+
+def _parse(line: bytes) -> tuple[Checkpoint, bytes]:
+    try:
+        fields = asdict(_decoder.decode(line))
+    except msgspec.ValidationError as error:
+        raise BadCheckpoint(f"The checkpoint does not have the right fields: {error}.") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise BadCheckpoint(f"The checkpoint is not JSON: {error}.") from None
+    try:
+        signature = bytes.fromhex(fields.pop("signature"))
+    except ValueError:
+        raise BadCheckpoint("The signature of the checkpoint is not hexadecimal.") from None
+    return Checkpoint(**fields), signature
+
+
+def _check_key(checkpoint: Checkpoint, public: Ed25519PublicKey) -> None:
+    expected = key_id(public)
+    if checkpoint.key != expected:
+        raise BadCheckpoint(
+            f"The checkpoint names the key {checkpoint.key}, but the ledger's key is {expected}."
+        )
+
+
+def _message(checkpoint: Checkpoint) -> bytes:
+    return _DOMAIN + _encoder.encode(checkpoint)
+
+
+def _line(checkpoint: Checkpoint, signature: bytes) -> bytes:
+    return _encoder.encode({**asdict(checkpoint), "signature": signature.hex()})

@@ -1,0 +1,114 @@
+"""What entries fold into: the state of a stream, and where the store's indexes put it."""
+
+from collections.abc import Callable, Iterable
+from typing import Any, cast
+
+import msgspec
+from msgspec import Struct
+
+from dragoman.core.actors import ActorRecord, evolve_actor
+from dragoman.core.errors import LedgerError
+from dragoman.core.events import AnyEvent, CommandRefused, Status, TaskAliased, TaskCreated
+from dragoman.core.task import PRIORITY_RANK, Task, evolve_task
+from dragoman.ledger.codec import CODEC
+from dragoman.ledger.entry import read_line
+
+FOLD = 1
+"""Raised when folding the same entries gives another state; older state rows are refolded."""
+
+State = Task | ActorRecord
+
+_STATES: dict[str, msgspec.json.Decoder[Any]] = {
+    "task": msgspec.json.Decoder(Task),
+    "actor": msgspec.json.Decoder(ActorRecord),
+}
+"""Kind of stream (the word before its first colon) -> how its state row is read."""
+
+encode_state = msgspec.json.Encoder().encode
+
+
+class Shelf(Struct, frozen=True, gc=False):
+    """Where indexes put a stream: on the board, in a ready queue, or among those not yet due."""
+
+    status: Status | None = None
+    queue: str | None = None
+    """The ready queue it stands in: an agent's own, or "" for everyone's; None: in none."""
+    rank: int = 0
+    since: int = 0
+    due: int | None = None
+    """When a duty has to put it into its queue."""
+    owner: str | None = None
+
+
+_NOWHERE = Shelf()
+
+
+def fold(state: State | None, event: AnyEvent, at: int) -> State:
+    """The state of a stream after one more entry."""
+    if isinstance(event, CommandRefused):
+        return evolve_actor(cast(ActorRecord | None, state), event, at)
+    return evolve_task(cast(Task | None, state), event, at)
+
+
+def decode_state(stream: str, data: bytes) -> State:
+    """The state of a stored row."""
+    try:
+        return _STATES[stream.partition(":")[0]].decode(data)
+    except (msgspec.DecodeError, KeyError) as error:
+        raise LedgerError(f"the state of {stream} cannot be read: {error}") from error
+
+
+def shelve(state: State | None, now: int) -> Shelf:
+    """Where the indexes put a stream in this state at this time."""
+    if not isinstance(state, Task):
+        return _NOWHERE
+    owner = state.assignee or None
+    if state.status != "ready" or state.open_blockers:
+        return Shelf(state.status, owner=owner)
+    rank, since = PRIORITY_RANK[state.priority], state.created_at
+    if state.not_before > now:
+        return Shelf("ready", None, rank, since, state.not_before, owner)
+    return Shelf("ready", state.reserved_for, rank, since, None, owner)
+
+
+def names_of(event: AnyEvent) -> tuple[tuple[str, str], ...]:
+    """The (name, kind) pairs that an event binds to its task, beside the primary id."""
+    naming = _NAMING.get(type(event))
+    return naming(event) if naming is not None else ()
+
+
+def _names_at_birth(event: TaskCreated) -> tuple[tuple[str, str], ...]:
+    own = () if event.aof_id == event.id else ((event.aof_id, "aof"),)
+    return own + tuple(map(split_alias, event.aliases))
+
+
+_NAMING: dict[type[AnyEvent], Callable[[Any], tuple[tuple[str, str], ...]]] = {
+    TaskCreated: _names_at_birth,
+    TaskAliased: lambda event: (split_alias(event.alias),),
+}
+
+
+def split_alias(alias: str) -> tuple[str, str]:
+    """KIND:NAME as (name, kind): names come first, so that a bare name finds all its kinds."""
+    kind, _, name = alias.partition(":")
+    return name, kind
+
+
+def refold(lines: Iterable[bytes]) -> State | None:
+    """The state that a stream's lines fold into, from the first one on."""
+    state: State | None = None
+    for data in lines:
+        line = read_line(data)
+        state = fold(state, CODEC.decode(line.event, line.v, line.body), line.at)
+    return state
+
+
+def current_state(
+    stream: str, fold_number: int, stored: bytes, lines: Iterable[bytes]
+) -> State | None:
+    """The state of a stored row: as it stands, or folded anew when older rules made it."""
+    if not stored:
+        return None
+    if fold_number != FOLD:
+        return refold(lines)
+    return decode_state(stream, stored)

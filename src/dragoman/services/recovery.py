@@ -1,0 +1,28 @@
+"""Recovery: a task whose holder has gone silent is taken back, by its report or to the queue."""
+
+from dragoman.core.actors import SYSTEM
+from dragoman.core.commands import ExpireLease
+from dragoman.core.deadlines import Backoff
+from dragoman.engine.hub import Hub
+
+_PAGE = 100
+
+
+class Recovery:
+    """Ends every lease that has expired."""
+
+    name = "recovery"
+
+    def __init__(self, hub: Hub, backoff: Backoff) -> None:
+        self._hub = hub
+        self._backoff = backoff
+
+    def run_once(self, now: int) -> int:
+        """Recover every silent task; how many there were."""
+        recovered = 0
+        while page := self._hub.store.expired(now, _PAGE):
+            for stream in page:
+                task = stream.partition(":")[2]
+                self._hub.do(SYSTEM, ExpireLease(task, self._backoff))
+            recovered += len(page)
+        return recovered

@@ -1,0 +1,87 @@
+"""One transaction of the memory store: it reads the tables, and keeps what it would write."""
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from dragoman.core.errors import StoreConflict
+from dragoman.engine.ports import Answer, Changes, ReadyKey, Row
+from dragoman.ledger.views import decode_state, shelve
+from dragoman.store.memory.tables import Tables
+
+
+class MemorySession:
+    """The transaction has the store's lock, so nobody else has written since the last one."""
+
+    is_fresh = True
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+        self._last_number = len(tables.rows)
+        self.written: list[Changes] = []
+
+    def streams(self, names: Sequence[str]) -> list[Row]:
+        """The rows of those streams that exist."""
+        return [row for row in map(self._tables.row, names) if row is not None]
+
+    def history(self, stream: str) -> list[bytes]:
+        """The lines of one stream."""
+        return [entry.line for entry in self._tables.histories.get(stream, [])]
+
+    def new_stream(self) -> int:
+        """A number that no stream has."""
+        self._last_number += 1
+        return self._last_number
+
+    def named(self, name: str) -> list[tuple[str, str]]:
+        """(kind, stream) of every task that has this name as an alias."""
+        return self._tables.named(name)
+
+    def answered(self, scope: int, key: str) -> Answer | None:
+        """What was answered to this key."""
+        return self._tables.answers.get((scope, key))
+
+    def promote(self, now: int, limit: int) -> int:
+        """Put tasks whose rest is over into their queues."""
+        due = sorted(
+            (row.shelf.due, number)
+            for number, row in self._tables.rows.items()
+            if row.shelf.due is not None and row.shelf.due <= now
+        )[:limit]
+        for _, number in due:
+            row = self._tables.rows[number]
+            shelf = shelve(decode_state(row.name, row.state), now)
+            self._tables.rows[number] = replace(row, shelf=shelf)
+        return len(due)
+
+    def ready(self, queue: str, after: ReadyKey | None, limit: int) -> list[ReadyKey]:
+        """The queue from a place on, in order."""
+        keys = (
+            ReadyKey(row.shelf.rank, row.shelf.since, number, row.name)
+            for number, row in self._tables.rows.items()
+            if row.shelf.queue == queue
+        )
+        return sorted(key for key in keys if after is None or key > after)[:limit]
+
+    def last_number(self, day: str) -> int:
+        """The last AOF number given out on this day."""
+        return self._tables.last_numbers.get(day, 0)
+
+    def write(self, changes: Changes) -> None:
+        """Keep it for the commit, if it fits what is there."""
+        reached: dict[int, int] = {}
+        for entry in changes.entries:
+            if entry.version != reached.get(entry.stream, self._version(entry.stream)) + 1:
+                raise StoreConflict(f"stream {entry.stream} has moved past {entry.version - 1}")
+            reached[entry.stream] = entry.version
+        for name, kind, _ in changes.names:
+            if (name, kind) in self._tables.names:
+                raise StoreConflict(f"{kind}:{name} is taken")
+        for answer in changes.answers:
+            if (answer.scope, answer.key) in self._tables.answers:
+                raise StoreConflict(f"key {answer.key} was answered")
+        self.written.append(changes)
+
+    def _version(self, number: int) -> int:
+        row = self._tables.rows.get(number)
+        return row.version if row is not None else 0

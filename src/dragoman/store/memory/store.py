@@ -1,0 +1,114 @@
+"""The memory store: everything behind one lock; nothing changes until a transaction's work is done."""
+
+import threading
+from collections import Counter
+from collections.abc import Callable
+from typing import TypeVar
+
+from dragoman.engine.ports import BoardQuery, Row, Session
+from dragoman.ledger.entry import Entry
+from dragoman.store.memory.session import MemorySession
+from dragoman.store.memory.tables import Tables
+
+T = TypeVar("T")
+
+
+class MemoryStore:
+    """A store that lives as long as its process."""
+
+    def __init__(self, ledger_id: str) -> None:
+        self._ledger_id = ledger_id
+        self._tables = Tables()
+        self._lock = threading.RLock()
+
+    def transact(self, work: Callable[[Session], T]) -> T:
+        """Run `work`; what it wrote is there when this returns, or nothing is."""
+        with self._lock:
+            session = MemorySession(self._tables)
+            result = work(session)
+            for changes in session.written:
+                self._tables.apply(changes)
+            return result
+
+    def head(self) -> int:
+        """The last position."""
+        with self._lock:
+            return len(self._tables.entries)
+
+    def ledger_id(self) -> str:
+        """The id of this ledger."""
+        return self._ledger_id
+
+    def entries(self, after: int, limit: int, *, until: int | None = None) -> list[Entry]:
+        """Entries by position."""
+        with self._lock:
+            end = after + limit if until is None else min(after + limit, until)
+            return self._tables.entries[after:end]
+
+    def history(
+        self, stream: str, after: int, limit: int, *, until: int | None = None
+    ) -> list[Entry]:
+        """The entries of one stream."""
+        with self._lock:
+            page = self._tables.histories.get(stream, [])[after : after + limit]
+            return [entry for entry in page if until is None or entry.position <= until]
+
+    def stream(self, name: str) -> Row | None:
+        """One stream."""
+        with self._lock:
+            return self._tables.row(name)
+
+    def rows(self, after: int, limit: int) -> list[Row]:
+        """All streams by number."""
+        with self._lock:
+            rows = sorted(self._tables.rows.items())
+            return [row for number, row in rows if number > after][:limit]
+
+    def names(self, after: tuple[str, str], limit: int) -> list[tuple[str, str, str]]:
+        """All aliases, in order."""
+        with self._lock:
+            pairs = sorted(self._tables.names.items())
+            return [(*pair, stream) for pair, stream in pairs if pair > after][:limit]
+
+    def named(self, name: str) -> list[tuple[str, str]]:
+        """(kind, stream) of every task that has this name as an alias."""
+        with self._lock:
+            return self._tables.named(name)
+
+    def board(self, query: BoardQuery) -> list[Row]:
+        """A page of tasks, newest first."""
+        with self._lock:
+            found = [
+                row
+                for number, row in sorted(self._tables.rows.items(), reverse=True)
+                if row.shelf.status is not None
+                and query.status in (None, row.shelf.status)
+                and query.owner in (None, row.shelf.owner)
+                and (query.before is None or number < query.before)
+            ]
+            return found[: query.limit]
+
+    def counts(self) -> dict[str, int]:
+        """How many tasks stand in each status."""
+        with self._lock:
+            statuses = (row.shelf.status for row in self._tables.rows.values())
+            return dict(Counter(status for status in statuses if status is not None))
+
+    def expired(self, now: int, limit: int) -> list[str]:
+        """Streams of tasks whose lease has ended, the longest dead first."""
+        with self._lock:
+            dead = [
+                (row.lease.expires_at, row.number, row.name)
+                for row in self._tables.rows.values()
+                if row.lease is not None and not row.lease.is_live(now)
+            ]
+            return [name for _, _, name in sorted(dead)[:limit]]
+
+    def sessions(self, session: str) -> list[str]:
+        """Streams of tasks that are held in this session."""
+        with self._lock:
+            rows = sorted(self._tables.rows.items())
+            return [row.name for _, row in rows if row.lease and row.lease.session == session]
+
+    def close(self) -> None:
+        """Nothing to let go of."""

@@ -1,0 +1,51 @@
+"""The tables of the memory store, and the one place that changes them."""
+
+from msgspec.structs import replace
+
+from dragoman.engine.ports import Answer, Changes, Row
+from dragoman.ledger.entry import Entry
+
+
+class Tables:
+    """What the databases keep in tables, in dictionaries."""
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self.histories: dict[str, list[Entry]] = {}
+        self.rows: dict[int, Row] = {}
+        self.numbers: dict[str, int] = {}
+        """Stream name -> stream number."""
+        self.names: dict[tuple[str, str], str] = {}
+        """(Name, kind) -> stream name."""
+        self.answers: dict[tuple[int, str], Answer] = {}
+        self.last_numbers: dict[str, int] = {}
+
+    def row(self, stream: str) -> Row | None:
+        """One stream."""
+        number = self.numbers.get(stream)
+        return None if number is None else self.rows[number]
+
+    def named(self, name: str) -> list[tuple[str, str]]:
+        """(kind, stream) of every task that has this name as an alias."""
+        return sorted((kind, stream) for (n, kind), stream in self.names.items() if n == name)
+
+    def apply(self, changes: Changes) -> None:
+        """Write all of it."""
+        for row in changes.streams:
+            self.rows[row.number] = row
+            self.numbers[row.name] = row.number
+        for number, lease in changes.leases:
+            self.rows[number] = replace(self.rows[number], lease=lease)
+        for new in changes.entries:
+            stream = self.rows[new.stream].name
+            position = len(self.entries) + 1
+            entry = Entry(
+                position, stream, new.version, new.event, new.line, new.previous, new.hash
+            )
+            self.entries.append(entry)
+            self.histories.setdefault(stream, []).append(entry)
+        for name, kind, number in changes.names:
+            self.names[name, kind] = self.rows[number].name
+        for answer in changes.answers:
+            self.answers[answer.scope, answer.key] = answer
+        self.last_numbers.update(changes.numbers)

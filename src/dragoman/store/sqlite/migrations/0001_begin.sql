@@ -1,0 +1,99 @@
+-- The ledger, and everything that is folded from it or kept beside it.
+--
+-- No foreign keys: every write goes through one writer that has just read what it refers to, and
+-- `verify` must be able to look at a file in which somebody has removed a row.
+-- Indexes do not name `number`: SQLite ends every index entry with the row's number anyway.
+
+CREATE TABLE meta (
+  key   TEXT NOT NULL PRIMARY KEY,
+  value TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- A stream: its head, where the indexes put it, and its folded state (last, because a long one
+-- goes on in other pages, which a reader of the other columns then need not fetch).
+CREATE TABLE streams (
+  number  INTEGER PRIMARY KEY,
+  name    TEXT    NOT NULL UNIQUE,
+  version INTEGER NOT NULL,
+  hash    BLOB    NOT NULL,
+  fold    INTEGER NOT NULL,
+  status  TEXT,
+  queue   TEXT,
+  rank    INTEGER NOT NULL,
+  since   INTEGER NOT NULL,
+  due     INTEGER,
+  owner   TEXT,
+  state   BLOB    NOT NULL
+) STRICT;
+
+CREATE INDEX streams_board ON streams (status) WHERE status IS NOT NULL;
+CREATE INDEX streams_owner ON streams (owner) WHERE owner IS NOT NULL;
+CREATE INDEX streams_ready ON streams (queue, rank, since) WHERE queue IS NOT NULL;
+CREATE INDEX streams_due ON streams (due) WHERE due IS NOT NULL;
+
+-- The ledger. stream, version and event are copies of what the line says.
+CREATE TABLE entries (
+  position INTEGER PRIMARY KEY,
+  stream   INTEGER NOT NULL,
+  version  INTEGER NOT NULL,
+  event    TEXT    NOT NULL,
+  line     BLOB    NOT NULL,
+  previous BLOB    NOT NULL,
+  hash     BLOB    NOT NULL,
+  UNIQUE (stream, version)
+) STRICT;
+
+CREATE TRIGGER entries_are_not_changed BEFORE UPDATE ON entries
+BEGIN
+  SELECT RAISE(ABORT, 'the ledger is append-only: an entry is never changed');
+END;
+
+CREATE TRIGGER entries_are_not_removed BEFORE DELETE ON entries
+BEGIN
+  SELECT RAISE(ABORT, 'the ledger is append-only: an entry is never removed');
+END;
+
+-- Who holds a task. A heartbeat changes this row and nothing else.
+CREATE TABLE leases (
+  stream     INTEGER PRIMARY KEY,
+  holder     TEXT    NOT NULL,
+  fence      INTEGER NOT NULL,
+  session    TEXT    NOT NULL,
+  ttl_ms     INTEGER NOT NULL,
+  beats      INTEGER NOT NULL,
+  beat_at    INTEGER NOT NULL,
+  expires_at INTEGER NOT NULL
+) STRICT;
+
+CREATE INDEX leases_expiry ON leases (expires_at);
+CREATE INDEX leases_session ON leases (session) WHERE session <> '';
+
+-- A stream with its lease, as the contract's Row has them.
+CREATE VIEW stream_rows AS
+SELECT s.number, s.name, s.version, s.hash, s.fold, s.state,
+       s.status, s.queue, s.rank, s.since, s.due, s.owner,
+       l.holder, l.fence, l.ttl_ms, l.beat_at, l.expires_at, l.session, l.beats
+FROM streams s LEFT JOIN leases l ON l.stream = s.number;
+
+-- Aliases of tasks.
+CREATE TABLE names (
+  name   TEXT    NOT NULL,
+  kind   TEXT    NOT NULL,
+  stream INTEGER NOT NULL,
+  PRIMARY KEY (name, kind)
+) STRICT, WITHOUT ROWID;
+
+-- What a request was answered; scope is the number of the stream in which its key is unique.
+CREATE TABLE answers (
+  scope       INTEGER NOT NULL,
+  key         TEXT    NOT NULL,
+  fingerprint BLOB    NOT NULL,
+  answer      BLOB    NOT NULL,
+  PRIMARY KEY (scope, key)
+) STRICT, WITHOUT ROWID;
+
+-- The last AOF number given out on a day.
+CREATE TABLE numbers (
+  day  TEXT    NOT NULL PRIMARY KEY,
+  last INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;

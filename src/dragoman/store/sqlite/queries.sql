@@ -1,0 +1,156 @@
+-- Every statement that the SQLite store runs on its tables.
+
+-- What a transaction reads
+
+-- name: stream
+SELECT * FROM stream_rows
+WHERE name = ?
+
+-- name: last_stream
+SELECT coalesce(max(number), 0) FROM streams
+
+-- name: lines
+SELECT e.line
+FROM streams s JOIN entries e ON e.stream = s.number
+WHERE s.name = ?
+ORDER BY e.version
+
+-- name: answered
+SELECT scope, key, fingerprint, answer FROM answers WHERE scope = ? AND key = ?
+
+-- name: ready
+SELECT rank, since, number, name
+FROM streams
+WHERE queue = ? AND (rank, since, number) > (?, ?, ?)
+ORDER BY rank, since, number
+LIMIT ?
+
+-- name: due
+SELECT number, name, fold, state FROM streams WHERE due <= ? ORDER BY due, number LIMIT ?
+
+-- name: last_number
+SELECT last FROM numbers WHERE day = ?
+
+-- What a transaction writes
+
+-- name: move_to_queue
+UPDATE streams
+SET status = ?, queue = ?, rank = ?, since = ?, due = ?, owner = ?
+WHERE number = ?
+
+-- The position is the next free one: SQLite takes the highest and adds one.
+-- name: append_entry
+INSERT INTO entries (stream, version, event, line, previous, hash) VALUES (?, ?, ?, ?, ?, ?)
+
+-- name: put_stream
+INSERT INTO streams
+  (number, name, version, hash, fold, state, status, queue, rank, since, due, owner)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (number) DO UPDATE
+SET version = excluded.version, hash = excluded.hash, fold = excluded.fold, state = excluded.state,
+    status = excluded.status, queue = excluded.queue, rank = excluded.rank, since = excluded.since,
+    due = excluded.due, owner = excluded.owner
+
+-- name: put_lease
+INSERT INTO leases (stream, holder, fence, ttl_ms, beat_at, expires_at, session, beats)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (stream) DO UPDATE
+SET holder = excluded.holder, fence = excluded.fence, ttl_ms = excluded.ttl_ms,
+    beat_at = excluded.beat_at, expires_at = excluded.expires_at, session = excluded.session,
+    beats = excluded.beats
+
+-- name: end_lease
+DELETE FROM leases WHERE stream = ?
+
+-- name: bind_name
+INSERT INTO names (name, kind, stream) VALUES (?, ?, ?)
+
+-- name: put_answer
+INSERT INTO answers (scope, key, fingerprint, answer) VALUES (?, ?, ?, ?)
+
+-- name: put_number
+INSERT INTO numbers (day, last) VALUES (?, ?) ON CONFLICT (day) DO UPDATE SET last = excluded.last
+
+-- What readers ask
+
+-- name: ledger_id
+SELECT value FROM meta WHERE key = 'ledger_id'
+
+-- name: head
+SELECT coalesce(max(position), 0) FROM entries
+
+-- A stream that is missing leaves its entries without a name, for verify to find.
+-- name: entries
+SELECT e.position, coalesce(s.name, ''), e.version, e.event, e.line, e.previous, e.hash
+FROM entries e LEFT JOIN streams s ON s.number = e.stream
+WHERE e.position > ? AND e.position <= ?
+ORDER BY e.position
+LIMIT ?
+
+-- name: history
+SELECT e.position, s.name, e.version, e.event, e.line, e.previous, e.hash
+FROM streams s JOIN entries e ON e.stream = s.number
+WHERE s.name = ? AND e.version > ? AND e.position <= ?
+ORDER BY e.version
+LIMIT ?
+
+-- name: rows
+SELECT * FROM stream_rows
+WHERE number > ?
+ORDER BY number
+LIMIT ?
+
+-- name: names
+SELECT n.name, n.kind, coalesce(s.name, '')
+FROM names n LEFT JOIN streams s ON s.number = n.stream
+WHERE (n.name, n.kind) > (?, ?)
+ORDER BY n.name, n.kind
+LIMIT ?
+
+-- name: named
+SELECT n.kind, s.name
+FROM names n JOIN streams s ON s.number = n.stream
+WHERE n.name = ?
+ORDER BY n.kind
+
+-- name: board
+SELECT * FROM stream_rows
+WHERE number < ? AND status IS NOT NULL
+ORDER BY number DESC
+LIMIT ?
+
+-- name: board_of_status
+SELECT * FROM stream_rows
+WHERE number < ? AND status = ?
+ORDER BY number DESC
+LIMIT ?
+
+-- name: board_of_owner
+SELECT * FROM stream_rows
+WHERE number < ? AND status IS NOT NULL AND owner = ?
+ORDER BY number DESC
+LIMIT ?
+
+-- The plus keeps the planner on the owner's tasks: they are fewer than those of a statu
+-- name: board_of_status_and_owner
+SELECT * FROM stream_rows
+WHERE number < ? AND +status = ? AND owner = ?
+ORDER BY number DESC
+LIMIT ?
+
+-- name: counts
+SELECT status, count(*) FROM streams WHERE status IS NOT NULL GROUP BY status
+
+-- name: expired
+SELECT s.name
+FROM leases l JOIN streams s ON s.number = l.stream
+WHERE l.expires_at <= ?
+ORDER BY l.expires_at, l.stream
+LIMIT ?
+
+-- The comparison with '' is what the index on sessions asks for.
+-- name: sessions
+SELECT s.name
+FROM leases l JOIN streams s ON s.number = l.stream
+WHERE l.session = ? AND l.session <> ''
+ORDER BY l.stream

@@ -1,0 +1,1 @@
+"""The doors: each serves whatever it is handed."""

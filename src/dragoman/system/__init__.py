@@ -1,0 +1,1 @@
+"""The outside, handed in: clock, ids, keys, files, the hub's lock."""

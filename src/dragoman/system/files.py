@@ -1,0 +1,126 @@
+"""Files that survive a crash: whole or not at all, and on the disk before the call returns."""
+
+import fcntl
+import os
+import secrets
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+_NEWLINE: Final = b"\n"
+_BLOCK: Final = 65_536
+
+
+def write_atomically(path: Path, data: bytes, *, mode: int = 0o644) -> None:
+    """Replace the file by this content; a reader or a crash sees the old or the new, no mix."""
+    with _temporary(path, data, mode) as temporary:
+        temporary.replace(path)
+    sync_folder(path.parent)
+
+
+def create_atomically(path: Path, data: bytes, *, mode: int = 0o644) -> bool:
+    """Create the file with this content; False when somebody else was faster."""
+    with _temporary(path, data, mode) as temporary:
+        # A rename would replace what another process has just made; a link refuses.
+        try:
+            os.link(temporary, path, follow_symlinks=False)
+        except FileExistsError:
+            created = False
+        else:
+            created = True
+    # The slower one syncs too: it goes on with a file that the faster may not have synced yet.
+    sync_folder(path.parent)
+    return created
+
+
+def append_line(path: Path, line: bytes) -> None:
+    """Add a line at the end, under a lock; what a crash left of an earlier one is cut off first."""
+    if _NEWLINE in line:
+        raise ValueError("A line cannot hold a newline: write it as several lines.")
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+    with os.fdopen(descriptor, "r+b", buffering=0) as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        _cut_torn_line(descriptor)
+        _write_all(descriptor, line + _NEWLINE)
+        os.fsync(descriptor)
+    sync_folder(path.parent)
+
+
+def read_lines(path: Path) -> list[bytes]:
+    """All whole lines without their newlines; a torn last line is none, nor is a missing file."""
+    try:
+        file = path.open("rb")
+    except FileNotFoundError:
+        return []
+    with file:
+        # Without the lock a reader could see a torn line and then what was written over it.
+        fcntl.flock(file, fcntl.LOCK_SH)
+        return file.read().split(_NEWLINE)[:-1]
+
+
+def last_line(path: Path) -> bytes | None:
+    """The last whole line without its newline; None when there is none."""
+    try:
+        file = path.open("rb")
+    except FileNotFoundError:
+        return None
+    with file:
+        fcntl.flock(file, fcntl.LOCK_SH)
+        descriptor = file.fileno()
+        end = _end_of_last_line(descriptor, os.fstat(descriptor).st_size)
+        if end == 0:
+            return None
+        start = _end_of_last_line(descriptor, end - 1)
+        return os.pread(descriptor, end - 1 - start, start)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable: a file's own sync does not cover its name."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _temporary(path: Path, data: bytes, mode: int) -> Generator[Path]:
+    """A synced file with the content beside `path`, gone at the end unless it was renamed."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    descriptor = os.open(temporary, flags, mode)
+    try:
+        try:
+            _write_all(descriptor, data)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        yield temporary
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+
+
+def _cut_torn_line(descriptor: int) -> None:
+    size = os.fstat(descriptor).st_size
+    whole = _end_of_last_line(descriptor, size)
+    if whole < size:
+        os.ftruncate(descriptor, whole)
+        os.fsync(descriptor)
+
+
+def _end_of_last_line(descriptor: int, size: int) -> int:
+    end = size
+    while end > 0:
+        start = max(0, end - _BLOCK)
+        newline = os.pread(descriptor, end - start, start).rfind(_NEWLINE)
+        if newline >= 0:
+            return start + newline + 1
+        end = start
+    return 0

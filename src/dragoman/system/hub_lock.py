@@ -1,0 +1,139 @@
+"""One hub for a data directory: a lock that dies with its process and says who holds it.
+
+The lock is on the open file, not on its existence: the file is never removed, because a second hub
+could then lock a new file of the same name while the first still holds the old one.
+"""
+
+import fcntl
+import os
+import socket
+import time
+from pathlib import Path
+from typing import Final, Self
+
+import msgspec
+from msgspec import Struct
+
+from dragoman.core.errors import DragomanError
+from dragoman.core.moments import to_rfc3339
+from dragoman.engine.ports import Clock
+from dragoman.system.clock import SystemClock
+from dragoman.text.safe_text import safe_text
+
+_NAME: Final = "hub.lock"
+_MOST_BYTES: Final = 4_096
+_TRIES: Final = 1_000
+_PAUSE_SECONDS: Final = 0.001
+
+
+class Holder(Struct, frozen=True):
+    """Who holds the lock; a process that has not yet written its name has pid 0."""
+
+    pid: int = 0
+    host: str = ""
+    since: str = ""
+    who: str = ""
+
+
+class HubRunning(DragomanError):
+    """Another process is the hub of this data directory; the detail says which."""
+
+    code = "hub_running"
+
+
+class HubLock:
+    """The right to be the hub of a data directory, until it is released or the process ends."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor: int | None = descriptor
+
+    @classmethod
+    def acquire(cls, data: Path, who: str, *, clock: Clock | None = None) -> Self:
+        """Become the hub of this directory, or raise HubRunning: a hub is not waited for."""
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        descriptor = os.open(data / _NAME, flags, 0o644)
+        try:
+            if not _take(descriptor):
+                raise _running(data, _read_holder(descriptor))
+            since = to_rfc3339((clock or SystemClock()).now())
+            _write_holder(descriptor, who, since)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return cls(descriptor)
+
+    def release(self) -> None:
+        """Let another process be the hub; releasing twice does nothing."""
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            try:
+                os.ftruncate(descriptor, 0)
+            finally:
+                os.close(descriptor)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+def holder(data: Path) -> Holder | None:
+    """Who is the hub of this directory; None when nobody is, whatever the file still says."""
+    try:
+        descriptor = os.open(data / _NAME, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        if _lock(descriptor, fcntl.LOCK_SH):
+            return None
+        return _read_holder(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _take(descriptor: int) -> bool:
+    # A shared lock is held, for a moment, by someone who only looks: that turns no hub away.
+    for _ in range(_TRIES):
+        if _lock(descriptor, fcntl.LOCK_EX):
+            return True
+        if not _lock(descriptor, fcntl.LOCK_SH):
+            return False
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+        time.sleep(_PAUSE_SECONDS)
+    return False
+
+
+def _lock(descriptor: int, kind: int) -> bool:
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _write_holder(descriptor: int, who: str, since: str) -> None:
+    # Emptied first, so that the name of a crashed hub is never shown for the new one.
+    os.ftruncate(descriptor, 0)
+    mine = Holder(pid=os.getpid(), host=socket.gethostname(), since=since, who=who)
+    os.pwrite(descriptor, msgspec.json.encode(mine), 0)
+
+
+def _read_holder(descriptor: int) -> Holder:
+    try:
+        return msgspec.json.decode(os.pread(descriptor, _MOST_BYTES, 0), type=Holder)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return Holder()
+
+
+def _running(data: Path, by: Holder) -> HubRunning:
+    named = (
+        f"{by.who} (process {by.pid} on {by.host}, since {by.since})"
+        if by.pid
+        else "a process that has not yet said its name"
+    )
+    named = safe_text(named, one_line=True)
+    return HubRunning(
+        f"The data directory {data} already has a hub: {named} holds its {_NAME}. "
+        "Stop that hub first, or choose another directory with --data."
+    )

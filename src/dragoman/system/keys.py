@@ -1,0 +1,133 @@
+"""The ledger's signing key and the hub's secret, made once beneath the data directory."""
+
+import os
+import secrets
+import stat
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_pem_private_key,
+)
+
+from dragoman.core.errors import DragomanError
+from dragoman.ledger.checkpoint import key_id
+from dragoman.system.files import create_atomically, sync_folder
+
+_SECRET_BYTES: Final = 32
+_OURS_ALONE: Final = 0o600
+_MOST_BYTES: Final = 65_536
+
+
+class BadKey(DragomanError):
+    """A key file that cannot be used; the detail says why and what to do."""
+
+    code = "bad_key"
+
+
+@dataclass(frozen=True)
+class LedgerKey:
+    """What a hub signs checkpoints with, and what it keys its digests with."""
+
+    private: Ed25519PrivateKey = field(repr=False)
+    secret: bytes = field(repr=False)
+
+    @property
+    def public(self) -> Ed25519PublicKey:
+        """The half that anyone may have."""
+        return self.private.public_key()
+
+    @property
+    def id(self) -> str:
+        """The short name of the key, as checkpoints carry it."""
+        return key_id(self.public)
+
+
+def load_or_create(folder: Path) -> LedgerKey:
+    """The keys of a data directory; made on first use, and the same for all who come at once."""
+    keys = folder / "keys"
+    if not keys.is_dir():
+        keys.mkdir(mode=0o700, parents=True, exist_ok=True)
+        sync_folder(keys.parent)
+    # The public key is written last, so its presence shows that the others were there once.
+    is_first_use = not (keys / "ledger.pub").exists()
+    if is_first_use:
+        create_atomically(keys / "secret", secrets.token_bytes(_SECRET_BYTES), mode=_OURS_ALONE)
+        create_atomically(keys / "ledger.key", _new_private_pem(), mode=_OURS_ALONE)
+    loaded = LedgerKey(
+        private=_load_private(keys / "ledger.key"), secret=_load_secret(keys / "secret")
+    )
+    pem = _public_pem(loaded.public)
+    if is_first_use:
+        create_atomically(keys / "ledger.pub", pem)
+    _check_public(keys / "ledger.pub", pem)
+    return loaded
+
+
+def _load_private(path: Path) -> Ed25519PrivateKey:
+    pem = _read_private_file(path)
+    try:
+        private = load_pem_private_key(pem, password=None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        raise _damaged(path, "does not hold a private key that can be read") from None
+    if not isinstance(private, Ed25519PrivateKey):
+        raise _damaged(path, "does not hold an Ed25519 key")
+    return private
+
+
+def _load_secret(path: Path) -> bytes:
+    secret = _read_private_file(path)
+    if len(secret) != _SECRET_BYTES:
+        raise _damaged(path, f"holds {len(secret)} bytes instead of {_SECRET_BYTES}")
+    return secret
+
+
+def _check_public(path: Path, pem: bytes) -> None:
+    if path.read_bytes() != pem:
+        raise BadKey(
+            f"The public key {path} does not belong to the private key beside it, so one of them "
+            "was replaced. Bring both back from the same backup."
+        )
+
+
+def _read_private_file(path: Path) -> bytes:
+    # Not blocking, so that a pipe put in the file's place cannot hold the hub for ever.
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        raise _damaged(path, "is missing although the public key is there") from None
+    try:
+        mode = os.fstat(descriptor).st_mode
+        if not stat.S_ISREG(mode):
+            raise _damaged(path, "is not a regular file")
+        if mode & (stat.S_IRWXG | stat.S_IRWXO):
+            raise BadKey(
+                f"The file {path} can be used by others on this machine (its mode is "
+                f"{stat.S_IMODE(mode):03o}). Make it yours alone with: chmod 600 {path}"
+            )
+        return os.read(descriptor, _MOST_BYTES)
+    finally:
+        os.close(descriptor)
+
+
+def _damaged(path: Path, what: str) -> BadKey:
+    return BadKey(
+        f"The file {path} {what}. Bring it back from a backup; or, to go on with new keys that "
+        f"cannot vouch for the old checkpoints, move the folder {path.parent} away."
+    )
+
+
+def _new_private_pem() -> bytes:
+    private = Ed25519PrivateKey.generate()
+    return private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+
+
+def _public_pem(public: Ed25519PublicKey) -> bytes:
+    return public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)

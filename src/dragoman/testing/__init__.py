@@ -1,0 +1,16 @@
+"""A hub under a clock moved by hand, for people who test their agents.
+
+from dragoman.testing import hand_hub
+
+with hand_hub() as hub:
+    task = hub.create("Fix the login")
+    work = hub.claim(task, agent="ada")
+    hub.advance(minutes=6)
+    hub.tick()
+    assert hub.task(task).status == "ready"
+"""
+
+from dragoman.core.errors import Refused
+from dragoman.testing.hand_hub import START, HandHub, Work, hand_hub
+
+__all__ = ["START", "HandHub", "Refused", "Work", "hand_hub"]

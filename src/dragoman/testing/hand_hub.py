@@ -1,0 +1,177 @@
+"""The hand-moved hub: real core, ledger and store; only time and ids are scripted."""
+
+import tempfile
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
+from msgspec import Raw, Struct
+
+from dragoman.core.actors import Actor
+from dragoman.core.commands import (
+    DEFAULT_TTL_MS,
+    AnyCommand,
+    ClaimTask,
+    CreateTask,
+    EndAttempt,
+    MoveTask,
+    NoteTask,
+    ReleaseTask,
+    RenewLease,
+    ReportOutcome,
+)
+from dragoman.core.deadlines import Backoff
+from dragoman.core.errors import Refusal, Refused
+from dragoman.core.events import Outcome, Status
+from dragoman.core.reading import Receipt
+from dragoman.core.task import Task
+from dragoman.engine.ask import entries, find_task
+from dragoman.engine.handle import Engine
+from dragoman.engine.hub import Hub
+from dragoman.engine.ports import Store
+from dragoman.engine.verify import Finding, check_ledger, check_views
+from dragoman.ledger.entry import Line, read_line
+from dragoman.services.promotion import Promotion
+from dragoman.services.recovery import Recovery
+from dragoman.store.memory import MemoryStore
+from dragoman.store.sqlite import SqliteStore
+from dragoman.system.clock import HandClock
+from dragoman.system.ids import CountingIds
+
+START = 1_770_670_500_000
+"""2026-02-09T20:55:00Z: where the clock stands when a hand hub opens."""
+
+_PERSON = Actor("human", "tester", "testing")
+
+
+class Work(Struct, frozen=True):
+    """An attempt in an agent's hands; every write names its fencing token."""
+
+    hub: "HandHub"
+    task: str
+    agent: str
+    attempt: int
+    fence: int
+
+    def heartbeat(self) -> None:
+        """Still alive."""
+        self._do(RenewLease(self.task, self.fence))
+
+    def note(self, text: str) -> None:
+        """A line in the work log."""
+        self._do(NoteTask(self.task, text))
+
+    def release(self, reason: str = "released") -> None:
+        """Give the task back."""
+        self._do(ReleaseTask(self.task, reason, self.fence))
+
+    def report(self, outcome: Outcome, notes: str = "", blockers: tuple[str, ...] = ()) -> None:
+        """Say how the attempt ended; it takes effect when the session ends or the lease does."""
+        self._do(ReportOutcome(self.task, outcome, notes, blockers, fence=self.fence))
+
+    def end(self) -> None:
+        """End the session: what was reported takes effect."""
+        self._do(EndAttempt(self.task))
+
+    def finish(self, outcome: Outcome = "done", notes: str = "") -> None:
+        """Report and end in one go."""
+        self._do(ReportOutcome(self.task, outcome, notes, fence=self.fence, apply=True))
+
+    def _do(self, command: AnyCommand) -> None:
+        self.hub.do(command, agent=self.agent)
+
+
+class HandHub:
+    """A hub whose time passes only when a test says so."""
+
+    def __init__(self, open_store: Callable[[], Store]) -> None:
+        self.clock = HandClock(START)
+        self._ids = CountingIds()
+        self._open_store = open_store
+        self._hub = self._open()
+
+    def create(self, title: str, *, ready: bool = True) -> str:
+        """A new task; give `do` a `CreateTask` for one with more to it."""
+        return self.do(CreateTask(title, ready=ready)).task
+
+    def claim(
+        self, task: str = "", *, agent: str, session: str = "", ttl_ms: int = DEFAULT_TTL_MS
+    ) -> Work:
+        """Begin an attempt; without a task, on the next one that is ready."""
+        receipt = self.do(ClaimTask(task, agent, session, ttl_ms), agent=agent)
+        return Work(self, receipt.task, agent, receipt.attempt, receipt.fence)
+
+    def move(self, task: str, to: Status, reason: str = "", *, agent: str = "") -> None:
+        """Change the status, as a person or as an agent."""
+        self.do(MoveTask(task, to, reason), agent=agent)
+
+    def do(self, command: AnyCommand, *, agent: str = "", key: str = "") -> Receipt:
+        """Any command, as a person or as an agent; a refusal is raised as Refused."""
+        actor = Actor("agent", agent, "testing") if agent else _PERSON
+        return self._hub.do(actor, command, key=key).receipts[0]
+
+    def task(self, name: str) -> Task:
+        """The task as it is now."""
+        found = find_task(self._hub.store, name)
+        if isinstance(found, Refusal):
+            raise Refused(found)
+        return found.task
+
+    def advance(self, *, seconds: float = 0, minutes: float = 0, hours: float = 0) -> None:
+        """Let time pass; nothing happens by itself until `tick`."""
+        self.clock.advance(round((seconds + 60 * minutes + 3_600 * hours) * 1_000))
+
+    def tick(self) -> None:
+        """Every time-driven duty once."""
+        now = self.clock.now()
+        for duty in (Recovery(self._hub, Backoff()), Promotion(self._hub)):
+            duty.run_once(now)
+
+    def restart(self) -> None:
+        """The hub dies and starts again on what it had stored."""
+        self.close()
+        self._hub = self._open()
+
+    def history(self) -> list[Line[Raw]]:
+        """Every entry of the ledger, oldest first."""
+        return [read_line(entry.line) for entry in entries(self._hub.store)]
+
+    def verify(self) -> list[Finding]:
+        """What is wrong with the ledger and its views; nothing, one hopes."""
+        store = self._hub.store
+        return [*check_ledger(store, (), _quietly), *check_views(store, _quietly)]
+
+    def close(self) -> None:
+        """Let go of the store."""
+        self._hub.close()
+
+    def _open(self) -> Hub:
+        return Hub(Engine(self._open_store(), self.clock, bytes(32)), self._ids)
+
+
+@contextmanager
+def hand_hub(store: Literal["memory", "sqlite"] = "memory") -> Generator[HandHub]:
+    """A fresh hub in memory, or on a SQLite file that is gone afterwards."""
+    with tempfile.TemporaryDirectory() as folder:
+        hub = HandHub(_OPENERS[store](Path(folder)))
+        try:
+            yield hub
+        finally:
+            hub.close()
+
+
+def _memory(_: Path) -> Callable[[], Store]:
+    kept = MemoryStore("testing")
+    return lambda: kept
+
+
+def _sqlite(folder: Path) -> Callable[[], Store]:
+    return lambda: SqliteStore.open(folder / "dragoman.db", lambda: "testing")
+
+
+_OPENERS: dict[str, Callable[[Path], Callable[[], Store]]] = {"memory": _memory, "sqlite": _sqlite}
+
+
+def _quietly(_: int) -> None:
+    """Progress that nobody watches."""

@@ -1,0 +1,121 @@
+"""Reads which requirements the tests say they prove, from their source, without running them."""
+
+import ast
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from msgspec import Struct
+
+
+class Proof(Struct, frozen=True):
+    """One test, and the requirements that it, its class and its module name."""
+
+    test: str
+    requirements: frozenset[str]
+
+
+def proofs_under(folder: Path) -> list[Proof]:
+    """Read every test under a folder; a contract's cases need not live in a test_*.py."""
+    root = folder.parent
+    return [
+        proof
+        for path in sorted(folder.rglob("*.py"))
+        for proof in proofs_in(path.read_text("utf-8"), path.relative_to(root).as_posix())
+    ]
+
+
+def proofs_in(source: str, name: str) -> list[Proof]:
+    """Read every test of one source file."""
+    module = ast.parse(source, filename=name)
+    return list(_proofs_in_body(module.body, name, _named_by_pytestmark(module.body)))
+
+
+def complaints(proofs: Iterable[Proof], known: Iterable[str]) -> dict[str, list[str]]:
+    """Say what is wrong, by kind of fault; empty when everything is proved and named."""
+    proofs, known = list(proofs), set(known)
+    proved = {named for proof in proofs for named in proof.requirements}
+    faults = {
+        "requirements without a test": sorted(known - proved),
+        "tests that name no requirement": [p.test for p in proofs if not p.requirements],
+        "tests that name an unknown requirement": [
+            f"{p.test}: {named}" for p in proofs for named in sorted(p.requirements - known)
+        ],
+    }
+    return {fault: cases for fault, cases in faults.items() if cases}
+
+
+def as_text(faults: dict[str, list[str]]) -> str:
+    """Put the complaints into lines for a reader."""
+    return "\n".join(
+        line
+        for fault, cases in faults.items()
+        for line in (f"{fault}:", *(f"  {c}" for c in cases))
+    )
+
+
+def _proofs_in_body(body: list[ast.stmt], owner: str, inherited: frozenset[str]) -> Iterator[Proof]:
+    for statement in body:
+        match statement:
+            case ast.ClassDef():
+                named = _named_by_decorators(statement) | _named_by_pytestmark(statement.body)
+                yield from _proofs_in_body(
+                    statement.body, f"{owner}::{statement.name}", inherited | named
+                )
+            case ast.FunctionDef() | ast.AsyncFunctionDef() if statement.name.startswith("test"):
+                named = _named_by_decorators(statement)
+                yield Proof(f"{owner}::{statement.name}", inherited | named)
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) if _is_machine(name, value):
+                yield Proof(f"{owner}::{name}", inherited | _named_in(value))
+            case _:
+                pass
+
+
+def _is_machine(name: str, value: ast.expr) -> bool:
+    """Whether this is `TestName = SomeMachine.TestCase`, the test of a hypothesis machine."""
+    return name.startswith("Test") and any(
+        isinstance(node, ast.Attribute) and node.attr == "TestCase" for node in ast.walk(value)
+    )
+
+
+def _named_by_decorators(
+    definition: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef,
+) -> frozenset[str]:
+    return _named_in(*definition.decorator_list)
+
+
+def _named_by_pytestmark(body: list[ast.stmt]) -> frozenset[str]:
+    return _named_in(
+        *(
+            statement.value
+            for statement in body
+            if isinstance(statement, ast.Assign)
+            and any(isinstance(t, ast.Name) and t.id == "pytestmark" for t in statement.targets)
+        )
+    )
+
+
+def _named_in(*expressions: ast.expr) -> frozenset[str]:
+    return frozenset(
+        _requirement(argument)
+        for expression in expressions
+        for node in ast.walk(expression)
+        if isinstance(node, ast.Call) and _is_proves(node.func)
+        for argument in node.args
+    )
+
+
+def _is_proves(function: ast.expr) -> bool:
+    match function:
+        case ast.Name(id="proves") | ast.Attribute(attr="proves"):
+            return True
+        case _:
+            return False
+
+
+def _requirement(argument: ast.expr) -> str:
+    """Give the id; what is not a literal is given as written, and so becomes an unknown id."""
+    match argument:
+        case ast.Constant(value=str(named)):
+            return named
+        case _:
+            return ast.unparse(argument)

@@ -1,0 +1,99 @@
+"""The PostgreSQL that other tests rely on: real, empty for each test, gone afterwards."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Generator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from tests.requirements import proves
+from tests.servers import fresh_schema, sweep_abandoned_homes
+
+pytestmark = proves("PROJECT-SERVERS")
+
+PROJECT = Path(__file__).parents[2]
+
+# Starts a server as a test session does, says where it is, and dies without a word.
+ABANDON_A_SERVER = """
+import os, signal
+from tests.servers import running_postgres
+with running_postgres() as url:
+    print(url, flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def split(url: str) -> tuple[str, str]:
+    """Split what a fixture gives into the address of the server and the name of the schema."""
+    server, _, schema = url.partition("&schema=")
+    return server, schema
+
+
+def schemas(server: str) -> set[str]:
+    """List the schemas of a server."""
+    with psycopg.connect(server) as connection:
+        rows = connection.execute("SELECT nspname FROM pg_namespace").fetchall()
+    return {name for (name,) in rows}
+
+
+def test_a_test_gets_an_empty_schema(postgres_url: str) -> None:
+    server, schema = split(postgres_url)
+
+    assert schema in schemas(server)
+    with psycopg.connect(server) as connection:
+        found = connection.execute(
+            "SELECT count(*) FROM pg_class WHERE relnamespace = %s::regnamespace", [schema]
+        ).fetchone()
+    assert found == (0,)
+
+
+def test_a_schema_is_dropped_with_all_it_holds(postgres_server: str) -> None:
+    with fresh_schema(postgres_server) as url:
+        server, schema = split(url)
+        with psycopg.connect(server, options=f"-csearch_path={schema}") as connection:
+            connection.execute("CREATE TABLE kept (id integer)")
+
+    assert schema not in schemas(server)
+
+
+@pytest.fixture
+def own_temporary_folder(monkeypatch: pytest.MonkeyPatch) -> Generator[Path]:
+    """Give a temporary folder with a path short enough for a socket, and open to all users."""
+    folder = Path(tempfile.mkdtemp(prefix="sweep-"))
+    folder.chmod(0o755)
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    yield folder
+    shutil.rmtree(folder)
+
+
+def test_the_server_of_a_killed_run_is_swept_away(own_temporary_folder: Path) -> None:
+    killed = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", ABANDON_A_SERVER],
+        cwd=PROJECT,
+        env={**os.environ, "TMPDIR": str(own_temporary_folder)},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    assert killed.returncode == -signal.SIGKILL
+    abandoned = killed.stdout.strip()
+    assert schemas(abandoned), "the server outlives the run that started it"
+
+    sweep_abandoned_homes()
+
+    with pytest.raises(psycopg.OperationalError):
+        schemas(abandoned)
+    assert list(own_temporary_folder.glob("dragoman-postgres-*")) == []
+
+
+def test_a_server_in_use_is_not_swept_away(postgres_server: str) -> None:
+    sweep_abandoned_homes()
+
+    assert schemas(postgres_server)

@@ -1,0 +1,44 @@
+"""What every test may use: the real servers, and how hard hypothesis looks."""
+
+import os
+from collections.abc import Generator
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from tests.servers import fresh_schema, running_postgres
+
+LONG_RUN = "DRAGOMAN_LONG_TESTS"
+
+settings.register_profile(
+    "ci",
+    derandomize=True,
+    max_examples=100,
+    stateful_step_count=30,
+    # A slow machine is not a failed test.
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile(
+    "long",
+    settings.get_profile("ci"),
+    derandomize=False,
+    max_examples=5_000,
+    stateful_step_count=100,
+    print_blob=True,
+)
+settings.load_profile("long" if os.environ.get(LONG_RUN) else "ci")
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Generator[str]:
+    """Give the URL of a PostgreSQL of this worker's own; not starting is a failure, no skip."""
+    with running_postgres() as url:
+        yield url
+
+
+@pytest.fixture
+def postgres_url(postgres_server: str) -> Generator[str]:
+    """Give the URL of an empty schema in that PostgreSQL: `postgresql://…&schema=NAME`."""
+    with fresh_schema(postgres_server) as url:
+        yield url

