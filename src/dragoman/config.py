@@ -59,6 +59,8 @@ def load(data: Path, environ: Mapping[str, str]) -> Settings:
         return parse(path.read_text(encoding="utf-8"), environ)
     except FileNotFoundError:
         return parse("", environ)
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path} cannot be read: {error}") from error
     except SettingsError as error:
         raise SettingsError(f"{path}: {error.detail}") from error
 

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from dragoman.core.errors import UNRECORDED, Refusal
 from dragoman.core.events import CommandRefused
-from dragoman.core.ids import actor_stream
+from dragoman.core.ids import actor_stream, shown_name
 
 Role = Literal["agent", "orchestrator", "coordinator", "human", "observer", "file", "system"]
 
@@ -56,7 +56,7 @@ def record_refusal(
     """The entry that a refusal leaves, or None for a repeat, a flood or an ordinary answer."""
     if refusal.code in UNRECORDED:
         return None
-    event = CommandRefused(command, target, refusal.code, refusal.detail)
+    event = CommandRefused(command, shown_name(target), refusal.code, refusal.detail)
     if record.minute == now // _MINUTE_MS and (
         record.refusals >= REFUSALS_PER_MINUTE or _gist(event) in record.recent
     ):

@@ -16,7 +16,16 @@ from dragoman.core.events import TaskTransitioned as Transitioned
 from dragoman.core.ids import check_agent, check_session, task_stream
 from dragoman.core.lease import Lease, granted, renewed
 from dragoman.core.lifecycle import StreamEvents, moved, unblocked
-from dragoman.core.limits import LINKS, REASON, TEXT, TTL_MS, check_count, check_range, check_text
+from dragoman.core.limits import (
+    LINKS,
+    REASON,
+    TEXT,
+    TTL_MS,
+    check_count,
+    check_json,
+    check_range,
+    check_text,
+)
 from dragoman.core.moments import to_rfc3339
 from dragoman.core.reading import Decision, LeaseChange, Read, Receipt, receipt
 from dragoman.core.task import CLAIMABLE, STATUS_AFTER, Task
@@ -79,6 +88,7 @@ def report(command: ReportOutcome, read: Read, now: int) -> Decision | Refusal:
         check_text("notes", command.notes, TEXT)
         or check_count("blockers", command.blockers, LINKS)
         or next(filter(None, (check_text("blocker", b, REASON) for b in command.blockers)), None)
+        or check_json("details", command.details)
     )
     if refusal:
         return refusal
@@ -133,15 +143,16 @@ def expire(command: ExpireLease, read: Read, now: int) -> Decision | Refusal:
 
 def _check_claimant(command: ClaimTask, read: Read) -> Refusal | None:
     actor = read.actor
+    malformed = check_agent(command.agent)
+    if malformed:
+        return malformed
     if actor.role == "agent":
         if command.agent != actor.name:
             return Refusal("identity_mismatch", f"{actor.name} cannot claim for {command.agent}")
     elif actor.role not in MAY_DISPATCH:
         return Refusal("not_authorized", f"{actor.label} may not claim tasks")
-    return (
-        check_agent(command.agent)
-        or (check_session(command.session) if command.session else None)
-        or check_range("ttl_ms", command.ttl_ms, *TTL_MS)
+    return (check_session(command.session) if command.session else None) or check_range(
+        "ttl_ms", command.ttl_ms, *TTL_MS
     )
 
 

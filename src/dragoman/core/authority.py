@@ -11,21 +11,27 @@ Move = tuple[Status, Status]
 
 _ALL: frozenset[Move] = frozenset((a, b) for a, targets in TRANSITIONS.items() for b in targets)
 _FILE: frozenset[Status] = frozenset({"backlog", "ready", "blocked"})
+_OWNER: frozenset[Move] = frozenset({("ready", "blocked"), ("blocked", "ready")})
+_APPROVAL: frozenset[Move] = frozenset({("review", "done")})
 
 MAY_MOVE: dict[str, frozenset[Move]] = {
     "human": _ALL,
     "orchestrator": _ALL,
     "system": _ALL,
-    "coordinator": _ALL - {("review", "done")},
+    "coordinator": _ALL - _APPROVAL,
     "file": frozenset((a, b) for a, b in _ALL if a in _FILE and b in _FILE),
     "holder": frozenset(
         {("in-progress", "review"), ("in-progress", "ready"), ("in-progress", "blocked")}
     ),
-    "assignee": frozenset({("ready", "blocked"), ("blocked", "ready")}),
+    "assignee": _OWNER,
+    "finisher": _OWNER | _APPROVAL,
     "stranger": frozenset(),
     "observer": frozenset(),
 }
-"""Relation -> the transitions it may ask for. An agent is holder, assignee or stranger."""
+"""Relation -> the transitions it may ask for.
+
+An agent is holder, assignee, finisher (the assignee, where no review is required) or stranger.
+"""
 
 MAY_WRITE: frozenset[Role] = frozenset({"human", "orchestrator", "coordinator", "agent", "system"})
 """Roles that may create, link, name and note tasks."""
@@ -50,7 +56,9 @@ def relation(actor: Actor, task: Task, lease: Lease | None, now: int) -> str:
         return actor.role
     if holds(actor, lease, now):
         return "holder"
-    return "assignee" if task.assignee == actor.name else "stranger"
+    if task.assignee != actor.name:
+        return "stranger"
+    return "assignee" if task.review_required else "finisher"
 
 
 def check_write(actor: Actor) -> Refusal | None:
@@ -58,6 +66,20 @@ def check_write(actor: Actor) -> Refusal | None:
     if actor.role in MAY_WRITE:
         return None
     return Refusal("not_authorized", f"{actor.label} may only read")
+
+
+def check_word(actor: Actor, task: Task, lease: Lease | None, now: int) -> Refusal | None:
+    """None when the caller may write about the task.
+
+    Anyone may who may write at all, but an agent that held the task before speaks only as its
+    holder or its owner: one that was stopped and comes back must learn that its lease is lost.
+    """
+    refusal = check_write(actor)
+    if refusal or actor.role != "agent" or actor.name not in task.agents:
+        return refusal
+    if holds(actor, lease, now) or (task.assignee == actor.name and task.status != "in-progress"):
+        return None
+    return Refusal("lease_lost", _what_became(task, lease, now))
 
 
 def check_hold(

@@ -15,6 +15,11 @@ DEFAULT_ATTEMPTS = 5
 class Command(Struct, frozen=True, omit_defaults=True):
     """One thing to do. A request is a tuple of them: all or none. The tag is its stable name."""
 
+    @property
+    def about(self) -> str:
+        """The task that it is about, by any of its names; empty when there is none yet."""
+        return ""
+
 
 class CreateTask(Command, frozen=True, tag="task.create"):
     """Begin a task. Without an id the hub gives it the day's next AOF id."""
@@ -49,6 +54,11 @@ class TaskCommand(Command, frozen=True):
     """A command about one existing task, by any of its names."""
 
     task: str
+
+    @property
+    def about(self) -> str:
+        """The task that it is about."""
+        return self.task
 
 
 class MoveTask(TaskCommand, frozen=True, tag="task.move"):

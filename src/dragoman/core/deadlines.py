@@ -7,7 +7,9 @@ class Backoff(Struct, frozen=True):
     """How long a task rests after its n-th failure: `base_ms`, doubling, up to `cap_ms`."""
 
     base_ms: int = 1_000
+    """How long a task rests after its first failure; the rest doubles with every further one."""
     cap_ms: int = 300_000
+    """The longest rest."""
 
 
 def rest_after(failures: int, backoff: Backoff) -> int:

@@ -21,7 +21,6 @@ from dragoman.core.commands import (
     ReleaseTask,
     RenewLease,
     ReportOutcome,
-    TaskCommand,
 )
 from dragoman.core.errors import Refusal
 from dragoman.core.lease import renewed
@@ -54,9 +53,9 @@ def decide(command: AnyCommand, read: Read, now: int) -> Decision | Refusal:
 
 def renewal(command: AnyCommand, read: Read, now: int) -> LeaseChange | None:
     """The longer lease that a sign of life from a task's holder gives it."""
-    if read.actor.role != "agent" or not isinstance(command, TaskCommand) or not command.task:
+    if read.actor.role != "agent" or not command.about:
         return None
-    task = read.task(command.task)
+    task = read.task(command.about)
     if isinstance(task, Refusal):
         return None
     lease = read.lease(task)

@@ -13,7 +13,7 @@ DragomanError (an exception): the hub could not do its work; its codes are in FA
 - BadCheckpoint (ledger), BadKey, HubRunning (system): named where they belong
 """
 
-from msgspec import Struct
+from dataclasses import dataclass
 
 REFUSALS: dict[str, str] = {
     "invalid_id": "the name does not follow the grammar of ids",
@@ -56,7 +56,8 @@ FAULTS: dict[str, str] = {
 """Code -> meaning, of exceptions."""
 
 
-class Refusal(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Refusal:
     """The hub's no: a stable code, and a sentence that says what is wrong and what to do."""
 
     code: str

@@ -1,7 +1,5 @@
 """The grammar of names: task ids, aliases, agents, streams (S-NAME)."""
 
-import base64
-import hashlib
 import re
 
 from dragoman.core.errors import Refusal
@@ -11,6 +9,8 @@ _AGENT = re.compile(
     r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}(?:@[A-Za-z0-9][A-Za-z0-9._-]{0,127})?", re.ASCII
 )
 _KIND = re.compile(r"[a-z][a-z0-9]{0,15}", re.ASCII)
+_TASK_NAME = re.compile(r"(?:[a-z][a-z0-9]{0,15}:)?[A-Za-z0-9][A-Za-z0-9._-]{0,127}", re.ASCII)
+_KEY = re.compile(r"[ -~]{1,256}", re.ASCII)
 _SESSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@/-]{0,255}", re.ASCII)
 _AOF_ID = re.compile(r"TASK-[0-9]{4}-[0-9]{2}-[0-9]{2}-(?:[0-9]{3}|[A-Za-z0-9_-]{8})", re.ASCII)
 
@@ -54,17 +54,32 @@ def check_alias(text: str) -> Refusal | None:
     )
 
 
+def check_key(text: str) -> Refusal | None:
+    """None when `text` can be an idempotency key."""
+    return _check(_KEY, "key", text, "1 to 256 printable characters")
+
+
+def is_task_name(text: str) -> bool:
+    """Whether `text` can be a task's id, an alias or a bare alias name."""
+    return _TASK_NAME.fullmatch(text) is not None
+
+
+def shown_name(text: str) -> str:
+    """A name as the ledger may keep it: whole if it is one, else its beginning, made harmless."""
+    return text if not text or is_task_name(text) else ascii(text[:40])
+
+
 def is_aof_id(text: str) -> bool:
     """Whether `text` is an AOF/1 task id (S-NAME)."""
     return _AOF_ID.fullmatch(text) is not None
 
 
-def aof_id(day: str, number: int, seed: str) -> str:
-    """The AOF id of a day's n-th task; past the last number the tail is drawn from `seed`."""
-    if number <= LAST_NUMBER:
-        return f"TASK-{day}-{number:03d}"
-    digest = hashlib.sha256(f"{seed}/{number}".encode()).digest()
-    return f"TASK-{day}-{base64.urlsafe_b64encode(digest[:6]).decode()}"
+def aof_id(day: str, number: int) -> str:
+    """The AOF id of a day's n-th task; after the last of three digits they have eight.
+
+    Counted and not drawn by lot, so that the ids of a day stay together in every index.
+    """
+    return f"TASK-{day}-{number:03d}" if number <= LAST_NUMBER else f"TASK-{day}-{number:08d}"
 
 
 def task_stream(task_id: str) -> str:

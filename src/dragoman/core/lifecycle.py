@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from dragoman.core.authority import MAY_MOVE, check_hold, check_write, relation
+from dragoman.core.authority import MAY_MOVE, check_hold, check_word, check_write, relation
 from dragoman.core.commands import AdoptTask, AliasTask, CreateTask, MoveTask, NoteTask
 from dragoman.core.errors import Refusal
 from dragoman.core.events import (
@@ -63,11 +63,12 @@ def create(command: CreateTask, read: Read, now: int) -> Decision | Refusal:
     refusal = check_write(read.actor) or _check_shape(command)
     if refusal:
         return refusal
-    links = _find_links(command, read)
+    links = _find_links(command, read) if _has_links(command) else _NO_LINKS
     if isinstance(links, Refusal):
         return links
     task_id, own_aof_id, number = _names(command.id, read, now)
-    taken = _first_taken((task_id, *command.aliases), read)
+    aliases = tuple(a for a in dict.fromkeys(command.aliases) if a != f"aof:{own_aof_id}")
+    taken = _first_taken((command.id, *aliases), read)
     if taken:
         return taken
     event = TaskCreated(
@@ -81,7 +82,7 @@ def create(command: CreateTask, read: Read, now: int) -> Decision | Refusal:
         max_attempts=command.max_attempts,
         reserved_for=command.assignee,
         origin=command.origin,
-        aliases=command.aliases,
+        aliases=aliases,
         parent=links.parent.id if links.parent else "",
         blocked_by=tuple(task.id for task in links.blockers),
         open_blockers=tuple(task.id for task in links.blockers if not task.is_final),
@@ -128,7 +129,7 @@ def move(command: MoveTask, read: Read, now: int) -> Decision | Refusal:
     if refusal:
         return refusal
     if task.status == command.to:
-        return Decision(receipt(task, task.status))
+        return _check_token(command, task, read, now) or Decision(receipt(task, task.status))
     refusal = _check_move(command, task, read, now)
     if refusal:
         return refusal
@@ -141,33 +142,32 @@ def move(command: MoveTask, read: Read, now: int) -> Decision | Refusal:
 
 def name(command: AliasTask, read: Read, now: int) -> Decision | Refusal:
     """One more name for a task. The same name again is a no-op."""
-    del now
     task = read.task(command.task)
     if isinstance(task, Refusal):
         return task
-    refusal = (
-        check_write(read.actor)
-        or check_alias(command.alias)
-        or check_count("aliases", (*task.aliases, command.alias), LINKS)
+    refusal = check_word(read.actor, task, read.lease(task), now) or check_alias(command.alias)
+    if refusal:
+        return refusal
+    named = read.task(command.alias)
+    if isinstance(named, Task) and named.id == task.id:
+        return Decision(receipt(task, task.status))
+    refusal = check_count("aliases", (*task.aliases, command.alias), LINKS) or _first_taken(
+        (command.alias,), read
     )
     if refusal:
         return refusal
-    if command.alias in task.aliases:
-        return Decision(receipt(task, task.status))
-    taken = _first_taken((command.alias,), read)
-    if taken:
-        return taken
     event = TaskAliased(command.alias)
     return Decision(receipt(task, task.status), ((task_stream(task.id), event),))
 
 
 def note(command: NoteTask, read: Read, now: int) -> Decision | Refusal:
     """A line in the work log, by anyone who may write."""
-    del now
     task = read.task(command.task)
     if isinstance(task, Refusal):
         return task
-    refusal = check_write(read.actor) or check_text("text", command.text, TEXT, least=1)
+    refusal = check_word(read.actor, task, read.lease(task), now) or check_text(
+        "text", command.text, TEXT, least=1
+    )
     if refusal:
         return refusal
     event = TaskNoted(command.text)
@@ -205,14 +205,21 @@ def _check_shape(command: CreateTask) -> Refusal | None:
     )
 
 
+_NO_LINKS = _Links(None, (), None)
+
+
+def _has_links(command: CreateTask) -> bool:
+    return bool(command.parent or command.blocked_by or command.discovered_from)
+
+
 def _find_links(command: CreateTask, read: Read) -> _Links | Refusal:
     found: dict[str, Task] = {}
-    for linked in (command.parent, *command.blocked_by, command.discovered_from):
-        if linked:
-            task = read.task(linked)
-            if isinstance(task, Refusal):
-                return task
-            found[linked] = task
+    single = (linked for linked in (command.parent, command.discovered_from) if linked)
+    for linked in (*single, *command.blocked_by):
+        task = read.task(linked)
+        if isinstance(task, Refusal):
+            return task
+        found[linked] = task
     blockers = {found[linked].id: found[linked] for linked in command.blocked_by}
     return _Links(
         found.get(command.parent), tuple(blockers.values()), found.get(command.discovered_from)
@@ -225,21 +232,25 @@ def _names(asked: str, read: Read, now: int) -> tuple[str, str, tuple[str, int] 
         return asked, asked, None
     day = to_rfc3339(now)[:10]
     number = read.last_number(day) + 1
-    while _is_taken(free := aof_id(day, number, read.request_id), read):
+    while read.is_taken(free := aof_id(day, number)):
         number += 1
     return asked or free, free, (day, number)
 
 
-def _is_taken(task_name: str, read: Read) -> bool:
-    found = read.task(task_name)
-    return isinstance(found, Task) or found.code != "task_not_found"
-
-
 def _first_taken(names: tuple[str, ...], read: Read) -> Refusal | None:
     for taken in names:
-        if _is_taken(taken, read):
+        if taken and read.is_taken(taken):
             return Refusal("already_exists", f"a task with the name {taken} exists already")
     return None
+
+
+def _check_token(command: MoveTask, task: Task, read: Read, now: int) -> Refusal | None:
+    """A repeat is a no-op for whoever asks, but an old fencing token is refused here too."""
+    if read.actor.role != "agent" or command.fence is None:
+        return None
+    if command.fence == task.fence and task.status != "in-progress":
+        return None
+    return check_hold(read.actor, task, read.lease(task), command.fence, now)
 
 
 def _check_move(command: MoveTask, task: Task, read: Read, now: int) -> Refusal | None:
@@ -251,14 +262,14 @@ def _check_move(command: MoveTask, task: Task, read: Read, now: int) -> Refusal 
         refusal = check_hold(actor, task, lease, command.fence, now)
         if refusal:
             return refusal
-    if command.to == "in-progress":
-        return Refusal("claim_required", f"{task.id} enters in-progress only by a claim")
     if not can_move(task.status, command.to):
         targets = ", ".join(TRANSITIONS[task.status]) or "nowhere, it is final"
         return Refusal(
             "invalid_transition",
             f"{task.id} is {task.status} and cannot become {command.to}; it can go to: {targets}",
         )
+    if command.to == "in-progress":
+        return Refusal("claim_required", f"{task.id} enters in-progress only by a claim")
     if (task.status, command.to) not in MAY_MOVE[stands]:
         return Refusal(
             "not_authorized",

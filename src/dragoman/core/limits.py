@@ -1,6 +1,8 @@
 """Bounds of what a command may carry (S-LIMIT): beyond them a clear refusal, never a silent cut."""
 
 from collections.abc import Sized
+from math import isfinite
+from typing import cast
 
 from dragoman.core.errors import Refusal
 
@@ -11,6 +13,9 @@ REASON = 4_000
 LINKS = 1_000
 ATTEMPTS = 1_000
 TTL_MS = (1_000, 7 * 86_400_000)
+DEPTH = 32
+WHOLE = 2**53 - 1
+"""Every reader of JSON keeps whole numbers exactly up to here."""
 
 
 def check_text(field: str, text: str, most: int, *, least: int = 0) -> Refusal | None:
@@ -21,6 +26,11 @@ def check_text(field: str, text: str, most: int, *, least: int = 0) -> Refusal |
         )
     if len(text) < least or (least and not text.strip()):
         return Refusal("invalid_field", f"{field} is empty; give it a text")
+    return check_unicode(field, text)
+
+
+def check_unicode(field: str, text: str) -> Refusal | None:
+    """None when the text can be written as UTF-8."""
     if text.isascii():
         return None
     try:
@@ -45,3 +55,20 @@ def check_range(field: str, value: int, least: int, most: int) -> Refusal | None
     if least <= value <= most:
         return None
     return Refusal("invalid_field", f"{field} is {value}; it must be from {least} to {most}")
+
+
+def check_json(field: str, value: object, depth: int = DEPTH) -> Refusal | None:
+    """None when a parsed JSON value can be written down again without loss."""
+    if isinstance(value, str):
+        return check_unicode(field, value)
+    if isinstance(value, int):
+        return check_range(field, value, -WHOLE, WHOLE)
+    if isinstance(value, float) and not isfinite(value):
+        return Refusal("invalid_field", f"{field} holds {value}, which is not a number in JSON")
+    if not isinstance(value, dict | list | tuple):
+        return None
+    if depth == 0:
+        return Refusal("invalid_field", f"{field} is nested more than {DEPTH} deep")
+    parts = cast(dict[object, object] | list[object] | tuple[object, ...], value)
+    inside = (*parts, *parts.values()) if isinstance(parts, dict) else parts
+    return next(filter(None, (check_json(field, part, depth - 1) for part in inside)), None)

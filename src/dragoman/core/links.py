@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from dragoman.core.authority import check_write
+from dragoman.core.authority import check_word
 from dragoman.core.commands import LinkTask
 from dragoman.core.errors import Refusal
 from dragoman.core.events import LinkKind, TaskBacklinked, TaskLinked
@@ -17,7 +17,6 @@ _WALK = 10_000
 
 def link(command: LinkTask, read: Read, now: int) -> Decision | Refusal:
     """Point a task at another one. The same link again is a no-op."""
-    del now
     task = read.task(command.task)
     if isinstance(task, Refusal):
         return task
@@ -28,7 +27,7 @@ def link(command: LinkTask, read: Read, now: int) -> Decision | Refusal:
     if target.id in linked:
         return Decision(receipt(task, task.status))
     refusal = (
-        check_write(read.actor)
+        check_word(read.actor, task, read.lease(task), now)
         or check_count(command.kind, (*linked, target.id), LINKS)
         or _check_single(task, command.kind, linked)
         or _check_cycle(task, target, command.kind, read)

@@ -19,13 +19,12 @@ class Read(Protocol):
         """Who asks."""
         ...
 
-    @property
-    def request_id(self) -> str:
-        """The request's own id: the only chance a decider has."""
-        ...
-
     def task(self, name: str) -> Task | Refusal:
         """The task with this id, alias (KIND:NAME) or bare alias name."""
+        ...
+
+    def is_taken(self, name: str) -> bool:
+        """Whether any task has this id, alias or bare alias name."""
         ...
 
     def lease(self, task: Task) -> Lease | None:

@@ -1,7 +1,7 @@
 """A task: its states, the table of its transitions, and how each event changes it (S-TASK)."""
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -114,14 +114,7 @@ def can_move(from_: Status, to: Status) -> bool:
     return to in TRANSITIONS[from_]
 
 
-def evolve_task(task: Task | None, event: TaskEvent, at: int) -> Task:
-    """The task after one more event."""
-    if isinstance(event, TaskCreated):
-        return _created(event, at)
-    return _CHANGES[type(event)](cast(Task, task), event, at)
-
-
-def _created(event: TaskCreated, at: int) -> Task:
+def _created(_: Task | None, event: TaskCreated, at: int) -> Task:
     return Task(
         id=event.id,
         aof_id=event.aof_id,
@@ -241,7 +234,8 @@ def _noted(task: Task, _: TaskNoted, at: int) -> Task:
     return replace(task, notes=task.notes + 1, updated_at=at)
 
 
-_CHANGES: dict[type[TaskEvent], Callable[[Task, Any, int], Task]] = {
+EVOLVE_TASK: dict[type[TaskEvent], Callable[[Any, Any, int], Task]] = {
+    TaskCreated: _created,
     TaskAliased: _aliased,
     TaskLinked: _linked,
     TaskBacklinked: _backlinked,
@@ -252,3 +246,4 @@ _CHANGES: dict[type[TaskEvent], Callable[[Task, Any, int], Task]] = {
     TaskReported: _reported,
     TaskNoted: _noted,
 }
+"""Event -> the task after it: a function of the task before (None at its creation), the event, its time."""

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from dragoman.core.errors import Refusal
 from dragoman.core.events import AnyEvent
-from dragoman.core.ids import task_stream
+from dragoman.core.ids import is_task_name, task_stream
 from dragoman.core.lease import Lease
 from dragoman.core.task import Task
 from dragoman.engine.ports import BoardQuery, Row, Store
@@ -28,6 +28,8 @@ class TaskView(Struct, frozen=True):
 
 def find_stream(store: Store, name: str) -> str | Refusal:
     """The stream of the task with this id, alias (KIND:NAME) or bare alias name."""
+    if not is_task_name(name):
+        return unresolved(name, ())
     if store.stream(task_stream(name)) is not None:
         return task_stream(name)
     bare, kind = split_alias(name) if ":" in name else (name, "")

@@ -1,16 +1,15 @@
 """One request inside a unit: answered before, or decided command by command, all or none."""
 
-from hashlib import blake2b
+from hashlib import sha256
 
 import msgspec
 
 from dragoman.core.actors import record_refusal
-from dragoman.core.commands import AnyCommand, TaskCommand, command_name
+from dragoman.core.commands import AnyCommand, command_name
 from dragoman.core.decide import decide, renewal
 from dragoman.core.errors import Refusal
-from dragoman.core.ids import task_stream
+from dragoman.core.ids import check_key
 from dragoman.core.reading import Receipt
-from dragoman.core.task import Task
 from dragoman.engine.request import Accepted, Outcome, Request
 from dragoman.engine.unit import Unit
 
@@ -21,12 +20,13 @@ _encode = msgspec.json.Encoder().encode
 def execute(unit: Unit, request: Request, now: int, secret: bytes, *, rerun: bool) -> Outcome:
     """Decide and record a request. A rerun looks first whether an earlier run was committed."""
     unit.begin(request)
-    scope = _scope(unit, request)
-    key = request.key or request.id
+    malformed = check_key(request.key) if request.key else None
+    if malformed is not None:
+        _record_refusal(unit, request, request.commands[0], malformed, now)
+        return malformed
+    scope = unit.scope(request.commands[0].about)
     if request.key or rerun:
-        repeat = _repeat(unit, request, scope, key, now, secret)
-        if isinstance(repeat, Refusal):
-            _record_refusal(unit, request, request.commands[0], repeat, now)
+        repeat = _repeat(unit, request, scope, now, secret)
         if repeat is not None:
             return repeat
     receipts: list[Receipt] = []
@@ -38,31 +38,22 @@ def execute(unit: Unit, request: Request, now: int, secret: bytes, *, rerun: boo
             return decision
         unit.apply(decision)
         receipts.append(decision.receipt)
-    outcome = Accepted(tuple(receipts))
-    if unit.has_recorded():
-        unit.remember(scope, key, _fingerprint(request, secret), _encode(outcome.receipts))
-    return outcome
+    if request.key or unit.has_recorded():
+        unit.remember(scope, request.answer_key, _fingerprint(request, secret), _encode(receipts))
+    return Accepted(tuple(receipts))
 
 
-def _scope(unit: Unit, request: Request) -> str:
-    """The stream in which the request's key is unique: its target, or else its actor."""
-    first = request.commands[0]
-    if isinstance(first, TaskCommand) and first.task:
-        task = unit.task(first.task)
-        if isinstance(task, Task):
-            return task_stream(task.id)
-    return request.actor.stream
-
-
-def _repeat(
-    unit: Unit, request: Request, scope: str, key: str, now: int, secret: bytes
-) -> Outcome | None:
+def _repeat(unit: Unit, request: Request, scope: str, now: int, secret: bytes) -> Outcome | None:
     """The first answer to this key; a sign of life all the same (S-IDEM)."""
-    answer = unit.answered(scope, key)
+    answer = unit.answered(scope, request.answer_key)
     if answer is None:
         return None
     if answer.fingerprint != _fingerprint(request, secret):
-        return Refusal("key_reused", f"the key {key} was used before, for a different request")
+        refusal = Refusal(
+            "key_reused", f"the key {request.answer_key} was used before, for a different request"
+        )
+        _record_refusal(unit, request, request.commands[0], refusal, now)
+        return refusal
     for command in request.commands:
         lease = renewal(command, unit, now)
         if lease is not None:
@@ -74,12 +65,13 @@ def _record_refusal(
     unit: Unit, request: Request, command: AnyCommand, refusal: Refusal, now: int
 ) -> None:
     stream = request.actor.stream
-    target = command.task if isinstance(command, TaskCommand) else ""
-    event = record_refusal(unit.refusals(stream), command_name(command), target, refusal, now)
+    event = record_refusal(
+        unit.refusals(stream), command_name(command), command.about, refusal, now
+    )
     if event is not None:
         unit.record(stream, event)
 
 
 def _fingerprint(request: Request, secret: bytes) -> bytes:
     """What tells a repeat from a reuse of its key; keyed, so that it tells nothing of a secret."""
-    return blake2b(_encode(request.commands), digest_size=16, key=secret).digest()
+    return sha256(secret + _encode(request.commands)).digest()[:16]

@@ -14,10 +14,9 @@ from queue import SimpleQueue
 
 from msgspec import Struct
 
-from dragoman.core.commands import TaskCommand
 from dragoman.core.errors import Refusal, StoreConflict, StoreLost
-from dragoman.core.ids import task_stream
 from dragoman.engine.execute import execute
+from dragoman.engine.prepare import prepare
 from dragoman.engine.ports import Clock, Session, Store
 from dragoman.engine.request import Outcome, Request
 from dragoman.engine.unit import Cache, Unit
@@ -139,7 +138,7 @@ class Engine:
 
         def work(session: Session) -> list[Outcome]:
             unit = Unit(session, self._cache, now)
-            unit.prefetch(_streams(requests))
+            prepare(unit, requests, now, rerun=rerun)
             outcomes = [
                 execute(unit, request, now, self._secret, rerun=rerun) for request in requests
             ]
@@ -162,16 +161,6 @@ class Engine:
         if excess > 0:
             for stream in list(islice(self._cache, excess + _CACHED_STREAMS // 4)):
                 del self._cache[stream]
-
-
-def _streams(requests: Sequence[Request]) -> list[str]:
-    """The streams that requests name outright."""
-    return [
-        task_stream(command.task)
-        for request in requests
-        for command in request.commands
-        if isinstance(command, TaskCommand) and command.task
-    ]
 
 
 def _deliver(batch: Sequence[_Waiting], outcomes: Sequence[Outcome | Exception]) -> None:

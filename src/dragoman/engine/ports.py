@@ -103,12 +103,12 @@ class Session(Protocol):
         """A number that no stream has."""
         ...
 
-    def named(self, name: str) -> list[tuple[str, str]]:
-        """(kind, stream) of every task that has this name as an alias."""
+    def named(self, names: Sequence[str]) -> list[tuple[str, str, str]]:
+        """(name, kind, stream) of every task that has one of these names as an alias."""
         ...
 
-    def answered(self, scope: int, key: str) -> Answer | None:
-        """What was answered to this key."""
+    def answered(self, keys: Sequence[tuple[int, str]]) -> list[Answer]:
+        """What was answered to these keys, each a scope and a key, as far as they were."""
         ...
 
     def promote(self, now: int, limit: int) -> int:

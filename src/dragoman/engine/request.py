@@ -21,6 +21,11 @@ class Request(Struct, frozen=True):
     said: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     """The original words, for the ledger."""
 
+    @property
+    def answer_key(self) -> str:
+        """What its answer is kept under: without a key of the caller's, its own id."""
+        return self.key or self.id
+
 
 class Accepted(Struct, frozen=True):
     """A yes: a receipt for each command."""

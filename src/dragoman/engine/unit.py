@@ -1,7 +1,8 @@
 """A unit of work: what a batch of requests reads and will write, on top of one store transaction.
 
-States are read once and evolve in memory; the store writes each table once, at the end. A refusal
-leaves nothing behind: what a request changed is put back when one of its commands is refused.
+What the requests name is read in a few strokes at the start; states evolve in memory; the store
+writes each table once, at the end. A refusal leaves nothing behind: what a request changed is put
+back when one of its commands is refused.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,7 +14,7 @@ from msgspec import Struct
 from dragoman.core.actors import ActorRecord
 from dragoman.core.errors import Refusal
 from dragoman.core.events import AnyEvent
-from dragoman.core.ids import check_alias, check_task_id, task_stream
+from dragoman.core.ids import check_alias, check_task_id, is_task_name
 from dragoman.core.lease import Lease
 from dragoman.core.reading import Decision, LeaseChange
 from dragoman.core.task import Task
@@ -24,11 +25,12 @@ from dragoman.ledger.chain import GENESIS, link_hash
 from dragoman.ledger.codec import WRITTEN
 from dragoman.ledger.entry import Line, write_line
 from dragoman.ledger.views import (
+    EVOLVE,
     FOLD,
+    NAMING,
     State,
     current_state,
     encode_state,
-    fold,
     names_of,
     shelve,
     split_alias,
@@ -51,6 +53,15 @@ Cache = dict[str, Snapshot]
 """Recent streams, kept from batch to batch; dropped when anything fails or anyone else writes."""
 
 
+class _Undo(Struct):
+    """What a request of several commands has to put back when one of them is refused."""
+
+    bound: int
+    numbers: dict[str, int]
+    said: msgspec.Raw | msgspec.UnsetType
+    before: dict[str, Snapshot] = {}
+
+
 class Unit:
     """Reads and records for one batch. It is also the `Read` that deciders ask."""
 
@@ -62,48 +73,84 @@ class Unit:
         self._now = now
         self._queues = ReadyQueues(session, now)
         self._entries: list[NewEntry] = []
-        self._names: list[tuple[str, str, str]] = []
+        self._aliases: dict[str, list[tuple[str, str]]] = {}
+        """Name -> (kind, stream), stored or bound in this batch."""
+        self._bound: list[tuple[str, str, str]] = []
         self._changed: dict[str, None] = {}
-        self._unqueued: dict[str, Snapshot] = {}
+        self._unqueued: dict[str, None] = {}
         """Changed since the ready queues were last asked."""
         self._leased: dict[str, None] = {}
-        self._answers: dict[tuple[str, str], Answer] = {}
+        self._asked: set[tuple[int, str]] = set()
+        self._answered: dict[tuple[int, str], Answer] = {}
+        self._answers: list[Answer] = []
         self._numbers: dict[str, int] = {}
+        self._numbers_read: dict[str, int] = {}
 
-    def prefetch(self, streams: Iterable[str]) -> None:
-        """Load streams that the batch is about to need in one go."""
-        missing = [name for name in dict.fromkeys(streams) if name not in self._known]
+    # What is read before the first request
+
+    def load_streams(self, names: Iterable[str]) -> None:
+        """Read streams in one stroke; those that do not exist are known not to."""
+        missing = [name for name in dict.fromkeys(names) if name not in self._known]
         if missing:
-            for row in self._session.streams(missing):
-                self._known[row.name] = self._snapshot(row)
+            self._known.update({name: Snapshot(0, name) for name in missing})
+            rows = self._session.streams(missing)
+            self._known.update({row.name: self._snapshot(row) for row in rows})
+
+    def load_names(self, names: Iterable[str]) -> None:
+        """Read in one stroke which tasks have these names as aliases."""
+        missing = [name for name in dict.fromkeys(names) if name not in self._aliases]
+        if missing:
+            self._aliases.update({name: [] for name in missing})
+            for name, kind, stream in self._session.named(missing):
+                self._aliases[name].append((kind, stream))
+
+    def load_answers(self, keys: Iterable[tuple[str, str]]) -> None:
+        """Read in one stroke what was answered to keys, each with the stream of its scope."""
+        asked = [(self._known[scope].number, key) for scope, key in keys]
+        if asked:
+            self._asked.update(asked)
+            for answer in self._session.answered(asked):
+                self._answered[answer.scope, answer.key] = answer
 
     # What one request changes
 
     def begin(self, request: Request) -> None:
         """From here on the unit reads and records on behalf of this request."""
-        self.actor = request.actor
-        self.request_id = request.id
+        actor = request.actor
+        self.actor = actor
+        self._label = actor.label
+        self._via = actor.via
+        self._cause = request.id
         self._said = request.said
-        self._before: dict[str, Snapshot] = {}
-        self._numbers_before = self._numbers
-        self._mark = len(self._entries), len(self._names)
+        self._first = len(self._entries)
+        # A single command that is refused has changed nothing, so there is nothing to put back.
+        self._undo = (
+            None
+            if len(request.commands) == 1
+            else _Undo(len(self._bound), self._numbers, request.said)
+        )
 
     def has_recorded(self) -> bool:
         """Whether the current request has added an entry."""
-        return len(self._entries) > self._mark[0]
+        return len(self._entries) > self._first
 
     def undo(self) -> None:
         """Take back everything since `begin`."""
-        entries, names = self._mark
-        del self._entries[entries:], self._names[names:]
-        self._numbers = self._numbers_before
-        self._known.update(self._before)
-        self._unqueued.update(self._before)
+        undo = self._undo
+        if undo is None:
+            return
+        for name, kind, stream in self._bound[undo.bound :]:
+            self._aliases[name].remove((kind, stream))
+        del self._entries[self._first :], self._bound[undo.bound :]
+        self._numbers = undo.numbers
+        self._said = undo.said
+        self._known.update(undo.before)
+        self._unqueued.update(dict.fromkeys(undo.before))
 
     def apply(self, decision: Decision) -> None:
         """Record a yes."""
         for stream, event in decision.events:
-            self._append(stream, event)
+            self.record(stream, event)
         if decision.lease is not None:
             self.renew(decision.lease)
         if decision.number is not None:
@@ -112,28 +159,69 @@ class Unit:
 
     def renew(self, change: LeaseChange) -> None:
         """Write or end a lease; no entry."""
-        stream = task_stream(change.task)
-        old = self._read(stream)
-        self._before.setdefault(stream, old)
+        stream = "task:" + change.task
+        old = self._known[stream]
+        if self._undo is not None:
+            self._undo.before.setdefault(stream, old)
         self._leased[stream] = None
         self._known[stream] = Snapshot(
             old.number, stream, old.version, old.hash, old.state, change.lease
         )
 
     def record(self, stream: str, event: AnyEvent) -> None:
-        """Record an event outside of any decision: a refusal in its actor's stream."""
-        self._append(stream, event)
+        """Append an entry and let the stream's state follow."""
+        old = self._to_be_written(stream)
+        event_type = type(event)
+        version = old.version + 1
+        name, shape = WRITTEN[event_type]
+        line = write_line(
+            Line(
+                stream,
+                version,
+                name,
+                shape,
+                self._now,
+                self._label,
+                self._cause,
+                event,
+                self._via,
+                self._said,
+            )
+        )
+        self._said = msgspec.UNSET
+        digest = link_hash(old.hash, line)
+        state = EVOLVE[event_type](old.state, event, self._now)
+        self._entries.append(NewEntry(old.number, version, name, line, old.hash, digest))
+        self._known[stream] = Snapshot(old.number, stream, version, digest, state, old.lease)
+        if event_type in NAMING:
+            self._bind(stream, names_of(event))
 
     # What deciders read
 
+    def scope(self, about: str) -> str:
+        """The stream in which a request's key is unique: its target, or else its actor."""
+        if about:
+            task = self.task(about)
+            if not isinstance(task, Refusal):
+                return "task:" + task.id
+        return self.actor.stream
+
     def task(self, name: str) -> Task | Refusal:
         """The task with this id, alias (KIND:NAME) or bare alias name."""
-        state = self._read(task_stream(name)).state
-        return cast(Task, state) if state is not None else self._by_alias(name)
+        known = self._known.get("task:" + name)
+        if known is None:
+            if not is_task_name(name):
+                return unresolved(name, ())
+            known = self._read("task:" + name)
+        return cast(Task, known.state) if known.state is not None else self._by_alias(name)
+
+    def is_taken(self, name: str) -> bool:
+        """Whether any task has this id, alias or bare alias name."""
+        return self._read("task:" + name).state is not None or bool(self._aliased(name))
 
     def lease(self, task: Task) -> Lease | None:
         """The task's lease, living or dead."""
-        return self._read(task_stream(task.id)).lease
+        return self._known["task:" + task.id].lease
 
     def next_ready(self, agent: str, now: int) -> Task | None:
         """The first task of the queue that this agent may claim."""
@@ -147,7 +235,7 @@ class Unit:
     def last_number(self, day: str) -> int:
         """The last AOF number given out on this day."""
         if day not in self._numbers:
-            self._numbers[day] = self._session.last_number(day)
+            self._numbers[day] = self._numbers_read[day] = self._session.last_number(day)
         return self._numbers[day]
 
     def refusals(self, stream: str) -> ActorRecord:
@@ -158,63 +246,50 @@ class Unit:
 
     def answered(self, scope: str, key: str) -> Answer | None:
         """What this key was answered in its scope, earlier or in this batch."""
-        answer = self._answers.get((scope, key))
-        if answer is None and (number := self._read(scope).number):
-            answer = self._session.answered(number, key)
-        return answer
+        asked = (self._read(scope).number, key)
+        if asked not in self._asked:
+            self.load_answers(((scope, key),))
+        return self._answered.get(asked)
 
     def remember(self, scope: str, key: str, fingerprint: bytes, answer: bytes) -> None:
         """Keep an answer for a repeat of its request."""
-        number = self._existing(scope).number
-        self._answers[scope, key] = Answer(number, key, fingerprint, answer)
+        number = self._known[scope].number or self._to_be_written(scope).number
+        kept = Answer(number, key, fingerprint, answer)
+        self._asked.add((number, key))
+        self._answered[number, key] = kept
+        self._answers.append(kept)
 
     # The end of the batch
 
     def changes(self) -> Changes:
         """Everything to write, each table once."""
+        known = self._known
         return Changes(
             entries=self._entries,
-            streams=[self._row(name) for name in self._changed if self._known[name].number],
+            streams=[self._row(known[name]) for name in self._changed if known[name].number],
             leases=[
-                (snapshot.number, snapshot.lease)
-                for snapshot in map(self._known.__getitem__, self._leased)
+                (known[name].number, known[name].lease)
+                for name in self._leased
+                if known[name].number
             ],
-            names=[(name, kind, self._known[stream].number) for name, kind, stream in self._names],
-            answers=list(self._answers.values()),
-            numbers=self._numbers,
+            names=[(name, kind, known[stream].number) for name, kind, stream in self._bound],
+            answers=self._answers,
+            numbers=dict(self._numbers.items() - self._numbers_read.items()),
         )
 
-    def _append(self, stream: str, event: AnyEvent) -> None:
-        old = self._existing(stream)
-        version = old.version + 1
-        name, shape = WRITTEN[type(event)]
-        line = write_line(
-            Line(
-                stream,
-                version,
-                name,
-                shape,
-                self._now,
-                self.actor.label,
-                self.request_id,
-                event,
-                self.actor.via,
-                self._said,
-            )
-        )
-        self._said = msgspec.UNSET
-        digest = link_hash(old.hash, line)
-        state = fold(old.state, event, self._now)
-        self._entries.append(NewEntry(old.number, version, name, line, old.hash, digest))
-        self._known[stream] = Snapshot(old.number, stream, version, digest, state, old.lease)
-        self._unqueued[stream] = old
-        self._names += [(bound, kind, stream) for bound, kind in names_of(event)]
+    def _bind(self, stream: str, names: Iterable[tuple[str, str]]) -> None:
+        for name, kind in names:
+            self.load_names((name,))
+            self._aliases[name].append((kind, stream))
+            self._bound.append((name, kind, stream))
 
-    def _existing(self, stream: str) -> Snapshot:
-        """The stream, about to be written: with a number, and remembered for an undo."""
-        old = self._read(stream)
-        self._before.setdefault(stream, old)
+    def _to_be_written(self, stream: str) -> Snapshot:
+        """The stream with a number, remembered for an undo."""
+        old = self._known.get(stream) or self._read(stream)
+        if self._undo is not None:
+            self._undo.before.setdefault(stream, old)
         self._changed[stream] = None
+        self._unqueued[stream] = None
         if old.number:
             return old
         numbered = Snapshot(self._session.new_stream(), stream)
@@ -222,23 +297,19 @@ class Unit:
         return numbered
 
     def _read(self, stream: str) -> Snapshot:
-        known = self._known.get(stream)
-        if known is None:
-            rows = self._session.streams((stream,))
-            known = self._snapshot(rows[0]) if rows else Snapshot(0, stream)
-            self._known[stream] = known
-        return known
+        if stream not in self._known:
+            self.load_streams((stream,))
+        return self._known[stream]
 
     def _snapshot(self, row: Row) -> Snapshot:
         lines = () if row.fold == FOLD else self._session.history(row.name)
         state = current_state(row.name, row.fold, row.state, lines)
         return Snapshot(row.number, row.name, row.version, row.hash, state, row.lease)
 
-    def _row(self, stream: str) -> Row:
-        at = self._known[stream]
+    def _row(self, at: Snapshot) -> Row:
         state = b"" if at.state is None else encode_state(at.state)
         shelf = shelve(at.state, self._now)
-        return Row(at.number, stream, at.version, at.hash, FOLD, state, at.lease, shelf)
+        return Row(at.number, at.name, at.version, at.hash, FOLD, state, at.lease, shelf)
 
     def _by_alias(self, name: str) -> Task | Refusal:
         streams = self._aliased(name)
@@ -248,12 +319,15 @@ class Unit:
 
     def _aliased(self, name: str) -> Sequence[str]:
         bare, kind = split_alias(name) if ":" in name else (name, "")
-        staged = [(k, stream) for bound, k, stream in self._names if bound == bare]
-        return pick(kind, [*self._session.named(bare), *staged])
+        if bare not in self._aliases:
+            self.load_names((bare,))
+        return pick(kind, self._aliases[bare])
 
 
-def pick(kind: str, named: Iterable[tuple[str, str]]) -> Sequence[str]:
+def pick(kind: str, named: Sequence[tuple[str, str]]) -> Sequence[str]:
     """The streams that a name of this kind (or, empty, of any kind) stands for."""
+    if not named:
+        return ()
     return tuple(dict.fromkeys(stream for k, stream in named if kind in ("", k)))
 
 

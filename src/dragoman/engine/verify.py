@@ -44,7 +44,7 @@ def check_ledger(
     expected = 1
     for entry in entries(store):
         if entry.position != expected:
-            yield Finding(f"entry {expected} is missing", expected)
+            yield _missing(expected)
         yield from _check_entry(entry, heads)
         yield from roots.leaf(entry.hash)
         expected = entry.position + 1
@@ -58,8 +58,14 @@ def check_tail(store: Store, checkpoint: Checkpoint) -> Iterator[Finding]:
     head = store.head()
     if head < checkpoint.size:
         yield _cut_tail(head, checkpoint.size)
+    if checkpoint.ledger != store.ledger_id():
+        yield _foreign(checkpoint)
     heads: dict[str, _Head] = {}
+    expected = checkpoint.size + 1
     for entry in entries(store, checkpoint.size):
+        if entry.position != expected:
+            yield _missing(expected)
+        expected = entry.position + 1
         if entry.stream not in heads and entry.version > 1:
             for before in store.history(entry.stream, entry.version - 2, 1):
                 heads[entry.stream] = _Head(before.version, before.hash)
@@ -73,9 +79,8 @@ def check_views(store: Store, progress: Progress) -> Iterator[Finding]:
         for row in page:
             replayed = _replay(store, row.name)
             aliases += len(replayed.names)
-            yield from (
-                Finding(problem, stream=row.name) for problem in _compare(store, row, replayed)
-            )
+            problems = (replayed.broken,) if replayed.broken else _compare(store, row, replayed)
+            yield from (Finding(problem, stream=row.name) for problem in problems)
             progress(1)
         after = page[-1].number
     stored = sum(1 for _ in _all_names(store))
@@ -129,15 +134,21 @@ class _Roots:
 
     def _compare(self, checkpoint: Checkpoint, reached: str) -> Iterator[Finding]:
         if checkpoint.ledger != self._ledger:
-            yield Finding(
-                f"a checkpoint is of another ledger, {checkpoint.ledger}", checkpoint.size
-            )
+            yield _foreign(checkpoint)
         elif checkpoint.root != reached:
             yield Finding(
                 "the entries up to here are not those that the checkpoint signed: "
                 "one was changed, swapped or replaced",
                 checkpoint.size,
             )
+
+
+def _missing(position: int) -> Finding:
+    return Finding(f"entry {position} is missing", position)
+
+
+def _foreign(checkpoint: Checkpoint) -> Finding:
+    return Finding(f"a checkpoint is of another ledger, {checkpoint.ledger}", checkpoint.size)
 
 
 def _cut_tail(head: int, size: int) -> Finding:
@@ -167,15 +178,19 @@ def _check_heads(store: Store, heads: dict[str, _Head], end: int) -> Iterator[Fi
 class _Replayed(Struct):
     state: State | None = None
     names: set[tuple[str, str]] = set()
+    broken: str = ""
 
 
 def _replay(store: Store, stream: str) -> _Replayed:
     replayed = _Replayed()
-    for entry in history(store, stream):
-        line = read_line(entry.line)
-        event = CODEC.decode(line.event, line.v, line.body)
-        replayed.state = fold(replayed.state, event, line.at)
-        replayed.names.update(names_of(event))
+    try:
+        for entry in history(store, stream):
+            line = read_line(entry.line)
+            event = CODEC.decode(line.event, line.v, line.body)
+            replayed.state = fold(replayed.state, event, line.at)
+            replayed.names.update(names_of(event))
+    except LedgerError as error:
+        replayed.broken = f"the stream cannot be replayed: {error.detail}"
     return replayed
 
 
@@ -184,15 +199,22 @@ def _compare(store: Store, row: Row, replayed: _Replayed) -> Iterable[str]:
     if row.fold == FOLD and row.state != (b"" if state is None else encode_state(state)):
         yield "the stored state differs from the replay"
     due = state.not_before if isinstance(state, Task) else 0
-    if row.fold == FOLD and row.shelf not in (shelve(state, due), shelve(state, due - 1)):
+    if row.fold == FOLD and row.shelf not in (shelve(state, due), shelve(state, max(due - 1, 0))):
         yield "the indexes differ from the replay"
-    leased = isinstance(state, Task) and state.status == "in-progress"
-    fence = state.fence if isinstance(state, Task) else 0
-    if leased != (row.lease is not None) or (row.lease and row.lease.fence != fence):
+    lease = row.lease
+    held = None if lease is None else (lease.holder, lease.fence, lease.session)
+    if held != _holder(state):
         yield "the lease does not belong to the attempt"
     for name, kind in replayed.names:
         if (kind, row.name) not in store.named(name):
             yield f"the alias {kind}:{name} is missing"
+
+
+def _holder(state: State | None) -> tuple[str, int, str] | None:
+    """Whose lease there must be, under which fencing token, in which session."""
+    if not isinstance(state, Task) or state.status != "in-progress":
+        return None
+    return state.assignee, state.fence, state.session
 
 
 def _all_names(store: Store) -> Iterator[tuple[str, str, str]]:

@@ -28,10 +28,10 @@ class Codec(Struct, frozen=True):
     def decode(self, name: str, version: int, body: bytes) -> AnyEvent:
         """The event of a stored body, lifted to today's shape."""
         event_type = self.types.get(name)
-        if event_type is None or version > self.version(name):
+        if event_type is None or not 1 <= version <= self.version(name):
             raise LedgerError(
                 f"event {name} version {version} is not known to this release: "
-                "it was written by a newer one"
+                "it was written by a newer one, or changed"
             )
         try:
             if version == self.version(name):

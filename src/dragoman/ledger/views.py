@@ -1,15 +1,22 @@
 """What entries fold into: the state of a stream, and where the store's indexes put it."""
 
 from collections.abc import Callable, Iterable
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from dragoman.core.actors import ActorRecord, evolve_actor
 from dragoman.core.errors import LedgerError
-from dragoman.core.events import AnyEvent, CommandRefused, Status, TaskAliased, TaskCreated
-from dragoman.core.task import PRIORITY_RANK, Task, evolve_task
+from dragoman.core.events import (
+    EVENT_NAMES,
+    AnyEvent,
+    CommandRefused,
+    Status,
+    TaskAliased,
+    TaskCreated,
+)
+from dragoman.core.task import EVOLVE_TASK, PRIORITY_RANK, Task
 from dragoman.ledger.codec import CODEC
 from dragoman.ledger.entry import read_line
 
@@ -43,18 +50,32 @@ class Shelf(Struct, frozen=True, gc=False):
 _NOWHERE = Shelf()
 
 
+EVOLVE: dict[type[AnyEvent], Callable[[Any, Any, int], State]] = {
+    **EVOLVE_TASK,
+    CommandRefused: evolve_actor,
+}
+"""Event -> how it changes the state of its stream."""
+
+
 def fold(state: State | None, event: AnyEvent, at: int) -> State:
-    """The state of a stream after one more entry."""
-    if isinstance(event, CommandRefused):
-        return evolve_actor(cast(ActorRecord | None, state), event, at)
-    return evolve_task(cast(Task | None, state), event, at)
+    """The state of a stream after one more stored entry; LedgerError if it cannot stand there."""
+    if type(state) not in _FOLLOWS.get(type(event), (Task,)):
+        raise LedgerError(f"{EVENT_NAMES[type(event)]} cannot stand at this place of its stream")
+    return EVOLVE[type(event)](state, event, at)
+
+
+_FOLLOWS: dict[type[AnyEvent], tuple[type[State] | type[None], ...]] = {
+    TaskCreated: (type(None),),
+    CommandRefused: (type(None), ActorRecord),
+}
+"""Event -> the states that it may follow; every other event follows a task."""
 
 
 def decode_state(stream: str, data: bytes) -> State:
     """The state of a stored row."""
     try:
         return _STATES[stream.partition(":")[0]].decode(data)
-    except (msgspec.DecodeError, KeyError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, KeyError) as error:
         raise LedgerError(f"the state of {stream} cannot be read: {error}") from error
 
 
@@ -73,7 +94,7 @@ def shelve(state: State | None, now: int) -> Shelf:
 
 def names_of(event: AnyEvent) -> tuple[tuple[str, str], ...]:
     """The (name, kind) pairs that an event binds to its task, beside the primary id."""
-    naming = _NAMING.get(type(event))
+    naming = NAMING.get(type(event))
     return naming(event) if naming is not None else ()
 
 
@@ -82,7 +103,7 @@ def _names_at_birth(event: TaskCreated) -> tuple[tuple[str, str], ...]:
     return own + tuple(map(split_alias, event.aliases))
 
 
-_NAMING: dict[type[AnyEvent], Callable[[Any], tuple[tuple[str, str], ...]]] = {
+NAMING: dict[type[AnyEvent], Callable[[Any], tuple[tuple[str, str], ...]]] = {
     TaskCreated: _names_at_birth,
     TaskAliased: lambda event: (split_alias(event.alias),),
 }

@@ -36,6 +36,11 @@ class Checkpointer:
         before = tree_of(last) if last is not None else EMPTY
         if last is not None and last.ledger != store.ledger_id():
             raise LedgerError(
+                f"the checkpoints are of ledger {last.ledger}, but the store holds "
+                f"{store.ledger_id()}; keep the file of each ledger apart"
+            )
+        if last is not None and last.ledger != store.ledger_id():
+            raise LedgerError(
                 f"the checkpoints are of ledger {last.ledger}, not of {store.ledger_id()}: "
                 "this data directory belongs to another store"
             )

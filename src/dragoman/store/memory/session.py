@@ -33,13 +33,14 @@ class MemorySession:
         self._last_number += 1
         return self._last_number
 
-    def named(self, name: str) -> list[tuple[str, str]]:
-        """(kind, stream) of every task that has this name as an alias."""
-        return self._tables.named(name)
+    def named(self, names: Sequence[str]) -> list[tuple[str, str, str]]:
+        """(name, kind, stream) of every task that has one of these names as an alias."""
+        return [(name, *found) for name in names for found in self._tables.named(name)]
 
-    def answered(self, scope: int, key: str) -> Answer | None:
-        """What was answered to this key."""
-        return self._tables.answers.get((scope, key))
+    def answered(self, keys: Sequence[tuple[int, str]]) -> list[Answer]:
+        """What was answered to these keys."""
+        answers = self._tables.answers
+        return [answers[key] for key in keys if key in answers]
 
     def promote(self, now: int, limit: int) -> int:
         """Put tasks whose rest is over into their queues."""

@@ -17,6 +17,8 @@ class Tables:
         """Stream name -> stream number."""
         self.names: dict[tuple[str, str], str] = {}
         """(Name, kind) -> stream name."""
+        self.kinds: dict[str, list[str]] = {}
+        """Name -> its kinds."""
         self.answers: dict[tuple[int, str], Answer] = {}
         self.last_numbers: dict[str, int] = {}
 
@@ -27,7 +29,7 @@ class Tables:
 
     def named(self, name: str) -> list[tuple[str, str]]:
         """(kind, stream) of every task that has this name as an alias."""
-        return sorted((kind, stream) for (n, kind), stream in self.names.items() if n == name)
+        return sorted((kind, self.names[name, kind]) for kind in self.kinds.get(name, ()))
 
     def apply(self, changes: Changes) -> None:
         """Write all of it."""
@@ -46,6 +48,7 @@ class Tables:
             self.histories.setdefault(stream, []).append(entry)
         for name, kind, number in changes.names:
             self.names[name, kind] = self.rows[number].name
+            self.kinds.setdefault(name, []).append(kind)
         for answer in changes.answers:
             self.answers[answer.scope, answer.key] = answer
         self.last_numbers.update(changes.numbers)

@@ -3,8 +3,7 @@
 -- What a transaction reads
 
 -- name: stream
-SELECT * FROM stream_rows
-WHERE name = ?
+SELECT * FROM stream_rows WHERE name = ?
 
 -- name: last_stream
 SELECT coalesce(max(number), 0) FROM streams
@@ -14,6 +13,12 @@ SELECT e.line
 FROM streams s JOIN entries e ON e.stream = s.number
 WHERE s.name = ?
 ORDER BY e.version
+
+-- name: named
+SELECT n.name, n.kind, s.name
+FROM names n JOIN streams s ON s.number = n.stream
+WHERE n.name = ?
+ORDER BY n.kind
 
 -- name: answered
 SELECT scope, key, fingerprint, answer FROM answers WHERE scope = ? AND key = ?
@@ -33,7 +38,7 @@ SELECT last FROM numbers WHERE day = ?
 
 -- What a transaction writes
 
--- name: move_to_queue
+-- name: shelve
 UPDATE streams
 SET status = ?, queue = ?, rank = ?, since = ?, due = ?, owner = ?
 WHERE number = ?
@@ -42,6 +47,8 @@ WHERE number = ?
 -- name: append_entry
 INSERT INTO entries (stream, version, event, line, previous, hash) VALUES (?, ?, ?, ?, ?, ?)
 
+-- Setting an indexed column rewrites its index even when the value stays. Most changes of a task
+-- leave its owner, and every owner has a page of its own in that index: so it is set apart.
 -- name: put_stream
 INSERT INTO streams
   (number, name, version, hash, fold, state, status, queue, rank, since, due, owner)
@@ -49,7 +56,10 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (number) DO UPDATE
 SET version = excluded.version, hash = excluded.hash, fold = excluded.fold, state = excluded.state,
     status = excluded.status, queue = excluded.queue, rank = excluded.rank, since = excluded.since,
-    due = excluded.due, owner = excluded.owner
+    due = excluded.due
+
+-- name: put_owner
+UPDATE streams SET owner = ?1 WHERE number = ?2 AND owner IS NOT ?1
 
 -- name: put_lease
 INSERT INTO leases (stream, holder, fence, ttl_ms, beat_at, expires_at, session, beats)
@@ -95,10 +105,7 @@ ORDER BY e.version
 LIMIT ?
 
 -- name: rows
-SELECT * FROM stream_rows
-WHERE number > ?
-ORDER BY number
-LIMIT ?
+SELECT * FROM stream_rows WHERE number > ? ORDER BY number LIMIT ?
 
 -- name: names
 SELECT n.name, n.kind, coalesce(s.name, '')
@@ -107,36 +114,26 @@ WHERE (n.name, n.kind) > (?, ?)
 ORDER BY n.name, n.kind
 LIMIT ?
 
--- name: named
-SELECT n.kind, s.name
-FROM names n JOIN streams s ON s.number = n.stream
-WHERE n.name = ?
-ORDER BY n.kind
-
 -- name: board
 SELECT * FROM stream_rows
-WHERE number < ? AND status IS NOT NULL
-ORDER BY number DESC
-LIMIT ?
+WHERE number < :before AND status IS NOT NULL
+ORDER BY number DESC LIMIT :limit
 
 -- name: board_of_status
 SELECT * FROM stream_rows
-WHERE number < ? AND status = ?
-ORDER BY number DESC
-LIMIT ?
+WHERE number < :before AND status = :status
+ORDER BY number DESC LIMIT :limit
 
 -- name: board_of_owner
 SELECT * FROM stream_rows
-WHERE number < ? AND status IS NOT NULL AND owner = ?
-ORDER BY number DESC
-LIMIT ?
+WHERE number < :before AND status IS NOT NULL AND owner = :owner
+ORDER BY number DESC LIMIT :limit
 
--- The plus keeps the planner on the owner's tasks: they are fewer than those of a statu
+-- The plus keeps the planner on the owner's tasks, which are fewer than those of a status.
 -- name: board_of_status_and_owner
 SELECT * FROM stream_rows
-WHERE number < ? AND +status = ? AND owner = ?
-ORDER BY number DESC
-LIMIT ?
+WHERE number < :before AND +status = :status AND owner = :owner
+ORDER BY number DESC LIMIT :limit
 
 -- name: counts
 SELECT status, count(*) FROM streams WHERE status IS NOT NULL GROUP BY status

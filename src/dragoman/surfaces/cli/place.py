@@ -2,13 +2,15 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
-from dragoman.config import Settings
-from dragoman.engine.hub import Hub
-from dragoman.ledger.checkpoint import Checkpoint
+if TYPE_CHECKING:
+    # The engine and the signatures are loaded by whoever opens a place: help needs neither.
+    from dragoman.config import Settings
+    from dragoman.engine.hub import Hub
+    from dragoman.ledger.checkpoint import Checkpoint
 
 
 class Duty(Protocol):
@@ -27,11 +29,11 @@ class Duty(Protocol):
 class Checkpoints(Protocol):
     """Signed checkpoints, to be compared with the ledger."""
 
-    def all(self) -> Iterator[Checkpoint]:
+    def all(self) -> "Iterator[Checkpoint]":
         """Every checkpoint."""
         ...
 
-    def last(self) -> Checkpoint | None:
+    def last(self) -> "Checkpoint | None":
         """The newest one."""
         ...
 
@@ -40,8 +42,8 @@ class Place(Struct, frozen=True):
     """A hub and what surrounds it."""
 
     data: Path
-    settings: Settings
-    hub: Hub
+    settings: "Settings"
+    hub: "Hub"
     checkpoints: Checkpoints
     duties: tuple[Duty, ...]
     """All of them, in the order in which `tick` runs them."""

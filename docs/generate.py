@@ -1,0 +1,135 @@
+"""Writes the parts of the docs that are printed from tables: `uv run python docs/generate.py`."""
+
+import re
+import sys
+from collections.abc import Callable, Iterable
+from inspect import cleandoc
+from pathlib import Path
+
+import msgspec
+
+from dragoman.config import Settings
+from dragoman.core.authority import MAY_MOVE
+from dragoman.core.errors import FAULTS, REFUSALS
+from dragoman.core.events import EVENT_NAMES
+from dragoman.core.task import FINAL, STATUS_AFTER, TRANSITIONS
+
+DOCS = Path(__file__).parent
+_BLOCK = re.compile(r"(<!-- generated: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def transitions() -> str:
+    """The diagram of a task's statuses."""
+    lines = ["```mermaid", "stateDiagram-v2", "    [*] --> backlog", "    [*] --> ready"]
+    lines += [
+        f"    {_node(a)} --> {_node(b)}" + (" : claim" if b == "in-progress" else "")
+        for a, targets in TRANSITIONS.items()
+        for b in targets
+    ]
+    lines += [f"    {_node(status)} --> [*]" for status in TRANSITIONS if status in FINAL]
+    return "\n".join([*lines, "```"])
+
+
+def transition_table() -> str:
+    """The same as a table."""
+    rows = ((f"`{a}`", ", ".join(f"`{b}`" for b in t) or "final") for a, t in TRANSITIONS.items())
+    return _table(("from", "to"), rows)
+
+
+def authority() -> str:
+    """Who may ask for which transition."""
+    rows = (
+        (
+            f"{a} → {b}",
+            ", ".join(who for who, moves in MAY_MOVE.items() if (a, b) in moves),
+        )
+        for a, targets in TRANSITIONS.items()
+        for b in targets
+        if b != "in-progress"
+    )
+    return _table(("transition", "who may ask for it"), rows)
+
+
+def outcomes() -> str:
+    """Where a report takes a task."""
+    rows = ((f"`{outcome}`", " → ".join(steps)) for outcome, steps in STATUS_AFTER.items())
+    return _table(("outcome", "then"), rows)
+
+
+def refusals() -> str:
+    """The codes of refusals."""
+    return _table(("code", "meaning"), ((f"`{code}`", text) for code, text in REFUSALS.items()))
+
+
+def faults() -> str:
+    """The codes of exceptions."""
+    return _table(("code", "meaning"), ((f"`{code}`", text) for code, text in FAULTS.items()))
+
+
+def events() -> str:
+    """The events of the ledger."""
+    rows = ((f"`{name}`", cleandoc(t.__doc__ or "")) for t, name in EVENT_NAMES.items())
+    return _table(("event", "meaning"), rows)
+
+
+def settings() -> str:
+    """Every setting, its default, and its variable."""
+    rows = (
+        (
+            f"`[{section.name}] {key.name}`",
+            f"`{msgspec.json.encode(key.default).decode()}`",
+            f"`DRAGOMAN_{section.name}_{key.name}`".upper(),
+            _comment(section.type, key.name),
+        )
+        for section in msgspec.structs.fields(Settings)
+        for key in msgspec.structs.fields(section.type)
+    )
+    return _table(("setting", "default", "variable", "meaning"), rows)
+
+
+BLOCKS: dict[str, Callable[[], str]] = {
+    "transitions": transitions,
+    "transition-table": transition_table,
+    "authority": authority,
+    "outcomes": outcomes,
+    "refusals": refusals,
+    "faults": faults,
+    "events": events,
+    "settings": settings,
+}
+
+
+def generated(text: str) -> str:
+    """The text of a page with its generated parts as the tables give them now."""
+    return _BLOCK.sub(lambda found: f"{found[1]}{BLOCKS[found[2]]()}\n{found[3]}", text)
+
+
+def main() -> None:
+    """Write every page that has changed."""
+    for page in sorted(DOCS.rglob("*.md")):
+        old = page.read_text(encoding="utf-8")
+        new = generated(old)
+        if new != old:
+            page.write_text(new, encoding="utf-8")
+            sys.stdout.write(f"wrote {page.relative_to(DOCS)}\n")
+
+
+def _node(status: str) -> str:
+    return status.replace("-", "_")
+
+
+def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = [head, ("---",) * len(head), *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def _comment(struct: type, field: str) -> str:
+    """The sentence that stands below a field in its source, because it is not kept at run time."""
+    source = Path(sys.modules[struct.__module__].__file__ or "").read_text(encoding="utf-8")
+    body = source[source.index(f"class {struct.__name__}(") :]
+    found = re.search(rf'\n    {field}: [^\n]*\n    """(.*?)"""', body, re.DOTALL)
+    return " ".join(found[1].split()) if found else ""
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,106 @@
+"""Where a PostgreSQL is, and connections to it: each in our schema, none that waits for ever."""
+
+import re
+from itertools import chain
+from typing import Any
+from urllib.parse import unquote
+
+import psycopg
+from msgspec import Struct
+from psycopg.conninfo import conninfo_to_dict
+
+from dragoman.core.errors import SettingsError
+from dragoman.store.postgres.faults import connect_error, store_error
+
+DEFAULT_SCHEMA = "dragoman"
+IDLE_TIMEOUT_MS = 30_000
+"""A hub that was stopped within a transaction holds its locks no longer than this."""
+
+_SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}", re.ASCII)
+_TRANSACTION_TIMEOUT_SINCE = 170_000
+
+_SETTINGS: dict[str, Any] = {
+    "application_name": "dragoman",
+    "client_encoding": "UTF8",
+    "connect_timeout": 10,
+    # A peer that has vanished is noticed within a minute, not after hours.
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 60_000,
+}
+"""What the URL need not say, and may say otherwise."""
+
+_PLANNING = {
+    # Every statement has its index, whatever its parameters: planning it each time is the greater
+    # part of its cost, and a plan from when a table was small must not read all of a large one.
+    "plan_cache_mode": "force_generic_plan",
+    "enable_seqscan": "off",
+    "jit": "off",
+}
+
+
+class Address(Struct, frozen=True):
+    """A server, a database in it, and our schema in that."""
+
+    settings: dict[str, Any]
+    schema: str
+    idle_timeout_ms: int = IDLE_TIMEOUT_MS
+
+    def __str__(self) -> str:
+        """How messages call it: everything but the password."""
+        host = self.settings.get("host") or self.settings.get("hostaddr") or "localhost"
+        database = self.settings.get("dbname") or self.settings.get("user") or "postgres"
+        port = self.settings.get("port") or 5432
+        return f"PostgreSQL at {host}:{port} (database {database}, schema {self.schema})"
+
+
+def parse_url(url: str) -> Address:
+    """The address that a URL names; `schema` is ours, everything else is libpq's."""
+    base, _, query = url.partition("?")
+    options = [option for option in query.split("&") if option]
+    schemas = [option for option in options if option.startswith("schema=")]
+    others = [option for option in options if option not in schemas]
+    schema = unquote(schemas[-1].partition("=")[2]) if schemas else DEFAULT_SCHEMA
+    if not _SCHEMA.fullmatch(schema) or schema.startswith("pg_") or schema == "information_schema":
+        raise SettingsError(
+            f"{schema!a} cannot be the schema of a store: use 1 to 63 of a-z 0-9 _, starting with "
+            "a letter, and neither pg_… nor information_schema"
+        )
+    try:
+        given = conninfo_to_dict("?".join([base, "&".join(others)]) if others else base)
+    except psycopg.Error:
+        # Its message quotes parts of the URL, and the password may be among them.
+        raise SettingsError(
+            "the URL of the store cannot be understood: write "
+            "postgresql://USER:PASSWORD@HOST:PORT/DATABASE?schema=NAME, and percent-encode what "
+            "is neither letter nor digit"
+        ) from None
+    return Address({**_SETTINGS, **given}, schema)
+
+
+def connect(address: Address) -> psycopg.Connection[Any]:
+    """A connection that works in our schema only and begins no transaction by itself."""
+    try:
+        connection = psycopg.connect(**address.settings, autocommit=True, prepare_threshold=None)
+    except psycopg.Error as error:
+        raise connect_error(error, str(address)) from error
+    try:
+        _set_up(connection, address)
+    except psycopg.Error as error:
+        connection.close()
+        raise store_error(error, str(address), is_closed=False) from error
+    return connection
+
+
+def _set_up(connection: psycopg.Connection[Any], address: Address) -> None:
+    settings = {
+        **_PLANNING,
+        "search_path": f"{address.schema}, pg_catalog",
+        "idle_in_transaction_session_timeout": str(address.idle_timeout_ms),
+    }
+    if connection.info.server_version >= _TRANSACTION_TIMEOUT_SINCE:
+        # Also ends a transaction whose client was stopped in the middle of sending.
+        settings["transaction_timeout"] = str(2 * address.idle_timeout_ms)
+    calls = ", ".join(["set_config(%s, %s, false)"] * len(settings))
+    connection.execute(f"SELECT {calls}".encode(), list(chain.from_iterable(settings.items())))

@@ -1,0 +1,82 @@
+"""What PostgreSQL says when it cannot, in the words of our error tree, for a tired person."""
+
+import psycopg
+from psycopg import errors
+
+from dragoman.core.errors import (
+    StoreConflict,
+    StoreCorrupt,
+    StoreError,
+    StoreLost,
+    StoreUnavailable,
+)
+
+_FASTER = "another writer was faster ({error})"
+_FULL = "the disk of {where} is full ({error}); nothing was written. Free some space and try again"
+_CROWDED = (
+    "{where} has no room for us ({error}); nothing was written. Try again, or raise its limits"
+)
+_READ_ONLY = "{where} can only be read ({error}); nothing was written. Name the primary server"
+_FORBIDDEN = (
+    "this user may not do that on {where} ({error}); nothing was written. Grant the right to use "
+    "the schema and to create in it"
+)
+_FOREIGN = (
+    "{where} does not have the tables that it must have ({error}); nothing was written. Keep it as "
+    "it is, restore a backup beside it, and run `dragoman doctor`"
+)
+_DAMAGED = (
+    "the data of {where} is damaged ({error}); nothing was written. Keep it as it is, restore a "
+    "backup beside it, and run `dragoman doctor`"
+)
+
+_SENTENCES: tuple[tuple[str, type[StoreError], str], ...] = (
+    ("23505", StoreConflict, _FASTER),
+    ("40", StoreConflict, _FASTER),
+    ("55P03", StoreConflict, _FASTER),
+    ("53100", StoreUnavailable, _FULL),
+    ("53", StoreUnavailable, _CROWDED),
+    ("25006", StoreUnavailable, _READ_ONLY),
+    ("42501", StoreUnavailable, _FORBIDDEN),
+    ("42", StoreCorrupt, _FOREIGN),
+    ("XX001", StoreCorrupt, _DAMAGED),
+    ("XX002", StoreCorrupt, _DAMAGED),
+)
+"""How an SQLSTATE begins -> our error and its sentence; the first that fits counts."""
+
+_LOST = (
+    errors.IdleInTransactionSessionTimeout,
+    errors.TransactionTimeout,
+    errors.AdminShutdown,
+    errors.CrashShutdown,
+    errors.IdleSessionTimeout,
+    errors.ConnectionException,
+    errors.ConnectionFailure,
+)
+
+
+def store_error(error: psycopg.Error, where: str, *, is_closed: bool) -> StoreError:
+    """Our error for an error of PostgreSQL, on a connection that is perhaps gone."""
+    said = _first_line(error)
+    if is_closed or isinstance(error, _LOST):
+        return StoreLost(
+            f"the connection to {where} was lost ({said}); what became of the request shows when "
+            "it is repeated under the same key"
+        )
+    for state, ours, sentence in _SENTENCES:
+        if (error.sqlstate or "").startswith(state):
+            return ours(sentence.format(where=where, error=said))
+    return StoreUnavailable(f"{where} refused ({said}); nothing was written")
+
+
+def connect_error(error: psycopg.Error, where: str) -> StoreUnavailable:
+    """Our error for a server that does not let us in."""
+    return StoreUnavailable(
+        f"{where} cannot be reached ({_first_line(error)}); nothing was written. Start the server, "
+        "or correct the URL of the store"
+    )
+
+
+def _first_line(error: psycopg.Error) -> str:
+    """What is wrong, without the statement and the hints that follow."""
+    return str(error).partition("\n")[0]

@@ -1,0 +1,90 @@
+"""A schema is ours, and has the tables of this version: made, brought up to date, or refused."""
+
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from dragoman.core.errors import StoreCorrupt, StoreUnavailable
+from dragoman.store.postgres.connect import Address
+from dragoman.store.sql_files import load_migrations
+
+MIGRATIONS = load_migrations("dragoman.store.postgres")
+
+_LOCK = int.from_bytes(b"DRGM", "big")
+"""The advisory lock of migrations: with the schema's own number beside it."""
+
+
+def migrate(
+    connection: psycopg.Connection[Any], address: Address, new_ledger_id: Callable[[], str]
+) -> None:
+    """Bring a schema to this version. Several processes may do this at once: all but one wait."""
+    if _version(connection, address) == len(MIGRATIONS):
+        return
+    with connection.transaction():
+        connection.execute(
+            "SELECT pg_advisory_xact_lock(%s, hashtext(%s))", (_LOCK, address.schema)
+        )
+        # Read again: another process may have done it all while this one waited for the lock.
+        version = _version(connection, address)
+        if version < len(MIGRATIONS):
+            _apply(connection, address, version, new_ledger_id)
+
+
+def _version(connection: psycopg.Connection[Any], address: Address) -> int:
+    """The number of migrations that this schema of ours has had; 0: it is empty or not there."""
+    tables = {
+        name
+        for (name,) in connection.execute(
+            "SELECT relname FROM pg_class WHERE relnamespace = to_regnamespace(%s)",
+            (address.schema,),
+        )
+    }
+    if not tables:
+        return 0
+    version = _recorded_version(connection) if "meta" in tables else None
+    if version is None:
+        raise StoreCorrupt(
+            f"{address} holds tables, but not those of dragoman; nothing was changed. Name another "
+            "schema, or restore a backup if it was ours"
+        )
+    if version > len(MIGRATIONS):
+        raise StoreUnavailable(
+            f"{address} was made by a newer dragoman (schema {version}, this one knows "
+            f"{len(MIGRATIONS)}); nothing was changed. Upgrade dragoman"
+        )
+    return version
+
+
+def _recorded_version(connection: psycopg.Connection[Any]) -> int | None:
+    try:
+        found = connection.execute("SELECT value FROM meta WHERE key = 'schema'").fetchone()
+    except psycopg.errors.UndefinedColumn:
+        return None
+    return None if found is None else int(found[0])
+
+
+def _apply(
+    connection: psycopg.Connection[Any],
+    address: Address,
+    version: int,
+    new_ledger_id: Callable[[], str],
+) -> None:
+    schema = sql.Identifier(address.schema)
+    found = connection.execute("SELECT to_regnamespace(%s)", (address.schema,)).fetchone()
+    if found == (None,):
+        connection.execute(sql.SQL("CREATE SCHEMA {}").format(schema))
+    for script in MIGRATIONS[version:]:
+        connection.execute(script.encode())
+    if version == 0:
+        _remember(connection, "ledger_id", new_ledger_id())
+    _remember(connection, "schema", str(len(MIGRATIONS)))
+
+
+def _remember(connection: psycopg.Connection[Any], key: str, value: str) -> None:
+    connection.execute(
+        "INSERT INTO meta (key, value) VALUES (%s, %s) "
+        "ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+        (key, value),
+    )

@@ -1,0 +1,116 @@
+-- The ledger, and everything that is folded from it or kept beside it.
+--
+-- The tables are those of the SQLite store. No foreign keys: a writer has just read and locked what
+-- it refers to, and `verify` must be able to look at tables from which somebody has removed a row.
+-- Text is collated "C": its order is that of the bytes, the same in every store and on every server.
+
+CREATE TABLE meta (
+  key   text COLLATE "C" PRIMARY KEY,
+  value text COLLATE "C" NOT NULL
+);
+
+-- A stream: its head, where the indexes put it, and its folded state.
+CREATE TABLE streams (
+  number  bigint PRIMARY KEY,
+  name    text COLLATE "C" NOT NULL UNIQUE,
+  version bigint NOT NULL,
+  hash    bytea  NOT NULL,
+  fold    bigint NOT NULL,
+  status  text COLLATE "C",
+  queue   text COLLATE "C",
+  rank    bigint NOT NULL,
+  since   bigint NOT NULL,
+  due     bigint,
+  owner   text COLLATE "C",
+  state   bytea  NOT NULL
+) WITH (fillfactor = 80);
+
+CREATE INDEX streams_board ON streams (status, number) WHERE status IS NOT NULL;
+CREATE INDEX streams_owner ON streams (owner, number) WHERE owner IS NOT NULL;
+CREATE INDEX streams_ready ON streams (queue, rank, since, number) WHERE queue IS NOT NULL;
+CREATE INDEX streams_due ON streams (due, number) WHERE due IS NOT NULL;
+
+-- Each value is the first of a hundred stream numbers that one hub then gives out by itself.
+CREATE SEQUENCE stream_numbers INCREMENT BY 100;
+
+-- The ledger. stream, version and event are copies of what the line says.
+CREATE TABLE entries (
+  position bigint PRIMARY KEY,
+  stream   bigint NOT NULL,
+  version  bigint NOT NULL,
+  event    text COLLATE "C" NOT NULL,
+  line     bytea  NOT NULL,
+  previous bytea  NOT NULL,
+  hash     bytea  NOT NULL,
+  UNIQUE (stream, version)
+);
+
+CREATE FUNCTION forbid_change() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  RAISE EXCEPTION 'the ledger is append-only: an entry is never changed and never removed';
+END
+$$;
+
+CREATE TRIGGER entries_are_not_changed BEFORE UPDATE ON entries
+FOR EACH ROW EXECUTE FUNCTION forbid_change();
+
+CREATE TRIGGER entries_are_not_removed BEFORE DELETE ON entries
+FOR EACH ROW EXECUTE FUNCTION forbid_change();
+
+CREATE TRIGGER entries_are_not_emptied BEFORE TRUNCATE ON entries
+FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
+
+-- The last position. Whoever writes locks this one row until its commit, so that positions have no
+-- gap and become visible in their order.
+CREATE TABLE head (
+  position bigint NOT NULL
+);
+
+CREATE UNIQUE INDEX head_is_one ON head ((true));
+
+INSERT INTO head (position) VALUES (0);
+
+-- Who holds a task. A heartbeat changes this row and nothing else.
+CREATE TABLE leases (
+  stream     bigint PRIMARY KEY,
+  holder     text COLLATE "C" NOT NULL,
+  fence      bigint NOT NULL,
+  session    text COLLATE "C" NOT NULL,
+  ttl_ms     bigint NOT NULL,
+  beats      bigint NOT NULL,
+  beat_at    bigint NOT NULL,
+  expires_at bigint NOT NULL
+);
+
+CREATE INDEX leases_expiry ON leases (expires_at, stream);
+CREATE INDEX leases_session ON leases (session, stream) WHERE session <> '';
+
+-- A stream with its lease, as the contract's Row has them.
+CREATE VIEW stream_rows AS
+SELECT s.number, s.name, s.version, s.hash, s.fold, s.state,
+       s.status, s.queue, s.rank, s.since, s.due, s.owner,
+       l.holder, l.fence, l.ttl_ms, l.beat_at, l.expires_at, l.session, l.beats
+FROM streams s LEFT JOIN leases l ON l.stream = s.number;
+
+-- Aliases of tasks.
+CREATE TABLE names (
+  name   text COLLATE "C" NOT NULL,
+  kind   text COLLATE "C" NOT NULL,
+  stream bigint NOT NULL,
+  PRIMARY KEY (name, kind)
+);
+
+-- What a request was answered; scope is the number of the stream in which its key is unique.
+CREATE TABLE answers (
+  scope       bigint NOT NULL,
+  key         text COLLATE "C" NOT NULL,
+  fingerprint bytea  NOT NULL,
+  answer      bytea  NOT NULL,
+  PRIMARY KEY (scope, key)
+);
+
+-- The last AOF number given out on a day.
+CREATE TABLE numbers (
+  day  text COLLATE "C" PRIMARY KEY,
+  last bigint NOT NULL
+);

@@ -1,0 +1,213 @@
+-- Every statement that the PostgreSQL store runs on its tables. Each is prepared once a connection.
+
+-- The transaction itself
+
+-- name: begin
+BEGIN ISOLATION LEVEL READ COMMITTED
+
+-- name: commit
+COMMIT
+
+-- name: rollback
+ROLLBACK
+
+-- What a transaction reads
+
+-- In the order of their numbers, so that two writers cannot wait for each other.
+-- name: lock_streams
+SELECT number, name, version, hash, fold, state, status, queue, rank, since, due, owner
+FROM streams
+WHERE name = ANY ($1::text[])
+ORDER BY number
+FOR UPDATE
+
+-- A statement of its own, after the one above: a join there would give the new row of a stream that
+-- we had to wait for, together with the old row of its lease.
+-- name: leases_of
+SELECT l.stream, l.holder, l.fence, l.ttl_ms, l.beat_at, l.expires_at, l.session, l.beats
+FROM streams s JOIN leases l ON l.stream = s.number
+WHERE s.name = ANY ($1::text[])
+
+-- name: aliases
+SELECT n.name, n.kind, s.name
+FROM names n JOIN streams s ON s.number = n.stream
+WHERE n.name = ANY ($1::text[])
+ORDER BY n.name, n.kind
+
+-- name: lock_versions
+SELECT number, version FROM streams WHERE number = ANY ($1::bigint[]) ORDER BY number FOR UPDATE
+
+-- name: lines
+SELECT e.line
+FROM streams s JOIN entries e ON e.stream = s.number
+WHERE s.name = $1
+ORDER BY e.version
+
+-- name: reserve_numbers
+SELECT nextval('stream_numbers')
+
+-- name: answered
+SELECT a.scope, a.key, a.fingerprint, a.answer
+FROM unnest($1::bigint[], $2::text[]) AS asked (scope, key)
+JOIN answers a ON a.scope = asked.scope AND a.key = asked.key
+
+-- name: ready
+SELECT rank, since, number, name
+FROM streams
+WHERE queue = $1 AND (rank, since, number) > ($2, $3, $4)
+ORDER BY rank, since, number
+LIMIT $5
+FOR UPDATE SKIP LOCKED
+
+-- name: due
+SELECT number, name, fold, state
+FROM streams
+WHERE due <= $1
+ORDER BY due, number
+LIMIT $2
+FOR UPDATE SKIP LOCKED
+
+-- name: open_day
+INSERT INTO numbers (day, last) VALUES ($1, 0) ON CONFLICT (day) DO NOTHING
+
+-- name: last_number
+SELECT last FROM numbers WHERE day = $1 FOR UPDATE
+
+-- What a transaction writes
+
+-- name: shelve
+UPDATE streams s
+SET status = new.status, queue = new.queue, rank = new.rank, since = new.since, due = new.due,
+    owner = new.owner
+FROM unnest($1::bigint[], $2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[],
+            $7::text[])
+  AS new (number, status, queue, rank, since, due, owner)
+WHERE s.number = new.number
+
+-- name: put_streams
+INSERT INTO streams
+  (number, name, version, hash, fold, state, status, queue, rank, since, due, owner)
+SELECT *
+FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::bytea[], $5::bigint[], $6::bytea[],
+            $7::text[], $8::text[], $9::bigint[], $10::bigint[], $11::bigint[], $12::text[])
+ON CONFLICT (number) DO UPDATE
+SET version = excluded.version, hash = excluded.hash, fold = excluded.fold, state = excluded.state,
+    status = excluded.status, queue = excluded.queue, rank = excluded.rank, since = excluded.since,
+    due = excluded.due, owner = excluded.owner
+
+-- name: put_leases
+INSERT INTO leases (stream, holder, fence, ttl_ms, beat_at, expires_at, session, beats)
+SELECT *
+FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[],
+            $7::text[], $8::bigint[])
+ON CONFLICT (stream) DO UPDATE
+SET holder = excluded.holder, fence = excluded.fence, ttl_ms = excluded.ttl_ms,
+    beat_at = excluded.beat_at, expires_at = excluded.expires_at, session = excluded.session,
+    beats = excluded.beats
+
+-- name: end_leases
+DELETE FROM leases WHERE stream = ANY ($1::bigint[])
+
+-- name: bind_names
+INSERT INTO names (name, kind, stream) SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[])
+
+-- name: put_answers
+INSERT INTO answers (scope, key, fingerprint, answer)
+SELECT * FROM unnest($1::bigint[], $2::text[], $3::bytea[], $4::bytea[])
+
+-- name: put_numbers
+INSERT INTO numbers (day, last) SELECT * FROM unnest($1::text[], $2::bigint[])
+ON CONFLICT (day) DO UPDATE SET last = excluded.last
+
+-- Takes the lock that orders all writers, so nothing but COMMIT may come after it. Without the row
+-- in head the positions are NULL, and the table refuses them.
+-- name: append_entries
+WITH moved AS (
+  UPDATE head
+  SET position = position + cardinality($1::bigint[])
+  RETURNING position - cardinality($1::bigint[]) AS last
+)
+INSERT INTO entries (position, stream, version, event, line, previous, hash)
+SELECT (SELECT last FROM moved) + new.place,
+       new.stream, new.version, new.event, new.line, new.previous, new.hash
+FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::bytea[], $5::bytea[], $6::bytea[])
+  WITH ORDINALITY AS new (stream, version, event, line, previous, hash, place)
+
+-- What readers ask
+
+-- name: ledger_id
+SELECT value FROM meta WHERE key = 'ledger_id'
+
+-- name: head
+SELECT coalesce(max(position), 0) FROM entries
+
+-- A stream that is missing leaves its entries without a name, for verify to find.
+-- name: entries
+SELECT e.position, coalesce(s.name, ''), e.version, e.event, e.line, e.previous, e.hash
+FROM entries e LEFT JOIN streams s ON s.number = e.stream
+WHERE e.position > $1 AND e.position <= $2
+ORDER BY e.position
+LIMIT $3
+
+-- name: history
+SELECT e.position, s.name, e.version, e.event, e.line, e.previous, e.hash
+FROM streams s JOIN entries e ON e.stream = s.number
+WHERE s.name = $1 AND e.version > $2 AND e.position <= $3
+ORDER BY e.version
+LIMIT $4
+
+-- name: stream
+SELECT * FROM stream_rows WHERE name = $1
+
+-- name: rows
+SELECT * FROM stream_rows WHERE number > $1 ORDER BY number LIMIT $2
+
+-- name: names
+SELECT n.name, n.kind, coalesce(s.name, '')
+FROM names n LEFT JOIN streams s ON s.number = n.stream
+WHERE (n.name, n.kind) > ($1, $2)
+ORDER BY n.name, n.kind
+LIMIT $3
+
+-- name: named
+SELECT n.kind, s.name
+FROM names n JOIN streams s ON s.number = n.stream
+WHERE n.name = $1
+ORDER BY n.kind
+
+-- name: board
+SELECT * FROM stream_rows
+WHERE number < $1 AND status IS NOT NULL
+ORDER BY number DESC LIMIT $2
+
+-- name: board_of_status
+SELECT * FROM stream_rows
+WHERE number < $1 AND status = $3
+ORDER BY number DESC LIMIT $2
+
+-- name: board_of_owner
+SELECT * FROM stream_rows
+WHERE number < $1 AND status IS NOT NULL AND owner = $3
+ORDER BY number DESC LIMIT $2
+
+-- name: board_of_status_and_owner
+SELECT * FROM stream_rows
+WHERE number < $1 AND status = $3 AND owner = $4
+ORDER BY number DESC LIMIT $2
+
+-- name: counts
+SELECT status, count(*) FROM streams WHERE status IS NOT NULL GROUP BY status
+
+-- name: expired
+SELECT s.name
+FROM leases l JOIN streams s ON s.number = l.stream
+WHERE l.expires_at <= $1
+ORDER BY l.expires_at, l.stream
+LIMIT $2
+
+-- The comparison with '' is what the index on sessions asks for.
+-- name: sessions
+SELECT s.name
+FROM leases l JOIN streams s ON s.number = l.stream
+WHERE l.session = $1 AND l.session <> ''
+ORDER BY l.stream

@@ -1,0 +1,269 @@
+"""One transaction of the PostgreSQL store: reads under locks, writes everything with the COMMIT."""
+
+from collections.abc import Sequence
+from itertools import islice
+from typing import Any
+
+from dragoman.core.errors import StoreConflict
+from dragoman.core.lease import Lease
+from dragoman.engine.ports import Answer, Changes, NewEntry, ReadyKey, Row
+from dragoman.ledger.views import FOLD, Shelf, current_state, shelve
+from dragoman.store.postgres.binary import (
+    Scalar,
+    blobs,
+    numbers,
+    scalar,
+    some_numbers,
+    some_texts,
+    texts,
+)
+from dragoman.store.postgres.wire import Call, Wire
+
+NUMBERS_AT_ONCE = 100
+"""How many stream numbers one value of the sequence stands for."""
+
+_BEFORE_ALL = (-(2**63), 0, 0)
+
+
+class PostgresSession:
+    """Other processes write too, so nothing is known from before."""
+
+    is_fresh = False
+
+    def __init__(self, wire: Wire, free_numbers: list[int]) -> None:
+        self._wire = wire
+        self._free_numbers = free_numbers
+        self._has_begun = False
+        self._versions: dict[int, int] = {}
+        self._queued: dict[str, None] = {}
+        """Streams that `ready` has named and locked; they are likely to be read soon."""
+        self._read_ahead: dict[str, Row] = {}
+        self._look_ahead = 1
+        self._staged: list[Call] = []
+        self._entries: list[NewEntry] = []
+
+    # What a transaction reads
+
+    def streams(self, names: Sequence[str]) -> list[Row]:
+        """The rows of those streams that exist, locked until the end."""
+        known = self._read_ahead
+        unread = [name for name in names if name not in known]
+        rows = self._read(self._with_next_in_queue(unread)) if unread else {}
+        known.update(rows)
+        return [known.pop(name) for name in names if name in known]
+
+    def history(self, stream: str) -> list[bytes]:
+        """The lines of one stream."""
+        return [line for (line,) in self._ask("lines", stream)]
+
+    def new_stream(self) -> int:
+        """A number that no stream has."""
+        if not self._free_numbers:
+            ((first,),) = self._ask("reserve_numbers")
+            self._free_numbers += range(first + NUMBERS_AT_ONCE - 1, first - 1, -1)
+        number = self._free_numbers.pop()
+        self._versions[number] = 0
+        return number
+
+    def named(self, names: Sequence[str]) -> list[tuple[str, str, str]]:
+        """(name, kind, stream) of every task that has one of these names as an alias."""
+        return self._run(Call("aliases", (texts(names),)))[0]
+
+    def answered(self, keys: Sequence[tuple[int, str]]) -> list[Answer]:
+        """What was answered to these keys."""
+        scopes, texts_ = zip(*keys, strict=True)
+        found = self._run(Call("answered", (numbers(scopes), texts(texts_))))[0]
+        return [Answer(*answer) for answer in found]
+
+    def promote(self, now: int, limit: int) -> int:
+        """Put tasks whose rest is over into their queues, except those another writer has."""
+        due = self._ask("due", now, limit)
+        if due:
+            shelves = [self._shelf(name, fold, state, now) for _, name, fold, state in due]
+            self._run(_shelving([number for number, *_ in due], shelves))
+            self._read_ahead.clear()
+        return len(due)
+
+    def ready(self, queue: str, after: ReadyKey | None, limit: int) -> list[ReadyKey]:
+        """The queue from a place on, less what other writers have; locked until the end."""
+        place = _BEFORE_ALL if after is None else (after.rank, after.since, after.number)
+        keys = [ReadyKey(*found) for found in self._ask("ready", queue, *place, limit)]
+        self._queued.update((key.name, None) for key in keys)
+        return keys
+
+    def last_number(self, day: str) -> int:
+        """The last AOF number given out on this day; nobody else gets one before the end."""
+        values = (scalar(day),)
+        _, ((last,),) = self._run(Call("open_day", values), Call("last_number", values))
+        return last
+
+    # What it writes
+
+    def write(self, changes: Changes) -> None:
+        """Keep it for the commit, if it fits the streams that it appends to."""
+        self._check_versions(changes.entries)
+        self._entries += changes.entries
+        self._staged += _writing(changes)
+
+    def commit(self) -> None:
+        """Send everything and the COMMIT in one piece; the lock on the ledger's head comes last."""
+        if self._wire.has_failed:
+            raise StoreConflict("a statement of this transaction failed; nothing was written")
+        if self._has_begun or self._staged or self._entries:
+            append = [_appending(self._entries)] if self._entries else []
+            self._run(*self._staged, *append, Call("commit"))
+
+    def undo(self) -> None:
+        """Take everything back."""
+        if self._has_begun:
+            self._run(Call("rollback"))
+
+    # How
+
+    def _ask(self, query: str, *values: Scalar) -> list[Any]:
+        return self._run(Call(query, tuple(map(scalar, values))))[0]
+
+    def _run(self, *calls: Call) -> list[list[Any]]:
+        if self._has_begun:
+            return self._wire.run(calls)
+        self._has_begun = True
+        return self._wire.run((Call("begin"), *calls))[1:]
+
+    def _with_next_in_queue(self, names: Sequence[str]) -> Sequence[str]:
+        """These, and twice as many of their queue as the last time: a batch goes on claiming."""
+        if not any(name in self._queued for name in names):
+            return names
+        for name in names:
+            self._queued.pop(name, None)
+        ahead = list(islice(self._queued, self._look_ahead))
+        for name in ahead:
+            del self._queued[name]
+        self._look_ahead *= 2
+        return [*names, *ahead]
+
+    def _read(self, names: Sequence[str]) -> dict[str, Row]:
+        asked = (texts(names),)
+        found, leases = self._run(Call("lock_streams", asked), Call("leases_of", asked))
+        by_stream = {stream: Lease(*lease) for stream, *lease in leases}
+        self._versions.update((number, version) for number, _, version, *_ in found)
+        return {row[1]: as_row(row, by_stream.get(row[0])) for row in found}
+
+    def _shelf(self, name: str, fold: int, state: bytes, now: int) -> Shelf:
+        lines = () if fold == FOLD else self.history(name)
+        return shelve(current_state(name, fold, state, lines), now)
+
+    def _check_versions(self, entries: Sequence[NewEntry]) -> None:
+        """Each entry continues its stream; the ledger's key alone would let one be passed over."""
+        unknown = {entry.stream for entry in entries}.difference(self._versions)
+        if unknown:
+            self._versions.update(dict.fromkeys(unknown, 0))
+            self._versions.update(self._run(Call("lock_versions", (numbers(unknown),)))[0])
+        for entry in entries:
+            if entry.version != self._versions[entry.stream] + 1:
+                raise StoreConflict(f"stream {entry.stream} is not at version {entry.version - 1}")
+            self._versions[entry.stream] = entry.version
+
+
+def as_row(found: Any, lease: Lease | None) -> Row:
+    """The contract's row from the columns of a stream."""
+    number, name, version, digest, fold, state, *shelf = found
+    return Row(number, name, version, digest, fold, state, lease, Shelf(*shelf))
+
+
+def _shelving(streams: Sequence[int], shelves: Sequence[Shelf]) -> Call:
+    return Call("shelve", (numbers(streams), *_shelf_columns(shelves)))
+
+
+def _shelf_columns(shelves: Sequence[Shelf]) -> tuple[bytes, ...]:
+    return (
+        some_texts([shelf.status for shelf in shelves]),
+        some_texts([shelf.queue for shelf in shelves]),
+        numbers([shelf.rank for shelf in shelves]),
+        numbers([shelf.since for shelf in shelves]),
+        some_numbers([shelf.due for shelf in shelves]),
+        some_texts([shelf.owner for shelf in shelves]),
+    )
+
+
+def _writing(changes: Changes) -> list[Call]:
+    """Each table once; keys in order, so that two writers cannot wait for each other."""
+    held = [(number, lease) for number, lease in changes.leases if lease is not None]
+    ended = [number for number, lease in changes.leases if lease is None]
+    calls: list[Call] = []
+    if changes.streams:
+        calls.append(_putting_streams(sorted(changes.streams, key=_name)))
+    if held:
+        calls.append(_putting_leases(held))
+    if ended:
+        calls.append(Call("end_leases", (numbers(ended),)))
+    if changes.names:
+        names, kinds, streams = zip(*sorted(changes.names), strict=True)
+        calls.append(Call("bind_names", (texts(names), texts(kinds), numbers(streams))))
+    if changes.answers:
+        calls.append(_putting_answers(changes.answers))
+    if changes.numbers:
+        days, last = zip(*sorted(changes.numbers.items()), strict=True)
+        calls.append(Call("put_numbers", (texts(days), numbers(last))))
+    return calls
+
+
+def _name(row: Row) -> str:
+    return row.name
+
+
+def _putting_streams(rows: Sequence[Row]) -> Call:
+    return Call(
+        "put_streams",
+        (
+            numbers([row.number for row in rows]),
+            texts([row.name for row in rows]),
+            numbers([row.version for row in rows]),
+            blobs([row.hash for row in rows]),
+            numbers([row.fold for row in rows]),
+            blobs([row.state for row in rows]),
+            *_shelf_columns([row.shelf for row in rows]),
+        ),
+    )
+
+
+def _putting_leases(held: Sequence[tuple[int, Lease]]) -> Call:
+    leases = [lease for _, lease in held]
+    return Call(
+        "put_leases",
+        (
+            numbers([stream for stream, _ in held]),
+            texts([lease.holder for lease in leases]),
+            numbers([lease.fence for lease in leases]),
+            numbers([lease.ttl_ms for lease in leases]),
+            numbers([lease.beat_at for lease in leases]),
+            numbers([lease.expires_at for lease in leases]),
+            texts([lease.session for lease in leases]),
+            numbers([lease.beats for lease in leases]),
+        ),
+    )
+
+
+def _putting_answers(answers: Sequence[Answer]) -> Call:
+    return Call(
+        "put_answers",
+        (
+            numbers([answer.scope for answer in answers]),
+            texts([answer.key for answer in answers]),
+            blobs([answer.fingerprint for answer in answers]),
+            blobs([answer.answer for answer in answers]),
+        ),
+    )
+
+
+def _appending(entries: Sequence[NewEntry]) -> Call:
+    return Call(
+        "append_entries",
+        (
+            numbers([entry.stream for entry in entries]),
+            numbers([entry.version for entry in entries]),
+            texts([entry.event for entry in entries]),
+            blobs([entry.line for entry in entries]),
+            blobs([entry.previous for entry in entries]),
+            blobs([entry.hash for entry in entries]),
+        ),
+    )

@@ -1,0 +1,215 @@
+"""The PostgreSQL store: one writing connection, and a few beside it that read."""
+
+import threading
+from collections.abc import Callable
+from itertools import starmap
+from typing import Any, TypeVar
+
+import psycopg
+from msgspec.structs import replace
+
+from dragoman.core.errors import StoreError, StoreLost, StoreUnavailable
+from dragoman.core.lease import Lease
+from dragoman.engine.ports import BoardQuery, Row, Session
+from dragoman.ledger.entry import Entry
+from dragoman.store.postgres.binary import Scalar, scalar
+from dragoman.store.postgres.connect import IDLE_TIMEOUT_MS, Address, connect, parse_url
+from dragoman.store.postgres.faults import store_error
+from dragoman.store.postgres.migrate import migrate
+from dragoman.store.postgres.session import PostgresSession, as_row
+from dragoman.store.postgres.wire import Call, Wire
+from dragoman.store.sql_files import load_queries
+
+T = TypeVar("T")
+
+MOST_READERS = 8
+
+QUERIES = load_queries("dragoman.store.postgres")
+
+_NO_LIMIT = 2**63 - 1
+_BOARDS = {
+    (False, False): "board",
+    (True, False): "board_of_status",
+    (False, True): "board_of_owner",
+    (True, True): "board_of_status_and_owner",
+}
+"""(Is a status asked for, is an owner) -> the query that has an index for it."""
+
+
+class PostgresStore:
+    """A store on a server, for any number of threads, processes and machines."""
+
+    def __init__(self, address: Address) -> None:
+        self._address = address
+        self._writing = threading.Lock()
+        self._writer: Wire | None = None
+        self._free_numbers: list[int] = []
+        self._places = threading.BoundedSemaphore(MOST_READERS)
+        self._reading = threading.Lock()
+        self._idle_readers: list[Wire] = []
+        self._is_closed = False
+
+    @classmethod
+    def open(
+        cls, url: str, new_ledger_id: Callable[[], str], *, idle_timeout_ms: int = IDLE_TIMEOUT_MS
+    ) -> "PostgresStore":
+        """Open the schema that a URL names; it is made or migrated if need be."""
+        store = cls(replace(parse_url(url), idle_timeout_ms=idle_timeout_ms))
+        connection = connect(store._address)
+        try:
+            migrate(connection, store._address, new_ledger_id)
+        except psycopg.Error as error:
+            connection.close()
+            raise store._error(error, is_closed=False) from error
+        except BaseException:
+            connection.close()
+            raise
+        store._writer = Wire(connection, QUERIES)
+        return store
+
+    def transact(self, work: Callable[[Session], T]) -> T:
+        """Run `work` in a writing transaction: committed durably when this returns, or undone."""
+        with self._writing:
+            writer = self._open_writer()
+            session = PostgresSession(writer, self._free_numbers)
+            try:
+                result = work(session)
+                session.commit()
+            except psycopg.Error as error:
+                ours = self._error(error, is_closed=writer.is_closed)
+                self._undo(writer, session)
+                raise ours from error
+            except BaseException:
+                self._undo(writer, session)
+                raise
+            return result
+
+    def head(self) -> int:
+        """The last position."""
+        return self._read("head")[0][0]
+
+    def ledger_id(self) -> str:
+        """The id of this ledger."""
+        return self._read("ledger_id")[0][0]
+
+    def entries(self, after: int, limit: int, *, until: int | None = None) -> list[Entry]:
+        """Entries by position."""
+        end = _NO_LIMIT if until is None else until
+        return list(starmap(Entry, self._read("entries", after, end, limit)))
+
+    def history(
+        self, stream: str, after: int, limit: int, *, until: int | None = None
+    ) -> list[Entry]:
+        """The entries of one stream."""
+        end = _NO_LIMIT if until is None else until
+        return list(starmap(Entry, self._read("history", stream, after, end, limit)))
+
+    def stream(self, name: str) -> Row | None:
+        """One stream."""
+        found = self._read("stream", name)
+        return _with_lease(found[0]) if found else None
+
+    def rows(self, after: int, limit: int) -> list[Row]:
+        """All streams by number."""
+        return list(map(_with_lease, self._read("rows", after, limit)))
+
+    def names(self, after: tuple[str, str], limit: int) -> list[tuple[str, str, str]]:
+        """All aliases, in order."""
+        return self._read("names", *after, limit)
+
+    def named(self, name: str) -> list[tuple[str, str]]:
+        """(kind, stream) of every task that has this name as an alias."""
+        return self._read("named", name)
+
+    def board(self, query: BoardQuery) -> list[Row]:
+        """A page of tasks, newest first."""
+        filters = [value for value in (query.status, query.owner) if value is not None]
+        before = _NO_LIMIT if query.before is None else query.before
+        name = _BOARDS[query.status is not None, query.owner is not None]
+        return list(map(_with_lease, self._read(name, before, query.limit, *filters)))
+
+    def counts(self) -> dict[str, int]:
+        """How many tasks stand in each status."""
+        return dict(self._read("counts"))
+
+    def expired(self, now: int, limit: int) -> list[str]:
+        """Streams of tasks whose lease has ended, the longest dead first."""
+        return [name for (name,) in self._read("expired", now, limit)]
+
+    def sessions(self, session: str) -> list[str]:
+        """Streams of tasks that are held in this session."""
+        return [name for (name,) in self._read("sessions", session)]
+
+    def close(self) -> None:
+        """Close every connection."""
+        with self._reading:
+            self._is_closed = True
+            idle, self._idle_readers = self._idle_readers, []
+        for reader in idle:
+            reader.close()
+        with self._writing:
+            if self._writer is not None:
+                self._writer.close()
+                self._writer = None
+
+    # The writer
+
+    def _open_writer(self) -> Wire:
+        if self._writer is None or self._writer.is_closed:
+            self._writer = self._connect()
+        return self._writer
+
+    def _undo(self, writer: Wire, session: PostgresSession) -> None:
+        try:
+            session.undo()
+        except psycopg.Error:
+            # The server undoes it when the connection ends; the next transaction has a new one.
+            writer.close()
+
+    # Readers
+
+    def _read(self, query: str, *values: Scalar) -> list[Any]:
+        call = Call(query, tuple(map(scalar, values)))
+        with self._places:
+            reader = self._take_idle_reader()
+            if reader is not None:
+                try:
+                    return self._fetch(reader, call)
+                except StoreLost:
+                    # It broke while nobody looked, and a question can be asked again.
+                    pass
+            return self._fetch(self._connect(), call)
+
+    def _fetch(self, reader: Wire, call: Call) -> list[Any]:
+        try:
+            (found,) = reader.run([call])
+        except psycopg.Error as error:
+            ours = self._error(error, is_closed=reader.is_closed)
+            reader.close()
+            raise ours from error
+        with self._reading:
+            if not self._is_closed:
+                self._idle_readers.append(reader)
+                return found
+        reader.close()
+        return found
+
+    def _take_idle_reader(self) -> Wire | None:
+        with self._reading:
+            return self._idle_readers.pop() if self._idle_readers else None
+
+    # Both
+
+    def _connect(self) -> Wire:
+        if self._is_closed:
+            raise StoreUnavailable(f"{self._address} was closed; open the store again")
+        return Wire(connect(self._address), QUERIES)
+
+    def _error(self, error: psycopg.Error, *, is_closed: bool) -> StoreError:
+        return store_error(error, str(self._address), is_closed=is_closed)
+
+
+def _with_lease(found: Any) -> Row:
+    """The contract's row from a row of the view stream_rows."""
+    lease = None if found[12] is None else Lease(*found[12:])
+    return as_row(found[:12], lease)

@@ -1,0 +1,106 @@
+"""Prepared statements on one connection: sent in one piece, answered in one round trip.
+
+psycopg's own pipeline sends each statement as soon as it is known, so a process that is stopped at
+the wrong moment has taken a lock and not sent the COMMIT. It also forgets what it has prepared at
+every ROLLBACK. Here a whole exchange is handed to the socket at once, and a statement that was
+prepared stays so.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from psycopg import Connection, OperationalError, errors, pq
+from psycopg.abc import PQGen
+from psycopg.adapt import Transformer
+from psycopg.generators import fetch_many, send
+from psycopg.pq.abc import PGconn, PGresult
+
+_BINARY = pq.Format.BINARY
+
+
+class Call(NamedTuple):
+    """A query by its name, and its parameters in binary."""
+
+    query: str
+    values: tuple[bytes, ...] = ()
+
+
+class Wire:
+    """A connection that one thread uses at a time."""
+
+    def __init__(self, connection: Connection[Any], queries: Mapping[str, str]) -> None:
+        self._connection = connection
+        self._pgconn = connection.pgconn
+        self._loader = Transformer(connection)
+        self._queries = queries
+        self._prepared: set[str] = set()
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the connection was closed or lost."""
+        return self._connection.closed
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether a statement of the open transaction failed, so that it cannot be committed."""
+        return self._pgconn.transaction_status == pq.TransactionStatus.INERROR
+
+    def run(self, calls: Sequence[Call]) -> list[list[Any]]:
+        """The rows that each call gives; the first that fails is raised, and none after it runs."""
+        self._prepare([call.query for call in calls if call.query not in self._prepared])
+        return [self._rows(found) for found in self._exchange([*map(self._sending, calls)])]
+
+    def close(self) -> None:
+        """Close the connection; the server undoes what was not committed."""
+        self._connection.close()
+
+    def _prepare(self, names: Sequence[str]) -> None:
+        if names:
+            new = dict.fromkeys(names)
+            self._exchange(
+                [
+                    partial(self._pgconn.send_prepare, name.encode(), self._queries[name].encode())
+                    for name in new
+                ]
+            )
+            self._prepared.update(new)
+
+    def _sending(self, call: Call) -> Callable[[], None]:
+        formats = [_BINARY] * len(call.values)
+        return partial(
+            self._pgconn.send_query_prepared, call.query.encode(), call.values, formats, _BINARY
+        )
+
+    def _exchange(self, sends: Sequence[Callable[[], None]]) -> list[PGresult]:
+        try:
+            self._pgconn.enter_pipeline_mode()
+            results = self._connection.wait(_converse(self._pgconn, sends))
+            self._pgconn.exit_pipeline_mode()
+        except BaseException:
+            # What is still under way would be taken for the answer to the next question.
+            self._connection.close()
+            raise
+        for result in results:
+            if result.status == pq.ExecStatus.FATAL_ERROR:
+                raise errors.error_from_result(result)
+        return results
+
+    def _rows(self, result: PGresult) -> list[Any]:
+        self._loader.set_pgresult(result)
+        return self._loader.load_rows(0, result.ntuples, tuple)
+
+
+def _converse(pgconn: PGconn, sends: Sequence[Callable[[], None]]) -> PQGen[list[PGresult]]:
+    """Send everything and a sync behind it, then collect an answer to each."""
+    for send_one in sends:
+        send_one()
+    pgconn.pipeline_sync()
+    yield from send(pgconn)
+    answers: list[PGresult] = []
+    while len(answers) <= len(sends):
+        answer = yield from fetch_many(pgconn)
+        if not answer:
+            raise OperationalError("the server closed the connection")
+        answers += answer
+    return answers[:-1]

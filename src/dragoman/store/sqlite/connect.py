@@ -1,0 +1,102 @@
+"""Connections to the file: the one that writes, and those that read beside it."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import apsw
+
+from dragoman.core.errors import StoreUnavailable
+from dragoman.store.sqlite.driver import Connection, open_database
+from dragoman.store.sqlite.faults import BUSY_TIMEOUT_MS, store_error
+from dragoman.store.sqlite.migrate import migrate
+
+_OLDEST_SQLITE = (3, 51, 3)
+_WAL_KEPT = 64 * 1024 * 1024
+_WRITER_CACHE_KIB = 64 * 1024
+_READER_CACHE_KIB = 8 * 1024
+_TRIES = 100
+
+
+def check_sqlite(version: str) -> None:
+    """Refuse a SQLite that can damage a WAL which several connections write and reset."""
+    if tuple(map(int, version.split("."))) < _OLDEST_SQLITE:
+        oldest = ".".join(map(str, _OLDEST_SQLITE))
+        raise StoreUnavailable(
+            f"SQLite {version} can damage a database that several processes use; {oldest} or "
+            "newer is needed. Install a current apsw"
+        )
+
+
+def open_writer(path: Path, new_ledger_id: Callable[[], str]) -> Connection:
+    """The connection that writes; the file is made or migrated if need be."""
+
+    def set_up(connection: Connection) -> None:
+        _set_up(connection, _WRITER_CACHE_KIB)
+        # Until the file has turned out to be ours, not even its WAL is touched.
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        migrate(connection, path, new_ledger_id)
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
+        _write_ahead(connection, path)
+
+    return _open(path, apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE, set_up)
+
+
+def open_reader(path: Path) -> Connection:
+    """A connection that cannot write."""
+
+    def set_up(connection: Connection) -> None:
+        _set_up(connection, _READER_CACHE_KIB)
+
+    return _open(path, apsw.SQLITE_OPEN_READONLY, set_up)
+
+
+def _open(path: Path, flags: int, set_up: Callable[[Connection], None]) -> Connection:
+    try:
+        connection = open_database(path, flags)
+    except apsw.Error as error:
+        raise store_error(error, path) from error
+    try:
+        set_up(connection)
+    except BaseException as error:
+        connection.close(True)
+        if isinstance(error, apsw.Error):
+            raise store_error(error, path) from error
+        raise
+    return connection
+
+
+def _set_up(connection: Connection, cache_kib: int) -> None:
+    connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+    connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
+    # One plan for a statement, whatever is bound to it. Otherwise partial indexes make SQLite plan
+    # anew for every value, and a lookup takes twelve times as long.
+    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
+    connection.pragma("trusted_schema", 0)
+    connection.pragma("cell_size_check", 1)
+    connection.pragma("cache_size", -cache_kib)
+
+
+def _write_ahead(connection: Connection, path: Path) -> None:
+    """A commit is on the disk when it returns, and readers do not wait for it."""
+    mode = _switch_to_wal(connection)
+    if mode != "wal":
+        raise StoreUnavailable(
+            f"{path} is on a file system that cannot share a write-ahead log (the journal mode "
+            f"stays {mode}). Put it on a local disk"
+        )
+    connection.pragma("synchronous", "full")
+    connection.pragma("journal_size_limit", _WAL_KEPT)
+    # Without this, REPLACE would remove entries and not fire the trigger that forbids it.
+    connection.pragma("recursive_triggers", 1)
+
+
+def _switch_to_wal(connection: Connection) -> str:
+    """Set the journal mode. SQLite does not let two who switch a new file wait for each other."""
+    for _ in range(_TRIES):
+        try:
+            return connection.pragma("journal_mode", "wal")
+        except apsw.BusyError:
+            # For this lock it does wait, and then the other one has done it, or is out of the way.
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute("COMMIT")
+    return connection.pragma("journal_mode", "wal")

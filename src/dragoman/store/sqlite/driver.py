@@ -1,0 +1,73 @@
+"""What we use of apsw, with types that a checker can follow: rows are whatever the query says."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+import apsw
+
+
+class Runner(Protocol):
+    """What runs statements."""
+
+    def execute(
+        self, statements: str, bindings: Sequence[Any] | Mapping[str, Any] = (), /
+    ) -> "Cursor":
+        """Run a statement."""
+        ...
+
+    def executemany(self, statements: str, bindings: Iterable[Sequence[Any]], /) -> "Cursor":
+        """Run a statement for each of many bindings, one after the other."""
+        ...
+
+
+class Cursor(Runner, Protocol):
+    """A place to run statements, and the result of the last one."""
+
+    @property
+    def get(self) -> Any:
+        """The only value of the only row; None when there is no row."""
+        ...
+
+    def fetchall(self) -> list[Any]:
+        """All rows."""
+        ...
+
+
+class Connection(Runner, Protocol):
+    """An open database."""
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open."""
+        ...
+
+    def cursor(self) -> Cursor:
+        """A cursor that can be used again and again."""
+        ...
+
+    def pragma(self, name: str, value: str | int | None = None, /) -> Any:
+        """Set or ask a setting of SQLite."""
+        ...
+
+    def config(self, op: int, value: int, /) -> int:
+        """Set an option of this connection."""
+        ...
+
+    def set_busy_timeout(self, milliseconds: int, /) -> None:
+        """So long it waits for a lock."""
+        ...
+
+    def close(self, force: bool = False, /) -> None:
+        """Close it; by force when it may be in any state."""
+        ...
+
+
+def open_database(path: Path, flags: int) -> Connection:
+    """A connection to a file."""
+    return cast(Connection, apsw.Connection(str(path), flags))
+
+
+def extended_code(error: apsw.Error) -> int:
+    """SQLite's own code for what went wrong."""
+    return getattr(error, "extendedresult", 0)

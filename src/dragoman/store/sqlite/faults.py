@@ -1,0 +1,65 @@
+"""What SQLite says when it cannot, in the words of our error tree, for a tired person."""
+
+from pathlib import Path
+
+import apsw
+
+from dragoman.core.errors import StoreCorrupt, StoreError, StoreLost, StoreUnavailable
+
+BUSY_TIMEOUT_MS = 30_000
+"""So long a process waits for another one that writes."""
+
+_BUSY = (
+    f"another process has held {{path}} for {BUSY_TIMEOUT_MS // 1_000} s; nothing was written. "
+    "Try again, or find it with `fuser {path}`"
+)
+_READ_ONLY = (
+    "{path} cannot be written ({error}); nothing was changed. Give this user the right to write to "
+    "the file and to its directory"
+)
+_CLOSED = (
+    "{path} cannot be opened ({error}). Its directory must exist, and this user needs the right to "
+    "read and write both"
+)
+_FULL = "the disk is full: {path} cannot grow; nothing was written. Free some space, then try again"
+_BROKEN_DISK = (
+    "the disk under {path} failed ({error}); nothing was written. Look at the disk, then try again"
+)
+_LOST = (
+    "the disk under {path} failed during a commit ({error}); what became of it shows when the "
+    "request is repeated under the same key. Look at the disk first"
+)
+_WHAT_TO_DO = "Keep the file as it is, restore a backup beside it, and run `dragoman doctor`"
+_DAMAGED = (
+    "{path} is damaged or is not a SQLite database ({error}); nothing was written. " + _WHAT_TO_DO
+)
+_OTHER_TABLES = (
+    "{path} does not have the tables that it must have ({error}); nothing was written. "
+    + _WHAT_TO_DO
+)
+_OTHERWISE = "SQLite cannot work on {path} ({error}); nothing was written"
+
+_SENTENCES: tuple[tuple[tuple[type[apsw.Error], ...], type[StoreError], str], ...] = (
+    ((apsw.BusyError, apsw.LockedError), StoreUnavailable, _BUSY),
+    ((apsw.ReadOnlyError, apsw.PermissionsError, apsw.AuthError), StoreUnavailable, _READ_ONLY),
+    ((apsw.CantOpenError,), StoreUnavailable, _CLOSED),
+    ((apsw.FullError,), StoreUnavailable, _FULL),
+    ((apsw.IOError,), StoreUnavailable, _BROKEN_DISK),
+    ((apsw.CorruptError, apsw.NotADBError, apsw.FormatError), StoreCorrupt, _DAMAGED),
+    ((apsw.SQLError,), StoreCorrupt, _OTHER_TABLES),
+    ((apsw.Error,), StoreUnavailable, _OTHERWISE),
+)
+"""SQLite's errors -> ours; the first that fits."""
+
+
+def store_error(error: apsw.Error, path: Path) -> StoreError:
+    """Our error for an error of SQLite."""
+    ours, sentence = next(row[1:] for row in _SENTENCES if isinstance(error, row[0]))
+    return ours(sentence.format(path=path, error=error))
+
+
+def commit_error(error: apsw.Error, path: Path) -> StoreError:
+    """Our error for a commit that failed: after a failed sync nobody knows what the disk has."""
+    if isinstance(error, apsw.IOError):
+        return StoreLost(_LOST.format(path=path, error=error))
+    return store_error(error, path)

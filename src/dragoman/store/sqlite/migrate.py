@@ -1,0 +1,63 @@
+"""A file is ours, and has the tables of this version: made, brought up to date, or refused."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from dragoman.core.errors import StoreCorrupt, StoreUnavailable
+from dragoman.store.sql_files import load_migrations
+from dragoman.store.sqlite.driver import Connection
+
+APPLICATION_ID = int.from_bytes(b"DRGM", "big")
+"""Stands in the header of every database of ours."""
+
+MIGRATIONS = load_migrations("dragoman.store.sqlite")
+
+
+def migrate(connection: Connection, path: Path, new_ledger_id: Callable[[], str]) -> None:
+    """Bring a database to this version. Two processes may do this at once: one of them waits."""
+    if _marks(connection) == (APPLICATION_ID, len(MIGRATIONS)):
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        # Only now that nobody else can write do the marks and the tables belong together.
+        _apply(connection, _version(connection, path), new_ledger_id)
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _marks(connection: Connection) -> tuple[int, int]:
+    """Whose database it is, and its version."""
+    return connection.pragma("application_id"), connection.pragma("user_version")
+
+
+def _version(connection: Connection, path: Path) -> int:
+    """How many migrations this database of ours has had; none: it is still empty."""
+    application, version = _marks(connection)
+    objects = connection.execute("SELECT count(*) FROM sqlite_schema").get
+    if application != APPLICATION_ID and (application, version, objects) != (0, 0, 0):
+        raise StoreCorrupt(
+            f"{path} is a SQLite database, but not one of dragoman's (its application id is "
+            f"{application:#x}, not {APPLICATION_ID:#x}); nothing was changed. Name another file, "
+            "or restore a backup if it was ours"
+        )
+    if version > len(MIGRATIONS):
+        raise StoreUnavailable(
+            f"{path} was made by a newer dragoman (schema {version}, this one knows "
+            f"{len(MIGRATIONS)}); nothing was changed. Upgrade dragoman"
+        )
+    return version
+
+
+def _apply(connection: Connection, version: int, new_ledger_id: Callable[[], str]) -> None:
+    for script in MIGRATIONS[version:]:
+        # apsw runs the statements of a script one by one, as the cursor is drained.
+        connection.execute(script).fetchall()
+    connection.pragma("application_id", APPLICATION_ID)
+    connection.pragma("user_version", len(MIGRATIONS))
+    if version == 0:
+        connection.execute(
+            "INSERT INTO meta (key, value) VALUES ('ledger_id', ?)", (new_ledger_id(),)
+        )

@@ -1,0 +1,121 @@
+"""One transaction of the SQLite store: keys are looked up, and a table is written, all at once."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import apsw
+from msgspec.structs import astuple
+
+from dragoman.core.errors import StoreConflict
+from dragoman.core.lease import Lease
+from dragoman.engine.ports import Answer, Changes, ReadyKey, Row
+from dragoman.ledger.views import FOLD, Shelf, current_state, shelve
+from dragoman.store.sql_files import load_queries
+from dragoman.store.sqlite.driver import Cursor, extended_code
+
+QUERIES = load_queries("dragoman.store.sqlite")
+
+_BEFORE_ALL = (-(2**63), 0, 0)
+_TAKEN = frozenset(
+    {
+        apsw.SQLITE_CONSTRAINT_PRIMARYKEY,
+        apsw.SQLITE_CONSTRAINT_ROWID,
+        apsw.SQLITE_CONSTRAINT_UNIQUE,
+    }
+)
+
+
+class SqliteSession:
+    """The transaction has SQLite's only write lock."""
+
+    def __init__(self, cursor: Cursor, *, is_fresh: bool) -> None:
+        self.is_fresh = is_fresh
+        self._cursor = cursor
+        self._last_stream = 0
+
+    def streams(self, names: Sequence[str]) -> list[Row]:
+        """The rows of those streams that exist."""
+        return [as_row(found) for found in self._each("stream", zip(names, strict=True))]
+
+    def history(self, stream: str) -> list[bytes]:
+        """The lines of one stream."""
+        return [line for (line,) in self._all("lines", stream)]
+
+    def new_stream(self) -> int:
+        """A number that no stream has."""
+        self._last_stream = 1 + (self._last_stream or self._value("last_stream"))
+        return self._last_stream
+
+    def named(self, names: Sequence[str]) -> list[tuple[str, str, str]]:
+        """(name, kind, stream) of every task that has one of these names as an alias."""
+        return self._each("named", zip(names, strict=True))
+
+    def answered(self, keys: Sequence[tuple[int, str]]) -> list[Answer]:
+        """What was answered to these keys."""
+        return [Answer(*found) for found in self._each("answered", keys)]
+
+    def promote(self, now: int, limit: int) -> int:
+        """Put tasks whose rest is over into their queues."""
+        due = self._all("due", now, limit)
+        shelved = [
+            (*astuple(self._shelf(name, fold, state, now)), number)
+            for number, name, fold, state in due
+        ]
+        self._each("shelve", shelved)
+        return len(due)
+
+    def ready(self, queue: str, after: ReadyKey | None, limit: int) -> list[ReadyKey]:
+        """The queue from a place on, in order."""
+        place = _BEFORE_ALL if after is None else (after.rank, after.since, after.number)
+        return [ReadyKey(*found) for found in self._all("ready", queue, *place, limit)]
+
+    def last_number(self, day: str) -> int:
+        """The last AOF number given out on this day."""
+        return self._value("last_number", day) or 0
+
+    def write(self, changes: Changes) -> None:
+        """Write each table once."""
+        leases = changes.leases
+        try:
+            self._each("append_entry", map(astuple, changes.entries))
+            self._each("put_stream", map(_stream_columns, changes.streams))
+            self._each("put_owner", map(_owner_columns, changes.streams))
+            self._each("put_lease", [(n, *astuple(lease)) for n, lease in leases if lease])
+            self._each("end_lease", [(n,) for n, lease in leases if lease is None])
+            self._each("bind_name", changes.names)
+            self._each("put_answer", map(astuple, changes.answers))
+            self._each("put_number", changes.numbers.items())
+        except apsw.ConstraintError as error:
+            if extended_code(error) in _TAKEN:
+                raise StoreConflict(f"another writer was faster ({error})") from error
+            raise
+
+    def _each(self, query: str, bindings: Iterable[tuple[Any, ...]]) -> list[Any]:
+        """Run a statement for each of these; all that was found."""
+        return self._cursor.executemany(QUERIES[query], bindings).fetchall()
+
+    def _all(self, query: str, *bindings: Any) -> list[Any]:
+        return self._cursor.execute(QUERIES[query], bindings).fetchall()
+
+    def _value(self, query: str, *bindings: Any) -> Any:
+        return self._cursor.execute(QUERIES[query], bindings).get
+
+    def _shelf(self, name: str, fold: int, state: bytes, now: int) -> Shelf:
+        lines = () if fold == FOLD else self.history(name)
+        return shelve(current_state(name, fold, state, lines), now)
+
+
+def as_row(found: Any) -> Row:
+    """The contract's row from a row of the view stream_rows."""
+    number, name, version, hash, fold, state, *rest = found
+    lease = None if rest[6] is None else Lease(*rest[6:])
+    return Row(number, name, version, hash, fold, state, lease, Shelf(*rest[:6]))
+
+
+def _stream_columns(row: Row) -> tuple[Any, ...]:
+    """The row's own fields, then those of its shelf; its lease has a table of its own."""
+    return astuple(row)[:6] + astuple(row.shelf)
+
+
+def _owner_columns(row: Row) -> tuple[str | None, int]:
+    return row.shelf.owner, row.number

@@ -1,0 +1,203 @@
+"""The SQLite store: one writer, and readers beside it that never wait for it."""
+
+import threading
+from collections.abc import Callable
+from itertools import starmap
+from pathlib import Path
+from typing import Any, TypeVar
+
+import apsw
+
+from dragoman.core.errors import StoreUnavailable
+from dragoman.engine.ports import BoardQuery, Row, Session
+from dragoman.ledger.entry import Entry
+from dragoman.store.sqlite.connect import check_sqlite, open_reader, open_writer
+from dragoman.store.sqlite.driver import Connection
+from dragoman.store.sqlite.faults import commit_error, store_error
+from dragoman.store.sqlite.session import QUERIES, SqliteSession, as_row
+
+T = TypeVar("T")
+
+_NO_LIMIT = 2**63 - 1
+_BOARDS = {
+    (False, False): QUERIES["board"],
+    (True, False): QUERIES["board_of_status"],
+    (False, True): QUERIES["board_of_owner"],
+    (True, True): QUERIES["board_of_status_and_owner"],
+}
+"""(Is a status asked for, is an owner) -> the query that has an index for it."""
+
+
+class SqliteStore:
+    """A store in one file, for any number of threads and for several processes."""
+
+    def __init__(self, path: Path, new_ledger_id: Callable[[], str]) -> None:
+        self._path = path
+        self._new_ledger_id = new_ledger_id
+        self._writing = threading.Lock()
+        self._writer: Connection | None = None
+        self._seen_version: int | None = None
+        self._reading = threading.Lock()
+        self._idle_readers: list[Connection] = []
+        self._is_closed = False
+
+    @classmethod
+    def open(cls, path: Path, new_ledger_id: Callable[[], str]) -> "SqliteStore":
+        """Open a database file; it is made or migrated if need be, its directory is not."""
+        check_sqlite(apsw.sqlite_lib_version())
+        store = cls(path, new_ledger_id)
+        with store._writing:
+            store._open_writer()
+        return store
+
+    def transact(self, work: Callable[[Session], T]) -> T:
+        """Run `work` in a writing transaction: committed durably when this returns, or undone."""
+        with self._writing:
+            writer = self._writer or self._open_writer()
+            try:
+                writer.execute("BEGIN IMMEDIATE")
+                result = work(SqliteSession(writer.cursor(), is_fresh=self._is_fresh(writer)))
+            except apsw.Error as error:
+                self._drop_writer()
+                raise store_error(error, self._path) from error
+            except BaseException:
+                self._undo(writer)
+                raise
+            try:
+                writer.execute("COMMIT")
+            except apsw.Error as error:
+                self._drop_writer()
+                raise commit_error(error, self._path) from error
+            return result
+
+    def head(self) -> int:
+        """The last position."""
+        return self._read("head")[0][0]
+
+    def ledger_id(self) -> str:
+        """The id of this ledger."""
+        return self._read("ledger_id")[0][0]
+
+    def entries(self, after: int, limit: int, *, until: int | None = None) -> list[Entry]:
+        """Entries by position."""
+        end = _NO_LIMIT if until is None else until
+        return list(starmap(Entry, self._read("entries", after, end, limit)))
+
+    def history(
+        self, stream: str, after: int, limit: int, *, until: int | None = None
+    ) -> list[Entry]:
+        """The entries of one stream."""
+        end = _NO_LIMIT if until is None else until
+        return list(starmap(Entry, self._read("history", stream, after, end, limit)))
+
+    def stream(self, name: str) -> Row | None:
+        """One stream."""
+        found = self._read("stream", name)
+        return as_row(found[0]) if found else None
+
+    def rows(self, after: int, limit: int) -> list[Row]:
+        """All streams by number."""
+        return list(map(as_row, self._read("rows", after, limit)))
+
+    def names(self, after: tuple[str, str], limit: int) -> list[tuple[str, str, str]]:
+        """All aliases, in order."""
+        return self._read("names", *after, limit)
+
+    def named(self, name: str) -> list[tuple[str, str]]:
+        """(kind, stream) of every task that has this name as an alias."""
+        return [(kind, stream) for _, kind, stream in self._read("named", name)]
+
+    def board(self, query: BoardQuery) -> list[Row]:
+        """A page of tasks, newest first."""
+        sql = _BOARDS[query.status is not None, query.owner is not None]
+        asked = {
+            "before": _NO_LIMIT if query.before is None else query.before,
+            "status": query.status,
+            "owner": query.owner,
+            "limit": query.limit,
+        }
+        return list(map(as_row, self._fetch(sql, asked)))
+
+    def counts(self) -> dict[str, int]:
+        """How many tasks stand in each status."""
+        return dict(self._read("counts"))
+
+    def expired(self, now: int, limit: int) -> list[str]:
+        """Streams of tasks whose lease has ended, the longest dead first."""
+        return [name for (name,) in self._read("expired", now, limit)]
+
+    def sessions(self, session: str) -> list[str]:
+        """Streams of tasks that are held in this session."""
+        return [name for (name,) in self._read("sessions", session)]
+
+    def close(self) -> None:
+        """Close every connection; the writer last, so that it takes the WAL into the file."""
+        with self._reading:
+            self._is_closed = True
+            idle, self._idle_readers = self._idle_readers, []
+        for reader in idle:
+            reader.close()
+        with self._writing:
+            if self._writer is not None:
+                self._writer.close()
+                self._writer = None
+
+    # The writer
+
+    def _open_writer(self) -> Connection:
+        self._refuse_if_closed()
+        self._writer = open_writer(self._path, self._new_ledger_id)
+        return self._writer
+
+    def _is_fresh(self, writer: Connection) -> bool:
+        """Whether no other connection has committed since this one's last transaction."""
+        seen, self._seen_version = self._seen_version, writer.execute("PRAGMA data_version").get
+        return seen == self._seen_version
+
+    def _undo(self, writer: Connection) -> None:
+        try:
+            writer.execute("ROLLBACK")
+        except apsw.Error:
+            self._drop_writer()
+
+    def _drop_writer(self) -> None:
+        """After a failed write or sync a connection is not to be trusted: the next one is new."""
+        if self._writer is not None:
+            self._writer.close(True)
+        self._writer = self._seen_version = None
+
+    # Readers
+
+    def _read(self, query: str, *bindings: Any) -> list[Any]:
+        return self._fetch(QUERIES[query], bindings)
+
+    def _fetch(self, sql: str, bindings: Any) -> list[Any]:
+        """All rows at once, so that no reader holds the WAL back."""
+        reader = self._take_reader()
+        try:
+            found = reader.execute(sql, bindings).fetchall()
+        except BaseException as error:
+            reader.close(True)
+            if isinstance(error, apsw.Error):
+                raise store_error(error, self._path) from error
+            raise
+        self._give_back(reader)
+        return found
+
+    def _take_reader(self) -> Connection:
+        with self._reading:
+            self._refuse_if_closed()
+            if self._idle_readers:
+                return self._idle_readers.pop()
+        return open_reader(self._path)
+
+    def _give_back(self, reader: Connection) -> None:
+        with self._reading:
+            if not self._is_closed:
+                self._idle_readers.append(reader)
+                return
+        reader.close()
+
+    def _refuse_if_closed(self) -> None:
+        if self._is_closed:
+            raise StoreUnavailable(f"{self._path} was closed; open the store again")

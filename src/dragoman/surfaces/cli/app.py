@@ -1,0 +1,140 @@
+"""The `dragoman` command: its root, its commands, and what becomes of a call that goes wrong."""
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, TextIO
+
+import typer
+from typer.main import get_command
+
+from dragoman import __version__
+from dragoman.surfaces.cli import demo, doctor, events, init, task, tick, verify
+from dragoman.surfaces.cli.call import Call, Shared, silence_stdout
+from dragoman.surfaces.cli.place import OpenPlace
+from dragoman.surfaces.cli.screen import Screen
+from dragoman.surfaces.cli.values import QuickGroup
+from dragoman.surfaces.cli.verb import (
+    AsOption,
+    JsonOption,
+    NowOption,
+    StoreOption,
+    add_verb,
+    help_when_alone,
+)
+from dragoman.surfaces.cli.waiting import Wait, poll_while_read
+
+_NAME = "dragoman"
+VERBS = (*init.VERBS, *demo.VERBS, *tick.VERBS, *events.VERBS, *verify.VERBS, *doctor.VERBS)
+"""In the order in which the help lists them; the group `task` follows."""
+
+
+def run(open_place: OpenPlace) -> None:
+    """Run the command line of this process, and end the process."""
+    sys.stdout, sys.stderr = map(_made_usable, (sys.stdout, sys.stderr))
+    code = main(open_place, sys.argv[1:], sys.stdout, sys.stderr, poll_while_read(sys.stdout))
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        silence_stdout()
+    except OSError as error:
+        silence_stdout()
+        Screen(sys.stderr).line(f"the answer could not be printed: {error.strerror}")
+        code = code or 1
+    sys.exit(code)
+
+
+def main(open_place: OpenPlace, args: Sequence[str], out: TextIO, err: TextIO, wait: Wait) -> int:
+    """Run one command; its exit code."""
+    call = Call(open_place, wait, Screen(out), Screen(err))
+    command = get_command(build())
+    try:
+        code = command.main(args=list(args), prog_name=_NAME, standalone_mode=False, obj=call)
+    except typer.TyperException as error:
+        _explain(error, call.err)
+        return error.exit_code
+    except typer.Abort:
+        return 1
+    return code if isinstance(code, int) else 0
+
+
+def build() -> typer.Typer:
+    """The command with everything below it."""
+    # Plain help, because drawing boxes would take longer than printing it.
+    app = typer.Typer(
+        name=_NAME, cls=QuickGroup, rich_markup_mode=None, pretty_exceptions_enable=False
+    )
+    app.callback(invoke_without_command=True, epilog=_EPILOG)(_root)
+    for verb in VERBS:
+        add_verb(app, verb)
+    app.add_typer(task.group(), name="task")
+    return app
+
+
+_EPILOG = "Exit codes: 0 done, 1 refused or failed, 2 not understood."
+
+
+def _print_version(ctx: typer.Context, wanted: bool) -> None:
+    if wanted:
+        ctx.obj.out.line(f"{_NAME} {__version__}")
+        raise typer.Exit
+
+
+def _root(
+    ctx: typer.Context,
+    *,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            "--data",
+            metavar="DIR",
+            envvar="DRAGOMAN_DATA",
+            show_default=False,
+            help="The data directory; else ./.dragoman.",
+        ),
+    ] = None,
+    store: StoreOption = "",
+    speaker: AsOption = "",
+    json: JsonOption = False,
+    now: NowOption = None,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", is_eager=True, callback=_print_version, help="Print the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """A durable hub where software agents hand work to one another.
+
+    These options may also stand after a command and its arguments.
+
+    \b
+    Begin here:
+      dragoman demo                          see a task's life, with a crash and a recovery
+      dragoman task create "First" --ready   make a task
+      dragoman task claim --agent ada        let an agent take the next one
+      dragoman task list                     see what stands where
+    """
+    del version
+    help_when_alone(ctx)
+    ctx.obj = ctx.obj.saying(Shared(data, store, json, now, speaker))
+
+
+def _made_usable(stream: TextIO | None) -> TextIO:
+    """A stream that takes any character; nowhere, where the caller has closed it."""
+    if stream is None:
+        return Path(os.devnull).open("w", encoding="utf-8")
+    reconfigure = getattr(stream, "reconfigure", None)
+    if reconfigure is not None:
+        # A terminal that cannot show a character shows its number, rather than nothing.
+        reconfigure(errors="backslashreplace")
+    return stream
+
+
+def _explain(error: typer.TyperException, err: Screen) -> None:
+    """What was not understood, and where to read more."""
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context is not None else _NAME
+    err.line((f"{path}: ", "bold red"), error.format_message())
+    err.line(f"Try `{path} --help`.")

@@ -1,0 +1,166 @@
+"""One call of the command line: what was said to every command, and the place it works on."""
+
+import os
+import sys
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NoReturn
+
+import typer
+from msgspec import Struct
+from msgspec.structs import replace
+
+from dragoman.core.actors import Actor
+from dragoman.core.errors import DragomanError, Refused
+from dragoman.surfaces.cli.person import actor_for
+from dragoman.surfaces.cli.place import OpenPlace, Place
+from dragoman.surfaces.cli.screen import Screen
+
+DEFAULT_DATA = Path(".dragoman")
+
+
+class Shared(Struct, frozen=True):
+    """What may be said to every command, before or after its own arguments."""
+
+    data: Path | None = None
+    store: str = ""
+    json: bool = False
+    now: int | None = None
+    speaker: str = ""
+
+    def then(self, later: "Shared") -> "Shared":
+        """Both; what was said later counts."""
+        return Shared(
+            data=self.data if later.data is None else later.data,
+            store=later.store or self.store,
+            json=later.json or self.json,
+            now=self.now if later.now is None else later.now,
+            speaker=later.speaker or self.speaker,
+        )
+
+
+class Answer(Struct, frozen=True):
+    """What a command has to say: to programs, and to people."""
+
+    data: Mapping[str, object]
+    show: Callable[[Screen], None]
+    is_ok: bool = True
+
+
+class Call(Struct, frozen=True):
+    """A command's surroundings."""
+
+    open_place: OpenPlace
+    wait: Callable[[], bool]
+    """Pauses between two looks at the ledger; False: nobody listens any more."""
+    out: Screen
+    err: Screen
+    shared: Shared = Shared()
+
+    def saying(self, later: Shared) -> "Call":
+        """The call, with more said to it."""
+        return replace(self, shared=self.shared.then(later))
+
+    @property
+    def data(self) -> Path:
+        """The data directory."""
+        return self.shared.data or DEFAULT_DATA
+
+    def actor(self, agent: str = "") -> Actor:
+        """On whose behalf the command speaks; `agent` is what its own --agent says."""
+        speaker = self.shared.speaker
+        if agent and speaker and agent != speaker:
+            wrong_usage(f"--agent {agent} and --as {speaker} name two agents: give one of them")
+        return actor_for(agent or speaker, clock_was_set=self.shared.now is not None)
+
+    def worker(self, agent: str) -> Actor:
+        """The same, for a command that only an agent can give."""
+        if not (agent or self.shared.speaker):
+            wrong_usage("say which agent this is, with --agent NAME")
+        return self.actor(agent)
+
+    @contextmanager
+    def reading(self) -> Generator[Place]:
+        """The place, for a command that changes nothing; it must exist."""
+        place = self._open(create=False)
+        try:
+            yield place
+        finally:
+            place.hub.close()
+
+    @contextmanager
+    def writing(self) -> Generator[Place]:
+        """The place, made on first use; what lies beside the ledger is level with it at the end."""
+        is_new = not self.data.exists()
+        place = self._open(create=True)
+        try:
+            if is_new:
+                self.err.line(f"made the data directory {self.data.absolute()}")
+            yield place
+            place.settle()
+        except Refused:
+            # A refusal is an entry too.
+            place.settle()
+            raise
+        finally:
+            place.hub.close()
+
+    def _open(self, *, create: bool) -> Place:
+        said = self.shared
+        return self.open_place(self.data, said.store, said.now, create=create)
+
+    def finish(self, work: Callable[[], Answer | None]) -> int:
+        """Do the work and print its answer; the exit code."""
+        try:
+            answer = work()
+            if answer is None:
+                return 0
+            self._print(answer)
+        except DragomanError as error:
+            return self._fail(error.code, error.detail)
+        except BrokenPipeError:
+            silence_stdout()
+            return 0
+        except OSError as error:
+            return self._fail("store_unavailable", _words(error))
+        return 0 if answer.is_ok else 1
+
+    def _print(self, answer: Answer) -> None:
+        if self.shared.json:
+            self.out.json({"ok": answer.is_ok, **answer.data})
+        else:
+            answer.show(self.out)
+
+    def _fail(self, code: str, detail: str) -> int:
+        if self.shared.json:
+            self.out.json({"ok": False, "code": code, "detail": detail})
+        else:
+            self.err.line((f"{code}: ", "bold red"), detail)
+        return 1
+
+
+class WrongUsage(typer.TyperException):
+    """The call was not understood."""
+
+    exit_code = 2
+    ctx: typer.Context | None = None
+    """Which command it was."""
+
+
+def wrong_usage(sentence: str) -> NoReturn:
+    """End the call: it was not understood."""
+    raise WrongUsage(sentence)
+
+
+def silence_stdout() -> None:
+    """Nobody reads any more: what is still to be flushed goes nowhere, without a complaint."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+
+
+def _words(error: OSError) -> str:
+    what = error.strerror or f"{error}"
+    where = f"{error.filename}: " if error.filename else ""
+    return f"{where}{what}; look at its rights and at the disk, or run `dragoman doctor`"

@@ -1,0 +1,102 @@
+"""Doctor's checks of the store: it opens, is current, its ledger holds, and time is right."""
+
+from itertools import islice
+from pathlib import Path
+
+from dragoman.core.moments import to_rfc3339
+from dragoman.ledger.entry import read_line
+from dragoman.surfaces.cli.patient import Diagnosis, Patient, bad, ok, warning
+from dragoman.surfaces.cli.words import duration
+
+_NEEDED = frozenset({"directory", "settings", "keys"})
+"""Checks that must not have failed before the store is opened."""
+
+_MAGIC = b"SQLite format 3\x00"
+_USER_VERSION = slice(60, 64)
+_APPLICATION_ID = slice(68, 72)
+_HEADER_BYTES = 100
+_MOST_LEASES = 1_000
+
+
+def store(patient: Patient) -> Diagnosis | None:
+    """The store opens; a file that opening would change is only looked at from outside."""
+    if patient.wrong & _NEEDED:
+        return None
+    file = patient.database
+    found = _file(file) if file is not None else None
+    if found is not None:
+        return found
+    opened = patient.open()
+    return ok(f"{file or 'PostgreSQL'}, ledger {opened.hub.store.ledger_id()}")
+
+
+def ledger(patient: Patient) -> Diagnosis | None:
+    """What was added since the last checkpoint is as it was written."""
+    from dragoman.engine.verify import check_tail
+
+    if patient.place is None:
+        return None
+    reached, last = patient.place.hub.store.head(), patient.place.checkpoints.last()
+    if last is None:
+        return (
+            warning(f"none of {reached} entries is signed", "run `dragoman tick`")
+            if reached
+            else ok("empty")
+        )
+    for finding in islice(check_tail(patient.place.hub.store, last), 1):
+        return bad(
+            f"position {finding.position}: {finding.problem}",
+            "keep all files as they are, and run `dragoman verify`",
+        )
+    return ok(f"{reached} entries, {reached - last.size} of them after the last checkpoint")
+
+
+def clock(patient: Patient) -> Diagnosis | None:
+    """The hub's clock is not behind what has happened already."""
+    if patient.place is None:
+        return None
+    now, reached = patient.place.hub.clock.now(), patient.place.hub.store.head()
+    for entry in patient.place.hub.store.entries(max(reached - 1, 0), 1):
+        newest = read_line(entry.line).at
+        if newest > now:
+            return warning(
+                f"the clock says {to_rfc3339(now)}, which is {duration(newest - now)} before the "
+                "newest entry",
+                "set the machine's clock, unless a command was given another time with --now",
+            )
+    return ok(to_rfc3339(now))
+
+
+def leases(patient: Patient) -> Diagnosis | None:
+    """No task waits for its recovery."""
+    if patient.place is None:
+        return None
+    ended = patient.place.hub.store.expired(patient.place.hub.clock.now(), _MOST_LEASES)
+    if ended:
+        return warning(f"leases that have ended: {len(ended)}", "run `dragoman tick`")
+    return ok("none has ended without recovery")
+
+
+def _file(file: Path) -> Diagnosis | None:
+    """What the header of a database file says against opening it; None: open it."""
+    from dragoman.store.sqlite.migrate import APPLICATION_ID, MIGRATIONS
+
+    if not file.exists():
+        return bad(f"there is no database at {file}", "run `dragoman init`, or restore a backup")
+    with file.open("rb") as opened:
+        header = opened.read(_HEADER_BYTES)
+    if not header:
+        return warning(f"{file} is empty", "the next command that writes makes its tables")
+    if not header.startswith(_MAGIC) or len(header) < _HEADER_BYTES:
+        return bad(
+            f"{file} is not a SQLite database",
+            "keep the file as it is, and restore a backup beside it",
+        )
+    version = int.from_bytes(header[_USER_VERSION], "big")
+    is_ours = header[_APPLICATION_ID] == APPLICATION_ID.to_bytes(4, "big")
+    if is_ours and version < len(MIGRATIONS):
+        return warning(
+            f"{file} has schema {version}, this dragoman has {len(MIGRATIONS)}",
+            "make a backup; the next command brings it up to date",
+        )
+    return None

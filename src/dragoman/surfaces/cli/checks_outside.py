@@ -1,0 +1,101 @@
+"""Doctor's checks of what surrounds the store: programs, directory, settings, keys, disk, hub."""
+
+import os
+import platform
+import shutil
+import stat
+from pathlib import Path
+
+from dragoman import __version__
+from dragoman.surfaces.cli.patient import Diagnosis, Patient, bad, ok, warning
+
+_LEAST_FREE = 64 * 1024 * 1024
+_MEBIBYTE = 1024 * 1024
+
+
+def python(patient: Patient) -> Diagnosis:
+    """The programs that run."""
+    del patient
+    return ok(f"dragoman {__version__} on Python {platform.python_version()}")
+
+
+def sqlite(patient: Patient) -> Diagnosis:
+    """The SQLite library; an old one can damage a database."""
+    from dragoman.store.sqlite import connect
+
+    del patient
+    version = connect.apsw.sqlite_lib_version()
+    connect.check_sqlite(version)
+    return ok(f"SQLite {version}")
+
+
+def directory(patient: Patient) -> Diagnosis:
+    """The data directory: there, writable, nobody else's business."""
+    data = patient.data
+    if not data.is_dir():
+        what = "is not a directory" if data.exists() else "does not exist"
+        return bad(
+            f"{data.absolute()} {what}",
+            "run `dragoman init`, or name another one with --data or DRAGOMAN_DATA",
+        )
+    if not os.access(data, os.R_OK | os.W_OK | os.X_OK):
+        return bad(f"{data.absolute()} cannot be written", f"chmod u+rwx {data}")
+    mode = stat.S_IMODE(data.stat().st_mode)
+    if mode & (stat.S_IRWXG | stat.S_IRWXO):
+        return warning(
+            f"{data.absolute()} is open to others on this machine (mode {mode:03o})",
+            f"chmod 700 {data}",
+        )
+    return ok(f"{data.absolute()}")
+
+
+def settings(patient: Patient) -> Diagnosis | None:
+    """dragoman.toml can be understood."""
+    if not patient.data.is_dir():
+        return None
+    used = patient.settings
+    file = patient.data / "dragoman.toml"
+    if used.store.url and file.exists() and file.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+        return warning(f"{file} names a store, and others can read it", f"chmod 600 {file}")
+    return ok(f"{file}" if file.exists() else "no dragoman.toml: the defaults hold")
+
+
+def keys(patient: Patient) -> Diagnosis | None:
+    """The signing keys: there, usable, private."""
+    from dragoman.system.keys import load_or_create
+
+    if not patient.data.is_dir():
+        return None
+    if not (patient.keys / "ledger.pub").exists():
+        # Loading them now would make new ones.
+        return bad(
+            f"there are no keys in {patient.keys}",
+            "bring the folder back from a backup; if this directory was never used, run "
+            "`dragoman init`, which makes new ones",
+        )
+    return ok(f"{patient.keys}, key {load_or_create(patient.data).id}")
+
+
+def disk(patient: Patient) -> Diagnosis:
+    """Room to write."""
+    free = shutil.disk_usage(_nearest(patient.data.absolute())).free
+    if free < _LEAST_FREE:
+        return bad(f"only {free // _MEBIBYTE} MiB are free", "free some space: 64 MiB at the least")
+    return ok(f"{free // _MEBIBYTE} MiB are free")
+
+
+def hub(patient: Patient) -> Diagnosis | None:
+    """Who is the hub of this directory."""
+    from dragoman.system.hub_lock import holder
+
+    if not patient.data.is_dir():
+        return None
+    by = holder(patient.data)
+    if by is None:
+        return ok("no hub is running: run `dragoman tick` from time to time")
+    return ok(f"{by.who} is the hub (process {by.pid} on {by.host}, since {by.since})")
+
+
+def _nearest(path: Path) -> Path:
+    """The path, or the nearest folder above it that exists."""
+    return path if path.exists() else _nearest(path.parent)

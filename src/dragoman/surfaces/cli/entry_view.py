@@ -1,0 +1,51 @@
+"""A ledger entry as it is shown: one object for programs, one line for people."""
+
+import json
+from typing import Any
+
+import msgspec
+
+from dragoman.core.moments import to_rfc3339
+from dragoman.ledger.entry import Entry, read_line
+from dragoman.surfaces.cli.screen import Part, Screen
+from dragoman.surfaces.cli.words import tell
+
+_PLACES = 6
+"""Positions are set to this width, so that lines stand under each other."""
+
+
+def as_object(entry: Entry) -> dict[str, object]:
+    """Everything that the entry says."""
+    line = read_line(entry.line)
+    said: dict[str, Any] = {}
+    if isinstance(line.said, msgspec.Raw):
+        said["said"] = json.loads(bytes(line.said))
+    return {
+        "position": entry.position,
+        "stream": line.stream,
+        "version": line.version,
+        "type": line.event,
+        "at": to_rfc3339(line.at),
+        "actor": line.actor,
+        "via": line.via or None,
+        "cause": line.cause,
+        "body": json.loads(bytes(line.body)),
+        **said,
+        "hash": entry.hash.hex(),
+    }
+
+
+def print_entry(entry: Entry, screen: Screen, *, names_task: bool = True) -> None:
+    """Position, time, actor, task, and what happened in words."""
+    told = tell(entry)
+    # The door is told when it says more than that somebody typed.
+    via = f" (via {told.via})" if told.via not in ("", "cli") else ""
+    parts: list[Part] = [
+        (f"{entry.position:>{_PLACES}}", "dim"),
+        f"  {told.at}  ",
+        (told.actor, "bold"),
+        f"{via}  ",
+    ]
+    if names_task and told.subject:
+        parts += [(told.subject, "cyan"), "  "]
+    screen.line(*parts, told.words)

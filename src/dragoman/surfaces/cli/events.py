@@ -1,0 +1,116 @@
+"""`dragoman events`: what happened, from any position on, and as it happens."""
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Annotated
+
+import typer
+
+from dragoman.core.errors import Refusal, Refused
+from dragoman.core.events import EVENT_NAMES
+from dragoman.engine.ask import entries, find_stream, history
+from dragoman.engine.ports import Store
+from dragoman.engine.subscribe import follow as follow_entries
+from dragoman.ledger.entry import Entry
+from dragoman.surfaces.cli.call import Answer, Call
+from dragoman.surfaces.cli.entry_view import as_object, print_entry
+from dragoman.surfaces.cli.verb import Verb
+from dragoman.surfaces.cli.waiting import Wait
+
+_NAMES = tuple(EVENT_NAMES.values())
+_FAMILIES = tuple(dict.fromkeys(name.partition(".")[0] for name in _NAMES))
+
+
+def read_type(given: str) -> str:
+    """The name of an event, or the family before its dot."""
+    if given in _NAMES or given in _FAMILIES:
+        return given
+    raise ValueError(f"{given!a} is not an event; known: {', '.join((*_FAMILIES, *_NAMES))}")
+
+
+def events(
+    call: Call,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Go on as things happen; Ctrl-C ends it.")
+    ] = False,
+    task: Annotated[
+        str, typer.Option("--task", metavar="ID", show_default=False, help="Only of this task.")
+    ] = "",
+    type: Annotated[
+        str | None,
+        typer.Option(
+            "--type",
+            metavar="NAME",
+            parser=read_type,
+            show_default=False,
+            help="Only of this type, e.g. task.claimed, or of a family, e.g. command.",
+        ),
+    ] = None,
+    after: Annotated[
+        int,
+        typer.Option(
+            "--after", metavar="POSITION", help="Begin after this one; -10: with the last ten."
+        ),
+    ] = 0,
+    limit: Annotated[
+        int | None,
+        typer.Option("--limit", metavar="N", min=1, show_default=False, help="How many at most."),
+    ] = None,
+) -> Answer | None:
+    """Print the ledger: what happened, when, and by whom.
+
+    With --json each line is an object of its own.
+
+    \b
+    Examples:
+      dragoman events --task TASK-2026-02-09-001
+      dragoman events --follow --after -10 --json
+    """
+    with call.reading() as place:
+        store = place.hub.store
+        stream = _stream_of(store, task) if task else ""
+        after = after if after >= 0 else max(store.head() + after, 0)
+        wait = call.wait if follow else None
+        for entry in islice(_chosen(store, stream, type or "", after, wait), limit):
+            _print(entry, call)
+    return None
+
+
+def _stream_of(store: Store, task: str) -> str:
+    stream = find_stream(store, task)
+    if isinstance(stream, Refusal):
+        raise Refused(stream)
+    return stream
+
+
+def _chosen(
+    store: Store, stream: str, type_: str, after: int, wait: Wait | None
+) -> Iterator[Entry]:
+    """The entries to print: all, or those of one stream; of any type, or of one."""
+    if wait is not None:
+        source = follow_entries(store, after, wait)
+    elif stream:
+        # By its own index, however long the ledger is.
+        source = (entry for entry in history(store, stream) if entry.position > after)
+    else:
+        source = entries(store, after)
+    is_wanted = _wanted(stream, type_)
+    return (entry for entry in source if is_wanted(entry))
+
+
+def _wanted(stream: str, type_: str) -> Callable[[Entry], bool]:
+    return lambda entry: (
+        stream in ("", entry.stream) and type_ in ("", entry.event, entry.event.partition(".")[0])
+    )
+
+
+def _print(entry: Entry, call: Call) -> None:
+    if call.shared.json:
+        call.out.json(as_object(entry))
+    else:
+        print_entry(entry, call.out)
+    # Whoever follows wants each line when it happens, not when a buffer is full.
+    call.out.flush()
+
+
+VERBS = (Verb("events", events, speaks=False),)

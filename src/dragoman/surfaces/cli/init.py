@@ -1,0 +1,48 @@
+"""`dragoman init`: a data directory, made or found as it is."""
+
+from dragoman.surfaces.cli.call import Answer, Call
+from dragoman.surfaces.cli.screen import Screen
+from dragoman.surfaces.cli.store_url import (
+    check_other,
+    default_url,
+    made_absolute,
+    masked,
+    remember,
+)
+from dragoman.surfaces.cli.verb import Verb
+
+
+def init(call: Call) -> Answer:
+    """Make the data directory; a second time changes nothing.
+
+    With --store the URL is remembered in dragoman.toml, which only you can read.
+
+    \b
+    Examples:
+      dragoman init
+      dragoman init --data /srv/hub --store postgresql://hub@localhost/hub
+    """
+    is_new = not call.data.exists()
+    asked = made_absolute(call.shared.store)
+    if asked:
+        check_other(call.data, asked)
+    with call.writing() as place:
+        # Only a store that could be opened is worth remembering.
+        is_remembered = bool(asked) and remember(place.data, asked)
+        url = asked or place.settings.store.url or default_url(place.data)
+    data = {
+        "data": str(call.data.absolute()),
+        "store": masked(url),
+        "created": is_new,
+        "remembered": is_remembered,
+    }
+
+    def show(screen: Screen) -> None:
+        screen.line(f"data directory  {data['data']}{'' if is_new else '  (was there)'}")
+        screen.line(f"store           {data['store']}")
+        screen.line('Next: dragoman task create "What to do" --ready')
+
+    return Answer(data, show)
+
+
+VERBS = (Verb("init", init, speaks=False),)

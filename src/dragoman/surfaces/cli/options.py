@@ -1,0 +1,53 @@
+"""Arguments and options that several commands take."""
+
+from typing import Annotated
+
+import typer
+
+from dragoman.surfaces.cli.values import read_duration
+
+TaskArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="ID", show_default=False, help="Any name of the task: its id, its AOF id, an alias."
+    ),
+]
+AgentOption = Annotated[
+    str,
+    typer.Option("--agent", metavar="NAME", show_default=False, help="The agent; same as --as."),
+]
+FenceOption = Annotated[
+    int | None,
+    typer.Option(
+        "--fence",
+        metavar="N",
+        min=1,
+        show_default=False,
+        help="The token from the claim: refused as lease_lost if a newer attempt holds the task.",
+    ),
+]
+ReasonOption = Annotated[
+    str,
+    typer.Option("--reason", metavar="TEXT", show_default=False, help="Why; kept in the ledger."),
+]
+AsOfOption = Annotated[
+    int | None,
+    typer.Option(
+        "--as-of",
+        metavar="POSITION",
+        min=0,
+        show_default=False,
+        help="As it was when the ledger had reached this position.",
+    ),
+]
+TtlOption = Annotated[
+    int | None,
+    typer.Option(
+        "--ttl",
+        metavar="TIME",
+        parser=read_duration,
+        show_default=False,
+        help="How long the agent may be silent: seconds, or 90s, 5m, 2h.",
+    ),
+]
+MOST_IN_A_PAGE = 1_000

@@ -1,0 +1,73 @@
+"""What `doctor` looks at: a directory that may be broken, opened only if that harms nothing."""
+
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+
+from msgspec import Struct
+
+from dragoman.config import Settings, environment, load
+from dragoman.surfaces.cli.call import Call
+from dragoman.surfaces.cli.place import Place
+from dragoman.surfaces.cli.store_url import sqlite_file
+
+
+class Diagnosis(Struct, frozen=True):
+    """What a check found, and what to do about it."""
+
+    state: Literal["ok", "warning", "bad"]
+    found: str
+    advice: str = ""
+
+
+Check = Callable[["Patient"], Diagnosis | None]
+"""None: there is nothing to look at, because of what another check has found."""
+
+
+def ok(found: str) -> Diagnosis:
+    """As it should be."""
+    return Diagnosis("ok", found)
+
+
+def warning(found: str, advice: str) -> Diagnosis:
+    """It works, but somebody should know."""
+    return Diagnosis("warning", found, advice)
+
+
+def bad(found: str, advice: str = "") -> Diagnosis:
+    """It does not work, or not for long."""
+    return Diagnosis("bad", found, advice)
+
+
+class Patient:
+    """A data directory and, once a check has opened it, its store."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+        self.data = call.data
+        self.keys = call.data / "keys"
+        self.place: Place | None = None
+        self.wrong: set[str] = set()
+        """The checks so far that found something bad."""
+
+    @cached_property
+    def settings(self) -> Settings:
+        """The settings; SettingsError when they cannot be understood."""
+        return load(self.data, environment())
+
+    @property
+    def database(self) -> Path | None:
+        """The file of the store; None when it is not SQLite's."""
+        return sqlite_file(self._call.shared.store or self.settings.store.url, self.data)
+
+    def open(self) -> Place:
+        """Open the store as any command would; the caller knows that it is there."""
+        shared = self._call.shared
+        self.place = self._call.open_place(self.data, shared.store, shared.now, create=False)
+        return self.place
+
+    def close(self) -> None:
+        """Let go of the store."""
+        if self.place is not None:
+            self.place.hub.close()

@@ -1,0 +1,123 @@
+"""Where answers are printed: for people, in colour on a terminal only; or as ASCII JSON.
+
+Everything for people passes `safe_text` here, so that no command can forget it. `rich` is loaded
+only for a terminal, because it takes longer to load than most commands run.
+"""
+
+import json
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TextIO
+
+from msgspec import Struct
+
+from dragoman.text.safe_text import safe_text
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+Part = str | tuple[str, str]
+"""A text, or a text with its style."""
+
+Progress = Callable[[int], None]
+"""Told how much more was done."""
+
+_GAP = "  "
+
+
+class Column(Struct, frozen=True):
+    """A column of a table: its heading, and how it is drawn on a terminal."""
+
+    heading: str
+    style: str = ""
+    styles: Mapping[str, str] = {}
+    """Cell -> its style, where the style depends on what the cell says."""
+
+
+def as_json(value: Mapping[str, object]) -> str:
+    """One line of ASCII: whatever a terminal might obey is escaped."""
+    return json.dumps(value, ensure_ascii=True)
+
+
+class Screen:
+    """One of the two standard streams."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self.is_terminal = stream.isatty()
+        self._rich: Console | None = None
+
+    def line(self, *parts: Part) -> None:
+        """One line; a line feed in its text does not end it."""
+        if self.is_terminal and any(isinstance(part, tuple) for part in parts):
+            self._console().print(_assembled(parts), soft_wrap=True)
+        else:
+            texts = (part if isinstance(part, str) else part[0] for part in parts)
+            self._write(safe_text("".join(texts), one_line=True))
+
+    def block(self, text: str, margin: str) -> None:
+        """Several lines, each behind a margin, so that none of them can pass for one of ours."""
+        for line in safe_text(text).split("\n"):
+            self._write(margin + line)
+
+    def json(self, value: Mapping[str, object]) -> None:
+        """One JSON object on one line."""
+        self._write(as_json(value))
+
+    def flush(self) -> None:
+        """Send what was printed, now."""
+        self._stream.flush()
+
+    def table(self, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
+        """Rows under their headings, aligned by spaces; cut at the edge of a terminal."""
+        heads = [column.heading for column in columns]
+        safe = [[safe_text(cell, one_line=True) for cell in row] for row in rows]
+        widths = [max(map(len, cells)) for cells in zip(heads, *safe, strict=True)]
+        self._row([(head, "bold") for head in heads], widths)
+        for row in safe:
+            cells = zip(columns, row, strict=True)
+            self._row([(cell, c.styles.get(cell, c.style)) for c, cell in cells], widths)
+
+    @contextmanager
+    def progress(self, what: str, total: int) -> Generator[Progress]:
+        """A bar that grows with each call; none where nobody looks."""
+        if not self.is_terminal:
+            yield lambda _: None
+            return
+        from rich.progress import Progress as Bar
+
+        with Bar(console=self._console(), transient=True) as bar:
+            task = bar.add_task(what, total=total)
+            yield lambda done: bar.advance(task, done)
+
+    def _write(self, text: str) -> None:
+        self._stream.write(text + "\n")
+
+    def _row(self, cells: Sequence[tuple[str, str]], widths: Sequence[int]) -> None:
+        padded = [
+            (text.ljust(width), style) for (text, style), width in zip(cells, widths, strict=True)
+        ]
+        if self.is_terminal:
+            line = _assembled([part for cell in padded for part in (cell, _GAP)])
+            line.rstrip()
+            self._console().print(line, no_wrap=True, overflow="ellipsis")
+        else:
+            self._write(_GAP.join(text for text, _ in padded).rstrip())
+
+    def _console(self) -> "Console":
+        if self._rich is None:
+            from rich.console import Console
+
+            self._rich = Console(file=self._stream, markup=False, highlight=False, emoji=False)
+        return self._rich
+
+
+def _assembled(parts: Sequence[Part]) -> "Text":
+    from rich.text import Text
+
+    text = Text()
+    for part in parts:
+        words, style = (part, "") if isinstance(part, str) else part
+        text.append(safe_text(words, one_line=True), style)
+    return text

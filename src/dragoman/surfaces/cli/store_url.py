@@ -1,0 +1,83 @@
+"""The URL of a store: remembered in dragoman.toml, and shown without its password."""
+
+import json
+import re
+from pathlib import Path
+
+from dragoman.config import load, parse
+from dragoman.core.errors import SettingsError
+from dragoman.system.files import write_atomically
+
+_FILE = "dragoman.toml"
+_DATABASE = "dragoman.db"
+_SQLITE = "sqlite:///"
+_PASSWORD = re.compile(r"(//[^:/@?]*:)[^@/]*(?=@)|(\bpassword=)[^&]*", re.ASCII)
+_HEADER = re.compile(r"^\[store\][ \t]*(#.*)?$", re.ASCII | re.MULTILINE)
+_OURS_ALONE = 0o600
+
+
+def masked(url: str) -> str:
+    """The URL as it may be shown."""
+    return _PASSWORD.sub(lambda found: f"{found[1] or found[2]}***", url)
+
+
+def default_url(data: Path) -> str:
+    """The store of a directory for which none was named."""
+    return made_absolute(f"{_SQLITE}{data / _DATABASE}")
+
+
+def made_absolute(url: str) -> str:
+    """The same store, whatever directory a later command is called in."""
+    if not url.startswith(_SQLITE):
+        return url
+    return _SQLITE + str(Path(url.removeprefix(_SQLITE)).absolute())
+
+
+def sqlite_file(url: str, data: Path) -> Path | None:
+    """The file of a SQLite store; None for any other kind of store."""
+    if not url:
+        return data / _DATABASE
+    return Path(url.removeprefix(_SQLITE)) if url.startswith(_SQLITE) else None
+
+
+def check_other(data: Path, url: str) -> None:
+    """Refuse to turn a directory to another store than the one that it has."""
+    known = _known(data)
+    if known not in ("", url):
+        raise SettingsError(
+            f"{data} has another store, {masked(known)}: write {masked(url)} as [store] url into "
+            f"{data / _FILE} by hand if you mean it; nothing was changed"
+        )
+
+
+def remember(data: Path, url: str) -> bool:
+    """Write the URL into dragoman.toml, readable by its owner alone; False when it is known."""
+    if _known(data) == url:
+        return False
+    path = data / _FILE
+    changed = _with_url(path.read_text(encoding="utf-8") if path.exists() else "", url)
+    if not _says(changed, url):
+        raise SettingsError(f"{path} cannot be extended: write [store] url = … into it by hand")
+    write_atomically(path, changed.encode(), mode=_OURS_ALONE)
+    return True
+
+
+def _known(data: Path) -> str:
+    """The store that a directory has: by its settings, or by a database file of its own."""
+    named = load(data, {}).store.url
+    return named or (default_url(data) if (data / _DATABASE).exists() else "")
+
+
+def _with_url(text: str, url: str) -> str:
+    line = f"url = {json.dumps(url, ensure_ascii=False)}"
+    if _HEADER.search(text):
+        return _HEADER.sub(lambda found: f"{found[0]}\n{line}", text, count=1)
+    before = f"{text.rstrip()}\n\n" if text.strip() else ""
+    return f"{before}[store]\n{line}\n"
+
+
+def _says(text: str, url: str) -> bool:
+    try:
+        return parse(text, {}).store.url == url
+    except SettingsError:
+        return False

@@ -1,0 +1,148 @@
+"""Commands that read tasks: list, show, log; log also writes a line when it is given one."""
+
+from typing import Annotated
+
+import typer
+
+from dragoman.core.commands import NoteTask
+from dragoman.core.errors import Refusal, Refused
+from dragoman.core.events import Status
+from dragoman.engine.ask import find_stream
+from dragoman.surfaces.cli.call import Answer, Call, wrong_usage
+from dragoman.surfaces.cli.entry_view import as_object as entry_object
+from dragoman.surfaces.cli.entry_view import print_entry
+from dragoman.surfaces.cli.options import MOST_IN_A_PAGE, AsOfOption, TaskArgument
+from dragoman.surfaces.cli.screen import Screen
+from dragoman.surfaces.cli.task_pages import Page, Wanted, page_as_of, page_now
+from dragoman.surfaces.cli.task_view import COLUMNS, as_object, as_row, as_summary, print_page
+from dragoman.surfaces.cli.tasks import look_at
+from dragoman.surfaces.cli.verb import Verb
+
+LimitOption = Annotated[
+    int,
+    typer.Option("--limit", metavar="N", min=1, max=MOST_IN_A_PAGE, help="How many at most."),
+]
+
+
+def list_tasks(
+    call: Call,
+    *,
+    status: Annotated[
+        Status | None, typer.Option("--status", show_default=False, help="Only in this status.")
+    ] = None,
+    assignee: Annotated[
+        str,
+        typer.Option("--assignee", metavar="NAME", show_default=False, help="Only this agent's."),
+    ] = "",
+    ready: Annotated[
+        bool, typer.Option("--ready", help="Only what can be claimed now: ready, due, not waiting.")
+    ] = False,
+    limit: LimitOption = 50,
+    before: Annotated[
+        int | None,
+        typer.Option(
+            "--before",
+            metavar="CURSOR",
+            min=0,
+            show_default=False,
+            help="Go on with the next page, from where the last one says.",
+        ),
+    ] = None,
+    as_of: AsOfOption = None,
+) -> Answer:
+    """List tasks, newest first, a page at a time.
+
+    \b
+    Examples:
+      dragoman task list --status review
+      dragoman task list --ready --json
+    """
+    if ready and status not in (None, "ready"):
+        wrong_usage(f"--ready and --status {status} exclude each other: give one of them")
+    wanted = Wanted("ready" if ready else status, assignee, ready, before, limit)
+    with call.reading() as place:
+        page = page_now(place, wanted) if as_of is None else page_as_of(place, wanted, as_of)
+    tasks = [as_summary(shown) for shown in page.tasks]
+    return Answer({"tasks": tasks, "next": page.next}, lambda screen: _print_list(page, screen))
+
+
+def show(call: Call, task: TaskArgument, as_of: AsOfOption = None) -> Answer:
+    """Show a task, by any of its names.
+
+    \b
+    Examples:
+      dragoman task show TASK-2026-02-09-001
+      dragoman task show bead:ol-527.1 --as-of 42 --json
+    """
+    with call.reading() as place:
+        shown = look_at(place, task, as_of)
+    return Answer(as_object(shown), lambda screen: print_page(shown, screen))
+
+
+def log(
+    call: Call,
+    task: TaskArgument,
+    text: Annotated[
+        str | None,
+        typer.Argument(metavar="[TEXT]", show_default=False, help="A line for the work log."),
+    ] = None,
+    after: Annotated[
+        int, typer.Option("--after", metavar="N", min=0, help="Begin after the task's N-th entry.")
+    ] = 0,
+    limit: LimitOption = 200,
+) -> Answer:
+    """Read a task's history; with a text, add a line to its work log.
+
+    \b
+    Examples:
+      dragoman task log TASK-2026-02-09-001
+      dragoman task log TASK-2026-02-09-001 "half of the tests pass" --as ada
+    """
+    return _history(call, task, after, limit) if text is None else _note(call, task, text)
+
+
+def _note(call: Call, task: str, text: str) -> Answer:
+    with call.writing() as place:
+        noted = place.hub.do(call.actor(), NoteTask(task, text)).receipts[0].task
+        shown = look_at(place, noted)
+    return Answer(as_object(shown), lambda screen: screen.line(f"noted in the log of {noted}"))
+
+
+def _history(call: Call, task: str, after: int, limit: int) -> Answer:
+    with call.reading() as place:
+        store = place.hub.store
+        stream = find_stream(store, task)
+        if isinstance(stream, Refusal):
+            raise Refused(stream)
+        entries = store.history(stream, after, limit + 1)
+    page = entries[:limit]
+    further = page[-1].version if len(entries) > limit else None
+    data = {
+        "id": stream.partition(":")[2],
+        "entries": [entry_object(entry) for entry in page],
+        "next": further,
+    }
+
+    def show_lines(screen: Screen) -> None:
+        for entry in page:
+            print_entry(entry, screen, names_task=False)
+        if further is not None:
+            screen.line(f"There are more: add --after {further}")
+
+    return Answer(data, show_lines)
+
+
+def _print_list(page: Page, screen: Screen) -> None:
+    if page.tasks:
+        screen.table(COLUMNS, [as_row(shown.task) for shown in page.tasks])
+    else:
+        screen.line("no tasks")
+    if page.next is not None:
+        screen.line(f"There are more: add --before {page.next}")
+
+
+VERBS = (
+    Verb("list", list_tasks, speaks=False),
+    Verb("show", show, speaks=False),
+    Verb("log", log),
+)

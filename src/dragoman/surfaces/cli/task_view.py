@@ -1,0 +1,176 @@
+"""A task as it is shown: one object for programs, a table row and a page of lines for people."""
+
+from msgspec import Struct
+
+from dragoman.core.lease import Lease
+from dragoman.core.moments import to_rfc3339
+from dragoman.core.task import Reported, Task
+from dragoman.surfaces.cli.screen import Column, Screen
+
+STATUS_STYLES: dict[str, str] = {
+    "backlog": "dim",
+    "ready": "cyan",
+    "in-progress": "yellow",
+    "blocked": "magenta",
+    "review": "blue",
+    "done": "green",
+    "deadletter": "bold red",
+    "cancelled": "dim",
+}
+
+COLUMNS = (
+    Column("ID", style="bold"),
+    Column("STATUS", styles=STATUS_STYLES),
+    Column("PRIORITY"),
+    Column("ASSIGNEE"),
+    Column("UPDATED", style="dim"),
+    Column("TITLE"),
+)
+
+
+class Shown(Struct, frozen=True):
+    """A task, its lease if it is known, and the time at which it is looked at."""
+
+    task: Task
+    lease: Lease | None
+    now: int
+
+
+def as_summary(shown: Shown) -> dict[str, object]:
+    """Everything about a task but its body, which may be long."""
+    task = shown.task
+    return {
+        "id": task.id,
+        "aofId": task.aof_id,
+        "title": task.title,
+        "status": task.status,
+        "priority": task.priority,
+        "assignee": task.assignee or None,
+        "reservedFor": task.reserved_for or None,
+        "reviewRequired": task.review_required,
+        "parent": task.parent or None,
+        "children": task.children,
+        "blockedBy": task.blocked_by,
+        "waitsFor": task.open_blockers,
+        "blocks": task.blocks,
+        "discoveredFrom": task.discovered_from or None,
+        "discovered": task.discovered,
+        "aliases": task.aliases,
+        "origin": task.origin or None,
+        "attempt": task.attempts,
+        "fence": task.fence,
+        "maxAttempts": task.max_attempts,
+        "failures": task.failures,
+        "notes": task.notes,
+        "notBefore": to_rfc3339(task.not_before) if task.not_before else None,
+        "createdAt": to_rfc3339(task.created_at),
+        "updatedAt": to_rfc3339(task.updated_at),
+        "lastTransitionAt": to_rfc3339(task.moved_at),
+        "lease": _lease(shown.lease, shown.now),
+        "report": _report(task.reported),
+    }
+
+
+def as_object(shown: Shown) -> dict[str, object]:
+    """Everything about a task."""
+    return {**as_summary(shown), "body": shown.task.body}
+
+
+def as_row(task: Task) -> tuple[str, ...]:
+    """The cells of COLUMNS."""
+    to_the_minute = to_rfc3339(task.updated_at)[:16] + "Z"
+    return (task.id, task.status, task.priority, task.assignee, to_the_minute, task.title)
+
+
+def print_page(shown: Shown, screen: Screen) -> None:
+    """A task on its own page; what is empty is left out."""
+    task = shown.task
+    screen.line((task.id, "bold"), "  ", task.title)
+    for label, text in _facts(shown):
+        if text:
+            style = STATUS_STYLES[task.status] if label == "status" else ""
+            screen.line(f"  {label:<11} ", (text, style) if style else text)
+    notes = task.reported.notes if task.reported else ""
+    for label, text in (("body", task.body), ("notes", notes)):
+        if text:
+            screen.line(f"  {label}")
+            screen.block(text, "    | ")
+
+
+def _facts(shown: Shown) -> tuple[tuple[str, str], ...]:
+    task = shown.task
+    return (
+        ("status", f"{task.status} since {to_rfc3339(task.moved_at)}"),
+        ("assignee", task.assignee),
+        ("reserved", f"for {task.reserved_for}" if task.reserved_for else ""),
+        ("priority", task.priority),
+        ("review", "required" if task.review_required else "not required"),
+        ("aof id", task.aof_id if task.aof_id != task.id else ""),
+        ("also called", ", ".join(task.aliases)),
+        ("origin", task.origin),
+        ("waits for", ", ".join(task.open_blockers)),
+        ("blocked by", ", ".join(task.blocked_by)),
+        ("blocks", ", ".join(task.blocks)),
+        ("part of", task.parent),
+        ("parts", ", ".join(task.children)),
+        ("found doing", task.discovered_from),
+        ("led to", ", ".join(task.discovered)),
+        ("attempts", _attempts(task)),
+        ("not before", to_rfc3339(task.not_before) if task.not_before else ""),
+        ("lease", _lease_in_words(shown.lease, shown.now)),
+        ("report", _report_in_words(task.reported)),
+        ("created", to_rfc3339(task.created_at)),
+        ("updated", to_rfc3339(task.updated_at)),
+    )
+
+
+def _attempts(task: Task) -> str:
+    if not task.attempts:
+        return ""
+    return (
+        f"{task.attempts} (fence {task.fence}); {task.failures} of at most {task.max_attempts} "
+        "failures in a row"
+    )
+
+
+def _lease(lease: Lease | None, now: int) -> dict[str, object] | None:
+    if lease is None:
+        return None
+    return {
+        "agent": lease.holder,
+        "session": lease.session or None,
+        "fence": lease.fence,
+        "expiresAt": to_rfc3339(lease.expires_at),
+        "beats": lease.beats,
+        "live": lease.is_live(now),
+    }
+
+
+def _lease_in_words(lease: Lease | None, now: int) -> str:
+    if lease is None:
+        return ""
+    session = f", session {lease.session}" if lease.session else ""
+    until = to_rfc3339(lease.expires_at)
+    state = f"live until {until}" if lease.is_live(now) else f"ended at {until}, awaits `tick`"
+    return f"{lease.holder}, fence {lease.fence}{session}, {lease.beats} beats, {state}"
+
+
+def _report(report: Reported | None) -> dict[str, object] | None:
+    if report is None:
+        return None
+    return {
+        "outcome": report.outcome,
+        "notes": report.notes,
+        "blockers": report.blockers,
+        "attempt": report.attempt,
+        "agent": report.agent,
+        "at": to_rfc3339(report.at),
+    }
+
+
+def _report_in_words(report: Reported | None) -> str:
+    if report is None:
+        return ""
+    blockers = f"; blocked by {', '.join(report.blockers)}" if report.blockers else ""
+    at = to_rfc3339(report.at)
+    return f"{report.outcome} by {report.agent} (attempt {report.attempt}) at {at}{blockers}"

@@ -1,0 +1,126 @@
+"""How the words of a command line become values, in our own sentences and without delay.
+
+Typer hands every value to pydantic, whose import takes longer than most of our commands. Ours are
+texts, whole numbers, choices, paths and what a parser makes of a text; they are read here.
+"""
+
+import re
+from collections.abc import Callable, Iterable
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import typer
+from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
+
+from dragoman.core.moments import parse_rfc3339
+
+_WHOLE = re.compile(r"-?[0-9]{1,18}", re.ASCII)
+_DURATION = re.compile(r"([0-9]{1,12})(ms|s|m|h|d)?", re.ASCII)
+_UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+Read = Callable[[Any], Any]
+
+
+def read_text(given: str) -> str:
+    """A text that can be stored: words in another encoding than UTF-8 come as half characters."""
+    try:
+        given.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"{given!a} is not valid UTF-8") from None
+    return given
+
+
+def read_moment(given: str) -> int:
+    """A moment in RFC 3339, as milliseconds."""
+    return parse_rfc3339(given)
+
+
+def read_duration(given: str) -> int:
+    """A length of time, as milliseconds: seconds, or a number with its unit."""
+    found = _DURATION.fullmatch(given)
+    if found is None:
+        raise ValueError(f"{given!a} is not a length of time: use seconds, or 500ms, 90s, 5m, 2h")
+    return int(found[1]) * _UNITS[found[2] or "s"]
+
+
+class QuickCommand(TyperCommand):
+    """A command whose values are read here."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Its parameters, each with our reader."""
+        return [_quickened(parameter) for parameter in super().get_params(ctx)]
+
+
+class QuickGroup(TyperGroup):
+    """A group whose values are read here."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Its parameters, each with our reader."""
+        return [_quickened(parameter) for parameter in super().get_params(ctx)]
+
+
+def _quickened(parameter: Any) -> Any:
+    if isinstance(parameter, TyperOption | TyperArgument):
+        # Typer's own hook, which would build the slow reader on its first call.
+        vars(parameter)["get_runtime_param"] = _Values(_reader(parameter)).itself
+    return parameter
+
+
+class _Values:
+    """What typer asks to make a value of a word, or of a list of words."""
+
+    def __init__(self, read: Read) -> None:
+        self._read = read
+
+    def itself(self) -> "_Values":
+        """What typer's hook returns."""
+        return self
+
+    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
+        """The value; an absent one stays absent."""
+        many = param.multiple or param.nargs == -1
+        if value is None:
+            return () if many else None
+        try:
+            return [self._read(word) for word in value] if many else self._read(value)
+        except ValueError as error:
+            raise typer.BadParameter(f"{error}", ctx=ctx, param=param) from error
+
+
+def _reader(parameter: TyperOption | TyperArgument) -> Read:
+    wanted = parameter.type_descriptor
+    if wanted.parameter_info.parser is not None:
+        return _given(wanted.parameter_info.parser)
+    if wanted.choices is not None:
+        return lambda word: _choice(word, wanted.choices or ())
+    if wanted.annotation is int:
+        return lambda word: _whole(word, parameter.min, parameter.max)
+    return _READERS.get(wanted.annotation, _given(read_text))
+
+
+def _given(read: Callable[[str], Any]) -> Read:
+    """Reads words; a default is a value already."""
+    return lambda word: read(word) if isinstance(word, str) else word
+
+
+_READERS: dict[object, Read] = {Path: Path, bool: bool}
+
+
+def _choice(word: str, known: Iterable[str]) -> str:
+    known = list(known)
+    if word in known:
+        return word
+    near = get_close_matches(word, known, n=1)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    raise ValueError(f"{word!a} is not one of {', '.join(known)}{hint}")
+
+
+def _whole(word: str | int, least: float | None, most: float | None) -> int:
+    if isinstance(word, str) and not _WHOLE.fullmatch(word):
+        raise ValueError(f"{word!a} is not a whole number")
+    number = int(word)
+    if (least is not None and number < least) or (most is not None and number > most):
+        bounds = f"{least}" if most is None else f"{least} to {most}"
+        raise ValueError(f"{number} is out of range: {bounds}{' or more' if most is None else ''}")
+    return number

@@ -1,0 +1,152 @@
+"""`dragoman verify`: proof that nothing in the ledger was lost or changed."""
+
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from msgspec import Struct
+
+from dragoman.surfaces.cli.call import Answer, Call
+from dragoman.surfaces.cli.place import Place
+from dragoman.surfaces.cli.screen import Progress, Screen
+from dragoman.surfaces.cli.verb import Verb
+
+if TYPE_CHECKING:
+    from dragoman.engine.verify import Finding
+    from dragoman.ledger.checkpoint import Checkpoint
+
+Bars = Callable[[str, int], AbstractContextManager[Progress]]
+"""Makes a bar for so many things of a kind."""
+
+_MOST_SHOWN = 100
+_PAGE = 1_000
+
+
+class Verdict(Struct):
+    """What verify saw; the first findings, and how many there were."""
+
+    entries: int = 0
+    streams: int = 0
+    checkpoints: int = 0
+    found: int = 0
+    findings: "list[Finding]" = []
+    first_bad: int | None = None
+
+    def note(self, findings: "Iterable[Finding]") -> None:
+        """Take findings down, the first ones whole."""
+        for finding in findings:
+            self.found += 1
+            if finding.position and finding.position < (self.first_bad or finding.position + 1):
+                self.first_bad = finding.position
+            if self.found <= _MOST_SHOWN:
+                self.findings.append(finding)
+
+
+def verify(
+    call: Call,
+    hashes: Annotated[
+        bool, typer.Option("--hashes", help="Only the ledger, without replaying it into views.")
+    ] = False,
+) -> Answer:
+    """Prove that nothing was lost or changed.
+
+    Checks every hash, every checkpoint, and every view against a replay.
+
+    Exits 1 and names the first bad position if anything was changed, removed, swapped or cut.
+
+    \b
+    Example:
+      dragoman verify
+    """
+    with call.reading() as place:
+        verdict = examine(place, call.err.progress, hashes_only=hashes)
+    return _answer(verdict)
+
+
+def no_bars(what: str, total: int) -> AbstractContextManager[Progress]:
+    """Progress that nobody looks at."""
+    del what, total
+    return nullcontext(lambda _: None)
+
+
+def examine(place: Place, bars: Bars, *, hashes_only: bool) -> Verdict:
+    """Look at everything, and show on bars how far it has come."""
+    from dragoman.engine.verify import check_ledger, check_views
+
+    store, verdict = place.hub.store, Verdict()
+    signed = _signed(place, verdict)
+    verdict.entries = store.head()
+    with bars("entries", verdict.entries) as progress:
+        verdict.note(check_ledger(store, signed, progress))
+    verdict.streams = _count_streams(place)
+    if not hashes_only:
+        with bars("views", verdict.streams) as progress:
+            verdict.note(check_views(store, progress))
+    return verdict
+
+
+def _signed(place: Place, verdict: Verdict) -> "list[Checkpoint]":
+    """The checkpoints up to the first that does not hold."""
+    from dragoman.engine.verify import Finding
+    from dragoman.ledger.checkpoint import BadCheckpoint
+
+    signed: list[Checkpoint] = []
+    try:
+        signed.extend(place.checkpoints.all())
+    except BadCheckpoint as error:
+        verdict.note([Finding(f"checkpoints.jsonl: {error.detail}")])
+    verdict.checkpoints = len(signed)
+    return signed
+
+
+def _count_streams(place: Place) -> int:
+    count = after = 0
+    while page := place.hub.store.rows(after, _PAGE):
+        count += len(page)
+        after = page[-1].number
+    return count
+
+
+def _answer(verdict: Verdict) -> Answer:
+    data: dict[str, object] = {
+        "entries": verdict.entries,
+        "streams": verdict.streams,
+        "checkpoints": verdict.checkpoints,
+        "findings": [
+            {"position": f.position or None, "stream": f.stream or None, "problem": f.problem}
+            for f in verdict.findings
+        ],
+        "found": verdict.found,
+        "firstBadPosition": verdict.first_bad,
+    }
+    if not verdict.found:
+        return Answer(data, lambda screen: screen.line(f"{counts(verdict)}: all good"))
+    data |= {"code": "ledger_broken", "detail": _headline(verdict)}
+    return Answer(data, lambda screen: _print_findings(verdict, screen), is_ok=False)
+
+
+def counts(verdict: Verdict) -> str:
+    """How much was looked at."""
+    return (
+        f"{verdict.entries} entries, {verdict.streams} streams, {verdict.checkpoints} checkpoints"
+    )
+
+
+def _headline(verdict: Verdict) -> str:
+    if verdict.first_bad is None:
+        return f"the ledger is whole, but {verdict.found} things beside it are not"
+    return f"the first bad position is {verdict.first_bad}; findings: {verdict.found}"
+
+
+def _print_findings(verdict: Verdict, screen: Screen) -> None:
+    screen.line(f"{counts(verdict)}: ", ("NOT good", "bold red"), f"; {_headline(verdict)}")
+    for finding in sorted(verdict.findings, key=lambda f: (f.position == 0, f.position)):
+        where = f"position {finding.position}" if finding.position else "beside the ledger"
+        stream = f", {finding.stream}" if finding.stream else ""
+        screen.line(f"  {where}{stream}: {finding.problem}")
+    if verdict.found > len(verdict.findings):
+        screen.line(f"  … and {verdict.found - len(verdict.findings)} more")
+
+
+VERBS = (Verb("verify", verify, speaks=False),)

@@ -1,0 +1,157 @@
+"""What happened, in words: each event as the rest of a sentence that its actor begins."""
+
+from collections.abc import Callable
+from typing import Any
+
+from msgspec import Struct
+
+from dragoman.core.errors import LedgerError
+from dragoman.core.events import (
+    CommandRefused,
+    Event,
+    LinkKind,
+    TaskAliased,
+    TaskBacklinked,
+    TaskClaimed,
+    TaskCreated,
+    TaskLinked,
+    TaskNoted,
+    TaskReported,
+    TaskRequeued,
+    TaskTransitioned,
+    TaskUnblocked,
+)
+from dragoman.core.moments import to_rfc3339
+from dragoman.ledger.codec import CODEC
+from dragoman.ledger.entry import Entry, read_line
+
+_LONGEST = 240
+
+_FORWARD: dict[LinkKind, str] = {
+    "blocked-by": "waits for",
+    "parent": "is part of",
+    "discovered-from": "was found while doing",
+}
+_BACKWARD: dict[LinkKind, str] = {
+    "blocked-by": "is waited for by",
+    "parent": "has the part",
+    "discovered-from": "led to",
+}
+_DURATIONS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1_000, "s"))
+
+
+class Told(Struct, frozen=True):
+    """An entry as people read it."""
+
+    at: str
+    actor: str
+    via: str
+    subject: str
+    """The task that it is about; empty for what was refused to an actor."""
+    words: str
+
+
+def tell(entry: Entry) -> Told:
+    """The entry in words; what this release cannot read is told by its name alone."""
+    line = read_line(entry.line)
+    try:
+        event = CODEC.decode(line.event, line.v, line.body)
+        words = WORDS[type(event)](event)
+    except LedgerError as error:
+        words = f"{line.event} ({error.detail})"
+    kind, _, name = line.stream.partition(":")
+    subject = name if kind == "task" else ""
+    return Told(to_rfc3339(line.at), line.actor, line.via, subject, cut(words))
+
+
+def cut(text: str, longest: int = _LONGEST) -> str:
+    """A text short enough for one line; the whole of it is in --json."""
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def duration(milliseconds: int) -> str:
+    """A length of time in its largest whole unit: 5m, 90s, 1500ms."""
+    for size, unit in _DURATIONS:
+        if milliseconds and milliseconds % size == 0:
+            return f"{milliseconds // size}{unit}"
+    return f"{milliseconds}ms"
+
+
+def _created(event: TaskCreated) -> str:
+    parts = [f'created, {event.status}: "{event.title}"']
+    if event.reserved_for:
+        parts.append(f"for {event.reserved_for}")
+    if event.open_blockers:
+        parts.append(f"waits for {', '.join(event.open_blockers)}")
+    if event.parent:
+        parts.append(f"part of {event.parent}")
+    return "; ".join(parts)
+
+
+def _claimed(event: TaskClaimed) -> str:
+    return (
+        f"claimed by {event.agent}: attempt {event.attempt}, fence {event.fence}, "
+        f"lease {duration(event.ttl_ms)}"
+    )
+
+
+def _transitioned(event: TaskTransitioned) -> str:
+    return f"{event.from_} → {event.to}{_because(event.reason)}"
+
+
+def _requeued(event: TaskRequeued) -> str:
+    return (
+        f"attempt {event.attempt} is over{_because(event.reason)}: ready again, "
+        f"not before {to_rfc3339(event.not_before)}; failures in a row: {event.failures}"
+    )
+
+
+def _reported(event: TaskReported) -> str:
+    notes = f": {event.notes}" if event.notes else ""
+    blockers = f"; blocked by {', '.join(event.blockers)}" if event.blockers else ""
+    return f"{event.agent} reported {event.outcome}{notes}{blockers}"
+
+
+def _noted(event: TaskNoted) -> str:
+    return f"noted: {event.text}"
+
+
+def _aliased(event: TaskAliased) -> str:
+    return f"also called {event.alias}"
+
+
+def _linked(event: TaskLinked) -> str:
+    return f"{_FORWARD[event.kind]} {event.target}"
+
+
+def _backlinked(event: TaskBacklinked) -> str:
+    return f"{_BACKWARD[event.kind]} {event.source}"
+
+
+def _unblocked(event: TaskUnblocked) -> str:
+    return f"need not wait for {event.blocker} any longer: it is {event.status}"
+
+
+def _refused(event: CommandRefused) -> str:
+    target = f" {event.target}" if event.target else ""
+    return f"refused {event.command}{target}: {event.code}, {event.detail}"
+
+
+def _because(reason: str) -> str:
+    return f" ({reason})" if reason else ""
+
+
+WORDS: dict[type[Event], Callable[[Any], str]] = {
+    TaskCreated: _created,
+    TaskAliased: _aliased,
+    TaskLinked: _linked,
+    TaskBacklinked: _backlinked,
+    TaskUnblocked: _unblocked,
+    TaskClaimed: _claimed,
+    TaskTransitioned: _transitioned,
+    TaskRequeued: _requeued,
+    TaskReported: _reported,
+    TaskNoted: _noted,
+    CommandRefused: _refused,
+}
+"""Event -> its words; a test: every event has some."""

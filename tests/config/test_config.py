@@ -1,0 +1,50 @@
+"""Settings: defaults, file, environment, and errors that say what to do."""
+
+from pathlib import Path
+
+import pytest
+
+from dragoman.config import Settings, load, parse
+from dragoman.core.errors import SettingsError
+from tests.requirements import proves
+
+pytestmark = proves("CONFIG-ONCE")
+
+
+def test_without_anything_the_defaults_hold(tmp_path: Path) -> None:
+    assert load(tmp_path, {}) == Settings()
+
+
+def test_the_file_sets_and_the_environment_wins(tmp_path: Path) -> None:
+    (tmp_path / "dragoman.toml").write_text("[leases]\nttl_ms = 1000\n[tasks]\nmax_attempts = 2\n")
+    settings = load(tmp_path, {"DRAGOMAN_LEASES_TTL_MS": "2000", "OTHER": "x"})
+    assert settings.leases.ttl_ms == 2000
+    assert settings.tasks.max_attempts == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[lease]\nttl_ms = 1", "did you mean leases"),
+        ("[leases]\nttl = 1", "did you mean ttl_ms"),
+        ("leases = 1", "write [leases] on a line of its own"),
+        ("[leases]\nttl_ms = 'soon'", "leases.ttl_ms"),
+        ("[leases", "not valid TOML"),
+    ],
+)
+def test_what_cannot_be_understood_is_named(text: str, words: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        parse(text, {})
+    assert words in caught.value.detail
+
+
+def test_an_error_in_the_file_names_the_file(tmp_path: Path) -> None:
+    (tmp_path / "dragoman.toml").write_text("[nonsense]\n")
+    with pytest.raises(SettingsError, match=r"dragoman\.toml"):
+        load(tmp_path, {})
+
+
+def test_a_file_that_is_not_text_is_an_error_and_no_crash(tmp_path: Path) -> None:
+    (tmp_path / "dragoman.toml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(SettingsError, match=r"dragoman\.toml"):
+        load(tmp_path, {})

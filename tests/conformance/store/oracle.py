@@ -1,0 +1,117 @@
+"""The memory store as oracle: the same requests must leave the same to be read, in every reader."""
+
+from collections.abc import Callable, Sequence
+from itertools import product
+from typing import TypeVar, get_args
+
+from msgspec.structs import replace
+
+from dragoman.core.events import Status
+from dragoman.engine.ports import BoardQuery, ReadyKey, Row, Session, Store
+from dragoman.ledger.entry import Entry
+
+Item = TypeVar("Item")
+Place = TypeVar("Place")
+
+PAGES = (1, 3, 100)
+LATER = (0, 1_000, 60_000, 10**9)
+"""Milliseconds after which leases are looked at again."""
+
+
+def compare(found: Store, oracle: Store, agents: Sequence[str], now: int) -> None:
+    """Every reader of both stores, in pages of several sizes."""
+    assert found.head() == oracle.head()
+    assert found.counts() == oracle.counts()
+    for read in _readers(agents, now):
+        assert read(found) == read(oracle)
+
+
+def _readers(agents: Sequence[str], now: int) -> list[Callable[[Store], object]]:
+    return [
+        *(lambda store, n=n: _all_entries(store, n, None) for n in PAGES),
+        *(lambda store, end=end: _all_entries(store, 3, end) for end in (0, 1, 5)),
+        *(lambda store, n=n: _all_rows(store, n) for n in PAGES),
+        *(lambda store, n=n: _all_names(store, n) for n in PAGES),
+        *(lambda store, n=n: _boards(store, agents, n) for n in PAGES),
+        lambda store: [_histories(store, until) for until in (None, 0, 4)],
+        lambda store: [store.expired(now + later, 100) for later in LATER],
+        lambda store: store.expired(now + LATER[-1], 2),
+        lambda store: [store.sessions(f"s-{agent}") for agent in agents],
+        lambda store: [_ready(store, queue, n) for queue, n in product(("", *agents), PAGES)],
+        lambda store: [store.stream(row.name) is not None for row in store.rows(0, 1_000)],
+        lambda store: [store.named(name) for name, _, _ in store.names(("", ""), 1_000)],
+    ]
+
+
+def _all_entries(store: Store, limit: int, until: int | None) -> list[Entry]:
+    return _pages(
+        lambda after: store.entries(after, limit, until=until), lambda entry: entry.position, 0
+    )
+
+
+def _all_rows(store: Store, limit: int) -> list[Row]:
+    rows = _pages(lambda after: store.rows(after, limit), lambda row: row.number, 0)
+    return _unnumbered(rows)
+
+
+def _all_names(store: Store, limit: int) -> list[tuple[str, str, str]]:
+    return _pages(
+        lambda after: store.names(after, limit), lambda found: (found[0], found[1]), ("", "")
+    )
+
+
+def _boards(store: Store, agents: Sequence[str], limit: int) -> list[list[Row]]:
+    statuses: tuple[Status | None, ...] = (None, *get_args(Status))
+    return [
+        _unnumbered(_board(store, BoardQuery(status, owner, limit=limit)))
+        for status, owner in product(statuses, (None, *agents))
+    ]
+
+
+def _board(store: Store, query: BoardQuery) -> list[Row]:
+    rows: list[Row] = []
+    while page := store.board(query):
+        rows += page
+        query = replace(query, before=page[-1].number)
+    return rows
+
+
+def _histories(store: Store, until: int | None) -> list[list[Entry]]:
+    return [
+        _pages(
+            lambda after, name=row.name: store.history(name, after, 2, until=until),
+            lambda entry: entry.version,
+            0,
+        )
+        for row in store.rows(0, 1_000)
+    ]
+
+
+def _ready(store: Store, queue: str, limit: int) -> list[str]:
+    """The names in a queue; this takes no task and changes nothing."""
+
+    def work(session: Session) -> list[str]:
+        names: list[str] = []
+        after: ReadyKey | None = None
+        while page := session.ready(queue, after, limit):
+            names += [key.name for key in page]
+            after = page[-1]
+        return names
+
+    return store.transact(work)
+
+
+def _pages(
+    read: Callable[[Place], list[Item]], place: Callable[[Item], Place], after: Place
+) -> list[Item]:
+    """Page after page, each beginning behind the last item of the one before."""
+    found: list[Item] = []
+    while page := read(after):
+        found += page
+        after = place(page[-1])
+    return found
+
+
+def _unnumbered(rows: Sequence[Row]) -> list[Row]:
+    """Stores number their streams as they like, but in the same order."""
+    return [replace(row, number=0) for row in rows]

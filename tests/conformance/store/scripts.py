@@ -1,0 +1,142 @@
+"""Scripts for the suite: what several actors ask for, one after the other, while time passes."""
+
+from collections.abc import Sequence
+
+from hypothesis import strategies as st
+from msgspec import Struct
+
+from dragoman.core.actors import Actor
+from dragoman.core.commands import (
+    AdoptTask,
+    AliasTask,
+    AnyCommand,
+    ClaimTask,
+    CreateTask,
+    EndAttempt,
+    ExpireLease,
+    LinkTask,
+    MoveTask,
+    NoteTask,
+    ReleaseTask,
+    RenewLease,
+    ReportOutcome,
+)
+from dragoman.core.events import LinkKind, Outcome, Priority, Status
+from tests.conformance.store.hubs import ALICE, ANN, BOB, EVE, HUB
+
+AGENTS = ("alice", "bob")
+TTL = 60_000
+
+
+class Step(Struct, frozen=True):
+    """One request; then the clock moves on."""
+
+    actor: Actor
+    commands: tuple[AnyCommand, ...]
+    key: str = ""
+    then_wait: int = 0
+
+
+def step(actor: Actor, *commands: AnyCommand, key: str = "", then_wait: int = 0) -> Step:
+    """A step, for scripts by hand."""
+    return Step(actor, commands, key, then_wait)
+
+
+SCRIPT: Sequence[Step] = (
+    step(ANN, CreateTask("first", "a", ready=True), then_wait=10),
+    step(ANN, CreateTask("second", "b", ready=True, priority="high", aliases=("bead:x",))),
+    step(ANN, CreateTask("third", ready=True, assignee="bob", priority="low"), then_wait=5),
+    step(ANN, CreateTask("fourth", "d", blocked_by=("a",), ready=True, parent="b")),
+    step(ANN, CreateTask("fifth", "e"), then_wait=5),
+    step(BOB, AdoptTask("jira", "X-1", "from elsewhere"), then_wait=5),
+    step(EVE, NoteTask("a", "observers may not")),
+    step(EVE, NoteTask("a", "observers may not")),
+    step(ALICE, ClaimTask("", "alice", "s-alice", TTL), key="next", then_wait=20),
+    step(ALICE, ClaimTask("", "alice", "s-alice", TTL), key="next", then_wait=20),
+    step(ALICE, ClaimTask("a", "alice", "s-alice", 2 * TTL), then_wait=20),
+    step(BOB, ClaimTask("", "bob", "s-bob", TTL), then_wait=20),
+    step(BOB, ClaimTask("a", "bob")),
+    step(ALICE, RenewLease("b"), then_wait=20),
+    step(ALICE, ReportOutcome("b", "failed", apply=True), then_wait=20),
+    step(ALICE, ReportOutcome("a", "done", notes="ready for review"), then_wait=20),
+    step(ALICE, EndAttempt("a"), NoteTask("e", "while I am here"), then_wait=20),
+    step(ANN, MoveTask("a", "done"), AliasTask("e", "bead:x2"), then_wait=20),
+    step(ANN, MoveTask("e", "ready"), MoveTask("e", "review"), then_wait=20),
+    step(ANN, LinkTask("e", "blocked-by", "d"), LinkTask("d", "discovered-from", "jira:X-1")),
+    step(ANN, LinkTask("d", "blocked-by", "e"), then_wait=TTL),
+    step(HUB, ExpireLease("jira:X-1"), then_wait=10 * TTL),
+    step(BOB, ClaimTask("", "bob", "s-bob", TTL), then_wait=20),
+    step(ANN, MoveTask("e", "cancelled", "not needed"), then_wait=1),
+)
+"""Something of everything: queues, blockers, aliases, leases, refusals, repeats, backoff."""
+
+
+IDS = ("a", "b", "c")
+STATUSES: tuple[Status, ...] = (
+    "backlog",
+    "ready",
+    "blocked",
+    "review",
+    "done",
+    "deadletter",
+    "cancelled",
+)
+OUTCOMES: tuple[Outcome, ...] = ("done", "blocked", "needs_review", "partial", "failed")
+PRIORITIES: tuple[Priority, ...] = ("critical", "high", "normal", "low")
+LINKS: tuple[LinkKind, ...] = ("blocked-by", "parent", "discovered-from")
+
+_known = st.sampled_from((*IDS, "bead:x", "x", "nobody"))
+_ids = st.sampled_from(("", *IDS))
+_agents = st.sampled_from(AGENTS)
+_some_known = st.lists(st.sampled_from(IDS), max_size=2, unique=True).map(tuple)
+
+
+@st.composite
+def _creations(draw: st.DrawFn) -> CreateTask:
+    return CreateTask(
+        "a task",
+        draw(_ids),
+        ready=draw(st.booleans()),
+        assignee=draw(st.sampled_from(("", *AGENTS))),
+        review_required=draw(st.booleans()),
+        priority=draw(st.sampled_from(PRIORITIES)),
+        blocked_by=draw(_some_known) if draw(st.booleans()) else (),
+        aliases=draw(st.sampled_from(((), (), ("bead:x",), ("jira:x", "bead:y")))),
+        max_attempts=draw(st.sampled_from((1, 5))),
+    )
+
+
+_claims = st.builds(
+    ClaimTask,
+    task=st.sampled_from(("", "", *IDS)),
+    agent=_agents,
+    session=st.sampled_from(("", "s-alice", "s-bob")),
+    ttl_ms=st.sampled_from((TTL, 2 * TTL)),
+)
+_commands: st.SearchStrategy[AnyCommand] = st.one_of(
+    _creations(),
+    _creations(),
+    _claims,
+    _claims,
+    st.builds(AdoptTask, kind=st.just("jira"), name=st.sampled_from(("a", "X-1"))),
+    st.builds(MoveTask, task=_known, to=st.sampled_from(STATUSES)),
+    st.builds(RenewLease, task=_known),
+    st.builds(ReleaseTask, task=_known),
+    st.builds(ReportOutcome, task=_known, outcome=st.sampled_from(OUTCOMES), apply=st.booleans()),
+    st.builds(EndAttempt, task=_known),
+    st.builds(ExpireLease, task=_known),
+    st.builds(LinkTask, task=_known, kind=st.sampled_from(LINKS), target=_known),
+    st.builds(AliasTask, task=_known, alias=st.sampled_from(("bead:x", "bead:z", "jira:a"))),
+    st.builds(NoteTask, task=_known, text=st.just("noted")),
+)
+scripts = st.lists(
+    st.builds(
+        Step,
+        actor=st.sampled_from((ANN, ALICE, BOB, HUB, EVE)),
+        commands=st.lists(_commands, min_size=1, max_size=3).map(tuple),
+        key=st.sampled_from(("", "", "", "k1", "k2")),
+        then_wait=st.sampled_from((0, 1, 1_000, TTL, 10 * TTL)),
+    ),
+    max_size=25,
+)
+"""Any sequence of requests, sensible or not."""

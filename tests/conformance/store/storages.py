@@ -1,0 +1,73 @@
+"""Where a store keeps things, for the suite: made empty, opened as often as wanted, closed."""
+
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from msgspec import Struct
+
+from dragoman.engine.ports import Store
+from dragoman.store.memory import MemoryStore
+from dragoman.store.postgres import PostgresStore
+from dragoman.store.sqlite import SqliteStore
+from dragoman.system.ids import new_id
+from tests.servers import fresh_schema
+
+
+class Storage(Struct):
+    """One place. Every `open` gives a store on the same data; in memory it is the same store."""
+
+    kind: str
+    where: str
+    opened: list[Store] = []
+
+    def open(self) -> Store:
+        """One more store here."""
+        if self.kind == "memory" and self.opened:
+            return self.opened[0]
+        store = open_at(self.kind, self.where)
+        self.opened.append(store)
+        return store
+
+    def close(self) -> None:
+        """Close every store that was opened."""
+        for store in self.opened:
+            store.close()
+
+
+NewStorage = Callable[[], Generator[Storage]]
+
+
+def open_at(kind: str, where: str) -> Store:
+    """A store of this kind at a path or URL."""
+    if kind == "sqlite":
+        return SqliteStore.open(Path(where), new_id)
+    if kind == "postgres":
+        return PostgresStore.open(where, new_id)
+    return MemoryStore(new_id())
+
+
+class Storages(Struct, frozen=True):
+    """Makes empty places of one kind."""
+
+    kind: str
+    root: str
+    """A folder for files, or the URL of a server."""
+
+    @contextmanager
+    def new(self) -> Generator[Storage]:
+        """An empty place, gone afterwards."""
+        with self._place() as where:
+            storage = Storage(self.kind, where)
+            try:
+                yield storage
+            finally:
+                storage.close()
+
+    @contextmanager
+    def _place(self) -> Generator[str]:
+        if self.kind == "postgres":
+            with fresh_schema(self.root) as url:
+                yield url
+        else:
+            yield str(Path(self.root) / f"{new_id()}.db")

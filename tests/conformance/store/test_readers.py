@@ -1,0 +1,69 @@
+"""Reading: after the same requests every store shows what the oracle shows, in every reader."""
+
+from collections.abc import Sequence
+
+from hypothesis import given, settings
+
+from dragoman.engine.ports import Store
+from dragoman.engine.request import Outcome
+from dragoman.ledger.chain import GENESIS, link_hash
+from dragoman.store.memory import MemoryStore
+from dragoman.system.clock import HandClock
+from dragoman.system.ids import CountingIds
+from tests.conformance.store.hubs import NOW, Hub
+from tests.conformance.store.oracle import compare
+from tests.conformance.store.scripts import AGENTS, SCRIPT, Step, scripts
+from tests.conformance.store.storages import Storages
+from tests.requirements import proves
+
+pytestmark = proves("STORE-CONTRACT")
+
+
+def play(script: Sequence[Step], store: Store) -> tuple[list[Outcome], int]:
+    """Play a script; the same ids and times give the same bytes on every store."""
+    hub = Hub(store, HandClock(NOW), CountingIds())
+    outcomes: list[Outcome] = []
+    for step in script:
+        outcomes.append(hub.ask(step.actor, *step.commands, key=step.key))
+        hub.clock.advance(step.then_wait)
+    return outcomes, hub.clock.now()
+
+
+def test_a_script_leaves_the_same_in_every_reader(store: Store) -> None:
+    oracle = MemoryStore("oracle")
+
+    outcomes, now = play(SCRIPT, store)
+
+    assert (outcomes, now) == play(SCRIPT, oracle)
+    compare(store, oracle, AGENTS, now)
+    assert store.head() >= 30
+    assert set(store.counts()) == {"done", "cancelled", "in-progress", "ready"}
+    assert store.sessions("s-bob") != []
+
+
+@proves("MODEL-REPLAY")
+@given(script=scripts)
+@settings(max_examples=40)
+def test_any_script_leaves_the_same_in_every_reader(
+    storages: Storages, script: Sequence[Step]
+) -> None:
+    oracle = MemoryStore("oracle")
+    with storages.new() as storage:
+        store = storage.open()
+
+        outcomes, now = play(script, store)
+
+        assert (outcomes, now) == play(script, oracle)
+        compare(store, oracle, AGENTS, now)
+
+
+@proves("LEDGER-CHAIN")
+def test_the_stored_ledger_is_chained_stream_by_stream(store: Store) -> None:
+    play(SCRIPT, store)
+
+    heads: dict[str, bytes] = {}
+    for entry in store.entries(0, 1_000):
+        assert entry.previous == heads.get(entry.stream, GENESIS)
+        assert entry.hash == link_hash(entry.previous, entry.line)
+        heads[entry.stream] = entry.hash
+    assert heads == {row.name: row.hash for row in store.rows(0, 1_000) if row.version}

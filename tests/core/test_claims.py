@@ -1,0 +1,238 @@
+"""A claim begins an attempt: who may, in which order it is refused, and what it makes."""
+
+from typing import get_args
+
+import pytest
+from msgspec.structs import replace
+
+from dragoman.core.actors import Actor
+from dragoman.core.commands import ClaimTask, MoveTask, ReleaseTask, ReportOutcome
+from dragoman.core.errors import Refusal
+from dragoman.core.events import Status, TaskClaimed
+from dragoman.core.lease import Lease
+from dragoman.core.reading import LeaseChange, Receipt
+from dragoman.core.task import CLAIMABLE
+from tests.core.world import (
+    ALICE,
+    BOB,
+    COORDINATOR,
+    FILE,
+    HUB,
+    HUMAN,
+    NOW,
+    OBSERVER,
+    ORCHESTRATOR,
+    TTL,
+    World,
+    claim,
+    held,
+    lease,
+    reclaimed,
+    task,
+    with_,
+)
+from tests.requirements import proves
+
+STATUSES: tuple[Status, ...] = get_args(Status)
+
+
+@proves("ATTEMPT-NUMBERED", "LEASE-FENCE", "LEASE-HEARTBEAT")
+def test_a_claim_makes_an_attempt_a_token_a_lease_and_its_first_heartbeat() -> None:
+    decision = World(task()).ask(ALICE, ClaimTask("T", "alice", "tmux:1", 60_000))
+    assert not isinstance(decision, Refusal)
+    assert decision.receipt == Receipt("T", "in-progress", 1, 1, NOW + 60_000)
+    assert decision.events == (("task:T", TaskClaimed("ready", 1, 1, "alice", 60_000, "tmux:1")),)
+    first_beat = Lease("alice", 1, 60_000, NOW, NOW + 60_000, session="tmux:1", beats=1)
+    assert decision.lease == LeaseChange("T", first_beat)
+
+
+@proves("ATTEMPT-NUMBERED")
+def test_a_claim_makes_its_agent_the_owner() -> None:
+    world = World(task())
+    claim(world)
+    claimed = world.tasks["T"]
+    assert (claimed.status, claimed.assignee, claimed.attempts) == ("in-progress", "alice", 1)
+    assert claimed.agents == ("alice",)
+
+
+@proves("LEASE-FENCE", "ATTEMPT-NUMBERED")
+def test_attempts_and_tokens_rise_with_every_claim_however_the_last_one_ended() -> None:
+    world = World(task())
+    ways_back = (
+        ReleaseTask("T"),
+        MoveTask("T", "ready"),
+        ReportOutcome("T", "failed", apply=True),
+        MoveTask("T", "review"),
+        ReportOutcome("T", "needs_review", apply=True),
+    )
+    seen: list[tuple[int, int]] = []
+    for number, way_back in enumerate(ways_back, 1):
+        receipt = claim(world).receipt
+        seen.append((receipt.attempt, receipt.fence))
+        assert world.leases["T"].fence == receipt.fence
+        world.do(ALICE, way_back)
+        assert world.tasks["T"].attempts == number
+    assert seen == [(n, n) for n in range(1, 6)]
+    assert world.tasks["T"].agents == ("alice",), "each agent is remembered once"
+
+
+@proves("TASK-CLAIM-ONLY", "TASK-LIFECYCLE")
+@pytest.mark.parametrize("status", STATUSES)
+def test_only_ready_and_own_review_can_be_claimed(status: Status) -> None:
+    world = World(task("T", status, "alice", attempts=1, agents=("alice",)))
+    if status == "in-progress":
+        world.leases["T"] = lease()
+    code = {"ready": "", "review": "", "in-progress": "already_claimed"}.get(status, "not_ready")
+    assert world.code(ALICE, ClaimTask("T", "alice")) == code
+    assert set(CLAIMABLE) == {"ready", "review"}
+
+
+@proves("ATTEMPT-NUMBERED")
+def test_rework_is_for_the_owner_and_forgets_the_old_result() -> None:
+    world = held()
+    world.do(ALICE, ReportOutcome("T", "done", "first try", apply=True))
+    assert world.code(BOB, ClaimTask("T", "bob")) == "unauthorized_agent"
+    claim(world)
+    again = world.tasks["T"]
+    assert (again.status, again.attempts, again.fence) == ("in-progress", 2, 2)
+    assert again.reported is None
+
+
+@proves("ATTEMPT-NUMBERED")
+def test_rework_is_for_the_owner_even_when_the_queue_is_reserved_for_another() -> None:
+    world = World(replace(task("T", "review", "bob"), reserved_for="alice"))
+    assert world.code(ALICE, ClaimTask("T", "alice")) == "unauthorized_agent"
+
+
+@proves("ROLE-TABLE", "REFUSAL-CODES")
+@pytest.mark.parametrize(
+    ("actor", "code"),
+    [
+        (ALICE, ""),
+        (BOB, "identity_mismatch"),
+        (HUMAN, ""),
+        (ORCHESTRATOR, ""),
+        (HUB, ""),
+        (COORDINATOR, "not_authorized"),
+        (OBSERVER, "not_authorized"),
+        (FILE, "not_authorized"),
+    ],
+)
+def test_who_may_claim_for_alice(actor: Actor, code: str) -> None:
+    assert World(task()).code(actor, ClaimTask("T", "alice")) == code
+    assert World(task()).code(actor, ClaimTask("", "alice")) == code
+
+
+@proves("REFUSAL-CODES", "TASK-UNBLOCK", "LIMIT-TEXT", "NAME-GRAMMAR")
+def test_the_order_of_refusals() -> None:
+    """Every fault at once; each is mended in turn and uncovers the next."""
+    blocked = replace(task("T", "review", "carol"), reserved_for="carol", open_blockers=("U",))
+    world = World(blocked, leases=[("T", lease("carol", 3))])
+    command = ClaimTask("nowhere", "b\nob", "se ssion", 1)
+    told: list[str] = []
+
+    def ask(asked: ClaimTask) -> ClaimTask:
+        told.append(world.code(ALICE if len(told) < 2 else BOB, asked))
+        return asked
+
+    command = ask(command)
+    command = ask(replace(command, agent="bob"))
+    command = ask(command)
+    command = ask(replace(command, session="s1"))
+    command = ask(replace(command, ttl_ms=TTL))
+    command = ask(replace(command, task="T"))
+    del world.leases["T"]
+    command = ask(command)
+    with_(world, status="backlog")
+    command = ask(command)
+    with_(world, status="ready")
+    command = ask(command)
+    with_(world, reserved_for="bob")
+    command = ask(command)
+    with_(world, open_blockers=())
+    ask(command)
+    assert told == [
+        "invalid_id",  # the agent's name
+        "identity_mismatch",  # alice speaks for bob
+        "invalid_id",  # the session
+        "invalid_field",  # the time to live
+        "task_not_found",
+        "already_claimed",
+        "unauthorized_agent",  # in review, and not bob's
+        "not_ready",
+        "reserved",
+        "waits_for",
+        "",
+    ]
+
+
+@proves("LIMIT-TEXT")
+@pytest.mark.parametrize(
+    ("ttl_ms", "code"),
+    [
+        (-1, "invalid_field"),
+        (0, "invalid_field"),
+        (999, "invalid_field"),
+        (1_000, ""),
+        (1_001, ""),
+        (604_799_999, ""),
+        (604_800_000, ""),
+        (604_800_001, "invalid_field"),
+    ],
+)
+def test_the_time_to_live_is_from_a_second_to_a_week(ttl_ms: int, code: str) -> None:
+    assert World(task()).code(ALICE, ClaimTask("T", "alice", ttl_ms=ttl_ms)) == code
+
+
+@proves("LEASE-FENCE", "REFUSAL-CODES")
+def test_a_held_task_names_its_holder_living_or_dead() -> None:
+    living = held().ask(BOB, ClaimTask("T", "bob"))
+    dead = held(expires_at=NOW).ask(BOB, ClaimTask("T", "bob"))
+    own = held().ask(ALICE, ClaimTask("T", "alice"))
+    assert isinstance(living, Refusal)
+    assert isinstance(dead, Refusal)
+    assert isinstance(own, Refusal)
+    assert {living.code, dead.code, own.code} == {"already_claimed"}
+    assert living.detail == "alice holds T (attempt 1) until 2026-02-09T14:35:00.000Z"
+    assert "ended at 2026-02-09T14:30:00.000Z and awaits recovery" in dead.detail
+
+
+@proves("TASK-READY", "RETRY-BACKOFF")
+def test_the_queue_passes_over_what_is_not_for_this_agent_or_not_yet_due() -> None:
+    world = World(
+        replace(task("A"), reserved_for="bob"),
+        replace(task("B"), open_blockers=("A",)),
+        replace(task("C"), not_before=NOW + 1),
+        task("D", "backlog"),
+        task("E"),
+    )
+    assert world.do(ALICE, ClaimTask("", "alice")).receipt.task == "E"
+    assert world.code(ALICE, ClaimTask("", "alice")) == "nothing_ready"
+    assert world.do(ALICE, ClaimTask("", "alice"), NOW + 1).receipt.task == "C"
+    assert world.do(BOB, ClaimTask("", "bob")).receipt.task == "A"
+
+
+@proves("RETRY-BACKOFF")
+def test_who_names_a_resting_task_may_have_it() -> None:
+    """The queue waits for the backoff; a claim by name is somebody's own decision."""
+    world = World(replace(task(), not_before=NOW + 60_000, failures=2))
+    claim(world)
+    assert world.tasks["T"].not_before == 0
+    assert world.tasks["T"].failures == 2
+
+
+@proves("TASK-READY")
+def test_a_reserved_task_stays_with_its_agent_through_attempts() -> None:
+    world = World(replace(task(), reserved_for="bob", assignee="bob"))
+    assert world.code(ALICE, ClaimTask("T", "alice")) == "reserved"
+    claim(world, BOB)
+    world.do(BOB, ReleaseTask("T"))
+    assert world.tasks["T"].assignee == "bob"
+    assert world.code(ALICE, ClaimTask("T", "alice")) == "reserved"
+
+
+@proves("LEASE-FENCE")
+def test_the_old_worker_may_begin_anew_once_the_task_is_free() -> None:
+    world = reclaimed()
+    world.do(BOB, ReleaseTask("T"))
+    assert claim(world).receipt.fence == 3

@@ -1,0 +1,346 @@
+"""How tasks come to be: created, adopted, named, noted; and what they may not be."""
+
+import pytest
+from msgspec.structs import replace
+
+from dragoman.core.actors import Actor
+from dragoman.core.commands import AdoptTask, AliasTask, AnyCommand, CreateTask, NoteTask
+from dragoman.core.events import TaskAliased, TaskBacklinked, TaskCreated, TaskNoted
+from dragoman.core.reading import Decision, Receipt
+from dragoman.core.task import Task
+from tests.core.world import (
+    ALICE,
+    COORDINATOR,
+    FILE,
+    HUB,
+    HUMAN,
+    NOW,
+    OBSERVER,
+    ORCHESTRATOR,
+    World,
+    events_of,
+    task,
+)
+from tests.requirements import proves
+
+DAY = 86_400_000
+TODAY = "2026-02-09"
+
+
+def born(world: World, command: AnyCommand, actor: Actor = HUMAN, now: int = NOW) -> Task:
+    """The task that a command makes."""
+    return world.tasks[world.do(actor, command, now).receipt.task]
+
+
+@proves("NAME-AOF-ID", "TASK-LIFECYCLE")
+def test_a_task_is_born_with_everything_it_was_given() -> None:
+    world = World(task("P"), task("B"), task("E", "done"), task("S"))
+    decision = world.do(
+        ALICE,
+        CreateTask(
+            "a title",
+            "mine",
+            body="a body",
+            ready=True,
+            assignee="bob@host.example",
+            parent="P",
+            review_required=False,
+            priority="critical",
+            blocked_by=("B", "E", "B"),
+            discovered_from="S",
+            aliases=("bead:ol-1", "workq:7", "bead:ol-1"),
+            origin="a mail",
+            max_attempts=3,
+        ),
+    )
+    created = TaskCreated(
+        id="mine",
+        aof_id=f"TASK-{TODAY}-002",  # 001 belongs to the four tasks that were there before
+        title="a title",
+        status="ready",
+        body="a body",
+        priority="critical",
+        review_required=False,
+        max_attempts=3,
+        reserved_for="bob@host.example",
+        origin="a mail",
+        aliases=("bead:ol-1", "workq:7"),
+        parent="P",
+        blocked_by=("B", "E"),
+        open_blockers=("B",),
+        discovered_from="S",
+    )
+    assert decision.receipt == Receipt("mine", "ready")
+    assert decision.number == (TODAY, 2)
+    assert decision.events == (
+        ("task:mine", created),
+        ("task:B", TaskBacklinked("blocked-by", "mine")),
+        ("task:E", TaskBacklinked("blocked-by", "mine")),
+        ("task:P", TaskBacklinked("parent", "mine")),
+        ("task:S", TaskBacklinked("discovered-from", "mine")),
+    )
+    made = world.tasks["mine"]
+    assert (made.created_at, made.updated_at, made.moved_at) == (NOW, NOW, NOW)
+    assert (made.assignee, made.attempts, made.fence) == ("bob@host.example", 0, 0)
+
+
+@proves("NAME-AOF-ID", "TASK-LIFECYCLE")
+def test_a_task_without_an_id_gets_the_days_next_and_waits_in_the_backlog() -> None:
+    world = World()
+    first, second = born(world, CreateTask("one")), born(world, CreateTask("two"))
+    assert (first.id, second.id) == (f"TASK-{TODAY}-001", f"TASK-{TODAY}-002")
+    assert (first.aof_id, second.aof_id) == (first.id, second.id)
+    assert first.status == "backlog"
+    assert (first.priority, first.review_required, first.max_attempts) == ("normal", True, 5)
+
+
+@proves("NAME-AOF-ID")
+def test_an_aof_id_of_its_own_is_kept_and_uses_up_no_number() -> None:
+    world = World()
+    own = world.do(HUMAN, CreateTask("own", f"TASK-{TODAY}-002"))
+    assert own.number is None
+    assert world.tasks[f"TASK-{TODAY}-002"].aof_id == f"TASK-{TODAY}-002"
+    assert [born(world, CreateTask("next")).aof_id for _ in range(3)] == [
+        f"TASK-{TODAY}-001",
+        f"TASK-{TODAY}-003",  # a number that somebody took is passed over
+        f"TASK-{TODAY}-004",
+    ]
+
+
+@proves("NAME-AOF-ID")
+def test_numbers_begin_anew_with_the_hubs_day() -> None:
+    world = World()
+    midnight = NOW - NOW % DAY + DAY
+    assert born(world, CreateTask("late"), now=midnight - 1).id == f"TASK-{TODAY}-001"
+    assert born(world, CreateTask("early"), now=midnight).id == "TASK-2026-02-10-001"
+    assert born(world, CreateTask("later"), now=midnight + 1).id == "TASK-2026-02-10-002"
+
+
+@proves("NAME-AOF-ID")
+def test_fifteen_hundred_tasks_of_a_day_all_have_their_own_id() -> None:
+    world = World()
+    ids: list[str] = []
+    for number in range(1, 1_501):
+        decision = world.do(HUMAN, CreateTask("one of many"))
+        ids.append(decision.receipt.task)
+        assert decision.number == (TODAY, number)
+    assert len(set(ids)) == 1_500
+    assert ids[998] == f"TASK-{TODAY}-999"
+    assert ids[999] == f"TASK-{TODAY}-00001000", "after 999 the tail has eight characters"
+    assert {len(name) for name in ids[:999]} == {19}
+    assert {len(name) for name in ids[999:]} == {24}
+
+
+@proves("NAME-ALIAS")
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        (CreateTask("x", "T"), "already_exists"),
+        (CreateTask("x", "ol-1"), "already_exists"),
+        (CreateTask("x", "TASK-2026-02-09-001"), "already_exists"),
+        (CreateTask("x", aliases=("bead:ol-1",)), "already_exists"),
+        (CreateTask("x", aliases=("aof:TASK-2026-02-09-001",)), "already_exists"),
+        (CreateTask("x", aliases=("workq:ol-1",)), ""),
+        (CreateTask("x", aliases=("bead:T",)), ""),
+        (CreateTask("x", "t"), ""),
+        (AliasTask("U", "bead:ol-1"), "already_exists"),
+        (AliasTask("U", "aof:TASK-2026-02-09-001"), "already_exists"),
+        (AliasTask("U", "workq:ol-1"), ""),
+    ],
+    ids=repr,
+)
+def test_a_name_that_is_taken_is_refused(command: AnyCommand, code: str) -> None:
+    world = World(replace(task("T"), aliases=("bead:ol-1",)), replace(task("U"), aof_id="other"))
+    assert world.code(HUMAN, command) == code
+
+
+@proves("NAME-ALIAS", "NAME-AOF-ID")
+def test_its_own_aof_id_is_no_second_name() -> None:
+    world = World()
+    made = born(world, CreateTask("x", "mine", aliases=(f"aof:TASK-{TODAY}-001", "bead:b")))
+    assert (made.aof_id, made.aliases) == (f"TASK-{TODAY}-001", ("bead:b",))
+    assert world.do(HUMAN, AliasTask("mine", f"aof:TASK-{TODAY}-001")).events == ()
+
+
+@proves("NAME-ALIAS")
+def test_an_alias_is_added_once() -> None:
+    world = World(task())
+    added = world.do(HUMAN, AliasTask("T", "bead:ol-527.1"))
+    assert added.events == (("task:T", TaskAliased("bead:ol-527.1")),)
+    assert world.tasks["T"].aliases == ("bead:ol-527.1",)
+    again = world.do(HUMAN, AliasTask("bead:ol-527.1", "bead:ol-527.1"))
+    assert (again.events, again.receipt.task) == ((), "T")
+
+
+@proves("NAME-ALIAS", "LIMIT-TEXT")
+@pytest.mark.parametrize(("has", "code"), [(998, ""), (999, ""), (1_000, "invalid_field")])
+def test_a_task_has_at_most_a_thousand_aliases(has: int, code: str) -> None:
+    aliases = tuple(f"bead:b{n}" for n in range(has))
+    world = World(replace(task(), aliases=aliases))
+    assert world.code(HUMAN, AliasTask("T", "bead:new")) == code
+    assert world.code(HUMAN, AliasTask("T", "bead:b7")) == "", "one that it has is a no-op"
+
+
+@proves("NAME-GRAMMAR", "NAME-ALIAS")
+@pytest.mark.parametrize(
+    "command",
+    [
+        CreateTask("x", "../up"),
+        CreateTask("x", "a\n"),
+        CreateTask("x", assignee="a b"),
+        CreateTask("x", aliases=("bead:ok", "no-kind")),
+        CreateTask("x", aliases=("bead:ok", "bead:../up")),
+        CreateTask("x", parent="a/b"),
+        CreateTask("x", blocked_by=("T", "")),
+        CreateTask("x", discovered_from="a\x00b"),
+        AliasTask("T", "bead:"),
+        AliasTask("T", ":x"),
+        AdoptTask("bead", "a/b"),
+        AdoptTask("BEAD", "ab"),
+        AdoptTask("", "ab"),
+    ],
+    ids=repr,
+)
+def test_a_name_outside_the_grammar_is_refused(command: AnyCommand) -> None:
+    assert World(task()).code(HUMAN, command) == "invalid_id"
+
+
+@proves("TASK-LINKS")
+@pytest.mark.parametrize(
+    "command",
+    [
+        CreateTask("x", parent="nowhere"),
+        CreateTask("x", blocked_by=("T", "nowhere")),
+        CreateTask("x", discovered_from="nowhere"),
+        AliasTask("nowhere", "bead:x"),
+        NoteTask("nowhere", "x"),
+    ],
+    ids=repr,
+)
+def test_what_is_pointed_at_must_exist(command: AnyCommand) -> None:
+    assert World(task()).code(HUMAN, command) == "task_not_found"
+
+
+@proves("LIMIT-TEXT")
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        (CreateTask(""), "invalid_field"),
+        (CreateTask(" \t\u3000"), "invalid_field"),
+        (CreateTask("x"), ""),
+        (CreateTask("x" * 499), ""),
+        (CreateTask("x" * 500), ""),
+        (CreateTask("x" * 501), "invalid_field"),
+        (CreateTask("é" * 500), ""),
+        (CreateTask("\U0001f409" * 500), ""),
+        (CreateTask("half a pair \ud83d"), "invalid_field"),
+        (CreateTask("\x1b[31mred\x07\u202etxet"), ""),
+        (CreateTask("x", body="x" * 200_000), ""),
+        (CreateTask("x", body="x" * 200_001), "invalid_field"),
+        (CreateTask("x", body="\udfff"), "invalid_field"),
+        (CreateTask("x", origin="x" * 500), ""),
+        (CreateTask("x", origin="x" * 501), "invalid_field"),
+        (CreateTask("x", max_attempts=0), "invalid_field"),
+        (CreateTask("x", max_attempts=1), ""),
+        (CreateTask("x", max_attempts=1_000), ""),
+        (CreateTask("x", max_attempts=1_001), "invalid_field"),
+        (CreateTask("x", aliases=tuple(f"b:{n}" for n in range(1_000))), ""),
+        (CreateTask("x", aliases=tuple(f"b:{n}" for n in range(1_001))), "invalid_field"),
+        (CreateTask("x", blocked_by=("T",) * 1_000), ""),
+        (CreateTask("x", blocked_by=("T",) * 1_001), "invalid_field"),
+        (NoteTask("T", ""), "invalid_field"),
+        (NoteTask("T", "x" * 65_536), ""),
+        (NoteTask("T", "x" * 65_537), "invalid_field"),
+        (NoteTask("T", "\ud800"), "invalid_field"),
+        (AdoptTask("bead", "b", "x" * 500), ""),
+        (AdoptTask("bead", "b", "x" * 501), "invalid_field"),
+    ],
+    ids=range(29),
+)
+def test_every_text_and_list_has_a_bound(command: AnyCommand, code: str) -> None:
+    assert World(task()).code(HUMAN, command) == code
+
+
+@proves("TASK-LOG")
+def test_a_note_is_an_entry_and_its_text_is_kept_as_it_is() -> None:
+    world = World(task())
+    noted = world.do(ALICE, NoteTask("T", "tests \x1b[32mpass\n"), NOW + 1)
+    assert noted.events == (("task:T", TaskNoted("tests \x1b[32mpass\n")),)
+    world.do(HUMAN, NoteTask("T", "good"), NOW + 2)
+    assert (world.tasks["T"].notes, world.tasks["T"].updated_at) == (2, NOW + 2)
+    assert world.tasks["T"].moved_at == NOW
+
+
+@proves("ROLE-TABLE")
+@pytest.mark.parametrize(
+    "command",
+    [CreateTask("x"), AdoptTask("bead", "b"), AliasTask("T", "bead:b"), NoteTask("T", "x")],
+    ids=lambda command: type(command).__name__,
+)
+@pytest.mark.parametrize(
+    ("actor", "code"),
+    [
+        (HUMAN, ""),
+        (ORCHESTRATOR, ""),
+        (COORDINATOR, ""),
+        (HUB, ""),
+        (ALICE, ""),
+        (OBSERVER, "not_authorized"),
+        (FILE, "not_authorized"),
+    ],
+)
+def test_who_may_write(actor: Actor, code: str, command: AnyCommand) -> None:
+    assert World(task()).code(actor, command) == code
+
+
+@proves("TASK-ADOPT")
+def test_the_first_word_about_an_unknown_task_makes_it() -> None:
+    world = World()
+    decision = world.do(ALICE, AdoptTask("bead", "ol-527.1", review_required=False, max_attempts=2))
+    assert events_of(decision) == [
+        TaskCreated(
+            id="ol-527.1",
+            aof_id=f"TASK-{TODAY}-001",
+            title="ol-527.1",
+            status="ready",
+            review_required=False,
+            max_attempts=2,
+            origin="bead",
+            aliases=("bead:ol-527.1",),
+        )
+    ]
+    assert world.tasks["ol-527.1"].status == "ready"
+
+
+@proves("TASK-ADOPT")
+def test_a_later_word_finds_it_and_changes_nothing() -> None:
+    world = World()
+    world.do(ALICE, AdoptTask("bead", "b", "told by alice", "mail 1"))
+    known = dict(world.tasks)
+    later = world.do(HUMAN, AdoptTask("bead", "b", "told by hera", "mail 2"))
+    assert (later.events, later.receipt.task) == ((), "b")
+    assert world.tasks == known
+    assert (known["b"].title, known["b"].origin) == ("told by alice", "mail 1")
+
+
+@proves("TASK-ADOPT")
+def test_a_task_that_was_born_here_under_that_name_is_the_one_that_is_meant() -> None:
+    world = World(task("ol-1"), replace(task("T"), aliases=("bead:ol-2",)))
+    assert world.do(ALICE, AdoptTask("bead", "ol-1")).receipt.task == "ol-1"
+    assert world.do(ALICE, AdoptTask("bead", "ol-2")).receipt.task == "T"
+
+
+@proves("TASK-ADOPT")
+def test_a_name_of_several_tasks_is_not_guessed() -> None:
+    twins = (replace(task("A"), aliases=("x:n",)), replace(task("BB"), aliases=("y:n",)))
+    world = World(*twins)
+    assert world.code(ALICE, AdoptTask("bead", "n")) == "ambiguous_name"
+    assert world.do(ALICE, AdoptTask("y", "n")).receipt.task == "BB"
+
+
+@proves("CORE-PURE")
+def test_what_is_decided_is_only_decided() -> None:
+    world = World()
+    answer = world.ask(HUMAN, CreateTask("x"))
+    assert isinstance(answer, Decision)
+    assert (world.tasks, world.leases, world.numbers) == ({}, {}, {})

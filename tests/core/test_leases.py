@@ -1,0 +1,264 @@
+"""Leases: alive to the millisecond, renewed by any word of the holder, lost for good."""
+
+from typing import get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from dragoman.core.actors import Actor
+from dragoman.core.commands import (
+    AdoptTask,
+    AliasTask,
+    AnyCommand,
+    ClaimTask,
+    CreateTask,
+    EndAttempt,
+    ExpireLease,
+    LinkTask,
+    MoveTask,
+    NoteTask,
+    ReleaseTask,
+    RenewLease,
+    ReportOutcome,
+)
+from dragoman.core.decide import renewal
+from dragoman.core.errors import Refusal
+from dragoman.core.lease import Lease, granted, renewed
+from tests.core.world import (
+    ALICE,
+    BOB,
+    HUB,
+    HUMAN,
+    NOW,
+    ORCHESTRATOR,
+    TTL,
+    Facts,
+    World,
+    held,
+    lease,
+    reclaimed,
+    task,
+    with_,
+)
+from tests.requirements import proves
+
+WORDS: tuple[AnyCommand, ...] = (
+    RenewLease("T"),
+    MoveTask("T", "in-progress"),
+    ReportOutcome("T", "done"),
+    EndAttempt("T"),
+    NoteTask("T", "still at it"),
+    AliasTask("T", "bead:ol-1"),
+    LinkTask("T", "blocked-by", "U"),
+)
+"""What a holder can say without ending its attempt."""
+
+WRITES: tuple[AnyCommand, ...] = (
+    RenewLease("T"),
+    RenewLease("T", 1),
+    MoveTask("T", "review"),
+    MoveTask("T", "blocked", fence=1),
+    MoveTask("T", "ready", fence=1),
+    ReleaseTask("T"),
+    ReleaseTask("T", fence=1),
+    ReportOutcome("T", "done"),
+    ReportOutcome("T", "failed", fence=1),
+    ReportOutcome("T", "done", apply=True),
+    ReportOutcome("T", "blocked", fence=1, apply=True),
+    EndAttempt("T"),
+    NoteTask("T", "I am back"),
+    AliasTask("T", "bead:ol-1"),
+    LinkTask("T", "parent", "U"),
+)
+"""What a worker that comes back may try, with its old token and without."""
+
+
+@proves("LEASE-LOST")
+def test_no_command_about_a_task_is_forgotten_here() -> None:
+    others = {CreateTask, AdoptTask, ClaimTask, ExpireLease}
+    assert {type(command) for command in WRITES} | others == set(get_args(AnyCommand))
+
+
+@proves("LEASE-HEARTBEAT")
+@pytest.mark.parametrize(("late", "code"), [(-1, ""), (0, "lease_lost"), (1, "lease_lost")])
+def test_a_lease_ends_at_its_millisecond(late: int, code: str) -> None:
+    at = NOW + TTL + late
+    assert held().code(ALICE, RenewLease("T"), at) == code
+    assert held().code(ALICE, RenewLease("T", 1), at) == code
+    assert held().code(ALICE, ReportOutcome("T", "done"), at) == code
+    assert lease().is_live(at) == (code == "")
+
+
+@proves("LEASE-HEARTBEAT", "LEASE-OFF-LEDGER")
+def test_a_heartbeat_lengthens_the_lease_and_adds_no_entry() -> None:
+    decision = held().do(ALICE, RenewLease("T", 1), NOW + 7)
+    assert decision.events == ()
+    assert decision.receipt.expires_at == NOW + 7 + TTL
+    assert decision.lease is not None
+    assert decision.lease.lease == Lease("alice", 1, TTL, NOW + 7, NOW + 7 + TTL, beats=2)
+
+
+@proves("LEASE-HEARTBEAT")
+@pytest.mark.parametrize("word", WORDS, ids=lambda word: type(word).__name__)
+def test_any_accepted_word_of_the_holder_renews_its_lease(word: AnyCommand) -> None:
+    world = held()
+    world.tasks["U"] = task("U")
+    world.do(ALICE, word, NOW + 1_234)
+    assert world.leases["T"].expires_at == NOW + 1_234 + TTL
+    assert world.leases["T"].beats == 2
+
+
+@proves("LEASE-HEARTBEAT")
+@pytest.mark.parametrize("word", WORDS[4:], ids=lambda word: type(word).__name__)
+@pytest.mark.parametrize("actor", [HUMAN, ORCHESTRATOR, BOB], ids=lambda actor: actor.role)
+def test_nobody_elses_word_renews_it(word: AnyCommand, actor: Actor) -> None:
+    world = held()
+    world.tasks["U"] = task("U")
+    before = world.leases["T"]
+    world.do(actor, word, NOW + 9)
+    assert world.leases["T"] == before
+
+
+@proves("LEASE-HEARTBEAT")
+def test_a_word_about_another_task_does_not_renew_it() -> None:
+    world = held()
+    world.tasks["U"] = task("U")
+    before = world.leases["T"]
+    world.do(ALICE, NoteTask("U", "elsewhere"), NOW + 9)
+    world.do(ALICE, LinkTask("U", "discovered-from", "T"), NOW + 9)
+    world.do(ALICE, CreateTask("a child", parent="T"), NOW + 9)
+    world.do(ALICE, ClaimTask("", "alice"), NOW + 9)
+    assert world.leases["T"] == before
+
+
+@proves("LEASE-HEARTBEAT")
+def test_a_refused_word_does_not_renew_it() -> None:
+    assert isinstance(held().ask(ALICE, NoteTask("T", " ")), Refusal)
+    assert isinstance(held().ask(ALICE, ReportOutcome("T", "done", fence=2)), Refusal)
+
+
+@proves("LEASE-HEARTBEAT")
+def test_a_word_about_no_task_renews_nothing() -> None:
+    facts = Facts(ALICE, held())
+    assert renewal(NoteTask("nowhere", "x"), facts, NOW) is None
+    assert renewal(NoteTask("T", "x"), facts, NOW) is not None
+
+
+@proves("LEASE-FENCE", "REFUSAL-CODES")
+def test_the_token_counts_and_not_only_the_name() -> None:
+    """One agent in two processes: the older one's token is dead though its name is right."""
+    world = with_(held(), attempts=2, fence=2)
+    world.leases["T"] = lease("alice", 2)
+    for old in (RenewLease("T", 1), ReleaseTask("T", fence=1), ReportOutcome("T", "done", fence=1)):
+        answer = world.ask(ALICE, old)
+        assert isinstance(answer, Refusal)
+        assert answer.code == "lease_lost"
+        assert "held by alice under fence 2" in answer.detail
+    assert world.code(ALICE, RenewLease("T", 2)) == ""
+    assert world.code(ALICE, RenewLease("T", 3)) == "lease_lost", "a token of the future too"
+
+
+@proves("LEASE-LOST", "LEASE-FENCE")
+@pytest.mark.parametrize("write", WRITES, ids=repr)
+@pytest.mark.parametrize(
+    "since",
+    ["run out", "ready again", "reclaimed", "resting", "review", "done", "deadletter", "cancelled"],
+)
+def test_a_worker_that_comes_back_gets_lease_lost_for_every_write(
+    write: AnyCommand, since: str
+) -> None:
+    worlds = {
+        "run out": held(expires_at=NOW),
+        "ready again": World(task("T", attempts=1, agents=("alice",))),
+        "reclaimed": reclaimed(),
+        "resting": with_(World(task("T", attempts=1, agents=("alice",))), not_before=NOW + 9),
+        "review": World(task("T", "review", "bob", attempts=2, agents=("alice", "bob"))),
+        "done": World(task("T", "done", "bob", attempts=2, agents=("alice", "bob"))),
+        "deadletter": World(task("T", "deadletter", attempts=5, agents=("alice",))),
+        "cancelled": World(task("T", "cancelled", attempts=1, agents=("alice",))),
+    }
+    world = worlds[since]
+    world.tasks["U"] = task("U")
+    stands = world.tasks["T"]
+    # The same status again is a no-op and no write, unless the token is older than the newest one.
+    is_repeat = (
+        isinstance(write, MoveTask)
+        and write.to == stands.status
+        and write.fence in (None, stands.fence)
+    )
+    assert world.code(ALICE, write) == ("" if is_repeat else "lease_lost")
+
+
+@proves("LEASE-LOST")
+def test_the_sentence_says_what_became_of_the_task() -> None:
+    def told(world: World) -> str:
+        answer = world.ask(ALICE, RenewLease("T"))
+        assert isinstance(answer, Refusal)
+        return answer.detail
+
+    assert told(held(expires_at=NOW)) == (
+        "the lease on T (fence 1) ended at 2026-02-09T14:30:00.000Z: stop working on it"
+    )
+    assert told(reclaimed()) == "T is held by bob under fence 2: stop working on it"
+    assert told(World(task("T", agents=("alice",)))) == (
+        "nobody holds T now, it is ready: claim it again to go on"
+    )
+
+
+@proves("LEASE-LOST")
+def test_the_owner_of_a_finished_attempt_may_still_speak() -> None:
+    """The attempt ended by its own report, so nothing was lost: notes and links are welcome."""
+    for status in ("review", "blocked", "done"):
+        world = World(task("T", status, "alice", attempts=1, agents=("alice",)), task("U"))
+        assert world.code(ALICE, NoteTask("T", "one more thing")) == ""
+        assert world.code(ALICE, LinkTask("T", "discovered-from", "U")) == ""
+        assert world.code(ALICE, AliasTask("T", "bead:x")) == ""
+        assert world.code(ALICE, RenewLease("T")) == "lease_lost"
+
+
+@proves("ROLE-HOLDER", "REFUSAL-CODES")
+@pytest.mark.parametrize(
+    "write",
+    [RenewLease("T"), ReleaseTask("T"), ReportOutcome("T", "done"), EndAttempt("T")],
+    ids=lambda write: type(write).__name__,
+)
+def test_only_the_holder_speaks_for_an_attempt(write: AnyCommand) -> None:
+    assert held().code(BOB, write) == "unauthorized_agent"
+    assert World(task()).code(BOB, write) == "unassigned_task"
+    assert World(task("T", "ready", "alice")).code(BOB, write) == "unauthorized_agent"
+    assert World(task("T", "ready", "bob")).code(BOB, write) == "unauthorized_agent"
+    assert World(task()).code(BOB, replace(write, task="nowhere")) == "task_not_found"
+    if not isinstance(write, EndAttempt):
+        assert held().code(HUMAN, write) == "unauthorized_agent"
+        assert held().code(HUB, write) == "unauthorized_agent"
+
+
+@proves("LEASE-RELEASE")
+def test_a_release_gives_the_task_back_at_once_and_counts_no_failure() -> None:
+    world = with_(held(), failures=2)
+    world.do(ALICE, ReleaseTask("T", "going home", 1), NOW + 5)
+    free = world.tasks["T"]
+    assert (free.status, free.assignee, free.failures, free.not_before) == ("ready", "", 2, 0)
+    assert world.leases == {}
+    assert world.code(BOB, ClaimTask("T", "bob"), NOW + 5) == ""
+
+
+@proves("LEASE-RELEASE", "LIMIT-TEXT")
+def test_the_reason_of_a_release_has_a_bound() -> None:
+    assert held().code(ALICE, ReleaseTask("T", "x" * 4_000)) == ""
+    assert held().code(ALICE, ReleaseTask("T", "x" * 4_001)) == "invalid_field"
+
+
+@proves("LEASE-HEARTBEAT")
+@given(st.lists(st.integers(-TTL * 3, TTL * 3), max_size=12), st.integers(1_000, TTL))
+def test_a_clock_that_goes_back_never_shortens_a_lease(steps: list[int], ttl: int) -> None:
+    at, beating = NOW, granted("alice", 1, "", ttl, NOW)
+    for step in steps:
+        at += step
+        before, beating = beating, renewed(beating, at)
+        assert beating.expires_at == max(before.expires_at, at + ttl)
+        assert beating.beat_at >= before.beat_at
+        assert beating.beats == before.beats + 1
+        assert (beating.holder, beating.fence, beating.ttl_ms) == ("alice", 1, ttl)

@@ -1,0 +1,119 @@
+"""Bounds, each at one less, at itself and at one more; and JSON that can be written again."""
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.core.limits import check_count, check_json, check_range, check_text
+from tests.requirements import proves
+
+pytestmark = proves("LIMIT-TEXT")
+
+WHOLE = 9_007_199_254_740_991
+
+
+def code(refusal: object) -> str:
+    """The code of a refusal, or "" when there is none."""
+    return getattr(refusal, "code", "")
+
+
+def nested(depth: int) -> object:
+    """A list in a list in a list."""
+    value: object = 1
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(("length", "fits"), [(0, True), (9, True), (10, True), (11, False)])
+def test_a_text_has_a_bound(length: int, fits: bool) -> None:
+    assert (check_text("title", "é" * length, 10) is None) is fits
+    assert (check_count("list", "x" * length, 10) is None) is fits
+
+
+def test_the_refusal_names_the_field_what_it_has_and_the_limit() -> None:
+    assert "title has 11 characters; at most 10" in str(check_text("title", "x" * 11, 10))
+    assert "links has 11 items; at most 10" in str(check_count("links", "x" * 11, 10))
+    assert "ttl is 0; it must be from 1 to 2" in str(check_range("ttl", 0, 1, 2))
+
+
+@pytest.mark.parametrize("text", ["", " ", "\n\t", "\u3000"])
+def test_a_text_that_must_be_there_is_not_blank(text: str) -> None:
+    assert code(check_text("title", text, 10, least=1)) == "invalid_field"
+    assert check_text("title", text, 10) is None
+
+
+@pytest.mark.parametrize("text", ["\ud800", "ab\udc00", "x\udbff\udbff"], ids=ascii)
+def test_half_of_a_pair_is_refused_with_its_place(text: str) -> None:
+    refusal = check_text("title", text, 10)
+    assert code(refusal) == "invalid_field"
+    place = next(n for n, c in enumerate(text, 1) if "\ud800" <= c <= "\udfff")
+    assert f"character {place} is half of a pair" in str(refusal)
+
+
+@given(st.text())
+def test_a_text_is_accepted_exactly_when_it_can_be_written(text: str) -> None:
+    try:
+        text.encode()
+        can_be_written = True
+    except UnicodeEncodeError:
+        can_be_written = False
+    assert (check_text("title", text, 10**6) is None) is can_be_written
+
+
+@pytest.mark.parametrize(
+    ("value", "fits"), [(-1, False), (0, True), (1, True), (4, True), (5, True), (6, False)]
+)
+def test_a_number_lies_within_its_bounds(value: int, fits: bool) -> None:
+    assert (check_range("n", value, 0, 5) is None) is fits
+
+
+@pytest.mark.parametrize(
+    ("value", "fits"),
+    [
+        (None, True),
+        (True, True),
+        ("é", True),
+        ({"a": [1, {"b": (2.5, "c")}]}, True),
+        (WHOLE - 1, True),
+        (WHOLE, True),
+        (WHOLE + 1, False),
+        (-WHOLE, True),
+        (-WHOLE - 1, False),
+        (1e308, True),
+        (float("nan"), False),
+        (float("inf"), False),
+        ({"a": float("-inf")}, False),
+        ("\ud800", False),
+        ({"\ud800": 1}, False),
+        ([1, {"a": ["\udfff"]}], False),
+        (nested(31), True),
+        (nested(32), True),
+        (nested(33), False),
+        ({"a": nested(31)}, True),
+        ({"a": nested(32)}, False),
+        (nested(100_000), False),
+    ],
+    ids=range(22),
+)
+def test_json_is_accepted_when_it_can_be_written_again_without_loss(
+    value: object, fits: bool
+) -> None:
+    assert code(check_json("details", value)) == ("" if fits else "invalid_field")
+
+
+@given(
+    st.recursive(
+        st.none()
+        | st.booleans()
+        | st.integers()
+        | st.floats()
+        | st.text(st.characters(blacklist_categories=()), max_size=3),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2), inner),
+        max_leaves=8,
+    )
+)
+def test_what_is_accepted_comes_back_equal(value: object) -> None:
+    if check_json("details", value) is None:
+        assert msgspec.json.decode(msgspec.json.encode(value)) == value

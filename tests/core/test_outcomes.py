@@ -1,0 +1,345 @@
+"""How an attempt ends: reports, the end of a session, recovery, retries and the deadletter."""
+
+from itertools import pairwise
+from typing import get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.core.actors import Actor
+from dragoman.core.commands import (
+    ClaimTask,
+    EndAttempt,
+    ExpireLease,
+    MoveTask,
+    RenewLease,
+    ReportOutcome,
+)
+from dragoman.core.deadlines import Backoff, rest_after
+from dragoman.core.events import (
+    Outcome,
+    Status,
+    TaskReported,
+    TaskRequeued,
+    TaskTransitioned,
+    TaskUnblocked,
+)
+from dragoman.core.reading import Decision
+from dragoman.core.task import STATUS_AFTER
+from tests.core.world import (
+    ALICE,
+    BOB,
+    COORDINATOR,
+    FILE,
+    HUB,
+    HUMAN,
+    NOW,
+    OBSERVER,
+    ORCHESTRATOR,
+    TTL,
+    World,
+    claim,
+    events_of,
+    held,
+    task,
+    with_,
+)
+from tests.requirements import proves
+
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+
+# (outcome, review required) -> the statuses that the task passes through
+PATHS: dict[tuple[Outcome, bool], list[Status]] = {
+    ("done", True): ["review"],
+    ("done", False): ["review", "done"],
+    ("blocked", True): ["blocked"],
+    ("blocked", False): ["blocked"],
+    ("needs_review", True): ["review"],
+    ("needs_review", False): ["review"],
+    ("partial", True): ["review"],
+    ("partial", False): ["review"],
+    ("failed", True): ["ready"],
+    ("failed", False): ["ready"],
+}
+CASES = [(outcome, required, path) for (outcome, required), path in PATHS.items()]
+EXPIRED = NOW + TTL
+
+
+def path_of(decision: Decision, reason: str) -> list[Status]:
+    """The statuses that the events lead through; every step must give this reason."""
+    path: list[Status] = []
+    for event in events_of(decision):
+        if isinstance(event, TaskTransitioned):
+            assert event.from_ == (path[-1] if path else "in-progress")
+            assert event.reason == reason
+            path.append(event.to)
+        elif isinstance(event, TaskRequeued):
+            assert event.reason == reason
+            path.append("ready")
+    return path
+
+
+@proves("TASK-REVIEW", "ATTEMPT-RESULT")
+@pytest.mark.parametrize(("outcome", "review_required", "path"), CASES)
+def test_a_report_that_applies_at_once(
+    outcome: Outcome, review_required: bool, path: list[Status]
+) -> None:
+    world = held(review_required=review_required)
+    decision = world.do(
+        ALICE,
+        ReportOutcome("T", outcome, "notes", ("b1",), {"tests": 3}, fence=1, apply=True),
+    )
+    assert decision.events[0] == (
+        "task:T",
+        TaskReported(1, "alice", outcome, "notes", ("b1",), {"tests": 3}),
+    )
+    assert path_of(decision, f"reported_{outcome}") == path
+    assert decision.receipt.status == world.tasks["T"].status == path[-1]
+    assert world.leases == {}
+    reported = world.tasks["T"].reported
+    assert reported is not None
+    assert (reported.attempt, reported.outcome, reported.at) == (1, outcome, NOW)
+
+
+@proves("ATTEMPT-RESULT")
+@pytest.mark.parametrize(("outcome", "review_required", "path"), CASES)
+def test_a_report_that_waits_for_the_end_of_the_session(
+    outcome: Outcome, review_required: bool, path: list[Status]
+) -> None:
+    world = held(review_required=review_required)
+    waiting = world.do(ALICE, ReportOutcome("T", outcome))
+    assert [type(event) for event in events_of(waiting)] == [TaskReported]
+    assert waiting.receipt.status == "in-progress"
+    assert world.code(ALICE, RenewLease("T")) == "", "the lease goes on until the session ends"
+    ended = world.do(ALICE, EndAttempt("T"))
+    assert path_of(ended, f"reported_{outcome}") == path
+    assert world.leases == {}
+
+
+@proves("LEASE-RECOVERY")
+@pytest.mark.parametrize(("outcome", "review_required", "path"), CASES)
+def test_a_report_is_honoured_when_its_holder_falls_silent(
+    outcome: Outcome, review_required: bool, path: list[Status]
+) -> None:
+    world = held(review_required=review_required)
+    world.do(ALICE, ReportOutcome("T", outcome), NOW)
+    recovered = world.do(HUB, ExpireLease("T"), EXPIRED)
+    assert path_of(recovered, f"stale_heartbeat_{outcome}") == path
+    assert world.leases == {}
+
+
+@proves("LEASE-RECOVERY", "RETRY-BACKOFF")
+def test_without_a_report_a_silent_holders_task_goes_back_to_its_queue() -> None:
+    world = held()
+    recovered = world.do(HUB, ExpireLease("T", Backoff(1_000, 9_000)), EXPIRED)
+    assert recovered.events == (
+        ("task:T", TaskRequeued(1, "stale_heartbeat_reclaim", 1, EXPIRED + 1_000)),
+    )
+    free = world.tasks["T"]
+    assert (free.status, free.assignee, free.failures) == ("ready", "", 1)
+    assert free.not_before == EXPIRED + 1_000
+    assert world.leases == {}
+
+
+@proves("LEASE-RECOVERY")
+@pytest.mark.parametrize(("late", "moves"), [(-1, False), (0, True), (1, True)])
+def test_recovery_begins_at_the_millisecond_at_which_the_lease_ends(late: int, moves: bool) -> None:
+    decision = held().do(HUB, ExpireLease("T"), EXPIRED + late)
+    assert bool(decision.events) is moves
+    assert (decision.lease is not None) is moves
+
+
+@proves("LEASE-RECOVERY")
+def test_a_renewed_lease_is_never_taken_away() -> None:
+    world = held()
+    world.do(ALICE, RenewLease("T"), EXPIRED - 1)
+    before = dict(world.tasks), dict(world.leases)
+    assert world.do(HUB, ExpireLease("T"), EXPIRED).events == ()
+    assert world.do(HUB, ExpireLease("T"), EXPIRED - 2 + TTL).events == ()
+    assert (world.tasks, world.leases) == before
+    assert world.do(HUB, ExpireLease("T"), EXPIRED - 1 + TTL).events != ()
+
+
+@proves("LEASE-RECOVERY")
+def test_what_nobody_holds_is_not_recovered() -> None:
+    assert World(task()).do(HUB, ExpireLease("T")).events == ()
+    assert World(task()).code(HUB, ExpireLease("nowhere")) == "task_not_found"
+
+
+@proves("ROLE-TABLE")
+@pytest.mark.parametrize(
+    ("actor", "expire", "end"),
+    [
+        (HUB, "", ""),
+        (HUMAN, "", ""),
+        (ORCHESTRATOR, "", ""),
+        (COORDINATOR, "not_authorized", "unauthorized_agent"),
+        (OBSERVER, "not_authorized", "unauthorized_agent"),
+        (FILE, "not_authorized", "unauthorized_agent"),
+        (ALICE, "not_authorized", ""),
+        (BOB, "not_authorized", "unauthorized_agent"),
+    ],
+)
+def test_who_may_expire_a_lease_and_end_an_attempt(actor: Actor, expire: str, end: str) -> None:
+    world = held()
+    world.do(ALICE, ReportOutcome("T", "done"))
+    assert world.code(actor, ExpireLease("T"), EXPIRED) == expire
+    assert world.code(actor, EndAttempt("T")) == end
+
+
+@proves("ATTEMPT-RESULT")
+def test_the_latest_report_of_an_attempt_replaces_the_earlier_one() -> None:
+    world = held()
+    world.do(ALICE, ReportOutcome("T", "blocked", blockers=("no key",)))
+    world.do(ALICE, ReportOutcome("T", "needs_review"))
+    assert world.do(ALICE, EndAttempt("T")).receipt.status == "review"
+
+
+@proves("ATTEMPT-RESULT")
+@pytest.mark.parametrize("outcome", OUTCOMES)
+def test_an_old_attempts_result_never_decides_a_new_attempt(outcome: Outcome) -> None:
+    world = held()
+    world.do(ALICE, ReportOutcome("T", outcome, "mine"))
+    world.do(HUMAN, MoveTask("T", "ready", "try somebody else"))
+    claim(world, BOB)
+    assert world.tasks["T"].reported is None
+    assert world.do(BOB, EndAttempt("T")).events == (), "nothing was reported in this attempt"
+    recovered = world.do(HUB, ExpireLease("T"), NOW + TTL * 2)
+    assert path_of(recovered, "stale_heartbeat_reclaim") == ["ready"]
+
+
+@proves("ATTEMPT-RESULT")
+def test_a_result_does_not_decide_once_its_attempt_has_ended() -> None:
+    world = held()
+    world.do(ALICE, ReportOutcome("T", "done"))
+    world.do(HUMAN, MoveTask("T", "blocked"))
+    assert world.do(HUMAN, EndAttempt("T")).events == ()
+    assert world.do(HUB, ExpireLease("T"), NOW + TTL * 9).events == ()
+    assert world.tasks["T"].status == "blocked"
+
+
+@proves("ATTEMPT-RESULT")
+@pytest.mark.parametrize(("session", "ends"), [("", True), ("s1", True), ("s2", False)])
+def test_the_end_of_a_session_touches_only_its_own_attempts(session: str, ends: bool) -> None:
+    world = World(task())
+    world.do(ALICE, ClaimTask("T", "alice", "s1"))
+    world.do(ALICE, ReportOutcome("T", "done"))
+    assert bool(world.do(ORCHESTRATOR, EndAttempt("T", session)).events) is ends
+
+
+@proves("ATTEMPT-RESULT", "LEASE-HEARTBEAT")
+def test_the_end_of_a_session_without_a_report_moves_nothing() -> None:
+    world = held()
+    decision = world.do(ALICE, EndAttempt("T"), NOW + 3)
+    assert (decision.events, decision.receipt.status) == ((), "in-progress")
+    assert world.leases["T"].expires_at == NOW + 3 + TTL
+    assert world.code(ALICE, EndAttempt("nowhere")) == "task_not_found"
+
+
+@proves("RETRY-BACKOFF")
+@pytest.mark.parametrize(
+    ("failures", "rest"),
+    [(1, 1_000), (2, 2_000), (3, 4_000), (8, 128_000), (9, 256_000), (10, 300_000), (99, 300_000)],
+)
+def test_the_rest_doubles_up_to_its_cap(failures: int, rest: int) -> None:
+    assert rest_after(failures, Backoff()) == rest
+
+
+@proves("RETRY-BACKOFF")
+@given(st.integers(0, 10**9), st.integers(0, 10**12))
+def test_the_rest_never_shrinks_and_never_exceeds_its_cap(base: int, cap: int) -> None:
+    rests = [rest_after(n, Backoff(base, cap)) for n in (1, 2, 3, 39, 40, 41, 42, 10**6)]
+    assert all(a <= b <= cap for a, b in pairwise(rests))
+
+
+@proves("RETRY-DEADLETTER", "RETRY-BACKOFF")
+@pytest.mark.parametrize("limit", [1, 2, 5])
+@pytest.mark.parametrize("silently", [True, False])
+def test_at_the_limit_of_attempts_the_deadletter_follows(limit: int, silently: bool) -> None:
+    world, at, rests = with_(World(task()), max_attempts=limit), NOW, list[int]()
+    reason = "stale_heartbeat_reclaim" if silently else "reported_failed"
+    for number in range(1, limit + 1):
+        claim(world, now=at)
+        if silently:
+            at += TTL
+            decision = world.do(HUB, ExpireLease("T"), at)
+        else:
+            decision = world.do(ALICE, ReportOutcome("T", "failed", apply=True), at)
+        requeued = next(e for e in events_of(decision) if isinstance(e, TaskRequeued))
+        assert (requeued.attempt, requeued.failures, requeued.reason) == (number, number, reason)
+        rests.append(requeued.not_before - at)
+        assert world.leases == {}
+        assert decision.receipt.status == ("ready" if number < limit else "deadletter")
+        if number == limit:
+            assert events_of(decision)[-1] == TaskTransitioned(
+                "ready", "deadletter", f"{limit} attempts failed, the last: {reason}"
+            )
+    assert rests == [1_000 * 2**n for n in range(limit)]
+    dead = world.tasks["T"]
+    assert (dead.status, dead.failures, dead.not_before) == ("deadletter", limit, 0)
+    assert world.code(ALICE, ClaimTask("T", "alice"), at) == "not_ready"
+
+
+@proves("RETRY-DEADLETTER")
+def test_a_task_that_is_taken_out_of_the_deadletter_has_a_fresh_set_of_attempts() -> None:
+    world = with_(World(task()), max_attempts=2)
+    for _ in range(2):
+        claim(world)
+        world.do(ALICE, ReportOutcome("T", "failed", apply=True))
+    world.do(HUMAN, MoveTask("T", "ready", "the cause is mended"))
+    assert (world.tasks["T"].failures, world.tasks["T"].attempts) == (0, 2)
+    claim(world)
+    decision = world.do(ALICE, ReportOutcome("T", "failed", apply=True))
+    assert decision.receipt.status == "ready"
+    assert decision.receipt.attempt == 3, "attempts and tokens are never used twice"
+
+
+@proves("RETRY-DEADLETTER")
+def test_success_ends_a_row_of_failures_and_blocked_does_not() -> None:
+    world = with_(held(), failures=3)
+    world.do(ALICE, ReportOutcome("T", "blocked", apply=True))
+    assert world.tasks["T"].failures == 3
+    world.do(HUMAN, MoveTask("T", "ready"))
+    claim(world)
+    world.do(ALICE, ReportOutcome("T", "partial", apply=True))
+    assert world.tasks["T"].failures == 0
+
+
+@proves("TASK-UNBLOCK")
+def test_a_report_of_done_releases_the_waiting_only_when_the_task_is_done() -> None:
+    for review_required in (True, False):
+        world = with_(held(review_required=review_required), blocks=("U",))
+        world.tasks["U"] = task("U")
+        with_(world, "U", blocked_by=("T",), open_blockers=("T",))
+        decision = world.do(ALICE, ReportOutcome("T", "done", apply=True))
+        released = ("task:U", TaskUnblocked("T", "done")) in decision.events
+        assert released is not review_required
+        assert world.tasks["U"].open_blockers == (("T",) if review_required else ())
+
+
+@proves("LIMIT-TEXT")
+@pytest.mark.parametrize(
+    ("report", "code"),
+    [
+        (ReportOutcome("T", "done", "x" * 65_536), ""),
+        (ReportOutcome("T", "done", "x" * 65_537), "invalid_field"),
+        (ReportOutcome("T", "done", "\ud800"), "invalid_field"),
+        (ReportOutcome("T", "blocked", blockers=("b",) * 1_000), ""),
+        (ReportOutcome("T", "blocked", blockers=("b",) * 1_001), "invalid_field"),
+        (ReportOutcome("T", "blocked", blockers=("x" * 4_000,)), ""),
+        (ReportOutcome("T", "blocked", blockers=("b", "x" * 4_001)), "invalid_field"),
+        (ReportOutcome("T", "blocked", blockers=("b", "\udfff")), "invalid_field"),
+        (ReportOutcome("T", "done", details={"deep": [{"\udc00": 1}]}), "invalid_field"),
+    ],
+    ids=range(9),
+)
+def test_a_report_has_bounds(report: ReportOutcome, code: str) -> None:
+    assert held().code(ALICE, report) == code
+
+
+@proves("TASK-TABLE-AS-DATA")
+def test_the_table_of_outcomes_is_the_table_by_hand() -> None:
+    assert {outcome: list(path) for outcome, path in STATUS_AFTER.items()} == {
+        outcome: PATHS[outcome, False] for outcome in OUTCOMES
+    }

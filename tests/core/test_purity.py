@@ -1,0 +1,129 @@
+"""The core is a function over frozen values: complete, without memory, and stable in its names."""
+
+from typing import Any, get_args
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import Struct
+
+from dragoman.core.actors import Actor, ActorRecord
+from dragoman.core.commands import (
+    AdoptTask,
+    AnyCommand,
+    ClaimTask,
+    CreateTask,
+    LinkTask,
+    MoveTask,
+    NoteTask,
+    RenewLease,
+    ReportOutcome,
+    command_name,
+)
+from dragoman.core.deadlines import Backoff
+from dragoman.core.decide import DECIDERS
+from dragoman.core.events import EVENT_NAMES, AnyEvent
+from dragoman.core.lease import Lease
+from dragoman.core.reading import Decision, LeaseChange, Receipt
+from dragoman.core.task import PRIORITY_RANK, Reported, Task
+from tests.core.world import ALICE, HUMAN, World, held, task
+from tests.requirements import proves
+
+COMMANDS: tuple[type[AnyCommand], ...] = get_args(AnyCommand)
+EVENTS: tuple[type[AnyEvent], ...] = get_args(AnyEvent)
+STATES = (Task, Reported, Lease, ActorRecord)
+VALUES = (*COMMANDS, *EVENTS, *STATES, Actor, Backoff, Decision, LeaseChange, Receipt)
+
+
+@proves("CORE-PURE")
+@pytest.mark.parametrize(
+    "kind",
+    VALUES,
+    ids=lambda kind: kind.__name__,
+)
+def test_every_value_is_frozen(kind: type[Struct]) -> None:
+    assert kind.__struct_config__.frozen
+
+
+@proves("CORE-PURE")
+def test_every_command_has_a_decider_and_a_name() -> None:
+    assert set(DECIDERS) == set(COMMANDS)
+    assert sorted(str(kind.__struct_config__.tag) for kind in COMMANDS) == [
+        "attempt.end",
+        "lease.expire",
+        "task.adopt",
+        "task.alias",
+        "task.claim",
+        "task.create",
+        "task.heartbeat",
+        "task.link",
+        "task.move",
+        "task.note",
+        "task.release",
+        "task.report",
+    ]
+    assert command_name(ClaimTask("T", "alice")) == "task.claim"
+
+
+@proves("LEDGER-NAMES", "CORE-PURE")
+def test_every_event_has_the_name_that_was_promised() -> None:
+    assert set(EVENT_NAMES) == set(EVENTS)
+    assert sorted(EVENT_NAMES.values()) == [
+        "command.refused",
+        "task.aliased",
+        "task.backlinked",
+        "task.claimed",
+        "task.created",
+        "task.linked",
+        "task.noted",
+        "task.reported",
+        "task.requeued",
+        "task.transitioned",
+        "task.unblocked",
+    ]
+
+
+@proves("CORE-PURE")
+def test_a_command_says_which_task_it_is_about() -> None:
+    assert CreateTask("x", "T").about == ""
+    assert AdoptTask("bead", "b").about == ""
+    assert MoveTask("T", "ready").about == "T"
+    assert LinkTask("T", "parent", "U").about == "T"
+    assert ClaimTask("", "alice").about == ""
+
+
+@proves("TASK-PRIORITY")
+def test_priorities_have_an_order() -> None:
+    assert sorted(PRIORITY_RANK, key=PRIORITY_RANK.__getitem__) == [
+        "critical",
+        "high",
+        "normal",
+        "low",
+    ]
+
+
+@proves("CORE-PURE")
+@given(st.data())
+def test_the_same_facts_give_the_same_decision_and_nothing_is_changed(data: st.DataObject) -> None:
+    world = data.draw(st.sampled_from([held(), World(task("T"), task("U")), World()]))
+    actor = data.draw(st.sampled_from([ALICE, HUMAN]))
+    command: Any = data.draw(
+        st.sampled_from(
+            [
+                CreateTask("x", "N", parent="T"),
+                AdoptTask("bead", "N"),
+                MoveTask("T", "blocked"),
+                ClaimTask("T", "alice"),
+                ClaimTask("", "alice"),
+                RenewLease("T"),
+                NoteTask("T", "x"),
+                LinkTask("T", "blocked-by", "U"),
+                ReportOutcome("T", "failed", apply=True),
+            ]
+        )
+    )
+    before = msgspec.json.encode((world.tasks, world.leases, world.numbers))
+    first, second = world.ask(actor, command), world.ask(actor, command)
+    assert first == second
+    assert msgspec.json.encode((world.tasks, world.leases, world.numbers)) == before

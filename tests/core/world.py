@@ -1,0 +1,192 @@
+"""A world of plain dictionaries in which deciders can be asked, without an engine or a store."""
+
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from dragoman.core.actors import Actor
+from dragoman.core.commands import AnyCommand, ClaimTask
+from dragoman.core.decide import decide
+from dragoman.core.errors import Refusal
+from dragoman.core.events import AnyEvent, CommandRefused, Status
+from dragoman.core.ids import check_alias, check_task_id
+from dragoman.core.lease import Lease
+from dragoman.core.reading import Decision
+from dragoman.core.task import EVOLVE_TASK, Task
+
+NOW = 1_770_647_400_000
+"""2026-02-09T14:30:00.000Z."""
+
+TTL = 300_000
+
+HUMAN = Actor("human", "hera")
+ORCHESTRATOR = Actor("orchestrator", "olga")
+COORDINATOR = Actor("coordinator", "cora")
+HUB = Actor("system", "hub")
+FILE = Actor("file", "fs")
+OBSERVER = Actor("observer", "otto")
+ALICE = Actor("agent", "alice")
+BOB = Actor("agent", "bob")
+
+
+class Facts:
+    """What a decider is told when it asks, on behalf of one actor."""
+
+    def __init__(self, actor: Actor, world: "World") -> None:
+        self.actor = actor
+        self._world = world
+
+    def task(self, name: str) -> Task | Refusal:
+        """By primary id, by KIND:NAME, or by the bare name of an alias."""
+        if name in self._world.tasks:
+            return self._world.tasks[name]
+        found = list(self._world.names.get(name, ()))
+        if found:
+            one = self._world.tasks[found[0]]
+            return one if len(found) == 1 else Refusal("ambiguous_name", name)
+        malformed = check_alias(name) if ":" in name else check_task_id(name)
+        return malformed or Refusal("task_not_found", name)
+
+    def is_taken(self, name: str) -> bool:
+        """Whether any task has this name."""
+        found = self.task(name)
+        return isinstance(found, Task) or found.code == "ambiguous_name"
+
+    def lease(self, task: Task) -> Lease | None:
+        """The task's lease, living or dead."""
+        return self._world.leases.get(task.id)
+
+    def next_ready(self, agent: str, now: int) -> Task | None:
+        """The oldest task that is ready for this agent."""
+        return next(
+            (
+                task
+                for task in self._world.tasks.values()
+                if task.status == "ready"
+                and not task.open_blockers
+                and task.not_before <= now
+                and task.reserved_for in ("", agent)
+            ),
+            None,
+        )
+
+    def last_number(self, day: str) -> int:
+        """The last AOF number of a day."""
+        return self._world.numbers.get(day, 0)
+
+
+class World:
+    """Tasks and leases, and what commands make of them."""
+
+    def __init__(self, *tasks: Task, leases: Iterable[tuple[str, Lease]] = ()) -> None:
+        self.tasks: dict[str, Task] = {}
+        self.names: dict[str, set[str]] = {}
+        for known in tasks:
+            self.put(known)
+        self.leases = dict(leases)
+        self.numbers: dict[str, int] = {}
+
+    def put(self, known: Task) -> None:
+        """This is how the task stands now."""
+        self.tasks[known.id] = known
+        for name in _names(known):
+            self.names.setdefault(name, set()).add(known.id)
+
+    def ask(self, actor: Actor, command: AnyCommand, now: int = NOW) -> Decision | Refusal:
+        """What would be decided; nothing changes."""
+        return decide(command, Facts(actor, self), now)
+
+    def code(self, actor: Actor, command: AnyCommand, now: int = NOW) -> str:
+        """The code of the refusal, or "" when the command is accepted."""
+        answer = self.ask(actor, command, now)
+        return answer.code if isinstance(answer, Refusal) else ""
+
+    def do(self, actor: Actor, command: AnyCommand, now: int = NOW) -> Decision:
+        """Decide, and let the world follow."""
+        decision = self.ask(actor, command, now)
+        assert isinstance(decision, Decision), decision
+        for stream, event in decision.events:
+            assert not isinstance(event, CommandRefused)
+            kind, _, task_id = stream.partition(":")
+            assert kind == "task"
+            self.put(EVOLVE_TASK[type(event)](self.tasks.get(task_id), event, now))
+        if decision.lease is not None and decision.lease.lease is None:
+            del self.leases[decision.lease.task]
+        elif decision.lease is not None and decision.lease.lease is not None:
+            self.leases[decision.lease.task] = decision.lease.lease
+        if decision.number is not None:
+            day, number = decision.number
+            self.numbers[day] = number
+        return decision
+
+
+def task(
+    task_id: str = "T",
+    status: Status = "ready",
+    assignee: str = "",
+    *,
+    attempts: int = 0,
+    agents: tuple[str, ...] = (),
+    review_required: bool = True,
+) -> Task:
+    """A task as it would stand after some life."""
+    return Task(
+        id=task_id,
+        aof_id=f"TASK-2026-02-09-{len(task_id):03d}",
+        title=f"title of {task_id}",
+        status=status,
+        created_at=NOW,
+        updated_at=NOW,
+        moved_at=NOW,
+        review_required=review_required,
+        assignee=assignee,
+        attempts=attempts,
+        fence=attempts,
+        agents=agents,
+    )
+
+
+def lease(holder: str = "alice", fence: int = 1, *, expires_at: int = NOW + TTL) -> Lease:
+    """A lease as a claim grants it."""
+    return Lease(holder, fence, TTL, expires_at - TTL, expires_at)
+
+
+def held(*, review_required: bool = True, expires_at: int = NOW + TTL) -> World:
+    """A world with one task, T, that alice holds in her first attempt."""
+    held_task = task(
+        "T",
+        "in-progress",
+        "alice",
+        attempts=1,
+        agents=("alice",),
+        review_required=review_required,
+    )
+    return World(held_task, leases=[("T", lease(expires_at=expires_at))])
+
+
+def reclaimed() -> World:
+    """A world in which alice's lease on T ran out and bob holds it in the second attempt."""
+    taken = task("T", "in-progress", "bob", attempts=2, agents=("alice", "bob"))
+    return World(taken, leases=[("T", lease("bob", 2))])
+
+
+def claim(world: World, agent: Actor = ALICE, name: str = "T", now: int = NOW) -> Decision:
+    """The agent claims a task for itself."""
+    return world.do(agent, ClaimTask(name, agent.name), now)
+
+
+def events_of(decision: Decision | Refusal) -> list[AnyEvent]:
+    """The events of a yes, without their streams."""
+    assert isinstance(decision, Decision), decision
+    return [event for _, event in decision.events]
+
+
+def with_(world: World, name: str = "T", **fields: object) -> World:
+    """The same world with some fields of a task changed."""
+    world.put(replace(world.tasks[name], **fields))
+    return world
+
+
+def _names(found: Task) -> set[str]:
+    bare = {alias.partition(":")[2] for alias in found.aliases}
+    return {found.aof_id, f"aof:{found.aof_id}", *found.aliases, *bare}

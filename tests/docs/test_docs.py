@@ -1,0 +1,51 @@
+"""The docs tell the truth: generated parts are current, examples run, links lead somewhere."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from docs.generate import DOCS, generated
+from tests.requirements import proves
+
+ROOT = DOCS.parent
+PAGES = sorted([*DOCS.rglob("*.md"), *ROOT.glob("*.md")])
+
+
+@proves("TASK-TABLE-AS-DATA", "PROJECT-DOCS")
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_generated_parts_are_what_the_tables_say(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert generated(text) == text, "run: uv run python docs/generate.py"
+
+
+@proves("TASK-TABLE-AS-DATA", "PROJECT-DOCS")
+def test_an_outdated_part_is_noticed() -> None:
+    outdated = "<!-- generated: transition-table -->\n| from | to |\n<!-- end -->"
+    assert generated(outdated) != outdated
+
+
+@proves("TESTING-EXAMPLE")
+def test_the_worked_example_runs_as_it_stands() -> None:
+    page = (DOCS / "testing-your-agents.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    namespace: dict[str, Any] = {}
+    exec(compile(example, "testing-your-agents.md", "exec"), namespace)  # noqa: S102  our own page
+    namespace["test_a_crashed_agent_loses_its_task_and_cannot_spoil_the_next_one"]()
+
+
+@proves("PROJECT-DOCS")
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    targets = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text(encoding="utf-8"))
+    missing = [target for target in targets if not (page.parent / target).exists()]
+    assert missing == []
+
+
+@proves("CONFIG-ONCE")
+def test_every_setting_is_explained() -> None:
+    page = (DOCS / "stores.md").read_text(encoding="utf-8")
+    rows = [line for line in page.splitlines() if line.startswith("| `[")]
+    assert rows
+    assert [row for row in rows if row.endswith("|  |")] == []

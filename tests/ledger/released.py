@@ -1,0 +1,213 @@
+"""The scripted run whose ledger is kept as `golden/v1.jsonl`; the same script must still write it.
+
+Print today's ledger with `python -m tests.ledger.released entries`, and the states that it folds
+into with `states`. A stored file of a released format is never written again: a new format gets
+a new file beside it.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+from msgspec import Raw, Struct
+from msgspec.structs import asdict
+
+from dragoman.core.actors import SYSTEM, Actor
+from dragoman.core.commands import (
+    AdoptTask,
+    AliasTask,
+    AnyCommand,
+    ClaimTask,
+    CreateTask,
+    EndAttempt,
+    ExpireLease,
+    LinkTask,
+    MoveTask,
+    NoteTask,
+    ReleaseTask,
+    RenewLease,
+    ReportOutcome,
+)
+from dragoman.engine.handle import Engine
+from dragoman.engine.hub import Hub
+from dragoman.engine.ports import Store
+from dragoman.engine.request import Outcome
+from dragoman.ledger.entry import Entry
+from dragoman.ledger.views import decode_state
+from dragoman.store.memory import MemoryStore
+from dragoman.system.clock import HandClock
+from dragoman.system.ids import CountingIds
+
+START = 1_770_670_500_000
+"""2026-02-09T20:55:00.000Z."""
+
+GOLDEN = Path(__file__).parent / "golden"
+ENTRIES = GOLDEN / "v1.jsonl"
+STATES = GOLDEN / "v1.states.json"
+
+HERA = Actor("human", "hera", "cli")
+ALICE = Actor("agent", "alice", "http")
+BOB = Actor("agent", "bob@laptop")
+CAROL = Actor("agent", "carol")
+DAVE = Actor("agent", "dave", "inbox")
+OTTO = Actor("observer", "otto")
+FIRST = "TASK-2026-02-09-001"
+
+
+class Stored(Struct, frozen=True, forbid_unknown_fields=True):
+    """One line of the golden file."""
+
+    position: int
+    stream: str
+    version: int
+    event: str
+    line: str
+    previous: str
+    hash: str
+
+
+class Play:
+    """A hub in memory under a scripted clock and counted ids."""
+
+    def __init__(self, store: Store) -> None:
+        self.clock = HandClock(START)
+        self._hub = Hub(Engine(store, self.clock, b"a secret of the test"), CountingIds())
+
+    def ask(
+        self, actor: Actor, *commands: AnyCommand, key: str = "", said: bytes | None = None
+    ) -> Outcome:
+        """One request, a second after the last one."""
+        self.clock.advance(1_000)
+        words = msgspec.UNSET if said is None else Raw(said)
+        return self._hub.engine.handle_now(self._hub.request(actor, *commands, key=key, said=words))
+
+
+def play(store: Store) -> None:
+    """A life with every kind of event, several kinds of refusal, and requests of every shape."""
+    ask = Play(store).ask
+    ask(
+        HERA,
+        CreateTask("Write the parser", ready=True, max_attempts=2),
+        said=b'{"title":"Write the parser","x-unknown":{"kept":[1,2,null]}}',
+    )
+    ask(HERA, CreateTask("Design: na\u00efve \U0001f409 \x1b[31m", "design", priority="high"))
+    ask(HERA, MoveTask("design", "ready", "it is time"))
+    ask(
+        HERA,
+        CreateTask(
+            "Build",
+            "build",
+            body="line one\nline two",
+            ready=True,
+            parent=FIRST,
+            blocked_by=("design",),
+            discovered_from="design",
+            aliases=("bead:ol-527.1",),
+            origin="a mail",
+        ),
+    )
+    ask(ALICE, ClaimTask("", "alice", "tmux:1/alice", 120_000))
+    ask(ALICE, RenewLease("design", 1))
+    ask(ALICE, NoteTask("design", 'half way; "quoted" \\ and \u2028 kept'))
+    ask(BOB, ClaimTask("bead:ol-527.1", "bob@laptop"))
+    ask(BOB, ClaimTask("bead:ol-527.1", "bob@laptop"))
+    ask(
+        ALICE,
+        ReportOutcome("design", "done", "drawn", details={"tests": {"passed": 3}, "files": ["a"]}),
+    )
+    ask(ALICE, EndAttempt("design"))
+    ask(HERA, MoveTask("design", "done", "well drawn"))
+    ask(BOB, ClaimTask("", "bob@laptop", ttl_ms=60_000))
+    ask(BOB, NoteTask(FIRST, "never written"), ClaimTask(FIRST, "bob@laptop"), said=b'"a tuple"')
+    for _ in range(60):
+        ask(SYSTEM, ExpireLease(FIRST))
+    ask(BOB, RenewLease(FIRST, 1))
+    ask(CAROL, ClaimTask(FIRST, "carol"))
+    ask(CAROL, ReportOutcome(FIRST, "failed", "no luck", apply=True))
+    ask(HERA, MoveTask(FIRST, "ready", "try again"))
+    ask(HERA, AliasTask(FIRST, "intent:goal-9"))
+    ask(HERA, LinkTask(FIRST, "discovered-from", "build"))
+    ask(
+        DAVE,
+        AdoptTask("bead", "x-9", "Born elsewhere", "a mail", review_required=False),
+        ClaimTask("bead:x-9", "dave"),
+        ReportOutcome("bead:x-9", "done", "all in one", apply=True),
+        key="message-1",
+        said=b'{"type":"DONE"}',
+    )
+    ask(CAROL, CreateTask("Once", "once", ready=True, assignee="carol"), key="k")
+    ask(CAROL, CreateTask("Once", "once", ready=True, assignee="carol"), key="k")
+    ask(CAROL, CreateTask("Twice", "twice"), key="k")
+    ask(ALICE, ClaimTask("build", "alice"))
+    ask(HERA, MoveTask("build", "cancelled", "not needed"))
+    ask(ALICE, ReleaseTask("build"))
+    ask(OTTO, MoveTask("once", "cancelled"))
+    ask(CAROL, ClaimTask("once", "carol"))
+    ask(CAROL, ReleaseTask("once", "lunch"))
+    ask(CAROL, ClaimTask("once", "carol"))
+    ask(CAROL, ReportOutcome("once", "blocked", blockers=("no key",), apply=True))
+    ask(HERA, LinkTask("once", "blocked-by", FIRST))
+    ask(HERA, MoveTask("a/../b", "done"))
+
+
+def stored(entry: Entry) -> Stored:
+    """An entry as the golden file has it."""
+    return Stored(
+        entry.position,
+        entry.stream,
+        entry.version,
+        entry.event,
+        entry.line.decode(),
+        entry.previous.hex(),
+        entry.hash.hex(),
+    )
+
+
+def entries_of(store: Store) -> list[Stored]:
+    """The ledger as the golden file has it."""
+    return [stored(entry) for entry in store.entries(0, 1_000)]
+
+
+def states_of(store: Store) -> dict[str, Any]:
+    """Every stream's state with all its fields, so that a changed default shows."""
+    return {
+        row.name: plain(decode_state(row.name, row.state))
+        for row in store.rows(0, 1_000)
+        if row.state
+    }
+
+
+def plain(value: Any) -> Any:
+    """A state as JSON can say it, nothing left out."""
+    if isinstance(value, Struct):
+        return {name: plain(field) for name, field in asdict(value).items()}
+    if isinstance(value, tuple):
+        return [plain(item) for item in cast(tuple[Any, ...], value)]
+    return value
+
+
+def golden_entries() -> list[Stored]:
+    """What the released format wrote."""
+    return [msgspec.json.decode(line, type=Stored) for line in ENTRIES.read_bytes().splitlines()]
+
+
+def golden_states() -> dict[str, Any]:
+    """What it folds into."""
+    return json.loads(STATES.read_bytes())
+
+
+def main() -> None:
+    """Print what today's code makes of the script."""
+    store = MemoryStore("released")
+    play(store)
+    if sys.argv[1:] == ["states"]:
+        sys.stdout.write(json.dumps(states_of(store), indent=1, sort_keys=True) + "\n")
+    else:
+        for line in map(msgspec.json.encode, entries_of(store)):
+            sys.stdout.buffer.write(line + b"\n")
+
+
+if __name__ == "__main__":
+    main()

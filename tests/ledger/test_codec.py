@@ -1,0 +1,102 @@
+"""Names and versions of events: old shapes are lifted when read, unknown ones are not guessed."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from dragoman.core.errors import LedgerError
+from dragoman.core.events import EVENT_NAMES, Event, TaskNoted, TaskTransitioned
+from dragoman.ledger.codec import CODEC, UPCASTERS, WRITTEN, Codec
+from tests.requirements import proves
+
+pytestmark = proves("LEDGER-UPCAST")
+
+
+class Moved(Event, frozen=True):
+    """An event of this test, in its third shape."""
+
+    to: str
+    by: str
+    tags: tuple[str, ...] = ()
+
+
+def first_to_second(body: dict[str, Any]) -> dict[str, Any]:
+    """Once the target was called `target`."""
+    return {"to": body.pop("target"), **body}
+
+
+def second_to_third(body: dict[str, Any]) -> dict[str, Any]:
+    """Once nobody wrote down who it was."""
+    return {**body, "by": "unknown"}
+
+
+OWN = Codec(
+    {"thing.moved": Moved, "task.noted": TaskNoted},
+    {("thing.moved", 1): first_to_second, ("thing.moved", 2): second_to_third},
+)
+
+
+@pytest.mark.parametrize(
+    ("version", "body", "event"),
+    [
+        (1, b'{"target":"here","tags":["a"]}', Moved("here", "unknown", ("a",))),
+        (2, b'{"to":"here"}', Moved("here", "unknown")),
+        (3, b'{"to":"here","by":"me"}', Moved("here", "me")),
+    ],
+)
+def test_every_version_is_lifted_step_by_step(version: int, body: bytes, event: Moved) -> None:
+    kept = bytes(body)
+    assert OWN.decode("thing.moved", version, body) == event
+    assert body == kept, "what is stored stays as it was"
+
+
+def test_a_version_is_one_more_than_the_newest_that_is_lifted() -> None:
+    assert OWN.version("thing.moved") == 3
+    assert OWN.version("task.noted") == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "version"),
+    [
+        ("thing.moved", 4),
+        ("thing.moved", 0),
+        ("thing.moved", -1),
+        ("task.noted", 2),
+        ("thing.unheard", 1),
+        ("Moved", 3),
+        ("", 1),
+    ],
+)
+def test_what_this_release_does_not_know_is_not_guessed(name: str, version: int) -> None:
+    with pytest.raises(LedgerError, match="is not known to this release"):
+        OWN.decode(name, version, b'{"to":"here","by":"me"}')
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+@pytest.mark.parametrize(
+    "body", [b"", b"{", b"[]", b"null", b'{"to":1,"target":1}', b'{"to":"\xff","target":"\xff"}']
+)
+def test_a_body_that_cannot_be_read_is_named(version: int, body: bytes) -> None:
+    with pytest.raises(LedgerError, match=r"the body of event thing\.moved cannot be read"):
+        OWN.decode("thing.moved", version, body)
+
+
+def test_a_lifted_body_must_have_todays_shape() -> None:
+    with pytest.raises(LedgerError, match=r"the body of event thing\.moved cannot be read"):
+        OWN.decode("thing.moved", 2, b'{"to":["not","a","text"]}')
+
+
+@proves("LEDGER-NAMES")
+def test_what_is_written_today() -> None:
+    assert {name for name, _ in WRITTEN.values()} == set(EVENT_NAMES.values())
+    assert {version for _, version in WRITTEN.values()} == {1}
+    assert UPCASTERS == {}, "raise the expected versions above together with the first upcaster"
+
+
+@proves("LEDGER-LINE")
+def test_a_reserved_word_is_written_as_it_reads() -> None:
+    event = TaskTransitioned("ready", "blocked", "why")
+    body = msgspec.json.encode(event)
+    assert body == b'{"from":"ready","to":"blocked","reason":"why"}'
+    assert CODEC.decode("task.transitioned", 1, body) == event

@@ -1,0 +1,115 @@
+"""A line is written in one way, is read strictly, and its hash covers all of it."""
+
+from hashlib import sha256
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import Raw
+
+from dragoman.core.errors import LedgerError
+from dragoman.core.events import TaskNoted
+from dragoman.ledger.chain import GENESIS, link_hash
+from dragoman.ledger.entry import Line, read_line, write_line
+from tests.requirements import proves
+
+LINE = Line("task:T", 3, "task.noted", 1, 17, "agent:alice", "r-1", TaskNoted("hello"))
+WRITTEN = (
+    b'{"stream":"task:T","version":3,"event":"task.noted","v":1,"at":17,'
+    b'"actor":"agent:alice","cause":"r-1","body":{"text":"hello"}}'
+)
+
+
+@proves("LEDGER-LINE")
+def test_a_line_is_written_in_one_way() -> None:
+    assert write_line(LINE) == WRITTEN
+
+
+@proves("LEDGER-LINE", "LEDGER-SAID")
+def test_the_door_and_the_original_words_stand_at_the_end_if_there_are_any() -> None:
+    words = b'{ "b":1 ,"a":"\xc3\xa9","b":2}'
+    line = msgspec.structs.replace(LINE, via="http", said=Raw(words))
+    assert write_line(line) == WRITTEN[:-1] + b',"via":"http","said":' + words + b"}"
+    read = read_line(write_line(line))
+    assert isinstance(read.said, Raw)
+    assert bytes(read.said) == words, "as they came, to the byte"
+
+
+@proves("LEDGER-LINE")
+@given(
+    st.text(st.characters(codec="utf-8")),
+    st.integers(1, 2**53),
+    st.integers(-(2**53), 2**53),
+    st.text(st.characters(codec="utf-8")),
+)
+def test_what_is_written_is_read_back(stream: str, version: int, at: int, text: str) -> None:
+    line = Line(stream, version, "task.noted", 1, at, "a", "c", TaskNoted(text), "v")
+    data = write_line(line)
+    assert b"\n" not in data
+    read = read_line(data)
+    assert (read.stream, read.version, read.at, read.via) == (stream, version, at, "v")
+    assert msgspec.json.decode(read.body) == {"text": text}
+
+
+@proves("LEDGER-LINE")
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b" ",
+        b"\x00",
+        b"\xff\xfe",
+        b"null",
+        b"[]",
+        b"{}",
+        b"not json",
+        WRITTEN[:-1],
+        WRITTEN + b"}",
+        WRITTEN + WRITTEN,
+        WRITTEN.replace(b'"version":3', b'"version":"3"'),
+        WRITTEN.replace(b'"version":3', b'"version":3.5'),
+        WRITTEN.replace(b'"stream"', b'"strean"'),
+        WRITTEN.replace(b"task:T", b"task:\xff"),
+        WRITTEN.replace(b',"body":{"text":"hello"}', b""),
+        WRITTEN.replace(b"hello", b"hel\nlo"),
+    ],
+    ids=range(17),
+)
+def test_what_is_no_line_is_named(data: bytes) -> None:
+    with pytest.raises(LedgerError, match="a stored line is not an entry"):
+        read_line(data)
+
+
+@proves("LEDGER-LINE")
+@given(st.binary(max_size=200))
+def test_garbage_never_does_anything_else(data: bytes) -> None:
+    with pytest.raises(LedgerError):
+        read_line(data)
+
+
+@proves("LEDGER-LINE")
+def test_every_cut_line_is_named() -> None:
+    for length in range(len(WRITTEN)):
+        with pytest.raises(LedgerError):
+            read_line(WRITTEN[:length])
+
+
+@proves("LEDGER-CHAIN")
+def test_the_chain_begins_with_nothing_and_covers_previous_and_line() -> None:
+    assert bytes(32) == GENESIS
+    assert link_hash(GENESIS, b"line") == sha256(bytes(32) + b"line").digest()
+    assert link_hash(GENESIS, b"").hex() == (
+        "66687aadf862bd776c8fc18b8e9f8e20089714856ee233b3902a591d0d5f2925"
+    )
+
+
+@proves("LEDGER-CHAIN")
+@given(st.binary(min_size=32, max_size=32), st.binary(max_size=64), st.data())
+def test_another_line_or_another_past_gives_another_hash(
+    previous: bytes, line: bytes, data: st.DataObject
+) -> None:
+    other = data.draw(st.binary(max_size=64).filter(lambda value: value != line))
+    past = data.draw(st.binary(min_size=32, max_size=32).filter(lambda value: value != previous))
+    assert link_hash(previous, line) != link_hash(previous, other)
+    assert link_hash(previous, line) != link_hash(past, line)

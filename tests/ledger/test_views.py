@@ -1,0 +1,199 @@
+"""What entries fold into, and where the indexes put it."""
+
+from collections.abc import Iterator
+
+import pytest
+from msgspec.structs import replace
+
+from dragoman.core.actors import ActorRecord
+from dragoman.core.errors import LedgerError
+from dragoman.core.events import (
+    AnyEvent,
+    CommandRefused,
+    Priority,
+    Status,
+    TaskAliased,
+    TaskCreated,
+    TaskNoted,
+)
+from dragoman.core.task import Task
+from dragoman.ledger.codec import WRITTEN
+from dragoman.ledger.entry import Line, write_line
+from dragoman.ledger.views import (
+    FOLD,
+    Shelf,
+    State,
+    current_state,
+    decode_state,
+    encode_state,
+    fold,
+    names_of,
+    refold,
+    shelve,
+    split_alias,
+)
+from tests.requirements import proves
+
+NOW = 1_770_647_400_000
+CREATED = TaskCreated("T", "TASK-2026-02-09-001", "a title", "ready")
+REFUSED = CommandRefused("task.claim", "T", "not_ready", "T is backlog")
+
+
+def task(**fields: object) -> Task:
+    """A ready task with some fields changed."""
+    state = fold(None, CREATED, NOW)
+    assert isinstance(state, Task)
+    return replace(state, **fields)
+
+
+def lines(*events: AnyEvent) -> list[bytes]:
+    """Stored lines of one stream."""
+    return [
+        write_line(Line("s", version, *WRITTEN[type(event)], NOW + version, "a", "c", event))
+        for version, event in enumerate(events, 1)
+    ]
+
+
+@proves("TASK-READY")
+@pytest.mark.parametrize(
+    "status",
+    ["backlog", "in-progress", "blocked", "review", "done", "deadletter", "cancelled"],
+)
+def test_only_ready_tasks_stand_in_a_queue(status: Status) -> None:
+    assert shelve(task(status=status), NOW) == Shelf(status)
+    assert shelve(task(status=status, assignee="alice"), NOW) == Shelf(status, owner="alice")
+
+
+@proves("TASK-READY", "RETRY-BACKOFF")
+@pytest.mark.parametrize(
+    ("state", "shelf"),
+    [
+        (task(), Shelf("ready", "", 2, NOW)),
+        (task(reserved_for="bob", assignee="bob"), Shelf("ready", "bob", 2, NOW, owner="bob")),
+        (task(open_blockers=("U",)), Shelf("ready")),
+        (task(blocked_by=("U",)), Shelf("ready", "", 2, NOW)),
+        (task(not_before=NOW - 1), Shelf("ready", "", 2, NOW)),
+        (task(not_before=NOW), Shelf("ready", "", 2, NOW)),
+        (task(not_before=NOW + 1), Shelf("ready", None, 2, NOW, NOW + 1)),
+        (task(not_before=NOW + 1, open_blockers=("U",)), Shelf("ready")),
+    ],
+    ids=range(8),
+)
+def test_a_queue_holds_what_is_ready_due_and_waits_for_nothing(state: Task, shelf: Shelf) -> None:
+    assert shelve(state, NOW) == shelf
+
+
+@proves("TASK-PRIORITY")
+def test_a_queue_is_ordered_by_priority_and_then_by_age() -> None:
+    ranks: dict[Priority, int] = {"critical": 0, "high": 1, "normal": 2, "low": 3}
+    for priority, rank in ranks.items():
+        shelf = shelve(task(priority=priority, created_at=5, moved_at=9, updated_at=10), NOW)
+        assert (shelf.rank, shelf.since) == (rank, 5)
+
+
+@proves("REFUSAL-RECORDED")
+def test_an_actor_stands_nowhere() -> None:
+    assert shelve(ActorRecord(), NOW) == shelve(None, NOW) == Shelf()
+
+
+@proves("NAME-ALIAS")
+def test_the_names_that_an_event_binds() -> None:
+    assert names_of(CREATED) == (("TASK-2026-02-09-001", "aof"),)
+    own = replace(CREATED, id="TASK-2026-02-09-001", aliases=("bead:b", "workq:7"))
+    assert names_of(own) == (("b", "bead"), ("7", "workq"))
+    assert names_of(TaskAliased("intent:i")) == (("i", "intent"),)
+    assert names_of(TaskNoted("bead:b")) == names_of(REFUSED) == ()
+    assert split_alias("bead:ol-527.1") == ("ol-527.1", "bead")
+
+
+@proves("MODEL-REPLAY")
+def test_a_stream_is_folded_entry_by_entry() -> None:
+    state = refold(lines(CREATED, TaskAliased("bead:b"), TaskNoted("x")))
+    assert state == task(
+        created_at=NOW + 1, updated_at=NOW + 3, moved_at=NOW + 1, aliases=("bead:b",), notes=1
+    )
+    assert refold(lines(REFUSED)) == ActorRecord(
+        (NOW + 1) // 60_000, 1, ("task.claim T not_ready",)
+    )
+    assert refold([]) is None
+
+
+@proves("VERIFY-VIEWS")
+@pytest.mark.parametrize(
+    ("state", "event"),
+    [
+        (None, TaskNoted("a note about nothing")),
+        (task(), CREATED),
+        (task(), REFUSED),
+        (ActorRecord(), TaskNoted("not about a task")),
+        (ActorRecord(), CREATED),
+    ],
+    ids=range(5),
+)
+def test_an_entry_that_cannot_stand_there_breaks_the_ledger(
+    state: State | None, event: AnyEvent
+) -> None:
+    with pytest.raises(LedgerError, match="cannot stand at this place of its stream"):
+        fold(state, event, NOW)
+
+
+@proves("STORE-REFOLD")
+@pytest.mark.parametrize("state", [task(notes=3), ActorRecord(1, 2, ("a b c",))])
+def test_a_state_row_is_read_back(state: State) -> None:
+    stream = "task:T" if isinstance(state, Task) else "actor:agent:a"
+    assert decode_state(stream, encode_state(state)) == state
+
+
+@proves("STORE-REFOLD")
+@pytest.mark.parametrize(
+    ("stream", "data"),
+    [
+        ("task:T", b""),
+        ("task:T", b"{"),
+        ("task:T", b"{}"),
+        ("task:T", b'{"id":"\xff"}'),
+        ("task:T", encode_state(ActorRecord())),
+        ("widget:T", encode_state(task())),
+        ("", b"{}"),
+    ],
+)
+def test_a_state_row_that_cannot_be_read_is_named(stream: str, data: bytes) -> None:
+    with pytest.raises(LedgerError, match=f"the state of {stream} cannot be read"):
+        decode_state(stream, data)
+
+
+def never() -> Iterator[bytes]:
+    """Lines that must not be asked for."""
+    raise AssertionError
+    yield b""
+
+
+@proves("STORE-REFOLD")
+def test_a_row_of_todays_fold_is_taken_as_it_stands() -> None:
+    assert current_state("task:T", FOLD, encode_state(task(notes=7)), never()) == task(notes=7)
+
+
+@proves("STORE-REFOLD")
+@pytest.mark.parametrize("fold_number", [FOLD - 1, FOLD + 1])
+def test_a_row_of_another_fold_is_folded_anew_from_its_entries(fold_number: int) -> None:
+    stored = lines(CREATED, TaskNoted("x"))
+    state = current_state("task:T", fold_number, b"what older rules made of it", stored)
+    assert state == refold(stored)
+
+
+@proves("STORE-REFOLD")
+def test_a_row_without_entries_has_no_state() -> None:
+    assert current_state("actor:agent:a", FOLD, b"", never()) is None
+    assert current_state("actor:agent:a", FOLD - 1, b"", never()) is None
+
+
+@proves("STORE-REFOLD")
+def test_the_fold_number_stands_beside_a_picture_of_what_it_means() -> None:
+    """When this fails, folding changed: raise FOLD, and then change the picture."""
+    created = refold(lines(CREATED))
+    assert created is not None
+    assert FOLD == 1
+    assert encode_state(created) == (
+        b'{"id":"T","aof_id":"TASK-2026-02-09-001","title":"a title","status":"ready",'
+        b'"created_at":1770647400001,"updated_at":1770647400001,"moved_at":1770647400001}'
+    )

@@ -1,0 +1,13 @@
+"""What the tests of the command line share: somebody who types."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.surfaces.cli.console import Console
+
+
+@pytest.fixture
+def dragoman(tmp_path: Path) -> Console:
+    """Give a command line on a data directory that does not exist yet."""
+    return Console(tmp_path / "hub")

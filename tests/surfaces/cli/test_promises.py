@@ -1,0 +1,309 @@
+"""What holds for every command: its options, its exit codes, its help, its errors."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import dragoman as package
+from dragoman.core.errors import StoreConflict
+from dragoman.surfaces.cli import app, task
+from dragoman.surfaces.cli.app import main
+from dragoman.surfaces.cli.place import Place
+from tests.requirements import proves
+from tests.surfaces.cli.console import NOON, Console, Said
+
+COMMANDS = [(verb.name,) for verb in app.VERBS] + [("task", verb.name) for verb in task.VERBS]
+"""Every command by its words."""
+
+ARGUMENTS: dict[str, tuple[str, ...]] = {
+    "create": ("Another",),
+    "move": ("T-1", "blocked"),
+    "link": ("T-1", "--alias", "bead:b-1"),
+    "show": ("T-1",),
+    "log": ("T-1",),
+    "claim": ("T-2", "--agent", "ben"),
+    "heartbeat": ("T-1", "--agent", "ada"),
+    "release": ("T-1", "--agent", "ada"),
+}
+"""What a command needs to succeed in the world of `lived`."""
+
+BEFORE_NOON = "2026-02-09T11:59:00Z"
+
+
+@pytest.fixture
+def lived(dragoman: Console) -> Console:
+    """Give a directory in which ada holds T-1, and T-2 is ready."""
+    dragoman.make("One", "--id", "T-1", "--ready", "--now", BEFORE_NOON)
+    dragoman.make("Two", "--id", "T-2", "--ready", "--now", BEFORE_NOON)
+    dragoman.ask("task", "claim", "T-1", "--agent", "ada", "--now", BEFORE_NOON)
+    return dragoman
+
+
+def typed(words: tuple[str, ...]) -> list[str]:
+    return [*words, *ARGUMENTS.get(words[-1], ())]
+
+
+@proves("CLI-PROMISES", "CLI-EXIT", "CLI-NOW")
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_every_command_takes_json_and_now_after_its_arguments(
+    lived: Console, words: tuple[str, ...]
+) -> None:
+    said = lived(*typed(words), "--json", "--now", NOON)
+
+    assert said.code == 0, said
+    assert said.objects
+    assert all(answer.get("ok", True) is True for answer in said.objects)
+
+
+@proves("CLI-PROMISES", "CLI-NOW")
+@pytest.mark.parametrize("side", ["before", "after"])
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_every_command_takes_all_shared_options_on_either_side(
+    lived: Console, words: tuple[str, ...], side: str, tmp_path: Path
+) -> None:
+    shared = ["--json", "--now", NOON, "--data", str(lived.data), "--store", ""]
+    elsewhere = Console(tmp_path / "elsewhere")
+
+    said = (
+        elsewhere(*shared, *typed(words))
+        if side == "before"
+        else elsewhere(*typed(words), *shared)
+    )
+
+    assert said.code == 0, said
+    assert said.objects
+    assert not elsewhere.data.exists()
+
+
+@proves("CLI-EXIT", "CLI-NOW")
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_a_wrong_time_is_wrong_usage_everywhere(lived: Console, words: tuple[str, ...]) -> None:
+    said = lived(*typed(words), "--now", "yesterday", "--json")
+
+    assert said.code == 2
+    assert said.out == ""
+    assert "'yesterday' is not a moment" in said.err
+    assert f"Try `dragoman {' '.join(words)} --help`." in said.err
+
+
+@proves("CLI-PROMISES", "CLI-VERSION")
+@pytest.mark.parametrize("words", [(), ("task",), *COMMANDS], ids=" ".join)
+def test_every_help_exits_0_and_is_whole(
+    dragoman: Console, words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = dragoman(*words, "--help")
+
+    printed = capsys.readouterr().out
+    assert said.code == 0
+    assert printed.startswith("Usage: dragoman")
+    assert "..." not in printed.replace("[ARGS]...", ""), "a sentence was cut"
+    if words in COMMANDS:
+        assert f"    dragoman {' '.join(words)}" in printed, "an example"
+        assert all(option in printed for option in ("--json", "--now", "--data", "--store"))
+    assert not dragoman.data.exists()
+
+
+@proves("CLI-EXIT")
+@pytest.mark.parametrize("words", [(), ("task",)], ids=["dragoman", "task"])
+def test_no_command_at_all_is_wrong_usage_and_shows_the_help(
+    dragoman: Console, words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert dragoman(*words).code == 2
+    assert capsys.readouterr().err.startswith("Usage: dragoman")
+
+
+@proves("CLI-EXIT")
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        (("tsak",), "No such command 'tsak'. Did you mean 'task'?"),
+        (("task", "list", "--bogus"), "No such option: --bogus"),
+        (("task", "list", "extra"), "extra"),
+        (("task", "list", "--limit", "0"), "0 is out of range: 1 to 1000"),
+        (("task", "list", "--limit", "1001"), "1001 is out of range: 1 to 1000"),
+        (("task", "list", "--limit", "many"), "'many' is not a whole number"),
+        (("task", "list", "--limit", "\uff11"), "'\\uff11' is not a whole number"),
+        (("task", "list", "--limit"), "--limit"),
+        (("task", "list", "--status", "dnoe"), "did you mean done?"),
+        (("task", "list", "--status", "done", "--ready"), "exclude each other"),
+        (("task", "create"), "TITLE"),
+        (("task", "create", "x", "--priority", "urgent"), "critical, high, normal, low"),
+        (("task", "create", "x", "--body", "a", "--body-file", "b"), "exclude each other"),
+        (("task", "create", "x", "--body-file", "/nowhere/at/all"), "No such file"),
+        (("task", "create", "caf\udce9"), "is not valid UTF-8"),
+        (("task", "move", "x"), "STATUS"),
+        (("task", "move", "x", "dnoe"), "backlog, ready, in-progress, blocked, review, done"),
+        (("task", "move", "x", "done", "--fence", "0"), "0 is out of range: 1 or more"),
+        (("task", "claim"), "say which agent this is, with --agent NAME"),
+        (("task", "heartbeat", "x"), "say which agent this is, with --agent NAME"),
+        (("task", "release", "x"), "say which agent this is, with --agent NAME"),
+        (("task", "claim", "--agent", "ada", "--as", "ben"), "name two agents"),
+        (("task", "claim", "--agent", "ada", "--ttl", "soon"), "is not a length of time"),
+        (("task", "link", "x"), "say to what"),
+        (("events", "--type", "task.cliamed"), "known: task, command, task.created"),
+    ],
+)
+def test_wrong_usage_exits_2_says_what_on_stderr_and_makes_nothing(
+    dragoman: Console, words: tuple[str, ...], part: str
+) -> None:
+    for more in ((), ("--json",)):
+        said = dragoman(*words, *more)
+
+        assert (said.code, said.out) == (2, "")
+        assert part in said.err
+        assert said.err.rstrip().endswith("--help`.")
+        assert not dragoman.data.exists()
+
+
+@proves("CLI-EXIT", "REFUSAL-CODES")
+def test_a_refusal_exits_1_with_its_code_on_stderr_or_as_an_object(dragoman: Console) -> None:
+    dragoman("init")
+
+    plain = dragoman("task", "show", "T-1")
+    assert (plain.code, plain.out) == (1, "")
+    assert plain.err == "task_not_found: no task has the name T-1\n"
+    assert dragoman.ask("task", "show", "T-1", code=1) == {
+        "ok": False,
+        "code": "task_not_found",
+        "detail": "no task has the name T-1",
+    }
+
+
+@proves("CLI-EXIT", "CLI-PROMISES")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("task", "list"),
+        ("task", "show", "T-1"),
+        ("task", "log", "T-1"),
+        ("events",),
+        ("events", "--follow"),
+        ("verify",),
+    ],
+    ids=" ".join,
+)
+def test_a_command_that_reads_says_that_there_is_no_directory_and_makes_none(
+    dragoman: Console, words: tuple[str, ...]
+) -> None:
+    said = dragoman(*words)
+
+    assert said.code == 1
+    assert said.err.startswith("store_unavailable: there is no data directory at ")
+    assert "dragoman init" in said.err
+    assert dragoman.ask(*words, code=1)["code"] == "store_unavailable"
+    assert not dragoman.data.exists()
+
+
+@proves("CLI-PROMISES")
+def test_a_command_that_writes_makes_the_directory_and_says_so_once(dragoman: Console) -> None:
+    first = dragoman("task", "create", "One")
+    second = dragoman("task", "create", "Two")
+
+    assert first.err == f"made the data directory {dragoman.data}\n"
+    assert second.err == ""
+    assert dragoman.data.stat().st_mode & 0o777 == 0o700
+
+
+@proves("CLI-PROMISES")
+def test_the_directory_comes_from_the_environment_and_else_lies_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def create(*words: str) -> None:
+        with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
+            args = [*words, "task", "create", "x"]
+            assert main(Console(tmp_path)._open, args, nowhere, nowhere, lambda: False) == 0
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("DRAGOMAN_DATA", raising=False)
+    create()
+    assert (tmp_path / ".dragoman" / "dragoman.db").exists()
+    monkeypatch.setenv("DRAGOMAN_DATA", str(tmp_path / "named"))
+    create()
+    assert (tmp_path / "named" / "dragoman.db").exists()
+    create("--data", "given")
+    assert (tmp_path / "given" / "dragoman.db").exists()
+
+
+@proves("CLI-PROMISES", "STORE-URL")
+def test_the_store_may_be_named_and_a_strange_one_is_refused_with_the_known_forms(
+    dragoman: Console, tmp_path: Path
+) -> None:
+    file = tmp_path / "other.db"
+
+    assert dragoman("--store", f"sqlite:///{file}", "task", "create", "x").code == 0
+    assert file.exists()
+    assert not (dragoman.data / "dragoman.db").exists()
+    refused = dragoman.ask("task", "list", "--store", "mysql://localhost", code=1)
+    assert refused["code"] == "invalid_settings"
+    assert "sqlite:///" in refused["detail"]
+    assert "postgresql://" in refused["detail"]
+
+
+@proves("CLI-VERSION")
+def test_the_version_is_printed(dragoman: Console) -> None:
+    said = dragoman("--version")
+
+    assert (said.code, said.out) == (0, f"dragoman {package.__version__}\n")
+
+
+@proves("CLI-EXIT")
+def test_a_fault_and_a_failing_disk_are_told_like_a_refusal(tmp_path: Path) -> None:
+    def conflict(data: Path, store: str, now: int | None, *, create: bool) -> Place:
+        raise StoreConflict("another writer was faster")
+
+    def broken(data: Path, store: str, now: int | None, *, create: bool) -> Place:
+        raise PermissionError(13, "Permission denied", str(data))
+
+    assert Console(tmp_path, conflict).ask("task", "list", code=1) == {
+        "ok": False,
+        "code": "store_conflict",
+        "detail": "another writer was faster",
+    }
+    said = Console(tmp_path, broken)("task", "list")
+    assert said.code == 1
+    assert said.err.startswith(f"store_unavailable: {tmp_path}: Permission denied; ")
+
+
+@proves("CLI-EXIT")
+def test_an_interrupted_command_ends_with_130(dragoman: Console) -> None:
+    dragoman("init")
+
+    def interrupted() -> bool:
+        raise KeyboardInterrupt
+
+    said = dragoman("events", "--follow", wait=interrupted)
+    assert said == Said(130, "", "")
+
+
+@proves("ROLE-ACTS-AS", "CLI-PROMISES")
+def test_an_entry_says_who_acted_as_whom_and_that_the_clock_was_set(dragoman: Console) -> None:
+    def doors() -> Iterator[tuple[str, str]]:
+        for entry in dragoman("events", "--json").objects:
+            yield entry["actor"], entry["via"]
+
+    dragoman("task", "create", "One")
+    dragoman("task", "create", "Two", "--now", NOON)
+    dragoman("task", "create", "Three", "--as", "ada")
+    dragoman("--as", "ada", "task", "create", "Four", "--now", NOON)
+
+    (person, _), *_ = doors()
+    assert person.startswith("human:")
+    assert list(doors()) == [
+        (person, "cli"),
+        (person, "cli --now"),
+        ("agent:ada", f"cli {person}"),
+        ("agent:ada", f"cli {person} --now"),
+    ]
+
+
+@proves("NAME-GRAMMAR", "CLI-EXIT")
+@pytest.mark.parametrize("name", ["../ada", "ad\nа", "ada\n", "", "a" * 129, "\uff11"])
+def test_an_agent_outside_the_grammar_is_refused(dragoman: Console, name: str) -> None:
+    said = dragoman("task", "create", "x", "--as", name, "--json")
+
+    if name:
+        assert (said.code, said.json["code"]) == (1, "invalid_id")
+    else:
+        assert said.code == 0, "an empty name is none"
