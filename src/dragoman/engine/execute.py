@@ -1,4 +1,9 @@
-"""One request inside a unit: answered before, or decided command by command, all or none."""
+"""One request inside a unit: decided command by command, all or none; or answered before.
+
+A first run does not look whether its key was answered before, because it hardly ever was. If the
+request is accepted, the store refuses a second answer to a key, and the engine runs it again,
+looking. If it is refused, it is looked up here.
+"""
 
 from hashlib import sha256
 
@@ -10,6 +15,7 @@ from dragoman.core.decide import decide, renewal
 from dragoman.core.errors import Refusal
 from dragoman.core.ids import check_key
 from dragoman.core.reading import Receipt
+from dragoman.engine.ports import Answer
 from dragoman.engine.request import Accepted, Outcome, Request
 from dragoman.engine.unit import Unit
 
@@ -17,43 +23,49 @@ _receipts = msgspec.json.Decoder(tuple[Receipt, ...])
 _encode = msgspec.json.Encoder().encode
 
 
-def execute(unit: Unit, request: Request, now: int, secret: bytes, *, rerun: bool) -> Outcome:
-    """Decide and record a request. A rerun looks first whether an earlier run was committed."""
-    unit.begin(request)
-    malformed = check_key(request.key) if request.key else None
+def execute(unit: Unit, request: Request, now: int, secret: bytes) -> Outcome:
+    """Decide and record a request."""
+    scope = unit.begin(request)
+    key = request.answer_key
+    if (scope, key) in unit.answered:
+        return _repeat(unit, request, unit.answered[scope, key], now, secret)
+    malformed = check_key(key)
     if malformed is not None:
-        _record_refusal(unit, request, request.commands[0], malformed, now)
-        return malformed
-    scope = unit.scope(request.commands[0].about)
-    if request.key or rerun:
-        repeat = _repeat(unit, request, scope, now, secret)
-        if repeat is not None:
-            return repeat
+        return _refused(unit, request, request.commands[0], malformed, now)
     receipts: list[Receipt] = []
     for command in request.commands:
         decision = decide(command, unit, now)
         if isinstance(decision, Refusal):
             unit.undo()
-            _record_refusal(unit, request, command, decision, now)
-            return decision
+            return _looked_up(unit, request, scope, now, secret) or _refused(
+                unit, request, command, decision, now
+            )
         unit.apply(decision)
         receipts.append(decision.receipt)
     if request.key or unit.has_recorded():
-        unit.remember(scope, request.answer_key, _fingerprint(request, secret), _encode(receipts))
+        unit.remember(scope, key, _fingerprint(request, secret), _encode(receipts))
     return Accepted(tuple(receipts))
 
 
-def _repeat(unit: Unit, request: Request, scope: str, now: int, secret: bytes) -> Outcome | None:
-    """The first answer to this key; a sign of life all the same (S-IDEM)."""
-    answer = unit.answered(scope, request.answer_key)
-    if answer is None:
+def _looked_up(unit: Unit, request: Request, scope: str, now: int, secret: bytes) -> Outcome | None:
+    """What a request that would be refused now was answered when it was not."""
+    if not request.key:
         return None
+    unit.load_answers([(scope, request.key)])
+    answer = unit.answered.get((scope, request.key))
+    return _repeat(unit, request, answer, now, secret) if answer else None
+
+
+def _repeat(unit: Unit, request: Request, answer: Answer, now: int, secret: bytes) -> Outcome:
+    """The first answer to this key; a sign of life all the same (S-IDEM)."""
     if answer.fingerprint != _fingerprint(request, secret):
-        refusal = Refusal(
-            "key_reused", f"the key {request.answer_key} was used before, for a different request"
+        return _refused(
+            unit,
+            request,
+            request.commands[0],
+            Refusal("key_reused", f"the key {answer.key} was used before, for another request"),
+            now,
         )
-        _record_refusal(unit, request, request.commands[0], refusal, now)
-        return refusal
     for command in request.commands:
         lease = renewal(command, unit, now)
         if lease is not None:
@@ -61,15 +73,17 @@ def _repeat(unit: Unit, request: Request, scope: str, now: int, secret: bytes) -
     return Accepted(_receipts.decode(answer.answer), repeated=True)
 
 
-def _record_refusal(
+def _refused(
     unit: Unit, request: Request, command: AnyCommand, refusal: Refusal, now: int
-) -> None:
+) -> Refusal:
+    """The refusal, recorded with its actor."""
     stream = request.actor.stream
     event = record_refusal(
         unit.refusals(stream), command_name(command), command.about, refusal, now
     )
     if event is not None:
         unit.record(stream, event)
+    return refusal
 
 
 def _fingerprint(request: Request, secret: bytes) -> bytes:

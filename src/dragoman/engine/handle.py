@@ -1,39 +1,30 @@
 """The door for requests: many callers, one writer, one commit for all who wait.
 
-Requests of one turn of the event loop travel together; the writer thread takes whatever has come
-while it was committing. If the store refuses a batch, it is undone and run one request at a time,
-so that a poisoned one fails alone.
+Requests of one turn of an event loop travel together; the writer thread takes whatever has come
+while it was committing. If the store refuses a batch, it is undone and run again, at last one
+request at a time, so that a poisoned one fails alone.
 """
 
 import asyncio
 import contextlib
 import threading
 from collections.abc import Callable, Sequence
-from itertools import islice
 from queue import SimpleQueue
-
-from msgspec import Struct
 
 from dragoman.core.errors import Refusal, StoreConflict, StoreLost
 from dragoman.engine.execute import execute
-from dragoman.engine.prepare import prepare
 from dragoman.engine.ports import Clock, Session, Store
+from dragoman.engine.prepare import prepare
 from dragoman.engine.request import Outcome, Request
 from dragoman.engine.unit import Cache, Unit
 
 MOST_IN_BATCH = 1_024
 MOST_WAITING = 20_000
-_CACHED_STREAMS = 20_000
 _TRIES = 25
 
 Failpoint = Callable[[str], None]
-
-
-class _Waiting(Struct):
-    """A request and the caller that waits for its outcome."""
-
-    request: Request
-    future: asyncio.Future[Outcome]
+Waiting = tuple[Request, asyncio.Future[Outcome]]
+"""A request and the caller that waits for its outcome."""
 
 
 class Engine:
@@ -51,11 +42,10 @@ class Engine:
         self.clock = clock
         self._secret = secret
         self._failpoint = failpoint
-        self._cache: Cache = {}
+        self._cache = Cache()
         self._writing = threading.Lock()
-        self._gathering: dict[asyncio.AbstractEventLoop, list[_Waiting]] = {}
-        self._queue: SimpleQueue[list[_Waiting] | None] = SimpleQueue()
-        self._waiting = 0
+        self._fronts: dict[asyncio.AbstractEventLoop, _Front] = {}
+        self._queue: SimpleQueue[tuple[_Front, list[Waiting]] | None] = SimpleQueue()
         self._writer: threading.Thread | None = None
 
     def handle_now(self, request: Request) -> Outcome:
@@ -65,23 +55,13 @@ class Engine:
             raise outcome
         return outcome
 
-    async def handle(self, request: Request) -> Outcome:
-        """Run a request together with those of other callers."""
-        if self._waiting >= MOST_WAITING:
-            return Refusal("overloaded", f"{self._waiting} requests are waiting; try again")
+    def handle(self, request: Request) -> asyncio.Future[Outcome]:
+        """Run a request together with those of other callers; await what this returns."""
         loop = asyncio.get_running_loop()
-        waiting = _Waiting(request, loop.create_future())
-        gathering = self._gathering.get(loop)
-        if gathering is None:
-            self._gathering[loop] = [waiting]
-            loop.call_soon(self._send, loop)
-        else:
-            gathering.append(waiting)
-        self._waiting += 1
-        try:
-            return await waiting.future
-        finally:
-            self._waiting -= 1
+        front = self._fronts.get(loop)
+        if front is None:
+            front = self._fronts[loop] = _Front(loop, self._send)
+        return front.submit(request)
 
     def close(self) -> None:
         """Finish what was handed in, then stop the writer. The store stays open."""
@@ -90,35 +70,40 @@ class Engine:
             self._queue.put(None)
             writer.join()
 
-    def _send(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _send(self, front: "_Front", gathered: list[Waiting]) -> None:
         if self._writer is None:
             self._writer = threading.Thread(target=self._write, name="dragoman-writer", daemon=True)
             self._writer.start()
-        self._queue.put(self._gathering.pop(loop))
+        self._queue.put((front, gathered))
 
     def _write(self) -> None:
         """The writer thread: batch after batch until the end is announced."""
-        while True:
-            batch = self._queue.get()
-            if batch is None:
-                return
-            while len(batch) < MOST_IN_BATCH and not self._queue.empty():
+        while (first := self._queue.get()) is not None:
+            parts = [first]
+            size = len(first[1])
+            while size < MOST_IN_BATCH and not self._queue.empty():
                 more = self._queue.get()
                 if more is None:
                     self._queue.put(None)
                     break
-                batch += more
-            outcomes = self._run([waiting.request for waiting in batch])
-            _deliver(batch, outcomes)
+                parts.append(more)
+                size += len(more[1])
+            outcomes = iter(self._run([request for _, part in parts for request, _ in part]))
+            for front, part in parts:
+                front.deliver([(future, next(outcomes)) for _, future in part])
 
     def _run(self, requests: Sequence[Request]) -> Sequence[Outcome | Exception]:
         with self._writing:
             if len(requests) == 1:
                 return [self._run_alone(requests[0], rerun=False)]
-            try:
-                return self._commit(requests, rerun=False)
-            except Exception:  # noqa: BLE001  it belongs to one request: run them singly to find it
-                return [self._run_alone(request, rerun=True) for request in requests]
+            for rerun in (False, True):
+                try:
+                    return self._commit(requests, rerun=rerun)
+                except (StoreConflict, StoreLost):
+                    continue
+                except Exception:  # noqa: BLE001  it belongs to one request: find out to which
+                    break
+            return [self._run_alone(request, rerun=True) for request in requests]
 
     def _run_alone(self, request: Request, *, rerun: bool) -> Outcome | Exception:
         """One request, again while other writers are faster or the outcome is unknown."""
@@ -139,9 +124,8 @@ class Engine:
         def work(session: Session) -> list[Outcome]:
             unit = Unit(session, self._cache, now)
             prepare(unit, requests, now, rerun=rerun)
-            outcomes = [
-                execute(unit, request, now, self._secret, rerun=rerun) for request in requests
-            ]
+            secret = self._secret
+            outcomes = [execute(unit, request, now, secret) for request in requests]
             self._failpoint("decided")
             session.write(unit.changes())
             self._failpoint("written")
@@ -153,32 +137,53 @@ class Engine:
             self._cache.clear()
             raise
         self._failpoint("committed")
-        self._trim_cache()
+        self._cache.trim()
         return outcomes
 
-    def _trim_cache(self) -> None:
-        excess = len(self._cache) - _CACHED_STREAMS
-        if excess > 0:
-            for stream in list(islice(self._cache, excess + _CACHED_STREAMS // 4)):
-                del self._cache[stream]
 
+class _Front:
+    """The side of one event loop: gathers what is asked for in one turn, and wakes its callers."""
 
-def _deliver(batch: Sequence[_Waiting], outcomes: Sequence[Outcome | Exception]) -> None:
-    """Wake each caller's loop once."""
-    by_loop: dict[asyncio.AbstractEventLoop, list[tuple[_Waiting, Outcome | Exception]]] = {}
-    for waiting, outcome in zip(batch, outcomes, strict=True):
-        by_loop.setdefault(waiting.future.get_loop(), []).append((waiting, outcome))
-    for loop, answers in by_loop.items():
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        send: "Callable[[_Front, list[Waiting]], None]",
+    ) -> None:
+        self._loop = loop
+        self._send = send
+        self._gathered: list[Waiting] = []
+        self._waiting = 0
+
+    def submit(self, request: Request) -> asyncio.Future[Outcome]:
+        """Take a request along with the others of this turn."""
+        future: asyncio.Future[Outcome] = self._loop.create_future()
+        if self._waiting >= MOST_WAITING:
+            future.set_result(
+                Refusal("overloaded", f"{self._waiting} requests are waiting; try again")
+            )
+            return future
+        if not self._gathered:
+            self._loop.call_soon(self._leave)
+        self._gathered.append((request, future))
+        self._waiting += 1
+        return future
+
+    def deliver(self, answers: list[tuple[asyncio.Future[Outcome], Outcome | Exception]]) -> None:
+        """Wake the loop once for all of them; called by the writer."""
         # A loop that was closed has nobody left who waits; what was asked for is done all the same.
         with contextlib.suppress(RuntimeError):
-            loop.call_soon_threadsafe(_resolve, answers)
+            self._loop.call_soon_threadsafe(self._resolve, answers)
 
+    def _leave(self) -> None:
+        gathered, self._gathered = self._gathered, []
+        self._send(self, gathered)
 
-def _resolve(answers: Sequence[tuple[_Waiting, Outcome | Exception]]) -> None:
-    for waiting, outcome in answers:
-        if waiting.future.done():
-            continue
-        if isinstance(outcome, Exception):
-            waiting.future.set_exception(outcome)
-        else:
-            waiting.future.set_result(outcome)
+    def _resolve(self, answers: list[tuple[asyncio.Future[Outcome], Outcome | Exception]]) -> None:
+        self._waiting -= len(answers)
+        for future, outcome in answers:
+            if future.done():
+                continue
+            if isinstance(outcome, Exception):
+                future.set_exception(outcome)
+            else:
+                future.set_result(outcome)

@@ -6,7 +6,8 @@ back when one of its commands is refused.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import cast
+from itertools import islice
+from typing import Any, cast
 
 import msgspec
 from msgspec import Struct
@@ -14,7 +15,7 @@ from msgspec import Struct
 from dragoman.core.actors import ActorRecord
 from dragoman.core.errors import Refusal
 from dragoman.core.events import AnyEvent
-from dragoman.core.ids import check_alias, check_task_id, is_task_name
+from dragoman.core.ids import check_alias, check_task_id
 from dragoman.core.lease import Lease
 from dragoman.core.reading import Decision, LeaseChange
 from dragoman.core.task import Task
@@ -36,6 +37,9 @@ from dragoman.ledger.views import (
     split_alias,
 )
 
+MOST_CACHED = 20_000
+"""How many streams, and how many answers, are remembered from batch to batch."""
+
 
 class Snapshot(Struct, frozen=True, gc=False):
     """A stream at the point that the batch has reached."""
@@ -49,8 +53,32 @@ class Snapshot(Struct, frozen=True, gc=False):
     lease: Lease | None = None
 
 
-Cache = dict[str, Snapshot]
-"""Recent streams, kept from batch to batch; dropped when anything fails or anyone else writes."""
+class Cache:
+    """What was read and answered of late, kept from batch to batch.
+
+    It is dropped when anything fails or anyone else writes.
+    """
+
+    def __init__(self) -> None:
+        self.streams: dict[str, Snapshot] = {}
+        self.answers: dict[tuple[str, str], Answer] = {}
+        """Answers by scope (a stream) and key."""
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self.streams.clear()
+        self.answers.clear()
+
+    def trim(self) -> None:
+        """Forget the oldest when there is too much."""
+        _trim(self.streams)
+        _trim(self.answers)
+
+
+def _trim(kept: dict[Any, Any]) -> None:
+    if len(kept) > MOST_CACHED:
+        for oldest in list(islice(kept, len(kept) - MOST_CACHED * 3 // 4)):
+            del kept[oldest]
 
 
 class _Undo(Struct):
@@ -69,7 +97,9 @@ class Unit:
         if not session.is_fresh:
             cache.clear()
         self._session = session
-        self._known = cache
+        self._known = cache.streams
+        self.answered = cache.answers
+        """What keys were answered, by scope (a stream) and key, as far as it is known here."""
         self._now = now
         self._queues = ReadyQueues(session, now)
         self._entries: list[NewEntry] = []
@@ -80,8 +110,6 @@ class Unit:
         self._unqueued: dict[str, None] = {}
         """Changed since the ready queues were last asked."""
         self._leased: dict[str, None] = {}
-        self._asked: set[tuple[int, str]] = set()
-        self._answered: dict[tuple[int, str], Answer] = {}
         self._answers: list[Answer] = []
         self._numbers: dict[str, int] = {}
         self._numbers_read: dict[str, int] = {}
@@ -93,7 +121,7 @@ class Unit:
         missing = [name for name in dict.fromkeys(names) if name not in self._known]
         if missing:
             self._known.update({name: Snapshot(0, name) for name in missing})
-            rows = self._session.streams(missing)
+            rows = self._session.streams([name for name in missing if _can_be_stored(name)])
             self._known.update({row.name: self._snapshot(row) for row in rows})
 
     def load_names(self, names: Iterable[str]) -> None:
@@ -101,21 +129,20 @@ class Unit:
         missing = [name for name in dict.fromkeys(names) if name not in self._aliases]
         if missing:
             self._aliases.update({name: [] for name in missing})
-            for name, kind, stream in self._session.named(missing):
+            asked = [name for name in missing if _can_be_stored(name)]
+            for name, kind, stream in self._session.named(asked):
                 self._aliases[name].append((kind, stream))
 
     def load_answers(self, keys: Iterable[tuple[str, str]]) -> None:
         """Read in one stroke what was answered to keys, each with the stream of its scope."""
-        asked = [(self._known[scope].number, key) for scope, key in keys]
-        if asked:
-            self._asked.update(asked)
-            for answer in self._session.answered(asked):
-                self._answered[answer.scope, answer.key] = answer
+        scopes = {(self._read(scope).number, key): scope for scope, key in keys}
+        for answer in self._session.answered(list(scopes)):
+            self.answered[scopes[answer.scope, answer.key], answer.key] = answer
 
     # What one request changes
 
-    def begin(self, request: Request) -> None:
-        """From here on the unit reads and records on behalf of this request."""
+    def begin(self, request: Request) -> str:
+        """From here on the unit reads and records for this request; the scope of its key."""
         actor = request.actor
         self.actor = actor
         self._label = actor.label
@@ -124,11 +151,20 @@ class Unit:
         self._said = request.said
         self._first = len(self._entries)
         # A single command that is refused has changed nothing, so there is nothing to put back.
+        commands = request.commands
         self._undo = (
-            None
-            if len(request.commands) == 1
-            else _Undo(len(self._bound), self._numbers, request.said)
+            None if len(commands) == 1 else _Undo(len(self._bound), self._numbers, request.said)
         )
+        return self.scope(request)
+
+    def scope(self, request: Request) -> str:
+        """The stream in which a request's key is unique: its target, or else its actor."""
+        about = request.commands[0].about
+        if about:
+            task = self.task(about)
+            if not isinstance(task, Refusal):
+                return "task:" + task.id
+        return request.actor.stream
 
     def has_recorded(self) -> bool:
         """Whether the current request has added an entry."""
@@ -198,21 +234,9 @@ class Unit:
 
     # What deciders read
 
-    def scope(self, about: str) -> str:
-        """The stream in which a request's key is unique: its target, or else its actor."""
-        if about:
-            task = self.task(about)
-            if not isinstance(task, Refusal):
-                return "task:" + task.id
-        return self.actor.stream
-
     def task(self, name: str) -> Task | Refusal:
         """The task with this id, alias (KIND:NAME) or bare alias name."""
-        known = self._known.get("task:" + name)
-        if known is None:
-            if not is_task_name(name):
-                return unresolved(name, ())
-            known = self._read("task:" + name)
+        known = self._known.get("task:" + name) or self._read("task:" + name)
         return cast(Task, known.state) if known.state is not None else self._by_alias(name)
 
     def is_taken(self, name: str) -> bool:
@@ -244,19 +268,11 @@ class Unit:
 
     # Repeats
 
-    def answered(self, scope: str, key: str) -> Answer | None:
-        """What this key was answered in its scope, earlier or in this batch."""
-        asked = (self._read(scope).number, key)
-        if asked not in self._asked:
-            self.load_answers(((scope, key),))
-        return self._answered.get(asked)
-
     def remember(self, scope: str, key: str, fingerprint: bytes, answer: bytes) -> None:
         """Keep an answer for a repeat of its request."""
-        number = self._known[scope].number or self._to_be_written(scope).number
+        number = self._read(scope).number or self._to_be_written(scope).number
         kept = Answer(number, key, fingerprint, answer)
-        self._asked.add((number, key))
-        self._answered[number, key] = kept
+        self.answered[scope, key] = kept
         self._answers.append(kept)
 
     # The end of the batch
@@ -322,6 +338,11 @@ class Unit:
         if bare not in self._aliases:
             self.load_names((bare,))
         return pick(kind, self._aliases[bare])
+
+
+def _can_be_stored(name: str) -> bool:
+    """Whether a name can be asked for at all: not every database takes every character."""
+    return name.isascii() and name.isprintable()
 
 
 def pick(kind: str, named: Sequence[tuple[str, str]]) -> Sequence[str]:

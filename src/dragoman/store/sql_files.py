@@ -22,7 +22,7 @@ def load_queries(package: str, file: str = "queries.sql") -> Mapping[str, str]:
                 raise ValueError(f"{package}/{file}: two queries are called {name[1]}")
             lines = queries.setdefault(name[1], [])
         elif not line.lstrip().startswith("--"):
-            lines.append(line)
+            lines.append(line.strip())
     return {name: "\n".join(lines).strip() for name, lines in queries.items()}
 
 

@@ -68,6 +68,11 @@ class Hubs:
         store = self._open_store()
         return self._hubs.setdefault(id(store), Hub(store, self.clock))
 
+    def forget(self) -> None:
+        """Begin anew: hubs that come later remember nothing of what these have seen."""
+        self.close()
+        self._hubs.clear()
+
     def close(self) -> None:
         """Stop every writer."""
         for hub in self._hubs.values():

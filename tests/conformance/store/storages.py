@@ -1,6 +1,6 @@
 """Where a store keeps things, for the suite: made empty, opened as often as wanted, closed."""
 
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -33,9 +33,6 @@ class Storage(Struct):
         """Close every store that was opened."""
         for store in self.opened:
             store.close()
-
-
-NewStorage = Callable[[], Generator[Storage]]
 
 
 def open_at(kind: str, where: str) -> Store:

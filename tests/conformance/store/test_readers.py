@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from hypothesis import given, settings
+from hypothesis import given
 
 from dragoman.engine.ports import Store
 from dragoman.engine.request import Outcome
@@ -43,7 +43,6 @@ def test_a_script_leaves_the_same_in_every_reader(store: Store) -> None:
 
 @proves("MODEL-REPLAY")
 @given(script=scripts)
-@settings(max_examples=40)
 def test_any_script_leaves_the_same_in_every_reader(
     storages: Storages, script: Sequence[Step]
 ) -> None:

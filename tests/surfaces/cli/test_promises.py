@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import dragoman as package
+from dragoman.bootstrap import open_place
 from dragoman.core.errors import StoreConflict
 from dragoman.surfaces.cli import app, task
 from dragoman.surfaces.cli.app import main
@@ -67,9 +68,7 @@ def test_every_command_takes_all_shared_options_on_either_side(
     elsewhere = Console(tmp_path / "elsewhere")
 
     said = (
-        elsewhere(*shared, *typed(words))
-        if side == "before"
-        else elsewhere(*typed(words), *shared)
+        elsewhere(*shared, *typed(words)) if side == "before" else elsewhere(*typed(words), *shared)
     )
 
     assert said.code == 0, said
@@ -213,7 +212,7 @@ def test_the_directory_comes_from_the_environment_and_else_lies_here(
     def create(*words: str) -> None:
         with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
             args = [*words, "task", "create", "x"]
-            assert main(Console(tmp_path)._open, args, nowhere, nowhere, lambda: False) == 0
+            assert main(open_place, args, nowhere, nowhere, lambda: False) == 0
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("DRAGOMAN_DATA", raising=False)

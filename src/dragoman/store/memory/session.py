@@ -17,7 +17,7 @@ class MemorySession:
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
-        self._last_number = len(tables.rows)
+        self._last_number = tables.last_stream
         self.written: list[Changes] = []
 
     def streams(self, names: Sequence[str]) -> list[Row]:

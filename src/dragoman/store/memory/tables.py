@@ -15,6 +15,7 @@ class Tables:
         self.rows: dict[int, Row] = {}
         self.numbers: dict[str, int] = {}
         """Stream name -> stream number."""
+        self.last_stream = 0
         self.names: dict[tuple[str, str], str] = {}
         """(Name, kind) -> stream name."""
         self.kinds: dict[str, list[str]] = {}
@@ -36,6 +37,7 @@ class Tables:
         for row in changes.streams:
             self.rows[row.number] = row
             self.numbers[row.name] = row.number
+            self.last_stream = max(self.last_stream, row.number)
         for number, lease in changes.leases:
             self.rows[number] = replace(self.rows[number], lease=lease)
         for new in changes.entries:

@@ -38,10 +38,10 @@ ORDER BY n.name, n.kind
 SELECT number, version FROM streams WHERE number = ANY ($1::bigint[]) ORDER BY number FOR UPDATE
 
 -- name: lines
-SELECT e.line
-FROM streams s JOIN entries e ON e.stream = s.number
-WHERE s.name = $1
-ORDER BY e.version
+SELECT line
+FROM entries
+WHERE stream = (SELECT number FROM streams WHERE name = $1)
+ORDER BY version
 
 -- name: reserve_numbers
 SELECT nextval('stream_numbers')
@@ -150,10 +150,10 @@ ORDER BY e.position
 LIMIT $3
 
 -- name: history
-SELECT e.position, s.name, e.version, e.event, e.line, e.previous, e.hash
-FROM streams s JOIN entries e ON e.stream = s.number
-WHERE s.name = $1 AND e.version > $2 AND e.position <= $3
-ORDER BY e.version
+SELECT position, $1::text, version, event, line, previous, hash
+FROM entries
+WHERE stream = (SELECT number FROM streams WHERE name = $1) AND version > $2 AND position <= $3
+ORDER BY version
 LIMIT $4
 
 -- name: stream

@@ -42,6 +42,10 @@ class Connection(Runner, Protocol):
         """Whether a transaction is open."""
         ...
 
+    def total_changes(self) -> int:
+        """How many rows it has written in its life."""
+        ...
+
     def cursor(self) -> Cursor:
         """A cursor that can be used again and again."""
         ...

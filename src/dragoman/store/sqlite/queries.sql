@@ -1,4 +1,5 @@
--- Every statement that the SQLite store runs on its tables.
+-- Every statement that the SQLite store runs on its tables. Those that write are kept short: apsw
+-- finds a prepared statement by its text, once for every row.
 
 -- What a transaction reads
 
@@ -47,27 +48,26 @@ WHERE number = ?
 -- name: append_entry
 INSERT INTO entries (stream, version, event, line, previous, hash) VALUES (?, ?, ?, ?, ?, ?)
 
+-- A row that is not at the expected version (?13) stays, and the writer sees that none was written.
 -- Setting an indexed column rewrites its index even when the value stays. Most changes of a task
 -- leave its owner, and every owner has a page of its own in that index: so it is set apart.
 -- name: put_stream
 INSERT INTO streams
-  (number, name, version, hash, fold, state, status, queue, rank, since, due, owner)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+(number, name, version, hash, fold, state, status, queue, rank, since, due, owner)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
 ON CONFLICT (number) DO UPDATE
-SET version = excluded.version, hash = excluded.hash, fold = excluded.fold, state = excluded.state,
-    status = excluded.status, queue = excluded.queue, rank = excluded.rank, since = excluded.since,
-    due = excluded.due
+SET version = ?3, hash = ?4, fold = ?5, state = ?6,
+status = ?7, queue = ?8, rank = ?9, since = ?10, due = ?11
+WHERE version = ?13
 
 -- name: put_owner
 UPDATE streams SET owner = ?1 WHERE number = ?2 AND owner IS NOT ?1
 
 -- name: put_lease
 INSERT INTO leases (stream, holder, fence, ttl_ms, beat_at, expires_at, session, beats)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
 ON CONFLICT (stream) DO UPDATE
-SET holder = excluded.holder, fence = excluded.fence, ttl_ms = excluded.ttl_ms,
-    beat_at = excluded.beat_at, expires_at = excluded.expires_at, session = excluded.session,
-    beats = excluded.beats
+SET holder = ?2, fence = ?3, ttl_ms = ?4, beat_at = ?5, expires_at = ?6, session = ?7, beats = ?8
 
 -- name: end_lease
 DELETE FROM leases WHERE stream = ?

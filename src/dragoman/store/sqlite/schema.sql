@@ -1,4 +1,4 @@
--- The ledger, and everything that is folded from it or kept beside it.
+-- All tables as they are now: equal to the migrations applied in order (tested). For reading.
 --
 -- No foreign keys: every write goes through one writer that has just read what it refers to, and
 -- `verify` must be able to look at a file in which somebody has removed a row.

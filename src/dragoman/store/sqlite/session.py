@@ -1,5 +1,6 @@
 """One transaction of the SQLite store: keys are looked up, and a table is written, all at once."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -8,15 +9,15 @@ from msgspec.structs import astuple
 
 from dragoman.core.errors import StoreConflict
 from dragoman.core.lease import Lease
-from dragoman.engine.ports import Answer, Changes, ReadyKey, Row
+from dragoman.engine.ports import Answer, Changes, NewEntry, ReadyKey, Row
 from dragoman.ledger.views import FOLD, Shelf, current_state, shelve
 from dragoman.store.sql_files import load_queries
-from dragoman.store.sqlite.driver import Cursor, extended_code
+from dragoman.store.sqlite.driver import Connection, extended_code
 
 QUERIES = load_queries("dragoman.store.sqlite")
 
 _BEFORE_ALL = (-(2**63), 0, 0)
-_TAKEN = frozenset(
+_CONFLICTS = frozenset(
     {
         apsw.SQLITE_CONSTRAINT_PRIMARYKEY,
         apsw.SQLITE_CONSTRAINT_ROWID,
@@ -28,9 +29,10 @@ _TAKEN = frozenset(
 class SqliteSession:
     """The transaction has SQLite's only write lock."""
 
-    def __init__(self, cursor: Cursor, *, is_fresh: bool) -> None:
+    def __init__(self, connection: Connection, *, is_fresh: bool) -> None:
         self.is_fresh = is_fresh
-        self._cursor = cursor
+        self._connection = connection
+        self._cursor = connection.cursor()
         self._last_stream = 0
 
     def streams(self, names: Sequence[str]) -> list[Row]:
@@ -78,17 +80,31 @@ class SqliteSession:
         leases = changes.leases
         try:
             self._each("append_entry", map(astuple, changes.entries))
-            self._each("put_stream", map(_stream_columns, changes.streams))
-            self._each("put_owner", map(_owner_columns, changes.streams))
+            self._write_streams(changes.streams, changes.entries)
             self._each("put_lease", [(n, *astuple(lease)) for n, lease in leases if lease])
             self._each("end_lease", [(n,) for n, lease in leases if lease is None])
             self._each("bind_name", changes.names)
             self._each("put_answer", map(astuple, changes.answers))
             self._each("put_number", changes.numbers.items())
         except apsw.ConstraintError as error:
-            if extended_code(error) in _TAKEN:
+            if extended_code(error) in _CONFLICTS:
                 raise StoreConflict(f"another writer was faster ({error})") from error
             raise
+
+    def _write_streams(self, rows: Sequence[Row], entries: Sequence[NewEntry]) -> None:
+        """Each row in place of the one that its new entries follow."""
+        added = Counter(entry.stream for entry in entries)
+        written = self._connection.total_changes()
+        self._each(
+            "put_stream",
+            (
+                (*astuple(row)[:6], *astuple(row.shelf), row.version - added[row.number])
+                for row in rows
+            ),
+        )
+        if self._connection.total_changes() - written != len(rows):
+            raise StoreConflict("another writer was faster: a stream is not at the version it was")
+        self._each("put_owner", ((row.shelf.owner, row.number) for row in rows))
 
     def _each(self, query: str, bindings: Iterable[tuple[Any, ...]]) -> list[Any]:
         """Run a statement for each of these; all that was found."""
@@ -110,12 +126,3 @@ def as_row(found: Any) -> Row:
     number, name, version, hash, fold, state, *rest = found
     lease = None if rest[6] is None else Lease(*rest[6:])
     return Row(number, name, version, hash, fold, state, lease, Shelf(*rest[:6]))
-
-
-def _stream_columns(row: Row) -> tuple[Any, ...]:
-    """The row's own fields, then those of its shelf; its lease has a table of its own."""
-    return astuple(row)[:6] + astuple(row.shelf)
-
-
-def _owner_columns(row: Row) -> tuple[str | None, int]:
-    return row.shelf.owner, row.number

@@ -56,7 +56,7 @@ class SqliteStore:
             writer = self._writer or self._open_writer()
             try:
                 writer.execute("BEGIN IMMEDIATE")
-                result = work(SqliteSession(writer.cursor(), is_fresh=self._is_fresh(writer)))
+                result = work(SqliteSession(writer, is_fresh=self._is_fresh(writer)))
             except apsw.Error as error:
                 self._drop_writer()
                 raise store_error(error, self._path) from error

@@ -1,0 +1,129 @@
+"""A batch in which one request cannot be borne: that one fails alone, on every store."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+from dragoman.core.commands import CreateTask, NoteTask
+from dragoman.engine.handle import Engine
+from dragoman.engine.ports import Changes, Session, Store
+from dragoman.engine.request import Accepted, Outcome, Request, accepted
+from dragoman.system.clock import HandClock
+from tests.conformance.store.hubs import ANN, BOB, NOW, SECRET, Hub, Hubs
+from tests.requirements import proves
+
+pytestmark = proves("STORE-CONTRACT", "ENGINE-BATCH-POISON")
+
+T = TypeVar("T")
+
+
+class Poisoned(Exception):
+    """What the store throws at the poisoned request."""
+
+
+class PoisonedSession:
+    """A session that cannot write one request."""
+
+    def __init__(self, session: Session, cause: str) -> None:
+        self._session = session
+        self._cause = cause.encode()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._session, name)
+
+    def write(self, changes: Changes) -> None:
+        """Write, unless the poison is in it."""
+        self._session.write(changes)
+        if any(self._cause in entry.line for entry in changes.entries):
+            raise Poisoned
+
+
+class PoisonedStore:
+    """A store that cannot write one request."""
+
+    def __init__(self, store: Store, cause: str) -> None:
+        self._store = store
+        self._cause = cause
+        self.transactions = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def transact(self, work: Callable[[Session], T]) -> T:
+        """A transaction in which the poison works."""
+        self.transactions += 1
+        return self._store.transact(
+            lambda session: work(cast(Session, PoisonedSession(session, self._cause)))
+        )
+
+
+async def handle_all(engine: Engine, requests: list[Request]) -> list[Outcome | BaseException]:
+    """Hand in all requests in one turn of the loop, so that they become one batch."""
+    return await asyncio.gather(*map(engine.handle, requests), return_exceptions=True)
+
+
+def test_a_poisoned_request_fails_alone(hubs: Hubs) -> None:
+    hub = hubs.new()
+    hub.do(ANN, CreateTask("a task", "a"))
+    requests = [
+        hub.request(ANN, NoteTask("a", "first")),
+        hub.request(BOB, CreateTask("a task", "b")),
+        hub.request(BOB, NoteTask("a", "poison"), CreateTask("poisoned", "c")),
+        hub.request(ANN, NoteTask("b", "needs the second"), key="k"),
+        hub.request(ANN, NoteTask("a", "last")),
+    ]
+    store = PoisonedStore(hub.store, requests[2].id)
+    engine = Engine(cast(Store, store), HandClock(NOW), SECRET)
+
+    outcomes = asyncio.run(handle_all(engine, requests))
+    engine.close()
+
+    assert [type(outcome) for outcome in outcomes] == [
+        Accepted,
+        Accepted,
+        Poisoned,
+        Accepted,
+        Accepted,
+    ]
+    assert store.transactions == 1 + len(requests)
+    lines = [entry.line for entry in hub.store.entries(1, 100)]
+    recorded = zip((0, 1, 3, 4), lines, strict=True)
+    assert all(requests[n].id.encode() in line for n, line in recorded)
+    assert hub.store.stream("task:c") is None
+
+
+def test_after_a_poisoned_batch_the_next_one_sees_only_what_was_written(hubs: Hubs) -> None:
+    hub = hubs.new()
+    hub.do(ANN, CreateTask("a task", "a"))
+    poison = hub.request(ANN, NoteTask("a", "poison"), CreateTask("poisoned", "b"))
+    engine = Engine(cast(Store, PoisonedStore(hub.store, poison.id)), HandClock(NOW), SECRET)
+    asyncio.run(handle_all(engine, [poison, poison]))
+
+    outcomes = asyncio.run(
+        handle_all(engine, [hub.request(ANN, CreateTask("a task", "b"), NoteTask("a", "well"))])
+    )
+    engine.close()
+
+    assert [type(outcome) for outcome in outcomes] == [Accepted]
+    assert [entry.version for entry in hub.store.history("task:a", 0, 10)] == [1, 2]
+
+
+def test_a_large_batch_becomes_few_transactions_and_each_caller_gets_its_own_answer(
+    hubs: Hubs,
+) -> None:
+    hub = Hub(hubs.new().store, hubs.clock)
+    store = PoisonedStore(hub.store, "nobody")
+    engine = Engine(cast(Store, store), hubs.clock, SECRET)
+    requests = [hub.request(ANN, CreateTask("a task", f"t{n}")) for n in range(300)]
+
+    outcomes = asyncio.run(handle_all(engine, requests))
+    engine.close()
+
+    tasks = [
+        accepted(outcome).receipts[0].task
+        for outcome in outcomes
+        if not isinstance(outcome, BaseException)
+    ]
+    assert tasks == [f"t{n}" for n in range(300)]
+    assert store.transactions == 1
+    assert [entry.position for entry in hub.store.entries(0, 1_000)] == list(range(1, 301))

@@ -1,0 +1,107 @@
+"""The order of positions: a reader that tails the ledger passes no commit that comes late."""
+
+import threading
+from concurrent.futures import Future
+
+import pytest
+
+from dragoman.core.commands import CreateTask, NoteTask
+from dragoman.engine.ports import Store
+from dragoman.engine.subscribe import follow
+from tests.conformance.store.hubs import ANN, Hub, Hubs
+from tests.conformance.store.threads import A_WHILE, PATIENCE, at_once, begin
+from tests.requirements import proves
+
+pytestmark = proves("STORE-CONTRACT", "STORE-LATE-COMMIT", "ENGINE-SUBSCRIBE", "LEDGER-POSITION")
+
+
+class Tail:
+    """A reader that follows from the beginning until it is told that all is written."""
+
+    def __init__(self, store: Store) -> None:
+        self._is_written = threading.Event()
+        self._has_looked_again = False
+        self.seen: list[tuple[int, str, int]] = []
+        self._reading = begin(lambda: self._read(store))
+
+    def finish(self) -> None:
+        """Everything is written: look once more, then end."""
+        self._is_written.set()
+        self._reading.result(PATIENCE)
+
+    def _read(self, store: Store) -> None:
+        for entry in follow(store, 0, self._wait):
+            self.seen.append((entry.position, entry.stream, entry.version))
+
+    def _wait(self) -> bool:
+        if not self._is_written.is_set():
+            self._is_written.wait(0.001)
+            return True
+        looked, self._has_looked_again = self._has_looked_again, True
+        return not looked
+
+
+@pytest.mark.parametrize("moment", ["decided", "written"])
+def test_a_late_commit_is_neither_passed_over_nor_seen_twice(hubs: Hubs, moment: str) -> None:
+    slow, fast = hubs.new(), hubs.new()
+    slow.do(ANN, CreateTask("slow", "slow"))
+    slow.do(ANN, CreateTask("fast", "fast"))
+    tail = Tail(hubs.new().store)
+    overtaking: list[Future[None]] = []
+    has_overtaken = threading.Event()
+
+    def overtake() -> None:
+        for n in range(5):
+            note(fast, "fast", n)
+        has_overtaken.set()
+
+    def on_failpoint(failpoint: str) -> None:
+        """The slow one has read; now the fast one commits, if the store lets it."""
+        if failpoint == moment and not overtaking:
+            overtaking.append(begin(overtake))
+            has_overtaken.wait(A_WHILE)
+
+    slow.on_failpoint = on_failpoint
+    note(slow, "slow", 0)
+    overtaking[0].result(PATIENCE)
+    tail.finish()
+
+    assert [position for position, _, _ in tail.seen] == list(range(1, 9))
+    assert versions(tail, "task:slow") == [1, 2]
+    assert versions(tail, "task:fast") == [1, 2, 3, 4, 5, 6]
+
+
+def test_while_many_write_a_tail_sees_every_position_once_and_in_order(hubs: Hubs) -> None:
+    both = hubs.new(), hubs.new()
+    for name in ("a", "b", "c", "d"):
+        both[0].do(ANN, CreateTask("a task", name))
+    tail = Tail(hubs.new().store)
+
+    def write(hub: Hub, task: str) -> None:
+        for n in range(25):
+            note(hub, task, n)
+
+    at_once(
+        [
+            lambda hub=both[n % 2], task=task: write(hub, task)
+            for n, task in enumerate(("a", "b", "c", "d"))
+        ]
+    )
+    tail.finish()
+
+    assert [position for position, _, _ in tail.seen] == list(range(1, 105))
+    for name in ("a", "b", "c", "d"):
+        assert versions(tail, f"task:{name}") == list(range(1, 27))
+    assert tail.seen == [
+        (entry.position, entry.stream, entry.version) for entry in both[0].store.entries(0, 1_000)
+    ]
+
+
+def note(hub: Hub, task: str, n: int) -> None:
+    """One entry."""
+    hub.do(ANN, NoteTask(task, f"note {n}"))
+
+
+def versions(tail: Tail, stream: str) -> list[int]:
+    """What was seen of one stream."""
+    return [version for _, seen, version in tail.seen if seen == stream]

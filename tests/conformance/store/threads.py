@@ -1,0 +1,41 @@
+"""Threads for the suite: started together, bounded in time, their failures not lost."""
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+T = TypeVar("T")
+
+PATIENCE = 60.0
+"""Seconds after which a test gives up; far more than anything here takes."""
+
+A_WHILE = 0.3
+"""Seconds after which one that has not come is taken to be blocked; a longer time changes nothing
+but how long the test takes."""
+
+
+def at_once(works: Sequence[Callable[[], T]]) -> list[T]:
+    """Run all of them, each in a thread of its own, from the same moment on."""
+    start = threading.Barrier(len(works))
+
+    def run(work: Callable[[], T]) -> T:
+        start.wait(PATIENCE)
+        return work()
+
+    with ThreadPoolExecutor(len(works)) as pool:
+        return [future.result(PATIENCE) for future in [pool.submit(run, work) for work in works]]
+
+
+def begin(work: Callable[[], T]) -> "Future[T]":
+    """Run it in a thread of its own."""
+    future: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:  # noqa: BLE001  it is raised where the result is asked for
+            future.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return future

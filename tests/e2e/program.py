@@ -1,0 +1,79 @@
+"""The real program, in processes of its own: `python -m dragoman` on a temporary directory."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+COMMAND = (sys.executable, "-m", "dragoman")
+NOON = "2026-02-09T12:00:00Z"
+
+_SET_BY_TESTERS = ("DRAGOMAN_DATA", "NO_COLOR", "FORCE_COLOR", "COLUMNS", "TERM")
+
+
+class Ended(Struct, frozen=True):
+    """What a process said, and the code it ended with."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """The one object on standard output."""
+        (line,) = self.out.splitlines()
+        return json.loads(line)
+
+
+class Program:
+    """Starts the program for one data directory."""
+
+    def __init__(self, data: Path) -> None:
+        self.data = data
+
+    def environment(self, more: Mapping[str, str] | None = None) -> dict[str, str]:
+        """What the program is told by its surroundings."""
+        inherited = {k: v for k, v in os.environ.items() if k not in _SET_BY_TESTERS}
+        return {**inherited, "DRAGOMAN_DATA": str(self.data), **(more or {})}
+
+    def run(self, *words: str, stdin: str = "", more: Mapping[str, str] | None = None) -> Ended:
+        """Run a command to its end."""
+        done = subprocess.run(
+            (*COMMAND, *words),
+            input=stdin,
+            capture_output=True,
+            text=True,
+            check=False,
+            env=self.environment(more),
+        )
+        assert "Traceback" not in done.stderr, done.stderr
+        return Ended(done.returncode, done.stdout, done.stderr)
+
+    def ask(self, *words: str, code: int = 0) -> Any:
+        """The object that a command answers with --json, and that it ends as it should."""
+        ended = self.run(*words, "--json")
+        assert ended.code == code, ended
+        return ended.json
+
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        """Begin a command, and do not wait for it."""
+        return subprocess.Popen(
+            (*COMMAND, *words),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=self.environment(),
+        )
+
+
+def end_of(process: subprocess.Popen[str]) -> Ended:
+    """What a started command said when it has ended."""
+    out, err = process.communicate()
+    assert "Traceback" not in err, err
+    return Ended(process.returncode, out, err)

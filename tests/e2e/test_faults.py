@@ -1,0 +1,164 @@
+"""Directories and files that are broken, foreign or not ours to write: a clear word, no damage."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from tests.e2e.program import Ended, Program
+from tests.requirements import proves
+
+NOBODY = 65_534
+
+AS_NOBODY = dedent("""
+    import os, sys
+    from dragoman.bootstrap import open_place
+    from dragoman.surfaces.cli.app import main
+    import dragoman.engine.verify, dragoman.store.sqlite, dragoman.system.hub_lock
+
+    # Everything is loaded by now: the one who works below may not be able to read our files.
+    if os.getuid() == 0:
+        os.setgroups([])
+        os.setresgid({nobody}, {nobody}, {nobody})
+        os.setresuid({nobody}, {nobody}, {nobody})
+    sys.exit(main(open_place, sys.argv[1:], sys.stdout, sys.stderr, lambda: False))
+""").format(nobody=NOBODY)
+"""The program for somebody whom the rights of files bind, even where tests run as root."""
+
+
+def as_nobody(program: Program, *words: str) -> Ended:
+    done = subprocess.run(
+        (sys.executable, "-c", AS_NOBODY, *words),
+        capture_output=True,
+        text=True,
+        check=False,
+        env=program.environment(),
+        cwd="/",
+    )
+    assert "Traceback" not in done.stderr, done.stderr
+    return Ended(done.returncode, done.stdout, done.stderr)
+
+
+@pytest.fixture
+def owned(program: Program, tmp_path: Path) -> Program:
+    """Give a directory with a task that belongs to nobody, and that nobody can reach."""
+    program.ask("task", "create", "One", "--id", "T-1", "--ready")
+    for folder in (tmp_path, *tmp_path.parents):
+        if folder.owner() == Path("/").owner() and folder.stat().st_mode & 0o077 == 0:
+            folder.chmod(folder.stat().st_mode | 0o011)
+    if os.getuid() == 0:
+        for path in (program.data, *program.data.rglob("*")):
+            os.chown(path, NOBODY, NOBODY)
+    return program
+
+
+@proves("STORE-READ-ONLY", "CLI-EXIT")
+def test_a_folder_in_which_nothing_can_be_made_gets_a_clear_word(
+    owned: Program, tmp_path: Path
+) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir(0o555)
+
+    for words in (("init",), ("task", "create", "x")):
+        ended = as_nobody(owned, "--data", str(closed / "hub"), *words, "--json")
+        assert ended.code == 1
+        assert ended.json["code"] == "store_unavailable"
+        assert str(closed / "hub") in ended.json["detail"]
+        assert "Permission denied" in ended.json["detail"]
+    assert list(closed.iterdir()) == []
+
+
+@proves("STORE-READ-ONLY", "CLI-EXIT", "CLI-DOCTOR")
+def test_a_read_only_directory_refuses_writes_with_a_clear_word(owned: Program) -> None:
+    for path in sorted(owned.data.rglob("*"), reverse=True):
+        path.chmod(0o500 if path.is_dir() else 0o400)
+    owned.data.chmod(0o500)
+    before = {p: p.read_bytes() for p in owned.data.rglob("*") if p.is_file()}
+
+    ended = as_nobody(owned, "task", "create", "Two", "--json")
+    assert ended.code == 1
+    assert ended.json["code"] == "store_unavailable"
+    assert str(owned.data) in ended.json["detail"]
+    examined = as_nobody(owned, "doctor")
+    assert examined.code == 1
+    assert "cannot be written" in examined.out
+    assert {p: p.read_bytes() for p in owned.data.rglob("*") if p.is_file()} == before
+
+
+@proves("STORE-CORRUPT", "CLI-EXIT", "CLI-DOCTOR")
+@pytest.mark.parametrize(
+    "content",
+    [b"a letter to my aunt " * 500, b"SQLite format 3\x00" + b"\xff" * 4_080],
+    ids=["foreign", "garbled"],
+)
+def test_a_corrupt_database_gets_a_clear_word_and_stays_as_it_is(
+    program: Program, content: bytes
+) -> None:
+    program.ask("task", "create", "One", "--id", "T-1", "--ready")
+    database = program.data / "dragoman.db"
+    for helper in program.data.glob("dragoman.db-*"):
+        helper.unlink()
+    database.write_bytes(content)
+
+    for words in (
+        ("task", "create", "Two"),
+        ("task", "list"),
+        ("task", "claim", "--agent", "ada"),
+        ("verify",),
+        ("tick",),
+        ("init",),
+    ):
+        refused = program.ask(*words, code=1)
+        assert refused["code"] == "store_corrupt", words
+        assert str(database) in refused["detail"]
+    assert program.ask("doctor", code=1)["detail"] == "bad: store"
+    assert database.read_bytes() == content
+
+
+@proves("CONFIG-ONCE", "CLI-EXIT")
+def test_settings_that_cannot_be_understood_are_named(program: Program) -> None:
+    program.ask("init")
+    (program.data / "dragoman.toml").write_text("[leases]\nttl = 5\n")
+
+    refused = program.ask("task", "list", code=1)
+    assert refused["code"] == "invalid_settings"
+    assert "dragoman.toml" in refused["detail"]
+    assert "ttl_ms" in refused["detail"]
+
+
+@proves("SYSTEM-KEYS", "CLI-EXIT")
+def test_a_key_that_others_can_read_is_refused_with_what_to_do(program: Program) -> None:
+    program.ask("init")
+    (program.data / "keys" / "ledger.key").chmod(0o644)
+
+    refused = program.ask("task", "create", "x", code=1)
+    assert refused["code"] == "bad_key"
+    assert "chmod 600" in refused["detail"]
+
+
+@proves("CLI-EXIT")
+def test_a_directory_that_cannot_exist_is_told_whoever_asks(program: Program) -> None:
+    refused = program.ask("init", "--data", "/proc/dragoman/hub", code=1)
+
+    assert refused["code"] == "store_unavailable"
+    assert "/proc/dragoman/hub" in refused["detail"]
+
+
+@proves("VERIFY-HASHES", "CLI-VERIFY")
+def test_a_byte_flipped_in_the_file_itself_is_found(program: Program) -> None:
+    program.ask("task", "create", "Original words", "--id", "T-1")
+    program.ask("task", "create", "Other", "--id", "T-2")
+    database = program.data / "dragoman.db"
+    content = database.read_bytes()
+    assert content.count(b"Original words") == 2, "in the ledger, and in the view of the task"
+
+    for start in (content.find(b"Original words"), content.rfind(b"Original words")):
+        database.write_bytes(content[:start] + b"Forged" + content[start + 6 :])
+        ended = program.run("verify", "--json")
+        assert ended.code == 1
+        assert ended.json["found"] >= 1
+    database.write_bytes(content)
+    assert program.run("verify").code == 0

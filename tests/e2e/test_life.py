@@ -1,0 +1,105 @@
+"""A task's whole life through real processes, and the program's own face."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.program import COMMAND, NOON, Program
+from tests.requirements import proves
+
+
+@proves("CLI-TASK", "CLI-NOW", "LEASE-LOST", "LEASE-FENCE", "TASK-REVIEW", "CLI-VERIFY")
+def test_a_task_survives_a_lost_worker_and_is_finished(program: Program) -> None:
+    made = program.ask("task", "create", "Do it", "--ready", "--now", NOON)
+    assert (made["id"], made["status"]) == ("TASK-2026-02-09-001", "ready")
+    first = program.ask("task", "claim", "--agent", "ada", "--now", NOON)
+    assert (first["task"], first["attempt"], first["fence"]) == (made["id"], 1, 1)
+    program.ask("tick", "--now", "2026-02-09T12:06:00Z")
+    second = program.ask("task", "claim", "--agent", "ben", "--now", "2026-02-09T12:06:30Z")
+    assert (second["attempt"], second["fence"]) == (2, 2)
+
+    back = ("--agent", "ada", "--fence", "1", "--now", "2026-02-09T12:07:00Z")
+    assert program.ask("task", "heartbeat", made["id"], *back, code=1)["code"] == "lease_lost"
+    at = ("--now", "2026-02-09T12:08:00Z")
+    program.ask("task", "move", made["id"], "review", "--as", "ben", "--fence", "2", *at)
+    assert program.ask("task", "move", made["id"], "done", *at)["status"] == "done"
+    assert program.ask("verify")["findings"] == []
+
+
+@proves("CLI-VERSION")
+def test_the_module_prints_its_version_and_its_help(program: Program) -> None:
+    version, help_ = program.run("--version"), program.run("--help")
+
+    assert (version.code, version.out.split()[0]) == (0, "dragoman")
+    assert (help_.code, help_.err) == (0, "")
+    assert "Usage: dragoman [OPTIONS] COMMAND" in help_.out
+    assert not program.data.exists()
+
+
+@proves("CLI-VERSION")
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [("dragoman ", "verify"), ("dragoman task cl", "claim"), ("dragoman task move x re", "review")],
+)
+def test_shell_completion_offers_what_fits(program: Program, words: str, expected: str) -> None:
+    asked = {
+        "_DRAGOMAN_COMPLETE": "complete_bash",
+        "COMP_WORDS": words,
+        "COMP_CWORD": str(len(words.split(" ")) - 1),
+    }
+    ended = program.run(more=asked)
+
+    assert ended.code == 0
+    assert expected in ended.out.split()
+
+
+@proves("CLI-VERSION")
+def test_a_completion_script_can_be_shown(program: Program) -> None:
+    # Without a shell to detect, typer takes its name as a value.
+    named = {"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
+    ended = program.run("--show-completion", "bash", more=named)
+
+    assert ended.code == 0
+    assert "_DRAGOMAN_COMPLETE=complete_bash" in ended.out
+
+
+@proves("CLI-EXIT")
+def test_exit_codes_are_0_1_and_2(program: Program) -> None:
+    assert program.run("init").code == 0
+    assert program.run("task", "show", "T-1").code == 1
+    assert program.run("task", "shwo", "T-1").code == 2
+    assert program.run("task", "list", "--now", "nope", "--json").code == 2
+    assert COMMAND[1:] == ("-m", "dragoman")
+
+
+@proves("CLI-TASK")
+def test_a_body_is_read_from_a_pipe(program: Program) -> None:
+    ended = program.run("task", "create", "x", "--body-file", "-", "--json", stdin="ä\nb")
+
+    assert ended.json["body"] == "ä\nb"
+
+
+@proves("CLI-DEMO")
+def test_the_demo_plays_without_a_data_directory(program: Program, tmp_path: Path) -> None:
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    ended = program.run("demo", more={"TMPDIR": str(folder)})
+
+    assert ended.code == 0
+    assert "lease_lost" in ended.out
+    assert list(folder.iterdir()) == []
+    assert not program.data.exists()
+
+
+@proves("CLI-SAFE-TEXT", "CLI-EXIT")
+def test_words_that_are_not_utf_8_are_wrong_usage(program: Program) -> None:
+    assert program.run("task", "create", "caf\udce9").code == 2
+
+
+@proves("CLI-PLAIN", "CLI-SAFE-TEXT")
+def test_a_stream_that_knows_only_ascii_shows_numbers_for_the_rest(program: Program) -> None:
+    program.ask("task", "create", "Größe", "--id", "T-1")
+
+    ended = program.run("task", "list", more={"PYTHONIOENCODING": "ascii"})
+    assert ended.code == 0
+    assert "Gr\\xf6\\xdfe" in ended.out

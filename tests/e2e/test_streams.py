@@ -1,0 +1,133 @@
+"""Where the output goes: pipes that close, terminals, closed and full streams, Ctrl-C."""
+
+import os
+import pty
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.program import COMMAND, Program
+from tests.requirements import proves
+
+
+@pytest.fixture
+def lived(program: Program) -> Program:
+    """Give a ledger that has more lines than a pipe holds."""
+    body = "x" * 60_000
+    for number in range(4):
+        program.ask("task", "create", f"{number}", "--id", f"T-{number}", "--body", body)
+    return program
+
+
+def on_terminal(program: Program, *words: str, **more: str) -> str:
+    """What a command shows on a terminal."""
+    ours, theirs = pty.openpty()
+    terminal = {"TERM": "xterm-256color", "COLUMNS": "120", **more}
+    process = subprocess.Popen(
+        (*COMMAND, *words),
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env=program.environment(terminal),
+    )
+    os.close(theirs)
+    shown = bytearray()
+    while True:
+        try:
+            some = os.read(ours, 65_536)
+        except OSError:  # what Linux says when the other side has closed a terminal
+            break
+        if not some:
+            break
+        shown += some
+    os.close(ours)
+    assert process.wait() == 0
+    return shown.decode()
+
+
+@proves("CLI-EVENTS", "CLI-EXIT")
+@pytest.mark.parametrize("follow", [(), ("--follow",)], ids=["once", "follow"])
+def test_a_reader_that_has_seen_enough_ends_the_command_quietly(
+    lived: Program, follow: tuple[str, ...]
+) -> None:
+    writing = lived.start("events", "--json", *follow)
+    assert writing.stdout is not None
+    assert writing.stderr is not None
+
+    assert writing.stdout.readline().startswith('{"position": 1,')
+    writing.stdout.close()
+
+    assert writing.wait() == 0
+    assert writing.stderr.read() == ""
+    writing.stderr.close()
+
+
+@proves("CLI-EVENTS", "CLI-EXIT")
+def test_ctrl_c_ends_following_with_130_and_no_traceback(lived: Program) -> None:
+    following = lived.start("events", "--follow", "--after", "3", "--json")
+    assert following.stdout is not None
+
+    assert '"position": 4' in following.stdout.readline()
+    following.send_signal(signal.SIGINT)
+    out, err = following.communicate()
+
+    assert (following.returncode, out, err) == (130, "", "")
+
+
+@proves("CLI-PLAIN")
+def test_a_terminal_gets_colours_unless_they_are_unwanted(program: Program) -> None:
+    program.ask("task", "create", "One", "--id", "T-1", "--ready")
+
+    assert "\x1b[36mready" in on_terminal(program, "task", "list")
+    assert "\x1b[36m" not in on_terminal(program, "task", "list", NO_COLOR="1")
+    assert "\x1b" not in on_terminal(program, "task", "list", TERM="dumb")
+    assert "\x1b" not in program.run("task", "list", more={"FORCE_COLOR": "1"}).out
+
+
+@proves("CLI-SAFE-TEXT")
+def test_a_terminal_is_not_steered_by_a_title(program: Program) -> None:
+    title = "\x1b]52;c;ZXZpbA==\x07\x1b[2J\u202e[red]x[/red]"
+    program.ask("task", "create", title, "--id", "T-1")
+
+    for words in (("task", "list"), ("task", "show", "T-1"), ("events",)):
+        shown = on_terminal(program, *words)
+        assert "[red]x[/red]" in shown
+        assert not any(bad in shown for bad in ("\x1b]", "\x1b[2J", "\x07", "\u202e"))
+
+
+@proves("CLI-VERIFY")
+def test_verify_shows_its_progress_on_a_terminal(program: Program) -> None:
+    program.ask("task", "create", "One")
+
+    assert "all good" in on_terminal(program, "verify")
+
+
+@proves("CLI-EXIT")
+def test_a_full_disk_behind_the_output_is_told_and_no_success(lived: Program) -> None:
+    with Path("/dev/full").open("w") as full:
+        ended = subprocess.run(
+            (*COMMAND, "task", "list"),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            env=lived.environment(),
+        )
+
+    assert ended.returncode == 1
+    assert ended.stderr == "the answer could not be printed: No space left on device\n"
+
+
+@proves("CLI-EXIT")
+def test_closed_streams_do_not_keep_a_command_from_its_work(program: Program) -> None:
+    shell = '"$@" >&- 2>&-'
+    ended = subprocess.run(
+        ("sh", "-c", shell, "sh", *COMMAND, "task", "create", "x", "--id", "T-1"),
+        check=False,
+        env=program.environment(),
+    )
+
+    assert ended.returncode == 0
+    assert program.ask("task", "show", "T-1")["title"] == "x"

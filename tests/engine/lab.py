@@ -1,0 +1,222 @@
+"""A hub in memory under a hand-moved clock, stores that misbehave on purpose, and open tables."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from typing import Any, TypeVar, cast
+
+import msgspec
+from msgspec import Raw
+
+from dragoman.core.actors import Actor
+from dragoman.core.commands import AnyCommand
+from dragoman.core.errors import Refusal, StoreLost
+from dragoman.core.lease import Lease
+from dragoman.core.reading import Receipt
+from dragoman.core.task import Task
+from dragoman.engine.ask import find_task
+from dragoman.engine.handle import Engine, Failpoint
+from dragoman.engine.hub import Hub
+from dragoman.engine.ports import Session
+from dragoman.engine.request import Accepted, Outcome, Request
+from dragoman.engine.verify import Finding, check_ledger, check_views
+from dragoman.ledger.checkpoint import Checkpoint
+from dragoman.ledger.entry import read_line
+from dragoman.ledger.tree import EMPTY, extend, root
+from dragoman.store.memory import MemoryStore
+from dragoman.store.memory.tables import Tables
+from dragoman.system.clock import HandClock
+from dragoman.system.ids import CountingIds
+
+T = TypeVar("T")
+
+START = 1_770_647_400_000
+"""2026-02-09T14:30:00.000Z."""
+
+TTL = 300_000
+
+HUMAN = Actor("human", "hera")
+ALICE = Actor("agent", "alice")
+BOB = Actor("agent", "bob")
+CAROL = Actor("agent", "carol")
+
+
+class OpenStore(MemoryStore):
+    """A memory store whose tables lie open, and which can be told to fail."""
+
+    def __init__(self, ledger_id: str = "lab") -> None:
+        super().__init__(ledger_id)
+        self.faults: list[Exception | None] = []
+        """What each coming transaction fails with, before it commits; None: it does not."""
+        self.losses = 0
+        """How many coming transactions commit and then lose their connection."""
+        self.transactions = 0
+        self.asked: list[tuple[str, Any]] = []
+        """What sessions were asked for: the verb and its first argument."""
+        self.is_fresh = True
+
+    @property
+    def tables(self) -> Tables:
+        """Everything that is stored."""
+        return self._tables
+
+    def transact(self, work: Callable[[Session], T]) -> T:
+        """Run the work, watched; fail if told so."""
+        self.transactions += 1
+        fault = self.faults.pop(0) if self.faults else None
+
+        def watched(session: Session) -> T:
+            result = work(cast(Session, _Watched(session, self)))
+            if fault is not None:
+                raise fault
+            return result
+
+        result = super().transact(watched)
+        if self.losses:
+            self.losses -= 1
+            raise StoreLost("the connection broke during the commit")
+        return result
+
+    def copy(self) -> "OpenStore":
+        """The same ledger, to be tampered with."""
+        other = OpenStore(self._ledger_id)
+        tables = other.tables
+        tables.entries = list(self._tables.entries)
+        tables.histories = {name: list(kept) for name, kept in self._tables.histories.items()}
+        tables.rows = dict(self._tables.rows)
+        tables.numbers = dict(self._tables.numbers)
+        tables.names = dict(self._tables.names)
+        tables.kinds = {name: list(kinds) for name, kinds in self._tables.kinds.items()}
+        return other
+
+    def picture(self) -> dict[str, Any]:
+        """All tables as values that do not change any more."""
+        kept = vars(self._tables)
+        return {name: deepcopy(table) for name, table in kept.items() if name != "last_stream"}
+
+    def picture_of_tasks(self) -> dict[str, Any]:
+        """All that is kept of tasks, and nothing of what was refused to actors."""
+        tables = self._tables
+        return {
+            "entries": [entry for entry in tables.entries if entry.stream.startswith("task:")],
+            "rows": {r.name: r for r in tables.rows.values() if r.name.startswith("task:")},
+            "names": dict(tables.names),
+            "answers": dict(tables.answers),
+            "numbers": dict(tables.last_numbers),
+        }
+
+
+class _Watched:
+    """A session that notes down what it was asked."""
+
+    def __init__(self, session: Session, store: OpenStore) -> None:
+        self._session = session
+        self._store = store
+
+    @property
+    def is_fresh(self) -> bool:
+        return self._store.is_fresh
+
+    def __getattr__(self, verb: str) -> Callable[..., Any]:
+        method = getattr(self._session, verb)
+
+        def noted(*arguments: Any) -> Any:
+            self._store.asked.append((verb, arguments[0] if arguments else None))
+            return method(*arguments)
+
+        return noted
+
+
+class Lab:
+    """A hub whose clock, ids and store are in the test's hands."""
+
+    def __init__(
+        self, store: OpenStore | None = None, *, failpoint: Failpoint = lambda _: None
+    ) -> None:
+        self.store = store or OpenStore()
+        self.clock = HandClock(START)
+        self.engine = Engine(self.store, self.clock, b"secret", failpoint=failpoint)
+        self.hub = Hub(self.engine, CountingIds())
+
+    def request(
+        self, actor: Actor, *commands: AnyCommand, key: str = "", said: bytes | None = None
+    ) -> Request:
+        """A request with an id of its own."""
+        words = msgspec.UNSET if said is None else Raw(said)
+        return self.hub.request(actor, *commands, key=key, said=words)
+
+    def ask(
+        self, actor: Actor, *commands: AnyCommand, key: str = "", said: bytes | None = None
+    ) -> Outcome:
+        """What the hub answers."""
+        return self.engine.handle_now(self.request(actor, *commands, key=key, said=said))
+
+    def do(self, actor: Actor, *commands: AnyCommand, key: str = "") -> Receipt:
+        """The last receipt of what must be accepted."""
+        return yes(self.ask(actor, *commands, key=key)).receipts[-1]
+
+    def code(self, actor: Actor, *commands: AnyCommand, key: str = "") -> str:
+        """The code of the refusal, or "" for a yes."""
+        return code(self.ask(actor, *commands, key=key))
+
+    def batch(self, *requests: Request) -> list[Any]:
+        """The answers to requests that travel in one batch; exceptions are values here."""
+
+        async def together() -> list[Any]:
+            waiting = (self.engine.handle(request) for request in requests)
+            return await asyncio.gather(*waiting, return_exceptions=True)
+
+        before = self.store.transactions
+        answers = asyncio.run(together())
+        assert self.store.transactions > before
+        return answers
+
+    def task(self, name: str) -> Task:
+        """The task as it is stored."""
+        found = find_task(self.store, name)
+        assert not isinstance(found, Refusal), found
+        return found.task
+
+    def lease(self, name: str) -> Lease | None:
+        """The lease as it is stored."""
+        found = find_task(self.store, name)
+        assert not isinstance(found, Refusal), found
+        return found.lease
+
+    def lines(self) -> list[tuple[str, str]]:
+        """(stream, event) of every entry."""
+        return [(entry.stream, entry.event) for entry in self.store.entries(0, 100_000)]
+
+    def refused(self, actor: Actor) -> list[str]:
+        """The codes that are recorded in an actor's stream."""
+        kept = self.store.history(actor.stream, 0, 10_000)
+        return [msgspec.json.decode(read_line(entry.line).body)["code"] for entry in kept]
+
+
+def yes(outcome: Any) -> Accepted:
+    """The outcome, which must be a yes."""
+    assert isinstance(outcome, Accepted), outcome
+    return outcome
+
+
+def code(outcome: Any) -> str:
+    """The code of a refusal, or "" for a yes."""
+    assert isinstance(outcome, Accepted | Refusal), outcome
+    return outcome.code if isinstance(outcome, Refusal) else ""
+
+
+def checkpoint(store: MemoryStore, size: int | None = None) -> Checkpoint:
+    """What a checkpoint over the first entries says; its signature is checked elsewhere."""
+    hashes = [entry.hash for entry in store.entries(0, 100_000, until=size)]
+    tree = extend(EMPTY, hashes)
+    peaks = tuple(peak.hex() for peak in tree.peaks)
+    return Checkpoint(store.ledger_id(), tree.size, root(tree).hex(), peaks, "", "")
+
+
+def findings(store: MemoryStore, checkpoints: Sequence[Checkpoint] = ()) -> list[Finding]:
+    """Everything that verify finds."""
+
+    def silent(_: int) -> None:
+        """Nobody watches."""
+
+    return [*check_ledger(store, checkpoints, silent), *check_views(store, silent)]

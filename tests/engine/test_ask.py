@@ -1,0 +1,219 @@
+"""Reading: by any name, as it is and as it was, and page by page."""
+
+from typing import Any
+
+import pytest
+
+from dragoman.core.commands import AliasTask, ClaimTask, CreateTask, MoveTask, NoteTask
+from dragoman.core.errors import Refusal
+from dragoman.core.task import Task
+from dragoman.engine import ask
+from dragoman.engine.ask import (
+    TaskView,
+    decode,
+    entries,
+    find_stream,
+    find_task,
+    history,
+    list_tasks,
+    task_as_of,
+    tasks_as_of,
+)
+from dragoman.engine.ports import BoardQuery
+from dragoman.ledger.views import decode_state
+from tests.engine.lab import ALICE, BOB, HUMAN, Lab, OpenStore
+from tests.ledger.released import Play, play
+from tests.requirements import proves
+
+
+class Camera(OpenStore):
+    """A store that takes a picture of all tasks after each of its commits."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pictures: dict[int, dict[str, Task]] = {0: {}}
+
+    def transact(self, work: Any) -> Any:
+        """Commit, and take the picture."""
+        result = super().transact(work)
+        states = {
+            row.name.partition(":")[2]: decode_state(row.name, row.state)
+            for row in self.rows(0, 1_000)
+            if row.state
+        }
+        tasks = {name: state for name, state in states.items() if isinstance(state, Task)}
+        self.pictures[self.head()] = tasks
+        return result
+
+
+@pytest.fixture(scope="module")
+def camera() -> Camera:
+    """Give the ledger of the scripted life, with a picture at the end of each request."""
+    camera = Camera()
+    play(camera)
+    return camera
+
+
+@proves("ENGINE-AS-OF")
+def test_every_task_can_be_read_as_of_every_position(camera: Camera) -> None:
+    names = camera.pictures[camera.head()]
+    assert len(camera.pictures) > 25
+    for position, tasks in camera.pictures.items():
+        for name in names:
+            found = task_as_of(camera, name, position)
+            if name in tasks:
+                assert found == tasks[name]
+            else:
+                assert isinstance(found, Refusal)
+                assert found.code == "task_not_found"
+                assert f"did not exist at position {position}" in found.detail
+
+
+@proves("ENGINE-AS-OF")
+def test_the_list_of_tasks_can_be_read_as_of_every_position(camera: Camera) -> None:
+    for position, tasks in camera.pictures.items():
+        found = tasks_as_of(camera, position)
+        assert {task.id: task for task in found} == tasks
+        assert [task.created_at for task in found] == sorted(task.created_at for task in found)
+
+
+@proves("ENGINE-AS-OF")
+def test_inside_a_request_the_past_is_what_had_been_written_by_then(camera: Camera) -> None:
+    statuses = {
+        position: found.status
+        for position in range(1, camera.head() + 1)
+        if isinstance(found := task_as_of(camera, "x-9", position), Task)
+    }
+    born = min(statuses)
+    assert [statuses[born + n] for n in range(5)] == [
+        "ready",
+        "in-progress",
+        "in-progress",
+        "review",
+        "done",
+    ]
+
+
+@proves("ENGINE-AS-OF")
+def test_beyond_the_end_the_past_is_the_present(camera: Camera) -> None:
+    head = camera.head()
+    assert tasks_as_of(camera, head + 1_000) == tasks_as_of(camera, head)
+    assert task_as_of(camera, "build", head + 1_000) == camera.pictures[head]["build"]
+    assert tasks_as_of(camera, 0) == []
+
+
+@proves("ENGINE-AS-OF", "NAME-ALIAS")
+def test_the_past_is_found_by_any_name_of_the_present(camera: Camera) -> None:
+    """A name leads to the task that has it now, also to a time before it had it."""
+    early = task_as_of(camera, "intent:goal-9", 1)
+    assert isinstance(early, Task)
+    assert early.aliases == ()
+    missing = task_as_of(camera, "no-such-task", 5)
+    assert isinstance(missing, Refusal)
+    assert missing.code == "task_not_found"
+
+
+@proves("NAME-ALIAS")
+def test_a_task_is_found_by_each_of_its_names(lab: Lab) -> None:
+    lab.do(HUMAN, CreateTask("t", "T", aliases=("bead:ol-1",)))
+    lab.do(HUMAN, AliasTask("T", "workq:7"))
+    names = ("T", "TASK-2026-02-09-001", "aof:TASK-2026-02-09-001", "bead:ol-1", "ol-1", "workq:7")
+    assert {find_stream(lab.store, name) for name in names} == {"task:T"}
+
+
+@proves("NAME-ALIAS", "NAME-GRAMMAR", "REFUSAL-CODES")
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("nobody", "task_not_found"),
+        ("bead:nobody", "task_not_found"),
+        ("workq:T", "task_not_found"),
+        ("n", "ambiguous_name"),
+        ("x:n", ""),
+        ("y:n", ""),
+        ("", "invalid_id"),
+        ("../T", "invalid_id"),
+        ("T\n", "invalid_id"),
+        ("T\x00", "invalid_id"),
+        ("\ud800", "invalid_id"),
+        ("Ｔ", "invalid_id"),
+        ("X:n", "invalid_id"),
+        ("x:", "invalid_id"),
+        ("T" * 200, "invalid_id"),
+    ],
+    ids=ascii,
+)
+def test_a_name_that_leads_nowhere_says_why(lab: Lab, name: str, code: str) -> None:
+    lab.do(HUMAN, CreateTask("t", "T", aliases=("x:n",)), CreateTask("u", "U", aliases=("y:n",)))
+    found = find_task(lab.store, name)
+    assert (found.code if isinstance(found, Refusal) else "") == code
+    asked = lab.ask(HUMAN, NoteTask(name, "x"))
+    assert (asked.code if isinstance(asked, Refusal) else "") == code, "and so does a command"
+    if code == "ambiguous_name":
+        assert isinstance(found, Refusal)
+        assert found.detail == "n names several tasks: T, U"
+
+
+@proves("NAME-ALIAS")
+def test_two_kinds_of_one_name_for_one_task_are_not_ambiguous(lab: Lab) -> None:
+    lab.do(HUMAN, CreateTask("t", "T", aliases=("x:n", "y:n")))
+    assert find_stream(lab.store, "n") == "task:T"
+
+
+@proves("REFUSAL-RECORDED")
+def test_an_actors_stream_is_no_task(lab: Lab) -> None:
+    lab.code(BOB, NoteTask("nowhere", "x"))
+    found = find_task(lab.store, "agent:bob")
+    assert isinstance(found, Refusal)
+    assert list_tasks(lab.store, BoardQuery()) == []
+
+
+@proves("CLI-PAGED")
+def test_a_list_is_paged_newest_first_and_filtered(lab: Lab) -> None:
+    for number in range(5):
+        lab.do(HUMAN, CreateTask("t", f"T{number}", ready=number % 2 == 0))
+    lab.do(ALICE, ClaimTask("T0", "alice"))
+
+    def page(**query: Any) -> list[str]:
+        return [view.task.id for view in list_tasks(lab.store, BoardQuery(**query))]
+
+    assert page() == ["T4", "T3", "T2", "T1", "T0"]
+    assert page(status="ready") == ["T4", "T2"]
+    assert page(owner="alice") == ["T0"]
+    assert page(status="ready", owner="alice") == []
+    first = list_tasks(lab.store, BoardQuery(limit=2))
+    assert [view.task.id for view in first] == ["T4", "T3"]
+    assert page(limit=2, before=first[-1].number) == ["T2", "T1"]
+    held = list_tasks(lab.store, BoardQuery(status="in-progress"))
+    assert isinstance(held[0], TaskView)
+    assert held[0].lease is not None
+    assert held[0].lease.holder == "alice"
+
+
+@proves("ENGINE-AS-OF")
+@pytest.mark.parametrize("size", [1, 2, 3, 1_000])
+def test_everything_is_read_page_by_page(
+    camera: Camera, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ask, "_PAGE", size)
+    head = camera.head()
+    assert [entry.position for entry in entries(camera)] == list(range(1, head + 1))
+    assert [entry.position for entry in entries(camera, 5, until=9)] == [6, 7, 8, 9]
+    kept = list(history(camera, "task:build"))
+    assert [entry.version for entry in kept] == list(range(1, len(kept) + 1))
+    until = kept[2].position
+    assert [entry.version for entry in history(camera, "task:build", until=until)] == [1, 2, 3]
+    assert list(history(camera, "task:nobody")) == []
+    assert type(decode(kept[0])).__name__ == "TaskCreated"
+
+
+@proves("ENGINE-AS-OF")
+def test_reading_the_past_leaves_no_trace() -> None:
+    store = OpenStore()
+    hub = Play(store)
+    hub.ask(HUMAN, CreateTask("t", "T"))
+    hub.ask(HUMAN, MoveTask("T", "cancelled"))
+    before = store.picture()
+    assert len(tasks_as_of(store, 1)) == 1
+    task_as_of(store, "T", 1)
+    assert store.picture() == before

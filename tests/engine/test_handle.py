@@ -1,0 +1,332 @@
+"""The door: many callers, one writer, answers after the commit; crowds, cancellation, closing."""
+
+import asyncio
+import threading
+from collections.abc import Generator
+from queue import SimpleQueue
+from typing import Any
+
+import pytest
+
+from dragoman.core.actors import Actor
+from dragoman.core.commands import ClaimTask, CreateTask, MoveTask, NoteTask, RenewLease
+from dragoman.core.errors import Refusal, Refused
+from dragoman.engine import handle
+from dragoman.engine.handle import Engine
+from dragoman.engine.request import Accepted
+from tests.engine.lab import ALICE, HUMAN, Lab, OpenStore, code, findings, yes
+from tests.requirements import proves
+
+
+class Gate:
+    """A failpoint at which the writer waits until the test lets it go on."""
+
+    def __init__(self) -> None:
+        self.point = "decided"
+        self.passed: list[str] = []
+        self._closed = False
+        self._reached = threading.Event()
+        self._open = threading.Event()
+
+    def __call__(self, point: str) -> None:
+        """The engine has come to this point."""
+        self.passed.append(point)
+        if self._closed and point == self.point:
+            self._reached.set()
+            assert self._open.wait(30)
+
+    def close(self) -> None:
+        """From now on the writer waits."""
+        self._reached.clear()
+        self._open.clear()
+        self._closed = True
+
+    def open(self) -> None:
+        """Let it go on, and everyone after it."""
+        self._closed = False
+        self._open.set()
+
+    async def reached(self) -> None:
+        """Wait until the writer stands here."""
+        assert await asyncio.to_thread(self._reached.wait, 30)
+
+
+async def settle() -> None:
+    """Let the loop do all that it can do now: what was asked for is on its way to the writer."""
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+@pytest.fixture
+def gate() -> Generator[Gate]:
+    """Give a gate that is open in the end, so that no writer stays behind."""
+    gate = Gate()
+    yield gate
+    gate.open()
+
+
+@pytest.fixture
+def gated(gate: Gate) -> Generator[Lab]:
+    """Give a hub with that gate."""
+    lab = Lab(failpoint=gate)
+    yield lab
+    gate.open()
+    lab.engine.close()
+    assert findings(lab.store) == []
+
+
+@proves("ENGINE-HANDLE")
+def test_both_doors_answer_alike(lab: Lab) -> None:
+    other = Lab()
+    script = (
+        (HUMAN, CreateTask("a", "A", ready=True)),
+        (ALICE, ClaimTask("A", "alice")),
+        (ALICE, ClaimTask("A", "alice")),
+        (ALICE, RenewLease("A", 1)),
+        (ALICE, MoveTask("A", "review")),
+        (ALICE, MoveTask("A", "done")),
+        (HUMAN, MoveTask("A", "done")),
+    )
+    now = [other.ask(actor, command) for actor, command in script]
+    soon = [lab.batch(lab.request(actor, command))[0] for actor, command in script]
+    assert now == soon
+    assert [entry.line for entry in other.store.entries(0, 99)] == [
+        entry.line for entry in lab.store.entries(0, 99)
+    ]
+
+
+@proves("ENGINE-HANDLE")
+def test_requests_of_one_turn_travel_in_one_commit(lab: Lab) -> None:
+    answers = lab.batch(*(lab.request(HUMAN, CreateTask(f"t{n}", f"T{n}")) for n in range(500)))
+    assert len({yes(answer).receipts[0].task for answer in answers}) == 500
+    assert lab.store.transactions == 1
+    assert [stream for stream, _ in lab.lines()] == [f"task:T{n}" for n in range(500)]
+
+
+@proves("ENGINE-HANDLE")
+def test_whoever_comes_during_a_commit_travels_in_the_next(gate: Gate, gated: Lab) -> None:
+    async def play() -> None:
+        gate.close()
+        first = asyncio.ensure_future(gated.hub.do_soon(HUMAN, CreateTask("first", "F")))
+        await gate.reached()
+        later = [
+            asyncio.ensure_future(gated.hub.do_soon(HUMAN, CreateTask(f"t{n}"))) for n in range(20)
+        ]
+        await settle()
+        another = asyncio.ensure_future(gated.hub.do_soon(HUMAN, CreateTask("another")))
+        await settle()
+        gate.open()
+        await asyncio.gather(first, *later, another)
+
+    asyncio.run(play())
+    assert gated.store.transactions == 2
+
+
+@proves("ENGINE-HANDLE")
+def test_a_batch_does_not_grow_without_end(
+    gate: Gate, gated: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(handle, "MOST_IN_BATCH", 3)
+
+    async def play() -> None:
+        gate.close()
+        waiting = [asyncio.ensure_future(gated.hub.do_soon(HUMAN, CreateTask("first")))]
+        await gate.reached()
+        for _ in range(7):
+            waiting.append(asyncio.ensure_future(gated.hub.do_soon(HUMAN, CreateTask("later"))))
+            await settle()
+        gate.open()
+        await asyncio.gather(*waiting)
+
+    asyncio.run(play())
+    assert gated.store.transactions == 1 + 3, "seven in batches of three"
+
+
+@proves("ENGINE-HANDLE")
+@pytest.mark.parametrize("point", ["decided", "written", "committed"])
+def test_the_answer_goes_out_after_the_commit(gate: Gate, gated: Lab, point: str) -> None:
+    gate.point = point
+
+    async def play() -> None:
+        gate.close()
+        asked = asyncio.ensure_future(gated.hub.do_soon(HUMAN, CreateTask("a", "A")))
+        await gate.reached()
+        await settle()
+        assert not asked.done()
+        gate.open()
+        await asked
+        assert gated.store.head() == 1
+
+    asyncio.run(play())
+    assert gate.passed == ["decided", "written", "committed"]
+
+
+@proves("ENGINE-HANDLE", "STORE-CLAIM-RACE")
+def test_many_callers_each_get_their_own_answer(lab: Lab) -> None:
+    async def caller(number: int) -> list[str]:
+        agent = Actor("agent", f"agent-{number}")
+        did: list[str] = []
+        for turn in range(3):
+            made = await lab.hub.do_soon(HUMAN, CreateTask(f"t{number}.{turn}", ready=True))
+            claimed = await lab.hub.do_soon(agent, ClaimTask("", agent.name))
+            receipt = claimed.receipts[0]
+            did.append(receipt.task)
+            await lab.hub.do_soon(agent, RenewLease(receipt.task, receipt.fence))
+            noted = await lab.hub.do_soon(agent, NoteTask(receipt.task, agent.name))
+            assert noted.receipts[0].task == receipt.task
+            assert made.receipts[0].status == "ready"
+        return did
+
+    async def play() -> list[list[str]]:
+        return await asyncio.gather(*map(caller, range(64)))
+
+    claimed = [name for did in asyncio.run(play()) for name in did]
+    assert len(claimed) == len(set(claimed)) == 64 * 3
+    assert all(lab.task(name).notes == 1 for name in claimed)
+
+
+@proves("ENGINE-HANDLE")
+def test_callers_in_threads_and_loops_share_one_ledger(lab: Lab) -> None:
+    def synchronous() -> None:
+        for _ in range(25):
+            lab.do(HUMAN, CreateTask("t"))
+
+    def asynchronous() -> None:
+        async def play() -> None:
+            await asyncio.gather(*(lab.hub.do_soon(HUMAN, CreateTask("t")) for _ in range(25)))
+
+        asyncio.run(play())
+
+    threads = [threading.Thread(target=run) for run in (synchronous, asynchronous) * 3]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert lab.store.head() == 150
+    assert len({stream for stream, _ in lab.lines()}) == 150
+
+
+@proves("ENGINE-HANDLE")
+def test_a_caller_that_is_cancelled_leaves_the_others_alone(gate: Gate, gated: Lab) -> None:
+    async def play() -> None:
+        gate.close()
+        gone = asyncio.ensure_future(gated.hub.do_soon(HUMAN, CreateTask("gone", "GONE")))
+        stays = asyncio.ensure_future(gated.hub.do_soon(HUMAN, CreateTask("stays", "STAYS")))
+        await gate.reached()
+        gone.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await gone
+        gate.open()
+        assert (await stays).receipts[0].task == "STAYS"
+
+    asyncio.run(play())
+    assert gated.task("GONE").title == "gone", "what was handed in is done all the same"
+
+
+@proves("ENGINE-HANDLE")
+def test_a_loop_that_is_gone_does_not_stop_the_writer(gate: Gate, gated: Lab) -> None:
+    async def leave() -> None:
+        gate.close()
+        asked = asyncio.ensure_future(gated.hub.do_soon(HUMAN, CreateTask("gone", "GONE")))
+        await gate.reached()
+        asked.cancel()
+
+    asyncio.run(leave())
+    gate.open()
+    assert yes(gated.batch(gated.request(HUMAN, CreateTask("next", "NEXT")))[0])
+    assert gated.task("GONE").id == "GONE"
+
+
+@proves("ENGINE-OVERLOAD")
+def test_a_crowd_is_turned_away_and_the_waiting_are_served(
+    gate: Gate, gated: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(handle, "MOST_WAITING", 3)
+
+    async def play() -> None:
+        gate.close()
+        waiting = [
+            asyncio.ensure_future(gated.hub.do_soon(HUMAN, CreateTask(f"t{n}"))) for n in range(3)
+        ]
+        await gate.reached()
+        turned_away = await gated.engine.handle(gated.request(HUMAN, CreateTask("t4")))
+        assert isinstance(turned_away, Refusal)
+        assert turned_away.code == "overloaded"
+        gate.open()
+        assert len(await asyncio.gather(*waiting)) == 3
+        assert yes(await gated.engine.handle(gated.request(HUMAN, CreateTask("t5"))))
+
+    asyncio.run(play())
+    assert gated.refused(HUMAN) == [], "an ordinary answer, and nothing for the ledger"
+    assert gated.store.head() == 4
+
+
+@proves("ENGINE-OVERLOAD")
+def test_the_measure_of_a_crowd() -> None:
+    assert handle.MOST_WAITING == 20_000
+    assert handle.MOST_IN_BATCH == 1_024
+
+
+class Announcing(SimpleQueue[Any]):
+    """A queue that tells when the end was put into it."""
+
+    ended = threading.Event()
+
+    def put(self, item: Any, block: bool = True, timeout: float | None = None) -> None:
+        """Put it in; tell if it is the end."""
+        super().put(item, block, timeout)
+        if item is None:
+            self.ended.set()
+
+
+@proves("ENGINE-HANDLE")
+def test_closing_finishes_what_was_handed_in(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(handle, "SimpleQueue", Announcing)
+    Announcing.ended.clear()
+    lab = Lab(failpoint=gate)
+
+    async def play() -> None:
+        gate.close()
+        first = asyncio.ensure_future(lab.hub.do_soon(HUMAN, CreateTask("first", "A")))
+        await gate.reached()
+        second = asyncio.ensure_future(lab.hub.do_soon(HUMAN, CreateTask("second", "B")))
+        await settle()
+        closing = asyncio.ensure_future(asyncio.to_thread(lab.engine.close))
+        assert await asyncio.to_thread(Announcing.ended.wait, 30)
+        gate.open()
+        await closing
+        assert [(await asked).receipts[0].task for asked in (first, second)] == ["A", "B"]
+
+    asyncio.run(play())
+    assert "dragoman-writer" not in {thread.name for thread in threading.enumerate()}
+
+
+@proves("ENGINE-HANDLE")
+def test_a_hub_can_be_closed_twice_and_used_again(lab: Lab) -> None:
+    lab.engine.close()
+    lab.batch(lab.request(HUMAN, CreateTask("a")))
+    lab.engine.close()
+    lab.engine.close()
+    assert yes(lab.batch(lab.request(HUMAN, CreateTask("b")))[0])
+    lab.hub.close()
+
+
+@proves("ENGINE-HANDLE")
+def test_a_hub_raises_refusals_and_knows_its_parts() -> None:
+    lab = Lab()
+    assert isinstance(lab.hub.do(HUMAN, CreateTask("a", "A"), key="k"), Accepted)
+    with pytest.raises(Refused, match="task_not_found"):
+        lab.hub.do(HUMAN, NoteTask("B", "x"))
+    with pytest.raises(Refused, match="not_ready"):
+        asyncio.run(lab.hub.do_soon(ALICE, ClaimTask("A", "alice")))
+    assert lab.hub.store is lab.store
+    assert lab.hub.clock is lab.clock
+    lab.hub.close()
+
+
+@proves("ENGINE-HANDLE")
+def test_failpoints_are_optional() -> None:
+    lab = Lab()
+    engine = Engine(OpenStore(), lab.clock, b"")
+    answer: Any = engine.handle_now(lab.request(HUMAN, CreateTask("a")))
+    assert code(answer) == ""

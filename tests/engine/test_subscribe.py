@@ -1,0 +1,97 @@
+"""Following the ledger from a cursor: every entry once, in order, whatever happens meanwhile."""
+
+import threading
+
+import pytest
+
+from dragoman.core.commands import CreateTask, NoteTask
+from dragoman.engine import subscribe
+from dragoman.engine.subscribe import follow
+from tests.engine.lab import HUMAN, Lab
+from tests.requirements import proves
+
+pytestmark = proves("ENGINE-SUBSCRIBE")
+
+
+def never() -> bool:
+    """Do not wait for more."""
+    return False
+
+
+@pytest.mark.parametrize("after", range(8))
+def test_every_entry_after_the_cursor_comes_once_and_in_order(lab: Lab, after: int) -> None:
+    for number in range(7):
+        lab.do(HUMAN, CreateTask("t", f"T{number}"))
+    seen = [entry.position for entry in follow(lab.store, after, never)]
+    assert seen == list(range(after + 1, 8))
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 8])
+def test_the_size_of_a_page_does_not_matter(
+    lab: Lab, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(subscribe, "_PAGE", size)
+    for number in range(7):
+        lab.do(HUMAN, CreateTask("t", f"T{number}"))
+    assert [entry.position for entry in follow(lab.store, 0, never)] == list(range(1, 8))
+
+
+def test_what_is_committed_while_one_waits_comes_after_the_wait(lab: Lab) -> None:
+    waits = 0
+
+    def wait() -> bool:
+        nonlocal waits
+        waits += 1
+        for _ in range(waits):
+            lab.do(HUMAN, CreateTask("t"))
+        return waits < 4
+
+    assert [entry.position for entry in follow(lab.store, 0, wait)] == [1, 2, 3, 4, 5, 6]
+    assert waits == 4, "what came with the last wait is left for the next subscriber"
+
+
+def test_a_hint_that_is_late_doubled_or_lost_changes_nothing(lab: Lab) -> None:
+    """The wait may return for no reason, and need not return for each entry."""
+    hints = iter([True, True, True, False])
+    lab.do(HUMAN, CreateTask("t", "T"))
+    seen: list[int] = []
+    for entry in follow(lab.store, 0, lambda: next(hints)):
+        seen.append(entry.position)
+        if entry.position < 5:
+            lab.do(HUMAN, NoteTask("T", "two in one"), NoteTask("T", "go"))
+    assert seen == [1, 2, 3, 4, 5, 6, 7, 8, 9][: len(seen)]
+    assert len(seen) == len(set(seen)) >= 4
+
+
+def test_a_subscriber_beside_busy_writers_misses_nothing(lab: Lab) -> None:
+    done = threading.Event()
+    goal = 200
+
+    def write() -> None:
+        for _ in range(goal // 4):
+            lab.do(HUMAN, CreateTask("t"))
+
+    writers = [threading.Thread(target=write) for _ in range(4)]
+    for writer in writers:
+        writer.start()
+
+    def wait() -> bool:
+        return not done.is_set()
+
+    seen: list[int] = []
+    for entry in follow(lab.store, 0, wait):
+        seen.append(entry.position)
+        if len(seen) == goal:
+            done.set()
+    for writer in writers:
+        writer.join()
+    assert seen == list(range(1, goal + 1))
+
+
+def test_one_can_go_on_from_any_entry(lab: Lab) -> None:
+    for number in range(6):
+        lab.do(HUMAN, CreateTask("t", f"T{number}"))
+    first = follow(lab.store, 0, never)
+    read = [next(first) for _ in range(3)]
+    rest = list(follow(lab.store, read[-1].position, never))
+    assert [entry.stream for entry in [*read, *rest]] == [f"task:T{n}" for n in range(6)]

@@ -1,0 +1,34 @@
+"""A store in an empty schema of a real server, and a connection beside it that may do anything."""
+
+from collections.abc import Generator
+
+import psycopg
+import pytest
+
+from dragoman.store.postgres import PostgresStore
+from dragoman.system.ids import new_id
+
+Admin = psycopg.Connection[tuple[object, ...]]
+
+
+@pytest.fixture
+def store(postgres_url: str) -> Generator[PostgresStore]:
+    """A store in an empty schema."""
+    store = PostgresStore.open(postgres_url, new_id)
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def schema(postgres_url: str) -> str:
+    """The name of that schema."""
+    return postgres_url.partition("&schema=")[2]
+
+
+@pytest.fixture
+def admin(postgres_server: str, schema: str) -> Generator[Admin]:
+    """A connection to that schema, not the store's."""
+    with psycopg.connect(
+        postgres_server, autocommit=True, options=f"-csearch_path={schema}"
+    ) as connection:
+        yield connection

@@ -1,0 +1,213 @@
+"""Faults of the server and the network: the right error, nothing half done, and on it goes."""
+
+import threading
+
+import pytest
+
+from dragoman.core.commands import CreateTask, NoteTask
+from dragoman.core.errors import (
+    StoreConflict,
+    StoreCorrupt,
+    StoreError,
+    StoreLost,
+    StoreUnavailable,
+)
+from dragoman.engine.ports import Answer, Changes, Session
+from dragoman.store.postgres import PostgresStore
+from dragoman.system.clock import HandClock
+from dragoman.system.ids import new_id
+from tests.conformance.store.changes import begin_stream, write
+from tests.conformance.store.hubs import ANN, NOW, Hub
+from tests.conformance.store.threads import PATIENCE, begin
+from tests.requirements import proves
+from tests.servers import running_postgres
+from tests.store.postgres.conftest import Admin
+from tests.store.postgres.proxy import hanging_up_proxy
+
+pytestmark = proves("STORE-CONTRACT", "STORE-ATOMIC")
+
+KILL_ALL_OTHERS = """
+SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
+WHERE application_name = 'dragoman' AND pid <> pg_backend_pid()
+"""
+
+
+def kill_connections(admin: Admin) -> None:
+    """End every connection of every store, and wait until they are gone."""
+    admin.execute(KILL_ALL_OTHERS)
+
+
+def fail_with(admin: Admin, state: str) -> None:
+    """Make the server fail with this SQLSTATE whenever an answer is written."""
+    admin.execute(
+        f"""
+        CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN RAISE EXCEPTION 'as the test wants it' USING ERRCODE = '{state}'; END $$;
+        CREATE TRIGGER fail BEFORE INSERT ON answers EXECUTE FUNCTION fail();
+        """.encode()
+    )
+
+
+@pytest.mark.parametrize(
+    ("state", "error"),
+    [
+        ("23505", StoreConflict),
+        ("40001", StoreConflict),
+        ("40P01", StoreConflict),
+        ("55P03", StoreConflict),
+        ("53100", StoreUnavailable),
+        ("53200", StoreUnavailable),
+        ("25006", StoreUnavailable),
+        ("42501", StoreUnavailable),
+        ("22021", StoreUnavailable),
+        ("42P01", StoreCorrupt),
+        ("XX001", StoreCorrupt),
+        ("57P01", StoreLost),
+    ],
+)
+def test_what_the_server_says_becomes_our_error_and_nothing_is_written(
+    admin: Admin, store: PostgresStore, state: str, error: type[StoreError]
+) -> None:
+    number = begin_stream(store, "task:a")
+    fail_with(admin, state)
+
+    with pytest.raises(StoreError, match="as the test wants it") as caught:
+        write(store, Changes(names=[("n", "k", number)], answers=[Answer(number, "k", b"", b"")]))
+
+    assert type(caught.value) is error
+    assert store.named("n") == []
+    assert begin_stream(store, "task:b") != number
+
+
+def test_a_real_deadlock_is_a_conflict(store: PostgresStore, postgres_url: str) -> None:
+    other = PostgresStore.open(postgres_url, new_id)
+    for name in ("task:a", "task:b"):
+        begin_stream(store, name)
+    both_have_one = threading.Barrier(2)
+
+    def lock(store: PostgresStore, first: str, second: str) -> str:
+        def work(session: Session) -> str:
+            session.streams([first])
+            both_have_one.wait(PATIENCE)
+            session.streams([second])
+            return "done"
+
+        try:
+            return store.transact(work)
+        except StoreConflict:
+            return "conflict"
+
+    waiting = begin(lambda: lock(other, "task:b", "task:a"))
+    outcomes = [lock(store, "task:a", "task:b"), waiting.result(PATIENCE)]
+    other.close()
+
+    assert sorted(outcomes) == ["conflict", "done"]
+
+
+def test_a_connection_that_breaks_before_the_commit_is_lost_and_replaced(
+    admin: Admin, store: PostgresStore
+) -> None:
+    number = begin_stream(store, "task:a")
+
+    def work(session: Session) -> None:
+        session.streams(["task:a"])
+        session.write(Changes(names=[("n", "k", number)]))
+        kill_connections(admin)
+
+    with pytest.raises(StoreLost, match="was lost"):
+        store.transact(work)
+
+    assert store.named("n") == []
+    assert begin_stream(store, "task:b") > 0
+
+
+def test_a_transaction_that_idles_too_long_is_ended_by_the_server(postgres_url: str) -> None:
+    store = PostgresStore.open(postgres_url, new_id, idle_timeout_ms=50)
+    begin_stream(store, "task:a")
+
+    def work(session: Session) -> None:
+        session.streams(["task:a"])
+        while session.streams(["task:a"]):
+            threading.Event().wait(0.2)
+
+    with pytest.raises(StoreLost, match=r"timeout|closed the connection"):
+        store.transact(work)
+
+    assert begin_stream(store, "task:b") > 0
+    store.close()
+
+
+def test_readers_ask_again_when_their_connections_have_broken(
+    admin: Admin, store: PostgresStore
+) -> None:
+    begin_stream(store, "task:a")
+    assert store.head() == 1
+
+    kill_connections(admin)
+
+    assert store.head() == 1
+
+
+@proves("ENGINE-HANDLE")
+def test_the_engine_carries_on_when_connections_break(admin: Admin, store: PostgresStore) -> None:
+    hub = Hub(store, HandClock(NOW))
+    hub.do(ANN, CreateTask("a task", "a"))
+    broken: list[str] = []
+
+    def break_once(failpoint: str) -> None:
+        if failpoint == "written" and not broken:
+            broken.append(failpoint)
+            kill_connections(admin)
+
+    hub.on_failpoint = break_once
+    hub.do(ANN, NoteTask("a", "in spite of all"))
+    hub.do(ANN, NoteTask("a", "and on"))
+
+    assert broken == ["written"]
+    assert [entry.version for entry in store.history("task:a", 0, 10)] == [1, 2, 3]
+
+
+@proves("IDEM-REPEAT")
+def test_a_commit_whose_answer_was_lost_is_found_again_and_not_done_twice(
+    postgres_server: str, schema: str
+) -> None:
+    with hanging_up_proxy(postgres_server) as proxy:
+        url = f"postgresql://postgres@127.0.0.1:{proxy.port}/postgres?schema={schema}"
+        store = PostgresStore.open(url, new_id)
+        hub = Hub(store, HandClock(NOW))
+        hub.do(ANN, CreateTask("a task", "a"))
+
+        proxy.hangs_up_after_commit.set()
+        receipt = hub.do(ANN, NoteTask("a", "once"))
+
+        assert not proxy.hangs_up_after_commit.is_set()
+        assert (receipt.task, receipt.status) == ("a", "backlog")
+        assert [entry.version for entry in store.history("task:a", 0, 10)] == [1, 2]
+        store.close()
+
+
+def test_a_closed_store_says_so(postgres_url: str) -> None:
+    store = PostgresStore.open(postgres_url, new_id)
+    store.head()
+    store.close()
+    store.close()
+
+    with pytest.raises(StoreUnavailable, match="was closed"):
+        store.head()
+    with pytest.raises(StoreUnavailable, match="was closed"):
+        begin_stream(store, "task:a")
+
+
+def test_a_server_that_is_gone_is_unavailable_and_no_longer_lost(postgres_url: str) -> None:
+    with running_postgres() as url:
+        store = PostgresStore.open(f"{url}&schema=hub", new_id)
+        begin_stream(store, "task:a")
+    assert url != postgres_url
+
+    with pytest.raises(StoreUnavailable, match="cannot be reached"):
+        store.head()
+    with pytest.raises(StoreLost):
+        begin_stream(store, "task:b")
+    with pytest.raises(StoreUnavailable, match="cannot be reached"):
+        begin_stream(store, "task:b")
+    store.close()

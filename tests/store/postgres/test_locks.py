@@ -1,0 +1,225 @@
+"""Locks: what is held while others work, what is not, and that commits become visible in order."""
+
+from concurrent.futures import Future
+
+import psycopg
+import pytest
+
+from dragoman.core.commands import ClaimTask, CreateTask
+from dragoman.engine.ports import Changes, Session
+from dragoman.store.postgres import PostgresStore
+from dragoman.store.postgres.session import NUMBERS_AT_ONCE
+from dragoman.system.clock import HandClock
+from dragoman.system.ids import new_id
+from tests.conformance.store.changes import a_row, an_entry, begin_stream
+from tests.conformance.store.hubs import ALICE, ANN, BOB, NOW, Hub
+from tests.conformance.store.threads import A_WHILE, PATIENCE, begin
+from tests.requirements import proves
+from tests.store.postgres.conftest import Admin
+
+pytestmark = proves("STORE-CONTRACT")
+
+GATE = 4711
+"""An advisory lock at which a commit of the test waits."""
+
+
+@pytest.fixture
+def other(postgres_url: str, store: PostgresStore) -> PostgresStore:
+    """A second store on the same schema; the first one has made the tables."""
+    return PostgresStore.open(postgres_url, new_id)
+
+
+@proves("STORE-LATE-COMMIT")
+def test_the_ledger_is_not_locked_before_the_commit_is_sent(
+    admin: Admin, store: PostgresStore
+) -> None:
+    number = begin_stream(store, "task:a")
+
+    def work(session: Session) -> None:
+        session.streams(["task:a"])
+        session.last_number("2026-02-09")
+        session.write(Changes([an_entry(number, 2)], [a_row(number, "task:a", 2)]))
+        # A hub that is stopped here keeps nobody else from writing other streams.
+        admin.execute("BEGIN")
+        assert admin.execute("SELECT position FROM head FOR UPDATE NOWAIT").fetchall() == [(1,)]
+        admin.execute("ROLLBACK")
+
+    store.transact(work)
+
+    assert store.head() == 2
+
+
+@proves("STORE-LATE-COMMIT", "LEDGER-POSITION")
+def test_who_has_a_position_and_has_not_committed_holds_back_those_after_it(
+    admin: Admin, store: PostgresStore, other: PostgresStore
+) -> None:
+    slow, fast = begin_stream(store, "task:slow"), begin_stream(store, "task:fast")
+    # Deferred: it waits within COMMIT, after the positions were given out.
+    admin.execute(
+        f"""
+        CREATE FUNCTION wait_at_gate() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN PERFORM pg_advisory_xact_lock({GATE}); RETURN NULL; END $$;
+        CREATE CONSTRAINT TRIGGER wait_at_gate AFTER INSERT ON entries
+        DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (NEW.stream = {slow})
+        EXECUTE FUNCTION wait_at_gate();
+        """.encode()
+    )
+    admin.execute("SELECT pg_advisory_lock(%s)", (GATE,))
+
+    late = begin(lambda: append(store, slow, 2))
+    wait_until_somebody_waits(admin, "advisory")
+    early = begin(lambda: append(other, fast, 2))
+    wait_until_somebody_waits(admin, "transactionid")
+
+    assert [entry.position for entry in store.entries(0, 10)] == [1, 2]
+    admin.execute("SELECT pg_advisory_unlock(%s)", (GATE,))
+    late.result(PATIENCE)
+    early.result(PATIENCE)
+    seen = [(entry.position, entry.stream) for entry in store.entries(2, 10)]
+    assert seen == [(3, "task:slow"), (4, "task:fast")]
+    other.close()
+
+
+def append(store: PostgresStore, number: int, version: int) -> None:
+    """One more entry."""
+    row = a_row(number, f"task:{number}", version)
+    store.transact(lambda session: session.write(Changes([an_entry(number, version)], [row])))
+
+
+def wait_until_somebody_waits(admin: Admin, lock: str) -> None:
+    """Return when the server shows a hub that waits for a lock of this kind."""
+    query = """
+        SELECT count(*) FROM pg_locks JOIN pg_stat_activity USING (pid)
+        WHERE NOT granted AND locktype = %s AND application_name = 'dragoman'
+    """
+    while admin.execute(query, (lock,)).fetchone() == (0,):
+        admin.execute("SELECT pg_stat_clear_snapshot()")
+
+
+@proves("STORE-CLAIM-RACE")
+def test_a_queue_gives_each_hub_other_tasks_and_keeps_nobody_waiting(
+    store: PostgresStore, other: PostgresStore
+) -> None:
+    hub = Hub(store, HandClock(NOW))
+    for name in ("a", "b", "c"):
+        hub.do(ANN, CreateTask("a task", name, ready=True))
+        hub.clock.advance(1)
+    seen: list[list[str]] = []
+
+    def work(session: Session) -> None:
+        seen.append([key.name for key in session.ready("", None, 2)])
+        seen.append(
+            other.transact(lambda session: [key.name for key in session.ready("", None, 9)])
+        )
+
+    store.transact(work)
+
+    assert seen == [["task:a", "task:b"], ["task:c"]]
+    other.close()
+
+
+@proves("RETRY-BACKOFF")
+def test_a_resting_task_that_another_hub_has_is_not_promoted(
+    store: PostgresStore, other: PostgresStore
+) -> None:
+    number = begin_stream(store, "task:a")
+    begin_stream(store, "task:b")
+    store_row = store.stream("task:a")
+    assert store_row is not None
+
+    def work(session: Session) -> int:
+        session.streams(["task:a"])
+        return other.transact(lambda session: session.promote(10**15, 100))
+
+    assert number == store_row.number
+    assert store.transact(work) == 0
+    other.close()
+
+
+@proves("NAME-AOF-ID")
+def test_numbers_of_a_day_wait_for_the_hub_that_has_them(
+    admin: Admin, store: PostgresStore, other: PostgresStore
+) -> None:
+    waiting: list[Future[int]] = []
+
+    def work(session: Session) -> int:
+        last = session.last_number("2026-02-09")
+        waiting.append(
+            begin(lambda: other.transact(lambda session: session.last_number("2026-02-09")))
+        )
+        wait_until_somebody_waits(admin, "transactionid")
+        session.write(Changes(numbers={"2026-02-09": last + 1}))
+        return last
+
+    assert store.transact(work) == 0
+    assert waiting[0].result(PATIENCE) == 1
+    other.close()
+
+
+def test_stream_numbers_come_from_the_server_by_the_hundred(
+    admin: Admin, store: PostgresStore, other: PostgresStore
+) -> None:
+    numbers = [begin_stream(store, f"task:{n}") for n in range(NUMBERS_AT_ONCE + 1)]
+    theirs = begin_stream(other, "task:theirs")
+
+    assert numbers == list(range(1, NUMBERS_AT_ONCE + 2))
+    assert theirs == 2 * NUMBERS_AT_ONCE + 1
+    step = admin.execute(
+        "SELECT seqincrement FROM pg_sequence WHERE seqrelid = %s::regclass", ("stream_numbers",)
+    )
+    assert step.fetchall() == [(NUMBERS_AT_ONCE,)]
+    other.close()
+
+
+@proves("STORE-ATOMIC")
+def test_prepared_statements_outlive_a_rollback(store: PostgresStore) -> None:
+    number = begin_stream(store, "task:a")
+    for version in (2, 3, 4):
+        with pytest.raises(ZeroDivisionError):
+            store.transact(lambda session: [session.streams(["task:a"]), 1 // 0])
+        append(store, number, version)
+
+    assert store.head() == 4
+
+
+@proves("ENGINE-BATCH-POISON")
+def test_a_text_that_postgresql_cannot_keep_fails_alone(store: PostgresStore) -> None:
+    number = begin_stream(store, "task:a")
+
+    with pytest.raises(Exception, match="0x00"):
+        store.transact(lambda session: session.write(Changes(names=[("a\0b", "k", number)])))
+
+    append(store, number, 2)
+    assert store.names(("", ""), 10) == []
+
+
+@proves("TASK-PRIORITY")
+def test_a_batch_of_claims_reads_ahead_in_the_queue(store: PostgresStore) -> None:
+    hub = Hub(store, HandClock(NOW))
+    names = [f"t{n:02d}" for n in range(20)]
+    for name in names:
+        hub.do(ANN, CreateTask("a task", name, ready=True))
+        hub.clock.advance(1)
+
+    receipts = hub.ask(ALICE, *(ClaimTask("", "alice") for _ in range(10)))
+    others = hub.ask(BOB, *(ClaimTask("", "bob") for _ in range(10)))
+
+    assert [receipt.task for receipt in getattr(receipts, "receipts", ())] == names[:10]
+    assert [receipt.task for receipt in getattr(others, "receipts", ())] == names[10:]
+
+
+def test_the_wait_for_a_lock_is_the_servers_and_ends_with_it(
+    admin: Admin, store: PostgresStore
+) -> None:
+    begin_stream(store, "task:a")
+    admin.execute("BEGIN")
+    admin.execute("SELECT 1 FROM streams FOR UPDATE")
+    waiting = begin(lambda: store.transact(lambda session: session.streams(["task:a"])))
+
+    with pytest.raises(TimeoutError):
+        waiting.result(A_WHILE)
+    admin.execute("COMMIT")
+
+    assert [row.name for row in waiting.result(PATIENCE)] == ["task:a"]
+    with pytest.raises(psycopg.errors.NoActiveSqlTransaction):
+        admin.execute("SAVEPOINT none_is_open")

@@ -1,0 +1,174 @@
+"""The schema: made once, equal to schema.sql, refused when it is newer or somebody else's."""
+
+import psycopg
+import pytest
+
+from dragoman.core.errors import StoreCorrupt, StoreUnavailable
+from dragoman.store.postgres import PostgresStore
+from dragoman.store.postgres.migrate import MIGRATIONS
+from dragoman.store.sql_files import load_script
+from dragoman.system.ids import new_id
+from tests.conformance.store.changes import begin_stream
+from tests.conformance.store.threads import at_once
+from tests.requirements import proves
+from tests.servers import fresh_schema
+from tests.store.postgres.conftest import Admin
+
+pytestmark = proves("STORE-MIGRATIONS")
+
+CATALOG = """
+SELECT 'column', c.relname, a.attnum || ' ' || a.attname || ' '
+       || format_type(a.atttypid, a.atttypmod) || ' ' || a.attnotnull || ' ' || a.attcollation
+FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
+WHERE c.relnamespace = to_regnamespace(%(schema)s)
+UNION ALL
+SELECT 'relation', relname, relkind::text || ' ' || coalesce(reloptions::text, '')
+FROM pg_class WHERE relnamespace = to_regnamespace(%(schema)s)
+UNION ALL
+SELECT 'index', tablename, indexdef FROM pg_indexes WHERE schemaname = %(schema)s
+UNION ALL
+SELECT 'constraint', conname, pg_get_constraintdef(oid)
+FROM pg_constraint WHERE connamespace = to_regnamespace(%(schema)s)
+UNION ALL
+SELECT 'trigger', t.tgname, pg_get_triggerdef(t.oid)
+FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
+WHERE c.relnamespace = to_regnamespace(%(schema)s)
+UNION ALL
+SELECT 'function', proname, prosrc FROM pg_proc WHERE pronamespace = to_regnamespace(%(schema)s)
+UNION ALL
+SELECT 'view', viewname, definition FROM pg_views WHERE schemaname = %(schema)s
+UNION ALL
+SELECT 'sequence', sequencename, start_value || ' ' || increment_by || ' ' || cycle
+FROM pg_sequences WHERE schemaname = %(schema)s
+"""
+
+
+def catalog(admin: Admin, schema: str) -> list[tuple[object, ...]]:
+    """Everything that a schema holds, without its name."""
+    with admin.transaction():
+        # So that every name is shown with its schema.
+        admin.execute("SET LOCAL search_path = pg_catalog")
+        rows = admin.execute(CATALOG, {"schema": schema}).fetchall()
+    return sorted(tuple(str(value).replace(schema, "SCHEMA") for value in row) for row in rows)
+
+
+def test_all_migrations_give_exactly_schema_sql(
+    admin: Admin, store: PostgresStore, schema: str, postgres_server: str
+) -> None:
+    migrated = catalog(admin, schema)
+    with fresh_schema(postgres_server) as url:
+        other = url.partition("&schema=")[2]
+        script = load_script("dragoman.store.postgres", "schema.sql")
+        with psycopg.connect(
+            postgres_server, autocommit=True, options=f"-csearch_path={other}"
+        ) as connection:
+            connection.execute(script.encode())
+
+        assert catalog(admin, other) == migrated
+    assert len(migrated) > 50
+
+
+def test_a_schema_that_is_missing_is_made(postgres_server: str, admin: Admin, schema: str) -> None:
+    name = f"made_{schema}"[:63]
+    store = PostgresStore.open(f"{postgres_server}&schema={name}", new_id)
+    try:
+        assert store.head() == 0
+    finally:
+        store.close()
+        admin.execute(f"DROP SCHEMA {name} CASCADE".encode())
+
+
+def test_the_first_opening_gives_the_ledger_its_id_and_later_ones_keep_it(
+    postgres_url: str,
+) -> None:
+    first = PostgresStore.open(postgres_url, lambda: "the first id")
+    begin_stream(first, "task:a")
+    second = PostgresStore.open(postgres_url, lambda: "another id")
+
+    assert (first.ledger_id(), second.ledger_id()) == ("the first id", "the first id")
+    assert second.head() == 1
+    first.close()
+    second.close()
+
+
+def test_many_may_open_an_empty_schema_at_once(postgres_url: str) -> None:
+    stores = at_once([lambda: PostgresStore.open(postgres_url, new_id)] * 6)
+
+    assert len({store.ledger_id() for store in stores}) == 1
+    for n, store in enumerate(stores):
+        begin_stream(store, f"task:{n}")
+    assert stores[0].head() == 6
+    for store in stores:
+        store.close()
+
+
+def test_a_newer_schema_is_refused_and_not_touched(
+    admin: Admin, store: PostgresStore, postgres_url: str, schema: str
+) -> None:
+    admin.execute("UPDATE meta SET value = %s WHERE key = 'schema'", (str(len(MIGRATIONS) + 1),))
+    before = catalog(admin, schema)
+
+    with pytest.raises(StoreUnavailable, match="newer dragoman"):
+        PostgresStore.open(postgres_url, new_id)
+
+    assert catalog(admin, schema) == before
+
+
+@pytest.mark.parametrize(
+    "table", ["customers (id int)", "meta (id int)", "meta (key text, value int)"]
+)
+def test_a_schema_of_somebody_else_is_refused_and_not_touched(
+    admin: Admin, postgres_url: str, schema: str, table: str
+) -> None:
+    admin.execute(f"CREATE TABLE {table}".encode())
+    before = catalog(admin, schema)
+
+    with pytest.raises(StoreCorrupt, match="not those of dragoman"):
+        PostgresStore.open(postgres_url, new_id)
+
+    assert catalog(admin, schema) == before
+
+
+@proves("STORE-CORRUPT")
+def test_a_table_that_is_gone_gets_a_clear_word(admin: Admin, store: PostgresStore) -> None:
+    admin.execute("DROP TABLE leases CASCADE")
+
+    with pytest.raises(StoreCorrupt, match="does not have the tables"):
+        store.expired(0, 10)
+    with pytest.raises(StoreCorrupt, match="does not have the tables"):
+        store.transact(lambda session: session.streams(["task:a"]))
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE entries SET event = 'other'",
+        "DELETE FROM entries",
+        "TRUNCATE entries",
+    ],
+)
+@proves("VERIFY-REMOVED")
+def test_entries_are_never_changed_and_never_removed(
+    admin: Admin, store: PostgresStore, statement: str
+) -> None:
+    begin_stream(store, "task:a")
+
+    with pytest.raises(psycopg.errors.RaiseException, match="append-only"):
+        admin.execute(statement.encode())
+
+    assert store.head() == 1
+
+
+def test_the_head_is_one_row_and_cannot_be_doubled(admin: Admin, store: PostgresStore) -> None:
+    with pytest.raises(psycopg.errors.UniqueViolation):
+        admin.execute("INSERT INTO head (position) VALUES (0)")
+
+
+@proves("STORE-CORRUPT")
+def test_without_its_head_the_ledger_takes_no_entry(admin: Admin, store: PostgresStore) -> None:
+    admin.execute("DELETE FROM head")
+
+    with pytest.raises(StoreUnavailable, match="null value"):
+        begin_stream(store, "task:a")
+
+    assert store.rows(0, 10) == []

@@ -1,0 +1,78 @@
+"""A disk that fails when it is told to: the layer beneath SQLite, with SQLite itself unchanged."""
+
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import Any
+
+import apsw
+
+Happening = tuple[str, str]
+"""What is done (write, sync) and to which file (main, wal, other)."""
+
+_KINDS = {apsw.SQLITE_OPEN_MAIN_DB: "main", apsw.SQLITE_OPEN_WAL: "wal"}
+
+
+def _work_well(_: Happening) -> None:
+    """A disk in good health."""
+
+
+class Disk(apsw.VFS):
+    """Every connection that is opened while it is there uses it."""
+
+    def __init__(self) -> None:
+        self._base = apsw.vfs_names()[0]
+        self.happened: list[Happening] = []
+        self.before: Callable[[Happening], None] = _work_well
+        """Asked before each write and sync; it may raise."""
+        super().__init__("failing-disk", self._base, makedefault=True)
+
+    def xOpen(self, name: Any, flags: list[int]) -> apsw.VFSFile:  # noqa: N802  apsw's name
+        """A file that reports to this disk."""
+        return _File(self, self._base, name, flags)
+
+    def report(self, happening: Happening) -> None:
+        """Fail, or note that it happened."""
+        self.before(happening)
+        self.happened.append(happening)
+
+    def recover(self) -> None:
+        """From now on it works."""
+        self.before = _work_well
+
+    def fail_at(self, count: int, operation: str, error: type[apsw.Error]) -> None:
+        """From the count-th operation of this kind on, every one of them fails."""
+        seen = 0
+
+        def fail(happening: Happening) -> None:
+            nonlocal seen
+            seen += happening[0] == operation
+            if happening[0] == operation and seen >= count:
+                raise error
+
+        self.before = fail
+
+
+class _File(apsw.VFSFile):
+    def __init__(self, disk: Disk, base: str, name: Any, flags: list[int]) -> None:
+        self._disk = disk
+        kinds = (kind for flag, kind in _KINDS.items() if flags[0] & flag)
+        self._kind = next(kinds, "other")
+        super().__init__(base, name, flags)
+
+    def xWrite(self, data: Any, offset: int) -> None:  # noqa: N802  apsw's name
+        self._disk.report(("write", self._kind))
+        super().xWrite(data, offset)
+
+    def xSync(self, flags: int) -> None:  # noqa: N802  apsw's name
+        self._disk.report(("sync", self._kind))
+        super().xSync(flags)
+
+
+@contextmanager
+def failing_disk() -> Generator[Disk]:
+    """The disk of all connections that are opened and closed within."""
+    disk = Disk()
+    try:
+        yield disk
+    finally:
+        disk.unregister()

@@ -1,0 +1,97 @@
+"""Database files for these tests: made by the store itself, then damaged or looked at."""
+
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+import apsw
+
+from dragoman.engine.ports import Changes, Session
+from dragoman.store.sqlite import SqliteStore
+from tests.conformance.store.changes import a_row, an_entry
+
+PAGE = 4_096
+
+
+class Found(Protocol):
+    """What a statement found."""
+
+    def fetchall(self) -> list[Any]:
+        """All rows."""
+        ...
+
+
+class Database(Protocol):
+    """A connection beside the store's own."""
+
+    def execute(self, statements: str, bindings: Any = None, /) -> Found:
+        """Run a statement."""
+        ...
+
+    def config(self, op: int, value: int, /) -> int:
+        """Set an option."""
+        ...
+
+    def set_busy_timeout(self, milliseconds: int, /) -> None:
+        """So long it waits for a lock."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the file."""
+        ...
+
+
+def ledger_id() -> str:
+    """The id of every ledger here."""
+    return "ledger"
+
+
+def open_store(path: Path) -> SqliteStore:
+    """The store on a file."""
+    return SqliteStore.open(path, ledger_id)
+
+
+def connect(path: Path) -> Database:
+    """A plain connection to a file."""
+    return cast(Database, apsw.Connection(str(path)))
+
+
+def filled(path: Path, streams: int = 1) -> Path:
+    """A closed database with this many streams of one entry each."""
+    store = open_store(path)
+    store.transact(lambda session: add_streams(session, streams))
+    store.close()
+    return path
+
+
+def add_streams(session: Session, count: int) -> None:
+    """Begin streams that are named by their numbers."""
+    numbers = [session.new_stream() for _ in range(count)]
+    session.write(
+        Changes(
+            entries=[an_entry(number, 1, text="x" * 100) for number in numbers],
+            streams=[a_row(number, f"task:{number}") for number in numbers],
+        )
+    )
+
+
+def root_page(path: Path, table: str) -> int:
+    """The page that a table begins with."""
+    database = connect(path)
+    asked = "SELECT rootpage FROM sqlite_schema WHERE name = ?"
+    ((page,),) = database.execute(asked, (table,)).fetchall()
+    database.close()
+    return page
+
+
+def overwrite(path: Path, offset: int, data: bytes) -> None:
+    """Put bytes in place of others."""
+    whole = bytearray(path.read_bytes())
+    whole[offset : offset + len(data)] = data
+    path.write_bytes(whole)
+
+
+def files_in(folder: Path) -> dict[str, bytes]:
+    """Everything that a folder holds, but for the index that SQLite keeps of a WAL."""
+    return {
+        file.name: file.read_bytes() for file in folder.iterdir() if not file.name.endswith("-shm")
+    }

@@ -1,0 +1,297 @@
+"""Opening: a new file, one of ours, and everything that is not one."""
+
+import os
+import tempfile
+from collections.abc import Generator
+from pathlib import Path
+
+import apsw
+import pytest
+
+from dragoman.core.errors import DragomanError, StoreCorrupt, StoreUnavailable
+from dragoman.store.sqlite.connect import check_sqlite
+from dragoman.store.sqlite.migrate import APPLICATION_ID
+from tests.conformance.store.changes import EMPTY, everything
+from tests.requirements import proves
+from tests.store.sqlite.files import (
+    PAGE,
+    connect,
+    files_in,
+    filled,
+    ledger_id,
+    open_store,
+    overwrite,
+    root_page,
+)
+from tests.system.children import child, hear, tell
+
+OPENER = """
+import sys
+from pathlib import Path
+from dragoman.store.sqlite import SqliteStore
+from dragoman.system.ids import new_id
+print("there", flush=True)
+sys.stdin.readline()
+store = SqliteStore.open(Path(sys.argv[1]), new_id)
+print(store.ledger_id(), flush=True)
+store.close()
+"""
+
+STRANGER = """
+import os
+import sys
+from pathlib import Path
+from dragoman.core.errors import StoreUnavailable
+from dragoman.engine.ports import Changes
+from dragoman.store.sqlite import SqliteStore
+if os.getuid() == 0:
+    os.setgroups([])
+    os.setgid(65534)
+    os.setuid(65534)
+try:
+    store = SqliteStore.open(Path(sys.argv[1]), str)
+    print(store.head(), flush=True)
+    store.transact(lambda session: session.write(Changes(numbers={"2026-02-09": 1})))
+except StoreUnavailable as error:
+    print(error, flush=True)
+"""
+"""Somebody whom permissions bind, which they do not for root."""
+
+
+@proves("STORE-DURABLE")
+def test_a_new_file_is_ours_in_wal_mode_and_keeps_its_id(tmp_path: Path) -> None:
+    path = tmp_path / "new.db"
+
+    store = open_store(path)
+    assert everything(store) == EMPTY
+    assert store.ledger_id() == "ledger"
+    store.close()
+
+    header = path.read_bytes()[:100]
+    assert header[18:20] == b"\x02\x02"
+    assert int.from_bytes(header[68:72], "big") == APPLICATION_ID
+    assert list(files_in(tmp_path)) == ["new.db"]
+    again = open_store(path)
+    assert again.ledger_id() == "ledger"
+    again.close()
+
+
+@proves("STORE-ATOMIC")
+def test_a_reopened_store_shows_what_was_written(tmp_path: Path) -> None:
+    store = open_store(filled(tmp_path / "some.db", 3))
+
+    assert store.head() == 3
+    assert [row.name for row in store.rows(0, 10)] == ["task:1", "task:2", "task:3"]
+    assert store.transact(lambda session: session.new_stream()) == 4
+    store.close()
+
+
+@proves("STORE-MIGRATIONS")
+def test_processes_that_open_a_new_file_at_once_agree_on_its_id(tmp_path: Path) -> None:
+    path = tmp_path / "new.db"
+    with child(OPENER, path) as one, child(OPENER, path) as two, child(OPENER, path) as three:
+        openers = (one, two, three)
+        assert [hear(opener) for opener in openers] == ["there"] * 3
+        for opener in openers:
+            tell(opener)
+        ids = {hear(opener) for opener in openers}
+
+    assert len(ids) == 1
+    assert ids != {""}
+
+
+@proves("STORE-CORRUPT")
+def test_a_database_of_another_program_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "foreign.db"
+    database = connect(path)
+    database.execute("PRAGMA journal_mode = wal").fetchall()
+    database.execute("CREATE TABLE bookmarks (url TEXT)").fetchall()
+    # Its WAL stays beside the file, as after a crash of its program.
+    database.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+    database.close()
+    before = files_in(tmp_path)
+    assert before["foreign.db-wal"]
+
+    with pytest.raises(StoreCorrupt, match=r"not one of dragoman's .* nothing was changed"):
+        open_store(path)
+
+    assert files_in(tmp_path) == before
+
+
+@proves("STORE-CORRUPT")
+@pytest.mark.parametrize(
+    "content",
+    [b"x", b"a letter to the editor\n" * 100, b"SQLite format 3\0", bytes(PAGE)],
+    ids=["one byte", "text", "only the first words", "zeros"],
+)
+def test_a_file_that_is_no_database_is_left_alone(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "letter.txt"
+    path.write_bytes(content)
+
+    with pytest.raises(StoreCorrupt, match=r"not a SQLite database .*`dragoman doctor`"):
+        open_store(path)
+
+    assert files_in(tmp_path) == {"letter.txt": content}
+
+
+@proves("STORE-CORRUPT")
+def test_an_empty_file_becomes_ours(tmp_path: Path) -> None:
+    path = tmp_path / "empty.db"
+    path.touch()
+
+    store = open_store(path)
+
+    assert store.ledger_id() == "ledger"
+    store.close()
+
+
+@proves("STORE-CORRUPT")
+def test_any_damaged_byte_of_the_header_is_survived_or_named(tmp_path: Path) -> None:
+    path = filled(tmp_path / "hub.db")
+    sound = path.read_bytes()
+    named = 0
+    for offset in range(100):
+        damaged = bytearray(sound)
+        damaged[offset] ^= 0xFF
+        path.write_bytes(damaged)
+        try:
+            store = open_store(path)
+        except DragomanError as error:
+            assert str(path) in error.detail
+            assert files_in(tmp_path) == {"hub.db": bytes(damaged)}
+            named += 1
+        else:
+            assert store.head() == 1
+            store.close()
+
+    assert named >= 20
+
+
+@proves("STORE-CORRUPT")
+def test_a_damaged_page_is_named_by_readers_and_by_writers(tmp_path: Path) -> None:
+    path = filled(tmp_path / "hub.db", 200)
+    overwrite(path, (root_page(path, "entries") - 1) * PAGE, b"\xff" * 16)
+    damaged = path.read_bytes()
+    store = open_store(path)
+
+    for read in (store.head, lambda: store.entries(0, 10)):
+        with pytest.raises(StoreCorrupt, match=r"damaged .* nothing was written"):
+            read()
+    with pytest.raises(StoreCorrupt, match=r"damaged .* restore a backup"):
+        store.transact(lambda session: session.history("task:1"))
+    assert store.stream("task:1") is not None
+    store.close()
+
+    assert path.read_bytes() == damaged
+
+
+@proves("STORE-CORRUPT")
+def test_a_cut_file_is_named_and_not_made_worse(tmp_path: Path) -> None:
+    path = filled(tmp_path / "hub.db", 2_000)
+    path.write_bytes(path.read_bytes()[: 20 * PAGE])
+    cut = path.read_bytes()
+
+    with pytest.raises(StoreCorrupt, match="damaged"):
+        open_store(path).entries(0, 2_000)
+
+    assert path.read_bytes() == cut
+
+
+@proves("STORE-CORRUPT")
+def test_missing_tables_are_named(tmp_path: Path) -> None:
+    path = filled(tmp_path / "hub.db")
+    database = connect(path)
+    database.execute("DROP TABLE names").fetchall()
+    database.close()
+    store = open_store(path)
+
+    with pytest.raises(StoreCorrupt, match="does not have the tables .*no such table: names"):
+        store.named("x")
+    with pytest.raises(StoreCorrupt, match="does not have the tables"):
+        store.transact(lambda session: session.named(["x"]))
+    assert store.head() == 1
+    store.close()
+
+
+@proves("STORE-READ-ONLY")
+@pytest.mark.parametrize("parent", ["nowhere", "file.txt"])
+def test_a_directory_that_is_not_there_is_named(tmp_path: Path, parent: str) -> None:
+    (tmp_path / "file.txt").touch()
+
+    with pytest.raises(StoreUnavailable, match=r"cannot be opened .*Its directory must exist"):
+        open_store(tmp_path / parent / "hub.db")
+
+
+@pytest.fixture
+def open_folder() -> Generator[Path]:
+    """Give a folder that everybody can reach; pytest's own are closed to others."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        yield folder
+        folder.chmod(0o755)
+
+
+def told_to_stranger(path: Path) -> list[str]:
+    """What somebody without the right to write is told."""
+    with child(STRANGER, path) as stranger:
+        stranger.stdin.close() if stranger.stdin else None
+        assert stranger.stdout is not None
+        return stranger.stdout.read().splitlines()
+
+
+@proves("STORE-READ-ONLY")
+def test_a_read_only_folder_gets_a_clear_word(open_folder: Path) -> None:
+    open_folder.chmod(0o555)
+
+    (told,) = told_to_stranger(open_folder / "hub.db")
+
+    assert "cannot be opened" in told
+    assert "right to read and write both" in told
+
+
+@proves("STORE-READ-ONLY")
+def test_a_read_only_database_in_a_read_only_folder_gets_a_clear_word(open_folder: Path) -> None:
+    path = filled(open_folder / "hub.db")
+    path.chmod(0o444)
+    open_folder.chmod(0o555)
+
+    told = told_to_stranger(path)[-1]
+
+    assert str(path) in told
+    assert "right to" in told
+
+
+@proves("STORE-READ-ONLY")
+def test_a_read_only_database_can_be_read_and_says_why_not_written(open_folder: Path) -> None:
+    path = filled(open_folder / "hub.db")
+    path.chmod(0o444)
+    open_folder.chmod(0o777)
+
+    read, told = told_to_stranger(path)
+
+    assert read == "1"
+    assert "cannot be written" in told
+    assert "nothing was changed" in told
+
+
+@proves("STORE-DURABLE")
+def test_a_sqlite_with_the_wal_reset_bug_is_refused() -> None:
+    check_sqlite("3.51.3")
+    check_sqlite(apsw.sqlite_lib_version())
+    for version in ("3.40.1", "3.51.2"):
+        with pytest.raises(StoreUnavailable, match=f"SQLite {version} can damage"):
+            check_sqlite(version)
+
+
+@proves("STORE-CONTRACT")
+def test_a_closed_store_says_so(tmp_path: Path) -> None:
+    store = open_store(tmp_path / "hub.db")
+    store.close()
+    store.close()
+
+    for use in (store.head, lambda: store.transact(lambda session: session.new_stream())):
+        with pytest.raises(StoreUnavailable, match="was closed"):
+            use()
+    assert ledger_id() == "ledger"
+    assert os.listdir(tmp_path) == ["hub.db"]

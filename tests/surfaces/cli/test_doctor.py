@@ -1,0 +1,247 @@
+"""doctor: it names what is wrong and what to do, changes nothing, and bears what is broken."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman.surfaces.cli.doctor import CHECKS
+from dragoman.system.hub_lock import HubLock
+from tests.requirements import proves
+from tests.surfaces.cli.console import NOON, Console
+from tests.surfaces.cli.tampering import change
+
+pytestmark = proves("CLI-DOCTOR")
+
+
+def examine(dragoman: Console, *words: str) -> dict[str, dict[str, Any]]:
+    """Every check by its name."""
+    said = dragoman("doctor", *words, "--json").json
+    return {check["name"]: check for check in said["checks"]}
+
+
+def bad(dragoman: Console, *words: str) -> list[str]:
+    return [name for name, c in examine(dragoman, *words).items() if c["state"] == "bad"]
+
+
+def files(folder: Path) -> dict[str, tuple[bytes, int]]:
+    """What is in a folder, and how it may be used; SQLite's two helpers come and go."""
+    return {
+        str(path): (path.read_bytes(), path.stat().st_mode)
+        for path in folder.rglob("*")
+        if path.is_file() and not path.name.endswith(("-shm", "-wal"))
+    }
+
+
+@pytest.fixture
+def healthy(dragoman: Console) -> Console:
+    """Give a directory with one task, and nothing wrong."""
+    dragoman.make("One", "--id", "T-1", "--ready", "--now", NOON)
+    return dragoman
+
+
+def test_a_healthy_directory_is_ok_in_every_line(healthy: Console) -> None:
+    said = healthy("doctor")
+
+    assert said.code == 0
+    lines = [line.split(maxsplit=2) for line in said.out.splitlines()]
+    assert [(state, name) for state, name, _ in lines] == [("ok", name) for name in CHECKS]
+    assert healthy.ask("doctor")["ok"] is True
+
+
+def test_no_directory_is_bad_and_none_is_made(dragoman: Console) -> None:
+    said = dragoman("doctor")
+
+    assert said.code == 1
+    assert "does not exist" in said.out
+    assert "→ run `dragoman init`" in said.out
+    refused = dragoman.ask("doctor", code=1)
+    assert (refused["code"], refused["detail"]) == ("unhealthy", "bad: directory")
+    assert not dragoman.data.exists()
+
+
+def test_a_file_in_the_place_of_the_directory_is_bad(dragoman: Console) -> None:
+    dragoman.data.write_text("not a directory")
+
+    assert "is not a directory" in examine(dragoman)["directory"]["found"]
+    assert dragoman.data.read_text() == "not a directory"
+
+
+def test_an_empty_directory_is_not_filled(dragoman: Console) -> None:
+    dragoman.data.mkdir(0o700)
+
+    assert bad(dragoman) == ["keys"]
+    assert list(dragoman.data.iterdir()) == []
+
+
+@proves("CONFIG-ONCE")
+@pytest.mark.parametrize(
+    "text", [b"not [toml", b"[store]\nurll = 1\n", b"\xff\xfe", b"[tasks]\nmax_attempts = 'x'\n"]
+)
+def test_broken_settings_are_named_and_the_other_checks_are_made(
+    healthy: Console, text: bytes
+) -> None:
+    (healthy.data / "dragoman.toml").write_bytes(text)
+    before = files(healthy.data)
+
+    found = examine(healthy)
+    assert [name for name, c in found.items() if c["state"] == "bad"] == ["settings"]
+    assert found["keys"]["state"] == found["disk"]["state"] == "ok"
+    assert "store" not in found, "it is not known where it is"
+    assert files(healthy.data) == before
+
+
+@proves("SYSTEM-KEYS")
+@pytest.mark.parametrize("missing", ["ledger.key", "secret", "ledger.pub"])
+def test_a_missing_key_is_bad_and_no_new_one_is_made(healthy: Console, missing: str) -> None:
+    (healthy.data / "keys" / missing).unlink()
+    before = files(healthy.data)
+
+    assert bad(healthy) == ["keys"]
+    assert files(healthy.data) == before
+
+
+@proves("SYSTEM-KEYS")
+def test_a_key_that_others_can_read_is_bad(healthy: Console) -> None:
+    (healthy.data / "keys" / "ledger.key").chmod(0o644)
+
+    found = examine(healthy)["keys"]
+    assert found["state"] == "bad"
+    assert "chmod 600" in found["found"]
+
+
+@proves("STORE-CORRUPT")
+@pytest.mark.parametrize(
+    ("content", "state", "part"),
+    [
+        (
+            b"a letter to my aunt" * 10,
+            "bad",
+            "is not a SQLite database",
+        ),
+        (b"SQLite format 3\x00", "bad", "is not a SQLite database"),
+        (b"", "warning", "is empty"),
+        (None, "bad", "there is no database"),
+    ],
+    ids=["foreign", "short", "empty", "missing"],
+)
+def test_a_damaged_database_is_named_and_left_as_it_is(
+    healthy: Console, content: bytes | None, state: str, part: str
+) -> None:
+    database = healthy.data / "dragoman.db"
+    database.unlink()
+    for helper in healthy.data.glob("dragoman.db-*"):
+        helper.unlink()
+    if content is not None:
+        database.write_bytes(content)
+    before = files(healthy.data)
+
+    found = examine(healthy)["store"]
+    assert (found["state"], part in found["found"]) == (state, True), found
+    assert found["advice"]
+    assert files(healthy.data) == before
+
+
+@proves("STORE-CORRUPT")
+def test_a_database_with_a_damaged_page_is_bad_and_left_as_it_is(healthy: Console) -> None:
+    database = healthy.data / "dragoman.db"
+    content = bytearray(database.read_bytes())
+    content[4_096 : len(content) : 3] = bytes(len(content[4_096 : len(content) : 3]))
+    database.write_bytes(content)
+    for helper in healthy.data.glob("dragoman.db-*"):
+        helper.unlink()
+    before = files(healthy.data)
+
+    assert bad(healthy), "some check has found it"
+    assert files(healthy.data) == before
+
+
+@proves("STORE-CORRUPT")
+def test_somebody_elses_database_is_bad_and_left_as_it_is(healthy: Console, tmp_path: Path) -> None:
+    foreign = tmp_path / "foreign.db"
+    change(foreign, "CREATE TABLE aunts (name TEXT)")
+    before = foreign.read_bytes()
+
+    found = examine(healthy, "--store", f"sqlite:///{foreign}")["store"]
+    assert found["state"] == "bad"
+    assert "not one of dragoman's" in found["found"]
+    assert foreign.read_bytes() == before
+
+
+@proves("STORE-MIGRATIONS")
+def test_an_older_schema_is_a_warning_and_is_not_migrated(healthy: Console) -> None:
+    change(healthy.data / "dragoman.db", "PRAGMA user_version = 0")
+    before = files(healthy.data)
+
+    found = examine(healthy)["store"]
+    assert found["state"] == "warning"
+    assert "has schema 0" in found["found"]
+    assert files(healthy.data) == before
+
+
+@proves("VERIFY-CUT-TAIL")
+def test_a_cut_tail_is_bad(healthy: Console) -> None:
+    healthy.make("Two")
+    change(healthy.data / "dragoman.db", "DELETE FROM entries WHERE position = 2")
+
+    found = examine(healthy)["ledger"]
+    assert found["state"] == "bad"
+    assert found["found"].startswith("position 2: ")
+    assert "dragoman verify" in found["advice"]
+
+
+def test_a_bad_checkpoint_and_an_unsigned_ledger_are_told_apart(healthy: Console) -> None:
+    file = healthy.data / "checkpoints.jsonl"
+    file.write_bytes(b"{}\n")
+    assert bad(healthy) == ["ledger"]
+    file.unlink()
+    assert examine(healthy)["ledger"]["state"] == "warning"
+
+
+def test_an_unused_hub_has_an_empty_ledger(dragoman: Console) -> None:
+    dragoman("init")
+
+    assert examine(dragoman)["ledger"]["found"] == "empty"
+
+
+def test_a_directory_open_to_others_is_a_warning(healthy: Console) -> None:
+    healthy.data.chmod(0o755)
+
+    found = examine(healthy)["directory"]
+    assert (found["state"], "chmod 700" in found["advice"]) == ("warning", True)
+    assert healthy("doctor").code == 0
+
+
+def test_settings_with_a_store_that_others_can_read_are_a_warning(
+    dragoman: Console, tmp_path: Path
+) -> None:
+    dragoman.ask("init", "--store", f"sqlite:///{tmp_path}/x.db")
+    (dragoman.data / "dragoman.toml").chmod(0o644)
+
+    assert examine(dragoman)["settings"]["state"] == "warning"
+
+
+def test_a_running_hub_is_named(healthy: Console) -> None:
+    with HubLock.acquire(healthy.data, "dragoman serve"):
+        assert (
+            f"dragoman serve is the hub (process {os.getpid()}" in examine(healthy)["hub"]["found"]
+        )
+    assert "no hub is running" in examine(healthy)["hub"]["found"]
+
+
+@proves("CLI-NOW")
+def test_a_clock_behind_the_newest_entry_is_a_warning(healthy: Console) -> None:
+    found = examine(healthy, "--now", "2026-02-09T11:00:00Z")["clock"]
+
+    assert found["state"] == "warning"
+    assert "1h before the newest entry" in found["found"]
+
+
+@proves("CLI-NOW")
+def test_ended_leases_that_await_recovery_are_a_warning(healthy: Console) -> None:
+    healthy.ask("task", "claim", "--agent", "ada", "--now", NOON)
+
+    found = examine(healthy, "--now", "2026-02-09T12:10:00Z")["leases"]
+    assert (found["state"], found["advice"]) == ("warning", "run `dragoman tick`")
+    assert examine(healthy, "--now", NOON)["leases"]["state"] == "ok"

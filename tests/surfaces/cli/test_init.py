@@ -1,0 +1,146 @@
+"""init: a directory is made once, and a store is remembered and never replaced in silence."""
+
+from pathlib import Path
+
+import pytest
+
+from dragoman.surfaces.cli.store_url import masked
+from tests.requirements import proves
+from tests.surfaces.cli.console import Console
+
+pytestmark = proves("CLI-INIT")
+
+
+def contents(folder: Path) -> dict[Path, bytes]:
+    """What every file says, but for the two that SQLite keeps beside its own while it is open."""
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {path: path.read_bytes() for path in files if not path.name.endswith(("-shm", "-wal"))}
+
+
+def test_init_makes_a_private_directory_and_a_second_one_changes_nothing(
+    dragoman: Console,
+) -> None:
+    first = dragoman.ask("init")
+    files = contents(dragoman.data)
+    second = dragoman.ask("init")
+
+    store = f"sqlite:///{dragoman.data}/dragoman.db"
+    assert first == {
+        "ok": True,
+        "data": str(dragoman.data),
+        "store": store,
+        "created": True,
+        "remembered": False,
+    }
+    assert second == {**first, "created": False}
+    assert contents(dragoman.data) == files
+    assert dragoman.data.stat().st_mode & 0o777 == 0o700
+
+
+def test_init_tells_people_where_and_what_next(dragoman: Console) -> None:
+    said = dragoman("init")
+
+    assert said.code == 0
+    assert said.out.splitlines() == [
+        f"data directory  {dragoman.data}",
+        f"store           sqlite:///{dragoman.data}/dragoman.db",
+        'Next: dragoman task create "What to do" --ready',
+    ]
+    assert "(was there)" in dragoman("init").out
+
+
+@proves("STORE-URL")
+def test_a_named_store_is_remembered_for_its_owner_alone(
+    dragoman: Console, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    made = dragoman.ask("init", "--store", "sqlite:///beside.db")
+
+    file = dragoman.data / "dragoman.toml"
+    assert made["remembered"] is True
+    assert made["store"] == f"sqlite:///{tmp_path}/beside.db", "whatever the directory is later"
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert file.read_text() == f'[store]\nurl = "sqlite:///{tmp_path}/beside.db"\n'
+    monkeypatch.chdir("/")
+    dragoman.make("One", "--id", "T-1")
+    assert (tmp_path / "beside.db").exists()
+    assert not (dragoman.data / "dragoman.db").exists()
+    again = dragoman.ask("init", "--store", f"sqlite:///{tmp_path}/beside.db")
+    assert (again["remembered"], again["created"]) == (False, False)
+    assert dragoman.ask("init")["store"] == made["store"]
+
+
+@proves("STORE-URL")
+def test_another_store_is_never_put_in_the_place_of_the_first(
+    dragoman: Console, tmp_path: Path
+) -> None:
+    dragoman.ask("init", "--store", f"sqlite:///{tmp_path}/one.db")
+    before = (dragoman.data / "dragoman.toml").read_bytes()
+
+    refused = dragoman.ask("init", "--store", f"sqlite:///{tmp_path}/two.db", code=1)
+
+    assert refused["code"] == "invalid_settings"
+    assert f"{tmp_path}/one.db" in refused["detail"]
+    assert (dragoman.data / "dragoman.toml").read_bytes() == before
+    assert not (tmp_path / "two.db").exists()
+
+
+@proves("STORE-URL")
+def test_a_directory_with_a_database_of_its_own_keeps_it(dragoman: Console, tmp_path: Path) -> None:
+    dragoman.make("One", "--id", "T-1")
+
+    refused = dragoman.ask("init", "--store", f"sqlite:///{tmp_path}/two.db", code=1)
+
+    assert "dragoman.db" in refused["detail"]
+    assert dragoman.ask("task", "show", "T-1")["title"] == "One"
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("[tasks]\nmax_attempts = 3\n", '\n\n[store]\nurl = "'),
+        ("[store]  # where\n[tasks]\nmax_attempts = 3\n", '[store]  # where\nurl = "'),
+        ("# nothing yet\n", '# nothing yet\n\n[store]\nurl = "'),
+    ],
+)
+def test_settings_that_are_there_are_kept(
+    dragoman: Console, tmp_path: Path, text: str, line: str
+) -> None:
+    dragoman.data.mkdir(0o700)
+    file = dragoman.data / "dragoman.toml"
+    file.write_text(text)
+
+    assert dragoman.ask("init", "--store", f"sqlite:///{tmp_path}/x.db")["remembered"] is True
+    assert line in file.read_text()
+    assert all(kept in file.read_text() for kept in text.splitlines())
+
+
+def test_settings_that_cannot_be_extended_are_left_alone(dragoman: Console, tmp_path: Path) -> None:
+    dragoman.data.mkdir(0o700)
+    file = dragoman.data / "dragoman.toml"
+    file.write_text("store = {}\n")
+
+    refused = dragoman.ask("init", "--store", f"sqlite:///{tmp_path}/x.db", code=1)
+    assert refused["code"] == "invalid_settings"
+    assert "by hand" in refused["detail"]
+    assert file.read_text() == "store = {}\n"
+
+
+def test_a_store_that_cannot_be_opened_is_not_remembered(dragoman: Console) -> None:
+    refused = dragoman.ask("init", "--store", "sqlite:////nowhere/at/all/x.db", code=1)
+
+    assert refused["code"] == "store_unavailable"
+    assert not (dragoman.data / "dragoman.toml").exists()
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql://hub:secret@host/db", "postgresql://hub:***@host/db"),
+        ("postgresql://hub@host/db?password=s3&x=1", "postgresql://hub@host/db?password=***&x=1"),
+        ("postgresql://hub@host:5432/db", "postgresql://hub@host:5432/db"),
+        ("sqlite:////a/b.db", "sqlite:////a/b.db"),
+    ],
+)
+def test_a_password_is_never_shown(url: str, shown: str) -> None:
+    assert masked(url) == shown

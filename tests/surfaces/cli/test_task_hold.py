@@ -1,0 +1,168 @@
+"""task claim, heartbeat and release: an agent's hold on a task, and how it is lost."""
+
+import pytest
+
+from tests.requirements import proves
+from tests.surfaces.cli.console import NOON, Console
+
+LATER = "2026-02-09T12:10:00Z"
+
+
+@pytest.fixture
+def ready(dragoman: Console) -> Console:
+    """Give a directory with one ready task, T-1."""
+    dragoman.make("Do it", "--id", "T-1", "--ready", "--body", "a\nb", "--now", NOON)
+    return dragoman
+
+
+@proves("CLI-TASK", "ATTEMPT-NUMBERED", "LEASE-FENCE")
+def test_claim_names_the_task_its_attempt_its_fence_and_its_expiry(ready: Console) -> None:
+    claimed = ready.ask("task", "claim", "--agent", "ada", "--session", "s-1", "--now", NOON)
+
+    assert claimed == {
+        "ok": True,
+        "id": "T-1",
+        "task": "T-1",
+        "aofId": "TASK-2026-02-09-001",
+        "title": "Do it",
+        "status": "in-progress",
+        "agent": "ada",
+        "session": "s-1",
+        "attempt": 1,
+        "fence": 1,
+        "expiresAt": "2026-02-09T12:05:00.000Z",
+        "priority": "normal",
+        "body": "a\nb",
+    }
+    lease = ready.ask("task", "show", "T-1", "--now", NOON)["lease"]
+    assert lease == {
+        "agent": "ada",
+        "session": "s-1",
+        "fence": 1,
+        "expiresAt": "2026-02-09T12:05:00.000Z",
+        "beats": 1,
+        "live": True,
+    }
+
+
+@proves("CLI-TASK")
+def test_claim_tells_people_what_to_do_and_until_when(ready: Console) -> None:
+    said = ready("task", "claim", "T-1", "--as", "ada", "--now", NOON)
+
+    assert said.out.splitlines() == [
+        "T-1  Do it",
+        "  ada has it until 2026-02-09T12:05:00.000Z: attempt 1, fence 1",
+        "  | a",
+        "  | b",
+    ]
+
+
+@proves("CLI-TASK")
+@pytest.mark.parametrize(
+    ("ttl", "expires"),
+    [
+        ("90", "12:01:30.000"),
+        ("90s", "12:01:30.000"),
+        ("10m", "12:10:00.000"),
+        ("1500ms", "12:00:01.500"),
+        ("2h", "14:00:00.000"),
+    ],
+)
+def test_the_lease_lasts_as_long_as_asked(ready: Console, ttl: str, expires: str) -> None:
+    claimed = ready.ask("task", "claim", "--agent", "ada", "--ttl", ttl, "--now", NOON)
+
+    assert claimed["expiresAt"] == f"2026-02-09T{expires}Z"
+
+
+@proves("CLI-EXIT", "LIMIT-TEXT")
+def test_a_lease_that_is_too_short_or_too_long_is_refused(ready: Console) -> None:
+    for ttl in ("1ms", "999d"):
+        refused = ready.ask("task", "claim", "--agent", "ada", "--ttl", ttl, code=1)
+        assert refused["code"] == "invalid_field"
+
+
+@proves("CLI-TASK", "CLI-EXIT", "TASK-READY")
+def test_a_claim_that_cannot_be_is_refused_with_its_code(ready: Console) -> None:
+    ready.make("Later", "--id", "T-2", "--ready", "--blocked-by", "T-1")
+    ready.make("Hers", "--id", "T-3", "--ready", "--assignee", "eve")
+    ready.make("Not yet", "--id", "T-4")
+
+    def refused(*words: str) -> str:
+        return ready.ask("task", "claim", *words, code=1)["code"]
+
+    assert refused("T-2", "--agent", "ben") == "waits_for"
+    assert refused("T-3", "--agent", "ben") == "reserved"
+    assert refused("T-4", "--agent", "ben") == "not_ready"
+    assert refused("T-9", "--agent", "ben") == "task_not_found"
+    ready.ask("task", "claim", "T-1", "--agent", "ada")
+    assert refused("T-1", "--agent", "ben") == "already_claimed"
+    assert refused("--agent", "ben") == "nothing_ready"
+
+
+@proves("CLI-TASK", "LEASE-HEARTBEAT", "LEASE-OFF-LEDGER")
+def test_a_heartbeat_renews_the_lease_and_adds_no_entry(ready: Console) -> None:
+    ready.ask("task", "claim", "--agent", "ada", "--now", NOON)
+    before = len(ready("events", "--json").objects)
+
+    beat = ready.ask(
+        "task", "heartbeat", "T-1", "--agent", "ada", "--fence", "1",
+        "--now", "2026-02-09T12:04:00Z",
+    )  # fmt: skip
+
+    assert beat == {
+        "ok": True,
+        "id": "T-1",
+        "task": "T-1",
+        "status": "in-progress",
+        "agent": "ada",
+        "attempt": 1,
+        "fence": 1,
+        "expiresAt": "2026-02-09T12:09:00.000Z",
+    }
+    assert len(ready("events", "--json").objects) == before
+    said = ready("task", "heartbeat", "T-1", "--as", "ada", "--now", "2026-02-09T12:05:00Z")
+    assert said.out == "ada has T-1 until 2026-02-09T12:10:00.000Z\n"
+
+
+@proves("CLI-TASK", "LEASE-RELEASE")
+def test_release_gives_the_task_back_without_a_failure(ready: Console) -> None:
+    ready.ask("task", "claim", "--agent", "ada")
+
+    given = ready.ask("task", "release", "T-1", "--agent", "ada", "--reason", "lunch")
+
+    assert (given["status"], given["failures"], given["lease"]) == ("ready", 0, None)
+    last = ready("events", "--after", "-1", "--json").objects[0]
+    assert last["body"]["reason"] == "lunch"
+    ready.ask("task", "claim", "--agent", "ben")
+    assert ready("task", "release", "T-1", "--agent", "ben").out == "T-1 is ready\n"
+
+
+@proves("LEASE-LOST", "LEASE-FENCE", "LEASE-RECOVERY", "CLI-TICK")
+def test_a_worker_past_its_ttl_that_comes_back_loses_every_write(ready: Console) -> None:
+    ready.ask("task", "claim", "--agent", "ada", "--now", NOON)
+    ready.ask("tick", "--now", LATER)
+    ready.ask("task", "claim", "--agent", "ben", "--now", "2026-02-09T12:10:05Z")
+
+    for words in (
+        ("task", "heartbeat", "T-1", "--fence", "1"),
+        ("task", "heartbeat", "T-1"),
+        ("task", "release", "T-1", "--fence", "1"),
+        ("task", "move", "T-1", "review", "--fence", "1"),
+        ("task", "move", "T-1", "blocked"),
+        ("task", "log", "T-1", "still here"),
+    ):
+        refused = ready.ask(*words, "--as", "ada", "--now", "2026-02-09T12:10:06Z", code=1)
+        assert refused["code"] == "lease_lost", words
+    shown = ready.ask("task", "show", "T-1", "--now", "2026-02-09T12:10:06Z")
+    assert (shown["assignee"], shown["attempt"], shown["fence"]) == ("ben", 2, 2)
+    assert shown["lease"]["live"] is True
+
+
+@proves("CLI-TASK", "TASK-REVIEW")
+def test_a_task_goes_all_the_way_from_the_command_line(ready: Console) -> None:
+    ready.ask("task", "claim", "--agent", "ada")
+    assert ready.ask("task", "move", "T-1", "review", "--as", "ada")["status"] == "review"
+    own = ready.ask("task", "move", "T-1", "done", "--as", "ada", code=1)
+    assert own["code"] == "not_authorized"
+    assert ready.ask("task", "move", "T-1", "done", "--reason", "good")["status"] == "done"
+    assert ready("verify").code == 0

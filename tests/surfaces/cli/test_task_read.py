@@ -1,0 +1,196 @@
+"""task list, show and log: pages, the past, and every name of a task."""
+
+import pytest
+
+from tests.requirements import proves
+from tests.surfaces.cli.console import NOON, Console
+
+
+def ids(page: dict[str, list[dict[str, str]]]) -> list[str]:
+    return [task["id"] for task in page["tasks"]]
+
+
+@pytest.fixture
+def seven(dragoman: Console) -> Console:
+    """Give a directory with T-1 to T-7; the even ones are ready."""
+    for number in range(1, 8):
+        ready = () if number % 2 else ("--ready",)
+        dragoman.make(f"Title {number}", "--id", f"T-{number}", *ready, "--now", NOON)
+    return dragoman
+
+
+@proves("CLI-TASK", "CLI-PAGED")
+def test_a_list_is_paged_newest_first_and_says_how_it_goes_on(seven: Console) -> None:
+    seen: list[str] = []
+    cursor: tuple[str, ...] = ()
+    for size in (3, 3, 1):
+        page = seven.ask("task", "list", "--limit", "3", *cursor)
+        assert len(page["tasks"]) == size
+        seen += ids(page)
+        cursor = ("--before", str(page["next"]))
+
+    assert page["next"] is None
+    assert seen == [f"T-{number}" for number in (7, 6, 5, 4, 3, 2, 1)]
+    shown = seven("task", "list", "--limit", "3").out
+    hint = shown.splitlines()[-1]
+    assert hint.startswith("There are more: add --before ")
+    assert ids(seven.ask("task", "list", *hint.split()[-2:]))[0] == "T-4"
+
+
+@proves("CLI-PAGED")
+def test_a_page_that_just_fits_has_no_next(seven: Console) -> None:
+    assert seven.ask("task", "list", "--limit", "7")["next"] is None
+    assert seven.ask("task", "list", "--limit", "6")["next"] is not None
+
+
+@proves("CLI-TASK")
+def test_a_list_can_be_narrowed_to_a_status_and_an_agent(seven: Console) -> None:
+    seven.ask("task", "claim", "T-2", "--agent", "ada")
+    seven.ask("task", "claim", "T-4", "--agent", "ben")
+
+    assert ids(seven.ask("task", "list", "--status", "in-progress")) == ["T-4", "T-2"]
+    assert ids(seven.ask("task", "list", "--assignee", "ada")) == ["T-2"]
+    assert ids(seven.ask("task", "list", "--status", "ready", "--assignee", "ada")) == []
+
+
+@proves("CLI-TASK", "TASK-READY")
+def test_the_ready_list_has_only_what_can_be_claimed_now(seven: Console) -> None:
+    seven.ask("task", "link", "T-6", "--blocked-by", "T-1")
+    seven.ask("task", "claim", "T-4", "--agent", "ada", "--now", NOON)
+    at_rest = ("--now", "2026-02-09T12:10:00Z")
+    seven.ask("tick", *at_rest)
+
+    assert ids(seven.ask("task", "list", "--ready", *at_rest)) == ["T-2"]
+    assert ids(seven.ask("task", "list", "--status", "ready", *at_rest)) == ["T-6", "T-4", "T-2"]
+    rested = seven.ask("task", "list", "--ready", "--now", "2026-02-09T12:11:00Z")
+    assert ids(rested) == ["T-4", "T-2"]
+
+
+@proves("CLI-PAGED")
+def test_a_page_of_ready_tasks_goes_past_those_that_wait_and_misses_none(seven: Console) -> None:
+    for number in range(8, 68):
+        seven.make("waits", "--id", f"T-{number}", "--ready", "--blocked-by", "T-1")
+
+    found: list[str] = []
+    page = seven.ask("task", "list", "--ready", "--limit", "2")
+    found += ids(page)
+    while page["next"] is not None:
+        page = seven.ask("task", "list", "--ready", "--limit", "2", "--before", str(page["next"]))
+        found += ids(page)
+    assert found == ["T-6", "T-4", "T-2"]
+
+
+@proves("ENGINE-AS-OF", "CLI-TASK", "CLI-PAGED")
+def test_the_past_can_be_listed_page_by_page_and_shown(seven: Console) -> None:
+    seven.ask("task", "claim", "T-2", "--agent", "ada")
+    seven.ask("task", "move", "T-1", "ready")
+
+    first = seven.ask("task", "list", "--as-of", "4", "--limit", "3")
+    assert ids(first) == ["T-4", "T-3", "T-2"]
+    second = seven.ask("task", "list", "--as-of", "4", "--before", str(first["next"]))
+    assert (ids(second), second["next"]) == (["T-1"], None)
+    assert second["tasks"][0]["status"] == "backlog"
+    assert ids(seven.ask("task", "list", "--as-of", "0")) == []
+    assert ids(seven.ask("task", "list", "--as-of", "4", "--ready")) == ["T-4", "T-2"]
+    assert seven.ask("task", "show", "T-2", "--as-of", "7")["status"] == "ready"
+    assert seven.ask("task", "show", "T-2", "--as-of", "8")["status"] == "in-progress"
+    assert seven.ask("task", "show", "T-7", "--as-of", "3", code=1)["code"] == "task_not_found"
+
+
+@proves("CLI-TASK")
+def test_an_empty_list_says_so(dragoman: Console) -> None:
+    dragoman("init")
+
+    assert dragoman("task", "list").out == "no tasks\n"
+    assert dragoman.ask("task", "list") == {"ok": True, "tasks": [], "next": None}
+
+
+@proves("CLI-TASK", "CLI-PLAIN")
+def test_a_list_in_a_pipe_is_aligned_and_plain(dragoman: Console) -> None:
+    dragoman.make("Short", "--id", "T-1", "--now", NOON)
+    dragoman.make("Other", "--id", "T-longer", "--ready", "--assignee", "ada", "--now", NOON)
+
+    assert dragoman("task", "list").out.splitlines() == [
+        "ID        STATUS   PRIORITY  ASSIGNEE  UPDATED            TITLE",
+        "T-longer  ready    normal    ada       2026-02-09T12:00Z  Other",
+        "T-1       backlog  normal              2026-02-09T12:00Z  Short",
+    ]
+
+
+@proves("CLI-TASK", "NAME-ALIAS")
+def test_show_finds_a_task_by_any_of_its_names(dragoman: Console) -> None:
+    dragoman.make("x", "--id", "T-1", "--alias", "bead:b-1", "--alias", "intent:i-1")
+    aof = dragoman.ask("task", "show", "T-1")["aofId"]
+
+    for name in ("T-1", aof, f"aof:{aof}", "bead:b-1", "b-1", "intent:i-1"):
+        assert dragoman.ask("task", "show", name)["id"] == "T-1", name
+    assert dragoman.ask("task", "show", "bead:i-1", code=1)["code"] == "task_not_found"
+
+
+@proves("CLI-TASK")
+def test_show_tells_people_everything_that_is_there(dragoman: Console) -> None:
+    dragoman.make("Before", "--id", "T-0", "--ready", "--now", NOON)
+    dragoman.make(
+        "Do it", "--id", "T-1", "--ready", "--alias", "bead:b-1", "--parent", "T-0",
+        "--discovered-from", "T-0", "--body", "line one\nstatus      done", "--now", NOON,
+    )  # fmt: skip
+    dragoman.ask("task", "claim", "T-1", "--agent", "ada", "--session", "s-1", "--now", NOON)
+    dragoman.ask("task", "link", "T-1", "--blocked-by", "T-0", "--now", NOON)
+
+    ended = "ended at 2026-02-09T12:05:00.000Z, awaits `tick`"
+    assert dragoman("task", "show", "b-1", "--now", "2026-02-09T12:06:00Z").out.splitlines() == [
+        "T-1  Do it",
+        "  status      in-progress since 2026-02-09T12:00:00.000Z",
+        "  assignee    ada",
+        "  priority    normal",
+        "  review      required",
+        "  aof id      TASK-2026-02-09-002",
+        "  also called bead:b-1",
+        "  waits for   T-0",
+        "  blocked by  T-0",
+        "  part of     T-0",
+        "  found doing T-0",
+        "  attempts    1 (fence 1); 0 of at most 5 failures in a row",
+        f"  lease       ada, fence 1, session s-1, 1 beats, {ended}",
+        "  created     2026-02-09T12:00:00.000Z",
+        "  updated     2026-02-09T12:00:00.000Z",
+        "  body",
+        "    | line one",
+        "    | status      done",
+    ]
+    whole = dragoman("task", "show", "T-0").out
+    assert "  blocks      T-1\n" in whole
+    assert "  parts       T-1\n" in whole
+    assert "  led to      T-1\n" in whole
+
+
+@proves("CLI-TASK", "TASK-LOG")
+def test_log_adds_a_line_and_reads_the_history_page_by_page(dragoman: Console) -> None:
+    dragoman.make("Do it", "--id", "T-1", "--ready", "--now", NOON)
+    dragoman.ask("task", "claim", "--agent", "ada", "--now", NOON)
+    said = dragoman("task", "log", "T-1", "half done", "--as", "ada", "--now", NOON)
+    assert said.out == "noted in the log of T-1\n"
+
+    history = dragoman.ask("task", "log", "T-1")
+    assert (history["id"], history["next"]) == ("T-1", None)
+    assert [entry["type"] for entry in history["entries"]] == [
+        "task.created",
+        "task.claimed",
+        "task.noted",
+    ]
+    assert history["entries"][2]["body"] == {"text": "half done"}
+    first = dragoman("task", "log", "T-1", "--limit", "2").out.splitlines()
+    assert first[-1] == "There are more: add --after 2"
+    (rest,) = dragoman("task", "log", "T-1", "--after", "2").out.splitlines()
+    assert "  2026-02-09T12:00:00.000Z  agent:ada " in rest
+    assert rest.endswith("noted: half done")
+
+
+@proves("CLI-TASK", "LIMIT-TEXT")
+def test_an_empty_note_and_an_unknown_task_are_refused(dragoman: Console) -> None:
+    dragoman.make("Do it", "--id", "T-1")
+
+    assert dragoman.ask("task", "log", "T-1", "", code=1)["code"] == "invalid_field"
+    assert dragoman.ask("task", "log", "T-2", "text", code=1)["code"] == "task_not_found"
+    assert dragoman.ask("task", "log", "T-2", code=1)["code"] == "task_not_found"
+    assert dragoman.ask("task", "show", "T-1")["notes"] == 0

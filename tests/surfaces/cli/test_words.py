@@ -1,0 +1,112 @@
+"""Every event has words, and long ones are cut with a mark."""
+
+import msgspec
+import pytest
+
+from dragoman.core.events import (
+    EVENT_NAMES,
+    AnyEvent,
+    CommandRefused,
+    TaskAliased,
+    TaskBacklinked,
+    TaskClaimed,
+    TaskCreated,
+    TaskLinked,
+    TaskNoted,
+    TaskReported,
+    TaskRequeued,
+    TaskTransitioned,
+    TaskUnblocked,
+)
+from dragoman.ledger.entry import Entry, Line, write_line
+from dragoman.surfaces.cli.words import WORDS, cut, duration, tell
+from tests.requirements import proves
+
+pytestmark = proves("CLI-EVENTS")
+
+
+REQUEUED = (
+    "attempt 1 is over (gone): ready again, not before 1970-01-01T00:00:00.000Z; "
+    "failures in a row: 2"
+)
+
+
+def test_no_event_is_without_words() -> None:
+    assert WORDS.keys() == EVENT_NAMES.keys()
+
+
+@pytest.mark.parametrize(
+    ("event", "words"),
+    [
+        (TaskCreated("T-1", "A", "Do", "ready"), 'created, ready: "Do"'),
+        (
+            TaskCreated(
+                "T-1",
+                "A",
+                "Do",
+                "backlog",
+                reserved_for="ada",
+                parent="T-0",
+                open_blockers=("T-2", "T-3"),
+            ),
+            'created, backlog: "Do"; for ada; waits for T-2, T-3; part of T-0',
+        ),
+        (TaskAliased("bead:b"), "also called bead:b"),
+        (TaskLinked("blocked-by", "T-2"), "waits for T-2"),
+        (TaskLinked("parent", "T-2"), "is part of T-2"),
+        (TaskLinked("discovered-from", "T-2"), "was found while doing T-2"),
+        (TaskBacklinked("blocked-by", "T-2"), "is waited for by T-2"),
+        (TaskBacklinked("parent", "T-2"), "has the part T-2"),
+        (TaskBacklinked("discovered-from", "T-2"), "led to T-2"),
+        (TaskUnblocked("T-2", "done"), "need not wait for T-2 any longer: it is done"),
+        (
+            TaskClaimed("ready", 2, 3, "ada", 90_000),
+            "claimed by ada: attempt 2, fence 3, lease 90s",
+        ),
+        (TaskTransitioned("review", "done"), "review → done"),
+        (TaskTransitioned("review", "ready", "no"), "review → ready (no)"),
+        (TaskRequeued(1, "gone", 2, 0), REQUEUED),
+        (TaskReported(1, "ada", "done"), "ada reported done"),
+        (
+            TaskReported(1, "ada", "blocked", "stuck", ("key", "door")),
+            "ada reported blocked: stuck; blocked by key, door",
+        ),
+        (TaskNoted("half"), "noted: half"),
+        (
+            CommandRefused("task.move", "T-1", "lease_lost", "stop"),
+            "refused task.move T-1: lease_lost, stop",
+        ),
+        (
+            CommandRefused("task.create", "", "invalid_id", "no"),
+            "refused task.create: invalid_id, no",
+        ),
+    ],
+)
+def test_each_event_is_told(event: AnyEvent, words: str) -> None:
+    assert WORDS[type(event)](event) == words
+
+
+@proves("LEDGER-UPCAST")
+def test_what_a_newer_release_wrote_is_told_by_its_name() -> None:
+    line = write_line(
+        Line("task:T-1", 1, "task.sung", 1, 0, "agent:ada", "r", msgspec.Raw(b"{}"), "cli")
+    )
+    told = tell(Entry(1, "task:T-1", 1, "task.sung", line, b"", b""))
+
+    assert told.subject == "T-1"
+    assert told.words.startswith("task.sung (")
+    assert "newer" in told.words
+
+
+def test_long_words_are_cut_with_a_mark() -> None:
+    assert cut("x" * 240) == "x" * 240
+    assert cut("x" * 241) == "x" * 239 + "…"
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "text"),
+    [(0, "0ms"), (1, "1ms"), (1_500, "1500ms"), (90_000, "90s"), (300_000, "5m"),
+     (7_200_000, "2h"), (86_400_000, "1d")],
+)  # fmt: skip
+def test_a_length_of_time_has_its_largest_whole_unit(milliseconds: int, text: str) -> None:
+    assert duration(milliseconds) == text
