@@ -1,7 +1,7 @@
 """A task's life, six durable steps, by 64 callers and by one: the engine beside the raw limit."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
 from time import perf_counter
@@ -36,7 +36,7 @@ def raw_with_callers(folder: Path, callers: int, seconds: float) -> float:
     """Lives per second of the hand-written loop behind an event loop."""
 
     @asynccontextmanager
-    async def lives() -> AsyncIterator[Life]:
+    async def lives() -> AsyncGenerator[Life]:
         raw = RawLoop(folder / "raw.db")
         front = RawFront(raw)
         streams = iter(range(1, 1 << 62))
@@ -57,13 +57,13 @@ def engine_with_callers(store: Store, callers: int, seconds: float) -> float:
     """Lives per second of the engine's async door."""
 
     @asynccontextmanager
-    async def lives() -> AsyncIterator[Life]:
+    async def lives() -> AsyncGenerator[Life]:
         with _hub(store) as hub:
 
             async def life() -> None:
                 created = await hub.do_soon(_PERSON, _CREATE, key=new_id())
-                for actor, command in _steps(created.receipts[0].task):
-                    await hub.do_soon(actor, command, key=new_id())
+                for actor, command, key in _steps(created.receipts[0].task):
+                    await hub.do_soon(actor, command, key=key)
 
             yield life
 
@@ -88,8 +88,8 @@ def engine_alone(store: Store, seconds: float) -> float:
     with _hub(store) as hub:
         while perf_counter() < start + seconds:
             created = hub.do(_PERSON, _CREATE, key=new_id())
-            for actor, command in _steps(created.receipts[0].task):
-                hub.do(actor, command, key=new_id())
+            for actor, command, key in _steps(created.receipts[0].task):
+                hub.do(actor, command, key=key)
             lives += 1
     return lives / (perf_counter() - start)
 
@@ -102,18 +102,19 @@ def sqlite_store(path: Path) -> Store:
 _CREATE = CreateTask("a task of ordinary length", ready=True)
 
 
-def _steps(task: str) -> tuple[tuple[Actor, AnyCommand], ...]:
+def _steps(task: str) -> tuple[tuple[Actor, AnyCommand, str], ...]:
+    """What follows the creation, each under a fresh key; a heartbeat needs none."""
     return (
-        (_AGENT, ClaimTask(task, agent=_AGENT.name)),
-        (_AGENT, RenewLease(task)),
-        (_AGENT, ReportOutcome(task, outcome="done")),
-        (_AGENT, EndAttempt(task)),
-        (_PERSON, MoveTask(task, to="done")),
+        (_AGENT, ClaimTask(task, agent=_AGENT.name), new_id()),
+        (_AGENT, RenewLease(task), ""),
+        (_AGENT, ReportOutcome(task, outcome="done"), new_id()),
+        (_AGENT, EndAttempt(task), new_id()),
+        (_PERSON, MoveTask(task, to="done"), new_id()),
     )
 
 
 @contextmanager
-def _hub(store: Store) -> Iterator[Hub]:
+def _hub(store: Store) -> Generator[Hub]:
     hub = Hub(Engine(store, SystemClock(), b"bench" * 6), new_id)
     try:
         yield hub

@@ -1,8 +1,8 @@
-"""The raw limit: a hand-written group-commit loop over apsw, with nothing but the bytes.
+"""The raw limit: a hand-written group-commit loop over apsw that writes lines of the same size.
 
 64 asyncio callers, one writer thread, uvloop, synchronous=FULL. Six steps make a lifecycle: create,
-claim, heartbeat (one unchained row), complete, review, done (one chained entry each). It writes no
-key row, keeps no stream index and decides nothing.
+claim, heartbeat (one unchained row), complete, review, done (one chained entry and one state row
+each). It decides nothing, checks nothing, writes no key row and keeps no index.
 """
 
 import asyncio
@@ -14,11 +14,16 @@ from queue import SimpleQueue
 import apsw
 import msgspec
 
+from dragoman.store.sqlite.driver import open_database
+
 _SCHEMA = """
 CREATE TABLE entries(position INTEGER PRIMARY KEY, stream INTEGER, line BLOB, hash BLOB);
 CREATE TABLE states(stream INTEGER PRIMARY KEY, state BLOB);
 CREATE TABLE leases(stream INTEGER PRIMARY KEY, expires INTEGER);
 """
+
+_STATE = b"." * 320
+"""As long as the state of an ordinary task."""
 
 STEPS = ("created", "claimed", "beat", "completed", "review", "done")
 
@@ -27,7 +32,7 @@ class RawLoop:
     """The writer: entries chained by SHA-256, one transaction for all who wait."""
 
     def __init__(self, path: Path) -> None:
-        self._db = apsw.Connection(str(path))
+        self._db = open_database(path, apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
         for pragma in ("journal_mode=WAL", "synchronous=FULL"):
             self._db.execute(f"PRAGMA {pragma}").fetchall()
         self._db.execute(_SCHEMA).fetchall()
@@ -51,18 +56,20 @@ class RawLoop:
             self._position += 1
             line = msgspec.json.encode(
                 {
-                    "stream": f"task:{stream}",
+                    "stream": f"task:TASK-2026-02-09-{stream:08d}",
                     "version": step,
                     "event": name,
-                    "at": 1770670500000,
+                    "v": 1,
+                    "at": 1_770_670_500_000,
                     "actor": "agent:swe-backend",
-                    "body": {"title": "a task of ordinary length", "status": name},
+                    "cause": "019c4d3a-0000-7000-8000-000000000000",
+                    "body": {"id": stream, "title": "a task of ordinary length", "status": name},
                 }
             )
             digest = sha256(self._hashes.get(stream, b"") + line).digest()
             self._hashes[stream] = digest
             entries.append((self._position, stream, line, digest))
-            states[stream] = line
+            states[stream] = _STATE
         self._db.execute("BEGIN IMMEDIATE")
         self._db.executemany("INSERT INTO entries VALUES(?,?,?,?)", entries)
         self._db.executemany("INSERT OR REPLACE INTO states VALUES(?,?)", states.items())

@@ -75,8 +75,8 @@ _MANIFEST = (
     Requirement(
         "TASK-CANCEL",
         "S-TASK",
-        "Cancelling ends a task from every status that is not final, and its holder's token is "
-        "dead.",
+        "Cancelling ends a task from every status but done and deadletter, and its holder's token "
+        "is dead.",
     ),
     Requirement(
         "TASK-TABLE-AS-DATA",

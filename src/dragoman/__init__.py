@@ -18,8 +18,11 @@ The map, from the doors down; each room may import only what stands below it:
     text       pure text tools
 """
 
-from importlib.metadata import version
 
-__all__ = ["__version__"]
+def __getattr__(name: str) -> str:
+    # Looked up when it is asked for: reading it takes longer than starting most commands.
+    if name != "__version__":
+        raise AttributeError(f"module 'dragoman' has no attribute {name!r}")
+    from importlib.metadata import version
 
-__version__ = version("dragoman")
+    return version("dragoman")

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from dragoman.config import environment, load
+from dragoman.config import environment, load_settings
 from dragoman.core.errors import SettingsError, StoreUnavailable
 from dragoman.engine.handle import Engine
 from dragoman.engine.hub import Hub
@@ -14,7 +14,7 @@ from dragoman.surfaces.cli.place import Place
 from dragoman.system.checkpoints import CheckpointFile
 from dragoman.system.clock import FixedClock, SystemClock
 from dragoman.system.ids import new_id
-from dragoman.system.keys import load_or_create
+from dragoman.system.keys import load, load_or_create
 
 _SQLITE = "sqlite:///"
 _POSTGRES = ("postgresql://", "postgres://")
@@ -29,13 +29,18 @@ def open_place(data: Path, store: str, now: int | None, *, create: bool) -> Plac
                 "with --data or DRAGOMAN_DATA"
             )
         _make_directory(data)
-    settings = load(data, environment())
-    key = load_or_create(data)
+    settings = load_settings(data, environment())
+    log = data / "checkpoints.jsonl"
+    # Keys that are lost are not made anew: nobody could then tell old checkpoints from forged ones.
+    key = load(data) if log.exists() else load_or_create(data)
     opened = open_store(store or settings.store.url, data)
     clock = SystemClock() if now is None else FixedClock(now)
     hub = Hub(Engine(opened, clock, key.secret), new_id)
-    checkpoints = CheckpointFile(data / "checkpoints.jsonl", key)
+    checkpoints = CheckpointFile(log, key)
     checkpointer = Checkpointer(hub, checkpoints)
+    if create:
+        # Before anything is written, because it could not be signed afterwards.
+        checkpointer.check()
     return Place(
         data=data,
         settings=settings,

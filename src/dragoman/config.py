@@ -5,7 +5,7 @@ import os
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from msgspec import Struct
@@ -52,7 +52,7 @@ def environment() -> Mapping[str, str]:
     return os.environ
 
 
-def load(data: Path, environ: Mapping[str, str]) -> Settings:
+def load_settings(data: Path, environ: Mapping[str, str]) -> Settings:
     """The settings of a data directory; without a file, the defaults."""
     path = data / "dragoman.toml"
     try:
@@ -96,7 +96,7 @@ def _check_keys(given: Mapping[str, Any], known: Mapping[str, Iterable[str]]) ->
         _check_known(f"[{section}]", section, known)
         if not isinstance(values, dict):
             raise SettingsError(f"{section} is a section: write [{section}] on a line of its own")
-        for key in values:
+        for key in cast(dict[str, Any], values):
             _check_known(f"{section}.{key}", key, known[section])
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.config import Settings, load, parse
+from dragoman.config import Settings, load_settings, parse
 from dragoman.core.errors import SettingsError
 from tests.requirements import proves
 
@@ -12,12 +12,12 @@ pytestmark = proves("CONFIG-ONCE")
 
 
 def test_without_anything_the_defaults_hold(tmp_path: Path) -> None:
-    assert load(tmp_path, {}) == Settings()
+    assert load_settings(tmp_path, {}) == Settings()
 
 
 def test_the_file_sets_and_the_environment_wins(tmp_path: Path) -> None:
     (tmp_path / "dragoman.toml").write_text("[leases]\nttl_ms = 1000\n[tasks]\nmax_attempts = 2\n")
-    settings = load(tmp_path, {"DRAGOMAN_LEASES_TTL_MS": "2000", "OTHER": "x"})
+    settings = load_settings(tmp_path, {"DRAGOMAN_LEASES_TTL_MS": "2000", "OTHER": "x"})
     assert settings.leases.ttl_ms == 2000
     assert settings.tasks.max_attempts == 2
 
@@ -41,10 +41,10 @@ def test_what_cannot_be_understood_is_named(text: str, words: str) -> None:
 def test_an_error_in_the_file_names_the_file(tmp_path: Path) -> None:
     (tmp_path / "dragoman.toml").write_text("[nonsense]\n")
     with pytest.raises(SettingsError, match=r"dragoman\.toml"):
-        load(tmp_path, {})
+        load_settings(tmp_path, {})
 
 
 def test_a_file_that_is_not_text_is_an_error_and_no_crash(tmp_path: Path) -> None:
     (tmp_path / "dragoman.toml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(SettingsError, match=r"dragoman\.toml"):
-        load(tmp_path, {})
+        load_settings(tmp_path, {})

@@ -10,6 +10,7 @@ from dragoman.core.commands import ClaimTask, MoveTask
 from dragoman.core.events import Status, TaskTransitioned
 from dragoman.core.reading import Decision
 from dragoman.core.task import FINAL, TRANSITIONS
+from tests.core.by_hand import BY_HAND
 from tests.core.world import (
     ALICE,
     BOB,
@@ -33,45 +34,6 @@ from tests.requirements import proves
 
 STATUSES: tuple[Status, ...] = get_args(Status)
 
-# S-TASK, read aloud: one line for each status, one letter for each way of going there.
-#
-#   h human, o orchestrator, s the hub itself, c coordinator, f an edited file,
-#   H the holder, a the assignee, n the assignee where no review is needed
-#
-# A pair that is not here is no transition. In-progress is entered by a claim, whoever asks.
-BY_HAND = {
-    "backlog": {"ready": "hoscf", "blocked": "hoscf", "cancelled": "hosc"},
-    "ready": {
-        "in-progress": "",
-        "blocked": "hoscfan",
-        "backlog": "hoscf",
-        "deadletter": "hosc",
-        "cancelled": "hosc",
-    },
-    "in-progress": {
-        "review": "hoscH",
-        "ready": "hoscH",
-        "blocked": "hoscH",
-        "deadletter": "hosc",
-        "cancelled": "hosc",
-    },
-    "blocked": {
-        "ready": "hoscfan",
-        "review": "hosc",
-        "deadletter": "hosc",
-        "cancelled": "hosc",
-    },
-    "review": {
-        "done": "hosn",
-        "in-progress": "",
-        "ready": "hosc",
-        "blocked": "hosc",
-        "cancelled": "hosc",
-    },
-    "deadletter": {"ready": "hosc"},
-    "done": {},
-    "cancelled": {},
-}
 ROLES = {
     "h": HUMAN,
     "o": ORCHESTRATOR,
@@ -82,7 +44,7 @@ ROLES = {
 }
 
 
-def expected(from_: str, to: str, letter: str) -> str:
+def expected(from_: Status, to: Status, letter: str) -> str:
     """The code that the table by hand gives; "" for a yes."""
     if to not in BY_HAND[from_]:
         return "invalid_transition"

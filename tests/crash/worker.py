@@ -70,7 +70,8 @@ def main(store_url: str, failpoint: str, times: int) -> None:
     hub = Hub(Engine(store, HandClock(START), bytes(32), failpoint=killer), new_id)
     for key, actor, commands in SCRIPT:
         answer = hub.do(actor, *commands, key=key)
-        print(f"{key}: {answer.receipts[-1].status}", flush=True)
+        sys.stdout.write(f"{key}: {answer.receipts[-1].status}\n")
+        sys.stdout.flush()
     hub.close()
 
 

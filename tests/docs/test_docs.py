@@ -49,3 +49,12 @@ def test_every_setting_is_explained() -> None:
     rows = [line for line in page.splitlines() if line.startswith("| `[")]
     assert rows
     assert [row for row in rows if row.endswith("|  |")] == []
+
+
+@proves("PROJECT-DOCS")
+@pytest.mark.parametrize("page", sorted(DOCS.glob("decisions/0*.md")), ids=lambda page: page.stem)
+def test_every_decision_has_a_guard_that_exists(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert "**Guard.**" in text
+    named = re.findall(r"`(tests/[^`]+)`", text)
+    assert [path for path in named if not (ROOT / path).exists()] == []

@@ -7,7 +7,24 @@ import pytest
 from tests.e2e.program import Program
 
 
+@pytest.fixture(scope="session")
+def bytecode(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a folder in which the processes of a test run share their compiled modules."""
+    return tmp_path_factory.mktemp("bytecode")
+
+
 @pytest.fixture
-def program(tmp_path: Path) -> Program:
+def program(tmp_path: Path, bytecode: Path) -> Program:
     """Give the program on a data directory that does not exist yet."""
-    return Program(tmp_path / "hub")
+    return Program(tmp_path / "hub", bytecode)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def anywhere(
+    program: Program, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Program:
+    """Give the same, once on each of the two databases."""
+    if request.param == "postgres":
+        url: str = request.getfixturevalue("postgres_url")
+        monkeypatch.setenv("DRAGOMAN_STORE_URL", url)
+    return program

@@ -10,10 +10,16 @@ from typing import Any
 
 from msgspec import Struct
 
+from tests.surfaces.cli.console import Console
+
 COMMAND = (sys.executable, "-m", "dragoman")
 NOON = "2026-02-09T12:00:00Z"
 
-_SET_BY_TESTERS = ("DRAGOMAN_DATA", "NO_COLOR", "FORCE_COLOR", "COLUMNS", "TERM")
+_SET_BY_TESTERS = frozenset(
+    {"DRAGOMAN_DATA", "NO_COLOR", "FORCE_COLOR", "COLUMNS", "TERM"}
+    # Compiled modules are kept for the next process, in a folder of the tests.
+    | {"PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX"}
+)
 
 
 class Ended(Struct, frozen=True):
@@ -33,13 +39,19 @@ class Ended(Struct, frozen=True):
 class Program:
     """Starts the program for one data directory."""
 
-    def __init__(self, data: Path) -> None:
+    def __init__(self, data: Path, bytecode: Path) -> None:
         self.data = data
+        self._bytecode = bytecode
 
     def environment(self, more: Mapping[str, str] | None = None) -> dict[str, str]:
         """What the program is told by its surroundings."""
         inherited = {k: v for k, v in os.environ.items() if k not in _SET_BY_TESTERS}
-        return {**inherited, "DRAGOMAN_DATA": str(self.data), **(more or {})}
+        ours = {"DRAGOMAN_DATA": str(self.data), "PYTHONPYCACHEPREFIX": str(self._bytecode)}
+        return {**inherited, **ours, **(more or {})}
+
+    def prepare(self, *words: str) -> None:
+        """Give a command in the test's own process, where only its effect is wanted."""
+        assert Console(self.data)(*words).code == 0
 
     def run(self, *words: str, stdin: str = "", more: Mapping[str, str] | None = None) -> Ended:
         """Run a command to its end."""

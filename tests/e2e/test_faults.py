@@ -3,7 +3,9 @@
 import os
 import subprocess
 import sys
+from collections.abc import Generator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from textwrap import dedent
 
 import pytest
@@ -43,12 +45,18 @@ def as_nobody(program: Program, *words: str) -> Ended:
 
 
 @pytest.fixture
-def owned(program: Program, tmp_path: Path) -> Program:
-    """Give a directory with a task that belongs to nobody, and that nobody can reach."""
-    program.ask("task", "create", "One", "--id", "T-1", "--ready")
-    for folder in (tmp_path, *tmp_path.parents):
-        if folder.owner() == Path("/").owner() and folder.stat().st_mode & 0o077 == 0:
-            folder.chmod(folder.stat().st_mode | 0o011)
+def reachable() -> Generator[Path]:
+    """Give a folder that everybody can enter; pytest's own are closed to others."""
+    with TemporaryDirectory(prefix="dragoman-test-") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+@pytest.fixture
+def owned(reachable: Path, bytecode: Path) -> Program:
+    """Give a directory with a task, which belongs to nobody where tests run as root."""
+    program = Program(reachable / "hub", bytecode)
+    program.prepare("task", "create", "One", "--id", "T-1", "--ready")
     if os.getuid() == 0:
         for path in (program.data, *program.data.rglob("*")):
             os.chown(path, NOBODY, NOBODY)
@@ -57,9 +65,9 @@ def owned(program: Program, tmp_path: Path) -> Program:
 
 @proves("STORE-READ-ONLY", "CLI-EXIT")
 def test_a_folder_in_which_nothing_can_be_made_gets_a_clear_word(
-    owned: Program, tmp_path: Path
+    owned: Program, reachable: Path
 ) -> None:
-    closed = tmp_path / "closed"
+    closed = reachable / "closed"
     closed.mkdir(0o555)
 
     for words in (("init",), ("task", "create", "x")):
@@ -97,7 +105,7 @@ def test_a_read_only_directory_refuses_writes_with_a_clear_word(owned: Program) 
 def test_a_corrupt_database_gets_a_clear_word_and_stays_as_it_is(
     program: Program, content: bytes
 ) -> None:
-    program.ask("task", "create", "One", "--id", "T-1", "--ready")
+    program.prepare("task", "create", "One", "--id", "T-1", "--ready")
     database = program.data / "dragoman.db"
     for helper in program.data.glob("dragoman.db-*"):
         helper.unlink()
@@ -120,7 +128,7 @@ def test_a_corrupt_database_gets_a_clear_word_and_stays_as_it_is(
 
 @proves("CONFIG-ONCE", "CLI-EXIT")
 def test_settings_that_cannot_be_understood_are_named(program: Program) -> None:
-    program.ask("init")
+    program.prepare("init")
     (program.data / "dragoman.toml").write_text("[leases]\nttl = 5\n")
 
     refused = program.ask("task", "list", code=1)
@@ -131,7 +139,7 @@ def test_settings_that_cannot_be_understood_are_named(program: Program) -> None:
 
 @proves("SYSTEM-KEYS", "CLI-EXIT")
 def test_a_key_that_others_can_read_is_refused_with_what_to_do(program: Program) -> None:
-    program.ask("init")
+    program.prepare("init")
     (program.data / "keys" / "ledger.key").chmod(0o644)
 
     refused = program.ask("task", "create", "x", code=1)
@@ -149,8 +157,8 @@ def test_a_directory_that_cannot_exist_is_told_whoever_asks(program: Program) ->
 
 @proves("VERIFY-HASHES", "CLI-VERIFY")
 def test_a_byte_flipped_in_the_file_itself_is_found(program: Program) -> None:
-    program.ask("task", "create", "Original words", "--id", "T-1")
-    program.ask("task", "create", "Other", "--id", "T-2")
+    program.prepare("task", "create", "Original words", "--id", "T-1")
+    program.prepare("task", "create", "Other", "--id", "T-2")
     database = program.data / "dragoman.db"
     content = database.read_bytes()
     assert content.count(b"Original words") == 2, "in the ledger, and in the view of the task"

@@ -8,22 +8,24 @@ from tests.e2e.program import COMMAND, NOON, Program
 from tests.requirements import proves
 
 
+@proves("CLI-DOCTOR", "STORE-URL")
 @proves("CLI-TASK", "CLI-NOW", "LEASE-LOST", "LEASE-FENCE", "TASK-REVIEW", "CLI-VERIFY")
-def test_a_task_survives_a_lost_worker_and_is_finished(program: Program) -> None:
-    made = program.ask("task", "create", "Do it", "--ready", "--now", NOON)
+def test_a_task_survives_a_lost_worker_and_is_finished(anywhere: Program) -> None:
+    made = anywhere.ask("task", "create", "Do it", "--ready", "--now", NOON)
     assert (made["id"], made["status"]) == ("TASK-2026-02-09-001", "ready")
-    first = program.ask("task", "claim", "--agent", "ada", "--now", NOON)
+    first = anywhere.ask("task", "claim", "--agent", "ada", "--now", NOON)
     assert (first["task"], first["attempt"], first["fence"]) == (made["id"], 1, 1)
-    program.ask("tick", "--now", "2026-02-09T12:06:00Z")
-    second = program.ask("task", "claim", "--agent", "ben", "--now", "2026-02-09T12:06:30Z")
+    anywhere.ask("tick", "--now", "2026-02-09T12:06:00Z")
+    second = anywhere.ask("task", "claim", "--agent", "ben", "--now", "2026-02-09T12:06:30Z")
     assert (second["attempt"], second["fence"]) == (2, 2)
 
     back = ("--agent", "ada", "--fence", "1", "--now", "2026-02-09T12:07:00Z")
-    assert program.ask("task", "heartbeat", made["id"], *back, code=1)["code"] == "lease_lost"
+    assert anywhere.ask("task", "heartbeat", made["id"], *back, code=1)["code"] == "lease_lost"
     at = ("--now", "2026-02-09T12:08:00Z")
-    program.ask("task", "move", made["id"], "review", "--as", "ben", "--fence", "2", *at)
-    assert program.ask("task", "move", made["id"], "done", *at)["status"] == "done"
-    assert program.ask("verify")["findings"] == []
+    anywhere.ask("task", "move", made["id"], "review", "--as", "ben", "--fence", "2", *at)
+    assert anywhere.ask("task", "move", made["id"], "done", *at)["status"] == "done"
+    assert anywhere.ask("verify")["findings"] == []
+    assert anywhere.ask("doctor", *at)["ok"] is True
 
 
 @proves("CLI-VERSION")

@@ -17,7 +17,7 @@ def lived(program: Program) -> Program:
     """Give a ledger that has more lines than a pipe holds."""
     body = "x" * 60_000
     for number in range(4):
-        program.ask("task", "create", f"{number}", "--id", f"T-{number}", "--body", body)
+        program.prepare("task", "create", f"{number}", "--id", f"T-{number}", "--body", body)
     return program
 
 
@@ -78,7 +78,7 @@ def test_ctrl_c_ends_following_with_130_and_no_traceback(lived: Program) -> None
 
 @proves("CLI-PLAIN")
 def test_a_terminal_gets_colours_unless_they_are_unwanted(program: Program) -> None:
-    program.ask("task", "create", "One", "--id", "T-1", "--ready")
+    program.prepare("task", "create", "One", "--id", "T-1", "--ready")
 
     assert "\x1b[36mready" in on_terminal(program, "task", "list")
     assert "\x1b[36m" not in on_terminal(program, "task", "list", NO_COLOR="1")
@@ -89,7 +89,7 @@ def test_a_terminal_gets_colours_unless_they_are_unwanted(program: Program) -> N
 @proves("CLI-SAFE-TEXT")
 def test_a_terminal_is_not_steered_by_a_title(program: Program) -> None:
     title = "\x1b]52;c;ZXZpbA==\x07\x1b[2J\u202e[red]x[/red]"
-    program.ask("task", "create", title, "--id", "T-1")
+    program.prepare("task", "create", title, "--id", "T-1")
 
     for words in (("task", "list"), ("task", "show", "T-1"), ("events",)):
         shown = on_terminal(program, *words)
@@ -99,7 +99,7 @@ def test_a_terminal_is_not_steered_by_a_title(program: Program) -> None:
 
 @proves("CLI-VERIFY")
 def test_verify_shows_its_progress_on_a_terminal(program: Program) -> None:
-    program.ask("task", "create", "One")
+    program.prepare("task", "create", "One")
 
     assert "all good" in on_terminal(program, "verify")
 

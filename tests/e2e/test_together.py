@@ -7,11 +7,11 @@ from tests.requirements import proves
 
 
 @proves("STORE-CLAIM-RACE")
-def test_of_many_processes_that_claim_one_task_exactly_one_wins(program: Program) -> None:
-    program.ask("task", "create", "One", "--id", "T-1", "--ready")
+def test_of_many_processes_that_claim_one_task_exactly_one_wins(anywhere: Program) -> None:
+    anywhere.prepare("task", "create", "One", "--id", "T-1", "--ready")
 
     racing = [
-        program.start("task", "claim", "T-1", "--agent", f"a-{n}", "--json") for n in range(6)
+        anywhere.start("task", "claim", "T-1", "--agent", f"a-{n}", "--json") for n in range(6)
     ]
     ended = [end_of(process) for process in racing]
 
@@ -19,16 +19,16 @@ def test_of_many_processes_that_claim_one_task_exactly_one_wins(program: Program
     losers = [answer.json["code"] for answer in ended if answer.code == 1]
     assert len(winners) == 1
     assert losers == ["already_claimed"] * 5
-    assert program.ask("task", "show", "T-1")["assignee"] == winners[0]["agent"]
-    assert program.ask("verify")["findings"] == []
+    assert anywhere.ask("task", "show", "T-1")["assignee"] == winners[0]["agent"]
+    assert anywhere.ask("verify")["findings"] == []
 
 
 @proves("STORE-CLAIM-RACE", "TASK-READY")
-def test_processes_that_ask_for_the_next_task_get_different_ones(program: Program) -> None:
+def test_processes_that_ask_for_the_next_task_get_different_ones(anywhere: Program) -> None:
     for number in range(3):
-        program.ask("task", "create", f"{number}", "--id", f"T-{number}", "--ready")
+        anywhere.prepare("task", "create", f"{number}", "--id", f"T-{number}", "--ready")
 
-    racing = [program.start("task", "claim", "--agent", f"a-{n}", "--json") for n in range(5)]
+    racing = [anywhere.start("task", "claim", "--agent", f"a-{n}", "--json") for n in range(5)]
     ended = [end_of(process) for process in racing]
 
     assert sorted(e.json["id"] for e in ended if e.code == 0) == ["T-0", "T-1", "T-2"]
@@ -36,25 +36,25 @@ def test_processes_that_ask_for_the_next_task_get_different_ones(program: Progra
 
 
 @proves("CLI-PROMISES", "STORE-SECOND-HUB", "NAME-AOF-ID", "CLI-INIT")
-def test_commands_that_come_at_once_all_succeed_even_the_first_ones(program: Program) -> None:
+def test_commands_that_come_at_once_all_succeed_even_the_first_ones(anywhere: Program) -> None:
     def create(number: int) -> str:
-        return str(program.ask("task", "create", f"Task {number}")["id"])
+        return str(anywhere.ask("task", "create", f"Task {number}")["id"])
 
     with ThreadPoolExecutor(8) as threads:
         made = list(threads.map(create, range(8)))
 
     assert len(set(made)) == 8
-    verdict = program.ask("verify")
+    verdict = anywhere.ask("verify")
     assert (verdict["entries"], verdict["findings"]) == (8, [])
 
 
 @proves("CLI-EVENTS", "ENGINE-SUBSCRIBE")
-def test_a_follower_sees_what_other_processes_write_each_once(program: Program) -> None:
-    program.ask("init")
-    following = program.start("events", "--follow", "--limit", "4", "--json")
+def test_a_follower_sees_what_other_processes_write_each_once(anywhere: Program) -> None:
+    anywhere.prepare("init")
+    following = anywhere.start("events", "--follow", "--limit", "4", "--json")
 
     for number in range(4):
-        program.ask("task", "create", f"{number}", "--id", f"T-{number}")
+        anywhere.prepare("task", "create", f"{number}", "--id", f"T-{number}")
     ended = end_of(following)
 
     assert ended.code == 0

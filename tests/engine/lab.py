@@ -1,7 +1,7 @@
 """A hub in memory under a hand-moved clock, stores that misbehave on purpose, and open tables."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from typing import Any, TypeVar, cast
 
@@ -121,10 +121,21 @@ class _Watched:
         method = getattr(self._session, verb)
 
         def noted(*arguments: Any) -> Any:
+            for text in _texts(arguments):
+                text.encode()
+                assert "\x00" not in text, "no database can be asked for this"
             self._store.asked.append((verb, arguments[0] if arguments else None))
             return method(*arguments)
 
         return noted
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, tuple | list):
+        for part in cast(list[Any], value):
+            yield from _texts(part)
 
 
 class Lab:

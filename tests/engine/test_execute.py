@@ -312,6 +312,16 @@ def test_numbers_go_on_across_requests_batches_and_refusals(lab: Lab) -> None:
     assert lab.task("aof:TASK-2026-02-09-004").id == "F"
 
 
+@proves("NAME-AOF-ID")
+def test_a_number_that_somebody_chose_is_passed_over_in_its_batch_too(lab: Lab) -> None:
+    answers = lab.batch(
+        lab.request(HUMAN, CreateTask("chosen", "TASK-2026-02-09-002")),
+        lab.request(HUMAN, CreateTask("one")),
+        lab.request(HUMAN, CreateTask("two")),
+    )
+    assert [yes(answer).receipts[0].task[-3:] for answer in answers] == ["002", "001", "003"]
+
+
 @proves("NAME-ALIAS")
 def test_names_bound_in_a_batch_are_known_in_it(lab: Lab) -> None:
     answers = lab.batch(

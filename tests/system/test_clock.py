@@ -2,7 +2,8 @@
 
 from datetime import UTC, datetime
 
-from dragoman.system.clock import Clock, FixedClock, HandClock, SystemClock
+from dragoman.engine.ports import Clock
+from dragoman.system.clock import FixedClock, HandClock, SystemClock
 from tests.requirements import proves
 
 BEFORE_THIS_WAS_WRITTEN = int(datetime(2025, 1, 1, tzinfo=UTC).timestamp() * 1000)

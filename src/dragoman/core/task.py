@@ -246,4 +246,4 @@ EVOLVE_TASK: dict[type[TaskEvent], Callable[[Any, Any, int], Task]] = {
     TaskReported: _reported,
     TaskNoted: _noted,
 }
-"""Event -> the task after it: a function of the task before (None at its creation), the event, its time."""
+"""Event -> the task after it, from the task before it (None at its creation) and its time."""

@@ -32,24 +32,25 @@ class Checkpointer:
 
     def run_once(self, now: int) -> int:
         """Sign what was added since the last checkpoint; how many entries that were."""
-        store, last = self._hub.store, self._log.last()
-        before = tree_of(last) if last is not None else EMPTY
-        if last is not None and last.ledger != store.ledger_id():
-            raise LedgerError(
-                f"the checkpoints are of ledger {last.ledger}, but the store holds "
-                f"{store.ledger_id()}; keep the file of each ledger apart"
-            )
-        if last is not None and last.ledger != store.ledger_id():
-            raise LedgerError(
-                f"the checkpoints are of ledger {last.ledger}, not of {store.ledger_id()}: "
-                "this data directory belongs to another store"
-            )
-        if (head := store.head()) < before.size:
-            raise LedgerError(
-                f"the ledger ends at {head}, but {before.size} entries were signed: "
-                "its tail was cut; run `dragoman verify`"
-            )
+        before, store = self.check(), self._hub.store
         tree = extend(before, (entry.hash for entry in entries(store, before.size)))
         if tree.size > before.size:
             self._log.add(store.ledger_id(), tree, now)
         return tree.size - before.size
+
+    def check(self) -> Tree:
+        """The tree that was signed last; LedgerError when the ledger cannot have grown from it."""
+        store, last = self._hub.store, self._log.last()
+        if last is None:
+            return EMPTY
+        if last.ledger != store.ledger_id():
+            raise LedgerError(
+                f"the checkpoints are of ledger {last.ledger}, not of {store.ledger_id()}: "
+                "this data directory belongs to another store"
+            )
+        if (head := store.head()) < last.size:
+            raise LedgerError(
+                f"the ledger ends at {head}, but {last.size} entries were signed: "
+                "its tail was cut; run `dragoman verify`"
+            )
+        return tree_of(last)

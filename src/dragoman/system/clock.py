@@ -2,6 +2,7 @@
 
 import time
 
+
 class SystemClock:
     """The machine's wall clock."""
 

@@ -50,6 +50,16 @@ class LedgerKey:
         return key_id(self.public)
 
 
+def load(folder: Path) -> LedgerKey:
+    """The keys of a data directory that has some."""
+    keys = folder / "keys"
+    loaded = LedgerKey(
+        private=_load_private(keys / "ledger.key"), secret=_load_secret(keys / "secret")
+    )
+    _check_public(keys / "ledger.pub", _public_pem(loaded.public))
+    return loaded
+
+
 def load_or_create(folder: Path) -> LedgerKey:
     """The keys of a data directory; made on first use, and the same for all who come at once."""
     keys = folder / "keys"
@@ -57,18 +67,12 @@ def load_or_create(folder: Path) -> LedgerKey:
         keys.mkdir(mode=0o700, parents=True, exist_ok=True)
         sync_folder(keys.parent)
     # The public key is written last, so its presence shows that the others were there once.
-    is_first_use = not (keys / "ledger.pub").exists()
-    if is_first_use:
+    if not (keys / "ledger.pub").exists():
         create_atomically(keys / "secret", secrets.token_bytes(_SECRET_BYTES), mode=_OURS_ALONE)
         create_atomically(keys / "ledger.key", _new_private_pem(), mode=_OURS_ALONE)
-    loaded = LedgerKey(
-        private=_load_private(keys / "ledger.key"), secret=_load_secret(keys / "secret")
-    )
-    pem = _public_pem(loaded.public)
-    if is_first_use:
-        create_atomically(keys / "ledger.pub", pem)
-    _check_public(keys / "ledger.pub", pem)
-    return loaded
+        private = _load_private(keys / "ledger.key")
+        create_atomically(keys / "ledger.pub", _public_pem(private.public_key()))
+    return load(folder)
 
 
 def _load_private(path: Path) -> Ed25519PrivateKey:

@@ -1,10 +1,13 @@
-"""A batch in which one request cannot be borne: that one fails alone, on every store."""
+"""Batches: one request that cannot be borne fails alone; a lost answer is found again."""
 
 import asyncio
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
+import pytest
+
 from dragoman.core.commands import CreateTask, NoteTask
+from dragoman.core.errors import StoreLost
 from dragoman.engine.handle import Engine
 from dragoman.engine.ports import Changes, Session, Store
 from dragoman.engine.request import Accepted, Outcome, Request, accepted
@@ -55,6 +58,25 @@ class PoisonedStore:
         return self._store.transact(
             lambda session: work(cast(Session, PoisonedSession(session, self._cause)))
         )
+
+
+class ForgetfulStore:
+    """A store that commits and then cannot say so, once."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.has_forgotten = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def transact(self, work: Callable[[Session], T]) -> T:
+        """A transaction whose answer may be lost."""
+        result = self._store.transact(work)
+        if not self.has_forgotten:
+            self.has_forgotten = True
+            raise StoreLost("the connection broke")
+        return result
 
 
 async def handle_all(engine: Engine, requests: list[Request]) -> list[Outcome | BaseException]:
@@ -127,3 +149,22 @@ def test_a_large_batch_becomes_few_transactions_and_each_caller_gets_its_own_ans
     assert tasks == [f"t{n}" for n in range(300)]
     assert store.transactions == 1
     assert [entry.position for entry in hub.store.entries(0, 1_000)] == list(range(1, 301))
+
+
+@proves("IDEM-REPEAT")
+@pytest.mark.parametrize("size", [1, 3])
+def test_a_commit_whose_answer_was_lost_is_found_again_and_not_done_twice(
+    hubs: Hubs, size: int
+) -> None:
+    hub = hubs.new()
+    store = ForgetfulStore(hub.store)
+    engine = Engine(cast(Store, store), hubs.clock, SECRET)
+    requests = [hub.request(ANN, CreateTask("a task", f"t{n}")) for n in range(size)]
+
+    outcomes = asyncio.run(handle_all(engine, requests))
+    engine.close()
+
+    assert store.has_forgotten
+    assert [type(outcome) for outcome in outcomes] == [Accepted] * size
+    streams = [entry.stream for entry in hub.store.entries(0, 100)]
+    assert streams == [f"task:t{n}" for n in range(size)]

@@ -14,17 +14,20 @@ from dragoman.core.errors import (
 )
 from dragoman.engine.ports import Answer, Changes, Session
 from dragoman.store.postgres import PostgresStore
+from dragoman.store.postgres.store import MOST_READERS
 from dragoman.system.clock import HandClock
 from dragoman.system.ids import new_id
 from tests.conformance.store.changes import begin_stream, write
 from tests.conformance.store.hubs import ANN, NOW, Hub
-from tests.conformance.store.threads import PATIENCE, begin
+from tests.conformance.store.threads import PATIENCE, at_once, begin
 from tests.requirements import proves
 from tests.servers import running_postgres
 from tests.store.postgres.conftest import Admin
 from tests.store.postgres.proxy import hanging_up_proxy
 
 pytestmark = proves("STORE-CONTRACT", "STORE-ATOMIC")
+
+CONNECTIONS = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'dragoman'"
 
 KILL_ALL_OTHERS = """
 SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
@@ -121,20 +124,33 @@ def test_a_connection_that_breaks_before_the_commit_is_lost_and_replaced(
     assert begin_stream(store, "task:b") > 0
 
 
-def test_a_transaction_that_idles_too_long_is_ended_by_the_server(postgres_url: str) -> None:
-    store = PostgresStore.open(postgres_url, new_id, idle_timeout_ms=50)
+def test_a_transaction_that_idles_too_long_is_ended_by_the_server(
+    admin: Admin, postgres_url: str
+) -> None:
+    store = PostgresStore.open(postgres_url, new_id, idle_timeout_ms=500)
     begin_stream(store, "task:a")
 
     def work(session: Session) -> None:
         session.streams(["task:a"])
-        while session.streams(["task:a"]):
-            threading.Event().wait(0.2)
+        while admin.execute(CONNECTIONS).fetchone() != (0,):
+            admin.execute("SELECT pg_stat_clear_snapshot()")
+        session.streams(["task:a"])
 
     with pytest.raises(StoreLost, match=r"timeout|closed the connection"):
         store.transact(work)
 
     assert begin_stream(store, "task:b") > 0
     store.close()
+
+
+def test_many_readers_share_a_few_connections(admin: Admin, store: PostgresStore) -> None:
+    begin_stream(store, "task:a")
+
+    heads = at_once([store.head] * 3 * MOST_READERS)
+
+    assert set(heads) == {1}
+    (connections,) = admin.execute(CONNECTIONS).fetchone() or (0,)
+    assert connections in range(2, MOST_READERS + 2)
 
 
 def test_readers_ask_again_when_their_connections_have_broken(

@@ -1,11 +1,15 @@
 """Locks: what is held while others work, what is not, and that commits become visible in order."""
 
+from collections.abc import Generator
 from concurrent.futures import Future
+from contextlib import suppress
+from typing import TypeVar
 
 import psycopg
 import pytest
 
 from dragoman.core.commands import ClaimTask, CreateTask
+from dragoman.core.errors import StoreConflict
 from dragoman.engine.ports import Changes, Session
 from dragoman.store.postgres import PostgresStore
 from dragoman.store.postgres.session import NUMBERS_AT_ONCE
@@ -19,14 +23,18 @@ from tests.store.postgres.conftest import Admin
 
 pytestmark = proves("STORE-CONTRACT")
 
+T = TypeVar("T")
+
 GATE = 4711
 """An advisory lock at which a commit of the test waits."""
 
 
 @pytest.fixture
-def other(postgres_url: str, store: PostgresStore) -> PostgresStore:
+def other(postgres_url: str, store: PostgresStore) -> Generator[PostgresStore]:
     """A second store on the same schema; the first one has made the tables."""
-    return PostgresStore.open(postgres_url, new_id)
+    other = PostgresStore.open(postgres_url, new_id)
+    yield other
+    other.close()
 
 
 @proves("STORE-LATE-COMMIT")
@@ -67,9 +75,9 @@ def test_who_has_a_position_and_has_not_committed_holds_back_those_after_it(
     admin.execute("SELECT pg_advisory_lock(%s)", (GATE,))
 
     late = begin(lambda: append(store, slow, 2))
-    wait_until_somebody_waits(admin, "advisory")
+    wait_until_it_waits(admin, "advisory", late)
     early = begin(lambda: append(other, fast, 2))
-    wait_until_somebody_waits(admin, "transactionid")
+    wait_until_it_waits(admin, "transactionid", early)
 
     assert [entry.position for entry in store.entries(0, 10)] == [1, 2]
     admin.execute("SELECT pg_advisory_unlock(%s)", (GATE,))
@@ -77,7 +85,6 @@ def test_who_has_a_position_and_has_not_committed_holds_back_those_after_it(
     early.result(PATIENCE)
     seen = [(entry.position, entry.stream) for entry in store.entries(2, 10)]
     assert seen == [(3, "task:slow"), (4, "task:fast")]
-    other.close()
 
 
 def append(store: PostgresStore, number: int, version: int) -> None:
@@ -86,13 +93,13 @@ def append(store: PostgresStore, number: int, version: int) -> None:
     store.transact(lambda session: session.write(Changes([an_entry(number, version)], [row])))
 
 
-def wait_until_somebody_waits(admin: Admin, lock: str) -> None:
-    """Return when the server shows a hub that waits for a lock of this kind."""
+def wait_until_it_waits(admin: Admin, lock: str, future: Future[T]) -> None:
+    """Return when the server shows a hub that waits for a lock of this kind, or when it is done."""
     query = """
         SELECT count(*) FROM pg_locks JOIN pg_stat_activity USING (pid)
         WHERE NOT granted AND locktype = %s AND application_name = 'dragoman'
     """
-    while admin.execute(query, (lock,)).fetchone() == (0,):
+    while not future.done() and admin.execute(query, (lock,)).fetchone() == (0,):
         admin.execute("SELECT pg_stat_clear_snapshot()")
 
 
@@ -115,7 +122,6 @@ def test_a_queue_gives_each_hub_other_tasks_and_keeps_nobody_waiting(
     store.transact(work)
 
     assert seen == [["task:a", "task:b"], ["task:c"]]
-    other.close()
 
 
 @proves("RETRY-BACKOFF")
@@ -133,7 +139,6 @@ def test_a_resting_task_that_another_hub_has_is_not_promoted(
 
     assert number == store_row.number
     assert store.transact(work) == 0
-    other.close()
 
 
 @proves("NAME-AOF-ID")
@@ -147,13 +152,12 @@ def test_numbers_of_a_day_wait_for_the_hub_that_has_them(
         waiting.append(
             begin(lambda: other.transact(lambda session: session.last_number("2026-02-09")))
         )
-        wait_until_somebody_waits(admin, "transactionid")
+        wait_until_it_waits(admin, "transactionid", waiting[0])
         session.write(Changes(numbers={"2026-02-09": last + 1}))
         return last
 
     assert store.transact(work) == 0
     assert waiting[0].result(PATIENCE) == 1
-    other.close()
 
 
 def test_stream_numbers_come_from_the_server_by_the_hundred(
@@ -168,7 +172,6 @@ def test_stream_numbers_come_from_the_server_by_the_hundred(
         "SELECT seqincrement FROM pg_sequence WHERE seqrelid = %s::regclass", ("stream_numbers",)
     )
     assert step.fetchall() == [(NUMBERS_AT_ONCE,)]
-    other.close()
 
 
 @proves("STORE-ATOMIC")
@@ -180,6 +183,23 @@ def test_prepared_statements_outlive_a_rollback(store: PostgresStore) -> None:
         append(store, number, version)
 
     assert store.head() == 4
+
+
+@proves("STORE-ATOMIC")
+def test_a_transaction_in_which_a_statement_failed_is_never_taken_for_committed(
+    store: PostgresStore,
+) -> None:
+    number = begin_stream(store, "task:a")
+
+    def work(session: Session) -> str:
+        with suppress(psycopg.Error):
+            session.streams(["task:\0"])
+        return "as if nothing had happened"
+
+    with pytest.raises(StoreConflict, match="nothing was written"):
+        store.transact(work)
+
+    append(store, number, 2)
 
 
 @proves("ENGINE-BATCH-POISON")

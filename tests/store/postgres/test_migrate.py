@@ -4,7 +4,7 @@ import psycopg
 import pytest
 
 from dragoman.core.errors import StoreCorrupt, StoreUnavailable
-from dragoman.store.postgres import PostgresStore
+from dragoman.store.postgres import PostgresStore, migrate
 from dragoman.store.postgres.migrate import MIGRATIONS
 from dragoman.store.sql_files import load_script
 from dragoman.system.ids import new_id
@@ -129,14 +129,45 @@ def test_a_schema_of_somebody_else_is_refused_and_not_touched(
     assert catalog(admin, schema) == before
 
 
+def test_only_what_is_new_is_applied_and_the_ledger_stays(
+    store: PostgresStore, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin_stream(store, "task:a")
+    second = "CREATE TABLE added (id bigint); INSERT INTO added VALUES (1);"
+    monkeypatch.setattr(migrate, "MIGRATIONS", [*MIGRATIONS, second])
+
+    for _ in range(2):
+        newer = PostgresStore.open(postgres_url, new_id)
+        assert (newer.ledger_id(), newer.head()) == (store.ledger_id(), 1)
+        newer.close()
+
+
+def test_a_migration_that_fails_changes_nothing(
+    admin: Admin,
+    store: PostgresStore,
+    postgres_url: str,
+    schema: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    before = catalog(admin, schema)
+    broken = "CREATE TABLE added (id bigint); SELECT 1 / 0;"
+    monkeypatch.setattr(migrate, "MIGRATIONS", [*MIGRATIONS, broken])
+
+    with pytest.raises(StoreUnavailable, match="division by zero"):
+        PostgresStore.open(postgres_url, new_id)
+
+    assert catalog(admin, schema) == before
+
+
 @proves("STORE-CORRUPT")
 def test_a_table_that_is_gone_gets_a_clear_word(admin: Admin, store: PostgresStore) -> None:
     admin.execute("DROP TABLE leases CASCADE")
 
     with pytest.raises(StoreCorrupt, match="does not have the tables"):
         store.expired(0, 10)
-    with pytest.raises(StoreCorrupt, match="does not have the tables"):
-        store.transact(lambda session: session.streams(["task:a"]))
+    for _ in range(2):
+        with pytest.raises(StoreCorrupt, match=r"does not have the tables.*leases"):
+            store.transact(lambda session: session.streams(["task:a"]))
 
 
 @pytest.mark.parametrize(
@@ -172,3 +203,15 @@ def test_without_its_head_the_ledger_takes_no_entry(admin: Admin, store: Postgre
         begin_stream(store, "task:a")
 
     assert store.rows(0, 10) == []
+
+
+@proves("VERIFY-REMOVED")
+def test_an_entry_whose_stream_was_removed_is_shown_without_a_name(
+    admin: Admin, store: PostgresStore
+) -> None:
+    begin_stream(store, "task:a")
+    begin_stream(store, "task:b")
+    admin.execute("DELETE FROM streams WHERE name = 'task:a'")
+
+    assert [entry.stream for entry in store.entries(0, 10)] == ["", "task:b"]
+    assert store.history("task:a", 0, 10) == []

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 import apsw
 
 Happening = tuple[str, str]
-"""What is done (write, sync) and to which file (main, wal, other)."""
+"""What is done (read, write, sync, reserve) and to which file (main, wal, other)."""
 
 _KINDS = {apsw.SQLITE_OPEN_MAIN_DB: "main", apsw.SQLITE_OPEN_WAL: "wal"}
 
@@ -23,7 +23,7 @@ class Disk(apsw.VFS):
         self._base = apsw.vfs_names()[0]
         self.happened: list[Happening] = []
         self.before: Callable[[Happening], None] = _work_well
-        """Asked before each write and sync; it may raise."""
+        """Asked before each of these; it may raise."""
         super().__init__("failing-disk", self._base, makedefault=True)
 
     def xOpen(self, name: Any, flags: list[int]) -> apsw.VFSFile:  # noqa: N802  apsw's name
@@ -59,9 +59,18 @@ class _File(apsw.VFSFile):
         self._kind = next(kinds, "other")
         super().__init__(base, name, flags)
 
+    def xRead(self, amount: int, offset: int) -> bytes:  # noqa: N802  apsw's name
+        self._disk.report(("read", self._kind))
+        return super().xRead(amount, offset)
+
     def xWrite(self, data: Any, offset: int) -> None:  # noqa: N802  apsw's name
         self._disk.report(("write", self._kind))
-        super().xWrite(data, offset)
+        cast(Any, super()).xWrite(data, offset)
+
+    def xLock(self, level: int) -> None:  # noqa: N802  apsw's name
+        if level == apsw.SQLITE_LOCK_RESERVED:
+            self._disk.report(("reserve", self._kind))
+        super().xLock(level)
 
     def xSync(self, flags: int) -> None:  # noqa: N802  apsw's name
         self._disk.report(("sync", self._kind))

@@ -27,7 +27,7 @@ class Database(Protocol):
         """Run a statement."""
         ...
 
-    def config(self, op: int, value: int, /) -> int:
+    def config(self, _option: int, value: int, /) -> int:
         """Set an option."""
         ...
 

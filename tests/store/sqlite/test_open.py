@@ -1,6 +1,5 @@
 """Opening: a new file, one of ours, and everything that is not one."""
 
-import os
 import tempfile
 from collections.abc import Generator
 from pathlib import Path
@@ -18,7 +17,6 @@ from tests.store.sqlite.files import (
     connect,
     files_in,
     filled,
-    ledger_id,
     open_store,
     overwrite,
     root_page,
@@ -121,8 +119,8 @@ def test_a_database_of_another_program_is_left_alone(tmp_path: Path) -> None:
 @proves("STORE-CORRUPT")
 @pytest.mark.parametrize(
     "content",
-    [b"x", b"a letter to the editor\n" * 100, b"SQLite format 3\0", bytes(PAGE)],
-    ids=["one byte", "text", "only the first words", "zeros"],
+    [b"xy", b"a letter to the editor\n" * 100, b"SQLite format 3\0", bytes(PAGE)],
+    ids=["two bytes", "text", "only the first words", "zeros"],
 )
 def test_a_file_that_is_no_database_is_left_alone(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "letter.txt"
@@ -148,23 +146,29 @@ def test_an_empty_file_becomes_ours(tmp_path: Path) -> None:
 @proves("STORE-CORRUPT")
 def test_any_damaged_byte_of_the_header_is_survived_or_named(tmp_path: Path) -> None:
     path = filled(tmp_path / "hub.db")
-    sound = path.read_bytes()
-    named = 0
+    sound, named = path.read_bytes(), 0
     for offset in range(100):
         damaged = bytearray(sound)
         damaged[offset] ^= 0xFF
         path.write_bytes(damaged)
-        try:
-            store = open_store(path)
-        except DragomanError as error:
-            assert str(path) in error.detail
+        refusal = refusal_to_open(path)
+        if refusal:
+            assert str(path) in refusal
             assert files_in(tmp_path) == {"hub.db": bytes(damaged)}
             named += 1
-        else:
-            assert store.head() == 1
-            store.close()
 
     assert named >= 20
+
+
+def refusal_to_open(path: Path) -> str:
+    """Why a file cannot be opened; one that can be is read and closed."""
+    try:
+        store = open_store(path)
+    except DragomanError as error:
+        return error.detail
+    assert store.head() == 1
+    store.close()
+    return ""
 
 
 @proves("STORE-CORRUPT")
@@ -205,7 +209,7 @@ def test_missing_tables_are_named(tmp_path: Path) -> None:
     database.close()
     store = open_store(path)
 
-    with pytest.raises(StoreCorrupt, match="does not have the tables .*no such table: names"):
+    with pytest.raises(StoreCorrupt, match=r"does not have the tables .*no such table: names"):
         store.named("x")
     with pytest.raises(StoreCorrupt, match="does not have the tables"):
         store.transact(lambda session: session.named(["x"]))
@@ -235,7 +239,6 @@ def open_folder() -> Generator[Path]:
 def told_to_stranger(path: Path) -> list[str]:
     """What somebody without the right to write is told."""
     with child(STRANGER, path) as stranger:
-        stranger.stdin.close() if stranger.stdin else None
         assert stranger.stdout is not None
         return stranger.stdout.read().splitlines()
 
@@ -293,5 +296,4 @@ def test_a_closed_store_says_so(tmp_path: Path) -> None:
     for use in (store.head, lambda: store.transact(lambda session: session.new_stream())):
         with pytest.raises(StoreUnavailable, match="was closed"):
             use()
-    assert ledger_id() == "ledger"
-    assert os.listdir(tmp_path) == ["hub.db"]
+    assert list(files_in(tmp_path)) == ["hub.db"]

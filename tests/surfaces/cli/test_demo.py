@@ -39,12 +39,12 @@ def test_the_story_has_a_crash_a_recovery_and_a_proof(dragoman: Console) -> None
     story = " / ".join(f"{step['who']} {step['what']}" for step in steps)
     for part in (
         "mia creates the task",
-        "ada claims the next ready task: attempt 1, fence 1",
+        "ada claims the next task: attempt 1, fence 1",
         "ben wants it too: refused, already_claimed",
         "ada sends a heartbeat",
         "ada crashes",
         "hub ticks: the task is ready again",
-        "ben claims the next ready task: attempt 2, fence 2",
+        "ben claims the next task: attempt 2, fence 2",
         "ada comes back to life and reports done: refused, lease_lost",
         "ben reports done: the task is in review",
         "mia reviews it: done",
@@ -57,6 +57,10 @@ def test_the_story_has_a_crash_a_recovery_and_a_proof(dragoman: Console) -> None
 @proves("CLI-NOW")
 def test_the_story_begins_when_it_is_told_to(dragoman: Console) -> None:
     assert dragoman.ask("demo", "--now", NOON)["steps"][0]["at"] == "2026-02-09T12:00:00.000Z"
+
+
+def test_the_story_fits_a_narrow_terminal(dragoman: Console) -> None:
+    assert max(map(len, dragoman("demo").out.splitlines())) <= 80
 
 
 def test_the_story_ends_with_what_to_try(dragoman: Console) -> None:

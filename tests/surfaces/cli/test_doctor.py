@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from dragoman.surfaces.cli.checks_outside import room
 from dragoman.surfaces.cli.doctor import CHECKS
 from dragoman.system.hub_lock import HubLock
 from tests.requirements import proves
@@ -220,6 +221,11 @@ def test_settings_with_a_store_that_others_can_read_are_a_warning(
     (dragoman.data / "dragoman.toml").chmod(0o644)
 
     assert examine(dragoman)["settings"]["state"] == "warning"
+
+
+def test_a_disk_that_is_nearly_full_is_bad() -> None:
+    assert room(64 * 1024 * 1024).state == "ok"
+    assert room(64 * 1024 * 1024 - 1).state == "bad"
 
 
 def test_a_running_hub_is_named(healthy: Console) -> None:

@@ -1,7 +1,12 @@
 """task list, show and log: pages, the past, and every name of a task."""
 
+import msgspec
 import pytest
 
+from dragoman.bootstrap import open_place
+from dragoman.core.actors import Actor
+from dragoman.core.commands import ReportOutcome
+from dragoman.core.moments import parse_rfc3339
 from tests.requirements import proves
 from tests.surfaces.cli.console import NOON, Console
 
@@ -162,6 +167,32 @@ def test_show_tells_people_everything_that_is_there(dragoman: Console) -> None:
     assert "  blocks      T-1\n" in whole
     assert "  parts       T-1\n" in whole
     assert "  led to      T-1\n" in whole
+
+
+@proves("CLI-TASK", "ATTEMPT-RESULT", "LEDGER-SAID")
+def test_show_and_events_tell_what_an_agent_reported_and_said(dragoman: Console) -> None:
+    dragoman.make("Do it", "--id", "T-1", "--ready", "--now", NOON)
+    dragoman.ask("task", "claim", "--agent", "ada", "--now", NOON)
+    place = open_place(dragoman.data, "", parse_rfc3339(NOON), create=False)
+    report = ReportOutcome("T-1", "blocked", "no key\nat all", ("key", "door"), apply=True)
+    place.hub.do(Actor("agent", "ada"), report, said=msgspec.Raw(b'{"odd":[1,"\xc3\xa4"]}'))
+    place.hub.close()
+
+    assert dragoman.ask("task", "show", "T-1")["report"] == {
+        "outcome": "blocked",
+        "notes": "no key\nat all",
+        "blockers": ["key", "door"],
+        "attempt": 1,
+        "agent": "ada",
+        "at": "2026-02-09T12:00:00.000Z",
+    }
+    page = dragoman("task", "show", "T-1").out
+    at = "2026-02-09T12:00:00.000Z"
+    assert f"  report      blocked by ada (attempt 1) at {at}; blocked by key, door\n" in page
+    assert page.endswith("  notes\n    | no key\n    | at all\n")
+    told = dragoman("events", "--type", "task.reported", "--json").objects
+    assert told[0]["said"] == {"odd": [1, "ä"]}
+    assert told[0]["via"] is None
 
 
 @proves("CLI-TASK", "TASK-LOG")

@@ -1,4 +1,4 @@
-"""The memory store: everything behind one lock; nothing changes until a transaction's work is done."""
+"""The memory store: one lock; nothing changes until the work of a transaction is done."""
 
 import threading
 from collections import Counter

@@ -51,6 +51,17 @@ SELECT a.scope, a.key, a.fingerprint, a.answer
 FROM unnest($1::bigint[], $2::text[]) AS asked (scope, key)
 JOIN answers a ON a.scope = asked.scope AND a.key = asked.key
 
+-- From one queue straight to the next, however many tasks stand in each.
+-- name: queues
+WITH RECURSIVE queues (name) AS (
+  (SELECT queue FROM streams WHERE queue IS NOT NULL ORDER BY queue LIMIT 1)
+  UNION ALL
+  SELECT (SELECT queue FROM streams WHERE queue > queues.name ORDER BY queue LIMIT 1)
+  FROM queues
+  WHERE queues.name IS NOT NULL
+)
+SELECT name FROM queues WHERE name IS NOT NULL LIMIT $1
+
 -- name: ready
 SELECT rank, since, number, name
 FROM streams

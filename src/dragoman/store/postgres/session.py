@@ -22,6 +22,9 @@ from dragoman.store.postgres.wire import Call, Wire
 NUMBERS_AT_ONCE = 100
 """How many stream numbers one value of the sequence stands for."""
 
+_MOST_QUEUES = 100
+"""So many are listed; when there are more, each is looked at by itself."""
+
 _BEFORE_ALL = (-(2**63), 0, 0)
 
 
@@ -35,6 +38,8 @@ class PostgresSession:
         self._free_numbers = free_numbers
         self._has_begun = False
         self._versions: dict[int, int] = {}
+        self._queues: set[str] | None = None
+        """The queues in which somebody stands, once they were asked for."""
         self._queued: dict[str, None] = {}
         """Streams that `ready` has named and locked; they are likely to be read soon."""
         self._read_ahead: dict[str, Row] = {}
@@ -82,10 +87,13 @@ class PostgresSession:
             shelves = [self._shelf(name, fold, state, now) for _, name, fold, state in due]
             self._run(_shelving([number for number, *_ in due], shelves))
             self._read_ahead.clear()
+            self._queues = None
         return len(due)
 
     def ready(self, queue: str, after: ReadyKey | None, limit: int) -> list[ReadyKey]:
         """The queue from a place on, less what other writers have; locked until the end."""
+        if self._is_empty(queue):
+            return []
         place = _BEFORE_ALL if after is None else (after.rank, after.since, after.number)
         keys = [ReadyKey(*found) for found in self._ask("ready", queue, *place, limit)]
         self._queued.update((key.name, None) for key in keys)
@@ -128,6 +136,12 @@ class PostgresSession:
             return self._wire.run(calls)
         self._has_begun = True
         return self._wire.run((Call("begin"), *calls))[1:]
+
+    def _is_empty(self, queue: str) -> bool:
+        """Whether nobody stands there. In a batch each agent asks for its own, and few have one."""
+        if self._queues is None:
+            self._queues = {name for (name,) in self._ask("queues", _MOST_QUEUES)}
+        return queue not in self._queues and len(self._queues) < _MOST_QUEUES
 
     def _with_next_in_queue(self, names: Sequence[str]) -> Sequence[str]:
         """These, and twice as many of their queue as the last time: a batch goes on claiming."""

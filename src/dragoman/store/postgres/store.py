@@ -54,18 +54,9 @@ class PostgresStore:
         cls, url: str, new_ledger_id: Callable[[], str], *, idle_timeout_ms: int = IDLE_TIMEOUT_MS
     ) -> "PostgresStore":
         """Open the schema that a URL names; it is made or migrated if need be."""
-        store = cls(replace(parse_url(url), idle_timeout_ms=idle_timeout_ms))
-        connection = connect(store._address)
-        try:
-            migrate(connection, store._address, new_ledger_id)
-        except psycopg.Error as error:
-            connection.close()
-            raise store._error(error, is_closed=False) from error
-        except BaseException:
-            connection.close()
-            raise
-        store._writer = Wire(connection, QUERIES)
-        return store
+        address = replace(parse_url(url), idle_timeout_ms=idle_timeout_ms)
+        _migrate(address, new_ledger_id)
+        return cls(address)
 
     def transact(self, work: Callable[[Session], T]) -> T:
         """Run `work` in a writing transaction: committed durably when this returns, or undone."""
@@ -207,6 +198,16 @@ class PostgresStore:
 
     def _error(self, error: psycopg.Error, *, is_closed: bool) -> StoreError:
         return store_error(error, str(self._address), is_closed=is_closed)
+
+
+def _migrate(address: Address, new_ledger_id: Callable[[], str]) -> None:
+    """On a connection of its own: a migration may take longer than a transaction ever does."""
+    connection = connect(replace(address, idle_timeout_ms=0))
+    with connection:
+        try:
+            migrate(connection, address, new_ledger_id)
+        except psycopg.Error as error:
+            raise store_error(error, str(address), is_closed=connection.closed) from error
 
 
 def _with_lease(found: Any) -> Row:

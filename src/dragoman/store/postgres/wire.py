@@ -6,7 +6,7 @@ every ROLLBACK. Here a whole exchange is handed to the socket at once, and a sta
 prepared stays so.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -48,23 +48,29 @@ class Wire:
 
     def run(self, calls: Sequence[Call]) -> list[list[Any]]:
         """The rows that each call gives; the first that fails is raised, and none after it runs."""
-        self._prepare([call.query for call in calls if call.query not in self._prepared])
-        return [self._rows(found) for found in self._exchange([*map(self._sending, calls)])]
+        self._prepare(
+            dict.fromkeys(call.query for call in calls if call.query not in self._prepared)
+        )
+        results = self._exchange([self._sending(call) for call in calls])
+        _check(results)
+        return [self._rows(result) for result in results]
 
     def close(self) -> None:
         """Close the connection; the server undoes what was not committed."""
         self._connection.close()
 
-    def _prepare(self, names: Sequence[str]) -> None:
-        if names:
-            new = dict.fromkeys(names)
-            self._exchange(
-                [
-                    partial(self._pgconn.send_prepare, name.encode(), self._queries[name].encode())
-                    for name in new
-                ]
-            )
-            self._prepared.update(new)
+    def _prepare(self, names: Collection[str]) -> None:
+        if not names:
+            return
+        send = self._pgconn.send_prepare
+        results = self._exchange(
+            [partial(send, name.encode(), self._queries[name].encode()) for name in names]
+        )
+        # Also when one of them fails: the server keeps the others, and does not take them twice.
+        for name, result in zip(names, results, strict=True):
+            if result.status == pq.ExecStatus.COMMAND_OK:
+                self._prepared.add(name)
+        _check(results)
 
     def _sending(self, call: Call) -> Callable[[], None]:
         formats = [_BINARY] * len(call.values)
@@ -81,14 +87,17 @@ class Wire:
             # What is still under way would be taken for the answer to the next question.
             self._connection.close()
             raise
-        for result in results:
-            if result.status == pq.ExecStatus.FATAL_ERROR:
-                raise errors.error_from_result(result)
         return results
 
     def _rows(self, result: PGresult) -> list[Any]:
         self._loader.set_pgresult(result)
         return self._loader.load_rows(0, result.ntuples, tuple)
+
+
+def _check(results: Sequence[PGresult]) -> None:
+    for result in results:
+        if result.status == pq.ExecStatus.FATAL_ERROR:
+            raise errors.error_from_result(result)
 
 
 def _converse(pgconn: PGconn, sends: Sequence[Callable[[], None]]) -> PQGen[list[PGresult]]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from time import monotonic
 
 import apsw
 
@@ -14,7 +15,6 @@ _OLDEST_SQLITE = (3, 51, 3)
 _WAL_KEPT = 64 * 1024 * 1024
 _WRITER_CACHE_KIB = 64 * 1024
 _READER_CACHE_KIB = 8 * 1024
-_TRIES = 100
 
 
 def check_sqlite(version: str) -> None:
@@ -29,13 +29,14 @@ def check_sqlite(version: str) -> None:
 
 def open_writer(path: Path, new_ledger_id: Callable[[], str]) -> Connection:
     """The connection that writes; the file is made or migrated if need be."""
+    has_wal = path.with_name(f"{path.name}-wal").exists()
 
     def set_up(connection: Connection) -> None:
         _set_up(connection, _WRITER_CACHE_KIB)
-        # Until the file has turned out to be ours, not even its WAL is touched.
-        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        # A file that turns out not to be ours is closed without taking its WAL into it.
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, has_wal)
         migrate(connection, path, new_ledger_id)
-        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, False)
         _write_ahead(connection, path)
 
     return _open(path, apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE, set_up)
@@ -86,17 +87,21 @@ def _write_ahead(connection: Connection, path: Path) -> None:
         )
     connection.pragma("synchronous", "full")
     connection.pragma("journal_size_limit", _WAL_KEPT)
+    # The first read opens the WAL, so that this connection also removes it when it is closed last.
+    connection.pragma("data_version")
     # Without this, REPLACE would remove entries and not fire the trigger that forbids it.
     connection.pragma("recursive_triggers", 1)
 
 
 def _switch_to_wal(connection: Connection) -> str:
     """Set the journal mode. SQLite does not let two who switch a new file wait for each other."""
-    for _ in range(_TRIES):
+    give_up_at = monotonic() + BUSY_TIMEOUT_MS / 1_000
+    while True:
         try:
             return connection.pragma("journal_mode", "wal")
         except apsw.BusyError:
+            if monotonic() >= give_up_at:
+                raise
             # For this lock it does wait, and then the other one has done it, or is out of the way.
             connection.execute("BEGIN IMMEDIATE")
-            connection.execute("COMMIT")
-    return connection.pragma("journal_mode", "wal")
+            connection.execute("ROLLBACK")

@@ -37,11 +37,6 @@ class Cursor(Runner, Protocol):
 class Connection(Runner, Protocol):
     """An open database."""
 
-    @property
-    def in_transaction(self) -> bool:
-        """Whether a transaction is open."""
-        ...
-
     def total_changes(self) -> int:
         """How many rows it has written in its life."""
         ...
@@ -54,7 +49,7 @@ class Connection(Runner, Protocol):
         """Set or ask a setting of SQLite."""
         ...
 
-    def config(self, op: int, value: int, /) -> int:
+    def config(self, _option: int, value: int, /) -> int:
         """Set an option of this connection."""
         ...
 
@@ -62,7 +57,7 @@ class Connection(Runner, Protocol):
         """So long it waits for a lock."""
         ...
 
-    def close(self, force: bool = False, /) -> None:
+    def close(self, _by_force: bool = False, /) -> None:
         """Close it; by force when it may be in any state."""
         ...
 

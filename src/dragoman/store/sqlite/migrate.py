@@ -14,18 +14,16 @@ MIGRATIONS = load_migrations("dragoman.store.sqlite")
 
 
 def migrate(connection: Connection, path: Path, new_ledger_id: Callable[[], str]) -> None:
-    """Bring a database to this version. Two processes may do this at once: one of them waits."""
+    """Bring a database to this version. Two processes may do this at once: one of them waits.
+
+    Whoever gets an error closes the connection, and that undoes what was begun.
+    """
     if _marks(connection) == (APPLICATION_ID, len(MIGRATIONS)):
         return
     connection.execute("BEGIN IMMEDIATE")
-    try:
-        # Only now that nobody else can write do the marks and the tables belong together.
-        _apply(connection, _version(connection, path), new_ledger_id)
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
+    # Only now that nobody else can write do the marks and the tables belong together.
+    _apply(connection, _version(connection, path), new_ledger_id)
+    connection.execute("COMMIT")
 
 
 def _marks(connection: Connection) -> tuple[int, int]:

@@ -48,20 +48,26 @@ WHERE number = ?
 -- name: append_entry
 INSERT INTO entries (stream, version, event, line, previous, hash) VALUES (?, ?, ?, ?, ?, ?)
 
--- A row that is not at the expected version (?13) stays, and the writer sees that none was written.
--- Setting an indexed column rewrites its index even when the value stays. Most changes of a task
--- leave its owner, and every owner has a page of its own in that index: so it is set apart.
+-- A row that is not at the version that its new entries follow stays as it is, and the writer sees
+-- that none was written. Setting an indexed column rewrites its index
+-- even when the value stays, so there is a statement for each measure of change: everything, all but
+-- the owner (every owner has a page of its own in that index), and nothing that is indexed.
 -- name: put_stream
 INSERT INTO streams
 (number, name, version, hash, fold, state, status, queue, rank, since, due, owner)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
 ON CONFLICT (number) DO UPDATE
 SET version = ?3, hash = ?4, fold = ?5, state = ?6,
-status = ?7, queue = ?8, rank = ?9, since = ?10, due = ?11
+status = ?7, queue = ?8, rank = ?9, since = ?10, due = ?11, owner = ?12
 WHERE version = ?13
 
--- name: put_owner
-UPDATE streams SET owner = ?1 WHERE number = ?2 AND owner IS NOT ?1
+-- name: move_stream
+UPDATE streams
+SET version = ?, hash = ?, fold = ?, state = ?, status = ?, queue = ?, rank = ?, since = ?, due = ?
+WHERE number = ? AND version = ?
+
+-- name: keep_stream
+UPDATE streams SET version = ?, hash = ?, fold = ?, state = ? WHERE number = ? AND version = ?
 
 -- name: put_lease
 INSERT INTO leases (stream, holder, fence, ttl_ms, beat_at, expires_at, session, beats)

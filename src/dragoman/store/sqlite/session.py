@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from typing import Any
 
 import apsw
@@ -16,6 +17,13 @@ from dragoman.store.sqlite.driver import Connection, extended_code
 
 QUERIES = load_queries("dragoman.store.sqlite")
 
+Binding = tuple[Any, ...]
+
+Shelves = dict[int, Shelf]
+"""Stream number -> where this store has put it, as long as nobody else writes."""
+
+_MOST_SHELVES = 20_000
+_STREAM = attrgetter("stream")
 _BEFORE_ALL = (-(2**63), 0, 0)
 _CONFLICTS = frozenset(
     {
@@ -29,8 +37,11 @@ _CONFLICTS = frozenset(
 class SqliteSession:
     """The transaction has SQLite's only write lock."""
 
-    def __init__(self, connection: Connection, *, is_fresh: bool) -> None:
+    def __init__(self, connection: Connection, shelves: Shelves, *, is_fresh: bool) -> None:
+        if not is_fresh or len(shelves) > _MOST_SHELVES:
+            shelves.clear()
         self.is_fresh = is_fresh
+        self._shelves = shelves
         self._connection = connection
         self._cursor = connection.cursor()
         self._last_stream = 0
@@ -59,11 +70,9 @@ class SqliteSession:
     def promote(self, now: int, limit: int) -> int:
         """Put tasks whose rest is over into their queues."""
         due = self._all("due", now, limit)
-        shelved = [
-            (*astuple(self._shelf(name, fold, state, now)), number)
-            for number, name, fold, state in due
-        ]
-        self._each("shelve", shelved)
+        shelves = {number: self._shelf(name, fold, state, now) for number, name, fold, state in due}
+        self._each("shelve", [(*astuple(shelf), number) for number, shelf in shelves.items()])
+        self._shelves.update(shelves)
         return len(due)
 
     def ready(self, queue: str, after: ReadyKey | None, limit: int) -> list[ReadyKey]:
@@ -93,20 +102,28 @@ class SqliteSession:
 
     def _write_streams(self, rows: Sequence[Row], entries: Sequence[NewEntry]) -> None:
         """Each row in place of the one that its new entries follow."""
-        added = Counter(entry.stream for entry in entries)
+        added = Counter(map(_STREAM, entries))
+        shelves = self._shelves
+        put, moved, kept = list[Binding](), list[Binding](), list[Binding]()
+        for row in rows:
+            number, shelf, fields = row.number, row.shelf, astuple(row)[:6]
+            before = row.version - added[number]
+            known = shelves.get(number)
+            if known == shelf:
+                kept.append((*fields[2:], number, before))
+            elif known is not None and known.owner == shelf.owner:
+                moved.append((*fields[2:], *astuple(shelf)[:-1], number, before))
+            else:
+                put.append((*fields, *astuple(shelf), before))
+            shelves[number] = shelf
         written = self._connection.total_changes()
-        self._each(
-            "put_stream",
-            (
-                (*astuple(row)[:6], *astuple(row.shelf), row.version - added[row.number])
-                for row in rows
-            ),
-        )
+        self._each("put_stream", put)
+        self._each("move_stream", moved)
+        self._each("keep_stream", kept)
         if self._connection.total_changes() - written != len(rows):
             raise StoreConflict("another writer was faster: a stream is not at the version it was")
-        self._each("put_owner", ((row.shelf.owner, row.number) for row in rows))
 
-    def _each(self, query: str, bindings: Iterable[tuple[Any, ...]]) -> list[Any]:
+    def _each(self, query: str, bindings: Iterable[Binding]) -> list[Any]:
         """Run a statement for each of these; all that was found."""
         return self._cursor.executemany(QUERIES[query], bindings).fetchall()
 

@@ -14,7 +14,7 @@ from dragoman.ledger.entry import Entry
 from dragoman.store.sqlite.connect import check_sqlite, open_reader, open_writer
 from dragoman.store.sqlite.driver import Connection
 from dragoman.store.sqlite.faults import commit_error, store_error
-from dragoman.store.sqlite.session import QUERIES, SqliteSession, as_row
+from dragoman.store.sqlite.session import QUERIES, Shelves, SqliteSession, as_row
 
 T = TypeVar("T")
 
@@ -37,6 +37,7 @@ class SqliteStore:
         self._writing = threading.Lock()
         self._writer: Connection | None = None
         self._seen_version: int | None = None
+        self._shelves: Shelves = {}
         self._reading = threading.Lock()
         self._idle_readers: list[Connection] = []
         self._is_closed = False
@@ -54,20 +55,17 @@ class SqliteStore:
         """Run `work` in a writing transaction: committed durably when this returns, or undone."""
         with self._writing:
             writer = self._writer or self._open_writer()
+            told = store_error
             try:
                 writer.execute("BEGIN IMMEDIATE")
-                result = work(SqliteSession(writer, is_fresh=self._is_fresh(writer)))
-            except apsw.Error as error:
-                self._drop_writer()
-                raise store_error(error, self._path) from error
-            except BaseException:
-                self._undo(writer)
-                raise
-            try:
+                result = work(self._session(writer))
+                told = commit_error
                 writer.execute("COMMIT")
-            except apsw.Error as error:
-                self._drop_writer()
-                raise commit_error(error, self._path) from error
+            except BaseException as error:
+                self._drop(writer)
+                if isinstance(error, apsw.Error):
+                    raise told(error, self._path) from error
+                raise
             return result
 
     def head(self) -> int:
@@ -136,7 +134,7 @@ class SqliteStore:
             self._is_closed = True
             idle, self._idle_readers = self._idle_readers, []
         for reader in idle:
-            reader.close()
+            reader.close(True)
         with self._writing:
             if self._writer is not None:
                 self._writer.close()
@@ -149,22 +147,18 @@ class SqliteStore:
         self._writer = open_writer(self._path, self._new_ledger_id)
         return self._writer
 
-    def _is_fresh(self, writer: Connection) -> bool:
-        """Whether no other connection has committed since this one's last transaction."""
+    def _session(self, writer: Connection) -> SqliteSession:
+        """A transaction that knows whether another connection has committed since the last one."""
         seen, self._seen_version = self._seen_version, writer.execute("PRAGMA data_version").get
-        return seen == self._seen_version
+        return SqliteSession(writer, self._shelves, is_fresh=seen == self._seen_version)
 
-    def _undo(self, writer: Connection) -> None:
-        try:
-            writer.execute("ROLLBACK")
-        except apsw.Error:
-            self._drop_writer()
+    def _drop(self, writer: Connection) -> None:
+        """Undo what was begun; the next transaction has a new connection.
 
-    def _drop_writer(self) -> None:
-        """After a failed write or sync a connection is not to be trusted: the next one is new."""
-        if self._writer is not None:
-            self._writer.close(True)
+        After a failed sync nothing that the old one remembers is to be trusted.
+        """
         self._writer = self._seen_version = None
+        writer.close(True)
 
     # Readers
 
@@ -196,7 +190,7 @@ class SqliteStore:
             if not self._is_closed:
                 self._idle_readers.append(reader)
                 return
-        reader.close()
+        reader.close(True)
 
     def _refuse_if_closed(self) -> None:
         if self._is_closed:

@@ -11,9 +11,9 @@ from typer.main import get_command
 
 from dragoman import __version__
 from dragoman.surfaces.cli import demo, doctor, events, init, task, tick, verify
-from dragoman.surfaces.cli.call import Call, Shared, silence_stdout
+from dragoman.surfaces.cli.call import Call, Shared
 from dragoman.surfaces.cli.place import OpenPlace
-from dragoman.surfaces.cli.screen import Screen
+from dragoman.surfaces.cli.screen import CannotPrint, ReaderGone, Screen
 from dragoman.surfaces.cli.values import QuickGroup
 from dragoman.surfaces.cli.verb import (
     AsOption,
@@ -33,15 +33,16 @@ VERBS = (*init.VERBS, *demo.VERBS, *tick.VERBS, *events.VERBS, *verify.VERBS, *d
 def run(open_place: OpenPlace) -> None:
     """Run the command line of this process, and end the process."""
     sys.stdout, sys.stderr = map(_made_usable, (sys.stdout, sys.stderr))
-    code = main(open_place, sys.argv[1:], sys.stdout, sys.stderr, poll_while_read(sys.stdout))
     try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        silence_stdout()
-    except OSError as error:
-        silence_stdout()
-        Screen(sys.stderr).line(f"the answer could not be printed: {error.strerror}")
-        code = code or 1
+        code = main(open_place, sys.argv[1:], sys.stdout, sys.stderr, poll_while_read(sys.stdout))
+        Screen(sys.stdout).flush()
+    except ReaderGone:
+        _silence(sys.stdout)
+        code = 0
+    except CannotPrint as fault:
+        _silence(sys.stdout)
+        Screen(sys.stderr).line(f"{fault}")
+        code = 1
     sys.exit(code)
 
 
@@ -54,8 +55,6 @@ def main(open_place: OpenPlace, args: Sequence[str], out: TextIO, err: TextIO, w
     except typer.TyperException as error:
         _explain(error, call.err)
         return error.exit_code
-    except typer.Abort:
-        return 1
     return code if isinstance(code, int) else 0
 
 
@@ -111,10 +110,10 @@ def _root(
 
     \b
     Begin here:
-      dragoman demo                          see a task's life, with a crash and a recovery
-      dragoman task create "First" --ready   make a task
-      dragoman task claim --agent ada        let an agent take the next one
-      dragoman task list                     see what stands where
+      dragoman demo                         see a task's life: a crash, a recovery
+      dragoman task create "First" --ready  make a task
+      dragoman task claim --agent ada       let an agent take the next one
+      dragoman task list                    see what stands where
     """
     del version
     help_when_alone(ctx)
@@ -130,6 +129,13 @@ def _made_usable(stream: TextIO | None) -> TextIO:
         # A terminal that cannot show a character shows its number, rather than nothing.
         reconfigure(errors="backslashreplace")
     return stream
+
+
+def _silence(stream: TextIO) -> None:
+    """What is still to be flushed goes nowhere, without a complaint at the end of the process."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
 
 
 def _explain(error: typer.TyperException, err: Screen) -> None:

@@ -1,7 +1,5 @@
 """One call of the command line: what was said to every command, and the place it works on."""
 
-import os
-import sys
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -119,9 +117,6 @@ class Call(Struct, frozen=True):
             self._print(answer)
         except DragomanError as error:
             return self._fail(error.code, error.detail)
-        except BrokenPipeError:
-            silence_stdout()
-            return 0
         except OSError as error:
             return self._fail("store_unavailable", _words(error))
         return 0 if answer.is_ok else 1
@@ -151,13 +146,6 @@ class WrongUsage(typer.TyperException):
 def wrong_usage(sentence: str) -> NoReturn:
     """End the call: it was not understood."""
     raise WrongUsage(sentence)
-
-
-def silence_stdout() -> None:
-    """Nobody reads any more: what is still to be flushed goes nowhere, without a complaint."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)
 
 
 def _words(error: OSError) -> str:

@@ -78,7 +78,11 @@ def keys(patient: Patient) -> Diagnosis | None:
 
 def disk(patient: Patient) -> Diagnosis:
     """Room to write."""
-    free = shutil.disk_usage(_nearest(patient.data.absolute())).free
+    return room(shutil.disk_usage(_nearest(patient.data.absolute())).free)
+
+
+def room(free: int) -> Diagnosis:
+    """Whether so many bytes are enough to go on."""
     if free < _LEAST_FREE:
         return bad(f"only {free // _MEBIBYTE} MiB are free", "free some space: 64 MiB at the least")
     return ok(f"{free // _MEBIBYTE} MiB are free")

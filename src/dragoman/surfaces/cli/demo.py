@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 _START = parse_rfc3339("2026-02-09T09:00:00Z")
 
 _INTRODUCTION = (
-    "A hub keeps tasks, hands each one to a single worker at a time, and writes everything down.",
-    "Here mia is a person who has work to do; ada and ben are agents. The time is simulated.",
+    "A hub keeps tasks, hands each to one worker at a time, and writes it all down.",
+    "Here mia is a person with work to do, ada and ben are agents; time is simulated.",
 )
 _NEXT = (
-    'dragoman task create "My first task" --ready   make a task of your own, in ./.dragoman',
+    'dragoman task create "My first task" --ready   make one, in ./.dragoman',
     "dragoman task claim --agent ada                take it, as an agent would",
     "dragoman events --follow                       watch what happens",
 )

@@ -51,9 +51,9 @@ def _begin(stage: Stage) -> Iterator[Step]:
     yield _step(
         stage,
         "ada",
-        f"claims the next ready task: attempt {held.attempt}, fence {held.fence}, "
+        f"claims the next task: attempt {held.attempt}, fence {held.fence}, "
         f"lease until {_clock(held.expires_at)}",
-        "A claim is a lease: ada must show signs of life, or lose the task.",
+        "A claim is a lease: ada must show signs of life, or lose it.",
     )
     yield _step(
         stage,
@@ -71,7 +71,7 @@ def _crash(stage: Stage) -> Iterator[Step]:
         stage,
         "ada",
         "crashes: not a word from it any more",
-        "Nobody has to notice.",
+        "Nobody has to notice: the lease will end by itself.",
     )
     stage.clock.advance(held.expires_at - stage.clock.now())
     yield _step(stage, "hub", "the lease has ended without another heartbeat")
@@ -86,15 +86,14 @@ def _recover(stage: Stage) -> Iterator[Step]:
         stage,
         "hub",
         f"ticks: the task is {task.status} again, after a rest until {_clock(task.not_before)}",
-        "This was `dragoman tick`. The rest grows with each failure in a row; after "
-        f"{task.max_attempts} of them the task is set aside for a person.",
+        f"This was `dragoman tick`. After {task.max_attempts} failures a person must look.",
     )
     held = _do(stage, _BEN, ClaimTask("", "ben"), after=2)
     yield _step(
         stage,
         "ben",
-        f"claims the next ready task: attempt {held.attempt}, fence {held.fence}",
-        "The fence rises with every claim, so that old and new can be told apart.",
+        f"claims the next task: attempt {held.attempt}, fence {held.fence}",
+        "The fence rises with each claim: old and new can be told apart.",
     )
 
 
@@ -104,7 +103,7 @@ def _come_back(stage: Stage) -> Iterator[Step]:
         stage,
         "ada",
         f"comes back to life and reports done: refused, {_refused(stage, _ADA, late, after=43)}",
-        "A worker from the past cannot overwrite the present. ben does not even notice.",
+        "Work from the past cannot overwrite the present.",
     )
 
 
@@ -129,8 +128,8 @@ def _prove(stage: Stage) -> Iterator[Step]:
     yield _step(
         stage,
         "hub",
-        f"verifies its ledger: {counts(verdict)}: {outcome}",
-        "Entries are chained, and their order is signed: a change, a gap or a cut tail would show.",
+        f"proves its ledger: {counts(verdict)}: {outcome}",
+        "Entries are chained and signed: a change or a gap would show.",
     )
 
 

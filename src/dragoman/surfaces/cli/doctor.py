@@ -61,8 +61,6 @@ def _isolated(check: Check, patient: Patient) -> Diagnosis | None:
         return check(patient)
     except DragomanError as error:
         return bad(error.detail)
-    except UnicodeDecodeError as error:
-        return bad(f"a file is not UTF-8 text: {error}")
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         return bad(f"{where}{error.strerror or error}", "look at its rights and at the disk")

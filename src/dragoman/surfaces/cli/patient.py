@@ -7,7 +7,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from dragoman.config import Settings, environment, load
+from dragoman.config import Settings, environment, load_settings
 from dragoman.surfaces.cli.call import Call
 from dragoman.surfaces.cli.place import Place
 from dragoman.surfaces.cli.store_url import sqlite_file
@@ -54,7 +54,7 @@ class Patient:
     @cached_property
     def settings(self) -> Settings:
         """The settings; SettingsError when they cannot be understood."""
-        return load(self.data, environment())
+        return load_settings(self.data, environment())
 
     @property
     def database(self) -> Path | None:

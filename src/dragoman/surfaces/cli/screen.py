@@ -35,6 +35,14 @@ class Column(Struct, frozen=True):
     """Cell -> its style, where the style depends on what the cell says."""
 
 
+class CannotPrint(Exception):
+    """The stream does not take what is printed: a full disk behind it, for example."""
+
+
+class ReaderGone(Exception):
+    """Whoever read the stream has seen enough."""
+
+
 def as_json(value: Mapping[str, object]) -> str:
     """One line of ASCII: whatever a terminal might obey is escaped."""
     return json.dumps(value, ensure_ascii=True)
@@ -67,7 +75,8 @@ class Screen:
 
     def flush(self) -> None:
         """Send what was printed, now."""
-        self._stream.flush()
+        with _output():
+            self._stream.flush()
 
     def table(self, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
         """Rows under their headings, aligned by spaces; cut at the edge of a terminal."""
@@ -92,7 +101,8 @@ class Screen:
             yield lambda done: bar.advance(task, done)
 
     def _write(self, text: str) -> None:
-        self._stream.write(text + "\n")
+        with _output():
+            self._stream.write(text + "\n")
 
     def _row(self, cells: Sequence[tuple[str, str]], widths: Sequence[int]) -> None:
         padded = [
@@ -111,6 +121,17 @@ class Screen:
 
             self._rich = Console(file=self._stream, markup=False, highlight=False, emoji=False)
         return self._rich
+
+
+@contextmanager
+def _output() -> Generator[None]:
+    """Tell a fault of the output from a fault of the store; a reader that left is neither."""
+    try:
+        yield
+    except BrokenPipeError as error:
+        raise ReaderGone from error
+    except OSError as error:
+        raise CannotPrint(f"the answer could not be printed: {error.strerror}") from error
 
 
 def _assembled(parts: Sequence[Part]) -> "Text":

@@ -4,7 +4,7 @@ import json
 import re
 from pathlib import Path
 
-from dragoman.config import load, parse
+from dragoman.config import load_settings, parse
 from dragoman.core.errors import SettingsError
 from dragoman.system.files import write_atomically
 
@@ -64,7 +64,7 @@ def remember(data: Path, url: str) -> bool:
 
 def _known(data: Path) -> str:
     """The store that a directory has: by its settings, or by a database file of its own."""
-    named = load(data, {}).store.url
+    named = load_settings(data, {}).store.url
     return named or (default_url(data) if (data / _DATABASE).exists() else "")
 
 

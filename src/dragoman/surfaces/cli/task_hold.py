@@ -25,7 +25,7 @@ def claim(
     task: Annotated[
         str,
         typer.Argument(
-            metavar="[ID]", show_default=False, help="The task; else the next that is ready."
+            metavar="ID", show_default=False, help="The task; else the next that is ready."
         ),
     ] = "",
     agent: AgentOption = "",

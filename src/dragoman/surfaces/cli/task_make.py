@@ -8,9 +8,8 @@ from typing import Annotated
 import typer
 
 from dragoman.core.commands import AliasTask, AnyCommand, CreateTask, LinkTask, MoveTask
-from dragoman.core.errors import Refused
 from dragoman.core.events import LinkKind, Priority, Status
-from dragoman.core.limits import BODY, REASON, check_text
+from dragoman.core.limits import BODY
 from dragoman.surfaces.cli.call import Answer, Call, wrong_usage
 from dragoman.surfaces.cli.options import FenceOption, ReasonOption, TaskArgument
 from dragoman.surfaces.cli.task_view import as_object
@@ -117,9 +116,6 @@ def create(
     if body and body_file:
         wrong_usage("--body and --body-file exclude each other: give one of them")
     whole_body = _read_body(body_file) if body_file else body
-    refusal = check_text("key", key, REASON)
-    if refusal is not None:
-        raise Refused(refusal)
     with call.writing() as place:
         defaults = place.settings.tasks
         command = CreateTask(

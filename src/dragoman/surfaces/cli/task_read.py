@@ -84,7 +84,7 @@ def log(
     task: TaskArgument,
     text: Annotated[
         str | None,
-        typer.Argument(metavar="[TEXT]", show_default=False, help="A line for the work log."),
+        typer.Argument(metavar="TEXT", show_default=False, help="A line for the work log."),
     ] = None,
     after: Annotated[
         int, typer.Option("--after", metavar="N", min=0, help="Begin after the task's N-th entry.")

@@ -7,7 +7,9 @@ texts, whole numbers, choices, paths and what a parser makes of a text; they are
 import re
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import typer
@@ -62,30 +64,21 @@ class QuickGroup(TyperGroup):
 
 def _quickened(parameter: Any) -> Any:
     if isinstance(parameter, TyperOption | TyperArgument):
+        coerce = partial(_value_of, _reader(parameter))
         # Typer's own hook, which would build the slow reader on its first call.
-        vars(parameter)["get_runtime_param"] = _Values(_reader(parameter)).itself
+        vars(parameter)["get_runtime_param"] = partial(SimpleNamespace, coerce=coerce)
     return parameter
 
 
-class _Values:
-    """What typer asks to make a value of a word, or of a list of words."""
-
-    def __init__(self, read: Read) -> None:
-        self._read = read
-
-    def itself(self) -> "_Values":
-        """What typer's hook returns."""
-        return self
-
-    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
-        """The value; an absent one stays absent."""
-        many = param.multiple or param.nargs == -1
-        if value is None:
-            return () if many else None
-        try:
-            return [self._read(word) for word in value] if many else self._read(value)
-        except ValueError as error:
-            raise typer.BadParameter(f"{error}", ctx=ctx, param=param) from error
+def _value_of(read: Read, value: Any, param: Any, ctx: Any) -> Any:
+    """The value of a word, or of a list of words; an absent one stays absent."""
+    many = param.multiple or param.nargs == -1
+    if value is None:
+        return () if many else None
+    try:
+        return [read(word) for word in value] if many else read(value)
+    except ValueError as error:
+        raise typer.BadParameter(f"{error}", ctx=ctx, param=param) from error
 
 
 def _reader(parameter: TyperOption | TyperArgument) -> Read:

@@ -1,0 +1,100 @@
+"""Recovery: every lease that has run out is ended, and only those; a report is honoured."""
+
+import pytest
+
+from dragoman.core.commands import ClaimTask, CreateTask, NoteTask, RenewLease, ReportOutcome
+from dragoman.core.deadlines import Backoff
+from dragoman.services import recovery
+from dragoman.services.recovery import Recovery
+from tests.engine.lab import ALICE, BOB, HUMAN, START, TTL, Lab, findings
+from tests.requirements import proves
+
+
+def held(lab: Lab, count: int, ttl_ms: int = TTL) -> list[str]:
+    """Tasks that alice holds."""
+    names = [f"T{number:03}" for number in range(count)]
+    for name in names:
+        lab.do(HUMAN, CreateTask(name, name, ready=True))
+        lab.do(ALICE, ClaimTask(name, "alice", ttl_ms=ttl_ms))
+    return names
+
+
+def run(lab: Lab) -> int:
+    """The duty once, at the hub's own time."""
+    return Recovery(lab.hub, Backoff(2_000, 60_000)).run_once(lab.clock.now())
+
+
+@proves("LEASE-RECOVERY", "RETRY-BACKOFF")
+def test_a_silent_holders_task_is_taken_back_at_the_millisecond() -> None:
+    lab = Lab()
+    held(lab, 1)
+    lab.clock.advance(TTL - 1)
+    assert run(lab) == 0
+    lab.clock.advance(1)
+    assert run(lab) == 1
+    task = lab.task("T000")
+    assert (task.status, task.failures, lab.lease("T000")) == ("ready", 1, None)
+    assert task.not_before == START + TTL + 2_000, "the duty's own backoff"
+    assert run(lab) == 0
+    assert findings(lab.store) == []
+
+
+@proves("LEASE-RECOVERY")
+def test_what_was_reported_is_honoured() -> None:
+    lab = Lab()
+    held(lab, 2)
+    lab.do(ALICE, ReportOutcome("T001", "done"))
+    lab.clock.advance(TTL)
+    assert run(lab) == 2
+    assert (lab.task("T000").status, lab.task("T001").status) == ("ready", "review")
+
+
+@proves("LEASE-RECOVERY", "LEASE-HEARTBEAT")
+def test_who_has_spoken_in_time_keeps_the_task() -> None:
+    lab = Lab()
+    held(lab, 3)
+    lab.clock.advance(TTL - 1)
+    lab.do(ALICE, RenewLease("T000"))
+    lab.do(ALICE, NoteTask("T001", "alive"))
+    lab.clock.advance(1)
+    assert run(lab) == 1
+    assert [lab.task(f"T00{n}").status for n in range(3)] == ["in-progress", "in-progress", "ready"]
+
+
+@proves("LEASE-RECOVERY")
+def test_any_number_is_recovered_page_by_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recovery, "_PAGE", 10)
+    lab = Lab()
+    names = held(lab, 25)
+    lab.clock.advance(TTL)
+    assert run(lab) == 25
+    assert {lab.task(name).status for name in names} == {"ready"}
+
+
+@proves("LEASE-RECOVERY")
+def test_a_duty_whose_clock_is_ahead_of_the_hubs_ends_nothing_and_comes_to_an_end() -> None:
+    lab = Lab()
+    held(lab, 2, ttl_ms=1_000)
+    assert Recovery(lab.hub, Backoff()).run_once(lab.clock.now() + 5_000) == 0
+    assert lab.task("T000").status == "in-progress"
+    lab.clock.advance(1_000)
+    assert Recovery(lab.hub, Backoff()).run_once(lab.clock.now() + 5_000) == 2
+
+
+@proves("RETRY-DEADLETTER", "LEASE-RECOVERY")
+def test_a_task_that_nobody_survives_ends_in_the_deadletter() -> None:
+    lab = Lab()
+    lab.do(HUMAN, CreateTask("t", "T", ready=True, max_attempts=3))
+    for number in range(1, 4):
+        lab.do(BOB, ClaimTask("T", "bob"))
+        lab.clock.advance(TTL)
+        assert run(lab) == 1
+        assert lab.task("T").failures == number
+        lab.clock.advance(60_000)
+    assert lab.task("T").status == "deadletter"
+    assert run(lab) == 0
+
+
+@proves("LEASE-RECOVERY")
+def test_it_has_a_name() -> None:
+    assert Recovery.name == "recovery"

@@ -1,0 +1,387 @@
+"""A small model of tasks, written from the semantics and not from the code: dictionaries and rules.
+
+It knows status, owner, attempt, token, failures, blockers, names and leases, and says for every
+command whether it is accepted, and if not, with which code.
+"""
+
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any
+
+from dragoman.core.actors import Actor
+from dragoman.core.commands import (
+    AdoptTask,
+    AliasTask,
+    AnyCommand,
+    ClaimTask,
+    CreateTask,
+    EndAttempt,
+    ExpireLease,
+    LinkTask,
+    MoveTask,
+    NoteTask,
+    ReleaseTask,
+    RenewLease,
+    ReportOutcome,
+)
+from tests.core.by_hand import BY_HAND
+
+RANKS = {"critical": 0, "high": 1, "normal": 2, "low": 3}
+LETTERS = {"human": "h", "orchestrator": "o", "system": "s", "coordinator": "c", "observer": "x"}
+
+
+class No(Exception):
+    """The model refuses."""
+
+    def __init__(self, code: str) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+@dataclass
+class ModelLease:
+    """Who holds a task until when."""
+
+    holder: str
+    fence: int
+    ttl: int
+    ends: int
+
+
+@dataclass
+class ModelTask:
+    """What is true of one task."""
+
+    id: str
+    order: int
+    born: int
+    status: str = "backlog"
+    owner: str = ""
+    reserved: str = ""
+    priority: str = "normal"
+    reviewed: bool = True
+    limit: int = 5
+    attempt: int = 0
+    failures: int = 0
+    rests_until: int = 0
+    report: str = ""
+    notes: int = 0
+    names: list[str] = field(default_factory=list[str])
+    waits: list[str] = field(default_factory=list[str])
+    open: list[str] = field(default_factory=list[str])
+    held_by: list[str] = field(default_factory=list[str])
+    lease: ModelLease | None = None
+
+
+Applied = tuple[ModelTask, bool]
+
+
+class Model:
+    """All tasks, and what commands make of them."""
+
+    def __init__(self) -> None:
+        self.tasks: dict[str, ModelTask] = {}
+        self.answers: dict[tuple[str, str], tuple[tuple[AnyCommand, ...], list[object]]] = {}
+        self._order = 0
+
+    def ask(
+        self, actor: Actor, commands: tuple[AnyCommand, ...], key: str, now: int
+    ) -> tuple[str, list[object]]:
+        """The code of the refusal ("" for a yes) and a receipt for each command."""
+        scope = self._scope(actor, commands[0])
+        if key and (scope, key) in self.answers:
+            asked, receipts = self.answers[scope, key]
+            if asked != commands:
+                return "key_reused", []
+            for command in commands:
+                self._renew(actor, command, now)
+            return "", receipts
+        before = deepcopy(self.tasks)
+        try:
+            receipts = [self._do(actor, command, now) for command in commands]
+        except No as no:
+            self.tasks = before
+            return no.code, []
+        if key:
+            self.answers[scope, key] = commands, receipts
+        return "", receipts
+
+    def silent(self, now: int) -> list[str]:
+        """The tasks whose lease has run out."""
+        return [t.id for t in self.tasks.values() if t.lease and t.lease.ends <= now]
+
+    def find(self, name: str) -> ModelTask:
+        """By id, by KIND:NAME or by bare name."""
+        if name in self.tasks:
+            return self.tasks[name]
+        found = [
+            t for t in self.tasks.values() if any(name in (n, n.split(":")[1]) for n in t.names)
+        ]
+        if not found:
+            raise No("task_not_found")
+        if len(found) > 1:
+            raise No("ambiguous_name")
+        return found[0]
+
+    def _scope(self, actor: Actor, first: AnyCommand) -> str:
+        try:
+            return self.find(first.about).id if first.about else f"{actor.role}:{actor.name}"
+        except No:
+            return f"{actor.role}:{actor.name}"
+
+    def _do(self, actor: Actor, command: AnyCommand, now: int) -> object:
+        task, keeps_lease = self._apply(actor, command, now)
+        if keeps_lease:
+            self._renew(actor, command, now)
+        return task.id, task.status, task.attempt
+
+    def _renew(self, actor: Actor, command: AnyCommand, now: int) -> None:
+        try:
+            task = self.find(command.about)
+        except No:
+            return
+        if task.lease and holds(actor, task, now):
+            task.lease.ends = max(task.lease.ends, now + task.lease.ttl)
+
+    def _apply(self, actor: Actor, command: AnyCommand, now: int) -> Applied:
+        """The task that the command was about, and whether its lease may be renewed after it."""
+        rules: dict[type[AnyCommand], Callable[[Actor, Any, int], Applied]] = {
+            CreateTask: self._create,
+            AdoptTask: self._adopt,
+            MoveTask: self._move,
+            ClaimTask: self._claim,
+            RenewLease: self._beat,
+            ReleaseTask: self._release,
+            ReportOutcome: self._report,
+            EndAttempt: self._end,
+            ExpireLease: self._expire,
+            LinkTask: self._link,
+            AliasTask: self._alias,
+            NoteTask: self._note,
+        }
+        return rules[type(command)](actor, command, now)
+
+    def _beat(self, actor: Actor, command: RenewLease, now: int) -> Applied:
+        task = self.find(command.task)
+        must_hold(actor, task, command.fence, now)
+        return task, True
+
+    def _release(self, actor: Actor, command: ReleaseTask, now: int) -> Applied:
+        task = self.find(command.task)
+        must_hold(actor, task, command.fence, now)
+        self._enter(task, "ready")
+        return task, False
+
+    def _note(self, actor: Actor, command: NoteTask, now: int) -> Applied:
+        task = self.find(command.task)
+        may_speak(actor, task, now)
+        task.notes += 1
+        return task, True
+
+    def _create(self, actor: Actor, command: CreateTask, now: int) -> Applied:
+        may_write(actor)
+        blockers = [self.find(name) for name in command.blocked_by]
+        for name in (command.id, *command.aliases):
+            self._must_be_free(name)
+        self._order += 1
+        task = ModelTask(
+            command.id,
+            self._order,
+            now,
+            "ready" if command.ready else "backlog",
+            command.assignee,
+            command.assignee,
+            command.priority,
+            command.review_required,
+            command.max_attempts,
+            names=list(command.aliases),
+            waits=[blocker.id for blocker in blockers],
+            open=[b.id for b in blockers if b.status not in ("done", "cancelled")],
+        )
+        self.tasks[task.id] = task
+        return task, False
+
+    def _adopt(self, actor: Actor, command: AdoptTask, now: int) -> Applied:
+        may_write(actor)
+        name, alias = command.name, f"{command.kind}:{command.name}"
+        for known in (alias, name):
+            try:
+                return self.find(known), False
+            except No as no:
+                if no.code != "task_not_found":
+                    raise
+        return self._create(actor, CreateTask(name, name, ready=True, aliases=(alias,)), now)
+
+    def _claim(self, actor: Actor, command: ClaimTask, now: int) -> Applied:
+        if actor.role == "agent" and command.agent != actor.name:
+            raise No("identity_mismatch")
+        if actor.role not in ("agent", "human", "orchestrator", "system"):
+            raise No("not_authorized")
+        task = self.find(command.task) if command.task else self._next(command.agent, now)
+        if task.lease:
+            raise No("already_claimed")
+        if task.status not in ("ready", "review"):
+            raise No("not_ready")
+        if task.status == "review" and task.owner != command.agent:
+            raise No("unauthorized_agent")
+        if task.reserved not in ("", command.agent):
+            raise No("reserved")
+        if task.open:
+            raise No("waits_for")
+        task.attempt += 1
+        task.status, task.owner, task.report, task.rests_until = "in-progress", command.agent, "", 0
+        task.lease = ModelLease(command.agent, task.attempt, command.ttl_ms, now + command.ttl_ms)
+        if command.agent not in task.held_by:
+            task.held_by.append(command.agent)
+        return task, False
+
+    def _next(self, agent: str, now: int) -> ModelTask:
+        ready = [
+            task
+            for task in self.tasks.values()
+            if task.status == "ready"
+            and not task.open
+            and task.rests_until <= now
+            and task.reserved in ("", agent)
+        ]
+        if not ready:
+            raise No("nothing_ready")
+        return min(ready, key=lambda task: (RANKS[task.priority], task.born, task.order))
+
+    def _report(self, actor: Actor, command: ReportOutcome, now: int) -> Applied:
+        task = self.find(command.task)
+        must_hold(actor, task, command.fence, now)
+        task.report = command.outcome
+        if command.apply:
+            self._conclude(task, now)
+        return task, not command.apply
+
+    def _end(self, actor: Actor, command: EndAttempt, now: int) -> Applied:
+        task = self.find(command.task)
+        if actor.role not in ("human", "orchestrator", "system"):
+            must_hold(actor, task, None, now)
+        if not task.lease or not task.report:
+            return task, True
+        self._conclude(task, now)
+        return task, False
+
+    def _expire(self, actor: Actor, command: ExpireLease, now: int) -> Applied:
+        task = self.find(command.task)
+        if actor.role not in ("human", "orchestrator", "system"):
+            raise No("not_authorized")
+        if task.lease and task.lease.ends <= now:
+            self._conclude(task, now)
+        return task, False
+
+    def _conclude(self, task: ModelTask, now: int) -> None:
+        """The attempt is over: by its report, or else as a failure."""
+        if task.report == "blocked":
+            self._enter(task, "blocked")
+        elif task.report in ("done", "needs_review", "partial"):
+            self._enter(task, "review")
+            if task.report == "done" and not task.reviewed:
+                self._enter(task, "done")
+        else:
+            failures = task.failures + 1
+            self._enter(task, "ready")
+            task.failures = failures
+            task.rests_until = now + min(1_000 * 2 ** (failures - 1), 300_000)
+            if failures >= task.limit:
+                self._enter(task, "deadletter")
+
+    def _move(self, actor: Actor, command: MoveTask, now: int) -> Applied:
+        task, to, fence = self.find(command.task), command.to, command.fence
+        is_agent = actor.role == "agent"
+        if task.status == to:
+            old_token = fence not in (None, task.attempt) or task.status == "in-progress"
+            if is_agent and fence is not None and old_token:
+                must_hold(actor, task, fence, now)
+            return task, True
+        is_owner = task.owner == actor.name
+        if is_agent and (not is_owner or task.status == "in-progress" or fence is not None):
+            must_hold(actor, task, fence, now)
+        allowed = {str(a): {str(b): who for b, who in t.items()} for a, t in BY_HAND.items()}
+        if to not in allowed[task.status]:
+            raise No("invalid_transition")
+        if to == "in-progress":
+            raise No("claim_required")
+        letter = LETTERS.get(actor.role) or (
+            "H" if task.status == "in-progress" else "a" if task.reviewed else "n"
+        )
+        if letter not in allowed[task.status][to]:
+            raise No("not_authorized")
+        self._enter(task, to)
+        return task, False
+
+    def _enter(self, task: ModelTask, to: str) -> None:
+        if task.status == "deadletter" or to in ("review", "done"):
+            task.failures = 0
+        task.status, task.rests_until, task.lease = to, 0, None
+        if to == "ready":
+            task.owner = task.reserved
+        if to in ("done", "cancelled"):
+            for other in self.tasks.values():
+                if task.id in other.open:
+                    other.open.remove(task.id)
+
+    def _alias(self, actor: Actor, command: AliasTask, now: int) -> Applied:
+        task = self.find(command.task)
+        may_speak(actor, task, now)
+        if command.alias not in task.names:
+            self._must_be_free(command.alias)
+            task.names.append(command.alias)
+        return task, True
+
+    def _must_be_free(self, name: str) -> None:
+        try:
+            self.find(name)
+        except No as no:
+            if no.code == "task_not_found":
+                return
+        raise No("already_exists")
+
+    def _link(self, actor: Actor, command: LinkTask, now: int) -> Applied:
+        task, target = self.find(command.task), self.find(command.target)
+        if target.id in task.waits:
+            return task, True
+        may_speak(actor, task, now)
+        if self._waits_for(target, task.id):
+            raise No("link_cycle")
+        task.waits.append(target.id)
+        if target.status not in ("done", "cancelled"):
+            task.open.append(target.id)
+        return task, True
+
+    def _waits_for(self, task: ModelTask, goal: str) -> bool:
+        return task.id == goal or any(self._waits_for(self.tasks[n], goal) for n in task.waits)
+
+
+def holds(actor: Actor, task: ModelTask, now: int) -> bool:
+    """Whether the actor is the living holder."""
+    lease = task.lease
+    return bool(lease and actor.role == "agent" and lease.holder == actor.name and now < lease.ends)
+
+
+def must_hold(actor: Actor, task: ModelTask, fence: int | None, now: int) -> None:
+    """Refuse whoever does not hold the task under this token."""
+    if holds(actor, task, now) and fence in (None, task.attempt):
+        return
+    if fence is not None or actor.name in task.held_by:
+        raise No("lease_lost")
+    raise No("unauthorized_agent" if task.lease or task.owner else "unassigned_task")
+
+
+def may_write(actor: Actor) -> None:
+    """Refuse who may only read."""
+    if actor.role in ("observer", "file"):
+        raise No("not_authorized")
+
+
+def may_speak(actor: Actor, task: ModelTask, now: int) -> None:
+    """Refuse who may only read, and a former holder whose lease is lost."""
+    may_write(actor)
+    if actor.role != "agent" or actor.name not in task.held_by or holds(actor, task, now):
+        return
+    if task.owner != actor.name or task.status == "in-progress":
+        raise No("lease_lost")

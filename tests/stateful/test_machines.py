@@ -1,0 +1,375 @@
+"""For any sequence of requests the model, the implementation and the replay of the ledger agree."""
+
+import asyncio
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, get_args
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+)
+from msgspec.structs import replace
+
+from dragoman.core.actors import SYSTEM, Actor
+from dragoman.core.commands import (
+    AdoptTask,
+    AliasTask,
+    AnyCommand,
+    ClaimTask,
+    CreateTask,
+    EndAttempt,
+    ExpireLease,
+    LinkTask,
+    MoveTask,
+    NoteTask,
+    ReleaseTask,
+    RenewLease,
+    ReportOutcome,
+)
+from dragoman.core.deadlines import Backoff
+from dragoman.core.errors import Refusal
+from dragoman.core.events import Outcome, Priority, Status
+from dragoman.core.task import Task
+from dragoman.engine.ask import find_task, history
+from dragoman.engine.handle import Engine
+from dragoman.engine.hub import Hub
+from dragoman.engine.ports import Store
+from dragoman.engine.verify import check_ledger, check_views
+from dragoman.ledger.views import decode_state, refold
+from dragoman.services.promotion import Promotion
+from dragoman.services.recovery import Recovery
+from dragoman.store.memory import MemoryStore
+from dragoman.store.sqlite import SqliteStore
+from dragoman.system.clock import HandClock
+from dragoman.system.ids import CountingIds
+from tests.core.by_hand import BY_HAND
+from tests.requirements import proves
+from tests.stateful.model import Model
+
+START = 1_770_609_600_000
+"""2026-02-09T04:00:00.000Z."""
+
+HERA = Actor("human", "hera")
+AGENTS = ("alice", "bob", "carol")
+FIRST = ("A", "B", "C")
+IDS = (*FIRST, "D")
+STATUSES: tuple[Status, ...] = get_args(Status)
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+NAMES = st.sampled_from((*FIRST * 4, "D", "x:a", "x:b", "a", "nowhere"))
+FENCES = st.sampled_from((None, None, 1, 2, 3))
+ACTORS = st.sampled_from(
+    [Actor("agent", name) for name in AGENTS] * 2
+    + [HERA] * 3
+    + [Actor("orchestrator", "olga"), Actor("coordinator", "cora"), Actor("observer", "otto")]
+)
+CREATED = st.builds(
+    CreateTask,
+    st.just("a title"),
+    st.sampled_from(IDS),
+    ready=st.sampled_from((True, True, False)),
+    assignee=st.sampled_from(("",) * 9 + AGENTS),
+    review_required=st.booleans(),
+    priority=st.sampled_from(get_args(Priority)),
+    blocked_by=st.lists(st.sampled_from(IDS), max_size=2, unique=True).map(tuple),
+    aliases=st.sampled_from(((), (), ("x:a",), ("x:b",))),
+    max_attempts=st.sampled_from((1, 2, 5)),
+)
+CLAIMED = st.builds(
+    ClaimTask, NAMES, st.sampled_from(AGENTS), ttl_ms=st.sampled_from((1_000, 300_000))
+)
+COMMANDS: st.SearchStrategy[AnyCommand] = st.one_of(
+    CREATED,
+    CLAIMED,
+    CLAIMED,
+    st.builds(MoveTask, NAMES, st.sampled_from(STATUSES), fence=FENCES),
+    st.builds(MoveTask, NAMES, st.sampled_from(("ready", "review", "done")), fence=st.none()),
+    st.builds(
+        ReportOutcome,
+        NAMES,
+        st.sampled_from(OUTCOMES),
+        fence=FENCES,
+        apply=st.booleans(),
+    ),
+    st.builds(RenewLease, NAMES, FENCES),
+    st.builds(ReleaseTask, NAMES, fence=FENCES),
+    st.builds(EndAttempt, NAMES),
+    st.builds(ExpireLease, NAMES),
+    st.builds(NoteTask, NAMES, st.just("a note")),
+    st.builds(AliasTask, NAMES, st.sampled_from(("x:a", "x:b", "y:a"))),
+    st.builds(LinkTask, NAMES, st.just("blocked-by"), st.sampled_from(IDS)),
+    st.builds(AdoptTask, st.just("bead"), st.sampled_from((*IDS, "E", "a"))),
+)
+KEYS = st.sampled_from(("",) * 6 + ("k1", "k2", "k3", "k4"))
+WORDS: st.SearchStrategy[AnyCommand] = st.sampled_from(
+    [
+        *(ReportOutcome("T", outcome, apply=True) for outcome in OUTCOMES),
+        *(ReportOutcome("T", outcome) for outcome in OUTCOMES),
+        MoveTask("T", "review"),
+        MoveTask("T", "blocked"),
+        ReleaseTask("T"),
+        EndAttempt("T"),
+        RenewLease("T"),
+        NoteTask("T", "a note"),
+        AliasTask("T", "y:b"),
+        LinkTask("T", "blocked-by", "D"),
+    ]
+)
+"""What the holder of a task may say."""
+TUPLES = st.lists(COMMANDS, min_size=2, max_size=4).map(tuple)
+REQUESTS = st.tuples(ACTORS, COMMANDS.map(lambda command: (command,)) | TUPLES, KEYS)
+STEPS = st.sampled_from((1, 999, 1_000, 1_001, 60_000, 299_999, 300_000, 300_001))
+
+Asked = tuple[Actor, tuple[AnyCommand, ...], str]
+
+
+def for_itself(actor: Actor, commands: tuple[AnyCommand, ...]) -> tuple[AnyCommand, ...]:
+    """An agent mostly claims for itself; what it claims for others stays one case in three."""
+    return tuple(
+        ClaimTask(command.task, actor.name, ttl_ms=command.ttl_ms)
+        if isinstance(command, ClaimTask) and actor.role == "agent" and command.agent != "carol"
+        else command
+        for command in commands
+    )
+
+
+class TaskMachine(RuleBasedStateMachine):
+    """Several tasks, agents, tuples, keys, batches, restarts, and a clock that goes both ways."""
+
+    def __init__(self, open_store: Callable[[Path], Store]) -> None:
+        super().__init__()
+        self._folder = tempfile.TemporaryDirectory(prefix="dragoman-machine-")
+        self._open_store = open_store
+        self._clock = HandClock(START)
+        self._latest = START
+        self._ids = CountingIds()
+        self._model = Model()
+        self._asked: list[Asked] = []
+        self._hub = self._open()
+
+    def _open(self) -> Hub:
+        store = self._open_store(Path(self._folder.name))
+        return Hub(Engine(store, self._clock, b"secret"), self._ids)
+
+    def teardown(self) -> None:
+        """Let go of everything."""
+        self._hub.close()
+        self._folder.cleanup()
+
+    # What can happen
+
+    @initialize(tasks=st.tuples(CREATED, CREATED, CREATED))
+    def some_tasks(self, tasks: tuple[CreateTask, ...]) -> None:
+        """There are some tasks to begin with."""
+        for name, task in zip(FIRST, tasks, strict=True):
+            ready = replace(task, id=name, ready=True, blocked_by=(), aliases=())
+            self._ask((HERA, (ready,), ""))
+
+    @rule(asked=REQUESTS)
+    def request(self, asked: Asked) -> None:
+        """Anybody asks for anything."""
+        actor, commands, key = asked
+        self._ask((actor, for_itself(actor, commands), key))
+
+    @rule(
+        agent=st.sampled_from(AGENTS),
+        name=st.sampled_from(IDS),
+        words=st.lists(WORDS, min_size=1, max_size=3),
+        last=st.lists(COMMANDS, max_size=1),
+        key=KEYS,
+    )
+    def attempt(
+        self, agent: str, name: str, words: list[AnyCommand], last: list[AnyCommand], key: str
+    ) -> None:
+        """An agent claims and goes on in one request; whatever comes last may be refused."""
+        begin = (AdoptTask("bead", name), ClaimTask(name, agent, ttl_ms=1_000))
+        about = (replace(word, task=name) for word in words)
+        self._ask((Actor("agent", agent), (*begin, *about, *last), key))
+
+    @rule(agent=st.sampled_from(AGENTS), name=st.sampled_from(IDS), word=WORDS, key=KEYS)
+    def work(self, agent: str, name: str, word: AnyCommand, key: str) -> None:
+        """A holder does something with what it holds, or else takes something."""
+        held = [t.id for t in self._model.tasks.values() if t.lease and t.lease.holder == agent]
+        command = replace(word, task=held[0]) if held else ClaimTask(name, agent)
+        self._ask((Actor("agent", agent), (command,), key))
+
+    @precondition(lambda self: self._model.tasks)
+    @rule(name=st.sampled_from(IDS), data=st.data())
+    def decide(self, name: str, data: st.DataObject) -> None:
+        """A person moves a task to where it can go."""
+        task = self._model.tasks.get(name)
+        ways = [way for a, way in BY_HAND.items() if task and a == task.status]
+        targets: list[Status] = [to for way in ways for to in way]
+        if targets:
+            self._ask((HERA, (MoveTask(name, data.draw(st.sampled_from(targets))),), ""))
+
+    @precondition(lambda self: self._is_latest())
+    @rule(agent=st.sampled_from(AGENTS), key=KEYS)
+    def claim_next(self, agent: str, key: str) -> None:
+        """An agent takes what is next for it."""
+        self._ask((Actor("agent", agent), (ClaimTask("", agent),), key))
+
+    @precondition(lambda self: self._asked)
+    @rule(data=st.data())
+    def repeat(self, data: st.DataObject) -> None:
+        """Somebody sends again what was sent before, key and all."""
+        self._ask(data.draw(st.sampled_from(self._asked)))
+
+    @rule(asked=st.lists(REQUESTS, min_size=2, max_size=5))
+    def batch(self, asked: list[Asked]) -> None:
+        """Several ask at once."""
+        requests = [(actor, for_itself(actor, commands), key) for actor, commands, key in asked]
+
+        async def together() -> list[Any]:
+            waiting = (
+                self._hub.engine.handle(self._hub.request(actor, *commands, key=key))
+                for actor, commands, key in requests
+            )
+            return await asyncio.gather(*waiting)
+
+        expected = [self._model.ask(*request, self._clock.now()) for request in requests]
+        for outcome, answer in zip(asyncio.run(together()), expected, strict=True):
+            self._compare(outcome, answer)
+
+    @rule(milliseconds=STEPS)
+    def time_passes(self, milliseconds: int) -> None:
+        """The clock goes on."""
+        self._clock.advance(milliseconds)
+        self._latest = max(self._latest, self._clock.now())
+
+    @rule(milliseconds=st.sampled_from((1, 1_000, 300_000)))
+    def time_goes_back(self, milliseconds: int) -> None:
+        """Somebody sets the clock back."""
+        self._clock.advance(-milliseconds)
+
+    @rule()
+    def tick(self) -> None:
+        """The duties run once."""
+        now = self._clock.now()
+        silent = self._model.silent(now)
+        assert Recovery(self._hub, Backoff()).run_once(now) == len(silent)
+        Promotion(self._hub).run_once(now)
+        for name in silent:
+            assert self._model.ask(SYSTEM, (ExpireLease(name),), "", now)[0] == ""
+
+    @rule()
+    def restart(self) -> None:
+        """The hub stops and starts again on what it has stored."""
+        if isinstance(self._hub.store, MemoryStore):
+            self._hub.engine.close()
+            self._hub = Hub(Engine(self._hub.store, self._clock, b"secret"), self._ids)
+        else:
+            self._hub.close()
+            self._hub = self._open()
+
+    # What must be true
+
+    @invariant()
+    def the_implementation_is_as_the_model_says(self) -> None:
+        """Every task, by its stored state and its lease."""
+        for expected in self._model.tasks.values():
+            view = find_task(self._hub.store, expected.id)
+            assert not isinstance(view, Refusal)
+            task, lease = view.task, view.lease
+            assert (task.status, task.assignee, task.reserved_for) == (
+                expected.status,
+                expected.owner,
+                expected.reserved,
+            )
+            assert (task.attempts, task.fence) == (expected.attempt, expected.attempt)
+            assert (task.failures, task.not_before) == (expected.failures, expected.rests_until)
+            assert (list(task.blocked_by), list(task.open_blockers)) == (
+                expected.waits,
+                expected.open,
+            )
+            assert (list(task.aliases), task.notes) == (expected.names, expected.notes)
+            assert list(task.agents) == expected.held_by
+            held = lease and (lease.holder, lease.fence, lease.ttl_ms, lease.expires_at)
+            assert held == (
+                expected.lease
+                and (
+                    expected.lease.holder,
+                    expected.lease.fence,
+                    expected.lease.ttl,
+                    expected.lease.ends,
+                )
+            )
+            # S-OWN and S-TASK: no in-progress without a lease, and a holder is always the owner.
+            assert (task.status == "in-progress") == (lease is not None)
+            assert lease is None or lease.holder == task.assignee
+            assert task.failures < task.max_attempts or task.status == "deadletter"
+
+    @invariant()
+    def the_replay_is_as_the_implementation_says(self) -> None:
+        """Every stream folds into its stored state, and verify finds nothing."""
+        store = self._hub.store
+        tasks = 0
+        for row in store.rows(0, 1_000):
+            replayed = refold(entry.line for entry in history(store, row.name))
+            assert replayed == (decode_state(row.name, row.state) if row.state else None)
+            tasks += isinstance(replayed, Task)
+        assert tasks == len(self._model.tasks)
+        assert list(check_ledger(store, (), _silent)) == []
+        assert list(check_views(store, _silent)) == []
+
+    def _is_latest(self) -> bool:
+        """Whether the clock is not behind itself: a promoted task stays promoted when it is."""
+        return self._clock.now() >= self._latest
+
+    def _ask(self, asked: Asked) -> None:
+        actor, commands, key = asked
+        self._asked.append(asked)
+        versions = self._versions()
+        expected = self._model.ask(actor, commands, key, self._clock.now())
+        outcome = self._hub.engine.handle_now(self._hub.request(actor, *commands, key=key))
+        self._compare(outcome, expected)
+        if isinstance(outcome, Refusal) or outcome.repeated:
+            assert self._versions() == versions, "a refusal or a repeat has changed a task"
+
+    def _compare(self, outcome: Any, expected: tuple[str, list[object]]) -> None:
+        code, receipts = expected
+        assert (outcome.code if isinstance(outcome, Refusal) else "") == code
+        if not isinstance(outcome, Refusal):
+            assert [(r.task, r.status, r.attempt) for r in outcome.receipts] == receipts
+            assert [r.fence for r in outcome.receipts] == [r.attempt for r in outcome.receipts]
+
+    def _versions(self) -> dict[str, int]:
+        rows = self._hub.store.rows(0, 1_000)
+        return {row.name: row.version for row in rows if row.name.startswith("task:")}
+
+
+def _silent(_: int) -> None:
+    """Nobody watches."""
+
+
+def _in_memory(_: Path) -> Store:
+    return MemoryStore("machine")
+
+
+def _on_sqlite(folder: Path) -> Store:
+    return SqliteStore.open(folder / "dragoman.db", lambda: "machine")
+
+
+class MemoryMachine(TaskMachine):
+    """On the memory store."""
+
+    def __init__(self) -> None:
+        super().__init__(_in_memory)
+
+
+class SqliteMachine(TaskMachine):
+    """On SQLite; a restart opens the file again."""
+
+    def __init__(self) -> None:
+        super().__init__(_on_sqlite)
+
+
+TestMemory = proves("MODEL-REPLAY", "CORE-ALL-OR-NONE", "IDEM-REPEAT")(MemoryMachine.TestCase)
+TestSqlite = proves("MODEL-REPLAY", "CORE-ALL-OR-NONE", "STORE-CONTRACT")(SqliteMachine.TestCase)
+TestSqlite.settings = settings(max_examples=max(10, settings().max_examples // 5))

@@ -1,0 +1,227 @@
+"""Faults: a full disk, a failing disk, a lock that somebody keeps: named, and nothing is lost."""
+
+from pathlib import Path
+
+import apsw
+import pytest
+
+from dragoman.core.commands import ClaimTask, CreateTask
+from dragoman.core.errors import FAULTS, StoreError, StoreLost, StoreUnavailable
+from dragoman.engine.ports import Session
+from dragoman.store.sqlite import SqliteStore
+from dragoman.store.sqlite.faults import commit_error, store_error
+from tests.conformance.store.changes import everything
+from tests.conformance.store.hubs import ALICE, ANN, Hubs
+from tests.requirements import proves
+from tests.store.sqlite.disk import Happening, failing_disk
+from tests.store.sqlite.files import add_streams, connect, filled, open_store
+from tests.system.children import child
+
+SMALL_DISK = """
+import resource
+import sys
+from pathlib import Path
+from dragoman.core.errors import StoreUnavailable
+from dragoman.store.sqlite import SqliteStore
+from tests.store.sqlite.files import add_streams
+store = SqliteStore.open(Path(sys.argv[1]), str)
+resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
+written = 0
+try:
+    while True:
+        store.transact(lambda session: add_streams(session, 10))
+        written += 10
+except StoreUnavailable as error:
+    print(error)
+print(written, store.head())
+"""
+
+
+def add_some(session: Session) -> None:
+    """A transaction of a few pages."""
+    add_streams(session, 60)
+
+
+@proves("STORE-ATOMIC", "STORE-READ-ONLY")
+def test_a_full_disk_is_named_at_every_write_and_nothing_is_written(tmp_path: Path) -> None:
+    with failing_disk() as disk:
+        store = open_store(filled(tmp_path / "hub.db"))
+        before, failures = everything(store), 0
+        while True:
+            disk.fail_at(failures + 1, "write", apsw.FullError)
+            failure = failure_to_write(store)
+            if failure is None:
+                break
+            failures += 1
+            assert not isinstance(failure, StoreLost)
+            assert "the disk is full" in failure.detail
+            assert "nothing was written" in failure.detail
+            assert everything(store) == before
+        assert failures > 10
+        assert store.head() == 61
+        disk.recover()
+        store.transact(add_some)
+        store.close()
+    again = open_store(tmp_path / "hub.db")
+    assert again.head() == 121
+    again.close()
+
+
+def failure_to_write(store: SqliteStore) -> StoreUnavailable | None:
+    """What a transaction failed with."""
+    try:
+        store.transact(add_some)
+    except StoreUnavailable as error:
+        return error
+    return None
+
+
+@proves("STORE-ATOMIC")
+def test_after_a_failed_sync_the_outcome_is_unknown_and_the_connection_is_new(
+    tmp_path: Path,
+) -> None:
+    with failing_disk() as disk:
+        store = open_store(filled(tmp_path / "hub.db"))
+        assert [is_fresh(store), is_fresh(store)] == [False, True]
+
+        disk.fail_at(1, "sync", apsw.IOError)
+        with pytest.raises(StoreLost, match="failed during a commit"):
+            store.transact(add_some)
+        disk.recover()
+
+        assert store.head() == 1
+        assert not is_fresh(store)
+        store.transact(add_some)
+        assert store.head() == 61
+        store.close()
+
+
+def is_fresh(store: SqliteStore) -> bool:
+    """Whether the store thinks that nobody else has written."""
+    return store.transact(lambda session: session.is_fresh)
+
+
+@proves("STORE-CACHE", "IDEM-REPEAT")
+def test_a_request_whose_commit_failed_is_run_again_and_happens_once(tmp_path: Path) -> None:
+    with failing_disk() as disk:
+        store = open_store(tmp_path / "hub.db")
+        hubs = Hubs(lambda: store)
+        hub = hubs.new()
+        task = hub.do(ANN, CreateTask("a task", ready=True)).task
+
+        def fail_once(happening: Happening) -> None:
+            if happening == ("sync", "wal"):
+                disk.recover()
+                raise apsw.IOError
+
+        disk.before = fail_once
+        claimed = hub.do(ALICE, ClaimTask(task, agent="alice"))
+
+        assert claimed.attempt == 1
+        assert [entry.event for entry in store.entries(0, 10)] == ["task.created", "task.claimed"]
+        hubs.close()
+        store.close()
+
+
+@proves("STORE-ATOMIC")
+def test_a_failing_write_of_the_operating_system_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "hub.db"
+
+    with child(SMALL_DISK, path) as writer:
+        assert writer.stdout is not None
+        told, counts = writer.stdout.read().splitlines()
+        assert writer.wait() == 0
+
+    written, head = map(int, counts.split())
+    assert f"the disk under {path} failed" in told
+    assert head == written
+    store = open_store(path)
+    assert store.head() == written
+    store.close()
+
+
+@proves("STORE-SECOND-HUB")
+def test_a_lock_that_is_kept_too_long_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dragoman.store.sqlite.connect.BUSY_TIMEOUT_MS", 1)
+    path = filled(tmp_path / "hub.db")
+    store, other = open_store(path), connect(path)
+    other.execute("BEGIN IMMEDIATE")
+
+    with pytest.raises(StoreUnavailable, match=r"another process has held .* for 30 s; nothing"):
+        store.transact(add_some)
+
+    assert store.head() == 1
+    other.execute("COMMIT")
+    store.transact(add_some)
+    assert store.head() == 61
+    store.close()
+
+
+@proves("STORE-SECOND-HUB")
+def test_somebody_who_keeps_a_new_file_from_its_journal_mode_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dragoman.store.sqlite.connect.BUSY_TIMEOUT_MS", 20)
+    path = filled(tmp_path / "hub.db")
+    other = connect(path)
+    other.execute("PRAGMA journal_mode = delete").fetchall()
+    other.execute("BEGIN; SELECT * FROM meta").fetchall()
+
+    with pytest.raises(StoreUnavailable, match="another process has held"):
+        open_store(path)
+
+    other.execute("COMMIT")
+    store = open_store(path)
+    assert store.head() == 1
+    store.close()
+
+
+@proves("STORE-MIGRATIONS")
+def test_who_switches_a_new_file_waits_for_another_who_does(tmp_path: Path) -> None:
+    path = filled(tmp_path / "hub.db")
+    with failing_disk() as disk:
+        other = connect(path)
+        other.execute("PRAGMA journal_mode = delete").fetchall()
+        other.execute("BEGIN IMMEDIATE")
+        attempts = 0
+
+        def let_go_at_the_second_attempt(happening: Happening) -> None:
+            nonlocal attempts
+            attempts += happening[0] == "reserve"
+            if attempts == 2:
+                disk.recover()
+                other.execute("ROLLBACK")
+
+        disk.before = let_go_at_the_second_attempt
+        store = open_store(path)
+
+        assert attempts == 2
+        assert store.head() == 1
+        store.close()
+        other.close()
+
+
+@proves("STORE-DURABLE")
+def test_a_place_that_cannot_have_a_wal_is_refused() -> None:
+    with pytest.raises(StoreUnavailable, match=r"journal mode stays memory.*local disk"):
+        open_store(Path(":memory:"))
+
+
+@proves("STORE-CORRUPT", "STORE-READ-ONLY")
+@pytest.mark.parametrize(
+    "kind",
+    [
+        kind
+        for kind in vars(apsw).values()
+        if isinstance(kind, type) and issubclass(kind, apsw.Error)
+    ],
+    ids=lambda kind: kind.__name__,
+)
+def test_every_error_of_sqlite_is_one_of_ours_and_names_the_file(kind: type[apsw.Error]) -> None:
+    path = Path("/data/hub.db")
+    for told in (store_error(kind("why"), path), commit_error(kind("why"), path)):
+        assert isinstance(told, StoreError)
+        assert told.code in FAULTS
+        assert str(path) in told.detail

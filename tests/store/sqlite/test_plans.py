@@ -1,0 +1,71 @@
+"""Plans: no question that a list or a request asks reads a whole table."""
+
+import re
+from pathlib import Path
+
+import apsw
+import pytest
+
+from dragoman.store.sql_files import load_queries
+from tests.requirements import proves
+from tests.store.sqlite.files import Database, connect, filled
+
+QUERIES = load_queries("dragoman.store.sqlite")
+
+BOARD = {"before": 1, "status": "ready", "owner": "alice", "limit": 1}
+
+PLANS = {
+    "board": "SEARCH s USING INTEGER PRIMARY KEY (rowid<?)",
+    "board_of_status": "SEARCH s USING INDEX streams_board (status=? AND rowid<?)",
+    "board_of_owner": "SEARCH s USING INDEX streams_owner (owner=? AND rowid<?)",
+    "board_of_status_and_owner": "SEARCH s USING INDEX streams_owner (owner=? AND rowid<?)",
+    "ready": "SEARCH streams USING INDEX streams_ready (queue=? AND (rank,since)>(?,?))",
+    "due": "SEARCH streams USING INDEX streams_due (due<?)",
+    "expired": "SEARCH l USING COVERING INDEX leases_expiry (expires_at<?)",
+    "sessions": "SEARCH l USING COVERING INDEX leases_session (session=?)",
+    "history": "SEARCH e USING INDEX sqlite_autoindex_entries_1 (stream=? AND version>?)",
+    "answered": "SEARCH answers USING PRIMARY KEY (scope=? AND key=?)",
+    "named": "SEARCH n USING PRIMARY KEY (name=?)",
+    "names": "SEARCH n USING PRIMARY KEY ((name,kind)>(?,?))",
+    "entries": "SEARCH e USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)",
+    "stream": "SEARCH s USING INDEX sqlite_autoindex_streams_1 (name=?)",
+}
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Database:
+    """Give a connection that plans as the store's own do."""
+    database = connect(filled(tmp_path / "hub.db"))
+    database.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
+    return database
+
+
+def plan(database: Database, query: str) -> list[str]:
+    """How SQLite would answer, line by line."""
+    sql = QUERIES[query]
+    numbered = re.findall(r"\?([0-9]+)", sql)
+    count = max(map(int, numbered), default=sql.count("?"))
+    bindings = BOARD if ":" in sql else (1,) * count
+    return [row[-1] for row in database.execute(f"EXPLAIN QUERY PLAN {sql}", bindings).fetchall()]
+
+
+@proves("CLI-PAGED")
+@pytest.mark.parametrize("query", PLANS)
+def test_a_list_goes_along_its_index(database: Database, query: str) -> None:
+    assert PLANS[query] in plan(database, query)
+
+
+@proves("CLI-PAGED", "STORE-CONTRACT")
+@pytest.mark.parametrize("query", QUERIES)
+def test_nothing_scans_a_table_or_sorts(database: Database, query: str) -> None:
+    lines = plan(database, query)
+
+    assert not [line for line in lines if "SCAN" in line or "TEMP B-TREE" in line]
+
+
+@proves("STORE-CONTRACT")
+def test_every_query_is_used() -> None:
+    folder = Path(__file__).parents[3] / "src/dragoman/store/sqlite"
+    code = "".join(file.read_text("utf-8") for file in folder.glob("*.py"))
+
+    assert [name for name in QUERIES if f'"{name}"' not in code] == []
