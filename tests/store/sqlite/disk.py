@@ -7,7 +7,7 @@ from typing import Any, cast
 import apsw
 
 Happening = tuple[str, str]
-"""What is done (read, write, sync, reserve) and to which file (main, wal, other)."""
+"""What is done (read, write, sync, reserve) and to which file (main, wal)."""
 
 _KINDS = {apsw.SQLITE_OPEN_MAIN_DB: "main", apsw.SQLITE_OPEN_WAL: "wal"}
 
@@ -20,15 +20,16 @@ class Disk(apsw.VFS):
     """Every connection that is opened while it is there uses it."""
 
     def __init__(self) -> None:
-        self._base = apsw.vfs_names()[0]
+        self.base = apsw.vfs_names()[0]
         self.happened: list[Happening] = []
         self.before: Callable[[Happening], None] = _work_well
         """Asked before each of these; it may raise."""
-        super().__init__("failing-disk", self._base, makedefault=True)
+        super().__init__("failing-disk", self.base, makedefault=True)
 
     def xOpen(self, name: Any, flags: list[int]) -> apsw.VFSFile:  # noqa: N802  apsw's name
-        """A file that reports to this disk."""
-        return _File(self, self._base, name, flags)
+        """The database and its WAL report to this disk; what else SQLite needs is left alone."""
+        kind = next((kind for flag, kind in _KINDS.items() if flags[0] & flag), "")
+        return _File(self, kind, name, flags) if kind else super().xOpen(name, flags)
 
     def report(self, happening: Happening) -> None:
         """Fail, or note that it happened."""
@@ -53,11 +54,10 @@ class Disk(apsw.VFS):
 
 
 class _File(apsw.VFSFile):
-    def __init__(self, disk: Disk, base: str, name: Any, flags: list[int]) -> None:
+    def __init__(self, disk: Disk, kind: str, name: Any, flags: list[int]) -> None:
         self._disk = disk
-        kinds = (kind for flag, kind in _KINDS.items() if flags[0] & flag)
-        self._kind = next(kinds, "other")
-        super().__init__(base, name, flags)
+        self._kind = kind
+        super().__init__(disk.base, name, flags)
 
     def xRead(self, amount: int, offset: int) -> bytes:  # noqa: N802  apsw's name
         self._disk.report(("read", self._kind))

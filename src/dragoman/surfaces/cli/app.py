@@ -9,7 +9,7 @@ from typing import Annotated, TextIO
 import typer
 from typer.main import get_command
 
-from dragoman import __version__
+import dragoman
 from dragoman.surfaces.cli import demo, doctor, events, init, task, tick, verify
 from dragoman.surfaces.cli.call import Call, Shared
 from dragoman.surfaces.cli.place import OpenPlace
@@ -76,7 +76,7 @@ _EPILOG = "Exit codes: 0 done, 1 refused or failed, 2 not understood."
 
 def _print_version(ctx: typer.Context, wanted: bool) -> None:
     if wanted:
-        ctx.obj.out.line(f"{_NAME} {__version__}")
+        ctx.obj.out.line(f"{_NAME} {dragoman.__version__}")
         raise typer.Exit
 
 

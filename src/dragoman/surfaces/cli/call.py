@@ -114,14 +114,15 @@ class Call(Struct, frozen=True):
             answer = work()
             if answer is None:
                 return 0
-            self._print(answer)
+            self.tell(answer)
         except DragomanError as error:
             return self._fail(error.code, error.detail)
         except OSError as error:
             return self._fail("store_unavailable", _words(error))
         return 0 if answer.is_ok else 1
 
-    def _print(self, answer: Answer) -> None:
+    def tell(self, answer: Answer) -> None:
+        """Print an answer, for a program or for a person."""
         if self.shared.json:
             self.out.json({"ok": answer.is_ok, **answer.data})
         else:
