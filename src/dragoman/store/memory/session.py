@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from dragoman.core.errors import StoreConflict
 from dragoman.engine.ports import Answer, Changes, ReadyKey, Row
-from dragoman.ledger.views import decode_state, shelve
+from dragoman.ledger.views import current_state, shelve
 from dragoman.store.memory.tables import Tables
 
 
@@ -51,7 +51,8 @@ class MemorySession:
         )[:limit]
         for _, number in due:
             row = self._tables.rows[number]
-            shelf = shelve(decode_state(row.name, row.state), now)
+            state = current_state(row.name, row.fold, row.state, self.history(row.name))
+            shelf = shelve(state, now)
             self._tables.rows[number] = replace(row, shelf=shelf)
         return len(due)
 
