@@ -2,17 +2,20 @@
 
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from inspect import cleandoc
 from pathlib import Path
+from typing import Any
 
 import msgspec
+from typer.main import get_command
 
 from dragoman.config import Settings
 from dragoman.core.authority import MAY_MOVE
 from dragoman.core.errors import FAULTS, REFUSALS
 from dragoman.core.events import EVENT_NAMES
 from dragoman.core.task import FINAL, STATUS_AFTER, TRANSITIONS
+from dragoman.surfaces.cli.app import build
 
 DOCS = Path(__file__).parent
 _BLOCK = re.compile(r"(<!-- generated: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -87,6 +90,13 @@ def settings() -> str:
     return _table(("setting", "default", "variable", "meaning"), rows)
 
 
+def commands() -> str:
+    """The help of every command, as it prints it."""
+    root = get_command(build())
+    sections = [f"## `{path}`\n\n```\n{text}\n```" for path, text in _helps(root, "dragoman")]
+    return "\n\n".join(sections)
+
+
 BLOCKS: dict[str, Callable[[], str]] = {
     "transitions": transitions,
     "transition-table": transition_table,
@@ -96,6 +106,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "faults": faults,
     "events": events,
     "settings": settings,
+    "commands": commands,
 }
 
 
@@ -112,6 +123,15 @@ def main() -> None:
         if new != old:
             page.write_text(new, encoding="utf-8")
             sys.stdout.write(f"wrote {page.relative_to(DOCS)}\n")
+
+
+def _helps(command: Any, path: str) -> Iterator[tuple[str, str]]:
+    # As wide as a page of the docs, whatever terminal this runs in.
+    context = command.make_context(path, ["--help"], resilient_parsing=True, max_content_width=80)
+    context.terminal_width = 80
+    yield path, command.get_help(context)
+    for name in getattr(command, "commands", {}):
+        yield from _helps(command.commands[name], f"{path} {name}")
 
 
 def _node(status: str) -> str:

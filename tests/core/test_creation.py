@@ -70,7 +70,7 @@ def test_a_task_is_born_with_everything_it_was_given() -> None:
         open_blockers=("B",),
         discovered_from="S",
     )
-    assert decision.receipt == Receipt("mine", "ready")
+    assert decision.receipt == Receipt("mine", "ready", attempt=0, fence=0, expires_at=0)
     assert decision.number == (TODAY, 2)
     assert decision.events == (
         ("task:mine", created),

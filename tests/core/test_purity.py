@@ -66,6 +66,13 @@ def test_every_command_has_a_decider_and_a_name() -> None:
     assert command_name(ClaimTask("T", "alice")) == "task.claim"
 
 
+@proves("IDEM-SCOPE", "CORE-PURE")
+def test_a_command_says_only_what_differs_from_its_defaults() -> None:
+    """What is kept of a request under its key stays right when a later release adds a field."""
+    assert msgspec.json.encode(CreateTask("x")) == b'{"type":"task.create","title":"x"}'
+    assert msgspec.json.encode(NoteTask("T", "x")) == b'{"type":"task.note","task":"T","text":"x"}'
+
+
 @proves("LEDGER-NAMES", "CORE-PURE")
 def test_every_event_has_the_name_that_was_promised() -> None:
     assert set(EVENT_NAMES) == set(EVENTS)

@@ -34,7 +34,8 @@ def test_a_batch_reads_all_that_it_names_in_one_stroke(lab: Lab) -> None:
     lab.store.asked.clear()
     fresh.batch(
         *(fresh.request(HUMAN, NoteTask(f"T{n}", "x"), key=f"k{n}") for n in range(50)),
-        *(fresh.request(HUMAN, CreateTask("u")) for _ in range(50)),
+        *(fresh.request(HUMAN, CreateTask("u")) for _ in range(25)),
+        *(fresh.request(HUMAN, CreateTask("u", f"U{n}")) for n in range(25)),
     )
     fresh.engine.close()
     verbs = [verb for verb, _ in lab.store.asked if verb != "new_stream"]

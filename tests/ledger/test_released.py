@@ -30,7 +30,7 @@ from tests.ledger.released import (
 from tests.requirements import proves
 
 ENTRIES = golden_entries()
-ROOT = "a4f04082efda529d5d3f713d8cdcf832fa04db7c2d3ef29dfa51075065adde80"
+ROOT = "83f3e90b74723f9e7615317dc2d51ad65598dc35454ae51c478795509e1dd8fd"
 """The Merkle root over the golden ledger, as RFC 9162 has it."""
 
 FIELDS = ["stream", "version", "event", "v", "at", "actor", "cause", "body", "via", "said"]

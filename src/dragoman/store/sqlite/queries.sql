@@ -49,9 +49,9 @@ WHERE number = ?
 INSERT INTO entries (stream, version, event, line, previous, hash) VALUES (?, ?, ?, ?, ?, ?)
 
 -- A row that is not at the version that its new entries follow stays as it is, and the writer sees
--- that none was written. Setting an indexed column rewrites its index
--- even when the value stays, so there is a statement for each measure of change: everything, all but
--- the owner (every owner has a page of its own in that index), and nothing that is indexed.
+-- that none was written. Setting an indexed column rewrites its index even when the value stays, so
+-- there is a statement for each measure of change: everything, all but the owner (every owner has a
+-- page of its own in that index), and nothing that is indexed.
 -- name: put_stream
 INSERT INTO streams
 (number, name, version, hash, fold, state, status, queue, rank, since, due, owner)
