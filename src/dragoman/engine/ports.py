@@ -192,7 +192,7 @@ class Store(Protocol):
         ...
 
     def sessions(self, session: str) -> list[str]:
-        """Streams of tasks that are held in this session."""
+        """Streams of tasks that are held in this session; none for no session."""
         ...
 
     def close(self) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from dragoman.core.commands import CreateTask
+from dragoman.core.commands import ClaimTask, CreateTask
 from dragoman.core.ids import aof_id, is_aof_id
 from dragoman.core.moments import to_rfc3339
 from dragoman.engine.request import Request
@@ -17,9 +17,11 @@ def prepare(unit: Unit, requests: Sequence[Request], now: int, *, rerun: bool) -
     """
     commands = [command for request in requests for command in request.commands]
     new_ids = _new_ids(unit, [c for c in commands if type(c) is CreateTask], now)
+    unit.expect_claims(sum(type(command) is ClaimTask and not command.task for command in commands))
     unit.load_streams(
         [
             *("task:" + command.about for command in commands if command.about),
+            *(request.actor.stream for request in requests if not request.commands[0].about),
             *("task:" + name for name in new_ids),
         ]
     )

@@ -5,7 +5,6 @@ from collections.abc import Container, Iterator
 from dragoman.engine.ports import ReadyKey, Session
 from dragoman.ledger.views import State, shelve
 
-_PAGE = 64
 _PROMOTED_AT_ONCE = 100
 
 
@@ -15,6 +14,8 @@ class ReadyQueues:
     def __init__(self, session: Session, now: int) -> None:
         self._session = session
         self._now = now
+        self.page = 1
+        """How many places are read at once; no more than asked for, because a store may lock them."""
         self._stored: dict[str, _Queue] = {}
         self._made_ready: dict[str, tuple[str, ReadyKey]] = {}
         self._promoted = False
@@ -37,7 +38,7 @@ class ReadyQueues:
 
     def _candidates(self, agent: str, changed: Container[str]) -> Iterator[ReadyKey]:
         for name in ("", agent):
-            queue = self._stored.setdefault(name, _Queue(self._session, name))
+            queue = self._stored.setdefault(name, _Queue(self._session, name, self.page))
             key = queue.first(changed)
             if key:
                 yield key
@@ -52,9 +53,10 @@ _NOBODY = ReadyKey(0, 0, 0, "")
 class _Queue:
     """One stored queue, read page by page; what the batch changed is passed over."""
 
-    def __init__(self, session: Session, name: str) -> None:
+    def __init__(self, session: Session, name: str, size: int) -> None:
         self._session = session
         self._name = name
+        self._size = size
         self._page: list[ReadyKey] = []
         self._at = 0
         self._is_last = False
@@ -69,6 +71,6 @@ class _Queue:
             if self._is_last:
                 return None
             after = self._page[-1] if self._page else None
-            self._page = self._session.ready(self._name, after, _PAGE)
+            self._page = self._session.ready(self._name, after, self._size)
             self._at = 0
-            self._is_last = len(self._page) < _PAGE
+            self._is_last = len(self._page) < self._size

@@ -124,6 +124,10 @@ class Unit:
             rows = self._session.streams([name for name in missing if _can_be_stored(name)])
             self._known.update({row.name: self._snapshot(row) for row in rows})
 
+    def expect_claims(self, count: int) -> None:
+        """So many requests ask for whatever is next."""
+        self._queues.page = max(1, count)
+
     def load_names(self, names: Iterable[str]) -> None:
         """Read in one stroke which tasks have these names as aliases."""
         missing = [name for name in dict.fromkeys(names) if name not in self._aliases]

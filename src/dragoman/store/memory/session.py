@@ -18,6 +18,7 @@ class MemorySession:
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
         self._last_number = tables.last_stream
+        self._unpromoted: dict[int, Row] = {}
         self.written: list[Changes] = []
 
     def streams(self, names: Sequence[str]) -> list[Row]:
@@ -53,8 +54,13 @@ class MemorySession:
             row = self._tables.rows[number]
             state = current_state(row.name, row.fold, row.state, self.history(row.name))
             shelf = shelve(state, now)
+            self._unpromoted[number] = row
             self._tables.rows[number] = replace(row, shelf=shelf)
         return len(due)
+
+    def undo(self) -> None:
+        """Take back what was promoted; nothing else has been written yet."""
+        self._tables.rows.update(self._unpromoted)
 
     def ready(self, queue: str, after: ReadyKey | None, limit: int) -> list[ReadyKey]:
         """The queue from a place on, in order."""

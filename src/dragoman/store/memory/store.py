@@ -25,7 +25,11 @@ class MemoryStore:
         """Run `work`; what it wrote is there when this returns, or nothing is."""
         with self._lock:
             session = MemorySession(self._tables)
-            result = work(session)
+            try:
+                result = work(session)
+            except BaseException:
+                session.undo()
+                raise
             for changes in session.written:
                 self._tables.apply(changes)
             return result
@@ -108,7 +112,7 @@ class MemoryStore:
         """Streams of tasks that are held in this session."""
         with self._lock:
             rows = sorted(self._tables.rows.items())
-            return [row.name for _, row in rows if row.lease and row.lease.session == session]
+            return [row.name for _, row in rows if row.lease and row.lease.session == session != ""]
 
     def close(self) -> None:
         """Nothing to let go of."""
