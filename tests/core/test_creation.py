@@ -317,6 +317,7 @@ def test_a_later_word_finds_it_and_changes_nothing() -> None:
     world = World()
     world.do(ALICE, AdoptTask("bead", "b", "told by alice", "mail 1"))
     known = dict(world.tasks)
+    assert (known["b"].review_required, known["b"].max_attempts) == (True, 5)
     later = world.do(HUMAN, AdoptTask("bead", "b", "told by hera", "mail 2"))
     assert (later.events, later.receipt.task) == ((), "b")
     assert world.tasks == known

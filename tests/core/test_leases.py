@@ -262,3 +262,33 @@ def test_a_clock_that_goes_back_never_shortens_a_lease(steps: list[int], ttl: in
         assert beating.beat_at >= before.beat_at
         assert beating.beats == before.beats + 1
         assert (beating.holder, beating.fence, beating.ttl_ms) == ("alice", 1, ttl)
+
+
+@proves("LEASE-FENCE", "LEASE-LOST")
+@pytest.mark.parametrize(
+    "command",
+    [
+        NoteTask("T", "x", 1),
+        AliasTask("T", "bead:b", 1),
+        LinkTask("T", "parent", "U", 1),
+        EndAttempt("T", fence=1),
+    ],
+    ids=lambda command: type(command).__name__,
+)
+def test_a_namesake_under_an_old_token_can_neither_write_nor_renew(command: AnyCommand) -> None:
+    world = World()
+    world.do(HUMAN, CreateTask("t", "T", ready=True))
+    world.do(HUMAN, CreateTask("u", "U"))
+    world.do(ALICE, ClaimTask("T", "alice"))
+    world.do(ALICE, ReleaseTask("T"))
+    world.do(ALICE, ClaimTask("T", "alice"))
+    assert world.code(ALICE, command) == "lease_lost"
+    assert world.code(ALICE, replace(command, fence=2)) == ""
+
+
+@proves("LEASE-FENCE", "IDEM-REPEAT")
+def test_a_repeat_under_an_old_token_is_no_sign_of_life() -> None:
+    world = held()
+    facts = Facts(ALICE, world)
+    assert renewal(NoteTask("T", "x", 1), facts, NOW) is not None
+    assert renewal(NoteTask("T", "x", 0), facts, NOW) is None

@@ -163,6 +163,11 @@ def test_a_repeat_is_known_among_the_last_few() -> None:
 
 
 @proves("REFUSAL-RECORDED")
+def test_the_measures_of_what_is_recorded() -> None:
+    assert (REFUSALS_PER_MINUTE, REMEMBERED_REFUSALS) == (60, 8)
+
+
+@proves("REFUSAL-RECORDED")
 def test_a_flood_adds_no_more_than_its_measure_each_minute() -> None:
     diary = Diary()
     recorded = [diary.refuse(NO, START + n, target=f"T{n}") for n in range(200)]
@@ -187,3 +192,10 @@ def test_a_clock_that_goes_back_does_not_silence_an_actor() -> None:
     diary.refuse(NO, START + 10 * MINUTE)
     assert diary.refuse(NO, START)
     assert diary.record == ActorRecord(START // MINUTE, 1, ("c T not_ready",))
+
+
+@proves("NAME-GRAMMAR")
+@pytest.mark.parametrize("name", ["", "a b", "../a", "a\n", "ａ", "x" * 129, "half \ud800"])
+def test_nobody_speaks_under_a_name_that_cannot_be_written_down(name: str) -> None:
+    with pytest.raises(ValueError, match="not a valid name"):
+        Actor("agent", name)

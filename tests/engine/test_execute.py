@@ -230,8 +230,9 @@ def test_a_polling_agent_adds_nothing(lab: Lab) -> None:
 @proves("REFUSAL-RECORDED", "ROLE-TABLE")
 def test_the_command_that_was_refused_is_the_one_that_is_named(lab: Lab) -> None:
     lab.do(HUMAN, CreateTask("a", "A"))
-    lab.code(OBSERVER, MoveTask("A", "backlog"), NoteTask("A", "x"))
-    (entry,) = lab.store.history(OBSERVER.stream, 0, 10)
+    mover = Actor("file", "mover")
+    lab.code(mover, MoveTask("A", "backlog"), NoteTask("A", "x"))
+    (entry,) = lab.store.history(mover.stream, 0, 10)
     body = msgspec.json.decode(read_line(entry.line).body)
     assert (body["command"], body["code"]) == ("task.note", "not_authorized")
 

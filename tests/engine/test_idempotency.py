@@ -1,5 +1,6 @@
 """Repeats: the same answer, no new entry, a sign of life all the same; and what is no repeat."""
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -14,8 +15,8 @@ from dragoman.core.commands import (
     RenewLease,
     ReportOutcome,
 )
-from dragoman.engine.request import Accepted
-from tests.engine.lab import ALICE, BOB, HUMAN, START, TTL, Lab, code, yes
+from dragoman.engine.request import Accepted, Request
+from tests.engine.lab import ALICE, BOB, HUMAN, START, TTL, Lab, code, findings, yes
 from tests.requirements import proves
 
 
@@ -232,3 +233,34 @@ def test_what_is_kept_of_a_request_tells_nothing_of_it(lab: Lab) -> None:
     assert kept == [answer.fingerprint for answer in other.store.tables.answers.values()]
     assert all(b"sword" not in fingerprint for fingerprint in kept)
     assert all(len(fingerprint) >= 16 for fingerprint in kept)
+
+
+@proves("IDEM-SCOPE", "IDEM-REPEAT")
+def test_a_key_does_not_speak_for_somebody_else(lab: Lab) -> None:
+    lab.do(HUMAN, CreateTask("t", "T"))
+    lab.do(ALICE, NoteTask("T", "x"), key="k")
+    assert lab.code(BOB, NoteTask("T", "x"), key="k") == "key_reused"
+
+
+@proves("LEDGER-SAID")
+@pytest.mark.parametrize("said", [b"{", b"", b"\xff", b'"\xff"', b"{} {}"])
+def test_words_that_are_not_json_never_reach_the_ledger(lab: Lab, said: bytes) -> None:
+    request = Request(HUMAN, (CreateTask("t", "T"),), "r", said=msgspec.Raw(said))
+    assert code(lab.engine.handle_now(request)) == "invalid_field"
+    assert lab.code(HUMAN, NoteTask("T", "x")) == "task_not_found"
+    assert findings(lab.store) == []
+
+
+@proves("LEDGER-SAID", "LEDGER-LINE")
+def test_words_over_several_lines_are_kept_on_one(lab: Lab) -> None:
+    said = b'{\n  "text": "two\\nlines",\n  "n": 1.0\n}'
+    lab.engine.handle_now(Request(HUMAN, (CreateTask("t", "T"),), "r", said=msgspec.Raw(said)))
+    (entry,) = lab.store.entries(0, 10)
+    assert b"\n" not in entry.line
+    assert entry.line.endswith(b'"said":{"text":"two\\nlines","n":1.0}}')
+
+
+@proves("ENGINE-HANDLE")
+def test_a_request_asks_for_something() -> None:
+    with pytest.raises(ValueError, match="at least one"):
+        Request(HUMAN, (), "r")

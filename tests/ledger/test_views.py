@@ -185,7 +185,12 @@ def test_a_row_of_another_fold_is_folded_anew_from_its_entries(fold_number: int)
 @proves("STORE-REFOLD")
 def test_a_row_without_entries_has_no_state() -> None:
     assert current_state("actor:agent:a", FOLD, b"", Never()) is None
-    assert current_state("actor:agent:a", FOLD - 1, b"", Never()) is None
+    assert current_state("actor:agent:a", FOLD - 1, b"", ()) is None
+
+
+@proves("STORE-REFOLD", "VERIFY-VIEWS")
+def test_a_state_that_was_taken_away_is_folded_anew() -> None:
+    assert current_state("task:T", FOLD - 1, b"", lines(CREATED)) == refold(lines(CREATED))
 
 
 @proves("STORE-REFOLD")

@@ -77,12 +77,16 @@ class ModelTask:
 Applied = tuple[ModelTask, bool]
 
 
+Asked = tuple[str, tuple[AnyCommand, ...]]
+"""Who asked, and for what."""
+
+
 class Model:
     """All tasks, and what commands make of them."""
 
     def __init__(self) -> None:
         self.tasks: dict[str, ModelTask] = {}
-        self.answers: dict[tuple[str, str], tuple[tuple[AnyCommand, ...], list[object]]] = {}
+        self.answers: dict[tuple[str, str], tuple[Asked, list[object]]] = {}
         self._order = 0
 
     def ask(
@@ -92,7 +96,7 @@ class Model:
         scope = self._scope(actor, commands[0])
         if key and (scope, key) in self.answers:
             asked, receipts = self.answers[scope, key]
-            if asked != commands:
+            if asked != (actor.label, commands):
                 return "key_reused", []
             for command in commands:
                 self._renew(actor, command, now)
@@ -104,7 +108,7 @@ class Model:
             self.tasks = before
             return no.code, []
         if key:
-            self.answers[scope, key] = commands, receipts
+            self.answers[scope, key] = (actor.label, commands), receipts
         return "", receipts
 
     def silent(self, now: int) -> list[str]:

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from dragoman.core.errors import UNRECORDED, Refusal
 from dragoman.core.events import CommandRefused
-from dragoman.core.ids import actor_stream, shown_name
+from dragoman.core.ids import actor_stream, check_agent, shown_name
 
 Role = Literal["agent", "orchestrator", "coordinator", "human", "observer", "file", "system"]
 
@@ -26,6 +26,11 @@ class Actor(Struct, frozen=True):
     role: Role
     name: str
     via: str = ""
+
+    def __post_init__(self) -> None:
+        malformed = check_agent(self.name)
+        if malformed is not None:
+            raise ValueError(malformed.detail)
 
     @property
     def label(self) -> str:

@@ -116,7 +116,7 @@ def end(command: EndAttempt, read: Read, now: int) -> Decision | Refusal:
         return task
     lease = read.lease(task)
     if read.actor.role not in MAY_DISPATCH:
-        refusal = check_hold(read.actor, task, lease, None, now)
+        refusal = check_hold(read.actor, task, lease, command.fence, now)
         if refusal:
             return refusal
     reported = _report_of_attempt(task)
@@ -167,7 +167,8 @@ def _check_claimable(task: Task, agent: str, lease: Lease | None, now: int) -> R
         return Refusal("not_ready", f"{task.id} is {task.status}; only ready tasks can be claimed")
     if task.status == "review" and task.assignee != agent:
         return Refusal(
-            "unauthorized_agent", f"{task.id} is in review; only {task.assignee} can rework it"
+            "unauthorized_agent",
+            f"{task.id} is in review; only {task.assignee or 'its owner'} can rework it",
         )
     if task.reserved_for not in ("", agent):
         return Refusal("reserved", f"{task.id} is reserved for {task.reserved_for}")

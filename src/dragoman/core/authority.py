@@ -68,13 +68,17 @@ def check_write(actor: Actor) -> Refusal | None:
     return Refusal("not_authorized", f"{actor.label} may only read")
 
 
-def check_word(actor: Actor, task: Task, lease: Lease | None, now: int) -> Refusal | None:
+def check_word(
+    actor: Actor, task: Task, lease: Lease | None, fence: int | None, now: int
+) -> Refusal | None:
     """None when the caller may write about the task.
 
     Anyone may who may write at all, but an agent that held the task before speaks only as its
     holder or its owner: one that was stopped and comes back must learn that its lease is lost.
     """
     refusal = check_write(actor)
+    if actor.role == "agent" and fence is not None:
+        return refusal or check_hold(actor, task, lease, fence, now)
     if refusal or actor.role != "agent" or actor.name not in task.agents:
         return refusal
     if holds(actor, lease, now) or (task.assignee == actor.name and task.status != "in-progress"):

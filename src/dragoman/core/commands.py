@@ -60,6 +60,11 @@ class TaskCommand(Command, frozen=True):
         """The task that it is about."""
         return self.task
 
+    @property
+    def token(self) -> int | None:
+        """The fencing token that it names; None: whichever its sender holds."""
+        return getattr(self, "fence", None)
+
 
 class MoveTask(TaskCommand, frozen=True, tag="task.move"):
     """Change the status, other than into in-progress."""
@@ -107,6 +112,7 @@ class EndAttempt(TaskCommand, frozen=True, tag="attempt.end"):
 
     session: str = ""
     backoff: Backoff = Backoff()
+    fence: int | None = None
 
 
 class ExpireLease(TaskCommand, frozen=True, tag="lease.expire"):
@@ -120,18 +126,21 @@ class LinkTask(TaskCommand, frozen=True, tag="task.link"):
 
     kind: LinkKind
     target: str
+    fence: int | None = None
 
 
 class AliasTask(TaskCommand, frozen=True, tag="task.alias"):
     """Give a task one more name, KIND:NAME."""
 
     alias: str
+    fence: int | None = None
 
 
 class NoteTask(TaskCommand, frozen=True, tag="task.note"):
     """Add a line to a task's work log."""
 
     text: str
+    fence: int | None = None
 
 
 AnyCommand = (

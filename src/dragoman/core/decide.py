@@ -21,6 +21,7 @@ from dragoman.core.commands import (
     ReleaseTask,
     RenewLease,
     ReportOutcome,
+    TaskCommand,
 )
 from dragoman.core.errors import Refusal
 from dragoman.core.lease import renewed
@@ -53,12 +54,14 @@ def decide(command: AnyCommand, read: Read, now: int) -> Decision | Refusal:
 
 def renewal(command: AnyCommand, read: Read, now: int) -> LeaseChange | None:
     """The longer lease that a sign of life from a task's holder gives it."""
-    if read.actor.role != "agent" or not command.about:
+    if read.actor.role != "agent" or not isinstance(command, TaskCommand) or not command.task:
         return None
-    task = read.task(command.about)
+    task = read.task(command.task)
     if isinstance(task, Refusal):
         return None
     lease = read.lease(task)
     if lease is None or not holds(read.actor, lease, now):
+        return None
+    if command.token not in (None, lease.fence):
         return None
     return LeaseChange(task.id, renewed(lease, now))

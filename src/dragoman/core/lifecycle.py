@@ -102,7 +102,10 @@ def adopt(command: AdoptTask, read: Read, now: int) -> Decision | Refusal:
     if isinstance(known, Refusal) and known.code == "task_not_found":
         known = read.task(command.name)
     if isinstance(known, Task):
-        return Decision(receipt(known, known.status))
+        bound: StreamEvents = ()
+        if alias not in known.aliases:
+            bound = ((task_stream(known.id), TaskAliased(alias)),)
+        return Decision(receipt(known, known.status), bound)
     if known.code != "task_not_found":
         return known
     return create(
@@ -145,7 +148,9 @@ def name(command: AliasTask, read: Read, now: int) -> Decision | Refusal:
     task = read.task(command.task)
     if isinstance(task, Refusal):
         return task
-    refusal = check_word(read.actor, task, read.lease(task), now) or check_alias(command.alias)
+    refusal = check_word(read.actor, task, read.lease(task), command.fence, now) or check_alias(
+        command.alias
+    )
     if refusal:
         return refusal
     named = read.task(command.alias)
@@ -165,7 +170,7 @@ def note(command: NoteTask, read: Read, now: int) -> Decision | Refusal:
     task = read.task(command.task)
     if isinstance(task, Refusal):
         return task
-    refusal = check_word(read.actor, task, read.lease(task), now) or check_text(
+    refusal = check_word(read.actor, task, read.lease(task), command.fence, now) or check_text(
         "text", command.text, TEXT, least=1
     )
     if refusal:
@@ -245,7 +250,9 @@ def _first_taken(names: tuple[str, ...], read: Read) -> Refusal | None:
 
 
 def _check_token(command: MoveTask, task: Task, read: Read, now: int) -> Refusal | None:
-    """A repeat is a no-op for whoever asks, but an old fencing token is refused here too."""
+    """A repeat is a no-op for all who may write, but an old fencing token is refused here too."""
+    if read.actor.role == "observer":
+        return check_write(read.actor)
     if read.actor.role != "agent" or command.fence is None:
         return None
     if command.fence == task.fence and task.status != "in-progress":

@@ -27,7 +27,7 @@ def link(command: LinkTask, read: Read, now: int) -> Decision | Refusal:
     if target.id in linked:
         return Decision(receipt(task, task.status))
     refusal = (
-        check_word(read.actor, task, read.lease(task), now)
+        check_word(read.actor, task, read.lease(task), command.fence, now)
         or check_count(command.kind, (*linked, target.id), LINKS)
         or _check_single(task, command.kind, linked)
         or _check_cycle(task, target, command.kind, read)

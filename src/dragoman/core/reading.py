@@ -40,7 +40,7 @@ class Read(Protocol):
         ...
 
 
-class Receipt(Struct, frozen=True, omit_defaults=True, gc=False):
+class Receipt(Struct, frozen=True, omit_defaults=True, gc=False, tag="task"):
     """What a command came to: the task and where it stands now."""
 
     task: str

@@ -5,7 +5,7 @@ request is accepted, the store refuses a second answer to a key, and the engine 
 looking. If it is refused, it is looked up here.
 """
 
-from hashlib import sha256
+import hmac
 
 import msgspec
 
@@ -29,7 +29,7 @@ def execute(unit: Unit, request: Request, now: int, secret: bytes) -> Outcome:
     key = request.answer_key
     if (scope, key) in unit.answered:
         return _repeat(unit, request, unit.answered[scope, key], now, secret)
-    malformed = check_key(key)
+    malformed = check_key(key) or unit.hear(request.said)
     if malformed is not None:
         return _refused(unit, request, request.commands[0], malformed, now)
     receipts: list[Receipt] = []
@@ -88,4 +88,5 @@ def _refused(
 
 def _fingerprint(request: Request, secret: bytes) -> bytes:
     """What tells a repeat from a reuse of its key; keyed, so that it tells nothing of a secret."""
-    return sha256(secret + _encode(request.commands)).digest()[:16]
+    asked = _encode((request.actor.label, request.commands))
+    return hmac.digest(secret, asked, "sha256")[:16]

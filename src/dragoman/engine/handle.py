@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Sequence
 from queue import SimpleQueue
 
-from dragoman.core.errors import Refusal, StoreConflict, StoreLost
+from dragoman.core.errors import Refusal, StoreConflict, StoreCorrupt, StoreLost, StoreUnavailable
 from dragoman.engine.execute import execute
 from dragoman.engine.ports import Clock, Session, Store
 from dragoman.engine.prepare import prepare
@@ -44,6 +44,7 @@ class Engine:
         self._failpoint = failpoint
         self._cache = Cache()
         self._writing = threading.Lock()
+        self._starting = threading.Lock()
         self._fronts: dict[asyncio.AbstractEventLoop, _Front] = {}
         self._queue: SimpleQueue[tuple[_Front, list[Waiting]] | None] = SimpleQueue()
         self._writer: threading.Thread | None = None
@@ -60,21 +61,33 @@ class Engine:
         loop = asyncio.get_running_loop()
         front = self._fronts.get(loop)
         if front is None:
-            front = self._fronts[loop] = _Front(loop, self._send)
+            front = self._new_front(loop)
         return front.submit(request)
 
     def close(self) -> None:
         """Finish what was handed in, then stop the writer. The store stays open."""
-        writer, self._writer = self._writer, None
+        with self._starting:
+            writer, self._writer = self._writer, None
+            if writer is not None:
+                self._queue.put(None)
         if writer is not None:
-            self._queue.put(None)
             writer.join()
 
+    def _new_front(self, loop: asyncio.AbstractEventLoop) -> "_Front":
+        with self._starting:
+            open_ones = {known: f for known, f in self._fronts.items() if not known.is_closed()}
+            front = open_ones[loop] = _Front(loop, self._send)
+            self._fronts = open_ones
+        return front
+
     def _send(self, front: "_Front", gathered: list[Waiting]) -> None:
-        if self._writer is None:
-            self._writer = threading.Thread(target=self._write, name="dragoman-writer", daemon=True)
-            self._writer.start()
-        self._queue.put((front, gathered))
+        with self._starting:
+            if self._writer is None:
+                self._writer = threading.Thread(
+                    target=self._write, name="dragoman-writer", daemon=True
+                )
+                self._writer.start()
+            self._queue.put((front, gathered))
 
     def _write(self) -> None:
         """The writer thread: batch after batch until the end is announced."""
@@ -101,20 +114,24 @@ class Engine:
                     return self._commit(requests, rerun=rerun)
                 except (StoreConflict, StoreLost):
                     continue
+                except (StoreUnavailable, StoreCorrupt) as error:
+                    return [error] * len(requests)
                 except Exception:  # noqa: BLE001  it belongs to one request: find out to which
                     break
             return [self._run_alone(request, rerun=True) for request in requests]
 
     def _run_alone(self, request: Request, *, rerun: bool) -> Outcome | Exception:
         """One request, again while other writers are faster or the outcome is unknown."""
-        tries = 0
+        tries, lost = 0, None
         while True:
             tries += 1
             try:
                 return self._commit([request], rerun=rerun)[0]
             except Exception as error:  # noqa: BLE001  handed to the caller that asked for it
+                lost = error if isinstance(error, StoreLost) else lost
                 if tries == _TRIES or not isinstance(error, StoreConflict | StoreLost):
-                    return error
+                    # Whatever came later: what the lost try did is still unknown.
+                    return lost or error
                 rerun = True
 
     def _commit(self, requests: Sequence[Request], *, rerun: bool) -> list[Outcome]:

@@ -38,9 +38,16 @@ class Hub:
         """Run commands, all or none; a refusal is raised as Refused."""
         return accepted(self.engine.handle_now(self.request(actor, *commands, key=key, said=said)))
 
-    async def do_soon(self, actor: Actor, *commands: AnyCommand, key: str = "") -> Accepted:
+    async def do_soon(
+        self,
+        actor: Actor,
+        *commands: AnyCommand,
+        key: str = "",
+        said: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET,
+    ) -> Accepted:
         """The same, committed together with what other callers ask for."""
-        return accepted(await self.engine.handle(self.request(actor, *commands, key=key)))
+        request = self.request(actor, *commands, key=key, said=said)
+        return accepted(await self.engine.handle(request))
 
     def request(
         self,

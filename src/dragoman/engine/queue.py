@@ -15,7 +15,7 @@ class ReadyQueues:
         self._session = session
         self._now = now
         self.page = 1
-        """How many places are read at once; no more than asked for, because a store may lock them."""
+        """How many places are read at once: no more than needed, as a store may lock them."""
         self._stored: dict[str, _Queue] = {}
         self._made_ready: dict[str, tuple[str, ReadyKey]] = {}
         self._promoted = False

@@ -21,6 +21,10 @@ class Request(Struct, frozen=True):
     said: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     """The original words, for the ledger."""
 
+    def __post_init__(self) -> None:
+        if not self.commands:
+            raise ValueError("A request asks for at least one command.")
+
     @property
     def answer_key(self) -> str:
         """What its answer is kept under: without a key of the caller's, its own id."""

@@ -86,7 +86,7 @@ class _Undo(Struct):
 
     bound: int
     numbers: dict[str, int]
-    said: msgspec.Raw | msgspec.UnsetType
+    said: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     before: dict[str, Snapshot] = {}
 
 
@@ -152,14 +152,25 @@ class Unit:
         self._label = actor.label
         self._via = actor.via
         self._cause = request.id
-        self._said = request.said
+        self._said = msgspec.UNSET
         self._first = len(self._entries)
         # A single command that is refused has changed nothing, so there is nothing to put back.
         commands = request.commands
-        self._undo = (
-            None if len(commands) == 1 else _Undo(len(self._bound), self._numbers, request.said)
-        )
+        self._undo = None if len(commands) == 1 else _Undo(len(self._bound), self._numbers)
         return self.scope(request)
+
+    def hear(self, said: msgspec.Raw | msgspec.UnsetType) -> Refusal | None:
+        """Keep the original words for the first entry, on one line; None if they are JSON."""
+        if said is msgspec.UNSET:
+            return None
+        try:
+            msgspec.json.decode(said)
+            self._said = msgspec.Raw(msgspec.json.format(bytes(said), indent=-1))
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            return Refusal("invalid_field", f"said is not JSON: {error}")
+        if self._undo is not None:
+            self._undo.said = self._said
+        return None
 
     def scope(self, request: Request) -> str:
         """The stream in which a request's key is unique: its target, or else its actor."""

@@ -128,8 +128,8 @@ def current_state(
     stream: str, fold_number: int, stored: bytes, lines: Iterable[bytes]
 ) -> State | None:
     """The state of a stored row: as it stands, or folded anew when older rules made it."""
-    if not stored:
-        return None
     if fold_number != FOLD:
         return refold(lines)
+    if not stored:
+        return None
     return decode_state(stream, stored)

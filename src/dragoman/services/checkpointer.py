@@ -5,6 +5,7 @@ from typing import Protocol
 from dragoman.core.errors import LedgerError
 from dragoman.engine.ask import entries
 from dragoman.engine.hub import Hub
+from dragoman.engine.verify import check_tail
 from dragoman.ledger.checkpoint import Checkpoint, tree_of
 from dragoman.ledger.tree import EMPTY, Tree, extend
 
@@ -53,4 +54,6 @@ class Checkpointer:
                 f"the ledger ends at {head}, but {last.size} entries were signed: "
                 "its tail was cut; run `dragoman verify`"
             )
+        for finding in check_tail(store, last):
+            raise LedgerError(f"entry {finding.position}: {finding.problem}; run `dragoman verify`")
         return tree_of(last)

@@ -3,6 +3,7 @@
 from dragoman.core.actors import SYSTEM
 from dragoman.core.commands import ExpireLease
 from dragoman.core.deadlines import Backoff
+from dragoman.core.errors import LedgerError
 from dragoman.engine.hub import Hub
 
 _PAGE = 100
@@ -28,6 +29,10 @@ class Recovery:
         return recovered
 
     def _recover(self, stream: str) -> bool:
+        """Whether the lease was ended; a task that cannot be read does not stop the others."""
         task = stream.partition(":")[2]
-        done = self._hub.do(SYSTEM, ExpireLease(task, self._backoff))
+        try:
+            done = self._hub.do(SYSTEM, ExpireLease(task, self._backoff))
+        except LedgerError:
+            return False
         return done.receipts[0].status != "in-progress"

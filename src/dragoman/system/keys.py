@@ -124,7 +124,7 @@ def _read_private_file(path: Path) -> bytes:
 def _damaged(path: Path, what: str) -> BadKey:
     return BadKey(
         f"The file {path} {what}. Bring it back from a backup; or, to go on with new keys that "
-        f"cannot vouch for the old checkpoints, move the folder {path.parent} away."
+        f"cannot vouch for the old checkpoints, move {path.parent} and checkpoints.jsonl away."
     )
 
 

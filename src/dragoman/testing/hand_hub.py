@@ -60,7 +60,7 @@ class Work(Struct, frozen=True):
 
     def note(self, text: str) -> None:
         """A line in the work log."""
-        self._do(NoteTask(self.task, text))
+        self._do(NoteTask(self.task, text, self.fence))
 
     def release(self, reason: str = "released") -> None:
         """Give the task back."""
@@ -72,7 +72,7 @@ class Work(Struct, frozen=True):
 
     def end(self) -> None:
         """End the session: what was reported takes effect."""
-        self._do(EndAttempt(self.task))
+        self._do(EndAttempt(self.task, fence=self.fence))
 
     def finish(self, outcome: Outcome = "done", notes: str = "") -> None:
         """Report and end in one go."""

@@ -13,6 +13,8 @@ from dragoman.store.sqlite.migrate import migrate
 
 _OLDEST_SQLITE = (3, 51, 3)
 _WAL_KEPT = 64 * 1024 * 1024
+_WAL_PAGES = 8_000
+"""After so many (32 MiB) the WAL is copied back: pages that many commits touch are copied once."""
 _WRITER_CACHE_KIB = 64 * 1024
 _READER_CACHE_KIB = 8 * 1024
 
@@ -87,6 +89,7 @@ def _write_ahead(connection: Connection, path: Path) -> None:
         )
     connection.pragma("synchronous", "full")
     connection.pragma("journal_size_limit", _WAL_KEPT)
+    connection.pragma("wal_autocheckpoint", _WAL_PAGES)
     # The first read opens the WAL, so that this connection also removes it when it is closed last.
     connection.pragma("data_version")
     # Without this, REPLACE would remove entries and not fire the trigger that forbids it.
