@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from dragoman.config import environment, load_settings
-from dragoman.core.errors import SettingsError, StoreUnavailable
+from dragoman.core.errors import DragomanError, SettingsError, StoreUnavailable
 from dragoman.engine.handle import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import Store
@@ -32,15 +32,14 @@ def open_place(data: Path, store: str, now: int | None, *, create: bool) -> Plac
     settings = load_settings(data, environment())
     log = data / "checkpoints.jsonl"
     # Keys that are lost are not made anew: nobody could then tell old checkpoints from forged ones.
-    key = load(data) if log.exists() else load_or_create(data)
-    opened = open_store(store or settings.store.url, data)
+    key = load_or_create(data) if create and not log.exists() else load(data)
+    opened = open_store(store or settings.store.url, data, create=create)
     clock = SystemClock() if now is None else FixedClock(now)
     hub = Hub(Engine(opened, clock, key.secret), new_id)
     checkpoints = CheckpointFile(log, key)
     checkpointer = Checkpointer(hub, checkpoints)
     if create:
-        # Before anything is written, because it could not be signed afterwards.
-        checkpointer.check()
+        _check_before_writing(checkpointer, hub)
     return Place(
         data=data,
         settings=settings,
@@ -51,7 +50,16 @@ def open_place(data: Path, store: str, now: int | None, *, create: bool) -> Plac
     )
 
 
-def open_store(url: str, data: Path) -> Store:
+def _check_before_writing(checkpointer: Checkpointer, hub: Hub) -> None:
+    """What is written on top of a ledger that does not hold could not be signed afterwards."""
+    try:
+        checkpointer.check()
+    except DragomanError:
+        hub.close()
+        raise
+
+
+def open_store(url: str, data: Path, *, create: bool = True) -> Store:
     """The store of a URL; without one, `dragoman.db` in the data directory."""
     if url.startswith(_POSTGRES):
         from dragoman.store.postgres import PostgresStore
@@ -62,11 +70,16 @@ def open_store(url: str, data: Path) -> Store:
             f"{url.partition(':')[0]}: is not a kind of store; "
             "use sqlite:///path/to/file.db or postgresql://user@host/database"
         )
+    if url == _SQLITE:
+        raise SettingsError("sqlite:/// names no file; use sqlite:///path/to/file.db")
     from dragoman.store.sqlite import SqliteStore
 
-    return SqliteStore.open(
-        Path(url.removeprefix(_SQLITE)) if url else data / "dragoman.db", new_id
-    )
+    path = Path(url.removeprefix(_SQLITE)) if url else data / "dragoman.db"
+    if not create and not path.exists():
+        raise StoreUnavailable(
+            f"there is no database at {path}: bring it back from a backup, or run `dragoman init`"
+        )
+    return SqliteStore.open(path, new_id)
 
 
 def _make_directory(data: Path) -> None:

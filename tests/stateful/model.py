@@ -211,7 +211,10 @@ class Model:
         name, alias = command.name, f"{command.kind}:{command.name}"
         for known in (alias, name):
             try:
-                return self.find(known), False
+                found = self.find(known)
+                if alias not in found.names:
+                    found.names.append(alias)
+                return found, False
             except No as no:
                 if no.code != "task_not_found":
                     raise

@@ -94,7 +94,11 @@ def _load_secret(path: Path) -> bytes:
 
 
 def _check_public(path: Path, pem: bytes) -> None:
-    if path.read_bytes() != pem:
+    try:
+        belongs = path.read_bytes() == pem
+    except FileNotFoundError:
+        raise _damaged(path, "is missing") from None
+    if not belongs:
         raise BadKey(
             f"The public key {path} does not belong to the private key beside it, so one of them "
             "was replaced. Bring both back from the same backup."

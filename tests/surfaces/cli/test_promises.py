@@ -298,11 +298,51 @@ def test_an_entry_says_who_acted_as_whom_and_that_the_clock_was_set(dragoman: Co
 
 
 @proves("NAME-GRAMMAR", "CLI-EXIT")
-@pytest.mark.parametrize("name", ["../ada", "ad\nа", "ada\n", "", "a" * 129, "\uff11"])
+@pytest.mark.parametrize("name", ["../ada", "ad\nа", "ada\n", "a" * 129, "\uff11"])
 def test_an_agent_outside_the_grammar_is_refused(dragoman: Console, name: str) -> None:
     said = dragoman("task", "create", "x", "--as", name, "--json")
 
-    if name:
-        assert (said.code, said.json["code"]) == (1, "invalid_id")
-    else:
-        assert said.code == 0, "an empty name is none"
+    assert (said.code, said.json["code"]) == (1, "invalid_id")
+
+
+@proves("CLI-EXIT", "ROLE-ACTS-AS")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("task", "move", "T-1", "ready", "--as", ""),
+        ("task", "claim", "", "--agent", "ada"),
+        ("task", "create", "x", "--id", ""),
+        ("events", "--task", ""),
+    ],
+)
+def test_an_empty_name_is_a_variable_that_was_not_set(
+    dragoman: Console, words: tuple[str, ...]
+) -> None:
+    dragoman.make("One", "--id", "T-1")
+    said = dragoman(*words)
+    assert said.code == 2
+    assert "is a variable not set?" in said.err
+    assert dragoman.ask("task", "show", "T-1")["status"] == "backlog"
+
+
+@proves("CLI-INIT", "STORE-CORRUPT")
+def test_a_command_that_only_reads_makes_no_new_database(dragoman: Console) -> None:
+    dragoman.make("One")
+    for file in dragoman.data.glob("dragoman.db*"):
+        file.unlink()
+    said = dragoman("task", "list")
+    assert said.code == 1
+    assert "there is no database" in said.err
+    assert not (dragoman.data / "dragoman.db").exists()
+
+
+@proves("CLI-PROMISES", "LEDGER-CHECKPOINT")
+def test_what_could_not_be_signed_is_not_begun(dragoman: Console) -> None:
+    dragoman.make("One")
+    log = dragoman.data / "checkpoints.jsonl"
+    log.rename(dragoman.data / "kept.jsonl")
+    log.mkdir()
+    assert dragoman("task", "create", "Two").code == 1
+    log.rmdir()
+    (dragoman.data / "kept.jsonl").rename(log)
+    assert len(dragoman.ask("task", "list")["tasks"]) == 1

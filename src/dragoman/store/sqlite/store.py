@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import apsw
 
-from dragoman.core.errors import StoreUnavailable
+from dragoman.core.errors import StoreCorrupt, StoreUnavailable
 from dragoman.engine.ports import BoardQuery, Row, Session
 from dragoman.ledger.entry import Entry
 from dragoman.store.sqlite.connect import check_sqlite, open_reader, open_writer
@@ -74,7 +74,12 @@ class SqliteStore:
 
     def ledger_id(self) -> str:
         """The id of this ledger."""
-        return self._read("ledger_id")[0][0]
+        for (ledger_id,) in self._read("ledger_id"):
+            return ledger_id
+        raise StoreCorrupt(
+            f"{self._path} has lost the id of its ledger; nothing was written: bring it back from "
+            "a backup, and keep the file"
+        )
 
     def entries(self, after: int, limit: int, *, until: int | None = None) -> list[Entry]:
         """Entries by position."""

@@ -11,7 +11,7 @@ from typer.main import get_command
 
 import dragoman
 from dragoman.surfaces.cli import demo, doctor, events, init, task, tick, verify
-from dragoman.surfaces.cli.call import Call, Shared
+from dragoman.surfaces.cli.call import Call, Shared, wrong_usage
 from dragoman.surfaces.cli.place import OpenPlace
 from dragoman.surfaces.cli.screen import CannotPrint, ReaderGone, Screen
 from dragoman.surfaces.cli.values import QuickGroup
@@ -51,11 +51,26 @@ def main(open_place: OpenPlace, args: Sequence[str], out: TextIO, err: TextIO, w
     call = Call(open_place, wait, Screen(out), Screen(err))
     command = get_command(build())
     try:
+        _refuse_empty_names(args)
         code = command.main(args=list(args), prog_name=_NAME, standalone_mode=False, obj=call)
     except typer.TyperException as error:
         _explain(error, call.err)
         return error.exit_code
     return code if isinstance(code, int) else 0
+
+
+_MAY_BE_EMPTY = frozenset({"--body", "--reason", "--store"})
+_TAKE_TEXT = frozenset({"create", "log"})
+
+
+def _refuse_empty_names(args: Sequence[str]) -> None:
+    """An empty name is a variable that was not set, and must not mean everything or everyone."""
+    for before, word in zip(("", *args), args, strict=False):
+        is_text = before in _MAY_BE_EMPTY or (
+            not before.startswith("-") and not _TAKE_TEXT.isdisjoint(args)
+        )
+        if not word and not is_text:
+            wrong_usage(f"an empty word stands after {before or _NAME}: is a variable not set?")
 
 
 def build() -> typer.Typer:

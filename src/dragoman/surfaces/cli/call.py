@@ -96,13 +96,20 @@ class Call(Struct, frozen=True):
             if is_new:
                 self.err.line(f"made the data directory {self.data.absolute()}")
             yield place
-            place.settle()
+            self._settle(place)
         except Refused:
             # A refusal is an entry too.
-            place.settle()
+            self._settle(place)
             raise
         finally:
             place.hub.close()
+
+    def _settle(self, place: Place) -> None:
+        """Bring what lies beside the ledger level; what was committed is done all the same."""
+        try:
+            place.settle()
+        except (OSError, DragomanError) as error:
+            self.err.line(f"done, but not signed: {error}; run `dragoman tick` when that is mended")
 
     def _open(self, *, create: bool) -> Place:
         said = self.shared

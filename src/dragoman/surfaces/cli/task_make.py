@@ -75,7 +75,7 @@ def create(
     ] = "",
     parent: ParentOption = "",
     no_review: Annotated[
-        bool, typer.Option("--no-review", help="Done when its agent says so, without a review.")
+        bool, typer.Option("--no-review", help="A report of done ends it, without a review.")
     ] = False,
     priority: Annotated[
         Priority, typer.Option("--priority", help="Which is handed out first.")
