@@ -215,3 +215,10 @@ def test_an_entry_whose_stream_was_removed_is_shown_without_a_name(
 
     assert [entry.stream for entry in store.entries(0, 10)] == ["", "task:b"]
     assert store.history("task:a", 0, 10) == []
+
+
+@proves("STORE-CORRUPT")
+def test_a_ledger_that_has_lost_its_id_is_named(admin: Admin, store: PostgresStore) -> None:
+    admin.execute("DELETE FROM meta WHERE key = 'ledger_id'")
+    with pytest.raises(StoreCorrupt, match="lost the id of its ledger"):
+        store.ledger_id()

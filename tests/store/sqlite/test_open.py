@@ -297,3 +297,13 @@ def test_a_closed_store_says_so(tmp_path: Path) -> None:
         with pytest.raises(StoreUnavailable, match="was closed"):
             use()
     assert list(files_in(tmp_path)) == ["hub.db"]
+
+
+@proves("STORE-CORRUPT")
+def test_a_ledger_that_has_lost_its_id_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "x.db"
+    store = open_store(path)
+    connect(path).execute("DELETE FROM meta WHERE key = 'ledger_id'")
+    with pytest.raises(StoreCorrupt, match="lost the id of its ledger"):
+        store.ledger_id()
+    store.close()

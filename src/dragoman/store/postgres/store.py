@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Callable
-from itertools import starmap
 from typing import Any, TypeVar
 
 import psycopg
@@ -11,13 +10,13 @@ from msgspec.structs import replace
 from dragoman.core.errors import StoreError, StoreLost, StoreUnavailable
 from dragoman.core.lease import Lease
 from dragoman.engine.ports import BoardQuery, Row, Session
-from dragoman.ledger.entry import Entry
 from dragoman.store.postgres.binary import Scalar, scalar
 from dragoman.store.postgres.connect import IDLE_TIMEOUT_MS, Address, connect, parse_url
 from dragoman.store.postgres.faults import store_error
 from dragoman.store.postgres.migrate import migrate
 from dragoman.store.postgres.session import PostgresSession, as_row
 from dragoman.store.postgres.wire import Call, Wire
+from dragoman.store.readers import NO_LIMIT, SqlReaders
 from dragoman.store.sql_files import load_queries
 
 T = TypeVar("T")
@@ -26,7 +25,6 @@ MOST_READERS = 8
 
 QUERIES = load_queries("dragoman.store.postgres")
 
-_NO_LIMIT = 2**63 - 1
 _BOARDS = {
     (False, False): "board",
     (True, False): "board_of_status",
@@ -36,7 +34,7 @@ _BOARDS = {
 """(Is a status asked for, is an owner) -> the query that has an index for it."""
 
 
-class PostgresStore:
+class PostgresStore(SqlReaders):
     """A store on a server, for any number of threads, processes and machines."""
 
     def __init__(self, address: Address) -> None:
@@ -75,39 +73,6 @@ class PostgresStore:
                 raise
             return result
 
-    def head(self) -> int:
-        """The last position."""
-        return self._read("head")[0][0]
-
-    def ledger_id(self) -> str:
-        """The id of this ledger."""
-        return self._read("ledger_id")[0][0]
-
-    def entries(self, after: int, limit: int, *, until: int | None = None) -> list[Entry]:
-        """Entries by position."""
-        end = _NO_LIMIT if until is None else until
-        return list(starmap(Entry, self._read("entries", after, end, limit)))
-
-    def history(
-        self, stream: str, after: int, limit: int, *, until: int | None = None
-    ) -> list[Entry]:
-        """The entries of one stream."""
-        end = _NO_LIMIT if until is None else until
-        return list(starmap(Entry, self._read("history", stream, after, end, limit)))
-
-    def stream(self, name: str) -> Row | None:
-        """One stream."""
-        found = self._read("stream", name)
-        return _with_lease(found[0]) if found else None
-
-    def rows(self, after: int, limit: int) -> list[Row]:
-        """All streams by number."""
-        return list(map(_with_lease, self._read("rows", after, limit)))
-
-    def names(self, after: tuple[str, str], limit: int) -> list[tuple[str, str, str]]:
-        """All aliases, in order."""
-        return self._read("names", *after, limit)
-
     def named(self, name: str) -> list[tuple[str, str]]:
         """(kind, stream) of every task that has this name as an alias."""
         return self._read("named", name)
@@ -115,21 +80,9 @@ class PostgresStore:
     def board(self, query: BoardQuery) -> list[Row]:
         """A page of tasks, newest first."""
         filters = [value for value in (query.status, query.owner) if value is not None]
-        before = _NO_LIMIT if query.before is None else query.before
+        before = NO_LIMIT if query.before is None else query.before
         name = _BOARDS[query.status is not None, query.owner is not None]
-        return list(map(_with_lease, self._read(name, before, query.limit, *filters)))
-
-    def counts(self) -> dict[str, int]:
-        """How many tasks stand in each status."""
-        return dict(self._read("counts"))
-
-    def expired(self, now: int, limit: int) -> list[str]:
-        """Streams of tasks whose lease has ended, the longest dead first."""
-        return [name for (name,) in self._read("expired", now, limit)]
-
-    def sessions(self, session: str) -> list[str]:
-        """Streams of tasks that are held in this session."""
-        return [name for (name,) in self._read("sessions", session)]
+        return list(map(self._row, self._read(name, before, query.limit, *filters)))
 
     def close(self) -> None:
         """Close every connection."""
@@ -171,6 +124,13 @@ class PostgresStore:
                     pass
             return self._fetch(self._connect(), call)
 
+    def _row(self, found: Any) -> Row:
+        lease = None if found[12] is None else Lease(*found[12:])
+        return as_row(found[:12], lease)
+
+    def _place(self) -> str:
+        return str(self._address)
+
     def _fetch(self, reader: Wire, call: Call) -> list[Any]:
         try:
             (found,) = reader.run([call])
@@ -208,9 +168,3 @@ def _migrate(address: Address, new_ledger_id: Callable[[], str]) -> None:
             migrate(connection, address, new_ledger_id)
         except psycopg.Error as error:
             raise store_error(error, str(address), is_closed=connection.closed) from error
-
-
-def _with_lease(found: Any) -> Row:
-    """The contract's row from a row of the view stream_rows."""
-    lease = None if found[12] is None else Lease(*found[12:])
-    return as_row(found[:12], lease)

@@ -2,15 +2,14 @@
 
 import threading
 from collections.abc import Callable
-from itertools import starmap
 from pathlib import Path
 from typing import Any, TypeVar
 
 import apsw
 
-from dragoman.core.errors import StoreCorrupt, StoreUnavailable
+from dragoman.core.errors import StoreUnavailable
 from dragoman.engine.ports import BoardQuery, Row, Session
-from dragoman.ledger.entry import Entry
+from dragoman.store.readers import NO_LIMIT, SqlReaders
 from dragoman.store.sqlite.connect import check_sqlite, open_reader, open_writer
 from dragoman.store.sqlite.driver import Connection
 from dragoman.store.sqlite.faults import commit_error, store_error
@@ -18,7 +17,6 @@ from dragoman.store.sqlite.session import QUERIES, Shelves, SqliteSession, as_ro
 
 T = TypeVar("T")
 
-_NO_LIMIT = 2**63 - 1
 _BOARDS = {
     (False, False): QUERIES["board"],
     (True, False): QUERIES["board_of_status"],
@@ -28,7 +26,7 @@ _BOARDS = {
 """(Is a status asked for, is an owner) -> the query that has an index for it."""
 
 
-class SqliteStore:
+class SqliteStore(SqlReaders):
     """A store in one file, for any number of threads and for several processes."""
 
     def __init__(self, path: Path, new_ledger_id: Callable[[], str]) -> None:
@@ -68,44 +66,6 @@ class SqliteStore:
                 raise
             return result
 
-    def head(self) -> int:
-        """The last position."""
-        return self._read("head")[0][0]
-
-    def ledger_id(self) -> str:
-        """The id of this ledger."""
-        for (ledger_id,) in self._read("ledger_id"):
-            return ledger_id
-        raise StoreCorrupt(
-            f"{self._path} has lost the id of its ledger; nothing was written: bring it back from "
-            "a backup, and keep the file"
-        )
-
-    def entries(self, after: int, limit: int, *, until: int | None = None) -> list[Entry]:
-        """Entries by position."""
-        end = _NO_LIMIT if until is None else until
-        return list(starmap(Entry, self._read("entries", after, end, limit)))
-
-    def history(
-        self, stream: str, after: int, limit: int, *, until: int | None = None
-    ) -> list[Entry]:
-        """The entries of one stream."""
-        end = _NO_LIMIT if until is None else until
-        return list(starmap(Entry, self._read("history", stream, after, end, limit)))
-
-    def stream(self, name: str) -> Row | None:
-        """One stream."""
-        found = self._read("stream", name)
-        return as_row(found[0]) if found else None
-
-    def rows(self, after: int, limit: int) -> list[Row]:
-        """All streams by number."""
-        return list(map(as_row, self._read("rows", after, limit)))
-
-    def names(self, after: tuple[str, str], limit: int) -> list[tuple[str, str, str]]:
-        """All aliases, in order."""
-        return self._read("names", *after, limit)
-
     def named(self, name: str) -> list[tuple[str, str]]:
         """(kind, stream) of every task that has this name as an alias."""
         return [(kind, stream) for _, kind, stream in self._read("named", name)]
@@ -114,24 +74,12 @@ class SqliteStore:
         """A page of tasks, newest first."""
         sql = _BOARDS[query.status is not None, query.owner is not None]
         asked = {
-            "before": _NO_LIMIT if query.before is None else query.before,
+            "before": NO_LIMIT if query.before is None else query.before,
             "status": query.status,
             "owner": query.owner,
             "limit": query.limit,
         }
         return list(map(as_row, self._fetch(sql, asked)))
-
-    def counts(self) -> dict[str, int]:
-        """How many tasks stand in each status."""
-        return dict(self._read("counts"))
-
-    def expired(self, now: int, limit: int) -> list[str]:
-        """Streams of tasks whose lease has ended, the longest dead first."""
-        return [name for (name,) in self._read("expired", now, limit)]
-
-    def sessions(self, session: str) -> list[str]:
-        """Streams of tasks that are held in this session."""
-        return [name for (name,) in self._read("sessions", session)]
 
     def close(self) -> None:
         """Close every connection; the writer last, so that it takes the WAL into the file."""
@@ -167,8 +115,14 @@ class SqliteStore:
 
     # Readers
 
-    def _read(self, query: str, *bindings: Any) -> list[Any]:
-        return self._fetch(QUERIES[query], bindings)
+    def _read(self, query: str, *values: Any) -> list[Any]:
+        return self._fetch(QUERIES[query], values)
+
+    def _row(self, found: Any) -> Row:
+        return as_row(found)
+
+    def _place(self) -> str:
+        return str(self._path)
 
     def _fetch(self, sql: str, bindings: Any) -> list[Any]:
         """All rows at once, so that no reader holds the WAL back."""

@@ -1,0 +1,78 @@
+"""What readers ask of any SQL store: the same questions, answered by each store's own queries."""
+
+from abc import ABC, abstractmethod
+from itertools import starmap
+from typing import Any
+
+from dragoman.core.errors import StoreCorrupt
+from dragoman.engine.ports import Row
+from dragoman.ledger.entry import Entry
+
+NO_LIMIT = 2**63 - 1
+"""The last position, and the last number, that a database can hold."""
+
+
+class SqlReaders(ABC):
+    """The reading side of a store; a store adds how a named query is run."""
+
+    @abstractmethod
+    def _read(self, query: str, *values: Any) -> list[Any]:
+        """All rows that a named query finds."""
+
+    @abstractmethod
+    def _row(self, found: Any) -> Row:
+        """The contract's row from a row of the database."""
+
+    @abstractmethod
+    def _place(self) -> str:
+        """What people call the place where this store keeps everything."""
+
+    def head(self) -> int:
+        """The last position."""
+        return self._read("head")[0][0]
+
+    def ledger_id(self) -> str:
+        """The id of this ledger."""
+        for (ledger_id,) in self._read("ledger_id"):
+            return ledger_id
+        raise StoreCorrupt(
+            f"{self._place()} has lost the id of its ledger; nothing was written: bring it back "
+            "from a backup, and keep what is there"
+        )
+
+    def entries(self, after: int, limit: int, *, until: int | None = None) -> list[Entry]:
+        """Entries by position."""
+        end = NO_LIMIT if until is None else until
+        return list(starmap(Entry, self._read("entries", after, end, limit)))
+
+    def history(
+        self, stream: str, after: int, limit: int, *, until: int | None = None
+    ) -> list[Entry]:
+        """The entries of one stream."""
+        end = NO_LIMIT if until is None else until
+        return list(starmap(Entry, self._read("history", stream, after, end, limit)))
+
+    def stream(self, name: str) -> Row | None:
+        """One stream."""
+        found = self._read("stream", name)
+        return self._row(found[0]) if found else None
+
+    def rows(self, after: int, limit: int) -> list[Row]:
+        """All streams by number."""
+        return list(map(self._row, self._read("rows", after, limit)))
+
+    def names(self, after: tuple[str, str], limit: int) -> list[tuple[str, str, str]]:
+        """All aliases, in order."""
+        return self._read("names", *after, limit)
+
+    def counts(self) -> dict[str, int]:
+        """How many tasks stand in each status."""
+        return dict(self._read("counts"))
+
+    def expired(self, now: int, limit: int) -> list[str]:
+        """Streams of tasks whose lease has ended, the longest dead first."""
+        return [name for (name,) in self._read("expired", now, limit)]
+
+    def sessions(self, session: str) -> list[str]:
+        """Streams of tasks that are held in this session."""
+        return [name for (name,) in self._read("sessions", session)]
