@@ -4,16 +4,16 @@ from dragoman.core.events import Status
 
 # S-TASK, read aloud: one line for each status, one letter for each way of going there.
 #
-#   h human, o orchestrator, s the hub itself, c coordinator, f an edited file,
+#   h human, o orchestrator, s the hub itself, c coordinator, f an edited file, t a trusted one,
 #   H the holder, a the assignee, n the assignee where no review is needed
 #
 # A pair that is not here is no transition. In-progress is entered by a claim, whoever asks.
 BY_HAND: dict[Status, dict[Status, str]] = {
-    "backlog": {"ready": "hoscf", "blocked": "hoscf", "cancelled": "hosc"},
+    "backlog": {"ready": "hoscft", "blocked": "hoscft", "cancelled": "hosc"},
     "ready": {
         "in-progress": "",
-        "blocked": "hoscfan",
-        "backlog": "hoscf",
+        "blocked": "hoscftan",
+        "backlog": "hoscft",
         "deadletter": "hosc",
         "cancelled": "hosc",
     },
@@ -25,15 +25,15 @@ BY_HAND: dict[Status, dict[Status, str]] = {
         "cancelled": "hosc",
     },
     "blocked": {
-        "ready": "hoscfan",
+        "ready": "hoscftan",
         "review": "hosc",
         "deadletter": "hosc",
         "cancelled": "hosc",
     },
     "review": {
-        "done": "hosn",
+        "done": "hosnt",
         "in-progress": "",
-        "ready": "hosc",
+        "ready": "hosct",
         "blocked": "hosc",
         "cancelled": "hosc",
     },

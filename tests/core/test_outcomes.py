@@ -6,6 +6,7 @@ from typing import get_args
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from dragoman.core.actors import Actor
 from dragoman.core.commands import (
@@ -46,6 +47,9 @@ from tests.core.world import (
     with_,
 )
 from tests.requirements import proves
+
+CAROL = Actor("agent", "carol")
+STRANGER = "unauthorized_agent"
 
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 
@@ -186,6 +190,51 @@ def test_who_may_expire_a_lease_and_end_an_attempt(actor: Actor, expire: str, en
     world.do(ALICE, ReportOutcome("T", "done"))
     assert world.code(actor, ExpireLease("T"), EXPIRED) == expire
     assert world.code(actor, EndAttempt("T")) == end
+
+
+# (outcome, review required) -> where the task stands when the report is an old story
+OLD_STORIES: dict[tuple[Outcome, bool], set[Status]] = {
+    ("done", True): {"review", "done"},
+    ("done", False): {"done"},
+    ("blocked", True): {"blocked", "done"},
+    ("blocked", False): {"blocked", "done"},
+    ("needs_review", True): {"review", "done"},
+    ("needs_review", False): {"review", "done"},
+    ("partial", True): {"review", "done"},
+    ("partial", False): {"review", "done"},
+    ("failed", True): {"done"},
+    ("failed", False): {"done"},
+}
+STATUSES: tuple[Status, ...] = get_args(Status)
+
+
+@proves("REPORT-REPEAT", "LEASE-LOST", "LEASE-FENCE")
+@pytest.mark.parametrize("status", [status for status in STATUSES if status != "in-progress"])
+@pytest.mark.parametrize(("outcome", "review_required"), OLD_STORIES)
+def test_a_report_of_what_has_come_about_is_a_no_op_for_whoever_repeats_it(
+    outcome: Outcome, review_required: bool, status: Status
+) -> None:
+    stands = task(
+        "T",
+        status,
+        "alice",
+        attempts=2,
+        agents=("bob", "alice"),
+        review_required=review_required,
+    )
+    world = World(stands)
+    is_old = status in OLD_STORIES[outcome, review_required]
+    for apply in (False, True):
+        report = ReportOutcome("T", outcome, "again", apply=apply)
+        for actor, code in ((ALICE, "lease_lost"), (BOB, "lease_lost"), (CAROL, STRANGER)):
+            assert world.code(actor, report) == ("" if is_old else code)
+        assert world.code(OBSERVER, report) == ("not_authorized" if is_old else STRANGER)
+        assert world.code(ALICE, replace(report, fence=1)) == "lease_lost"
+        assert world.code(ALICE, replace(report, fence=2)) == ("" if is_old else "lease_lost")
+        if is_old:
+            decision = world.do(ALICE, report)
+            assert (decision.events, decision.lease) == ((), None)
+            assert decision.receipt.status == status
 
 
 @proves("ATTEMPT-RESULT")

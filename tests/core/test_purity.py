@@ -9,16 +9,22 @@ from hypothesis import strategies as st
 from msgspec import Struct
 
 from dragoman.core.actors import Actor, ActorRecord
+from dragoman.core.agents import AgentRecord
 from dragoman.core.commands import (
     AdoptTask,
     AnyCommand,
     ClaimTask,
     CreateTask,
+    EditTask,
     LinkTask,
     MoveTask,
     NoteTask,
+    RegisterAgent,
+    RejectMessage,
     RenewLease,
     ReportOutcome,
+    RequestDelegation,
+    UpdateTask,
     command_name,
 )
 from dragoman.core.deadlines import Backoff
@@ -26,13 +32,13 @@ from dragoman.core.decide import DECIDERS
 from dragoman.core.events import EVENT_NAMES, AnyEvent
 from dragoman.core.lease import Lease
 from dragoman.core.reading import Decision, LeaseChange, Receipt
-from dragoman.core.task import PRIORITY_RANK, Reported, Task
+from dragoman.core.task import PRIORITY_RANK, Delegation, Reported, Task
 from tests.core.world import ALICE, HUMAN, World, held, task
 from tests.requirements import proves
 
 COMMANDS: tuple[type[AnyCommand], ...] = get_args(AnyCommand)
 EVENTS: tuple[type[AnyEvent], ...] = get_args(AnyEvent)
-STATES = (Task, Reported, Lease, ActorRecord)
+STATES = (Task, Reported, Delegation, Lease, ActorRecord, AgentRecord)
 VALUES = (*COMMANDS, *EVENTS, *STATES, Actor, Backoff, Decision, LeaseChange, Receipt)
 
 
@@ -50,18 +56,27 @@ def test_every_value_is_frozen(kind: type[Struct]) -> None:
 def test_every_command_has_a_decider_and_a_name() -> None:
     assert set(DECIDERS) == set(COMMANDS)
     assert sorted(str(kind.__struct_config__.tag) for kind in COMMANDS) == [
+        "agent.register",
         "attempt.end",
+        "delegation.accept",
+        "delegation.escalate",
+        "delegation.reject",
+        "delegation.request",
         "lease.expire",
+        "message.reject",
         "task.adopt",
         "task.alias",
         "task.claim",
         "task.create",
+        "task.edit",
         "task.heartbeat",
         "task.link",
         "task.move",
         "task.note",
         "task.release",
         "task.report",
+        "task.update",
+        "task.warn",
     ]
     assert command_name(ClaimTask("T", "alice")) == "task.claim"
 
@@ -77,17 +92,26 @@ def test_a_command_says_only_what_differs_from_its_defaults() -> None:
 def test_every_event_has_the_name_that_was_promised() -> None:
     assert set(EVENT_NAMES) == set(EVENTS)
     assert sorted(EVENT_NAMES.values()) == [
+        "agent.registered",
         "command.refused",
+        "delegation.accepted",
+        "delegation.escalated",
+        "delegation.rejected",
+        "delegation.requested",
+        "message.received",
         "task.aliased",
         "task.backlinked",
         "task.claimed",
         "task.created",
+        "task.edited",
         "task.linked",
         "task.noted",
+        "task.progressed",
         "task.reported",
         "task.requeued",
         "task.transitioned",
         "task.unblocked",
+        "task.warned",
     ]
 
 
@@ -98,6 +122,15 @@ def test_a_command_says_which_task_it_is_about() -> None:
     assert MoveTask("T", "ready").about == "T"
     assert LinkTask("T", "parent", "U").about == "T"
     assert ClaimTask("", "alice").about == ""
+    assert RegisterAgent("alice").about == ""
+    assert RejectMessage("invalid_json", "why", "T").about == "T"
+    assert RequestDelegation("U", "T", "bob", 0).about == "U"
+
+
+@proves("LEASE-HEARTBEAT")
+def test_a_command_says_whose_holder_it_is_a_sign_of_life_of() -> None:
+    assert NoteTask("T", "x").held == "T"
+    assert RequestDelegation("U", "T", "bob", 0).held == "T", "who delegates works on the parent"
 
 
 @proves("TASK-PRIORITY")
@@ -122,6 +155,9 @@ def test_the_same_facts_give_the_same_decision_and_nothing_is_changed(data: st.D
                 NoteTask("T", "x"),
                 LinkTask("T", "blocked-by", "U"),
                 ReportOutcome("T", "failed", apply=True),
+                UpdateTask("T", "blocked", notes="x"),
+                EditTask("T", "another title"),
+                RequestDelegation("U", "T", "bob", 0),
             ]
         )
     )

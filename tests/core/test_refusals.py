@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -14,9 +15,11 @@ from dragoman.core.actors import (
     SYSTEM,
     Actor,
     ActorRecord,
-    evolve_actor,
+    evolve_received,
+    evolve_refused,
     record_refusal,
 )
+from dragoman.core.commands import RejectMessage
 from dragoman.core.errors import (
     FAULTS,
     REFUSALS,
@@ -28,8 +31,8 @@ from dragoman.core.errors import (
     StoreLost,
     StoreUnavailable,
 )
-from dragoman.core.events import CommandRefused
-from tests.core.world import NOW
+from dragoman.core.events import CommandRefused, MessageReceived
+from tests.core.world import ALICE, HUMAN, NOW, OBSERVER, World, held, task
 from tests.requirements import proves
 
 MINUTE = 60_000
@@ -57,9 +60,25 @@ CODES = {
     "link_cycle",
     "already_linked",
     "key_reused",
+    "invalid_json",
+    "invalid_envelope",
+    "unknown_type",
+    "taskId_mismatch",
+    "message_too_large",
+    "parent_not_found",
+    "nested_delegation",
     "overloaded",
 }
 """Written here once more, because dialects and scripts will depend on them."""
+
+OF_MESSAGES = {
+    "invalid_json",
+    "invalid_envelope",
+    "unknown_type",
+    "taskId_mismatch",
+    "message_too_large",
+}
+"""What only a dialect can find wrong, before there is a command."""
 
 
 class Diary:
@@ -74,7 +93,7 @@ class Diary:
         event = record_refusal(self.record or ActorRecord(), command, target, refusal, now)
         if event is not None:
             self.entries.append(event)
-            self.record = evolve_actor(self.record, event, now)
+            self.record = evolve_refused(self.record, event, now)
         return event is not None
 
 
@@ -92,9 +111,10 @@ def test_the_code_refuses_with_no_other_code() -> None:
         code
         for room in ("core", "engine", "ledger")
         for path in (package / room).glob("*.py")
-        for code in re.findall(r"Refusal\(\s*\"([a-z_]+)\"", path.read_text("utf-8"))
+        for code in re.findall(r"Refusal\(\s*\"([A-Za-z_]+)\"", path.read_text("utf-8"))
     }
-    assert used == CODES
+    assert used | OF_MESSAGES == CODES
+    assert {"parent_not_found", "nested_delegation"} <= used
 
 
 @proves("REFUSAL-CODES")
@@ -144,12 +164,13 @@ def test_a_repeat_within_its_minute_adds_none() -> None:
     diary = Diary()
     assert diary.refuse(NO, START)
     assert not diary.refuse(NO, START + MINUTE - 1)
-    assert not diary.refuse(Refusal("not_ready", "another sentence"), START + 1)
+    assert diary.refuse(Refusal("not_ready", "another sentence"), START + 1)
+    assert diary.refuse(Refusal(NO.code, NO.detail, "completion.report"), START + 1)
     assert diary.refuse(NO, START + 1, command="d")
     assert diary.refuse(NO, START + 1, target="U")
     assert diary.refuse(Refusal("reserved", "why"), START + 1)
     assert diary.refuse(NO, START + MINUTE), "a new minute"
-    assert len(diary.entries) == 5
+    assert len(diary.entries) == 7
 
 
 @proves("REFUSAL-RECORDED")
@@ -191,7 +212,74 @@ def test_a_clock_that_goes_back_does_not_silence_an_actor() -> None:
     diary = Diary()
     diary.refuse(NO, START + 10 * MINUTE)
     assert diary.refuse(NO, START)
-    assert diary.record == ActorRecord(START // MINUTE, 1, ("c T not_ready",))
+    assert diary.record is not None
+    assert (diary.record.minute, diary.record.refusals) == (START // MINUTE, 1)
+    assert [gist.rpartition(" ")[0] for gist in diary.record.recent] == ["c T not_ready"]
+
+
+@proves("REFUSAL-RECORDED")
+def test_sentences_that_differ_in_a_count_are_bounded_like_every_flood() -> None:
+    diary = Diary()
+    told = [diary.refuse(Refusal("not_ready", f"try {n}"), START + n) for n in range(200)]
+    assert told == [True] * REFUSALS_PER_MINUTE + [False] * (200 - REFUSALS_PER_MINUTE)
+
+
+@proves("REFUSAL-RECORDED")
+def test_what_is_remembered_of_a_refusal_is_short() -> None:
+    diary = Diary()
+    diary.refuse(Refusal("not_ready", "long \u2028 " * 1_000), START)
+    assert diary.record is not None
+    assert len(diary.record.recent[0]) < 100
+
+
+@proves("MESSAGE-HEARD")
+def test_a_message_that_changed_nothing_counts_for_no_refusal() -> None:
+    heard = MessageReceived("aof", "completion.report", "T")
+    assert evolve_received(None, heard, NOW) == ActorRecord()
+    assert evolve_received(ActorRecord(3, 2, ("x",)), heard, NOW) == ActorRecord(3, 2, ("x",))
+
+
+@proves("MESSAGE-REFUSED")
+@pytest.mark.parametrize("code", sorted(CODES))
+def test_what_a_dialect_finds_wrong_is_refused_in_its_words(code: str) -> None:
+    answer = World().ask(ALICE, RejectMessage(code, "payload.tests: why", "T", "completion.report"))
+    assert isinstance(answer, Refusal)
+    assert answer == Refusal(code, "payload.tests: why", "completion.report")
+    event = record_refusal(ActorRecord(), "message.reject", "T", answer, NOW)
+    assert (event is None) is (code in UNRECORDED)
+    if event is not None:
+        assert (event.code, event.kind, event.target) == (code, "completion.report", "T")
+
+
+@proves("MESSAGE-REFUSED")
+@pytest.mark.parametrize("code", ["", "nonsense", "x" * 10_000, "\ud800"])
+def test_a_message_is_refused_with_a_known_code_only(code: str) -> None:
+    answer = World().ask(HUMAN, RejectMessage(code, "why"))
+    assert isinstance(answer, Refusal)
+    assert answer.code == "invalid_field"
+    assert answer.detail.isascii()
+    assert len(answer.detail) < 500
+
+
+@proves("MESSAGE-REFUSED")
+@pytest.mark.parametrize("detail", ["half \ud800", "x" * 4_001, "\n\udfff" * 100_000])
+def test_what_a_refusal_quotes_can_be_written_down(detail: str) -> None:
+    answer = World().ask(OBSERVER, RejectMessage("invalid_json", detail, kind="\ud800\n" * 99))
+    assert isinstance(answer, Refusal)
+    event = record_refusal(ActorRecord(), "message.reject", "", answer, NOW)
+    assert event is not None
+    assert msgspec.json.decode(msgspec.json.encode(event), type=CommandRefused) == event
+    assert len(event.detail) < 11_000
+    assert event.kind.isascii()
+
+
+@proves("MESSAGE-REFUSED", "LEASE-HEARTBEAT")
+def test_a_refused_message_is_no_sign_of_life() -> None:
+    world = held()
+    world.put(task("U"))
+    before = dict(world.leases)
+    assert world.code(ALICE, RejectMessage("invalid_envelope", "why", "T")) == "invalid_envelope"
+    assert world.leases == before
 
 
 @proves("NAME-GRAMMAR")

@@ -21,6 +21,7 @@ from tests.core.world import (
     NOW,
     OBSERVER,
     ORCHESTRATOR,
+    TRUSTED_FILE,
     TTL,
     World,
     events_of,
@@ -40,6 +41,7 @@ ROLES = {
     "s": HUB,
     "c": COORDINATOR,
     "f": FILE,
+    "t": TRUSTED_FILE,
     "x": OBSERVER,
 }
 
@@ -87,6 +89,7 @@ def test_the_table_of_authority_is_the_table_by_hand() -> None:
         "system": "s",
         "coordinator": "c",
         "file": "f",
+        "trusted-file": "t",
         "holder": "H",
         "assignee": "a",
         "finisher": "n",
@@ -273,7 +276,7 @@ def test_a_namesake_with_another_role_is_not_the_agent() -> None:
         if role != "agent":
             namesake = Actor(role, "alice")
             assert world.code(namesake, MoveTask("T", "review", fence=1)) == expected(
-                "in-progress", "review", {v.role: k for k, v in ROLES.items()}[role]
+                "in-progress", "review", {v.role: k for k, v in ROLES.items() if not v.via}[role]
             )
 
 

@@ -5,10 +5,17 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from dragoman.core.actors import Actor
+from dragoman.core.agents import AgentRecord, evolve_agent
 from dragoman.core.commands import AnyCommand, ClaimTask
 from dragoman.core.decide import decide
 from dragoman.core.errors import Refusal
-from dragoman.core.events import AnyEvent, CommandRefused, Status
+from dragoman.core.events import (
+    AgentRegistered,
+    AnyEvent,
+    CommandRefused,
+    MessageReceived,
+    Status,
+)
 from dragoman.core.ids import check_alias, check_task_id
 from dragoman.core.lease import Lease
 from dragoman.core.reading import Decision
@@ -24,6 +31,7 @@ ORCHESTRATOR = Actor("orchestrator", "olga")
 COORDINATOR = Actor("coordinator", "cora")
 HUB = Actor("system", "hub")
 FILE = Actor("file", "fs")
+TRUSTED_FILE = Actor("file", "fs", "trusted")
 OBSERVER = Actor("observer", "otto")
 ALICE = Actor("agent", "alice")
 BOB = Actor("agent", "bob")
@@ -56,6 +64,10 @@ class Facts:
         """The task's lease, living or dead."""
         return self._world.leases.get(task.id)
 
+    def agent(self, name: str) -> AgentRecord | None:
+        """What is known of a name."""
+        return self._world.agents.get(name)
+
     def next_ready(self, agent: str, now: int) -> Task | None:
         """The oldest task that is ready for this agent."""
         return next(
@@ -84,6 +96,7 @@ class World:
         for known in tasks:
             self.put(known)
         self.leases = dict(leases)
+        self.agents: dict[str, AgentRecord] = {}
         self.numbers: dict[str, int] = {}
 
     def put(self, known: Task) -> None:
@@ -106,10 +119,14 @@ class World:
         decision = self.ask(actor, command, now)
         assert isinstance(decision, Decision), decision
         for stream, event in decision.events:
-            assert not isinstance(event, CommandRefused)
-            kind, _, task_id = stream.partition(":")
-            assert kind == "task"
-            self.put(EVOLVE_TASK[type(event)](self.tasks.get(task_id), event, now))
+            assert not isinstance(event, CommandRefused | MessageReceived)
+            kind, _, name = stream.partition(":")
+            if isinstance(event, AgentRegistered):
+                assert (kind, name) == ("agent", event.name)
+                self.agents[name] = evolve_agent(self.agents.get(name), event, now)
+            else:
+                assert kind == "task"
+                self.put(EVOLVE_TASK[type(event)](self.tasks.get(name), event, now))
         if decision.lease is not None and decision.lease.lease is None:
             del self.leases[decision.lease.task]
         elif decision.lease is not None and decision.lease.lease is not None:

@@ -1,12 +1,13 @@
-"""The scripted run whose ledger is kept as `golden/v1.jsonl`; the same script must still write it.
+"""The scripted runs whose ledgers are kept as `golden/NAME.jsonl`; they must still write them.
 
-Print today's ledger with `python -m tests.ledger.released entries`, and the states that it folds
-into with `states`. A stored file of a released format is never written again: a new format gets
-a new file beside it.
+Print today's ledger of a script with `python -m tests.ledger.released NAME entries`. A stored
+ledger of a released format is never written again: what a release adds gets a new script and a new
+file beside it. The states that a ledger folds into, `NAME states`, follow the fold number.
 """
 
 import json
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,26 +17,36 @@ from msgspec.structs import asdict
 
 from dragoman.core.actors import SYSTEM, Actor
 from dragoman.core.commands import (
+    AcceptDelegation,
     AdoptTask,
     AliasTask,
     AnyCommand,
     ClaimTask,
     CreateTask,
+    EditTask,
     EndAttempt,
+    EscalateDelegation,
     ExpireLease,
     LinkTask,
     MoveTask,
     NoteTask,
+    RegisterAgent,
+    RejectDelegation,
+    RejectMessage,
     ReleaseTask,
     RenewLease,
     ReportOutcome,
+    RequestDelegation,
+    UpdateTask,
+    WarnTask,
 )
+from dragoman.core.events import MessageReceived
 from dragoman.engine.handle import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import Store
 from dragoman.engine.request import Outcome
 from dragoman.ledger.entry import Entry
-from dragoman.ledger.views import decode_state
+from dragoman.ledger.views import decode_state, refold
 from dragoman.store.memory import MemoryStore
 from dragoman.system.clock import HandClock
 from dragoman.system.ids import CountingIds
@@ -43,9 +54,7 @@ from dragoman.system.ids import CountingIds
 START = 1_770_670_500_000
 """2026-02-09T20:55:00.000Z."""
 
-GOLDEN = Path(__file__).parent / "golden"
-ENTRIES = GOLDEN / "v1.jsonl"
-STATES = GOLDEN / "v1.states.json"
+FOLDER = Path(__file__).parent / "golden"
 
 HERA = Actor("human", "hera", "cli")
 ALICE = Actor("agent", "alice", "http")
@@ -76,12 +85,18 @@ class Play:
         self._hub = Hub(Engine(store, self.clock, b"a secret of the test"), CountingIds())
 
     def ask(
-        self, actor: Actor, *commands: AnyCommand, key: str = "", said: bytes | None = None
+        self,
+        actor: Actor,
+        *commands: AnyCommand,
+        key: str = "",
+        said: bytes | None = None,
+        heard: MessageReceived | None = None,
     ) -> Outcome:
         """One request, a second after the last one."""
         self.clock.advance(1_000)
         words = msgspec.UNSET if said is None else Raw(said)
-        return self._hub.engine.handle_now(self._hub.request(actor, *commands, key=key, said=words))
+        request = self._hub.request(actor, *commands, key=key, said=words, heard=heard)
+        return self._hub.engine.handle_now(request)
 
 
 def play(store: Store) -> None:
@@ -152,6 +167,52 @@ def play(store: Store) -> None:
     ask(HERA, MoveTask("a/../b", "done"))
 
 
+def play_messages(store: Store) -> None:
+    """What messages of a dialect add: updates, edits, warnings, delegation, registration."""
+    ask = Play(store).ask
+    ask(HERA, RegisterAgent("alice", speaks=("aof", "agentmail")))
+    ask(HERA, RegisterAgent("alice", "coordinator", ("aof",)))
+    ask(HERA, CreateTask("Write the parser", ready=True))
+    ask(HERA, CreateTask("Test the parser", "part", ready=True))
+    ask(ALICE, ClaimTask(FIRST, "alice"))
+    ask(
+        ALICE,
+        UpdateTask(FIRST, None, "50/100 cases", "no issue | so far", ("a", "b; c"), START - 1),
+        said=b'{"protocol":"aof","type":"status.update"}',
+    )
+    ask(ALICE, UpdateTask(FIRST, "done", "no way there"))
+    ask(ALICE, WarnTask(FIRST, "missing_summary", "outputs/summary.md"))
+    ask(HERA, EditTask("part", "Test it", "a body", "high", False, "bob@laptop"))
+    ask(HERA, EditTask("part", assignee=""))
+    request = RequestDelegation(
+        "part",
+        FIRST,
+        "carol",
+        START + 60_000,
+        ("All tests pass",),
+        ("tests/report.md",),
+        ("src/api/users.ts",),
+        ("No new dependencies",),
+    )
+    ask(ALICE, request)
+    heard = MessageReceived("aof", "handoff.request", "part")
+    ask(ALICE, request, said=b'{"type":"handoff.request"}', heard=heard)
+    ask(BOB, AcceptDelegation("part"))
+    ask(CAROL, AcceptDelegation("part"))
+    ask(CAROL, RequestDelegation(FIRST, "part", "dave", START))
+    ask(SYSTEM, EscalateDelegation("part"))
+    ask(CAROL, RejectDelegation("part", "no test plan"))
+    ask(ALICE, RequestDelegation("part", FIRST, "dave", START))
+    ask(SYSTEM, EscalateDelegation("part"))
+    ask(ALICE, UpdateTask(FIRST, "blocked", blockers=("no key", "no test plan")))
+    ask(DAVE, RejectMessage("invalid_envelope", "payload.tests: missing", "part", "status.update"))
+    ask(DAVE, RejectMessage("invalid_json", "half \ud800", "a/../b", "\x1b[31m"), said=b'"\\u001b"')
+
+
+SCRIPTS: dict[str, Callable[[Store], None]] = {"v1": play, "v2": play_messages}
+"""Name of a golden ledger -> the script that writes it."""
+
+
 def stored(entry: Entry) -> Stored:
     """An entry as the golden file has it."""
     return Stored(
@@ -188,25 +249,44 @@ def plain(value: Any) -> Any:
     return value
 
 
-def golden_entries() -> list[Stored]:
+def golden_entries(name: str) -> list[Stored]:
     """What the released format wrote."""
-    return [msgspec.json.decode(line, type=Stored) for line in ENTRIES.read_bytes().splitlines()]
+    lines = (FOLDER / f"{name}.jsonl").read_bytes().splitlines()
+    return [msgspec.json.decode(line, type=Stored) for line in lines]
 
 
-def golden_states() -> dict[str, Any]:
+def golden_states(name: str) -> dict[str, Any]:
     """What it folds into."""
-    return json.loads(STATES.read_bytes())
+    return json.loads((FOLDER / f"{name}.states.json").read_bytes())
+
+
+def by_stream(entries: Sequence[Stored]) -> dict[str, list[Stored]]:
+    """The entries of each stream, in order."""
+    streams: dict[str, list[Stored]] = {}
+    for entry in entries:
+        streams.setdefault(entry.stream, []).append(entry)
+    return streams
+
+
+def replayed(entries: Sequence[Stored]) -> dict[str, Any]:
+    """The states that stored entries fold into today."""
+    return {
+        stream: plain(refold(entry.line.encode() for entry in part))
+        for stream, part in by_stream(entries).items()
+    }
 
 
 def main() -> None:
-    """Print what today's code makes of the script."""
+    """Print what today's code writes, or what it makes of what is stored."""
+    name, what = sys.argv[1:]
+    if what == "states":
+        states = replayed(golden_entries(name))
+        sys.stdout.write(json.dumps(states, indent=1, sort_keys=True) + "\n")
+        return
     store = MemoryStore("released")
-    play(store)
-    if sys.argv[1:] == ["states"]:
-        sys.stdout.write(json.dumps(states_of(store), indent=1, sort_keys=True) + "\n")
-    else:
-        for line in map(msgspec.json.encode, entries_of(store)):
-            sys.stdout.buffer.write(line + b"\n")
+    SCRIPTS[name](store)
+    for line in map(msgspec.json.encode, entries_of(store)):
+        sys.stdout.buffer.write(line + b"\n")
 
 
 if __name__ == "__main__":

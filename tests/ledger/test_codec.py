@@ -1,9 +1,11 @@
 """Names and versions of events: old shapes are lifted when read, unknown ones are not guessed."""
 
-from typing import Any
+from typing import Any, get_type_hints
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dragoman.core.errors import LedgerError
 from dragoman.core.events import EVENT_NAMES, Event, TaskNoted, TaskTransitioned
@@ -102,3 +104,23 @@ def test_a_reserved_word_is_written_as_it_reads() -> None:
     body = msgspec.json.encode(event)
     assert body == b'{"from":"ready","to":"blocked","reason":"why"}'
     assert CODEC.decode("task.transitioned", 1, body) == event
+
+
+def events_of(kind: type[Event]) -> st.SearchStrategy[Event]:
+    """Any event of a kind, with any text and any whole number that JSON keeps."""
+    fields = {name: st.from_type(hint) for name, hint in get_type_hints(kind).items()}
+    if "details" in fields:
+        fields["details"] = st.dictionaries(st.text(), st.text() | st.integers(-9, 9))
+    return st.builds(kind, **fields)
+
+
+@proves("LEDGER-LINE")
+@pytest.mark.parametrize(("kind", "name"), EVENT_NAMES.items(), ids=EVENT_NAMES.values())
+@given(data=st.data())
+def test_any_event_is_read_as_it_was_written(
+    kind: type[Event], name: str, data: st.DataObject
+) -> None:
+    event = data.draw(events_of(kind))
+    body = msgspec.json.encode(event)
+    assert b"\n" not in body
+    assert CODEC.decode(name, 1, body) == event

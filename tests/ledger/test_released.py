@@ -18,20 +18,28 @@ from dragoman.ledger.tree import EMPTY, extend, root
 from dragoman.ledger.views import FOLD, encode_state, names_of, refold, shelve
 from dragoman.store.memory import MemoryStore
 from tests.ledger.released import (
+    SCRIPTS,
     START,
     Stored,
+    by_stream,
     entries_of,
     golden_entries,
     golden_states,
-    plain,
-    play,
+    replayed,
     states_of,
 )
 from tests.requirements import proves
 
-ENTRIES = golden_entries()
-ROOT = "83f3e90b74723f9e7615317dc2d51ad65598dc35454ae51c478795509e1dd8fd"
-"""The Merkle root over the golden ledger, as RFC 9162 has it."""
+GOLDEN = {name: golden_entries(name) for name in SCRIPTS}
+EVERY = [entry for entries in GOLDEN.values() for entry in entries]
+
+ROOTS = {
+    "v1": "83f3e90b74723f9e7615317dc2d51ad65598dc35454ae51c478795509e1dd8fd",
+    "v2": "8970de7a7afb6be94613aafbe793cfd3f9c0bddd08bf7786fed28c177ca28533",
+}
+"""The Merkle root over each golden ledger, as RFC 9162 has it."""
+
+each_ledger = pytest.mark.parametrize("name", SCRIPTS)
 
 FIELDS = ["stream", "version", "event", "v", "at", "actor", "cause", "body", "via", "said"]
 
@@ -41,12 +49,9 @@ def fields(entry: Stored) -> dict[str, Any]:
     return json.loads(entry.line)
 
 
-def streams() -> dict[str, list[Stored]]:
-    """The golden entries of each stream, in order."""
-    by_stream: dict[str, list[Stored]] = {}
-    for entry in ENTRIES:
-        by_stream.setdefault(entry.stream, []).append(entry)
-    return by_stream
+def streams() -> list[list[Stored]]:
+    """The entries of each stream of each golden ledger, in order."""
+    return [part for entries in GOLDEN.values() for part in by_stream(entries).values()]
 
 
 def without_sentence(entry: Stored) -> object:
@@ -58,13 +63,14 @@ def without_sentence(entry: Stored) -> object:
     return entry.position, entry.stream, entry.version, json.dumps(line)
 
 
-def loaded() -> MemoryStore:
-    """A store that holds the golden ledger, as if an older release had written it."""
+def loaded(name: str) -> MemoryStore:
+    """A store that holds a golden ledger, as if an older release had written it."""
     store = MemoryStore("released")
-    numbers = {stream: number for number, stream in enumerate(streams(), 1)}
+    parts = by_stream(GOLDEN[name])
+    numbers = {stream: number for number, stream in enumerate(parts, 1)}
     rows: list[Row] = []
     names: list[tuple[str, str, int]] = []
-    for stream, entries in streams().items():
+    for stream, entries in parts.items():
         lines = [entry.line.encode() for entry in entries]
         state = refold(lines)
         assert state is not None
@@ -82,7 +88,7 @@ def loaded() -> MemoryStore:
         )
         for line in map(read_line, lines):
             bound = names_of(CODEC.decode(line.event, line.v, line.body))
-            names += [(name, kind, numbers[stream]) for name, kind in bound]
+            names += [(alias, kind, numbers[stream]) for alias, kind in bound]
     entries = [
         NewEntry(
             numbers[entry.stream],
@@ -92,7 +98,7 @@ def loaded() -> MemoryStore:
             bytes.fromhex(entry.previous),
             bytes.fromhex(entry.hash),
         )
-        for entry in ENTRIES
+        for entry in GOLDEN[name]
     ]
 
     def write(session: Session) -> None:
@@ -103,46 +109,47 @@ def loaded() -> MemoryStore:
 
 
 @proves("LEDGER-RELEASED", "LEDGER-LINE", "LEDGER-NAMES", "LEDGER-SAID", "LEDGER-POSITION")
-def test_the_same_script_still_writes_the_same_bytes() -> None:
+@each_ledger
+def test_the_same_script_still_writes_the_same_bytes(name: str) -> None:
     store = MemoryStore("released")
-    play(store)
+    SCRIPTS[name](store)
     written = entries_of(store)
-    assert list(map(without_sentence, written)) == list(map(without_sentence, ENTRIES))
+    assert list(map(without_sentence, written)) == list(map(without_sentence, GOLDEN[name]))
 
 
 @proves("LEDGER-RELEASED")
-def test_it_still_replays_into_the_recorded_states() -> None:
-    replayed = {
-        stream: plain(refold(entry.line.encode() for entry in entries))
-        for stream, entries in streams().items()
-    }
-    assert json.loads(json.dumps(replayed)) == golden_states()
+@each_ledger
+def test_it_still_replays_into_the_recorded_states(name: str) -> None:
+    assert json.loads(json.dumps(replayed(GOLDEN[name]))) == golden_states(name)
 
 
 @proves("LEDGER-RELEASED", "MODEL-REPLAY")
-def test_the_script_ends_in_the_recorded_states_too() -> None:
+@each_ledger
+def test_the_script_ends_in_the_recorded_states_too(name: str) -> None:
     store = MemoryStore("released")
-    play(store)
-    states = states_of(store)
-    for name in golden_states():
-        if name.startswith("task:"):
-            assert json.loads(json.dumps(states[name])) == golden_states()[name]
-    assert set(states) == set(golden_states())
+    SCRIPTS[name](store)
+    states, recorded = states_of(store), golden_states(name)
+    for stream, state in recorded.items():
+        # What is remembered of refusals follows their sentences, which may come to be better said.
+        if not stream.startswith("actor:"):
+            assert json.loads(json.dumps(states[stream])) == state
+    assert set(states) == set(recorded)
 
 
 @proves("LEDGER-RELEASED", "LEDGER-TREE")
-def test_it_still_verifies_and_has_the_recorded_root() -> None:
-    store = loaded()
+@each_ledger
+def test_it_still_verifies_and_has_the_recorded_root(name: str) -> None:
+    store = loaded(name)
     tree = extend(EMPTY, (entry.hash for entry in store.entries(0, 1_000)))
-    assert root(tree).hex() == ROOT
-    signed = Checkpoint("released", tree.size, ROOT, (), "", "")
+    assert root(tree).hex() == ROOTS[name]
+    signed = Checkpoint("released", tree.size, ROOTS[name], (), "", "")
     assert list(check_ledger(store, [signed], lambda _: None)) == []
     assert list(check_views(store, lambda _: None)) == []
 
 
 @proves("LEDGER-CHAIN", "LEDGER-RELEASED")
 def test_each_hash_covers_the_previous_hash_of_its_stream_and_the_whole_line() -> None:
-    for entries in streams().values():
+    for entries in streams():
         previous = bytes(32)
         for version, entry in enumerate(entries, 1):
             assert entry.previous == previous.hex()
@@ -151,14 +158,16 @@ def test_each_hash_covers_the_previous_hash_of_its_stream_and_the_whole_line() -
 
 
 @proves("LEDGER-POSITION", "LEDGER-RELEASED")
-def test_positions_have_no_gaps_and_are_not_in_the_line() -> None:
-    assert [entry.position for entry in ENTRIES] == list(range(1, len(ENTRIES) + 1))
-    assert all("position" not in fields(entry) for entry in ENTRIES)
+@each_ledger
+def test_positions_have_no_gaps_and_are_not_in_the_line(name: str) -> None:
+    entries = GOLDEN[name]
+    assert [entry.position for entry in entries] == list(range(1, len(entries) + 1))
+    assert all("position" not in fields(entry) for entry in entries)
 
 
 @proves("LEDGER-LINE", "LEDGER-RELEASED")
 def test_a_line_is_one_line_of_json_with_its_fields_in_order() -> None:
-    for entry in ENTRIES:
+    for entry in EVERY:
         assert "\n" not in entry.line
         line = fields(entry)
         assert list(line) == [name for name in FIELDS if name in line]
@@ -175,10 +184,10 @@ def test_a_line_is_one_line_of_json_with_its_fields_in_order() -> None:
 
 @proves("LEDGER-NAMES", "LEDGER-RELEASED")
 def test_every_kind_of_event_is_in_it_under_its_own_name() -> None:
-    assert {entry.event for entry in ENTRIES} == set(EVENT_NAMES.values())
-    assert {type(_event(entry)) for entry in ENTRIES} == set(get_args(AnyEvent))
-    assert {entry.stream.partition(":")[0] for entry in ENTRIES} == {"task", "actor"}
-    for entry in ENTRIES:
+    assert {entry.event for entry in EVERY} == set(EVENT_NAMES.values())
+    assert {type(_event(entry)) for entry in EVERY} == set(get_args(AnyEvent))
+    assert {entry.stream.partition(":")[0] for entry in EVERY} == {"task", "actor", "agent"}
+    for entry in EVERY:
         assert "dragoman." not in entry.line
         assert "Task" not in entry.event
 
@@ -189,19 +198,20 @@ def _event(entry: Stored) -> AnyEvent:
 
 
 @proves("REFUSAL-RECORDED", "LEDGER-RELEASED")
-def test_refusals_live_with_their_actor_and_nothing_else_does() -> None:
-    for entry in ENTRIES:
+def test_refusals_and_what_changed_nothing_live_with_their_actor_and_nothing_else_does() -> None:
+    for entry in EVERY:
         line = fields(entry)
-        is_refusal = entry.event == "command.refused"
-        assert entry.stream.startswith("actor:") is is_refusal
-        if is_refusal:
+        is_actors = entry.event in ("command.refused", "message.received")
+        assert entry.stream.startswith("actor:") is is_actors
+        if is_actors:
             assert entry.stream == f"actor:{line['actor']}"
-            assert set(line["body"]) == {"command", "target", "code", "detail"}
+        if entry.event == "command.refused":
+            assert set(line["body"]) - {"kind"} == {"command", "target", "code", "detail"}
 
 
 @proves("LEASE-FENCE", "LEDGER-RELEASED")
 def test_the_token_of_a_stream_rises_by_one_with_every_claim() -> None:
-    for entries in streams().values():
+    for entries in streams():
         claims = [fields(entry)["body"] for entry in entries if entry.event == "task.claimed"]
         assert [claim["fence"] for claim in claims] == list(range(1, len(claims) + 1))
         assert [claim["attempt"] for claim in claims] == list(range(1, len(claims) + 1))
@@ -210,7 +220,7 @@ def test_the_token_of_a_stream_rises_by_one_with_every_claim() -> None:
 @proves("LEDGER-SAID", "LEDGER-RELEASED")
 def test_the_original_words_stand_on_the_first_entry_of_their_request() -> None:
     said: dict[int, Any] = {}
-    for _, entries in groupby(ENTRIES, key=lambda entry: fields(entry)["cause"]):
+    for _, entries in groupby(GOLDEN["v1"], key=lambda entry: fields(entry)["cause"]):
         first, *rest = entries
         assert all("said" not in fields(entry) for entry in rest)
         if "said" in fields(first):
@@ -220,11 +230,11 @@ def test_the_original_words_stand_on_the_first_entry_of_their_request() -> None:
         "a tuple",
         {"type": "DONE"},
     ]
-    assert '{"title":"Write the parser","x-unknown":{"kept":[1,2,null]}}' in ENTRIES[0].line
+    assert '{"title":"Write the parser","x-unknown":{"kept":[1,2,null]}}' in GOLDEN["v1"][0].line
 
 
 @proves("LEDGER-RELEASED")
-@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: str(entry.position))
+@pytest.mark.parametrize("entry", EVERY, ids=lambda entry: f"{entry.stream} {entry.version}")
 def test_the_body_says_again_what_it_said(entry: Stored) -> None:
     """No field of a stored body is lost on reading, so nothing released was dropped."""
     body = fields(entry)["body"]

@@ -6,17 +6,20 @@ import pytest
 from msgspec.structs import replace
 
 from dragoman.core.actors import ActorRecord
+from dragoman.core.agents import AgentRecord
 from dragoman.core.errors import LedgerError
 from dragoman.core.events import (
+    AgentRegistered,
     AnyEvent,
     CommandRefused,
+    MessageReceived,
     Priority,
     Status,
     TaskAliased,
     TaskCreated,
     TaskNoted,
 )
-from dragoman.core.task import Task
+from dragoman.core.task import Delegation, Task
 from dragoman.ledger.codec import WRITTEN
 from dragoman.ledger.entry import Line, write_line
 from dragoman.ledger.views import (
@@ -36,7 +39,12 @@ from tests.requirements import proves
 
 NOW = 1_770_647_400_000
 CREATED = TaskCreated("T", "TASK-2026-02-09-001", "a title", "ready")
+HEARD = MessageReceived("aof", "status.update", "T")
+REGISTERED = AgentRegistered("alice", "agent", ("aof",))
 REFUSED = CommandRefused("task.claim", "T", "not_ready", "T is backlog")
+
+
+AGENT = AgentRecord("alice", "agent", ("aof",), NOW)
 
 
 def task(**fields: object) -> Task:
@@ -91,9 +99,39 @@ def test_a_queue_is_ordered_by_priority_and_then_by_age() -> None:
         assert (shelf.rank, shelf.since) == (rank, 5)
 
 
+ASKED = Delegation("P", "alice", "bob", NOW + 5)
+
+
+@proves("DELEGATION-SLA")
+@pytest.mark.parametrize(
+    ("state", "deadline"),
+    [
+        (task(), None),
+        (task(delegation=ASKED), NOW + 5),
+        (task(delegation=ASKED, status="backlog"), NOW + 5),
+        (task(delegation=ASKED, status="review"), NOW + 5),
+        (task(delegation=ASKED, open_blockers=("U",)), NOW + 5),
+        (task(delegation=ASKED, not_before=NOW + 1), NOW + 5),
+        (task(delegation=replace(ASKED, state="accepted")), NOW + 5),
+        (task(delegation=replace(ASKED, state="rejected")), None),
+        (task(delegation=replace(ASKED, escalated=True)), None),
+        (task(delegation=ASKED, status="done"), None),
+        (task(delegation=ASKED, status="cancelled"), None),
+    ],
+    ids=range(11),
+)
+def test_a_deadline_stands_in_the_index_while_somebody_waits(
+    state: Task, deadline: int | None
+) -> None:
+    assert shelve(state, NOW).deadline == deadline
+    assert replace(shelve(state, NOW), deadline=None) == shelve(
+        replace(state, delegation=None), NOW
+    )
+
+
 @proves("REFUSAL-RECORDED")
 def test_an_actor_stands_nowhere() -> None:
-    assert shelve(ActorRecord(), NOW) == shelve(None, NOW) == Shelf()
+    assert shelve(ActorRecord(), NOW) == shelve(AGENT, NOW) == shelve(None, NOW) == Shelf()
 
 
 @proves("NAME-ALIAS")
@@ -113,7 +151,11 @@ def test_a_stream_is_folded_entry_by_entry() -> None:
         created_at=NOW + 1, updated_at=NOW + 3, moved_at=NOW + 1, aliases=("bead:b",), notes=1
     )
     assert refold(lines(REFUSED)) == ActorRecord(
-        (NOW + 1) // 60_000, 1, ("task.claim T not_ready",)
+        (NOW + 1) // 60_000, 1, ("task.claim T not_ready 74a7d15117f43137",)
+    )
+    assert refold(lines(HEARD, REFUSED)) == refold(lines(REFUSED, HEARD))
+    assert refold(lines(REGISTERED, replace(REGISTERED, speaks=("acp",)))) == AgentRecord(
+        "alice", "agent", ("acp",), NOW + 1
     )
     assert refold([]) is None
 
@@ -127,8 +169,14 @@ def test_a_stream_is_folded_entry_by_entry() -> None:
         (task(), REFUSED),
         (ActorRecord(), TaskNoted("not about a task")),
         (ActorRecord(), CREATED),
+        (ActorRecord(), REGISTERED),
+        (AGENT, REFUSED),
+        (AGENT, HEARD),
+        (AGENT, CREATED),
+        (task(), HEARD),
+        (task(), REGISTERED),
     ],
-    ids=range(5),
+    ids=range(11),
 )
 def test_an_entry_that_cannot_stand_there_breaks_the_ledger(
     state: State | None, event: AnyEvent
@@ -138,9 +186,10 @@ def test_an_entry_that_cannot_stand_there_breaks_the_ledger(
 
 
 @proves("STORE-REFOLD")
-@pytest.mark.parametrize("state", [task(notes=3), ActorRecord(1, 2, ("a b c",))])
+@pytest.mark.parametrize("state", [task(notes=3), ActorRecord(1, 2, ("a b c",)), AGENT])
 def test_a_state_row_is_read_back(state: State) -> None:
-    stream = "task:T" if isinstance(state, Task) else "actor:agent:a"
+    streams = {Task: "task:T", ActorRecord: "actor:agent:a", AgentRecord: "agent:alice"}
+    stream = streams[type(state)]
     assert decode_state(stream, encode_state(state)) == state
 
 
@@ -198,7 +247,7 @@ def test_the_fold_number_stands_beside_a_picture_of_what_it_means() -> None:
     """When this fails, folding changed: raise FOLD, and then change the picture."""
     created = refold(lines(CREATED))
     assert created is not None
-    assert FOLD == 1
+    assert FOLD == 2
     assert encode_state(created) == (
         b'{"id":"T","aof_id":"TASK-2026-02-09-001","title":"a title","status":"ready",'
         b'"created_at":1770647400001,"updated_at":1770647400001,"moved_at":1770647400001}'

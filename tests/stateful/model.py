@@ -1,7 +1,7 @@
 """A small model of tasks, written from the semantics and not from the code: dictionaries and rules.
 
-It knows status, owner, attempt, token, failures, blockers, names and leases, and says for every
-command whether it is accepted, and if not, with which code.
+It knows status, owner, attempt, token, failures, blockers, names, leases and delegations, and says
+for every command whether it is accepted, and if not, with which code.
 """
 
 from collections.abc import Callable
@@ -11,23 +11,31 @@ from typing import Any
 
 from dragoman.core.actors import Actor
 from dragoman.core.commands import (
+    AcceptDelegation,
     AdoptTask,
     AliasTask,
     AnyCommand,
     ClaimTask,
     CreateTask,
+    EditTask,
     EndAttempt,
+    EscalateDelegation,
     ExpireLease,
     LinkTask,
     MoveTask,
     NoteTask,
+    RejectDelegation,
     ReleaseTask,
     RenewLease,
     ReportOutcome,
+    RequestDelegation,
+    UpdateTask,
 )
 from tests.core.by_hand import BY_HAND
 
 RANKS = {"critical": 0, "high": 1, "normal": 2, "low": 3}
+WAYS = {str(a): {str(b): who for b, who in targets.items()} for a, targets in BY_HAND.items()}
+RUNNERS = ("human", "orchestrator", "system")
 LETTERS = {"human": "h", "orchestrator": "o", "system": "s", "coordinator": "c", "observer": "x"}
 
 
@@ -72,6 +80,19 @@ class ModelTask:
     open: list[str] = field(default_factory=list[str])
     held_by: list[str] = field(default_factory=list[str])
     lease: ModelLease | None = None
+    parent: str = ""
+    parts: list[str] = field(default_factory=list[str])
+    depth: int = 0
+    offer: tuple[str, str, str, int] | None = None
+    """Part of what, by whom, to whom, until when."""
+    answer: str = ""
+    told: bool = False
+
+    @property
+    def is_waited_for(self) -> bool:
+        """Whether somebody has handed it on and it is still to come."""
+        has_ended = self.status in ("done", "cancelled")
+        return self.offer is not None and self.answer != "rejected" and not has_ended
 
 
 Applied = tuple[ModelTask, bool]
@@ -115,6 +136,14 @@ class Model:
         """The tasks whose lease has run out."""
         return [t.id for t in self.tasks.values() if t.lease and t.lease.ends <= now]
 
+    def late(self, now: int) -> list[str]:
+        """The tasks whose delegation is late without anybody having been told."""
+        return [
+            t.id
+            for t in self.tasks.values()
+            if t.offer and t.is_waited_for and not t.told and t.offer[3] <= now
+        ]
+
     def find(self, name: str) -> ModelTask:
         """By id, by KIND:NAME or by bare name."""
         if name in self.tasks:
@@ -142,7 +171,8 @@ class Model:
 
     def _renew(self, actor: Actor, command: AnyCommand, now: int) -> None:
         try:
-            task = self.find(command.about)
+            whose = command.parent if isinstance(command, RequestDelegation) else command.about
+            task = self.find(whose)
         except No:
             return
         if task.lease and holds(actor, task, now):
@@ -163,6 +193,12 @@ class Model:
             LinkTask: self._link,
             AliasTask: self._alias,
             NoteTask: self._note,
+            UpdateTask: self._update,
+            EditTask: self._edit,
+            RequestDelegation: self._offer,
+            AcceptDelegation: self._accept,
+            RejectDelegation: self._reject,
+            EscalateDelegation: self._escalate,
         }
         return rules[type(command)](actor, command, now)
 
@@ -258,6 +294,15 @@ class Model:
 
     def _report(self, actor: Actor, command: ReportOutcome, now: int) -> Applied:
         task = self.find(command.task)
+        leads = {
+            "done": "review" if task.reviewed else "done",
+            "blocked": "blocked",
+            "needs_review": "review",
+            "partial": "review",
+        }
+        if task.status in ("done", leads.get(command.outcome)):
+            may_repeat(actor, task, command.fence, now)
+            return task, True
         must_hold(actor, task, command.fence, now)
         task.report = command.outcome
         if command.apply:
@@ -266,7 +311,7 @@ class Model:
 
     def _end(self, actor: Actor, command: EndAttempt, now: int) -> Applied:
         task = self.find(command.task)
-        if actor.role not in ("human", "orchestrator", "system"):
+        if actor.role not in RUNNERS:
             must_hold(actor, task, None, now)
         if not task.lease or not task.report:
             return task, True
@@ -275,7 +320,7 @@ class Model:
 
     def _expire(self, actor: Actor, command: ExpireLease, now: int) -> Applied:
         task = self.find(command.task)
-        if actor.role not in ("human", "orchestrator", "system"):
+        if actor.role not in RUNNERS:
             raise No("not_authorized")
         if task.lease and task.lease.ends <= now:
             self._conclude(task, now)
@@ -298,27 +343,108 @@ class Model:
                 self._enter(task, "deadletter")
 
     def _move(self, actor: Actor, command: MoveTask, now: int) -> Applied:
-        task, to, fence = self.find(command.task), command.to, command.fence
-        is_agent = actor.role == "agent"
-        if task.status == to:
-            old_token = fence not in (None, task.attempt) or task.status == "in-progress"
-            if is_agent and fence is not None and old_token:
-                must_hold(actor, task, fence, now)
+        task = self.find(command.task)
+        if task.status == command.to:
+            may_repeat(actor, task, command.fence, now)
             return task, True
-        is_owner = task.owner == actor.name
-        if is_agent and (not is_owner or task.status == "in-progress" or fence is not None):
-            must_hold(actor, task, fence, now)
-        allowed = {str(a): {str(b): who for b, who in t.items()} for a, t in BY_HAND.items()}
-        if to not in allowed[task.status]:
-            raise No("invalid_transition")
-        if to == "in-progress":
-            raise No("claim_required")
-        letter = LETTERS.get(actor.role) or (
-            "H" if task.status == "in-progress" else "a" if task.reviewed else "n"
-        )
-        if letter not in allowed[task.status][to]:
+        may_move(actor, task, command.to, command.fence, now)
+        self._enter(task, command.to)
+        return task, False
+
+    def _update(self, actor: Actor, command: UpdateTask, now: int) -> Applied:
+        task, to, has_words = self.find(command.task), command.to, bool(command.notes)
+        may_write(actor)
+        if to and to != "in-progress" and to in WAYS[task.status]:
+            may_move(actor, task, to, command.fence, now)
+            self._enter(task, to)
+            return task, False
+        if not has_words and to in (None, task.status):
+            may_repeat(actor, task, command.fence, now)
+            return task, True
+        must_own(actor, task, command.fence, now)
+        task.notes += has_words
+        return task, True
+
+    def _edit(self, actor: Actor, command: EditTask, now: int) -> Applied:
+        task, assignee = self.find(command.task), command.assignee
+        gives = (command.priority is not None, assignee is not None)
+        if (actor.role == "observer" and any(gives)) or (actor.role == "agent" and gives[1]):
             raise No("not_authorized")
-        self._enter(task, to)
+        if actor.role == "agent":
+            must_own(actor, task, command.fence, now)
+        if task.lease and assignee not in (None, task.owner):
+            raise No("already_claimed")
+        task.priority = command.priority or task.priority
+        if assignee is not None and not task.lease:
+            task.reserved = task.owner = assignee
+        return task, True
+
+    def _offer(self, actor: Actor, command: RequestDelegation, now: int) -> Applied:
+        may_write(actor)
+        child, parent = self.find(command.task), self._parent(command.parent)
+        offer = (parent.id, actor.name, command.to_agent, command.due_by)
+        if child.offer == offer:
+            return child, True
+        if actor.role == "agent":
+            try:
+                must_hold(actor, parent, None, now)
+            except No as no:
+                raise No("lease_lost" if no.code == "lease_lost" else "unauthorized_agent") from no
+        if child.status in ("done", "cancelled"):
+            raise No("invalid_transition")
+        if parent.depth or any(self.tasks[part].is_waited_for for part in child.parts):
+            raise No("nested_delegation")
+        above = parent
+        while above.id != child.id and above.parent:
+            above = self.tasks[above.parent]
+        if above.id == child.id:
+            raise No("link_cycle")
+        child.offer, child.answer, child.told, child.depth = offer, "requested", False, 1
+        if not child.parent:
+            child.parent = parent.id
+            parent.parts.append(child.id)
+        return child, True
+
+    def _parent(self, name: str) -> ModelTask:
+        try:
+            return self.find(name)
+        except No as no:
+            raise No(no.code.replace("task_not_found", "parent_not_found")) from no
+
+    def _accept(self, actor: Actor, command: AcceptDelegation, now: int) -> Applied:
+        del now
+        task = self.find(command.task)
+        if self._may_answer(actor, task, "accepted"):
+            if task.answer == "rejected":
+                raise No("invalid_transition")
+            task.answer = "accepted"
+        return task, True
+
+    def _reject(self, actor: Actor, command: RejectDelegation, now: int) -> Applied:
+        del now
+        task = self.find(command.task)
+        if not self._may_answer(actor, task, "rejected"):
+            return task, True
+        task.answer = "rejected"
+        is_anothers = task.lease is not None and task.lease.holder != actor.name
+        if task.status in ("backlog", "ready", "in-progress") and not is_anothers:
+            self._enter(task, "blocked")
+        return task, True
+
+    def _may_answer(self, actor: Actor, task: ModelTask, answer: str) -> bool:
+        """Whether there is anything new to say."""
+        if task.offer is None:
+            raise No("invalid_transition")
+        may_write(actor)
+        if task.answer != answer and task.offer[2] != actor.name:
+            raise No("unauthorized_agent")
+        return task.answer != answer
+
+    def _escalate(self, actor: Actor, command: EscalateDelegation, now: int) -> Applied:
+        task = self.find(command.task)
+        if actor.role not in RUNNERS:
+            raise No("not_authorized")
+        task.told = task.told or task.id in self.late(now)
         return task, False
 
     def _enter(self, task: ModelTask, to: str) -> None:
@@ -377,6 +503,40 @@ def must_hold(actor: Actor, task: ModelTask, fence: int | None, now: int) -> Non
     if fence is not None or actor.name in task.held_by:
         raise No("lease_lost")
     raise No("unauthorized_agent" if task.lease or task.owner else "unassigned_task")
+
+
+def must_own(actor: Actor, task: ModelTask, fence: int | None, now: int) -> None:
+    """Refuse an agent that neither holds the task nor owns it while nobody works on it."""
+    is_owner = task.owner == actor.name and task.status != "in-progress"
+    if actor.role == "agent" and not (is_owner and fence is None):
+        must_hold(actor, task, fence, now)
+
+
+def may_repeat(actor: Actor, task: ModelTask, fence: int | None, now: int) -> None:
+    """Refuse who may only read, and an old token."""
+    if actor.role == "observer":
+        raise No("not_authorized")
+    old_token = fence not in (None, task.attempt) or task.status == "in-progress"
+    if actor.role == "agent" and fence is not None and old_token:
+        must_hold(actor, task, fence, now)
+
+
+def may_move(actor: Actor, task: ModelTask, to: str, fence: int | None, now: int) -> None:
+    """Refuse what the table does not have, and whoever may not ask for it."""
+    is_owner = task.owner == actor.name
+    if actor.role == "agent" and (
+        not is_owner or task.status == "in-progress" or fence is not None
+    ):
+        must_hold(actor, task, fence, now)
+    if to not in WAYS[task.status]:
+        raise No("invalid_transition")
+    if to == "in-progress":
+        raise No("claim_required")
+    letter = LETTERS.get(actor.role) or (
+        "H" if task.status == "in-progress" else "a" if task.reviewed else "n"
+    )
+    if letter not in WAYS[task.status][to]:
+        raise No("not_authorized")
 
 
 def may_write(actor: Actor) -> None:

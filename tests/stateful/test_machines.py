@@ -19,19 +19,25 @@ from msgspec.structs import replace
 
 from dragoman.core.actors import SYSTEM, Actor
 from dragoman.core.commands import (
+    AcceptDelegation,
     AdoptTask,
     AliasTask,
     AnyCommand,
     ClaimTask,
     CreateTask,
+    EditTask,
     EndAttempt,
+    EscalateDelegation,
     ExpireLease,
     LinkTask,
     MoveTask,
     NoteTask,
+    RejectDelegation,
     ReleaseTask,
     RenewLease,
     ReportOutcome,
+    RequestDelegation,
+    UpdateTask,
 )
 from dragoman.core.deadlines import Backoff
 from dragoman.core.errors import Refusal
@@ -45,6 +51,7 @@ from dragoman.engine.verify import check_ledger, check_views
 from dragoman.ledger.views import decode_state, refold
 from dragoman.services.promotion import Promotion
 from dragoman.services.recovery import Recovery
+from dragoman.services.sla import Sla
 from dragoman.store.memory import MemoryStore
 from dragoman.store.sqlite import SqliteStore
 from dragoman.system.clock import HandClock
@@ -84,6 +91,13 @@ CREATED = st.builds(
 CLAIMED = st.builds(
     ClaimTask, NAMES, st.sampled_from(AGENTS), ttl_ms=st.sampled_from((1_000, 300_000))
 )
+DELEGATED = st.builds(
+    RequestDelegation,
+    NAMES,
+    NAMES,
+    st.sampled_from(AGENTS),
+    st.sampled_from((START, START + 1_000, START + 300_000)),
+)
 COMMANDS: st.SearchStrategy[AnyCommand] = st.one_of(
     CREATED,
     CLAIMED,
@@ -105,6 +119,25 @@ COMMANDS: st.SearchStrategy[AnyCommand] = st.one_of(
     st.builds(AliasTask, NAMES, st.sampled_from(("x:a", "x:b", "y:a"))),
     st.builds(LinkTask, NAMES, st.just("blocked-by"), st.sampled_from(IDS)),
     st.builds(AdoptTask, st.just("bead"), st.sampled_from((*IDS, "E", "a"))),
+    st.builds(
+        UpdateTask,
+        NAMES,
+        st.sampled_from((None, *STATUSES)),
+        notes=st.sampled_from(("", "words")),
+        fence=FENCES,
+    ),
+    st.builds(
+        EditTask,
+        NAMES,
+        priority=st.sampled_from((None, *get_args(Priority))),
+        assignee=st.sampled_from((None, None, "", *AGENTS)),
+        fence=FENCES,
+    ),
+    DELEGATED,
+    DELEGATED,
+    st.builds(AcceptDelegation, NAMES),
+    st.builds(RejectDelegation, NAMES),
+    st.builds(EscalateDelegation, NAMES),
 )
 KEYS = st.sampled_from(("",) * 6 + ("k1", "k2", "k3", "k4"))
 WORDS: st.SearchStrategy[AnyCommand] = st.sampled_from(
@@ -117,6 +150,12 @@ WORDS: st.SearchStrategy[AnyCommand] = st.sampled_from(
         EndAttempt("T"),
         RenewLease("T"),
         NoteTask("T", "a note"),
+        UpdateTask("T", "done", notes="words"),
+        UpdateTask("T", "blocked"),
+        EditTask("T", priority="critical"),
+        RequestDelegation("D", "T", "bob", START),
+        AcceptDelegation("T"),
+        RejectDelegation("T"),
         AliasTask("T", "y:b"),
         LinkTask("T", "blocked-by", "D"),
     ]
@@ -257,6 +296,10 @@ class TaskMachine(RuleBasedStateMachine):
         Promotion(self._hub).run_once(now)
         for name in silent:
             assert self._model.ask(SYSTEM, (ExpireLease(name),), "", now)[0] == ""
+        late = self._model.late(now)
+        assert Sla(self._hub).run_once(now) == len(late)
+        for name in late:
+            assert self._model.ask(SYSTEM, (EscalateDelegation(name),), "", now)[0] == ""
 
     @rule()
     def restart(self) -> None:
@@ -290,6 +333,14 @@ class TaskMachine(RuleBasedStateMachine):
             )
             assert (list(task.aliases), task.notes) == (expected.names, expected.notes)
             assert list(task.agents) == expected.held_by
+            assert (task.parent, list(task.children)) == (expected.parent, expected.parts)
+            asked = task.delegation
+            offer = asked and (asked.parent, asked.from_agent, asked.to_agent, asked.due_by)
+            assert (offer, task.depth) == (expected.offer, expected.depth)
+            assert asked is None or (asked.state, asked.escalated) == (
+                expected.answer,
+                expected.told,
+            )
             held = lease and (lease.holder, lease.fence, lease.ttl_ms, lease.expires_at)
             assert held == (
                 expected.lease

@@ -1,15 +1,15 @@
 """Who speaks to the hub, and the record of what was refused to whom."""
 
-from typing import Literal
+from collections.abc import Callable
+from hashlib import blake2b
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from dragoman.core.errors import UNRECORDED, Refusal
-from dragoman.core.events import CommandRefused
+from dragoman.core.events import ActorEvent, CommandRefused, MessageReceived, Role
 from dragoman.core.ids import actor_stream, check_agent, shown_name
-
-Role = Literal["agent", "orchestrator", "coordinator", "human", "observer", "file", "system"]
 
 REFUSALS_PER_MINUTE = 60
 """More than these add no entry: a caller in a loop must not be able to fill the ledger."""
@@ -61,7 +61,9 @@ def record_refusal(
     """The entry that a refusal leaves, or None for a repeat, a flood or an ordinary answer."""
     if refusal.code in UNRECORDED:
         return None
-    event = CommandRefused(command, shown_name(target), refusal.code, refusal.detail)
+    event = CommandRefused(
+        command, shown_name(target), refusal.code, refusal.detail, shown_name(refusal.kind)
+    )
     if record.minute == now // _MINUTE_MS and (
         record.refusals >= REFUSALS_PER_MINUTE or _gist(event) in record.recent
     ):
@@ -69,7 +71,7 @@ def record_refusal(
     return event
 
 
-def evolve_actor(record: ActorRecord | None, event: CommandRefused, at: int) -> ActorRecord:
+def evolve_refused(record: ActorRecord | None, event: CommandRefused, at: int) -> ActorRecord:
     """The record after one more refusal."""
     minute = at // _MINUTE_MS
     if record is None or record.minute != minute:
@@ -78,6 +80,24 @@ def evolve_actor(record: ActorRecord | None, event: CommandRefused, at: int) -> 
     return replace(record, refusals=record.refusals + 1, recent=recent)
 
 
+def evolve_received(record: ActorRecord | None, _: MessageReceived, at: int) -> ActorRecord:
+    """The record after a message that changed nothing: such a one counts for nothing here."""
+    del at
+    return record or ActorRecord()
+
+
+EVOLVE_ACTOR: dict[type[ActorEvent], Callable[[Any, Any, int], ActorRecord]] = {
+    CommandRefused: evolve_refused,
+    MessageReceived: evolve_received,
+}
+"""Event -> the record after it, from the record before it (None at first) and its time."""
+
+
 def _gist(event: CommandRefused) -> str:
-    """What makes two refusals the same; their details may differ in a time or a count."""
-    return f"{event.command} {event.target} {event.code}"
+    """What makes two refusals the same. Short, because a record keeps several of them.
+
+    Sentences that differ in a time or a count are different: the limit of a minute bounds those.
+    """
+    said = f"{event.kind} {event.detail}".encode()
+    digest = blake2b(said, digest_size=8).hexdigest()
+    return f"{event.command} {event.target} {event.code} {digest}"

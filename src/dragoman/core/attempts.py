@@ -15,16 +15,15 @@ from dragoman.core.events import Outcome, Status, TaskClaimed, TaskReported, Tas
 from dragoman.core.events import TaskTransitioned as Transitioned
 from dragoman.core.ids import check_agent, check_session, task_stream
 from dragoman.core.lease import Lease, granted, renewed
-from dragoman.core.lifecycle import StreamEvents, moved, unblocked
+from dragoman.core.lifecycle import StreamEvents, check_token, moved, unblocked
 from dragoman.core.limits import (
-    LINKS,
     REASON,
     TEXT,
     TTL_MS,
-    check_count,
     check_json,
     check_range,
     check_text,
+    check_texts,
 )
 from dragoman.core.moments import to_rfc3339
 from dragoman.core.reading import Decision, LeaseChange, Read, Receipt, receipt
@@ -80,16 +79,23 @@ def release(command: ReleaseTask, read: Read, now: int) -> Decision | Refusal:
 
 
 def report(command: ReportOutcome, read: Read, now: int) -> Decision | Refusal:
-    """The outcome of an attempt; a later report of the same attempt replaces it until applied."""
-    task = _held(command.task, command.fence, read, now)
+    """The outcome of an attempt; a later report of the same attempt replaces it until applied.
+
+    A report of what has come about already is a no-op, whoever repeats it (S-AOF-2).
+    """
+    task = read.task(command.task)
     if isinstance(task, Refusal):
         return task
     refusal = (
         check_text("notes", command.notes, TEXT)
-        or check_count("blockers", command.blockers, LINKS)
-        or next(filter(None, (check_text("blocker", b, REASON) for b in command.blockers)), None)
+        or check_texts("blockers", command.blockers, REASON)
         or check_json("details", command.details)
     )
+    if refusal:
+        return refusal
+    if _has_come_about(task, command.outcome):
+        return check_token(command.fence, task, read, now) or Decision(receipt(task, task.status))
+    refusal = check_hold(read.actor, task, read.lease(task), command.fence, now)
     if refusal:
         return refusal
     event = TaskReported(
@@ -191,17 +197,27 @@ def _report_of_attempt(task: Task) -> Outcome | None:
     return task.reported.outcome
 
 
+def _steps(task: Task, outcome: Outcome) -> tuple[Status, ...]:
+    """The statuses that an outcome leads through; a review that is required ends the way."""
+    steps = STATUS_AFTER[outcome]
+    return steps[:1] if task.review_required else steps
+
+
+def _has_come_about(task: Task, outcome: Outcome) -> bool:
+    """Whether the task is where this outcome leads; a failure leads to a new attempt each time."""
+    if outcome == "failed" or task.status == "done":
+        return task.status == "done"
+    return task.status == _steps(task, outcome)[-1]
+
+
 def _applied(
     task: Task, outcome: Outcome, reason: str, backoff: Backoff, read: Read, now: int
 ) -> Decision:
     """The transitions that an outcome asks for, and the end of the lease."""
     if outcome == "failed":
         return _requeued(task, reason, backoff, now)
-    steps = STATUS_AFTER[outcome]
-    if task.review_required:
-        steps = steps[:1]
     stream, at, events = task_stream(task.id), task.status, list[tuple[str, Transitioned]]()
-    for to in steps:
+    for to in _steps(task, outcome):
         events.append((stream, Transitioned(at, to, reason)))
         at = to
     ending = unblocked(task, at, read) if at == "done" else ()

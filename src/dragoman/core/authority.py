@@ -9,17 +9,26 @@ from dragoman.core.task import TRANSITIONS, Task
 
 Move = tuple[Status, Status]
 
+TRUSTED = "trusted"
+"""The door of files whose moves are trusted (`files.trust_moves`)."""
+
 _ALL: frozenset[Move] = frozenset((a, b) for a, targets in TRANSITIONS.items() for b in targets)
-_FILE: frozenset[Status] = frozenset({"backlog", "ready", "blocked"})
 _OWNER: frozenset[Move] = frozenset({("ready", "blocked"), ("blocked", "ready")})
 _APPROVAL: frozenset[Move] = frozenset({("review", "done")})
+_JUDGEMENT: frozenset[Move] = _APPROVAL | frozenset[Move]({("review", "ready")})
+
+BY_FILE: frozenset[Status] = frozenset({"backlog", "ready", "blocked"})
+"""A task file may be moved between these: nobody works on the task, and nobody judges it."""
+
+_FILE: frozenset[Move] = frozenset((a, b) for a, b in _ALL if a in BY_FILE and b in BY_FILE)
 
 MAY_MOVE: dict[str, frozenset[Move]] = {
     "human": _ALL,
     "orchestrator": _ALL,
     "system": _ALL,
     "coordinator": _ALL - _APPROVAL,
-    "file": frozenset((a, b) for a, b in _ALL if a in _FILE and b in _FILE),
+    "file": _FILE,
+    "trusted-file": _FILE | _JUDGEMENT,
     "holder": frozenset(
         {("in-progress", "review"), ("in-progress", "ready"), ("in-progress", "blocked")}
     ),
@@ -30,14 +39,46 @@ MAY_MOVE: dict[str, frozenset[Move]] = {
 }
 """Relation -> the transitions it may ask for.
 
-An agent is holder, assignee, finisher (the assignee, where no review is required) or stranger.
+An agent is holder, assignee, finisher (the assignee, where no review is required) or stranger. A
+file is trusted where the settings say that moving one is a person's word.
 """
 
 MAY_WRITE: frozenset[Role] = frozenset({"human", "orchestrator", "coordinator", "agent", "system"})
 """Roles that may create, link, name and note tasks."""
 
 MAY_DISPATCH: frozenset[Role] = frozenset({"human", "orchestrator", "system"})
-"""Roles that may claim a task for somebody else."""
+"""Roles that may claim a task for somebody else, and that see to what time asks for."""
+
+MAY_DELEGATE: frozenset[Role] = frozenset({"human", "orchestrator", "coordinator", "system"})
+"""Roles that may delegate a part of any task; an agent may where it holds the task."""
+
+_WORDING = frozenset({"title", "body", "priority"})
+_FIELDS = _WORDING | {"review_required", "assignee"}
+
+MAY_EDIT: dict[Role, frozenset[str]] = {
+    "human": _FIELDS,
+    "orchestrator": _FIELDS,
+    "coordinator": _FIELDS,
+    "system": _FIELDS,
+    "file": _FIELDS,
+    "agent": _WORDING,
+    "observer": frozenset(),
+}
+"""Role -> the fields that it may give new values; an agent only those of a task that is its own."""
+
+_AGENTS: frozenset[Role] = frozenset({"agent", "observer", "coordinator", "orchestrator"})
+_EVERYONE: frozenset[Role] = _AGENTS | frozenset[Role]({"human"})
+
+MAY_REGISTER: dict[Role, frozenset[Role]] = {
+    "human": _EVERYONE,
+    "system": _EVERYONE,
+    "orchestrator": _AGENTS,
+    "coordinator": frozenset(),
+    "agent": frozenset({"agent"}),
+    "observer": frozenset(),
+    "file": frozenset(),
+}
+"""Role -> the roles that it may give; an agent only to itself, and nobody makes itself a human."""
 
 
 def holds(actor: Actor, lease: Lease | None, now: int) -> bool:
@@ -52,6 +93,8 @@ def holds(actor: Actor, lease: Lease | None, now: int) -> bool:
 
 def relation(actor: Actor, task: Task, lease: Lease | None, now: int) -> str:
     """How the caller stands to the task: a key of MAY_MOVE."""
+    if actor.role == "file" and actor.via == TRUSTED:
+        return "trusted-file"
     if actor.role != "agent":
         return actor.role
     if holds(actor, lease, now):
@@ -86,6 +129,20 @@ def check_word(
     return Refusal("lease_lost", _what_became(task, lease, now))
 
 
+def check_own(
+    actor: Actor, task: Task, lease: Lease | None, fence: int | None, now: int
+) -> Refusal | None:
+    """None when the caller may speak for the work on the task.
+
+    An agent may as its holder, and as its owner while nobody works on it.
+    """
+    if actor.role != "agent":
+        return check_write(actor)
+    if fence is None and task.assignee == actor.name and task.status != "in-progress":
+        return None
+    return check_hold(actor, task, lease, fence, now)
+
+
 def check_hold(
     actor: Actor, task: Task, lease: Lease | None, fence: int | None, now: int
 ) -> Refusal | None:
@@ -96,6 +153,10 @@ def check_hold(
         return Refusal("lease_lost", _what_became(task, lease, now))
     if lease is None and not task.assignee:
         return Refusal("unassigned_task", f"nobody holds {task.id}: claim it first")
+    if task.assignee == actor.name:
+        return Refusal(
+            "unauthorized_agent", f"{actor.name} does not hold {task.id}: claim it first"
+        )
     return Refusal(
         "unauthorized_agent",
         f"{task.id} belongs to {task.assignee or 'nobody'}, not to {actor.name}",

@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 from dragoman.core.deadlines import Backoff
-from dragoman.core.events import LinkKind, Outcome, Priority, Status
+from dragoman.core.events import LinkKind, Outcome, Priority, Role, Status
 
 DEFAULT_TTL_MS = 300_000
 """A lease without a heartbeat ends after five minutes (S-RUN)."""
@@ -58,6 +58,11 @@ class TaskCommand(Command, frozen=True):
     @property
     def about(self) -> str:
         """The task that it is about."""
+        return self.task
+
+    @property
+    def held(self) -> str:
+        """The task whose holder shows by it that it is alive."""
         return self.task
 
     @property
@@ -143,6 +148,92 @@ class NoteTask(TaskCommand, frozen=True, tag="task.note"):
     fence: int | None = None
 
 
+class UpdateTask(TaskCommand, frozen=True, tag="task.update"):
+    """Word from whoever works on a task: another status where the table has the way, else a log."""
+
+    to: Status | None = None
+    progress: str = ""
+    notes: str = ""
+    blockers: tuple[str, ...] = ()
+    sent_at: int | None = None
+    fence: int | None = None
+
+
+class EditTask(TaskCommand, frozen=True, tag="task.edit"):
+    """Give fields of a task new values; None leaves a field as it is."""
+
+    title: str | None = None
+    body: str | None = None
+    priority: Priority | None = None
+    review_required: bool | None = None
+    assignee: str | None = None
+    """The agent that it is reserved for; empty: anyone."""
+    fence: int | None = None
+
+
+class WarnTask(TaskCommand, frozen=True, tag="task.warn"):
+    """Record that something about a message was odd, though no reason to refuse it."""
+
+    reason: str
+    detail: str = ""
+
+
+class RequestDelegation(TaskCommand, frozen=True, tag="delegation.request"):
+    """Ask an agent to take a task as a part of a parent task."""
+
+    parent: str
+    to_agent: str
+    due_by: int
+    acceptance_criteria: tuple[str, ...] = ()
+    expected_outputs: tuple[str, ...] = ()
+    context_refs: tuple[str, ...] = ()
+    constraints: tuple[str, ...] = ()
+    from_agent: str = ""
+    """On whose behalf; empty: the caller's own."""
+
+    @property
+    def held(self) -> str:
+        """Whoever delegates works on the parent."""
+        return self.parent
+
+
+class AcceptDelegation(TaskCommand, frozen=True, tag="delegation.accept"):
+    """The agent that was asked takes the task."""
+
+
+class RejectDelegation(TaskCommand, frozen=True, tag="delegation.reject"):
+    """The agent that was asked does not take the task."""
+
+    reason: str = ""
+
+
+class EscalateDelegation(TaskCommand, frozen=True, tag="delegation.escalate"):
+    """Record that a delegation is late; nothing happens while it is not."""
+
+
+class RegisterAgent(Command, frozen=True, tag="agent.register"):
+    """Make a name known, with its role and the dialects that it speaks."""
+
+    name: str
+    role: Role = "agent"
+    speaks: tuple[str, ...] = ()
+
+
+class RejectMessage(Command, frozen=True, tag="message.reject"):
+    """Refuse a message that is no command, so that it is recorded like every other refusal."""
+
+    code: str
+    detail: str
+    target: str = ""
+    kind: str = ""
+    """What the sender calls its message."""
+
+    @property
+    def about(self) -> str:
+        """The task that the message names, known or not."""
+        return self.target
+
+
 AnyCommand = (
     CreateTask
     | AdoptTask
@@ -156,6 +247,15 @@ AnyCommand = (
     | LinkTask
     | AliasTask
     | NoteTask
+    | UpdateTask
+    | EditTask
+    | WarnTask
+    | RequestDelegation
+    | AcceptDelegation
+    | RejectDelegation
+    | EscalateDelegation
+    | RegisterAgent
+    | RejectMessage
 )
 
 

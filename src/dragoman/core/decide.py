@@ -5,23 +5,32 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from dragoman.core import attempts, lifecycle, links
+from dragoman.core import attempts, delegation, lifecycle, links, messages, registry, updates
 from dragoman.core.authority import holds
 from dragoman.core.commands import (
+    AcceptDelegation,
     AdoptTask,
     AliasTask,
     AnyCommand,
     ClaimTask,
     CreateTask,
+    EditTask,
     EndAttempt,
+    EscalateDelegation,
     ExpireLease,
     LinkTask,
     MoveTask,
     NoteTask,
+    RegisterAgent,
+    RejectDelegation,
+    RejectMessage,
     ReleaseTask,
     RenewLease,
     ReportOutcome,
+    RequestDelegation,
     TaskCommand,
+    UpdateTask,
+    WarnTask,
 )
 from dragoman.core.errors import Refusal
 from dragoman.core.lease import renewed
@@ -40,6 +49,15 @@ DECIDERS: dict[type[AnyCommand], Callable[[Any, Read, int], Decision | Refusal]]
     ReportOutcome: attempts.report,
     EndAttempt: attempts.end,
     ExpireLease: attempts.expire,
+    UpdateTask: updates.update,
+    EditTask: updates.edit,
+    WarnTask: updates.warn,
+    RequestDelegation: delegation.request,
+    AcceptDelegation: delegation.accept,
+    RejectDelegation: delegation.reject,
+    EscalateDelegation: delegation.escalate,
+    RegisterAgent: registry.register,
+    RejectMessage: messages.reject,
 }
 
 
@@ -54,9 +72,9 @@ def decide(command: AnyCommand, read: Read, now: int) -> Decision | Refusal:
 
 def renewal(command: AnyCommand, read: Read, now: int) -> LeaseChange | None:
     """The longer lease that a sign of life from a task's holder gives it."""
-    if read.actor.role != "agent" or not isinstance(command, TaskCommand) or not command.task:
+    if read.actor.role != "agent" or not isinstance(command, TaskCommand) or not command.held:
         return None
-    task = read.task(command.task)
+    task = read.task(command.held)
     if isinstance(task, Refusal):
         return None
     lease = read.lease(task)

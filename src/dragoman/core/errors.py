@@ -10,7 +10,8 @@ DragomanError (an exception): the hub could not do its work; its codes are in FA
   - StoreCorrupt: the file is damaged or is not ours; nothing was written
 - SettingsError: a setting cannot be understood
 - LedgerError: an entry cannot be read or does not fit its chain
-- BadCheckpoint (ledger), BadKey, HubRunning (system): named where they belong
+- BadCheckpoint (ledger), BadKey, HubRunning (system), BadFile, BadArchive (files): named where they
+  belong
 """
 
 from dataclasses import dataclass
@@ -36,6 +37,13 @@ REFUSALS: dict[str, str] = {
     "link_cycle": "the link would make a task wait for itself",
     "already_linked": "the task has a link of that kind that excludes this one",
     "key_reused": "the idempotency key was used for a different request",
+    "invalid_json": "the message is not JSON that can be read without doubt",
+    "invalid_envelope": "the message does not have the shape of its dialect",
+    "unknown_type": "the dialect has no message of this type",
+    "taskId_mismatch": "the message names two different tasks as the one that it is about",
+    "message_too_large": "the message is longer than a message may be",
+    "parent_not_found": "no task has the name of the parent",
+    "nested_delegation": "the work was delegated before; it cannot be delegated on",
     "overloaded": "too many requests are waiting; try again",
 }
 """Code -> meaning. Stable: dialects map every code to an error of their own."""
@@ -52,6 +60,8 @@ FAULTS: dict[str, str] = {
     "hub_running": "another process is the hub of this data directory",
     "bad_key": "a key file cannot be used",
     "bad_checkpoint": "a checkpoint does not hold",
+    "bad_file": "a file that people may edit cannot be understood",
+    "bad_archive": "an archive cannot be taken over",
 }
 """Code -> meaning, of exceptions."""
 
@@ -62,6 +72,8 @@ class Refusal:
 
     code: str
     detail: str
+    kind: str = ""
+    """What the sender called its message, where that never became a command."""
 
 
 class DragomanError(Exception):

@@ -14,6 +14,7 @@ Status = Literal[
 Priority = Literal["critical", "high", "normal", "low"]
 LinkKind = Literal["blocked-by", "parent", "discovered-from"]
 Outcome = Literal["done", "blocked", "needs_review", "partial", "failed"]
+Role = Literal["agent", "orchestrator", "coordinator", "human", "observer", "file", "system"]
 
 
 class Event(Struct, frozen=True, omit_defaults=True, rename={"from_": "from"}):
@@ -113,6 +114,68 @@ class TaskNoted(Event, frozen=True):
     text: str
 
 
+class TaskProgressed(Event, frozen=True):
+    """Word from whoever works on the task: a line of its work log, as a status update says it."""
+
+    progress: str = ""
+    notes: str = ""
+    blockers: tuple[str, ...] = ()
+    sent_at: int | None = None
+    """When the sender says that it wrote this; None: it did not say."""
+
+
+class TaskEdited(Event, frozen=True):
+    """Fields of the task got new values; None: unchanged."""
+
+    title: str | None = None
+    body: str | None = None
+    priority: Priority | None = None
+    review_required: bool | None = None
+    reserved_for: str | None = None
+    """Whose it is to take from now on; empty: anyone's."""
+
+
+class TaskWarned(Event, frozen=True):
+    """Something about a message was odd, and was no reason to refuse it."""
+
+    reason: str
+    detail: str = ""
+
+
+class DelegationRequested(Event, frozen=True):
+    """The holder of a parent task asked an agent to take this one; it replaces an earlier ask."""
+
+    parent: str
+    from_agent: str
+    to_agent: str
+    due_by: int
+    depth: int
+    """How many hands the work has been passed on through, this one included."""
+    acceptance_criteria: tuple[str, ...] = ()
+    expected_outputs: tuple[str, ...] = ()
+    context_refs: tuple[str, ...] = ()
+    constraints: tuple[str, ...] = ()
+
+
+class DelegationAccepted(Event, frozen=True):
+    """The agent that was asked has said yes."""
+
+    agent: str
+
+
+class DelegationRejected(Event, frozen=True):
+    """The agent that was asked has said no."""
+
+    agent: str
+    reason: str = ""
+
+
+class DelegationEscalated(Event, frozen=True):
+    """The deadline of a delegation passed before its task had ended."""
+
+    due_by: int
+
+
 class CommandRefused(Event, frozen=True):
     """A command was refused; recorded with the actor, never with the target."""
 
@@ -120,6 +183,24 @@ class CommandRefused(Event, frozen=True):
     target: str
     code: str
     detail: str
+    kind: str = ""
+    """What the sender called its message, where that never became a command."""
+
+
+class MessageReceived(Event, frozen=True):
+    """A message was understood and changed nothing; recorded with the actor, not with a task."""
+
+    dialect: str
+    kind: str
+    target: str = ""
+
+
+class AgentRegistered(Event, frozen=True):
+    """An agent or a person is known by this name, in this role, and speaks these dialects."""
+
+    name: str
+    role: Role
+    speaks: tuple[str, ...] = ()
 
 
 TaskEvent = (
@@ -133,8 +214,16 @@ TaskEvent = (
     | TaskRequeued
     | TaskReported
     | TaskNoted
+    | TaskProgressed
+    | TaskEdited
+    | TaskWarned
+    | DelegationRequested
+    | DelegationAccepted
+    | DelegationRejected
+    | DelegationEscalated
 )
-AnyEvent = TaskEvent | CommandRefused
+ActorEvent = CommandRefused | MessageReceived
+AnyEvent = TaskEvent | ActorEvent | AgentRegistered
 
 EVENT_NAMES: dict[type[Event], str] = {
     TaskCreated: "task.created",
@@ -147,6 +236,15 @@ EVENT_NAMES: dict[type[Event], str] = {
     TaskRequeued: "task.requeued",
     TaskReported: "task.reported",
     TaskNoted: "task.noted",
+    TaskProgressed: "task.progressed",
+    TaskEdited: "task.edited",
+    TaskWarned: "task.warned",
+    DelegationRequested: "delegation.requested",
+    DelegationAccepted: "delegation.accepted",
+    DelegationRejected: "delegation.rejected",
+    DelegationEscalated: "delegation.escalated",
     CommandRefused: "command.refused",
+    MessageReceived: "message.received",
+    AgentRegistered: "agent.registered",
 }
 """The name under which each event is stored. We own these names; class names may change."""

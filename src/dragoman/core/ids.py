@@ -44,6 +44,11 @@ def check_session(text: str) -> Refusal | None:
     return _check(_SESSION, "session", text, "1 to 256 of A-Z a-z 0-9 . _ : @ / -")
 
 
+def check_dialect(text: str) -> Refusal | None:
+    """None when `text` can name a dialect."""
+    return _check(_KIND, "dialect", text, "1 to 16 of a-z 0-9, starting with a letter")
+
+
 def check_alias(text: str) -> Refusal | None:
     """None when `text` is an alias: a kind of name, a colon, a name."""
     kind, colon, name = text.partition(":")
@@ -85,6 +90,11 @@ def aof_id(day: str, number: int) -> str:
 def task_stream(task_id: str) -> str:
     """The stream that holds a task's entries."""
     return "task:" + task_id
+
+
+def agent_stream(name: str) -> str:
+    """The stream that holds what is known of an agent or a person."""
+    return "agent:" + name
 
 
 def actor_stream(role: str, name: str) -> str:

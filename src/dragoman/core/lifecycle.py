@@ -132,8 +132,8 @@ def move(command: MoveTask, read: Read, now: int) -> Decision | Refusal:
     if refusal:
         return refusal
     if task.status == command.to:
-        return _check_token(command, task, read, now) or Decision(receipt(task, task.status))
-    refusal = _check_move(command, task, read, now)
+        return check_token(command.fence, task, read, now) or Decision(receipt(task, task.status))
+    refusal = check_move(command.to, command.fence, task, read, now)
     if refusal:
         return refusal
     return Decision(
@@ -196,6 +196,43 @@ def unblocked(task: Task, status: Status, read: Read) -> StreamEvents:
     )
 
 
+def check_token(fence: int | None, task: Task, read: Read, now: int) -> Refusal | None:
+    """A repeat is a no-op for all who may write, but an old fencing token is refused here too."""
+    if read.actor.role == "observer":
+        return check_write(read.actor)
+    if read.actor.role != "agent" or fence is None:
+        return None
+    if fence == task.fence and task.status != "in-progress":
+        return None
+    return check_hold(read.actor, task, read.lease(task), fence, now)
+
+
+def check_move(to: Status, fence: int | None, task: Task, read: Read, now: int) -> Refusal | None:
+    """None when the table has this transition and the caller may ask for it."""
+    actor, lease = read.actor, read.lease(task)
+    stands = relation(actor, task, lease, now)
+    if actor.role == "agent" and (
+        stands == "stranger" or task.status == "in-progress" or fence is not None
+    ):
+        refusal = check_hold(actor, task, lease, fence, now)
+        if refusal:
+            return refusal
+    if not can_move(task.status, to):
+        targets = ", ".join(TRANSITIONS[task.status]) or "nowhere, it is final"
+        return Refusal(
+            "invalid_transition",
+            f"{task.id} is {task.status} and cannot become {to}; it can go to: {targets}",
+        )
+    if to == "in-progress":
+        return Refusal("claim_required", f"{task.id} enters in-progress only by a claim")
+    if (task.status, to) not in MAY_MOVE[stands]:
+        return Refusal(
+            "not_authorized",
+            f"{actor.label} may not move {task.id} from {task.status} to {to}",
+        )
+    return None
+
+
 def _check_shape(command: CreateTask) -> Refusal | None:
     return (
         check_text("title", command.title, TITLE, least=1)
@@ -246,40 +283,4 @@ def _first_taken(names: tuple[str, ...], read: Read) -> Refusal | None:
     for taken in names:
         if taken and read.is_taken(taken):
             return Refusal("already_exists", f"a task with the name {taken} exists already")
-    return None
-
-
-def _check_token(command: MoveTask, task: Task, read: Read, now: int) -> Refusal | None:
-    """A repeat is a no-op for all who may write, but an old fencing token is refused here too."""
-    if read.actor.role == "observer":
-        return check_write(read.actor)
-    if read.actor.role != "agent" or command.fence is None:
-        return None
-    if command.fence == task.fence and task.status != "in-progress":
-        return None
-    return check_hold(read.actor, task, read.lease(task), command.fence, now)
-
-
-def _check_move(command: MoveTask, task: Task, read: Read, now: int) -> Refusal | None:
-    actor, lease = read.actor, read.lease(task)
-    stands = relation(actor, task, lease, now)
-    if actor.role == "agent" and (
-        stands == "stranger" or task.status == "in-progress" or command.fence is not None
-    ):
-        refusal = check_hold(actor, task, lease, command.fence, now)
-        if refusal:
-            return refusal
-    if not can_move(task.status, command.to):
-        targets = ", ".join(TRANSITIONS[task.status]) or "nowhere, it is final"
-        return Refusal(
-            "invalid_transition",
-            f"{task.id} is {task.status} and cannot become {command.to}; it can go to: {targets}",
-        )
-    if command.to == "in-progress":
-        return Refusal("claim_required", f"{task.id} enters in-progress only by a claim")
-    if (task.status, command.to) not in MAY_MOVE[stands]:
-        return Refusal(
-            "not_authorized",
-            f"{actor.label} may not move {task.id} from {task.status} to {command.to}",
-        )
     return None

@@ -1,6 +1,6 @@
 """Bounds of what a command may carry (S-LIMIT): beyond them a clear refusal, never a silent cut."""
 
-from collections.abc import Sized
+from collections.abc import Sequence, Sized
 from math import isfinite
 from typing import cast
 
@@ -11,6 +11,7 @@ BODY = 200_000
 TEXT = 65_536
 REASON = 4_000
 LINKS = 1_000
+DIALECTS = 16
 ATTEMPTS = 1_000
 TTL_MS = (1_000, 7 * 86_400_000)
 DEPTH = 32
@@ -50,6 +51,14 @@ def check_count(field: str, items: Sized, most: int) -> Refusal | None:
     return Refusal("invalid_field", f"{field} has {len(items)} items; at most {most} are allowed")
 
 
+def check_texts(field: str, texts: Sequence[str], most: int) -> Refusal | None:
+    """None when there are not too many texts and none of them is too long."""
+    return check_count(field, texts, LINKS) or next(
+        filter(None, (check_text(f"{field}[{i}]", text, most) for i, text in enumerate(texts))),
+        None,
+    )
+
+
 def check_range(field: str, value: int, least: int, most: int) -> Refusal | None:
     """None when the number lies within its bounds."""
     if least <= value <= most:
@@ -57,18 +66,32 @@ def check_range(field: str, value: int, least: int, most: int) -> Refusal | None
     return Refusal("invalid_field", f"{field} is {value}; it must be from {least} to {most}")
 
 
-def check_json(field: str, value: object, depth: int = DEPTH) -> Refusal | None:
+def check_json(field: str, value: object) -> Refusal | None:
     """None when a parsed JSON value can be written down again without loss."""
-    if isinstance(value, str):
-        return check_unicode(field, value)
-    if isinstance(value, int):
-        return check_range(field, value, -WHOLE, WHOLE)
-    if isinstance(value, float) and not isfinite(value):
-        return Refusal("invalid_field", f"{field} holds {value}, which is not a number in JSON")
-    if not isinstance(value, dict | list | tuple):
-        return None
-    if depth == 0:
-        return Refusal("invalid_field", f"{field} is nested more than {DEPTH} deep")
-    parts = cast(dict[object, object] | list[object] | tuple[object, ...], value)
-    inside = (*parts, *parts.values()) if isinstance(parts, dict) else parts
-    return next(filter(None, (check_json(field, part, depth - 1) for part in inside)), None)
+    level: list[object] = [value]
+    for _ in range(DEPTH + 1):
+        inside: list[object] = []
+        for part in level:
+            refusal = _check_part(field, part, inside)
+            if refusal is not None:
+                return refusal
+        if not inside:
+            return None
+        level = inside
+    return Refusal("invalid_field", f"{field} is nested more than {DEPTH} deep")
+
+
+def _check_part(field: str, part: object, inside: list[object]) -> Refusal | None:
+    """None when a value is fine for itself; what it holds is added to `inside`."""
+    if isinstance(part, str):
+        return None if part.isascii() else check_unicode(field, part)
+    if isinstance(part, int):
+        return check_range(field, part, -WHOLE, WHOLE)
+    if isinstance(part, dict):
+        inside += cast(dict[object, object], part)
+        inside += cast(dict[object, object], part).values()
+    elif isinstance(part, list | tuple):
+        inside += cast(list[object], part)
+    elif isinstance(part, float) and not isfinite(part):
+        return Refusal("invalid_field", f"{field} holds {part}, which is not a number in JSON")
+    return None

@@ -30,7 +30,7 @@ def link(command: LinkTask, read: Read, now: int) -> Decision | Refusal:
         check_word(read.actor, task, read.lease(task), command.fence, now)
         or check_count(command.kind, (*linked, target.id), LINKS)
         or _check_single(task, command.kind, linked)
-        or _check_cycle(task, target, command.kind, read)
+        or check_cycle(task, target, command.kind, read)
     )
     if refusal:
         return refusal
@@ -59,7 +59,7 @@ def _check_single(task: Task, kind: LinkKind, linked: Iterable[str]) -> Refusal 
     return None
 
 
-def _check_cycle(task: Task, target: Task, kind: LinkKind, read: Read) -> Refusal | None:
+def check_cycle(task: Task, target: Task, kind: LinkKind, read: Read) -> Refusal | None:
     """Walk from the target along links of this kind: the task itself must not be among them."""
     seen: set[str] = set()
     ahead = [target]

@@ -16,6 +16,8 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
 _FIRST: Final = (datetime(1, 1, 1, tzinfo=UTC) - _EPOCH) // _MILLISECOND
 _LAST: Final = (datetime(9999, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC) - _EPOCH) // _MILLISECOND
+SPAN: Final = (_FIRST, _LAST)
+"""The first and the last moment that can be written as text."""
 _SHOWN: Final = 40
 
 

@@ -5,6 +5,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from dragoman.core.actors import Actor
+from dragoman.core.agents import AgentRecord
 from dragoman.core.errors import Refusal
 from dragoman.core.events import AnyEvent, Status
 from dragoman.core.lease import Lease
@@ -31,6 +32,10 @@ class Read(Protocol):
         """The task's lease, living or dead."""
         ...
 
+    def agent(self, name: str) -> AgentRecord | None:
+        """What is known of the agent or person with this name."""
+        ...
+
     def next_ready(self, agent: str, now: int) -> Task | None:
         """The first task of the queue that this agent may claim."""
         ...
@@ -44,7 +49,8 @@ class Receipt(Struct, frozen=True, omit_defaults=True, gc=False, tag="task"):
     """What a command came to: the task and where it stands now."""
 
     task: str
-    status: Status
+    status: Status | None
+    """None when the command was about no task."""
     attempt: int = 0
     fence: int = 0
     expires_at: int = 0

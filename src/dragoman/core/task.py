@@ -1,12 +1,16 @@
 """A task: its states, the table of its transitions, and how each event changes it (S-TASK)."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from dragoman.core.events import (
+    DelegationAccepted,
+    DelegationEscalated,
+    DelegationRejected,
+    DelegationRequested,
     LinkKind,
     Outcome,
     Priority,
@@ -15,14 +19,19 @@ from dragoman.core.events import (
     TaskBacklinked,
     TaskClaimed,
     TaskCreated,
+    TaskEdited,
     TaskEvent,
     TaskLinked,
     TaskNoted,
+    TaskProgressed,
     TaskReported,
     TaskRequeued,
     TaskTransitioned,
     TaskUnblocked,
+    TaskWarned,
 )
+
+DelegationState = Literal["requested", "accepted", "rejected"]
 
 TRANSITIONS: dict[Status, tuple[Status, ...]] = {
     "backlog": ("ready", "blocked", "cancelled"),
@@ -66,6 +75,22 @@ class Reported(Struct, frozen=True, omit_defaults=True, gc=False):
     details: dict[str, object] = {}
 
 
+class Delegation(Struct, frozen=True, omit_defaults=True, gc=False):
+    """What an agent was asked to do with a task, and what it said to that."""
+
+    parent: str
+    from_agent: str
+    to_agent: str
+    due_by: int
+    state: DelegationState = "requested"
+    acceptance_criteria: tuple[str, ...] = ()
+    expected_outputs: tuple[str, ...] = ()
+    context_refs: tuple[str, ...] = ()
+    constraints: tuple[str, ...] = ()
+    escalated: bool = False
+    """Whether it was recorded that its deadline has passed."""
+
+
 class Task(Struct, frozen=True, omit_defaults=True, gc=False):
     """The state of one task, folded from its entries."""
 
@@ -102,11 +127,30 @@ class Task(Struct, frozen=True, omit_defaults=True, gc=False):
     not_before: int = 0
     reported: Reported | None = None
     notes: int = 0
+    """How many lines its work log has."""
+    warnings: int = 0
+    depth: int = 0
+    """How many hands it was passed on through: 0 unless it was delegated."""
+    delegation: Delegation | None = None
 
     @property
     def is_final(self) -> bool:
         """Whether the task has ended for good."""
         return self.status in FINAL
+
+    @property
+    def is_delegated(self) -> bool:
+        """Whether somebody waits for an agent to do this."""
+        asked = self.delegation
+        return asked is not None and asked.state != "rejected" and not self.is_final
+
+    @property
+    def deadline(self) -> int | None:
+        """When somebody has to be told that its delegation is late; None: never, or it was."""
+        asked = self.delegation
+        if asked is None or asked.escalated or not self.is_delegated:
+            return None
+        return asked.due_by
 
 
 def can_move(from_: Status, to: Status) -> bool:
@@ -230,8 +274,49 @@ def _reported(task: Task, event: TaskReported, at: int) -> Task:
     return replace(task, reported=reported, updated_at=at)
 
 
-def _noted(task: Task, _: TaskNoted, at: int) -> Task:
+def _noted(task: Task, _: TaskNoted | TaskProgressed, at: int) -> Task:
     return replace(task, notes=task.notes + 1, updated_at=at)
+
+
+def _edited(task: Task, event: TaskEdited, at: int) -> Task:
+    changes = {field: value for field, value in asdict(event).items() if value is not None}
+    assignee = task.assignee if event.reserved_for is None else event.reserved_for
+    return replace(task, assignee=assignee, updated_at=at, **changes)
+
+
+def _warned(task: Task, _: TaskWarned, at: int) -> Task:
+    return replace(task, warnings=task.warnings + 1, updated_at=at)
+
+
+def _requested(task: Task, event: DelegationRequested, at: int) -> Task:
+    asked = Delegation(
+        parent=event.parent,
+        from_agent=event.from_agent,
+        to_agent=event.to_agent,
+        due_by=event.due_by,
+        acceptance_criteria=event.acceptance_criteria,
+        expected_outputs=event.expected_outputs,
+        context_refs=event.context_refs,
+        constraints=event.constraints,
+    )
+    return replace(task, delegation=asked, depth=event.depth, updated_at=at)
+
+
+def _accepted(task: Task, _: DelegationAccepted, at: int) -> Task:
+    return _with_delegation(task, at, state="accepted")
+
+
+def _rejected(task: Task, _: DelegationRejected, at: int) -> Task:
+    return _with_delegation(task, at, state="rejected")
+
+
+def _escalated(task: Task, _: DelegationEscalated, at: int) -> Task:
+    return _with_delegation(task, at, escalated=True)
+
+
+def _with_delegation(task: Task, at: int, **changes: object) -> Task:
+    asked = task.delegation
+    return replace(task, delegation=asked and replace(asked, **changes), updated_at=at)
 
 
 EVOLVE_TASK: dict[type[TaskEvent], Callable[[Any, Any, int], Task]] = {
@@ -245,5 +330,12 @@ EVOLVE_TASK: dict[type[TaskEvent], Callable[[Any, Any, int], Task]] = {
     TaskRequeued: _requeued,
     TaskReported: _reported,
     TaskNoted: _noted,
+    TaskProgressed: _noted,
+    TaskEdited: _edited,
+    TaskWarned: _warned,
+    DelegationRequested: _requested,
+    DelegationAccepted: _accepted,
+    DelegationRejected: _rejected,
+    DelegationEscalated: _escalated,
 }
 """Event -> the task after it, from the task before it (None at its creation) and its time."""

@@ -6,12 +6,15 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from dragoman.core.actors import ActorRecord, evolve_actor
+from dragoman.core.actors import EVOLVE_ACTOR, ActorRecord
+from dragoman.core.agents import AgentRecord, evolve_agent
 from dragoman.core.errors import LedgerError
 from dragoman.core.events import (
     EVENT_NAMES,
+    AgentRegistered,
     AnyEvent,
     CommandRefused,
+    MessageReceived,
     Status,
     TaskAliased,
     TaskCreated,
@@ -20,14 +23,15 @@ from dragoman.core.task import EVOLVE_TASK, PRIORITY_RANK, Task
 from dragoman.ledger.codec import CODEC
 from dragoman.ledger.entry import read_line
 
-FOLD = 1
+FOLD = 2
 """Raised when folding the same entries gives another state; older state rows are refolded."""
 
-State = Task | ActorRecord
+State = Task | ActorRecord | AgentRecord
 
 _STATES: dict[str, msgspec.json.Decoder[Any]] = {
     "task": msgspec.json.Decoder(Task),
     "actor": msgspec.json.Decoder(ActorRecord),
+    "agent": msgspec.json.Decoder(AgentRecord),
 }
 """Kind of stream (the word before its first colon) -> how its state row is read."""
 
@@ -35,7 +39,7 @@ encode_state = msgspec.json.Encoder().encode
 
 
 class Shelf(Struct, frozen=True, gc=False):
-    """Where indexes put a stream: on the board, in a ready queue, or among those not yet due."""
+    """Where indexes put a stream: on the board, in a ready queue, among what time will ask for."""
 
     status: Status | None = None
     queue: str | None = None
@@ -45,6 +49,8 @@ class Shelf(Struct, frozen=True, gc=False):
     due: int | None = None
     """When a duty has to put it into its queue."""
     owner: str | None = None
+    deadline: int | None = None
+    """When a duty has to tell that its delegation is late."""
 
 
 _NOWHERE = Shelf()
@@ -52,7 +58,8 @@ _NOWHERE = Shelf()
 
 EVOLVE: dict[type[AnyEvent], Callable[[Any, Any, int], State]] = {
     **EVOLVE_TASK,
-    CommandRefused: evolve_actor,
+    **EVOLVE_ACTOR,
+    AgentRegistered: evolve_agent,
 }
 """Event -> how it changes the state of its stream."""
 
@@ -67,6 +74,8 @@ def fold(state: State | None, event: AnyEvent, at: int) -> State:
 _FOLLOWS: dict[type[AnyEvent], tuple[type[State] | type[None], ...]] = {
     TaskCreated: (type(None),),
     CommandRefused: (type(None), ActorRecord),
+    MessageReceived: (type(None), ActorRecord),
+    AgentRegistered: (type(None), AgentRecord),
 }
 """Event -> the states that it may follow; every other event follows a task."""
 
@@ -83,13 +92,13 @@ def shelve(state: State | None, now: int) -> Shelf:
     """Where the indexes put a stream in this state at this time."""
     if not isinstance(state, Task):
         return _NOWHERE
-    owner = state.assignee or None
+    owner, deadline = state.assignee or None, state.deadline
     if state.status != "ready" or state.open_blockers:
-        return Shelf(state.status, owner=owner)
+        return Shelf(state.status, owner=owner, deadline=deadline)
     rank, since = PRIORITY_RANK[state.priority], state.created_at
     if state.not_before > now:
-        return Shelf("ready", None, rank, since, state.not_before, owner)
-    return Shelf("ready", state.reserved_for, rank, since, None, owner)
+        return Shelf("ready", None, rank, since, state.not_before, owner, deadline)
+    return Shelf("ready", state.reserved_for, rank, since, None, owner, deadline)
 
 
 def names_of(event: AnyEvent) -> tuple[tuple[str, str], ...]:

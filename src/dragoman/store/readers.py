@@ -73,6 +73,10 @@ class SqlReaders(ABC):
         """Streams of tasks whose lease has ended, the longest dead first."""
         return [name for (name,) in self._read("expired", now, limit)]
 
+    def overdue(self, now: int, limit: int) -> list[str]:
+        """Streams of delegated tasks that are late, the longest late first."""
+        return [name for (name,) in self._read("overdue", now, limit)]
+
     def sessions(self, session: str) -> list[str]:
         """Streams of tasks that are held in this session."""
         return [name for (name,) in self._read("sessions", session)]

@@ -36,6 +36,8 @@ def _readers(agents: Sequence[str], now: int) -> list[Callable[[Store], object]]
         lambda store: [_histories(store, until) for until in (None, 0, 4)],
         lambda store: [store.expired(now + later, 100) for later in LATER],
         lambda store: store.expired(now + LATER[-1], 2),
+        lambda store: [store.overdue(now + later, 100) for later in LATER],
+        lambda store: store.overdue(now + LATER[-1], 2),
         lambda store: [store.sessions(f"s-{agent}") for agent in agents],
         lambda store: [_ready(store, queue, n) for queue, n in product(("", *agents), PAGES)],
         lambda store: [store.stream(row.name) is not None for row in store.rows(0, 1_000)],

@@ -7,22 +7,31 @@ from msgspec import Struct
 
 from dragoman.core.actors import Actor
 from dragoman.core.commands import (
+    AcceptDelegation,
     AdoptTask,
     AliasTask,
     AnyCommand,
     ClaimTask,
     CreateTask,
+    EditTask,
     EndAttempt,
+    EscalateDelegation,
     ExpireLease,
     LinkTask,
     MoveTask,
     NoteTask,
+    RegisterAgent,
+    RejectDelegation,
+    RejectMessage,
     ReleaseTask,
     RenewLease,
     ReportOutcome,
+    RequestDelegation,
+    UpdateTask,
+    WarnTask,
 )
 from dragoman.core.events import LinkKind, Outcome, Priority, Status
-from tests.conformance.store.hubs import ALICE, ANN, BOB, EVE, HUB
+from tests.conformance.store.hubs import ALICE, ANN, BOB, EVE, HUB, NOW
 
 AGENTS = ("alice", "bob")
 TTL = 60_000
@@ -67,8 +76,18 @@ SCRIPT: Sequence[Step] = (
     step(HUB, ExpireLease("jira:X-1"), then_wait=10 * TTL),
     step(BOB, ClaimTask("", "bob", "s-bob", TTL), then_wait=20),
     step(ANN, MoveTask("e", "cancelled", "not needed"), then_wait=1),
+    step(ANN, RegisterAgent("alice", speaks=("aof",)), then_wait=1),
+    step(ANN, RequestDelegation("d", "b", "alice", NOW + 60 * TTL, ("tested",)), then_wait=1),
+    step(ANN, RequestDelegation("b", "e", "alice", NOW), then_wait=1),
+    step(ALICE, AcceptDelegation("d"), then_wait=1),
+    step(HUB, EscalateDelegation("d"), then_wait=1),
+    step(ANN, RequestDelegation("jira:X-1", "b", "bob", NOW + 9), then_wait=1),
+    step(HUB, EscalateDelegation("jira:X-1"), then_wait=1),
+    step(ANN, RequestDelegation("jira:X-1", "b", "bob", NOW + 7), EditTask("d", "the fourth")),
+    step(ANN, RequestDelegation("b", "d", "bob", NOW)),
+    step(BOB, RejectMessage("invalid_json", "line 1", "d", "status.update")),
 )
-"""Something of everything: queues, blockers, aliases, leases, refusals, repeats, backoff."""
+"""Something of everything: queues, blockers, aliases, leases, refusals, repeats, deadlines."""
 
 
 IDS = ("a", "b", "c")
@@ -113,6 +132,13 @@ _claims = st.builds(
     session=st.sampled_from(("", "s-alice", "s-bob")),
     ttl_ms=st.sampled_from((TTL, 2 * TTL)),
 )
+_delegations = st.builds(
+    RequestDelegation,
+    task=_known,
+    parent=_known,
+    to_agent=_agents,
+    due_by=st.sampled_from((NOW, NOW + 1, NOW + TTL, NOW + 90 * TTL)),
+)
 _commands: st.SearchStrategy[AnyCommand] = st.one_of(
     _creations(),
     _creations(),
@@ -128,6 +154,21 @@ _commands: st.SearchStrategy[AnyCommand] = st.one_of(
     st.builds(LinkTask, task=_known, kind=st.sampled_from(LINKS), target=_known),
     st.builds(AliasTask, task=_known, alias=st.sampled_from(("bead:x", "bead:z", "jira:a"))),
     st.builds(NoteTask, task=_known, text=st.just("noted")),
+    st.builds(WarnTask, task=_known, reason=st.just("odd")),
+    st.builds(UpdateTask, task=_known, to=st.sampled_from((None, *STATUSES)), notes=st.just("n")),
+    st.builds(
+        EditTask,
+        task=_known,
+        priority=st.sampled_from((None, *PRIORITIES)),
+        assignee=st.sampled_from((None, "", *AGENTS)),
+    ),
+    _delegations,
+    _delegations,
+    st.builds(AcceptDelegation, task=_known),
+    st.builds(RejectDelegation, task=_known),
+    st.builds(EscalateDelegation, task=_known),
+    st.builds(RegisterAgent, name=_agents, speaks=st.sampled_from(((), ("aof",)))),
+    st.builds(RejectMessage, code=st.just("invalid_json"), detail=st.just("x"), target=_known),
 )
 scripts = st.lists(
     st.builds(

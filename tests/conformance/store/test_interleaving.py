@@ -15,8 +15,10 @@ from dragoman.core.commands import (
     CreateTask,
     LinkTask,
     MoveTask,
+    RejectDelegation,
     RenewLease,
     ReportOutcome,
+    RequestDelegation,
 )
 from dragoman.core.errors import Refusal, StoreConflict
 from dragoman.engine.ports import Changes, Session, Store
@@ -116,6 +118,18 @@ RACES = {
         Asked(ANN, LinkTask("a", "blocked-by", "b")),
         Asked(ANN, LinkTask("b", "blocked-by", "a")),
         frozenset({"link_cycle"}),
+    ),
+    "two delegations that would make a chain": Race(
+        [READY, OTHER, CreateTask("a third", "c", ready=True)],
+        Asked(ANN, RequestDelegation("b", "a", "bob", TTL)),
+        Asked(ANN, RequestDelegation("c", "b", "bob", TTL)),
+        frozenset({"nested_delegation"}),
+    ),
+    "a part that is taken by another and rejected": Race(
+        [READY, OTHER, RequestDelegation("b", "a", "bob", TTL)],
+        Asked(BOB, RejectDelegation("b")),
+        Asked(ALICE, ClaimTask("b", "alice")),
+        frozenset({"not_ready"}),
     ),
 }
 

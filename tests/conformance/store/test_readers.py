@@ -12,7 +12,7 @@ from dragoman.system.clock import HandClock
 from dragoman.system.ids import CountingIds
 from tests.conformance.store.hubs import NOW, Hub
 from tests.conformance.store.oracle import compare
-from tests.conformance.store.scripts import AGENTS, SCRIPT, Step, scripts
+from tests.conformance.store.scripts import AGENTS, SCRIPT, TTL, Step, scripts
 from tests.conformance.store.storages import Storages
 from tests.requirements import proves
 
@@ -39,6 +39,8 @@ def test_a_script_leaves_the_same_in_every_reader(store: Store) -> None:
     assert store.head() >= 30
     assert set(store.counts()) == {"done", "cancelled", "in-progress", "ready"}
     assert store.sessions("s-bob") != []
+    assert store.overdue(now, 9) == ["task:X-1"]
+    assert store.overdue(now + 90 * TTL, 9) == ["task:X-1", "task:d"]
 
 
 @proves("MODEL-REPLAY")

@@ -6,10 +6,14 @@ from msgspec.structs import replace
 from dragoman.core.commands import (
     ClaimTask,
     CreateTask,
+    EscalateDelegation,
     ExpireLease,
+    MoveTask,
     NoteTask,
+    RejectDelegation,
     RenewLease,
     ReportOutcome,
+    RequestDelegation,
 )
 from dragoman.core.deadlines import Backoff
 from dragoman.core.errors import Refusal, Refused
@@ -55,6 +59,44 @@ def test_a_lease_that_has_ended_is_found_and_recovered(hubs: Hubs) -> None:
         hub.do(ALICE, RenewLease("early", fence=1))
     hub.do(ALICE, RenewLease("middle", fence=1))
     assert other.store.expired(now + 9 * TTL, 10) == ["task:late", "task:middle"]
+
+
+@proves("DELEGATION-SLA")
+def test_a_delegation_that_is_late_is_found_until_it_is_told(hubs: Hubs) -> None:
+    hub, other = hubs.new(), hubs.new()
+    now = hubs.clock.now()
+    hub.do(ANN, CreateTask("the whole", "p"))
+    for name, due in (("late", 3 * TTL), ("early", TTL), ("middle", 2 * TTL), ("never", TTL)):
+        hub.do(ANN, CreateTask("a part", name, ready=True))
+        hub.do(ANN, RequestDelegation(name, "p", "bob", now + due))
+
+    hub.do(BOB, RejectDelegation("never"))
+    assert other.store.overdue(now + TTL - 1, 10) == []
+    assert other.store.overdue(now + TTL, 10) == ["task:early"]
+    assert other.store.overdue(now + 9 * TTL, 2) == ["task:early", "task:middle"]
+
+    hubs.clock.advance(2 * TTL)
+    other.do(HUB, EscalateDelegation("early"))
+    hub.do(ANN, MoveTask("middle", "cancelled"))
+    assert other.store.overdue(now + 9 * TTL, 10) == ["task:late"]
+    hub.do(ANN, RequestDelegation("early", "p", "bob", now + 4 * TTL))
+    assert other.store.overdue(now + 9 * TTL, 10) == ["task:late", "task:early"]
+
+
+@proves("DELEGATION-SLA", "RETRY-BACKOFF")
+def test_a_task_that_is_promoted_keeps_its_deadline(hubs: Hubs) -> None:
+    hub = hubs.new()
+    now = hubs.clock.now()
+    hub.do(ANN, CreateTask("the whole", "p"))
+    hub.do(ANN, CreateTask("a part", "a", ready=True))
+    hub.do(ANN, RequestDelegation("a", "p", "bob", now + TTL))
+    hub.do(BOB, ClaimTask("a", "bob"))
+    hub.do(BOB, ReportOutcome("a", "failed", apply=True, backoff=RESTS))
+
+    assert promote(hub.store, now + 5_000) == 1
+
+    assert ready(hub.store) == ["task:a"]
+    assert hub.store.overdue(now + TTL, 10) == ["task:a"]
 
 
 @proves("RETRY-BACKOFF", "TASK-READY")

@@ -22,6 +22,7 @@ IN_ORDER = {
     "expired",
     "history",
     "names",
+    "overdue",
     "ready",
     "due",
     "rows",

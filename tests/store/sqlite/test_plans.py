@@ -21,6 +21,7 @@ PLANS = {
     "board_of_status_and_owner": "SEARCH s USING INDEX streams_owner (owner=? AND rowid<?)",
     "ready": "SEARCH streams USING INDEX streams_ready (queue=? AND (rank,since)>(?,?))",
     "due": "SEARCH streams USING INDEX streams_due (due<?)",
+    "overdue": "SEARCH streams USING INDEX streams_deadline (deadline<?)",
     "expired": "SEARCH l USING COVERING INDEX leases_expiry (expires_at<?)",
     "sessions": "SEARCH l USING COVERING INDEX leases_session (session=?)",
     "history": "SEARCH e USING INDEX sqlite_autoindex_entries_1 (stream=? AND version>?)",

@@ -157,11 +157,16 @@ def test_what_cannot_be_stored_or_asked_harms_nobody_else(tmp_path: Path) -> Non
 
 
 @proves("STORE-CONTRACT")
-def test_an_owner_changes_only_where_it_is_another(tmp_path: Path) -> None:
+def test_owner_and_deadline_change_only_where_they_are_others(tmp_path: Path) -> None:
     store = open_store(tmp_path / "hub.db")
     number = begin_stream(store, "task:a")
-    for version, owner in enumerate(("alice", "alice", None, "bob"), start=2):
-        row = a_row(number, "task:a", version, Shelf("ready", owner=owner))
+    shelves = [
+        Shelf(status, owner=owner, deadline=deadline)
+        for owner, deadline in (("alice", None), ("alice", 7), (None, 7), ("bob", None), ("bob", 9))
+        for status in ("ready", "blocked", "blocked")
+    ]
+    for version, shelf in enumerate(shelves, start=2):
+        row = a_row(number, "task:a", version, shelf)
         changes = Changes(entries=[an_entry(number, version)], streams=[row])
         store.transact(lambda session, changes=changes: session.write(changes))
         assert store.stream("task:a") == row

@@ -108,6 +108,16 @@ class MemoryStore:
             ]
             return [name for _, _, name in sorted(dead)[:limit]]
 
+    def overdue(self, now: int, limit: int) -> list[str]:
+        """Streams of delegated tasks that are late, the longest late first."""
+        with self._lock:
+            late = [
+                (row.shelf.deadline, row.number, row.name)
+                for row in self._tables.rows.values()
+                if row.shelf.deadline is not None and row.shelf.deadline <= now
+            ]
+            return [name for _, _, name in sorted(late)[:limit]]
+
     def sessions(self, session: str) -> list[str]:
         """Streams of tasks that are held in this session."""
         with self._lock:

@@ -15,7 +15,7 @@ ROLLBACK
 
 -- In the order of their numbers, so that two writers cannot wait for each other.
 -- name: lock_streams
-SELECT number, name, version, hash, fold, state, status, queue, rank, since, due, owner
+SELECT number, name, version, hash, fold, state, status, queue, rank, since, due, owner, deadline
 FROM streams
 WHERE name = ANY ($1::text[])
 ORDER BY number
@@ -89,22 +89,23 @@ SELECT last FROM numbers WHERE day = $1 FOR UPDATE
 -- name: shelve
 UPDATE streams s
 SET status = new.status, queue = new.queue, rank = new.rank, since = new.since, due = new.due,
-    owner = new.owner
+    owner = new.owner, deadline = new.deadline
 FROM unnest($1::bigint[], $2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[],
-            $7::text[])
-  AS new (number, status, queue, rank, since, due, owner)
+            $7::text[], $8::bigint[])
+  AS new (number, status, queue, rank, since, due, owner, deadline)
 WHERE s.number = new.number
 
 -- name: put_streams
 INSERT INTO streams
-  (number, name, version, hash, fold, state, status, queue, rank, since, due, owner)
+  (number, name, version, hash, fold, state, status, queue, rank, since, due, owner, deadline)
 SELECT *
 FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::bytea[], $5::bigint[], $6::bytea[],
-            $7::text[], $8::text[], $9::bigint[], $10::bigint[], $11::bigint[], $12::text[])
+            $7::text[], $8::text[], $9::bigint[], $10::bigint[], $11::bigint[], $12::text[],
+            $13::bigint[])
 ON CONFLICT (number) DO UPDATE
 SET version = excluded.version, hash = excluded.hash, fold = excluded.fold, state = excluded.state,
     status = excluded.status, queue = excluded.queue, rank = excluded.rank, since = excluded.since,
-    due = excluded.due, owner = excluded.owner
+    due = excluded.due, owner = excluded.owner, deadline = excluded.deadline
 
 -- name: put_leases
 INSERT INTO leases (stream, holder, fence, ttl_ms, beat_at, expires_at, session, beats)
@@ -215,6 +216,9 @@ FROM leases l JOIN streams s ON s.number = l.stream
 WHERE l.expires_at <= $1
 ORDER BY l.expires_at, l.stream
 LIMIT $2
+
+-- name: overdue
+SELECT name FROM streams WHERE deadline <= $1 ORDER BY deadline, number LIMIT $2
 
 -- The comparison with '' is what the index on sessions asks for.
 -- name: sessions

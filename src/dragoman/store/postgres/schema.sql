@@ -22,13 +22,15 @@ CREATE TABLE streams (
   since   bigint NOT NULL,
   due     bigint,
   owner   text COLLATE "C",
-  state   bytea  NOT NULL
+  state   bytea  NOT NULL,
+  deadline bigint
 ) WITH (fillfactor = 80);
 
 CREATE INDEX streams_board ON streams (status, number) WHERE status IS NOT NULL;
 CREATE INDEX streams_owner ON streams (owner, number) WHERE owner IS NOT NULL;
 CREATE INDEX streams_ready ON streams (queue, rank, since, number) WHERE queue IS NOT NULL;
 CREATE INDEX streams_due ON streams (due, number) WHERE due IS NOT NULL;
+CREATE INDEX streams_deadline ON streams (deadline, number) WHERE deadline IS NOT NULL;
 
 -- Each value is the first of a hundred stream numbers that one hub then gives out by itself.
 CREATE SEQUENCE stream_numbers INCREMENT BY 100;
@@ -88,7 +90,7 @@ CREATE INDEX leases_session ON leases (session, stream) WHERE session <> '';
 -- A stream with its lease, as the contract's Row has them.
 CREATE VIEW stream_rows AS
 SELECT s.number, s.name, s.version, s.hash, s.fold, s.state,
-       s.status, s.queue, s.rank, s.since, s.due, s.owner,
+       s.status, s.queue, s.rank, s.since, s.due, s.owner, s.deadline,
        l.holder, l.fence, l.ttl_ms, l.beat_at, l.expires_at, l.session, l.beats
 FROM streams s LEFT JOIN leases l ON l.stream = s.number;
 

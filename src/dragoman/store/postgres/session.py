@@ -196,6 +196,7 @@ def _shelf_columns(shelves: Sequence[Shelf]) -> tuple[bytes, ...]:
         numbers([shelf.since for shelf in shelves]),
         some_numbers([shelf.due for shelf in shelves]),
         some_texts([shelf.owner for shelf in shelves]),
+        some_numbers([shelf.deadline for shelf in shelves]),
     )
 
 

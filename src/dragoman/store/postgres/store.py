@@ -125,8 +125,8 @@ class PostgresStore(SqlReaders):
             return self._fetch(self._connect(), call)
 
     def _row(self, found: Any) -> Row:
-        lease = None if found[12] is None else Lease(*found[12:])
-        return as_row(found[:12], lease)
+        lease = None if found[13] is None else Lease(*found[13:])
+        return as_row(found[:13], lease)
 
     def _place(self) -> str:
         return str(self._address)

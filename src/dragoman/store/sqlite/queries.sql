@@ -41,7 +41,7 @@ SELECT last FROM numbers WHERE day = ?
 
 -- name: shelve
 UPDATE streams
-SET status = ?, queue = ?, rank = ?, since = ?, due = ?, owner = ?
+SET status = ?, queue = ?, rank = ?, since = ?, due = ?, owner = ?, deadline = ?
 WHERE number = ?
 
 -- The position is the next free one: SQLite takes the highest and adds one.
@@ -50,16 +50,16 @@ INSERT INTO entries (stream, version, event, line, previous, hash) VALUES (?, ?,
 
 -- A row that is not at the version that its new entries follow stays as it is, and the writer sees
 -- that none was written. Setting an indexed column rewrites its index even when the value stays, so
--- there is a statement for each measure of change: everything, all but the owner (every owner has a
--- page of its own in that index), and nothing that is indexed.
+-- there is a statement for each measure of change: everything, all but owner and deadline (every
+-- owner has a page of its own in that index), and nothing that is indexed.
 -- name: put_stream
 INSERT INTO streams
-(number, name, version, hash, fold, state, status, queue, rank, since, due, owner)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+(number, name, version, hash, fold, state, status, queue, rank, since, due, owner, deadline)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
 ON CONFLICT (number) DO UPDATE
 SET version = ?3, hash = ?4, fold = ?5, state = ?6,
-status = ?7, queue = ?8, rank = ?9, since = ?10, due = ?11, owner = ?12
-WHERE version = ?13
+status = ?7, queue = ?8, rank = ?9, since = ?10, due = ?11, owner = ?12, deadline = ?13
+WHERE version = ?14
 
 -- name: move_stream
 UPDATE streams
@@ -150,6 +150,9 @@ FROM leases l JOIN streams s ON s.number = l.stream
 WHERE l.expires_at <= ?
 ORDER BY l.expires_at, l.stream
 LIMIT ?
+
+-- name: overdue
+SELECT name FROM streams WHERE deadline <= ? ORDER BY deadline, number LIMIT ?
 
 -- The comparison with '' is what the index on sessions asks for.
 -- name: sessions

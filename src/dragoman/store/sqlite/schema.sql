@@ -9,8 +9,8 @@ CREATE TABLE meta (
   value TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- A stream: its head, where the indexes put it, and its folded state (last, because a long one
--- goes on in other pages, which a reader of the other columns then need not fetch).
+-- A stream: its head, where the indexes put it, and its folded state (late, because a long one
+-- goes on in other pages, which a reader of the columns before it then need not fetch).
 CREATE TABLE streams (
   number  INTEGER PRIMARY KEY,
   name    TEXT    NOT NULL UNIQUE,
@@ -23,13 +23,15 @@ CREATE TABLE streams (
   since   INTEGER NOT NULL,
   due     INTEGER,
   owner   TEXT,
-  state   BLOB    NOT NULL
+  state   BLOB    NOT NULL,
+  deadline INTEGER
 ) STRICT;
 
 CREATE INDEX streams_board ON streams (status) WHERE status IS NOT NULL;
 CREATE INDEX streams_owner ON streams (owner) WHERE owner IS NOT NULL;
 CREATE INDEX streams_ready ON streams (queue, rank, since) WHERE queue IS NOT NULL;
 CREATE INDEX streams_due ON streams (due) WHERE due IS NOT NULL;
+CREATE INDEX streams_deadline ON streams (deadline) WHERE deadline IS NOT NULL;
 
 -- The ledger. stream, version and event are copies of what the line says.
 CREATE TABLE entries (
@@ -71,7 +73,7 @@ CREATE INDEX leases_session ON leases (session) WHERE session <> '';
 -- A stream with its lease, as the contract's Row has them.
 CREATE VIEW stream_rows AS
 SELECT s.number, s.name, s.version, s.hash, s.fold, s.state,
-       s.status, s.queue, s.rank, s.since, s.due, s.owner,
+       s.status, s.queue, s.rank, s.since, s.due, s.owner, s.deadline,
        l.holder, l.fence, l.ttl_ms, l.beat_at, l.expires_at, l.session, l.beats
 FROM streams s LEFT JOIN leases l ON l.stream = s.number;
 

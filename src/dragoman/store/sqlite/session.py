@@ -111,8 +111,8 @@ class SqliteSession:
             known = shelves.get(number)
             if known == shelf:
                 kept.append((*fields[2:], number, before))
-            elif known is not None and known.owner == shelf.owner:
-                moved.append((*fields[2:], *astuple(shelf)[:-1], number, before))
+            elif known and (known.owner, known.deadline) == (shelf.owner, shelf.deadline):
+                moved.append((*fields[2:], *astuple(shelf)[:-2], number, before))
             else:
                 put.append((*fields, *astuple(shelf), before))
             shelves[number] = shelf
@@ -141,5 +141,5 @@ class SqliteSession:
 def as_row(found: Any) -> Row:
     """The contract's row from a row of the view stream_rows."""
     number, name, version, hash, fold, state, *rest = found
-    lease = None if rest[6] is None else Lease(*rest[6:])
-    return Row(number, name, version, hash, fold, state, lease, Shelf(*rest[:6]))
+    lease = None if rest[7] is None else Lease(*rest[7:])
+    return Row(number, name, version, hash, fold, state, lease, Shelf(*rest[:7]))

@@ -1,0 +1,20 @@
+"""Decider of messages that are no command: refused, so that the refusal is recorded."""
+
+from dragoman.core.commands import RejectMessage
+from dragoman.core.errors import REFUSALS, Refusal
+from dragoman.core.limits import REASON, check_text
+from dragoman.core.reading import Read
+
+_SHOWN = 1_000
+
+
+def reject(command: RejectMessage, read: Read, now: int) -> Refusal:
+    """What a dialect found wrong, as an answer of the hub."""
+    del read, now
+    if command.code not in REFUSALS:
+        return Refusal("invalid_field", f"{command.code[:40]!a} is not the code of a refusal")
+    detail = command.detail
+    if check_text("detail", detail, REASON):
+        # It quotes what came from outside, and what it quotes cannot be written down as it is.
+        detail = ascii(detail[:_SHOWN]) + "…"
+    return Refusal(command.code, detail, command.kind)

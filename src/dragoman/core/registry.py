@@ -1,0 +1,51 @@
+"""Decider of the registry: who is known by which name, in which role, speaking what (S-ROLE)."""
+
+from dragoman.core.actors import Actor
+from dragoman.core.agents import AgentRecord
+from dragoman.core.authority import MAY_REGISTER
+from dragoman.core.commands import RegisterAgent
+from dragoman.core.errors import Refusal
+from dragoman.core.events import AgentRegistered
+from dragoman.core.ids import agent_stream, check_agent, check_dialect
+from dragoman.core.limits import DIALECTS, check_count
+from dragoman.core.reading import Decision, Read, Receipt
+
+_ABOUT_NO_TASK = Receipt("", None)
+
+
+def register(command: RegisterAgent, read: Read, now: int) -> Decision | Refusal:
+    """A name becomes known, or what is known of it changes. The same again is a no-op."""
+    del now
+    refusal = (
+        check_agent(command.name)
+        or check_count("speaks", command.speaks, DIALECTS)
+        or next(filter(None, map(check_dialect, command.speaks)), None)
+    )
+    if refusal:
+        return refusal
+    known = read.agent(command.name)
+    refusal = _check_registrar(command, known, read.actor)
+    if refusal:
+        return refusal
+    event = AgentRegistered(command.name, command.role, tuple(dict.fromkeys(command.speaks)))
+    if known is not None and (known.role, known.speaks) == (event.role, event.speaks):
+        return Decision(_ABOUT_NO_TASK)
+    return Decision(_ABOUT_NO_TASK, ((agent_stream(command.name), event),))
+
+
+def _check_registrar(
+    command: RegisterAgent, known: AgentRecord | None, actor: Actor
+) -> Refusal | None:
+    """Whoever gives a role, or takes one away, must be one who may give it."""
+    givable = MAY_REGISTER[actor.role]
+    if actor.role == "agent" and command.name != actor.name:
+        return Refusal(
+            "not_authorized", f"{actor.label} may register itself only, not {command.name}"
+        )
+    taken = command.role if known is None else known.role
+    for role in (command.role, taken):
+        if role not in givable:
+            return Refusal(
+                "not_authorized", f"{actor.label} may not decide who is {role}: {command.name}"
+            )
+    return None

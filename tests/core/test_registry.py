@@ -1,0 +1,119 @@
+"""The registry: who is known by which name and role, and who may say so."""
+
+from typing import get_args
+
+import pytest
+
+from dragoman.core.actors import Actor, Role
+from dragoman.core.agents import AgentRecord
+from dragoman.core.authority import MAY_REGISTER
+from dragoman.core.commands import RegisterAgent
+from dragoman.core.events import AgentRegistered
+from tests.core.world import (
+    ALICE,
+    COORDINATOR,
+    FILE,
+    HUB,
+    HUMAN,
+    NOW,
+    OBSERVER,
+    ORCHESTRATOR,
+    World,
+)
+from tests.requirements import proves
+
+ROLES: tuple[Role, ...] = get_args(Role)
+
+# Who (a letter) may make somebody what.
+#   h human, s the hub itself, o orchestrator, a the agent itself
+BY_HAND: dict[Role, str] = {
+    "agent": "hsoa",
+    "observer": "hso",
+    "coordinator": "hso",
+    "orchestrator": "hso",
+    "human": "hs",
+    "file": "",
+    "system": "",
+}
+ACTORS = {
+    "h": HUMAN,
+    "s": HUB,
+    "o": ORCHESTRATOR,
+    "c": COORDINATOR,
+    "x": OBSERVER,
+    "f": FILE,
+    "a": ALICE,
+}
+
+
+@proves("AGENT-REGISTRY")
+def test_a_name_becomes_known_with_its_role_and_dialects() -> None:
+    world = World()
+    decision = world.do(HUMAN, RegisterAgent("swe-qa", "coordinator", ("aof", "agentmail", "aof")))
+    event = AgentRegistered("swe-qa", "coordinator", ("aof", "agentmail"))
+    assert decision.events == (("agent:swe-qa", event),)
+    assert (decision.receipt.task, decision.receipt.status) == ("", None)
+    assert world.agents == {
+        "swe-qa": AgentRecord("swe-qa", "coordinator", ("aof", "agentmail"), NOW)
+    }
+
+
+@proves("AGENT-REGISTRY", "IDEM-REPEAT")
+def test_the_same_again_is_a_no_op_and_another_replaces_it() -> None:
+    world = World()
+    world.do(HUMAN, RegisterAgent("bob", speaks=("aof",)))
+    assert world.do(HUMAN, RegisterAgent("bob", speaks=("aof", "aof")), NOW + 1).events == ()
+    world.do(HUMAN, RegisterAgent("bob", "observer"), NOW + 2)
+    assert world.agents["bob"] == AgentRecord("bob", "observer", (), NOW)
+
+
+@proves("AGENT-REGISTRY", "ROLE-TABLE")
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("letter", ACTORS)
+def test_who_may_give_which_role(letter: str, role: Role) -> None:
+    actor = ACTORS[letter]
+    code = "" if letter in BY_HAND[role] else "not_authorized"
+    assert World().code(actor, RegisterAgent(actor.name, role)) == code
+
+
+@proves("AGENT-REGISTRY", "ROLE-TABLE")
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("letter", ACTORS)
+def test_who_may_take_a_role_away(letter: str, role: Role) -> None:
+    actor = ACTORS[letter]
+    world = World()
+    world.agents[actor.name] = AgentRecord(actor.name, role, (), NOW)
+    code = "" if letter in BY_HAND[role] and letter in BY_HAND["agent"] else "not_authorized"
+    assert world.code(actor, RegisterAgent(actor.name, "agent", ("aof",))) == code
+
+
+@proves("AGENT-REGISTRY")
+def test_an_agent_registers_itself_only() -> None:
+    assert World().code(ALICE, RegisterAgent("alice")) == ""
+    assert World().code(ALICE, RegisterAgent("bob")) == "not_authorized"
+    assert World().code(Actor("agent", "bob"), RegisterAgent("bob", "human")) == "not_authorized"
+
+
+@proves("AGENT-REGISTRY", "NAME-GRAMMAR")
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        (RegisterAgent(""), "invalid_id"),
+        (RegisterAgent("../a"), "invalid_id"),
+        (RegisterAgent("a b"), "invalid_id"),
+        (RegisterAgent("bob@laptop"), ""),
+        (RegisterAgent("a", speaks=("AOF",)), "invalid_id"),
+        (RegisterAgent("a", speaks=("",)), "invalid_id"),
+        (RegisterAgent("a", speaks=("a" * 17,)), "invalid_id"),
+        (RegisterAgent("a", speaks=("aof",) * 17), "invalid_field"),
+        (RegisterAgent("a", speaks=("aof",) * 16), ""),
+    ],
+    ids=range(9),
+)
+def test_names_and_dialects_follow_their_grammar(command: RegisterAgent, code: str) -> None:
+    assert World().code(HUMAN, command) == code
+
+
+@proves("AGENT-REGISTRY", "ROLE-TABLE")
+def test_the_table_of_roles_knows_every_role() -> None:
+    assert set(MAY_REGISTER) == set(ROLES)

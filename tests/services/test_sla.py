@@ -1,0 +1,130 @@
+"""SLA: what was delegated and is late is told once, and only that; nothing moves by it."""
+
+import pytest
+from msgspec.structs import replace
+
+from dragoman.core.commands import (
+    ClaimTask,
+    CreateTask,
+    MoveTask,
+    RejectDelegation,
+    ReportOutcome,
+    RequestDelegation,
+)
+from dragoman.engine.ask import history
+from dragoman.services import sla
+from dragoman.services.sla import Sla
+from tests.engine.lab import BOB, HUMAN, START, Lab, findings
+from tests.requirements import proves
+
+HOUR = 3_600_000
+
+
+def delegated(lab: Lab, count: int, due_by: int = START + HOUR) -> list[str]:
+    """Parts of one task, each offered to bob."""
+    lab.do(HUMAN, CreateTask("the whole", "P"))
+    names = [f"T{number:03}" for number in range(count)]
+    for name in names:
+        lab.do(HUMAN, CreateTask(name, name, ready=True))
+        lab.do(HUMAN, RequestDelegation(name, "P", "bob", due_by))
+    return names
+
+
+def run(lab: Lab) -> int:
+    """The duty once, at the hub's own time."""
+    return Sla(lab.hub).run_once(lab.clock.now())
+
+
+def events(lab: Lab, name: str) -> list[str]:
+    """The names of a task's entries."""
+    return [entry.event for entry in history(lab.store, f"task:{name}")]
+
+
+@proves("DELEGATION-SLA")
+def test_a_late_delegation_is_told_at_the_millisecond_and_once() -> None:
+    lab = Lab()
+    delegated(lab, 1)
+    lab.clock.advance(START + HOUR - 1 - lab.clock.now())
+    assert run(lab) == 0
+    lab.clock.advance(1)
+    assert run(lab) == 1
+    task = lab.task("T000")
+    assert task.delegation is not None
+    assert (task.status, task.delegation.state, task.delegation.escalated) == (
+        "ready",
+        "requested",
+        True,
+    )
+    assert events(lab, "T000")[-1] == "delegation.escalated"
+    lab.clock.advance(HOUR)
+    assert run(lab) == 0
+    assert findings(lab.store) == []
+
+
+@proves("DELEGATION-SLA")
+def test_who_works_on_it_is_not_disturbed() -> None:
+    lab = Lab()
+    delegated(lab, 1)
+    lab.do(BOB, ClaimTask("T000", "bob", ttl_ms=2 * HOUR))
+    lab.clock.advance(HOUR)
+    assert run(lab) == 1
+    assert lab.task("T000").status == "in-progress"
+    lab.do(BOB, ReportOutcome("T000", "done", apply=True))
+
+
+@proves("DELEGATION-SLA")
+def test_what_has_ended_or_was_rejected_is_not_late() -> None:
+    lab = Lab()
+    delegated(lab, 3)
+    lab.do(HUMAN, MoveTask("T000", "cancelled"))
+    lab.do(BOB, RejectDelegation("T001", "no"))
+    lab.clock.advance(HOUR)
+    assert run(lab) == 1
+    assert events(lab, "T002")[-1] == "delegation.escalated"
+
+
+@proves("DELEGATION-SLA")
+def test_a_new_request_has_a_deadline_of_its_own() -> None:
+    lab = Lab()
+    delegated(lab, 1)
+    lab.clock.advance(HOUR)
+    assert run(lab) == 1
+    lab.do(HUMAN, RequestDelegation("T000", "P", "bob", START + 2 * HOUR))
+    assert run(lab) == 0
+    lab.clock.advance(HOUR)
+    assert run(lab) == 1
+    assert events(lab, "T000").count("delegation.escalated") == 2
+
+
+@proves("DELEGATION-SLA")
+def test_any_number_is_told_page_by_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sla, "_PAGE", 10)
+    lab = Lab()
+    delegated(lab, 25)
+    lab.clock.advance(HOUR)
+    assert run(lab) == 25
+
+
+@proves("DELEGATION-SLA")
+def test_a_duty_whose_clock_is_ahead_of_the_hubs_tells_nothing_and_comes_to_an_end() -> None:
+    lab = Lab()
+    delegated(lab, 2)
+    assert Sla(lab.hub).run_once(lab.clock.now() + 2 * HOUR) == 0
+    assert events(lab, "T000")[-1] != "delegation.escalated"
+
+
+@proves("DELEGATION-SLA")
+def test_a_task_that_cannot_be_read_does_not_stop_the_others() -> None:
+    lab = Lab()
+    delegated(lab, 3)
+    rows = lab.store.tables.rows
+    number = lab.store.tables.numbers["task:T000"]
+    rows[number] = replace(rows[number], state=b"{")
+    later = Lab(lab.store)
+    later.clock.advance(HOUR)
+    assert run(later) == 2
+
+
+@proves("DELEGATION-SLA")
+def test_it_has_a_name() -> None:
+    assert Sla.name == "sla"
