@@ -1,12 +1,14 @@
 """Reading: tasks as they are, as they were, their history, and what stands where."""
 
 from collections.abc import Iterator
+from typing import cast
 
 from msgspec import Struct
 
+from dragoman.core.agents import AgentRecord
 from dragoman.core.errors import Refusal
 from dragoman.core.events import AnyEvent
-from dragoman.core.ids import is_task_name, task_stream
+from dragoman.core.ids import agent_stream, is_task_name, task_stream
 from dragoman.core.lease import Lease
 from dragoman.core.task import Task
 from dragoman.engine.ports import BoardQuery, Row, Store
@@ -45,6 +47,12 @@ def find_task(store: Store, name: str) -> TaskView | Refusal:
     row = store.stream(stream)
     view = _view(store, row) if row is not None else None
     return view or Refusal("task_not_found", f"no task has the name {name}")
+
+
+def find_agent(store: Store, name: str) -> AgentRecord | None:
+    """What is known of the agent or person with this name."""
+    row = store.stream(agent_stream(name))
+    return None if row is None else cast(AgentRecord | None, _state(store, row))
 
 
 def task_as_of(store: Store, name: str, position: int) -> Task | Refusal:
@@ -96,6 +104,10 @@ def decode(entry: Entry) -> AnyEvent:
 
 
 def _view(store: Store, row: Row) -> TaskView | None:
-    lines = () if row.fold == FOLD else (entry.line for entry in history(store, row.name))
-    state = current_state(row.name, row.fold, row.state, lines)
+    state = _state(store, row)
     return TaskView(state, row.lease, row.number) if isinstance(state, Task) else None
+
+
+def _state(store: Store, row: Row) -> State | None:
+    lines = () if row.fold == FOLD else (entry.line for entry in history(store, row.name))
+    return current_state(row.name, row.fold, row.state, lines)

@@ -5,8 +5,6 @@ request is accepted, the store refuses a second answer to a key, and the engine 
 looking. If it is refused, it is looked up here.
 """
 
-import hmac
-
 import msgspec
 
 from dragoman.core.actors import record_refusal
@@ -18,6 +16,7 @@ from dragoman.core.reading import Receipt
 from dragoman.engine.ports import Answer
 from dragoman.engine.request import Accepted, Outcome, Request
 from dragoman.engine.unit import Unit
+from dragoman.text.digest import keyed_digest
 
 _receipts = msgspec.json.Decoder(tuple[Receipt, ...])
 _encode = msgspec.json.Encoder().encode
@@ -25,10 +24,10 @@ _encode = msgspec.json.Encoder().encode
 
 def execute(unit: Unit, request: Request, now: int, secret: bytes) -> Outcome:
     """Decide and record a request."""
-    scope = unit.begin(request)
-    key = request.answer_key
-    if (scope, key) in unit.answered:
-        return _repeat(unit, request, unit.answered[scope, key], now, secret)
+    place = unit.begin(request)
+    scope, key = place
+    if place in unit.answered:
+        return _repeat(unit, request, unit.answered[place], now, secret)
     malformed = check_key(key) or unit.hear(request.said)
     if malformed is not None:
         return _refused(unit, request, request.commands[0], malformed, now)
@@ -37,22 +36,26 @@ def execute(unit: Unit, request: Request, now: int, secret: bytes) -> Outcome:
         decision = decide(command, unit, now)
         if isinstance(decision, Refusal):
             unit.undo()
-            return _looked_up(unit, request, scope, now, secret) or _refused(
+            return _looked_up(unit, request, place, now, secret) or _refused(
                 unit, request, command, decision, now
             )
         unit.apply(decision)
         receipts.append(decision.receipt)
+    if request.heard is not None and not unit.has_recorded():
+        unit.record(request.actor.stream, request.heard)
     if request.key or unit.has_recorded():
         unit.remember(scope, key, _fingerprint(request, secret), _encode(receipts))
     return Accepted(tuple(receipts))
 
 
-def _looked_up(unit: Unit, request: Request, scope: str, now: int, secret: bytes) -> Outcome | None:
+def _looked_up(
+    unit: Unit, request: Request, place: tuple[str, str], now: int, secret: bytes
+) -> Outcome | None:
     """What a request that would be refused now was answered when it was not."""
     if not request.key:
         return None
-    unit.load_answers([(scope, request.key)])
-    answer = unit.answered.get((scope, request.key))
+    unit.load_answers([place])
+    answer = unit.answered.get(place)
     return _repeat(unit, request, answer, now, secret) if answer else None
 
 
@@ -88,5 +91,6 @@ def _refused(
 
 def _fingerprint(request: Request, secret: bytes) -> bytes:
     """What tells a repeat from a reuse of its key; keyed, so that it tells nothing of a secret."""
-    asked = _encode((request.actor.label, request.commands))
-    return hmac.digest(secret, asked, "sha256")[:16]
+    # A key that is made of the content says it all: what was found out beside it may differ.
+    asked = _encode((request.actor.label, () if request.per_attempt else request.commands))
+    return keyed_digest(secret, asked)

@@ -8,7 +8,7 @@ request at a time, so that a poisoned one fails alone.
 import asyncio
 import contextlib
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from queue import SimpleQueue
 
 from dragoman.core.errors import Refusal, StoreConflict, StoreCorrupt, StoreLost, StoreUnavailable
@@ -17,12 +17,15 @@ from dragoman.engine.ports import Clock, Session, Store
 from dragoman.engine.prepare import prepare
 from dragoman.engine.request import Outcome, Request
 from dragoman.engine.unit import Cache, Unit
+from dragoman.text.digest import keyed_digest
 
 MOST_IN_BATCH = 1_024
 MOST_WAITING = 20_000
 _TRIES = 25
 
 Failpoint = Callable[[str], None]
+OnLeases = Callable[[Collection[str]], None]
+"""Told, after a commit, which tasks' leases changed: heartbeats leave no entry to follow."""
 Waiting = tuple[Request, asyncio.Future[Outcome]]
 """A request and the caller that waits for its outcome."""
 
@@ -37,11 +40,13 @@ class Engine:
         secret: bytes,
         *,
         failpoint: Failpoint = lambda _: None,
+        on_leases: OnLeases = lambda _: None,
     ) -> None:
         self.store = store
         self.clock = clock
         self._secret = secret
         self._failpoint = failpoint
+        self._on_leases = on_leases
         self._cache = Cache()
         self._writing = threading.Lock()
         self._starting = threading.Lock()
@@ -63,6 +68,10 @@ class Engine:
         if front is None:
             front = self._new_front(loop)
         return front.submit(request)
+
+    def digest(self, content: bytes) -> bytes:
+        """A digest under the hub's secret."""
+        return keyed_digest(self._secret, content)
 
     def close(self) -> None:
         """Finish what was handed in, then stop the writer. The store stays open."""
@@ -138,7 +147,7 @@ class Engine:
         """One transaction for these requests. On any failure the cache is dropped with it."""
         now = self.clock.now()
 
-        def work(session: Session) -> list[Outcome]:
+        def work(session: Session) -> tuple[list[Outcome], Collection[str]]:
             unit = Unit(session, self._cache, now)
             prepare(unit, requests, now, rerun=rerun)
             secret = self._secret
@@ -146,15 +155,17 @@ class Engine:
             self._failpoint("decided")
             session.write(unit.changes())
             self._failpoint("written")
-            return outcomes
+            return outcomes, unit.leased
 
         try:
-            outcomes = self.store.transact(work)
+            outcomes, leased = self.store.transact(work)
         except BaseException:
             self._cache.clear()
             raise
         self._failpoint("committed")
         self._cache.trim()
+        if leased:
+            self._on_leases(leased)
         return outcomes
 
 

@@ -6,6 +6,7 @@ import msgspec
 
 from dragoman.core.actors import Actor
 from dragoman.core.commands import AnyCommand
+from dragoman.core.events import MessageReceived
 from dragoman.engine.handle import Engine
 from dragoman.engine.ports import Clock, Store
 from dragoman.engine.request import Accepted, Request, accepted
@@ -34,9 +35,14 @@ class Hub:
         *commands: AnyCommand,
         key: str = "",
         said: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET,
+        per_attempt: bool = False,
+        heard: MessageReceived | None = None,
     ) -> Accepted:
         """Run commands, all or none; a refusal is raised as Refused."""
-        return accepted(self.engine.handle_now(self.request(actor, *commands, key=key, said=said)))
+        request = self.request(
+            actor, *commands, key=key, said=said, per_attempt=per_attempt, heard=heard
+        )
+        return accepted(self.engine.handle_now(request))
 
     async def do_soon(
         self,
@@ -44,9 +50,13 @@ class Hub:
         *commands: AnyCommand,
         key: str = "",
         said: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET,
+        per_attempt: bool = False,
+        heard: MessageReceived | None = None,
     ) -> Accepted:
         """The same, committed together with what other callers ask for."""
-        request = self.request(actor, *commands, key=key, said=said)
+        request = self.request(
+            actor, *commands, key=key, said=said, per_attempt=per_attempt, heard=heard
+        )
         return accepted(await self.engine.handle(request))
 
     def request(
@@ -55,9 +65,15 @@ class Hub:
         *commands: AnyCommand,
         key: str = "",
         said: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET,
+        per_attempt: bool = False,
+        heard: MessageReceived | None = None,
     ) -> Request:
         """The request that asks for these commands, with an id of its own."""
-        return Request(actor, commands, self._new_id(), key, said)
+        return Request(actor, commands, self._new_id(), key, said, per_attempt, heard)
+
+    def content_key(self, content: bytes) -> str:
+        """A key made of what is said, for messages without an id of their own; it tells nothing."""
+        return self.engine.digest(content).hex()
 
     def close(self) -> None:
         """Finish what was handed in and let go of the store."""

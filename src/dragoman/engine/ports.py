@@ -191,6 +191,10 @@ class Store(Protocol):
         """Streams of tasks whose lease has ended, the longest dead first."""
         ...
 
+    def overdue(self, now: int, limit: int) -> list[str]:
+        """Streams of delegated tasks that are late and not told to be, the longest late first."""
+        ...
+
     def sessions(self, session: str) -> list[str]:
         """Streams of tasks that are held in this session; none for no session."""
         ...

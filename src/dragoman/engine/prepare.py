@@ -27,7 +27,7 @@ def prepare(unit: Unit, requests: Sequence[Request], now: int, *, rerun: bool) -
     )
     unit.load_names(new_ids)
     if rerun:
-        unit.load_answers((unit.scope(request), request.answer_key) for request in requests)
+        unit.load_answers(map(unit.answer_place, requests))
 
 
 def _new_ids(unit: Unit, creations: Sequence[CreateTask], now: int) -> list[str]:

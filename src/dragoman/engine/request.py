@@ -6,6 +6,7 @@ from msgspec import Struct
 from dragoman.core.actors import Actor
 from dragoman.core.commands import AnyCommand
 from dragoman.core.errors import Refusal, Refused
+from dragoman.core.events import MessageReceived
 from dragoman.core.reading import Receipt
 
 
@@ -20,15 +21,15 @@ class Request(Struct, frozen=True):
     """The caller's idempotency key, if it has one."""
     said: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     """The original words, for the ledger."""
+    per_attempt: bool = False
+    """Whether the key is made of the content and counts for the task's present attempt only: in a
+    later one the same words are said anew (S-IDEM)."""
+    heard: MessageReceived | None = None
+    """What is recorded of a message that changes nothing."""
 
     def __post_init__(self) -> None:
         if not self.commands:
             raise ValueError("A request asks for at least one command.")
-
-    @property
-    def answer_key(self) -> str:
-        """What its answer is kept under: without a key of the caller's, its own id."""
-        return self.key or self.id
 
 
 class Accepted(Struct, frozen=True):

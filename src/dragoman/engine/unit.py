@@ -13,9 +13,10 @@ import msgspec
 from msgspec import Struct
 
 from dragoman.core.actors import ActorRecord
+from dragoman.core.agents import AgentRecord
 from dragoman.core.errors import Refusal
 from dragoman.core.events import AnyEvent
-from dragoman.core.ids import check_alias, check_task_id
+from dragoman.core.ids import agent_stream, check_alias, check_task_id
 from dragoman.core.lease import Lease
 from dragoman.core.reading import Decision, LeaseChange
 from dragoman.core.task import Task
@@ -109,7 +110,8 @@ class Unit:
         self._changed: dict[str, None] = {}
         self._unqueued: dict[str, None] = {}
         """Changed since the ready queues were last asked."""
-        self._leased: dict[str, None] = {}
+        self.leased: dict[str, None] = {}
+        """The streams of tasks whose leases changed."""
         self._answers: list[Answer] = []
         self._numbers: dict[str, int] = {}
         self._numbers_read: dict[str, int] = {}
@@ -145,8 +147,8 @@ class Unit:
 
     # What one request changes
 
-    def begin(self, request: Request) -> str:
-        """From here on the unit reads and records for this request; the scope of its key."""
+    def begin(self, request: Request) -> tuple[str, str]:
+        """From here on the unit reads and records for this request; where its answer is kept."""
         actor = request.actor
         self.actor = actor
         self._label = actor.label
@@ -157,7 +159,7 @@ class Unit:
         # A single command that is refused has changed nothing, so there is nothing to put back.
         commands = request.commands
         self._undo = None if len(commands) == 1 else _Undo(len(self._bound), self._numbers)
-        return self.scope(request)
+        return self.answer_place(request)
 
     def hear(self, said: msgspec.Raw | msgspec.UnsetType) -> Refusal | None:
         """Keep the original words for the first entry, on one line; None if they are JSON."""
@@ -172,14 +174,17 @@ class Unit:
             self._undo.said = self._said
         return None
 
-    def scope(self, request: Request) -> str:
-        """The stream in which a request's key is unique: its target, or else its actor."""
+    def answer_place(self, request: Request) -> tuple[str, str]:
+        """The stream in which a request's key is unique (its target, or else its actor), and the
+        key; a request without one has its own id."""
+        key = request.key or request.id
         about = request.commands[0].about
         if about:
             task = self.task(about)
             if not isinstance(task, Refusal):
-                return "task:" + task.id
-        return request.actor.stream
+                place = "task:" + task.id
+                return place, f"{key}.{task.attempts}" if request.per_attempt else key
+        return request.actor.stream, key
 
     def has_recorded(self) -> bool:
         """Whether the current request has added an entry."""
@@ -214,7 +219,7 @@ class Unit:
         old = self._known[stream]
         if self._undo is not None:
             self._undo.before.setdefault(stream, old)
-        self._leased[stream] = None
+        self.leased[stream] = None
         self._known[stream] = Snapshot(
             old.number, stream, old.version, old.hash, old.state, change.lease
         )
@@ -262,6 +267,10 @@ class Unit:
         """The task's lease, living or dead."""
         return self._known["task:" + task.id].lease
 
+    def agent(self, name: str) -> AgentRecord | None:
+        """What is known of the agent or person with this name."""
+        return cast(AgentRecord | None, self._read(agent_stream(name)).state)
+
     def next_ready(self, agent: str, now: int) -> Task | None:
         """The first task of the queue that this agent may claim."""
         del now
@@ -300,7 +309,7 @@ class Unit:
             streams=[self._row(known[name]) for name in self._changed if known[name].number],
             leases=[
                 (known[name].number, known[name].lease)
-                for name in self._leased
+                for name in self.leased
                 if known[name].number
             ],
             names=[(name, kind, known[stream].number) for name, kind, stream in self._bound],

@@ -15,6 +15,7 @@ and its payload stays readable, because a stray ESC must not hide what a reader 
 payload of a string such as OSC ends at the line's end at the latest.
 """
 
+import json
 import re
 from typing import Final
 
@@ -44,16 +45,25 @@ _HARMFUL_CLASS: Final = (
     r"\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
     r"\U000e0000-\U000e0fff"  # tags, supplementary variation selectors
 )
-_HARMFUL: Final = re.compile(f"[{_HARMFUL_CLASS}]")
+HARMFUL: Final = re.compile(f"[{_HARMFUL_CLASS}]")
+"""A character that steers or hides."""
 
 _ON_ONE_LINE: Final = str.maketrans({"\n": LINE_MARK, "\t": " "})
+
+
+def harmless_json(text: str) -> str:
+    """JSON text that says the same, with every character that steers or hides as an escape.
+
+    JSON knows no other way to say a character beyond the BMP than as a pair.
+    """
+    return HARMFUL.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 
 def safe_text(text: str, *, one_line: bool = False) -> str:
     """The text without anything that could steer a terminal, forge a log line or hide."""
     if text.isascii() and text.isprintable():
         return text
-    if _HARMFUL.search(text) is not None:
+    if HARMFUL.search(text) is not None:
         text = _SEQUENCE.sub("", text).replace("\r\n", "\n")
-        text = _HARMFUL.sub(REPLACEMENT, text)
+        text = HARMFUL.sub(REPLACEMENT, text)
     return text.translate(_ON_ONE_LINE) if one_line else text

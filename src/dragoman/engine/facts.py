@@ -1,0 +1,59 @@
+"""What operations look up before their transaction: tasks and agents in the store, files beside."""
+
+from collections.abc import Callable, Iterator
+
+from msgspec import Struct
+
+from dragoman.core.actors import Actor
+from dragoman.core.errors import Refusal
+from dragoman.core.task import Task
+from dragoman.engine.ask import find_agent, find_task, list_tasks
+from dragoman.engine.ports import BoardQuery, Store
+
+_PAGE = 500
+
+
+class StoreFacts(Struct, frozen=True):
+    """Facts from a store, and whether a task's folder holds a file from whoever keeps folders."""
+
+    store: Store
+    has_file: Callable[[str, str], bool]
+    """AOF id of a task, path below its folder -> whether there is such a file."""
+
+    def task_exists(self, name: str) -> bool:
+        """Whether a task has this name."""
+        return not isinstance(find_task(self.store, name), Refusal)
+
+    def is_in_progress(self, name: str) -> bool:
+        """Whether somebody works on the task with this name."""
+        found = find_task(self.store, name)
+        return not isinstance(found, Refusal) and found.task.status == "in-progress"
+
+    def file_exists(self, task: str, ref: str) -> bool:
+        """Whether there is such a file in the folder of the task with this AOF id."""
+        return self.has_file(task, ref)
+
+    def held_in(self, session: str, holder: str = "") -> list[str]:
+        """The AOF ids of the tasks that are held in a session, by this agent or (empty) by any."""
+        streams = self.store.sessions(session)
+        found = (find_task(self.store, stream.partition(":")[2]) for stream in streams)
+        return [
+            view.task.aof_id
+            for view in found
+            if not isinstance(view, Refusal) and view.lease and holder in ("", view.lease.holder)
+        ]
+
+    def reported(self) -> list[str]:
+        """The AOF ids of all tasks in progress whose attempt has reported an outcome."""
+        return [task.aof_id for task in self._in_progress() if task.reported is not None]
+
+    def speaker(self, name: str, via: str) -> Actor:
+        """Whoever has this name, in the role that it is registered with; else an agent."""
+        known = find_agent(self.store, name)
+        return Actor("agent" if known is None else known.role, name, via)
+
+    def _in_progress(self) -> Iterator[Task]:
+        query = BoardQuery(status="in-progress", limit=_PAGE)
+        while page := list_tasks(self.store, query):
+            yield from (view.task for view in page)
+            query = BoardQuery(status="in-progress", before=page[-1].number, limit=_PAGE)

@@ -1,0 +1,259 @@
+"""The interpreter between doors and hub: what anyone says in any dialect becomes a request.
+
+`send` takes a message and finds out whose it is; `call` takes the name of an operation and its
+arguments. Each has a twin that shares a commit with other callers; what is asked for is found out
+in one colour, and only the last step differs.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from dragoman.core.actors import Actor
+from dragoman.core.commands import RejectMessage, WarnTask
+from dragoman.core.errors import Refusal, Refused
+from dragoman.core.events import MessageReceived
+from dragoman.core.ids import shown_name
+from dragoman.core.reading import Receipt
+from dragoman.engine.hub import Hub
+from dragoman.engine.operation import (
+    Commands,
+    Dialect,
+    Facts,
+    Fault,
+    Heard,
+    Incoming,
+    Operation,
+    beginning,
+    find_operation,
+    json_fault,
+)
+from dragoman.engine.request import Accepted
+from dragoman.text.strict_json import MOST_BYTES, StrictJsonError
+
+NAMELESS = "unknown"
+"""Who is on record for a message whose sender cannot be named."""
+
+_KIND_SHOWN = 64
+
+Said = bytes | str | Mapping[str, Any]
+"""Bytes, text, or an object that was parsed elsewhere."""
+
+
+class Taken(Struct, frozen=True):
+    """A yes: what the message was, what it came to, and what the caller is told."""
+
+    dialect: str
+    kind: str
+    """The type of the message, or the name of the operation."""
+    actor: str
+    receipts: tuple[Receipt, ...]
+    reply: Any
+    """In the dialect's own form."""
+    warnings: tuple[str, ...] = ()
+    repeated: bool = False
+    """Answered before: nothing was recorded this time."""
+
+
+class Turned(Struct, frozen=True):
+    """A no, in the dialect's own words."""
+
+    dialect: str
+    kind: str
+    code: str
+    detail: str
+    path: str = ""
+    """Where in the message, when it is about one field."""
+    actor: str = ""
+
+
+Answer = Taken | Turned
+
+
+class _Plan(Struct, frozen=True):
+    """What the hub is asked for, and how its answer is told."""
+
+    dialect: Dialect
+    kind: str
+    actor: Actor
+    commands: Commands
+    said: Raw | UnsetType = UNSET
+    content: bytes = b""
+    target: str = ""
+    key: str = ""
+    operation: Operation | None = None
+    message: Any = None
+    path: str = ""
+
+    def options(self, hub: Hub) -> dict[str, Any]:
+        """How the hub is asked."""
+        heard = MessageReceived(self.dialect.name, self.kind, self.target)
+        return {
+            "key": hub.content_key(self.content) if self.content else self.key,
+            "per_attempt": bool(self.content),
+            "said": self.said,
+            "heard": heard if self.content else None,
+        }
+
+    def taken(self, accepted: Accepted) -> Taken:
+        """The hub's yes."""
+        assert self.operation is not None, "what has no operation is refused"
+        warnings = [command.detail for command in self.commands if isinstance(command, WarnTask)]
+        return Taken(
+            dialect=self.dialect.name,
+            kind=self.kind,
+            actor=self.actor.name,
+            receipts=accepted.receipts,
+            reply=self.operation.reply(self.message, self.commands, accepted.receipts),
+            warnings=tuple(warnings),
+            repeated=accepted.repeated,
+        )
+
+    def turned(self, refusal: Refusal) -> Turned:
+        """The hub's no."""
+        code = self.dialect.refusals[refusal.code]
+        return Turned(
+            self.dialect.name, self.kind, code, refusal.detail, self.path, self.actor.name
+        )
+
+
+class Interpreter:
+    """Takes what is said, by whom, and answers in the speaker's dialect."""
+
+    def __init__(
+        self,
+        hub: Hub,
+        dialects: Sequence[Dialect],
+        facts: Facts,
+        *,
+        most_bytes: int = MOST_BYTES,
+    ) -> None:
+        self.dialects = dialects
+        self._hub = hub
+        self._facts = facts
+        self._most_bytes = most_bytes
+
+    def send(self, said: Said, *, speaker: Actor | None = None, via: str = "") -> Answer | None:
+        """A message of any dialect; None when it is nobody's.
+
+        Without a speaker it is from whom it says it is from, through the door `via`.
+        """
+        plan = self._planned(said, speaker, via)
+        return None if plan is None else self._ask(plan)
+
+    async def send_soon(
+        self, said: Said, *, speaker: Actor | None = None, via: str = ""
+    ) -> Answer | None:
+        """The same, committed together with what other callers ask for."""
+        plan = self._planned(said, speaker, via)
+        return None if plan is None else await self._ask_soon(plan)
+
+    def call(self, name: str, arguments: Said, actor: Actor, *, key: str = "") -> Answer:
+        """An operation of any dialect by its name."""
+        plan = self._called(name, arguments, actor, key)
+        return plan if isinstance(plan, Turned) else self._ask(plan)
+
+    async def call_soon(self, name: str, arguments: Said, actor: Actor, *, key: str = "") -> Answer:
+        """The same, committed together with what other callers ask for."""
+        plan = self._called(name, arguments, actor, key)
+        return plan if isinstance(plan, Turned) else await self._ask_soon(plan)
+
+    def _ask(self, plan: _Plan) -> Answer:
+        if not plan.commands:
+            return plan.taken(_NOTHING_TO_DO)
+        try:
+            accepted = self._hub.do(plan.actor, *plan.commands, **plan.options(self._hub))
+        except Refused as refused:
+            return plan.turned(refused.refusal)
+        return plan.taken(accepted)
+
+    async def _ask_soon(self, plan: _Plan) -> Answer:
+        if not plan.commands:
+            return plan.taken(_NOTHING_TO_DO)
+        try:
+            accepted = await self._hub.do_soon(
+                plan.actor, *plan.commands, **plan.options(self._hub)
+            )
+        except Refused as refused:
+            return plan.turned(refused.refusal)
+        return plan.taken(accepted)
+
+    def _planned(self, said: Said, speaker: Actor | None, via: str) -> _Plan | None:
+        incoming = Incoming(said, self._most_bytes)
+        for dialect in self.dialects:
+            heard = dialect.hear(incoming)
+            if heard is not None:
+                actor = speaker or self._facts.speaker(heard.sender or NAMELESS, via)
+                return _plan(dialect, heard, actor, self._facts)
+        return None
+
+    def _called(self, name: str, arguments: Said, actor: Actor, key: str) -> _Plan | Turned:
+        found = find_operation(self.dialects, name)
+        if found is None:
+            known = ", ".join(op.name for dialect in self.dialects for op in dialect.operations)
+            detail = f"there is no operation {name[:_KIND_SHOWN]!a}; known: {known}"
+            return Turned("", name[:_KIND_SHOWN], "unknown_type", detail)
+        dialect, operation = found
+        incoming = Incoming(arguments, self._most_bytes)
+        heard = dialect.hear(incoming)
+        if heard is None or heard.operation is not operation:
+            heard = _heard(operation, incoming)
+        return _plan(dialect, heard, actor, self._facts, key)
+
+
+_NOTHING_TO_DO = Accepted(())
+
+
+def _heard(operation: Operation, incoming: Incoming) -> Heard:
+    """The arguments of a call as a message of that kind."""
+    value = incoming.value
+    if isinstance(value, StrictJsonError):
+        return Heard(operation.name, beginning(incoming.text), fault=json_fault(value))
+    read, said = operation.read(value), Raw(incoming.text)
+    if isinstance(read, Fault):
+        return Heard(operation.name, said, fault=read)
+    about = operation.about(read)
+    return Heard(operation.name, said, target=about, operation=operation, message=read)
+
+
+def _plan(dialect: Dialect, heard: Heard, actor: Actor, facts: Facts, key: str = "") -> _Plan:
+    """The request that a message leads to; one with a fault is refused by the hub, on record."""
+    commands = _commands(heard, actor, facts)
+    fault = commands if isinstance(commands, Fault) else None
+    kind, target = heard.kind[:_KIND_SHOWN], shown_name(heard.target)
+    if isinstance(commands, Fault):
+        commands = (RejectMessage(commands.code, commands.detail, target, kind),)
+    return _Plan(
+        dialect=dialect,
+        kind=kind,
+        actor=actor,
+        commands=commands,
+        said=heard.said,
+        content=b"" if fault else heard.content,
+        target=target,
+        key="" if fault else key,
+        operation=heard.operation,
+        message=heard.message,
+        path=fault.path if fault else "",
+    )
+
+
+def _commands(heard: Heard, actor: Actor, facts: Facts) -> Commands | Fault:
+    operation, message = heard.operation, heard.message
+    if heard.fault is not None:
+        return heard.fault
+    assert operation is not None, "what is no fault is an operation"
+    fault = operation.identity(message, actor.name)
+    if fault is None and actor.role not in operation.roles:
+        fault = Fault("not_authorized", f"{actor.label} may not send {operation.name}")
+    if fault is not None:
+        # Whether the task exists comes first (S-AOF-2): nobody is told more than that it does not.
+        if heard.target and not facts.task_exists(heard.target):
+            return Fault("task_not_found", f"no task has the name {heard.target}")
+        return fault
+    commands = operation.commands(message)
+    if operation.gather is None:
+        return commands
+    gathered = operation.gather(message, actor, facts)
+    return gathered if isinstance(gathered, Fault) else commands + gathered

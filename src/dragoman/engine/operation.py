@@ -1,0 +1,211 @@
+"""What a dialect is to a door: a table of operations, and how its messages are recognised.
+
+A door iterates over the dialects that it is handed and names none of them. Everything here is pure;
+`engine.interpreter` brings it to the hub.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, Protocol
+
+import msgspec
+from msgspec import Struct
+
+from dragoman.core.actors import Actor
+from dragoman.core.commands import AnyCommand
+from dragoman.core.events import AnyEvent, Role
+from dragoman.core.reading import Receipt
+from dragoman.text.strict_json import MOST_BYTES, StrictJsonError, parse_json, to_json
+
+Commands = tuple[AnyCommand, ...]
+
+_SAID_OF_UNREADABLE = 1_000
+"""So many characters of what is no JSON are kept for whoever looks for the reason."""
+
+
+class Facts(Protocol):
+    """What can be looked up before the transaction; what may change is decided again inside."""
+
+    def task_exists(self, name: str) -> bool:
+        """Whether a task has this name."""
+        ...
+
+    def is_in_progress(self, name: str) -> bool:
+        """Whether somebody works on the task with this name."""
+        ...
+
+    def file_exists(self, task: str, ref: str) -> bool:
+        """Whether there is such a file in the folder of the task with this AOF id."""
+        ...
+
+    def held_in(self, session: str, holder: str = "") -> Sequence[str]:
+        """The AOF ids of the tasks that are held in a session, by this agent or (empty) by any."""
+        ...
+
+    def speaker(self, name: str, via: str) -> Actor:
+        """Whoever has this name, where there is no credential that says so."""
+        ...
+
+    def reported(self) -> Sequence[str]:
+        """The AOF ids of all tasks in progress whose attempt has reported an outcome."""
+        ...
+
+
+class Fault(Struct, frozen=True):
+    """Why a message is not carried out: one of our refusal codes, and where in it what is wrong."""
+
+    code: str
+    reason: str
+    path: str = ""
+
+    @property
+    def detail(self) -> str:
+        """The sentence for a person."""
+        return f"{self.path}: {self.reason}" if self.path else self.reason
+
+
+def json_fault(error: StrictJsonError) -> Fault:
+    """The fault of a message that is no JSON that can be trusted."""
+    code = "message_too_large" if error.too_large else "invalid_json"
+    return Fault(code, error.reason, error.path)
+
+
+def no_task(_message: Any) -> str:
+    """Of an operation that is about no task in particular."""
+    return ""
+
+
+def nobody_else(_message: Any, _speaker: str) -> Fault | None:
+    """The identity check of an operation that names nobody."""
+    return None
+
+
+class Operation(Struct, frozen=True):
+    """One thing that can be asked for in a dialect: shape, commands and reply in one place."""
+
+    name: str
+    shape: Any
+    """The msgspec type of what it is given, for doors that publish a JSON Schema."""
+    read: Callable[[Any], Any]
+    """A parsed JSON value in that shape, or the first Fault of it."""
+    commands: Callable[[Any], Commands]
+    """What it asks the core for, all or none; pure."""
+    reply: Callable[[Any, Commands, tuple[Receipt, ...]], Any]
+    """What the caller is told, in the dialect's own form."""
+    roles: frozenset[Role]
+    about: Callable[[Any], str] = no_task
+    """The task that it names; whether there is one comes before who asks (S-AOF-2)."""
+    identity: Callable[[Any, str], Fault | None] = nobody_else
+    """What is wrong when this name says it: whoever it speaks for must be the speaker (S-ROLE)."""
+    gather: Callable[[Any, Actor, Facts], Commands | Fault] | None = None
+    """More commands that follow from facts outside of the transaction."""
+
+
+class Incoming:
+    """A message as it came: bytes, text, or an object that was parsed elsewhere.
+
+    It is parsed when a dialect asks for that, once for all of them.
+    """
+
+    def __init__(self, raw: bytes | str | Mapping[str, Any], most_bytes: int = MOST_BYTES) -> None:
+        self.most_bytes = most_bytes
+        self._fault: StrictJsonError | None = None
+        self.text = raw if isinstance(raw, bytes) else self._written(raw)
+
+    @property
+    def is_too_large(self) -> bool:
+        """Whether it is not even to be looked at."""
+        return len(self.text) > self.most_bytes
+
+    @cached_property
+    def value(self) -> Any:
+        """The JSON value; the error why there is none that can be trusted."""
+        if self._fault is not None:
+            return self._fault
+        try:
+            return parse_json(self.text, self.most_bytes)
+        except StrictJsonError as fault:
+            return fault
+
+    def _written(self, raw: str | Mapping[str, Any]) -> bytes:
+        if isinstance(raw, str):
+            # A half surrogate pair is told by the parser, as the broken UTF-8 that it becomes.
+            return raw.encode(errors="surrogatepass")
+        try:
+            return to_json(raw)
+        except StrictJsonError as fault:
+            self._fault = fault
+            return ascii(raw)[:_SAID_OF_UNREADABLE].encode()
+
+
+class Heard(Struct, frozen=True):
+    """A message that a dialect takes for its own, understood or not."""
+
+    kind: str
+    """What the message calls itself."""
+    said: msgspec.Raw
+    sender: str = ""
+    """Who sends it, by its own words; empty: it does not say so in a way that can be used."""
+    target: str = ""
+    """The task that it names."""
+    operation: Operation | None = None
+    message: Any = None
+    """What `operation` is given."""
+    content: bytes = b""
+    """What tells it from every other message; empty: two equal ones are two messages."""
+    fault: Fault | None = None
+    """Why it is not carried out; else there is an operation."""
+
+
+class Linted(Struct, frozen=True):
+    """What is to be said about a message that nobody sends: a check, not a request."""
+
+    ok: bool
+    type: str
+    message: Any
+    issues: tuple[dict[str, str], ...] = ()
+    """Each a path and a reason."""
+
+
+Linter = Callable[[Any, str, bool], Linted]
+"""Takes a parsed JSON value, the kind that it must be of (empty: any), and whether to be strict."""
+Listener = Callable[[Incoming], Heard | None]
+Renderer = Callable[..., Any]
+"""Takes an event and what its dialect needs beside it."""
+
+
+class Dialect(Struct, frozen=True):
+    """A language that agents speak."""
+
+    name: str
+    operations: tuple[Operation, ...]
+    hear: Listener
+    """A message of this dialect, understood or faulty; None: it is somebody else's."""
+    lint: Linter
+    refusals: Mapping[str, str]
+    """Our refusal code -> the dialect's own, for every code that there is."""
+    render: Mapping[type[AnyEvent], Renderer | None]
+    """Event -> its rendering, for every event that there is; None: silent on purpose."""
+
+
+def beginning(text: bytes) -> msgspec.Raw:
+    """What is no JSON, as a JSON string of its first characters."""
+    shown = text[: 4 * _SAID_OF_UNREADABLE].decode(errors="replace")[:_SAID_OF_UNREADABLE]
+    return msgspec.Raw(msgspec.json.encode(shown))
+
+
+def find_operation(dialects: Sequence[Dialect], name: str) -> tuple[Dialect, Operation] | None:
+    """The operation of this name and whose it is."""
+    for dialect in dialects:
+        for operation in dialect.operations:
+            if operation.name == name:
+                return dialect, operation
+    return None
+
+
+def lint_text(linter: Linter, text: bytes, kind: str, *, strict: bool) -> Linted:
+    """What a linter says about one JSON value in bytes; what is no JSON is one finding."""
+    value = Incoming(text).value
+    if isinstance(value, StrictJsonError):
+        return Linted(False, "", None, ({"path": value.path, "reason": value.reason},))
+    return linter(value, kind, strict)

@@ -1,0 +1,6 @@
+"""AOF/1: task messages between agents and a dispatcher."""
+
+from dragoman.protocols.aof.operations import dialect
+from dragoman.protocols.aof.render import render_lines
+
+__all__ = ["dialect", "render_lines"]

@@ -1,0 +1,322 @@
+"""What is wrong with a message: its shape first, then what its fields say and say together.
+
+Every finding has the path of what is wrong; a message is refused for the first one, `lint` lists
+them all.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
+from typing import Any, Final, TypeVar, cast, get_args
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import fields
+
+from dragoman.core.events import Status
+from dragoman.core.ids import check_agent, check_session, is_aof_id
+from dragoman.core.moments import parse_rfc3339
+from dragoman.engine.operation import Fault
+from dragoman.protocols.aof.wire import (
+    DISPATCHER,
+    MESSAGES,
+    CompleteTask,
+    Completion,
+    CompletionReport,
+    Envelope,
+    HandoffAccepted,
+    HandoffAnswer,
+    HandoffRejected,
+    HandoffRequest,
+    HandoffRequested,
+    Message,
+    Payload,
+    SessionEnd,
+    StatusMessage,
+    StatusUpdate,
+    UnknownMessage,
+    UpdateTask,
+)
+from dragoman.text.safe_path import why_unsafe
+
+_AT: Final = re.compile(r"(?P<reason>.*?)(?: - at `\$\.?(?P<path>.*)`)?", re.DOTALL)
+_MISSING: Final = re.compile(r"Object missing required field `(.*)`")
+_ALLOWED: Final = {
+    "protocol": "aof",
+    "version": "1",
+    "outcome": "done, blocked, needs_review, partial",
+    "status": ", ".join(get_args(Status)),
+}
+"""The last word of a path -> what may stand there; msgspec names only what may not."""
+
+_USUAL_MOMENT: Final = re.compile(
+    r"[1-9]\d{3}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3])(?::[0-5]\d){2}\.\d{3}Z",
+    re.ASCII,
+)
+"""What nearly every moment looks like: nothing in it can be wrong."""
+
+_SHOWN: Final = 40
+_REMEMBERED: Final = 4_096
+"""The same few names come again and again."""
+
+S = TypeVar("S")
+Field = tuple[str, str | UnsetType, Callable[[str], str | None]]
+"""A path, what stands there, and what says why it is wrong."""
+
+
+def envelope_fault(reason: str, path: str = "") -> Fault:
+    """Something in the message is not as it must be."""
+    return Fault("invalid_envelope", reason, path)
+
+
+def shaped(value: Any, shape: type[S]) -> S | Fault:
+    """A parsed JSON value in this shape, or the first thing that is wrong with it."""
+    try:
+        return msgspec.convert(value, shape)
+    except msgspec.ValidationError:
+        pass
+    try:
+        return msgspec.convert(_with_whole_numbers(value), shape)
+    except msgspec.ValidationError as error:
+        return _shape_fault(str(error))
+
+
+def shape_faults(value: Any, shape: type[Struct], at: str = "") -> Iterator[Fault]:
+    """Everything that keeps a parsed JSON value from having this shape."""
+    if not isinstance(value, dict):
+        yield envelope_fault("this is not an object", at.rstrip("."))
+        return
+    given = cast(Mapping[str, Any], value)
+    for field in fields(shape):
+        path = f"{at}{field.encode_name}"
+        if field.encode_name not in given:
+            if field.required:
+                yield envelope_fault("this field is missing", path)
+            continue
+        inner = given[field.encode_name]
+        if isinstance(field.type, type) and issubclass(field.type, Struct):
+            yield from shape_faults(inner, field.type, f"{path}.")
+            continue
+        read = shaped(inner, field.type)
+        if isinstance(read, Fault):
+            dot = "." if read.path and not read.path.startswith("[") else ""
+            yield envelope_fault(_with_allowed(read.reason, path), f"{path}{dot}{read.path}")
+
+
+def _with_whole_numbers(value: Any) -> Any:
+    """The same with 1.0 as 1: JSON has one kind of number, and some writers show it."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, dict):
+        items = cast(Mapping[str, Any], value).items()
+        return {name: _with_whole_numbers(inner) for name, inner in items}
+    if isinstance(value, list):
+        return [_with_whole_numbers(inner) for inner in cast(list[Any], value)]
+    return value
+
+
+def _shape_fault(message: str) -> Fault:
+    found = _AT.fullmatch(message)
+    assert found is not None, "the pattern takes any text"
+    reason, path = found["reason"], found["path"] or ""
+    missing = _MISSING.fullmatch(reason)
+    if missing is not None:
+        return envelope_fault(
+            "this field is missing", f"{path}.{missing[1]}" if path else missing[1]
+        )
+    return envelope_fault(_with_allowed(reason, path), path)
+
+
+def _with_allowed(reason: str, path: str) -> str:
+    allowed = _ALLOWED.get(path.rpartition(".")[2])
+    return f"{reason}; allowed: {allowed}" if allowed else reason
+
+
+def unknown_type(message: UnknownMessage) -> Fault:
+    """What is wrong with a message whose type AOF/1 does not have."""
+    reason = f"{message.type[:_SHOWN]!a} is not a type of AOF/1; known: {', '.join(MESSAGES)}"
+    return next(iter(_envelope_faults(message)), Fault("unknown_type", reason, "type"))
+
+
+def message_faults(message: Message) -> list[Fault]:
+    """Everything that is wrong with a message that has the shape of its type."""
+    faults = _envelope_faults(message)
+    faults += _FAULTS[type(message)](message.payload, "payload.")
+    repeated = message.payload.task_id
+    if repeated is not UNSET and repeated != message.task_id:
+        reason = f"the payload is about {repeated}, its envelope about {message.task_id}"
+        faults.append(Fault("taskId_mismatch", reason, "payload.taskId"))
+    return faults
+
+
+def _envelope_faults(message: Envelope[Any]) -> list[Fault]:
+    return _wrong(
+        "",
+        ("taskId", message.task_id, _why_no_task_id),
+        ("fromAgent", message.from_agent, _why_no_agent),
+        ("toAgent", message.to_agent, _why_no_agent),
+        ("sentAt", message.sent_at, _why_no_moment),
+        ("projectId", message.project_id, _why_no_project),
+    )
+
+
+def completion_faults(payload: Completion | CompleteTask, at: str = "") -> list[Fault]:
+    """What is wrong with a report."""
+    faults = _wrong(
+        at,
+        *_names(payload),
+        ("summaryRef", payload.summary_ref, why_unsafe),
+        ("handoffRef", payload.handoff_ref, why_unsafe),
+    )
+    faults += _wrong_refs(f"{at}deliverables", payload.deliverables)
+    tests = payload.tests
+    if tests.passed + tests.failed > tests.total:
+        reason = f"{tests.passed} passed and {tests.failed} failed are more than {tests.total}"
+        faults.append(envelope_fault(reason, f"{at}tests"))
+    if payload.outcome == "blocked" and not payload.blockers:
+        faults.append(
+            envelope_fault("Required for blocked: say what blocks the work", f"{at}blockers")
+        )
+    return faults
+
+
+def update_faults(payload: StatusUpdate | UpdateTask, at: str = "") -> list[Fault]:
+    """What is wrong with an update."""
+    faults = _wrong(at, *_names(payload))
+    said = (payload.status, payload.progress, payload.blockers, payload.notes)
+    if all(part is UNSET for part in said):
+        reason = "at least one of status, progress, blockers and notes is needed"
+        faults.append(envelope_fault(reason, at.rstrip(".")))
+    return faults
+
+
+def session_faults(arguments: SessionEnd) -> list[Fault]:
+    """What is wrong with the end of a session."""
+    return _wrong("", ("sessionId", arguments.session_id or UNSET, _why_no_session))
+
+
+def _request_faults(payload: HandoffRequest, at: str) -> list[Fault]:
+    faults = _wrong(
+        at,
+        *_names(payload),
+        ("parentTaskId", payload.parent_task_id, _why_no_task_id),
+        ("dueBy", payload.due_by, _why_no_moment),
+    )
+    faults += _wrong_refs(f"{at}expectedOutputs", payload.expected_outputs)
+    faults += _wrong_refs(f"{at}contextRefs", payload.context_refs)
+    return faults
+
+
+def _acceptance_faults(payload: HandoffAnswer, at: str) -> list[Fault]:
+    faults = _wrong(at, *_names(payload))
+    if not payload.accepted:
+        reason = "a handoff.accepted says true; send handoff.rejected to reject"
+        faults.append(envelope_fault(reason, f"{at}accepted"))
+    return faults
+
+
+def _rejection_faults(payload: HandoffAnswer, at: str) -> list[Fault]:
+    faults = _wrong(at, *_names(payload))
+    if payload.accepted:
+        reason = "a handoff.rejected says false; send handoff.accepted to accept"
+        faults.append(envelope_fault(reason, f"{at}accepted"))
+    return faults
+
+
+_FAULTS: Final[dict[type[Message], Callable[[Any, str], list[Fault]]]] = {
+    CompletionReport: completion_faults,
+    StatusMessage: update_faults,
+    HandoffRequested: _request_faults,
+    HandoffAccepted: _acceptance_faults,
+    HandoffRejected: _rejection_faults,
+}
+
+
+def _names(payload: Payload) -> tuple[Field, ...]:
+    """What every payload may repeat has the form that it has in the envelope."""
+    return (
+        ("taskId", payload.task_id, _why_no_task_id),
+        ("agentId", payload.agent_id, _why_no_agent),
+        ("fromAgent", payload.from_agent, _why_no_agent),
+        ("toAgent", payload.to_agent, _why_no_agent),
+    )
+
+
+def impostor(message: Message, speaker: str) -> Fault | None:
+    """Whoever a message says it is from must be the one who speaks (S-ROLE)."""
+    payload: Payload = message.payload
+    for path, name in (
+        ("fromAgent", message.from_agent),
+        ("payload.agentId", payload.agent_id),
+        ("payload.fromAgent", payload.from_agent),
+    ):
+        if name not in (speaker, UNSET):
+            return _identity_fault(f"{speaker} cannot speak for {name}", path)
+    addressee = message.to_agent
+    if addressee != DISPATCHER and payload.to_agent not in (addressee, UNSET):
+        return _identity_fault(
+            f"the payload is for {payload.to_agent}, its envelope for {addressee}",
+            "payload.toAgent",
+        )
+    return None
+
+
+def impostor_in_tool(payload: Payload, speaker: str) -> Fault | None:
+    """The same of a tool's arguments, which have no envelope."""
+    for path, name in (("agentId", payload.agent_id), ("fromAgent", payload.from_agent)):
+        if name not in (speaker, UNSET):
+            return _identity_fault(f"{speaker} cannot speak for {name}", path)
+    return None
+
+
+def _identity_fault(reason: str, path: str) -> Fault:
+    return Fault("identity_mismatch", reason, path)
+
+
+def _wrong(at: str, *fields: Field) -> list[Fault]:
+    """The faults of those fields that are there and that have one."""
+    return [
+        envelope_fault(reason, at + path)
+        for path, text, why_wrong in fields
+        if text is not UNSET and (reason := why_wrong(text)) is not None
+    ]
+
+
+def _wrong_refs(path: str, refs: tuple[str, ...] | UnsetType) -> list[Fault]:
+    return [
+        envelope_fault(reason, f"{path}[{index}]")
+        for index, ref in enumerate(refs or ())
+        if (reason := why_unsafe(ref)) is not None
+    ]
+
+
+@lru_cache(_REMEMBERED)
+def _why_no_task_id(text: str) -> str | None:
+    if is_aof_id(text):
+        return None
+    return f"{text[:_SHOWN]!a} is not an AOF task id like TASK-2026-02-09-057"
+
+
+@lru_cache(_REMEMBERED)
+def _why_no_agent(text: str) -> str | None:
+    refusal = check_agent(text)
+    return None if refusal is None else refusal.detail
+
+
+def _why_no_project(text: str) -> str | None:
+    return None if text.isprintable() else "it has a character that cannot be seen"
+
+
+def _why_no_session(text: str) -> str | None:
+    refusal = check_session(text)
+    return None if refusal is None else refusal.detail
+
+
+def _why_no_moment(text: str) -> str | None:
+    if _USUAL_MOMENT.fullmatch(text):
+        return None
+    try:
+        parse_rfc3339(text)
+    except ValueError as error:
+        return str(error)
+    return None

@@ -1,0 +1,13 @@
+"""Our refusal codes -> the reasons that AOF/1 gives, complete.
+
+What the core finds wrong with a field was wrong in the envelope. Every other code is one of the
+seed's reasons already, or says something that the seed has no word for and keeps its name.
+"""
+
+from typing import Final
+
+from dragoman.core.errors import REFUSALS
+
+_IN_OTHER_WORDS: Final = {"invalid_field": "invalid_envelope", "invalid_id": "invalid_envelope"}
+
+REASONS: Final = {code: _IN_OTHER_WORDS.get(code, code) for code in REFUSALS}

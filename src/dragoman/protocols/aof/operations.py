@@ -1,0 +1,189 @@
+"""Everything that can be asked for in AOF/1: five messages, two tools and the end of a session."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from msgspec import Raw
+
+from dragoman.core.actors import Actor
+from dragoman.core.authority import MAY_DISPATCH, MAY_WRITE
+from dragoman.core.commands import WarnTask
+from dragoman.core.ids import check_agent
+from dragoman.core.reading import Receipt
+from dragoman.engine.operation import (
+    Commands,
+    Dialect,
+    Facts,
+    Fault,
+    Heard,
+    Incoming,
+    Operation,
+    json_fault,
+)
+from dragoman.protocols.aof import check, translate
+from dragoman.protocols.aof.detect import detect
+from dragoman.protocols.aof.errors import REASONS
+from dragoman.protocols.aof.lint import lint
+from dragoman.protocols.aof.read import Shaped, at_a_glance, flawless, shaped, text_of
+from dragoman.protocols.aof.render import RENDER
+from dragoman.protocols.aof.wire import (
+    MESSAGES,
+    UNREADABLE,
+    CompleteTask,
+    SessionEnd,
+    UpdateTask,
+    type_of,
+)
+
+NAME: Final = "aof"
+
+
+def dialect(*, at_once: bool = False) -> Dialect:
+    """AOF/1 as a door is handed it; `at_once`: a report moves its task before its session ends."""
+    operations = (*_messages(at_once=at_once), *_tools(at_once=at_once))
+    by_name = {operation.name: operation for operation in operations}
+    return Dialect(
+        name=NAME,
+        operations=operations,
+        hear=lambda incoming: _hear(incoming, by_name),
+        lint=lint,
+        refusals=REASONS,
+        render=RENDER,
+    )
+
+
+def _hear(incoming: Incoming, operations: Mapping[str, Operation]) -> Heard | None:
+    read = None if incoming.is_too_large else at_a_glance(incoming.text)
+    if read is not None:
+        return _understood(read, operations)
+    found = detect(incoming)
+    if found is None:
+        return None
+    read = json_fault(found.fault) if found.fault else shaped(found.value, found.said)
+    if isinstance(read, Fault):
+        return _faulty(found.value, found.said, read)
+    return _understood(read, operations)
+
+
+def _understood(read: Shaped, operations: Mapping[str, Operation]) -> Heard:
+    message, kind = read.message, type_of(read.message)
+    faults = check.message_faults(message)
+    return Heard(
+        kind=kind,
+        said=read.said,
+        sender="" if faults and check_agent(message.from_agent) else message.from_agent,
+        target=message.task_id,
+        operation=operations[kind],
+        message=message,
+        content=read.content,
+        fault=faults[0] if faults else None,
+    )
+
+
+def _faulty(value: Any, said: Raw, fault: Fault) -> Heard:
+    sender = text_of(value, "fromAgent")
+    return Heard(
+        kind=text_of(value, "type") or UNREADABLE,
+        said=said,
+        sender="" if check_agent(sender) else sender,
+        target=text_of(value, "taskId"),
+        fault=fault,
+    )
+
+
+def _messages(*, at_once: bool) -> Iterator[Operation]:
+    commands: Mapping[str, Callable[[Any], Commands]] = {
+        "completion.report": lambda m: translate.report(m.task_id, m.payload, at_once=at_once),
+        "status.update": lambda m: translate.update(m.task_id, m.payload, m.sent_at),
+        "handoff.request": translate.request,
+        "handoff.accepted": translate.accept,
+        "handoff.rejected": translate.reject,
+    }
+    gather: Mapping[str, Callable[[Any, Actor, Facts], Commands | Fault]] = {
+        "completion.report": lambda m, _, facts: translate.missing_files(
+            m.task_id, m.payload, facts
+        )
+    }
+    for kind, shape in MESSAGES.items():
+        yield Operation(
+            name=kind,
+            shape=shape,
+            read=_reader(shape, check.message_faults),
+            commands=commands[kind],
+            reply=_task_reply,
+            roles=MAY_WRITE,
+            about=_task_of,
+            identity=check.impostor,
+            gather=gather.get(kind),
+        )
+
+
+def _tools(*, at_once: bool) -> Iterator[Operation]:
+    yield Operation(
+        name="aof_task_complete",
+        shape=CompleteTask,
+        read=_reader(CompleteTask, check.completion_faults),
+        commands=lambda tool: translate.report(tool.task_id, tool, at_once=at_once),
+        reply=_task_reply,
+        roles=MAY_WRITE,
+        about=_task_of,
+        identity=check.impostor_in_tool,
+        gather=lambda tool, _, facts: translate.missing_files(tool.task_id, tool, facts),
+    )
+    yield Operation(
+        name="aof_task_update",
+        shape=UpdateTask,
+        read=_reader(UpdateTask, check.update_faults),
+        commands=lambda tool: translate.update(tool.task_id, tool),
+        reply=_task_reply,
+        roles=MAY_WRITE,
+        about=_task_of,
+        identity=check.impostor_in_tool,
+    )
+    yield Operation(
+        name="session_end",
+        shape=SessionEnd,
+        read=_reader(SessionEnd, check.session_faults),
+        commands=lambda _: (),
+        reply=_session_reply,
+        roles=MAY_WRITE,
+        gather=_end_session,
+    )
+
+
+def _reader(shape: type[Any], faults: Callable[[Any], list[Fault]]) -> Callable[[Any], Any]:
+    def read(value: Any) -> Any:
+        arguments = check.shaped(value, shape)
+        return arguments if isinstance(arguments, Fault) else flawless(arguments, faults)
+
+    return read
+
+
+def _end_session(arguments: SessionEnd, actor: Actor, facts: Facts) -> Commands | Fault:
+    if not arguments.session_id and actor.role not in MAY_DISPATCH:
+        return Fault(
+            "not_authorized",
+            f"{actor.label} may end a session by its name only; name one",
+            "sessionId",
+        )
+    return translate.end_session(arguments, actor, facts)
+
+
+def _task_of(message: Any) -> str:
+    return message.task_id
+
+
+def _task_reply(message: Any, commands: Commands, receipts: tuple[Receipt, ...]) -> Any:
+    """Where the task stands now, under the name that the caller used."""
+    warnings = [command.detail for command in commands if isinstance(command, WarnTask)]
+    reply = {"taskId": message.task_id, "status": receipts[0].status}
+    return reply | {"warnings": warnings} if warnings else reply
+
+
+def _session_reply(arguments: SessionEnd, commands: Commands, receipts: tuple[Receipt, ...]) -> Any:
+    """Where each task of the session stands now."""
+    ended = [
+        {"taskId": command.about, "status": receipt.status}
+        for command, receipt in zip(commands, receipts, strict=True)
+    ]
+    return {"sessionId": arguments.session_id, "tasks": ended}

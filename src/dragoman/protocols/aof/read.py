@@ -1,0 +1,85 @@
+"""From JSON to a message: the shape that its type asks for, and nothing wrong in it."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+import msgspec
+from msgspec import Raw, Struct
+
+from dragoman.core.limits import LINKS
+from dragoman.engine.operation import Fault
+from dragoman.protocols.aof import check
+from dragoman.protocols.aof.translate import strings
+from dragoman.protocols.aof.wire import (
+    MESSAGES,
+    HandoffRequested,
+    Message,
+    UnknownMessage,
+)
+
+_decode = msgspec.json.Decoder(Message).decode
+_encode = msgspec.json.Encoder().encode
+_sorted = msgspec.json.Encoder(order="sorted").encode
+
+
+class Shaped(Struct, frozen=True):
+    """A message in its shape, and what tells it from every other."""
+
+    message: Message
+    content: bytes
+    said: Raw
+
+
+def at_a_glance(text: bytes) -> Shaped | None:
+    """The message in a text about which nothing is unusual; None: look at it thoroughly.
+
+    Nearly every message is bare, without unknown fields and without needless escapes. Written down
+    again it is then just as long as it came, and only then: every needless character, every
+    unknown field and every key that stands twice makes the text longer. So what `strict_json` looks
+    for is not there, and the bounds that it keeps are those of the shape.
+    """
+    try:
+        message = _decode(text)
+        said = msgspec.json.format(text, indent=-1)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    content = _encode(message)
+    if len(content) != len(said):
+        return None
+    if type(message) is HandoffRequested and _is_odd(message.payload.acceptance_criteria):
+        return None
+    return Shaped(message, content, Raw(said))
+
+
+def _is_odd(criteria: Any) -> bool:
+    """Whether a field whose shape is open holds anything but a list of strings, within bounds.
+
+    A number is the one thing that may be written longer than it came.
+    """
+    read = strings(criteria)
+    return read is None or len(read) > LINKS
+
+
+def shaped(value: Any, said: Raw) -> Shaped | Fault:
+    """A JSON value in the shape that its type asks for, or what is wrong with it."""
+    kind = text_of(value, "type")
+    if kind not in MESSAGES:
+        message = check.shaped(value, UnknownMessage)
+        return message if isinstance(message, Fault) else check.unknown_type(message)
+    message = check.shaped(value, MESSAGES[kind])
+    if isinstance(message, Fault):
+        return message
+    content, everything = _encode(message), _sorted(value)
+    return Shaped(message, content if len(content) == len(everything) else everything, said)
+
+
+def text_of(value: Any, field: str) -> str:
+    """A field of what may not even be an object; empty unless it is a text."""
+    text = cast(Mapping[str, Any], value).get(field) if isinstance(value, dict) else ""
+    return text if isinstance(text, str) else ""
+
+
+def flawless(read: Any, faults: Callable[[Any], list[Fault]]) -> Any:
+    """What was read, or the first thing that is wrong with it."""
+    found = faults(read)
+    return found[0] if found else read

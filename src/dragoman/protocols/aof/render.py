@@ -1,0 +1,212 @@
+"""AOF/1's event lines: what stands in events/YYYY-MM-DD.jsonl about an entry of the ledger.
+
+An entry gives no line, one or several. A message that was understood begins with
+`protocol.message.received`; a refused one gives the lines of the seed's error tables.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw, UnsetType
+
+from dragoman.core import events
+from dragoman.core.events import AnyEvent
+from dragoman.core.ids import is_aof_id
+from dragoman.core.moments import to_rfc3339
+from dragoman.ledger.codec import CODEC
+from dragoman.ledger.entry import Entry, read_line
+from dragoman.protocols.aof.detect import is_claimed, is_ours
+from dragoman.protocols.aof.errors import REASONS
+from dragoman.protocols.aof.read import text_of
+from dragoman.protocols.aof.wire import UNREADABLE
+from dragoman.text.safe_text import harmless_json
+
+LINES_PER_ENTRY: Final = 10
+"""An entry's lines are numbered from ten times its position on, so that they rise for ever."""
+
+AofIdOf = Callable[[str], str]
+"""A task's primary id -> its AOF id."""
+Told = tuple[str, Mapping[str, Any]]
+"""The type and the payload of one line."""
+
+_encode = msgspec.json.Encoder().encode
+_DELEGATION_ONLY: Final = frozenset({"parent_not_found", "nested_delegation"})
+
+
+def render_lines(entry: Entry, aof_id_of: AofIdOf) -> list[bytes]:
+    """The lines of an entry, without their line feeds."""
+    line = read_line(entry.line)
+    event = CODEC.decode(line.event, line.v, line.body)
+    envelope = _envelope(line.said)
+    if isinstance(event, events.CommandRefused):
+        told = list(_refused(event, envelope))
+        task = event.target if is_aof_id(event.target) else ""
+    else:
+        told = [*_received(envelope), *_told(event, aof_id_of)]
+        is_about_task = entry.stream.startswith("task:")
+        task = aof_id_of(entry.stream[5:]) if is_about_task else (envelope or {}).get("taskId", "")
+    head = {"timestamp": to_rfc3339(line.at), "actor": line.actor.partition(":")[2]}
+    about = {"taskId": task} if task else {}
+    return [
+        _line(
+            {
+                "eventId": entry.position * LINES_PER_ENTRY + index,
+                "type": kind,
+                **head,
+                **about,
+                "payload": payload,
+            }
+        )
+        for index, (kind, payload) in enumerate(told)
+    ]
+
+
+def _line(fields: Mapping[str, Any]) -> bytes:
+    """The fields as JSON on one line, whatever its reader takes for the end of one."""
+    line = _encode(fields)
+    return line if line.isascii() else harmless_json(line.decode()).encode()
+
+
+def _envelope(said: Raw | UnsetType) -> Mapping[str, Any] | None:
+    """The envelope in an entry's original words; empty when it is ours and cannot be read."""
+    if isinstance(said, UnsetType):
+        return None
+    value: Any = msgspec.json.decode(said)
+    if is_ours(value):
+        return value
+    return {} if isinstance(value, str) and is_claimed(value) else None
+
+
+def _received(envelope: Mapping[str, Any] | None) -> Iterator[Told]:
+    if envelope:
+        fields = ("type", "toAgent", "sentAt", "projectId")
+        yield (
+            "protocol.message.received",
+            {field: envelope[field] for field in fields if field in envelope},
+        )
+
+
+def _refused(event: events.CommandRefused, envelope: Mapping[str, Any] | None) -> Iterator[Told]:
+    if envelope is None and event.kind != UNREADABLE:
+        return
+    kind = text_of(envelope, "type") or event.kind
+    if event.code == "unknown_type":
+        yield "protocol.message.unknown", {"type": kind, "detail": event.detail}
+        return
+    why = {"reason": REASONS.get(event.code, event.code), "detail": event.detail}
+    if kind != UNREADABLE:
+        why["type"] = kind
+    is_handoff = kind.startswith("handoff.")
+    if not (is_handoff and event.code in _DELEGATION_ONLY):
+        yield "protocol.message.rejected", why
+    if is_handoff and (event.code in _DELEGATION_ONLY or event.code == "task_not_found"):
+        yield "delegation.rejected", why
+
+
+def _told(event: AnyEvent, aof_id_of: AofIdOf) -> Iterator[Told]:
+    renderer = RENDER[type(event)]
+    if renderer is not None:
+        yield renderer(event, aof_id_of)
+
+
+# One renderer for each event
+
+
+def _under(kind: str) -> Callable[[Any, AofIdOf], Told]:
+    """A line of this type whose payload is the event itself, in AOF's spelling."""
+
+    def render(event: AnyEvent, aof_id_of: AofIdOf) -> Told:
+        body: dict[str, Any] = msgspec.to_builtins(event)
+        return kind, dict(_spelled(name, value, aof_id_of) for name, value in body.items())
+
+    return render
+
+
+def _spelled(name: str, value: Any, aof_id_of: AofIdOf) -> tuple[str, Any]:
+    if name in _TASKS:
+        return _TASKS[name], aof_id_of(value)
+    if name in _LISTS_OF_TASKS:
+        return _camel(name), [aof_id_of(task) for task in value]
+    return _camel(name), to_rfc3339(value) if name in _MOMENTS else value
+
+
+_TASKS: Final = {
+    "parent": "parentTaskId",
+    "target": "target",
+    "source": "source",
+    "blocker": "blocker",
+    "discovered_from": "discoveredFrom",
+}
+"""Fields that name a task by its primary id -> their names here."""
+_LISTS_OF_TASKS: Final = frozenset({"blocked_by", "open_blockers"})
+_MOMENTS: Final = frozenset({"due_by", "sent_at", "not_before"})
+
+
+def _camel(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(map(str.title, others))
+
+
+def _claimed(event: events.TaskClaimed, _: AofIdOf) -> Told:
+    return _transitioned(
+        event.from_, "in-progress", "claimed", agent=event.agent, attempt=event.attempt
+    )
+
+
+def _moved(event: events.TaskTransitioned, _: AofIdOf) -> Told:
+    return _transitioned(event.from_, event.to, event.reason)
+
+
+def _requeued(event: events.TaskRequeued, _: AofIdOf) -> Told:
+    return _transitioned(
+        "in-progress",
+        "ready",
+        event.reason,
+        attempt=event.attempt,
+        failures=event.failures,
+        notBefore=to_rfc3339(event.not_before),
+    )
+
+
+def _transitioned(from_: str, to: str, reason: str, **more: Any) -> Told:
+    return "task.transitioned", {"from": from_, "to": to, "reason": reason, **more}
+
+
+def _completed(event: events.TaskReported, _: AofIdOf) -> Told:
+    return "task.completed", {
+        "outcome": event.outcome,
+        "attempt": event.attempt,
+        **event.details,
+        "blockers": event.blockers,
+        "notes": event.notes,
+    }
+
+
+def _noted(event: events.TaskNoted, _: AofIdOf) -> Told:
+    return "task.updated", {"notes": event.text}
+
+
+RENDER: Final[Mapping[type[AnyEvent], Callable[[Any, AofIdOf], Told] | None]] = {
+    events.TaskCreated: _under("task.created"),
+    events.TaskAliased: _under("task.aliased"),
+    events.TaskLinked: _under("task.linked"),
+    events.TaskBacklinked: None,  # the other end of a link says it
+    events.TaskUnblocked: _under("task.unblocked"),
+    events.TaskClaimed: _claimed,
+    events.TaskTransitioned: _moved,
+    events.TaskRequeued: _requeued,
+    events.TaskReported: _completed,
+    events.TaskNoted: _noted,
+    events.TaskProgressed: _under("task.updated"),
+    events.TaskEdited: _under("task.edited"),
+    events.TaskWarned: _under("protocol.message.warning"),
+    events.DelegationRequested: _under("delegation.requested"),
+    events.DelegationAccepted: _under("delegation.accepted"),
+    events.DelegationRejected: _under("delegation.rejected"),
+    events.DelegationEscalated: _under("delegation.escalated"),
+    events.CommandRefused: None,  # by its message: see _refused
+    events.MessageReceived: None,  # its words say it: see _received
+    events.AgentRegistered: _under("agent.registered"),
+}
+"""Event -> its line; None: silent on purpose."""

@@ -1,0 +1,221 @@
+"""AOF/1 as it travels: the envelope, its five payloads and the tools' arguments, field by field.
+
+Shapes only: what a single field may hold. What the fields must say together is in `check`.
+"""
+
+from typing import Annotated, Any, Generic, Literal, Protocol, TypeVar, get_args
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from dragoman.core.events import Status
+from dragoman.core.limits import LINKS, REASON, TEXT, WHOLE
+
+Name = Annotated[str, Meta(max_length=300)]
+"""Longer than any id or name that the grammars allow, so that they say what is wrong."""
+Words = Annotated[str, Meta(max_length=TEXT)]
+Line = Annotated[str, Meta(max_length=REASON)]
+Lines = Annotated[tuple[Line, ...], Meta(max_length=LINKS)]
+Count = Annotated[int, Meta(ge=0, le=WHOLE)]
+
+DISPATCHER = "dispatcher"
+"""The hub itself, as a message's `toAgent`."""
+
+UNREADABLE = "aof"
+"""What a message is called that does not say its type."""
+
+HANDOFF_REF = "outputs/handoff.md"
+"""Where the handoff is unless the report says otherwise (S-AOF-10)."""
+
+
+class Wire(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Fields that we do not know are let through: they stay with the original words.
+
+    What was not said is UNSET, so that a message written down again says as much as it did.
+    """
+
+
+class Payload(Protocol):
+    """What every payload may repeat of its envelope; it must then say the same."""
+
+    @property
+    def task_id(self) -> str | UnsetType:
+        """The task that it is about."""
+        ...
+
+    @property
+    def agent_id(self) -> str | UnsetType:
+        """Whoever sends it."""
+        ...
+
+    @property
+    def from_agent(self) -> str | UnsetType:
+        """Whoever sends it."""
+        ...
+
+    @property
+    def to_agent(self) -> str | UnsetType:
+        """Whom it is for."""
+        ...
+
+
+P = TypeVar("P")
+
+
+class Envelope(Wire, Generic[P], frozen=True, kw_only=True):
+    """What every message is wrapped in; its type is the tag of its class."""
+
+    protocol: Literal["aof"]
+    version: Literal[1]
+    task_id: Name
+    from_agent: Name
+    to_agent: Name
+    sent_at: Name
+    payload: P
+    project_id: Name | UnsetType = UNSET
+
+
+class TestReport(Wire, frozen=True, kw_only=True):
+    """How many tests there were."""
+
+    total: Count
+    passed: Count
+    failed: Count
+
+
+class Report(Wire, frozen=True, kw_only=True):
+    """How an attempt ended."""
+
+    outcome: Literal["done", "blocked", "needs_review", "partial"]
+    summary_ref: Line
+    tests: TestReport
+    notes: Words
+    deliverables: Lines | UnsetType = UNSET
+    blockers: Lines | UnsetType = UNSET
+    handoff_ref: Line | UnsetType = UNSET
+
+
+class Completion(Report, frozen=True, kw_only=True):
+    """completion.report"""
+
+    task_id: Name | UnsetType = UNSET
+    agent_id: Name | UnsetType = UNSET
+    from_agent: Name | UnsetType = UNSET
+    to_agent: Name | UnsetType = UNSET
+
+
+class CompleteTask(Report, frozen=True, kw_only=True):
+    """aof_task_complete: a report without an envelope."""
+
+    task_id: Name
+    agent_id: Name | UnsetType = UNSET
+    from_agent: Name | UnsetType = UNSET
+    to_agent: Name | UnsetType = UNSET
+
+
+class Update(Wire, frozen=True, kw_only=True):
+    """How it goes."""
+
+    status: Status | UnsetType = UNSET
+    progress: Words | UnsetType = UNSET
+    blockers: Lines | UnsetType = UNSET
+    notes: Words | UnsetType = UNSET
+
+
+class StatusUpdate(Update, frozen=True, kw_only=True):
+    """status.update"""
+
+    task_id: Name
+    agent_id: Name
+    from_agent: Name | UnsetType = UNSET
+    to_agent: Name | UnsetType = UNSET
+
+
+class UpdateTask(Update, frozen=True, kw_only=True):
+    """aof_task_update: an update without an envelope; whoever calls it is its agent."""
+
+    task_id: Name
+    agent_id: Name | UnsetType = UNSET
+    from_agent: Name | UnsetType = UNSET
+    to_agent: Name | UnsetType = UNSET
+
+
+class HandoffRequest(Wire, frozen=True, kw_only=True):
+    """handoff.request: a child task for another agent."""
+
+    task_id: Name
+    parent_task_id: Name
+    from_agent: Name
+    to_agent: Name
+    due_by: Name
+    acceptance_criteria: Any = UNSET
+    """Taken as [] with a warning when it is no list of strings (S-AOF-7)."""
+    expected_outputs: Lines | UnsetType = UNSET
+    context_refs: Lines | UnsetType = UNSET
+    constraints: Lines | UnsetType = UNSET
+    agent_id: Name | UnsetType = UNSET
+
+
+class HandoffAnswer(Wire, frozen=True, kw_only=True):
+    """handoff.accepted and handoff.rejected."""
+
+    task_id: Name
+    accepted: bool
+    reason: Line | UnsetType = UNSET
+    agent_id: Name | UnsetType = UNSET
+    from_agent: Name | UnsetType = UNSET
+    to_agent: Name | UnsetType = UNSET
+
+
+class SessionEnd(Wire, frozen=True, kw_only=True):
+    """session_end: a stay of an agent is over; without a name, as the seed's hook does it."""
+
+    session_id: Name = ""
+
+
+class CompletionReport(
+    Envelope[Completion], frozen=True, kw_only=True, tag_field="type", tag="completion.report"
+):
+    """An agent says how its attempt ended."""
+
+
+class StatusMessage(
+    Envelope[StatusUpdate], frozen=True, kw_only=True, tag_field="type", tag="status.update"
+):
+    """An agent says how it goes."""
+
+
+class HandoffRequested(
+    Envelope[HandoffRequest], frozen=True, kw_only=True, tag_field="type", tag="handoff.request"
+):
+    """An agent delegates a child task."""
+
+
+class HandoffAccepted(
+    Envelope[HandoffAnswer], frozen=True, kw_only=True, tag_field="type", tag="handoff.accepted"
+):
+    """The child's agent takes it."""
+
+
+class HandoffRejected(
+    Envelope[HandoffAnswer], frozen=True, kw_only=True, tag_field="type", tag="handoff.rejected"
+):
+    """The child's agent does not take it."""
+
+
+class UnknownMessage(Envelope[dict[str, Any]], frozen=True, kw_only=True):
+    """A message of a type that AOF/1 does not have."""
+
+    type: Annotated[str, Meta(max_length=100)]
+
+
+Message = CompletionReport | StatusMessage | HandoffRequested | HandoffAccepted | HandoffRejected
+
+MESSAGES: dict[str, type[Message]] = {
+    str(shape.__struct_config__.tag): shape for shape in get_args(Message)
+}
+"""Type of message -> its shape."""
+
+
+def type_of(message: Message) -> str:
+    """The type of a message."""
+    return str(message.__struct_config__.tag)

@@ -1,0 +1,42 @@
+"""Paths from strangers: relative, downwards, and the same file to every reader."""
+
+import re
+import unicodedata
+from typing import Final
+
+LONGEST_PART: Final = 255
+"""Bytes; no file system that we know takes a longer name."""
+
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_][\w-]*+(?:[./][A-Za-z0-9_][\w-]*+)*+", re.ASCII)
+"""What nearly every path looks like: nothing in it can be unsafe."""
+
+
+def why_unsafe(path: str) -> str | None:
+    """Why a path must not be followed below a folder; None when it stays inside."""
+    if len(path) <= LONGEST_PART and _PLAIN.fullmatch(path):
+        return None
+    if path.isascii():
+        return _why_unsafe(path)
+    if not unicodedata.is_normalized("NFC", path):
+        return "it is not in Unicode's normal form NFC, so that two files could look the same"
+    # What only looks like a dot or a slash is refused too: some file systems fold them.
+    return _why_unsafe(path) or _why_unsafe(unicodedata.normalize("NFKC", path))
+
+
+def _why_unsafe(path: str) -> str | None:
+    if not path:
+        return "it is empty"
+    if path.startswith("/"):
+        return "it is absolute; name a path below the folder"
+    if "\\" in path or ":" in path:
+        return "it has a backslash or a colon; write a relative path with /"
+    if not path.isprintable():
+        return "it has a control character or one that cannot be seen"
+    parts = path.removesuffix("/").split("/")
+    if ".." in parts:
+        return "it leads out of the folder with .."
+    if "" in parts:
+        return "it has an empty part (//)"
+    if any(len(part.encode(errors="surrogatepass")) > LONGEST_PART for part in parts):
+        return f"a part of it has more than {LONGEST_PART} bytes"
+    return None

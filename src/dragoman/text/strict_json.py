@@ -1,0 +1,196 @@
+"""JSON from strangers: bytes in; out comes a value that everyone reads alike, or a clean error.
+
+Every message passes here, so the usual case costs one decoding by msgspec and one walk by levels.
+msgspec refuses bad UTF-8, NaN and half surrogate pairs by itself; it keeps the last of two equal
+keys without a word, so keys are counted: in the text a colon follows each, and all other colons
+stand inside strings. What is found wrong is looked for a second time, slowly, to name its place.
+"""
+
+import json
+import re
+from typing import Any, Final, cast
+
+import msgspec
+
+MOST_BYTES: Final = 256 * 1024
+MOST_DEPTH: Final = 32
+MOST_NODES: Final = 10_000
+LONGEST_KEY: Final = 64
+LARGEST_WHOLE: Final = 2**53 - 1
+"""Every reader of JSON keeps whole numbers exactly up to here."""
+
+_ESCAPED_COLON: Final = re.compile(rb"\\u003[aA]")
+_STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"')
+_TOKEN: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\],:]')
+_HALF_PAIR: Final = re.compile(rb"\\u[dD][89a-fA-F]")
+_SHOWN: Final = 40
+
+_decode = msgspec.json.Decoder().decode
+
+
+class StrictJsonError(ValueError):
+    """Why the text is not taken: where in it (empty: as a whole) and what is wrong there."""
+
+    def __init__(self, reason: str, path: str = "", *, too_large: bool = False) -> None:
+        super().__init__(f"{path}: {reason}" if path else reason)
+        self.path = path
+        self.reason = reason
+        self.too_large = too_large
+
+
+def parse_json(text: bytes | str, most_bytes: int = MOST_BYTES) -> Any:
+    """The value of a JSON text within all bounds (S-LIMIT); else StrictJsonError."""
+    data = _as_bytes(text, most_bytes)
+    if len(data) > most_bytes:
+        raise too_large(len(data), most_bytes)
+    try:
+        value = _decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise _malformed(data, error) from None
+    keys, strings = _walk(value)
+    if not _all_kept(data, keys, strings):
+        raise StrictJsonError("this key stands twice in its object", _second_key(data.decode()))
+    return value
+
+
+def to_json(value: object) -> bytes:
+    """A value parsed elsewhere as JSON text, for `parse_json`; else StrictJsonError."""
+    try:
+        return json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise StrictJsonError(f"this cannot be written as JSON: {error}") from None
+
+
+def too_large(size: int, most_bytes: int) -> StrictJsonError:
+    """The error of a text that is not even looked at."""
+    return StrictJsonError(f"it has {size} bytes; at most {most_bytes} are taken", too_large=True)
+
+
+def _as_bytes(text: bytes | str, most_bytes: int) -> bytes:
+    if isinstance(text, bytes):
+        return text
+    if len(text) > most_bytes:
+        raise too_large(len(text), most_bytes)
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise StrictJsonError(
+            f"character {error.start + 1} is half of a surrogate pair, which is no character"
+        ) from None
+
+
+def _malformed(data: bytes, error: Exception) -> StrictJsonError:
+    if isinstance(error, UnicodeDecodeError):
+        return StrictJsonError(f"this is not UTF-8: {error.reason}")
+    if isinstance(error, RecursionError):
+        return StrictJsonError(f"it is nested more than {MOST_DEPTH} deep")
+    hint = "; an escape like \\ud800 must be a whole pair" if _HALF_PAIR.search(data) else ""
+    return StrictJsonError(f"this is not JSON: {error}{hint}")
+
+
+def _walk(value: Any) -> tuple[list[str], list[str]]:
+    """All keys and all other strings of a value that is within bounds."""
+    keys: list[str] = []
+    strings: list[str] = []
+    level: list[Any] = [value]
+    nodes: int = 0
+    depth: int = 0
+    while level:
+        nodes += len(level)
+        below: list[Any] = []
+        for item in level:
+            kind = cast(type[Any], type(item))
+            if kind is str:
+                strings.append(item)
+            elif kind is dict or kind is list:
+                if depth == MOST_DEPTH:
+                    raise _excess(value)
+                if kind is dict:
+                    keys += item
+                    below += item.values()
+                else:
+                    below += item
+            elif kind is int and not -LARGEST_WHOLE <= item <= LARGEST_WHOLE:
+                raise _excess(value)
+        if nodes > MOST_NODES:
+            raise _excess(value)
+        level = below
+        depth += 1
+    if keys and max(map(len, keys)) > LONGEST_KEY:
+        raise _excess(value)
+    return keys, strings
+
+
+def _all_kept(data: bytes, keys: list[str], strings: list[str]) -> bool:
+    """Whether each key of the text is among those of the value, which has no key twice."""
+    if b"\\u003" in data and _ESCAPED_COLON.search(data):
+        return _STRING.sub(b"", data).count(b":") == len(keys)
+    return data.count(b":") == len(keys) + "".join(keys).count(":") + "".join(strings).count(":")
+
+
+def _excess(value: Any) -> StrictJsonError:
+    """The first place, in reading order, that passes a bound."""
+    nodes = 0
+    waiting: list[tuple[str, int, Any]] = [("", 1, value)]
+    while waiting:
+        path, depth, item = waiting.pop()
+        nodes += 1
+        if nodes > MOST_NODES:
+            return StrictJsonError(f"it has more than {MOST_NODES} values", path)
+        if isinstance(item, int) and not -LARGEST_WHOLE <= item <= LARGEST_WHOLE:
+            return StrictJsonError(
+                f"the whole number is beyond ±{LARGEST_WHOLE}, where not every reader keeps it",
+                path,
+            )
+        if isinstance(item, dict | list) and depth > MOST_DEPTH:
+            return StrictJsonError(f"it is nested more than {MOST_DEPTH} deep", path)
+        for name, part in reversed(_parts(item)):
+            if isinstance(name, str) and len(name) > LONGEST_KEY:
+                shown = _below(path, name[:_SHOWN] + "…")
+                return StrictJsonError(f"a key has more than {LONGEST_KEY} characters", shown)
+            waiting.append((_below(path, name), depth + 1, part))
+    raise AssertionError("every bound is checked here that is checked in the walk")
+
+
+def _parts(item: Any) -> list[tuple[str | int, Any]]:
+    if isinstance(item, dict):
+        return list(cast(dict[str, Any], item).items())
+    return list(enumerate(cast(list[Any], item))) if isinstance(item, list) else []
+
+
+def _below(path: str, name: str | int) -> str:
+    if isinstance(name, int):
+        return f"{path}[{name}]"
+    return f"{path}.{name}" if path else name
+
+
+class _Open:
+    """A container whose end has not come yet."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.keys: set[str] = set()
+        self.at: str | int = 0
+        """The key or the index of the value that comes next."""
+
+
+def _second_key(text: str) -> str:
+    """The path of the first key of a JSON text that its object has already."""
+    open_ones: list[_Open] = [_Open("")]
+    previous = ""
+    for sign in _TOKEN.findall(text):
+        inner = open_ones[-1]
+        if sign == ":":
+            inner.at = key = str(json.loads(previous))
+            if key in inner.keys:
+                break
+            inner.keys.add(key)
+        elif sign == "," and isinstance(inner.at, int):
+            inner.at += 1
+        elif sign in ("{", "["):
+            is_outermost = len(open_ones) == 1
+            open_ones.append(_Open("" if is_outermost else _below(inner.path, inner.at)))
+        elif sign in ("}", "]"):
+            open_ones.pop()
+        previous = sign
+    return _below(open_ones[-1].path, open_ones[-1].at)

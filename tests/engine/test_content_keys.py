@@ -1,0 +1,108 @@
+"""Messages without an id of their own: known by their content, within an attempt."""
+
+import msgspec
+import pytest
+
+from dragoman.core.commands import (
+    AnyCommand,
+    ClaimTask,
+    CreateTask,
+    NoteTask,
+    ReleaseTask,
+    RenewLease,
+    ReportOutcome,
+    WarnTask,
+)
+from dragoman.core.events import MessageReceived
+from dragoman.engine.handle import Engine
+from dragoman.engine.hub import Hub
+from dragoman.engine.request import Accepted
+from dragoman.system.ids import CountingIds
+from tests.engine.lab import ALICE, BOB, HUMAN, Lab
+from tests.requirements import proves
+
+HEARD = MessageReceived("aof", "completion.report", "T")
+
+
+def say(lab: Lab, *commands: AnyCommand, content: bytes = b"words") -> Accepted:
+    """Alice sends a message of this content, which means these commands."""
+    return lab.hub.do(
+        ALICE,
+        *commands,
+        key=lab.hub.content_key(content),
+        said=msgspec.Raw(b'{"words":1}'),
+        per_attempt=True,
+        heard=HEARD,
+    )
+
+
+def held(lab: Lab) -> None:
+    """A task T that alice holds."""
+    lab.do(HUMAN, CreateTask("t", "T", ready=True))
+    lab.do(ALICE, ClaimTask("T", "alice"))
+
+
+@proves("IDEM-REPEAT")
+def test_the_same_words_are_a_repeat_whatever_was_found_out_beside_them(lab: Lab) -> None:
+    held(lab)
+    missing = WarnTask("T", "missing_summary")
+    first = say(lab, ReportOutcome("T", "done"), missing)
+    before = lab.lines()
+
+    assert say(lab, ReportOutcome("T", "done")) == Accepted(first.receipts, repeated=True)
+    assert lab.lines() == before
+    assert not say(lab, ReportOutcome("T", "done"), content=b"other words").repeated
+
+
+@proves("IDEM-REPEAT")
+def test_in_a_later_attempt_the_same_words_are_said_anew(lab: Lab) -> None:
+    held(lab)
+    say(lab, NoteTask("T", "half"))
+    lab.do(ALICE, ReleaseTask("T"))
+    lab.do(ALICE, ClaimTask("T", "alice"))
+
+    assert not say(lab, NoteTask("T", "half")).repeated
+    assert lab.task("T").notes == 2
+
+
+@proves("IDEM-REPEAT")
+def test_what_is_kept_of_the_words_tells_nothing_of_them(lab: Lab) -> None:
+    other = Hub(Engine(lab.store, lab.clock, b"another secret"), CountingIds())
+    assert lab.hub.content_key(b"words") == lab.hub.content_key(b"words")
+    assert lab.hub.content_key(b"words") != other.content_key(b"words")
+
+
+@proves("MESSAGE-HEARD")
+def test_a_message_that_changes_nothing_is_recorded_once_with_its_actor(lab: Lab) -> None:
+    held(lab)
+    lab.do(ALICE, ReportOutcome("T", "done", apply=True))
+
+    say(lab, ReportOutcome("T", "done"))
+    assert lab.lines()[-1] == (ALICE.stream, "message.received")
+    before = lab.lines()
+    assert say(lab, ReportOutcome("T", "done")).repeated
+    assert lab.lines() == before
+
+
+@proves("MESSAGE-HEARD")
+def test_a_message_that_changes_something_stands_with_what_it_changed(lab: Lab) -> None:
+    held(lab)
+    say(lab, NoteTask("T", "half"))
+    assert lab.lines()[-1] == ("task:T", "task.noted")
+
+
+@proves("LEASE-HEARTBEAT")
+def test_whoever_asks_is_told_which_leases_changed_and_only_after_the_commit(lab: Lab) -> None:
+    told: list[list[str]] = []
+    hub = Hub(
+        Engine(lab.store, lab.clock, b"s", on_leases=lambda names: told.append(list(names))),
+        CountingIds(),
+    )
+    hub.do(HUMAN, CreateTask("t", "T", ready=True))
+    hub.do(ALICE, ClaimTask("T", "alice"))
+    hub.do(ALICE, RenewLease("T"))
+    lab.store.faults = [OSError("full")]
+    with pytest.raises(OSError, match="full"):
+        hub.do(ALICE, RenewLease("T"))
+    hub.do(BOB, NoteTask("T", "not a holder"))
+    assert told == [["task:T"], ["task:T"]]

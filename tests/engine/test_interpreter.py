@@ -1,0 +1,398 @@
+"""The doors of every dialect, tried with one that is made up: nothing here knows a real one."""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from typing import Any, cast
+
+import msgspec
+import pytest
+from msgspec import Raw, Struct
+
+from dragoman.core.actors import Actor
+from dragoman.core.commands import ClaimTask, CreateTask, NoteTask, RegisterAgent, WarnTask
+from dragoman.core.errors import REFUSALS
+from dragoman.core.events import Role
+from dragoman.core.reading import Receipt
+from dragoman.engine.facts import StoreFacts
+from dragoman.engine.interpreter import Answer, Interpreter, Taken, Turned
+from dragoman.engine.operation import (
+    Commands,
+    Dialect,
+    Facts,
+    Fault,
+    Heard,
+    Incoming,
+    Linted,
+    Operation,
+    lint_text,
+)
+from dragoman.ledger.entry import read_line
+from dragoman.text.strict_json import StrictJsonError
+from tests.engine.lab import ALICE, BOB, HUMAN, Lab
+from tests.requirements import proves
+
+pytestmark = proves("DIALECT-DOORS")
+
+WRITERS: frozenset[Role] = frozenset({"agent", "human"})
+
+
+class Shout(Struct, frozen=True):
+    """What the made-up dialect can say: a note in capitals about a task."""
+
+    task: str
+    words: str
+    by: str = ""
+
+
+def read_shout(value: Any) -> Shout | Fault:
+    """A shout, or what is wrong with it."""
+    try:
+        shout = msgspec.convert(value, Shout)
+    except msgspec.ValidationError as error:
+        return Fault("invalid_field", str(error), "words")
+    return shout if shout.words.isupper() else Fault("invalid_field", "too quiet", "words")
+
+
+def shout_commands(shout: Shout) -> Commands:
+    return (NoteTask(shout.task, shout.words),)
+
+
+def shout_reply(shout: Shout, commands: Commands, receipts: tuple[Receipt, ...]) -> Any:
+    return {"heard": shout.words, "commands": len(commands), "status": receipts[0].status}
+
+
+def shout_identity(shout: Shout, speaker: str) -> Fault | None:
+    if shout.by in ("", speaker):
+        return None
+    return Fault("identity_mismatch", f"{speaker} is not {shout.by}", "by")
+
+
+def shout_facts(shout: Shout, actor: Actor, facts: Facts) -> Commands | Fault:
+    if shout.words == "FORBIDDEN":
+        return Fault("not_authorized", f"{actor.name} may not say so", "words")
+    if facts.file_exists(shout.task, "megaphone") or not facts.is_in_progress(shout.task):
+        return ()
+    return (WarnTask(shout.task, "no_megaphone", "there is no megaphone"),)
+
+
+SHOUT = Operation(
+    name="shout",
+    shape=Shout,
+    read=read_shout,
+    commands=shout_commands,
+    reply=shout_reply,
+    roles=WRITERS,
+    about=lambda shout: shout.task,
+    identity=shout_identity,
+    gather=shout_facts,
+)
+
+
+class Nothing(Struct, frozen=True):
+    """Arguments of an operation that finds nothing to do."""
+
+
+def rest_reply(_arguments: Nothing, _commands: Commands, _receipts: tuple[Receipt, ...]) -> str:
+    return "rested"
+
+
+REST = Operation("rest", Nothing, lambda _: Nothing(), lambda _: (), rest_reply, WRITERS)
+
+
+def hear(incoming: Incoming) -> Heard | None:
+    """A shout is an object with `shout`; the sender stands in `by`."""
+    value = incoming.value
+    if isinstance(value, StrictJsonError) or not isinstance(value, dict):
+        return None
+    message = cast(Mapping[str, Any], value)
+    if "shout" not in message:
+        return None
+    said, task = Raw(incoming.text), str(message.get("task", ""))
+    read = read_shout({"task": task, "words": message["shout"], "by": message.get("by", "")})
+    if isinstance(read, Fault):
+        return Heard("shout", said, target=task, fault=read)
+    return Heard("shout", said, read.by, task, SHOUT, read, content=msgspec.json.encode(read))
+
+
+def lint(value: Any, kind: str, strict: bool) -> Linted:
+    return Linted(value == kind, kind, strict)
+
+
+def mute(_: Incoming) -> Heard | None:
+    return None
+
+
+WORDS = {code: code.upper() for code in REFUSALS}
+SHOUTING = Dialect("shouting", (SHOUT, REST), hear, lint, WORDS, {})
+MUTE = Dialect("mute", (), mute, lint, WORDS, {})
+
+
+class Stage:
+    """A task T in the hands of alice, and a door that speaks the made-up dialect."""
+
+    def __init__(self) -> None:
+        self.lab = Lab()
+        self.has_megaphone = True
+        facts = StoreFacts(self.lab.store, lambda _task, _ref: self.has_megaphone)
+        self.door = Interpreter(self.lab.hub, (MUTE, SHOUTING), facts)
+        self.lab.do(HUMAN, CreateTask("t", "T", ready=True))
+        self.lab.do(ALICE, ClaimTask("T", "alice"))
+
+    def send(self, said: Any, speaker: Actor | None = None, *, soon: bool = False) -> Answer | None:
+        """Send a message, alone or together with others."""
+        if soon:
+            return asyncio.run(self.door.send_soon(said, speaker=speaker, via="test"))
+        return self.door.send(said, speaker=speaker, via="test")
+
+    def call(
+        self, name: str, arguments: Any, actor: Actor = ALICE, *, key: str = "", soon: bool = False
+    ) -> Answer:
+        """Call an operation, alone or together with others."""
+        if soon:
+            return asyncio.run(self.door.call_soon(name, arguments, actor, key=key))
+        return self.door.call(name, arguments, actor, key=key)
+
+    def events(self) -> list[tuple[str, str]]:
+        """Who caused which event."""
+        lines = (read_line(entry.line) for entry in self.lab.store.entries(0, 99))
+        return [(line.actor, line.event) for line in lines]
+
+
+@pytest.fixture
+def stage() -> Stage:
+    """Give a stage."""
+    return Stage()
+
+
+SHOUTED = {"shout": "WELL DONE", "task": "T", "by": "alice"}
+ARGUMENTS = {"task": "T", "words": "WELL DONE"}
+
+alone_and_together = pytest.mark.parametrize("soon", [False, True], ids=["alone", "together"])
+
+
+@alone_and_together
+def test_a_message_becomes_its_commands(stage: Stage, soon: bool) -> None:
+    answer = stage.send(SHOUTED, soon=soon)
+
+    assert isinstance(answer, Taken)
+    assert (answer.dialect, answer.kind, answer.actor) == ("shouting", "shout", "alice")
+    assert answer.reply == {"heard": "WELL DONE", "commands": 1, "status": "in-progress"}
+    assert [receipt.task for receipt in answer.receipts] == ["T"]
+    assert (answer.warnings, answer.repeated) == ((), False)
+    assert stage.events()[-1] == ("agent:alice", "task.noted")
+    line = read_line(stage.lab.store.entries(0, 99)[-1].line)
+    assert line.via == "test"
+    assert json.loads(stage.lab.store.entries(0, 99)[-1].line)["said"] == SHOUTED
+
+
+@alone_and_together
+def test_an_operation_is_called_by_its_name(stage: Stage, soon: bool) -> None:
+    answer = stage.call("shout", ARGUMENTS, soon=soon)
+
+    assert isinstance(answer, Taken)
+    assert answer.reply["heard"] == "WELL DONE"
+    assert stage.events()[-1] == ("agent:alice", "task.noted")
+
+
+@alone_and_together
+def test_a_message_may_be_called_by_its_kind_and_is_the_same_message(
+    stage: Stage, soon: bool
+) -> None:
+    stage.send(SHOUTED)
+    again = stage.call("shout", SHOUTED, soon=soon)
+
+    assert isinstance(again, Taken)
+    assert again.repeated
+
+
+@alone_and_together
+def test_what_nobody_claims_leaves_no_trace(stage: Stage, soon: bool) -> None:
+    before = stage.lab.store.picture()
+    for said in (b"", b"hello", "{", '{"whisper": 1}', {"whisper": 1}, b"\xff"):
+        assert stage.send(said, soon=soon) is None
+    assert stage.lab.store.picture() == before
+
+
+@alone_and_together
+@proves("DIALECT-RECORD")
+def test_a_fault_is_refused_on_record_in_the_words_of_the_dialect(stage: Stage, soon: bool) -> None:
+    answer = stage.send({"shout": "hush", "task": "T"}, ALICE, soon=soon)
+
+    assert answer == Turned(
+        "shouting", "shout", "INVALID_FIELD", "words: too quiet", "words", "alice"
+    )
+    assert stage.events()[-1] == ("agent:alice", "command.refused")
+    line = json.loads(stage.lab.store.entries(0, 99)[-1].line)
+    assert line["said"] == {"shout": "hush", "task": "T"}
+
+
+@alone_and_together
+@proves("DIALECT-RECORD")
+def test_a_refusal_of_the_core_is_told_in_the_words_of_the_dialect(
+    stage: Stage, soon: bool
+) -> None:
+    answer = stage.send(SHOUTED | {"task": "nope"}, soon=soon)
+
+    assert isinstance(answer, Turned)
+    assert (answer.code, answer.path, answer.actor) == ("TASK_NOT_FOUND", "", "alice")
+
+
+@alone_and_together
+def test_an_operation_may_find_nothing_to_do(stage: Stage, soon: bool) -> None:
+    before = stage.lab.store.head()
+    answer = stage.call("rest", {}, soon=soon)
+
+    assert isinstance(answer, Taken)
+    assert (answer.reply, answer.receipts) == ("rested", ())
+    assert stage.lab.store.head() == before
+
+
+@alone_and_together
+def test_an_operation_that_nobody_has_is_told_with_those_that_there_are(
+    stage: Stage, soon: bool
+) -> None:
+    answer = stage.call("sing" + "!" * 100, {}, soon=soon)
+
+    assert isinstance(answer, Turned)
+    assert answer.code == "unknown_type"
+    assert "known: shout, rest" in answer.detail
+
+
+def test_the_speaker_is_the_credential_else_the_message_else_unknown(stage: Stage) -> None:
+    bob = {"shout": "HELLO", "task": "T", "by": "bob"}
+    assert isinstance(stage.send(bob), Taken)
+    assert stage.events()[-1] == ("agent:bob", "task.noted")
+    answer = stage.send(bob, ALICE)
+    assert isinstance(answer, Turned)
+    assert (answer.code, answer.path) == ("IDENTITY_MISMATCH", "by")
+    stage.send({"shout": "HELLO YOU", "task": "T"})
+    assert stage.events()[-1] == ("agent:unknown", "task.noted")
+
+
+def test_a_name_speaks_in_the_role_that_it_is_registered_with(stage: Stage) -> None:
+    stage.lab.do(HUMAN, RegisterAgent("boss", "orchestrator"))
+    answer = stage.send(SHOUTED | {"by": "boss"})
+
+    assert isinstance(answer, Turned)
+    assert answer.code == "NOT_AUTHORIZED"
+    assert stage.events()[-1] == ("orchestrator:boss", "command.refused")
+
+
+def test_whether_there_is_such_a_task_comes_before_who_speaks(stage: Stage) -> None:
+    answer = stage.send(SHOUTED | {"task": "nope"}, BOB)
+    assert isinstance(answer, Turned)
+    assert answer.code == "TASK_NOT_FOUND"
+
+
+def test_facts_add_commands_or_a_fault(stage: Stage) -> None:
+    stage.has_megaphone = False
+    warned = stage.send(SHOUTED)
+    assert isinstance(warned, Taken)
+    assert warned.warnings == ("there is no megaphone",)
+    assert len(warned.receipts) == 2
+
+    refused = stage.call("shout", ARGUMENTS | {"words": "FORBIDDEN"})
+    assert isinstance(refused, Turned)
+    assert (refused.code, refused.path) == ("NOT_AUTHORIZED", "words")
+
+    stage.lab.do(HUMAN, CreateTask("u", "U", ready=True))
+    idle = stage.send({"shout": "HELLO", "task": "U", "by": "alice"})
+    assert isinstance(idle, Taken)
+    assert idle.warnings == ()
+
+
+@alone_and_together
+def test_a_message_with_content_of_its_own_is_taken_once(stage: Stage, soon: bool) -> None:
+    stage.send(SHOUTED)
+    before = stage.lab.store.head()
+    stage.has_megaphone = False
+    again = stage.send(json.dumps(SHOUTED, indent=2), soon=soon)
+
+    assert isinstance(again, Taken)
+    assert again.repeated
+    assert stage.lab.store.head() == before
+
+
+@alone_and_together
+def test_calls_are_repeated_by_their_key(stage: Stage, soon: bool) -> None:
+    for _ in range(2):
+        stage.call("shout", ARGUMENTS, soon=soon)
+    assert stage.lab.task("T").notes == 2
+    answers = [stage.call("shout", ARGUMENTS, key="k", soon=soon) for _ in range(2)]
+
+    assert [isinstance(answer, Taken) and answer.repeated for answer in answers] == [False, True]
+    assert stage.lab.task("T").notes == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "path"),
+    [
+        ("{", "INVALID_JSON", ""),
+        ('{"a":1,"a":1}', "INVALID_JSON", "a"),
+        ({"words": {1, 2}}, "INVALID_JSON", ""),
+        ({"words": "\ud800"}, "INVALID_JSON", ""),
+        (b" " * 262_145, "MESSAGE_TOO_LARGE", ""),
+        ({"words": 1}, "INVALID_FIELD", "words"),
+        (ARGUMENTS | {"by": "bob"}, "IDENTITY_MISMATCH", "by"),
+    ],
+)
+@proves("DIALECT-RECORD")
+def test_bad_arguments_are_refused_on_record(
+    stage: Stage, arguments: Any, code: str, path: str
+) -> None:
+    before = stage.lab.store.head()
+    answer = stage.call("shout", arguments)
+
+    assert isinstance(answer, Turned)
+    assert (answer.code, answer.path) == (code, path)
+    assert stage.lab.store.head() == before + 1
+
+
+def test_a_door_may_take_less(stage: Stage) -> None:
+    facts = StoreFacts(stage.lab.store, lambda _task, _ref: True)
+    narrow = Interpreter(stage.lab.hub, (SHOUTING,), facts, most_bytes=100)
+
+    assert isinstance(narrow.send(SHOUTED), Taken)
+    assert narrow.send(SHOUTED | {"more": "x" * 100}) is None
+    assert Incoming(b"x" * 101, 100).is_too_large
+
+
+def test_many_callers_share_commits(stage: Stage) -> None:
+    async def crowd() -> list[Answer | None]:
+        shouts = [SHOUTED | {"shout": "N" * n} for n in range(1, 40)]
+        return await asyncio.gather(*(stage.door.send_soon(shout) for shout in shouts))
+
+    before = stage.lab.store.transactions
+    answers = asyncio.run(crowd())
+
+    assert all(isinstance(answer, Taken) for answer in answers)
+    assert stage.lab.task("T").notes == 39
+    assert stage.lab.store.transactions - before < 39
+
+
+def test_lint_sees_what_is_json_and_is_told_of_the_rest() -> None:
+    assert lint_text(lint, b'"k"', "k", strict=True) == Linted(True, "k", True)
+    (issue,) = lint_text(lint, b'{"a":1,"a":1}', "k", strict=True).issues
+    assert issue == {"path": "a", "reason": "this key stands twice in its object"}
+
+
+def test_facts_are_those_of_the_store(stage: Stage) -> None:
+    facts = StoreFacts(stage.lab.store, lambda task, ref: (task, ref) == ("T", "x"))
+    lab = stage.lab
+    for number in range(3):
+        lab.do(HUMAN, CreateTask("t", f"S{number}", ready=True))
+    lab.do(ALICE, ClaimTask("S0", "alice", "s-1"))
+    lab.do(BOB, ClaimTask("S1", "bob", "s-1"))
+    own = {name: lab.task(name).aof_id for name in ("T", "S0", "S1")}
+
+    assert facts.task_exists("T")
+    assert not facts.task_exists("nope")
+    assert (facts.is_in_progress("T"), facts.is_in_progress("S2")) == (True, False)
+    assert not facts.is_in_progress("nope")
+    assert (facts.file_exists("T", "x"), facts.file_exists("T", "y")) == (True, False)
+    assert sorted(facts.held_in("s-1")) == sorted([own["S0"], own["S1"]])
+    assert facts.held_in("s-1", "bob") == [own["S1"]]
+    assert facts.held_in("s-2") == []
+    assert facts.reported() == []
+    assert facts.speaker("eve", "inbox") == Actor("agent", "eve", "inbox")

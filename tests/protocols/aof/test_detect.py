@@ -1,0 +1,148 @@
+"""Which messages are ours: every way in, and everything that only looks like one (S-AOF-1)."""
+
+import json
+from typing import Any
+
+import pytest
+
+from dragoman.engine.interpreter import Turned
+from tests.protocols.aof.scene import PARENT, Scene, report, update
+from tests.requirements import proves
+
+pytestmark = proves("AOF-DETECT")
+
+MESSAGE = update(progress="Half of it")
+TEXT = json.dumps(MESSAGE)
+
+WAYS_IN: dict[str, Any] = {
+    "an object": MESSAGE,
+    "JSON text": TEXT,
+    "JSON bytes": TEXT.encode(),
+    "JSON on many lines": json.dumps(MESSAGE, indent=2),
+    "space around": f"\n  {TEXT}\n",
+    "the prefix": f"AOF/1 {TEXT}",
+    "the prefix in bytes": f"AOF/1 {TEXT}".encode(),
+    "under payload": {"event": "message_received", "payload": MESSAGE},
+    "under message": {"message": MESSAGE},
+    "under content": {"content": MESSAGE, "payload": "something else"},
+    "text under content": {"content": TEXT},
+    "prefixed text under message": {"message": f"AOF/1 {TEXT}"},
+    "an event as text": json.dumps({"payload": MESSAGE}),
+    "escapes that nobody needs": TEXT.replace("progress", "pro\\u0067ress"),
+    "unknown fields": {**MESSAGE, "traceId": 7, "payload": {**MESSAGE["payload"], "mood": "fine"}},
+}
+
+
+@pytest.mark.parametrize("said", WAYS_IN.values(), ids=WAYS_IN)
+def test_a_message_is_found_in_every_way(scene: Scene, said: Any) -> None:
+    answer = scene.taken(said)
+
+    assert (answer.dialect, answer.kind, answer.actor) == ("aof", "status.update", "swe-backend")
+    assert scene.task().notes == 1
+    assert scene.types(scene.size() - 1) == ["protocol.message.received", "task.updated"]
+
+
+NOT_OURS: dict[str, Any] = {
+    "nothing": "",
+    "words": "please finish TASK-2026-02-09-057",
+    "bytes": b"\x00\xff\xfe",
+    "a number": "42",
+    "a list": f"[{TEXT}]",
+    "another object": {"protocol": "acp", "version": 1},
+    "another case": {**MESSAGE, "protocol": "AOF"},
+    "no protocol": {name: MESSAGE[name] for name in MESSAGE if name != "protocol"},
+    "too deep in": {"payload": {"payload": MESSAGE}},
+    "elsewhere in": {"body": MESSAGE},
+    "words under content": {"content": "hello", "message": None, "payload": 3},
+    "another text under content": {"content": '{"protocol":"acp","of":"aof"}'},
+    "broken JSON of somebody": '{"protocol":"acp",',
+    "the prefix without its space": f"AOF/1{TEXT}",
+    "the prefix later on": f"hello AOF/1 {TEXT}",
+    "another version's prefix": f"AOF/2 {TEXT}",
+    "a quotation": json.dumps({"text": f"he said {TEXT}"}),
+}
+
+
+@pytest.mark.parametrize("said", NOT_OURS.values(), ids=NOT_OURS)
+@proves("DIALECT-RECORD")
+def test_what_is_not_ours_is_ignored_and_leaves_no_trace(scene: Scene, said: Any) -> None:
+    before = scene.lab.store.picture()
+
+    assert scene.send(said) is None
+    assert scene.lab.store.picture() == before
+
+
+BROKEN: dict[str, tuple[Any, str]] = {
+    "nothing after the prefix": ("AOF/1 ", "invalid_json"),
+    "words after the prefix": ("AOF/1 done!", "invalid_json"),
+    "half a message": (TEXT[:-20], "invalid_json"),
+    "half a message after the prefix": (f"AOF/1 {TEXT[:90]}", "invalid_json"),
+    "half a message in an event": ({"content": TEXT[:-1]}, "invalid_json"),
+    "half a message behind a prefix in an event": ({"content": "AOF/1 {"}, "invalid_json"),
+    "a key twice": (TEXT.replace('"version": 1', '"version": 1, "version": 1'), "invalid_json"),
+    "NaN": (TEXT.replace('"version": 1', '"version": NaN'), "invalid_json"),
+    "half a pair": (TEXT.replace("Half", "\\ud800"), "invalid_json"),
+    "half a pair in an object": ({**MESSAGE, "x": "\ud800"}, "invalid_json"),
+    "not UTF-8": (TEXT.replace("Half", "@").encode().replace(b"@", b"\xff"), "invalid_json"),
+    "too deep": (TEXT[:-1] + ', "x": ' + "[" * 40 + "]" * 40 + "}", "invalid_json"),
+    "far too deep": (TEXT[:-1] + ', "x": ' + "[" * 9_000 + "]" * 9_000 + "}", "invalid_json"),
+    "too many values": ({**MESSAGE, "x": [0] * 10_000}, "invalid_json"),
+    "a long key": ({**MESSAGE, "k" * 65: 0}, "invalid_json"),
+    "a huge number": ({**MESSAGE, "x": 2**53}, "invalid_json"),
+    "too large": ({**MESSAGE, "x": "x" * 262_144}, "message_too_large"),
+    "too large after the prefix": (f"AOF/1 {' ' * 262_144}{TEXT}", "message_too_large"),
+    "another protocol after the prefix": ('AOF/1 {"protocol":"acp"}', "invalid_envelope"),
+    "a list after the prefix": ("AOF/1 [1]", "invalid_envelope"),
+    "null after the prefix": ("AOF/1 null", "invalid_envelope"),
+    "a list behind a prefix in an event": ({"content": "AOF/1 []"}, "invalid_envelope"),
+}
+
+
+@pytest.mark.parametrize(("said", "code"), BROKEN.values(), ids=BROKEN)
+@proves("AOF-REASONS", "DIALECT-RECORD", "JSON-STRICT")
+def test_what_claims_to_be_ours_and_fails_is_logged(scene: Scene, said: Any, code: str) -> None:
+    before = scene.size()
+
+    turned = scene.turned(said)
+
+    assert turned.code == code
+    assert turned.detail
+    (line,) = scene.lines(before)
+    assert (line["type"], line["payload"]["reason"]) == ("protocol.message.rejected", code)
+    assert line["payload"]["detail"] == turned.detail
+    assert scene.task().notes == 0
+
+
+@proves("DIALECT-RECORD")
+def test_who_cannot_be_named_is_on_record_as_unknown(scene: Scene) -> None:
+    answers = [scene.turned({**report(), "fromAgent": name}) for name in ("", "a b", "x" * 500, 7)]
+    answers.append(scene.turned("AOF/1 {"))
+
+    assert {answer.actor for answer in answers} == {"unknown"}
+    assert scene.lines()[-1]["actor"] == "unknown"
+
+
+@proves("DIALECT-RECORD")
+def test_the_original_words_stay_with_the_refusal(scene: Scene) -> None:
+    said = {**report(), "version": 2, "traceId": "t-1"}
+    scene.turned(said)
+    scene.turned("AOF/1 {" + "x" * 5_000)
+
+    first, second = (json.loads(e.line)["said"] for e in scene.lab.store.entries(0, 99)[-2:])
+    assert first == said
+    assert second == ("AOF/1 {" + "x" * 5_000)[:1_000]
+
+
+@pytest.mark.parametrize("way", ["the prefix", "under payload", "prefixed text under message"])
+def test_a_message_is_kept_without_its_wrapping(scene: Scene, way: str) -> None:
+    scene.taken(WAYS_IN[way])
+
+    assert json.loads(scene.lab.store.entries(0, 99)[-1].line)["said"] == MESSAGE
+
+
+def test_the_speaker_of_a_broken_message_is_whoever_sent_it(scene: Scene) -> None:
+    turned = scene.door.send("AOF/1 {", via="inbox")
+    assert isinstance(turned, Turned)
+    assert turned.kind == "aof"
+    assert scene.lab.store.entries(0, 99)[-1].stream == "actor:agent:unknown"
+    assert scene.task(PARENT).notes == 0

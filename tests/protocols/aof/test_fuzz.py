@@ -1,0 +1,207 @@
+"""Any bytes and any mutation of a message: an answer or silence, never an exception."""
+
+import json
+import os
+import random
+import re
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.core.errors import REFUSALS
+from dragoman.engine.interpreter import Turned
+from dragoman.engine.operation import Incoming
+from dragoman.protocols.aof import dialect
+from dragoman.protocols.aof.read import Shaped, at_a_glance, shaped
+from dragoman.text.strict_json import parse_json
+from tests.conftest import LONG_RUN
+from tests.protocols.aof.scene import MESSAGES, Scene
+from tests.requirements import proves
+
+pytestmark = proves("AOF-FUZZ")
+
+ROUNDS = 1_000_000 if os.environ.get(LONG_RUN) else 4_000
+THROUGH_THE_HUB = ROUNDS // 8
+CORPUS = [json.dumps(make()) for make in MESSAGES.values()]
+
+Scalar = str | int | float | None
+VALUES: list[Any] = [
+    None,
+    True,
+    0,
+    -1,
+    1.5,
+    2**53,
+    10**30,
+    "",
+    "x",
+    "../../etc/passwd",
+    "\ud800",
+    "\x00",
+    "\u202e",
+    "x" * 5_000,
+    [],
+    ["x"],
+    {},
+    {"protocol": "aof"},
+    [[[[[[]]]]]],
+]
+
+
+def replace_value(chance: random.Random, text: str) -> str:
+    """Another value somewhere in the tree."""
+    tree = json.loads(text)
+    place: Any = tree
+    while True:
+        is_object = hasattr(place, "keys")
+        keys: list[Any] = list(place if is_object else range(len(place)))
+        if not keys:
+            return text
+        key = chance.choice(keys)
+        inner: Any = place[key]
+        if not isinstance(inner, Scalar) and chance.random() < 0.7:
+            place = inner
+            continue
+        if is_object and chance.random() < 0.2:
+            del place[key]
+        else:
+            place[key] = chance.choice(VALUES)
+        return json.dumps(tree)
+
+
+def swap_words(chance: random.Random, text: str) -> str:
+    """A word of one message in the place of another's."""
+    words = chance.choice(CORPUS).split('"')
+    return text.replace(chance.choice(text.split('"')), chance.choice(words), 1)
+
+
+def cut(chance: random.Random, text: str) -> str:
+    """A piece missing."""
+    start = chance.randrange(len(text) + 1)
+    return text[:start] + text[start + chance.randrange(40) :]
+
+
+def insert(chance: random.Random, text: str) -> str:
+    """Something added."""
+    at = chance.randrange(len(text) + 1)
+    piece = chance.choice(
+        ['"', "{", "}", "[", ",", ":", "\\u", "\\ud800", "NaN", "0", "AOF/1 ", "ß"]
+    )
+    return text[:at] + piece * chance.choice([1, 1, 2, 60]) + text[at:]
+
+
+def double(chance: random.Random, text: str) -> str:
+    """A piece twice."""
+    start = chance.randrange(len(text) + 1)
+    end = start + chance.randrange(80)
+    return text[:end] + text[start:end] + text[end:]
+
+
+def wrap(chance: random.Random, text: str) -> str:
+    """Another way in."""
+    ways: list[Callable[[str], str]] = [
+        lambda inner: "AOF/1 " + inner,
+        lambda inner: json.dumps({"content": inner}),
+        lambda inner: '{"payload":' + inner + "}",
+    ]
+    return chance.choice(ways)(text)
+
+
+MUTATORS = [replace_value, replace_value, swap_words, cut, insert, double, wrap]
+
+
+def mutated(chance: random.Random) -> bytes:
+    """A message of the corpus, changed a few times, the last time perhaps in its bytes."""
+    text = chance.choice(CORPUS)
+    for _ in range(chance.randrange(1, 4)):
+        mutator = chance.choice(MUTATORS)
+        try:
+            text = mutator(chance, text)
+        except ValueError:
+            continue  # what is no JSON any more cannot be changed as a tree
+    data = bytearray(text.encode(errors="surrogatepass"))
+    if data and chance.random() < 0.1:
+        data[chance.randrange(len(data))] = chance.randrange(256)
+    return bytes(data)
+
+
+def test_every_mutation_is_understood_or_has_a_fault_of_ours() -> None:
+    chance = random.Random(57)
+    hear = dialect().hear
+    met: Counter[str] = Counter()
+    for _ in range(ROUNDS):
+        heard = hear(Incoming(mutated(chance)))
+        met["not ours" if heard is None else heard.fault.code if heard.fault else "fine"] += 1
+
+    assert set(met) <= {"not ours", "fine", *REFUSALS}
+    assert set(met) >= {"not ours", "fine", "invalid_json", "invalid_envelope", "unknown_type"}
+
+
+def test_every_mutation_gets_an_answer_of_the_hub_and_lines_that_can_be_read() -> None:
+    chance = random.Random(58)
+    scene = Scene()
+    codes: set[str] = set()
+    for _ in range(THROUGH_THE_HUB):
+        answer = scene.send(mutated(chance))
+        codes |= {answer.code} if isinstance(answer, Turned) else set()
+        scene.lab.clock.advance(1_000)
+
+    assert codes <= set(REFUSALS)
+    assert len(codes) > 4
+    assert scene.lines()
+
+
+@given(st.binary())
+@pytest.mark.parametrize("prefix", [b"", b"AOF/1 ", b'{"protocol":"aof",'])
+def test_any_bytes_are_answered_or_ignored(prefix: bytes, noise: bytes) -> None:
+    heard = dialect().hear(Incoming(prefix + noise))
+    assert heard is None or heard.fault is not None
+
+
+@given(st.text(st.characters(exclude_categories=[])))
+def test_any_text_is_answered_or_ignored(text: str) -> None:
+    dialect().hear(Incoming(text))
+    dialect().hear(Incoming("AOF/1 " + text))
+    dialect().hear(Incoming({"content": text, "protocol": text}))
+
+
+@proves("JSON-STRICT", "AOF-ENVELOPE")
+def test_what_is_taken_at_a_glance_is_what_a_thorough_look_would_find() -> None:
+    chance = random.Random(59)
+    taken = 0
+    for _ in range(ROUNDS):
+        text = mutated(chance)
+        seen = at_a_glance(text)
+        if seen is None:
+            continue
+        thorough = shaped(parse_json(text), seen.said)
+        assert isinstance(thorough, Shaped)
+        assert (seen.message, seen.content) == (thorough.message, thorough.content)
+        taken += 1
+    assert taken > ROUNDS // 50
+
+
+@proves("JSON-STRICT")
+def test_no_character_can_be_written_shorter_than_we_write_it() -> None:
+    # This is what makes a look at the length enough: see `at_a_glance`.
+    for code in (*range(0xD800), *range(0xE000, 0x10000), 0x1F600):
+        character = chr(code)
+        ways = (json.dumps(character), json.dumps(character, ensure_ascii=False))
+        shortest = min(len(way.encode()) for way in ways)
+        assert len(msgspec.json.encode(character)) <= shortest
+
+
+@pytest.mark.parametrize("text", CORPUS)
+@proves("JSON-STRICT")
+def test_a_key_twice_is_never_taken_at_a_glance(text: str) -> None:
+    assert at_a_glance(text.encode()) is not None
+    pairs = list(re.finditer(r'"\w+": (?:"[^"]*"|\d+|true|false|\[[^]]*\])', text))
+    assert len(pairs) >= 9
+    for pair in pairs:
+        twice = text[: pair.end()] + ", " + pair[0] + text[pair.end() :]
+        assert at_a_glance(twice.encode()) is None

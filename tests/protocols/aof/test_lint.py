@@ -1,0 +1,113 @@
+"""lint: of any JSON value, whether it is AOF/1, of which type, and all that is wrong with it."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.engine.operation import lint_text
+from dragoman.protocols.aof.lint import lint
+from tests.protocols.aof.scene import MESSAGES, example, report, request, update
+from tests.requirements import proves
+
+pytestmark = proves("AOF-LINT")
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=10,
+)
+
+
+@pytest.mark.parametrize("number", range(1, 8))
+@pytest.mark.parametrize("strict", [True, False])
+def test_the_examples_of_the_seed_are_fine(number: int, strict: bool) -> None:
+    message = example(number)
+    linted = lint(message, "", strict)
+
+    assert (linted.ok, linted.type, linted.issues) == (True, message["type"], ())
+    assert linted.message == message
+
+
+def test_a_message_may_be_wrapped() -> None:
+    linted = lint({"content": report()}, "", True)
+    assert (linted.ok, linted.message) == (True, report())
+
+
+def test_every_finding_is_listed_with_its_path() -> None:
+    message = report("blocked", blockers=[], summaryRef="/x", deliverables=["ok", "../x"])
+    linted = lint(message | {"fromAgent": "a b", "sentAt": "now"}, "", False)
+
+    assert not linted.ok
+    assert [issue["path"] for issue in linted.issues] == [
+        "fromAgent",
+        "sentAt",
+        "payload.summaryRef",
+        "payload.deliverables[1]",
+        "payload.blockers",
+    ]
+    assert all(issue["reason"] for issue in linted.issues)
+
+
+@pytest.mark.parametrize(
+    ("value", "path"),
+    [
+        ({"protocol": "acp"}, "protocol"),
+        ([], "protocol"),
+        ("AOF/1 {}", "protocol"),
+        ({"content": "AOF/1 {"}, ""),
+        (report() | {"version": 2}, "version"),
+        (report() | {"type": "what.ever"}, "type"),
+        ({"protocol": "aof"}, "version"),
+        (update(taskId="TASK-2026-02-09-001", notes="x"), "payload.taskId"),
+    ],
+)
+def test_what_is_wrong_is_not_ok(value: Any, path: str) -> None:
+    linted = lint(value, "", False)
+
+    assert not linted.ok
+    assert [issue["path"] for issue in linted.issues] == [path]
+
+
+@pytest.mark.parametrize("kind", MESSAGES)
+def test_it_is_of_the_kind_that_it_must_be_of(kind: str) -> None:
+    assert lint(MESSAGES[kind](), kind, True).ok
+    other = lint(MESSAGES[kind](), "other.kind", True)
+    assert [issue["path"] for issue in other.issues] == ["type"]
+
+
+ODD = {
+    "an unknown field": (report() | {"traceId": 1}, "traceId"),
+    "an unknown field of the payload": (report(mood="fine"), "payload.mood"),
+    "a type in the payload": (report(type="x"), "payload.type"),
+    "criteria": (request(acceptanceCriteria="x"), "payload.acceptanceCriteria"),
+}
+
+
+@pytest.mark.parametrize(("message", "path"), ODD.values(), ids=ODD)
+def test_what_a_hub_lets_pass_is_listed_and_wrong_only_when_strict(
+    message: dict[str, Any], path: str
+) -> None:
+    lenient, strict = lint(message, "", False), lint(message, "", True)
+
+    assert (lenient.ok, strict.ok) == (True, False)
+    assert [issue["path"] for issue in lenient.issues] == [path]
+    assert lenient.issues == strict.issues
+
+
+@pytest.mark.parametrize(
+    ("text", "path"), [(b"{", ""), (b'{"a":1,"a":2}', "a"), (b"\xff", ""), (b"NaN", "")]
+)
+def test_what_is_no_json_is_one_finding(text: bytes, path: str) -> None:
+    linted = lint_text(lint, text, "", strict=False)
+
+    assert (linted.ok, linted.type, linted.message) == (False, "", None)
+    assert [issue["path"] for issue in linted.issues] == [path]
+
+
+@given(JSON, st.booleans())
+def test_any_value_gets_an_answer(value: Any, strict: bool) -> None:
+    lint(value, "", strict)
+    lint({"protocol": "aof", "type": "completion.report", "payload": value}, "", strict)
+    lint(report() | {"payload": value}, "", strict)

@@ -1,0 +1,219 @@
+"""JSON from strangers: each bound kept and passed, any bytes, and places that are told."""
+
+import json
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.text.strict_json import (
+    LARGEST_WHOLE,
+    LONGEST_KEY,
+    MOST_BYTES,
+    MOST_DEPTH,
+    MOST_NODES,
+    StrictJsonError,
+    parse_json,
+    to_json,
+)
+from tests.requirements import proves
+
+pytestmark = proves("JSON-STRICT")
+
+TEXTS = st.text(st.characters(codec="utf-8"), max_size=LONGEST_KEY)
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-LARGEST_WHOLE, LARGEST_WHOLE)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | TEXTS,
+    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(TEXTS, inner, max_size=5),
+    max_leaves=20,
+)
+
+
+def refused(text: bytes | str, most_bytes: int = MOST_BYTES) -> StrictJsonError:
+    """Why a text is not taken."""
+    with pytest.raises(StrictJsonError) as caught:
+        parse_json(text, most_bytes)
+    return caught.value
+
+
+def nested(depth: int, opening: str = "[", closing: str = "]") -> str:
+    return opening * depth + closing * depth
+
+
+@given(VALUES, st.booleans(), st.sampled_from([None, 2]))
+def test_what_json_writes_is_read(value: Any, ascii_only: bool, indent: int | None) -> None:
+    text = json.dumps(value, ensure_ascii=ascii_only, indent=indent)
+    assert parse_json(text) == value
+    assert parse_json(text.encode()) == value
+
+
+@pytest.mark.parametrize(
+    ("kept", "passed", "reason"),
+    [
+        pytest.param(nested(MOST_DEPTH), nested(MOST_DEPTH + 1), "32 deep", id="depth of arrays"),
+        pytest.param(
+            nested(MOST_DEPTH, '{"a":', "}").replace(":}", ":1}", 1),
+            nested(MOST_DEPTH + 1, '{"a":', "}").replace(":}", ":1}", 1),
+            "32 deep",
+            id="depth of objects",
+        ),
+        pytest.param(
+            json.dumps([1] * (MOST_NODES - 1)),
+            json.dumps([1] * MOST_NODES),
+            "more than 10000 values",
+            id="values",
+        ),
+        pytest.param(
+            json.dumps({"k" * LONGEST_KEY: 1}),
+            json.dumps({"k" * (LONGEST_KEY + 1): 1}),
+            "more than 64 characters",
+            id="keys",
+        ),
+        pytest.param(str(LARGEST_WHOLE), str(LARGEST_WHOLE + 1), "whole number", id="large"),
+        pytest.param(str(-LARGEST_WHOLE), str(-LARGEST_WHOLE - 1), "whole number", id="small"),
+    ],
+)
+def test_each_bound_is_kept_and_not_passed(kept: str, passed: str, reason: str) -> None:
+    parse_json(kept)
+    assert reason in refused(passed).reason
+
+
+@pytest.mark.parametrize("text", ['"aaa"', b'"aaa"', '"äü"'], ids=["text", "bytes", "not ASCII"])
+def test_the_size_is_that_of_the_bytes(text: str | bytes) -> None:
+    size = len(text if isinstance(text, bytes) else text.encode())
+    parse_json(text, size)
+    error = refused(text, size - 1)
+    assert error.too_large
+    assert f"{size} bytes" in error.reason or f"{len(text)} bytes" in error.reason
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ('{"a":1,"a":1}', "a"),
+        ('{"a":1,"b":{},"a":2}', "a"),
+        (r'{"a":1,"\u0061":2}', "a"),
+        ('{"a":{"b":[0,{"c":1},{"d":2,"d":3}]}}', "a.b[2].d"),
+        ('[[],{"x":[1,2],"y":"{\\"x\\":1,", "x":0}]', "[1].x"),
+        (r'{"a":"x\u003ay","b":{"c":":","c":":"}}', "b.c"),
+        ('{"":1,"":2}', ""),
+    ],
+)
+def test_a_key_that_stands_twice_is_named_with_its_place(text: str, path: str) -> None:
+    error = refused(text)
+    assert error.path == path
+    assert "twice" in error.reason
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a":":","b":"::","c:":{"d":"a:b"}}',
+        r'{"a":"\u003a","b":"\u003A"}',
+        r'{"a":"\\u003a"}',
+        '{"a":{"a":{"a":[{"a":1},{"a":1}]}}}',
+    ],
+)
+def test_colons_in_texts_are_no_keys(text: str) -> None:
+    assert parse_json(text) == json.loads(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ('{"a":[1,{"b":9007199254740992}]}', "a[1].b"),
+        ('{"a":{"%s":1}}' % ("k" * 70), "a." + "k" * 40 + "…"),
+        ('{"a":' + nested(MOST_DEPTH) + "}", "a" + "[0]" * (MOST_DEPTH - 1)),
+    ],
+)
+def test_a_bound_that_is_passed_is_named_with_its_place(text: str, path: str) -> None:
+    assert refused(text).path == path
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (b"", "not JSON"),
+        (b"NaN", "not JSON"),
+        (b"[Infinity]", "not JSON"),
+        (b'{"a":-Infinity}', "not JSON"),
+        (b"1e400", "not JSON"),
+        (b"1" * 5_000, "not JSON"),
+        (b"{'a':1}", "not JSON"),
+        (b'{"a":1,}', "not JSON"),
+        (b"[1] [2]", "not JSON"),
+        (b'"\x00"', "not JSON"),
+        (b"\xef\xbb\xbf{}", "not JSON"),
+        (b'"\\ud800"', "whole pair"),
+        (b'"\\udc00x"', "whole pair"),
+        (b'"\\ud800\\ud800"', "whole pair"),
+        (b'"\xff"', "not UTF-8"),
+        (b'"\xed\xa0\x80"', "not UTF-8"),
+        (b'{"\xc0\xaf":1}', "not UTF-8"),
+        ('"\ud800"', "half of a surrogate pair"),
+        (b"[" * 100_000, "32 deep"),
+        (b'{"a":' * 50_000, "32 deep"),
+    ],
+)
+def test_what_is_not_json_is_told_so(text: bytes | str, reason: str) -> None:
+    assert reason in refused(text).reason
+
+
+def test_a_whole_pair_of_surrogates_is_a_character() -> None:
+    assert parse_json(rb'"\ud83d\ude00"') == "😀"
+
+
+@given(st.binary() | st.text(st.characters(exclude_categories=[])))
+def test_any_input_gives_a_value_or_a_clean_error(raw: bytes | str) -> None:
+    with suppress(StrictJsonError):
+        parse_json(raw)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a":"' + "\\\\" * 60_000 + '","a":1}',
+        '{"' + '":1,"'.join(str(n) for n in range(5_000)) + '":1,"7":2}',
+        '["' + ":" * 200_000 + '"]',
+        '{"a":"\\u003a' + "x" * 200_000 + '"}',
+        '"' * 200_000,
+    ],
+    ids=["escapes", "keys", "colons", "an escaped colon", "quotes"],
+)
+def test_the_worst_texts_end_soon(text: str) -> None:
+    # Anything worse than linear would not end within the patience of a test run.
+    with suppress(StrictJsonError):
+        parse_json(text)
+
+
+def test_the_error_says_where_and_why() -> None:
+    assert str(refused('{"a":{"b":1,"b":2}}')) == "a.b: this key stands twice in its object"
+    assert str(refused("nope")).startswith("this is not JSON: ")
+
+
+@given(VALUES)
+def test_what_was_parsed_elsewhere_is_written_and_read_alike(value: Any) -> None:
+    assert parse_json(to_json(value)) == value
+
+
+def circle() -> list[Any]:
+    items: list[Any] = []
+    items.append(items)
+    return items
+
+
+@pytest.mark.parametrize(
+    "value", [float("nan"), {"a": float("inf")}, {"a": {1, 2}}, circle(), b"bytes"], ids=repr
+)
+def test_what_json_cannot_say_is_refused(value: Any) -> None:
+    with pytest.raises(StrictJsonError, match="cannot be written as JSON"):
+        to_json(value)
+
+
+def test_half_a_pair_that_was_parsed_elsewhere_is_refused() -> None:
+    assert "whole pair" in refused(to_json({"a": "\ud800"})).reason
