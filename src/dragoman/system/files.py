@@ -42,7 +42,7 @@ def append_line(path: Path, line: bytes) -> None:
     with os.fdopen(descriptor, "r+b", buffering=0) as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         _cut_torn_line(descriptor)
-        _write_all(descriptor, line + _NEWLINE)
+        write_all(descriptor, line + _NEWLINE)
         os.fsync(descriptor)
     sync_folder(path.parent)
 
@@ -68,10 +68,10 @@ def last_line(path: Path) -> bytes | None:
     with file:
         fcntl.flock(file, fcntl.LOCK_SH)
         descriptor = file.fileno()
-        end = _end_of_last_line(descriptor, os.fstat(descriptor).st_size)
+        end = end_of_last_line(descriptor, os.fstat(descriptor).st_size)
         if end == 0:
             return None
-        start = _end_of_last_line(descriptor, end - 1)
+        start = end_of_last_line(descriptor, end - 1)
         return os.pread(descriptor, end - 1 - start, start)
 
 
@@ -92,7 +92,7 @@ def _temporary(path: Path, data: bytes, mode: int) -> Generator[Path]:
     descriptor = os.open(temporary, flags, mode)
     try:
         try:
-            _write_all(descriptor, data)
+            write_all(descriptor, data)
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
@@ -101,7 +101,8 @@ def _temporary(path: Path, data: bytes, mode: int) -> Generator[Path]:
         temporary.unlink(missing_ok=True)
 
 
-def _write_all(descriptor: int, data: bytes) -> None:
+def write_all(descriptor: int, data: bytes) -> None:
+    """Every byte, however few the system takes at a time."""
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(descriptor, rest) :]
@@ -109,13 +110,14 @@ def _write_all(descriptor: int, data: bytes) -> None:
 
 def _cut_torn_line(descriptor: int) -> None:
     size = os.fstat(descriptor).st_size
-    whole = _end_of_last_line(descriptor, size)
+    whole = end_of_last_line(descriptor, size)
     if whole < size:
         os.ftruncate(descriptor, whole)
         os.fsync(descriptor)
 
 
-def _end_of_last_line(descriptor: int, size: int) -> int:
+def end_of_last_line(descriptor: int, size: int) -> int:
+    """Where the last whole line before `size` ends; 0 when there is none."""
     end = size
     while end > 0:
         start = max(0, end - _BLOCK)

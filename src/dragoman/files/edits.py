@@ -1,0 +1,63 @@
+"""What a person asks for by editing or moving a task file. Pure: three states, one answer."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from dragoman.core.commands import AnyCommand, EditTask, MoveTask
+from dragoman.core.events import Status
+from dragoman.files.problems import BadFile
+from dragoman.files.task_file import TaskFile
+
+_OURS: Final[Mapping[str, str]] = {
+    "id": "id",
+    "created_at": "createdAt",
+    "updated_at": "updatedAt",
+    "moved_at": "lastTransitionAt",
+    "parent_id": "parentId",
+    "lease": "lease",
+    "depth": "metadata.delegationDepth",
+    "aliases": "aliases",
+    "primary_id": "primaryId",
+    "log": "the work log",
+}
+"""What the hub keeps: an edit of these cannot be a wish."""
+
+_EDITABLE: Final = ("title", "body", "priority", "review_required", "assignee")
+
+
+def wishes(file: TaskFile, folder: Status, base: TaskFile, now: TaskFile) -> tuple[AnyCommand, ...]:
+    """The commands that a file in this folder asks for; BadFile where it cannot be had.
+
+    `base` is what the file said before it was touched, `now` what the ledger says today: only what
+    the person has changed is asked for, and only where it is not so already.
+    """
+    for field, name in _OURS.items():
+        if getattr(file, field) != getattr(base, field):
+            raise BadFile(
+                f"{name} is written by the hub and cannot be edited; title, body, priority, "
+                "assignee, metadata.reviewRequired and status can"
+            )
+    edit: dict[str, Any] = {
+        field: getattr(file, field)
+        for field in _EDITABLE
+        if not _same(field, file, base) and not _same(field, file, now)
+    }
+    commands: list[AnyCommand] = [EditTask(now.id, **edit)] if edit else []
+    to = _target(file.status, folder, base.status)
+    if to is not None and to != now.status:
+        commands.append(MoveTask(now.id, to, "the task file was moved"))
+    return tuple(commands)
+
+
+def _same(field: str, one: TaskFile, other: TaskFile) -> bool:
+    left, right = getattr(one, field), getattr(other, field)
+    # An editor that adds or drops the line break at the end has not changed the text.
+    return left.rstrip("\n") == right.rstrip("\n") if field == "body" else left == right
+
+
+def _target(says: Status, folder: Status, before: Status) -> Status | None:
+    if folder == before:
+        return says if says != before else None
+    if says not in (before, folder):
+        raise BadFile(f"the file says status {says} but was moved to {folder}: say one of them")
+    return folder

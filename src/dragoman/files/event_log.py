@@ -1,0 +1,91 @@
+"""The event lines of each day, `events/YYYY-MM-DD.jsonl`: every line once, whatever happens."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from dragoman.core.moments import to_rfc3339
+from dragoman.files.disk import Disk, Tail
+from dragoman.files.layout import EVENTS, events_path, staged
+from dragoman.ledger.entry import Entry, read_line
+
+RenderLines = Callable[[Entry, Callable[[str], str]], list[bytes]]
+"""The lines of an entry, each with an `eventId` that rises; it is told how AOF ids are found."""
+
+_MOST_BYTES: Final = 1 << 40
+
+
+class _Numbered(Struct):
+    eventId: int  # noqa: N815  the name on the wire
+
+
+_number: Final = msgspec.json.Decoder(_Numbered)
+
+
+class EventLog:
+    """Appends the lines of entries; how far a file has come is read from the file itself."""
+
+    def __init__(self, disk: Disk, render: RenderLines, aof_id_of: Callable[[str], str]) -> None:
+        self._disk = disk
+        self._render = render
+        self._aof_id_of = aof_id_of
+
+    def add(self, entries: Iterable[Entry]) -> None:
+        """Add what is missing of these entries, which follow on one another."""
+        for day, lines in self.by_day(entries).items():
+            path = events_path(day)
+            tail = self._disk.tail(path)
+            last = self._last_id(path, tail)
+            fresh = [line for line in lines if _id(line) > last]
+            if fresh:
+                self._disk.append(path, tail.end, b"".join(line + b"\n" for line in fresh))
+
+    def rewrite(self, pages: Iterable[list[Entry]]) -> None:
+        """All files anew from all entries; each replaces the old one when it is complete."""
+        ends: dict[str, int] = {}
+        for page in pages:
+            for day, lines in self.by_day(page).items():
+                data = b"".join(line + b"\n" for line in lines)
+                keep = ends.get(day, 0)
+                self._disk.append(staged(events_path(day)), keep, data)
+                ends[day] = keep + len(data)
+        for day in ends:
+            self._disk.replace(staged(events_path(day)), events_path(day))
+
+    def by_day(self, entries: Iterable[Entry]) -> Mapping[str, list[bytes]]:
+        """Day (UTC) -> the lines of these entries."""
+        days: dict[str, list[bytes]] = {}
+        for entry in entries:
+            lines = self._render(entry, self._aof_id_of)
+            if lines:
+                day = to_rfc3339(read_line(entry.line).at)[:10]
+                days.setdefault(day, []).extend(lines)
+        return days
+
+    def days(self) -> Iterator[str]:
+        """The days that have a file."""
+        for found in self._disk.list(EVENTS):
+            if found.name.endswith(".jsonl"):
+                yield found.name.removesuffix(".jsonl")
+
+    def _last_id(self, path: str, tail: Tail) -> int:
+        """The last id in a file; where somebody has added a line of his own, the last before it."""
+        if not tail.end:
+            return -1
+        try:
+            return _id(tail.line)
+        except msgspec.MsgspecError:
+            return max(map(_id_or_none, (self._disk.read(path, _MOST_BYTES) or b"").splitlines()))
+
+
+def _id(line: bytes) -> int:
+    return _number.decode(line).eventId
+
+
+def _id_or_none(line: bytes) -> int:
+    try:
+        return _id(line)
+    except msgspec.MsgspecError:
+        return -1

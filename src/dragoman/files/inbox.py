@@ -1,0 +1,130 @@
+"""The inbox: messages of agents that have only a file system (S-AOF-14).
+
+`inbox/AGENT/FILE` speaks as that agent, `inbox/FILE` as the `fromAgent` that it names. Each file
+ends in `processed/` or `rejected/` beside it. A message is sent before its file is moved, so that
+a crash between the two sends it again: a repeat is answered as before and changes nothing.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from msgspec import Struct
+
+from dragoman.core.errors import Refusal
+from dragoman.core.ids import check_agent
+from dragoman.engine.request import Outcome
+from dragoman.files.disk import Disk, Look
+from dragoman.files.layout import INBOX, REASON
+from dragoman.files.putting import free_name, make_way, put, set_aside
+from dragoman.text.safe_text import safe_text
+
+PROCESSED: Final = "processed"
+REJECTED: Final = "rejected"
+
+_LOCK: Final = "inbox.lock"
+_UNFINISHED: Final = (".tmp", ".part")
+_NOT_PLAIN: Final = {
+    "link": "it is a link",
+    "folder": "it is a folder; an agent's folder stands directly in the inbox",
+    "other": "it is a pipe, a socket or a device",
+}
+
+Send = Callable[[bytes, str | None], Outcome]
+"""Sends a message on behalf of an agent, or (None) of the `fromAgent` that it names."""
+
+
+class _Letter(Struct, frozen=True):
+    folder: str
+    speaker: str | None
+    look: Look
+
+
+class Inbox:
+    """Takes what was put into the inbox, in the order of the names."""
+
+    name = "inbox"
+
+    def __init__(self, disk: Disk, send: Send, most: int) -> None:
+        self._disk = disk
+        self._send = send
+        self._most = most
+
+    def run_once(self, now: int) -> int:
+        """Send every message once; how many there were.
+
+        One that the system does not let us read or move stops none of the others, and is told.
+        """
+        del now
+        forbidden: PermissionError | None = None
+        with self._disk.lock(_LOCK):
+            letters = list(self._letters())
+            for letter in letters:
+                try:
+                    self._take(letter)
+                except PermissionError as error:
+                    forbidden = forbidden or error
+            self._disk.settle()
+        if forbidden is not None:
+            raise forbidden
+        return len(letters)
+
+    def _letters(self) -> Iterator[_Letter]:
+        found = [look for look in self._disk.list(INBOX) if _is_finished(look)]
+        folders = [look for look in found if look.kind == "folder"]
+        yield from (_Letter(INBOX, None, look) for look in found if look.kind != "folder")
+        for agent in folders:
+            folder = f"{INBOX}/{agent.name}"
+            for look in self._disk.list(folder):
+                if _is_finished(look):
+                    yield _Letter(folder, agent.name, look)
+
+    def _take(self, letter: _Letter) -> None:
+        refusal = self._refusal(letter)
+        name = letter.look.name
+        source = f"{letter.folder}/{name}"
+        target = f"{letter.folder}/{REJECTED if refusal else PROCESSED}"
+        make_way(self._disk, target)
+        if self._disk.look(source) is None:  # whoever put it there has taken it back
+            return
+        kept = free_name(self._disk, f"{target}/{name}", REASON)
+        if refusal:
+            put(self._disk, kept + REASON, _reason(refusal))
+        set_aside(self._disk, source, kept)
+
+    def _refusal(self, letter: _Letter) -> Refusal | None:
+        """What is wrong with a message; None when it was sent and accepted."""
+        wrong = check_agent(letter.speaker) if letter.speaker is not None else None
+        wrong = wrong or _unsafe(letter.look, self._most)
+        if wrong:
+            return wrong
+        raw = self._disk.read(f"{letter.folder}/{letter.look.name}", self._most)
+        if raw is None:
+            return Refusal("message_too_large", f"it is longer than {self._most} bytes")
+        outcome = self._send(raw, letter.speaker)
+        return outcome if isinstance(outcome, Refusal) else None
+
+
+def _is_finished(look: Look) -> bool:
+    """Whether it is a whole message: one that is still being written has a name that says so."""
+    if look.name in (PROCESSED, REJECTED) or look.name.startswith("."):
+        return False
+    return not look.name.endswith(_UNFINISHED)
+
+
+def _unsafe(look: Look, most: int) -> Refusal | None:
+    """What must not be opened at all."""
+    if look.kind != "file":
+        return Refusal("invalid_envelope", f"a message is a plain file: {_NOT_PLAIN[look.kind]}")
+    if look.links > 1:
+        return Refusal(
+            "invalid_envelope", "a message is a plain file: this one has a second name elsewhere"
+        )
+    if look.size > most:
+        return Refusal(
+            "message_too_large", f"the message has {look.size} bytes; at most {most} are allowed"
+        )
+    return None
+
+
+def _reason(refusal: Refusal) -> bytes:
+    return (safe_text(f"{refusal.code}: {refusal.detail}", one_line=True) + "\n").encode()

@@ -1,0 +1,81 @@
+"""Where everything lies beneath the data directory, as relative paths, and how it is recognised."""
+
+from hashlib import blake2b
+from typing import Final, get_args
+
+from dragoman.core.events import Status
+from dragoman.core.ids import is_aof_id
+
+STATUSES: Final[tuple[Status, ...]] = get_args(Status)
+PARTS: Final = ("inputs", "work", "outputs")
+"""The folders of a task's own folder."""
+
+TASKS: Final = "tasks"
+RUNS: Final = "runs"
+EVENTS: Final = "events"
+INBOX: Final = "inbox"
+CURSOR: Final = "projection.json"
+LOCK: Final = "projection.lock"
+
+REASON: Final = ".reason.txt"
+"""What the note beside a file that was not taken over is called, after the file."""
+
+_BILLION: Final = 1_000_000_000
+
+
+def task_path(status: Status, task_id: str) -> str:
+    """The task's file."""
+    return f"{TASKS}/{status}/{task_id}.md"
+
+
+def folder_path(status: Status, task_id: str) -> str:
+    """The task's own folder."""
+    return f"{TASKS}/{status}/{task_id}"
+
+
+def run_folder(task_id: str, attempt: int = 0) -> str:
+    """The run artifacts; with a number, those of an earlier attempt."""
+    return f"{RUNS}/{task_id}/attempts/{attempt}" if attempt else f"{RUNS}/{task_id}"
+
+
+def events_path(day: str) -> str:
+    """The event lines of a day (UTC)."""
+    return f"{EVENTS}/{day}.jsonl"
+
+
+def staged(path: str) -> str:
+    """Where the next content of a file waits until it replaces the old one."""
+    folder, _, name = path.rpartition("/")
+    return f"{folder}/.{name}.next" if folder else f".{name}.next"
+
+
+def numbered(path: str, number: int) -> str:
+    """The path itself, or its n-th alternative when it is taken: `a.md`, `a-2.md`."""
+    if number <= 1:
+        return path
+    folder, slash, name = path.rpartition("/")
+    stem, dot, kind = name.partition(".") if not name.startswith(".") else (name, "", "")
+    return f"{folder}{slash}{stem}-{number}{dot}{kind}"
+
+
+def task_of_file(name: str) -> str | None:
+    """The AOF id that a file name stands for; None for a stray."""
+    stem, dot, kind = name.rpartition(".")
+    return stem if dot and kind == "md" and is_aof_id(stem) else None
+
+
+def stamp(path: str, size: int, moment: int) -> int:
+    """A modification time (ns) that only a file written here, in this place, can have.
+
+    Its second is the moment's; its fraction is a digest of the place, the size and that second. An
+    edit changes the time, a move the place: so a scan can pass over untouched files without reading
+    them. A false alarm costs a look; the content decides.
+    """
+    second = moment // 1_000
+    digest = blake2b(f"{path} {size} {second}".encode(), digest_size=8).digest()
+    return second * _BILLION + int.from_bytes(digest, "big") % _BILLION
+
+
+def has_stamp(path: str, size: int, mtime_ns: int) -> bool:
+    """Whether the file has the modification time that it was written with."""
+    return stamp(path, size, mtime_ns // _BILLION * 1_000) == mtime_ns

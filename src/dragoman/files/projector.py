@@ -1,0 +1,238 @@
+"""The projector: follows the ledger from a cursor and brings the files level with it.
+
+It works from the present state and may be run again at any point, so a crash between any two
+operations leaves nothing that the next run does not put right. The cursor moves only when
+everything before it is durable. One process projects at a time; the others wait and find it done.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from dragoman.core.actors import Actor
+from dragoman.core.errors import Refusal
+from dragoman.core.events import Status
+from dragoman.core.ids import is_aof_id, task_stream
+from dragoman.engine.ask import find_stream
+from dragoman.engine.hub import Hub
+from dragoman.engine.ports import BoardQuery, Row
+from dragoman.files.comparison import Difference, compare
+from dragoman.files.disk import Disk, Look
+from dragoman.files.event_log import EventLog, RenderLines
+from dragoman.files.layout import (
+    CURSOR,
+    EVENTS,
+    INBOX,
+    LOCK,
+    REASON,
+    RUNS,
+    STATUSES,
+    TASKS,
+    has_stamp,
+    task_of_file,
+)
+from dragoman.files.putting import put
+from dragoman.files.streams import TaskStreams
+from dragoman.files.task_files import MOST_BYTES, TaskFiles, Warn
+from dragoman.ledger.entry import Entry
+
+PERSON: Final = Actor("file", "files", via="files")
+TRUSTED: Final = Actor("file", "files", via="trusted")
+"""Who asks when a task file was edited or moved; trusted where `files.trust_moves` says so."""
+
+_PAGE: Final = 1_000
+_FOLDERS: Final = (RUNS, EVENTS, INBOX, *(f"{TASKS}/{status}" for status in STATUSES))
+
+Progress = Callable[[int], None]
+_Survey = Mapping[Status, Sequence[Look]]
+"""What stands in the folder of each status."""
+
+
+class _Cursor(Struct, frozen=True):
+    ledger: str = ""
+    position: int = 0
+
+
+_cursors: Final = msgspec.json.Decoder(_Cursor)
+
+
+class Projector:
+    """The ledger as files beneath a data directory."""
+
+    def __init__(
+        self,
+        hub: Hub,
+        disk: Disk,
+        render: RenderLines,
+        warn: Warn,
+        *,
+        trust_moves: bool = False,
+    ) -> None:
+        self._hub = hub
+        self._store = hub.store
+        self._disk = disk
+        self._streams = TaskStreams(hub.store)
+        actor = TRUSTED if trust_moves else PERSON
+        self._files = TaskFiles(hub, disk, self._streams, actor, warn)
+        self._events = EventLog(disk, render, self._streams.aof_id_of)
+
+    def level(self, beaten: Iterable[str] = ()) -> int:
+        """Bring the files level with the ledger; how many entries that took.
+
+        `beaten` are the streams whose leases were renewed: heartbeats leave no entry.
+        """
+        with self._disk.lock(LOCK):
+            done = self._follow()
+            self._files.beat(beaten)
+            self._disk.settle()
+        return done
+
+    def sweep(self) -> int:
+        """Look for what people edited or moved and what was written late; how much was answered."""
+        with self._disk.lock(LOCK):
+            self._follow()
+            self._make_folders()
+            survey: _Survey = {status: self._disk.list(f"{TASKS}/{status}") for status in STATUSES}
+            answered = self._look_at(self._suspects(survey))
+            answered += self._files.bring(self._lost(survey))
+            self._look_at_runs()
+            self._follow()
+            self._disk.settle()
+        return answered
+
+    def look_at_runs(self) -> None:
+        """Look at the run files of all that is in progress."""
+        with self._disk.lock(LOCK):
+            self._look_at_runs()
+            self._disk.settle()
+
+    def rebuild(self, progress: Progress) -> int:
+        """Write everything anew, wherever it is missing or differs; how many tasks there were."""
+        with self._disk.lock(LOCK):
+            return self._rebuild(progress)
+
+    def compare(self, progress: Progress) -> Iterator[Difference]:
+        """Every file that is missing, changed or surplus."""
+        with self._disk.lock(LOCK):
+            yield from compare(self._store, self._disk, self._streams, self._events, progress)
+
+    def _look_at_runs(self) -> None:
+        self._files.beat(row.name for row in self._board("in-progress"))
+
+    # Following the ledger
+
+    def _follow(self) -> int:
+        cursor = self._read_cursor() or _Cursor(self._store.ledger_id())
+        if cursor.ledger != self._store.ledger_id() or cursor.position > self._store.head():
+            # Another ledger, or an older copy of this one: what the files show never happened here.
+            return self._rebuild(lambda _: None)
+        done = 0
+        while page := self._store.entries(cursor.position, _PAGE):
+            self._take(page)
+            cursor = _Cursor(cursor.ledger, page[-1].position)
+            self._save(cursor)
+            done += len(page)
+        return done
+
+    def _take(self, page: list[Entry]) -> None:
+        self._make_folders()
+        self._events.add(page)
+        self._files.bring(e.stream for e in page if e.stream.startswith(task_stream("")))
+
+    def _rebuild(self, progress: Progress) -> int:
+        head, tasks, after = self._store.head(), 0, 0
+        self._make_folders()
+        self._events.rewrite(self._pages(head))
+        while rows := self._store.rows(after, _PAGE):
+            streams = [row.name for row in rows if row.name.startswith(task_stream(""))]
+            self._files.bring(streams)
+            tasks += len(streams)
+            after = rows[-1].number
+            progress(len(streams))
+            self._disk.settle()
+        self._save(_Cursor(self._store.ledger_id(), head))
+        return tasks
+
+    def _make_folders(self) -> None:
+        for folder in _FOLDERS:
+            self._disk.make_folder(folder)
+
+    def _pages(self, head: int) -> Iterator[list[Entry]]:
+        after = 0
+        while page := self._store.entries(after, _PAGE, until=head):
+            yield page
+            after = page[-1].position
+
+    def _read_cursor(self) -> _Cursor | None:
+        data = self._disk.read(CURSOR, MOST_BYTES)
+        try:
+            return _cursors.decode(data) if data else None
+        except msgspec.MsgspecError:
+            return None
+
+    def _save(self, cursor: _Cursor) -> None:
+        """Everything before the cursor is durable before the cursor is."""
+        self._disk.settle()
+        put(self._disk, CURSOR, msgspec.json.encode(cursor) + b"\n")
+        self._disk.settle()
+
+    # Looking for what others did
+
+    def _suspects(self, survey: _Survey) -> Iterator[str]:
+        """Ids of tasks whose file was touched, or whose folder stands where the file does not."""
+        for status, found in survey.items():
+            folder = f"{TASKS}/{status}"
+            files = {task_of_file(look.name): look for look in found if task_of_file(look.name)}
+            for task_id, look in files.items():
+                if task_id and not _is_ours(folder, look):
+                    yield task_id
+            for look in found:
+                if is_aof_id(look.name) and look.name not in files:
+                    yield look.name
+                elif look.name.startswith(".") and look.name.endswith(".md.next"):
+                    self._disk.remove(f"{folder}/{look.name}")
+
+    def _lost(self, survey: _Survey) -> Iterator[str]:
+        """Streams of tasks whose file is gone: there are fewer files than tasks."""
+        counts = self._store.counts()
+        for status, found in survey.items():
+            names = {look.name for look in found}
+            if sum(task_of_file(name) is not None for name in names) >= counts.get(status, 0):
+                continue
+            for row in self._board(status):
+                shown = self._streams.picture_of(row)
+                if shown is not None and f"{shown.task.aof_id}.md" not in names:
+                    yield row.name
+
+    def _look_at(self, task_ids: Iterable[str]) -> int:
+        """Hear what the files of these tasks ask for."""
+        found = {task_id: find_stream(self._store, task_id) for task_id in task_ids}
+        known = [stream for stream in found.values() if not isinstance(stream, Refusal)]
+        strange = [task_id for task_id, stream in found.items() if isinstance(stream, Refusal)]
+        return self._files.bring(known) + sum(map(self._unknown, strange))
+
+    def _unknown(self, task_id: str) -> int:
+        """A file for a task that there is not: it stays, with a note beside it."""
+        noted = 0
+        for status in STATUSES:
+            path = f"{TASKS}/{status}/{task_id}.md"
+            if self._disk.look(path) and self._disk.look(path + REASON) is None:
+                text = (
+                    f"There is no task {task_id}. The file was left as it is.\n"
+                    "A task is made with `dragoman task create`; then its file appears here.\n"
+                )
+                put(self._disk, path + REASON, text.encode())
+                noted += 1
+        return noted
+
+    def _board(self, status: Status) -> Iterator[Row]:
+        before = None
+        while rows := self._store.board(BoardQuery(status, before=before, limit=_PAGE)):
+            yield from rows
+            before = rows[-1].number
+
+
+def _is_ours(folder: str, look: Look) -> bool:
+    return look.kind == "file" and has_stamp(f"{folder}/{look.name}", look.size, look.mtime_ns)

@@ -1,0 +1,55 @@
+"""Putting a file where it belongs: whole or not at all, and only if it is not there already."""
+
+from dragoman.files.disk import Disk
+from dragoman.files.layout import numbered, staged
+
+
+def put(disk: Disk, path: str, data: bytes) -> None:
+    """The file has this content; a reader or a crash sees the old or the new, no mix."""
+    if stage_if_new(disk, path, data):
+        disk.replace(staged(path), path)
+
+
+def stage_if_new(disk: Disk, path: str, data: bytes) -> bool:
+    """Whether the file has another content so far; then this one waits beside it."""
+    if disk.read(path, len(data)) == data:
+        disk.keep(path)
+        return False
+    stage(disk, path, data)
+    return True
+
+
+def stage(disk: Disk, path: str, data: bytes, mtime_ns: int | None = None) -> None:
+    """The next content waits beside the file; the folder is made if need be."""
+    try:
+        disk.write(staged(path), data, mtime_ns)
+    except (FileNotFoundError, NotADirectoryError):
+        make_way(disk, path.rpartition("/")[0])
+        disk.write(staged(path), data, mtime_ns)
+
+
+def make_way(disk: Disk, folder: str) -> None:
+    """The folder exists; a file or link in its way is kept under another name, never followed."""
+    parts = folder.split("/")
+    for end in range(2, len(parts) + 1):
+        path = "/".join(parts[:end])
+        found = disk.look(path)
+        if found is not None and found.kind != "folder":
+            set_aside(disk, path, f"{path}-found")
+    disk.make_folder(folder)
+
+
+def set_aside(disk: Disk, path: str, aside: str) -> str:
+    """Move something to a name, or to its first alternative that is free; that name."""
+    number = 1
+    while not disk.move(path, numbered(aside, number)):
+        number += 1
+    return numbered(aside, number)
+
+
+def free_name(disk: Disk, path: str, note: str) -> str:
+    """The path or its first alternative that nothing has yet, nor its note."""
+    number = 1
+    while disk.look(numbered(path, number)) or disk.look(numbered(path, number) + note):
+        number += 1
+    return numbered(path, number)

@@ -1,0 +1,294 @@
+"""The files of one task, brought level with the ledger; what people changed is heard first."""
+
+import errno
+from collections.abc import Callable, Iterable
+from itertools import islice
+from typing import Final, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from dragoman.core.actors import Actor
+from dragoman.core.commands import AnyCommand, RejectMessage
+from dragoman.core.errors import Refusal, Refused
+from dragoman.core.events import Status
+from dragoman.core.moments import parse_rfc3339
+from dragoman.engine.hub import Hub
+from dragoman.files.companion import settle_folder
+from dragoman.files.disk import Disk, Look
+from dragoman.files.edits import wishes
+from dragoman.files.layout import (
+    REASON,
+    STATUSES,
+    TASKS,
+    has_stamp,
+    run_folder,
+    staged,
+    stamp,
+    task_path,
+)
+from dragoman.files.pictures import Picture, heartbeat_path
+from dragoman.files.problems import BadFile
+from dragoman.files.putting import free_name, put, stage, stage_if_new
+from dragoman.files.run_results import RunResults
+from dragoman.files.streams import TaskStreams
+from dragoman.files.task_file import is_untouched, read_task_file, write_task_file
+from dragoman.text.safe_text import safe_text
+
+MOST_BYTES: Final = 16 << 20
+"""A task file longer than this was not written here, and is not read."""
+
+_DIALECT: Final = "aof"
+"""Whose files these are."""
+
+_TRIES: Final = 8
+_AT_ONCE: Final = 64
+_IN_THE_WAY: Final = (errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.EEXIST, errno.ENOTEMPTY)
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+Warn = Callable[[str], None]
+Places = dict[Status, Look]
+"""Where a file of the task's name stands."""
+
+
+class _Plan(Struct):
+    """What is to be done for one task."""
+
+    stream: str
+    shown: Picture
+    places: Places
+    heard: int
+    staged: list[str] = []
+
+
+class _Beat(Struct):
+    lastHeartbeat: str  # noqa: N815  the name in the file
+
+
+_beat: Final = msgspec.json.Decoder(_Beat)
+
+
+class TaskFiles:
+    """Writes what a task looks like, after having looked at what stands there."""
+
+    def __init__(
+        self, hub: Hub, disk: Disk, streams: TaskStreams, actor: Actor, warn: Warn
+    ) -> None:
+        self._hub = hub
+        self._disk = disk
+        self._warn = warn
+        self._streams = streams
+        self._actor = actor
+        self._results = RunResults(disk, self._tell)
+
+    def bring(self, streams: Iterable[str]) -> int:
+        """Bring tasks' files level; how many wishes of people were answered on the way."""
+        heard, waiting = 0, dict.fromkeys(streams, _TRIES)
+        while waiting:
+            some = list(islice(waiting, _AT_ONCE))
+            # Contents wait beside the files until all of them are durable, then take their places.
+            plans = [plan for stream in some if (plan := self._guarded(self._prepare, stream))]
+            heard += sum(plan.heard for plan in plans)
+            unfinished = {
+                plan.stream for plan in plans if self._guarded(self._finish, plan) is False
+            }
+            for stream in some:
+                left = waiting.pop(stream) - 1
+                if left and stream in unfinished:
+                    waiting[stream] = left
+        return heard
+
+    def _guarded(self, work: Callable[[T], R], what: T) -> R | None:
+        """One task whose files cannot be written does not hold up all others."""
+        try:
+            return work(what)
+        except OSError as error:
+            if error.errno not in _IN_THE_WAY:
+                raise
+            self._warn(
+                f"the files of a task could not be written: {error.filename or 'its path'}: "
+                f"{error.strerror}; move away what is in the way and run `dragoman tick`"
+            )
+            return None
+
+    def beat(self, streams: Iterable[str]) -> None:
+        """Bring only heartbeats level, and mind results that nobody has reported."""
+        for stream in streams:
+            self._guarded(self._beat, stream)
+
+    def _beat(self, stream: str) -> None:
+        shown = self._streams.picture(stream)
+        if shown is not None:
+            path = heartbeat_path(shown.task.aof_id)
+            self._results.mind(shown)
+            self._archive_heartbeat(shown)
+            if path in shown.current:
+                put(self._disk, path, shown.current[path])
+
+    def _places(self, shown: Picture) -> Places:
+        places: Places = {}
+        for status in STATUSES:
+            look = self._disk.look(self._path(shown, status))
+            if look is not None:
+                places[status] = look
+        return places
+
+    def _path(self, shown: Picture, status: Status) -> str:
+        return task_path(status, shown.task.aof_id)
+
+    # What people wish
+
+    def _hear(self, shown: Picture, folder: Status, look: Look) -> int:
+        """Answer what the file in this folder asks for, if it does; 1 when it was answered."""
+        path = self._path(shown, folder)
+        data = self._disk.read(path, MOST_BYTES) if look.kind == "file" else None
+        if data is None:
+            return self._refuse(shown, path, None, "it is not a file that can be read here")
+        try:
+            commands = self._wishes(shown, folder, path, data)
+        except BadFile as bad:
+            return self._refuse(shown, path, data, bad.detail)
+        if not commands:
+            return 0
+        refusal = self._ask(commands)
+        if refusal is None:
+            return 1
+        return self._refuse(shown, path, data, f"{refusal.code}: {refusal.detail}")
+
+    def _wishes(
+        self, shown: Picture, folder: Status, path: str, data: bytes
+    ) -> tuple[AnyCommand, ...]:
+        is_ours = is_untouched(data)
+        # We moved it here ourselves and were interrupted: the next content still waits beside it.
+        if is_ours and (folder == shown.task.status or self._disk.look(staged(path)) is not None):
+            return ()
+        file = read_task_file(data)
+        if is_ours and file.status == folder:
+            return ()
+        stream = f"task:{shown.task.id}"
+        base = self._streams.as_it_was(stream, file.version) or shown.file
+        return wishes(file, folder, base, shown.file)
+
+    def _ask(self, commands: tuple[AnyCommand, ...]) -> Refusal | None:
+        try:
+            self._hub.do(self._actor, *commands)
+        except Refused as refused:
+            return refused.refusal
+        return None
+
+    def _tell(self, task_id: str, said: str) -> None:
+        """Put on record that something was found which is not taken for a message."""
+        self._ask((RejectMessage("invalid_envelope", said, task_id, _DIALECT),))
+
+    def _refuse(self, shown: Picture, path: str, data: bytes | None, why: str) -> int:
+        """Say why beside the task's file, and keep what the person wrote under another name."""
+        task_id, folder = shown.task.aof_id, f"{TASKS}/{shown.task.status}"
+        kept = free_name(self._disk, f"{folder}/{task_id}.rejected.md", REASON)
+        is_ours = data is not None and is_untouched(data)
+        put(self._disk, kept + REASON, _reason_text(path, why, "" if is_ours else kept))
+        if is_ours:
+            self._disk.remove(path)
+        else:
+            self._disk.move(path, kept)
+        return 1
+
+    # What is written
+
+    def _prepare(self, stream: str) -> _Plan | None:
+        """Hear what people wish, and let everything that differs wait beside its place."""
+        shown = self._streams.picture(stream)
+        if shown is None:
+            return None
+        places = self._places(shown)
+        heard = sum(self._hear(shown, status, look) for status, look in places.items())
+        plan = _Plan(stream, shown, places, heard)
+        # An answer may have changed the ledger or the places, so everything is read again.
+        return plan if heard else self._stage(plan)
+
+    def _stage(self, plan: _Plan) -> _Plan:
+        shown = plan.shown
+        task, home = shown.task, self._path(shown, shown.task.status)
+        data = write_task_file(shown.file)
+        settle_folder(self._disk, task.aof_id, task.status)
+        self._results.mind(shown)
+        self._archive_heartbeat(shown)
+        if self._is_level(home, data, plan.places, task.status):
+            self._disk.keep(home)
+        else:
+            stage(self._disk, home, data, stamp(home, len(data), task.updated_at))
+            plan.staged.append(home)
+        for path, content in shown.current.items():
+            if stage_if_new(self._disk, path, content):
+                plan.staged.append(path)
+        for path, content in shown.once.items():
+            if path not in shown.current and self._disk.look(path) is None:
+                stage(self._disk, path, content)
+                plan.staged.append(path)
+        return plan
+
+    def _finish(self, plan: _Plan) -> bool:
+        """Everything takes its place; False when the task has to be looked at again."""
+        if plan.heard or self._were_touched(plan):
+            return False
+        self._gather(plan.shown, plan.places)
+        for path in plan.staged:
+            self._disk.replace(staged(path), path)
+        return True
+
+    def _were_touched(self, plan: _Plan) -> bool:
+        """Whether somebody has been at the task's file since it was looked at."""
+        status = plan.shown.task.status
+        return any(
+            self._disk.look(self._path(plan.shown, place)) != plan.places.get(place)
+            for place in (status, *plan.places)
+        )
+
+    def _is_level(self, home: str, data: bytes, places: Places, status: Status) -> bool:
+        look = places.get(status)
+        return (
+            look is not None
+            and len(places) == 1
+            and has_stamp(home, look.size, look.mtime_ns)
+            and self._disk.read(home, len(data)) == data
+        )
+
+    def _gather(self, shown: Picture, places: Places) -> None:
+        """The file stands in one place only, and is never missing on its way there."""
+        home = self._path(shown, shown.task.status)
+        for status in places:
+            if status != shown.task.status:
+                old = self._path(shown, status)
+                if not self._disk.move(old, home):
+                    self._disk.remove(old)
+
+    def _archive_heartbeat(self, shown: Picture) -> None:
+        """The last sign of life of the attempt before goes with that attempt's other files."""
+        if len(shown.story.attempts) < 2:
+            return
+        before, last = shown.story.attempts[-2:]
+        path = heartbeat_path(shown.task.aof_id)
+        data = self._disk.read(path, MOST_BYTES)
+        if data is None or _beat_of(data) >= last.started_at:
+            return
+        kept = f"{run_folder(shown.task.aof_id, before.number)}/run_heartbeat.json"
+        self._disk.make_folder(run_folder(shown.task.aof_id, before.number))
+        self._disk.replace(path, kept)
+
+
+def _reason_text(path: str, why: str, kept: str) -> bytes:
+    lines = [f"What was found at {path} was not taken over.", "", f"Reason: {why}", ""]
+    if kept:
+        lines.append(f"The file as it was found is kept in {kept}.")
+    else:
+        lines.append("Nothing in the file was changed by hand, so it stands where it stood before.")
+    return (safe_text("\n".join(lines)) + "\n").encode()
+
+
+def _beat_of(data: bytes) -> int:
+    """When a heartbeat file was last written to; what cannot be read is older than everything."""
+    try:
+        return parse_rfc3339(_beat.decode(data).lastHeartbeat)
+    except (msgspec.MsgspecError, ValueError):
+        return -1

@@ -1,0 +1,398 @@
+"""Files beneath one root: every step of a path is taken without following a link.
+
+Agents write beneath the data directory too. A link that one of them puts there leads nowhere: each
+folder on the way is opened on its own, relative to the one before it, and must be a folder.
+"""
+
+import errno
+import fcntl
+import os
+import stat
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Final, Literal
+
+from msgspec import Struct
+
+from dragoman.system.files import end_of_last_line, write_all
+
+Kind = Literal["file", "folder", "link", "other"]
+
+_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE: Final = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_TAKEN: Final = (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR, errno.EISDIR)
+_MOST_UNSYNCED: Final = 128
+_FEW: Final = 2
+_AT_ONCE: Final = 8
+_NO_LINKS: Final = (errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK)
+_NOT_PLAIN: Final = frozenset({"", ".", ".."})
+_NOT_THERE: Final = (FileNotFoundError, NotADirectoryError)
+"""What lies behind a link is not there either."""
+_KEPT_OPEN: Final = 2
+"""Folders this many steps below the root stay open until `settle`: nobody moves those."""
+
+
+class Seen(Struct, frozen=True):
+    """What stands under a name."""
+
+    name: str
+    kind: Kind
+    size: int
+    mtime_ns: int
+    links: int
+
+
+class Tail(Struct, frozen=True):
+    """How a file of lines ends: where its last whole line ends, and that line."""
+
+    end: int = 0
+    line: bytes = b""
+
+
+class Beneath:
+    """A disk as the files face wants it, beneath a folder that exists."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._open: dict[tuple[str, ...], int] = {}
+        self._unsettled: dict[tuple[str, ...], None] = {}
+        self._unsynced: list[int] = []
+
+    def look(self, path: str) -> Seen | None:
+        """What stands there."""
+        *above, name = _parts(path)
+        try:
+            if len(above) <= _KEPT_OPEN:
+                found = os.stat(name, dir_fd=self._stay(tuple(above)), follow_symlinks=False)
+            else:
+                with self._folder(tuple(above)) as folder:
+                    found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        except _NOT_THERE:
+            return None
+        return _seen(name, found)
+
+    def list(self, folder: str) -> list[Seen]:
+        """What stands in a folder, by name."""
+        try:
+            with self._folder(_parts(folder)) as descriptor, os.scandir(descriptor) as entries:
+                return sorted(_present(entries), key=lambda seen: seen.name)
+        except _NOT_THERE:
+            return []
+
+    def read(self, path: str, most: int) -> bytes | None:
+        """A regular file's content, unless it is longer than `most`."""
+        with self._file(path, os.O_RDONLY) as descriptor:
+            if descriptor is None:
+                return None
+            data = _read(descriptor, most + 1)
+            return data if len(data) <= most else None
+
+    def tail(self, path: str) -> Tail:
+        """How a file of lines ends."""
+        with self._file(path, os.O_RDONLY) as descriptor:
+            if descriptor is None:
+                return Tail()
+            end = end_of_last_line(descriptor, os.fstat(descriptor).st_size)
+            start = end_of_last_line(descriptor, end - 1) if end else 0
+            return Tail(end, os.pread(descriptor, max(end - 1 - start, 0), start))
+
+    def write(self, path: str, data: bytes, mtime_ns: int | None = None) -> None:
+        """A new file in the place of whatever had that name; durable before the next `replace`."""
+        with self._parent(path) as (folder, name):
+            descriptor = _create(name, folder)
+        # Many files are synced together, which a disk does in little more time than one.
+        self._unsynced.append(descriptor)
+        write_all(descriptor, data)
+        if mtime_ns is not None:
+            os.utime(descriptor, ns=(mtime_ns, mtime_ns))
+        if len(self._unsynced) >= _MOST_UNSYNCED:
+            self._sync_contents()
+
+    def append(self, path: str, keep: int, data: bytes) -> None:
+        """Add to a file after its first `keep` bytes, durably."""
+        with self._parent(path) as (folder, name):
+            flags = _FILE | os.O_WRONLY | os.O_CREAT
+            descriptor = os.open(name, flags, 0o644, dir_fd=folder)
+            try:
+                if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                    raise OSError(errno.EINVAL, "it is not a regular file", path)
+                os.ftruncate(descriptor, keep)
+                os.lseek(descriptor, keep, os.SEEK_SET)
+                write_all(descriptor, data)
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        self.keep(path)
+
+    def replace(self, old: str, new: str) -> None:
+        """Rename a file over whatever has the new name, all contents being durable by then."""
+        self._sync_contents()
+        with self._parent(old) as (source, old_name), self._parent(new) as (target, new_name):
+            os.replace(old_name, new_name, src_dir_fd=source, dst_dir_fd=target)
+        self.keep(old)
+        self.keep(new)
+
+    def move(self, old: str, new: str) -> bool:
+        """Rename a file or folder; False when the new name is taken."""
+        with self._parent(old) as (source, old_name), self._parent(new) as (target, new_name):
+            what = os.stat(old_name, dir_fd=source, follow_symlinks=False)
+            try:
+                if stat.S_ISDIR(what.st_mode):
+                    os.rename(old_name, new_name, src_dir_fd=source, dst_dir_fd=target)
+                else:
+                    _relink(old_name, new_name, source, target)
+            except OSError as error:
+                if error.errno in _TAKEN:
+                    return False
+                raise
+        self.keep(old)
+        self.keep(new)
+        return True
+
+    def remove(self, path: str) -> None:
+        """Remove a file or a link."""
+        try:
+            with self._parent(path) as (folder, name):
+                os.unlink(name, dir_fd=folder)
+        except FileNotFoundError:
+            return
+        self.keep(path)
+
+    def remove_folder(self, path: str) -> bool:
+        """Remove a folder; False when it is not empty."""
+        try:
+            with self._parent(path) as (folder, name):
+                os.rmdir(name, dir_fd=folder)
+        except FileNotFoundError:
+            return True
+        except OSError as error:
+            if error.errno in _TAKEN:
+                return False
+            raise
+        self.keep(path)
+        return True
+
+    def make_folder(self, path: str) -> None:
+        """A folder, and those above it."""
+        try:
+            self._make_folder(path)
+        except FileNotFoundError:
+            self.make_folder(path.rpartition("/")[0])
+            self._make_folder(path)
+
+    def _make_folder(self, path: str) -> None:
+        with self._parent(path) as (folder, name):
+            try:
+                os.mkdir(name, 0o755, dir_fd=folder)
+            except FileExistsError:
+                os.close(_step(name, folder, _parts(path)))
+                return
+        self.keep(path)
+
+    def make_folders(self, path: str, names: Iterable[str]) -> None:
+        """Empty folders within one; their names need not survive a power cut."""
+        with self._folder(_parts(path)) as folder:
+            for name in names:
+                try:
+                    os.mkdir(name, 0o755, dir_fd=folder)
+                except FileExistsError:
+                    os.close(_step(name, folder, (*_parts(path), name)))
+
+    def keep(self, path: str) -> None:
+        """Make this name durable with the others."""
+        self._unsettled[_parts(path)[:-1]] = None
+
+    def settle(self) -> None:
+        """Make every changed name durable, and let go of the folders that were kept open."""
+        try:
+            self._sync_contents()
+            pending = list(self._unsettled)
+            for start in range(0, len(pending), _MOST_UNSYNCED):
+                self._sync_folders(pending[start : start + _MOST_UNSYNCED])
+            self._unsettled.clear()
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Let go of the folders that were kept open, and of contents that nobody waits for."""
+        for descriptor in (*self._open.values(), *self._unsynced):
+            os.close(descriptor)
+        self._open.clear()
+        self._unsynced.clear()
+
+    def _sync_contents(self) -> None:
+        if self._unsynced:
+            _sync_all(self._unsynced)
+            while self._unsynced:
+                os.close(self._unsynced.pop())
+
+    def _sync_folders(self, folders: Iterable[tuple[str, ...]]) -> None:
+        with ExitStack() as opened:
+            descriptors = list[int]()
+            for parts in folders:
+                try:
+                    descriptors.append(opened.enter_context(self._folder(parts)))
+                except _NOT_THERE:
+                    continue  # it was moved or removed after all: its parent is synced too
+            _sync_all(descriptors)
+
+    @contextmanager
+    def lock(self, path: str) -> Generator[None]:
+        """Wait until nobody else has this lock, and hold it; the file is never removed.
+
+        At its end nothing is kept open: another time these names may stand for other folders.
+        """
+        with self._parent(path) as (folder, name):
+            descriptor = os.open(name, _FILE | os.O_RDWR | os.O_CREAT, 0o644, dir_fd=folder)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
+            self.close()
+
+    @contextmanager
+    def _parent(self, path: str) -> Generator[tuple[int, str]]:
+        parts = _parts(path)
+        with self._folder(parts[:-1]) as folder:
+            yield folder, parts[-1]
+
+    @contextmanager
+    def _folder(self, parts: tuple[str, ...]) -> Generator[int]:
+        kept = min(len(parts), _KEPT_OPEN)
+        start = self._stay(parts[:kept])
+        walked = start
+        try:
+            for at, part in enumerate(parts[kept:], kept):
+                inner = _step(part, walked, parts[: at + 1])
+                if walked != start:
+                    os.close(walked)
+                walked = inner
+            yield walked
+        finally:
+            if walked != start:
+                os.close(walked)
+
+    def _stay(self, parts: tuple[str, ...]) -> int:
+        """A folder near the root, open until `settle`."""
+        known = self._open.get(parts)
+        if known is None:
+            if parts:
+                known = _step(parts[-1], self._stay(parts[:-1]), parts)
+            else:
+                known = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            self._open[parts] = known
+        return known
+
+    @contextmanager
+    def _file(self, path: str, flags: int) -> Generator[int | None]:
+        """A regular file, open; None when there is none."""
+        descriptor: int | None = None
+        try:
+            with self._parent(path) as (folder, name):
+                descriptor = os.open(name, _FILE | flags, dir_fd=folder)
+        except _NOT_THERE:
+            pass
+        except OSError as error:
+            if error.errno not in (errno.ELOOP, errno.ENXIO):
+                raise
+        try:
+            regular = descriptor is not None and stat.S_ISREG(os.fstat(descriptor).st_mode)
+            yield descriptor if regular else None
+        finally:
+            if descriptor is not None:
+                os.close(descriptor)
+
+
+def _sync_all(descriptors: Sequence[int]) -> None:
+    if len(descriptors) <= _FEW:
+        for descriptor in descriptors:
+            os.fsync(descriptor)
+        return
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        list(pool.map(os.fsync, descriptors))
+
+
+def _parts(path: str) -> tuple[str, ...]:
+    if not path:
+        return ()
+    parts = tuple(path.split("/"))
+    if not _NOT_PLAIN.isdisjoint(parts) or "\0" in path:
+        raise ValueError(f"{path!a} is not a path beneath the root.")
+    return parts
+
+
+def _step(part: str, folder: int, parts: tuple[str, ...]) -> int:
+    try:
+        return os.open(part, _FOLDER, dir_fd=folder)
+    except OSError as error:
+        if error.errno in (errno.ENOTDIR, errno.ELOOP):
+            raise NotADirectoryError(
+                errno.ENOTDIR, "it is a link or a file where a folder must be", "/".join(parts)
+            ) from None
+        raise
+
+
+def _create(name: str, folder: int) -> int:
+    try:
+        return os.open(name, _NEW, 0o644, dir_fd=folder)
+    except FileExistsError:
+        os.unlink(name, dir_fd=folder)
+        return os.open(name, _NEW, 0o644, dir_fd=folder)
+
+
+def _relink(old: str, new: str, source: int, target: int) -> None:
+    # A rename would replace what stands there; a link refuses. Whoever has the file open goes on.
+    try:
+        os.link(old, new, src_dir_fd=source, dst_dir_fd=target, follow_symlinks=False)
+    except FileExistsError:
+        there = os.stat(new, dir_fd=target, follow_symlinks=False)
+        if there.st_ino != os.stat(old, dir_fd=source, follow_symlinks=False).st_ino:
+            raise
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        _rename_to_free_name(old, new, source, target)
+        return
+    os.unlink(old, dir_fd=source)
+
+
+def _rename_to_free_name(old: str, new: str, source: int, target: int) -> None:
+    """The next best where files cannot be linked (another owner, a simple file system)."""
+    try:
+        os.stat(new, dir_fd=target, follow_symlinks=False)
+    except FileNotFoundError:
+        os.rename(old, new, src_dir_fd=source, dst_dir_fd=target)
+    else:
+        raise FileExistsError(errno.EEXIST, "the name is taken", new)
+
+
+def _present(entries: Iterator[os.DirEntry[str]]) -> Iterator[Seen]:
+    for entry in entries:
+        try:
+            yield _seen(entry.name, entry.stat(follow_symlinks=False))
+        except FileNotFoundError:
+            continue
+
+
+_KINDS: Final[dict[int, Kind]] = {
+    stat.S_IFREG: "file",
+    stat.S_IFDIR: "folder",
+    stat.S_IFLNK: "link",
+}
+
+
+def _seen(name: str, found: os.stat_result) -> Seen:
+    kind = _KINDS.get(stat.S_IFMT(found.st_mode), "other")
+    return Seen(name, kind, found.st_size, found.st_mtime_ns, found.st_nlink)
+
+
+def _read(descriptor: int, most: int) -> bytes:
+    blocks, left = list[bytes](), most
+    while left and (block := os.read(descriptor, min(left, 1 << 20))):
+        blocks.append(block)
+        left -= len(block)
+    return b"".join(blocks)

@@ -1,0 +1,147 @@
+"""A hub in memory with its files beneath a temporary folder, and disks that die on purpose."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from dragoman.core.commands import ClaimTask, CreateTask
+from dragoman.files.projector import Projector
+from dragoman.ledger.entry import Entry, read_line
+from dragoman.system.beneath import Beneath
+from tests.engine.lab import ALICE, HUMAN, Lab
+
+
+class Died(Exception):
+    """The process ended here."""
+
+
+class MortalDisk:
+    """A disk whose process dies before its n-th operation that changes something."""
+
+    changing: tuple[str, ...] = (
+        *(
+            "write",
+            "append",
+            "replace",
+            "move",
+            "remove",
+            "remove_folder",
+            "make_folder",
+            "make_folders",
+            "settle",
+        ),
+    )
+
+    def __init__(self, disk: Beneath, operations: int) -> None:
+        self._disk = disk
+        self.left = operations
+
+    def __getattr__(self, verb: str) -> Any:
+        method = getattr(self._disk, verb)
+        if verb not in self.changing:
+            return method
+
+        def counted(*arguments: Any) -> Any:
+            if not self.left:
+                raise Died
+            self.left -= 1
+            return method(*arguments)
+
+        return counted
+
+
+def render(entry: Entry, aof_id_of: Callable[[str], str]) -> list[bytes]:
+    """Two event lines for each entry of a task: enough to see what is written, and how often."""
+    kind, _, name = entry.stream.partition(":")
+    if kind != "task":
+        return []
+    line = read_line(entry.line)
+    return [
+        msgspec.json.encode(
+            {
+                "eventId": entry.position * 10 + number,
+                "type": line.event,
+                "taskId": aof_id_of(name),
+            }
+        )
+        for number in range(2)
+    ]
+
+
+class FilesLab(Lab):
+    """The hub of the engine's lab, and a projector."""
+
+    def __init__(self, data: Path, *, trust_moves: bool = False) -> None:
+        super().__init__()
+        self.data = data
+        self.trust_moves = trust_moves
+        self.warnings: list[str] = []
+
+    def projector(self, disk: Any = None, data: Path | None = None) -> Projector:
+        """A fresh process that projects."""
+        return Projector(
+            self.hub,
+            disk or Beneath(data or self.data),
+            render,
+            self.warnings.append,
+            trust_moves=self.trust_moves,
+        )
+
+    def level(self) -> None:
+        """Bring the files level, as a command does at its end."""
+        self.projector().level()
+
+    def sweep(self) -> int:
+        """Look around, as a tick does."""
+        return self.projector().sweep()
+
+    def create(self, title: str = "Fix it", **more: Any) -> str:
+        """A ready task, projected; its AOF id."""
+        done = self.do(HUMAN, CreateTask(title, ready=True, **more))
+        self.level()
+        return self.task(done.task).aof_id
+
+    def claim_only(self, task: str) -> None:
+        """Alice takes it."""
+        self.do(ALICE, ClaimTask(task, "alice"))
+
+    def claim(self, task: str) -> None:
+        """Alice takes it, and the files follow."""
+        self.claim_only(task)
+        self.level()
+
+    def path(self, status: str, task: str) -> Path:
+        """The task's file."""
+        return self.data / "tasks" / status / f"{task}.md"
+
+    def edit(self, status: str, task: str, old: str, new: str) -> None:
+        """A person edits the task's file in place."""
+        path = self.path(status, task)
+        text = path.read_text(encoding="utf-8")
+        assert old in text
+        path.write_text(text.replace(old, new, 1), encoding="utf-8")
+
+    def differences(self) -> list[tuple[str, str]]:
+        """What `verify` would find."""
+        found = self.projector().compare(lambda _: None)
+        return [(difference.path, difference.problem) for difference in found]
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    """Every file beneath a folder, but for the lock."""
+    return dict(_files(folder, folder))
+
+
+def _files(root: Path, folder: Path) -> Iterator[tuple[str, bytes]]:
+    for path in sorted(folder.iterdir()):
+        if path.is_dir() and not path.is_symlink():
+            yield from _files(root, path)
+        elif path.name != "projection.lock":
+            yield str(path.relative_to(root)), path.read_bytes()
+
+
+def places(lab: FilesLab, task: str) -> list[str]:
+    """Where the task's file stands."""
+    return sorted(path.parent.name for path in lab.data.glob(f"tasks/*/{task}.md"))

@@ -1,0 +1,205 @@
+"""Run artifacts and handoffs, byte for byte as the AOF guide shows them."""
+
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.core.lease import Lease
+from dragoman.core.moments import parse_rfc3339
+from dragoman.core.task import Delegation, Reported
+from dragoman.files.documents import (
+    handoff_document,
+    handoff_page,
+    heartbeat_document,
+    result_document,
+    run_document,
+    write_json,
+)
+from dragoman.files.story import Attempt
+from tests.requirements import proves
+
+TASK = "TASK-2026-02-09-057"
+STARTED = parse_rfc3339("2026-02-09T20:55:00.000Z")
+
+RUN = """\
+{
+  "taskId": "TASK-2026-02-09-057",
+  "agentId": "swe-backend",
+  "startedAt": "2026-02-09T20:55:00.000Z",
+  "status": "running",
+  "artifactPaths": {
+    "inputs": "inputs/",
+    "work": "work/",
+    "output": "output/"
+  },
+  "metadata": {}
+}
+"""
+
+HEARTBEAT = """\
+{
+  "taskId": "TASK-2026-02-09-057",
+  "agentId": "swe-backend",
+  "lastHeartbeat": "2026-02-09T21:00:00.000Z",
+  "beatCount": 5,
+  "expiresAt": "2026-02-09T21:05:00.000Z"
+}
+"""
+
+RESULT = """\
+{
+  "taskId": "TASK-2026-02-09-057",
+  "agentId": "swe-backend",
+  "completedAt": "2026-02-09T21:10:00.000Z",
+  "outcome": "done",
+  "summaryRef": "outputs/summary.md",
+  "handoffRef": "outputs/handoff.md",
+  "deliverables": ["src/foo.ts", "src/bar.ts"],
+  "tests": {
+    "total": 120,
+    "passed": 120,
+    "failed": 0
+  },
+  "blockers": [],
+  "notes": "All acceptance criteria met. Tests passing."
+}
+"""
+
+HANDOFF = """\
+{
+  "taskId": "TASK-2026-02-09-060",
+  "parentTaskId": "TASK-2026-02-09-057",
+  "fromAgent": "swe-backend",
+  "toAgent": "swe-qa",
+  "acceptanceCriteria": ["All tests pass", "Update docs"],
+  "expectedOutputs": ["tests/report.md", "docs/QA.md"],
+  "contextRefs": [
+    "tasks/in-progress/TASK-2026-02-09-057.md",
+    "tasks/in-progress/TASK-2026-02-09-057/outputs/handoff.md"
+  ],
+  "constraints": ["No new dependencies"],
+  "dueBy": "2026-02-10T12:00:00.000Z"
+}
+"""
+
+PAGE = """\
+# Handoff Request
+
+**From:** swe-backend
+**To:** swe-qa
+**Due By:** 2026-02-10T12:00:00.000Z
+
+## Acceptance Criteria
+
+- All tests pass
+- Update docs
+
+## Expected Outputs
+
+- tests/report.md
+- docs/QA.md
+
+## Context References
+
+- tasks/in-progress/TASK-2026-02-09-057.md
+- tasks/in-progress/TASK-2026-02-09-057/outputs/handoff.md
+
+## Constraints
+
+- No new dependencies
+"""
+
+ASKED = Delegation(
+    parent=TASK,
+    from_agent="swe-backend",
+    to_agent="swe-qa",
+    due_by=parse_rfc3339("2026-02-10T12:00:00.000Z"),
+    acceptance_criteria=("All tests pass", "Update docs"),
+    expected_outputs=("tests/report.md", "docs/QA.md"),
+    context_refs=(
+        "tasks/in-progress/TASK-2026-02-09-057.md",
+        "tasks/in-progress/TASK-2026-02-09-057/outputs/handoff.md",
+    ),
+    constraints=("No new dependencies",),
+)
+
+
+@proves("FILES-ARTIFACTS")
+def test_a_run_that_has_just_begun() -> None:
+    attempt = Attempt(1, "swe-backend", 1, STARTED, 300_000)
+    assert run_document(TASK, attempt).decode() == RUN
+
+
+@proves("FILES-ARTIFACTS")
+def test_a_run_that_was_reclaimed_says_when_and_why() -> None:
+    attempt = Attempt(
+        1,
+        "swe-backend",
+        1,
+        STARTED,
+        300_000,
+        status="expired",
+        ended_at=STARTED + 300_000,
+        reason="stale_heartbeat",
+    )
+    assert run_document(TASK, attempt).decode() == RUN.replace('"running"', '"expired"').replace(
+        '"metadata": {}\n',
+        '"metadata": {},\n  "expiredAt": "2026-02-09T21:00:00.000Z",\n'
+        '  "reason": "stale_heartbeat"\n',
+    )
+
+
+@proves("FILES-ARTIFACTS")
+def test_a_heartbeat() -> None:
+    beat_at = STARTED + 300_000
+    lease = Lease("swe-backend", 1, 300_000, beat_at, beat_at + 300_000, beats=5)
+    assert heartbeat_document(TASK, lease).decode() == HEARTBEAT
+
+
+@proves("FILES-ARTIFACTS")
+def test_a_result() -> None:
+    report = Reported(
+        attempt=1,
+        agent="swe-backend",
+        outcome="done",
+        at=STARTED + 900_000,
+        notes="All acceptance criteria met. Tests passing.",
+        details={
+            "summaryRef": "outputs/summary.md",
+            "deliverables": ["src/foo.ts", "src/bar.ts"],
+            "tests": {"total": 120, "passed": 120, "failed": 0},
+        },
+    )
+    assert result_document(TASK, report).decode() == RESULT
+
+
+@proves("FILES-ARTIFACTS")
+def test_a_result_of_a_dialect_without_such_fields_has_their_neutral_values() -> None:
+    said = json.loads(result_document(TASK, Reported(1, "ada", "partial", STARTED)))
+    assert said["tests"] == {"total": 0, "passed": 0, "failed": 0}
+    assert said["summaryRef"] == "outputs/summary.md"
+    assert said["deliverables"] == said["blockers"] == []
+
+
+@proves("FILES-ARTIFACTS")
+def test_a_handoff_and_its_page() -> None:
+    assert handoff_document("TASK-2026-02-09-060", TASK, ASKED).decode() == HANDOFF
+    assert handoff_page(ASKED).decode() == PAGE
+
+
+@proves("FILES-ARTIFACTS", "FILES-ROUND-TRIP")
+def test_no_text_of_a_handoff_makes_a_line_of_its_page() -> None:
+    asked = Delegation(TASK, "a", "b", STARTED, acceptance_criteria=("x\n## Forged\x1b[2J",))
+    page = handoff_page(asked).decode()
+    assert "\n## Forged" not in page
+    assert "\x1b" not in page
+    assert page.count("\nNone.\n") == 3
+
+
+@proves("FILES-ROUND-TRIP")
+@given(st.text(st.characters(codec="utf-8")), st.lists(st.text(st.characters(codec="utf-8"))))
+def test_any_text_comes_back_from_a_document(text: str, items: list[str]) -> None:
+    data = write_json({"a": text, "b": items, "c": {"d": text}})
+    assert json.loads(data) == {"a": text, "b": items, "c": {"d": text}}
+    assert not set(data.decode()) & {"\x1b", "\u202e", "\x85", "\u2028"}

@@ -1,0 +1,373 @@
+"""Edited and moved task files: requests, answered and recorded; nothing that was typed is lost."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from dragoman.core.commands import EditTask, EndAttempt, MoveTask, NoteTask, ReportOutcome
+from dragoman.core.task import Task
+from dragoman.files.task_file import read_task_file
+from dragoman.ledger.entry import read_line
+from dragoman.system.beneath import Beneath
+from tests.engine.lab import ALICE, HUMAN
+from tests.files.lab import Died, FilesLab, MortalDisk, places, tree
+from tests.requirements import proves
+
+
+def in_review(lab: FilesLab) -> str:
+    """A task that waits for its review."""
+    task = lab.create()
+    lab.claim_only(task)
+    lab.do(ALICE, ReportOutcome(task, "done"))
+    lab.do(ALICE, EndAttempt(task))
+    lab.level()
+    return task
+
+
+def kept(lab: FilesLab) -> dict[str, str]:
+    """What was put beside task files: what was typed, and why it was not taken over."""
+    found = sorted(lab.data.glob("tasks/*/*.rejected*"))
+    return {str(path.relative_to(lab.data)): path.read_text() for path in found}
+
+
+@proves("FILES-EDITS")
+@pytest.mark.parametrize(
+    ("old", "new", "field", "value"),
+    [
+        ('"Fix it"', "Fix that, too", "title", "Fix that, too"),
+        ("priority: normal", "priority: critical", "priority", "critical"),
+        ("reviewRequired: true", "reviewRequired: false", "review_required", False),
+        ("metadata:", "assignee: bob\nmetadata:", "assignee", "bob"),
+        ("Do this.", "Do that.\n\n## Work\n\nMore", "body", "Do that.\n\n## Work\n\nMore"),
+        ("status: ready", "status: blocked", "status", "blocked"),
+    ],
+)
+def test_an_edit_is_applied_and_recorded(
+    tmp_path: Path, old: str, new: str, field: str, value: object
+) -> None:
+    lab = FilesLab(tmp_path)
+    task = lab.create(body="Do this.")
+    lab.edit("ready", task, old, new)
+    assert lab.sweep() == 1
+    assert getattr(lab.task(task), field) == value
+    last = read_line(lab.store.entries(0, 100)[-1].line)
+    assert (last.actor, last.via) == ("file:files", "files")
+    assert places(lab, task) == [lab.task(task).status]
+    assert lab.differences() == []
+    assert kept(lab) == {}
+    assert lab.sweep() == 0
+
+
+@proves("FILES-EDITS")
+def test_a_moved_file_moves_its_task_and_the_folder_follows(tmp_path: Path) -> None:
+    lab = FilesLab(tmp_path)
+    task = lab.create()
+    (tmp_path / "tasks" / "ready" / task / "work" / "x").write_text("x")
+    lab.path("ready", task).rename(lab.path("blocked", task))
+    assert lab.sweep() == 1
+    assert lab.task(task).status == "blocked"
+    assert (tmp_path / "tasks" / "blocked" / task / "work" / "x").exists()
+    assert not (tmp_path / "tasks" / "ready" / task).exists()
+    assert lab.differences() == []
+
+
+@proves("FILES-EDITS")
+def test_a_copy_in_another_folder_is_a_move(tmp_path: Path) -> None:
+    lab = FilesLab(tmp_path)
+    task = lab.create()
+    shutil.copy2(lab.path("ready", task), lab.path("backlog", task))
+    assert lab.sweep() == 1
+    assert places(lab, task) == [lab.task(task).status] == ["backlog"]
+
+
+@proves("FILES-EDITS")
+def test_a_review_is_not_approved_by_moving_a_file(tmp_path: Path) -> None:
+    lab = FilesLab(tmp_path)
+    task = in_review(lab)
+    lab.path("review", task).rename(lab.path("done", task))
+    assert lab.sweep() == 1
+    assert lab.task(task).status == "review"
+    assert places(lab, task) == ["review"]
+    ((path, text),) = kept(lab).items()
+    assert path == f"tasks/review/{task}.rejected.md.reason.txt"
+    assert "not_authorized" in text
+    assert f"tasks/done/{task}.md" in text
+    assert lab.sweep() == 0
+    assert lab.differences() == []
+
+
+@proves("FILES-EDITS")
+def test_a_trusted_move_approves_a_review(tmp_path: Path) -> None:
+    lab = FilesLab(tmp_path, trust_moves=True)
+    task = in_review(lab)
+    lab.path("review", task).rename(lab.path("done", task))
+    lab.sweep()
+    assert lab.task(task).status == "done"
+    assert places(lab, task) == ["done"]
+    assert kept(lab) == {}
+
+
+@proves("FILES-EDITS")
+def test_a_file_is_taken_over_whole_or_not_at_all(tmp_path: Path) -> None:
+    lab = FilesLab(tmp_path)
+    task = in_review(lab)
+    lab.edit("review", task, "Fix it", "Fixed")
+    typed = lab.path("review", task).read_text()
+    lab.path("review", task).rename(lab.path("done", task))
+    lab.sweep()
+    assert (lab.task(task).title, lab.task(task).status) == ("Fix it", "review")
+    assert kept(lab)[f"tasks/review/{task}.rejected.md"] == typed
+    assert "is kept in" in kept(lab)[f"tasks/review/{task}.rejected.md.reason.txt"]
+
+
+@proves("FILES-EDITS")
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ("title: ", "titel: ", "titel is not a field"),
+        ("delegationDepth: 0", "delegationDepth: 1", "metadata.delegationDepth is written by"),
+        ("Z Notes: begun", "Z Notes: finished", "the work log is written by the hub"),
+        ('"Fix it"', '""', "title is empty"),
+        ("status: ready", "status: in-progress", "claim"),
+    ],
+)
+def test_what_cannot_be_had_is_undone_and_kept(
+    tmp_path: Path, old: str, new: str, why: str
+) -> None:
+    lab = FilesLab(tmp_path)
+    task = lab.create()
+    lab.do(HUMAN, NoteTask(task, "begun"))
+    lab.level()
+    lab.edit("ready", task, old, new)
+    typed = lab.path("ready", task).read_text()
+    before = lab.task(task)
+    assert lab.sweep() == 1
+    assert lab.task(task) == before
+    assert kept(lab)[f"tasks/ready/{task}.rejected.md"] == typed
+    assert why in kept(lab)[f"tasks/ready/{task}.rejected.md.reason.txt"]
+    assert lab.differences() == []
+
+
+@proves("FILES-EDITS")
+def test_a_file_that_says_one_status_and_stands_in_another_is_asked_to_decide(
+    tmp_path: Path,
+) -> None:
+    lab = FilesLab(tmp_path)
+    task = lab.create()
+    lab.edit("ready", task, "status: ready", "status: backlog")
+    lab.path("ready", task).rename(lab.path("blocked", task))
+    lab.sweep()
+    assert lab.task(task).status == "ready"
+    assert "say one of them" in "".join(kept(lab).values())
+
+
+@proves("FILES-EDITS")
+def test_a_second_refusal_does_not_overwrite_the_first(tmp_path: Path) -> None:
+    lab = FilesLab(tmp_path)
+    task = lab.create()
+    for words in ("first", "second"):
+        lab.path("ready", task).write_text(words)
+        lab.sweep()
+    assert kept(lab)[f"tasks/ready/{task}.rejected.md"] == "first"
+    assert kept(lab)[f"tasks/ready/{task}-2.rejected.md"] == "second"
+
+
+@proves("FILES-EDITS")
+def test_an_edit_is_heard_before_the_file_is_written_again(tmp_path: Path) -> None:
+    lab = FilesLab(tmp_path)
+    task = lab.create()
+    lab.edit("ready", task, "Fix it", "Fix it well")
+    lab.claim(task)
+    assert (lab.task(task).title, lab.task(task).status) == ("Fix it well", "in-progress")
+    file = read_task_file(lab.path("in-progress", task).read_bytes())
+    assert (file.title, file.status) == ("Fix it well", "in-progress")
+    assert lab.differences() == []
+
+
+@proves("FILES-EDITS")
+def test_only_what_the_person_has_changed_is_asked_for(tmp_path: Path) -> None:
+    lab = FilesLab(tmp_path)
+    task = lab.create(body="Old body.")
+    lab.edit("ready", task, "priority: normal", "priority: low")
+    lab.do(HUMAN, EditTask(task, title="New title", body="New body."))
+    lab.level()
+    now = lab.task(task)
+    assert (now.title, now.body, now.priority) == ("New title", "New body.", "low")
+    assert kept(lab) == {}
+
+
+@proves("FILES-EDITS")
+def test_a_person_and_an_agent_who_move_the_same_file_at_once(tmp_path: Path) -> None:
+    lab = FilesLab(tmp_path)
+    task = lab.create()
+    (tmp_path / "tasks" / "ready" / task / "work" / "x").write_text("agent's")
+    lab.edit("ready", task, "Fix it", "Fix it for me")
+    typed = lab.path("ready", task).read_text()
+    lab.path("ready", task).rename(lab.path("backlog", task))
+    (tmp_path / "tasks" / "ready" / task).rename(tmp_path / "tasks" / "backlog" / task)
+    lab.claim(task)
+    assert places(lab, task) == ["in-progress"]
+    assert (tmp_path / "tasks" / "in-progress" / task / "work" / "x").read_text() == "agent's"
+    assert typed in kept(lab).values()
+    assert lab.differences() == []
+
+
+@proves("FILES-EDITS")
+def test_a_file_without_its_seal_is_compared_with_today(tmp_path: Path) -> None:
+    lab = FilesLab(tmp_path)
+    task = lab.create()
+    lines = lab.path("ready", task).read_text().splitlines(keepends=True)
+    text = "".join(line for line in lines if not line.startswith("projection:"))
+    lab.path("ready", task).write_text(text.replace("Fix it", "Fix that"))
+    lab.clock.advance(1)
+    lab.sweep()
+    assert lab.task(task).title == "Fix that"
+    lab.path("ready", task).write_text(text.replace("Fix it", "Fix that"))
+    assert lab.sweep() == 1, "an old file is no wish to go back in time"
+    assert "updatedAt is written by the hub" in "".join(kept(lab).values())
+
+
+@proves("FILES-EDITS")
+def test_an_editor_that_drops_the_last_line_break_has_changed_nothing(tmp_path: Path) -> None:
+    lab = FilesLab(tmp_path)
+    task = lab.create(body="Text.")
+    path = lab.path("ready", task)
+    before = path.read_bytes()
+    path.write_bytes(before.rstrip(b"\n"))
+    assert lab.sweep() == 0
+    assert path.read_bytes() == before
+
+
+@proves("FILES-EDITS", "FILES-BENEATH")
+@pytest.mark.parametrize("what", ["binary", "link", "folder"])
+def test_whatever_stands_in_the_files_place_is_kept(tmp_path: Path, what: str) -> None:
+    data, secret = tmp_path / "data", tmp_path / "secret"
+    data.mkdir()
+    secret.write_text("secret")
+    lab = FilesLab(data)
+    task = lab.create()
+    path = lab.path("ready", task)
+    path.unlink()
+    if what == "binary":
+        path.write_bytes(b"\xff\x00")
+    elif what == "link":
+        path.symlink_to(secret)
+    else:
+        path.mkdir()
+        (path / "inside").write_text("x")
+    lab.sweep()
+    aside = data / "tasks" / "ready" / f"{task}.rejected.md"
+    assert aside.exists()
+    assert aside.is_symlink() == (what == "link")
+    assert aside.with_name(aside.name + ".reason.txt").is_file()
+    assert secret.read_text() == "secret"
+    assert lab.differences() == []
+
+
+@proves("FILES-EDITS")
+def test_a_file_of_an_unknown_task_is_left_with_a_note(tmp_path: Path) -> None:
+    lab = FilesLab(tmp_path)
+    lab.create()
+    path = lab.path("ready", "TASK-2026-02-09-777")
+    path.write_text("mine")
+    assert lab.sweep() == 1
+    assert path.read_text() == "mine"
+    assert "There is no task" in path.with_name(path.name + ".reason.txt").read_text()
+    assert lab.sweep() == 0
+
+
+@proves("FILES-EDITS")
+def test_strays_are_left_alone(tmp_path: Path) -> None:
+    lab = FilesLab(tmp_path)
+    lab.create()
+    strays = {"notes.md": "n", ".hidden": "h", "TASK-1.md": "t", "x.txt": "x"}
+    for name, text in strays.items():
+        (tmp_path / "tasks" / "ready" / name).write_text(text)
+    before = tree(tmp_path)
+    assert lab.sweep() == 0
+    assert tree(tmp_path) == before
+
+
+@proves("FILES-EDITS")
+@pytest.mark.parametrize("what", ["file", "folder", "tasks", "tasks and events"])
+def test_what_was_deleted_comes_back(tmp_path: Path, what: str) -> None:
+    lab = FilesLab(tmp_path)
+    task, other = lab.create(), lab.create("Other")
+    lab.path("ready", task).unlink()
+    if what != "file":
+        shutil.rmtree(tmp_path / "tasks" / "ready" / task)
+    if what.startswith("tasks"):
+        shutil.rmtree(tmp_path / "tasks")
+    lab.sweep()
+    assert lab.differences() == []
+    assert (tmp_path / "tasks" / "ready" / task / "outputs").is_dir()
+    if what.endswith("events"):
+        shutil.rmtree(tmp_path / "events")
+    lab.claim(other)
+    assert places(lab, other) == ["in-progress"]
+    assert lab.warnings == []
+
+
+@proves("FILES-EDITS")
+def test_an_edit_that_hides_its_time_is_heard_before_the_file_is_written_again(
+    tmp_path: Path,
+) -> None:
+    lab = FilesLab(tmp_path)
+    task = lab.create()
+    path = lab.path("ready", task)
+    stamp = path.stat().st_mtime_ns
+    lab.edit("ready", task, "Fix it", "Fix IT")
+    os.utime(path, ns=(stamp, stamp))
+    lab.claim(task)
+    assert lab.task(task).title == "Fix IT"
+
+
+@proves("FILES-CRASH", "FILES-EDITS")
+def test_a_crash_while_edits_are_heard_loses_none_and_repeats_none(tmp_path: Path) -> None:
+    operations = 0
+    while True:
+        lab = FilesLab(tmp_path / str(operations))
+        lab.data.mkdir()
+        task, other = lab.create(), lab.create("Other")
+        lab.edit("ready", task, "Fix it", "Fix that")
+        lab.path("ready", task).rename(lab.path("blocked", task))
+        lab.path("ready", other).write_text("unreadable words")
+        try:
+            lab.projector(MortalDisk(Beneath(lab.data), operations)).sweep()
+        except Died:
+            lab.sweep()
+        else:
+            break
+        now: Task = lab.task(task)
+        assert (now.title, now.status, places(lab, task)) == ("Fix that", "blocked", ["blocked"])
+        assert len([event for _, event in lab.lines() if event == "task.edited"]) == 1
+        assert list(kept(lab).values()).count("unreadable words") == 1
+        assert lab.differences() == []
+        operations += 1
+    assert operations > 10
+
+
+@proves("FILES-EDITS")
+def test_a_file_that_changes_while_it_is_written_is_looked_at_again(tmp_path: Path) -> None:
+    lab = FilesLab(tmp_path)
+    task = lab.create()
+    lab.do(HUMAN, MoveTask(task, "backlog"))
+
+    class Interrupted(MortalDisk):
+        """A person saves an edit between the writing of the next content and its turn."""
+
+        def write(self, path: str, data: bytes, mtime_ns: int | None = None) -> None:
+            if path.endswith(f".{task}.md.next") and self.left == 1:
+                self.left = 0
+                lab.edit("ready", task, "Fix it", "Fix it now")
+            self._disk.write(path, data, mtime_ns)
+
+    disk = Interrupted(Beneath(tmp_path), 1)
+    disk.changing = ()
+    lab.projector(disk).level()
+    lab.level()
+    assert (lab.task(task).title, lab.task(task).status) == ("Fix it now", "backlog")
+    assert places(lab, task) == ["backlog"]
+    assert lab.differences() == []

@@ -1,0 +1,242 @@
+"""The inbox: every message once, by the right speaker; what is not a plain file is never opened."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman.core.errors import Refusal
+from dragoman.engine.request import Accepted, Outcome
+from dragoman.files.inbox import Inbox
+from dragoman.system.beneath import Beneath
+from tests.files.lab import Died, MortalDisk, tree
+from tests.requirements import proves
+
+MOST = 1_000
+
+
+class Post:
+    """An inbox whose messages are accepted unless they say `bad`."""
+
+    def __init__(self, data: Path) -> None:
+        self.data = data
+        self.inbox = data / "inbox"
+        self.inbox.mkdir(exist_ok=True)
+        self.sent: list[tuple[bytes, str | None]] = []
+
+    def send(self, raw: bytes, speaker: str | None) -> Outcome:
+        """Take a message down."""
+        self.sent.append((raw, speaker))
+        if raw == b"bad":
+            return Refusal("invalid_json", "line 1: this is not\x1b[2J JSON")
+        return Accepted(())
+
+    def run(self, disk: Any = None) -> int:
+        """The duty once."""
+        return Inbox(disk or Beneath(self.data), self.send, MOST).run_once(0)
+
+    def drop(self, name: str, content: bytes = b"good") -> Path:
+        """A message, dropped in."""
+        path = self.inbox / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(content)
+        return path
+
+    def names(self) -> list[str]:
+        """Everything in the inbox."""
+        return sorted(tree(self.inbox))
+
+
+@proves("FILES-INBOX")
+def test_a_message_speaks_as_its_folder_or_as_the_sender_it_names(tmp_path: Path) -> None:
+    post = Post(tmp_path)
+    post.drop("swe-qa/2.json", b"second")
+    post.drop("swe-qa/1.json", b"first")
+    post.drop("b.json", b"b")
+    post.drop("a.json", b"a")
+    assert post.run() == 4
+    assert post.sent == [(b"a", None), (b"b", None), (b"first", "swe-qa"), (b"second", "swe-qa")]
+    assert post.names() == [
+        "processed/a.json",
+        "processed/b.json",
+        "swe-qa/processed/1.json",
+        "swe-qa/processed/2.json",
+    ]
+    assert post.run() == 0
+
+
+@proves("FILES-INBOX")
+def test_a_refused_message_is_kept_with_its_reason(tmp_path: Path) -> None:
+    post = Post(tmp_path)
+    post.drop("x.json", b"bad")
+    post.run()
+    rejected = tree(post.inbox)
+    assert rejected["rejected/x.json"] == b"bad"
+    assert rejected["rejected/x.json.reason.txt"] == b"invalid_json: line 1: this is not JSON\n"
+
+
+@proves("FILES-INBOX")
+def test_messages_of_the_same_name_are_all_kept(tmp_path: Path) -> None:
+    post = Post(tmp_path)
+    for words in (b"bad", b"good", b"good 2", b"bad"):
+        post.drop("x.json", words)
+        post.run()
+    kept = tree(post.inbox)
+    assert kept["processed/x.json"] == b"good"
+    assert kept["processed/x-2.json"] == b"good 2"
+    assert kept["rejected/x-2.json"] == b"bad"
+    assert "rejected/x-2.json.reason.txt" in kept
+
+
+@proves("FILES-INBOX")
+@pytest.mark.parametrize("name", [".x.json", "x.json.tmp", "x.json.part", "ada/.x", "ada/x.part"])
+def test_a_file_that_is_still_being_written_is_not_read(tmp_path: Path, name: str) -> None:
+    post = Post(tmp_path)
+    post.drop(name, b'{"half')
+    assert post.run() == 0
+    assert post.names() == [name]
+
+
+@proves("FILES-INBOX", "FILES-BENEATH")
+@pytest.mark.parametrize("where", ["", "ada/"])
+@pytest.mark.parametrize(
+    ("what", "why"),
+    [
+        ("link", "it is a link"),
+        ("pipe", "it is a pipe"),
+        ("second name", "second name"),
+        ("too long", "1001 bytes; at most 1000"),
+    ],
+)
+def test_what_is_not_a_plain_file_is_rejected_unopened(
+    tmp_path: Path, where: str, what: str, why: str
+) -> None:
+    post = Post(tmp_path)
+    secret = tmp_path / "secret"
+    secret.write_text("secret")
+    path = post.drop(f"{where}x.json")
+    path.unlink()
+    if what == "link":
+        path.symlink_to(secret)
+    elif what == "pipe":
+        os.mkfifo(path)
+    elif what == "second name":
+        path.hardlink_to(secret)
+    else:
+        path.write_bytes(b"x" * (MOST + 1))
+    assert post.run() == 1
+    assert post.sent == []
+    assert why in (post.inbox / where / "rejected" / "x.json.reason.txt").read_text()
+    assert not os.path.lexists(path)
+    assert secret.read_text() == "secret"
+
+
+@proves("FILES-INBOX")
+def test_a_folder_that_cannot_be_an_agents_is_told_so(tmp_path: Path) -> None:
+    post = Post(tmp_path)
+    post.drop("not a name/x.json")
+    post.run()
+    assert post.sent == []
+    reason = post.inbox / "not a name" / "rejected" / "x.json.reason.txt"
+    assert reason.read_text().startswith("invalid_id: ")
+
+
+@proves("FILES-INBOX", "FILES-BENEATH")
+def test_a_link_to_a_folder_is_not_entered(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "x.json").write_text("good")
+    data = tmp_path / "data"
+    data.mkdir()
+    post = Post(data)
+    (post.inbox / "ada").symlink_to(outside)
+    post.run()
+    assert post.sent == []
+    assert sorted(path.name for path in outside.iterdir()) == ["x.json"]
+
+
+@proves("FILES-INBOX", "FILES-BENEATH")
+def test_a_link_in_the_place_of_processed_is_put_aside(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    data = tmp_path / "data"
+    data.mkdir()
+    post = Post(data)
+    post.drop("ada/x.json")
+    (post.inbox / "ada" / "processed").symlink_to(outside)
+    assert post.run() == 1
+    assert list(outside.iterdir()) == []
+    assert (post.inbox / "ada" / "processed" / "x.json").read_bytes() == b"good"
+    assert (post.inbox / "ada" / "processed-found").is_symlink()
+
+
+@proves("FILES-INBOX", "FILES-DISK")
+def test_a_message_that_may_not_be_read_stops_none_of_the_others(tmp_path: Path) -> None:
+    class Strict(Beneath):
+        """A disk on which one file is somebody else's."""
+
+        def read(self, path: str, most: int) -> bytes | None:
+            """Read what is ours."""
+            if path.endswith("a.json"):
+                raise PermissionError(13, "Permission denied", path)
+            return super().read(path, most)
+
+    post = Post(tmp_path)
+    post.drop("a.json")
+    post.drop("b.json")
+    with pytest.raises(PermissionError, match=r"a\.json"):
+        post.run(Strict(tmp_path))
+    assert post.names() == ["a.json", "processed/b.json"]
+
+
+@proves("FILES-INBOX")
+def test_a_folder_within_an_agents_folder_is_rejected(tmp_path: Path) -> None:
+    post = Post(tmp_path)
+    (post.inbox / "ada" / "deep").mkdir(parents=True)
+    post.run()
+    assert "it is a folder" in (post.inbox / "ada" / "rejected" / "deep.reason.txt").read_text()
+
+
+@proves("FILES-INBOX", "FILES-CRASH")
+def test_a_crash_at_any_point_sends_a_message_again_at_most(tmp_path: Path) -> None:
+    operations = 0
+    while True:
+        (tmp_path / str(operations)).mkdir()
+        post = Post(tmp_path / str(operations))
+        post.drop("a.json", b"bad")
+        post.drop("ada/b.json")
+        try:
+            post.run(MortalDisk(Beneath(post.data), operations))
+        except Died:
+            post.run()
+        else:
+            break
+        assert {raw for raw, _ in post.sent} == {b"bad", b"good"}
+        kept = tree(post.inbox)
+        assert [name for name, data in kept.items() if data == b"bad"] != []
+        assert kept["ada/processed/b.json"] == b"good"
+        assert "a.json" not in kept
+        assert "ada/b.json" not in kept
+        operations += 1
+    assert operations > 5
+
+
+@proves("FILES-INBOX")
+def test_a_message_that_was_taken_back_is_no_trouble(tmp_path: Path) -> None:
+    post = Post(tmp_path)
+    path = post.drop("x.json")
+
+    class Retracting(Post):
+        def send(self, raw: bytes, speaker: str | None) -> Outcome:
+            path.unlink()
+            return super().send(raw, speaker)
+
+    again = Retracting(tmp_path)
+    assert again.run() == 1
+    assert again.names() == []
+
+
+@proves("FILES-INBOX")
+def test_it_has_a_name() -> None:
+    assert Inbox.name == "inbox"

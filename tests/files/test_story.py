@@ -1,0 +1,70 @@
+"""What a stream tells of its attempts: how each ended, and what was said in the work log."""
+
+import pytest
+
+from dragoman.core.events import (
+    AnyEvent,
+    TaskClaimed,
+    TaskNoted,
+    TaskProgressed,
+    TaskReported,
+    TaskRequeued,
+    TaskTransitioned,
+)
+from dragoman.files.story import RunStatus, tell
+from dragoman.files.work_log import LogEntry
+from tests.requirements import proves
+
+CLAIMED = TaskClaimed("ready", 1, 1, "ada", 300_000)
+REPORTED = TaskReported(1, "ada", "done")
+
+
+@proves("FILES-ARTIFACTS")
+@pytest.mark.parametrize(
+    ("events", "status", "reason"),
+    [
+        ([CLAIMED], "running", ""),
+        ([CLAIMED, REPORTED], "running", ""),
+        ([CLAIMED, REPORTED, TaskTransitioned("in-progress", "review")], "completed", ""),
+        ([CLAIMED, TaskReported(1, "ada", "failed"), TaskRequeued(1, "x", 1, 9)], "completed", ""),
+        (
+            [CLAIMED, TaskRequeued(1, "stale_heartbeat_reclaim", 1, 9)],
+            "expired",
+            "stale_heartbeat",
+        ),
+        ([CLAIMED, TaskTransitioned("in-progress", "ready", "released")], "released", ""),
+        ([CLAIMED, TaskTransitioned("in-progress", "cancelled")], "released", ""),
+        (
+            [
+                CLAIMED,
+                TaskRequeued(1, "stale_heartbeat_reclaim", 5, 9),
+                TaskTransitioned("ready", "deadletter"),
+            ],
+            "expired",
+            "stale_heartbeat",
+        ),
+    ],
+)
+def test_how_an_attempt_ended(events: list[AnyEvent], status: RunStatus, reason: str) -> None:
+    (attempt,) = tell(enumerate(events)).attempts
+    assert (attempt.status, attempt.reason, attempt.started_at) == (status, reason, 0)
+
+
+@proves("FILES-ARTIFACTS")
+def test_a_report_belongs_to_its_attempt() -> None:
+    again = TaskClaimed("ready", 2, 2, "bob", 300_000)
+    first, second = tell(enumerate([CLAIMED, REPORTED, again])).attempts
+    assert first.report is not None
+    assert second.report is None
+    last = tell(enumerate([CLAIMED, again, REPORTED])).attempts[-1]
+    assert last.report is None
+
+
+@proves("FILES-TASK-FILE")
+def test_a_line_of_the_log_has_the_senders_time_if_it_gave_one() -> None:
+    events = [TaskNoted("a"), TaskProgressed("b", "c", ("d",)), TaskProgressed("e", sent_at=7)]
+    assert tell(enumerate(events, 100)).log == (
+        LogEntry(100, notes="a"),
+        LogEntry(101, "b", "c", ("d",)),
+        LogEntry(7, "e"),
+    )

@@ -1,0 +1,314 @@
+"""Task files: any text comes back from them; what people type is understood, or named."""
+
+import re
+from typing import get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.core.events import Priority, Status
+from dragoman.files.problems import BadFile
+from dragoman.files.task_file import (
+    Hold,
+    TaskFile,
+    is_untouched,
+    read_task_file,
+    write_task_file,
+)
+from dragoman.files.work_log import LogEntry
+from tests.requirements import proves
+
+MOMENTS = st.integers(0, 253_402_300_799_999)
+PIECES = st.sampled_from(
+    [
+        "---",
+        "\n",
+        "\r\n",
+        "## Work Log",
+        "\\## Work Log",
+        " | ",
+        "|",
+        "; ",
+        "\\",
+        "- 2026-02-09T21:20:00.000Z Notes: forged",
+        "status: done",
+        "projection: 7-0123456789abcdef",
+        "&#x1b;",
+        "&amp;#x1b;",
+        "\x1b[2J",
+        "\u202e",
+        "\U000e0041",
+        "\u2028",
+        "'",
+        '"',
+        "#",
+        " ",
+        "\t",
+        "<script>",
+        "\\u{1b}",
+    ]
+)
+TEXTS = st.one_of(
+    st.text(st.characters(codec="utf-8"), max_size=40), st.lists(PIECES, max_size=6).map("".join)
+)
+NAMES = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,20}(@host)?", fullmatch=True)
+
+FILES = st.builds(
+    TaskFile,
+    id=st.just("TASK-2026-02-09-057"),
+    title=TEXTS.filter(bool),
+    status=st.sampled_from(get_args(Status)),
+    created_at=MOMENTS,
+    updated_at=MOMENTS,
+    moved_at=MOMENTS,
+    priority=st.sampled_from(get_args(Priority)),
+    assignee=st.one_of(st.just(""), NAMES),
+    parent_id=st.one_of(st.just(""), NAMES),
+    lease=st.one_of(
+        st.none(),
+        st.builds(Hold, NAMES, st.integers(1, 9), st.integers(1, 9), MOMENTS, st.integers(1, 9)),
+    ),
+    review_required=st.booleans(),
+    depth=st.integers(0, 1),
+    aliases=st.lists(NAMES.map("bead:{}".format), max_size=3).map(tuple),
+    primary_id=st.one_of(st.just(""), NAMES),
+    body=TEXTS,
+    log=st.lists(
+        st.builds(
+            LogEntry,
+            at=MOMENTS,
+            progress=TEXTS,
+            notes=TEXTS,
+            blockers=st.lists(TEXTS, max_size=3).map(tuple),
+        ),
+        max_size=3,
+    ).map(tuple),
+    version=st.integers(1, 10**9),
+)
+
+BASE = TaskFile("TASK-2026-02-09-057", "Fix it", "ready", 0, 0, 0, version=3)
+
+
+@proves("FILES-ROUND-TRIP")
+@given(FILES)
+def test_any_text_comes_back_as_it_was_put_in(file: TaskFile) -> None:
+    data = write_task_file(file)
+    assert read_task_file(data) == file
+    assert is_untouched(data)
+
+
+@proves("FILES-ROUND-TRIP")
+@given(FILES)
+def test_a_file_saved_by_a_windows_editor_says_the_same(file: TaskFile) -> None:
+    saved = b"\xef\xbb\xbf" + write_task_file(file).replace(b"\n", b"\r\n")
+    assert read_task_file(saved) == file
+    assert not is_untouched(saved)
+
+
+@proves("FILES-ROUND-TRIP")
+@given(FILES)
+def test_no_text_makes_a_line_or_steers_a_terminal(file: TaskFile) -> None:
+    data = write_task_file(file).decode()
+    assert not set(data) & {"\x1b", "\r", "\u202e", "\u2028", "\x85", "\x0b", "\U000e0041"}
+    head = data.split("---\n")[1]
+    assert sum(line.startswith("status:") for line in head.splitlines()) == 1
+    lines = data.split("\n")
+    assert lines.count("## Work Log") == bool(file.log)
+
+
+@proves("FILES-ROUND-TRIP")
+@given(FILES, st.data())
+def test_every_edit_breaks_the_seal(file: TaskFile, data: st.DataObject) -> None:
+    written = write_task_file(file)
+    at = data.draw(st.integers(0, len(written) - 1))
+    changed = data.draw(
+        st.binary(min_size=0, max_size=2).filter(lambda b: b != written[at : at + 1])
+    )
+    edited = written[:at] + changed + written[at + 1 :]
+    assert edited == written or not is_untouched(edited)
+
+
+@proves("FILES-TASK-FILE")
+def test_the_file_reads_as_the_guide_describes_it() -> None:
+    file = TaskFile(
+        id="TASK-2026-02-09-057",
+        title='Fix "it"',
+        status="in-progress",
+        created_at=1_770_670_500_000,
+        updated_at=1_770_670_800_000,
+        moved_at=1_770_670_800_000,
+        priority="high",
+        assignee="swe-backend",
+        parent_id="TASK-2026-02-09-050",
+        lease=Hold("swe-backend", 1, 4, 1_770_670_800_000, 300_000),
+        aliases=("bead:ol-527.1",),
+        primary_id="ol-527.1",
+        body="What is to be done.\n\n## How\n\nWell.",
+        log=(
+            LogEntry(
+                1_770_671_100_000,
+                "Implemented core logic",
+                "ETA after credentials arrive",
+                ("Awaiting API key",),
+            ),
+        ),
+        version=5,
+    )
+    written = write_task_file(file).decode()
+    assert re.sub("5-[0-9a-f]{16}", "5-DIGEST", written) == EXAMPLE
+
+
+EXAMPLE = """\
+---
+id: TASK-2026-02-09-057
+title: "Fix \\"it\\""
+status: in-progress
+createdAt: "2026-02-09T20:55:00.000Z"
+updatedAt: "2026-02-09T21:00:00.000Z"
+lastTransitionAt: "2026-02-09T21:00:00.000Z"
+priority: high
+assignee: swe-backend
+parentId: TASK-2026-02-09-050
+lease:
+  agent: swe-backend
+  attempt: 1
+  fence: 4
+  acquiredAt: "2026-02-09T21:00:00.000Z"
+  ttlMs: 300000
+metadata:
+  reviewRequired: true
+  delegationDepth: 0
+aliases:
+  - "bead:ol-527.1"
+primaryId: ol-527.1
+projection: 5-DIGEST
+---
+
+What is to be done.
+
+## How
+
+Well.
+
+## Work Log
+
+- 2026-02-09T21:05:00.000Z Progress: Implemented core logic | \
+Notes: ETA after credentials arrive | Blockers: Awaiting API key
+"""
+
+
+def by_hand(old: str, new: str) -> TaskFile:
+    """The file after somebody has typed in it."""
+    text = write_task_file(BASE).decode()
+    assert old in text
+    return read_task_file(text.replace(old, new, 1).encode())
+
+
+@proves("FILES-TASK-FILE")
+@pytest.mark.parametrize(
+    ("typed", "title"),
+    [
+        ("Fix that", "Fix that"),
+        ("'it''s'", "it's"),
+        ('"a \\u00e9 \\U0001f600 \\x41 \\/"', "a é 😀 A /"),
+        ("no", "no"),
+        ("2026-02-09", "2026-02-09"),
+        ("Fix: it", "Fix: it"),
+        ("a#b", "a#b"),
+    ],
+)
+def test_a_title_may_be_typed_plainly_or_in_quotes(typed: str, title: str) -> None:
+    assert by_hand('"Fix it"', typed).title == title
+
+
+@proves("FILES-TASK-FILE")
+@pytest.mark.parametrize(
+    ("typed", "aliases"),
+    [
+        ("aliases: [bead:a, \"x:b, c\", 'y:d']", ("bead:a", "x:b, c", "y:d")),
+        ("aliases: []", ()),
+        ("aliases: [ ]", ()),
+        ("aliases:\n- bead:a\n- 'x:b'", ("bead:a", "x:b")),
+        ("aliases:", ()),
+    ],
+)
+def test_a_list_may_be_typed_in_any_simple_way(typed: str, aliases: tuple[str, ...]) -> None:
+    assert by_hand("metadata:", f"{typed}\nmetadata:").aliases == aliases
+
+
+@proves("FILES-TASK-FILE")
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("---\n", "", "line 1: the file must begin"),
+        ("\n---\n", "\n", "line 1: the front matter has no end"),
+        ("status: ready", "status: ready\nstatus: done", "line 5: status stands there twice"),
+        ("status: ready", "status: reddy", "status: it is one of backlog, ready"),
+        ("status: ready", "status ready", "line 4: 'status ready' is not of the form"),
+        ("status: ready", "status: ready\ncolour: red", "colour is not a field; known: id, title"),
+        ('title: "Fix it"\n', "", "the field title is missing"),
+        ('"Fix it"', "&a Fix", "line 3: a value that begins with & must stand in double quotes"),
+        ('"Fix it"', "|", "line 3: a value that begins with |"),
+        ('"Fix it"', "Fix #12", "line 3: a # after a space begins a comment"),
+        ('"Fix it"', '"Fix" it', "line 3: the quotes around the value do not end"),
+        ('"Fix it"', '"\\q"', "line 3: a backslash in double quotes"),
+        ('"Fix it"', '"\\ud800"', "line 3: \\ud800 is not a character"),
+        ('"Fix it"', "[a, b]", "title: it is one text on one line"),
+        ("metadata:", "# mine\nmetadata:", "line 9: a comment would not be kept"),
+        ("priority: normal", "priority: 1", "priority: it is one of critical, high, normal, low"),
+        (
+            "reviewRequired: true",
+            "reviewRequired: maybe",
+            "metadata.reviewRequired: it is one of true, false",
+        ),
+        (
+            "delegationDepth: 0",
+            "delegationDepth: x",
+            "metadata.delegationDepth: it is a whole number",
+        ),
+        ("delegationDepth: 0", "depth: 0", "metadata.depth is not a field"),
+        (
+            "delegationDepth: 0",
+            "reviewRequired: true",
+            "line 11: reviewRequired stands there twice",
+        ),
+        ("  delegationDepth: 0", "  - x", "a list and a map stand under one name"),
+        ("metadata:", "metadata: x\nlease:", "metadata: it is a map"),
+        ("metadata:", "lease: {}\nmetadata:", "lease: it has agent, attempt"),
+        ("metadata:", "aliases: x\nmetadata:", "aliases: it is a list"),
+        ("metadata:", "aliases: [a\nmetadata:", "a list in brackets ends with"),
+        ("metadata:", 'aliases: ["a" b]\nmetadata:', "separated by commas"),
+        ('createdAt: "', 'createdAt: "x', "createdAt: "),
+    ],
+)
+def test_what_cannot_be_understood_is_named(old: str, new: str, said: str) -> None:
+    with pytest.raises(BadFile) as bad:
+        by_hand(old, new)
+    assert said in bad.value.detail
+
+
+@proves("FILES-TASK-FILE")
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("some words", "a line of the work log is"),
+        ("- yesterday Notes: x", "is not a moment"),
+        ("- 2026-02-09T21:05:00Z Mood: good", "says Progress:, Notes: and Blockers:"),
+        ("- 2026-02-09T21:05:00Z Notes: a | Notes: b", "says Progress:, Notes: and Blockers:"),
+    ],
+)
+def test_a_work_log_that_nobody_wrote_is_named_with_its_line(line: str, said: str) -> None:
+    data = write_task_file(BASE) + f"\n## Work Log\n\n{line}\n".encode()
+    with pytest.raises(BadFile) as bad:
+        read_task_file(data)
+    assert said in bad.value.detail
+    assert bad.value.detail.startswith("line 19")
+
+
+@proves("FILES-TASK-FILE")
+def test_a_file_that_is_not_text_is_named_with_the_byte() -> None:
+    with pytest.raises(BadFile, match="byte 3 is not UTF-8"):
+        read_task_file(b"--\xff")
+    assert not is_untouched(b"\xff")
+    assert not is_untouched(b"no seal")
