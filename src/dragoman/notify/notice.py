@@ -1,0 +1,92 @@
+"""What is told: one notice for each transition into a status that somebody wants to hear of.
+
+A notice is made from the ledger alone, so that making it again gives the same bytes.
+"""
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from dragoman.core.errors import LedgerError, Refusal
+from dragoman.core.events import (
+    EVENT_NAMES,
+    Event,
+    Status,
+    TaskClaimed,
+    TaskRequeued,
+    TaskTransitioned,
+)
+from dragoman.core.moments import to_rfc3339
+from dragoman.engine.ask import decode, task_as_of
+from dragoman.engine.ports import Store
+from dragoman.ledger.entry import Entry, read_line
+
+
+class Notice(Struct, frozen=True):
+    """A notice as it travels."""
+
+    id: str
+    """The same whenever it is sent again: the ledger's id and the entry's position."""
+    task: str
+    """The task's AOF id."""
+    body: bytes
+
+
+class Body(Struct, frozen=True, rename={"task_id": "taskId", "from_": "from"}):
+    """The JSON of a notice."""
+
+    id: str
+    task_id: str
+    title: str
+    from_: Status
+    to: Status
+    reason: str
+    actor: str
+    at: str
+
+
+Move = tuple[Status, Status, str]
+"""From, to, reason."""
+
+_MOVES: dict[type[Event], Callable[[Any], Move]] = {
+    TaskTransitioned: lambda event: (event.from_, event.to, event.reason),
+    TaskClaimed: lambda event: (event.from_, "in-progress", ""),
+    TaskRequeued: lambda event: ("in-progress", "ready", event.reason),
+}
+"""Every event by which a task changes its status."""
+
+_NAMES = frozenset(EVENT_NAMES[moved] for moved in _MOVES)
+
+
+class News:
+    """Makes notices of entries."""
+
+    def __init__(self, store: Store, statuses: Collection[Status]) -> None:
+        self._store = store
+        self._statuses = statuses
+
+    def __call__(self, entry: Entry) -> Notice | None:
+        """The notice of an entry; None when it is no news."""
+        if entry.event not in _NAMES:
+            return None
+        event = decode(entry)
+        from_, to, reason = _MOVES[type(event)](event)
+        if to not in self._statuses:
+            return None
+        task = task_as_of(self._store, entry.stream.partition(":")[2], entry.position)
+        if isinstance(task, Refusal):
+            raise LedgerError(f"entry {entry.position} is of a task that never began")
+        line, notice_id = read_line(entry.line), f"{self._store.ledger_id()}:{entry.position}"
+        body = Body(
+            id=notice_id,
+            task_id=task.aof_id,
+            title=task.title,
+            from_=from_,
+            to=to,
+            reason=reason,
+            actor=line.actor,
+            at=to_rfc3339(line.at),
+        )
+        return Notice(notice_id, task.aof_id, msgspec.json.encode(body))

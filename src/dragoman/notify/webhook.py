@@ -1,0 +1,68 @@
+"""The webhook: a notice as a signed POST, by the rules of Standard Webhooks."""
+
+import hmac
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from typing import Final
+
+from dragoman.core.errors import SettingsError
+from dragoman.notify.notice import Notice
+
+_ENCODED: Final = "whsec_"
+_SHORTEST: Final = 16
+
+Post = Callable[[Mapping[str, str], bytes], int]
+"""Sends headers and a body to the one URL it is for; the status, or OSError."""
+
+
+class Webhook:
+    """Posts notices; any 2xx means that one has arrived."""
+
+    name = "webhook"
+
+    def __init__(self, secret: str, post: Post) -> None:
+        self._key = _key(secret)
+        self._post = post
+
+    def deliver(self, notice: Notice, now: int) -> str:
+        """Post the notice; "" when it has arrived, else what went wrong."""
+        seconds = f"{now // 1000}"
+        headers = {
+            "Content-Type": "application/json",
+            "User-Agent": "dragoman",
+            "webhook-id": notice.id,
+            "webhook-timestamp": seconds,
+            "webhook-signature": signature(self._key, notice.id, seconds, notice.body),
+        }
+        try:
+            status = self._post(headers, notice.body)
+        except OSError as error:
+            return f"{error.strerror or error}"
+        if HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
+            return ""
+        if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:
+            return f"it answered {status}; redirects are not followed: set the URL it leads to"
+        return f"it answered {status}"
+
+
+def signature(key: bytes, notice_id: str, seconds: str, body: bytes) -> str:
+    """The value of the header `webhook-signature`."""
+    signed = b".".join((notice_id.encode(), seconds.encode(), body))
+    return "v1," + b64encode(hmac.digest(key, signed, "sha256")).decode()
+
+
+def _key(secret: str) -> bytes:
+    try:
+        encoded = secret.startswith(_ENCODED)
+        key = b64decode(secret[len(_ENCODED) :], validate=True) if encoded else secret.encode()
+    except ValueError:
+        raise SettingsError(
+            f"notify.webhook_secret begins with {_ENCODED}, but what follows is not Base64"
+        ) from None
+    if len(key) < _SHORTEST:
+        raise SettingsError(
+            f"notify.webhook_url needs a secret of at least {_SHORTEST} bytes to sign with: set "
+            "notify.webhook_secret_file to a file made with `openssl rand -hex 32`"
+        )
+    return key

@@ -1,0 +1,215 @@
+"""Notifications: follows the ledger for each target, and tells it in order, at least once (S-OUT).
+
+The ledger and a cursor are the outbox. A target that fails is asked again after a rest that
+doubles; after TRIES the notice is written down as given up and the target goes on with the next.
+Every target has a cursor of its own, so that none waits for another.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, suppress
+from typing import Generic, Protocol, TypeVar
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from dragoman.core.deadlines import Backoff, rest_after
+from dragoman.core.errors import DragomanError
+from dragoman.core.moments import to_rfc3339
+from dragoman.engine.ask import entries
+from dragoman.engine.hub import Hub
+from dragoman.ledger.entry import Entry
+
+TRIES = 10
+"""After so many failures a notice is given up."""
+
+REST = Backoff(base_ms=5_000, cap_ms=3_600_000)
+"""How long a target is left alone after a failure."""
+
+BUDGET_SECONDS = 5.0
+"""After so long a run begins no further delivery, beyond the first to each target."""
+
+
+class Notice(Protocol):
+    """What is delivered."""
+
+    @property
+    def id(self) -> str:
+        """The same whenever it is delivered again."""
+        ...
+
+    @property
+    def body(self) -> bytes:
+        """Its JSON."""
+        ...
+
+
+N = TypeVar("N", bound=Notice)
+N_contra = TypeVar("N_contra", bound=Notice, contravariant=True)
+
+
+class Target(Protocol[N_contra]):
+    """The port: whoever can be told."""
+
+    @property
+    def name(self) -> str:
+        """What its progress is kept under."""
+        ...
+
+    def deliver(self, notice: N_contra, now: int) -> str:
+        """Tell it; "" when it has arrived, else what went wrong."""
+        ...
+
+
+class Outbox(Protocol):
+    """Where progress is kept, durably."""
+
+    def alone(self) -> AbstractContextManager[bool]:
+        """Whether nobody else delivers just now; nobody can begin to while this lasts."""
+        ...
+
+    def load(self) -> bytes:
+        """What was saved last; empty before the first time."""
+        ...
+
+    def save(self, data: bytes) -> None:
+        """Keep it."""
+        ...
+
+    def damaged(self) -> DragomanError:
+        """What to say when what was saved cannot be read."""
+        ...
+
+    def give_up(self, line: bytes) -> None:
+        """Write down what could not be delivered."""
+        ...
+
+
+class Progress(Struct, frozen=True, omit_defaults=True):
+    """How far a target has come, and how often it has failed at the next notice."""
+
+    after: int
+    tries: int = 0
+    next_try: int = 0
+    problem: str = ""
+
+
+class Saved(Struct, omit_defaults=True):
+    """The content of the outbox."""
+
+    ledger: str = ""
+    targets: dict[str, Progress] = {}
+
+
+class GivenUp(Struct, frozen=True):
+    """A notice that was given up."""
+
+    target: str
+    id: str
+    at: str
+    tries: int
+    problem: str
+    notice: msgspec.Raw
+
+
+class Notifier(Generic[N]):
+    """Delivers what has happened since the last time."""
+
+    name = "notify"
+
+    def __init__(
+        self,
+        hub: Hub,
+        outbox: Outbox,
+        news: Callable[[Entry], N | None],
+        targets: Sequence[Target[N]],
+        stopwatch: Callable[[], float],
+    ) -> None:
+        self._store = hub.store
+        self._outbox = outbox
+        self._news = news
+        self._targets = targets
+        self._stopwatch = stopwatch
+
+    def begin(self) -> None:
+        """Let targets that are new begin here, so that what comes next is told and nothing before.
+
+        It is called before a command is run, so it stands in nobody's way: what cannot be read or
+        written here is told by `run_once`.
+        """
+        if self._targets:
+            with suppress(OSError, DragomanError), self._outbox.alone() as is_alone:
+                if is_alone:
+                    self._load()
+
+    def run_once(self, now: int) -> int:
+        """Deliver to every target; how many notices have arrived."""
+        if not self._targets:
+            return 0
+        with self._outbox.alone() as is_alone:
+            if not is_alone:  # another process delivers just now; the next run tells the rest
+                return 0
+            saved, started = self._load(), self._stopwatch()
+            return sum(self._serve(target, saved, now, started) for target in self._targets)
+
+    def _load(self) -> Saved:
+        """The progress of every target; one that has none begins at the ledger's present end."""
+        stored, ledger = self._outbox.load(), self._store.ledger_id()
+        try:
+            saved = msgspec.json.decode(stored, type=Saved) if stored else Saved()
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            raise self._outbox.damaged() from None
+        if saved.ledger != ledger:
+            saved = Saved(ledger)
+        head = self._store.head()
+        for target in self._targets:
+            known = saved.targets.get(target.name)
+            # Beyond the end: the ledger was brought back from a backup.
+            if known is None or known.after > head:
+                self._keep(saved, target, Progress(head))
+        return saved
+
+    def _keep(self, saved: Saved, target: Target[N], progress: Progress) -> None:
+        saved.targets[target.name] = progress
+        self._outbox.save(msgspec.json.encode(saved))
+
+    def _serve(self, target: Target[N], saved: Saved, now: int, started: float) -> int:
+        """Deliver to one target until it is level, fails, or the time is up."""
+        progress = saved.targets[target.name]
+        if not _is_due(progress, now):
+            return 0
+        arrived, seen = 0, progress.after
+        for entry in entries(self._store, progress.after):
+            notice = self._news(entry)
+            if notice is not None:
+                if arrived and self._stopwatch() - started > BUDGET_SECONDS:
+                    break
+                problem = target.deliver(notice, now)
+                if problem:
+                    progress = replace(progress, after=seen, problem=problem)
+                    self._keep(saved, target, self._failed(target, notice, progress, entry, now))
+                    return arrived
+                arrived += 1
+                progress = Progress(entry.position)
+                self._keep(saved, target, progress)
+            seen = entry.position
+        if seen > progress.after:
+            self._keep(saved, target, Progress(seen))
+        return arrived
+
+    def _failed(
+        self, target: Target[N], notice: N, before: Progress, entry: Entry, now: int
+    ) -> Progress:
+        """The progress after a failure: the same notice later, or the next one."""
+        tries = before.tries + 1
+        if tries < TRIES:
+            return replace(before, tries=tries, next_try=now + rest_after(tries, REST))
+        body, at = msgspec.Raw(notice.body), to_rfc3339(now)
+        given_up = GivenUp(target.name, notice.id, at, tries, before.problem, body)
+        self._outbox.give_up(msgspec.json.encode(given_up))
+        return Progress(entry.position)
+
+
+def _is_due(progress: Progress, now: int) -> bool:
+    # A rest that is longer than any was begun by a clock that has been set back since.
+    return not now < progress.next_try <= now + REST.cap_ms

@@ -1,0 +1,40 @@
+"""The page on notifications: its example checks what the webhook sends, its numbers are ours."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from docs.generate import DOCS
+from dragoman.core.deadlines import rest_after
+from dragoman.notify.notice import Notice
+from dragoman.notify.webhook import Webhook
+from dragoman.services.notifier import REST, TRIES
+from tests.engine.lab import START
+from tests.requirements import proves
+
+PAGE = (DOCS / "notifications.md").read_text(encoding="utf-8")
+SECRET = "s3cr3t-of-the-test"
+
+
+@proves("NOTIFY-WEBHOOK", "PROJECT-DOCS")
+def test_the_example_knows_ours_from_others() -> None:
+    (example,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    namespace: dict[str, Any] = {}
+    exec(compile(example, "notifications.md", "exec"), namespace)  # noqa: S102  our own page
+    sent: list[tuple[dict[str, str], bytes]] = []
+
+    def post(headers: Mapping[str, str], body: bytes) -> int:
+        sent.append((dict(headers), body))
+        return 204
+
+    Webhook(SECRET, post).deliver(Notice("lab:7", "TASK-2026-02-09-001", b"{}"), START)
+    ((headers, body),) = sent
+    assert namespace["is_ours"](SECRET.encode(), headers, body)
+    assert not namespace["is_ours"](SECRET.encode(), headers, body + b" ")
+    assert not namespace["is_ours"](b"another", headers, body)
+
+
+@proves("NOTIFY-AT-LEAST-ONCE", "PROJECT-DOCS")
+def test_the_page_says_when_a_notice_is_given_up() -> None:
+    minutes = round(sum(rest_after(failed, REST) for failed in range(1, TRIES)) / 60_000)
+    assert f"After {TRIES} tries, about {minutes} minutes" in PAGE

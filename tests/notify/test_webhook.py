@@ -1,0 +1,131 @@
+"""A notice is posted with a signature that its receiver can check, and a failure says why."""
+
+import hmac
+from base64 import b64decode, b64encode
+from collections.abc import Generator, Mapping
+from hashlib import sha256
+
+import pytest
+
+from dragoman.core.errors import SettingsError
+from dragoman.notify.notice import Notice
+from dragoman.notify.webhook import Webhook, signature
+from dragoman.system.fetch import Endpoint
+from tests.engine.lab import START
+from tests.notify.receiver import Receiver, hang, receiving, status
+from tests.requirements import proves
+
+pytestmark = proves("NOTIFY-WEBHOOK")
+
+SECRET = "s3cr3t-of-the-test"
+NOTICE = Notice("lab:7", "TASK-2026-02-09-001", b'{"to":"done"}')
+
+
+@pytest.fixture
+def receiver() -> Generator[Receiver]:
+    """Give a server on this machine."""
+    with receiving() as server:
+        yield server
+
+
+def webhook(receiver: Receiver, *allowed: str) -> Webhook:
+    url = receiver.url(path="/hook/s3cr3t-path")
+    return Webhook(SECRET, Endpoint(url, "notify.webhook_url", allowed, seconds=0.3).post)
+
+
+def test_the_receiver_can_check_who_sent_it_and_when(receiver: Receiver) -> None:
+    assert webhook(receiver, "127.0.0.1").deliver(NOTICE, START) == ""
+    (request,) = receiver.requests
+    assert request.body == NOTICE.body
+    assert request.headers["content-type"] == "application/json"
+    assert request.headers["webhook-id"] == "lab:7"
+    assert request.headers["webhook-timestamp"] == "1770647400"
+    signed = b"lab:7.1770647400." + request.body
+    version, _, value = request.headers["webhook-signature"].partition(",")
+    assert version == "v1"
+    assert b64decode(value) == hmac.new(SECRET.encode(), signed, sha256).digest()
+
+
+def test_the_signature_is_the_one_of_the_standard() -> None:
+    # The example that the libraries of Standard Webhooks are tested with.
+    key = b64decode("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
+    body = b'{"test": 2432232314}'
+    assert (
+        signature(key, "msg_p5jXN8AQM9LWM0D4loKWxJek", "1614265330", body)
+        == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
+    )
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        signature(b"l" * 16, "lab:7", "1", b"{}"),
+        signature(b"k" * 16, "lab:8", "1", b"{}"),
+        signature(b"k" * 16, "lab:7", "2", b"{}"),
+        signature(b"k" * 16, "lab:7", "1", b"[]"),
+    ],
+    ids=["key", "id", "time", "body"],
+)
+def test_the_signature_covers_everything(changed: str) -> None:
+    assert changed != signature(b"k" * 16, "lab:7", "1", b"{}")
+
+
+@pytest.mark.parametrize("code", [200, 201, 202, 204])
+def test_any_2xx_means_that_it_has_arrived(receiver: Receiver, code: int) -> None:
+    receiver.answers = [status(code)]
+    assert webhook(receiver, "127.0.0.1").deliver(NOTICE, START) == ""
+
+
+@pytest.mark.parametrize(
+    ("code", "words"), [(301, "redirects are not followed"), (404, "404"), (500, "500")]
+)
+def test_any_other_answer_is_a_failure(receiver: Receiver, code: int, words: str) -> None:
+    receiver.answers = [status(code, "Location: http://127.0.0.1/")]
+    assert words in webhook(receiver, "127.0.0.1").deliver(NOTICE, START)
+
+
+@proves("NOTIFY-NOT-IN-THE-WAY")
+def test_a_server_that_hangs_is_a_failure_soon(receiver: Receiver) -> None:
+    receiver.answers = [hang]
+    assert "no answer within" in webhook(receiver, "127.0.0.1").deliver(NOTICE, START)
+
+
+def test_an_address_that_is_not_allowed_is_a_failure(receiver: Receiver) -> None:
+    problem = webhook(receiver).deliver(NOTICE, START)
+    assert "allow_hosts" in problem
+    assert receiver.connections == 0
+
+
+@proves("NOTIFY-SECRETS")
+def test_no_failure_tells_the_secret_or_the_url(receiver: Receiver) -> None:
+    receiver.answers = [status(500), status(302), hang]
+    problems = [webhook(receiver, "127.0.0.1").deliver(NOTICE, START) for _ in range(3)]
+    forbidden, gone = webhook(receiver), webhook(receiver, "127.0.0.1")
+    receiver.close()
+    problems += [target.deliver(NOTICE, START) for target in (forbidden, gone)]
+    assert all(problems)
+    assert "s3cr3t" not in " ".join(problems)
+
+
+def unused(_: Mapping[str, str], __: bytes) -> int:
+    raise AssertionError("nothing is posted here")
+
+
+@proves("NOTIFY-SECRETS")
+@pytest.mark.parametrize("secret", ["", "s3cr3t", "whsec_s3cr3t!", "whsec_c2hvcnQ="])
+def test_a_secret_that_cannot_be_used_is_told_and_not_shown(secret: str) -> None:
+    with pytest.raises(SettingsError, match=r"notify\.webhook_") as caught:
+        Webhook(secret, unused)
+    assert "s3cr3t" not in caught.value.detail
+
+
+def test_a_secret_in_base64_is_the_bytes_it_stands_for() -> None:
+    said: list[str] = []
+
+    def post(headers: Mapping[str, str], _: bytes) -> int:
+        said.append(headers["webhook-signature"])
+        return 204
+
+    key = bytes(range(24))
+    Webhook("whsec_" + b64encode(key).decode(), post).deliver(NOTICE, START)
+    assert said == [signature(key, "lab:7", "1770647400", NOTICE.body)]
