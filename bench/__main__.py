@@ -4,87 +4,177 @@ import argparse
 import json
 import statistics
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from bench import lifecycle
+import msgspec
+from msgspec import Struct
+
+from bench import aof, files, lifecycle
 
 _CALLERS = 64
+
+
+class _Sizes(Struct, frozen=True):
+    few: int
+    """Tasks of a small store."""
+    many: int
+    """Tasks of a large store."""
+    in_files: int
+    """Tasks that have files."""
+
+
+_FULL = _Sizes(few=1_000, many=100_000, in_files=300)
+_QUICK = _Sizes(few=100, many=1_000, in_files=20)
+
+Measure = Callable[[Path, float], float]
+"""Takes an empty folder and a length in seconds; a rate per second."""
+
+
+class _Row(Struct, frozen=True):
+    name: str
+    beside: str
+    """What it is compared with."""
+    base: Measure
+    ours: Measure
+
+
+class _Result(Struct, frozen=True):
+    name: str
+    beside: str
+    base_per_second: float
+    dragoman_per_second: float
+    ratio: float
 
 
 def main() -> None:
     """Measure in rounds, so that a drifting disk meets both sides, and print medians."""
     options = _options()
-    rows = [
-        _Row(
-            f"lifecycle, {_CALLERS} callers",
-            lambda folder, s: lifecycle.raw_with_callers(folder, _CALLERS, s),
-            lambda folder, s: lifecycle.engine_with_callers(_store(folder), _CALLERS, s),
-        ),
-        _Row(
-            "lifecycle, one caller, handle_now",
-            lifecycle.raw_alone,
-            lambda folder, s: lifecycle.engine_alone(_store(folder), s),
-        ),
-        _Row(
-            "lifecycle, one caller, handle",
-            lifecycle.raw_alone,
-            lambda folder, s: lifecycle.engine_with_callers(_store(folder), 1, s),
-        ),
+    results = [
+        _measured(row, options.rounds, options.seconds)
+        for name, rows in _PARTS.items()
+        if options.only in ("", name)
+        for row in rows(_QUICK if options.quick else _FULL)
     ]
-    results = [row.measure(options.rounds, options.seconds) for row in rows]
     if options.json:
-        print(json.dumps(results, indent=2))
+        print(json.dumps(msgspec.to_builtins(results), indent=2))
     else:
         _print_table(results)
+
+
+def _lifecycles(_: _Sizes) -> Iterator[_Row]:
+    yield _Row(
+        f"lifecycle, {_CALLERS} callers",
+        "raw loop",
+        lambda folder, s: lifecycle.raw_with_callers(folder, _CALLERS, s),
+        lambda folder, s: lifecycle.engine_with_callers(_store(folder), _CALLERS, s),
+    )
+    yield _Row(
+        "lifecycle, one caller, handle_now",
+        "raw loop",
+        lifecycle.raw_alone,
+        lambda folder, s: lifecycle.engine_alone(_store(folder), s),
+    )
+    yield _Row(
+        "lifecycle, one caller, handle",
+        "raw loop",
+        lifecycle.raw_alone,
+        lambda folder, s: lifecycle.engine_with_callers(_store(folder), 1, s),
+    )
+
+
+def _reports(sizes: _Sizes) -> Iterator[_Row]:
+    few, many = f"{sizes.few:,} tasks", f"{sizes.many:,} tasks"
+    with (
+        _folder() as place,
+        _folder() as large_place,
+        aof.open_desks(place, sizes.few) as small,
+        aof.open_desks(large_place, sizes.many) as large,
+    ):
+        yield _Row(
+            f"completion report, {_CALLERS} callers",
+            "raw append",
+            lambda folder, s: aof.raw_append(folder, _CALLERS, s),
+            lambda _, s: small.busy.reports_per_second(_CALLERS, s),
+        )
+        yield _Row(
+            f"completion report, {many}",
+            few,
+            lambda _, s: small.busy.reports_per_second(_CALLERS, s),
+            lambda _, s: large.busy.reports_per_second(_CALLERS, s),
+        )
+        yield _Row(
+            f"completion report, to all {many}",
+            few,
+            lambda _, s: small.everywhere.reports_per_second(_CALLERS, s),
+            lambda _, s: large.everywhere.reports_per_second(_CALLERS, s),
+        )
+
+
+def _files(sizes: _Sizes) -> Iterator[_Row]:
+    yield _Row(
+        "files that follow reports",
+        "atomic write",
+        files.raw_writes,
+        lambda folder, s: files.following(folder, sizes.in_files, s),
+    )
+    yield _Row(
+        f"files rebuilt, {sizes.in_files:,} tasks",
+        "atomic write",
+        files.raw_writes,
+        lambda folder, _: files.rebuilding(folder, sizes.in_files),
+    )
+
+
+_PARTS: dict[str, Callable[[_Sizes], Iterator[_Row]]] = {
+    "lifecycle": _lifecycles,
+    "reports": _reports,
+    "files": _files,
+}
 
 
 def _store(folder: Path) -> lifecycle.Store:
     return lifecycle.sqlite_store(folder / "dragoman.db")
 
 
-Measure = Callable[[Path, float], float]
-Result = dict[str, str | float]
-
-
-class _Row:
-    def __init__(self, name: str, raw: Measure, ours: Measure) -> None:
-        self._name, self._raw, self._ours = name, raw, ours
-
-    def measure(self, rounds: int, seconds: float) -> Result:
-        raw, ours, ratios = list[float](), list[float](), list[float]()
-        for _ in range(rounds):
-            raw.append(_in_fresh_folder(self._raw, seconds))
-            ours.append(_in_fresh_folder(self._ours, seconds))
-            ratios.append(ours[-1] / raw[-1])
-        return {
-            "name": self._name,
-            "raw_per_second": statistics.median(raw),
-            "dragoman_per_second": statistics.median(ours),
-            "ratio": statistics.median(ratios),
-        }
+def _measured(row: _Row, rounds: int, seconds: float) -> _Result:
+    base, ours = list[float](), list[float]()
+    for _ in range(rounds):
+        base.append(_in_fresh_folder(row.base, seconds))
+        ours.append(_in_fresh_folder(row.ours, seconds))
+    ratios = [mine / limit for mine, limit in zip(ours, base, strict=True)]
+    return _Result(row.name, row.beside, *map(statistics.median, (base, ours, ratios)))
 
 
 def _in_fresh_folder(measure: Measure, seconds: float) -> float:
+    with _folder() as folder:
+        return measure(folder, seconds)
+
+
+@contextmanager
+def _folder() -> Generator[Path]:
     # Beside the sources and not in /tmp, which may be memory and would make fsync free.
     with tempfile.TemporaryDirectory(dir=Path.cwd(), prefix=".bench-") as folder:
-        return measure(Path(folder), seconds)
+        yield Path(folder)
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
     parser.add_argument("--rounds", type=int, default=5, help="rounds of each pair (default 5)")
     parser.add_argument("--seconds", type=float, default=3.0, help="length of each (default 3)")
+    parser.add_argument("--quick", action="store_true", help="with fewer tasks; to try it out")
+    parser.add_argument("--only", default="", choices=_PARTS, help="one part of it")
     parser.add_argument("--json", action="store_true", help="print JSON")
     return parser.parse_args()
 
 
-def _print_table(results: list[Result]) -> None:
-    print(f"{'durable, SQLite FULL, per second':40} {'raw':>10} {'dragoman':>10} {'ratio':>7}")
+def _print_table(results: list[_Result]) -> None:
+    print(f"{'durable, per second':40} {'beside':>14} {'base':>8} {'dragoman':>10} {'ratio':>7}")
     for row in results:
         print(
-            f"{row['name']:40} {row['raw_per_second']:10.0f} "
-            f"{row['dragoman_per_second']:10.0f} {row['ratio']:7.0%}"
+            f"{row.name:40} {row.beside:>14} {row.base_per_second:8.0f} "
+            f"{row.dragoman_per_second:10.0f} {row.ratio:7.0%}"
         )
 
 

@@ -1,13 +1,13 @@
 """A task's life, six durable steps, by 64 callers and by one: the engine beside the raw limit."""
 
-import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from time import perf_counter
 
 import uvloop
 
+from bench.callers import Deed, drive, open_hub
 from bench.raw import STEPS, RawFront, RawLoop
 from dragoman.core.actors import Actor
 from dragoman.core.commands import (
@@ -19,46 +19,41 @@ from dragoman.core.commands import (
     RenewLease,
     ReportOutcome,
 )
-from dragoman.engine.handle import Engine
-from dragoman.engine.hub import Hub
 from dragoman.engine.ports import Store
 from dragoman.store.sqlite import SqliteStore
-from dragoman.system.clock import SystemClock
 from dragoman.system.ids import new_id
 
 _AGENT = Actor("agent", "swe-backend")
 _PERSON = Actor("human", "reviewer")
-
-Life = Callable[[], Awaitable[None]]
 
 
 def raw_with_callers(folder: Path, callers: int, seconds: float) -> float:
     """Lives per second of the hand-written loop behind an event loop."""
 
     @asynccontextmanager
-    async def lives() -> AsyncGenerator[Life]:
+    async def lives() -> AsyncGenerator[Deed]:
         raw = RawLoop(folder / "raw.db")
-        front = RawFront(raw)
+        front = RawFront(raw.write)
         streams = iter(range(1, 1 << 62))
 
         async def life() -> None:
             stream = next(streams)
             for step in range(len(STEPS)):
-                await front.step(stream, step)
+                await front.write((stream, step))
 
         yield life
         front.close()
         raw.close()
 
-    return uvloop.run(_drive(lives(), callers, seconds))
+    return uvloop.run(drive(lives(), callers, seconds))
 
 
 def engine_with_callers(store: Store, callers: int, seconds: float) -> float:
     """Lives per second of the engine's async door."""
 
     @asynccontextmanager
-    async def lives() -> AsyncGenerator[Life]:
-        with _hub(store) as hub:
+    async def lives() -> AsyncGenerator[Deed]:
+        with open_hub(store) as hub:
 
             async def life() -> None:
                 created = await hub.do_soon(_PERSON, _CREATE, key=new_id())
@@ -67,7 +62,7 @@ def engine_with_callers(store: Store, callers: int, seconds: float) -> float:
 
             yield life
 
-    return uvloop.run(_drive(lives(), callers, seconds))
+    return uvloop.run(drive(lives(), callers, seconds))
 
 
 def raw_alone(folder: Path, seconds: float) -> float:
@@ -85,7 +80,7 @@ def raw_alone(folder: Path, seconds: float) -> float:
 def engine_alone(store: Store, seconds: float) -> float:
     """Lives per second through `handle_now`, in the caller's thread."""
     lives, start = 0, perf_counter()
-    with _hub(store) as hub:
+    with open_hub(store) as hub:
         while perf_counter() < start + seconds:
             created = hub.do(_PERSON, _CREATE, key=new_id())
             for actor, command, key in _steps(created.receipts[0].task):
@@ -111,27 +106,3 @@ def _steps(task: str) -> tuple[tuple[Actor, AnyCommand, str], ...]:
         (_AGENT, EndAttempt(task), new_id()),
         (_PERSON, MoveTask(task, to="done"), new_id()),
     )
-
-
-@contextmanager
-def _hub(store: Store) -> Generator[Hub]:
-    hub = Hub(Engine(store, SystemClock(), b"bench" * 6), new_id)
-    try:
-        yield hub
-    finally:
-        hub.close()
-
-
-async def _drive(making: AbstractAsyncContextManager[Life], callers: int, seconds: float) -> float:
-    lives = 0
-    async with making as life:
-        start = perf_counter()
-
-        async def caller() -> None:
-            nonlocal lives
-            while perf_counter() < start + seconds:
-                await life()
-                lives += 1
-
-        await asyncio.gather(*(caller() for _ in range(callers)))
-        return lives / (perf_counter() - start)

@@ -1,20 +1,23 @@
-"""The raw limit: a hand-written group-commit loop over apsw that writes lines of the same size.
+"""The raw limit: hand-written group-commit loops over apsw that write lines of the same size.
 
 64 asyncio callers, one writer thread, uvloop, synchronous=FULL. Six steps make a lifecycle: create,
 claim, heartbeat (one unchained row), complete, review, done (one chained entry and one state row
-each). It decides nothing, checks nothing, writes no key row and keeps no index.
+each). A message is one chained entry. They decide nothing, check nothing, write no key row and keep
+no index.
 """
 
 import asyncio
 import threading
+from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
 from queue import SimpleQueue
+from typing import Generic, TypeVar
 
 import apsw
 import msgspec
 
-from dragoman.store.sqlite.driver import open_database
+from dragoman.store.sqlite.driver import Connection, open_database
 
 _SCHEMA = """
 CREATE TABLE entries(position INTEGER PRIMARY KEY, stream INTEGER, line BLOB, hash BLOB);
@@ -32,10 +35,7 @@ class RawLoop:
     """The writer: entries chained by SHA-256, one transaction for all who wait."""
 
     def __init__(self, path: Path) -> None:
-        self._db = open_database(path, apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
-        for pragma in ("journal_mode=WAL", "synchronous=FULL"):
-            self._db.execute(f"PRAGMA {pragma}").fetchall()
-        self._db.execute(_SCHEMA).fetchall()
+        self._db = _open(path)
         self._hashes: dict[int, bytes] = {}
         self._position = 0
 
@@ -77,17 +77,49 @@ class RawLoop:
         self._db.execute("COMMIT")
 
 
-Waiting = tuple[tuple[int, int], asyncio.Future[None]]
+class RawLog:
+    """The writer of messages: each one a line of one chain, one transaction for all who wait."""
+
+    def __init__(self, path: Path) -> None:
+        self._db = _open(path)
+        self._hash = b""
+        self._position = 0
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._db.close()
+
+    def write(self, batch: list[bytes]) -> None:
+        """One transaction for these lines."""
+        entries: list[tuple[int, int, bytes, bytes]] = []
+        for line in batch:
+            self._position += 1
+            self._hash = sha256(self._hash + line).digest()
+            entries.append((self._position, 0, line, self._hash))
+        self._db.execute("BEGIN IMMEDIATE")
+        self._db.executemany("INSERT INTO entries VALUES(?,?,?,?)", entries)
+        self._db.execute("COMMIT")
 
 
-class RawFront:
-    """The asyncio side: callers wait for the commit that holds their step."""
+def _open(path: Path) -> Connection:
+    db = open_database(path, apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
+    for pragma in ("journal_mode=WAL", "synchronous=FULL"):
+        db.execute(f"PRAGMA {pragma}").fetchall()
+    db.execute(_SCHEMA).fetchall()
+    return db
 
-    def __init__(self, loop: RawLoop) -> None:
-        self._raw = loop
+
+T = TypeVar("T")
+
+
+class RawFront(Generic[T]):
+    """The asyncio side: callers wait for the commit that holds what they have handed in."""
+
+    def __init__(self, write: Callable[[list[T]], None]) -> None:
+        self._write_all = write
         self._loop = asyncio.get_running_loop()
-        self._gathering: list[Waiting] = []
-        self._queue: SimpleQueue[list[Waiting] | None] = SimpleQueue()
+        self._gathering: list[tuple[T, asyncio.Future[None]]] = []
+        self._queue: SimpleQueue[list[tuple[T, asyncio.Future[None]]] | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._write, daemon=True)
         self._thread.start()
 
@@ -96,12 +128,12 @@ class RawFront:
         self._queue.put(None)
         self._thread.join()
 
-    async def step(self, stream: int, step: int) -> None:
-        """One durable step."""
+    async def write(self, item: T) -> None:
+        """Hand in one item; it is durable when this returns."""
         future: asyncio.Future[None] = self._loop.create_future()
         if not self._gathering:
             self._loop.call_soon(self._send)
-        self._gathering.append(((stream, step), future))
+        self._gathering.append((item, future))
         await future
 
     def _send(self) -> None:
@@ -110,10 +142,10 @@ class RawFront:
 
     def _write(self) -> None:
         while (batch := self._queue.get()) is not None:
-            self._raw.write([pair for pair, _ in batch])
-            self._loop.call_soon_threadsafe(_resolve, batch)
+            self._write_all([item for item, _ in batch])
+            self._loop.call_soon_threadsafe(_resolve, [future for _, future in batch])
 
 
-def _resolve(batch: list[Waiting]) -> None:
-    for _, future in batch:
+def _resolve(futures: list[asyncio.Future[None]]) -> None:
+    for future in futures:
         future.set_result(None)

@@ -11,7 +11,7 @@ import msgspec
 from typer.main import get_command
 
 from dragoman.config import Settings
-from dragoman.core.authority import MAY_MOVE
+from dragoman.core.authority import MAY_EDIT, MAY_MOVE, MAY_REGISTER
 from dragoman.core.errors import FAULTS, REFUSALS
 from dragoman.core.events import EVENT_NAMES
 from dragoman.core.task import FINAL, STATUS_AFTER, TRANSITIONS
@@ -51,6 +51,26 @@ def authority() -> str:
         if b != "in-progress"
     )
     return _table(("transition", "who may ask for it"), rows)
+
+
+def fields() -> str:
+    """Who may give which field a new value."""
+    names = dict.fromkeys(field for allowed in MAY_EDIT.values() for field in sorted(allowed))
+    rows = (
+        (f"`{field}`", ", ".join(who for who, allowed in MAY_EDIT.items() if field in allowed))
+        for field in names
+    )
+    return _table(("field", "who may change it"), rows)
+
+
+def roles() -> str:
+    """Who may give which role."""
+    given = dict.fromkeys(role for roles in MAY_REGISTER.values() for role in sorted(roles))
+    rows = (
+        (f"`{role}`", ", ".join(who for who, roles in MAY_REGISTER.items() if role in roles))
+        for role in given
+    )
+    return _table(("role", "who may give it"), rows)
 
 
 def outcomes() -> str:
@@ -101,6 +121,8 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "transitions": transitions,
     "transition-table": transition_table,
     "authority": authority,
+    "fields": fields,
+    "roles": roles,
     "outcomes": outcomes,
     "refusals": refusals,
     "faults": faults,

@@ -89,6 +89,77 @@ _MANIFEST = (
         "S-TASK",
         "A note is added to a task's work log with its author and time.",
     ),
+    Requirement(
+        "TASK-UPDATE",
+        "S-AOF-4",
+        "A status update moves the task where the table has the way, for the first reason of "
+        "blockers, notes, progress; otherwise its words become a line of the work log.",
+    ),
+    Requirement(
+        "TASK-EDIT",
+        "S-AOF-13",
+        "An edit changes what is given and differs, by whoever may change that field; a task's "
+        "agent may change its wording.",
+    ),
+    Requirement(
+        "TASK-WARN",
+        "S-AOF-10",
+        "A warning is recorded with its task and stands in nobody's way.",
+    ),
+    Requirement(
+        "FILE-PRINCIPAL",
+        "S-AOF-13",
+        "An edited or moved file may edit, and move between backlog, ready and blocked; it judges "
+        "no review and switches none off, unless moves are trusted.",
+    ),
+    Requirement(
+        "REPORT-REPEAT",
+        "S-AOF-2",
+        "A report of what has come about already is a no-op, before it is asked who reports; an "
+        "old token is refused all the same.",
+    ),
+    # --- delegation
+    Requirement(
+        "DELEGATION-REQUEST",
+        "S-AOF-4",
+        "A task is delegated by the holder of its parent, or by who runs the show; the same "
+        "request again is a no-op, another one replaces it.",
+    ),
+    Requirement(
+        "DELEGATION-DEPTH",
+        "S-AOF-7",
+        "Delegated work is not delegated on, from whichever end the chain would be made.",
+    ),
+    Requirement(
+        "DELEGATION-ANSWER",
+        "S-AOF-4",
+        "Only the agent that was asked accepts or rejects, each once; a rejection blocks a task "
+        "whose work is still to be done.",
+    ),
+    Requirement(
+        "DELEGATION-SLA",
+        "S-AOF-7",
+        "A delegation whose deadline passes before its task has ended is escalated, once, and "
+        "nothing moves by that.",
+    ),
+    # --- who is known
+    Requirement(
+        "AGENT-REGISTRY",
+        "S-ROLE",
+        "Agents and people are known by name, role and dialects; nobody gives a role that it may "
+        "not give, and an agent speaks for itself only.",
+    ),
+    Requirement(
+        "MESSAGE-REFUSED",
+        "S-AOF-1",
+        "A message that is no command is refused by its dialect's reason and recorded with its "
+        "sender, whatever it quotes.",
+    ),
+    Requirement(
+        "MESSAGE-HEARD",
+        "S-AOF-9",
+        "A message that changed nothing leaves an entry with its sender and none with the task.",
+    ),
     # --- names and adoption
     Requirement(
         "NAME-GRAMMAR",
@@ -444,6 +515,35 @@ _MANIFEST = (
         "tick runs each time-driven duty once, and a second tick at the same time changes nothing.",
     ),
     Requirement(
+        "CLI-SEND",
+        "Command line",
+        "send takes one message of any dialect from a file or standard input, and says what came "
+        "of it; a refused one ends with 1 and the dialect's code.",
+    ),
+    Requirement(
+        "CLI-CALL",
+        "Command line",
+        "call prints an operation's reply exactly as its dialect has it; session-end ends a "
+        "session by its name, or all that have reported.",
+    ),
+    Requirement(
+        "CLI-LINT",
+        "Command line",
+        "lint answers each message with what is wrong and where, sends nothing, makes nothing, and "
+        "ends with 1 if anything is wrong.",
+    ),
+    Requirement(
+        "CLI-AGENT",
+        "Command line",
+        "agent add makes a name known in a role, without a hub; from then on it speaks in it.",
+    ),
+    Requirement(
+        "CLI-FILES",
+        "Command line",
+        "watch-files takes what is put beside the ledger as it comes; rebuild-files writes all "
+        "files anew; export and import carry a whole data directory.",
+    ),
+    Requirement(
         "CLI-EVENTS",
         "Command line",
         "events lists the ledger by task, type and position, and follows it.",
@@ -482,9 +582,8 @@ _MANIFEST = (
     Requirement(
         "CLI-DEMO",
         "Command line",
-        "demo plays a task's life with two workers, a crash and a recovery under a simulated "
-        "clock, "
-        "and prints a timeline that is the same each time.",
+        "demo plays an AOF story (dispatch, progress, handoff, crashes, recovery, review) under a "
+        "simulated clock, the same each time, and leaves nothing behind unless it is told to.",
     ),
     # --- the outside
     Requirement(
@@ -509,6 +608,54 @@ _MANIFEST = (
         "Settings come from dragoman.toml and the environment, are read once, and a wrong one is "
         "named.",
     ),
+    Requirement(
+        "SYSTEM-FETCH",
+        "System",
+        "A POST goes only to a public address that was checked, or to a host that the settings "
+        "allow; it follows no redirect, ends after a bounded time, and reads a bounded answer.",
+    ),
+    Requirement(
+        "SYSTEM-SPAWN",
+        "System",
+        "A program is run without a shell, with the variables it was given, and is ended in time "
+        "with everything in its process group; its output is bounded.",
+    ),
+    # --- notifications
+    Requirement(
+        "NOTIFY-NEWS",
+        "S-OUT",
+        "Entering review, blocked or done (or the statuses that are set) makes one notice, which "
+        "names task, title, from, to, reason, actor and time; nothing else makes one.",
+    ),
+    Requirement(
+        "NOTIFY-AT-LEAST-ONCE",
+        "S-OUT",
+        "Every notice is delivered to every target, in order, at least once and under an id that "
+        "stays; after a documented number of failures it is written down as given up.",
+    ),
+    Requirement(
+        "NOTIFY-NOT-IN-THE-WAY",
+        "S-OUT",
+        "A target that fails, hangs or is set up wrongly delays neither a transition nor another "
+        "target, and a run takes a bounded time.",
+    ),
+    Requirement(
+        "NOTIFY-WEBHOOK",
+        "S-OUT",
+        "A notice is posted with its id, its time and an HMAC-SHA256 over both and the body; any "
+        "2xx means that it has arrived.",
+    ),
+    Requirement(
+        "NOTIFY-COMMAND",
+        "S-OUT",
+        "A notice is given to a program on its standard input; exit code 0 means that it has "
+        "arrived.",
+    ),
+    Requirement(
+        "NOTIFY-SECRETS",
+        "S-OUT",
+        "The webhook's URL and secret appear in no error, file, log or child process.",
+    ),
     # --- faults
     Requirement(
         "CRASH-FAILPOINTS",
@@ -521,6 +668,220 @@ _MANIFEST = (
         "Faults",
         "For any sequence of commands the model, the implementation and the replay of the ledger "
         "agree.",
+    ),
+    # --- the plain-files face
+    Requirement(
+        "FILES-TASK-FILE",
+        "S-AOF-13",
+        "A task is a Markdown file with front matter, body and work log; what people type by hand "
+        "is understood, or the line that cannot be is named.",
+    ),
+    Requirement(
+        "FILES-ROUND-TRIP",
+        "S-AOF-13",
+        "Any text in titles, bodies, notes and blockers comes back from its file as it was, and can "
+        "neither make a field, a line or a section nor steer a terminal.",
+    ),
+    Requirement(
+        "FILES-ARTIFACTS",
+        "S-AOF-13",
+        "run.json, run_heartbeat.json, run_result.json, handoff.json and handoff.md are written as "
+        "the seed shows them; earlier attempts are kept under attempts/N.",
+    ),
+    Requirement(
+        "FILES-PROJECTION",
+        "S-AOF-13",
+        "The files of tasks, runs and events lie at the seed's paths and are level with the ledger "
+        "when the projector returns, whoever else projects at the same time.",
+    ),
+    Requirement(
+        "FILES-CRASH",
+        "S-AOF-13",
+        "After a crash between any two file operations the next run brings all files to what an "
+        "undisturbed projection writes, and every event line stands there once.",
+    ),
+    Requirement(
+        "FILES-FOLDER",
+        "S-AOF-13",
+        "A task's folder moves with it; a file that is being written goes on, what was written to "
+        "the old path is merged, and nothing is ever overwritten.",
+    ),
+    Requirement(
+        "FILES-EDITS",
+        "S-AOF-13",
+        "An edited or moved task file is a request: applied and recorded, or undone with a note "
+        "beside it and the person's text kept; a task never stands in two folders.",
+    ),
+    Requirement(
+        "FILES-COMPARE",
+        "S-AOF-13",
+        "Files that are missing, changed or surplus are found, and a rebuild restores them.",
+    ),
+    Requirement(
+        "FILES-INBOX",
+        "S-AOF-14",
+        "A file in the inbox is sent once, as its folder's agent or as the sender that it names, "
+        "and ends in processed/ or, with its reason, in rejected/; what is not a plain file is "
+        "never opened.",
+    ),
+    Requirement(
+        "FILES-BENEATH",
+        "Threats",
+        "No link beneath the data directory is followed, whatever an agent puts there.",
+    ),
+    Requirement(
+        "FILES-ARCHIVE",
+        "Files",
+        "A whole data directory is exported and imported verbatim, verified on both sides; a "
+        "damaged archive is refused with its first bad item and leaves nothing behind.",
+    ),
+    Requirement(
+        "FILES-DISK",
+        "Faults",
+        "On a full or read-only disk the answer stands and a warning says that the files lag; "
+        "nothing is damaged, and the next run brings them level.",
+    ),
+    # --- dialects
+    Requirement(
+        "JSON-STRICT",
+        "S-LIMIT",
+        "Any bytes give a JSON value that every reader understands alike, or a clean error with "
+        "its place: size, depth, number of values, length of keys, keys that stand twice, NaN, "
+        "half surrogate pairs, UTF-8 and whole numbers are checked.",
+    ),
+    Requirement(
+        "PATH-INSIDE",
+        "Threats",
+        "A path from outside is relative and leads downwards, or the reason why not is named.",
+    ),
+    Requirement(
+        "DIALECT-DOORS",
+        "Dialects",
+        "A door sends any message and calls any operation of any dialect without naming one; "
+        "alone or together with other callers the answers and the entries are the same.",
+    ),
+    Requirement(
+        "DIALECT-RECORD",
+        "Dialects",
+        "What a dialect claims and cannot carry out is refused and recorded with its speaker; what "
+        "no dialect claims leaves no trace.",
+    ),
+    Requirement(
+        "DIALECT-COMPLETE",
+        "Dialects",
+        "A dialect has a word for every refusal and a rendering, or a silence on purpose, for "
+        "every event.",
+    ),
+    # --- AOF/1
+    Requirement(
+        "AOF-DETECT",
+        "S-AOF-1",
+        "A message is found bare, under payload, message or content, as JSON text, and behind the "
+        "prefix AOF/1; other text and JSON is not ours.",
+    ),
+    Requirement(
+        "AOF-ORDER",
+        "S-AOF-2",
+        "Checks come in this order: size, JSON, envelope, type, taskId, task, identity, already "
+        "there, authority, state.",
+    ),
+    Requirement(
+        "AOF-ENVELOPE",
+        "AOF/1: Protocol Envelope",
+        "Every field of the envelope and of the five payloads is checked, and what is wrong is "
+        "named with its path; unknown fields are kept and decide nothing.",
+        divergence="Every text and list has a bound, names follow a grammar, and references lead "
+        "downwards: the seed leaves these open (S-LIMIT, S-NAME).",
+    ),
+    Requirement(
+        "AOF-COMPLETION",
+        "S-AOF-3",
+        "A report is kept with its attempt and logged at once; its transitions come with the end "
+        "of its session, or at once where that is configured; the latest report counts.",
+    ),
+    Requirement(
+        "AOF-STATUS",
+        "AOF/1: Status Update Protocol",
+        "An update moves the task with the first of blockers, notes and progress as its reason; "
+        "without a status, or without a way there, it is a line of the work log.",
+    ),
+    Requirement(
+        "AOF-HANDOFF",
+        "S-AOF-7",
+        "A handoff is requested once however often it is sent, accepted, or rejected into blocked; "
+        "depth, parent and deadline are checked.",
+    ),
+    Requirement(
+        "AOF-AUTHORITY",
+        "S-AOF-4",
+        "Completion and status come from the holder, a request from the parent's holder or an "
+        "orchestrator, an answer from the agent that was asked.",
+    ),
+    Requirement(
+        "AOF-IDENTITY",
+        "S-ROLE",
+        "No message speaks for somebody else than its speaker, in whatever field it tries.",
+    ),
+    Requirement(
+        "AOF-REPEAT",
+        "S-IDEM",
+        "A message sent again, wrapped or not, is answered as before and adds nothing; a session "
+        "replayed in any order changes nothing.",
+    ),
+    Requirement(
+        "AOF-REASONS",
+        "AOF/1: Error Handling",
+        "Every row of the seed's error and conflict tables is answered with its reason and logged "
+        "with its event.",
+    ),
+    Requirement(
+        "AOF-EVENTS",
+        "S-AOF-9",
+        "Event lines have rising ids, the seed's names, actor, task and payload; one "
+        "task.transitioned for each real transition, with its real from.",
+    ),
+    Requirement(
+        "AOF-WARNINGS",
+        "S-AOF-10",
+        "A summary or a named handoff that is not in the task's folder is a warning and no "
+        "obstacle; one that points outside is refused.",
+    ),
+    Requirement(
+        "AOF-TOOLS",
+        "S-AOF-11",
+        "aof_task_complete and aof_task_update do what the messages do.",
+    ),
+    Requirement(
+        "AOF-SESSION-END",
+        "S-AOF-3",
+        "The end of a session applies what its attempts have reported and touches no other; "
+        "without a name only whoever runs the show may end all that have reported.",
+    ),
+    Requirement(
+        "AOF-TIMES",
+        "S-AOF-12",
+        "sentAt and dueBy are RFC 3339 with Z or an offset; projectId is optional and kept.",
+    ),
+    Requirement(
+        "AOF-EXAMPLES",
+        "AOF/1: Examples",
+        "The seed's examples do as messages what the seed says that they do.",
+    ),
+    Requirement(
+        "AOF-FUZZ",
+        "Faults",
+        "Any bytes, and any mutation of a message, are answered or ignored: never an exception.",
+    ),
+    Requirement(
+        "AOF-GUIDE",
+        "Project",
+        "Every message in the AOF guide passes lint --strict, every code that a message can meet "
+        "is explained there, and its shell commands run as they stand.",
+    ),
+    Requirement(
+        "AOF-LINT",
+        "Command line",
+        "lint says of any JSON value whether it is AOF/1, of which type, and all that is wrong.",
     ),
     # --- for people who test their agents
     Requirement(
@@ -564,8 +925,13 @@ _MANIFEST = (
     Requirement(
         "BENCH-RUNS",
         "Speed",
-        "bench prints the hand-written loop and the engine in one run, with 64 callers and with "
-        "one.",
+        "bench prints every pair of one run: lifecycles and completion reports beside hand-written "
+        "loops, many tasks beside few, the files beside raw atomic writes.",
+    ),
+    Requirement(
+        "BENCH-REPORT-BYTES",
+        "Speed",
+        "The measured completion reports have 600 bytes each, differ, and reach every task.",
     ),
 )
 

@@ -1,21 +1,49 @@
 """python -m dragoman, and the `dragoman` command."""
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dragoman.surfaces.cli.app import run
-from dragoman.surfaces.cli.place import Place
+from dragoman.surfaces.cli.place import House, Place
+from dragoman.surfaces.cli.screen import Progress
+
+if TYPE_CHECKING:
+    from dragoman.engine.operation import Dialect
+    from dragoman.engine.ports import Clock
+    from dragoman.files.archive_format import Manifest
 
 
 def main() -> None:
     """Run the command line."""
-    run(_open_place)
+    run(House(_open_place, _dialects, _import_archive, _open_stage))
+
+
+# Databases, keys and dialects are loaded when a command needs them: `--help` does not.
 
 
 def _open_place(data: Path, store: str, now: int | None, *, create: bool) -> Place:
-    # Databases and keys are loaded when a command needs them: `--help` and `--version` do not.
     from dragoman.bootstrap import open_place
 
     return open_place(data, store, now, create=create)
+
+
+def _dialects() -> "Sequence[Dialect]":
+    from dragoman.bootstrap import dialects
+
+    return dialects()
+
+
+def _import_archive(archive: Path, data: Path, store: str, progress: Progress) -> "Manifest":
+    from dragoman.bootstrap import import_archive
+
+    return import_archive(archive, data, store, progress)
+
+
+def _open_stage(data: Path, clock: "Clock") -> Place:
+    from dragoman.bootstrap import open_stage
+
+    return open_stage(data, clock)
 
 
 if __name__ == "__main__":

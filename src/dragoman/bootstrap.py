@@ -1,21 +1,45 @@
 """The only place where all parts meet: a data directory and its store become a hub with duties."""
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING
 
-from dragoman.config import environment, load_settings
-from dragoman.core.errors import DragomanError, SettingsError, StoreUnavailable
+from dragoman.config import Settings, environment, load_settings
+from dragoman.core.errors import DragomanError, Refusal, SettingsError, StoreUnavailable
+from dragoman.engine.facts import StoreFacts
 from dragoman.engine.handle import Engine
 from dragoman.engine.hub import Hub
-from dragoman.engine.ports import Store
+from dragoman.engine.interpreter import Interpreter, Turned
+from dragoman.engine.operation import Dialect
+from dragoman.engine.ports import Clock, Store
+from dragoman.engine.request import Accepted, Outcome
+from dragoman.files.inbox import Inbox
+from dragoman.files.lookup import has_file
+from dragoman.files.projector import Projector
+from dragoman.notify.notice import News, Notice
+from dragoman.protocols import aof
 from dragoman.services.checkpointer import Checkpointer
+from dragoman.services.notifier import Notifier, Target
+from dragoman.services.projector import FilesDuty
 from dragoman.services.promotion import Promotion
 from dragoman.services.recovery import Recovery
+from dragoman.services.sla import Sla
 from dragoman.surfaces.cli.place import Place
+from dragoman.surfaces.cli.screen import Progress
+from dragoman.system.beneath import Beneath
 from dragoman.system.checkpoints import CheckpointFile
 from dragoman.system.clock import FixedClock, SystemClock
 from dragoman.system.ids import new_id
-from dragoman.system.keys import load, load_or_create
+from dragoman.system.keys import LedgerKey, load, load_or_create
+from dragoman.system.outbox import OutboxFiles
+from dragoman.text.strict_json import MOST_BYTES
 
+if TYPE_CHECKING:
+    from dragoman.files.archive_format import Manifest
+
+_CHECKPOINTS = "checkpoints.jsonl"
 _SQLITE = "sqlite:///"
 _POSTGRES = ("postgresql://", "postgres://")
 
@@ -30,41 +54,155 @@ def open_place(data: Path, store: str, now: int | None, *, create: bool) -> Plac
             )
         _make_directory(data)
     settings = load_settings(data, environment())
-    log = data / "checkpoints.jsonl"
     # Keys that are lost are not made anew: nobody could then tell old checkpoints from forged ones.
-    key = load_or_create(data) if create and not log.exists() else load(data)
+    key = load_or_create(data) if create and not (data / _CHECKPOINTS).exists() else load(data)
     opened = open_store(store or settings.store.url, data, create=create)
     clock = SystemClock() if now is None else FixedClock(now)
-    hub = Hub(Engine(opened, clock, key.secret), new_id)
-    checkpoints = CheckpointFile(log, key)
+    return _opened(data, settings, opened, clock, key, create=create)
+
+
+def open_stage(data: Path, clock: Clock) -> Place:
+    """Open an empty directory for a play: all parts are real, and nobody's settings reach it."""
+    _make_directory(data)
+    key = load_or_create(data)
+    return _opened(data, Settings(), open_store("", data), clock, key, create=True)
+
+
+def _opened(
+    data: Path, settings: Settings, store: Store, clock: Clock, key: LedgerKey, *, create: bool
+) -> Place:
+    beaten: set[str] = set()
+    hub = Hub(Engine(store, clock, key.secret, on_leases=beaten.update), new_id)
+    checkpoints = CheckpointFile(data / _CHECKPOINTS, key)
+    try:
+        place = _furnished(data, settings, hub, checkpoints, beaten)
+        if create:
+            place.begin()
+    except DragomanError:
+        hub.close()
+        raise
+    return place
+
+
+def _furnished(
+    data: Path, settings: Settings, hub: Hub, checkpoints: CheckpointFile, beaten: set[str]
+) -> Place:
+    """The hub with all that surrounds it."""
+    warnings: list[str] = []
+    disk = Beneath(data)
+    facts = StoreFacts(hub.store, partial(has_file, hub.store, disk))
+    interpreter = Interpreter(hub, dialects(settings), facts)
+    projector = Projector(
+        hub,
+        disk,
+        aof.render_lines,
+        warnings.append,
+        trust_moves=settings.files.trust_moves,
+    )
+
+    def level() -> int:
+        streams = sorted(beaten)
+        beaten.clear()
+        return projector.level(streams)
+
     checkpointer = Checkpointer(hub, checkpoints)
-    if create:
-        _check_before_writing(checkpointer, hub)
+    notifier = _notifier(data, settings, hub)
+    inbox = Inbox(disk, partial(_deliver, interpreter, facts), MOST_BYTES)
+    projection = FilesDuty("projection", level, warnings.append)
+    of_files = (
+        FilesDuty("inbox", lambda: inbox.run_once(hub.clock.now()), warnings.append),
+        FilesDuty("files", projector.sweep, warnings.append),
+        projection,
+    )
     return Place(
         data=data,
         settings=settings,
         hub=hub,
+        interpreter=interpreter,
         checkpoints=checkpoints,
-        duties=(Recovery(hub, settings.retry), Promotion(hub), checkpointer),
-        followers=(checkpointer,),
+        projector=projector,
+        export=partial(_export, hub, disk),
+        duties=(
+            Recovery(hub, settings.retry),
+            Sla(hub),
+            *of_files,
+            Promotion(hub),
+            checkpointer,
+            notifier,
+        ),
+        file_duties=of_files,
+        followers=(projection, checkpointer, notifier),
+        before_writing=(checkpointer.check, notifier.begin),
+        warnings=warnings,
     )
 
 
-def _check_before_writing(checkpointer: Checkpointer, hub: Hub) -> None:
-    """What is written on top of a ledger that does not hold could not be signed afterwards."""
-    try:
-        checkpointer.check()
-    except DragomanError:
-        hub.close()
-        raise
+def _deliver(
+    interpreter: Interpreter, facts: StoreFacts, said: bytes, agent: str | None
+) -> Outcome:
+    """A message from the inbox: as the agent whose folder it lay in, or as whom it names."""
+    speaker = None if agent is None else facts.speaker(agent, "inbox")
+    answer = interpreter.send(said, speaker=speaker, via="inbox")
+    if answer is None:
+        return Refusal("not_recognized", "this is no message of a dialect that is spoken here")
+    if isinstance(answer, Turned):
+        return Refusal(answer.code, answer.detail)
+    return Accepted(answer.receipts, answer.repeated)
 
 
-def open_store(url: str, data: Path, *, create: bool = True) -> Store:
+# What only a few commands need is loaded by them.
+
+
+def _export(hub: Hub, disk: Beneath, target: Path, progress: Progress) -> "Manifest":
+    from dragoman.files.export import export_archive
+
+    beside = Beneath(target.absolute().parent)
+    return export_archive(hub.store, disk, target, beside, hub.clock.now(), progress)
+
+
+def import_archive(archive: Path, data: Path, store: str, progress: Progress) -> "Manifest":
+    """Make a data directory out of an exported one."""
+    from dragoman.files.importing import Tools
+    from dragoman.files.importing import import_archive as import_files
+
+    def open_empty(building: Path, ledger_id: str) -> Store:
+        return open_store(store, building, new_ledger_id=lambda: ledger_id)
+
+    tools = Tools(open_empty, Beneath, SystemClock().now(), progress)
+    return import_files(archive, data, tools)
+
+
+def _notifier(data: Path, settings: Settings, hub: Hub) -> Notifier[Notice]:
+    notify, targets = settings.notify, list[Target[Notice]]()
+    if notify.webhook_url:
+        from dragoman.notify.webhook import Webhook
+        from dragoman.system.fetch import Endpoint
+
+        endpoint = Endpoint(notify.webhook_url, "notify.webhook_url", notify.allow_hosts)
+        targets.append(Webhook(notify.webhook_secret, endpoint.post))
+    if notify.command:
+        from dragoman.notify.command import Command
+        from dragoman.system.spawn import run
+
+        targets.append(Command(notify.command, environment(), partial(run, folder=data)))
+    news = News(hub.store, notify.statuses)
+    return Notifier(hub, OutboxFiles(data), news, targets, monotonic)
+
+
+def dialects(settings: Settings | None = None) -> tuple[Dialect, ...]:
+    """Every dialect that is spoken here."""
+    settings = settings or Settings()
+    return (aof.dialect(at_once=settings.aof.apply_completion == "immediately"),)
+
+
+def open_store(
+    url: str, data: Path, *, create: bool = True, new_ledger_id: Callable[[], str] = new_id
+) -> Store:
     """The store of a URL; without one, `dragoman.db` in the data directory."""
     if url.startswith(_POSTGRES):
         from dragoman.store.postgres import PostgresStore
 
-        return PostgresStore.open(url, new_id)
+        return PostgresStore.open(url, new_ledger_id)
     if url and not url.startswith(_SQLITE):
         raise SettingsError(
             f"{url.partition(':')[0]}: is not a kind of store; "
@@ -79,7 +217,7 @@ def open_store(url: str, data: Path, *, create: bool = True) -> Store:
         raise StoreUnavailable(
             f"there is no database at {path}: bring it back from a backup, or run `dragoman init`"
         )
-    return SqliteStore.open(path, new_id)
+    return SqliteStore.open(path, new_ledger_id)
 
 
 def _make_directory(data: Path) -> None:

@@ -5,14 +5,16 @@ import os
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast, get_origin
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from dragoman.core.commands import DEFAULT_ATTEMPTS, DEFAULT_TTL_MS
 from dragoman.core.deadlines import Backoff
 from dragoman.core.errors import SettingsError
+from dragoman.core.events import Status
 
 
 class StoreSettings(Struct, frozen=True):
@@ -38,6 +40,40 @@ class LeaseSettings(Struct, frozen=True):
     """How long a holder may be silent."""
 
 
+class NotifySettings(Struct, frozen=True):
+    """[notify]"""
+
+    webhook_url: str = ""
+    """Where notices are posted to, http or https; empty: nowhere."""
+    webhook_secret: str = ""
+    """What they are signed with: at least 16 bytes, or whsec_ and Base64."""
+    webhook_secret_file: str = ""
+    """A file that holds the secret instead; a relative path begins at the data directory."""
+    command: tuple[str, ...] = ()
+    """A program and its arguments, run with each notice on its standard input; empty: none."""
+    allow_hosts: tuple[str, ...] = ()
+    """Hosts that webhook_url may lead to although their address is a private or local one."""
+    statuses: tuple[Status, ...] = ("review", "blocked", "done")
+    """The statuses whose entering is told."""
+
+    def __repr__(self) -> str:
+        return "NotifySettings(…)"  # a URL and a secret must not reach a log
+
+
+class AofSettings(Struct, frozen=True):
+    """[aof]"""
+
+    apply_completion: Literal["session_end", "immediately"] = "session_end"
+    """When a completion report moves its task: with the end of its session, or at once."""
+
+
+class FilesSettings(Struct, frozen=True):
+    """[files]"""
+
+    trust_moves: bool = False
+    """Whether moving a task's file may also approve a review."""
+
+
 class Settings(Struct, frozen=True):
     """Everything that can be set."""
 
@@ -45,6 +81,9 @@ class Settings(Struct, frozen=True):
     tasks: TaskSettings = TaskSettings()
     leases: LeaseSettings = LeaseSettings()
     retry: Backoff = Backoff()
+    aof: AofSettings = AofSettings()
+    files: FilesSettings = FilesSettings()
+    notify: NotifySettings = NotifySettings()
 
 
 def environment() -> Mapping[str, str]:
@@ -56,9 +95,9 @@ def load_settings(data: Path, environ: Mapping[str, str]) -> Settings:
     """The settings of a data directory; without a file, the defaults."""
     path = data / "dragoman.toml"
     try:
-        return parse(path.read_text(encoding="utf-8"), environ)
+        return _with_secret(parse(path.read_text(encoding="utf-8"), environ), data)
     except FileNotFoundError:
-        return parse("", environ)
+        return _with_secret(parse("", environ), data)
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"{path} cannot be read: {error}") from error
     except SettingsError as error:
@@ -66,17 +105,20 @@ def load_settings(data: Path, environ: Mapping[str, str]) -> Settings:
 
 
 def parse(text: str, environ: Mapping[str, str]) -> Settings:
-    """Settings from TOML text, overlaid by variables named DRAGOMAN_<SECTION>_<KEY>."""
+    """Settings from TOML text, overlaid by variables named DRAGOMAN_<SECTION>_<KEY>.
+
+    In a variable the words of a list are separated by commas.
+    """
     try:
         given = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise SettingsError(f"this is not valid TOML: {error}") from error
     _check_keys(given, known := _sections())
     for section, keys in known.items():
-        for key in keys:
+        for key, kind in keys.items():
             value = environ.get(f"DRAGOMAN_{section}_{key}".upper())
             if value is not None:
-                given.setdefault(section, {})[key] = value
+                given.setdefault(section, {})[key] = _words(value) if kind is tuple else value
     try:
         # Not strict, because the environment knows only text.
         return msgspec.convert(given, Settings, strict=False)
@@ -84,11 +126,35 @@ def parse(text: str, environ: Mapping[str, str]) -> Settings:
         raise SettingsError(f"{error}") from error
 
 
-def _sections() -> dict[str, tuple[str, ...]]:
+def _sections() -> dict[str, dict[str, Any]]:
+    """Section -> its keys, each with what kind of value it has; `tuple` for a list."""
     return {
-        section.name: tuple(key.name for key in msgspec.structs.fields(section.type))
+        section.name: {
+            key.name: get_origin(key.type) or key.type
+            for key in msgspec.structs.fields(section.type)
+        }
         for section in msgspec.structs.fields(Settings)
     }
+
+
+def _words(value: str) -> list[str]:
+    return [word.strip() for word in value.split(",") if word.strip()]
+
+
+def _with_secret(settings: Settings, data: Path) -> Settings:
+    """The settings with the secret that a file holds, if they name one."""
+    notify = settings.notify
+    if not notify.webhook_secret_file:
+        return settings
+    if notify.webhook_secret:
+        raise SettingsError("notify has webhook_secret and webhook_secret_file: keep one of them")
+    path = data / notify.webhook_secret_file
+    try:
+        secret = path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise SettingsError(f"notify.webhook_secret_file {path} cannot be read: {why}") from None
+    return replace(settings, notify=replace(notify, webhook_secret=secret))
 
 
 def _check_keys(given: Mapping[str, Any], known: Mapping[str, Iterable[str]]) -> None:

@@ -5,20 +5,36 @@ import subprocess
 import sys
 from pathlib import Path
 
+from bench.aof import reports, task_ids
 from tests.requirements import proves
 
 ROOT = Path(__file__).parents[2]
 
 
 @proves("BENCH-RUNS")
-def test_one_run_measures_both_sides_with_many_callers_and_with_one() -> None:
-    command = [sys.executable, "-m", "bench", "--rounds", "1", "--seconds", "0.2", "--json"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+def test_one_run_measures_all_pairs_side_by_side() -> None:
+    command = [sys.executable, "-m", "bench", "--quick", "--rounds", "1", "--seconds", "0.2"]
+    done = subprocess.run(
+        [*command, "--json"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
     results = json.loads(done.stdout)
-    assert [row["name"] for row in results] == [
-        "lifecycle, 64 callers",
-        "lifecycle, one caller, handle_now",
-        "lifecycle, one caller, handle",
+    assert [(row["name"], row["beside"]) for row in results] == [
+        ("lifecycle, 64 callers", "raw loop"),
+        ("lifecycle, one caller, handle_now", "raw loop"),
+        ("lifecycle, one caller, handle", "raw loop"),
+        ("completion report, 64 callers", "raw append"),
+        ("completion report, 1,000 tasks", "100 tasks"),
+        ("completion report, to all 1,000 tasks", "100 tasks"),
+        ("files that follow reports", "atomic write"),
+        ("files rebuilt, 20 tasks", "atomic write"),
     ]
-    assert all(row["raw_per_second"] > 0 for row in results)
+    assert all(row["base_per_second"] > 0 for row in results)
     assert all(row["dragoman_per_second"] > 0 for row in results)
+
+
+@proves("BENCH-REPORT-BYTES")
+def test_a_report_has_600_bytes_and_no_two_are_alike() -> None:
+    some = list(reports(task_ids(7), iter(range(100))))
+    assert {len(message) for message in some} == {600}
+    assert len(set(some)) == 100
+    assert all(any(task.encode() in message for message in some[:7]) for task in task_ids(7))

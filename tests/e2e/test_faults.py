@@ -17,8 +17,9 @@ NOBODY = 65_534
 
 AS_NOBODY = dedent("""
     import os, sys
-    from dragoman.bootstrap import open_place
+    from dragoman.bootstrap import dialects, import_archive, open_place, open_stage
     from dragoman.surfaces.cli.app import main
+    from dragoman.surfaces.cli.place import House
     import dragoman.engine.verify, dragoman.store.sqlite, dragoman.system.hub_lock
 
     # Everything is loaded by now: the one who works below may not be able to read our files.
@@ -26,7 +27,8 @@ AS_NOBODY = dedent("""
         os.setgroups([])
         os.setresgid({nobody}, {nobody}, {nobody})
         os.setresuid({nobody}, {nobody}, {nobody})
-    sys.exit(main(open_place, sys.argv[1:], sys.stdout, sys.stderr, lambda: False))
+    house = House(open_place, dialects, import_archive, open_stage)
+    sys.exit(main(house, sys.argv[1:], sys.stdout, sys.stderr, lambda: False))
 """).format(nobody=NOBODY)
 """The program for somebody whom the rights of files bind, even where tests run as root."""
 

@@ -5,9 +5,16 @@ from pathlib import Path
 import pytest
 
 from tests.surfaces.cli.console import Console
+from tests.surfaces.cli.letters import Letters
 
 
 @pytest.fixture
 def dragoman(tmp_path: Path) -> Console:
     """Give a command line on a data directory that does not exist yet."""
     return Console(tmp_path / "hub")
+
+
+@pytest.fixture
+def letter(tmp_path: Path) -> Letters:
+    """Give a way to write messages into files."""
+    return Letters(tmp_path / "letters")

@@ -8,9 +8,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from dragoman.bootstrap import open_place
+from dragoman.bootstrap import dialects, import_archive, open_place, open_stage
 from dragoman.surfaces.cli.app import main
-from dragoman.surfaces.cli.place import OpenPlace
+from dragoman.surfaces.cli.place import House, OpenPlace
 
 NOON = "2026-02-09T12:00:00Z"
 
@@ -46,7 +46,7 @@ class Console:
 
     def __init__(self, data: Path, open_: OpenPlace = open_place) -> None:
         self.data = data
-        self._open = open_
+        self._house = House(open_, dialects, import_archive, open_stage)
 
     def __call__(self, *words: str, wait: Callable[[], bool] = lambda: False) -> Said:
         """Type a command."""
@@ -69,5 +69,5 @@ class Console:
     def _type(
         self, words: tuple[str, ...], out: StringIO, err: StringIO, wait: Callable[[], bool]
     ) -> Said:
-        code = main(self._open, ["--data", str(self.data), *words], out, err, wait)
+        code = main(self._house, ["--data", str(self.data), *words], out, err, wait)
         return Said(code, out.getvalue(), err.getvalue())

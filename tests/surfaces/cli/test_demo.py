@@ -1,4 +1,4 @@
-"""demo: the same story each time, told by a real hub, and nothing left behind."""
+"""demo: the same story each time, told by a real hub; nothing stays unless it is asked for."""
 
 import tempfile
 from pathlib import Path
@@ -31,23 +31,27 @@ def test_the_story_is_the_same_each_time_and_leaves_nothing_behind(
     assert not dragoman.data.exists()
 
 
-def test_the_story_has_a_crash_a_recovery_and_a_proof(dragoman: Console) -> None:
+def test_the_story_has_a_handoff_crashes_recoveries_a_review_and_a_proof(dragoman: Console) -> None:
     steps = dragoman.ask("demo")["steps"]
 
     told = [(step["at"][11:19], step["who"]) for step in steps]
     assert told == sorted(told, key=lambda step: step[0])
     story = " / ".join(f"{step['who']} {step['what']}" for step in steps)
     for part in (
-        "mia creates the task",
-        "ada claims the next task: attempt 1, fence 1",
-        "ben wants it too: refused, already_claimed",
-        "ada sends a heartbeat",
+        'mia creates TASK-2026-02-09-001 "Login by e-mail": ready',
+        "ada claims 001: attempt 1, lease until 09:05:05",
+        "ada status.update",
+        "ada handoff.request to ben: 002 stays ready",
+        "ben handoff.accepted, and claims 002: attempt 1",
         "ada crashes",
-        "hub ticks: the task is ready again",
-        "ben claims the next task: attempt 2, fence 2",
-        "ada comes back to life and reports done: refused, lease_lost",
-        "ben reports done: the task is in review",
-        "mia reviews it: done",
+        "ben completion.report done: 002 is in-progress",
+        "ben crashes too",
+        "hub ticks: 001 in-progress → ready, stale_heartbeat_reclaim",
+        "hub ticks: 002 in-progress → review, stale_heartbeat_done",
+        "ben is back and claims 001: attempt 2, fence 2",
+        "ada is back too, completion.report done: refused, lease_lost",
+        "ben completion.report done, session_end: 001 is in review",
+        "mia reviews both: 002 is done, 001 is done",
         "all good",
     ):
         assert part in story
@@ -59,11 +63,47 @@ def test_the_story_begins_when_it_is_told_to(dragoman: Console) -> None:
     assert dragoman.ask("demo", "--now", NOON)["steps"][0]["at"] == "2026-02-09T12:00:00.000Z"
 
 
-def test_the_story_fits_a_narrow_terminal(dragoman: Console) -> None:
-    assert max(map(len, dragoman("demo").out.splitlines())) <= 80
+def test_the_story_fits_a_narrow_terminal_and_one_and_a_half_pages(dragoman: Console) -> None:
+    lines = dragoman("demo").out.splitlines()
+
+    assert max(map(len, lines)) <= 80
+    assert len(lines) <= 60
 
 
 def test_the_story_ends_with_what_to_try(dragoman: Console) -> None:
     last = dragoman("demo").out.splitlines()[-3:]
 
     assert all(line.startswith("  dragoman ") for line in last)
+
+
+def test_what_is_kept_can_be_read_and_proved(dragoman: Console, tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    told = dragoman.ask("demo", "--keep", str(kept))
+
+    assert told["kept"] == str(kept)
+    assert [path for path in told["files"] if not (kept / path).is_file()] == []
+    handoff = "tasks/done/TASK-2026-02-09-002/inputs/handoff.md"
+    assert handoff in told["files"]
+    assert "**To:** ben" in (kept / handoff).read_text(encoding="utf-8")
+    assert dragoman.ask("verify", "--data", str(kept))["found"] == 0
+
+
+def test_what_stands_in_the_way_is_not_touched(dragoman: Console, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "file").write_text("mine", encoding="utf-8")
+
+    for taken in (tmp_path / "mine", tmp_path / "mine" / "file"):
+        said = dragoman("demo", "--keep", str(taken))
+        assert said.code == 2
+        assert "name a new or empty folder" in said.err
+    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["file"]
+
+
+def test_nobodys_settings_reach_the_story(
+    dragoman: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    as_ever = dragoman("demo").out
+    monkeypatch.setenv("DRAGOMAN_STORE_URL", "postgresql://nobody@localhost:1/none")
+    monkeypatch.setenv("DRAGOMAN_AOF_APPLY_COMPLETION", "immediately")
+
+    assert dragoman("demo").out == as_ever

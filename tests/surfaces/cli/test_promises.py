@@ -1,21 +1,27 @@
 """What holds for every command: its options, its exit codes, its help, its errors."""
 
+import json
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import dragoman as package
-from dragoman.bootstrap import open_place
+from dragoman.bootstrap import dialects, import_archive, open_place, open_stage
 from dragoman.core.errors import StoreConflict
-from dragoman.surfaces.cli import app, task
+from dragoman.surfaces.cli import agent, app, task
 from dragoman.surfaces.cli.app import main
-from dragoman.surfaces.cli.place import Place
+from dragoman.surfaces.cli.place import House, Place
 from tests.requirements import proves
 from tests.surfaces.cli.console import NOON, Console, Said
 
-COMMANDS = [(verb.name,) for verb in app.VERBS] + [("task", verb.name) for verb in task.VERBS]
+COMMANDS = [
+    *((verb.name,) for verb in app.VERBS),
+    *(("task", verb.name) for verb in task.VERBS),
+    *(("agent", verb.name) for verb in agent.VERBS),
+]
 """Every command by its words."""
 
 ARGUMENTS: dict[str, tuple[str, ...]] = {
@@ -27,8 +33,26 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "claim": ("T-2", "--agent", "ben"),
     "heartbeat": ("T-1", "--agent", "ada"),
     "release": ("T-1", "--agent", "ada"),
+    "add": ("ada",),
+    "send": ("{beside}/message.json",),
+    "call": ("session_end", "{}"),
+    "lint": ("--dialect", "aof", "{beside}/message.json"),
+    "export": ("{beside}/hub.tar",),
+    "import": ("{beside}/before.tar",),
 }
 """What a command needs to succeed in the world of `lived`."""
+
+UPDATE = {
+    "protocol": "aof",
+    "version": 1,
+    "type": "status.update",
+    "taskId": "TASK-2026-02-09-001",
+    "fromAgent": "ada",
+    "toAgent": "dispatcher",
+    "sentAt": "2026-02-09T11:59:30Z",
+    "payload": {"taskId": "TASK-2026-02-09-001", "agentId": "ada", "progress": "half"},
+}
+"""A message that ada may send in that world."""
 
 BEFORE_NOON = "2026-02-09T11:59:00Z"
 
@@ -39,11 +63,21 @@ def lived(dragoman: Console) -> Console:
     dragoman.make("One", "--id", "T-1", "--ready", "--now", BEFORE_NOON)
     dragoman.make("Two", "--id", "T-2", "--ready", "--now", BEFORE_NOON)
     dragoman.ask("task", "claim", "T-1", "--agent", "ada", "--now", BEFORE_NOON)
+    beside = dragoman.data.parent
+    message = beside / "message.json"
+    message.write_text(json.dumps(UPDATE))
+    shutil.copy(message, dragoman.data / "inbox" / "message.json")
+    dragoman.ask("export", str(beside / "before.tar"), "--now", BEFORE_NOON)
     return dragoman
 
 
-def typed(words: tuple[str, ...]) -> list[str]:
-    return [*words, *ARGUMENTS.get(words[-1], ())]
+def typed(words: tuple[str, ...], lived: Console) -> list[str]:
+    """The words of a command, with the arguments that it needs."""
+    if words == ("import",):
+        # It makes a directory, and so there must be none.
+        shutil.rmtree(lived.data)
+    beside = str(lived.data.parent)
+    return [*words, *(word.replace("{beside}", beside) for word in ARGUMENTS.get(words[-1], ()))]
 
 
 @proves("CLI-PROMISES", "CLI-EXIT", "CLI-NOW")
@@ -51,7 +85,7 @@ def typed(words: tuple[str, ...]) -> list[str]:
 def test_every_command_takes_json_and_now_after_its_arguments(
     lived: Console, words: tuple[str, ...]
 ) -> None:
-    said = lived(*typed(words), "--json", "--now", NOON)
+    said = lived(*typed(words, lived), "--json", "--now", NOON)
 
     assert said.code == 0, said
     assert said.objects
@@ -68,7 +102,7 @@ def test_every_command_takes_all_shared_options_on_either_side(
     elsewhere = Console(tmp_path / "elsewhere")
 
     said = (
-        elsewhere(*shared, *typed(words)) if side == "before" else elsewhere(*typed(words), *shared)
+        elsewhere(*shared, *typed(words, lived)) if side == "before" else elsewhere(*typed(words, lived), *shared)
     )
 
     assert said.code == 0, said
@@ -79,7 +113,7 @@ def test_every_command_takes_all_shared_options_on_either_side(
 @proves("CLI-EXIT", "CLI-NOW")
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_a_wrong_time_is_wrong_usage_everywhere(lived: Console, words: tuple[str, ...]) -> None:
-    said = lived(*typed(words), "--now", "yesterday", "--json")
+    said = lived(*typed(words, lived), "--now", "yesterday", "--json")
 
     assert said.code == 2
     assert said.out == ""
@@ -88,7 +122,7 @@ def test_a_wrong_time_is_wrong_usage_everywhere(lived: Console, words: tuple[str
 
 
 @proves("CLI-PROMISES", "CLI-VERSION")
-@pytest.mark.parametrize("words", [(), ("task",), *COMMANDS], ids=" ".join)
+@pytest.mark.parametrize("words", [(), ("task",), ("agent",), *COMMANDS], ids=" ".join)
 def test_every_help_exits_0_and_is_whole(
     dragoman: Console, words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -105,7 +139,7 @@ def test_every_help_exits_0_and_is_whole(
 
 
 @proves("CLI-EXIT")
-@pytest.mark.parametrize("words", [(), ("task",)], ids=["dragoman", "task"])
+@pytest.mark.parametrize("words", [(), ("task",), ("agent",)], ids=["dragoman", "task", "agent"])
 def test_no_command_at_all_is_wrong_usage_and_shows_the_help(
     dragoman: Console, words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -141,7 +175,7 @@ def test_no_command_at_all_is_wrong_usage_and_shows_the_help(
         (("task", "claim", "--agent", "ada", "--as", "ben"), "name two agents"),
         (("task", "claim", "--agent", "ada", "--ttl", "soon"), "is not a length of time"),
         (("task", "link", "x"), "say to what"),
-        (("events", "--type", "task.cliamed"), "known: task, command, task.created"),
+        (("events", "--type", "task.cliamed"), "known: task, delegation, command, message, agent, task.created"),
     ],
 )
 def test_wrong_usage_exits_2_says_what_on_stderr_and_makes_nothing(
@@ -209,10 +243,12 @@ def test_a_command_that_writes_makes_the_directory_and_says_so_once(dragoman: Co
 def test_the_directory_comes_from_the_environment_and_else_lies_here(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    house = House(open_place, dialects, import_archive, open_stage)
+
     def create(*words: str) -> None:
         with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
             args = [*words, "task", "create", "x"]
-            assert main(open_place, args, nowhere, nowhere, lambda: False) == 0
+            assert main(house, args, nowhere, nowhere, lambda: False) == 0
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("DRAGOMAN_DATA", raising=False)

@@ -10,9 +10,22 @@ import typer
 from typer.main import get_command
 
 import dragoman
-from dragoman.surfaces.cli import demo, doctor, events, init, task, tick, verify
+from dragoman.surfaces.cli import (
+    agent,
+    demo,
+    doctor,
+    events,
+    files,
+    init,
+    lint,
+    operate,
+    send,
+    task,
+    tick,
+    verify,
+)
 from dragoman.surfaces.cli.call import Call, Shared, wrong_usage
-from dragoman.surfaces.cli.place import OpenPlace
+from dragoman.surfaces.cli.place import House
 from dragoman.surfaces.cli.screen import CannotPrint, ReaderGone, Screen
 from dragoman.surfaces.cli.values import QuickGroup
 from dragoman.surfaces.cli.verb import (
@@ -26,15 +39,26 @@ from dragoman.surfaces.cli.verb import (
 from dragoman.surfaces.cli.waiting import Wait, poll_while_read
 
 _NAME = "dragoman"
-VERBS = (*init.VERBS, *demo.VERBS, *tick.VERBS, *events.VERBS, *verify.VERBS, *doctor.VERBS)
+VERBS = (
+    *init.VERBS,
+    *demo.VERBS,
+    *send.VERBS,
+    *operate.VERBS,
+    *lint.VERBS,
+    *tick.VERBS,
+    *events.VERBS,
+    *verify.VERBS,
+    *files.VERBS,
+    *doctor.VERBS,
+)
 """In the order in which the help lists them; the group `task` follows."""
 
 
-def run(open_place: OpenPlace) -> None:
+def run(house: House) -> None:
     """Run the command line of this process, and end the process."""
     sys.stdout, sys.stderr = map(_made_usable, (sys.stdout, sys.stderr))
     try:
-        code = main(open_place, sys.argv[1:], sys.stdout, sys.stderr, poll_while_read(sys.stdout))
+        code = main(house, sys.argv[1:], sys.stdout, sys.stderr, poll_while_read(sys.stdout))
         Screen(sys.stdout).flush()
     except ReaderGone:
         _silence(sys.stdout)
@@ -46,9 +70,9 @@ def run(open_place: OpenPlace) -> None:
     sys.exit(code)
 
 
-def main(open_place: OpenPlace, args: Sequence[str], out: TextIO, err: TextIO, wait: Wait) -> int:
+def main(house: House, args: Sequence[str], out: TextIO, err: TextIO, wait: Wait) -> int:
     """Run one command; its exit code."""
-    call = Call(open_place, wait, Screen(out), Screen(err))
+    call = Call(house, wait, Screen(out), Screen(err))
     command = get_command(build())
     try:
         _refuse_empty_names(args)
@@ -83,6 +107,7 @@ def build() -> typer.Typer:
     for verb in VERBS:
         add_verb(app, verb)
     app.add_typer(task.group(), name="task")
+    app.add_typer(agent.group(), name="agent")
     return app
 
 

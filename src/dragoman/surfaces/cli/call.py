@@ -11,9 +11,12 @@ from msgspec.structs import replace
 
 from dragoman.core.actors import Actor
 from dragoman.core.errors import DragomanError, Refused
-from dragoman.surfaces.cli.person import actor_for
-from dragoman.surfaces.cli.place import OpenPlace, Place
+from dragoman.surfaces.cli.person import actor_for, door
+from dragoman.surfaces.cli.place import House, Place
 from dragoman.surfaces.cli.screen import Screen
+
+_UNDONE = {"checkpoint": "not signed", "notify": "nobody was told"}
+"""Follower -> what is not yet so when it could not do its part."""
 
 DEFAULT_DATA = Path(".dragoman")
 
@@ -49,7 +52,7 @@ class Answer(Struct, frozen=True):
 class Call(Struct, frozen=True):
     """A command's surroundings."""
 
-    open_place: OpenPlace
+    house: House
     wait: Callable[[], bool]
     """Pauses between two looks at the ledger; False: nobody listens any more."""
     out: Screen
@@ -65,18 +68,29 @@ class Call(Struct, frozen=True):
         """The data directory."""
         return self.shared.data or DEFAULT_DATA
 
-    def actor(self, agent: str = "") -> Actor:
-        """On whose behalf the command speaks; `agent` is what its own --agent says."""
+    def speaker(self, agent: str = "") -> str:
+        """Whom the command speaks for; empty: the person. `agent` is its own --agent."""
         speaker = self.shared.speaker
         if agent and speaker and agent != speaker:
             wrong_usage(f"--agent {agent} and --as {speaker} name two agents: give one of them")
-        return actor_for(agent or speaker, clock_was_set=self.shared.now is not None)
+        return agent or speaker
 
-    def worker(self, agent: str) -> Actor:
+    def worker(self, agent: str) -> str:
         """The same, for a command that only an agent can give."""
-        if not (agent or self.shared.speaker):
-            wrong_usage("say which agent this is, with --agent NAME")
-        return self.actor(agent)
+        return self.speaker(agent) or wrong_usage("say which agent this is, with --agent NAME")
+
+    @property
+    def door(self) -> str:
+        """The door of a message that says itself whose it is."""
+        return door(speaks_for_another=True, clock_was_set=self.shared.now is not None)
+
+    def actor(self, place: Place, speaker: str) -> Actor:
+        """Whoever speaks, in the role that the name was given if it was given one."""
+        from dragoman.engine.ask import find_agent
+
+        actor = actor_for(speaker, clock_was_set=self.shared.now is not None)
+        known = find_agent(place.hub.store, speaker) if speaker else None
+        return actor if known is None else Actor(known.role, actor.name, actor.via)
 
     @contextmanager
     def reading(self) -> Generator[Place]:
@@ -106,14 +120,20 @@ class Call(Struct, frozen=True):
 
     def _settle(self, place: Place) -> None:
         """Bring what lies beside the ledger level; what was committed is done all the same."""
-        try:
-            place.settle()
-        except (OSError, DragomanError) as error:
-            self.err.line(f"done, but not signed: {error}; run `dragoman tick` when that is mended")
+        for name, error in place.settle():
+            undone = _UNDONE.get(name, f"{name} lags behind")
+            self.err.line(f"done, but {undone}: {error}; run `dragoman tick` when that is mended")
+        self.warn(place)
+
+    def warn(self, place: Place) -> None:
+        """Tell what the person should know, though it stopped nothing."""
+        for warning in place.warnings:
+            self.err.line(("warning: ", "yellow"), warning)
+        place.warnings.clear()
 
     def _open(self, *, create: bool) -> Place:
         said = self.shared
-        return self.open_place(self.data, said.store, said.now, create=create)
+        return self.house.open_place(self.data, said.store, said.now, create=create)
 
     def finish(self, work: Callable[[], Answer | None]) -> int:
         """Do the work and print its answer; the exit code."""

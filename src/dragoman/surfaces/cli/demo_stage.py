@@ -1,46 +1,108 @@
-"""A hub for the demo: a real one, on a temporary disk, under a clock that is moved by hand."""
+"""A stage for the demo: a real hub on a real disk, under a clock that is moved by hand."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
+import msgspec
 from msgspec import Struct
 
-from dragoman.config import Settings
-from dragoman.engine.handle import Engine
-from dragoman.engine.hub import Hub
-from dragoman.services.checkpointer import Checkpointer
-from dragoman.services.promotion import Promotion
-from dragoman.services.recovery import Recovery
-from dragoman.store.sqlite import SqliteStore
-from dragoman.surfaces.cli.place import Place
-from dragoman.system.checkpoints import CheckpointFile
+from dragoman.core.actors import Actor
+from dragoman.core.commands import AnyCommand
+from dragoman.core.moments import to_rfc3339
+from dragoman.core.reading import Receipt
+from dragoman.engine.interpreter import Answer, Turned
+from dragoman.surfaces.cli.place import House, Place
 from dragoman.system.clock import HandClock
-from dragoman.system.ids import CountingIds
-from dragoman.system.keys import load_or_create
 
 
 class Stage(Struct, frozen=True):
-    """A place, and the clock that its hub looks at."""
+    """A place, and the clock that its hub looks at. Files are level after whatever is done."""
 
     place: Place
     clock: HandClock
 
+    def wait(self, seconds: int) -> None:
+        """Let time pass."""
+        self.clock.advance(seconds * 1_000)
+
+    def do(self, actor: Actor, command: AnyCommand) -> Receipt:
+        """Give a command."""
+        receipt = self.place.hub.do(actor, command).receipts[0]
+        self._settle()
+        return receipt
+
+    def send(
+        self, sender: Actor, kind: str, task: str, payload: dict[str, Any], to: str = "dispatcher"
+    ) -> Answer:
+        """Send an AOF message, as its sender's words."""
+        envelope = {
+            "protocol": "aof",
+            "version": 1,
+            "type": kind,
+            "taskId": task,
+            "fromAgent": sender.name,
+            "toAgent": to,
+            "sentAt": to_rfc3339(self.clock.now()),
+            "payload": payload,
+        }
+        answer = self.place.interpreter.send(msgspec.json.encode(envelope), speaker=sender)
+        assert answer is not None, "an envelope is always somebody's"
+        self._settle()
+        return answer
+
+    def call(self, caller: Actor, operation: str, arguments: dict[str, Any]) -> Answer:
+        """Call a tool."""
+        answer = self.place.interpreter.call(operation, arguments, caller)
+        self._settle()
+        return answer
+
+    def tick(self) -> None:
+        """Every duty once."""
+        now = self.clock.now()
+        for duty in self.place.duties:
+            duty.run_once(now)
+        self._settle()
+
+    def write(self, path: str, text: str) -> None:
+        """Put a file below the data directory, as an agent does."""
+        (self.place.data / path).write_text(text, encoding="utf-8")
+
+    def last_move(self, task: str) -> str:
+        """The last transition that the event lines tell of a task, and its reason."""
+        lines = (
+            msgspec.json.decode(line)
+            for log in sorted((self.place.data / "events").iterdir())
+            for line in log.read_bytes().splitlines()
+        )
+        moves = [
+            line["payload"]
+            for line in lines
+            if line["type"] == "task.transitioned" and line["taskId"] == task
+        ]
+        return "{from} → {to}, {reason}".format(**moves[-1])
+
+    def _settle(self) -> None:
+        for _, error in self.place.settle():
+            raise error
+
+
+def outcome(answer: Answer) -> str:
+    """Where the task stands after a message, or why the message was refused."""
+    if isinstance(answer, Turned):
+        return f"refused, {answer.code}"
+    return f"{answer.receipts[0].status}"
+
 
 @contextmanager
-def stage(start: int) -> Generator[Stage]:
-    """A stage whose clock begins at `start`; nothing of it is left behind."""
+def stage(house: House, start: int, keep: Path | None) -> Generator[Stage]:
+    """A stage whose clock begins at `start`; without a folder to keep, nothing is left behind."""
     with TemporaryDirectory(prefix="dragoman-demo-") as folder:
-        data, clock, settings = Path(folder), HandClock(start), Settings()
-        key = load_or_create(data)
-        # Counted ids, so that the demo is the same each time.
-        store = SqliteStore.open(data / "dragoman.db", CountingIds())
-        hub = Hub(Engine(store, clock, key.secret), CountingIds())
-        checkpoints = CheckpointFile(data / "checkpoints.jsonl", key)
-        checkpointer = Checkpointer(hub, checkpoints)
-        duties = (Recovery(hub, settings.retry), Promotion(hub), checkpointer)
+        clock = HandClock(start)
+        place = house.open_stage(keep or Path(folder), clock)
         try:
-            yield Stage(Place(data, settings, hub, checkpoints, duties, (checkpointer,)), clock)
+            yield Stage(place, clock)
         finally:
-            hub.close()
+            place.hub.close()

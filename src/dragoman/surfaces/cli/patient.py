@@ -64,7 +64,7 @@ class Patient:
     def open(self) -> Place:
         """Open the store as any command would; the caller knows that it is there."""
         shared = self._call.shared
-        self.place = self._call.open_place(self.data, shared.store, shared.now, create=False)
+        self.place = self._call.house.open_place(self.data, shared.store, shared.now, create=False)
         return self.place
 
     def close(self) -> None:

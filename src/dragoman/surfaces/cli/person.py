@@ -27,13 +27,17 @@ def fit(name: str) -> str:
     return _FOREIGN.sub("-", name).lstrip("._-")[:_LONGEST]
 
 
+def door(*, speaks_for_another: bool, clock_was_set: bool) -> str:
+    """The door as entries name it: who typed, where another is named, and if time was set."""
+    person = f"human:{login_name()}" if speaks_for_another else ""
+    return " ".join(filter(None, ("cli", person, "--now" if clock_was_set else "")))
+
+
 def actor_for(agent: str, *, clock_was_set: bool) -> Actor:
-    """The agent that was named, or the person; the door tells who typed, and if time was set."""
-    person = Actor("human", login_name())
-    words = ("cli", person.label if agent else "", "--now" if clock_was_set else "")
-    via = " ".join(filter(None, words))
+    """The agent that was named, or the person."""
+    via = door(speaks_for_another=bool(agent), clock_was_set=clock_was_set)
     if not agent:
-        return Actor(person.role, person.name, via)
+        return Actor("human", login_name(), via)
     refusal = check_agent(agent)
     if refusal is not None:
         raise Refused(refusal)

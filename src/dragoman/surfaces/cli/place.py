@@ -1,15 +1,23 @@
 """A data directory that is open: what every command of the command line works on."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
+from dragoman.core.errors import DragomanError
+from dragoman.surfaces.cli.screen import Progress
+
 if TYPE_CHECKING:
     # The engine and the signatures are loaded by whoever opens a place: help needs neither.
     from dragoman.config import Settings
     from dragoman.engine.hub import Hub
+    from dragoman.engine.interpreter import Interpreter
+    from dragoman.engine.operation import Dialect
+    from dragoman.engine.ports import Clock
+    from dragoman.files.archive_format import Manifest
+    from dragoman.files.projector import Projector
     from dragoman.ledger.checkpoint import Checkpoint
 
 
@@ -44,17 +52,36 @@ class Place(Struct, frozen=True):
     data: Path
     settings: "Settings"
     hub: "Hub"
+    interpreter: "Interpreter"
+    """What agents say in their dialects goes through this."""
     checkpoints: Checkpoints
+    projector: "Projector"
+    export: "Callable[[Path, Progress], Manifest]"
+    """Writes the whole data directory into one file."""
     duties: tuple[Duty, ...]
     """All of them, in the order in which `tick` runs them."""
+    file_duties: tuple[Duty, ...]
+    """Those that have to do with plain files only."""
     followers: tuple[Duty, ...]
     """Those that bring what lies outside of the store level with the ledger after every write."""
+    before_writing: tuple[Callable[[], object], ...]
+    """What is looked at before a command writes."""
+    warnings: list[str]
+    """What the person should know, though it stopped nothing."""
 
-    def settle(self) -> None:
-        """What a command leaves behind is level with the ledger."""
+    def begin(self) -> None:
+        """Ready to be written to."""
+        for look in self.before_writing:
+            look()
+
+    def settle(self) -> Iterator[tuple[str, Exception]]:
+        """Bring what a command leaves behind level with the ledger; who could not do its part."""
         now = self.hub.clock.now()
         for follower in self.followers:
-            follower.run_once(now)
+            try:
+                follower.run_once(now)
+            except (OSError, DragomanError) as error:
+                yield follower.name, error
 
 
 class OpenPlace(Protocol):
@@ -63,3 +90,14 @@ class OpenPlace(Protocol):
     def __call__(self, data: Path, store: str, now: int | None, *, create: bool) -> Place:
         """Open it; `create` makes it when it is missing. `now` fixes the hub's clock."""
         ...
+
+
+class House(Struct, frozen=True):
+    """What the command line is handed: how to open a place, and what is spoken in all of them."""
+
+    open_place: OpenPlace
+    dialects: "Callable[[], Sequence[Dialect]]"
+    import_archive: "Callable[[Path, Path, str, Progress], Manifest]"
+    """Makes a data directory, with the store of a URL, out of an exported one."""
+    open_stage: "Callable[[Path, Clock], Place]"
+    """Makes a data directory for the demo, where only the given clock tells the time."""

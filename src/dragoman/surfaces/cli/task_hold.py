@@ -51,8 +51,9 @@ def claim(
       dragoman task claim --agent ada --json
       dragoman task claim TASK-2026-02-09-001 --agent ada --ttl 10m
     """
-    actor = call.worker(agent)
+    speaker = call.worker(agent)
     with call.writing() as place:
+        actor = call.actor(place, speaker)
         ttl_ms = place.settings.leases.ttl_ms if ttl is None else ttl
         claimed = place.hub.do(actor, ClaimTask(task, actor.name, session, ttl_ms)).receipts[0]
         shown = look_at(place, claimed.task).task
@@ -93,8 +94,9 @@ def heartbeat(
     Example:
       dragoman task heartbeat TASK-2026-02-09-001 --agent ada --fence 1
     """
-    actor = call.worker(agent)
+    speaker = call.worker(agent)
     with call.writing() as place:
+        actor = call.actor(place, speaker)
         held = place.hub.do(actor, RenewLease(task, fence)).receipts[0]
     expires = to_rfc3339(held.expires_at)
     data = {
@@ -124,8 +126,9 @@ def release(
     Example:
       dragoman task release TASK-2026-02-09-001 --agent ada --reason "needs a compiler"
     """
-    actor = call.worker(agent)
+    speaker = call.worker(agent)
     with call.writing() as place:
+        actor = call.actor(place, speaker)
         given_back = place.hub.do(actor, ReleaseTask(task, reason, fence)).receipts[0]
         shown = look_at(place, given_back.task)
     return Answer(

@@ -103,7 +103,9 @@ def log(
 
 def _note(call: Call, task: str, text: str) -> Answer:
     with call.writing() as place:
-        noted = place.hub.do(call.actor(), NoteTask(task, text)).receipts[0].task
+        noted = (
+            place.hub.do(call.actor(place, call.speaker()), NoteTask(task, text)).receipts[0].task
+        )
         shown = look_at(place, noted)
     return Answer(as_object(shown), lambda screen: screen.line(f"noted in the log of {noted}"))
 

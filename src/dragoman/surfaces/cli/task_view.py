@@ -4,7 +4,7 @@ from msgspec import Struct
 
 from dragoman.core.lease import Lease
 from dragoman.core.moments import to_rfc3339
-from dragoman.core.task import Reported, Task
+from dragoman.core.task import Delegation, Reported, Task
 from dragoman.surfaces.cli.screen import Column, Screen
 
 STATUS_STYLES: dict[str, str] = {
@@ -68,6 +68,9 @@ def as_summary(shown: Shown) -> dict[str, object]:
         "lastTransitionAt": to_rfc3339(task.moved_at),
         "lease": _lease(shown.lease, shown.now),
         "report": _report(task.reported),
+        "delegation": _delegation(task.delegation),
+        "delegationDepth": task.depth,
+        "warnings": task.warnings,
     }
 
 
@@ -119,6 +122,7 @@ def _facts(shown: Shown) -> tuple[tuple[str, str], ...]:
         ("not before", to_rfc3339(task.not_before) if task.not_before else ""),
         ("lease", _lease_in_words(shown.lease, shown.now)),
         ("report", _report_in_words(task.reported)),
+        ("handoff", _delegation_in_words(task.delegation)),
         ("created", to_rfc3339(task.created_at)),
         ("updated", to_rfc3339(task.updated_at)),
     )
@@ -153,6 +157,33 @@ def _lease_in_words(lease: Lease | None, now: int) -> str:
     until = to_rfc3339(lease.expires_at)
     state = f"live until {until}" if lease.is_live(now) else f"ended at {until}, awaits `tick`"
     return f"{lease.holder}, fence {lease.fence}{session}, {lease.beats} beats, {state}"
+
+
+def _delegation(asked: Delegation | None) -> dict[str, object] | None:
+    if asked is None:
+        return None
+    return {
+        "from": asked.from_agent,
+        "to": asked.to_agent,
+        "parent": asked.parent,
+        "state": asked.state,
+        "dueBy": to_rfc3339(asked.due_by),
+        "escalated": asked.escalated,
+        "acceptanceCriteria": asked.acceptance_criteria,
+        "expectedOutputs": asked.expected_outputs,
+        "contextRefs": asked.context_refs,
+        "constraints": asked.constraints,
+    }
+
+
+def _delegation_in_words(asked: Delegation | None) -> str:
+    if asked is None:
+        return ""
+    late = ", overdue" if asked.escalated else ""
+    return (
+        f"{asked.from_agent} to {asked.to_agent}, {asked.state}, "
+        f"due by {to_rfc3339(asked.due_by)}{late}"
+    )
 
 
 def _report(report: Reported | None) -> dict[str, object] | None:

@@ -11,8 +11,13 @@ from dragoman.surfaces.cli.verb import Verb
 
 _WORDS = {
     "recovery": "leases ended, their tasks taken back",
+    "sla": "deadlines passed, told",
+    "inbox": "messages taken from the inbox",
+    "files": "edited or moved task files answered",
+    "projection": "entries brought into the files",
     "promotion": "tasks rested long enough, now in the queue",
     "checkpoint": "entries signed",
+    "notify": "notices delivered",
 }
 """Duty -> what its number counts."""
 
@@ -25,7 +30,9 @@ WatchOption = Annotated[
 
 
 def tick(call: Call, *, watch: WatchOption = False) -> Answer | None:
-    """Do once what time asks for: recovery, promotion, checkpoint.
+    """Do once what time asks for.
+
+    Recovery, deadlines, inbox, edited files, projection, queue, checkpoint, notices.
 
     Without a running hub, call it from time to time; twice at one time does no more than once.
 

@@ -1,6 +1,6 @@
 """`dragoman verify`: proof that nothing in the ledger was lost or changed."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Annotated
 
@@ -83,7 +83,18 @@ def examine(place: Place, bars: Bars, *, hashes_only: bool) -> Verdict:
     if not hashes_only:
         with bars("views", verdict.streams) as progress:
             verdict.note(check_views(store, progress))
+    if not hashes_only and not verdict.found:
+        # Files are a picture of the ledger: there is nothing to compare them with if it is broken.
+        with bars("files", verdict.streams) as progress:
+            verdict.note(_check_files(place, progress))
     return verdict
+
+
+def _check_files(place: Place, progress: Progress) -> "Iterator[Finding]":
+    from dragoman.engine.verify import Finding
+
+    for difference in place.projector.compare(progress):
+        yield Finding(f"{difference.path} is {difference.problem}")
 
 
 def _signed(place: Place, verdict: Verdict) -> "list[Checkpoint]":

@@ -7,19 +7,28 @@ from msgspec import Struct
 
 from dragoman.core.errors import LedgerError
 from dragoman.core.events import (
+    AgentRegistered,
     CommandRefused,
+    DelegationAccepted,
+    DelegationEscalated,
+    DelegationRejected,
+    DelegationRequested,
     Event,
     LinkKind,
+    MessageReceived,
     TaskAliased,
     TaskBacklinked,
     TaskClaimed,
     TaskCreated,
+    TaskEdited,
     TaskLinked,
     TaskNoted,
+    TaskProgressed,
     TaskReported,
     TaskRequeued,
     TaskTransitioned,
     TaskUnblocked,
+    TaskWarned,
 )
 from dragoman.core.moments import to_rfc3339
 from dragoman.ledger.codec import CODEC
@@ -132,9 +141,62 @@ def _unblocked(event: TaskUnblocked) -> str:
     return f"need not wait for {event.blocker} any longer: it is {event.status}"
 
 
+def _progressed(event: TaskProgressed) -> str:
+    parts = (
+        event.progress,
+        event.notes,
+        f"blocked by {', '.join(event.blockers)}" if event.blockers else "",
+    )
+    return f"says: {'; '.join(filter(None, parts))}"
+
+
+def _edited(event: TaskEdited) -> str:
+    changes = {
+        "title": event.title,
+        "body": None if event.body is None else f"{len(event.body)} characters",
+        "priority": event.priority,
+        "review required": event.review_required,
+        "reserved for": "anyone" if event.reserved_for == "" else event.reserved_for,
+    }
+    return "edited: " + ", ".join(f"{k} {v!s}" for k, v in changes.items() if v is not None)
+
+
+def _warned(event: TaskWarned) -> str:
+    return f"warning: {event.reason}{f', {event.detail}' if event.detail else ''}"
+
+
+def _requested(event: DelegationRequested) -> str:
+    return (
+        f"{event.from_agent} hands it to {event.to_agent} as a part of {event.parent}, "
+        f"due by {to_rfc3339(event.due_by)}"
+    )
+
+
+def _accepted(event: DelegationAccepted) -> str:
+    return f"{event.agent} accepted the handoff"
+
+
+def _rejected(event: DelegationRejected) -> str:
+    return f"{event.agent} rejected the handoff{_because(event.reason)}"
+
+
+def _escalated(event: DelegationEscalated) -> str:
+    return f"escalated: the handoff was due by {to_rfc3339(event.due_by)} and is not finished"
+
+
+def _received(event: MessageReceived) -> str:
+    about = f" about {event.target}" if event.target else ""
+    return f"sent {event.kind}{about}: nothing was left to change"
+
+
+def _registered(event: AgentRegistered) -> str:
+    spoken = f", speaks {', '.join(event.speaks)}" if event.speaks else ""
+    return f"made {event.name} known: {event.role}{spoken}"
+
+
 def _refused(event: CommandRefused) -> str:
     target = f" {event.target}" if event.target else ""
-    return f"refused {event.command}{target}: {event.code}, {event.detail}"
+    return f"refused {event.kind or event.command}{target}: {event.code}, {event.detail}"
 
 
 def _because(reason: str) -> str:
@@ -152,6 +214,15 @@ WORDS: dict[type[Event], Callable[[Any], str]] = {
     TaskRequeued: _requeued,
     TaskReported: _reported,
     TaskNoted: _noted,
+    TaskProgressed: _progressed,
+    TaskEdited: _edited,
+    TaskWarned: _warned,
+    DelegationRequested: _requested,
+    DelegationAccepted: _accepted,
+    DelegationRejected: _rejected,
+    DelegationEscalated: _escalated,
     CommandRefused: _refused,
+    MessageReceived: _received,
+    AgentRegistered: _registered,
 }
 """Event -> its words; a test: every event has some."""

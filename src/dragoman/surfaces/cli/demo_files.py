@@ -1,0 +1,26 @@
+"""The files that the demo has made, each with what it is for."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+_MEANINGS = (
+    ("dragoman.db", "the ledger"),
+    ("checkpoints.jsonl", "its signatures"),
+    ("events/*.jsonl", "what happened, by day"),
+    ("runs/*/attempts/*/*", "the attempt that died"),
+    ("runs/*/run.json", "who worked on it"),
+    ("runs/*/run_heartbeat.json", "the last sign of life"),
+    ("runs/*/run_result.json", "the report"),
+    ("tasks/*/*.md", "state, text, work log"),
+    ("tasks/*/*/inputs/handoff.json", "what was asked of ben"),
+    ("tasks/*/*/inputs/handoff.md", "the same, to read"),
+    ("tasks/*/*/outputs/*", "an agent's own file"),
+)
+"""Where a file lies -> what it is for; the other files are bookkeeping."""
+
+
+def files_made(data: Path) -> Iterator[tuple[str, str]]:
+    """Every file that somebody might want to read, and its meaning."""
+    for pattern, meaning in _MEANINGS:
+        for path in sorted(data.glob(pattern)):
+            yield path.relative_to(data).as_posix(), meaning

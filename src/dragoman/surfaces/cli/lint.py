@@ -1,0 +1,95 @@
+"""`dragoman lint`: is this a message of that dialect? For agents' developers and their CI."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dragoman.surfaces.cli.call import Call, wrong_usage
+from dragoman.surfaces.cli.reading import STANDARD_INPUT, SourceArgument, open_source, read_source
+from dragoman.surfaces.cli.verb import Verb
+
+if TYPE_CHECKING:
+    from dragoman.engine.operation import Linted, Linter
+
+
+def lint(
+    call: Call,
+    source: SourceArgument = STANDARD_INPUT,
+    dialect: Annotated[
+        str, typer.Option("--dialect", metavar="D", show_default=False, help="Which dialect.")
+    ] = "",
+    kind: Annotated[
+        str,
+        typer.Option(
+            "--kind", metavar="K", show_default=False, help="The type that it must have, if one."
+        ),
+    ] = "",
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Mind also what the hub would let pass.")
+    ] = False,
+    jsonl: Annotated[
+        bool,
+        typer.Option("--jsonl", help="One JSON value a line; one answer a line, in their order."),
+    ] = False,
+) -> None:
+    """Check messages without sending them.
+
+    Every finding is told with its place.     Ends with 1 if anything is wrong.
+
+    \b
+    Examples:
+      dragoman lint --dialect aof message.json
+      dragoman lint --dialect aof --strict --jsonl < sent.jsonl
+    """
+    linter = _linter(call, dialect)
+    is_ok = True
+    for linted in _each(linter, source, kind, strict=strict, jsonl=jsonl):
+        is_ok = is_ok and linted.ok
+        if jsonl or call.shared.json:
+            call.out.json(_as_object(linted))
+        else:
+            _show(call, linted)
+    if not is_ok:
+        raise typer.Exit(1)
+
+
+def _linter(call: Call, name: str) -> "Linter":
+    spoken = {dialect.name: dialect for dialect in call.house.dialects()}
+    if name not in spoken:
+        wrong_usage(f"name a dialect with --dialect; known: {', '.join(spoken)}")
+    return spoken[name].lint
+
+
+def _each(
+    linter: "Linter", source: str, kind: str, *, strict: bool, jsonl: bool
+) -> "Iterator[Linted]":
+    from dragoman.engine.operation import lint_text
+    from dragoman.text.strict_json import MOST_BYTES
+
+    if not jsonl:
+        yield lint_text(linter, read_source(source, MOST_BYTES), kind, strict=strict)
+        return
+    with open_source(source) as lines:
+        for line in lines:
+            yield lint_text(linter, line, kind, strict=strict)
+
+
+def _as_object(linted: "Linted") -> dict[str, object]:
+    return {
+        "ok": linted.ok,
+        "type": linted.type,
+        "message": linted.message,
+        "issues": linted.issues,
+    }
+
+
+def _show(call: Call, linted: "Linted") -> None:
+    verdict = ("ok", "green") if linted.ok else ("not ok", "bold red")
+    call.out.line(verdict, f": {linted.type or 'unknown'}")
+    for issue in linted.issues:
+        where = f"{issue['path']}: " if issue["path"] else ""
+        call.out.line(f"  {where}{issue['reason']}")
+
+
+VERBS = (Verb("lint", lint, speaks=False),)

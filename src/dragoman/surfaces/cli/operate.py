@@ -1,0 +1,89 @@
+"""`dragoman call` and `session-end`: operations by their names, as tools call them."""
+
+from typing import Annotated
+
+import typer
+
+from dragoman.core.errors import Refusal, Refused
+from dragoman.surfaces.cli.call import Answer, Call
+from dragoman.surfaces.cli.reading import STANDARD_INPUT, read_source
+from dragoman.surfaces.cli.screen import Screen
+from dragoman.surfaces.cli.verb import Verb
+
+
+def operate(
+    call: Call,
+    operation: Annotated[
+        str, typer.Argument(metavar="OPERATION", show_default=False, help="Its name.")
+    ],
+    arguments: Annotated[
+        str,
+        typer.Argument(
+            metavar="[JSON|-]", show_default=False, help="What it is given; `-`: standard input."
+        ),
+    ] = "{}",
+) -> None:
+    """Call an operation or tool of any dialect.
+
+    Its reply is printed as JSON. There are, for example, aof_task_complete, aof_task_update,
+    session_end. A refusal is printed as an object with its code, and ends the command with 1.
+
+    \b
+    Examples:
+      dragoman call aof_task_update --as ada '{"taskId":"TASK-2026-02-09-001","progress":"half"}'
+      dragoman call session_end '{"sessionId":"s-1"}'
+    """
+    from dragoman.engine.interpreter import Turned
+    from dragoman.text.strict_json import MOST_BYTES
+
+    given = read_source(arguments, MOST_BYTES) if arguments == STANDARD_INPUT else arguments
+    with call.writing() as place:
+        actor = call.actor(place, call.speaker())
+        answer = place.interpreter.call(operation, given, actor)
+    if isinstance(answer, Turned):
+        refused = {"ok": False, "code": answer.code, "detail": answer.detail}
+        call.out.json(refused)
+        raise typer.Exit(1)
+    call.out.json(answer.reply)
+
+
+def session_end(
+    call: Call,
+    session: Annotated[
+        str,
+        typer.Option(
+            "--session",
+            metavar="NAME",
+            show_default=False,
+            help="Whose attempts end; else all that have reported.",
+        ),
+    ] = "",
+) -> Answer:
+    """End a session: what its agent has reported moves its tasks.
+
+    An attempt that has reported nothing is left as it is: its lease decides.
+
+    \b
+    Example:
+      dragoman session-end --session s-1
+    """
+    from dragoman.engine.interpreter import Turned
+
+    named = {"sessionId": session} if session else {}
+    with call.writing() as place:
+        place.projector.look_at_runs()
+        actor = call.actor(place, call.speaker())
+        answer = place.interpreter.call("session_end", named, actor)
+        if isinstance(answer, Turned):
+            raise Refused(Refusal(answer.code, answer.detail))
+
+    def show(screen: Screen) -> None:
+        for receipt in answer.receipts:
+            screen.line((receipt.task, "bold"), f" is {receipt.status}")
+        if not answer.receipts:
+            screen.line("no attempt has anything to apply")
+
+    return Answer(answer.reply, show)
+
+
+VERBS = (Verb("call", operate), Verb("session-end", session_end))

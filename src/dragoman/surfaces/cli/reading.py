@@ -1,0 +1,36 @@
+"""What a command reads that is not on its line: a file, or standard input."""
+
+import sys
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Annotated, BinaryIO
+
+import typer
+
+from dragoman.surfaces.cli.call import wrong_usage
+
+STANDARD_INPUT = "-"
+
+SourceArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="[FILE|-]", show_default=False, help="The file; `-` or nothing: standard input."
+    ),
+]
+
+
+def open_source(source: str) -> AbstractContextManager[BinaryIO]:
+    """The file or standard input, to be read from."""
+    if source == STANDARD_INPUT:
+        return nullcontext(sys.stdin.buffer)
+    try:
+        return Path(source).open("rb")
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else "its name cannot be one"
+        wrong_usage(f"{source} cannot be read: {why}")
+
+
+def read_source(source: str, most: int) -> bytes:
+    """All of it; one byte more than `most` at the most, for whoever refuses what is too long."""
+    with open_source(source) as file:
+        return file.read(most + 1)

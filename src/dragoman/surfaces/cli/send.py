@@ -1,0 +1,62 @@
+"""`dragoman send`: a message of any dialect, as an agent would send it."""
+
+from dragoman.core.errors import Refusal, Refused
+from dragoman.surfaces.cli.call import Answer, Call
+from dragoman.surfaces.cli.reading import STANDARD_INPUT, SourceArgument, read_source
+from dragoman.surfaces.cli.screen import Screen
+from dragoman.surfaces.cli.verb import Verb
+
+
+def send(call: Call, source: SourceArgument = STANDARD_INPUT) -> Answer:
+    """Send a message in any dialect, and say what came of it.
+
+    The hub finds out which dialect it is. Without --as it is from whom it says it is from; with
+    --as it must be from that agent. A message that was refused is on record, with the reason.
+
+    \b
+    Examples:
+      dragoman send report.json --as swe-backend
+      dragoman send < message.txt
+    """
+    from dragoman.engine.interpreter import Turned
+    from dragoman.text.strict_json import MOST_BYTES
+
+    message = read_source(source, MOST_BYTES)
+    with call.writing() as place:
+        name = call.speaker()
+        speaker = call.actor(place, name) if name else None
+        answer = place.interpreter.send(message, speaker=speaker, via=call.door)
+        if answer is None:
+            spoken = ", ".join(dialect.name for dialect in place.interpreter.dialects)
+            raise Refused(
+                Refusal(
+                    "not_recognized",
+                    f"this is no message of a dialect that is spoken here ({spoken}); "
+                    "`dragoman lint --dialect D` says what is missing",
+                )
+            )
+        if isinstance(answer, Turned):
+            raise Refused(Refusal(answer.code, answer.detail))
+    tasks = {receipt.task: receipt.status for receipt in answer.receipts}
+    data: dict[str, object] = {
+        "dialect": answer.dialect,
+        "type": answer.kind,
+        "agent": answer.actor,
+        "reply": answer.reply,
+        "tasks": [{"id": task, "status": status} for task, status in tasks.items()],
+        "warnings": answer.warnings,
+        "repeated": answer.repeated,
+    }
+
+    def show(screen: Screen) -> None:
+        again = ", said before: nothing was added" if answer.repeated else ""
+        screen.line((answer.kind, "bold"), f" from {answer.actor}{again}")
+        for task, status in tasks.items():
+            screen.line(f"  {task} is {status}")
+        for warning in answer.warnings:
+            screen.line("  ", ("warning: ", "yellow"), warning)
+
+    return Answer(data, show)
+
+
+VERBS = (Verb("send", send),)

@@ -1,0 +1,107 @@
+"""The AOF guide tells the truth: its messages are AOF/1, its shell commands do what it says."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from docs.generate import DOCS
+from dragoman.bootstrap import dialects
+from dragoman.engine.operation import lint_text
+from dragoman.protocols.aof.errors import REASONS
+from dragoman.protocols.aof.wire import MESSAGES
+from tests.requirements import proves
+
+pytestmark = proves("AOF-GUIDE")
+
+PAGE = (DOCS / "dialects" / "aof.md").read_text(encoding="utf-8")
+EXAMPLES: list[str] = re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)
+NAMED: dict[str, str] = dict(re.findall(r"`(\w+\.json)`:\n\n```json\n(.*?)```", PAGE, re.DOTALL))
+SCRIPT = "\n".join(["set -eu", *re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)])
+
+OF_OTHER_COMMANDS = {
+    "already_exists",
+    "already_linked",
+    "ambiguous_name",
+    "claim_required",
+    "key_reused",
+}
+"""Refusals that no message of AOF/1 and no claim can meet."""
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_every_example_is_aof(example: str) -> None:
+    (aof,) = dialects()
+
+    linted = lint_text(aof.lint, example.encode(), "", strict=True)
+
+    assert linted.ok, linted.issues
+
+
+def test_every_type_has_an_example() -> None:
+    assert {json.loads(example)["type"] for example in EXAMPLES} == set(MESSAGES)
+
+
+def test_every_code_is_explained() -> None:
+    assert {code for code in REASONS.values() if f"`{code}`" not in PAGE} == OF_OTHER_COMMANDS
+
+
+def test_the_shell_commands_do_what_the_page_says(tmp_path: Path) -> None:
+    for name, message in NAMED.items():
+        (tmp_path / name).write_text(message, encoding="utf-8")
+
+    done = subprocess.run(
+        ["sh"],
+        input=SCRIPT,
+        cwd=tmp_path,
+        env=_environment(tmp_path / "bytecode"),
+        text=True,
+        capture_output=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+    hub, rehearsal = tmp_path / ".dragoman", tmp_path / "rehearsal"
+    assert _where(hub) == {
+        "TASK-2026-02-09-057": "done",
+        "TASK-2026-02-09-060": "in-progress",
+        "TASK-2026-02-09-061": "in-progress",
+    }
+    assert _where(rehearsal) == {"TASK-2026-02-09-070": "ready"}
+    assert "all good" in done.stdout
+    assert '"status": "expired"' in done.stdout
+    log = (hub / "tasks/in-progress/TASK-2026-02-09-061.md").read_text(encoding="utf-8")
+    assert "Progress: 50 of 100 cases" in log
+    assert "- 2026-02-09T21:45:00.000Z Notes: sent by a file" in log
+    told = {line["type"] for line in _event_lines(hub)}
+    assert "delegation.accepted" in told
+    assert {kind for kind in told if f"`{kind}`" not in PAGE} == set()
+
+
+def _environment(bytecode: Path) -> dict[str, str]:
+    """Our program first in the path, nobody's settings, and compiled modules kept in between."""
+    inherited = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("DRAGOMAN_") and name != "PYTHONDONTWRITEBYTECODE"
+    }
+    path = f"{Path(sys.executable).parent}{os.pathsep}{inherited['PATH']}"
+    return inherited | {"PATH": path, "PYTHONPYCACHEPREFIX": str(bytecode)}
+
+
+def _where(data: Path) -> dict[str, str]:
+    """Task -> the folder that its file stands in."""
+    return {path.stem: path.parent.name for path in data.glob("tasks/*/*.md")}
+
+
+def _event_lines(data: Path) -> list[dict[str, Any]]:
+    return [
+        json.loads(line)
+        for log in data.glob("events/*.jsonl")
+        for line in log.read_text(encoding="utf-8").splitlines()
+    ]

@@ -1,0 +1,114 @@
+"""lint: messages are checked, every finding is named, and nothing is sent or made."""
+
+import json
+
+import pytest
+
+from tests.protocols.aof.scene import MESSAGES, report, update
+from tests.requirements import proves
+from tests.surfaces.cli.console import Console
+from tests.surfaces.cli.letters import Letters
+
+pytestmark = proves("CLI-LINT", "AOF-LINT")
+
+
+def test_a_good_message_of_every_type_is_ok(dragoman: Console, letter: Letters) -> None:
+    for kind, make in MESSAGES.items():
+        said = dragoman("lint", "--dialect", "aof", "--kind", kind, letter(make()))
+        assert (said.code, said.out) == (0, f"ok: {kind}\n")
+    assert not dragoman.data.exists()
+
+
+@proves("CLI-EXIT")
+def test_every_finding_is_named_with_its_place(dragoman: Console, letter: Letters) -> None:
+    message = report(blockers=[], summaryRef="../x", outcome="blocked") | {"sentAt": "yesterday"}
+
+    said = dragoman("lint", "--dialect", "aof", letter(message), "--json")
+
+    assert (said.code, said.json["ok"], said.json["type"]) == (1, False, "completion.report")
+    assert said.json["message"] == message
+    assert {issue["path"] for issue in said.json["issues"]} == {
+        "sentAt",
+        "payload.summaryRef",
+        "payload.blockers",
+    }
+    in_words = dragoman("lint", "--dialect", "aof", letter(message))
+    assert in_words.code == 1
+    assert in_words.out.startswith("not ok: completion.report\n  ")
+
+
+def test_everything_that_is_missing_or_of_the_wrong_kind_is_listed(
+    dragoman: Console, letter: Letters
+) -> None:
+    message = report("great", tests={"total": "1", "passed": 1}, deliverables=["a", 2], notes=None)
+    del message["sentAt"]
+
+    said = dragoman("lint", "--dialect", "aof", letter(message | {"version": 2}), "--json")
+
+    assert {issue["path"] for issue in said.json["issues"]} == {
+        "version",
+        "sentAt",
+        "payload.outcome",
+        "payload.tests.total",
+        "payload.tests.failed",
+        "payload.deliverables[1]",
+        "payload.notes",
+    }
+    outcome = next(i for i in said.json["issues"] if i["path"] == "payload.outcome")
+    assert outcome["reason"].endswith("allowed: done, blocked, needs_review, partial")
+    listed = dragoman("lint", "--dialect", "aof", letter(report() | {"payload": []}), "--json")
+    assert [issue["path"] for issue in listed.json["issues"]] == ["payload"]
+
+
+def test_lines_are_answered_in_their_order(dragoman: Console, letter: Letters) -> None:
+    lines = [
+        json.dumps(report()),
+        json.dumps(update()),
+        "{oops",
+        "7",
+        json.dumps(update(notes="x")),
+    ]
+
+    said = dragoman("lint", "--dialect", "aof", "--jsonl", letter("\n".join(lines) + "\n"))
+
+    assert said.code == 1
+    assert [answer["ok"] for answer in said.objects] == [True, False, False, False, True]
+    assert all(set(answer) == {"ok", "type", "message", "issues"} for answer in said.objects)
+    assert all(answer["issues"] for answer in said.objects if not answer["ok"])
+    good = dragoman("lint", "--dialect", "aof", "--jsonl", letter(lines[0] + "\n"))
+    assert (good.code, len(good.objects)) == (0, 1)
+    assert dragoman("lint", "--dialect", "aof", "--jsonl", letter("")).code == 0
+
+
+def test_strict_minds_what_the_hub_lets_pass(dragoman: Console, letter: Letters) -> None:
+    odd = letter(report() | {"mood": "good"})
+
+    assert dragoman("lint", "--dialect", "aof", odd).code == 0
+    strict = dragoman("lint", "--dialect", "aof", "--strict", odd, "--json")
+    assert (strict.code, strict.json["issues"][0]["path"]) == (1, "mood")
+
+
+@proves("CLI-EXIT")
+def test_a_wrong_kind_is_told(dragoman: Console, letter: Letters) -> None:
+    said = dragoman("lint", "--dialect", "aof", "--kind", "status.update", letter(report()))
+
+    assert said.code == 1
+    assert "type: this is no status.update" in said.out
+
+
+@proves("CLI-EXIT")
+@pytest.mark.parametrize("words", [(), ("--dialect", "latin")])
+def test_a_dialect_must_be_named(dragoman: Console, words: tuple[str, ...]) -> None:
+    said = dragoman("lint", *words)
+
+    assert (said.code, said.out) == (2, "")
+    assert "name a dialect with --dialect; known: aof" in said.err
+
+
+@proves("CLI-EXIT")
+@pytest.mark.parametrize("more", [(), ("--jsonl",)])
+def test_a_file_that_is_not_there_is_wrong_usage(dragoman: Console, more: tuple[str, ...]) -> None:
+    said = dragoman("lint", "--dialect", "aof", "/nowhere.json", *more)
+
+    assert (said.code, said.out) == (2, "")
+    assert "/nowhere.json cannot be read" in said.err

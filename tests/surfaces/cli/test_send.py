@@ -1,0 +1,130 @@
+"""send: any message, what came of it in words and in JSON, and why not."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.protocols.aof.scene import PARENT, report, update
+from tests.requirements import proves
+from tests.surfaces.cli.console import NOON, Console
+from tests.surfaces.cli.letters import Letters
+
+BACKEND = "swe-backend"
+
+pytestmark = proves("CLI-SEND")
+
+
+@pytest.fixture
+def working(dragoman: Console) -> Console:
+    """Give a command line where swe-backend works on a task."""
+    dragoman.make("One", "--id", PARENT, "--ready")
+    dragoman.ask("task", "claim", PARENT, "--agent", BACKEND)
+    return dragoman
+
+
+@proves("CLI-PROMISES")
+def test_what_came_of_a_message_is_told_to_programs(working: Console, letter: Letters) -> None:
+    said = letter(report())
+    task = {"id": PARENT, "status": "in-progress"}
+    warning = f"there is no outputs/summary.md in the folder of {PARENT}"
+
+    first = working.ask("send", said)
+    assert first == {
+        "ok": True,
+        "dialect": "aof",
+        "type": "completion.report",
+        "agent": BACKEND,
+        "reply": {"taskId": PARENT, "status": "in-progress", "warnings": [warning]},
+        "tasks": [task],
+        "warnings": [warning],
+        "repeated": False,
+    }
+    assert working.ask("send", said)["repeated"] is True
+
+
+def test_what_came_of_a_message_is_told_to_people(working: Console, letter: Letters) -> None:
+    said = letter(report())
+
+    assert working("send", said).out.splitlines() == [
+        "completion.report from swe-backend",
+        f"  {PARENT} is in-progress",
+        f"  warning: there is no outputs/summary.md in the folder of {PARENT}",
+    ]
+    assert "said before: nothing was added" in working("send", said).out
+
+
+@proves("CLI-EXIT", "AOF-IDENTITY")
+def test_a_refused_message_ends_with_1_and_its_code(working: Console, letter: Letters) -> None:
+    stranger = letter(update(agentId="eve", progress="x") | {"fromAgent": "eve"})
+
+    refused = working.ask("send", stranger, code=1)
+    assert (refused["ok"], refused["code"]) == (False, "unauthorized_agent")
+    assert refused["detail"] == f"{PARENT} belongs to swe-backend, not to eve"
+    in_words = working("send", stranger)
+    assert (in_words.code, in_words.out) == (1, "")
+    assert in_words.err.startswith("unauthorized_agent: ")
+    spoofed = working.ask("send", letter(update(progress="x")), "--as", "eve", code=1)
+    assert spoofed["code"] == "identity_mismatch"
+
+
+@proves("CLI-EXIT", "DIALECT-RECORD")
+@pytest.mark.parametrize(
+    "text", ["hello", "", '{"protocol":"smtp"}', "[1]", b"\xff\xfe", "x" * 300_000]
+)
+def test_what_no_dialect_claims_is_said_so_and_leaves_no_trace(
+    dragoman: Console, letter: Letters, text: str | bytes
+) -> None:
+    refused = dragoman.ask("send", letter(text), code=1)
+
+    assert refused["code"] == "not_recognized"
+    assert "aof" in refused["detail"]
+    assert dragoman("events", "--json").out == ""
+
+
+@proves("CLI-EXIT")
+def test_a_file_that_cannot_be_read_is_wrong_usage(dragoman: Console, tmp_path: Path) -> None:
+    for source, why in (
+        (tmp_path / "nowhere.json", "No such file or directory"),
+        (tmp_path, "Is a directory"),
+    ):
+        said = dragoman("send", str(source))
+        assert said.code == 2
+        assert f"{source} cannot be read: {why}" in said.err
+    nameless = dragoman("send", "a\0b")
+    assert (nameless.code, "its name cannot be one" in nameless.err) == (2, True)
+    assert not dragoman.data.exists()
+
+
+@proves("CLI-EXIT", "ROLE-IDENTITY")
+def test_a_name_that_cannot_be_one_is_refused(working: Console, letter: Letters) -> None:
+    refused = working.ask("send", letter(update(progress="x")), "--as", "a b", code=1)
+
+    assert refused["code"] == "invalid_id"
+
+
+@proves("CLI-NOW", "AOF-COMPLETION")
+def test_the_time_of_a_command_is_the_time_of_what_it_writes(
+    dragoman: Console, letter: Letters
+) -> None:
+    dragoman.make("One", "--id", PARENT, "--ready", "--now", NOON)
+    dragoman.ask("task", "claim", PARENT, "--agent", BACKEND, "--now", NOON)
+    dragoman.ask("send", letter(report()), "--now", "2026-02-09T12:01:00Z")
+
+    result = json.loads((dragoman.data / f"runs/{PARENT}/run_result.json").read_text())
+    assert result["completedAt"] == "2026-02-09T12:01:00.000Z"
+    last = dragoman("events", "--json").objects[-1]
+    assert last["actor"] == f"agent:{BACKEND}"
+    assert last["via"].startswith("cli human:")
+    assert last["via"].endswith("--now")
+
+
+@proves("CLI-SAFE-TEXT")
+def test_what_an_agent_writes_cannot_steer_the_terminal(working: Console, letter: Letters) -> None:
+    said = working("send", letter(report(summaryRef="outputs/a\u200db.md")))
+    refused = working("send", letter(update(progress="x") | {"type": "\x1b[31mred\n"}))
+
+    for text in (said.out, said.err, refused.out, refused.err):
+        assert "\x1b" not in text
+        assert "\u200d" not in text
+    assert refused.code == 1
