@@ -201,7 +201,7 @@ def test_no_text_can_make_a_field_a_line_or_a_command_of_a_terminal(office: Offi
 # Replays
 
 
-@proves("AOF-REPEAT", "STORE-REPEAT")
+@proves("AOF-REPEAT", "IDEM-REPEAT")
 def test_a_session_replayed_in_any_order_changes_nothing(office: Office) -> None:
     session: list[Message] = [
         update(progress="One"),

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.aof_office import BACKEND, QA, Office
+from tests.e2e.program import Program
 from tests.protocols.aof.scene import (
     CHILD,
     PARENT,
@@ -242,7 +243,7 @@ def test_handoff_artifacts_go_where_the_task_goes(office: Office) -> None:
     assert office.status(CHILD) == "blocked"
 
 
-@proves("DELEGATION-DUE", "AOF-HANDOFF")
+@proves("DELEGATION-SLA", "AOF-HANDOFF")
 def test_a_handoff_that_is_overdue_is_escalated_once_and_not_moved(tmp_path: Path) -> None:
     office = Office(tmp_path / "hub")
     office.ready(PARENT, *at("09:00:00"))
@@ -463,4 +464,41 @@ def test_agents_with_only_a_file_system_use_the_inbox(office: Office) -> None:
     assert ("By folder" in page, "By name" in page, "Spoofed" in page) == (True, True, False)
     for entry in office.console("events", "--json", "--task", PARENT).objects[-2:]:
         assert (entry["actor"], entry["via"]) == (f"agent:{BACKEND}", "inbox")
+    office.verified()
+
+
+# Stores
+
+
+@proves("STORE-URL", "AOF-COMPLETION", "FILES-PROJECTION")
+def test_a_session_leaves_the_same_files_on_either_database(anywhere: Program) -> None:
+    office = Office(anywhere.data)
+    office.ready(PARENT, *at("09:00:00"))
+    office.claim(PARENT, BACKEND, *at("09:00:00"), session="s-1")
+    office.ready(CHILD, *at("09:00:30"))
+    office.send(update(progress="Half of it"), *at("09:01:00"))
+    office.send(request(), *at("09:02:00"))
+    office.send(accepted(), *at("09:02:30"))
+    assert office.refused(report() | {"fromAgent": "eve"}, *at("09:02:40")) == "unauthorized_agent"
+    office.send(report("partial"), *at("09:03:00"))
+    office.console.ask("tick", *at("09:08:00"))
+
+    assert office.status(PARENT) == "review"
+    assert [(line["eventId"], line["type"]) for line in office.lines()] == [
+        (10, "task.created"),
+        (20, "task.transitioned"),
+        (30, "task.created"),
+        (40, "protocol.message.received"),
+        (41, "task.updated"),
+        (50, "protocol.message.received"),
+        (51, "delegation.requested"),
+        (60, "task.linked"),
+        (80, "protocol.message.received"),
+        (81, "delegation.accepted"),
+        (90, "protocol.message.rejected"),
+        (100, "protocol.message.received"),
+        (101, "task.completed"),
+        (110, "protocol.message.warning"),
+        (120, "task.transitioned"),
+    ]
     office.verified()

@@ -397,7 +397,7 @@ def test_run_artifacts_that_are_gone_stop_nothing(office: Office) -> None:
     office.verified()
 
 
-UNREPORTED = {
+UNREPORTED: Message = {
     "taskId": PARENT,
     "agentId": BACKEND,
     "completedAt": "2026-02-09T21:00:00.000Z",

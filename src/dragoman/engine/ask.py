@@ -30,23 +30,29 @@ class TaskView(Struct, frozen=True):
 
 def find_stream(store: Store, name: str) -> str | Refusal:
     """The stream of the task with this id, alias (KIND:NAME) or bare alias name."""
-    if not is_task_name(name):
-        return unresolved(name, ())
-    if store.stream(task_stream(name)) is not None:
-        return task_stream(name)
-    bare, kind = split_alias(name) if ":" in name else (name, "")
-    streams = pick(kind, store.named(bare))
-    return streams[0] if len(streams) == 1 else unresolved(name, streams)
+    row = _find_row(store, name)
+    return row if isinstance(row, Refusal) else row.name
 
 
 def find_task(store: Store, name: str) -> TaskView | Refusal:
     """The task as it is now."""
-    stream = find_stream(store, name)
-    if isinstance(stream, Refusal):
-        return stream
-    row = store.stream(stream)
-    view = _view(store, row) if row is not None else None
-    return view or Refusal("task_not_found", f"no task has the name {name}")
+    row = _find_row(store, name)
+    if isinstance(row, Refusal):
+        return row
+    return _view(store, row) or Refusal("task_not_found", f"no task has the name {name}")
+
+
+def _find_row(store: Store, name: str) -> Row | Refusal:
+    if not is_task_name(name):
+        return unresolved(name, ())
+    row = store.stream(task_stream(name))
+    if row is not None:
+        return row
+    bare, kind = split_alias(name) if ":" in name else (name, "")
+    streams = pick(kind, store.named(bare))
+    if len(streams) != 1:
+        return unresolved(name, streams)
+    return store.stream(streams[0]) or unresolved(name, ())
 
 
 def find_agent(store: Store, name: str) -> AgentRecord | None:

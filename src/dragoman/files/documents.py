@@ -11,6 +11,7 @@ from dragoman.files.story import Attempt
 from dragoman.text.safe_text import harmless_json, safe_text
 
 _WIDTH: Final = 80
+_encode: Final = json.JSONEncoder(ensure_ascii=False).encode
 _NO_TESTS: Final = {"total": 0, "passed": 0, "failed": 0}
 
 
@@ -20,13 +21,13 @@ def write_json(document: Mapping[str, Any]) -> bytes:
 
 
 def _shown(value: Any, indent: str, used: int) -> str:
-    flat = _flat(value)
     if isinstance(value, Mapping) and value:
         lines = [
             f"{indent}  {_flat(key)}: {_shown(inner, indent + '  ', len(indent) + len(key) + 6)}"
             for key, inner in cast(Mapping[str, Any], value).items()
         ]
         return "{\n" + ",\n".join(lines) + f"\n{indent}}}"
+    flat = _flat(value)
     if isinstance(value, list | tuple) and value and used + len(flat) + 1 > _WIDTH:
         items = cast(Sequence[Any], value)
         lines = [f"{indent}  {_shown(item, indent + '  ', len(indent) + 2)}" for item in items]
@@ -35,7 +36,7 @@ def _shown(value: Any, indent: str, used: int) -> str:
 
 
 def _flat(value: Any) -> str:
-    return harmless_json(json.dumps(value, ensure_ascii=False))
+    return harmless_json(_encode(value))
 
 
 def run_document(task_id: str, attempt: Attempt) -> bytes:

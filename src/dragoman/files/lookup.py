@@ -1,6 +1,5 @@
 """Looking for one file in the folder of a task."""
 
-from pathlib import PurePosixPath
 from typing import Final
 
 from dragoman.core.errors import Refusal
@@ -16,8 +15,9 @@ _OTHER_NAMES: Final = {"output": "outputs"}
 
 def has_file(store: Store, disk: Disk, task_id: str, ref: str) -> bool:
     """Whether the folder of the task with this AOF id has a plain file at this path."""
-    first, *rest = PurePosixPath(ref).parts or ("",)  # `./a` and `a//b` say `a` and `a/b`
-    path = "/".join(filter(None, (_OTHER_NAMES.get(first, first), *rest)))
+    # `./a` and `a//b` say `a` and `a/b`.
+    first, *rest = [part for part in ref.split("/") if part not in ("", ".")] or [""]
+    path = "/".join((_OTHER_NAMES.get(first, first), *rest))
     # Whoever reports works on the task, so that is where its folder stands: no need to ask.
     if _is_file(disk, "in-progress", task_id, path):
         return True

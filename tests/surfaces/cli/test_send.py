@@ -96,7 +96,7 @@ def test_a_file_that_cannot_be_read_is_wrong_usage(dragoman: Console, tmp_path: 
     assert not dragoman.data.exists()
 
 
-@proves("CLI-EXIT", "ROLE-IDENTITY")
+@proves("CLI-EXIT", "NAME-GRAMMAR")
 def test_a_name_that_cannot_be_one_is_refused(working: Console, letter: Letters) -> None:
     refused = working.ask("send", letter(update(progress="x")), "--as", "a b", code=1)
 

@@ -7,7 +7,7 @@ them all.
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
-from typing import Any, Final, TypeVar, cast, get_args
+from typing import Any, Final, TypeGuard, TypeVar, cast, get_args
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
@@ -93,14 +93,18 @@ def shape_faults(value: Any, shape: type[Struct], at: str = "") -> Iterator[Faul
             if field.required:
                 yield envelope_fault("this field is missing", path)
             continue
-        inner = given[field.encode_name]
-        if isinstance(field.type, type) and issubclass(field.type, Struct):
-            yield from shape_faults(inner, field.type, f"{path}.")
+        inner, kind = given[field.encode_name], cast(type[Any], field.type)
+        if _is_struct(kind):
+            yield from shape_faults(inner, kind, f"{path}.")
             continue
-        read = shaped(inner, field.type)
+        read = shaped(inner, kind)
         if isinstance(read, Fault):
             dot = "." if read.path and not read.path.startswith("[") else ""
             yield envelope_fault(_with_allowed(read.reason, path), f"{path}{dot}{read.path}")
+
+
+def _is_struct(kind: Any) -> TypeGuard[type[Struct]]:
+    return isinstance(kind, type) and issubclass(kind, Struct)
 
 
 def _with_whole_numbers(value: Any) -> Any:
