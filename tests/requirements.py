@@ -679,8 +679,8 @@ _MANIFEST = (
     Requirement(
         "FILES-ROUND-TRIP",
         "S-AOF-13",
-        "Any text in titles, bodies, notes and blockers comes back from its file as it was, and can "
-        "neither make a field, a line or a section nor steer a terminal.",
+        "Any text in titles, bodies, notes and blockers comes back from its file as it was, and "
+        "can neither make a field, a line or a section nor steer a terminal.",
     ),
     Requirement(
         "FILES-ARTIFACTS",

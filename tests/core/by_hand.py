@@ -26,7 +26,7 @@ BY_HAND: dict[Status, dict[Status, str]] = {
     },
     "blocked": {
         "ready": "hoscftan",
-        "review": "hosc",
+        "review": "hoscan",
         "deadletter": "hosc",
         "cancelled": "hosc",
     },

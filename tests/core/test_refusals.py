@@ -60,6 +60,7 @@ CODES = {
     "link_cycle",
     "already_linked",
     "key_reused",
+    "not_recognized",
     "invalid_json",
     "invalid_envelope",
     "unknown_type",
@@ -72,6 +73,7 @@ CODES = {
 """Written here once more, because dialects and scripts will depend on them."""
 
 OF_MESSAGES = {
+    "not_recognized",
     "invalid_json",
     "invalid_envelope",
     "unknown_type",
@@ -287,3 +289,18 @@ def test_a_refused_message_is_no_sign_of_life() -> None:
 def test_nobody_speaks_under_a_name_that_cannot_be_written_down(name: str) -> None:
     with pytest.raises(ValueError, match="not a valid name"):
         Actor("agent", name)
+
+
+@proves("MESSAGE-REFUSED")
+def test_other_words_are_another_refusal_though_the_sentence_is_the_same() -> None:
+    broken = Refusal("invalid_json", "this is not JSON", "aof")
+    diary = Diary()
+
+    def refused(said: bytes) -> bool:
+        record = diary.record or ActorRecord()
+        event = record_refusal(record, "message.reject", "", broken, NOW, said)
+        if event is not None:
+            diary.record = evolve_refused(diary.record, event, NOW)
+        return event is not None
+
+    assert [refused(said) for said in (b"{a", b"{b", b"{a")] == [True, True, False]

@@ -56,13 +56,23 @@ class ActorRecord(Struct, frozen=True, omit_defaults=True):
 
 
 def record_refusal(
-    record: ActorRecord, command: str, target: str, refusal: Refusal, now: int
+    record: ActorRecord,
+    command: str,
+    target: str,
+    refusal: Refusal,
+    now: int,
+    said: bytes = b"",
 ) -> CommandRefused | None:
     """The entry that a refusal leaves, or None for a repeat, a flood or an ordinary answer."""
     if refusal.code in UNRECORDED:
         return None
     event = CommandRefused(
-        command, shown_name(target), refusal.code, refusal.detail, shown_name(refusal.kind)
+        command,
+        shown_name(target),
+        refusal.code,
+        refusal.detail,
+        shown_name(refusal.kind),
+        blake2b(said, digest_size=8).hexdigest() if said and refusal.kind else "",
     )
     if record.minute == now // _MINUTE_MS and (
         record.refusals >= REFUSALS_PER_MINUTE or _gist(event) in record.recent
@@ -98,6 +108,6 @@ def _gist(event: CommandRefused) -> str:
 
     Sentences that differ in a time or a count are different: the limit of a minute bounds those.
     """
-    said = f"{event.kind} {event.detail}".encode()
+    said = f"{event.kind} {event.detail}{event.words}".encode()
     digest = blake2b(said, digest_size=8).hexdigest()
     return f"{event.command} {event.target} {event.code} {digest}"

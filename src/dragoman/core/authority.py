@@ -13,7 +13,9 @@ TRUSTED = "trusted"
 """The door of files whose moves are trusted (`files.trust_moves`)."""
 
 _ALL: frozenset[Move] = frozenset((a, b) for a, targets in TRANSITIONS.items() for b in targets)
-_OWNER: frozenset[Move] = frozenset({("ready", "blocked"), ("blocked", "ready")})
+_OWNER: frozenset[Move] = frozenset(
+    {("ready", "blocked"), ("blocked", "ready"), ("blocked", "review")}
+)
 _APPROVAL: frozenset[Move] = frozenset({("review", "done")})
 _JUDGEMENT: frozenset[Move] = _APPROVAL | frozenset[Move]({("review", "ready")})
 

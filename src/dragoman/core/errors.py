@@ -37,6 +37,7 @@ REFUSALS: dict[str, str] = {
     "link_cycle": "the link would make a task wait for itself",
     "already_linked": "the task has a link of that kind that excludes this one",
     "key_reused": "the idempotency key was used for a different request",
+    "not_recognized": "the message is of no dialect that is spoken here",
     "invalid_json": "the message is not JSON that can be read without doubt",
     "invalid_envelope": "the message does not have the shape of its dialect",
     "unknown_type": "the dialect has no message of this type",

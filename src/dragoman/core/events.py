@@ -185,6 +185,8 @@ class CommandRefused(Event, frozen=True):
     detail: str
     kind: str = ""
     """What the sender called its message, where that never became a command."""
+    words: str = ""
+    """A digest of such a message: other words are another refusal, in the same sentence or not."""
 
 
 class MessageReceived(Event, frozen=True):

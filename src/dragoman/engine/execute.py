@@ -81,8 +81,9 @@ def _refused(
 ) -> Refusal:
     """The refusal, recorded with its actor."""
     stream = request.actor.stream
+    said = b"" if request.said is msgspec.UNSET else bytes(request.said)
     event = record_refusal(
-        unit.refusals(stream), command_name(command), command.about, refusal, now
+        unit.refusals(stream), command_name(command), command.about, refusal, now, said
     )
     if event is not None:
         unit.record(stream, event)

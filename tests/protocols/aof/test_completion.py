@@ -332,7 +332,7 @@ def test_without_a_name_all_that_have_reported_end(scene: Scene, actor: Actor) -
 def test_without_a_name_no_agent_may(scene: Scene) -> None:
     answer = scene.end("", BACKEND)
     assert isinstance(answer, Turned)
-    assert (answer.code, answer.path) == ("not_authorized", "sessionId")
+    assert (answer.code, answer.path) == ("unauthorized_agent", "sessionId")
 
 
 @proves("AOF-SESSION-END")

@@ -74,4 +74,4 @@ def test_both_addressees_are_the_same_unless_it_is_the_dispatcher(kind: str) -> 
 def test_who_may_only_read_may_not_send(kind: str, role: Any) -> None:
     scene = prepared(kind)
     message = MESSAGES[kind]()
-    assert scene.code(message, Actor(role, message["fromAgent"])) == "not_authorized"
+    assert scene.code(message, Actor(role, message["fromAgent"])) == "unauthorized_agent"

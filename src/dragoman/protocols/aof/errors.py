@@ -1,6 +1,7 @@
 """Our refusal codes -> the reasons that AOF/1 gives, complete.
 
-What the core finds wrong with a field was wrong in the envelope. Every other code is one of the
+What the core finds wrong with a field was wrong in the envelope, and who may not do a thing, by
+role or by relation, is an unauthorized agent (S-AOF-4). Every other code is one of the
 seed's reasons already, or says something that the seed has no word for and keeps its name.
 """
 
@@ -8,6 +9,10 @@ from typing import Final
 
 from dragoman.core.errors import REFUSALS
 
-_IN_OTHER_WORDS: Final = {"invalid_field": "invalid_envelope", "invalid_id": "invalid_envelope"}
+_IN_OTHER_WORDS: Final = {
+    "invalid_field": "invalid_envelope",
+    "invalid_id": "invalid_envelope",
+    "not_authorized": "unauthorized_agent",
+}
 
 REASONS: Final = {code: _IN_OTHER_WORDS.get(code, code) for code in REFUSALS}

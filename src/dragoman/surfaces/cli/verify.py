@@ -32,6 +32,8 @@ class Verdict(Struct):
     found: int = 0
     findings: "list[Finding]" = []
     first_bad: int | None = None
+    files: int = 0
+    """How many of the findings are about files, which can be written anew."""
 
     def note(self, findings: "Iterable[Finding]") -> None:
         """Take findings down, the first ones whole."""
@@ -86,7 +88,9 @@ def examine(place: Place, bars: Bars, *, hashes_only: bool) -> Verdict:
     if not hashes_only and not verdict.found:
         # Files are a picture of the ledger: there is nothing to compare them with if it is broken.
         with bars("files", verdict.streams) as progress:
+            sound = verdict.found
             verdict.note(_check_files(place, progress))
+            verdict.files = verdict.found - sound
     return verdict
 
 
@@ -133,7 +137,8 @@ def _answer(verdict: Verdict) -> Answer:
     }
     if not verdict.found:
         return Answer(data, lambda screen: screen.line(f"{counts(verdict)}: all good"))
-    data |= {"code": "ledger_broken", "detail": _headline(verdict)}
+    code = "files_differ" if verdict.found == verdict.files else "ledger_broken"
+    data |= {"code": code, "detail": _headline(verdict)}
     return Answer(data, lambda screen: _print_findings(verdict, screen), is_ok=False)
 
 
@@ -145,6 +150,11 @@ def counts(verdict: Verdict) -> str:
 
 
 def _headline(verdict: Verdict) -> str:
+    if verdict.found == verdict.files:
+        return (
+            f"the ledger is whole, but {verdict.found} files do not show it as it is; "
+            "`dragoman tick` takes edits over, `dragoman rebuild-files` writes all of them anew"
+        )
     if verdict.first_bad is None:
         return f"the ledger is whole, but {verdict.found} things beside it are not"
     return f"the first bad position is {verdict.first_bad}; findings: {verdict.found}"
