@@ -232,6 +232,12 @@ _MANIFEST = (
         "A heartbeat changes its lease row and adds no entry to the ledger.",
     ),
     Requirement(
+        "TIME-IN-CALENDAR",
+        "S-RUN",
+        "No moment that has no date is committed: a lease that would end after the year 9999 is "
+        "refused, and one that is stored already can be shown.",
+    ),
+    Requirement(
         "RETRY-BACKOFF",
         "S-RUN",
         "A failed or reclaimed task rests, longer each time up to a cap, and is not handed out "

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from dragoman.config import Settings, environment, load_settings
 from dragoman.core.errors import DragomanError, Refusal, SettingsError, StoreUnavailable
+from dragoman.core.events import Role
 from dragoman.engine.facts import StoreFacts
 from dragoman.engine.handle import Engine
 from dragoman.engine.hub import Hub
@@ -38,6 +39,10 @@ from dragoman.text.strict_json import MOST_BYTES
 
 if TYPE_CHECKING:
     from dragoman.files.archive_format import Manifest
+
+BY_INBOX: frozenset[Role] = frozenset({"agent", "observer"})
+"""Roles that may speak through the inbox, where a name is all that there is, unless the settings
+trust whoever can write there."""
 
 _CHECKPOINTS = "checkpoints.jsonl"
 _SQLITE = "sqlite:///"
@@ -90,14 +95,28 @@ def _furnished(
     """The hub with all that surrounds it."""
     warnings: list[str] = []
     disk = Beneath(data)
-    facts = StoreFacts(hub.store, partial(has_file, hub.store, disk))
-    interpreter = Interpreter(hub, dialects(settings), facts)
+    spoken = dialects(settings)
     projector = Projector(
         hub,
         disk,
         aof.render_lines,
         warnings.append,
         trust_moves=settings.files.trust_moves,
+    )
+
+    def look_at_runs() -> int:
+        projector.look_at_runs()
+        return 0
+
+    runs = FilesDuty("runs", look_at_runs, warnings.append)
+    facts = StoreFacts(
+        hub.store, partial(has_file, hub.store, disk), lambda: runs.run_once(hub.clock.now())
+    )
+    interpreter = Interpreter(hub, spoken, facts)
+    letterbox = (
+        interpreter
+        if settings.files.trust_moves
+        else Interpreter(hub, spoken, facts, admits=BY_INBOX)
     )
 
     def level() -> int:
@@ -107,11 +126,19 @@ def _furnished(
 
     checkpointer = Checkpointer(hub, checkpoints)
     notifier = _notifier(data, settings, hub)
-    inbox = Inbox(disk, partial(_deliver, interpreter, facts), MOST_BYTES)
+    inbox = Inbox(disk, partial(_deliver, letterbox, facts), MOST_BYTES)
     projection = FilesDuty("projection", level, warnings.append)
+
+    def remarks() -> dict[str, str]:
+        rejected = f"rejected, with the reason beside it: {inbox.rejected}"
+        return {
+            **({"inbox": rejected} if inbox.rejected else {}),
+            **({"notify": trouble} if (trouble := notifier.trouble()) else {}),
+        }
+
     of_files = (
         FilesDuty("inbox", lambda: inbox.run_once(hub.clock.now()), warnings.append),
-        FilesDuty("files", projector.sweep, warnings.append),
+        FilesDuty("files", projector.sweep, warnings.append, monotonic),
         projection,
     )
     return Place(
@@ -132,6 +159,8 @@ def _furnished(
         ),
         file_duties=of_files,
         followers=(projection, checkpointer, notifier),
+        standings=notifier.standings,
+        remarks=remarks,
         before_writing=(checkpointer.check, notifier.begin),
         warnings=warnings,
     )

@@ -15,6 +15,8 @@ from dragoman.core.commands import DEFAULT_ATTEMPTS, DEFAULT_TTL_MS
 from dragoman.core.deadlines import Backoff
 from dragoman.core.errors import SettingsError
 from dragoman.core.events import Status
+from dragoman.core.limits import ATTEMPTS, TTL_MS
+from dragoman.core.moments import duration
 
 
 class StoreSettings(Struct, frozen=True):
@@ -71,7 +73,7 @@ class FilesSettings(Struct, frozen=True):
     """[files]"""
 
     trust_moves: bool = False
-    """Whether moving a task's file may also approve a review."""
+    """Whether a moved task file may approve a review, and a person speak through the inbox."""
 
 
 class Settings(Struct, frozen=True):
@@ -84,6 +86,16 @@ class Settings(Struct, frozen=True):
     aof: AofSettings = AofSettings()
     files: FilesSettings = FilesSettings()
     notify: NotifySettings = NotifySettings()
+
+
+_LONGEST_REST = 365 * 86_400_000
+_RANGES = {
+    ("tasks", "max_attempts"): (1, ATTEMPTS),
+    ("leases", "ttl_ms"): TTL_MS,
+    ("retry", "base_ms"): (0, _LONGEST_REST),
+    ("retry", "cap_ms"): (0, _LONGEST_REST),
+}
+"""Section and key -> the least and the most that a number may be."""
 
 
 def environment() -> Mapping[str, str]:
@@ -121,9 +133,22 @@ def parse(text: str, environ: Mapping[str, str]) -> Settings:
                 given.setdefault(section, {})[key] = _words(value) if kind is tuple else value
     try:
         # Not strict, because the environment knows only text.
-        return msgspec.convert(given, Settings, strict=False)
+        settings = msgspec.convert(given, Settings, strict=False)
     except msgspec.ValidationError as error:
         raise SettingsError(f"{error}") from error
+    _check_ranges(settings)
+    return settings
+
+
+def _check_ranges(settings: Settings) -> None:
+    for (section, key), (least, most) in _RANGES.items():
+        value = getattr(getattr(settings, section), key)
+        if least <= value <= most:
+            continue
+        in_units = f" ({duration(least)} to {duration(most)})" if key.endswith("_ms") else ""
+        raise SettingsError(
+            f"{section}.{key} is {value}; it must be from {least} to {most}{in_units}"
+        )
 
 
 def _sections() -> dict[str, dict[str, Any]]:

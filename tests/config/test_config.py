@@ -30,6 +30,13 @@ def test_the_file_sets_and_the_environment_wins(tmp_path: Path) -> None:
         ("leases = 1", "write [leases] on a line of its own"),
         ("[leases]\nttl_ms = 'soon'", "leases.ttl_ms"),
         ("[leases", "not valid TOML"),
+        (
+            "[leases]\nttl_ms = 0",
+            "leases.ttl_ms is 0; it must be from 1000 to 604800000 (1s",
+        ),
+        ("[tasks]\nmax_attempts = 0", "tasks.max_attempts is 0; it must be from 1 to 1000"),
+        ("[retry]\nbase_ms = -1", "retry.base_ms is -1; it must be from 0 to"),
+        ("[retry]\ncap_ms = 99999999999999", "retry.cap_ms is 99999999999999; it must be"),
     ],
 )
 def test_what_cannot_be_understood_is_named(text: str, words: str) -> None:

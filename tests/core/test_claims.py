@@ -6,10 +6,11 @@ import pytest
 from msgspec.structs import replace
 
 from dragoman.core.actors import Actor
-from dragoman.core.commands import ClaimTask, MoveTask, ReleaseTask, ReportOutcome
+from dragoman.core.commands import ClaimTask, MoveTask, ReleaseTask, RenewLease, ReportOutcome
 from dragoman.core.errors import Refusal
 from dragoman.core.events import Status, TaskClaimed
 from dragoman.core.lease import Lease
+from dragoman.core.moments import SPAN
 from dragoman.core.reading import LeaseChange, Receipt
 from dragoman.core.task import CLAIMABLE
 from tests.core.world import (
@@ -236,3 +237,31 @@ def test_the_old_worker_may_begin_anew_once_the_task_is_free() -> None:
     world = reclaimed()
     world.do(BOB, ReleaseTask("T"))
     assert claim(world).receipt.fence == 3
+
+
+@proves("TIME-IN-CALENDAR")
+def test_a_lease_that_would_outlast_the_calendar_is_refused_in_a_clear_sentence() -> None:
+    world, last = World(task()), SPAN[1]
+    refusal = world.ask(ALICE, ClaimTask("T", "alice", ttl_ms=60_000), last - 59_999)
+    assert isinstance(refusal, Refusal)
+    assert refusal.code == "invalid_field"
+    assert "a lease of 1m on T would end after 9999-12-31T23:59:59.999Z" in refusal.detail
+    assert "the clock says 9999-12-31T23:59:00.000Z" in refusal.detail
+    assert world.code(ALICE, ClaimTask("T", "alice", ttl_ms=60_000), last - 60_000) == ""
+
+
+@proves("TIME-IN-CALENDAR")
+def test_a_sign_of_life_and_a_rest_end_with_the_calendar_at_the_latest() -> None:
+    world, last = World(task()), SPAN[1]
+    claim(world, now=last - TTL)
+    world.do(ALICE, RenewLease("T"), last - 1)
+    assert world.leases["T"].expires_at == last
+    world.do(ALICE, ReportOutcome("T", "failed", apply=True), last - 1)
+    assert world.tasks["T"].not_before == last
+
+
+@proves("LEASE-HEARTBEAT")
+def test_how_long_a_lease_may_be_is_told_in_units_that_people_use() -> None:
+    refusal = World(task()).ask(ALICE, ClaimTask("T", "alice", ttl_ms=500))
+    assert isinstance(refusal, Refusal)
+    assert refusal.detail == "the lease is 500ms long; it must be from 1s to 7d"

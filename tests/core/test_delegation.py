@@ -124,8 +124,57 @@ def test_a_child_that_has_a_parent_keeps_it() -> None:
     world = world_of()
     world.put(task("Q"))
     world.do(HUMAN, LinkTask("CC", "parent", "Q"))
-    assert [type(event) for event in events_of(world.do(ALICE, ASK))] == [DelegationRequested]
+    assert [type(event) for event in events_of(world.do(HUMAN, ASK))] == [DelegationRequested]
     assert world.tasks["CC"].parent == "Q"
+
+
+@proves("DELEGATION-REQUEST", "ROLE-HOLDER")
+def test_an_agent_takes_over_no_part_of_another_task() -> None:
+    world = world_of()
+    world.put(task("Q"))
+    world.do(HUMAN, LinkTask("CC", "parent", "Q"))
+    answer = world.ask(ALICE, ASK)
+    assert isinstance(answer, Refusal)
+    assert (answer.code, "part of Q" in answer.detail) == ("unauthorized_agent", True)
+
+
+@proves("DELEGATION-REQUEST", "ROLE-HOLDER")
+@pytest.mark.parametrize("status", ["ready", "in-progress", "review", "blocked"])
+@pytest.mark.parametrize(
+    ("owner", "code"), [("carol", "unauthorized_agent"), ("alice", ""), ("bob", "")]
+)
+def test_an_agent_delegates_what_is_its_own_the_others_or_nobodys(
+    owner: str, code: str, status: Status
+) -> None:
+    world = with_(world_of(status), "CC", assignee=owner)
+    if status == "in-progress":
+        world.leases["CC"] = lease(owner)
+    assert world.code(ALICE, ASK) == code
+    assert world.code(HUMAN, ASK) == ""
+
+
+@proves("DELEGATION-REQUEST", "ROLE-HOLDER")
+@pytest.mark.parametrize("state", get_args(DelegationState))
+@pytest.mark.parametrize(
+    ("from_agent", "parent", "holders", "may"),
+    [
+        ("alice", "T", ("alice",), True),
+        ("boss", "T", ("alice",), False),
+        ("carol", "T", ("carol", "alice"), True),
+        ("carol", "Q", ("carol", "alice"), False),
+    ],
+)
+def test_an_agent_replaces_its_own_and_its_forerunners_request_and_no_other(
+    state: DelegationState, from_agent: str, parent: str, holders: tuple[str, ...], may: bool
+) -> None:
+    world = with_(asked(), "T", agents=holders)
+    known = world.tasks["CC"].delegation
+    assert known is not None
+    earlier = replace(known, from_agent=from_agent, parent=parent, state=state, due_by=DUE + 1)
+    with_(world, "CC", delegation=earlier)
+    expected = "" if may or state == "rejected" else "unauthorized_agent"
+    assert world.code(ALICE, ASK) == expected
+    assert world.code(ORCHESTRATOR, ASK) == ""
 
 
 @proves("DELEGATION-REQUEST", "IDEM-REPEAT")

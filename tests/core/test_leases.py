@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from dragoman.core.actors import Actor
+from dragoman.core.authority import MAY_HOLD
 from dragoman.core.commands import (
     AcceptDelegation,
     AdoptTask,
@@ -34,7 +35,7 @@ from dragoman.core.commands import (
 )
 from dragoman.core.decide import renewal
 from dragoman.core.errors import Refusal
-from dragoman.core.events import Status
+from dragoman.core.events import Role, Status
 from dragoman.core.lease import Lease, granted, renewed
 from tests.core.world import (
     ALICE,
@@ -320,3 +321,39 @@ def test_a_repeat_under_an_old_token_is_no_sign_of_life() -> None:
     facts = Facts(ALICE, world)
     assert renewal(NoteTask("T", "x", 1), facts, NOW) is not None
     assert renewal(NoteTask("T", "x", 0), facts, NOW) is None
+
+
+@proves("ROLE-HOLDER", "LEASE-HEARTBEAT")
+@pytest.mark.parametrize("role", sorted(MAY_HOLD))
+def test_whoever_could_claim_can_heartbeat_speak_and_finish(role: Role) -> None:
+    world = World(task("T"))
+    worker = Actor(role, "olga")
+    world.do(HUMAN, ClaimTask("T", "olga"))
+    for command in (RenewLease("T", 1), NoteTask("T", "half")):
+        world.do(worker, command, NOW + 1_000)
+        assert world.leases["T"].expires_at == NOW + 1_000 + TTL
+    world.do(worker, ReportOutcome("T", "done", fence=1, apply=True))
+    assert world.tasks["T"].status == "review"
+    assert held().code(Actor("observer", "alice"), RenewLease("T")) == "lease_lost"
+
+
+@proves("ROLE-TABLE", "TASK-REVIEW")
+def test_an_orchestrator_approves_no_work_of_its_own() -> None:
+    done = MoveTask("T", "done")
+    own = World(task("T", "review", "olga"))
+    assert own.code(ORCHESTRATOR, done) == "not_authorized"
+    assert own.code(ORCHESTRATOR, MoveTask("T", "ready")) == ""
+    assert own.code(HUMAN, done) == ""
+    assert World(task("T", "review", "alice")).code(ORCHESTRATOR, done) == ""
+    unreviewed = World(task("T", "review", "olga", review_required=False))
+    assert unreviewed.code(ORCHESTRATOR, done) == ""
+
+
+@proves("AOF-SESSION-END", "LEASE-LOST")
+def test_the_end_of_a_stay_that_has_lost_the_task_is_a_no_op() -> None:
+    for world in (held(expires_at=NOW), reclaimed()):
+        before = dict(world.tasks), dict(world.leases)
+        assert world.do(ALICE, EndAttempt("T", "s-1")).events == ()
+        assert (world.tasks, world.leases) == before
+        assert world.code(ALICE, EndAttempt("T", "s-1", fence=1)) == "lease_lost"
+        assert world.code(ALICE, EndAttempt("T")) == "lease_lost"

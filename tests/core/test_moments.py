@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.core.moments import parse_rfc3339, to_rfc3339
+from dragoman.core.moments import duration, parse_rfc3339, to_rfc3339
 from tests.requirements import proves
 
 pytestmark = proves("CLI-NOW")
@@ -109,10 +109,14 @@ def test_a_moment_is_written_with_milliseconds_and_z(moment: int, text: str) -> 
     assert to_rfc3339(moment) == text
 
 
-@pytest.mark.parametrize("moment", [FIRST - 1, LAST + 1, 10**30])
-def test_a_moment_outside_the_calendar_is_not_written(moment: int) -> None:
-    with pytest.raises(ValueError, match="outside the years 0001 to 9999"):
-        to_rfc3339(moment)
+@pytest.mark.parametrize(
+    ("moment", "nearest"),
+    [(FIRST - 1, FIRST), (LAST + 1, LAST), (-(10**30), FIRST), (10**30, LAST)],
+)
+def test_a_moment_outside_the_calendar_is_written_as_the_nearest_inside(
+    moment: int, nearest: int
+) -> None:
+    assert to_rfc3339(moment) == to_rfc3339(nearest)
 
 
 @given(st.integers(FIRST, LAST))
@@ -130,3 +134,12 @@ def test_offsets_agree_with_the_calendar(moment: int, offset: int) -> None:
     there = timezone(timedelta(minutes=offset))
     local = (EPOCH + timedelta(milliseconds=moment)).astimezone(there)
     assert parse_rfc3339(local.isoformat()) == moment
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "text"),
+    [(0, "0ms"), (1, "1ms"), (1_500, "1500ms"), (90_000, "90s"), (300_000, "5m"),
+     (7_200_000, "2h"), (86_400_000, "1d")],
+)  # fmt: skip
+def test_a_length_of_time_has_its_largest_whole_unit(milliseconds: int, text: str) -> None:
+    assert duration(milliseconds) == text

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 import dragoman
 from dragoman.core import errors
 from dragoman.core.actors import (
+    RECEIVED_PER_MINUTE,
     REFUSALS_PER_MINUTE,
     REMEMBERED_REFUSALS,
     SYSTEM,
@@ -17,6 +18,7 @@ from dragoman.core.actors import (
     ActorRecord,
     evolve_received,
     evolve_refused,
+    record_received,
     record_refusal,
 )
 from dragoman.core.commands import RejectMessage
@@ -235,10 +237,20 @@ def test_what_is_remembered_of_a_refusal_is_short() -> None:
 
 
 @proves("MESSAGE-HEARD")
-def test_a_message_that_changed_nothing_counts_for_no_refusal() -> None:
+def test_messages_that_changed_nothing_are_limited_by_the_minute_and_count_for_no_refusal() -> None:
     heard = MessageReceived("aof", "completion.report", "T")
-    assert evolve_received(None, heard, NOW) == ActorRecord()
-    assert evolve_received(ActorRecord(3, 2, ("x",)), heard, NOW) == ActorRecord(3, 2, ("x",))
+    minute = NOW // 60_000
+    refused = ActorRecord(minute, 2, ("x",))
+    record = evolve_received(refused, heard, NOW)
+    assert record == ActorRecord(minute, 2, ("x",), received=1)
+    assert evolve_received(None, heard, NOW) == ActorRecord(minute, received=1)
+    assert evolve_received(refused, heard, NOW + 60_000) == ActorRecord(minute + 1, received=1)
+
+    for _ in range(RECEIVED_PER_MINUTE - 1):
+        assert record_received(record, heard, NOW) == heard
+        record = evolve_received(record, heard, NOW)
+    assert record_received(record, heard, NOW) is None
+    assert record_received(record, heard, NOW + 60_000) == heard
 
 
 @proves("MESSAGE-REFUSED")

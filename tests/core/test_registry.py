@@ -18,6 +18,7 @@ from tests.core.world import (
     NOW,
     OBSERVER,
     ORCHESTRATOR,
+    TRUSTED_FILE,
     World,
 )
 from tests.requirements import proves
@@ -33,6 +34,7 @@ BY_HAND: dict[Role, str] = {
     "orchestrator": "hso",
     "human": "hs",
     "file": "",
+    "trusted-file": "",
     "system": "",
 }
 ACTORS = {
@@ -42,6 +44,7 @@ ACTORS = {
     "c": COORDINATOR,
     "x": OBSERVER,
     "f": FILE,
+    "t": TRUSTED_FILE,
     "a": ALICE,
 }
 

@@ -7,6 +7,7 @@ import pytest
 from dragoman.core.actors import Actor, Role
 from dragoman.core.authority import MAY_DISPATCH, MAY_MOVE, MAY_WRITE
 from dragoman.core.commands import ClaimTask, MoveTask
+from dragoman.core.errors import Refusal
 from dragoman.core.events import Status, TaskTransitioned
 from dragoman.core.reading import Decision
 from dragoman.core.task import FINAL, TRANSITIONS
@@ -265,7 +266,7 @@ def test_what_a_transition_changes_beside_the_status() -> None:
 
 @proves("ROLE-TABLE")
 def test_who_may_write_and_who_may_dispatch() -> None:
-    assert set(get_args(Role)) - set(MAY_WRITE) == {"observer", "file"}
+    assert set(get_args(Role)) - set(MAY_WRITE) == {"observer", "file", "trusted-file"}
     assert set(MAY_DISPATCH) == {"human", "orchestrator", "system"}
 
 
@@ -276,7 +277,7 @@ def test_a_namesake_with_another_role_is_not_the_agent() -> None:
         if role != "agent":
             namesake = Actor(role, "alice")
             assert world.code(namesake, MoveTask("T", "review", fence=1)) == expected(
-                "in-progress", "review", {v.role: k for k, v in ROLES.items() if not v.via}[role]
+                "in-progress", "review", {v.role: k for k, v in ROLES.items()}[role]
             )
 
 
@@ -288,3 +289,19 @@ def test_the_new_holder_does_not_notice_the_old_one() -> None:
         world.ask(ALICE, MoveTask("T", to, fence=1))
     assert (world.tasks, world.leases) == before
     assert events_of(world.ask(BOB, MoveTask("T", "review", fence=2)))
+
+
+@proves("ROLE-TABLE")
+@pytest.mark.parametrize(
+    ("to", "code", "ways"),
+    [
+        ("review", "invalid_transition", "it can go to: ready, blocked"),
+        ("cancelled", "not_authorized", "only to: ready, blocked"),
+    ],
+)
+def test_a_refused_move_of_a_file_names_only_what_a_file_may_do(
+    to: Status, code: str, ways: str
+) -> None:
+    refusal = World(task("T", "backlog")).ask(FILE, MoveTask("T", to))
+    assert isinstance(refusal, Refusal)
+    assert (refusal.code, refusal.detail.endswith(ways)) == (code, True), refusal

@@ -264,8 +264,8 @@ def test_a_trusted_file_judges_a_review_and_does_nothing_else_more() -> None:
     assert standing("review").code(TRUSTED_FILE, MoveTask("T", "ready")) == ""
     assert standing("review").code(TRUSTED_FILE, MoveTask("T", "blocked")) == "not_authorized"
     assert standing("in-progress").code(TRUSTED_FILE, MoveTask("T", "review")) == "not_authorized"
-    elsewhere = Actor("human", "fs", "trusted")
-    assert standing("review").code(elsewhere, MoveTask("T", "cancelled")) == ""
+    by_name_only = Actor("file", "fs", "trusted")
+    assert standing("review").code(by_name_only, MoveTask("T", "done")) == "not_authorized"
 
 
 @proves("TASK-EDIT", "ROLE-HOLDER", "LEASE-LOST")

@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from dragoman.core.actors import RECEIVED_PER_MINUTE
 from dragoman.core.commands import (
     AnyCommand,
     ClaimTask,
@@ -17,6 +18,7 @@ from dragoman.core.events import MessageReceived
 from dragoman.engine.handle import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.request import Accepted
+from dragoman.engine.verify import check_views
 from dragoman.system.ids import CountingIds
 from tests.engine.lab import ALICE, BOB, HUMAN, Lab
 from tests.requirements import proves
@@ -106,3 +108,17 @@ def test_whoever_asks_is_told_which_leases_changed_and_only_after_the_commit(lab
         hub.do(ALICE, RenewLease("T"))
     hub.do(BOB, NoteTask("T", "not a holder"))
     assert told == [["task:T"], ["task:T"]]
+
+
+@proves("MESSAGE-HEARD")
+def test_a_sender_in_a_loop_cannot_fill_the_ledger_with_what_changes_nothing(lab: Lab) -> None:
+    held(lab)
+    lab.do(ALICE, ReportOutcome("T", "done", apply=True))
+    before = lab.store.head()
+    for number in range(RECEIVED_PER_MINUTE + 20):
+        say(lab, ReportOutcome("T", "done"), content=f"words {number}".encode())
+    assert lab.store.head() - before == RECEIVED_PER_MINUTE
+    lab.clock.advance(60_000)
+    say(lab, ReportOutcome("T", "done"), content=b"later")
+    assert lab.store.head() - before == RECEIVED_PER_MINUTE + 1
+    assert list(check_views(lab.store, lambda _: None)) == []

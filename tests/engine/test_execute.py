@@ -18,6 +18,7 @@ from dragoman.core.commands import (
     ReleaseTask,
     RenewLease,
     ReportOutcome,
+    WarnTask,
 )
 from dragoman.core.errors import Refusal
 from dragoman.ledger.entry import read_line
@@ -350,3 +351,12 @@ def test_two_first_words_at_once_make_one_task(lab: Lab) -> None:
     answers = lab.batch(lab.request(ALICE, adopt), lab.request(BOB, adopt))
     assert [yes(answer).receipts[0].task for answer in answers] == ["b", "b"]
     assert lab.lines() == [("task:b", "task.created")]
+
+
+@proves("LEASE-HEARTBEAT")
+def test_a_request_of_several_commands_is_one_sign_of_life(lab: Lab) -> None:
+    furnished(lab)
+    lab.do(ALICE, ReportOutcome("HELD", "done"), WarnTask("HELD", "missing_summary"))
+    lease = lab.lease("HELD")
+    assert lease is not None
+    assert lease.beats == 2

@@ -325,6 +325,48 @@ def test_calls_are_repeated_by_their_key(stage: Stage, soon: bool) -> None:
     assert stage.lab.task("T").notes == 3
 
 
+@alone_and_together
+def test_a_callers_own_key_counts_for_a_message_too(stage: Stage, soon: bool) -> None:
+    for shout in (SHOUTED, SHOUTED):
+        answer = stage.call("shout", shout, key="one", soon=soon)
+        assert isinstance(answer, Taken)
+    assert stage.lab.task("T").notes == 1
+    stage.call("shout", SHOUTED, key="two", soon=soon)
+    assert stage.lab.task("T").notes == 2, "the same words under another key are said anew"
+    other = stage.call("shout", SHOUTED | {"shout": "HO"}, key="one", soon=soon)
+    assert isinstance(other, Turned)
+    assert other.code == "KEY_REUSED"
+
+
+@alone_and_together
+def test_under_a_key_the_same_words_are_a_repeat_whatever_is_found_beside(
+    stage: Stage, soon: bool
+) -> None:
+    stage.has_megaphone = False
+    assert isinstance(stage.call("shout", ARGUMENTS, key="k", soon=soon), Taken)
+    stage.has_megaphone = True
+    again = stage.call("shout", ARGUMENTS, key="k", soon=soon)
+    assert isinstance(again, Taken)
+    assert again.repeated
+
+
+def test_a_door_admits_the_roles_that_it_is_for_and_records_the_others(stage: Stage) -> None:
+    facts = StoreFacts(stage.lab.store, lambda _task, _ref: True)
+    door = Interpreter(
+        stage.lab.hub, (SHOUTING,), facts, admits=frozenset[Role]({"agent", "observer"})
+    )
+    stage.lab.do(HUMAN, RegisterAgent("hera", "human"))
+
+    for speaker in (None, Actor("human", "hera", "slot")):
+        answer = door.send(SHOUTED | {"by": "hera"}, speaker=speaker, via="slot")
+        assert isinstance(answer, Turned)
+        assert answer.code == "NOT_AUTHORIZED"
+        assert "human:hera cannot speak through the slot" in answer.detail
+    assert stage.events()[-1] == ("human:hera", "command.refused")
+    assert stage.lab.task("T").notes == 0
+    assert isinstance(door.send(SHOUTED, via="slot"), Taken)
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "path"),
     [

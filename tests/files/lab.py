@@ -25,6 +25,7 @@ class MortalDisk:
             "write",
             "append",
             "replace",
+            "swap",
             "move",
             "remove",
             "remove_folder",

@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from msgspec.structs import replace
 
+from dragoman.config import parse
 from dragoman.core.commands import ClaimTask, CreateTask, MoveTask, NoteTask, RenewLease
 from dragoman.core.errors import LedgerError
 from dragoman.core.moments import to_rfc3339
@@ -110,11 +111,13 @@ def test_a_whole_directory_arrives_as_it_was(tmp_path: Path) -> None:
     assert theirs["answers"] == {}
     draft = lab.target / "tasks" / "in-progress" / task / "work" / "draft.bin"
     assert draft.read_bytes() == bytes(range(256))
-    assert (lab.target / "dragoman.toml").read_text() == "[tasks]\nmax_attempts = 3\n"
+    assert not (lab.target / "dragoman.toml").exists()
+    kept = lab.target / "imported" / "dragoman.toml"
+    assert kept.read_text() == "[tasks]\nmax_attempts = 3\n"
     assert (lab.target / "imported" / "checkpoints.jsonl").exists()
     assert not list(lab.target.rglob("ledger.key"))
     assert not list(lab.target.rglob("secret"))
-    assert manifest.left_out == (f"'tasks/in-progress/{task}/work/link'",)
+    assert manifest.left_out == (f"tasks/in-progress/{task}/work/link",)
     assert sorted(path.name for path in lab.target.parent.iterdir()) == ["place"]
 
 
@@ -124,7 +127,8 @@ def test_the_files_of_an_imported_directory_are_level_with_its_ledger(tmp_path: 
     lab.fill()
     lab.export()
     lab.take()
-    before = {p.name: p.read_bytes() for p in (lab.target / "events").iterdir()}
+    assert not (lab.target / "events").exists()
+    before = {p.name: p.read_bytes() for p in (lab.data / "events").iterdir()}
     there = FilesLab(lab.target)
     there.engine.store = lab.opened[0]
     there.store = lab.opened[0]
@@ -310,8 +314,8 @@ def test_members_that_are_not_plain_files_or_stand_twice_are_refused(tmp_path: P
             lab.take()
     lab.archive.write_bytes(whole)
     with tarfile.open(lab.archive, "a") as tar:
-        tar.addfile(tarfile.TarInfo("files/more"))
-    with pytest.raises(BadArchive, match="files/more: it stands after the manifest"):
+        tar.addfile(tarfile.TarInfo("files/tasks/more"))
+    with pytest.raises(BadArchive, match="files/tasks/more: it stands after the manifest"):
         lab.take()
     assert lab.nothing_is_there()
 
@@ -458,3 +462,151 @@ def test_a_place_that_was_taken_meanwhile_is_left_alone(tmp_path: Path) -> None:
         import_archive(lab.archive, lab.target, Tools(slowly, Beneath, START, silent))
     assert [path.name for path in lab.target.parent.iterdir()] == ["place"]
     assert [path.name for path in lab.target.iterdir()] == ["theirs"]
+
+
+@proves("FILES-ARCHIVE")
+@pytest.mark.parametrize(
+    "planted",
+    [
+        "files/dragoman.db",
+        "files/keys/ledger.key",
+        "files/keys/secret",
+        "files/projection.json",
+        "files/checkpoints.jsonl",
+        "files/events/2026-02-09.jsonl",
+        "files/imported/dragoman.toml",
+        "files/tasks",
+        "signed/more",
+        "signed/keys/ledger.pub",
+        "ledger/entries/x",
+        "ledger/other",
+        "more",
+    ],
+)
+def test_nothing_can_be_planted(tmp_path: Path, planted: str) -> None:
+    lab = Carrier(tmp_path)
+    lab.fill()
+    lab.export()
+    with pytest.raises(BadArchive, match="an archive has no such part"):
+        lab.take(rewritten(lab, renamed("draft.bin", planted), honest=True))
+    assert lab.nothing_is_there()
+    assert lab.opened == []
+
+
+@proves("FILES-ARCHIVE")
+def test_settings_of_the_old_place_are_inactive_and_none_of_its_secrets_travels(
+    tmp_path: Path,
+) -> None:
+    lab = Carrier(tmp_path)
+    lab.fill()
+    (lab.data / "dragoman.toml").write_text(
+        'store = { url = "postgresql://ann:hunter2@db/x" }\n'
+        "[aof]\napply_completion = 'immediately'\n[leases]\nttl_ms = 1_000\n"
+        '[notify]\nwebhook_secret = "hush-hush"\nwebhook_url = "https://hooks/t0ken"\n'
+        'command = ["rm", "-r"]\nstatuses = ["review"]\n[files]\ntrust_moves = true\n'
+    )
+    lab.export()
+    content = lab.archive.read_bytes()
+    assert [word for word in (b"hunter2", b"hush", b"t0ken", b'"-r"') if word in content] == []
+    lab.take()
+    assert not (lab.target / "dragoman.toml").exists()
+    kept = parse((lab.target / "imported" / "dragoman.toml").read_text(), {})
+    assert (kept.aof.apply_completion, kept.leases.ttl_ms) == ("immediately", 1_000)
+    assert kept.files.trust_moves
+    assert kept.store.url == kept.notify.webhook_secret == ""
+
+
+@proves("FILES-ARCHIVE")
+def test_settings_that_cannot_be_read_stay_where_they_are(tmp_path: Path) -> None:
+    lab = Carrier(tmp_path)
+    lab.fill()
+    (lab.data / "dragoman.toml").write_text("[notify\nsecret = 1")
+    lab.export()
+    lab.take()
+    assert not (lab.target / "imported" / "dragoman.toml").exists()
+
+
+@proves("FILES-ARCHIVE")
+def test_what_is_written_during_an_export_does_not_disturb_the_copy(tmp_path: Path) -> None:
+    lab = Carrier(tmp_path)
+    task = lab.fill()
+
+    def writer(_: int) -> None:
+        lab.do(ALICE, NoteTask(task, "written meanwhile"))
+        lab.level()
+
+    beside = Beneath(lab.archive.parent)
+    export_archive(lab.store, Beneath(lab.data), lab.archive, beside, START, writer)
+    lab.take()
+    there = FilesLab(lab.target)
+    there.engine.store = there.store = lab.opened[0]
+    there.level()
+    assert there.differences() == []
+    there.do(ALICE, NoteTask(task, "here"))
+    there.level()
+    assert there.sweep() == 0
+    assert there.differences() == []
+
+
+@proves("FILES-ARCHIVE")
+def test_leases_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
+    lab = Carrier(tmp_path)
+    lab.fill()
+    lab.export()
+    for nonsense in (b"{bad\n", b"\xff\n"):
+        with pytest.raises(BadArchive, match=r"leases\.jsonl: a lease cannot be read"):
+            lab.take(rewritten(lab, filled("leases.jsonl", nonsense), honest=True))
+    assert lab.nothing_is_there()
+
+
+@proves("FILES-ARCHIVE")
+def test_an_import_into_the_folder_where_one_stands_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab = Carrier(tmp_path)
+    lab.fill()
+    lab.export()
+    lab.target.mkdir(parents=True)
+    monkeypatch.chdir(lab.target)
+    with pytest.raises(BadArchive, match="import from elsewhere"):
+        import_archive(lab.archive, Path(), lab.tools)
+    assert list(lab.target.iterdir()) == []
+
+
+@proves("FILES-ARCHIVE")
+def test_files_of_any_length_and_ledgers_of_long_entries_travel_in_pieces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dragoman.files.export.PIECE", 7)
+    monkeypatch.setattr("dragoman.files.importing.PIECE", 5)
+    monkeypatch.setattr("dragoman.files.export.BYTES_IN_ONE_MEMBER", 1_000)
+    lab = Carrier(tmp_path)
+    task = lab.fill()
+    (lab.data / "tasks" / "in-progress" / task / "work" / "empty").write_bytes(b"")
+    manifest = lab.export()
+    assert sum(member.name.startswith("ledger/entries/") for member in manifest.members) > 2
+    lab.take()
+    assert lab.opened[0].entries(0, 1_000) == lab.store.entries(0, 1_000)
+    work = lab.target / "tasks" / "in-progress" / task / "work"
+    assert (work / "draft.bin").read_bytes() == bytes(range(256))
+    assert (work / "empty").read_bytes() == b""
+
+
+@proves("FILES-ARCHIVE")
+def test_a_member_that_is_mostly_holes_or_too_long_to_be_read_whole_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab = Carrier(tmp_path)
+    lab.fill()
+    lab.export()
+    holes = tmp_path / "holes.tar"
+    info = tarfile.TarInfo("files/tasks/huge")
+    info.pax_headers = {"GNU.sparse.size": "1099511627776", "GNU.sparse.map": "0,0"}
+    with tarfile.open(holes, "w", format=tarfile.PAX_FORMAT) as tar:
+        tar.addfile(info)
+    with pytest.raises(BadArchive, match="plain files"):
+        lab.take(holes)
+    monkeypatch.setattr("dragoman.files.importing.MOST_AT_ONCE", 10)
+    with pytest.raises(BadArchive, match="it is longer than 10 bytes"):
+        lab.take()
+    assert lab.nothing_is_there()

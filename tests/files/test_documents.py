@@ -2,8 +2,10 @@
 
 import json
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from dragoman.core.lease import Lease
 from dragoman.core.moments import parse_rfc3339
@@ -203,3 +205,23 @@ def test_any_text_comes_back_from_a_document(text: str, items: list[str]) -> Non
     data = write_json({"a": text, "b": items, "c": {"d": text}})
     assert json.loads(data) == {"a": text, "b": items, "c": {"d": text}}
     assert not set(data.decode()) & {"\x1b", "\u202e", "\x85", "\u2028"}
+
+
+@proves("FILES-ROUND-TRIP")
+@pytest.mark.parametrize(
+    ("item", "shown"),
+    [
+        ("# x", "- \\# x"),
+        ("  ## x", "-   \\## x"),
+        ("- x", "- \\- x"),
+        ("1. x", "- 1\\. x"),
+        ("> x", "- \\> x"),
+        ("<script>", "- \\<script>"),
+        ("```", "- \\```"),
+        ("x # y - z", "- x # y - z"),
+        ("2 tests", "- 2 tests"),
+    ],
+)
+def test_no_item_of_a_handoff_page_begins_a_block_of_its_own(item: str, shown: str) -> None:
+    page = handoff_page(replace(ASKED, constraints=(item,))).decode()
+    assert page.splitlines()[-1] == shown

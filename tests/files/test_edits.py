@@ -4,6 +4,7 @@ import os
 import shutil
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from dragoman.core.commands import EditTask, EndAttempt, MoveTask, NoteTask, ReportOutcome
@@ -371,3 +372,22 @@ def test_a_file_that_changes_while_it_is_written_is_looked_at_again(tmp_path: Pa
     assert (lab.task(task).title, lab.task(task).status) == ("Fix it now", "backlog")
     assert places(lab, task) == ["backlog"]
     assert lab.differences() == []
+
+
+@proves("FILES-EDITS")
+def test_an_edited_status_and_a_moved_file_are_told_apart(tmp_path: Path) -> None:
+    lab = FilesLab(tmp_path)
+    edited, moved = lab.create(), lab.create()
+    lab.edit("ready", edited, "status: ready", "status: blocked")
+    (tmp_path / f"tasks/ready/{moved}.md").rename(tmp_path / f"tasks/blocked/{moved}.md")
+    lab.sweep()
+
+    reasons = {
+        line.stream: msgspec.json.decode(line.body)["reason"]
+        for line in (read_line(entry.line) for entry in lab.store.entries(0, 100))
+        if line.event == "task.transitioned"
+    }
+    assert reasons == {
+        f"task:{edited}": "the status in the task file was edited",
+        f"task:{moved}": "the task file was moved",
+    }

@@ -224,17 +224,49 @@ def test_a_crash_at_any_point_sends_a_message_again_at_most(tmp_path: Path) -> N
 
 @proves("FILES-INBOX")
 def test_a_message_that_was_taken_back_is_no_trouble(tmp_path: Path) -> None:
-    post = Post(tmp_path)
-    path = post.drop("x.json")
-
     class Retracting(Post):
+        """Its first message makes its sender take the second one back."""
+
         def send(self, raw: bytes, speaker: str | None) -> Outcome:
-            path.unlink()
+            """Take a message down."""
+            (self.inbox / "b.json").unlink()
             return super().send(raw, speaker)
 
-    again = Retracting(tmp_path)
-    assert again.run() == 1
-    assert again.names() == []
+    post = Retracting(tmp_path)
+    post.drop("a.json")
+    post.drop("b.json")
+    post.run()
+    assert post.sent == [(b"good", None)]
+    assert post.names() == ["processed/a.json"]
+
+
+@proves("FILES-INBOX")
+def test_a_name_that_is_used_again_while_its_message_is_sent_loses_neither(tmp_path: Path) -> None:
+    class Busy(Post):
+        """The agent drops its next message under the same name at once."""
+
+        def send(self, raw: bytes, speaker: str | None) -> Outcome:
+            """Take a message down."""
+            if raw == b"first":
+                self.drop("ada/status.json", b"second")
+            return super().send(raw, speaker)
+
+    post = Busy(tmp_path)
+    post.drop("ada/status.json", b"first")
+    post.run()
+    post.run()
+    assert post.sent == [(b"first", "ada"), (b"second", "ada")]
+    assert post.names() == ["ada/processed/status-2.json", "ada/processed/status.json"]
+
+
+@proves("FILES-INBOX", "FILES-CRASH")
+def test_what_a_crash_left_behind_is_finished_before_the_next_of_its_name(tmp_path: Path) -> None:
+    post = Post(tmp_path)
+    post.drop("ada/x.json", b"earlier").rename(post.inbox / "ada" / ".taken-x.json")
+    post.drop("ada/x.json", b"later")
+    post.run()
+    assert post.sent == [(b"earlier", "ada"), (b"later", "ada")]
+    assert tree(post.inbox)["ada/processed/x.json"] == b"earlier"
 
 
 @proves("FILES-INBOX")

@@ -135,7 +135,3 @@ def test_a_forger_with_the_database_but_not_the_key_is_found(desk: Desk) -> None
     desk.log.path.write_text(line)
     with pytest.raises(BadCheckpoint):
         desk.run()
-
-
-def test_it_has_a_name() -> None:
-    assert Checkpointer.name == "checkpoint"

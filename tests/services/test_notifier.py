@@ -325,6 +325,25 @@ def test_both_real_targets_are_told_and_no_file_holds_the_secret(tmp_path: Path)
     assert b"s3cr3t" not in kept
 
 
-@proves("NOTIFY-NEWS")
-def test_it_has_a_name() -> None:
-    assert Notifier.name == "notify"
+@proves("NOTIFY-AT-LEAST-ONCE", "FILES-BENEATH")
+@pytest.mark.parametrize("name", ["notify.lock", "notify.cursor", "notify.failed.jsonl"])
+def test_no_file_of_the_outbox_is_reached_through_a_link(tmp_path: Path, name: str) -> None:
+    outside = tmp_path / "outside"
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / name).symlink_to(outside)
+    outbox = OutboxFiles(data)
+
+    with pytest.raises(OSError, match="symbolic links"):
+        _touch(outbox, name)
+    assert not outside.exists()
+
+
+def _touch(outbox: OutboxFiles, name: str) -> None:
+    if name == "notify.cursor":
+        outbox.load()
+    elif name == "notify.lock":
+        with outbox.alone():
+            pass
+    else:
+        outbox.give_up(b"line")

@@ -92,3 +92,19 @@ def test_a_disk_that_fills_at_any_operation_leaves_nothing_damaged(tmp_path: Pat
 def test_it_is_named_after_its_part() -> None:
     assert FilesDuty("inbox", lambda: 3, lambda _: None).name == "inbox"
     assert FilesDuty("inbox", lambda: 3, lambda _: None).run_once(0) == 3
+
+
+@proves("FILES-DISK")
+def test_a_look_around_rests_twenty_times_as_long_as_it_took() -> None:
+    clock, looks = [0.0], list[float]()
+
+    def look() -> int:
+        looks.append(clock[0])
+        clock[0] += 2
+        return 1
+
+    duty = FilesDuty("files", look, lambda _: None, lambda: clock[0])
+    for at in (0.0, 5.0, 41.0, 42.0, 50.0):
+        clock[0] = max(clock[0], at)
+        duty.run_once(0)
+    assert looks == [0.0, 42.0]

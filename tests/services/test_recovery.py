@@ -93,8 +93,3 @@ def test_a_task_that_nobody_survives_ends_in_the_deadletter() -> None:
         lab.clock.advance(60_000)
     assert lab.task("T").status == "deadletter"
     assert run(lab) == 0
-
-
-@proves("LEASE-RECOVERY")
-def test_it_has_a_name() -> None:
-    assert Recovery.name == "recovery"

@@ -123,8 +123,3 @@ def test_a_task_that_cannot_be_read_does_not_stop_the_others() -> None:
     later = Lab(lab.store)
     later.clock.advance(HOUR)
     assert run(later) == 2
-
-
-@proves("DELEGATION-SLA")
-def test_it_has_a_name() -> None:
-    assert Sla.name == "sla"

@@ -3,11 +3,15 @@
 import errno
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from dragoman.system import renames
 from dragoman.system.beneath import Beneath
+from tests.files.lab import tree
 from tests.requirements import proves
+from tests.system.children import child, hear
 
 
 @pytest.fixture
@@ -112,13 +116,109 @@ def test_a_move_never_replaces(root: Path) -> None:
     assert not (root / "a").exists()
 
 
-@proves("FILES-BENEATH")
-def test_a_move_that_was_cut_in_two_is_finished(root: Path) -> None:
+@proves("FILES-BENEATH", "FILES-CRASH")
+def test_a_move_is_one_step_that_no_crash_cuts_in_two(root: Path) -> None:
     (root / "a").write_text("a")
-    (root / "b").hardlink_to(root / "a")
+    inode = (root / "a").stat().st_ino
     assert Beneath(root).move("a", "b")
-    assert not (root / "a").exists()
-    assert (root / "b").read_text() == "a"
+    assert (root / "b").stat().st_ino == inode
+    assert (root / "b").stat().st_nlink == 1
+    (root / "a").hardlink_to(root / "b")
+    assert not Beneath(root).move("a", "b")
+
+
+@proves("FILES-EDITS")
+def test_a_swap_replaces_only_what_was_seen(root: Path) -> None:
+    disk = Beneath(root)
+    (root / "a").write_text("old")
+    seen = disk.look("a")
+    disk.write("next", b"new")
+    assert disk.swap("next", "a", seen)
+    assert tree(root) == {"a": b"new"}
+    disk.write("next", b"newer")
+    assert not disk.swap("next", "a", seen)
+    assert not disk.swap("next", "a", None)
+    assert not disk.swap("next", "missing", seen)
+    assert tree(root) == {"a": b"new", "next": b"newer"}
+    assert disk.swap("next", "b", None)
+    assert not disk.swap("next", "c", None)
+    assert tree(root) == {"a": b"new", "b": b"newer"}
+
+
+@proves("FILES-EDITS")
+@pytest.mark.parametrize("knows_exchange", [True, False])
+def test_what_is_written_while_contents_are_synced_is_not_replaced(
+    root: Path, monkeypatch: pytest.MonkeyPatch, knows_exchange: bool
+) -> None:
+    sync = os.fsync
+    if not knows_exchange:
+        monkeypatch.setattr(renames, "_renameat2", lambda: None)
+
+    def slow(descriptor: int) -> None:
+        (root / "a").write_text("typed meanwhile")
+        sync(descriptor)
+
+    disk = Beneath(root)
+    (root / "a").write_text("old")
+    seen = disk.look("a")
+    disk.write("next", b"new")
+    monkeypatch.setattr(os, "fsync", slow)
+    assert not disk.swap("next", "a", seen)
+    assert (root / "a").read_text() == "typed meanwhile"
+
+
+@proves("FILES-EDITS")
+def test_what_is_written_between_the_last_look_and_the_exchange_comes_back(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = Beneath(root)
+    (root / "a").write_text("old")
+    seen, look, looks = disk.look("a"), os.stat, list[object]()
+
+    def edited_after(*arguments: object, **named: Any) -> os.stat_result:
+        found = look(*arguments, **named)  # type: ignore[arg-type]
+        if not looks:
+            (root / "a").write_text("typed meanwhile")
+        looks.append(found)
+        return found
+
+    disk.write("next", b"new")
+    monkeypatch.setattr(os, "stat", edited_after)
+    assert not disk.swap("next", "a", seen)
+    monkeypatch.undo()
+    assert tree(root) == {"a": b"typed meanwhile", "next": b"new"}
+
+
+@proves("FILES-BENEATH")
+def test_a_file_is_read_in_pieces(root: Path) -> None:
+    (root / "a").write_bytes(b"12345")
+    disk = Beneath(root)
+    assert disk.piece("a", 1, 3) == b"234"
+    assert disk.piece("a", 4, 3) == b"5"
+    assert disk.piece("missing", 0, 3) == b""
+
+
+FEW_FILES = """
+import resource, sys
+from pathlib import Path
+from dragoman.system.beneath import Beneath
+resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
+disk = Beneath(Path(sys.argv[1]))
+for number in range(1_000):
+    disk.make_folder(f"runs/{number}")
+    disk.write(f"runs/{number}/.run.json.next", b"x")
+    disk.replace(f"runs/{number}/.run.json.next", f"runs/{number}/run.json")
+    assert disk.look(f"runs/{number}/run.json")
+disk.settle()
+print("done")
+"""
+
+
+@proves("FILES-BENEATH")
+def test_a_thousand_folders_need_no_thousand_descriptors(root: Path) -> None:
+    with child(FEW_FILES, root) as process:
+        assert hear(process) == "done"
+    assert len(list(root.glob("runs/*/run.json"))) == 1_000
 
 
 @proves("FILES-BENEATH")
@@ -192,17 +292,16 @@ def test_many_files_are_synced_together_and_all_are_there(root: Path) -> None:
 
 
 @proves("FILES-BENEATH")
-def test_where_files_cannot_be_linked_they_are_moved_to_free_names_all_the_same(
+def test_where_the_system_has_no_such_rename_files_are_moved_to_free_names_all_the_same(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def no_links(*_: object, **__: object) -> None:
-        raise OSError(errno.EPERM, "Operation not permitted")
-
-    monkeypatch.setattr(os, "link", no_links)
+    monkeypatch.setattr(renames, "_renameat2", lambda: None)
     disk = Beneath(root)
     (root / "a").write_text("a")
     (root / "b").write_text("b")
     assert not disk.move("a", "b")
     assert disk.move("a", "c")
-    assert (root / "b").read_text() == "b"
-    assert (root / "c").read_text() == "a"
+    seen = disk.look("b")
+    assert disk.swap("c", "b", seen)
+    assert (root / "b").read_text() == "a"
+    assert not (root / "c").exists()

@@ -14,6 +14,9 @@ from dragoman.core.ids import actor_stream, check_agent, shown_name
 REFUSALS_PER_MINUTE = 60
 """More than these add no entry: a caller in a loop must not be able to fill the ledger."""
 
+RECEIVED_PER_MINUTE = 60
+"""The same for messages that change nothing."""
+
 REMEMBERED_REFUSALS = 8
 """A refusal that equals one of the last few of its minute is a repeat and adds no entry."""
 
@@ -48,11 +51,12 @@ SYSTEM = Actor("system", "hub")
 
 
 class ActorRecord(Struct, frozen=True, omit_defaults=True):
-    """What is remembered of an actor: the refusals of its current minute."""
+    """What is remembered of an actor: the refusals and idle messages of its current minute."""
 
     minute: int = 0
     refusals: int = 0
     recent: tuple[str, ...] = ()
+    received: int = 0
 
 
 def record_refusal(
@@ -81,19 +85,25 @@ def record_refusal(
     return event
 
 
+def record_received(
+    record: ActorRecord, event: MessageReceived, now: int
+) -> MessageReceived | None:
+    """The entry that a message leaves which changed nothing, or None in a flood of them."""
+    is_flood = record.minute == now // _MINUTE_MS and record.received >= RECEIVED_PER_MINUTE
+    return None if is_flood else event
+
+
 def evolve_refused(record: ActorRecord | None, event: CommandRefused, at: int) -> ActorRecord:
     """The record after one more refusal."""
-    minute = at // _MINUTE_MS
-    if record is None or record.minute != minute:
-        record = ActorRecord(minute)
+    record = _of_minute(record, at)
     recent = (*record.recent, _gist(event))[-REMEMBERED_REFUSALS:]
     return replace(record, refusals=record.refusals + 1, recent=recent)
 
 
 def evolve_received(record: ActorRecord | None, _: MessageReceived, at: int) -> ActorRecord:
-    """The record after a message that changed nothing: such a one counts for nothing here."""
-    del at
-    return record or ActorRecord()
+    """The record after one more message that changed nothing."""
+    record = _of_minute(record, at)
+    return replace(record, received=record.received + 1)
 
 
 EVOLVE_ACTOR: dict[type[ActorEvent], Callable[[Any, Any, int], ActorRecord]] = {
@@ -101,6 +111,12 @@ EVOLVE_ACTOR: dict[type[ActorEvent], Callable[[Any, Any, int], ActorRecord]] = {
     MessageReceived: evolve_received,
 }
 """Event -> the record after it, from the record before it (None at first) and its time."""
+
+
+def _of_minute(record: ActorRecord | None, at: int) -> ActorRecord:
+    """The record if it is of this minute, else an empty one."""
+    minute = at // _MINUTE_MS
+    return ActorRecord(minute) if record is None or record.minute != minute else record
 
 
 def _gist(event: CommandRefused) -> str:

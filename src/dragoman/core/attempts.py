@@ -20,12 +20,12 @@ from dragoman.core.limits import (
     REASON,
     TEXT,
     TTL_MS,
+    check_duration,
     check_json,
-    check_range,
     check_text,
     check_texts,
 )
-from dragoman.core.moments import to_rfc3339
+from dragoman.core.moments import SPAN, duration, to_rfc3339, within_span
 from dragoman.core.reading import Decision, LeaseChange, Read, Receipt, receipt
 from dragoman.core.task import CLAIMABLE, STATUS_AFTER, Task
 
@@ -45,6 +45,8 @@ def claim(command: ClaimTask, read: Read, now: int) -> Decision | Refusal:
         return refusal
     attempt, fence = task.attempts + 1, task.fence + 1
     lease = granted(command.agent, fence, command.session, command.ttl_ms, now)
+    if lease.expires_at > SPAN[1]:
+        return _out_of_time(task, lease, now)
     event = TaskClaimed(task.status, attempt, fence, command.agent, command.ttl_ms, command.session)
     return Decision(
         Receipt(task.id, "in-progress", attempt, fence, lease.expires_at),
@@ -123,6 +125,8 @@ def end(command: EndAttempt, read: Read, now: int) -> Decision | Refusal:
     lease = read.lease(task)
     if read.actor.role not in MAY_DISPATCH:
         refusal = check_hold(read.actor, task, lease, command.fence, now)
+        if refusal and _is_over(command, refusal):
+            return Decision(receipt(task, task.status))
         if refusal:
             return refusal
     reported = _report_of_attempt(task)
@@ -157,8 +161,8 @@ def _check_claimant(command: ClaimTask, read: Read) -> Refusal | None:
             return Refusal("identity_mismatch", f"{actor.name} cannot claim for {command.agent}")
     elif actor.role not in MAY_DISPATCH:
         return Refusal("not_authorized", f"{actor.label} may not claim tasks")
-    return (check_session(command.session) if command.session else None) or check_range(
-        "ttl_ms", command.ttl_ms, *TTL_MS
+    return (check_session(command.session) if command.session else None) or check_duration(
+        "the lease", command.ttl_ms, *TTL_MS
     )
 
 
@@ -183,6 +187,16 @@ def _check_claimable(task: Task, agent: str, lease: Lease | None, now: int) -> R
     return None
 
 
+def _out_of_time(task: Task, lease: Lease, now: int) -> Refusal:
+    """A lease whose end is no date could be neither shown nor written into a file."""
+    return Refusal(
+        "invalid_field",
+        f"the clock says {to_rfc3339(now)}, so a lease of {duration(lease.ttl_ms)} on {task.id} "
+        f"would end after {to_rfc3339(SPAN[1])}, the last moment that has a date: look at the "
+        "hub's clock, or at --now",
+    )
+
+
 def _held(name: str, fence: int | None, read: Read, now: int) -> Task | Refusal:
     task = read.task(name)
     if isinstance(task, Refusal):
@@ -195,6 +209,14 @@ def _report_of_attempt(task: Task) -> Outcome | None:
     if task.status != "in-progress" or task.reported is None:
         return None
     return task.reported.outcome
+
+
+def _is_over(command: EndAttempt, refusal: Refusal) -> bool:
+    """Whether the named stay has lost the task already: there is nothing left to end.
+
+    One task that its agent lost must not keep the others of its session from ending.
+    """
+    return bool(command.session) and command.fence is None and refusal.code == "lease_lost"
 
 
 def _steps(task: Task, outcome: Outcome) -> tuple[Status, ...]:
@@ -227,7 +249,8 @@ def _applied(
 def _requeued(task: Task, reason: str, backoff: Backoff, now: int) -> Decision:
     """Ready again after a rest; at the limit of attempts the deadletter follows."""
     stream, failures = task_stream(task.id), task.failures + 1
-    event = TaskRequeued(task.attempts, reason, failures, now + rest_after(failures, backoff))
+    rested = within_span(now + rest_after(failures, backoff))
+    event = TaskRequeued(task.attempts, reason, failures, rested)
     ended = LeaseChange(task.id, None)
     if failures < task.max_attempts:
         return Decision(receipt(task, "ready"), ((stream, event),), ended)

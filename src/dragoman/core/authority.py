@@ -9,9 +9,6 @@ from dragoman.core.task import TRANSITIONS, Task
 
 Move = tuple[Status, Status]
 
-TRUSTED = "trusted"
-"""The door of files whose moves are trusted (`files.trust_moves`)."""
-
 _ALL: frozenset[Move] = frozenset((a, b) for a, targets in TRANSITIONS.items() for b in targets)
 _OWNER: frozenset[Move] = frozenset(
     {("ready", "blocked"), ("blocked", "ready"), ("blocked", "review")}
@@ -41,12 +38,16 @@ MAY_MOVE: dict[str, frozenset[Move]] = {
 }
 """Relation -> the transitions it may ask for.
 
-An agent is holder, assignee, finisher (the assignee, where no review is required) or stranger. A
-file is trusted where the settings say that moving one is a person's word.
+An agent is holder, assignee, finisher (the assignee, where no review is required) or stranger. An
+orchestrator stands to work of its own that is to be reviewed as a coordinator does. A file is
+trusted where the settings say that moving one is a person's word.
 """
 
 MAY_WRITE: frozenset[Role] = frozenset({"human", "orchestrator", "coordinator", "agent", "system"})
 """Roles that may create, link, name and note tasks."""
+
+MAY_HOLD: frozenset[Role] = frozenset({"agent", "orchestrator", "coordinator", "human"})
+"""Roles whose names can be those of holders: whatever could be claimed can also be finished."""
 
 MAY_DISPATCH: frozenset[Role] = frozenset({"human", "orchestrator", "system"})
 """Roles that may claim a task for somebody else, and that see to what time asks for."""
@@ -63,6 +64,7 @@ MAY_EDIT: dict[Role, frozenset[str]] = {
     "coordinator": _FIELDS,
     "system": _FIELDS,
     "file": _FIELDS,
+    "trusted-file": _FIELDS,
     "agent": _WORDING,
     "observer": frozenset(),
 }
@@ -79,15 +81,16 @@ MAY_REGISTER: dict[Role, frozenset[Role]] = {
     "agent": frozenset({"agent"}),
     "observer": frozenset(),
     "file": frozenset(),
+    "trusted-file": frozenset(),
 }
 """Role -> the roles that it may give; an agent only to itself, and nobody makes itself a human."""
 
 
 def holds(actor: Actor, lease: Lease | None, now: int) -> bool:
-    """Whether this agent has the living lease."""
+    """Whether the caller has the living lease, whatever its role: a lease knows a name only."""
     return (
         lease is not None
-        and actor.role == "agent"
+        and actor.role in MAY_HOLD
         and lease.holder == actor.name
         and lease.is_live(now)
     )
@@ -95,8 +98,9 @@ def holds(actor: Actor, lease: Lease | None, now: int) -> bool:
 
 def relation(actor: Actor, task: Task, lease: Lease | None, now: int) -> str:
     """How the caller stands to the task: a key of MAY_MOVE."""
-    if actor.role == "file" and actor.via == TRUSTED:
-        return "trusted-file"
+    if actor.role == "orchestrator" and task.review_required and task.assignee == actor.name:
+        # It may do all but approve what it did itself.
+        return "coordinator"
     if actor.role != "agent":
         return actor.role
     if holds(actor, lease, now):

@@ -54,7 +54,7 @@ def request(command: RequestDelegation, read: Read, now: int) -> Decision | Refu
     event = _requested(command, parent, read)
     if _is_repeat(event, child.delegation):
         return Decision(receipt(child, child.status))
-    refusal = _check_delegator(event, parent, read, now) or _check_place(child, parent, read)
+    refusal = _check_delegator(event, child, parent, read, now) or _check_place(child, parent, read)
     if refusal:
         return refusal
     events: list[tuple[str, AnyEvent]] = [(task_stream(child.id), event)]
@@ -160,7 +160,7 @@ _ASKED = (
 
 
 def _check_delegator(
-    event: DelegationRequested, parent: Task, read: Read, now: int
+    event: DelegationRequested, child: Task, parent: Task, read: Read, now: int
 ) -> Refusal | None:
     actor = read.actor
     if actor.role in MAY_DELEGATE:
@@ -170,12 +170,42 @@ def _check_delegator(
             "identity_mismatch", f"{actor.name} cannot delegate on behalf of {event.from_agent}"
         )
     refusal = check_hold(actor, parent, read.lease(parent), None, now)
-    if refusal is None or refusal.code == "lease_lost":
+    if refusal is None:
+        return _check_foreign(event, child, parent)
+    if refusal.code == "lease_lost":
         return refusal
     return Refusal(
         "unauthorized_agent",
         f"{actor.name} does not hold {parent.id}: only its holder delegates a part of it",
     )
+
+
+def _check_foreign(event: DelegationRequested, child: Task, parent: Task) -> Refusal | None:
+    """None when no other agent's arrangement stands in the way of an agent's request."""
+    if child.parent not in ("", parent.id):
+        whose = f"is a part of {child.parent}, not of {parent.id}"
+    elif child.assignee not in ("", event.from_agent, event.to_agent):
+        whose = f"belongs to {child.assignee}"
+    elif (asked := _promise(event, child, parent)) is not None:
+        whose = f"was delegated by {asked.from_agent} to {asked.to_agent}"
+    else:
+        return None
+    return Refusal(
+        "unauthorized_agent",
+        f"{child.id} {whose}: a person or an orchestrator can delegate it anew",
+    )
+
+
+def _promise(event: DelegationRequested, child: Task, parent: Task) -> Delegation | None:
+    """Somebody else's delegation of the child that still stands.
+
+    What an earlier holder of the same parent has asked for is its successor's to change.
+    """
+    asked = child.delegation
+    if asked is None or not child.is_delegated or asked.from_agent == event.from_agent:
+        return None
+    is_inherited = asked.parent == parent.id and asked.from_agent in parent.agents
+    return None if is_inherited else asked
 
 
 def _check_place(child: Task, parent: Task, read: Read) -> Refusal | None:

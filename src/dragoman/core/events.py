@@ -14,7 +14,16 @@ Status = Literal[
 Priority = Literal["critical", "high", "normal", "low"]
 LinkKind = Literal["blocked-by", "parent", "discovered-from"]
 Outcome = Literal["done", "blocked", "needs_review", "partial", "failed"]
-Role = Literal["agent", "orchestrator", "coordinator", "human", "observer", "file", "system"]
+Role = Literal[
+    "agent",
+    "orchestrator",
+    "coordinator",
+    "human",
+    "observer",
+    "file",
+    "trusted-file",
+    "system",
+]
 
 
 class Event(Struct, frozen=True, omit_defaults=True, rename={"from_": "from"}):

@@ -6,6 +6,8 @@ Leases live beside the ledger, because a heartbeat is not history. The claim tha
 from msgspec import Struct
 from msgspec.structs import replace
 
+from dragoman.core.moments import within_span
+
 
 class Lease(Struct, frozen=True, gc=False):
     """One agent's hold on one task; it is alive before `expires_at` and dead from then on."""
@@ -29,10 +31,13 @@ def granted(holder: str, fence: int, session: str, ttl_ms: int, now: int) -> Lea
 
 
 def renewed(lease: Lease, now: int) -> Lease:
-    """The lease after a sign of life. A clock that went back never shortens it."""
+    """The lease after a sign of life. A clock that went back never shortens it.
+
+    At the end of the calendar it ends with that: a sign of life is never refused for its time.
+    """
     return replace(
         lease,
         beat_at=max(now, lease.beat_at),
-        expires_at=max(now + lease.ttl_ms, lease.expires_at),
+        expires_at=max(within_span(now + lease.ttl_ms), lease.expires_at),
         beats=lease.beats + 1,
     )

@@ -218,19 +218,28 @@ def check_move(to: Status, fence: int | None, task: Task, read: Read, now: int) 
         if refusal:
             return refusal
     if not can_move(task.status, to):
-        targets = ", ".join(TRANSITIONS[task.status]) or "nowhere, it is final"
         return Refusal(
             "invalid_transition",
-            f"{task.id} is {task.status} and cannot become {to}; it can go to: {targets}",
+            f"{task.id} is {task.status} and cannot become {to}; it can go to: "
+            f"{_ways(task.status, stands)}",
         )
     if to == "in-progress":
         return Refusal("claim_required", f"{task.id} enters in-progress only by a claim")
     if (task.status, to) not in MAY_MOVE[stands]:
         return Refusal(
             "not_authorized",
-            f"{actor.label} may not move {task.id} from {task.status} to {to}",
+            f"{actor.label} may not move {task.id} from {task.status} to {to}, only to: "
+            f"{_ways(task.status, stands)}",
         )
     return None
+
+
+def _ways(status: Status, stands: str) -> str:
+    """Where a task can go at the word of somebody who stands to it like this."""
+    if not TRANSITIONS[status]:
+        return "nowhere, it is final"
+    ways = [to for to in TRANSITIONS[status] if (status, to) in MAY_MOVE[stands]]
+    return ", ".join(ways) or "nowhere"
 
 
 def _check_shape(command: CreateTask) -> Refusal | None:

@@ -5,6 +5,7 @@ from math import isfinite
 from typing import cast
 
 from dragoman.core.errors import Refusal
+from dragoman.core.moments import duration
 
 TITLE = 500
 BODY = 200_000
@@ -64,6 +65,16 @@ def check_range(field: str, value: int, least: int, most: int) -> Refusal | None
     if least <= value <= most:
         return None
     return Refusal("invalid_field", f"{field} is {value}; it must be from {least} to {most}")
+
+
+def check_duration(what: str, value: int, least: int, most: int) -> Refusal | None:
+    """None when a length of time, in milliseconds, lies within its bounds."""
+    if least <= value <= most:
+        return None
+    return Refusal(
+        "invalid_field",
+        f"{what} is {duration(value)} long; it must be from {duration(least)} to {duration(most)}",
+    )
 
 
 def check_json(field: str, value: object) -> Refusal | None:

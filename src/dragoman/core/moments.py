@@ -1,4 +1,4 @@
-"""Moments as text: RFC 3339 on the outside, milliseconds since the epoch (UTC) inside."""
+"""Moments and lengths of time as text: RFC 3339 outside, milliseconds (UTC) inside."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -18,6 +18,7 @@ _FIRST: Final = (datetime(1, 1, 1, tzinfo=UTC) - _EPOCH) // _MILLISECOND
 _LAST: Final = (datetime(9999, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC) - _EPOCH) // _MILLISECOND
 SPAN: Final = (_FIRST, _LAST)
 """The first and the last moment that can be written as text."""
+_DURATIONS: Final = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1_000, "s"))
 _SHOWN: Final = 40
 
 
@@ -44,20 +45,33 @@ def parse_rfc3339(text: str) -> int:
     return moment
 
 
+def within_span(moment: int) -> int:
+    """The moment, or the nearest one that can be written as text."""
+    return min(max(moment, _FIRST), _LAST)
+
+
 def to_rfc3339(moment: int) -> str:
-    """The moment as text, always with milliseconds and Z, so that text order is time order."""
+    """The moment as text, always with milliseconds and Z, so that text order is time order.
+
+    One that no date can say is written as the nearest that one can: what is stored can be shown.
+    """
+    if not _FIRST <= moment <= _LAST:
+        moment = within_span(moment)
     second, millisecond = divmod(moment, 1000)
     return f"{_second_as_text(second)}.{millisecond:03d}Z"
+
+
+def duration(milliseconds: int) -> str:
+    """A length of time in its largest whole unit: 5m, 90s, 1500ms."""
+    for size, unit in _DURATIONS:
+        if milliseconds and milliseconds % size == 0:
+            return f"{milliseconds // size}{unit}"
+    return f"{milliseconds}ms"
 
 
 @lru_cache(maxsize=64)
 def _second_as_text(second: int) -> str:
     # Cached because a busy hub writes thousands of moments within one second.
-    if not _FIRST <= second * 1000 <= _LAST:
-        raise ValueError(
-            f"{second} seconds since 1970 lie outside the years 0001 to 9999; "
-            "a moment is a number of milliseconds since 1970-01-01T00:00:00.000Z."
-        )
     return (_EPOCH + timedelta(seconds=second)).replace(tzinfo=None).isoformat()
 
 

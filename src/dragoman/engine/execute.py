@@ -7,10 +7,11 @@ looking. If it is refused, it is looked up here.
 
 import msgspec
 
-from dragoman.core.actors import record_refusal
+from dragoman.core.actors import record_received, record_refusal
 from dragoman.core.commands import AnyCommand, command_name
 from dragoman.core.decide import decide, renewal
 from dragoman.core.errors import Refusal
+from dragoman.core.events import MessageReceived
 from dragoman.core.ids import check_key
 from dragoman.core.reading import Receipt
 from dragoman.engine.ports import Answer
@@ -42,7 +43,7 @@ def execute(unit: Unit, request: Request, now: int, secret: bytes) -> Outcome:
         unit.apply(decision)
         receipts.append(decision.receipt)
     if request.heard is not None and not unit.has_recorded():
-        unit.record(request.actor.stream, request.heard)
+        _received(unit, request, request.heard, now)
     if request.key or unit.has_recorded():
         unit.remember(scope, key, _fingerprint(request, secret), _encode(receipts))
     return Accepted(tuple(receipts))
@@ -83,15 +84,32 @@ def _refused(
     stream = request.actor.stream
     said = b"" if request.said is msgspec.UNSET else bytes(request.said)
     event = record_refusal(
-        unit.refusals(stream), command_name(command), command.about, refusal, now, said
+        unit.record_of(stream), command_name(command), command.about, refusal, now, said
     )
     if event is not None:
         unit.record(stream, event)
     return refusal
 
 
+def _received(unit: Unit, request: Request, heard: MessageReceived, now: int) -> None:
+    """A message that changed nothing, recorded with its actor."""
+    stream = request.actor.stream
+    event = record_received(unit.record_of(stream), heard, now)
+    if event is not None:
+        unit.record(stream, event)
+
+
 def _fingerprint(request: Request, secret: bytes) -> bytes:
     """What tells a repeat from a reuse of its key; keyed, so that it tells nothing of a secret."""
-    # A key that is made of the content says it all: what was found out beside it may differ.
-    asked = _encode((request.actor.label, () if request.per_attempt else request.commands))
-    return keyed_digest(secret, asked)
+    return keyed_digest(secret, _encode((request.actor.label, _asked(request))))
+
+
+def _asked(request: Request) -> object:
+    """What a repeat has in common with the first time.
+
+    A key that is made of the content says it all. Under a key of the caller's own the words count
+    where there are some: what was found out beside them, when they were translated, may differ.
+    """
+    if request.per_attempt:
+        return ()
+    return request.commands if request.said is msgspec.UNSET else request.said

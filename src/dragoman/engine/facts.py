@@ -19,6 +19,8 @@ class StoreFacts(Struct, frozen=True):
     store: Store
     has_file: Callable[[str, str], bool]
     """AOF id of a task, path below its folder -> whether there is such a file."""
+    look_at_runs: Callable[[], object] = lambda: None
+    """Looks at the run files of all that is in progress, which others may have written to."""
 
     def task_exists(self, name: str) -> bool:
         """Whether a task has this name."""

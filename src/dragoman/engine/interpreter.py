@@ -1,19 +1,19 @@
 """The interpreter between doors and hub: what anyone says in any dialect becomes a request.
 
 `send` takes a message and finds out whose it is; `call` takes the name of an operation and its
-arguments. Each has a twin that shares a commit with other callers; what is asked for is found out
-in one colour, and only the last step differs.
+arguments. Each has a twin that shares a commit with other callers: both make a plan and ask for it.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
 from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec.structs import replace
 
 from dragoman.core.actors import Actor
 from dragoman.core.commands import RejectMessage, WarnTask
-from dragoman.core.errors import Refusal, Refused
-from dragoman.core.events import MessageReceived
+from dragoman.core.errors import Refusal
+from dragoman.core.events import MessageReceived, Role
 from dragoman.core.ids import shown_name
 from dragoman.core.reading import Receipt
 from dragoman.engine.hub import Hub
@@ -29,7 +29,7 @@ from dragoman.engine.operation import (
     find_operation,
     json_fault,
 )
-from dragoman.engine.request import Accepted
+from dragoman.engine.request import Accepted, Outcome, Request
 from dragoman.text.strict_json import MOST_BYTES, StrictJsonError
 
 NAMELESS = "unknown"
@@ -54,6 +54,8 @@ class Taken(Struct, frozen=True):
     warnings: tuple[str, ...] = ()
     repeated: bool = False
     """Answered before: nothing was recorded this time."""
+    commands: Commands = ()
+    """What the hub was asked for: a receipt for each."""
 
 
 class Turned(Struct, frozen=True):
@@ -86,18 +88,29 @@ class _Plan(Struct, frozen=True):
     message: Any = None
     path: str = ""
 
-    def options(self, hub: Hub) -> dict[str, Any]:
-        """How the hub is asked."""
-        heard = MessageReceived(self.dialect.name, self.kind, self.target)
-        return {
-            "key": hub.content_key(self.content) if self.content else self.key,
-            "per_attempt": bool(self.content),
-            "said": self.said,
-            "heard": heard if self.content else None,
-        }
+    def request(self, hub: Hub) -> Request | None:
+        """What the hub is asked; None: there is nothing to do.
 
-    def taken(self, accepted: Accepted) -> Taken:
-        """The hub's yes."""
+        The caller's own key goes before one that is made of the content.
+        """
+        if not self.commands:
+            return None
+        heard = MessageReceived(self.dialect.name, self.kind, self.target)
+        by_content = bool(self.content) and not self.key
+        return hub.request(
+            self.actor,
+            *self.commands,
+            key=hub.content_key(self.content) if by_content else self.key,
+            per_attempt=by_content,
+            said=self.said,
+            heard=heard if self.content else None,
+        )
+
+    def answer(self, outcome: Outcome) -> Answer:
+        """The hub's word, as the caller is told it."""
+        return self._turned(outcome) if isinstance(outcome, Refusal) else self._taken(outcome)
+
+    def _taken(self, accepted: Accepted) -> Taken:
         assert self.operation is not None, "what has no operation is refused"
         warnings = [command.detail for command in self.commands if isinstance(command, WarnTask)]
         return Taken(
@@ -108,10 +121,10 @@ class _Plan(Struct, frozen=True):
             reply=self.operation.reply(self.message, self.commands, accepted.receipts),
             warnings=tuple(warnings),
             repeated=accepted.repeated,
+            commands=self.commands,
         )
 
-    def turned(self, refusal: Refusal) -> Turned:
-        """The hub's no."""
+    def _turned(self, refusal: Refusal) -> Turned:
         code = self.dialect.refusals[refusal.code]
         return Turned(
             self.dialect.name, self.kind, code, refusal.detail, self.path, self.actor.name
@@ -128,11 +141,14 @@ class Interpreter:
         facts: Facts,
         *,
         most_bytes: int = MOST_BYTES,
+        admits: frozenset[Role] = frozenset(get_args(Role)),
     ) -> None:
+        """`admits`: the roles that may speak through this door."""
         self.dialects = dialects
         self._hub = hub
         self._facts = facts
         self._most_bytes = most_bytes
+        self._admits = admits
 
     def send(self, said: Said, *, speaker: Actor | None = None, via: str = "") -> Answer | None:
         """A message of any dialect; None when it is nobody's.
@@ -160,24 +176,12 @@ class Interpreter:
         return plan if isinstance(plan, Turned) else await self._ask_soon(plan)
 
     def _ask(self, plan: _Plan) -> Answer:
-        if not plan.commands:
-            return plan.taken(_NOTHING_TO_DO)
-        try:
-            accepted = self._hub.do(plan.actor, *plan.commands, **plan.options(self._hub))
-        except Refused as refused:
-            return plan.turned(refused.refusal)
-        return plan.taken(accepted)
+        request = plan.request(self._hub)
+        return plan.answer(self._hub.engine.handle_now(request) if request else _NOTHING_TO_DO)
 
     async def _ask_soon(self, plan: _Plan) -> Answer:
-        if not plan.commands:
-            return plan.taken(_NOTHING_TO_DO)
-        try:
-            accepted = await self._hub.do_soon(
-                plan.actor, *plan.commands, **plan.options(self._hub)
-            )
-        except Refused as refused:
-            return plan.turned(refused.refusal)
-        return plan.taken(accepted)
+        request = plan.request(self._hub)
+        return plan.answer(await self._hub.engine.handle(request) if request else _NOTHING_TO_DO)
 
     def _planned(self, said: Said, speaker: Actor | None, via: str) -> _Plan | None:
         incoming = Incoming(said, self._most_bytes)
@@ -185,8 +189,18 @@ class Interpreter:
             heard = dialect.hear(incoming)
             if heard is not None:
                 actor = speaker or self._facts.speaker(heard.sender or NAMELESS, via)
-                return _plan(dialect, heard, actor, self._facts)
+                return _plan(dialect, self._admitted(heard, actor), actor, self._facts)
         return None
+
+    def _admitted(self, heard: Heard, actor: Actor) -> Heard:
+        """The message, faulty if its speaker has to come through another door."""
+        if heard.fault is not None or actor.role in self._admits:
+            return heard
+        detail = (
+            f"{actor.label} cannot speak through the {actor.via}, where a name proves nothing: "
+            "use another door"
+        )
+        return replace(heard, fault=Fault("not_authorized", detail))
 
     def _called(self, name: str, arguments: Said, actor: Actor, key: str) -> _Plan | Turned:
         found = find_operation(self.dialects, name)

@@ -38,6 +38,11 @@ class Facts(Protocol):
         """Whether there is such a file in the folder of the task with this AOF id."""
         ...
 
+    @property
+    def look_at_runs(self) -> Callable[[], object]:
+        """Looks at the run files of all that is in progress; tells, and stops nothing."""
+        ...
+
     def held_in(self, session: str, holder: str = "") -> Sequence[str]:
         """The AOF ids of the tasks that are held in a session, by this agent or (empty) by any."""
         ...
@@ -186,6 +191,8 @@ class Dialect(Struct, frozen=True):
     """Our refusal code -> the dialect's own, for every code that there is."""
     render: Mapping[type[AnyEvent], Renderer | None]
     """Event -> its rendering, for every event that there is; None: silent on purpose."""
+    kinds: tuple[str, ...] = ()
+    """The types of message that it has, for whoever asks `lint` for one."""
 
 
 def beginning(text: bytes) -> msgspec.Raw:

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from dragoman.core.actors import ActorRecord
 from dragoman.core.agents import AgentRecord
@@ -216,13 +217,11 @@ class Unit:
     def renew(self, change: LeaseChange) -> None:
         """Write or end a lease; no entry."""
         stream = "task:" + change.task
-        old = self._known[stream]
+        old, lease = self._known[stream], change.lease
         if self._undo is not None:
-            self._undo.before.setdefault(stream, old)
+            lease = _with_one_beat(lease, self._undo.before.setdefault(stream, old).lease)
         self.leased[stream] = None
-        self._known[stream] = Snapshot(
-            old.number, stream, old.version, old.hash, old.state, change.lease
-        )
+        self._known[stream] = Snapshot(old.number, stream, old.version, old.hash, old.state, lease)
 
     def record(self, stream: str, event: AnyEvent) -> None:
         """Append an entry and let the stream's state follow."""
@@ -286,8 +285,8 @@ class Unit:
             self._numbers[day] = self._numbers_read[day] = self._session.last_number(day)
         return self._numbers[day]
 
-    def refusals(self, stream: str) -> ActorRecord:
-        """What is remembered of an actor's refusals."""
+    def record_of(self, stream: str) -> ActorRecord:
+        """What is remembered of an actor."""
         return cast(ActorRecord | None, self._read(stream).state) or ActorRecord()
 
     # Repeats
@@ -362,6 +361,14 @@ class Unit:
         if bare not in self._aliases:
             self.load_names((bare,))
         return pick(kind, self._aliases[bare])
+
+
+def _with_one_beat(lease: Lease | None, before: Lease | None) -> Lease | None:
+    """The lease after a request: one sign of life, however many commands it has."""
+    if lease is None:
+        return None
+    beaten = before.beats if before is not None and before.fence == lease.fence else 0
+    return replace(lease, beats=min(lease.beats, beaten + 1))
 
 
 def _can_be_stored(name: str) -> bool:

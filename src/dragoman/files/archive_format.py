@@ -2,16 +2,19 @@
 
 An archive is a tar. Its last member is the manifest: the name, size and SHA-256 of every other
 member, and what the ledger was. It carries the ledger entry by entry, the leases of tasks in
-progress, the checkpoints with the public key that they were signed with, the settings, and the
-files of tasks. It carries no private key, and not what earlier requests were answered.
+progress, the checkpoints with the public key that they were signed with, the settings without what
+belongs to the place that they were made for, and the files of tasks, runs and the inbox. It carries
+no private key, no event lines (they are written anew from the ledger), and not what earlier
+requests were answered.
 """
 
+import re
 from typing import Final
 
 from msgspec import Struct
 
 from dragoman.core.lease import Lease
-from dragoman.files.layout import EVENTS, INBOX, RUNS, TASKS
+from dragoman.files.layout import INBOX, RUNS, TASKS
 
 FORMAT: Final = "dragoman archive 1"
 MANIFEST: Final = "manifest.json"
@@ -21,15 +24,36 @@ FILES: Final = "files/"
 SIGNED: Final = "signed/"
 """The checkpoints and the public key: proof of what the ledger was where it came from."""
 
-TREES: Final = (TASKS, RUNS, EVENTS, INBOX)
+TREES: Final = (TASKS, RUNS, INBOX)
 SETTINGS: Final = "dragoman.toml"
 CHECKPOINTS: Final = "checkpoints.jsonl"
 PUBLIC_KEY: Final = "keys/ledger.pub"
 
 IN_ONE_MEMBER: Final = 1_000
-"""Entries in one member, so that neither side needs to hold the whole ledger."""
+BYTES_IN_ONE_MEMBER: Final = 16 << 20
+"""Entries in one member, so that neither side needs to hold the whole ledger; one always."""
 
-MOST_BYTES: Final = 1 << 40
+MOST_AT_ONCE: Final = 1 << 30
+"""No part that is read as a whole is longer than this."""
+PIECE: Final = 1 << 20
+"""Files are carried over in pieces of so many bytes."""
+
+_PLACES: Final = (
+    re.compile(re.escape(ENTRIES) + r"[0-9]{12}\.jsonl"),
+    re.compile("|".join(map(re.escape, (LEASES, MANIFEST, FILES + SETTINGS)))),
+    re.compile(re.escape(SIGNED) + "(?:checkpoints[.]jsonl|ledger[.]pub)"),
+    re.compile(re.escape(FILES) + f"(?:{'|'.join(TREES)})/.+", re.DOTALL),
+)
+
+
+def has_place(name: str) -> bool:
+    """Whether an archive may have a member of this name: nothing else is ever written."""
+    return any(place.fullmatch(name) for place in _PLACES)
+
+
+def is_tree_file(name: str) -> bool:
+    """Whether a member is a file of tasks, runs or the inbox, of whatever length."""
+    return name.startswith(FILES) and name != FILES + SETTINGS
 
 
 class Member(Struct, frozen=True):

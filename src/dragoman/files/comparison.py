@@ -1,20 +1,24 @@
-"""Files against the ledger: what is missing, changed or surplus. Reads only."""
+"""Comparing the files with the ledger: what is missing, changed or surplus. Reads only."""
 
 from collections.abc import Callable, Iterator
 from typing import Final, Literal
 
+import msgspec
 from msgspec import Struct
 
-from dragoman.engine.ports import Store
+from dragoman.core.lease import Lease
+from dragoman.core.moments import parse_rfc3339
+from dragoman.engine.ports import Row, Store
 from dragoman.files.disk import Disk
 from dragoman.files.event_log import EventLog
 from dragoman.files.layout import STATUSES, TASKS, events_path, task_of_file, task_path
-from dragoman.files.pictures import result_path
+from dragoman.files.pictures import Picture, heartbeat_path, result_path
 from dragoman.files.streams import TaskStreams
 from dragoman.files.task_file import write_task_file
 from dragoman.files.task_files import MOST_BYTES
 
 _PAGE: Final = 1_000
+_ANYWHERE: Final = ""
 
 
 class Difference(Struct, frozen=True):
@@ -24,36 +28,82 @@ class Difference(Struct, frozen=True):
     problem: Literal["missing", "changed", "surplus"]
 
 
-def compare(
-    store: Store,
-    disk: Disk,
-    streams: TaskStreams,
-    events: EventLog,
-    progress: Callable[[int], None],
-) -> Iterator[Difference]:
-    """Every difference, task by task and then day by day."""
+class Sources(Struct, frozen=True):
+    """What is compared: the ledger, as it is read for files, and the files."""
+
+    store: Store
+    disk: Disk
+    streams: TaskStreams
+    events: EventLog
+
+
+class _Beat(Struct):
+    taskId: str  # noqa: N815  the names in the file
+    agentId: str  # noqa: N815
+    lastHeartbeat: str  # noqa: N815
+    beatCount: int  # noqa: N815
+
+
+_beat: Final = msgspec.json.Decoder(_Beat)
+
+
+def compare(sources: Sources, level: int, progress: Callable[[int], None]) -> Iterator[Difference]:
+    """Every difference, task by task and then day by day.
+
+    The files show the ledger up to the position `level`, and nobody writes them meanwhile: a task
+    that has gone on since then is not compared.
+    """
     homes: dict[str, str] = {}
     after = 0
-    while rows := store.rows(after, _PAGE):
+    while rows := sources.store.rows(after, _PAGE):
         for row in rows:
-            shown = streams.picture_of(row)
+            shown = sources.streams.picture_of(row)
             if shown is None:
                 continue
+            found = [*_of_task(sources.disk, shown, row.lease)]
+            went_on = bool(found) and _went_on(sources.store, row, level)
             home = task_path(shown.task.status, shown.task.aof_id)
-            homes[shown.task.aof_id] = home
-            yield from _check(disk, home, write_task_file(shown.file))
-            for path, data in shown.current.items():
-                yield from _check(disk, path, data)
-            for path in shown.once:
-                if path not in shown.current and disk.look(path) is None:
-                    yield Difference(path, "missing")
-            result = result_path(shown.task.aof_id)
-            if result not in shown.current and disk.look(result) is not None:
-                yield Difference(result, "surplus")
+            homes[shown.task.aof_id] = _ANYWHERE if went_on else home
+            if not went_on:
+                yield from found
         after = rows[-1].number
         progress(len(rows))
-    yield from _surplus(disk, homes)
-    yield from _compare_events(store, disk, events)
+    yield from _surplus(sources.disk, homes)
+    yield from _compare_events(sources, level)
+
+
+def _went_on(store: Store, row: Row, level: int) -> bool:
+    last = store.history(row.name, row.version - 1, 1)
+    return bool(last) and last[0].position > level
+
+
+def _of_task(disk: Disk, shown: Picture, lease: Lease | None) -> Iterator[Difference]:
+    task_id = shown.task.aof_id
+    yield from _check(disk, task_path(shown.task.status, task_id), write_task_file(shown.file))
+    for path, data in shown.current.items():
+        if path != heartbeat_path(task_id) or not _lags(disk, path, task_id, lease):
+            yield from _check(disk, path, data)
+    for path in shown.once:
+        if path not in shown.current and disk.look(path) is None:
+            yield Difference(path, "missing")
+    result = result_path(task_id)
+    if result not in shown.current and disk.look(result) is not None:
+        yield Difference(result, "surplus")
+
+
+def _lags(disk: Disk, path: str, task_id: str, lease: Lease | None) -> bool:
+    """Whether it is an earlier sign of life of this lease: a later one leaves no entry."""
+    try:
+        beat = _beat.decode(disk.read(path, MOST_BYTES) or b"")
+        at = parse_rfc3339(beat.lastHeartbeat)
+    except (msgspec.MsgspecError, ValueError):
+        return False
+    return (
+        lease is not None
+        and (beat.taskId, beat.agentId) == (task_id, lease.holder)
+        and beat.beatCount < lease.beats
+        and at <= lease.beat_at
+    )
 
 
 def _check(disk: Disk, path: str, expected: bytes) -> Iterator[Difference]:
@@ -69,40 +119,42 @@ def _surplus(disk: Disk, homes: dict[str, str]) -> Iterator[Difference]:
     for status in STATUSES:
         for look in disk.list(f"{TASKS}/{status}"):
             path, task_id = f"{TASKS}/{status}/{look.name}", task_of_file(look.name)
-            if task_id is not None and homes.get(task_id) != path:
+            if task_id is not None and homes.get(task_id) not in (path, _ANYWHERE):
                 yield Difference(path, "surplus")
 
 
-def _compare_events(store: Store, disk: Disk, events: EventLog) -> Iterator[Difference]:
-    expected: dict[str, _Day] = {}
+def _compare_events(sources: Sources, level: int) -> Iterator[Difference]:
+    days: dict[str, _Day] = {}
     after = 0
-    while page := store.entries(after, _PAGE):
-        for day, lines in events.by_day(page).items():
-            known = expected.setdefault(day, _Day(disk.read(events_path(day), 1 << 40)))
+    while page := sources.store.entries(after, _PAGE, until=level):
+        for day, lines in sources.events.by_day(page).items():
+            known = days.setdefault(day, _Day(sources.disk, events_path(day)))
             known.follow(b"".join(line + b"\n" for line in lines))
         after = page[-1].position
-    for day, known in expected.items():
+    for day, known in days.items():
         if problem := known.problem():
             yield Difference(events_path(day), problem)
-    for day in events.days():
-        if day not in expected:
+    for day in sources.events.days():
+        if day not in days:
             yield Difference(events_path(day), "surplus")
 
 
 class _Day:
     """The file of a day, compared piece by piece with what it should hold."""
 
-    def __init__(self, data: bytes | None) -> None:
-        self._data = data
+    def __init__(self, disk: Disk, path: str) -> None:
+        self._disk = disk
+        self._path = path
         self._at = 0
         self._is_same = True
 
     def follow(self, expected: bytes) -> None:
-        end = self._at + len(expected)
-        self._is_same = self._is_same and (self._data or b"")[self._at : end] == expected
-        self._at = end
+        if self._is_same:
+            self._is_same = self._disk.piece(self._path, self._at, len(expected)) == expected
+            self._at += len(expected)
 
     def problem(self) -> Literal["missing", "changed"] | None:
-        if self._data is None:
+        found = self._disk.look(self._path)
+        if found is None:
             return "missing"
-        return None if self._is_same and self._at == len(self._data) else "changed"
+        return None if self._is_same and found.size == self._at else "changed"

@@ -70,6 +70,10 @@ class Disk(Protocol):
         """A regular file's content; None when there is none, or when it is longer than `most`."""
         ...
 
+    def piece(self, path: str, start: int, most: int) -> bytes:
+        """At most so many bytes of a regular file; none where there is no such file."""
+        ...
+
     def tail(self, path: str) -> Tail:
         """How a file of lines ends."""
         ...
@@ -84,6 +88,13 @@ class Disk(Protocol):
 
     def replace(self, old: str, new: str) -> None:
         """Rename a file over whatever has the new name."""
+        ...
+
+    def swap(self, old: str, new: str, seen: Look | None) -> bool:
+        """Rename a file to a name under which nothing else stands than was seen there.
+
+        False, and everything is as it was, when something else does: somebody was faster.
+        """
         ...
 
     def move(self, old: str, new: str) -> bool:

@@ -1,6 +1,7 @@
 """Run artifacts and handoffs as documents, in the form that the AOF guide shows them."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
@@ -12,6 +13,8 @@ from dragoman.text.safe_text import harmless_json, safe_text
 
 _WIDTH: Final = 80
 _encode: Final = json.JSONEncoder(ensure_ascii=False).encode
+_OPENING: Final = re.compile(r"^(\s*(?:[0-9]{1,9}(?=[.)])|(?=[#>+*~`=<|-])))")
+"""Where Markdown would begin a block of its own; a backslash there keeps it a text."""
 _NO_TESTS: Final = {"total": 0, "passed": 0, "failed": 0}
 
 
@@ -119,6 +122,11 @@ def handoff_page(asked: Delegation) -> bytes:
         f"**Due By:** {to_rfc3339(asked.due_by)}",
     ]
     for heading, items in sections:
-        shown = [f"- {safe_text(item, one_line=True)}" for item in items] or ["None."]
+        shown = [f"- {_plain(item)}" for item in items] or ["None."]
         lines += ["", f"## {heading}", "", *shown]
     return ("\n".join(lines) + "\n").encode()
+
+
+def _plain(item: str) -> str:
+    """A text on one line that begins neither a heading nor a list of its own."""
+    return _OPENING.sub(r"\1\\", safe_text(item, one_line=True))

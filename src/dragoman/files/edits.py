@@ -19,9 +19,11 @@ _OURS: Final[Mapping[str, str]] = {
     "aliases": "aliases",
     "primary_id": "primaryId",
     "log": "the work log",
+    "unseen": "the work log",
 }
 """What the hub keeps: an edit of these cannot be a wish."""
 
+_MOVED: Final = "the task file was moved"
 _EDITABLE: Final = ("title", "body", "priority", "review_required", "assignee")
 
 
@@ -45,7 +47,8 @@ def wishes(file: TaskFile, folder: Status, base: TaskFile, now: TaskFile) -> tup
     commands: list[AnyCommand] = [EditTask(now.id, **edit)] if edit else []
     to = _target(file.status, folder, base.status)
     if to is not None and to != now.status:
-        commands.append(MoveTask(now.id, to, "the task file was moved"))
+        how = "the status in the task file was edited" if folder == base.status else _MOVED
+        commands.append(MoveTask(now.id, to, how))
     return tuple(commands)
 
 

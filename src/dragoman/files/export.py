@@ -6,7 +6,8 @@ import tarfile
 from collections.abc import Callable, Iterator
 from hashlib import sha256
 from pathlib import Path
-from typing import Final
+from tempfile import SpooledTemporaryFile
+from typing import IO, Final
 
 import msgspec
 
@@ -14,6 +15,7 @@ from dragoman.core.errors import LedgerError
 from dragoman.core.moments import to_rfc3339
 from dragoman.engine.ports import BoardQuery, Store
 from dragoman.files.archive_format import (
+    BYTES_IN_ONE_MEMBER,
     CHECKPOINTS,
     ENTRIES,
     FILES,
@@ -21,7 +23,8 @@ from dragoman.files.archive_format import (
     IN_ONE_MEMBER,
     LEASES,
     MANIFEST,
-    MOST_BYTES,
+    MOST_AT_ONCE,
+    PIECE,
     PUBLIC_KEY,
     SETTINGS,
     SIGNED,
@@ -33,6 +36,7 @@ from dragoman.files.archive_format import (
 )
 from dragoman.files.disk import Disk
 from dragoman.files.layout import staged
+from dragoman.files.settings_copy import travelling
 from dragoman.files.transplant import check_chain
 from dragoman.ledger.entry import Entry
 
@@ -73,7 +77,7 @@ class _Writer:
 
     def write(self, store: Store, data: Disk, progress: Callable[[int], None]) -> Manifest:
         # The checkpoints first: whatever they sign is then among the entries.
-        signed = [(name, data.read(name, MOST_BYTES)) for name in (CHECKPOINTS, PUBLIC_KEY)]
+        signed = [(name, data.read(name, MOST_AT_ONCE)) for name in (CHECKPOINTS, PUBLIC_KEY)]
         head = store.head()
         for name, content in _ledger_parts(store, head, progress):
             self._add(name, content)
@@ -81,8 +85,8 @@ class _Writer:
         for name, content in signed:
             if content is not None:
                 self._add(SIGNED + name.rpartition("/")[2], content)
-        settings = data.read(SETTINGS, MOST_BYTES)
-        if settings is not None:
+        settings = travelling(data.read(SETTINGS, MOST_AT_ONCE) or b"")
+        if settings:
             self._add(FILES + SETTINGS, settings)
         for tree in TREES:
             self._add_tree(data, tree)
@@ -100,19 +104,33 @@ class _Writer:
     def _add_tree(self, data: Disk, folder: str) -> None:
         for look in data.list(folder):
             path = f"{folder}/{look.name}"
-            content = data.read(path, MOST_BYTES) if look.kind == "file" else None
             if look.kind == "folder":
                 self._add_tree(data, path)
-            elif content is None or not _is_text(path):
-                self._left_out.append(ascii(path))
+            elif look.kind != "file" or not _is_text(path):
+                self._left_out.append(ascii(path)[1:-1])
             else:
-                self._add(FILES + path, content)
+                self._add_file(data, path)
+
+    def _add_file(self, data: Disk, path: str) -> None:
+        """A file as it is read, though somebody goes on writing into it."""
+        with SpooledTemporaryFile[bytes](PIECE) as copy:
+            digest = sha256()
+            while piece := data.piece(path, copy.tell(), PIECE):
+                copy.write(piece)
+                digest.update(piece)
+            size = copy.tell()
+            copy.seek(0)
+            self._add_member(Member(FILES + path, size, digest.hexdigest()), copy)
 
     def _add(self, name: str, content: bytes) -> None:
-        info = tarfile.TarInfo(name)
-        info.size = len(content)
-        self._tar.addfile(info, io.BytesIO(content))
-        self._members.append(Member(name, len(content), sha256(content).hexdigest()))
+        member = Member(name, len(content), sha256(content).hexdigest())
+        self._add_member(member, io.BytesIO(content))
+
+    def _add_member(self, member: Member, content: IO[bytes]) -> None:
+        info = tarfile.TarInfo(member.name)
+        info.size = member.size
+        self._tar.addfile(info, content)
+        self._members.append(member)
 
 
 def _ledger_parts(
@@ -127,11 +145,24 @@ def _ledger_parts(
                 f"the ledger does not hold near position {after + (wrong or 0) + 1}: "
                 "nothing was exported; run `dragoman verify`"
             )
-        yield f"{ENTRIES}{after + 1:012d}.jsonl", b"".join(map(_stored, page))
+        yield from _parts(page)
         after = page[-1].position
         progress(len(page))
     if after != head:
         raise LedgerError(f"entry {after + 1} is missing: run `dragoman verify`")
+
+
+def _parts(page: list[Entry]) -> Iterator[tuple[str, bytes]]:
+    """Entries as members, none of which is long."""
+    first, size, lines = page[0].position, 0, list[bytes]()
+    for entry in page:
+        line = _stored(entry)
+        if lines and size + len(line) > BYTES_IN_ONE_MEMBER:
+            yield f"{ENTRIES}{first:012d}.jsonl", b"".join(lines)
+            first, size, lines = entry.position, 0, []
+        size += len(line)
+        lines.append(line)
+    yield f"{ENTRIES}{first:012d}.jsonl", b"".join(lines)
 
 
 def _stored(entry: Entry) -> bytes:

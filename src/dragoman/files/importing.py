@@ -4,6 +4,7 @@ The archive is read twice: once to compare every member with the manifest and ev
 chain, and once to build the directory beside its place, which it takes when it is complete.
 """
 
+import io
 import shutil
 import tarfile
 from collections.abc import Callable, Iterator
@@ -28,11 +29,16 @@ from dragoman.files.archive_format import (
     FORMAT,
     LEASES,
     MANIFEST,
+    MOST_AT_ONCE,
+    PIECE,
+    SETTINGS,
     SIGNED,
     Manifest,
     Member,
     StoredEntry,
     StoredLease,
+    has_place,
+    is_tree_file,
 )
 from dragoman.files.disk import Disk
 from dragoman.files.problems import BadArchive
@@ -40,9 +46,8 @@ from dragoman.files.transplant import Transplant, check_chain
 from dragoman.ledger.checkpoint import BadCheckpoint, Checkpoint, read
 
 IMPORTED: Final = "imported"
-"""Where the checkpoints and the public key of the place that an archive came from are kept."""
-
-_MOST_MANIFEST: Final = 1 << 30
+"""Where the checkpoints, the public key and the settings of the place that an archive came from are
+kept. None of them counts here: settings of a stranger name a store and commands."""
 
 _manifests: Final = msgspec.json.Decoder(Manifest)
 _entries: Final = msgspec.json.Decoder(StoredEntry)
@@ -69,8 +74,11 @@ def import_archive(archive: Path, data: Path, tools: Tools) -> Manifest:
     The keys are new ones, made when the directory is first opened; what the old key has signed is
     checked here and kept under `imported/`.
     """
+    data = data.resolve()
     if data.exists() and (not data.is_dir() or any(data.iterdir())):
         raise BadArchive(f"{data} is not empty: an import goes into a new data directory")
+    if data == Path.cwd():
+        raise BadArchive(f"{data} is where you stand and would be replaced: import from elsewhere")
     manifest = check_archive(archive, tools.progress)
     data.parent.mkdir(parents=True, exist_ok=True)
     building = data.with_name(f".{data.name}.importing")
@@ -92,18 +100,20 @@ def check_archive(archive: Path, progress: Progress) -> Manifest:
     seen: dict[str, Member] = {}
     heads: dict[str, bytes] = {}
     position, manifest = 0, None
-    for name, content in _members(archive):
+    for part in _parts(archive):
+        name = part.name
         if manifest is not None:
             raise BadArchive(f"{name}: it stands after the manifest, which must be the last")
         if name == MANIFEST:
-            manifest = _read_manifest(content)
+            manifest = _read_manifest(part.whole())
             continue
         if name in seen:
             raise BadArchive(f"{name}: it stands there twice")
-        seen[name] = Member(name, len(content), sha256(content).hexdigest())
         if name.startswith(ENTRIES):
+            content = part.whole()
             position = _check_entries(name, content, position, heads)
             progress(content.count(b"\n"))
+        seen[name] = part.member()
     if manifest is None:
         raise BadArchive(f"{archive}: the archive ends before its manifest; it was cut off")
     _check_members(manifest, seen)
@@ -136,30 +146,61 @@ def _check_entries(name: str, content: bytes, position: int, heads: dict[str, by
     return position
 
 
-def _members(archive: Path) -> Iterator[tuple[str, bytes]]:
-    """The members of the tar; only plain files with plain names."""
+class _Part:
+    """A member of the tar while it is read: as a whole, or piece by piece."""
+
+    def __init__(self, tar: tarfile.TarFile, info: tarfile.TarInfo) -> None:
+        self.name = info.name
+        self._tar = tar
+        self._info = info
+
+    def pieces(self) -> Iterator[bytes]:
+        """The content; BadArchive where it ends too soon."""
+        left = self._info.size
+        with self._tar.extractfile(self._info) or io.BytesIO() as file:
+            while left and (piece := file.read(min(PIECE, left))):
+                left -= len(piece)
+                yield piece
+        if left:
+            raise BadArchive(f"{self.name}: the archive was cut off here")
+
+    def whole(self) -> bytes:
+        """The content of a part that cannot be long."""
+        if self._info.size > MOST_AT_ONCE:
+            raise BadArchive(f"{self.name}: it is longer than {MOST_AT_ONCE} bytes")
+        return b"".join(self.pieces())
+
+    def member(self) -> Member:
+        """What the manifest should say of it."""
+        digest = sha256()
+        for piece in self.pieces():
+            digest.update(piece)
+        return Member(self.name, self._info.size, digest.hexdigest())
+
+
+def _parts(archive: Path) -> Iterator[_Part]:
+    """The members of the tar; only plain files in places that an archive has."""
     try:
         with tarfile.open(archive, mode="r:") as tar:
             for info in tar:
-                _check_name(info)
-                file = tar.extractfile(info)
-                content = file.read() if file is not None else b""
-                if len(content) != info.size:
-                    raise BadArchive(f"{info.name}: the archive was cut off here")
-                yield info.name, content
+                _check_place(info)
+                yield _Part(tar, info)
     except (tarfile.TarError, EOFError, UnicodeError) as error:
         raise BadArchive(f"{archive}: this is not a whole archive: {error}") from None
 
 
-def _check_name(info: tarfile.TarInfo) -> None:
+def _check_place(info: tarfile.TarInfo) -> None:
     parts = info.name.split("/")
-    if not info.isfile() or any(part in ("", ".", "..") or "\0" in part for part in parts):
+    is_plain = info.isfile() and not info.issparse()
+    if not is_plain or any(part in ("", ".", "..") or "\0" in part for part in parts):
         raise BadArchive(f"{info.name!a}: an archive holds plain files with relative names only")
+    if not has_place(info.name):
+        raise BadArchive(f"{info.name!a}: an archive has no such part; it was not exported here")
 
 
 def _read_manifest(content: bytes) -> Manifest:
     try:
-        manifest = _manifests.decode(content[:_MOST_MANIFEST])
+        manifest = _manifests.decode(content)
     except (msgspec.MsgspecError, UnicodeError) as error:
         raise BadArchive(f"{MANIFEST}: it cannot be read: {error}") from None
     if manifest.format != FORMAT:
@@ -173,10 +214,10 @@ def _build(archive: Path, building: Path, manifest: Manifest, tools: Tools) -> N
     try:
         if store.head():
             raise BadArchive("the store is not empty: an import needs one of its own")
-        signed = _fill(archive, store, disk, tools)
-        for finding in check_ledger(store, _checkpoints(signed), tools.progress):
+        kept = _fill(archive, store, disk, tools)
+        for finding in check_ledger(store, _checkpoints(kept), tools.progress):
             raise BadArchive(f"entry {finding.position}: {finding.problem}")
-        for name, content in signed.items():
+        for name, content in kept.items():
             disk.make_folder(IMPORTED)
             disk.write(f"{IMPORTED}/{name}", content)
         disk.settle()
@@ -185,29 +226,44 @@ def _build(archive: Path, building: Path, manifest: Manifest, tools: Tools) -> N
 
 
 def _fill(archive: Path, store: Store, disk: Disk, tools: Tools) -> dict[str, bytes]:
-    """Everything into its place; what was signed is handed back."""
-    transplant, signed, leases = Transplant(store, tools.now), dict[str, bytes](), b""
-    for name, content in _members(archive):
-        if name.startswith(ENTRIES):
-            lines = [_entries.decode(line).line.encode() for line in content.splitlines()]
+    """Everything into its place; what is only kept is handed back."""
+    transplant, kept, leases = Transplant(store, tools.now), dict[str, bytes](), b""
+    for part in _parts(archive):
+        if part.name.startswith(ENTRIES):
+            lines = [_entries.decode(line).line.encode() for line in part.whole().splitlines()]
             transplant.add(lines)
             tools.progress(len(lines))
-        elif name == LEASES:
-            leases = content
-        elif name.startswith(SIGNED):
-            signed[name.removeprefix(SIGNED)] = content
-        elif name.startswith(FILES):
-            path = name.removeprefix(FILES)
-            if "/" in path:
-                disk.make_folder(path.rpartition("/")[0])
-            disk.write(path, content)
-            disk.keep(path)
+        elif part.name == LEASES:
+            leases = part.whole()
+        elif part.name.startswith(SIGNED):
+            kept[part.name.removeprefix(SIGNED)] = part.whole()
+        elif is_tree_file(part.name):
+            _copy(part, disk)
+        elif part.name == FILES + SETTINGS:
+            kept[SETTINGS] = part.whole()
     transplant.lend(_read_leases(leases))
-    return signed
+    return kept
+
+
+def _copy(part: _Part, disk: Disk) -> None:
+    path, size = part.name.removeprefix(FILES), 0
+    disk.make_folder(path.rpartition("/")[0])
+    for piece in part.pieces():
+        if size:
+            disk.append(path, size, piece)
+        else:
+            disk.write(path, piece)
+        size += len(piece)
+    if not size:
+        disk.write(path, b"")
+    disk.keep(path)
 
 
 def _read_leases(content: bytes) -> dict[str, Lease]:
-    stored = map(_leases.decode, content.splitlines())
+    try:
+        stored = [_leases.decode(line) for line in content.splitlines()]
+    except (msgspec.MsgspecError, UnicodeError) as error:
+        raise BadArchive(f"{LEASES}: a lease cannot be read: {error}") from None
     return {lease.stream: lease.lease for lease in stored}
 
 

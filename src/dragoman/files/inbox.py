@@ -1,8 +1,9 @@
 """The inbox: messages of agents that have only a file system (S-AOF-14).
 
 `inbox/AGENT/FILE` speaks as that agent, `inbox/FILE` as the `fromAgent` that it names. Each file
-ends in `processed/` or `rejected/` beside it. A message is sent before its file is moved, so that
-a crash between the two sends it again: a repeat is answered as before and changes nothing.
+ends in `processed/` or `rejected/` beside it. It is renamed before it is read, so that its name is
+free for the next message; and it is sent before it is filed, so that a crash between the two sends
+it again: a repeat is answered as before and changes nothing.
 """
 
 from collections.abc import Callable, Iterator
@@ -23,6 +24,8 @@ REJECTED: Final = "rejected"
 
 _LOCK: Final = "inbox.lock"
 _UNFINISHED: Final = (".tmp", ".part")
+_TAKEN: Final = ".taken-"
+"""What the name of a message begins with while it is being sent."""
 _NOT_PLAIN: Final = {
     "link": "it is a link",
     "folder": "it is a folder; an agent's folder stands directly in the inbox",
@@ -36,7 +39,17 @@ Send = Callable[[bytes, str | None], Outcome]
 class _Letter(Struct, frozen=True):
     folder: str
     speaker: str | None
-    look: Look
+    name: str
+
+    @property
+    def dropped(self) -> str:
+        """Where it was put."""
+        return f"{self.folder}/{self.name}"
+
+    @property
+    def taken(self) -> str:
+        """Where it is while it is being sent."""
+        return f"{self.folder}/{_TAKEN}{self.name}"
 
 
 class Inbox:
@@ -48,6 +61,8 @@ class Inbox:
         self._disk = disk
         self._send = send
         self._most = most
+        self.rejected = 0
+        """How many messages of the last run were rejected."""
 
     def run_once(self, now: int) -> int:
         """Send every message once; how many there were.
@@ -55,6 +70,7 @@ class Inbox:
         One that the system does not let us read or move stops none of the others, and is told.
         """
         del now
+        self.rejected = 0
         forbidden: PermissionError | None = None
         with self._disk.lock(_LOCK):
             letters = list(self._letters())
@@ -69,43 +85,66 @@ class Inbox:
         return len(letters)
 
     def _letters(self) -> Iterator[_Letter]:
+        """What a crash left behind comes first, because its name sorts first."""
         found = [look for look in self._disk.list(INBOX) if _is_finished(look)]
-        folders = [look for look in found if look.kind == "folder"]
-        yield from (_Letter(INBOX, None, look) for look in found if look.kind != "folder")
+        folders = [look for look in found if look.kind == "folder" and not _was_taken(look)]
+        yield from (_letter(INBOX, None, look) for look in found if look not in folders)
         for agent in folders:
             folder = f"{INBOX}/{agent.name}"
             for look in self._disk.list(folder):
                 if _is_finished(look):
-                    yield _Letter(folder, agent.name, look)
+                    yield _letter(folder, agent.name, look)
 
     def _take(self, letter: _Letter) -> None:
-        refusal = self._refusal(letter)
-        name = letter.look.name
-        source = f"{letter.folder}/{name}"
+        found = self._disk.look(letter.taken) or self._seize(letter)
+        if found is None:  # whoever put it there has taken it back
+            return
+        try:
+            refusal = self._refusal(letter, found)
+        except PermissionError:
+            self._disk.move(letter.taken, letter.dropped)
+            raise
         target = f"{letter.folder}/{REJECTED if refusal else PROCESSED}"
         make_way(self._disk, target)
-        if self._disk.look(source) is None:  # whoever put it there has taken it back
-            return
-        kept = free_name(self._disk, f"{target}/{name}", REASON)
+        kept = free_name(self._disk, f"{target}/{letter.name}", REASON)
         if refusal:
+            self.rejected += 1
             put(self._disk, kept + REASON, _reason(refusal))
-        set_aside(self._disk, source, kept)
+        set_aside(self._disk, letter.taken, kept)
 
-    def _refusal(self, letter: _Letter) -> Refusal | None:
+    def _seize(self, letter: _Letter) -> Look | None:
+        """Rename a message, so that nobody writes another one under the name that is read."""
+        try:
+            self._disk.move(letter.dropped, letter.taken)
+        except FileNotFoundError:
+            return None
+        return self._disk.look(letter.taken)
+
+    def _refusal(self, letter: _Letter, found: Look) -> Refusal | None:
         """What is wrong with a message; None when it was sent and accepted."""
         wrong = check_agent(letter.speaker) if letter.speaker is not None else None
-        wrong = wrong or _unsafe(letter.look, self._most)
+        wrong = wrong or _unsafe(found, self._most)
         if wrong:
             return wrong
-        raw = self._disk.read(f"{letter.folder}/{letter.look.name}", self._most)
+        raw = self._disk.read(letter.taken, self._most)
         if raw is None:
             return Refusal("message_too_large", f"it is longer than {self._most} bytes")
         outcome = self._send(raw, letter.speaker)
         return outcome if isinstance(outcome, Refusal) else None
 
 
+def _letter(folder: str, speaker: str | None, look: Look) -> _Letter:
+    return _Letter(folder, speaker, look.name.removeprefix(_TAKEN))
+
+
+def _was_taken(look: Look) -> bool:
+    return look.name.startswith(_TAKEN) and look.name != _TAKEN
+
+
 def _is_finished(look: Look) -> bool:
     """Whether it is a whole message: one that is still being written has a name that says so."""
+    if _was_taken(look):
+        return True
     if look.name in (PROCESSED, REJECTED) or look.name.startswith("."):
         return False
     return not look.name.endswith(_UNFINISHED)

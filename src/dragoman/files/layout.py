@@ -49,6 +49,12 @@ def staged(path: str) -> str:
     return f"{folder}/.{name}.next" if folder else f".{name}.next"
 
 
+def is_staged_task(name: str) -> bool:
+    """Whether a file of this name is the next content of a task's file."""
+    waits = name.startswith(".") and name.endswith(".next")
+    return waits and task_of_file(name[1 : -len(".next")]) is not None
+
+
 def numbered(path: str, number: int) -> str:
     """The path itself, or its n-th alternative when it is taken: `a.md`, `a-2.md`."""
     if number <= 1:

@@ -28,5 +28,8 @@ def has_file(store: Store, disk: Disk, task_id: str, ref: str) -> bool:
 
 
 def _is_file(disk: Disk, status: Status, task_id: str, path: str) -> bool:
-    found = disk.look("/".join(filter(None, (folder_path(status, task_id), path))))
+    try:
+        found = disk.look("/".join(filter(None, (folder_path(status, task_id), path))))
+    except OSError:
+        return False  # what cannot be looked at cannot be shown to anybody either
     return found is not None and found.kind == "file"

@@ -16,6 +16,7 @@ from dragoman.files.documents import (
 from dragoman.files.layout import folder_path, run_folder
 from dragoman.files.story import Attempt, Story
 from dragoman.files.task_file import Hold, TaskFile
+from dragoman.files.work_log import shown_of
 
 AofIdOf = Callable[[str], str]
 """The AOF id of a task, by its own name."""
@@ -77,6 +78,7 @@ def _run_files(task_id: str, attempt: Attempt, folder: str) -> dict[str, bytes]:
 
 def task_file(task: Task, version: int, story: Story, aof_id_of: AofIdOf) -> TaskFile:
     """What the task file says."""
+    log = shown_of(story.log)
     last = story.attempts[-1] if story.attempts and task.status == "in-progress" else None
     return TaskFile(
         id=task.aof_id,
@@ -96,6 +98,7 @@ def task_file(task: Task, version: int, story: Story, aof_id_of: AofIdOf) -> Tas
         aliases=task.aliases,
         primary_id=task.id if task.id != task.aof_id else "",
         body=task.body,
-        log=story.log,
+        log=log,
+        unseen=len(story.log) - len(log),
         version=version,
     )

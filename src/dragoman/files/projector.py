@@ -5,20 +5,20 @@ operations leaves nothing that the next run does not put right. The cursor moves
 everything before it is durable. One process projects at a time; the others wait and find it done.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
 from msgspec import Struct
 
 from dragoman.core.actors import Actor
-from dragoman.core.errors import Refusal
+from dragoman.core.errors import LedgerError, Refusal
 from dragoman.core.events import Status
 from dragoman.core.ids import is_aof_id, task_stream
 from dragoman.engine.ask import find_stream
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import BoardQuery, Row
-from dragoman.files.comparison import Difference, compare
+from dragoman.files.comparison import Difference, Sources, compare
 from dragoman.files.disk import Disk, Look
 from dragoman.files.event_log import EventLog, RenderLines
 from dragoman.files.layout import (
@@ -31,15 +31,17 @@ from dragoman.files.layout import (
     STATUSES,
     TASKS,
     has_stamp,
+    is_staged_task,
     task_of_file,
 )
 from dragoman.files.putting import put
 from dragoman.files.streams import TaskStreams
+from dragoman.files.task_file import is_untouched
 from dragoman.files.task_files import MOST_BYTES, TaskFiles, Warn
 from dragoman.ledger.entry import Entry
 
 PERSON: Final = Actor("file", "files", via="files")
-TRUSTED: Final = Actor("file", "files", via="trusted")
+TRUSTED: Final = Actor("trusted-file", "files", via="files")
 """Who asks when a task file was edited or moved; trusted where `files.trust_moves` says so."""
 
 _PAGE: Final = 1_000
@@ -76,7 +78,7 @@ class Projector:
         self._streams = TaskStreams(hub.store)
         actor = TRUSTED if trust_moves else PERSON
         self._files = TaskFiles(hub, disk, self._streams, actor, warn)
-        self._events = EventLog(disk, render, self._streams.aof_id_of)
+        self._events = EventLog(disk, render, self._streams.aof_id_of, warn)
 
     def level(self, beaten: Iterable[str] = ()) -> int:
         """Bring the files level with the ledger; how many entries that took.
@@ -114,9 +116,19 @@ class Projector:
             return self._rebuild(progress)
 
     def compare(self, progress: Progress) -> Iterator[Difference]:
-        """Every file that is missing, changed or surplus."""
+        """Every file that is missing, changed or surplus.
+
+        What was committed but not written yet is written first, and what is committed meanwhile
+        waits for the lock: neither is a difference.
+        """
         with self._disk.lock(LOCK):
-            yield from compare(self._store, self._disk, self._streams, self._events, progress)
+            cursor = self._read_cursor()
+            level = self._store.head()
+            if cursor is not None and self._is_of_this_ledger(cursor):
+                self._follow()
+                level = (self._read_cursor() or cursor).position
+            sources = Sources(self._store, self._disk, self._streams, self._events)
+            yield from compare(sources, level, progress)
 
     def _look_at_runs(self) -> None:
         self._files.beat(row.name for row in self._board("in-progress"))
@@ -125,16 +137,20 @@ class Projector:
 
     def _follow(self) -> int:
         cursor = self._read_cursor() or _Cursor(self._store.ledger_id())
-        if cursor.ledger != self._store.ledger_id() or cursor.position > self._store.head():
+        if not self._is_of_this_ledger(cursor):
             # Another ledger, or an older copy of this one: what the files show never happened here.
             return self._rebuild(lambda _: None)
-        done = 0
-        while page := self._store.entries(cursor.position, _PAGE):
+        # Up to here and no further, or others who go on writing would keep us for ever.
+        done, head = 0, self._store.head()
+        while page := self._store.entries(cursor.position, _PAGE, until=head):
             self._take(page)
             cursor = _Cursor(cursor.ledger, page[-1].position)
             self._save(cursor)
             done += len(page)
         return done
+
+    def _is_of_this_ledger(self, cursor: _Cursor) -> bool:
+        return cursor.ledger == self._store.ledger_id() and cursor.position <= self._store.head()
 
     def _take(self, page: list[Entry]) -> None:
         self._make_folders()
@@ -152,8 +168,20 @@ class Projector:
             after = rows[-1].number
             progress(len(streams))
             self._disk.settle()
+        self._remove_strangers()
         self._save(_Cursor(self._store.ledger_id(), head))
         return tasks
+
+    def _remove_strangers(self) -> None:
+        """Files of tasks of another ledger, as they were written: none is a wish."""
+        for status in STATUSES:
+            for look in self._disk.list(f"{TASKS}/{status}"):
+                task_id, path = task_of_file(look.name), f"{TASKS}/{status}/{look.name}"
+                if task_id is None or not isinstance(find_stream(self._store, task_id), Refusal):
+                    continue
+                data = self._disk.read(path, MOST_BYTES)
+                if data is not None and is_untouched(data):
+                    self._disk.remove(path)
 
     def _make_folders(self) -> None:
         for folder in _FOLDERS:
@@ -191,20 +219,33 @@ class Projector:
             for look in found:
                 if is_aof_id(look.name) and look.name not in files:
                     yield look.name
-                elif look.name.startswith(".") and look.name.endswith(".md.next"):
+                elif is_staged_task(look.name) and look.kind != "folder":
                     self._disk.remove(f"{folder}/{look.name}")
 
     def _lost(self, survey: _Survey) -> Iterator[str]:
-        """Streams of tasks whose file is gone: there are fewer files than tasks."""
+        """Streams of tasks whose file is gone.
+
+        Files that were written here, in their places, are counted first: only where there are
+        fewer than tasks is it worth to compare names.
+        """
         counts = self._store.counts()
         for status, found in survey.items():
-            names = {look.name for look in found}
-            if sum(task_of_file(name) is not None for name in names) >= counts.get(status, 0):
+            ours = sum(_is_ours(f"{TASKS}/{status}", look) for look in found)
+            if ours >= counts.get(status, 0):
                 continue
+            names = {look.name for look in found}
             for row in self._board(status):
-                shown = self._streams.picture_of(row)
-                if shown is not None and f"{shown.task.aof_id}.md" not in names:
+                task_id = row.name.removeprefix(task_stream(""))
+                if f"{task_id}.md" not in names and not self._has_file(row, names):
                     yield row.name
+
+    def _has_file(self, row: Row, names: Collection[str]) -> bool:
+        """Whether a task that may have another AOF id has its file among these."""
+        try:
+            shown = self._streams.picture_of(row)
+        except LedgerError:
+            return False  # whoever tries to bring its file tells
+        return shown is None or f"{shown.task.aof_id}.md" in names
 
     def _look_at(self, task_ids: Iterable[str]) -> int:
         """Hear what the files of these tasks ask for."""

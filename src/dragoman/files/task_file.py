@@ -6,7 +6,7 @@ projection without remembering what was once written, and what it began from is 
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, Final, get_args
 
@@ -17,13 +17,24 @@ from dragoman.core.moments import parse_rfc3339, to_rfc3339
 from dragoman.files.escapes import with_references, without_references
 from dragoman.files.front_matter import FENCE, Fields, Value, read_fields, write_fields
 from dragoman.files.problems import BadFile, at_line
-from dragoman.files.work_log import HEADING, LogEntry, read_entry, write_entry
+from dragoman.files.work_log import (
+    HEADING,
+    LogEntry,
+    read_entry,
+    read_unseen,
+    write_entry,
+    write_unseen,
+)
 
 _HEADING_IN_BODY: Final = re.compile(rf"^(\\*){re.escape(HEADING)}[ \t]*$", re.MULTILINE)
 _SEAL: Final = re.compile(r"^projection: ([0-9]{1,16})-([0-9a-f]{16})$", re.MULTILINE)
 _UNSEALED: Final = "projection: "
 _SEAT: Final = f"\n{_UNSEALED}\n"
 """Where the seal goes: no text of a field can hold a line break, so the first one is it."""
+
+
+_Log = tuple[int, tuple[LogEntry, ...]]
+"""How many entries are not shown, and those that are."""
 
 
 class Hold(Struct, frozen=True):
@@ -56,6 +67,9 @@ class TaskFile(Struct, frozen=True):
     """Its own name, where that is not the AOF id."""
     body: str = ""
     log: tuple[LogEntry, ...] = ()
+    """Its end, where it is long."""
+    unseen: int = 0
+    """How many entries come before those."""
     version: int = 0
     """How many entries of its stream it shows; 0: the file does not say."""
 
@@ -65,7 +79,8 @@ def write_task_file(file: TaskFile) -> bytes:
     head = write_fields(_fields(file))
     body = _HEADING_IN_BODY.sub(lambda m: "\\" + m[0], with_references(file.body))
     log = "".join(f"{write_entry(entry)}\n" for entry in file.log)
-    section = f"\n{HEADING}\n\n{log}" if file.log else ""
+    before = f"{write_unseen(file.unseen, file.id)}\n\n" if file.unseen else ""
+    section = f"\n{HEADING}\n\n{before}{log}" if file.log else ""
     text = f"{FENCE}\n{head}{_UNSEALED}\n{FENCE}\n\n{body}\n{section}"
     return _sealed(text, file.version).encode()
 
@@ -126,8 +141,8 @@ def read_task_file(data: bytes) -> TaskFile:
     lines = text.split("\n")
     end = _end_of_head(lines)
     fields = read_fields(lines[1:end], 2)
-    body, log = _body_and_log(lines[end + 1 :], end + 2)
-    return _from_fields(fields, body, log)
+    body, (unseen, log) = _body_and_log(lines[end + 1 :], end + 2)
+    return _from_fields(fields, body=body, log=log, unseen=unseen)
 
 
 def _end_of_head(lines: Sequence[str]) -> int:
@@ -139,13 +154,9 @@ def _end_of_head(lines: Sequence[str]) -> int:
     raise at_line(1, f"the front matter has no end: a line {FENCE} is missing")
 
 
-def _body_and_log(lines: Sequence[str], first: int) -> tuple[str, tuple[LogEntry, ...]]:
+def _body_and_log(lines: Sequence[str], first: int) -> tuple[str, _Log]:
     begin = next((at for at, line in enumerate(lines) if line.rstrip(" \t") == HEADING), len(lines))
-    log = tuple(
-        read_entry(line, first + at)
-        for at, line in enumerate(lines[begin + 1 :], begin + 1)
-        if line.strip()
-    )
+    log = _log(enumerate(lines[begin + 1 :], first + begin + 1))
     body = list(lines[:begin])
     if body and not body[0].strip():
         del body[0]
@@ -154,6 +165,17 @@ def _body_and_log(lines: Sequence[str], first: int) -> tuple[str, tuple[LogEntry
         body.pop()
     text = _HEADING_IN_BODY.sub(lambda m: m[0][1:] if m[1] else m[0], "\n".join(body))
     return without_references(text), log
+
+
+def _log(lines: Iterable[tuple[int, str]]) -> _Log:
+    unseen, log = 0, list[LogEntry]()
+    for number, line in lines:
+        before = 0 if log or unseen else read_unseen(line)
+        if before:
+            unseen = before
+        elif line.strip():
+            log.append(read_entry(line, number))
+    return unseen, tuple(log)
 
 
 def _text(value: Value) -> str:
@@ -264,10 +286,10 @@ def _converted(
     return found
 
 
-def _from_fields(fields: Fields, body: str, log: tuple[LogEntry, ...]) -> TaskFile:
+def _from_fields(fields: Fields, **rest: Any) -> TaskFile:
     found = _converted(fields, _READERS, "")
     for name in _REQUIRED:
         if name not in fields:
             raise BadFile(f"the field {name} is missing")
     found |= found.pop("metadata", {})
-    return TaskFile(**found, body=body, log=log)
+    return TaskFile(**found, **rest)

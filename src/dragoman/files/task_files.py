@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from dragoman.core.actors import Actor
 from dragoman.core.commands import AnyCommand, RejectMessage
-from dragoman.core.errors import Refusal, Refused
+from dragoman.core.errors import LedgerError, Refusal, Refused
 from dragoman.core.events import Status
 from dragoman.core.moments import parse_rfc3339
 from dragoman.engine.hub import Hub
@@ -60,7 +60,9 @@ class _Plan(Struct):
     shown: Picture
     places: Places
     heard: int
+    is_home_staged: bool = False
     staged: list[str] = []
+    """The other files whose next content waits."""
 
 
 class _Beat(Struct):
@@ -104,6 +106,12 @@ class TaskFiles:
         """One task whose files cannot be written does not hold up all others."""
         try:
             return work(what)
+        except LedgerError as error:
+            self._warn(
+                f"the files of {_name(what)} could not be written: {error.detail}; "
+                "run `dragoman verify`"
+            )
+            return None
         except OSError as error:
             if error.errno not in _IN_THE_WAY:
                 raise
@@ -144,6 +152,8 @@ class TaskFiles:
         """Answer what the file in this folder asks for, if it does; 1 when it was answered."""
         path = self._path(shown, folder)
         data = self._disk.read(path, MOST_BYTES) if look.kind == "file" else None
+        if data is None and has_stamp(path, look.size, look.mtime_ns):
+            return 0  # written here, and untouched since, however long it is
         if data is None:
             return self._refuse(shown, path, None, "it is not a file that can be read here")
         try:
@@ -218,7 +228,7 @@ class TaskFiles:
             self._disk.keep(home)
         else:
             stage(self._disk, home, data, stamp(home, len(data), task.updated_at))
-            plan.staged.append(home)
+            plan.is_home_staged = True
         for path, content in shown.current.items():
             if stage_if_new(self._disk, path, content):
                 plan.staged.append(path)
@@ -232,7 +242,11 @@ class TaskFiles:
         """Everything takes its place; False when the task has to be looked at again."""
         if plan.heard or self._were_touched(plan):
             return False
-        self._gather(plan.shown, plan.places)
+        seen = self._gather(plan.shown, plan.places)
+        if plan.is_home_staged:
+            home = self._path(plan.shown, plan.shown.task.status)
+            if not self._disk.swap(staged(home), home, seen):
+                return False
         for path in plan.staged:
             self._disk.replace(staged(path), path)
         return True
@@ -254,14 +268,18 @@ class TaskFiles:
             and self._disk.read(home, len(data)) == data
         )
 
-    def _gather(self, shown: Picture, places: Places) -> None:
-        """The file stands in one place only, and is never missing on its way there."""
+    def _gather(self, shown: Picture, places: Places) -> Look | None:
+        """The file stands in one place only, never missing on its way there; what it looks like."""
         home = self._path(shown, shown.task.status)
-        for status in places:
+        seen = places.get(shown.task.status)
+        for status, look in places.items():
             if status != shown.task.status:
                 old = self._path(shown, status)
-                if not self._disk.move(old, home):
+                if self._disk.move(old, home):
+                    seen = look
+                else:
                     self._disk.remove(old)
+        return seen
 
     def _archive_heartbeat(self, shown: Picture) -> None:
         """The last sign of life of the attempt before goes with that attempt's other files."""
@@ -275,6 +293,11 @@ class TaskFiles:
         kept = f"{run_folder(shown.task.aof_id, before.number)}/run_heartbeat.json"
         self._disk.make_folder(run_folder(shown.task.aof_id, before.number))
         self._disk.replace(path, kept)
+
+
+def _name(what: object) -> str:
+    """The stream that a piece of work is about."""
+    return what.stream if isinstance(what, _Plan) else f"{what}"
 
 
 def _reason_text(path: str, why: str, kept: str) -> bytes:

@@ -1,6 +1,7 @@
 """The work log of a task file: one line for each word from whoever works on the task (S-AOF-6)."""
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -13,6 +14,10 @@ HEADING: Final = "## Work Log"
 
 _ENTRY: Final = re.compile(r"- (\S+)(?: (.*))?")
 _BETWEEN: Final = "; "
+_UNSEEN: Final = re.compile(r"\*([1-9][0-9]{0,15}) earlier entries: `dragoman task log [^`]*`\*\s*")
+_MOST_ENTRIES: Final = 200
+_MOST_BYTES: Final = 256 << 10
+"""How much of a log is shown, so that a file which grows with every word stays a file to read."""
 
 
 class LogEntry(Struct, frozen=True):
@@ -35,6 +40,28 @@ def write_entry(entry: LogEntry) -> str:
         blockers = _BETWEEN.join(on_one_line(blocker, ";") for blocker in entry.blockers)
         parts.append(f"Blockers: {blockers}")
     return " ".join(("-", to_rfc3339(entry.at), *filter(None, [" | ".join(parts)])))
+
+
+def shown_of(log: Sequence[LogEntry]) -> tuple[LogEntry, ...]:
+    """The end of a log, as much of it as a file shows; the last entry always."""
+    first, room = len(log), _MOST_BYTES
+    while first > max(0, len(log) - _MOST_ENTRIES):
+        room -= len(write_entry(log[first - 1]).encode())
+        if room < 0 and first < len(log):
+            break
+        first -= 1
+    return tuple(log[first:])
+
+
+def write_unseen(count: int, task_id: str) -> str:
+    """The line that says how many entries are not shown, and where they are."""
+    return f"*{count} earlier entries: `dragoman task log {task_id}`*"
+
+
+def read_unseen(line: str) -> int:
+    """How many entries a line says are not shown; 0 when it is another line."""
+    found = _UNSEEN.fullmatch(line)
+    return int(found[1]) if found else 0
 
 
 def read_entry(line: str, number: int) -> LogEntry:

@@ -23,7 +23,7 @@ from dragoman.core.task import EVOLVE_TASK, PRIORITY_RANK, Task
 from dragoman.ledger.codec import CODEC
 from dragoman.ledger.entry import read_line
 
-FOLD = 2
+FOLD = 3
 """Raised when folding the same entries gives another state; older state rows are refolded."""
 
 State = Task | ActorRecord | AgentRecord

@@ -5,7 +5,8 @@ doubles; after TRIES the notice is written down as given up and the target goes 
 Every target has a cursor of its own, so that none waits for another.
 """
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, suppress
 from typing import Generic, Protocol, TypeVar
 
@@ -84,6 +85,10 @@ class Outbox(Protocol):
         """Write down what could not be delivered."""
         ...
 
+    def given_up(self) -> Iterable[bytes]:
+        """Everything that was written down so."""
+        ...
+
 
 class Progress(Struct, frozen=True, omit_defaults=True):
     """How far a target has come, and how often it has failed at the next notice."""
@@ -110,6 +115,32 @@ class GivenUp(Struct, frozen=True):
     tries: int
     problem: str
     notice: msgspec.Raw
+
+
+class Standing(Struct, frozen=True):
+    """How it stands with a target, for people."""
+
+    target: str
+    progress: Progress
+    given_up: int
+    """How many notices it never got."""
+
+    @property
+    def trouble(self) -> str:
+        """What is wrong with it now; empty: nothing."""
+        progress = self.progress
+        if not progress.tries:
+            return ""
+        return (
+            f"{self.target}: {progress.problem} (tried {progress.tries} of {TRIES} times, "
+            f"again after {to_rfc3339(progress.next_try)})"
+        )
+
+    @property
+    def loss(self) -> str:
+        """What it never got; empty: nothing."""
+        notices = "1 notice was" if self.given_up == 1 else f"{self.given_up} notices were"
+        return f"{self.target}: {notices} given up" if self.given_up else ""
 
 
 class Notifier(Generic[N]):
@@ -152,16 +183,33 @@ class Notifier(Generic[N]):
             saved, started = self._load(), self._stopwatch()
             return sum(self._serve(target, saved, now, started) for target in self._targets)
 
-    def _load(self) -> Saved:
-        """The progress of every target; one that has none begins at the ledger's present end."""
+    def standings(self) -> list[Standing]:
+        """How it stands with each target; nothing is delivered or changed."""
+        if not self._targets:
+            return []
+        saved, lost = self._saved(), Counter(map(_target_of, self._outbox.given_up()))
+        return [
+            Standing(target.name, saved.targets.get(target.name, Progress(0)), lost[target.name])
+            for target in self._targets
+        ]
+
+    def trouble(self) -> str:
+        """What is wrong with the targets now; what cannot be read is told by `run_once`."""
+        with suppress(OSError, DragomanError):
+            return "; ".join(filter(None, (each.trouble for each in self.standings())))
+        return ""
+
+    def _saved(self) -> Saved:
         stored, ledger = self._outbox.load(), self._store.ledger_id()
         try:
             saved = msgspec.json.decode(stored, type=Saved) if stored else Saved()
         except (msgspec.DecodeError, UnicodeDecodeError):
             raise self._outbox.damaged() from None
-        if saved.ledger != ledger:
-            saved = Saved(ledger)
-        head = self._store.head()
+        return saved if saved.ledger == ledger else Saved(ledger)
+
+    def _load(self) -> Saved:
+        """The progress of every target; one that has none begins at the ledger's present end."""
+        saved, head = self._saved(), self._store.head()
         for target in self._targets:
             known = saved.targets.get(target.name)
             # Beyond the end: the ledger was brought back from a backup.
@@ -208,6 +256,18 @@ class Notifier(Generic[N]):
         given_up = GivenUp(target.name, notice.id, at, tries, before.problem, body)
         self._outbox.give_up(msgspec.json.encode(given_up))
         return Progress(entry.position)
+
+
+class _Addressed(Struct):
+    target: str = ""
+
+
+def _target_of(line: bytes) -> str:
+    """Whose notice was given up; a line that a crash cut off is nobody's."""
+    try:
+        return msgspec.json.decode(line, type=_Addressed).target
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return ""
 
 
 def _is_due(progress: Progress, now: int) -> bool:

@@ -1,8 +1,12 @@
 """The files follow the ledger: after every command, and with a look around when time passes."""
 
 from collections.abc import Callable
+from typing import Final
 
 Warn = Callable[[str], None]
+
+_REST: Final = 20
+"""How many times as long as its work a duty rests that does not have to be done at once."""
 
 
 class FilesDuty:
@@ -11,14 +15,34 @@ class FilesDuty:
     The ledger has what was answered, so the answer stands: the files only lag behind.
     """
 
-    def __init__(self, name: str, work: Callable[[], int], warn: Warn) -> None:
+    def __init__(
+        self,
+        name: str,
+        work: Callable[[], int],
+        warn: Warn,
+        seconds: Callable[[], float] | None = None,
+    ) -> None:
+        """With a clock that counts `seconds`, the work is done only when it has rested."""
         self.name = name
         self._work = work
         self._warn = warn
+        self._seconds = seconds
+        self._due = 0.0
 
     def run_once(self, now: int) -> int:
-        """Do it; how much there was to do."""
+        """Do it, unless it rests; how much there was to do."""
         del now
+        if self._seconds is None:
+            return self._do()
+        begun = self._seconds()
+        if begun < self._due:
+            return 0
+        done = self._do()
+        ended = self._seconds()
+        self._due = ended + _REST * (ended - begun)
+        return done
+
+    def _do(self) -> int:
         try:
             return self._work()
         except OSError as error:

@@ -17,6 +17,7 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from dragoman.system.files import end_of_last_line, write_all
+from dragoman.system.renames import exchange, rename_to_free
 
 Kind = Literal["file", "folder", "link", "other"]
 
@@ -27,12 +28,13 @@ _TAKEN: Final = (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR, errno.EISDIR)
 _MOST_UNSYNCED: Final = 128
 _FEW: Final = 2
 _AT_ONCE: Final = 8
-_NO_LINKS: Final = (errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK)
 _NOT_PLAIN: Final = frozenset({"", ".", ".."})
 _NOT_THERE: Final = (FileNotFoundError, NotADirectoryError)
 """What lies behind a link is not there either."""
 _KEPT_OPEN: Final = 2
-"""Folders this many steps below the root stay open until `settle`: nobody moves those."""
+"""Folders this many steps below the root stay open for a while: nobody moves those."""
+_MOST_OPEN: Final = 32
+"""How many of them at once; the one that was not used for longest is closed first."""
 
 
 class Seen(Struct, frozen=True):
@@ -43,6 +45,8 @@ class Seen(Struct, frozen=True):
     size: int
     mtime_ns: int
     links: int
+    inode: int
+    """Which file it is, whatever its name."""
 
 
 class Tail(Struct, frozen=True):
@@ -90,6 +94,14 @@ class Beneath:
             data = _read(descriptor, most + 1)
             return data if len(data) <= most else None
 
+    def piece(self, path: str, start: int, most: int) -> bytes:
+        """At most so many bytes of a regular file; none where there is no such file."""
+        with self._file(path, os.O_RDONLY) as descriptor:
+            if descriptor is None:
+                return b""
+            os.lseek(descriptor, start, os.SEEK_SET)
+            return _read(descriptor, most)
+
     def tail(self, path: str) -> Tail:
         """How a file of lines ends."""
         with self._file(path, os.O_RDONLY) as descriptor:
@@ -135,6 +147,24 @@ class Beneath:
         self.keep(old)
         self.keep(new)
 
+    def swap(self, old: str, new: str, seen: object) -> bool:
+        """Rename a file to a name under which nothing else stands than was seen there (None).
+
+        False, and everything is as it was, when somebody was faster: what he wrote is not lost.
+        """
+        self._sync_contents()
+        with self._parent(old) as (source, old_name), self._parent(new) as (target, new_name):
+            try:
+                if seen is None:
+                    _move_to_free(old_name, new_name, source, target)
+                elif not _trade(old_name, new_name, source, target, seen):
+                    return False
+            except (FileExistsError, FileNotFoundError):
+                return False
+        self.keep(old)
+        self.keep(new)
+        return True
+
     def move(self, old: str, new: str) -> bool:
         """Rename a file or folder; False when the new name is taken."""
         with self._parent(old) as (source, old_name), self._parent(new) as (target, new_name):
@@ -143,7 +173,7 @@ class Beneath:
                 if stat.S_ISDIR(what.st_mode):
                     os.rename(old_name, new_name, src_dir_fd=source, dst_dir_fd=target)
                 else:
-                    _relink(old_name, new_name, source, target)
+                    _move_to_free(old_name, new_name, source, target)
             except OSError as error:
                 if error.errno in _TAKEN:
                     return False
@@ -234,9 +264,11 @@ class Beneath:
             descriptors = list[int]()
             for parts in folders:
                 try:
-                    descriptors.append(opened.enter_context(self._folder(parts)))
+                    with self._folder(parts) as folder:
+                        descriptors.append(os.dup(folder))
                 except _NOT_THERE:
                     continue  # it was moved or removed after all: its parent is synced too
+                opened.callback(os.close, descriptors[-1])
             _sync_all(descriptors)
 
     @contextmanager
@@ -277,14 +309,16 @@ class Beneath:
                 os.close(walked)
 
     def _stay(self, parts: tuple[str, ...]) -> int:
-        """A folder near the root, open until `settle`."""
-        known = self._open.get(parts)
+        """A folder near the root, open until `settle` or until many others were used."""
+        known = self._open.pop(parts, None)
         if known is None:
             if parts:
                 known = _step(parts[-1], self._stay(parts[:-1]), parts)
             else:
                 known = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            self._open[parts] = known
+            if len(self._open) >= _MOST_OPEN:
+                os.close(self._open.pop(next(iter(self._open))))
+        self._open[parts] = known
         return known
 
     @contextmanager
@@ -344,30 +378,37 @@ def _create(name: str, folder: int) -> int:
         return os.open(name, _NEW, 0o644, dir_fd=folder)
 
 
-def _relink(old: str, new: str, source: int, target: int) -> None:
-    # A rename would replace what stands there; a link refuses. Whoever has the file open goes on.
-    try:
-        os.link(old, new, src_dir_fd=source, dst_dir_fd=target, follow_symlinks=False)
-    except FileExistsError:
-        there = os.stat(new, dir_fd=target, follow_symlinks=False)
-        if there.st_ino != os.stat(old, dir_fd=source, follow_symlinks=False).st_ino:
-            raise
-    except OSError as error:
-        if error.errno not in _NO_LINKS:
-            raise
-        _rename_to_free_name(old, new, source, target)
+def _move_to_free(old: str, new: str, source: int, target: int) -> None:
+    """Rename unless the new name is taken; whoever has the file open goes on writing into it."""
+    if rename_to_free(old, new, source, target):
         return
-    os.unlink(old, dir_fd=source)
-
-
-def _rename_to_free_name(old: str, new: str, source: int, target: int) -> None:
-    """The next best where files cannot be linked (another owner, a simple file system)."""
-    try:
-        os.stat(new, dir_fd=target, follow_symlinks=False)
-    except FileNotFoundError:
-        os.rename(old, new, src_dir_fd=source, dst_dir_fd=target)
-    else:
+    if _stat(new, target) is not None:
         raise FileExistsError(errno.EEXIST, "the name is taken", new)
+    os.rename(old, new, src_dir_fd=source, dst_dir_fd=target)
+
+
+def _trade(old: str, new: str, source: int, target: int, seen: object) -> bool:
+    """Put a file in the place of another, if that one is still as it was seen."""
+    there = _stat(new, target)
+    if there is None or _seen(new, there) != seen:
+        return False
+    if not exchange(old, new, source, target):
+        os.replace(old, new, src_dir_fd=source, dst_dir_fd=target)
+        return True
+    # What stood there is looked at once more where nobody looks for it: then nothing was missed.
+    gone = _stat(old, source)
+    if gone is not None and _seen(new, gone) != seen:
+        exchange(old, new, source, target)
+        return False
+    os.unlink(old, dir_fd=source)
+    return True
+
+
+def _stat(name: str, folder: int) -> os.stat_result | None:
+    try:
+        return os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
 
 
 def _present(entries: Iterator[os.DirEntry[str]]) -> Iterator[Seen]:
@@ -387,7 +428,7 @@ _KINDS: Final[dict[int, Kind]] = {
 
 def _seen(name: str, found: os.stat_result) -> Seen:
     kind = _KINDS.get(stat.S_IFMT(found.st_mode), "other")
-    return Seen(name, kind, found.st_size, found.st_mtime_ns, found.st_nlink)
+    return Seen(name, kind, found.st_size, found.st_mtime_ns, found.st_nlink, found.st_ino)
 
 
 def _read(descriptor: int, most: int) -> bytes:

@@ -34,11 +34,15 @@ def create_atomically(path: Path, data: bytes, *, mode: int = 0o644) -> bool:
     return created
 
 
-def append_line(path: Path, line: bytes) -> None:
-    """Add a line at the end, under a lock; what a crash left of an earlier one is cut off first."""
+def append_line(path: Path, line: bytes, *, follow: bool = True) -> None:
+    """Add a line at the end, under a lock; what a crash left of an earlier one is cut off first.
+
+    `follow`: whether the path may be a link.
+    """
     if _NEWLINE in line:
         raise ValueError("A line cannot hold a newline: write it as several lines.")
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+    descriptor = os.open(path, flags if follow else flags | os.O_NOFOLLOW, 0o644)
     with os.fdopen(descriptor, "r+b", buffering=0) as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         _cut_torn_line(descriptor)

@@ -9,9 +9,14 @@ from pathlib import Path
 from dragoman.core.errors import StoreCorrupt
 from dragoman.system.files import append_line, write_atomically
 
+_NO_DETOUR = os.O_NOFOLLOW | os.O_CLOEXEC
+
 
 class OutboxFiles:
-    """`notify.cursor`, `notify.failed.jsonl` and `notify.lock` in the data directory."""
+    """`notify.cursor`, `notify.failed.jsonl` and `notify.lock` in the data directory.
+
+    None of them may be a link: agents write beside them, and a link would lead out of there.
+    """
 
     def __init__(self, data: Path) -> None:
         self._cursor = data / "notify.cursor"
@@ -21,7 +26,7 @@ class OutboxFiles:
     @contextmanager
     def alone(self) -> Generator[bool]:
         """Whether nobody else delivers just now; nobody can begin to while this lasts."""
-        descriptor = os.open(self._lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        descriptor = os.open(self._lock, os.O_RDWR | os.O_CREAT | _NO_DETOUR, 0o644)
         try:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -34,10 +39,7 @@ class OutboxFiles:
 
     def load(self) -> bytes:
         """What was saved last; empty before the first time."""
-        try:
-            return self._cursor.read_bytes()
-        except FileNotFoundError:
-            return b""
+        return _read(self._cursor)
 
     def save(self, data: bytes) -> None:
         """Keep it, durably."""
@@ -52,4 +54,18 @@ class OutboxFiles:
 
     def give_up(self, line: bytes) -> None:
         """Write down what could not be delivered."""
-        append_line(self._failed, line)
+        append_line(self._failed, line, follow=False)
+
+    def given_up(self) -> list[bytes]:
+        """Everything that was written down so."""
+        return _read(self._failed).splitlines()
+
+
+def _read(path: Path) -> bytes:
+    """The content of a file that is no link; empty when there is none."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | _NO_DETOUR)
+    except FileNotFoundError:
+        return b""
+    with os.fdopen(descriptor, "rb") as file:
+        return file.read()

@@ -8,6 +8,7 @@ stand inside strings. What is found wrong is looked for a second time, slowly, t
 
 import json
 import re
+from codecs import BOM_UTF8
 from typing import Any, Final, cast
 
 import msgspec
@@ -22,7 +23,13 @@ LARGEST_WHOLE: Final = 2**53 - 1
 _ESCAPED_COLON: Final = re.compile(rb"\\u003[aA]")
 _STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"')
 _TOKEN: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\],:]')
-_HALF_PAIR: Final = re.compile(rb"\\u[dD][89a-fA-F]")
+_ESCAPED_HALF: Final = re.compile(
+    rb"\\\\|\\u[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w|(\\u[dD][89a-fA-F]\w\w)"
+)
+"""An escaped backslash, a whole pair, or (group 1) half of one."""
+_HALF_IN_UTF8: Final = re.compile(rb"\xed[\xa0-\xbf]")
+_WORDS: Final = {"Input data was truncated": "it ends before it is complete"}
+"""What the decoder says -> what is said instead."""
 _SHOWN: Final = 40
 
 _decode = msgspec.json.Decoder().decode
@@ -42,7 +49,7 @@ def parse_json(text: bytes | str, most_bytes: int = MOST_BYTES) -> Any:
     """The value of a JSON text within all bounds (S-LIMIT); else StrictJsonError."""
     data = _as_bytes(text, most_bytes)
     if len(data) > most_bytes:
-        raise too_large(len(data), most_bytes)
+        raise _too_large(most_bytes)
     try:
         value = _decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -61,16 +68,18 @@ def to_json(value: object) -> bytes:
         raise StrictJsonError(f"this cannot be written as JSON: {error}") from None
 
 
-def too_large(size: int, most_bytes: int) -> StrictJsonError:
-    """The error of a text that is not even looked at."""
-    return StrictJsonError(f"it has {size} bytes; at most {most_bytes} are taken", too_large=True)
+def _too_large(most_bytes: int) -> StrictJsonError:
+    """The error of a text that is not even looked at. Nobody may have read it to its end."""
+    return StrictJsonError(
+        f"it has more than {most_bytes} bytes, and no more are taken", too_large=True
+    )
 
 
 def _as_bytes(text: bytes | str, most_bytes: int) -> bytes:
     if isinstance(text, bytes):
         return text
     if len(text) > most_bytes:
-        raise too_large(len(text), most_bytes)
+        raise _too_large(most_bytes)
     try:
         return text.encode()
     except UnicodeEncodeError as error:
@@ -80,12 +89,30 @@ def _as_bytes(text: bytes | str, most_bytes: int) -> bytes:
 
 
 def _malformed(data: bytes, error: Exception) -> StrictJsonError:
-    if isinstance(error, UnicodeDecodeError):
-        return StrictJsonError(f"this is not UTF-8: {error.reason}")
     if isinstance(error, RecursionError):
         return StrictJsonError(f"it is nested more than {MOST_DEPTH} deep")
-    hint = "; an escape like \\ud800 must be a whole pair" if _HALF_PAIR.search(data) else ""
-    return StrictJsonError(f"this is not JSON: {error}{hint}")
+    return StrictJsonError(
+        _why_no_text(data) or f"this is not JSON: {_WORDS.get(str(error), error)}"
+    )
+
+
+def _why_no_text(data: bytes) -> str:
+    """What is wrong already before there is any JSON; empty: nothing."""
+    if not data.strip():
+        return "there is nothing in it"
+    if data.startswith(BOM_UTF8):
+        return "it begins with a byte order mark (U+FEFF): leave that out"
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        if _HALF_IN_UTF8.match(data, error.start):
+            return f"byte {error.start} begins half of a surrogate pair, which is no character"
+        return f"this is not UTF-8: {error.reason} (byte {error.start})"
+    for found in _ESCAPED_HALF.finditer(data):
+        if found[1]:
+            half = found[1].decode()
+            return f"{half} (byte {found.start()}) is half of a surrogate pair: it needs the other"
+    return ""
 
 
 def _walk(value: Any) -> tuple[list[str], list[str]]:

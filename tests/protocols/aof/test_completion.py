@@ -374,3 +374,40 @@ def test_a_registered_orchestrator_speaks_in_its_role(scene: Scene) -> None:
 
     assert scene.task().status == "blocked"
     assert scene.lab.store.entries(0, 99)[-1].stream == f"task:{PARENT}"
+
+
+@proves("AOF-SESSION-END")
+def test_a_lease_that_has_ended_does_not_keep_the_rest_of_its_session(scene: Scene) -> None:
+    scene.held(OTHER, BACKEND, session="s-backend")
+    scene.lab.clock.advance(200_000)
+    scene.taken(report())
+    scene.lab.clock.advance(200_000)
+
+    for _ in range(2):
+        assert isinstance(scene.end("s-backend", BACKEND), Taken)
+        assert (scene.task(PARENT).status, scene.task(OTHER).status) == ("review", "in-progress")
+
+
+@proves("AOF-SESSION-END", "ROLE-HOLDER")
+def test_a_coordinator_ends_its_own_stay_only(scene: Scene) -> None:
+    scene.taken(report())
+    coordinator = Actor("coordinator", "cora", "test")
+
+    answer = scene.end("s-backend", coordinator)
+
+    assert isinstance(answer, Taken)
+    assert answer.reply["tasks"] == []
+    assert scene.task(PARENT).status == "in-progress"
+
+
+@proves("AOF-WARNINGS")
+def test_a_missing_file_with_a_long_name_warns_like_any_other(scene: Scene) -> None:
+    ref = "a/" * 1_985 + "b"
+
+    answer = scene.taken(report(summaryRef=ref))
+
+    assert len(answer.warnings[0]) < 400
+    assert answer.warnings[0].startswith("there is no a/a/")
+    reported = scene.task(PARENT).reported
+    assert reported is not None
+    assert reported.details["summaryRef"] == ref

@@ -74,6 +74,8 @@ def test_what_is_not_ours_is_ignored_and_leaves_no_trace(scene: Scene, said: Any
 
 BROKEN: dict[str, tuple[Any, str]] = {
     "nothing after the prefix": ("AOF/1 ", "invalid_json"),
+    "a byte order mark": (f"\ufeff{TEXT}", "invalid_json"),
+    "a byte order mark and a prefix": (f"\ufeffAOF/1 {TEXT}", "invalid_json"),
     "words after the prefix": ("AOF/1 done!", "invalid_json"),
     "half a message": (TEXT[:-20], "invalid_json"),
     "half a message after the prefix": (f"AOF/1 {TEXT[:90]}", "invalid_json"),

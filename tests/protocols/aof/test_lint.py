@@ -59,7 +59,6 @@ def test_every_finding_is_listed_with_its_path() -> None:
         ({"content": "AOF/1 {"}, ""),
         (report() | {"version": 2}, "version"),
         (report() | {"type": "what.ever"}, "type"),
-        ({"protocol": "aof"}, "version"),
         (update(taskId="TASK-2026-02-09-001", notes="x"), "payload.taskId"),
     ],
 )
@@ -111,3 +110,65 @@ def test_any_value_gets_an_answer(value: Any, strict: bool) -> None:
     lint(value, "", strict)
     lint({"protocol": "aof", "type": "completion.report", "payload": value}, "", strict)
     lint(report() | {"payload": value}, "", strict)
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_an_unknown_field_is_found_at_any_depth(strict: bool) -> None:
+    tests = {"total": 3, "passed": 2, "failed": 1, "skipped": 0}
+    linted = lint(report(tests=tests, mood="good"), "", strict)
+
+    assert linted.ok is not strict
+    assert {issue["path"] for issue in linted.issues} == {"payload.tests.skipped", "payload.mood"}
+
+
+def paths(value: Any, *, strict: bool = False) -> list[str]:
+    """Where something is to be said."""
+    return [issue["path"] for issue in lint(value, "", strict).issues]
+
+
+def test_what_is_misshapen_hides_nothing_elsewhere() -> None:
+    counts = {"total": 1, "passed": 2}
+    message = report("blocked", blockers=[], tests=counts, summaryRef="../x", mood="odd")
+    message |= {"fromAgent": "a b", "sentAt": "now", "version": 2, "trace": 1}
+
+    assert paths(message) == [
+        "version",
+        "payload.tests.failed",
+        "fromAgent",
+        "sentAt",
+        "payload.summaryRef",
+        "payload.blockers",
+        "payload.mood",
+        "trace",
+    ]
+
+
+def test_what_follows_from_a_misshapen_field_is_not_told_twice() -> None:
+    assert paths(report("blocked", blockers="none")) == ["payload.blockers"]
+    assert paths(update(status="gone")) == ["payload.status"]
+    assert paths(update(progress="x") | {"taskId": 7}) == ["taskId"]
+    assert paths(update(progress="x") | {"fromAgent": None}) == ["fromAgent"]
+    assert paths(request() | {"toAgent": 1}) == ["toAgent"]
+    assert paths(report() | {"payload": []}) == ["payload"]
+    assert paths({"content": "AOF/1 []"}) == [""]
+
+
+def test_a_message_without_a_type_or_of_an_unknown_one_is_looked_at_too() -> None:
+    missing = ["version", "taskId", "fromAgent", "toAgent", "sentAt", "payload", "type"]
+    assert paths({"protocol": "aof"}) == missing
+    unknown = report() | {"type": "what.ever", "sentAt": "now"}
+    assert paths(unknown) == ["sentAt", "type"]
+
+
+REFUSED_BY_ANY_HUB = {
+    "for another": (update(agentId="eve", progress="x"), "payload.agentId"),
+    "from two": (request(fromAgent="eve"), "payload.fromAgent"),
+    "to two": (request(toAgent="eve") | {"toAgent": "swe-qa"}, "payload.toAgent"),
+    "its own parent": (request(parentTaskId=request()["taskId"]), "payload.parentTaskId"),
+}
+
+
+@pytest.mark.parametrize(("message", "path"), REFUSED_BY_ANY_HUB.values(), ids=REFUSED_BY_ANY_HUB)
+def test_what_every_hub_refuses_is_found_without_one(message: dict[str, Any], path: str) -> None:
+    assert paths(message) == [path]
+    assert not lint(message, "", False).ok

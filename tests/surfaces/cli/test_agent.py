@@ -46,7 +46,7 @@ def test_whoever_is_known_speaks_in_its_role(dragoman: Console, letter: Letters)
 
     assert dragoman.ask("send", asks, "--as", "boss", code=1)["code"] == "unauthorized_agent"
     dragoman.ask("agent", "add", "boss", "--role", "observer")
-    assert dragoman.ask("send", tells, "--as", "boss", code=1)["code"] == "not_authorized"
+    assert dragoman.ask("send", tells, "--as", "boss", code=1)["code"] == "unauthorized_agent"
     dragoman.ask("agent", "add", "boss", "--role", "orchestrator")
     dragoman.ask("send", asks)
     assert dragoman.ask("send", tells, "--as", "boss")["reply"]["status"] == "blocked"

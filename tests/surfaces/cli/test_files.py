@@ -51,24 +51,48 @@ def looks(*steps: Callable[[], object]) -> Callable[[], bool]:
     return wait
 
 
+def until(*steps: tuple[Callable[[], object], Callable[[], bool]]) -> Callable[[], bool]:
+    """A wait that does a step, looks until what should come of it has come, and ends at last."""
+    left, awaited = list(steps), list[Callable[[], bool]]()
+
+    def wait() -> bool:
+        if awaited and not awaited[-1]():
+            return True
+        if not left:
+            return False
+        step, comes = left.pop(0)
+        awaited.append(comes)
+        step()
+        return True
+
+    return wait
+
+
 @proves("FILES-INBOX", "FILES-EDITS")
 def test_what_is_put_beside_the_ledger_is_taken_as_it_comes(busy: Console) -> None:
     inbox, ready = busy.data / "inbox/swe-backend", busy.data / "tasks/ready"
+    moved = busy.data / f"tasks/backlog/{CHILD}.md"
 
     def message() -> None:
         inbox.mkdir()
         (inbox / "1.json").write_text(json.dumps(update(progress="Half of it")))
 
     def move() -> None:
-        (ready / f"{CHILD}.md").rename(busy.data / f"tasks/backlog/{CHILD}.md")
+        (ready / f"{CHILD}.md").rename(moved)
 
-    said = busy("watch-files", "--json", wait=looks(message, move, lambda: None))
+    said = busy(
+        "watch-files",
+        "--json",
+        wait=until(
+            (message, (inbox / "processed/1.json").exists),
+            (move, lambda: "status: backlog" in moved.read_text()),
+        ),
+    )
 
     assert said.code == 0
-    assert said.objects == [
-        {"ok": True, "duties": {"inbox": 1}},
-        {"ok": True, "duties": {"files": 1}},
-    ]
+    done = [told["duties"] for told in said.objects]
+    assert sum(duties.get("inbox", 0) for duties in done) == 1
+    assert sum(duties.get("files", 0) for duties in done) == 1
     assert (inbox / "processed/1.json").exists()
     assert "Progress: Half of it" in (busy.data / f"tasks/in-progress/{PARENT}.md").read_text()
     assert busy.ask("task", "show", CHILD)["status"] == "backlog"
@@ -194,3 +218,25 @@ def test_places_that_cannot_be_are_wrong_usage(dragoman: Console, tmp_path: Path
         assert ended.code == 2
         assert said in ended.err
     assert not dragoman.data.exists()
+
+
+@proves("CLI-EXIT", "FILES-ARCHIVE")
+@pytest.mark.parametrize("command", ["export", "rebuild-files"])
+def test_what_only_reads_a_directory_makes_none(
+    dragoman: Console, tmp_path: Path, command: str
+) -> None:
+    target = [str(tmp_path / "backup.tar")] if command == "export" else []
+
+    refused = dragoman.ask(command, *target, code=1)
+
+    assert refused["code"] == "store_unavailable"
+    assert "there is no data directory" in refused["detail"]
+    assert not dragoman.data.exists()
+
+
+@proves("FILES-ARCHIVE")
+def test_a_file_that_is_replaced_is_told(busy: Console, tmp_path: Path) -> None:
+    archive = str(tmp_path / "backup.tar")
+    assert busy.ask("export", archive)["replaced"] is False
+    assert busy.ask("export", archive)["replaced"] is True
+    assert "in place of the file that was there" in busy("export", archive).out

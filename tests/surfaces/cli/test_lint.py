@@ -112,3 +112,18 @@ def test_a_file_that_is_not_there_is_wrong_usage(dragoman: Console, more: tuple[
 
     assert (said.code, said.out) == (2, "")
     assert "/nowhere.json cannot be read" in said.err
+
+
+@proves("CLI-EXIT")
+def test_a_kind_that_there_is_not_is_wrong_usage(dragoman: Console, letter: Letters) -> None:
+    said = dragoman("lint", "--dialect", "aof", "--kind", "completion.raport", letter(report()))
+
+    assert (said.code, said.out) == (2, "")
+    assert "'completion.raport' is no --kind of aof; known: completion.report, " in said.err
+
+
+def test_blank_lines_are_no_messages(dragoman: Console, letter: Letters) -> None:
+    line = json.dumps(report())
+    said = dragoman("lint", "--dialect", "aof", "--jsonl", letter(f"\n{line}\n  \n{line}\n\n"))
+
+    assert (said.code, len(said.objects)) == (0, 2)

@@ -70,7 +70,7 @@ def test_a_message_may_be_called_by_its_type(working: Console) -> None:
         ),
         ("aof_task_update", f'{{"taskId":"{PARENT}"}}', BACKEND, "invalid_envelope"),
         ("aof_nothing", "{}", BACKEND, "unknown_type"),
-        ("session_end", "{}", BACKEND, "not_authorized"),
+        ("session_end", "{}", BACKEND, "unauthorized_agent"),
     ],
 )
 def test_a_refusal_is_an_object_with_its_code(
@@ -87,9 +87,15 @@ def test_a_refusal_is_an_object_with_its_code(
 def test_a_session_ends_by_its_name_and_touches_no_other(working: Console, letter: Letters) -> None:
     working.ask("send", letter(report()))
 
-    for others in (("--session", "s-2"), ("--session", "s-1", "--as", "eve")):
+    nothing = {
+        ("--session", "s-2"): "no task is held in a session 's-2': nothing was changed\n",
+        ("--session", "s-1", "--as", "eve"): (
+            "no task is held by eve in a session 's-1': nothing was changed\n"
+        ),
+    }
+    for others, words in nothing.items():
         assert working.ask("session-end", *others)["tasks"] == []
-        assert working("session-end", *others).out == "no attempt has anything to apply\n"
+        assert working("session-end", *others).out == words
     ended = working.ask("session-end", "--session", "s-1", "--as", BACKEND)
     assert ended["tasks"] == [{"taskId": PARENT, "status": "review"}]
     assert status(working) == "review"
@@ -100,10 +106,53 @@ def test_a_session_ends_by_its_name_and_touches_no_other(working: Console, lette
 def test_without_a_name_it_is_for_whoever_runs_the_show(working: Console, letter: Letters) -> None:
     working.ask("agent", "add", "boss", "--role", "orchestrator")
     working.ask("agent", "add", "watcher", "--role", "observer")
-    assert working("session-end").out == "no attempt has anything to apply\n"
+    assert working("session-end").out == "no attempt has reported: nothing was changed\n"
     working.ask("send", letter(report()))
 
     for nobody in (BACKEND, "watcher"):
-        assert working.ask("session-end", "--as", nobody, code=1)["code"] == "not_authorized"
+        refused = working.ask("session-end", "--as", nobody, code=1)
+        assert refused["code"] == "unauthorized_agent"
     assert status(working) == "in-progress"
     assert working("session-end", "--as", "boss").out == f"{PARENT} is review\n"
+
+
+@proves("AOF-SESSION-END", "FILES-PROJECTION")
+@pytest.mark.parametrize(
+    "words", [("session-end", "--session", "s-1"), ("call", "session_end", '{"sessionId":"s-1"}')]
+)
+def test_either_way_to_end_a_session_minds_the_run_files(
+    working: Console, letter: Letters, words: tuple[str, ...]
+) -> None:
+    working.ask("send", letter(report()))
+    runs = working.data / "runs" / PARENT
+    (runs / "run_result.json").write_text('{"outcome":"done"}')
+
+    assert working(*words, "--as", BACKEND).code == 0
+
+    assert (runs / "run_result.rejected.json").read_text() == '{"outcome":"done"}'
+    assert status(working) == "review"
+
+
+@proves("AOF-SESSION-END", "FILES-DISK")
+@pytest.mark.parametrize(
+    "words", [("session-end", "--session", "s-1"), ("call", "session_end", '{"sessionId":"s-1"}')]
+)
+def test_run_files_that_cannot_be_looked_at_are_told_and_stop_nothing(
+    working: Console, letter: Letters, words: tuple[str, ...]
+) -> None:
+    working.ask("send", letter(report()))
+    lock = working.data / "projection.lock"
+    lock.unlink(missing_ok=True)
+    lock.mkdir()
+
+    said = working(*words, "--as", BACKEND)
+
+    assert said.code == 0
+    assert "the files lag behind the ledger" in said.err
+    assert status(working) == "review"
+
+
+@proves("AOF-SESSION-END")
+def test_the_end_of_a_session_says_why_nothing_moved(working: Console) -> None:
+    said = working("session-end", "--session", "s-1").out
+    assert said.startswith(f"{PARENT} has no report: it stays in-progress until its lease ends (20")

@@ -5,7 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.protocols.aof.scene import PARENT, report, update
+from tests.protocols.aof.scene import (
+    CHILD,
+    PARENT,
+    UNKNOWN,
+    accepted,
+    rejected,
+    report,
+    request,
+    update,
+)
 from tests.requirements import proves
 from tests.surfaces.cli.console import NOON, Console
 from tests.surfaces.cli.letters import Letters
@@ -26,10 +35,12 @@ def working(dragoman: Console) -> Console:
 @proves("CLI-PROMISES")
 def test_what_came_of_a_message_is_told_to_programs(working: Console, letter: Letters) -> None:
     said = letter(report())
-    task = {"id": PARENT, "status": "in-progress"}
+    task = {"id": PARENT, "status": "in-progress", "now": "in-progress"}
     warning = f"there is no outputs/summary.md in the folder of {PARENT}"
 
     first = working.ask("send", said)
+    (effect,) = first.pop("effects")
+    assert effect.startswith(f"done is on record: {PARENT} moves when all sessions are ended, or")
     assert first == {
         "ok": True,
         "dialect": "aof",
@@ -43,15 +54,20 @@ def test_what_came_of_a_message_is_told_to_programs(working: Console, letter: Le
     assert working.ask("send", said)["repeated"] is True
 
 
-def test_what_came_of_a_message_is_told_to_people(working: Console, letter: Letters) -> None:
-    said = letter(report())
+def test_what_came_of_a_message_is_told_to_people(dragoman: Console, letter: Letters) -> None:
+    said, at_noon = letter(report()), ("--now", NOON)
+    dragoman.make("One", "--id", PARENT, "--ready", *at_noon)
+    claim = ("task", "claim", PARENT, "--agent", BACKEND, "--session", "s-1")
+    dragoman.ask(*claim, *at_noon)
 
-    assert working("send", said).out.splitlines() == [
+    moves = "moves when session s-1 is ended, or its lease ends (2026-02-09T12:05:00.000Z)"
+    assert dragoman("send", said, *at_noon).out.splitlines() == [
         "completion.report from swe-backend",
+        f"  done is on record: {PARENT} {moves}",
         f"  {PARENT} is in-progress",
         f"  warning: there is no outputs/summary.md in the folder of {PARENT}",
     ]
-    assert "said before: nothing was added" in working("send", said).out
+    assert "said before: nothing was added" in dragoman("send", said, *at_noon).out
 
 
 @proves("CLI-EXIT", "AOF-IDENTITY")
@@ -128,3 +144,72 @@ def test_what_an_agent_writes_cannot_steer_the_terminal(working: Console, letter
         assert "\x1b" not in text
         assert "\u200d" not in text
     assert refused.code == 1
+
+
+@proves("CLI-EXIT")
+def test_a_refusal_names_the_place_in_the_message(dragoman: Console, letter: Letters) -> None:
+    dragoman.make("One", "--id", PARENT, "--ready")
+    broken = letter(report(summaryRef="../x"))
+
+    refused = dragoman.ask("send", broken, code=1)
+    assert (refused["ok"], refused["code"]) == (False, "invalid_envelope")
+    assert refused["path"] == "payload.summaryRef"
+    said = dragoman("send", broken)
+    assert (said.code, said.out) == (1, "")
+    assert said.err.startswith("invalid_envelope: payload.summaryRef: ")
+    unknown = dragoman.ask("send", letter(report() | {"taskId": UNKNOWN}), code=1)
+    assert "path" not in unknown
+
+
+def test_the_size_that_is_stated_is_true(dragoman: Console, letter: Letters) -> None:
+    refused = dragoman.ask("send", letter("AOF/1 " + "x" * 400_000), code=1)
+
+    assert refused["code"] == "message_too_large"
+    assert refused["detail"] == "it has more than 262144 bytes, and no more are taken"
+
+
+def test_a_repeat_is_told_where_the_task_stands_now(working: Console, letter: Letters) -> None:
+    said = letter(report())
+    working.ask("send", said)
+    working.ask("session-end")
+
+    again = working.ask("send", said)
+    assert (again["repeated"], again["effects"]) == (True, [])
+    assert again["tasks"] == [{"id": PARENT, "status": "in-progress", "now": "review"}]
+    assert f"  {PARENT} is review (it was in-progress then)\n" in working("send", said).out
+
+
+def test_what_could_not_be_and_what_was_done_instead_is_told(
+    working: Console, letter: Letters
+) -> None:
+    def effect(message: dict[str, object]) -> str:
+        return "; ".join(working.ask("send", letter(message))["effects"])
+
+    assert effect(update(progress="half")) == "written into the work log"
+    no_way = "there is no way from in-progress to done"
+    assert effect(update(status="done", notes="x")) == f"{no_way}: written into the work log"
+    assert effect(update(status="done")) == f"{no_way}: nothing was changed"
+    assert effect(update(status="review")) == ""
+    assert effect(report(notes="again")) == (
+        f"{PARENT} was review already: the report changes nothing"
+    )
+
+
+@proves("AOF-HANDOFF")
+def test_what_became_of_a_handoff_is_told(working: Console, letter: Letters) -> None:
+    for message, words in (
+        (request(), f"{CHILD} is handed to swe-qa as a part of {PARENT}, due by 2026-02-10T12:00"),
+        (accepted(), f"the handoff of {CHILD} from swe-backend is accepted"),
+        (rejected(), f"the handoff of {CHILD} is rejected (No test plan)"),
+    ):
+        working("task", "create", "Two", "--id", CHILD, "--ready")
+        (effect,) = working.ask("send", letter(message))["effects"]
+        assert effect.startswith(words)
+
+
+@proves("AOF-COMPLETION")
+def test_a_report_that_takes_effect_at_once_says_so(working: Console, letter: Letters) -> None:
+    (working.data / "dragoman.toml").write_text('[aof]\napply_completion = "immediately"\n')
+
+    (effect,) = working.ask("send", letter(report()))["effects"]
+    assert effect == f"done is on record and {PARENT} has moved: review"

@@ -4,6 +4,7 @@ import pytest
 
 from tests.requirements import proves
 from tests.surfaces.cli.console import NOON, Console
+from tests.surfaces.cli.tampering import change
 
 LATER = "2026-02-09T12:10:00Z"
 
@@ -166,3 +167,23 @@ def test_a_task_goes_all_the_way_from_the_command_line(ready: Console) -> None:
     assert own["code"] == "not_authorized"
     assert ready.ask("task", "move", "T-1", "done", "--reason", "good")["status"] == "done"
     assert ready("verify").code == 0
+
+
+@proves("TIME-IN-CALENDAR", "CLI-NOW")
+def test_a_lease_beyond_the_calendar_is_refused_and_harms_nothing(ready: Console) -> None:
+    late = ("--now", "9999-12-31T23:59:00Z")
+    refused = ready.ask("task", "claim", "T-1", "--agent", "ada", *late, code=1)
+    assert refused["code"] == "invalid_field"
+    assert "the last moment that has a date" in refused["detail"]
+    for words in (("task", "show", "T-1"), ("verify",), ("tick",), ("events",)):
+        assert ready(*words).code == 0
+
+
+@proves("TIME-IN-CALENDAR")
+def test_a_stored_lease_beyond_the_calendar_can_be_shown_and_ended(ready: Console) -> None:
+    ready.ask("task", "claim", "T-1", "--agent", "ada")
+    change(ready.data / "dragoman.db", "UPDATE leases SET expires_at = 1000000000000000")
+
+    assert ready.ask("task", "show", "T-1")["lease"]["expiresAt"] == "9999-12-31T23:59:59.999Z"
+    assert ready.ask("task", "log", "T-1", "still here", "--as", "ada")["ok"]
+    assert ready.ask("task", "release", "T-1", "--agent", "ada")["status"] == "ready"

@@ -19,7 +19,7 @@ from dragoman.core.events import (
     TaskUnblocked,
 )
 from dragoman.ledger.entry import Entry, Line, write_line
-from dragoman.surfaces.cli.words import WORDS, cut, duration, tell
+from dragoman.surfaces.cli.words import WORDS, cut, tell
 from tests.requirements import proves
 
 pytestmark = proves("CLI-EVENTS")
@@ -101,12 +101,3 @@ def test_what_a_newer_release_wrote_is_told_by_its_name() -> None:
 def test_long_words_are_cut_with_a_mark() -> None:
     assert cut("x" * 240) == "x" * 240
     assert cut("x" * 241) == "x" * 239 + "…"
-
-
-@pytest.mark.parametrize(
-    ("milliseconds", "text"),
-    [(0, "0ms"), (1, "1ms"), (1_500, "1500ms"), (90_000, "90s"), (300_000, "5m"),
-     (7_200_000, "2h"), (86_400_000, "1d")],
-)  # fmt: skip
-def test_a_length_of_time_has_its_largest_whole_unit(milliseconds: int, text: str) -> None:
-    assert duration(milliseconds) == text

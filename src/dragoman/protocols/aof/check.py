@@ -5,7 +5,7 @@ them all.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, TypeGuard, TypeVar, cast, get_args
 
@@ -23,6 +23,7 @@ from dragoman.protocols.aof.wire import (
     CompleteTask,
     Completion,
     CompletionReport,
+    Count,
     Envelope,
     HandoffAccepted,
     HandoffAnswer,
@@ -59,7 +60,10 @@ _SHOWN: Final = 40
 _REMEMBERED: Final = 4_096
 """The same few names come again and again."""
 
+_STEP: Final = re.compile(r"[^.\[]+|\[\d+\]")
+
 S = TypeVar("S")
+T = TypeVar("T", bound=Struct)
 Field = tuple[str, str | UnsetType, Callable[[str], str | None]]
 """A path, what stands there, and what says why it is wrong."""
 
@@ -103,6 +107,42 @@ def shape_faults(value: Any, shape: type[Struct], at: str = "") -> Iterator[Faul
             yield envelope_fault(_with_allowed(read.reason, path), f"{path}{dot}{read.path}")
 
 
+def salvaged(value: Any, shape: type[T]) -> T:
+    """What can be used of a value that may not have the shape; the rest is as if it were unsaid.
+
+    Only for whoever looks for further faults: what is required may be UNSET in it.
+    """
+    given = cast(Mapping[str, Any], value if isinstance(value, dict) else {})
+    return shape(
+        **{
+            field.name: _salvaged(given.get(field.encode_name, UNSET), field.type)
+            for field in fields(shape)
+        }
+    )
+
+
+def _salvaged(value: Any, kind: Any) -> Any:
+    if _is_struct(kind):
+        return salvaged(value, kind)
+    read = UNSET if value is UNSET else shaped(value, kind)
+    if read is UNSET or isinstance(read, Fault):
+        return 0 if kind == Count else UNSET
+    return read
+
+
+def apart_from(known: Sequence[Fault], found: Iterable[Fault]) -> Iterator[Fault]:
+    """Those faults that may not be due to one that is known: none at its place, above or below."""
+    places = [_steps(fault.path) for fault in known]
+    for fault in found:
+        steps = _steps(fault.path)
+        if not any(all(map(str.__eq__, steps, place)) for place in places):
+            yield fault
+
+
+def _steps(path: str) -> list[str]:
+    return _STEP.findall(path)
+
+
 def _is_struct(kind: Any) -> TypeGuard[type[Struct]]:
     return isinstance(kind, type) and issubclass(kind, Struct)
 
@@ -137,9 +177,14 @@ def _with_allowed(reason: str, path: str) -> str:
 
 
 def unknown_type(message: UnknownMessage) -> Fault:
-    """What is wrong with a message whose type AOF/1 does not have."""
-    reason = f"{message.type[:_SHOWN]!a} is not a type of AOF/1; known: {', '.join(MESSAGES)}"
-    return next(iter(_envelope_faults(message)), Fault("unknown_type", reason, "type"))
+    """The first thing that is wrong with a message whose type AOF/1 does not have."""
+    return unknown_faults(message, message.type)[0]
+
+
+def unknown_faults(message: UnknownMessage, kind: str) -> list[Fault]:
+    """Everything that is wrong with a message of a type that AOF/1 does not have."""
+    reason = f"{kind[:_SHOWN]!a} is not a type of AOF/1; known: {', '.join(MESSAGES)}"
+    return [*_envelope_faults(message), Fault("unknown_type", reason, "type")]
 
 
 def message_faults(message: Message) -> list[Fault]:
@@ -147,7 +192,7 @@ def message_faults(message: Message) -> list[Fault]:
     faults = _envelope_faults(message)
     faults += _FAULTS[type(message)](message.payload, "payload.")
     repeated = message.payload.task_id
-    if repeated is not UNSET and repeated != message.task_id:
+    if repeated is not UNSET and message.task_id not in (repeated, UNSET):
         reason = f"the payload is about {repeated}, its envelope about {message.task_id}"
         faults.append(Fault("taskId_mismatch", reason, "payload.taskId"))
     return faults
@@ -248,6 +293,11 @@ def _names(payload: Payload) -> tuple[Field, ...]:
 
 def impostor(message: Message, speaker: str) -> Fault | None:
     """Whoever a message says it is from must be the one who speaks (S-ROLE)."""
+    return next(impostors(message, speaker), None)
+
+
+def impostors(message: Message, speaker: str) -> Iterator[Fault]:
+    """Every place where a message is from somebody else or for two."""
     payload: Payload = message.payload
     for path, name in (
         ("fromAgent", message.from_agent),
@@ -255,14 +305,13 @@ def impostor(message: Message, speaker: str) -> Fault | None:
         ("payload.fromAgent", payload.from_agent),
     ):
         if name not in (speaker, UNSET):
-            return _identity_fault(f"{speaker} cannot speak for {name}", path)
+            yield _identity_fault(f"{speaker} cannot speak for {name}", path)
     addressee = message.to_agent
-    if addressee != DISPATCHER and payload.to_agent not in (addressee, UNSET):
-        return _identity_fault(
+    if addressee not in (DISPATCHER, UNSET) and payload.to_agent not in (addressee, UNSET):
+        yield _identity_fault(
             f"the payload is for {payload.to_agent}, its envelope for {addressee}",
             "payload.toAgent",
         )
-    return None
 
 
 def impostor_in_tool(payload: Payload, speaker: str) -> Fault | None:

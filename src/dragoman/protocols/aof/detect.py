@@ -1,6 +1,7 @@
 """Which messages are AOF/1, and which are somebody else's (S-AOF-1)."""
 
 import re
+from codecs import BOM_UTF8
 from collections.abc import Mapping
 from typing import Any, Final, TypeGuard, cast
 
@@ -38,7 +39,10 @@ def detect(incoming: Incoming) -> Found | None:
     if text.startswith(_PREFIX):
         return _prefixed(value, incoming)
     # Broken, and yet it says whose it is: its sender is told so.
-    if text.lstrip()[:1] == b"{" and _CLAIM_IN_BYTES.search(text, 0, incoming.most_bytes):
+    bare = text.removeprefix(BOM_UTF8)
+    is_object = bare.lstrip()[:1] == b"{"
+    says_so = is_object and _CLAIM_IN_BYTES.search(text, 0, incoming.most_bytes)
+    if says_so or bare.startswith(_PREFIX):
         return Found(beginning(text), None, value)
     return None
 

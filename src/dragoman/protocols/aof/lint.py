@@ -1,7 +1,7 @@
 """Is this AOF/1? For developers of agents and their CI: every finding, with its place."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
 from msgspec import Raw, Struct
 from msgspec.structs import fields
@@ -9,9 +9,9 @@ from msgspec.structs import fields
 from dragoman.engine.operation import Fault, Linted
 from dragoman.protocols.aof import check
 from dragoman.protocols.aof.detect import Found, is_ours, unwrapped
-from dragoman.protocols.aof.read import shaped, text_of
+from dragoman.protocols.aof.read import text_of
 from dragoman.protocols.aof.translate import NOT_STRINGS, strings
-from dragoman.protocols.aof.wire import MESSAGES, HandoffRequested, Message, type_of
+from dragoman.protocols.aof.wire import MESSAGES, HandoffRequested, Message, UnknownMessage
 from dragoman.text.strict_json import MOST_BYTES
 
 _NOT_OURS = check.envelope_fault('this is not AOF/1, whose protocol is "aof"', "protocol")
@@ -28,19 +28,27 @@ def lint(value: Any, kind: str, strict: bool) -> Linted:
         return _linted(value, [_NOT_OURS], ())
     if found.fault is not None:
         return _linted(value, [check.envelope_fault(found.fault.reason, found.fault.path)], ())
-    read = shaped(found.value, found.said)
-    if isinstance(read, Fault):
-        return _linted(found.value, _shape_faults(found.value) or [read], ())
-    message = read.message
-    faults = [*_wrong_kind(message, kind), *check.message_faults(message)]
-    oddities = [*_unknown_fields(found.value, message), *_odd_criteria(message)]
-    return _linted(found.value, faults + oddities * strict, oddities * (not strict))
+    envelope = found.value
+    shape = MESSAGES.get(text_of(envelope, "type"), UnknownMessage)
+    misshapen = list(check.shape_faults(envelope, shape))
+    message = check.salvaged(envelope, shape)
+    more = [*_wrong_kind(envelope, kind), *_faults(message, envelope)]
+    faults = [*misshapen, *check.apart_from(misshapen, more)]
+    oddities = [*_strangers(envelope, message, ""), *_odd_criteria(message)]
+    return _linted(envelope, faults + oddities * strict, oddities * (not strict))
 
 
-def _shape_faults(value: Any) -> list[Fault]:
-    """All that keeps a message from having the shape of its type."""
-    kind = text_of(value, "type")
-    return list(check.shape_faults(value, MESSAGES[kind])) if kind in MESSAGES else []
+def _faults(message: Message | UnknownMessage, envelope: Any) -> Iterator[Fault]:
+    """What is wrong with what could be read, and what a hub would refuse whatever its state."""
+    if isinstance(message, UnknownMessage):
+        yield from check.unknown_faults(message, text_of(envelope, "type"))
+        return
+    yield from check.message_faults(message)
+    sender = text_of(envelope, "fromAgent")
+    if sender:
+        yield from check.impostors(message, sender)
+    if isinstance(message, HandoffRequested) and message.payload.parent_task_id == message.task_id:
+        yield check.envelope_fault("a task cannot be a part of itself", "payload.parentTaskId")
 
 
 def _linted(message: Any, faults: Iterable[Fault], oddities: Iterable[Fault]) -> Linted:
@@ -49,25 +57,25 @@ def _linted(message: Any, faults: Iterable[Fault], oddities: Iterable[Fault]) ->
     return Linted(not faults, text_of(message, "type"), message, tuple(issues))
 
 
-def _wrong_kind(message: Message, kind: str) -> Iterator[Fault]:
-    if kind and type_of(message) != kind:
+def _wrong_kind(envelope: Any, kind: str) -> Iterator[Fault]:
+    if kind and text_of(envelope, "type") != kind:
         yield check.envelope_fault(f"this is no {kind}", "type")
 
 
-def _unknown_fields(envelope: Mapping[str, Any], message: Message) -> Iterator[Fault]:
-    bare = {name: value for name, value in envelope.items() if name != "type"}
-    yield from _strangers(bare, message, "")
-    yield from _strangers(envelope["payload"], message.payload, "payload.")
-
-
-def _strangers(value: Mapping[str, Any], read: Struct, at: str) -> Iterator[Fault]:
-    known = {field.encode_name for field in fields(read)}
-    for name in value:
+def _strangers(value: Any, read: Struct, at: str) -> Iterator[Fault]:
+    if not isinstance(value, dict):
+        return
+    known = {field.encode_name: getattr(read, field.name) for field in fields(read)}
+    if not at:
+        known["type"] = ""  # the tag of a shape is none of its fields
+    for name, inner in cast(Mapping[str, Any], value).items():
         if name not in known:
             yield check.envelope_fault("AOF/1 knows no such field", f"{at}{name}")
+        elif isinstance(known[name], Struct):
+            yield from _strangers(inner, known[name], f"{at}{name}.")
 
 
-def _odd_criteria(message: Message) -> Iterator[Fault]:
+def _odd_criteria(message: Message | UnknownMessage) -> Iterator[Fault]:
     if not isinstance(message, HandoffRequested):
         return
     if strings(message.payload.acceptance_criteria) is None:

@@ -49,6 +49,7 @@ def dialect(*, at_once: bool = False) -> Dialect:
         lint=lint,
         refusals=REASONS,
         render=RENDER,
+        kinds=tuple(MESSAGES),
     )
 
 
@@ -166,6 +167,8 @@ def _end_session(arguments: SessionEnd, actor: Actor, facts: Facts) -> Commands 
             f"{actor.label} may end a session by its name only; name one",
             "sessionId",
         )
+    # A result that nobody reported is put aside before the session's results take effect (S-AOF-8).
+    facts.look_at_runs()
     return translate.end_session(arguments, actor, facts)
 
 

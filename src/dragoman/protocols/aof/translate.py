@@ -6,6 +6,7 @@ from msgspec import UNSET, to_builtins
 
 from dragoman.core import commands as core
 from dragoman.core.actors import Actor
+from dragoman.core.authority import MAY_DISPATCH
 from dragoman.core.moments import parse_rfc3339
 from dragoman.engine.operation import Commands, Facts
 from dragoman.protocols.aof.wire import (
@@ -17,6 +18,8 @@ from dragoman.protocols.aof.wire import (
     SessionEnd,
     Update,
 )
+
+_MOST_SHOWN = 200
 
 NOT_STRINGS = "acceptanceCriteria is no list of strings; it was taken as []"
 
@@ -48,9 +51,14 @@ def missing_files(task: str, payload: Report, facts: Facts) -> Commands:
     if not missing or not facts.is_in_progress(task):
         return ()
     return tuple(
-        core.WarnTask(task, reason, f"there is no {ref} in the folder of {task}")
+        core.WarnTask(task, reason, f"there is no {_shown(ref)} in the folder of {task}")
         for reason, ref in missing
     )
+
+
+def _shown(ref: str) -> str:
+    """A path in a sentence, which has a bound; the report has the whole of it."""
+    return ref if len(ref) <= _MOST_SHOWN else f"{ref[:_MOST_SHOWN]}…"
 
 
 def update(task: str, payload: Update, sent_at: str = "") -> Commands:
@@ -100,10 +108,10 @@ def reject(message: HandoffRejected) -> Commands:
 def end_session(payload: SessionEnd, actor: Actor, facts: Facts) -> Commands:
     """The end of every attempt of the session; without a name, of all that have a report.
 
-    An agent ends its own stay only, whatever others call theirs.
+    Who may not dispatch ends its own stay only, whatever others call theirs.
     """
     session = payload.session_id
-    holder = actor.name if actor.role == "agent" else ""
+    holder = "" if actor.role in MAY_DISPATCH else actor.name
     tasks = facts.held_in(session, holder) if session else facts.reported()
     return tuple(core.EndAttempt(task, session) for task in tasks)
 

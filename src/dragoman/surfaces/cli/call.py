@@ -3,7 +3,7 @@
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import typer
 from msgspec import Struct
@@ -14,6 +14,9 @@ from dragoman.core.errors import DragomanError, Refused
 from dragoman.surfaces.cli.person import actor_for, door
 from dragoman.surfaces.cli.place import House, Place
 from dragoman.surfaces.cli.screen import Screen
+
+if TYPE_CHECKING:
+    from dragoman.engine.interpreter import Turned
 
 _UNDONE = {"checkpoint": "not signed", "notify": "nobody was told"}
 """Follower -> what is not yet so when it could not do its part."""
@@ -102,10 +105,13 @@ class Call(Struct, frozen=True):
             place.hub.close()
 
     @contextmanager
-    def writing(self) -> Generator[Place]:
-        """The place, made on first use; what lies beside the ledger is level with it at the end."""
+    def writing(self, *, makes: bool = True) -> Generator[Place]:
+        """The place, made on first use; what lies beside the ledger is level with it at the end.
+
+        A command that has no use for an empty place makes none.
+        """
         is_new = not self.data.exists()
-        place = self._open(create=True)
+        place = self._open(create=makes or not is_new)
         try:
             if is_new:
                 self.err.line(f"made the data directory {self.data.absolute()}")
@@ -142,10 +148,8 @@ class Call(Struct, frozen=True):
             if answer is None:
                 return 0
             self.tell(answer)
-        except DragomanError as error:
-            return self._fail(error.code, error.detail)
-        except OSError as error:
-            return self._fail("store_unavailable", _words(error))
+        except (DragomanError, OSError) as error:
+            return self._fail(*told(error))
         return 0 if answer.is_ok else 1
 
     def tell(self, answer: Answer) -> None:
@@ -155,12 +159,24 @@ class Call(Struct, frozen=True):
         else:
             answer.show(self.out)
 
+    def turned(self, answer: "Turned") -> Answer:
+        """A dialect's no, with its place in the message if it has one."""
+        data = {"code": answer.code, "detail": answer.detail, "path": answer.path}
+        return Answer(
+            {name: value for name, value in data.items() if value},
+            lambda _: self._show_refusal(answer.code, answer.detail),
+            is_ok=False,
+        )
+
     def _fail(self, code: str, detail: str) -> int:
         if self.shared.json:
             self.out.json({"ok": False, "code": code, "detail": detail})
         else:
-            self.err.line((f"{code}: ", "bold red"), detail)
+            self._show_refusal(code, detail)
         return 1
+
+    def _show_refusal(self, code: str, detail: str) -> None:
+        self.err.line((f"{code}: ", "bold red"), detail)
 
 
 class WrongUsage(typer.TyperException):
@@ -176,7 +192,11 @@ def wrong_usage(sentence: str) -> NoReturn:
     raise WrongUsage(sentence)
 
 
-def _words(error: OSError) -> str:
+def told(error: DragomanError | OSError) -> tuple[str, str]:
+    """The code of what went wrong, and the sentence about it."""
+    if isinstance(error, DragomanError):
+        return error.code, error.detail
     what = error.strerror or f"{error}"
     where = f"{error.filename}: " if error.filename else ""
-    return f"{where}{what}; look at its rights and at the disk, or run `dragoman doctor`"
+    detail = f"{where}{what}; look at its rights and at the disk, or run `dragoman doctor`"
+    return "store_unavailable", detail

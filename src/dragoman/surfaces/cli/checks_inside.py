@@ -3,10 +3,9 @@
 from itertools import islice
 from pathlib import Path
 
-from dragoman.core.moments import to_rfc3339
+from dragoman.core.moments import duration, to_rfc3339
 from dragoman.ledger.entry import read_line
 from dragoman.surfaces.cli.patient import Diagnosis, Patient, bad, ok, warning
-from dragoman.surfaces.cli.words import duration
 
 _NEEDED = frozenset({"directory", "settings", "keys"})
 """Checks that must not have failed before the store is opened."""
@@ -75,6 +74,26 @@ def leases(patient: Patient) -> Diagnosis | None:
     if ended:
         return warning(f"leases that have ended: {len(ended)}", "run `dragoman tick`")
     return ok("none has ended without recovery")
+
+
+def notify(patient: Patient) -> Diagnosis | None:
+    """Whoever is to be told can be told."""
+    if patient.place is None:
+        return None
+    standings = patient.place.standings()
+    troubles = [trouble for standing in standings if (trouble := standing.trouble)]
+    losses = [loss for standing in standings if (loss := standing.loss)]
+    if troubles:
+        return warning(
+            "; ".join(troubles + losses), "mend it; `dragoman tick` then delivers what waits"
+        )
+    if losses:
+        return warning(
+            "; ".join(losses),
+            "they are in notify.failed.jsonl: read it, tell whom it concerns, and move it away",
+        )
+    targets = ", ".join(standing.target for standing in standings)
+    return ok(f"told without trouble: {targets}" if targets else "nobody is to be told")
 
 
 def _file(file: Path) -> Diagnosis | None:

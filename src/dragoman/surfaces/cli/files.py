@@ -41,11 +41,12 @@ def rebuild_files(call: Call) -> Answer:
       dragoman rebuild-files
     """
     with (
-        call.writing() as place,
+        call.writing(makes=False) as place,
         call.err.progress("tasks", sum(place.hub.store.counts().values())) as progress,
     ):
         tasks = place.projector.rebuild(progress)
-    return Answer({"tasks": tasks}, lambda screen: screen.line(f"files of {tasks} tasks written"))
+    of = "1 task" if tasks == 1 else f"{tasks} tasks"
+    return Answer({"tasks": tasks}, lambda screen: screen.line(f"files of {of} written"))
 
 
 def export(
@@ -56,7 +57,9 @@ def export(
 ) -> Answer:
     """Write the whole data directory into one file, verified.
 
-    The ledger with its hashes, checkpoints, settings, tasks' folders and runs; no private key.
+    The ledger with its hashes, checkpoints, tasks' folders, runs and inbox, and the settings but
+    for [store] and [notify]. No private key, secret or password. A file of that name is replaced,
+    in one step and only by an archive that is complete.
 
     \b
     Example:
@@ -64,8 +67,9 @@ def export(
     """
     if target.is_dir() or not target.absolute().parent.is_dir():
         wrong_usage(f"{target} cannot be written: name a file in a folder that exists")
+    is_there = target.exists()
     with (
-        call.writing() as place,
+        call.reading() as place,
         call.err.progress("entries", place.hub.store.head()) as progress,
     ):
         manifest = place.export(target, progress)
@@ -75,11 +79,13 @@ def export(
         "entries": manifest.head,
         "members": len(manifest.members),
         "leftOut": manifest.left_out,
+        "replaced": is_there,
     }
 
     def show(screen: Screen) -> None:
         parts = len(manifest.members)
-        screen.line((str(target), "bold"), f": {manifest.head} entries, {parts} parts")
+        instead = ", in place of the file that was there" if is_there else ""
+        screen.line((str(target), "bold"), f": {manifest.head} entries, {parts} parts{instead}")
         for path in manifest.left_out:
             screen.line(f"  left out, because it is no plain file: {path}")
 
@@ -95,7 +101,7 @@ def import_(
     """Make a data directory out of an exported one.
 
     Every hash is checked first. A damaged archive is refused by the first thing that is wrong
-    with it, and nothing is made.
+    with it, and nothing is made. Its settings are kept under imported/ and do not count.
 
     \b
     Example:
@@ -107,10 +113,27 @@ def import_(
         manifest = call.house.import_archive(archive, call.data, call.shared.store, progress)
     with call.writing():
         pass  # opening it makes its keys, signs the ledger and writes the files
-    data = {"data": str(call.data), "ledger": manifest.ledger, "entries": manifest.head}
-    return Answer(
-        data, lambda screen: screen.line(f"{call.data}: {manifest.head} entries, all as they were")
-    )
+    settings = _kept_settings(call.data)
+    data = {
+        "data": str(call.data),
+        "ledger": manifest.ledger,
+        "entries": manifest.head,
+        "settings": None if settings is None else str(settings),
+    }
+
+    def show(screen: Screen) -> None:
+        screen.line(f"{call.data}: {manifest.head} entries, all as they were")
+        if settings is not None:
+            screen.line(f"  its settings are kept in {settings} and do not count here:")
+            screen.line(f"  copy what you want of them to {call.data / settings.name}")
+
+    return Answer(data, show)
+
+
+def _kept_settings(data: Path) -> Path | None:
+    """Where the settings of the place that an archive came from are, if it had any."""
+    path = data / "imported" / "dragoman.toml"
+    return path if path.exists() else None
 
 
 VERBS = (

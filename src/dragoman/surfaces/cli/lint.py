@@ -35,14 +35,14 @@ def lint(
 ) -> None:
     """Check messages without sending them.
 
-    Every finding is told with its place.     Ends with 1 if anything is wrong.
+    Every finding is told with its place. Ends with 1 if anything is wrong.
 
     \b
     Examples:
       dragoman lint --dialect aof message.json
       dragoman lint --dialect aof --strict --jsonl < sent.jsonl
     """
-    linter = _linter(call, dialect)
+    linter = _linter(call, dialect, kind)
     is_ok = True
     for linted in _each(linter, source, kind, strict=strict, jsonl=jsonl):
         is_ok = is_ok and linted.ok
@@ -54,10 +54,13 @@ def lint(
         raise typer.Exit(1)
 
 
-def _linter(call: Call, name: str) -> "Linter":
+def _linter(call: Call, name: str, kind: str) -> "Linter":
     spoken = {dialect.name: dialect for dialect in call.house.dialects()}
     if name not in spoken:
         wrong_usage(f"name a dialect with --dialect; known: {', '.join(spoken)}")
+    kinds = spoken[name].kinds
+    if kind and kind not in kinds:
+        wrong_usage(f"{kind!a} is no --kind of {name}; known: {', '.join(kinds)}")
     return spoken[name].lint
 
 
@@ -71,7 +74,7 @@ def _each(
         yield lint_text(linter, read_source(source, MOST_BYTES), kind, strict=strict)
         return
     with open_source(source) as lines:
-        for line in lines:
+        for line in filter(bytes.strip, lines):  # a blank line is no message
             yield lint_text(linter, line, kind, strict=strict)
 
 

@@ -4,8 +4,9 @@ from typing import Annotated
 
 import typer
 
-from dragoman.core.errors import Refusal, Refused
+from dragoman.core.authority import MAY_DISPATCH
 from dragoman.surfaces.cli.call import Answer, Call
+from dragoman.surfaces.cli.effects import effects
 from dragoman.surfaces.cli.reading import STANDARD_INPUT, read_source
 from dragoman.surfaces.cli.screen import Screen
 from dragoman.surfaces.cli.verb import Verb
@@ -41,8 +42,7 @@ def operate(
         actor = call.actor(place, call.speaker())
         answer = place.interpreter.call(operation, given, actor)
     if isinstance(answer, Turned):
-        refused = {"ok": False, "code": answer.code, "detail": answer.detail}
-        call.out.json(refused)
+        call.out.json({"ok": False, **call.turned(answer).data})
         raise typer.Exit(1)
     call.out.json(answer.reply)
 
@@ -71,17 +71,19 @@ def session_end(
 
     named = {"sessionId": session} if session else {}
     with call.writing() as place:
-        place.projector.look_at_runs()
         actor = call.actor(place, call.speaker())
         answer = place.interpreter.call("session_end", named, actor)
         if isinstance(answer, Turned):
-            raise Refused(Refusal(answer.code, answer.detail))
+            return call.turned(answer)
+        happened = tuple(effects(place.hub.store, answer))
 
     def show(screen: Screen) -> None:
-        for receipt in answer.receipts:
-            screen.line((receipt.task, "bold"), f" is {receipt.status}")
-        if not answer.receipts:
-            screen.line("no attempt has anything to apply")
+        for effect in happened:
+            screen.line(effect)
+        if not happened:
+            by = "" if actor.role in MAY_DISPATCH else f" by {actor.name}"
+            held = f"no task is held{by} in a session {session!a}"
+            screen.line(f"{held if session else 'no attempt has reported'}: nothing was changed")
 
     return Answer(answer.reply, show)
 

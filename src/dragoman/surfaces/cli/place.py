@@ -1,6 +1,6 @@
 """A data directory that is open: what every command of the command line works on."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -19,6 +19,12 @@ if TYPE_CHECKING:
     from dragoman.files.archive_format import Manifest
     from dragoman.files.projector import Projector
     from dragoman.ledger.checkpoint import Checkpoint
+    from dragoman.services.notifier import Standing
+
+
+Failure = OSError | DragomanError
+Ran = int | Failure
+"""How much a duty had to do, or why it could not."""
 
 
 class Duty(Protocol):
@@ -64,6 +70,10 @@ class Place(Struct, frozen=True):
     """Those that have to do with plain files only."""
     followers: tuple[Duty, ...]
     """Those that bring what lies outside of the store level with the ledger after every write."""
+    standings: "Callable[[], Sequence[Standing]]"
+    """How it stands with everyone who is to be told."""
+    remarks: Callable[[], Mapping[str, str]]
+    """Duty -> what is to be said about its last run beside its number, if anything."""
     before_writing: tuple[Callable[[], object], ...]
     """What is looked at before a command writes."""
     warnings: list[str]
@@ -74,14 +84,20 @@ class Place(Struct, frozen=True):
         for look in self.before_writing:
             look()
 
-    def settle(self) -> Iterator[tuple[str, Exception]]:
+    def settle(self) -> Iterator[tuple[str, Failure]]:
         """Bring what a command leaves behind level with the ledger; who could not do its part."""
+        for name, done in self.run(self.followers):
+            if not isinstance(done, int):
+                yield name, done
+
+    def run(self, duties: Sequence[Duty]) -> Iterator[tuple[str, Ran]]:
+        """Each duty once; one that fails stops none of the others."""
         now = self.hub.clock.now()
-        for follower in self.followers:
+        for duty in duties:
             try:
-                follower.run_once(now)
+                yield duty.name, duty.run_once(now)
             except (OSError, DragomanError) as error:
-                yield follower.name, error
+                yield duty.name, error
 
 
 class OpenPlace(Protocol):

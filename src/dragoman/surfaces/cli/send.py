@@ -2,6 +2,7 @@
 
 from dragoman.core.errors import Refusal, Refused
 from dragoman.surfaces.cli.call import Answer, Call
+from dragoman.surfaces.cli.effects import effects, statuses_now
 from dragoman.surfaces.cli.reading import STANDARD_INPUT, SourceArgument, read_source
 from dragoman.surfaces.cli.screen import Screen
 from dragoman.surfaces.cli.verb import Verb
@@ -11,7 +12,8 @@ def send(call: Call, source: SourceArgument = STANDARD_INPUT) -> Answer:
     """Send a message in any dialect, and say what came of it.
 
     The hub finds out which dialect it is. Without --as it is from whom it says it is from; with
-    --as it must be from that agent. A message that was refused is on record, with the reason.
+    --as it must be from that agent. A message that was refused is on record, with the reason; equal
+    refusals within a minute are recorded once.
 
     \b
     Examples:
@@ -36,14 +38,20 @@ def send(call: Call, source: SourceArgument = STANDARD_INPUT) -> Answer:
                 )
             )
         if isinstance(answer, Turned):
-            raise Refused(Refusal(answer.code, answer.detail))
+            return call.turned(answer)
+        happened = tuple(effects(place.hub.store, answer))
+        now = statuses_now(place.hub.store, answer)
     tasks = {receipt.task: receipt.status for receipt in answer.receipts}
     data: dict[str, object] = {
         "dialect": answer.dialect,
         "type": answer.kind,
         "agent": answer.actor,
         "reply": answer.reply,
-        "tasks": [{"id": task, "status": status} for task, status in tasks.items()],
+        "tasks": [
+            {"id": task, "status": status, "now": now.get(task, status)}
+            for task, status in tasks.items()
+        ],
+        "effects": happened,
         "warnings": answer.warnings,
         "repeated": answer.repeated,
     }
@@ -51,8 +59,12 @@ def send(call: Call, source: SourceArgument = STANDARD_INPUT) -> Answer:
     def show(screen: Screen) -> None:
         again = ", said before: nothing was added" if answer.repeated else ""
         screen.line((answer.kind, "bold"), f" from {answer.actor}{again}")
+        for effect in happened:
+            screen.line(f"  {effect}")
         for task, status in tasks.items():
-            screen.line(f"  {task} is {status}")
+            current = now.get(task, status)
+            then = f" (it was {status} then)" if current != status else ""
+            screen.line(f"  {task} is {current}{then}")
         for warning in answer.warnings:
             screen.line("  ", ("warning: ", "yellow"), warning)
 

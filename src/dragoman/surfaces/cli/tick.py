@@ -1,27 +1,29 @@
 """`dragoman tick`: every time-driven duty, once or over and over."""
 
+from collections.abc import Mapping
 from typing import Annotated
 
 import typer
 
-from dragoman.surfaces.cli.call import Answer, Call
-from dragoman.surfaces.cli.place import Place
+from dragoman.surfaces.cli.call import Answer, Call, told
+from dragoman.surfaces.cli.place import Place, Ran
 from dragoman.surfaces.cli.screen import Screen
 from dragoman.surfaces.cli.verb import Verb
 
 _WORDS = {
-    "recovery": "leases ended, their tasks taken back",
-    "sla": "deadlines passed, told",
-    "inbox": "messages taken from the inbox",
-    "files": "edited or moved task files answered",
-    "projection": "entries brought into the files",
-    "promotion": "tasks rested long enough, now in the queue",
-    "checkpoint": "entries signed",
-    "notify": "notices delivered",
+    "recovery": (
+        "lease ended, by a report or by taking the task back",
+        "leases ended, by a report or by taking the task back",
+    ),
+    "sla": ("deadline passed and was told", "deadlines passed and were told"),
+    "inbox": ("message of the inbox answered", "messages of the inbox answered"),
+    "files": ("edited or moved task file answered", "edited or moved task files answered"),
+    "projection": ("entry brought into the files", "entries brought into the files"),
+    "promotion": ("task has rested and is in the queue", "tasks have rested and are in the queue"),
+    "checkpoint": ("entry signed", "entries signed"),
+    "notify": ("notice delivered", "notices delivered"),
 }
-"""Duty -> what its number counts."""
-
-Done = dict[str, int]
+"""Duty -> what its number counts, when it is one and when it is another."""
 
 WatchOption = Annotated[
     bool,
@@ -43,37 +45,50 @@ def tick(call: Call, *, watch: WatchOption = False) -> Answer | None:
     """
     with call.writing() as place:
         if watch:
-            _watch(call, place)
-            return None
-        done = _do_all(place)
-    return _answer(done)
+            return _watch(call, place)
+        ran = dict(place.run(place.duties))
+        return _answer(call, ran, place.remarks())
 
 
-def _do_all(place: Place) -> Done:
-    now = place.hub.clock.now()
-    return {duty.name: duty.run_once(now) for duty in place.duties}
-
-
-def _watch(call: Call, place: Place) -> None:
-    """Tick until nobody listens any more; only what was done is told."""
+def _watch(call: Call, place: Place) -> Answer | None:
+    """Tick until nobody listens any more or a duty fails; only what is new is told."""
     # Loaded here, because only this command wants to be a hub.
     from dragoman.system.hub_lock import HubLock
 
+    known: Mapping[str, str] = {}
     with HubLock.acquire(place.data, "dragoman tick --watch"):
         while True:
-            done = {name: count for name, count in _do_all(place).items() if count}
-            if done:
-                call.tell(_answer(done))
+            ran = {name: done for name, done in place.run(place.duties) if done}
+            remarks = place.remarks()
+            answer = _answer(call, ran, remarks)
+            if not answer.is_ok:
+                return answer
+            if ran or remarks != known:
+                call.tell(answer)
+            known = remarks
             if not call.wait():
-                return
+                return None
 
 
-def _answer(done: Done) -> Answer:
+def _answer(call: Call, ran: Mapping[str, Ran], remarks: Mapping[str, str]) -> Answer:
+    """What the duties did; those that could not do their part are told apart."""
+    done = {name: count for name, count in ran.items() if isinstance(count, int)}
+    failed = {name: told(error) for name, error in ran.items() if not isinstance(error, int)}
+
     def show(screen: Screen) -> None:
-        for name, count in done.items():
-            screen.line(f"{name:<11} {count:>6}  {_WORDS.get(name, '')}")
+        for name in [*done, *(name for name in remarks if name not in ran)]:
+            screen.line(_line(name, done.get(name, 0), remarks.get(name, "")))
+        for name, (code, detail) in failed.items():
+            call.err.line((f"{name} failed: {code}: ", "bold red"), detail)
 
-    return Answer({"duties": done}, show)
+    why = {name: {"code": code, "detail": detail} for name, (code, detail) in failed.items()}
+    data = {"duties": done, "remarks": remarks, **({"failed": why} if why else {})}
+    return Answer(data, show, is_ok=not why)
+
+
+def _line(name: str, count: int, remark: str) -> str:
+    one, many = _WORDS.get(name, ("", ""))
+    return f"{name:<11} {count:>6}  {one if count == 1 else many}{'; ' if remark else ''}{remark}"
 
 
 VERBS = (Verb("tick", tick, speaks=False),)

@@ -151,8 +151,9 @@ def counts(verdict: Verdict) -> str:
 
 def _headline(verdict: Verdict) -> str:
     if verdict.found == verdict.files:
+        do = "1 file does" if verdict.found == 1 else f"{verdict.found} files do"
         return (
-            f"the ledger is whole, but {verdict.found} files do not show it as it is; "
+            f"the ledger is whole, but {do} not show it as it is; "
             "`dragoman tick` takes edits over, `dragoman rebuild-files` writes all of them anew"
         )
     if verdict.first_bad is None:

@@ -30,7 +30,7 @@ from dragoman.core.events import (
     TaskUnblocked,
     TaskWarned,
 )
-from dragoman.core.moments import to_rfc3339
+from dragoman.core.moments import duration, to_rfc3339
 from dragoman.ledger.codec import CODEC
 from dragoman.ledger.entry import Entry, read_line
 
@@ -46,7 +46,6 @@ _BACKWARD: dict[LinkKind, str] = {
     "parent": "has the part",
     "discovered-from": "led to",
 }
-_DURATIONS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1_000, "s"))
 
 
 class Told(Struct, frozen=True):
@@ -76,14 +75,6 @@ def tell(entry: Entry) -> Told:
 def cut(text: str, longest: int = _LONGEST) -> str:
     """A text short enough for one line; the whole of it is in --json."""
     return text if len(text) <= longest else text[: longest - 1] + "…"
-
-
-def duration(milliseconds: int) -> str:
-    """A length of time in its largest whole unit: 5m, 90s, 1500ms."""
-    for size, unit in _DURATIONS:
-        if milliseconds and milliseconds % size == 0:
-            return f"{milliseconds // size}{unit}"
-    return f"{milliseconds}ms"
 
 
 def _created(event: TaskCreated) -> str:

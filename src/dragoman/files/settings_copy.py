@@ -1,0 +1,32 @@
+"""Settings that may travel: how tasks are treated, never where things are kept or who is told.
+
+`[store]` and `[notify]` belong to one place: they hold passwords, secrets and commands, and a copy
+that used them would write into the original's store.
+"""
+
+import json
+import tomllib
+from collections.abc import Mapping
+from typing import Any, Final, cast
+
+_OF_THE_PLACE: Final = ("store", "notify")
+
+
+def travelling(settings: bytes) -> bytes | None:
+    """The settings without those of the place, as TOML; None when they cannot be read."""
+    try:
+        sections = tomllib.loads(settings.decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError):
+        return None
+    written = [
+        _section(name, cast(Mapping[str, Any], values))
+        for name, values in sections.items()
+        if name not in _OF_THE_PLACE and isinstance(values, Mapping)
+    ]
+    return "\n".join(written).encode()
+
+
+def _section(name: str, values: Mapping[str, Any]) -> str:
+    # Numbers, truths, texts and lists of them are written in TOML as in JSON.
+    lines = [f"{key} = {json.dumps(value)}\n" for key, value in values.items()]
+    return f"[{name}]\n{''.join(lines)}"

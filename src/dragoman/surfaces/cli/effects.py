@@ -1,0 +1,107 @@
+"""What came of a message, in words: each command that it led to, and where its task stands now."""
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from dragoman.core.commands import (
+    AcceptDelegation,
+    AnyCommand,
+    EndAttempt,
+    RejectDelegation,
+    ReportOutcome,
+    RequestDelegation,
+    UpdateTask,
+)
+from dragoman.core.errors import Refusal
+from dragoman.core.moments import to_rfc3339
+
+if TYPE_CHECKING:
+    from dragoman.core.reading import Receipt
+    from dragoman.engine.ask import TaskView
+    from dragoman.engine.interpreter import Taken
+    from dragoman.engine.ports import Store
+
+
+def effects(store: "Store", answer: "Taken") -> Iterator[str]:
+    """What each command of a message did or will do; of a repeat, nothing."""
+    from dragoman.engine.ask import find_task
+
+    if answer.repeated:
+        return
+    for command, receipt in zip(answer.commands, answer.receipts, strict=True):
+        view = find_task(store, receipt.task)
+        tell = EFFECTS.get(type(command))
+        told = tell(command, receipt, view) if tell and not isinstance(view, Refusal) else ""
+        if told:
+            yield told
+
+
+def statuses_now(store: "Store", answer: "Taken") -> dict[str, str]:
+    """Task -> where it stands now, which for a repeat is not where it stood then."""
+    from dragoman.engine.ask import find_task
+
+    views = [find_task(store, receipt.task) for receipt in answer.receipts]
+    return {view.task.id: view.task.status for view in views if not isinstance(view, Refusal)}
+
+
+def _reported(command: ReportOutcome, receipt: "Receipt", view: "TaskView") -> str:
+    if receipt.status == "in-progress":
+        return f"{command.outcome} is on record: {receipt.task} moves when {_end(view)}"
+    if command.apply:
+        return f"{command.outcome} is on record and {receipt.task} has moved: {receipt.status}"
+    return f"{receipt.task} was {receipt.status} already: the report changes nothing"
+
+
+def _updated(command: UpdateTask, receipt: "Receipt", _: "TaskView") -> str:
+    if command.to == receipt.status:
+        return ""  # where it stands is told anyway
+    has_text = bool(command.progress or command.notes or command.blockers)
+    written = "written into the work log" if has_text else "nothing was changed"
+    if command.to is None:
+        return written
+    return f"there is no way from {receipt.status} to {command.to}: {written}"
+
+
+def _requested(command: RequestDelegation, receipt: "Receipt", _: "TaskView") -> str:
+    return (
+        f"{receipt.task} is handed to {command.to_agent} as a part of {command.parent}, due by "
+        f"{to_rfc3339(command.due_by)}; it is told in inputs/handoff.json and inputs/handoff.md"
+    )
+
+
+def _accepted(_: AcceptDelegation, receipt: "Receipt", view: "TaskView") -> str:
+    asked = view.task.delegation
+    whom = f" from {asked.from_agent}" if asked is not None else ""
+    return f"the handoff of {receipt.task}{whom} is accepted; a claim begins the work"
+
+
+def _rejected(command: RejectDelegation, receipt: "Receipt", _: "TaskView") -> str:
+    why = f" ({command.reason})" if command.reason else ""
+    return f"the handoff of {receipt.task} is rejected{why}"
+
+
+def _ended(_: EndAttempt, receipt: "Receipt", view: "TaskView") -> str:
+    if receipt.status == "in-progress" and view.lease is not None:
+        until = to_rfc3339(view.lease.expires_at)
+        return f"{receipt.task} has no report: it stays in-progress until its lease ends ({until})"
+    return f"{receipt.task} is {receipt.status}"
+
+
+def _end(view: "TaskView") -> str:
+    """What lets a report take effect."""
+    lease = view.lease
+    if lease is None:  # another command was quicker, and has ended it meanwhile
+        return "its attempt is over"
+    session = f"session {lease.session} is ended" if lease.session else "all sessions are ended"
+    return f"{session}, or its lease ends ({to_rfc3339(lease.expires_at)})"
+
+
+EFFECTS: dict[type[AnyCommand], Callable[[Any, Any, Any], str]] = {
+    ReportOutcome: _reported,
+    UpdateTask: _updated,
+    RequestDelegation: _requested,
+    AcceptDelegation: _accepted,
+    RejectDelegation: _rejected,
+    EndAttempt: _ended,
+}
+"""Command -> its sentence, empty if there is none to say; a warning is told apart, as one."""

@@ -1,0 +1,241 @@
+"""The projection in bad company: strays, forgeries, broken streams, writers beside it."""
+
+import os
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from dragoman.core.commands import CreateTask, NoteTask, RenewLease
+from dragoman.core.limits import TEXT
+from dragoman.files.layout import stamp
+from dragoman.files.lookup import has_file
+from dragoman.files.task_file import read_task_file
+from dragoman.system.beneath import Beneath, Seen
+from tests.engine.lab import ALICE, HUMAN
+from tests.files.lab import FilesLab, tree
+from tests.requirements import proves
+
+
+@proves("FILES-CRASH")
+@pytest.mark.parametrize(
+    "forged", [b'{"eventId":999999999}', b'{"eventId":-7}', b'{"eventId":"x"}']
+)
+def test_a_forged_event_id_does_not_silence_the_log(tmp_path: Path, forged: bytes) -> None:
+    lab = FilesLab(tmp_path)
+    task = lab.create()
+    day = next(tmp_path.glob("events/*.jsonl"))
+    before = day.read_bytes()
+    day.write_bytes(before + forged + b"\n")
+    for _ in range(3):
+        lab.do(HUMAN, NoteTask(task, "x"))
+        lab.level()
+    (tmp_path / "projection.json").unlink()
+    lab.level()
+    lines = day.read_bytes().splitlines()
+    assert len(lines) == len(set(lines)) == before.count(b"\n") + 1 + 3 * 2
+    assert lab.differences() == [(f"events/{day.name}", "changed")]
+
+
+@proves("FILES-EDITS")
+@pytest.mark.parametrize("with_folder", [True, False])
+def test_a_stray_does_not_hide_that_a_file_is_gone(tmp_path: Path, with_folder: bool) -> None:
+    lab = FilesLab(tmp_path)
+    task, named = lab.create(), lab.create("Named", id="own-name")
+    (tmp_path / "tasks" / "ready" / "TASK-2020-01-01-001.md").write_text("stray")
+    for gone in (task, named):
+        lab.path("ready", gone).unlink()
+        if with_folder:
+            for part in ("inputs", "work", "outputs", ""):
+                (tmp_path / "tasks" / "ready" / gone / part).rmdir()
+    lab.sweep()
+    assert lab.path("ready", task).exists()
+    assert lab.path("ready", named).exists()
+
+
+@proves("FILES-EDITS")
+def test_only_next_contents_of_tasks_are_cleared_away(tmp_path: Path) -> None:
+    lab = FilesLab(tmp_path)
+    task = lab.create()
+    ready = tmp_path / "tasks" / "ready"
+    (ready / ".notes.md.next").write_text("mine")
+    (ready / f".{task}.md.next").write_text("torn")
+    lab.sweep()
+    assert (ready / ".notes.md.next").read_text() == "mine"
+    assert not (ready / f".{task}.md.next").exists()
+
+
+@proves("FILES-PROJECTION")
+def test_a_stream_that_cannot_be_read_does_not_hold_up_the_others(tmp_path: Path) -> None:
+    lab = FilesLab(tmp_path)
+    bad = lab.create("Bad")
+    lab.do(HUMAN, NoteTask(bad, "x"))
+    lab.do(HUMAN, CreateTask("Other", ready=True))
+    tables = lab.store.tables
+    number = tables.numbers[f"task:{bad}"]
+    tables.rows[number] = replace(tables.rows[number], state=b"nonsense")
+    lab.path("ready", bad).unlink()
+    lab.level()
+    lab.sweep()
+    assert any("Other" in path.read_text() for path in tmp_path.glob("tasks/ready/*.md"))
+    assert lab.warnings
+    assert all(f"task:{bad}" in told and "dragoman verify" in told for told in lab.warnings)
+
+
+@proves("FILES-PROJECTION")
+def test_an_entry_that_cannot_be_read_is_told_and_the_log_goes_on(tmp_path: Path) -> None:
+    lab = FilesLab(tmp_path)
+    lab.do(HUMAN, CreateTask("Bad", ready=True))
+    lab.do(HUMAN, CreateTask("Good", ready=True))
+    entries = lab.store.tables.entries
+    entries[0] = replace(entries[0], line=b"nonsense")
+    lab.level()
+    assert next(tmp_path.glob("events/*.jsonl")).read_text().count("eventId") == 2
+    assert any("entry 1 has no line" in told for told in lab.warnings)
+
+
+@proves("FILES-EDITS")
+def test_an_edit_during_the_sync_of_the_next_content_is_heard(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab = FilesLab(tmp_path)
+    task = lab.create("Old title")
+    lab.do(HUMAN, NoteTask(task, "hello"))
+    sync, typed = os.fsync, list[str]()
+
+    def slow(descriptor: int) -> None:
+        waits = (tmp_path / "tasks" / "ready" / f".{task}.md.next").exists()
+        if waits and not typed:
+            lab.edit("ready", task, "Old title", "Typed by a person")
+            typed.append(task)
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", slow)
+    lab.level()
+    assert typed == [task]
+    assert lab.task(task).title == "Typed by a person"
+    assert lab.differences() == []
+
+
+@proves("FILES-TASK-FILE", "FILES-EDITS")
+def test_a_long_work_log_is_shown_from_its_end_and_can_still_be_edited_around(
+    tmp_path: Path,
+) -> None:
+    lab = FilesLab(tmp_path)
+    task = lab.create()
+    for number in range(230):
+        lab.do(HUMAN, NoteTask(task, f"note {number}"))
+    lab.level()
+    path = lab.path("ready", task)
+    assert f"*30 earlier entries: `dragoman task log {task}`*" in path.read_text()
+    file = read_task_file(path.read_bytes())
+    assert (file.unseen, len(file.log), file.log[-1].notes) == (30, 200, "note 229")
+    lab.edit("ready", task, "Fix it", "Fix that")
+    assert lab.sweep() == 1
+    assert lab.task(task).title == "Fix that"
+    lab.edit("ready", task, "*30 earlier", "*31 earlier")
+    assert lab.sweep() == 1
+    assert "the work log is written by the hub" in "".join(
+        text.read_text() for text in tmp_path.glob("tasks/ready/*.reason.txt")
+    )
+    assert lab.differences() == []
+
+
+@proves("FILES-TASK-FILE")
+def test_long_notes_do_not_make_a_file_too_long_to_be_read(tmp_path: Path) -> None:
+    lab = FilesLab(tmp_path)
+    task = lab.create()
+    for _ in range(12):
+        lab.do(HUMAN, NoteTask(task, "\U000e0041" * TEXT))
+        lab.level()
+    file = read_task_file(lab.path("ready", task).read_bytes())
+    assert (file.unseen, len(file.log)) == (11, 1)
+    assert lab.sweep() == 0
+    assert not list(tmp_path.glob("tasks/ready/*.rejected*"))
+
+
+@proves("FILES-EDITS")
+def test_a_file_that_was_written_here_is_never_refused_however_long_it_is(tmp_path: Path) -> None:
+    lab = FilesLab(tmp_path)
+    task = lab.create()
+    path = lab.path("ready", task)
+    path.write_bytes(b"x" * ((16 << 20) + 1))
+    at = stamp(f"tasks/ready/{task}.md", path.stat().st_size, 1_000_000)
+    os.utime(path, ns=(at, at))
+    lab.do(HUMAN, NoteTask(task, "more"))
+    lab.level()
+    assert not list(tmp_path.glob("tasks/ready/*.rejected*"))
+    assert lab.differences() == []
+
+
+@proves("FILES-COMPARE")
+def test_a_writer_beside_a_comparison_is_no_difference(tmp_path: Path) -> None:
+    lab = FilesLab(tmp_path)
+    tasks = [lab.create(f"Task {number}") for number in range(3)]
+    lab.claim(tasks[0])
+
+    class Beside(Beneath):
+        """While files are compared, somebody goes on with the tasks, and makes some."""
+
+        new = 3
+
+        def list(self, folder: str) -> list[Seen]:
+            """Look into a folder after having written."""
+            self.write_beside()
+            return super().list(folder)
+
+        def read(self, path: str, most: int) -> bytes | None:
+            """Read after having written."""
+            self.write_beside()
+            return super().read(path, most)
+
+        def write_beside(self) -> None:
+            """Commit, but wait for the lock to write files."""
+            lab.clock.advance(1)
+            lab.do(ALICE, RenewLease(tasks[0]))
+            lab.do(HUMAN, NoteTask(tasks[1], "meanwhile"))
+            if self.new:
+                self.new -= 1
+                lab.do(HUMAN, CreateTask("New", ready=True))
+
+    lab.do(HUMAN, NoteTask(tasks[2], "committed, but not written yet"))
+    found = lab.projector(Beside(tmp_path)).compare(lambda _: None)
+    assert list(found) == []
+    (tmp_path / "runs" / tasks[0] / "run_heartbeat.json").write_text("{}")
+    assert lab.differences() == [(f"runs/{tasks[0]}/run_heartbeat.json", "changed")]
+
+
+@proves("FILES-COMPARE")
+def test_a_rebuild_removes_what_another_ledger_has_left(tmp_path: Path) -> None:
+    other = FilesLab(tmp_path)
+    other.create("Of another ledger")
+    strange = other.create("Of another ledger, too")
+    other.clock.advance(86_400_000)
+    other.create("The day after")
+    lab = FilesLab(tmp_path)
+    lab.create("Mine")
+    typed = tmp_path / "tasks" / "ready" / "TASK-2020-01-01-001.md"
+    typed.write_text("typed by hand")
+    (tmp_path / "events" / "1999-01-01.jsonl").write_text("typed by hand\n")
+    lab.projector().rebuild(lambda _: None)
+    assert not lab.path("ready", strange).exists()
+    assert typed.exists()
+    assert sorted(lab.differences()) == [
+        ("events/1999-01-01.jsonl", "surplus"),
+        ("tasks/ready/TASK-2020-01-01-001.md", "surplus"),
+    ]
+    assert "tasks/ready/TASK-2026-02-09-001.md" in tree(tmp_path)
+
+
+@proves("FILES-DISK")
+def test_a_summary_that_may_not_be_looked_at_is_not_there(tmp_path: Path) -> None:
+    class Forbidden(Beneath):
+        """A disk on which nothing may be looked at."""
+
+        def look(self, path: str) -> None:
+            """It is somebody else's."""
+            raise PermissionError(13, "Permission denied", path)
+
+    lab = FilesLab(tmp_path)
+    task = lab.create()
+    assert not has_file(lab.store, Forbidden(tmp_path), task, "outputs/summary.md")
