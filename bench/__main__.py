@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from bench import aof, files, lifecycle
+from bench import agents, aof, files, http, lifecycle
 
 _CALLERS = 64
 
@@ -127,10 +127,37 @@ def _files(sizes: _Sizes) -> Iterator[_Row]:
     )
 
 
+def _agents(_: _Sizes) -> Iterator[_Row]:
+    yield _Row(
+        "agent started, slowest of 100",
+        "bare process",
+        agents.bare_p99,
+        agents.dispatched_p99,
+    )
+
+
+def _http(sizes: _Sizes) -> Iterator[_Row]:
+    yield _Row(
+        f"POST of a report, {_CALLERS} connections",
+        "bare Starlette",
+        lambda folder, s: http.bare_posts(folder, _CALLERS, s),
+        lambda folder, s: http.posts(folder, _CALLERS, s),
+    )
+    with _folder() as place, aof.open_desks(place, sizes.few) as desks:
+        yield _Row(
+            "reports in batches over HTTP",
+            "in process",
+            lambda _, s: desks.busy.reports_per_second(_CALLERS, s),
+            http.batches,
+        )
+
+
 _PARTS: dict[str, Callable[[_Sizes], Iterator[_Row]]] = {
     "lifecycle": _lifecycles,
     "reports": _reports,
     "files": _files,
+    "agents": _agents,
+    "http": _http,
 }
 
 

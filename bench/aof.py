@@ -96,10 +96,7 @@ def open_desks(folder: Path, tasks: int) -> Generator[Desks]:
     numbers = count()
     with open_hub(SqliteStore.open(folder / "dragoman.db", new_id)) as hub:
         claim_tasks(hub, names)
-        for name in busy:
-            summary = folder / folder_path("in-progress", name) / _SUMMARY
-            summary.parent.mkdir(parents=True)
-            summary.touch()
+        lay_summaries(folder, busy)
         yield Desks(
             Desk(hub, reports(busy, numbers), partial(has_file, hub.store, Beneath(folder))),
             Desk(hub, reports(names, numbers), lambda _task, _ref: True),
@@ -112,6 +109,14 @@ def claim_tasks(hub: Hub, names: Sequence[str]) -> None:
         part = names[start : start + _AT_ONCE]
         hub.do(PERSON, *(CreateTask(f"task {name}", id=name, ready=True) for name in part))
         hub.do(AGENT, *(ClaimTask(name, AGENT.name, ttl_ms=_A_DAY) for name in part))
+
+
+def lay_summaries(folder: Path, names: Sequence[str]) -> None:
+    """Put the file that a report names into the folder of each task."""
+    for name in names:
+        summary = folder / folder_path("in-progress", name) / _SUMMARY
+        summary.parent.mkdir(parents=True)
+        summary.touch()
 
 
 def task_ids(tasks: int) -> Sequence[str]:

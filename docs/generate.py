@@ -10,12 +10,15 @@ from typing import Any
 import msgspec
 from typer.main import get_command
 
-from dragoman.config import Settings
-from dragoman.core.authority import MAY_EDIT, MAY_MOVE, MAY_REGISTER
+from dragoman.bootstrap import dialects
+from dragoman.config import TABLES, Settings
+from dragoman.core.authority import MAY_EDIT, MAY_MOVE, MAY_REGISTER, MAY_VOUCH
 from dragoman.core.errors import FAULTS, REFUSALS
 from dragoman.core.events import EVENT_NAMES
 from dragoman.core.task import FINAL, STATUS_AFTER, TRANSITIONS
 from dragoman.surfaces.cli.app import build
+from dragoman.surfaces.http.problems import STATUS, problem
+from dragoman.surfaces.mcp.tools import table
 
 DOCS = Path(__file__).parent
 _BLOCK = re.compile(r"(<!-- generated: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -73,6 +76,16 @@ def roles() -> str:
     return _table(("role", "who may give it"), rows)
 
 
+def credentials() -> str:
+    """Who may give and take whose credentials."""
+    held = dict.fromkeys(role for roles in MAY_VOUCH.values() for role in sorted(roles))
+    rows = (
+        (f"`{role}`", ", ".join(who for who, roles in MAY_VOUCH.items() if role in roles))
+        for role in held
+    )
+    return _table(("credentials of", "who may give and take them"), rows)
+
+
 def outcomes() -> str:
     """Where a report takes a task."""
     rows = ((f"`{outcome}`", " → ".join(steps)) for outcome, steps in STATUS_AFTER.items())
@@ -89,6 +102,12 @@ def faults() -> str:
     return _table(("code", "meaning"), ((f"`{code}`", text) for code, text in FAULTS.items()))
 
 
+def problems() -> str:
+    """The codes of problem documents and their statuses."""
+    rows = ((f"{status}", f"`{code}`", problem(code, "").title) for code, status in STATUS.items())
+    return _table(("status", "code", "meaning"), rows)
+
+
 def events() -> str:
     """The events of the ledger."""
     rows = ((f"`{name}`", cleandoc(t.__doc__ or "")) for t, name in EVENT_NAMES.items())
@@ -99,13 +118,13 @@ def settings() -> str:
     """Every setting, its default, and its variable."""
     rows = (
         (
-            f"`[{section.name}] {key.name}`",
+            f"`[{section}] {key.name}`",
             f"`{msgspec.json.encode(key.default).decode()}`",
-            f"`DRAGOMAN_{section.name}_{key.name}`".upper(),
-            _comment(section.type, key.name),
+            f"`DRAGOMAN_{section}_{key.name}`".upper() if section.islower() else "",
+            _comment(struct, key.name),
         )
-        for section in msgspec.structs.fields(Settings)
-        for key in msgspec.structs.fields(section.type)
+        for section, struct in _sections()
+        for key in msgspec.structs.fields(struct)
     )
     return _table(("setting", "default", "variable", "meaning"), rows)
 
@@ -117,18 +136,37 @@ def commands() -> str:
     return "\n\n".join(sections)
 
 
+def mcp_tools() -> str:
+    """The tools for coding agents, with their arguments; those in bold must be given."""
+    rows = (
+        (
+            f"`{tool.name}`",
+            ", ".join(
+                f"**{name}**" if name in tool.schema["required"] else name
+                for name in tool.schema["properties"]
+            ),
+            tool.about,
+        )
+        for tool in table(dialects()).values()
+    )
+    return _table(("tool", "arguments", "for"), rows)
+
+
 BLOCKS: dict[str, Callable[[], str]] = {
     "transitions": transitions,
     "transition-table": transition_table,
     "authority": authority,
     "fields": fields,
     "roles": roles,
+    "credentials": credentials,
     "outcomes": outcomes,
     "refusals": refusals,
     "faults": faults,
+    "problems": problems,
     "events": events,
     "settings": settings,
     "commands": commands,
+    "mcp-tools": mcp_tools,
 }
 
 
@@ -145,6 +183,13 @@ def main() -> None:
         if new != old:
             page.write_text(new, encoding="utf-8")
             sys.stdout.write(f"wrote {page.relative_to(DOCS)}\n")
+
+
+def _sections() -> Iterator[tuple[str, type[msgspec.Struct]]]:
+    """Every section with its keys; of those that there are any number of, one for all."""
+    for section in msgspec.structs.fields(Settings):
+        table = TABLES.get(section.name)
+        yield (f"{section.name}.NAME", table) if table else (section.name, section.type)
 
 
 def _helps(command: Any, path: str) -> Iterator[tuple[str, str]]:

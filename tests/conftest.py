@@ -2,11 +2,13 @@
 
 import os
 from collections.abc import Generator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.servers import fresh_schema, running_postgres
+from tests.traces import Trace
 
 LONG_RUN = "DRAGOMAN_LONG_TESTS"
 
@@ -35,6 +37,14 @@ def postgres_server() -> Generator[str]:
     """Give the URL of a PostgreSQL of this worker's own; not starting is a failure, no skip."""
     with running_postgres() as url:
         yield url
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Generator[Trace]:
+    """Give a pipe that programs can hold open, so that their end is heard."""
+    made = Trace(tmp_path / "trace")
+    yield made
+    made.close()
 
 
 @pytest.fixture

@@ -61,6 +61,12 @@ _MANIFEST = (
         "The ready queue holds exactly the tasks that are ready, due, and wait for no other task.",
     ),
     Requirement(
+        "CLAIM-QUEUES",
+        "S-TASK",
+        "Whoever may claim for others may choose the queues: a task that is reserved for a "
+        "capability goes to an agent that has it, and back to that queue when an attempt fails.",
+    ),
+    Requirement(
         "TASK-LINKS",
         "S-TASK",
         "A task links to others as blocked-by, parent and discovered-from; a link that would make "
@@ -263,10 +269,116 @@ _MANIFEST = (
         "where nobody holds or owns the task.",
     ),
     Requirement(
+        "ROLE-CELLS",
+        "S-ROLE",
+        "Every command in every status of its task, asked by every role and relation, is allowed "
+        "or refused as one table written by hand says.",
+    ),
+    Requirement(
+        "ROLE-CREDENTIALS",
+        "S-ROLE",
+        "Credentials are given and taken by people and the hub for everyone, by orchestrators for "
+        "agents and observers; an agent may take back its own.",
+    ),
+    Requirement(
+        "IDENTITY-TOKEN",
+        "S-ROLE",
+        "A token speaks for its agent, in the role that the agent has now, until it ends or is "
+        "revoked; whoever shows another one learns nothing about those that exist.",
+    ),
+    Requirement(
+        "IDENTITY-REVOKE",
+        "S-ROLE",
+        "A revocation counts at once in the process that records it and within a second in every "
+        "other; one token or all of them, those of attempts included.",
+    ),
+    Requirement(
+        "IDENTITY-ATTEMPT",
+        "S-ROLE",
+        "The token of an attempt speaks for its agent about its task only, under its fencing token "
+        "only; it is sealed by the hub and stored nowhere.",
+    ),
+    Requirement(
+        "IDENTITY-OWNER",
+        "identity",
+        "The data directory's own token is made once, is its owner's alone (0600), and is refused "
+        "when others could have read it.",
+    ),
+    Requirement(
+        "IDENTITY-SECRET",
+        "identity",
+        "No token is in the ledger, the files, an error or a representation: only digests are "
+        "kept, and a token is printed once.",
+    ),
+    Requirement(
+        "IDENTITY-SIGNED",
+        "S-CCOS-9",
+        "A message signed with an agent's registered Ed25519 key speaks for that agent, to this "
+        "hub only, until it ends, and once.",
+    ),
+    Requirement(
         "ROLE-ACTS-AS",
         "S-ROLE",
         "Without a hub the person at the command line may act as any agent, and the entry says "
         "who acted as whom.",
+    ),
+    # --- MCP
+    Requirement(
+        "MCP-TOOLS",
+        "MCP",
+        "A coding agent claims, logs, asks, completes, and looks after a restart, through tools, "
+        "in both protocol versions and on both transports.",
+    ),
+    Requirement(
+        "MCP-RESULTS",
+        "MCP",
+        "What a tool answers is structured, and the same as text.",
+    ),
+    Requirement(
+        "MCP-REFUSALS",
+        "MCP",
+        "A refusal is an error of the tool with our code and detail, so that a model can act on "
+        "it; a tool or resource that does not exist is an error of the protocol.",
+    ),
+    Requirement(
+        "MCP-IDENTITY",
+        "MCP",
+        "Over HTTP a tool speaks for the bearer of the request's token, on stdio for --as or "
+        "DRAGOMAN_TOKEN; a session belongs to whoever began it.",
+    ),
+    Requirement(
+        "MCP-DIALECTS",
+        "MCP",
+        "Dialects bring their tools along, from the operations that say what they are for; any "
+        "other message goes through `send`.",
+    ),
+    Requirement(
+        "MCP-SIZE",
+        "MCP",
+        "The whole list of tools has less than 10 KB, and each dialect adds less than 6 KB.",
+    ),
+    Requirement(
+        "MCP-PROFILES",
+        "MCP",
+        "A profile chooses the tools that an agent sees and can call; without one, its role and "
+        "the dialects that it speaks do.",
+    ),
+    Requirement(
+        "MCP-RESOURCES",
+        "MCP",
+        "Tasks and their histories are resources: listed in pages, and read by any name.",
+    ),
+    Requirement(
+        "MCP-DOOR",
+        "MCP",
+        "/mcp is behind the same guard as every route, takes no more than the hub takes, and ends "
+        "its streams when the hub stops.",
+    ),
+    Requirement(
+        "MCP-STDIO",
+        "MCP",
+        "`dragoman mcp` serves on standard input and output, leaves all files level, goes through "
+        "a hub that runs, and passes everything on where it is told a hub's address.",
     ),
     # --- commands
     Requirement(
@@ -888,6 +1000,360 @@ _MANIFEST = (
         "AOF-LINT",
         "Command line",
         "lint says of any JSON value whether it is AOF/1, of which type, and all that is wrong.",
+    ),
+    # --- the door for programs
+    Requirement(
+        "HTTP-HOST",
+        "HTTP",
+        "A request for a Host that is not a name of the hub, port included, gets 421 on every "
+        "route.",
+    ),
+    Requirement(
+        "HTTP-ORIGIN",
+        "HTTP",
+        "A request from a web page of another origin gets 403 on every route.",
+    ),
+    Requirement(
+        "HTTP-IDENTITY",
+        "HTTP",
+        "Every route but health and the description of the API wants a token; what it may do is "
+        "what its bearer may.",
+    ),
+    Requirement(
+        "HTTP-METHODS",
+        "HTTP",
+        "GET changes nothing; another method and an unknown address are problems that say what is "
+        "taken.",
+    ),
+    Requirement(
+        "HTTP-RATE",
+        "HTTP",
+        "Each caller may ask so often and no more; others are not concerned; 429 says when to come "
+        "back.",
+    ),
+    Requirement(
+        "HTTP-EXPOSURE",
+        "HTTP",
+        "An address that others can reach is refused without TLS or a declared proxy.",
+    ),
+    Requirement(
+        "HTTP-PROBLEMS",
+        "HTTP",
+        "Every error is a problem document with a stable code, and every code has its status.",
+    ),
+    Requirement(
+        "HTTP-LIMITS",
+        "HTTP",
+        "A body that is too long, too slow, of another type or no JSON is refused before anything "
+        "is done; slow and half-open connections are cut.",
+    ),
+    Requirement(
+        "HTTP-MESSAGES",
+        "HTTP",
+        "A message of any dialect is taken and answered in its dialect; a batch has one answer per "
+        "line, in order, and a bad line spoils no other.",
+    ),
+    Requirement(
+        "HTTP-OPERATIONS",
+        "HTTP",
+        "Every operation of every dialect has an address, and answers in its dialect's own form.",
+    ),
+    Requirement(
+        "HTTP-DO",
+        "HTTP",
+        "The owner of the data directory runs commands in anybody's name, and nobody else does.",
+    ),
+    Requirement(
+        "HTTP-KEYS",
+        "HTTP",
+        "An Idempotency-Key makes a repeat do nothing and answer as before.",
+    ),
+    Requirement(
+        "HTTP-RESOURCES",
+        "HTTP",
+        "Tasks, runs, events and agents can be read in pages, by filters, and with ETags; tasks "
+        "can be made, claimed, kept alive, given back, moved, noted, linked and reported on.",
+    ),
+    Requirement(
+        "HTTP-WAIT",
+        "HTTP",
+        "Events and work can be waited for; a wait ends when there is something, and a caller that "
+        "has gone gets nothing.",
+    ),
+    Requirement(
+        "HTTP-WORK",
+        "HTTP",
+        "Of many who wait for one task exactly one gets it.",
+    ),
+    Requirement(
+        "HTTP-STREAM",
+        "HTTP",
+        "The stream tells every wanted entry once, in order, from any position on.",
+    ),
+    Requirement(
+        "HTTP-STREAM-SLOW",
+        "HTTP",
+        "Readers that do not read cost a bounded amount of memory and slow nobody; one that is too "
+        "far behind is told which positions it misses.",
+    ),
+    Requirement(
+        "HTTP-OPENAPI",
+        "HTTP",
+        "/openapi.json describes every route, is valid OpenAPI 3.1, and the API does what it says "
+        "under generated requests; /docs shows it without anything from elsewhere.",
+    ),
+    Requirement(
+        "HTTP-HEALTH",
+        "HTTP",
+        "/healthz says that the process lives; /readyz tells the truth about store, ledger and "
+        "duties; /metrics counts in Prometheus' format.",
+    ),
+    Requirement(
+        "HTTP-STOP",
+        "HTTP",
+        "A hub that stops sends away whoever waits, and answers what is under way.",
+    ),
+    Requirement(
+        "ENGINE-HINTS",
+        "Engine",
+        "Whoever listens is told of every commit, until it no longer wants to be.",
+    ),
+    Requirement(
+        "ENGINE-SHOWN",
+        "Engine",
+        "Tasks and entries have one shape for every door.",
+    ),
+    # --- running agents
+    Requirement(
+        "RUN-PROGRAM",
+        "Agents",
+        "An agent may be a program: started without a shell for each attempt, in the task's own "
+        "folder, with its prompt on standard input or in a file, and with a token of that "
+        "attempt.",
+    ),
+    Requirement(
+        "RUN-ENVIRONMENT",
+        "Agents",
+        "Of the hub's variables a program gets a short list and those that are named in its "
+        "section; no other reaches it.",
+    ),
+    Requirement(
+        "RUN-DESK",
+        "Agents",
+        "An attempt has the task's folder, its prompt and a log of its own; the log of an "
+        "earlier attempt is kept, and no link leads out of the data directory.",
+    ),
+    Requirement(
+        "RUN-PROMPT",
+        "Agents",
+        "The prompt holds the task, what was agreed on, and an example of a report that passes "
+        "lint.",
+    ),
+    Requirement(
+        "RUN-MESSAGES",
+        "Agents",
+        "A line of a program's output that begins with AOF/1 is a message of that agent, bound "
+        "to its attempt; what is refused stands in the log of the run.",
+    ),
+    Requirement(
+        "RUN-OUTPUT",
+        "Agents",
+        "Output is kept line by line up to a limit, harmless for terminals and without the "
+        "token; any amount of it neither holds the program up nor fills the disk, however it is "
+        "cut.",
+    ),
+    Requirement(
+        "RUN-BEATS",
+        "Agents",
+        "While its program lives, an agent's lease is renewed.",
+    ),
+    Requirement(
+        "RUN-SESSION-END",
+        "Agents",
+        "The exit of a program is the end of its session: what it reported takes effect.",
+    ),
+    Requirement(
+        "RUN-UNREPORTED",
+        "Agents",
+        "A program that fails without a report has failed its attempt at once; one that ends "
+        "well without a report leaves its task to a review.",
+    ),
+    Requirement(
+        "RUN-STOP",
+        "Agents",
+        "Whoever loses its lease or takes too long is ended with its whole group: asked, then "
+        "killed; what a program leaves in its group ends with it.",
+    ),
+    Requirement(
+        "RUN-NOT-STARTED",
+        "Agents",
+        "An agent that cannot be started rests, longer each time; its task goes back to the "
+        "queue and has not failed.",
+    ),
+    Requirement(
+        "RUN-WORKTREE",
+        "Agents",
+        "A task may get a git worktree and a branch of its own, which later attempts find "
+        "again; hooks of the repository are not run.",
+    ),
+    Requirement(
+        "RUN-REMOTE",
+        "Agents",
+        "An agent may be a URL: its assignment is posted to an allowed address under a stable "
+        "id, its own messages keep its lease, and its report ends its session.",
+    ),
+    Requirement(
+        "RUN-LEFTOVERS",
+        "Agents",
+        "What a killed hub has left running is ended by its recorded number and start or by its "
+        "session, never by a name; nobody else is.",
+    ),
+    Requirement(
+        "RUN-RECIPES",
+        "Agents",
+        "The recipes of the docs are settings that load; the one of the plain script runs as it "
+        "stands.",
+    ),
+    Requirement(
+        "DISPATCH-ORDER",
+        "Agents",
+        "When not all can run, the most urgent ready task is given out first, whichever agent "
+        "it is for.",
+    ),
+    Requirement(
+        "DISPATCH-CONCURRENCY",
+        "Agents",
+        "No more agents work at the same time than are allowed, each and all together.",
+    ),
+    Requirement(
+        "DISPATCH-MATCH",
+        "Agents",
+        "A task goes to the agent that it is assigned to, to one that has the capability that "
+        "it is assigned to, or, unassigned, to one that takes any.",
+    ),
+    Requirement(
+        "DISPATCH-BUDGET",
+        "Agents",
+        "An agent that has used up its attempts, minutes, output or cost of a day pauses until "
+        "the next; that is recorded once, and survives a restart.",
+    ),
+    Requirement(
+        "DISPATCH-STOP",
+        "Agents",
+        "At a stop agents may finish for a while; then what is unfinished goes back to its "
+        "queue without a failure, or is kept for its agent.",
+    ),
+    Requirement(
+        "DISPATCH-RESTART",
+        "Agents",
+        "After a kill everything is recovered and nothing is doubled: a report counts, a lost "
+        "program has failed its attempt, what never began begins in its attempt.",
+    ),
+    Requirement(
+        "DISPATCH-STORE",
+        "Faults",
+        "While the store is away the dispatcher says so and asks again.",
+    ),
+    Requirement(
+        "DISPATCH-CLOCK",
+        "Faults",
+        "A clock that is set back keeps leases alive; one that jumps forward ends them, and with "
+        "them the agents, before anybody else gets the task.",
+    ),
+    Requirement(
+        "DISPATCH-IDLE",
+        "Agents",
+        "Without agents the dispatcher does nothing at all.",
+    ),
+    Requirement(
+        "SYSTEM-PROCESS",
+        "System",
+        "A program that runs for a while has a group of its own, is heard on both of its ways, "
+        "and is ended as a whole.",
+    ),
+    # --- the hub
+    Requirement(
+        "HUB-UP",
+        "Hub",
+        "`dragoman up` starts everything from one command, says where it listens, where the data "
+        "is and what to do next, and drains at a signal.",
+    ),
+    Requirement(
+        "HUB-CLI",
+        "Hub",
+        "While a hub runs, commands go through it; otherwise they open the store themselves.",
+    ),
+    Requirement(
+        "HUB-DUTIES",
+        "Hub",
+        "Duties run in the background at their pace and at a hint; one that fails or hangs holds "
+        "up no other, and is told.",
+    ),
+    # --- the SDK
+    Requirement(
+        "SDK-WORK",
+        "SDK",
+        "An agent's program gets its tasks one by one, waits for them without polling, says how it "
+        "goes, ends each in every way there is, and hands parts of it to other agents.",
+    ),
+    Requirement(
+        "SDK-OWNER",
+        "SDK",
+        "Whoever claims in an agent's name is given a token for that attempt, and goes on as the "
+        "agent: on one's own machine nothing asks for more.",
+    ),
+    Requirement(
+        "SDK-HEARTBEAT",
+        "S-RUN",
+        "A heartbeat in the background keeps the lease for as long as the work takes.",
+    ),
+    Requirement(
+        "SDK-LEASE-LOST",
+        "S-RUN",
+        "When the lease is lost, or the hub stays away for longer than it lasts, whoever works on "
+        "that task, and nobody else, is cancelled, and its block raises LeaseLost.",
+    ),
+    Requirement(
+        "SDK-LEFT",
+        "SDK",
+        "Work that is left by an exception or without a word has failed and says why; a worker "
+        "that is stopped gives its task back; what went wrong first is what is raised.",
+    ),
+    Requirement(
+        "SDK-CRASH-SAFE",
+        "S-IDEM",
+        "A write is sent again under the key that it had from the start, after a lost connection, "
+        "an overload or a restart of the hub, for as long as there is patience; it happens once. A "
+        "worker that is killed is followed by another.",
+    ),
+    Requirement(
+        "SDK-EVENTS",
+        "SDK",
+        "Events are followed by a stream that is taken up where it broke off, or by pages where no "
+        "stream gets through: none is missed, none comes twice.",
+    ),
+    Requirement(
+        "SDK-CALLS",
+        "SDK",
+        "Tasks, messages of any dialect, batches of them and operations by name, as the hub has "
+        "them, with its refusals.",
+    ),
+    Requirement(
+        "SDK-SYNC",
+        "SDK",
+        "The face without an event loop can say all that the other can, and leaves no thread "
+        "behind.",
+    ),
+    Requirement(
+        "SDK-ADDRESS",
+        "SDK",
+        "The hub and the token are what the caller says, else the environment, else the data "
+        "directory; the token of a data directory is shown to its own hub only.",
+    ),
+    Requirement(
+        "SDK-GUIDE",
+        "Project",
+        "The programs of the SDK's guide run as they stand, and do what it says.",
     ),
     # --- for people who test their agents
     Requirement(

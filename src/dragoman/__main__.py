@@ -12,11 +12,12 @@ if TYPE_CHECKING:
     from dragoman.engine.operation import Dialect
     from dragoman.engine.ports import Clock
     from dragoman.files.archive_format import Manifest
+    from dragoman.surfaces.cli.running import RunningHub
 
 
 def main() -> None:
     """Run the command line."""
-    run(House(_open_place, _dialects, _import_archive, _open_stage))
+    run(House(_open_place, _dialects, _import_archive, _open_stage, _open_hub))
 
 
 # Databases, keys and dialects are loaded when a command needs them: `--help` does not.
@@ -44,6 +45,14 @@ def _open_stage(data: Path, clock: "Clock") -> Place:
     from dragoman.bootstrap import open_stage
 
     return open_stage(data, clock)
+
+
+def _open_hub(
+    data: Path, store: str, host: str, port: int | None, config: Path | None
+) -> "tuple[Place, RunningHub]":
+    from dragoman.bootstrap import open_hub
+
+    return open_hub(data, store, host, port, config)
 
 
 if __name__ == "__main__":

@@ -5,18 +5,22 @@ import os
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal, cast, get_origin
+from typing import Annotated, Any, Literal, cast, get_origin
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from dragoman.core.commands import DEFAULT_ATTEMPTS, DEFAULT_TTL_MS
 from dragoman.core.deadlines import Backoff
 from dragoman.core.errors import SettingsError
 from dragoman.core.events import Status
+from dragoman.core.ids import check_agent
 from dragoman.core.limits import ATTEMPTS, TTL_MS
 from dragoman.core.moments import duration
+
+DEFAULT_DATA = Path(".dragoman")
+"""The data directory of whoever names none."""
 
 
 class StoreSettings(Struct, frozen=True):
@@ -76,6 +80,98 @@ class FilesSettings(Struct, frozen=True):
     """Whether a moved task file may approve a review, and a person speak through the inbox."""
 
 
+class HttpSettings(Struct, frozen=True):
+    """[http]"""
+
+    host: str = "127.0.0.1"
+    """The address that the hub listens at; another than this machine's own needs TLS or a proxy."""
+    port: int = 4747
+    """The port that the hub listens at; 0: any that is free."""
+    tls_cert: str = ""
+    """A file with the certificate chain, in PEM; with tls_key the hub speaks HTTPS."""
+    tls_key: str = ""
+    """A file with the private key of the certificate, in PEM."""
+    proxy: tuple[str, ...] = ()
+    """Addresses of proxies that end TLS before the hub; what they say about callers is believed."""
+    allowed_hosts: tuple[str, ...] = ()
+    """More names, or NAME:PORT, that the hub is called by; the Host of a request must be one."""
+    allowed_origins: tuple[str, ...] = ()
+    """Origins of web pages that may call the hub beside its own, e.g. https://desk.example."""
+    rate_per_second: float = 100.0
+    """How many requests or messages a second each caller may send over time; 0: any number."""
+    burst: int = 1000
+    """How many it may send at once after a pause."""
+    max_body: int = 8388608
+    """The largest request, in bytes; a single message has a smaller limit of its own."""
+
+
+class HubSettings(Struct, frozen=True):
+    """[hub]"""
+
+    grace_ms: int = 30_000
+    """How long agents may go on with their work when the hub is stopped."""
+    on_stop: Literal["release", "keep"] = "release"
+    """What becomes of work that is not finished then: back to its queue, or kept for its agent."""
+
+
+class DispatchSettings(Struct, frozen=True):
+    """[dispatch]"""
+
+    concurrency: Annotated[int, Meta(ge=1)] = 8
+    """How many agents may work at the same time, all together."""
+    poll_ms: Annotated[int, Meta(ge=10)] = 1_000
+    """How often to look for work that nobody has announced, such as the end of a rest."""
+    stop_ms: int = 10_000
+    """How long a program that has to end may clean up, before it is ended."""
+
+
+class AgentSettings(Struct, frozen=True):
+    """[agents.NAME]"""
+
+    command: tuple[str, ...] = ()
+    """A program and its arguments, started without a shell for each attempt."""
+    url: str = ""
+    """Where assignments are posted to instead, http or https."""
+    allow_hosts: tuple[str, ...] = ()
+    """Hosts that url may lead to although their address is a private or local one."""
+    concurrency: Annotated[int, Meta(ge=1)] = 1
+    """How many tasks the agent may work on at the same time."""
+    capabilities: tuple[str, ...] = ()
+    """Names that tasks can be assigned to besides the agent's own."""
+    takes_any: bool = True
+    """Whether it also takes tasks that are assigned to nobody."""
+    prompt: Literal["stdin", "file"] = "stdin"
+    """Whether a program reads its prompt on standard input, or only in the file."""
+    environment: tuple[str, ...] = ()
+    """Variables of the hub that the program gets besides the harmless ones."""
+    repository: str = ""
+    """A git repository of which each task gets a worktree to work in."""
+    base: str = ""
+    """What the branch of a new worktree begins at; empty: what the repository has checked out."""
+    attempt_ms: int = 3_600_000
+    """How long an attempt may take, before it has failed; 0: as long as it likes."""
+    output_bytes: int = 10_000_000
+    """How much of an attempt's output is kept."""
+    attempts_per_day: int = 0
+    """After so many attempts the agent pauses until the next day (UTC); 0: no limit."""
+    minutes_per_day: int = 0
+    """The same for minutes of work, over all of its attempts."""
+    output_per_day: int = 0
+    """The same for bytes of output."""
+    cost_per_day: float = 0
+    """The same for what the agent says that its work has cost."""
+
+    def __repr__(self) -> str:
+        return "AgentSettings(…)"  # a URL and arguments may hold secrets
+
+
+class ProfileSettings(Struct, frozen=True):
+    """[profiles.NAME]"""
+
+    tools: tuple[str, ...] = ("core",)
+    """MCP tools by name, or `core`, or dialects: what is seen at /mcp/NAME, and by agent NAME."""
+
+
 class Settings(Struct, frozen=True):
     """Everything that can be set."""
 
@@ -86,6 +182,11 @@ class Settings(Struct, frozen=True):
     aof: AofSettings = AofSettings()
     files: FilesSettings = FilesSettings()
     notify: NotifySettings = NotifySettings()
+    http: HttpSettings = HttpSettings()
+    hub: HubSettings = HubSettings()
+    dispatch: DispatchSettings = DispatchSettings()
+    agents: dict[str, AgentSettings] = {}
+    profiles: dict[str, ProfileSettings] = {}
 
 
 _LONGEST_REST = 365 * 86_400_000
@@ -103,12 +204,14 @@ def environment() -> Mapping[str, str]:
     return os.environ
 
 
-def load_settings(data: Path, environ: Mapping[str, str]) -> Settings:
-    """The settings of a data directory; without a file, the defaults."""
-    path = data / "dragoman.toml"
+def load_settings(data: Path, environ: Mapping[str, str], file: Path | None = None) -> Settings:
+    """The settings of a data directory, or of another file; without a file, the defaults."""
+    path = file or data / "dragoman.toml"
     try:
         return _with_secret(parse(path.read_text(encoding="utf-8"), environ), data)
-    except FileNotFoundError:
+    except FileNotFoundError as error:
+        if file is not None:
+            raise SettingsError(f"there is no file {file}") from error
         return _with_secret(parse("", environ), data)
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"{path} cannot be read: {error}") from error
@@ -126,6 +229,7 @@ def parse(text: str, environ: Mapping[str, str]) -> Settings:
     except tomllib.TOMLDecodeError as error:
         raise SettingsError(f"this is not valid TOML: {error}") from error
     _check_keys(given, known := _sections())
+    _check_tables(given)
     for section, keys in known.items():
         for key, kind in keys.items():
             value = environ.get(f"DRAGOMAN_{section}_{key}".upper())
@@ -159,7 +263,12 @@ def _sections() -> dict[str, dict[str, Any]]:
             for key in msgspec.structs.fields(section.type)
         }
         for section in msgspec.structs.fields(Settings)
+        if section.name not in TABLES
     }
+
+
+TABLES: dict[str, type[Struct]] = {"agents": AgentSettings, "profiles": ProfileSettings}
+"""Sections of which there are any number, [agents.NAME]; they stand in the file only."""
 
 
 def _words(value: str) -> list[str]:
@@ -182,9 +291,30 @@ def _with_secret(settings: Settings, data: Path) -> Settings:
     return replace(settings, notify=replace(notify, webhook_secret=secret))
 
 
+def _check_tables(given: Mapping[str, Any]) -> None:
+    for kind, struct in TABLES.items():
+        tables = given.get(kind, {})
+        if not isinstance(tables, dict) or not all(
+            isinstance(table, dict) for table in cast(dict[str, Any], tables).values()
+        ):
+            raise SettingsError(f"{kind} has a section for each: write [{kind}.NAME] on a line")
+        for name, table in cast(dict[str, dict[str, Any]], tables).items():
+            malformed = check_agent(name)
+            if malformed is not None:
+                raise SettingsError(f"[{kind}.{name!a}]: {malformed.detail}")
+            for key in table:
+                _check_known(f"{kind}.{name}.{key}", key, struct.__struct_fields__)
+            try:
+                msgspec.convert(table, struct, strict=False)
+            except msgspec.ValidationError as error:
+                raise SettingsError(f"[{kind}.{name}]: {error}") from error
+
+
 def _check_keys(given: Mapping[str, Any], known: Mapping[str, Iterable[str]]) -> None:
     for section, values in given.items():
-        _check_known(f"[{section}]", section, known)
+        if section in TABLES:
+            continue
+        _check_known(f"[{section}]", section, (*known, *TABLES))
         if not isinstance(values, dict):
             raise SettingsError(f"{section} is a section: write [{section}] on a line of its own")
         for key in cast(dict[str, Any], values):

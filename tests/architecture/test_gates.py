@@ -69,8 +69,8 @@ def test_one_failing_gate_fails_the_whole_and_stops_no_other(tmp_path: Path, fai
     assert f"{failed} of the gates failed" in run.output
 
 
-@pytest.mark.parametrize("failing", ["run pytest", "ruff check"])
-def test_a_failing_test_and_a_failing_gate_both_fail_the_build(
+@pytest.mark.parametrize("failing", ["run pytest", "ruff check", "mcp-conformance"])
+def test_a_failing_part_fails_the_build_and_stops_no_other(
     tmp_path: Path, failing: str
 ) -> None:
     run = Run(tmp_path, "run", failing)
@@ -78,6 +78,7 @@ def test_a_failing_test_and_a_failing_gate_both_fail_the_build(
     assert run.exit_code == 1
     assert run.calls[0] == "run pytest"
     assert any("lint-imports" in call for call in run.calls)
+    assert run.calls[-1] == "run --quiet bash .ci/mcp-conformance"
 
 
 def test_the_build_passes_when_tests_and_gates_do(tmp_path: Path) -> None:

@@ -27,6 +27,9 @@ def test_one_run_measures_all_pairs_side_by_side() -> None:
         ("completion report, to all 1,000 tasks", "100 tasks"),
         ("files that follow reports", "atomic write"),
         ("files rebuilt, 20 tasks", "atomic write"),
+        ("agent started, slowest of 100", "bare process"),
+        ("POST of a report, 64 connections", "bare Starlette"),
+        ("reports in batches over HTTP", "in process"),
     ]
     assert all(row["base_per_second"] > 0 for row in results)
     assert all(row["dragoman_per_second"] > 0 for row in results)

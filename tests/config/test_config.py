@@ -55,3 +55,32 @@ def test_a_file_that_is_not_text_is_an_error_and_no_crash(tmp_path: Path) -> Non
     (tmp_path / "dragoman.toml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(SettingsError, match=r"dragoman\.toml"):
         load_settings(tmp_path, {})
+
+
+def test_agents_have_a_section_each_and_their_keys_are_checked() -> None:
+    settings = parse('[agents.ada]\ncommand = ["a", "b c"]\n[agents."ben@host"]\nurl = "u"\n', {})
+    assert settings.agents["ada"].command == ("a", "b c")
+    assert settings.agents["ben@host"].url == "u"
+    assert "b c" not in f"{settings}"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            "[agents.ada]\ncomand = ['a']",
+            "agents.ada.comand is not a setting; did you mean command",
+        ),
+        ("[agents.ada]\nconcurrency = 'many'", "[agents.ada]: Expected `int`"),
+        ("[agents.ada]\nconcurrency = 0", "[agents.ada]: Expected `int` >= 1"),
+        ("[agents.'a b']\ncommand = ['a']", "not a valid name"),
+        ("[agents]\ncommand = ['a']", "write [agents.NAME]"),
+        ("agents = 1", "write [agents.NAME]"),
+        ("[agent.ada]\ncommand = ['a']", "did you mean agents"),
+        ("[dispatch]\npoll_ms = 0", "dispatch.poll_ms"),
+    ],
+)
+def test_what_is_wrong_with_an_agent_is_named(text: str, words: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        parse(text, {})
+    assert words in caught.value.detail

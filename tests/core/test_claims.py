@@ -265,3 +265,27 @@ def test_how_long_a_lease_may_be_is_told_in_units_that_people_use() -> None:
     refusal = World(task()).ask(ALICE, ClaimTask("T", "alice", ttl_ms=500))
     assert isinstance(refusal, Refusal)
     assert refusal.detail == "the lease is 500ms long; it must be from 1s to 7d"
+
+
+@proves("CLAIM-QUEUES")
+def test_who_claims_for_others_may_choose_the_queues() -> None:
+    pooled = replace(task("P"), reserved_for="backend", assignee="backend")
+    world = World(pooled, replace(task("A"), reserved_for="alice"), task("F"))
+    chosen = ClaimTask("", "alice", queues=("backend",))
+    assert world.do(HUB, chosen).receipt.task == "P"
+    assert world.tasks["P"].assignee == "alice"
+    assert world.code(HUB, chosen) == "nothing_ready"
+    assert world.do(HUB, ClaimTask("", "alice", queues=("backend", "alice"))).receipt.task == "A"
+    # Back in its queue, it waits for any of the pool again.
+    world.do(ALICE, ReleaseTask("P"))
+    assert (world.tasks["P"].assignee, world.tasks["P"].reserved_for) == ("backend", "backend")
+    assert world.code(HUB, ClaimTask("P", "bob")) == "reserved"
+    assert world.do(HUB, ClaimTask("P", "bob", queues=("backend",))).receipt.task == "P"
+
+
+@proves("CLAIM-QUEUES")
+def test_an_agent_does_not_choose_its_queues() -> None:
+    world = World(replace(task("P"), reserved_for="backend"))
+    assert world.code(ALICE, ClaimTask("", "alice", queues=("backend",))) == "not_authorized"
+    assert world.code(HUB, ClaimTask("", "alice", queues=("not a name",))) == "invalid_id"
+    assert world.code(HUB, ClaimTask("", "alice", queues=("q",) * 65)) == "invalid_field"

@@ -20,6 +20,8 @@ from dragoman.core.commands import (
     EndAttempt,
     EscalateDelegation,
     ExpireLease,
+    IssueToken,
+    KeyAgent,
     LinkTask,
     MoveTask,
     NoteTask,
@@ -30,6 +32,7 @@ from dragoman.core.commands import (
     RenewLease,
     ReportOutcome,
     RequestDelegation,
+    RevokeToken,
     UpdateTask,
     WarnTask,
 )
@@ -102,6 +105,7 @@ def test_no_command_about_a_task_is_forgotten_here() -> None:
     others = {CreateTask, AdoptTask, ClaimTask, ExpireLease, RegisterAgent, RejectMessage}
     # A warning goes with a message that is judged itself; the others are not for a holder.
     others |= {WarnTask, AcceptDelegation, RejectDelegation, EscalateDelegation}
+    others |= {KeyAgent, IssueToken, RevokeToken}
     assert {type(command) for command in WRITES} | others == set(get_args(AnyCommand))
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from msgspec import Struct
 
 from dragoman.core.actors import Actor, ActorRecord
-from dragoman.core.agents import AgentRecord
+from dragoman.core.agents import AgentRecord, TokenRecord
 from dragoman.core.commands import (
     AdoptTask,
     AnyCommand,
@@ -38,7 +38,7 @@ from tests.requirements import proves
 
 COMMANDS: tuple[type[AnyCommand], ...] = get_args(AnyCommand)
 EVENTS: tuple[type[AnyEvent], ...] = get_args(AnyEvent)
-STATES = (Task, Reported, Delegation, Lease, ActorRecord, AgentRecord)
+STATES = (Task, Reported, Delegation, Lease, ActorRecord, AgentRecord, TokenRecord)
 VALUES = (*COMMANDS, *EVENTS, *STATES, Actor, Backoff, Decision, LeaseChange, Receipt)
 
 
@@ -56,6 +56,7 @@ def test_every_value_is_frozen(kind: type[Struct]) -> None:
 def test_every_command_has_a_decider_and_a_name() -> None:
     assert set(DECIDERS) == set(COMMANDS)
     assert sorted(str(kind.__struct_config__.tag) for kind in COMMANDS) == [
+        "agent.key",
         "agent.register",
         "attempt.end",
         "delegation.accept",
@@ -77,6 +78,8 @@ def test_every_command_has_a_decider_and_a_name() -> None:
         "task.report",
         "task.update",
         "task.warn",
+        "token.issue",
+        "token.revoke",
     ]
     assert command_name(ClaimTask("T", "alice")) == "task.claim"
 
@@ -92,6 +95,7 @@ def test_a_command_says_only_what_differs_from_its_defaults() -> None:
 def test_every_event_has_the_name_that_was_promised() -> None:
     assert set(EVENT_NAMES) == set(EVENTS)
     assert sorted(EVENT_NAMES.values()) == [
+        "agent.keyed",
         "agent.registered",
         "command.refused",
         "delegation.accepted",
@@ -112,6 +116,8 @@ def test_every_event_has_the_name_that_was_promised() -> None:
         "task.transitioned",
         "task.unblocked",
         "task.warned",
+        "token.issued",
+        "token.revoked",
     ]
 
 

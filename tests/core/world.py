@@ -5,12 +5,12 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from dragoman.core.actors import Actor
-from dragoman.core.agents import AgentRecord, evolve_agent
+from dragoman.core.agents import EVOLVE_AGENT, AgentRecord
 from dragoman.core.commands import AnyCommand, ClaimTask
 from dragoman.core.decide import decide
 from dragoman.core.errors import Refusal
 from dragoman.core.events import (
-    AgentRegistered,
+    AgentEvent,
     AnyEvent,
     CommandRefused,
     MessageReceived,
@@ -68,8 +68,8 @@ class Facts:
         """What is known of a name."""
         return self._world.agents.get(name)
 
-    def next_ready(self, agent: str, now: int) -> Task | None:
-        """The oldest task that is ready for this agent."""
+    def next_ready(self, queues: tuple[str, ...], now: int) -> Task | None:
+        """The oldest task that is ready in these queues."""
         return next(
             (
                 task
@@ -77,7 +77,7 @@ class Facts:
                 if task.status == "ready"
                 and not task.open_blockers
                 and task.not_before <= now
-                and task.reserved_for in ("", agent)
+                and task.reserved_for in queues
             ),
             None,
         )
@@ -121,9 +121,9 @@ class World:
         for stream, event in decision.events:
             assert not isinstance(event, CommandRefused | MessageReceived)
             kind, _, name = stream.partition(":")
-            if isinstance(event, AgentRegistered):
-                assert (kind, name) == ("agent", event.name)
-                self.agents[name] = evolve_agent(self.agents.get(name), event, now)
+            if isinstance(event, AgentEvent):
+                assert kind == "agent"
+                self.agents[name] = EVOLVE_AGENT[type(event)](self.agents.get(name), event, now)
             else:
                 assert kind == "task"
                 self.put(EVOLVE_TASK[type(event)](self.tasks.get(name), event, now))

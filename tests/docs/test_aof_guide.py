@@ -30,6 +30,8 @@ OF_OTHER_COMMANDS = {
     "ambiguous_name",
     "claim_required",
     "key_reused",
+    "agent_not_found",
+    "token_not_found",
 }
 """Refusals that no message of AOF/1 and no claim can meet."""
 

@@ -413,6 +413,17 @@ def test_many_callers_share_commits(stage: Stage) -> None:
     assert stage.lab.store.transactions - before < 39
 
 
+def test_a_message_is_heard_first_and_answered_later(stage: Stage) -> None:
+    assert stage.door.hear(SHOUTED, dialect="mute") is None
+    spoken = stage.door.hear(SHOUTED, dialect="shouting")
+    assert spoken is not None
+    assert (spoken.dialect.name, spoken.target) == ("shouting", "T")
+    before = stage.events()
+    answer = asyncio.run(stage.door.answer_soon(spoken, ALICE, key="k"))
+    assert isinstance(answer, Taken)
+    assert stage.events() == [*before, ("agent:alice", "task.noted")]
+
+
 def test_lint_sees_what_is_json_and_is_told_of_the_rest() -> None:
     assert lint_text(lint, b'"k"', "k", strict=True) == Linted(True, "k", True)
     (issue,) = lint_text(lint, b'{"a":1,"a":1}', "k", strict=True).issues

@@ -236,3 +236,15 @@ def test_batches_of_any_size_come_to_the_same_as_one_by_one(
     assert [entry.hash for entry in single.store.entries(0, 1_000)] == [
         entry.hash for entry in batched.store.entries(0, 1_000)
     ]
+
+
+@proves("CLAIM-QUEUES", "TASK-PRIORITY")
+def test_chosen_queues_are_one_queue_and_others_are_passed_over(lab: Lab) -> None:
+    lab.do(HUMAN, ready("anyone"))
+    lab.do(HUMAN, ready("slow", assignee="backend", priority="low"))
+    lab.do(HUMAN, ready("fast", assignee="frontend", priority="high"))
+    hub = Actor("system", "hub")
+    chosen = ClaimTask("", "alice", queues=("backend", "frontend"))
+    answers = [lab.ask(hub, chosen) for _ in range(3)]
+    assert [taken(answer) for answer in answers] == ["fast", "slow", "nothing_ready"]
+    assert taken(lab.ask(hub, ClaimTask("", "alice"))) == "anyone"

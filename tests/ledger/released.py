@@ -27,6 +27,8 @@ from dragoman.core.commands import (
     EndAttempt,
     EscalateDelegation,
     ExpireLease,
+    IssueToken,
+    KeyAgent,
     LinkTask,
     MoveTask,
     NoteTask,
@@ -37,6 +39,7 @@ from dragoman.core.commands import (
     RenewLease,
     ReportOutcome,
     RequestDelegation,
+    RevokeToken,
     UpdateTask,
     WarnTask,
 )
@@ -209,7 +212,33 @@ def play_messages(store: Store) -> None:
     ask(DAVE, RejectMessage("invalid_json", "half \ud800", "a/../b", "\x1b[31m"), said=b'"\\u001b"')
 
 
-SCRIPTS: dict[str, Callable[[Store], None]] = {"v1": play, "v2": play_messages}
+def play_credentials(store: Store) -> None:
+    """What identity adds: tokens that are given out and taken back, and keys to sign with."""
+    ask = Play(store).ask
+    ask(HERA, RegisterAgent("alice", speaks=("aof",)), IssueToken("alice", *_token(1, START)))
+    ask(HERA, KeyAgent("alice", "A" * 43))
+    ask(HERA, IssueToken("alice", *_token(2, START + 86_400_000)))
+    ask(ALICE, IssueToken("alice", *_token(3, START)))
+    ask(HERA, IssueToken("bob@laptop", *_token(4, START)))
+    ask(HERA, RevokeToken("alice", "000000000002"))
+    ask(HERA, RevokeToken("alice", "00000000000f"))
+    ask(HERA, RegisterAgent("alice", "observer"))
+    ask(HERA, IssueToken("alice", *_token(5, START)))
+    ask(HERA, RevokeToken("alice"))
+    ask(HERA, KeyAgent("alice", ""))
+    ask(HERA, IssueToken("alice", *_token(6, START)))
+
+
+def _token(number: int, after: int) -> tuple[str, str, int]:
+    """The id, the digest and the end of a token."""
+    return f"{number:012x}", f"{number:064x}", after + 90 * 86_400_000
+
+
+SCRIPTS: dict[str, Callable[[Store], None]] = {
+    "v1": play,
+    "v2": play_messages,
+    "v3": play_credentials,
+}
 """Name of a golden ledger -> the script that writes it."""
 
 

@@ -36,6 +36,7 @@ EVERY = [entry for entries in GOLDEN.values() for entry in entries]
 ROOTS = {
     "v1": "83f3e90b74723f9e7615317dc2d51ad65598dc35454ae51c478795509e1dd8fd",
     "v2": "653c0ded140cb800795c1c951658291ce535a7b17e34c6dde1622d4cb5d89107",
+    "v3": "3f547726e32ded7529d85d445bf6a732c324abcb19f5fc8d6b4e7fafc10140fa",
 }
 """The Merkle root over each golden ledger, as RFC 9162 has it."""
 

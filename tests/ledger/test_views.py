@@ -9,6 +9,7 @@ from dragoman.core.actors import ActorRecord
 from dragoman.core.agents import AgentRecord
 from dragoman.core.errors import LedgerError
 from dragoman.core.events import (
+    AgentKeyed,
     AgentRegistered,
     AnyEvent,
     CommandRefused,
@@ -18,6 +19,8 @@ from dragoman.core.events import (
     TaskAliased,
     TaskCreated,
     TaskNoted,
+    TokenIssued,
+    TokenRevoked,
 )
 from dragoman.core.task import Delegation, Task
 from dragoman.ledger.codec import WRITTEN
@@ -175,8 +178,12 @@ def test_a_stream_is_folded_entry_by_entry() -> None:
         (AGENT, CREATED),
         (task(), HEARD),
         (task(), REGISTERED),
+        (None, TokenRevoked()),
+        (task(), TokenRevoked()),
+        (None, AgentKeyed("")),
+        (ActorRecord(), TokenIssued("0" * 12, "0" * 64, NOW)),
     ],
-    ids=range(11),
+    ids=range(15),
 )
 def test_an_entry_that_cannot_stand_there_breaks_the_ledger(
     state: State | None, event: AnyEvent

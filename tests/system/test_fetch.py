@@ -4,17 +4,14 @@ import socket
 import ssl
 import threading
 from collections.abc import Generator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from dragoman.core.errors import SettingsError
 from dragoman.system.fetch import Endpoint, ForbiddenAddress, closed_kind
+from tests.certificate import make_certificate
 from tests.notify.receiver import Answer, Receiver, drip, hang, receiving, status, text
 from tests.requirements import proves
 
@@ -277,23 +274,7 @@ class TestTls:
     @pytest.fixture
     def certificate(self, tmp_path: Path) -> Path:
         """Make one for localhost, with its key."""
-        key = Ed25519PrivateKey.generate()
-        name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
-        made = (
-            x509.CertificateBuilder()
-            .subject_name(name)
-            .issuer_name(name)
-            .public_key(key.public_key())
-            .serial_number(1)
-            .not_valid_before(datetime(2020, 1, 1, tzinfo=UTC))
-            .not_valid_after(datetime(2090, 1, 1, tzinfo=UTC))
-            .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
-            .sign(key, None)
-        )
-        pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-        path = tmp_path / "certificate.pem"
-        path.write_bytes(pem + made.public_bytes(Encoding.PEM))
-        return path
+        return make_certificate(tmp_path)
 
     @pytest.fixture
     def server(self, certificate: Path) -> Generator[Receiver]:

@@ -1,15 +1,14 @@
 """A program is fed, heard, and ended with everything that it has started."""
 
 import os
-import select
 import sys
-from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 
 from dragoman.system.spawn import run
 from tests.requirements import proves
+from tests.traces import Trace
 
 pytestmark = proves("SYSTEM-SPAWN")
 
@@ -21,37 +20,6 @@ SHELL = {"PATH": os.defpath}
 
 def python(program: str, *arguments: str) -> tuple[str, ...]:
     return (sys.executable, "-c", program, *arguments)
-
-
-class Trace:
-    """A pipe that a program holds open while it lives, so that its end can be heard."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        os.mkfifo(path)
-        self._reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-
-    def close(self) -> None:
-        """Listen no more."""
-        os.close(self._reader)
-
-    def heard(self) -> bytes:
-        """What was written until everybody who held the pipe had ended."""
-        said = b""
-        while select.select([self._reader], [], [], 10)[0]:
-            piece = os.read(self._reader, 100)
-            if not piece:
-                return said
-            said += piece
-        pytest.fail("somebody lives on")
-
-
-@pytest.fixture
-def trace(tmp_path: Path) -> Generator[Trace]:
-    """Give one."""
-    made = Trace(tmp_path / "trace")
-    yield made
-    made.close()
 
 
 def test_it_gets_its_input_and_its_words_as_they_are(tmp_path: Path) -> None:

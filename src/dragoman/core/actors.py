@@ -29,6 +29,10 @@ class Actor(Struct, frozen=True):
     role: Role
     name: str
     via: str = ""
+    task: str = ""
+    """The one task that its credential speaks for; empty: any."""
+    fence: int = 0
+    """And under which fencing token, where there is such a task."""
 
     def __post_init__(self) -> None:
         malformed = check_agent(self.name)

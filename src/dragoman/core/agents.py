@@ -1,21 +1,94 @@
 """What is known of an agent or a person, folded from the stream `agent:NAME`."""
 
-from msgspec import Struct
+from collections.abc import Callable
+from typing import Any
 
-from dragoman.core.events import AgentRegistered, Role
+from msgspec import Struct
+from msgspec.structs import replace
+
+from dragoman.core.events import (
+    AgentEvent,
+    AgentKeyed,
+    AgentRegistered,
+    Role,
+    TokenIssued,
+    TokenRevoked,
+)
+
+REMEMBERED_TOKENS = 64
+"""Of tokens that have ended, the latest are remembered, so that whoever shows one is told so."""
+
+
+class TokenRecord(Struct, frozen=True, omit_defaults=True):
+    """A token that was given out, known by its digest only."""
+
+    id: str
+    digest: str
+    issued_at: int
+    expires_at: int
+    is_revoked: bool = False
+
+    def is_live(self, now: int) -> bool:
+        """Whether it still speaks for its agent."""
+        return not self.is_revoked and now < self.expires_at
 
 
 class AgentRecord(Struct, frozen=True, omit_defaults=True):
-    """A name that the hub knows: its role, and the dialects in which it can be reached."""
+    """A name that the hub knows: its role, its dialects, and by what it is recognized."""
 
     name: str
     role: Role
     speaks: tuple[str, ...]
     registered_at: int
     """When it was first made known."""
+    key: str = ""
+    """The public half of the key that it signs with, if it has one."""
+    tokens: tuple[TokenRecord, ...] = ()
+    cut_off_at: int | None = None
+    """When all of its tokens were revoked at once: none that is as old speaks for it, whether it
+    is on this list or not."""
+
+    def live_tokens(self, now: int) -> list[TokenRecord]:
+        """Those that speak for it now."""
+        return [token for token in self.tokens if token.is_live(now)]
 
 
-def evolve_agent(record: AgentRecord | None, event: AgentRegistered, at: int) -> AgentRecord:
+def evolve_registered(record: AgentRecord | None, event: AgentRegistered, at: int) -> AgentRecord:
     """The record after a registration; a later one replaces what an earlier one said."""
-    registered_at = at if record is None else record.registered_at
-    return AgentRecord(event.name, event.role, event.speaks, registered_at)
+    if record is None:
+        return AgentRecord(event.name, event.role, event.speaks, at)
+    return replace(record, name=event.name, role=event.role, speaks=event.speaks)
+
+
+def evolve_keyed(record: AgentRecord, event: AgentKeyed, at: int) -> AgentRecord:
+    """The record after a key was made known."""
+    del at
+    return replace(record, key=event.key)
+
+
+def evolve_issued(record: AgentRecord, event: TokenIssued, at: int) -> AgentRecord:
+    """The record after one more token; the oldest that have ended make room for it."""
+    token = TokenRecord(event.id, event.digest, at, event.expires_at)
+    ended = [known.id for known in record.tokens if not known.is_live(at)]
+    too_many = len(record.tokens) + 1 - REMEMBERED_TOKENS
+    forgotten = frozenset(ended[: max(0, too_many)])
+    kept = tuple(known for known in record.tokens if known.id not in forgotten)
+    return replace(record, tokens=(*kept, token))
+
+
+def evolve_revoked(record: AgentRecord, event: TokenRevoked, at: int) -> AgentRecord:
+    """The record after one token, or all of them, were revoked."""
+    tokens = tuple(
+        replace(token, is_revoked=True) if event.id in ("", token.id) else token
+        for token in record.tokens
+    )
+    return replace(record, tokens=tokens, cut_off_at=record.cut_off_at if event.id else at)
+
+
+EVOLVE_AGENT: dict[type[AgentEvent], Callable[[Any, Any, int], AgentRecord]] = {
+    AgentRegistered: evolve_registered,
+    AgentKeyed: evolve_keyed,
+    TokenIssued: evolve_issued,
+    TokenRevoked: evolve_revoked,
+}
+"""Event -> the record after it, from the record before it (None at first) and its time."""

@@ -17,9 +17,11 @@ from dragoman.core.ids import check_agent, check_session, task_stream
 from dragoman.core.lease import Lease, granted, renewed
 from dragoman.core.lifecycle import StreamEvents, check_token, moved, unblocked
 from dragoman.core.limits import (
+    QUEUES,
     REASON,
     TEXT,
     TTL_MS,
+    check_count,
     check_duration,
     check_json,
     check_text,
@@ -35,12 +37,13 @@ def claim(command: ClaimTask, read: Read, now: int) -> Decision | Refusal:
     refusal = _check_claimant(command, read)
     if refusal:
         return refusal
-    task = read.task(command.task) if command.task else read.next_ready(command.agent, now)
+    queues = command.queues or ("", command.agent)
+    task = read.task(command.task) if command.task else read.next_ready(queues, now)
     if task is None:
         return Refusal("nothing_ready", f"no task is ready for {command.agent}")
     if isinstance(task, Refusal):
         return task
-    refusal = _check_claimable(task, command.agent, read.lease(task), now)
+    refusal = _check_claimable(task, command, read.lease(task), now)
     if refusal:
         return refusal
     attempt, fence = task.attempts + 1, task.fence + 1
@@ -159,14 +162,21 @@ def _check_claimant(command: ClaimTask, read: Read) -> Refusal | None:
     if actor.role == "agent":
         if command.agent != actor.name:
             return Refusal("identity_mismatch", f"{actor.name} cannot claim for {command.agent}")
+        if command.queues:
+            return Refusal("not_authorized", f"{actor.label} may not choose its queues")
     elif actor.role not in MAY_DISPATCH:
         return Refusal("not_authorized", f"{actor.label} may not claim tasks")
-    return (check_session(command.session) if command.session else None) or check_duration(
-        "the lease", command.ttl_ms, *TTL_MS
+    return (
+        (check_session(command.session) if command.session else None)
+        or check_duration("the lease", command.ttl_ms, *TTL_MS)
+        or check_count("queues", command.queues, QUEUES)
+        or next(filter(None, map(check_agent, filter(None, command.queues))), None)
     )
 
 
-def _check_claimable(task: Task, agent: str, lease: Lease | None, now: int) -> Refusal | None:
+def _check_claimable(
+    task: Task, command: ClaimTask, lease: Lease | None, now: int
+) -> Refusal | None:
     if lease is not None:
         until = to_rfc3339(lease.expires_at)
         held = f"{lease.holder} holds {task.id} (attempt {task.attempts})"
@@ -175,12 +185,12 @@ def _check_claimable(task: Task, agent: str, lease: Lease | None, now: int) -> R
         return Refusal("already_claimed", f"{held}; its lease ended at {until} and awaits recovery")
     if task.status not in CLAIMABLE:
         return Refusal("not_ready", f"{task.id} is {task.status}; only ready tasks can be claimed")
-    if task.status == "review" and task.assignee != agent:
+    if task.status == "review" and task.assignee != command.agent:
         return Refusal(
             "unauthorized_agent",
             f"{task.id} is in review; only {task.assignee or 'its owner'} can rework it",
         )
-    if task.reserved_for not in ("", agent):
+    if task.reserved_for not in ("", command.agent, *command.queues):
         return Refusal("reserved", f"{task.id} is reserved for {task.reserved_for}")
     if task.open_blockers:
         return Refusal("waits_for", f"{task.id} waits for {', '.join(task.open_blockers)}")

@@ -85,6 +85,22 @@ MAY_REGISTER: dict[Role, frozenset[Role]] = {
 }
 """Role -> the roles that it may give; an agent only to itself, and nobody makes itself a human."""
 
+MAY_VOUCH: dict[Role, frozenset[Role]] = {
+    "human": _EVERYONE,
+    "system": _EVERYONE,
+    "orchestrator": frozenset({"agent", "observer"}),
+    "coordinator": frozenset(),
+    "agent": frozenset(),
+    "observer": frozenset(),
+    "file": frozenset(),
+    "trusted-file": frozenset(),
+}
+"""Role -> the roles whose holders it may give credentials, and take them from.
+
+Whoever has somebody's token speaks as that one, so that nobody may give one of a higher role, nor,
+but for people, of its own. An agent may take back its own.
+"""
+
 
 def holds(actor: Actor, lease: Lease | None, now: int) -> bool:
     """Whether the caller has the living lease, whatever its role: a lease knows a name only."""

@@ -85,6 +85,9 @@ class ClaimTask(TaskCommand, frozen=True, tag="task.claim"):
     agent: str
     session: str = ""
     ttl_ms: int = DEFAULT_TTL_MS
+    queues: tuple[str, ...] = ()
+    """Whose tasks it may be, said by whoever may claim for others: names that tasks are reserved
+    for, and "" for those of anyone; none: anyone's, and the agent's own."""
 
 
 class RenewLease(TaskCommand, frozen=True, tag="task.heartbeat"):
@@ -219,6 +222,31 @@ class RegisterAgent(Command, frozen=True, tag="agent.register"):
     speaks: tuple[str, ...] = ()
 
 
+class KeyAgent(Command, frozen=True, tag="agent.key"):
+    """Make known with which key a known agent signs; an empty one takes it away."""
+
+    name: str
+    key: str
+    """The public half of an Ed25519 key, 32 bytes in base64url."""
+
+
+class IssueToken(Command, frozen=True, tag="token.issue"):
+    """Let whoever has a token speak for a known agent; the token itself stays with its maker."""
+
+    name: str
+    id: str
+    digest: str
+    """SHA-256 of the token, in hexadecimal."""
+    expires_at: int
+
+
+class RevokeToken(Command, frozen=True, tag="token.revoke"):
+    """End a token of an agent; an empty id ends all that were given out so far."""
+
+    name: str
+    id: str = ""
+
+
 class RejectMessage(Command, frozen=True, tag="message.reject"):
     """Refuse a message that is no command, so that it is recorded like every other refusal."""
 
@@ -255,6 +283,9 @@ AnyCommand = (
     | RejectDelegation
     | EscalateDelegation
     | RegisterAgent
+    | KeyAgent
+    | IssueToken
+    | RevokeToken
     | RejectMessage
 )
 

@@ -5,7 +5,16 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from dragoman.core import attempts, delegation, lifecycle, links, messages, registry, updates
+from dragoman.core import (
+    attempts,
+    credentials,
+    delegation,
+    lifecycle,
+    links,
+    messages,
+    registry,
+    updates,
+)
 from dragoman.core.authority import holds
 from dragoman.core.commands import (
     AcceptDelegation,
@@ -18,6 +27,8 @@ from dragoman.core.commands import (
     EndAttempt,
     EscalateDelegation,
     ExpireLease,
+    IssueToken,
+    KeyAgent,
     LinkTask,
     MoveTask,
     NoteTask,
@@ -28,6 +39,7 @@ from dragoman.core.commands import (
     RenewLease,
     ReportOutcome,
     RequestDelegation,
+    RevokeToken,
     TaskCommand,
     UpdateTask,
     WarnTask,
@@ -35,6 +47,7 @@ from dragoman.core.commands import (
 from dragoman.core.errors import Refusal
 from dragoman.core.lease import renewed
 from dragoman.core.reading import Decision, LeaseChange, Read
+from dragoman.core.scope import bound
 
 DECIDERS: dict[type[AnyCommand], Callable[[Any, Read, int], Decision | Refusal]] = {
     CreateTask: lifecycle.create,
@@ -57,12 +70,20 @@ DECIDERS: dict[type[AnyCommand], Callable[[Any, Read, int], Decision | Refusal]]
     RejectDelegation: delegation.reject,
     EscalateDelegation: delegation.escalate,
     RegisterAgent: registry.register,
+    KeyAgent: credentials.key,
+    IssueToken: credentials.issue,
+    RevokeToken: credentials.revoke,
     RejectMessage: messages.reject,
 }
 
 
 def decide(command: AnyCommand, read: Read, now: int) -> Decision | Refusal:
     """What follows from a command; whatever its holder says also renews a task's lease (S-RUN)."""
+    if read.actor.task:
+        within = bound(command, read)
+        if isinstance(within, Refusal):
+            return within
+        command = within
     decision = DECIDERS[type(command)](command, read, now)
     if isinstance(decision, Refusal) or decision.lease is not None:
         return decision
@@ -80,6 +101,6 @@ def renewal(command: AnyCommand, read: Read, now: int) -> LeaseChange | None:
     lease = read.lease(task)
     if lease is None or not holds(read.actor, lease, now):
         return None
-    if command.token not in (None, lease.fence):
+    if command.token not in (None, lease.fence) or read.actor.fence not in (0, lease.fence):
         return None
     return LeaseChange(task.id, renewed(lease, now))

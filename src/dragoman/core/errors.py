@@ -10,8 +10,8 @@ DragomanError (an exception): the hub could not do its work; its codes are in FA
   - StoreCorrupt: the file is damaged or is not ours; nothing was written
 - SettingsError: a setting cannot be understood
 - LedgerError: an entry cannot be read or does not fit its chain
-- BadCheckpoint (ledger), BadKey, HubRunning (system), BadFile, BadArchive (files): named where they
-  belong
+- BadCheckpoint (ledger), BadKey, HubRunning (system), BadFile, BadArchive (files), HubUnreachable,
+  BadAnswer (client): named where they belong
 """
 
 from dataclasses import dataclass
@@ -45,6 +45,12 @@ REFUSALS: dict[str, str] = {
     "message_too_large": "the message is longer than a message may be",
     "parent_not_found": "no task has the name of the parent",
     "nested_delegation": "the work was delegated before; it cannot be delegated on",
+    "agent_not_found": "no agent or person is known by this name",
+    "token_not_found": "the agent has no token with this id",
+    "unauthenticated": "no credential was shown, or one that speaks for nobody",
+    "token_expired": "the credential's time is over",
+    "token_revoked": "the credential was taken back",
+    "replayed": "the signed message was received before",
     "overloaded": "too many requests are waiting; try again",
 }
 """Code -> meaning. Stable: dialects map every code to an error of their own."""
@@ -63,6 +69,8 @@ FAULTS: dict[str, str] = {
     "bad_checkpoint": "a checkpoint does not hold",
     "bad_file": "a file that people may edit cannot be understood",
     "bad_archive": "an archive cannot be taken over",
+    "hub_unreachable": "no hub answers",
+    "bad_answer": "what answers is no hub that this client understands",
 }
 """Code -> meaning, of exceptions."""
 

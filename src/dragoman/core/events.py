@@ -214,6 +214,28 @@ class AgentRegistered(Event, frozen=True):
     speaks: tuple[str, ...] = ()
 
 
+class AgentKeyed(Event, frozen=True):
+    """The agent signs with the key whose public half this is; empty: with none from now on."""
+
+    key: str
+    """Ed25519, 32 bytes in base64url."""
+
+
+class TokenIssued(Event, frozen=True):
+    """A token speaks for the agent until it ends or is revoked; only its digest is kept."""
+
+    id: str
+    digest: str
+    expires_at: int
+
+
+class TokenRevoked(Event, frozen=True):
+    """A token no longer speaks for the agent."""
+
+    id: str = ""
+    """Empty: none of those that were given out so far does, those of attempts included."""
+
+
 TaskEvent = (
     TaskCreated
     | TaskAliased
@@ -234,7 +256,8 @@ TaskEvent = (
     | DelegationEscalated
 )
 ActorEvent = CommandRefused | MessageReceived
-AnyEvent = TaskEvent | ActorEvent | AgentRegistered
+AgentEvent = AgentRegistered | AgentKeyed | TokenIssued | TokenRevoked
+AnyEvent = TaskEvent | ActorEvent | AgentEvent
 
 EVENT_NAMES: dict[type[Event], str] = {
     TaskCreated: "task.created",
@@ -257,5 +280,8 @@ EVENT_NAMES: dict[type[Event], str] = {
     CommandRefused: "command.refused",
     MessageReceived: "message.received",
     AgentRegistered: "agent.registered",
+    AgentKeyed: "agent.keyed",
+    TokenIssued: "token.issued",
+    TokenRevoked: "token.revoked",
 }
 """The name under which each event is stored. We own these names; class names may change."""

@@ -13,7 +13,11 @@ TEXT = 65_536
 REASON = 4_000
 LINKS = 1_000
 DIALECTS = 16
+QUEUES = 64
 ATTEMPTS = 1_000
+TOKENS = 32
+"""How many good tokens an agent may have at a time."""
+TOKEN_MS = (1_000, 366 * 86_400_000)
 TTL_MS = (1_000, 7 * 86_400_000)
 DEPTH = 32
 WHOLE = 2**53 - 1

@@ -36,8 +36,8 @@ class Read(Protocol):
         """What is known of the agent or person with this name."""
         ...
 
-    def next_ready(self, agent: str, now: int) -> Task | None:
-        """The first task of the queue that this agent may claim."""
+    def next_ready(self, queues: tuple[str, ...], now: int) -> Task | None:
+        """The first task of these queues; each is named by whom its tasks are reserved for."""
         ...
 
     def last_number(self, day: str) -> int:

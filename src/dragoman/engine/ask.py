@@ -61,6 +61,12 @@ def find_agent(store: Store, name: str) -> AgentRecord | None:
     return None if row is None else cast(AgentRecord | None, _state(store, row))
 
 
+def list_agents(store: Store, after: str = "", limit: int = _PAGE) -> list[AgentRecord]:
+    """A page of the agents and people that are known, by name, from the one after a name on."""
+    states = (_state(store, row) for row in store.kind("agent", after, limit))
+    return [state for state in states if isinstance(state, AgentRecord)]
+
+
 def task_as_of(store: Store, name: str, position: int) -> Task | Refusal:
     """The task as it was when the ledger had reached this position."""
     stream = find_stream(store, name)

@@ -26,6 +26,8 @@ _TRIES = 25
 Failpoint = Callable[[str], None]
 OnLeases = Callable[[Collection[str]], None]
 """Told, after a commit, which tasks' leases changed: heartbeats leave no entry to follow."""
+OnCommit = Callable[[Collection[str]], None]
+"""Told, after a commit, which streams have new entries: a hint, in the thread that wrote them."""
 Waiting = tuple[Request, asyncio.Future[Outcome]]
 """A request and the caller that waits for its outcome."""
 
@@ -41,12 +43,14 @@ class Engine:
         *,
         failpoint: Failpoint = lambda _: None,
         on_leases: OnLeases = lambda _: None,
+        on_commit: OnCommit = lambda _: None,
     ) -> None:
         self.store = store
         self.clock = clock
         self._secret = secret
         self._failpoint = failpoint
         self._on_leases = on_leases
+        self._on_commit = on_commit
         self._cache = Cache()
         self._writing = threading.Lock()
         self._starting = threading.Lock()
@@ -147,7 +151,7 @@ class Engine:
         """One transaction for these requests. On any failure the cache is dropped with it."""
         now = self.clock.now()
 
-        def work(session: Session) -> tuple[list[Outcome], Collection[str]]:
+        def work(session: Session) -> tuple[list[Outcome], Unit]:
             unit = Unit(session, self._cache, now)
             prepare(unit, requests, now, rerun=rerun)
             secret = self._secret
@@ -155,17 +159,19 @@ class Engine:
             self._failpoint("decided")
             session.write(unit.changes())
             self._failpoint("written")
-            return outcomes, unit.leased
+            return outcomes, unit
 
         try:
-            outcomes, leased = self.store.transact(work)
+            outcomes, unit = self.store.transact(work)
         except BaseException:
             self._cache.clear()
             raise
         self._failpoint("committed")
         self._cache.trim()
-        if leased:
-            self._on_leases(leased)
+        if unit.leased:
+            self._on_leases(unit.leased)
+        if unit.changed:
+            self._on_commit(unit.changed)
         return outcomes
 
 

@@ -73,6 +73,18 @@ class Turned(Struct, frozen=True):
 Answer = Taken | Turned
 
 
+class Spoken(Struct, frozen=True):
+    """A message that a dialect takes for its own; nothing was looked up for it yet."""
+
+    dialect: Dialect
+    heard: Heard
+
+    @property
+    def target(self) -> str:
+        """The task that it names; empty: none, or several."""
+        return self.heard.target
+
+
 class _Plan(Struct, frozen=True):
     """What the hub is asked for, and how its answer is told."""
 
@@ -165,6 +177,19 @@ class Interpreter:
         plan = self._planned(said, speaker, via)
         return None if plan is None else await self._ask_soon(plan)
 
+    def hear(self, said: Said, *, dialect: str = "") -> Spoken | None:
+        """Whose message this is, of all dialects or of the named one; None: nobody's."""
+        incoming = Incoming(said, self._most_bytes)
+        for one in self.dialects:
+            heard = one.hear(incoming) if dialect in ("", one.name) else None
+            if heard is not None:
+                return Spoken(one, heard)
+        return None
+
+    async def answer_soon(self, spoken: Spoken, speaker: Actor, *, key: str = "") -> Answer:
+        """What comes of a message that was heard; a key counts where it has none in itself."""
+        return await self._ask_soon(_plan(spoken.dialect, spoken.heard, speaker, self._facts, key))
+
     def call(self, name: str, arguments: Said, actor: Actor, *, key: str = "") -> Answer:
         """An operation of any dialect by its name."""
         plan = self._called(name, arguments, actor, key)
@@ -184,13 +209,12 @@ class Interpreter:
         return plan.answer(await self._hub.engine.handle(request) if request else _NOTHING_TO_DO)
 
     def _planned(self, said: Said, speaker: Actor | None, via: str) -> _Plan | None:
-        incoming = Incoming(said, self._most_bytes)
-        for dialect in self.dialects:
-            heard = dialect.hear(incoming)
-            if heard is not None:
-                actor = speaker or self._facts.speaker(heard.sender or NAMELESS, via)
-                return _plan(dialect, self._admitted(heard, actor), actor, self._facts)
-        return None
+        spoken = self.hear(said)
+        if spoken is None:
+            return None
+        heard = spoken.heard
+        actor = speaker or self._facts.speaker(heard.sender or NAMELESS, via)
+        return _plan(spoken.dialect, self._admitted(heard, actor), actor, self._facts)
 
     def _admitted(self, heard: Heard, actor: Actor) -> Heard:
         """The message, faulty if its speaker has to come through another door."""

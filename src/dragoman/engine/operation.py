@@ -104,6 +104,8 @@ class Operation(Struct, frozen=True):
     """What is wrong when this name says it: whoever it speaks for must be the speaker (S-ROLE)."""
     gather: Callable[[Any, Actor, Facts], Commands | Fault] | None = None
     """More commands that follow from facts outside of the transaction."""
+    summary: str = ""
+    """When to use it, for doors that offer tools to agents; empty: it is not offered as one."""
 
 
 class Incoming:

@@ -171,6 +171,10 @@ class Store(Protocol):
         """All streams by number."""
         ...
 
+    def kind(self, kind: str, after: str, limit: int) -> list[Row]:
+        """Streams of one kind (`agent`, for example) by name, from the one after a name on."""
+        ...
+
     def names(self, after: tuple[str, str], limit: int) -> list[tuple[str, str, str]]:
         """All aliases as (name, kind, stream), in order."""
         ...

@@ -1,6 +1,6 @@
 """The ready queue as a batch sees it: the store's order, less and more what the batch changed."""
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Sequence
 
 from dragoman.engine.ports import ReadyKey, Session
 from dragoman.ledger.views import State, shelve
@@ -29,21 +29,21 @@ class ReadyQueues:
             key = ReadyKey(shelf.rank, shelf.since, number, stream)
             self._made_ready[stream] = (shelf.queue, key)
 
-    def first(self, agent: str, changed: Container[str]) -> str | None:
-        """The stream of the first task that this agent may take; everyone's queue and its own."""
+    def first(self, names: Sequence[str], changed: Container[str]) -> str | None:
+        """The stream of the first task in the queues of these names."""
         if not self._promoted:
             self._session.promote(self._now, _PROMOTED_AT_ONCE)
             self._promoted = True
-        return min(self._candidates(agent, changed), default=_NOBODY).name or None
+        return min(self._candidates(names, changed), default=_NOBODY).name or None
 
-    def _candidates(self, agent: str, changed: Container[str]) -> Iterator[ReadyKey]:
-        for name in ("", agent):
+    def _candidates(self, names: Sequence[str], changed: Container[str]) -> Iterator[ReadyKey]:
+        for name in names:
             queue = self._stored.setdefault(name, _Queue(self._session, name, self.page))
             key = queue.first(changed)
             if key:
                 yield key
         for queue_name, key in self._made_ready.values():
-            if queue_name in ("", agent):
+            if queue_name in names:
                 yield key
 
 

@@ -108,7 +108,8 @@ class Unit:
         self._aliases: dict[str, list[tuple[str, str]]] = {}
         """Name -> (kind, stream), stored or bound in this batch."""
         self._bound: list[tuple[str, str, str]] = []
-        self._changed: dict[str, None] = {}
+        self.changed: dict[str, None] = {}
+        """The streams that are written."""
         self._unqueued: dict[str, None] = {}
         """Changed since the ready queues were last asked."""
         self.leased: dict[str, None] = {}
@@ -270,13 +271,13 @@ class Unit:
         """What is known of the agent or person with this name."""
         return cast(AgentRecord | None, self._read(agent_stream(name)).state)
 
-    def next_ready(self, agent: str, now: int) -> Task | None:
-        """The first task of the queue that this agent may claim."""
+    def next_ready(self, queues: tuple[str, ...], now: int) -> Task | None:
+        """The first task of these queues."""
         del now
         for stream in self._unqueued:
             self._queues.changed(stream, self._known[stream].number, self._known[stream].state)
         self._unqueued.clear()
-        stream = self._queues.first(agent, self._changed)
+        stream = self._queues.first(queues, self.changed)
         return cast(Task, self._read(stream).state) if stream else None
 
     def last_number(self, day: str) -> int:
@@ -305,7 +306,7 @@ class Unit:
         known = self._known
         return Changes(
             entries=self._entries,
-            streams=[self._row(known[name]) for name in self._changed if known[name].number],
+            streams=[self._row(known[name]) for name in self.changed if known[name].number],
             leases=[
                 (known[name].number, known[name].lease)
                 for name in self.leased
@@ -327,7 +328,7 @@ class Unit:
         old = self._known.get(stream) or self._read(stream)
         if self._undo is not None:
             self._undo.before.setdefault(stream, old)
-        self._changed[stream] = None
+        self.changed[stream] = None
         self._unqueued[stream] = None
         if old.number:
             return old

@@ -157,12 +157,15 @@ class _Part:
     def pieces(self) -> Iterator[bytes]:
         """The content; BadArchive where it ends too soon."""
         left = self._info.size
-        with self._tar.extractfile(self._info) or io.BytesIO() as file:
-            while left and (piece := file.read(min(PIECE, left))):
-                left -= len(piece)
-                yield piece
+        try:
+            with self._tar.extractfile(self._info) or io.BytesIO() as file:
+                while left and (piece := file.read(min(PIECE, left))):
+                    left -= len(piece)
+                    yield piece
+        except tarfile.ReadError:
+            pass  # what is missing is told below
         if left:
-            raise BadArchive(f"{self.name}: the archive was cut off here")
+            raise BadArchive(f"{self._tar.name}: the archive was cut off within {self.name}")
 
     def whole(self) -> bytes:
         """The content of a part that cannot be long."""

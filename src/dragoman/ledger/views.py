@@ -7,10 +7,11 @@ import msgspec
 from msgspec import Struct
 
 from dragoman.core.actors import EVOLVE_ACTOR, ActorRecord
-from dragoman.core.agents import AgentRecord, evolve_agent
+from dragoman.core.agents import EVOLVE_AGENT, AgentRecord
 from dragoman.core.errors import LedgerError
 from dragoman.core.events import (
     EVENT_NAMES,
+    AgentKeyed,
     AgentRegistered,
     AnyEvent,
     CommandRefused,
@@ -18,6 +19,8 @@ from dragoman.core.events import (
     Status,
     TaskAliased,
     TaskCreated,
+    TokenIssued,
+    TokenRevoked,
 )
 from dragoman.core.task import EVOLVE_TASK, PRIORITY_RANK, Task
 from dragoman.ledger.codec import CODEC
@@ -59,7 +62,7 @@ _NOWHERE = Shelf()
 EVOLVE: dict[type[AnyEvent], Callable[[Any, Any, int], State]] = {
     **EVOLVE_TASK,
     **EVOLVE_ACTOR,
-    AgentRegistered: evolve_agent,
+    **EVOLVE_AGENT,
 }
 """Event -> how it changes the state of its stream."""
 
@@ -76,6 +79,9 @@ _FOLLOWS: dict[type[AnyEvent], tuple[type[State] | type[None], ...]] = {
     CommandRefused: (type(None), ActorRecord),
     MessageReceived: (type(None), ActorRecord),
     AgentRegistered: (type(None), AgentRecord),
+    AgentKeyed: (AgentRecord,),
+    TokenIssued: (AgentRecord,),
+    TokenRevoked: (AgentRecord,),
 }
 """Event -> the states that it may follow; every other event follows a task."""
 

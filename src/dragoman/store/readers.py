@@ -61,6 +61,12 @@ class SqlReaders(ABC):
         """All streams by number."""
         return list(map(self._row, self._read("rows", after, limit)))
 
+    def kind(self, kind: str, after: str, limit: int) -> list[Row]:
+        """Streams of one kind by name."""
+        # A semicolon is the character after the colon, so all names of the kind lie between.
+        found = self._read("kind", f"{kind}:{after}", f"{kind};", limit)
+        return list(map(self._row, found))
+
     def names(self, after: tuple[str, str], limit: int) -> list[tuple[str, str, str]]:
         """All aliases, in order."""
         return self._read("names", *after, limit)

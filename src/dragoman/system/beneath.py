@@ -56,6 +56,25 @@ class Tail(Struct, frozen=True):
     line: bytes = b""
 
 
+class Appender:
+    """A file that grows, open until it is closed."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor: int | None = descriptor
+
+    def write(self, data: bytes) -> None:
+        """Add to its end; not durable by itself."""
+        if self._descriptor is None:
+            raise ValueError("The file is closed.")
+        write_all(self._descriptor, data)
+
+    def close(self) -> None:
+        """Let go of it; twice does nothing."""
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            os.close(descriptor)
+
+
 class Beneath:
     """A disk as the files face wants it, beneath a folder that exists."""
 
@@ -138,6 +157,16 @@ class Beneath:
             finally:
                 os.close(descriptor)
         self.keep(path)
+
+    def appender(self, path: str) -> Appender:
+        """A regular file to add to, made when there is none."""
+        with self._parent(path) as (folder, name):
+            flags = _FILE | os.O_WRONLY | os.O_APPEND | os.O_CREAT
+            descriptor = os.open(name, flags, 0o644, dir_fd=folder)
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise OSError(errno.EINVAL, "it is not a regular file", path)
+        return Appender(descriptor)
 
     def replace(self, old: str, new: str) -> None:
         """Rename a file over whatever has the new name, all contents being durable by then."""

@@ -13,6 +13,7 @@ from typing import Final, Self
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from dragoman.core.errors import DragomanError
 from dragoman.core.moments import to_rfc3339
@@ -26,13 +27,15 @@ _TRIES: Final = 1_000
 _PAUSE_SECONDS: Final = 0.001
 
 
-class Holder(Struct, frozen=True):
+class Holder(Struct, frozen=True, omit_defaults=True):
     """Who holds the lock; a process that has not yet written its name has pid 0."""
 
     pid: int = 0
     host: str = ""
     since: str = ""
     who: str = ""
+    url: str = ""
+    """Where it can be called; empty: nowhere, or not yet."""
 
 
 class HubRunning(DragomanError):
@@ -44,8 +47,9 @@ class HubRunning(DragomanError):
 class HubLock:
     """The right to be the hub of a data directory, until it is released or the process ends."""
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, descriptor: int, mine: Holder) -> None:
         self._descriptor: int | None = descriptor
+        self._mine = mine
 
     @classmethod
     def acquire(cls, data: Path, who: str, *, clock: Clock | None = None) -> Self:
@@ -56,11 +60,18 @@ class HubLock:
             if not _take(descriptor):
                 raise _running(data, _read_holder(descriptor))
             since = to_rfc3339((clock or SystemClock()).now())
-            _write_holder(descriptor, who, since)
+            mine = Holder(pid=os.getpid(), host=socket.gethostname(), since=since, who=who)
+            _write_holder(descriptor, mine)
         except BaseException:
             os.close(descriptor)
             raise
-        return cls(descriptor)
+        return cls(descriptor, mine)
+
+    def announce(self, url: str) -> None:
+        """Say where the hub can be called: from now on commands go through it."""
+        if self._descriptor is not None:
+            self._mine = replace(self._mine, url=url)
+            _write_holder(self._descriptor, self._mine)
 
     def release(self) -> None:
         """Let another process be the hub; releasing twice does nothing."""
@@ -112,10 +123,9 @@ def _lock(descriptor: int, kind: int) -> bool:
     return True
 
 
-def _write_holder(descriptor: int, who: str, since: str) -> None:
+def _write_holder(descriptor: int, mine: Holder) -> None:
     # Emptied first, so that the name of a crashed hub is never shown for the new one.
     os.ftruncate(descriptor, 0)
-    mine = Holder(pid=os.getpid(), host=socket.gethostname(), since=since, who=who)
     os.pwrite(descriptor, msgspec.json.encode(mine), 0)
 
 

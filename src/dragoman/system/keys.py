@@ -1,8 +1,6 @@
 """The ledger's signing key and the hub's secret, made once beneath the data directory."""
 
-import os
 import secrets
-import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -17,19 +15,11 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from dragoman.core.errors import DragomanError
 from dragoman.ledger.checkpoint import key_id
 from dragoman.system.files import create_atomically, sync_folder
+from dragoman.system.private_file import OURS_ALONE, BadKey, read_private_file
 
 _SECRET_BYTES: Final = 32
-_OURS_ALONE: Final = 0o600
-_MOST_BYTES: Final = 65_536
-
-
-class BadKey(DragomanError):
-    """A key file that cannot be used; the detail says why and what to do."""
-
-    code = "bad_key"
 
 
 @dataclass(frozen=True)
@@ -68,15 +58,15 @@ def load_or_create(folder: Path) -> LedgerKey:
         sync_folder(keys.parent)
     # The public key is written last, so its presence shows that the others were there once.
     if not (keys / "ledger.pub").exists():
-        create_atomically(keys / "secret", secrets.token_bytes(_SECRET_BYTES), mode=_OURS_ALONE)
-        create_atomically(keys / "ledger.key", _new_private_pem(), mode=_OURS_ALONE)
+        create_atomically(keys / "secret", secrets.token_bytes(_SECRET_BYTES), mode=OURS_ALONE)
+        create_atomically(keys / "ledger.key", _new_private_pem(), mode=OURS_ALONE)
         private = _load_private(keys / "ledger.key")
         create_atomically(keys / "ledger.pub", _public_pem(private.public_key()))
     return load(folder)
 
 
 def _load_private(path: Path) -> Ed25519PrivateKey:
-    pem = _read_private_file(path)
+    pem = _read(path)
     try:
         private = load_pem_private_key(pem, password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm):
@@ -87,7 +77,7 @@ def _load_private(path: Path) -> Ed25519PrivateKey:
 
 
 def _load_secret(path: Path) -> bytes:
-    secret = _read_private_file(path)
+    secret = _read(path)
     if len(secret) != _SECRET_BYTES:
         raise _damaged(path, f"holds {len(secret)} bytes instead of {_SECRET_BYTES}")
     return secret
@@ -105,30 +95,21 @@ def _check_public(path: Path, pem: bytes) -> None:
         )
 
 
-def _read_private_file(path: Path) -> bytes:
-    # Not blocking, so that a pipe put in the file's place cannot hold the hub for ever.
+def _read(path: Path) -> bytes:
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        return read_private_file(path, _remedy(path))
     except FileNotFoundError:
         raise _damaged(path, "is missing although the public key is there") from None
-    try:
-        mode = os.fstat(descriptor).st_mode
-        if not stat.S_ISREG(mode):
-            raise _damaged(path, "is not a regular file")
-        if mode & (stat.S_IRWXG | stat.S_IRWXO):
-            raise BadKey(
-                f"The file {path} can be used by others on this machine (its mode is "
-                f"{stat.S_IMODE(mode):03o}). Make it yours alone with: chmod 600 {path}"
-            )
-        return os.read(descriptor, _MOST_BYTES)
-    finally:
-        os.close(descriptor)
 
 
 def _damaged(path: Path, what: str) -> BadKey:
-    return BadKey(
-        f"The file {path} {what}. Bring it back from a backup; or, to go on with new keys that "
-        f"cannot vouch for the old checkpoints, move {path.parent} and checkpoints.jsonl away."
+    return BadKey(f"The file {path} {what}. {_remedy(path)}")
+
+
+def _remedy(path: Path) -> str:
+    return (
+        "Bring it back from a backup; or, to go on with new keys that cannot vouch for the old "
+        f"checkpoints, move {path.parent} and checkpoints.jsonl away."
     )
 
 

@@ -32,6 +32,7 @@ def _readers(agents: Sequence[str], now: int) -> list[Callable[[Store], object]]
         *(lambda store, end=end: _all_entries(store, 3, end) for end in (0, 1, 5)),
         *(lambda store, n=n: _all_rows(store, n) for n in PAGES),
         *(lambda store, n=n: _all_names(store, n) for n in PAGES),
+        *(lambda store, n=n: _all_of_kinds(store, n) for n in PAGES),
         *(lambda store, n=n: _boards(store, agents, n) for n in PAGES),
         lambda store: [_histories(store, until) for until in (None, 0, 4)],
         lambda store: [store.expired(now + later, 100) for later in LATER],
@@ -60,6 +61,19 @@ def _all_names(store: Store, limit: int) -> list[tuple[str, str, str]]:
     return _pages(
         lambda after: store.names(after, limit), lambda found: (found[0], found[1]), ("", "")
     )
+
+
+def _all_of_kinds(store: Store, limit: int) -> list[list[Row]]:
+    return [
+        _unnumbered(
+            _pages(
+                lambda after, kind=kind: store.kind(kind, after, limit),
+                lambda row: row.name.partition(":")[2],
+                "",
+            )
+        )
+        for kind in ("agent", "actor", "task", "nothing")
+    ]
 
 
 def _boards(store: Store, agents: Sequence[str], limit: int) -> list[list[Row]]:

@@ -41,6 +41,8 @@ def test_a_script_leaves_the_same_in_every_reader(store: Store) -> None:
     assert store.sessions("s-bob") != []
     assert store.overdue(now, 9) == ["task:X-1"]
     assert store.overdue(now + 90 * TTL, 9) == ["task:X-1", "task:d"]
+    known = [row.name for row in store.kind("agent", "", 9)]
+    assert known == ["agent:Zoe", "agent:a-b", "agent:a.b@host", "agent:alice"]
 
 
 @proves("MODEL-REPLAY")

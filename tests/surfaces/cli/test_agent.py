@@ -11,13 +11,16 @@ pytestmark = proves("CLI-AGENT")
 
 
 def test_an_agent_is_made_known(dragoman: Console) -> None:
-    assert dragoman.ask("agent", "add", "ada", "--speaks", "aof", "--speaks", "acp") == {
+    words = ("agent", "add", "ada", "--no-token", "--speaks", "aof", "--speaks", "acp")
+    assert dragoman.ask(*words) == {
         "ok": True,
         "agent": "ada",
         "role": "agent",
         "speaks": ["aof", "acp"],
     }
-    said = dragoman("agent", "add", "boss", "--role", "orchestrator", "--speaks", "aof")
+    said = dragoman(
+        "agent", "add", "boss", "--role", "orchestrator", "--speaks", "aof", "--no-token"
+    )
     assert said.out == "boss is known: orchestrator, speaks aof\n"
     known = [e["body"] for e in dragoman("events", "--json").objects]
     assert [(agent["name"], agent.get("role", "agent")) for agent in known] == [
@@ -30,7 +33,8 @@ def test_an_agent_is_made_known(dragoman: Console) -> None:
 def test_the_same_again_adds_nothing_and_a_change_is_recorded(dragoman: Console) -> None:
     for _ in range(2):
         dragoman.ask("agent", "add", "ada", "--speaks", "aof")
-    assert len(dragoman("events", "--json").objects) == 1
+    seen = [entry["type"] for entry in dragoman("events", "--json").objects]
+    assert seen == ["agent.registered", "token.issued"]
 
     dragoman.ask("agent", "add", "ada", "--role", "observer")
     assert dragoman("events", "--json").objects[-1]["body"]["role"] == "observer"
@@ -68,6 +72,10 @@ def test_an_agent_makes_nobody_else_known(dragoman: Console) -> None:
         (("add",), "Missing argument 'NAME'"),
         (("add", "ada", "--role", "king"), "'king' is not one of"),
         (("add", "ada", "--speaks", "latin"), "'latin' is not a dialect; known: aof, agentmail"),
+        (("add", "ada", "--expires", "1d", "--no-token"), "exclude each other"),
+        (("add", "ada", "--expires", "367d"), "a token is good for 1s to 366d"),
+        (("token", "ada", "--expires", "999999999999d"), "a token is good for 1s to 366d"),
+        (("revoke", "ada", "--token", ""), "an empty word stands after --token"),
     ],
 )
 def test_what_is_not_understood_is_wrong_usage(

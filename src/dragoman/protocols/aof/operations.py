@@ -130,6 +130,7 @@ def _tools(*, at_once: bool) -> Iterator[Operation]:
         about=_task_of,
         identity=check.impostor_in_tool,
         gather=lambda tool, _, facts: translate.missing_files(tool.task_id, tool, facts),
+        summary="AOF/1: report how your work on a task ended.",
     )
     yield Operation(
         name="aof_task_update",
@@ -140,6 +141,7 @@ def _tools(*, at_once: bool) -> Iterator[Operation]:
         roles=MAY_WRITE,
         about=_task_of,
         identity=check.impostor_in_tool,
+        summary="AOF/1: say how your work on a task goes, or move it to another status.",
     )
     yield Operation(
         name="session_end",

@@ -208,5 +208,8 @@ RENDER: Final[Mapping[type[AnyEvent], Callable[[Any, AofIdOf], Told] | None]] = 
     events.CommandRefused: None,  # by its message: see _refused
     events.MessageReceived: None,  # its words say it: see _received
     events.AgentRegistered: _under("agent.registered"),
+    events.AgentKeyed: None,  # by what somebody is recognized is the hub's own business
+    events.TokenIssued: None,
+    events.TokenRevoked: None,
 }
 """Event -> its line; None: silent on purpose."""

@@ -68,6 +68,14 @@ class MemoryStore:
             rows = sorted(self._tables.rows.items())
             return [row for number, row in rows if number > after][:limit]
 
+    def kind(self, kind: str, after: str, limit: int) -> list[Row]:
+        """Streams of one kind by name."""
+        with self._lock:
+            numbers = sorted(self._tables.numbers.items())
+            first, end = f"{kind}:{after}", f"{kind};"
+            found = (number for name, number in numbers if first < name < end)
+            return [self._tables.rows[number] for number in found][:limit]
+
     def names(self, after: tuple[str, str], limit: int) -> list[tuple[str, str, str]]:
         """All aliases, in order."""
         with self._lock:

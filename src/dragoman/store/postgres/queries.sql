@@ -174,6 +174,9 @@ SELECT * FROM stream_rows WHERE name = $1
 -- name: rows
 SELECT * FROM stream_rows WHERE number > $1 ORDER BY number LIMIT $2
 
+-- name: kind
+SELECT * FROM stream_rows WHERE name > $1 AND name < $2 ORDER BY name LIMIT $3
+
 -- name: names
 SELECT n.name, n.kind, coalesce(s.name, '')
 FROM names n LEFT JOIN streams s ON s.number = n.stream

@@ -113,6 +113,9 @@ LIMIT ?
 -- name: rows
 SELECT * FROM stream_rows WHERE number > ? ORDER BY number LIMIT ?
 
+-- name: kind
+SELECT * FROM stream_rows WHERE name > ? AND name < ? ORDER BY name LIMIT ?
+
 -- name: names
 SELECT n.name, n.kind, coalesce(s.name, '')
 FROM names n LEFT JOIN streams s ON s.number = n.stream

@@ -18,10 +18,12 @@ from dragoman.surfaces.cli import (
     files,
     init,
     lint,
+    mcp,
     operate,
     send,
     task,
     tick,
+    up,
     verify,
 )
 from dragoman.surfaces.cli.call import Call, Shared, wrong_usage
@@ -42,6 +44,8 @@ _NAME = "dragoman"
 VERBS = (
     *init.VERBS,
     *demo.VERBS,
+    *up.VERBS,
+    *mcp.VERBS,
     *send.VERBS,
     *operate.VERBS,
     *lint.VERBS,

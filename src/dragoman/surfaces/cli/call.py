@@ -9,6 +9,7 @@ import typer
 from msgspec import Struct
 from msgspec.structs import replace
 
+from dragoman.config import DEFAULT_DATA
 from dragoman.core.actors import Actor
 from dragoman.core.errors import DragomanError, Refused
 from dragoman.surfaces.cli.person import actor_for, door
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 
 _UNDONE = {"checkpoint": "not signed", "notify": "nobody was told"}
 """Follower -> what is not yet so when it could not do its part."""
-
-DEFAULT_DATA = Path(".dragoman")
 
 
 class Shared(Struct, frozen=True):

@@ -1,12 +1,9 @@
 """A ledger entry as it is shown: one object for programs, one line for people."""
 
 import json
-from typing import Any
 
-import msgspec
-
-from dragoman.core.moments import to_rfc3339
-from dragoman.ledger.entry import Entry, read_line
+from dragoman.engine.shown import encode, shown_entry
+from dragoman.ledger.entry import Entry
 from dragoman.surfaces.cli.screen import Part, Screen
 from dragoman.surfaces.cli.words import tell
 
@@ -16,23 +13,7 @@ _PLACES = 6
 
 def as_object(entry: Entry) -> dict[str, object]:
     """Everything that the entry says."""
-    line = read_line(entry.line)
-    said: dict[str, Any] = {}
-    if isinstance(line.said, msgspec.Raw):
-        said["said"] = json.loads(bytes(line.said))
-    return {
-        "position": entry.position,
-        "stream": line.stream,
-        "version": line.version,
-        "type": line.event,
-        "at": to_rfc3339(line.at),
-        "actor": line.actor,
-        "via": line.via or None,
-        "cause": line.cause,
-        "body": json.loads(bytes(line.body)),
-        **said,
-        "hash": entry.hash.hex(),
-    }
+    return json.loads(encode(shown_entry(entry)))
 
 
 def print_entry(entry: Entry, screen: Screen, *, names_task: bool = True) -> None:

@@ -12,7 +12,10 @@ from dragoman.surfaces.cli.screen import Progress
 if TYPE_CHECKING:
     # The engine and the signatures are loaded by whoever opens a place: help needs neither.
     from dragoman.config import Settings
+    from dragoman.core.errors import Refusal
+    from dragoman.engine.hints import Hints
     from dragoman.engine.hub import Hub
+    from dragoman.engine.identity import Principal
     from dragoman.engine.interpreter import Interpreter
     from dragoman.engine.operation import Dialect
     from dragoman.engine.ports import Clock
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     from dragoman.files.projector import Projector
     from dragoman.ledger.checkpoint import Checkpoint
     from dragoman.services.notifier import Standing
+    from dragoman.surfaces.cli.running import RunningHub
 
 
 Failure = OSError | DragomanError
@@ -58,6 +62,8 @@ class Place(Struct, frozen=True):
     data: Path
     settings: "Settings"
     hub: "Hub"
+    hints: "Hints"
+    """Told after every commit; whoever waits for one listens."""
     interpreter: "Interpreter"
     """What agents say in their dialects goes through this."""
     checkpoints: Checkpoints
@@ -76,6 +82,8 @@ class Place(Struct, frozen=True):
     """Duty -> what is to be said about its last run beside its number, if anything."""
     before_writing: tuple[Callable[[], object], ...]
     """What is looked at before a command writes."""
+    identify: "Callable[[str, str], Principal | Refusal]"
+    """Whose token this is, shown at which door."""
     warnings: list[str]
     """What the person should know, though it stopped nothing."""
 
@@ -117,3 +125,5 @@ class House(Struct, frozen=True):
     """Makes a data directory, with the store of a URL, out of an exported one."""
     open_stage: "Callable[[Path, Clock], Place]"
     """Makes a data directory for the demo, where only the given clock tells the time."""
+    open_hub: "Callable[[Path, str, str, int | None, Path | None], tuple[Place, RunningHub]]"
+    """Makes a hub that can run: data directory, store, host, port, settings file."""

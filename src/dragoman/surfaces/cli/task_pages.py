@@ -2,31 +2,11 @@
 
 from msgspec import Struct
 
-from dragoman.core.events import Status
-from dragoman.core.task import Task
-from dragoman.engine.ask import TaskView, list_tasks, tasks_as_of
-from dragoman.engine.ports import BoardQuery
+from dragoman.engine import pages
+from dragoman.engine.ask import tasks_as_of
+from dragoman.engine.pages import Wanted
 from dragoman.surfaces.cli.place import Place
 from dragoman.surfaces.cli.task_view import Shown
-
-_LOOKS = 20
-"""So many reads are made to fill a page, so that a page without a hit does not read the store."""
-
-
-class Wanted(Struct, frozen=True):
-    """Which tasks a page shall hold."""
-
-    status: Status | None = None
-    assignee: str = ""
-    is_claimable: bool = False
-    before: int | None = None
-    limit: int = 50
-
-    def has(self, task: Task, now: int) -> bool:
-        """Whether the task belongs on the page."""
-        if self.status not in (None, task.status) or self.assignee not in ("", task.assignee):
-            return False
-        return not self.is_claimable or (not task.open_blockers and task.not_before <= now)
 
 
 class Page(Struct, frozen=True):
@@ -38,23 +18,9 @@ class Page(Struct, frozen=True):
 
 def page_now(place: Place, wanted: Wanted) -> Page:
     """A page of tasks as they are."""
-    now, found, before = place.hub.clock.now(), list[TaskView](), wanted.before
-    for _ in range(_LOOKS):
-        # One more than is shown, to know whether there is another page.
-        missing = wanted.limit + 1 - len(found)
-        query = BoardQuery(wanted.status, wanted.assignee or None, before, missing)
-        seen = list_tasks(place.hub.store, query)
-        found += [view for view in seen if wanted.has(view.task, now)]
-        if len(seen) < missing:
-            before = None
-            break
-        before = seen[-1].number
-        if len(found) > wanted.limit:
-            break
-    if len(found) > wanted.limit:
-        del found[wanted.limit :]
-        before = found[-1].number
-    return Page([Shown(view.task, view.lease, now) for view in found], before)
+    now = place.hub.clock.now()
+    page = pages.page_now(place.hub.store, wanted, now)
+    return Page([Shown(view.task, view.lease, now) for view in page.tasks], page.next)
 
 
 def page_as_of(place: Place, wanted: Wanted, position: int) -> Page:

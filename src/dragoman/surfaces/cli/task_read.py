@@ -8,12 +8,13 @@ from dragoman.core.commands import NoteTask
 from dragoman.core.errors import Refusal, Refused
 from dragoman.core.events import Status
 from dragoman.engine.ask import find_stream
+from dragoman.engine.pages import Wanted
 from dragoman.surfaces.cli.call import Answer, Call, wrong_usage
 from dragoman.surfaces.cli.entry_view import as_object as entry_object
 from dragoman.surfaces.cli.entry_view import print_entry
 from dragoman.surfaces.cli.options import MOST_IN_A_PAGE, AsOfOption, TaskArgument
 from dragoman.surfaces.cli.screen import Screen
-from dragoman.surfaces.cli.task_pages import Page, Wanted, page_as_of, page_now
+from dragoman.surfaces.cli.task_pages import Page, page_as_of, page_now
 from dragoman.surfaces.cli.task_view import COLUMNS, as_object, as_row, as_summary, print_page
 from dragoman.surfaces.cli.tasks import look_at
 from dragoman.surfaces.cli.verb import Verb

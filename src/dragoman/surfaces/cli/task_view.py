@@ -1,10 +1,11 @@
 """A task as it is shown: one object for programs, a table row and a page of lines for people."""
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 
 from dragoman.core.lease import Lease
 from dragoman.core.moments import to_rfc3339
 from dragoman.core.task import Delegation, Reported, Task
+from dragoman.engine.shown import task_summary, whole_task
 from dragoman.surfaces.cli.screen import Column, Screen
 
 STATUS_STYLES: dict[str, str] = {
@@ -38,45 +39,12 @@ class Shown(Struct, frozen=True):
 
 def as_summary(shown: Shown) -> dict[str, object]:
     """Everything about a task but its body, which may be long."""
-    task = shown.task
-    return {
-        "id": task.id,
-        "aofId": task.aof_id,
-        "title": task.title,
-        "status": task.status,
-        "priority": task.priority,
-        "assignee": task.assignee or None,
-        "reservedFor": task.reserved_for or None,
-        "reviewRequired": task.review_required,
-        "parent": task.parent or None,
-        "children": task.children,
-        "blockedBy": task.blocked_by,
-        "waitsFor": task.open_blockers,
-        "blocks": task.blocks,
-        "discoveredFrom": task.discovered_from or None,
-        "discovered": task.discovered,
-        "aliases": task.aliases,
-        "origin": task.origin or None,
-        "attempt": task.attempts,
-        "fence": task.fence,
-        "maxAttempts": task.max_attempts,
-        "failures": task.failures,
-        "notes": task.notes,
-        "notBefore": to_rfc3339(task.not_before) if task.not_before else None,
-        "createdAt": to_rfc3339(task.created_at),
-        "updatedAt": to_rfc3339(task.updated_at),
-        "lastTransitionAt": to_rfc3339(task.moved_at),
-        "lease": _lease(shown.lease, shown.now),
-        "report": _report(task.reported),
-        "delegation": _delegation(task.delegation),
-        "delegationDepth": task.depth,
-        "warnings": task.warnings,
-    }
+    return to_builtins(task_summary(shown.task, shown.lease, shown.now))
 
 
 def as_object(shown: Shown) -> dict[str, object]:
     """Everything about a task."""
-    return {**as_summary(shown), "body": shown.task.body}
+    return to_builtins(whole_task(shown.task, shown.lease, shown.now))
 
 
 def as_row(task: Task) -> tuple[str, ...]:
@@ -137,19 +105,6 @@ def _attempts(task: Task) -> str:
     )
 
 
-def _lease(lease: Lease | None, now: int) -> dict[str, object] | None:
-    if lease is None:
-        return None
-    return {
-        "agent": lease.holder,
-        "session": lease.session or None,
-        "fence": lease.fence,
-        "expiresAt": to_rfc3339(lease.expires_at),
-        "beats": lease.beats,
-        "live": lease.is_live(now),
-    }
-
-
 def _lease_in_words(lease: Lease | None, now: int) -> str:
     if lease is None:
         return ""
@@ -157,23 +112,6 @@ def _lease_in_words(lease: Lease | None, now: int) -> str:
     until = to_rfc3339(lease.expires_at)
     state = f"live until {until}" if lease.is_live(now) else f"ended at {until}, awaits `tick`"
     return f"{lease.holder}, fence {lease.fence}{session}, {lease.beats} beats, {state}"
-
-
-def _delegation(asked: Delegation | None) -> dict[str, object] | None:
-    if asked is None:
-        return None
-    return {
-        "from": asked.from_agent,
-        "to": asked.to_agent,
-        "parent": asked.parent,
-        "state": asked.state,
-        "dueBy": to_rfc3339(asked.due_by),
-        "escalated": asked.escalated,
-        "acceptanceCriteria": asked.acceptance_criteria,
-        "expectedOutputs": asked.expected_outputs,
-        "contextRefs": asked.context_refs,
-        "constraints": asked.constraints,
-    }
 
 
 def _delegation_in_words(asked: Delegation | None) -> str:
@@ -184,19 +122,6 @@ def _delegation_in_words(asked: Delegation | None) -> str:
         f"{asked.from_agent} to {asked.to_agent}, {asked.state}, "
         f"due by {to_rfc3339(asked.due_by)}{late}"
     )
-
-
-def _report(report: Reported | None) -> dict[str, object] | None:
-    if report is None:
-        return None
-    return {
-        "outcome": report.outcome,
-        "notes": report.notes,
-        "blockers": report.blockers,
-        "attempt": report.attempt,
-        "agent": report.agent,
-        "at": to_rfc3339(report.at),
-    }
 
 
 def _report_in_words(report: Reported | None) -> str:

@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from dragoman.core.errors import LedgerError
 from dragoman.core.events import (
+    AgentKeyed,
     AgentRegistered,
     CommandRefused,
     DelegationAccepted,
@@ -29,12 +30,16 @@ from dragoman.core.events import (
     TaskTransitioned,
     TaskUnblocked,
     TaskWarned,
+    TokenIssued,
+    TokenRevoked,
 )
 from dragoman.core.moments import duration, to_rfc3339
 from dragoman.ledger.codec import CODEC
 from dragoman.ledger.entry import Entry, read_line
 
 _LONGEST = 240
+_SUBJECTS = ("task", "agent")
+"""Kinds of streams whose name says what an entry is about."""
 
 _FORWARD: dict[LinkKind, str] = {
     "blocked-by": "waits for",
@@ -55,7 +60,7 @@ class Told(Struct, frozen=True):
     actor: str
     via: str
     subject: str
-    """The task that it is about; empty for what was refused to an actor."""
+    """The task or agent that it is about; empty for what was refused to an actor."""
     words: str
 
 
@@ -68,7 +73,7 @@ def tell(entry: Entry) -> Told:
     except LedgerError as error:
         words = f"{line.event} ({error.detail})"
     kind, _, name = line.stream.partition(":")
-    subject = name if kind == "task" else ""
+    subject = name if kind in _SUBJECTS else ""
     return Told(to_rfc3339(line.at), line.actor, line.via, subject, cut(words))
 
 
@@ -182,7 +187,19 @@ def _received(event: MessageReceived) -> str:
 
 def _registered(event: AgentRegistered) -> str:
     spoken = f", speaks {', '.join(event.speaks)}" if event.speaks else ""
-    return f"made {event.name} known: {event.role}{spoken}"
+    return f"made known: {event.role}{spoken}"
+
+
+def _keyed(event: AgentKeyed) -> str:
+    return f"to sign with the key {event.key}" if event.key else "to sign with no key any more"
+
+
+def _issued(event: TokenIssued) -> str:
+    return f"given the token {event.id}, good until {to_rfc3339(event.expires_at)}"
+
+
+def _revoked(event: TokenRevoked) -> str:
+    return f"token {event.id} taken back" if event.id else "all tokens taken back"
 
 
 def _refused(event: CommandRefused) -> str:
@@ -215,5 +232,8 @@ WORDS: dict[type[Event], Callable[[Any], str]] = {
     CommandRefused: _refused,
     MessageReceived: _received,
     AgentRegistered: _registered,
+    AgentKeyed: _keyed,
+    TokenIssued: _issued,
+    TokenRevoked: _revoked,
 }
 """Event -> its words; a test: every event has some."""

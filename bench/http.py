@@ -1,0 +1,117 @@
+"""The HTTP door: messages beside a bare endpoint, batches beside the hub itself, and streams.
+
+`uv run python -m bench.http` measures streams at rising rates, and prints the delay of events.
+"""
+
+import asyncio
+import subprocess
+import sys
+import tempfile
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from itertools import count, islice
+from pathlib import Path
+
+import uvloop
+
+from bench.aof import reports, task_ids
+from bench.http_client import Readings, answers_per_second, readings
+from bench.http_server import BUSY, TOKEN
+
+_LINES = 500
+"""So many messages are in a batch."""
+_SENDERS = 2
+
+
+def bare_posts(folder: Path, connections: int, seconds: float) -> float:
+    """Messages per second of a bare Starlette endpoint that decodes, chains and group-commits."""
+    return _posts("bare", folder, connections, seconds)
+
+
+def posts(folder: Path, connections: int, seconds: float) -> float:
+    """The same messages, at our door."""
+    return _posts("hub", folder, connections, seconds)
+
+
+def _posts(kind: str, folder: Path, connections: int, seconds: float) -> float:
+    messages = reports(task_ids(BUSY), count())
+    with _running(kind, folder) as server:
+        requests = (_request(server.port, message, "json") for message in messages)
+        return uvloop.run(answers_per_second(server.port, requests, connections, seconds))
+
+
+def batches(folder: Path, seconds: float) -> float:
+    """Messages per second when they come many at a time."""
+    with _running("hub", folder) as server:
+        requests = _batches(server.port)
+        return uvloop.run(answers_per_second(server.port, requests, _SENDERS, seconds))
+
+
+def _batches(port: int) -> Iterator[bytes]:
+    messages = reports(task_ids(BUSY), count())
+    while True:
+        yield _request(port, b"\n".join(islice(messages, _LINES)), "x-ndjson")
+
+
+def streams(folder: Path, readers: int, rate: int, seconds: float) -> Readings:
+    """What so many readers see of a hub that commits so many events a second."""
+
+    async def read(server: "_Running") -> Readings:
+        begin = asyncio.get_running_loop().create_future()
+        begin.add_done_callback(lambda _: server.begin())
+        return await readings(server.port, TOKEN, readers, seconds, begin)
+
+    with _running("busy", folder, str(rate)) as server:
+        return uvloop.run(read(server))
+
+
+def _request(port: int, body: bytes, kind: str) -> bytes:
+    return b"".join(
+        (
+            b"POST /v1/messages HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n" % port,
+            b"Authorization: Bearer %s\r\n" % TOKEN.encode(),
+            b"Content-Type: application/%s\r\n" % kind.encode(),
+            b"Content-Length: %d\r\n\r\n" % len(body),
+            body,
+        )
+    )
+
+
+class _Running:
+    """A server in a process of its own."""
+
+    def __init__(self, server: subprocess.Popen[str]) -> None:
+        assert server.stdout is not None
+        self._server = server
+        self.port = int(server.stdout.readline())
+
+    def begin(self) -> None:
+        """Let its producer begin."""
+        assert self._server.stdin is not None
+        self._server.stdin.write("\n")
+        self._server.stdin.flush()
+
+
+@contextmanager
+def _running(kind: str, folder: Path, *more: str) -> Generator[_Running]:
+    command = [sys.executable, "-m", "bench.http_server", kind, str(folder), *more]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as server:
+        try:
+            yield _Running(server)
+        finally:
+            server.kill()
+
+
+def main() -> None:
+    """Streams at rising rates."""
+    print(f"{'100 readers, asked for /s':28} {'told to each /s':>16} {'p99 ms':>8}")
+    for rate in (1_000, 5_000, 10_000, 20_000):
+        with tempfile.TemporaryDirectory(dir=Path.cwd(), prefix=".bench-") as folder:
+            seen = streams(Path(folder), 100, rate, 5.0)
+        print(f"{rate:28,} {seen.events_per_second:16,.0f} {seen.p99_ms:8.1f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,137 @@
+"""The servers that are measured, each in a process of its own: `python -m bench.http_server KIND`.
+
+`bare`: a Starlette endpoint that decodes, chains and group-commits a message. `hub`: ours. `busy`:
+ours, with a producer inside that commits so many events a second as soon as a line is read.
+"""
+
+import asyncio
+import sys
+import threading
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
+from pathlib import Path
+from time import perf_counter, perf_counter_ns
+
+import msgspec
+import uvicorn
+import uvloop
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from bench.aof import AGENT, PERSON, claim_tasks, lay_summaries, task_ids
+from bench.raw import RawFront, RawLog
+from dragoman.config import HttpSettings, Settings
+from dragoman.core.commands import IssueToken, NoteTask, RegisterAgent
+from dragoman.core.tokens import digest_of
+from dragoman.engine.facts import StoreFacts
+from dragoman.engine.handle import Engine
+from dragoman.engine.hints import Hints
+from dragoman.engine.hub import Hub
+from dragoman.engine.identity import Identity
+from dragoman.engine.interpreter import Interpreter
+from dragoman.files.lookup import has_file
+from dragoman.protocols import aof
+from dragoman.protocols.aof.wire import MESSAGES
+from dragoman.store.sqlite import SqliteStore
+from dragoman.surfaces.http import Door, HttpServer, build_app
+from dragoman.system.beneath import Beneath
+from dragoman.system.clock import SystemClock
+from dragoman.system.ids import new_id
+
+TOKEN = f"drg_{AGENT.name}_{1:012x}_{'s' * 43}"
+BUSY = 1_000
+_SECRET = b"bench" * 6
+_A_DAY = 86_400_000
+_TICK_S = 0.005
+_BODY = 1 << 26
+
+Serving = tuple[uvicorn.Server, Callable[[], None]]
+"""A server, and what begins when a line is read."""
+
+
+@asynccontextmanager
+async def _bare(folder: Path) -> AsyncGenerator[Serving]:
+    log = RawLog(folder / "raw.db")
+    front = RawFront(log.write)
+    decoder = msgspec.json.Decoder(MESSAGES["completion.report"])
+
+    async def take(request: Request) -> Response:
+        body = await request.body()
+        message = decoder.decode(body)
+        await front.write(body)
+        answer = msgspec.json.encode({"ok": True, "taskId": message.task_id})
+        return Response(answer, media_type="application/json")
+
+    app = Starlette(routes=[Route("/v1/messages", take, methods=["POST"])])
+    config = uvicorn.Config(app, loop="uvloop", http="httptools", log_config=None, access_log=False)
+    yield uvicorn.Server(config), _nothing
+    front.close()
+    log.close()
+
+
+@asynccontextmanager
+async def _hub(folder: Path, rate: int = 0) -> AsyncGenerator[Serving]:
+    store, clock, hints = SqliteStore.open(folder / "dragoman.db", new_id), SystemClock(), Hints()
+    hub = Hub(Engine(store, clock, _SECRET, on_commit=hints.tell), new_id)
+    names = task_ids(BUSY)
+    claim_tasks(hub, names)
+    lay_summaries(folder, names)
+    expires = clock.now() + _A_DAY
+    hub.do(
+        PERSON,
+        RegisterAgent(AGENT.name),
+        IssueToken(AGENT.name, f"{1:012x}", digest_of(TOKEN), expires),
+    )
+    facts = StoreFacts(store, partial(has_file, store, Beneath(folder)))
+    door = Door(
+        hub=hub,
+        interpreter=Interpreter(hub, (aof.dialect(),), facts),
+        identity=Identity(store, _SECRET, b"owner", clock),
+        settings=Settings(http=HttpSettings(port=0, rate_per_second=0, max_body=_BODY)),
+        hints=hints,
+    )
+    yield HttpServer(build_app(door), door.settings.http), lambda: _produce(hub, names, rate)
+    hub.close()
+
+
+def _produce(hub: Hub, names: Sequence[str], rate: int) -> None:
+    """So many events a second, each with the moment at which it was asked for."""
+    made, start, never = 0, perf_counter(), threading.Event()
+    while not never.wait(_TICK_S):
+        due = int((perf_counter() - start) * rate)
+        now = perf_counter_ns()
+        notes = [NoteTask(names[n % BUSY], f"{now:020d}") for n in range(made, due)]
+        if notes:
+            hub.do(PERSON, *notes)
+        made = due
+
+
+def _nothing() -> None:
+    """A server that only answers."""
+
+
+_KINDS: dict[str, Callable[..., AbstractAsyncContextManager[Serving]]] = {
+    "bare": _bare,
+    "hub": _hub,
+    "busy": _hub,
+}
+
+
+async def _serve(kind: str, folder: Path, *more: int) -> None:
+    async with _KINDS[kind](folder, *more) as (server, begin):
+        config = server.config
+        config.host, config.port = "127.0.0.1", 0
+        serving = asyncio.create_task(server.serve([bound := config.bind_socket()]))
+        bound.listen()
+        print(bound.getsockname()[1], flush=True)
+        if more:
+            await asyncio.to_thread(sys.stdin.readline)
+            threading.Thread(target=begin, daemon=True).start()
+        await serving
+
+
+if __name__ == "__main__":
+    uvloop.run(_serve(sys.argv[1], Path(sys.argv[2]), *map(int, sys.argv[3:])))

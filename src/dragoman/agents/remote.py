@@ -1,0 +1,85 @@
+"""An agent behind a URL: it is posted its assignment, and answers by messages of its own."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from dragoman.engine.runner import Assignment, Ended, Hear
+
+_ACCEPTED: Final = range(200, 300)
+
+Post = Callable[[Mapping[str, str], bytes], int]
+"""Posts headers and a body; the status that was answered, or OSError."""
+
+
+class Posted(Struct, frozen=True, rename="camel"):
+    """What is posted."""
+
+    id: str
+    """The session: the same when it is posted again, which is to be dropped then."""
+    agent: str
+    task_id: str
+    title: str
+    attempt: int
+    ttl_ms: int
+    prompt: str
+    url: str
+    """Where the hub listens."""
+    token: str
+
+
+class RemoteRunner:
+    """Posts to the URL of one agent."""
+
+    def __init__(self, post: Post, token: Callable[[Assignment], str], url: str) -> None:
+        self._post = post
+        self._token = token
+        self._url = url
+
+    async def start(self, assignment: Assignment, hear: Hear) -> "RunningElsewhere":
+        """Hand it over; any 2xx means that the agent has it."""
+        del hear  # it speaks through the hub's own doors
+        body = msgspec.json.encode(
+            Posted(
+                id=assignment.session,
+                agent=assignment.agent,
+                task_id=assignment.aof_id,
+                title=assignment.title,
+                attempt=assignment.attempt,
+                ttl_ms=assignment.ttl_ms,
+                prompt=assignment.prompt,
+                url=self._url,
+                token=self._token(assignment),
+            )
+        )
+        headers: dict[str, Any] = {"Content-Type": "application/json"}
+        status = await asyncio.to_thread(self._post, headers, body)
+        if status not in _ACCEPTED:
+            raise OSError(f"the agent's URL answered {status}")
+        return RunningElsewhere()
+
+
+class RunningElsewhere:
+    """An agent at work where nobody here sees it: its lease tells whether it lives."""
+
+    is_beating = False
+    said = 0
+
+    def __init__(self) -> None:
+        self._is_over = asyncio.Event()
+
+    async def wait(self) -> Ended:
+        """Until it was stopped: it does not end by itself."""
+        await self._is_over.wait()
+        return Ended()
+
+    async def stop(self, grace: float) -> None:
+        """Nothing to wait for: it learns from the hub that its lease is lost."""
+        del grace
+        self._is_over.set()
+
+    def forget(self) -> None:
+        """There is nothing to look for."""

@@ -1,0 +1,41 @@
+"""The SDK: what an agent's program imports to get work from a hub, and to say what came of it.
+
+from dragoman.client import connect
+
+async with connect() as hub:
+    async for work in hub.work(agent="swe-backend"):
+        async with work:
+            await work.progress("reading the tests")
+            await work.complete("fixed, with a test")
+"""
+
+from dragoman.client.errors import BadAnswer, HubUnreachable, LeaseLost
+from dragoman.client.hub import Hub, Works, connect
+from dragoman.client.requests import Message
+from dragoman.client.shapes import Event, NotSent, Problem, Sent, Task
+from dragoman.client.sync import SyncHub, SyncWork, connect_sync
+from dragoman.client.work import Work
+from dragoman.core.errors import DragomanError, Refused
+from dragoman.engine.shown import TaskSummary
+
+__all__ = [
+    "BadAnswer",
+    "DragomanError",
+    "Event",
+    "Hub",
+    "HubUnreachable",
+    "LeaseLost",
+    "Message",
+    "NotSent",
+    "Problem",
+    "Refused",
+    "Sent",
+    "SyncHub",
+    "SyncWork",
+    "Task",
+    "TaskSummary",
+    "Work",
+    "Works",
+    "connect",
+    "connect_sync",
+]

@@ -1,0 +1,108 @@
+"""What an answer of the hub means: a value, a refusal, or that it is worth asking again. Pure."""
+
+from collections.abc import Iterator, Mapping
+from hashlib import sha256
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from dragoman.client.errors import BadAnswer, LeaseLost
+from dragoman.client.requests import Request
+from dragoman.client.shapes import NotSent, Problem, Sent
+from dragoman.core.deadlines import Backoff, rest_after
+from dragoman.core.errors import Refusal, Refused
+
+AGAIN: Final = frozenset({408, 429, 500, 502, 503, 504})
+"""Statuses after which the same request may succeed."""
+FOR_GOOD: Final = frozenset({"store_corrupt", "ledger_broken"})
+"""Codes of what no waiting heals."""
+
+_BACKOFF: Final = Backoff(base_ms=100, cap_ms=5_000)
+_SHOWN: Final = 200
+
+
+class Reply(Struct, frozen=True):
+    """An answer as it came."""
+
+    status: int
+    body: bytes
+    retry_after: str = ""
+
+
+class Later(Struct, frozen=True):
+    """It is worth asking again."""
+
+    why: str
+    least_seconds: float = 0.0
+    """The hub asks for as much."""
+
+
+def read_reply(request: Request, reply: Reply) -> Any:
+    """The answer to a request, or `Later`; a refusal is raised."""
+    if reply.status in (200, 201):
+        return _decoded(request, reply)
+    if reply.status == 204:
+        return None
+    problem = _problem(reply)
+    if reply.status in AGAIN and (problem is None or problem.code not in FOR_GOOD):
+        why = f"{problem.code}: {problem.detail}" if problem else f"HTTP status {reply.status}"
+        return Later(why, _seconds(reply.retry_after))
+    if problem is None:
+        raise BadAnswer(
+            f"{request.method} {request.path} was answered with HTTP status {reply.status} and "
+            f"{reply.body[:_SHOWN]!r}: this is no dragoman hub; check its url"
+        )
+    raise refused(problem)
+
+
+def refused(problem: Problem) -> Refused:
+    """A problem as it is raised."""
+    if problem.code == LeaseLost.code:
+        return LeaseLost(problem.detail)
+    return Refused(Refusal(problem.code, problem.detail))
+
+
+def read_batch(lines: bytes) -> list[Sent | NotSent]:
+    """The answers to a batch, one for each of its lines."""
+    return [_line(line) for line in lines.splitlines()]
+
+
+def pauses(seed: str) -> Iterator[float]:
+    """Seconds to wait after each failure, without end: doubling, bounded, uneven.
+
+    Uneven by the request's own name, so that many who lost the same hub do not come back at once.
+    """
+    failures = 0
+    while True:
+        failures += 1
+        drawn = sha256(f"{seed}:{failures}".encode()).digest()[0] / 255
+        yield rest_after(failures, _BACKOFF) / 1_000 * (0.5 + drawn / 2)
+
+
+def _decoded(request: Request, reply: Reply) -> Any:
+    if request.answer is bytes:
+        return reply.body
+    try:
+        return msgspec.json.decode(reply.body, type=request.answer)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise BadAnswer(
+            f"the answer to {request.method} {request.path} is not what this client knows "
+            f"({error}): its version and the hub's are too far apart"
+        ) from None
+
+
+def _problem(reply: Reply) -> Problem | None:
+    try:
+        return msgspec.json.decode(reply.body, type=Problem)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+
+
+def _seconds(retry_after: str) -> float:
+    return float(retry_after) if retry_after.isascii() and retry_after.isdigit() else 0.0
+
+
+def _line(line: bytes) -> Sent | NotSent:
+    given: Mapping[str, Any] = msgspec.json.decode(line)
+    return msgspec.convert(given, Sent if given["ok"] else NotSent)

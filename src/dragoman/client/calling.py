@@ -1,0 +1,64 @@
+"""What everyone who speaks to the hub can say, under whichever token."""
+
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from typing import Any
+
+from dragoman.client import requests
+from dragoman.client.requests import Message, Request
+from dragoman.client.shapes import Sent
+from dragoman.client.wire import Wire
+from dragoman.core.errors import Refusal, Refused
+
+
+class Calling:
+    """A connection together with the token that is shown on it; empty: the connection's own."""
+
+    def __init__(
+        self,
+        wire: Wire,
+        now: Callable[[], int],
+        token: str = "",
+        operations: dict[str, str] | None = None,
+    ) -> None:
+        self.wire = wire
+        self.now = now
+        self._token = token
+        self._operations = {} if operations is None else operations
+        """Operation -> its address, as far as it was looked up."""
+
+    def with_token(self, token: str) -> "Calling":
+        """The same connection under another token."""
+        return Calling(self.wire, self.now, token, self._operations)
+
+    def key(self, given: str) -> str:
+        """The caller's idempotency key, else a new one."""
+        return given or self.wire.new_id()
+
+    async def ask(self, request: Request, patience: float | None = None) -> Any:
+        """The answer to a request."""
+        return await self.wire.ask(request, token=self._token, patience=patience)
+
+    async def send(self, message: Message, *, dialect: str = "", key: str = "") -> Sent:
+        """Send one message."""
+        return await self.ask(requests.send(message, dialect, self.key(key)))
+
+    async def call(self, operation: str, arguments: Mapping[str, Any], *, key: str = "") -> Any:
+        """Carry out an operation by its name."""
+        if operation not in self._operations:
+            # Looked up when it is asked for: the hub's dialects are its own affair.
+            described = await self.ask(requests.operations())
+            self._operations.update(requests.operation_paths(described))
+        path = self._operations.get(operation)
+        if path is None:
+            raise Refused(_unknown(operation, self._operations))
+        return await self.ask(requests.call(path, arguments, self.key(key)))
+
+
+def _unknown(operation: str, known: Mapping[str, str]) -> Refusal:
+    near = get_close_matches(operation, known, n=1, cutoff=0)
+    hint = f"did you mean {near[0]}? " if near else ""
+    return Refusal(
+        "unknown_type",
+        f"the hub has no operation {operation!a}; {hint}known: {', '.join(sorted(known))}",
+    )

@@ -1,0 +1,31 @@
+"""What can go wrong between an agent and its hub, beside the hub's own refusals.
+
+DragomanError (core)
+- Refused (core): the hub understood and says no; `code` and `detail` are its words
+  - LeaseLost: the task is not the agent's any more, and its work on it must end
+- HubUnreachable: nobody answers, for longer than the caller's patience
+- BadAnswer: what answers is no hub, or one that this client does not understand
+"""
+
+from dragoman.core.errors import DragomanError, Refusal, Refused
+
+
+class LeaseLost(Refused):
+    """The task is not this agent's any more: stop working on it; nothing it says is heard."""
+
+    code = "lease_lost"
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(Refusal("lease_lost", detail))
+
+
+class HubUnreachable(DragomanError):
+    """No hub answers."""
+
+    code = "hub_unreachable"
+
+
+class BadAnswer(DragomanError):
+    """What answers is no hub, or one that this client does not understand."""
+
+    code = "bad_answer"

@@ -1,0 +1,80 @@
+"""Following the ledger: a stream that begins again where it broke off, or else pages.
+
+Nothing is missed, and nothing comes twice.
+"""
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, suppress
+from typing import Final
+
+import msgspec
+
+from dragoman.client import requests
+from dragoman.client.errors import BadAnswer
+from dragoman.client.requests import Wanted
+from dragoman.client.shapes import Event, EventPage
+from dragoman.client.wire import Frame, NoStream, StreamLost, Wire
+
+GAP: Final = "gap"
+FIRST_FRAME_S: Final = 10.0
+_PAGE: Final = 100
+_WAIT_MS: Final = 20_000
+
+
+async def follow(
+    wire: Wire, wanted: Wanted, after: int | None, first_frame_s: float = FIRST_FRAME_S
+) -> AsyncGenerator[Event]:
+    """Events after a position (None: from now on), without end."""
+    at = await _end(wire) if after is None else after
+    with suppress(NoStream):
+        async with aclosing(_streamed(wire, wanted, at, first_frame_s)) as streamed:
+            async for event in streamed:
+                at = event.position
+                yield event
+    async with aclosing(_paged(wire, wanted, at)) as paged:
+        async for event in paged:
+            yield event
+
+
+async def _end(wire: Wire) -> int:
+    page: EventPage = await wire.ask(requests.end_of_ledger())
+    return page.next
+
+
+async def _streamed(
+    wire: Wire, wanted: Wanted, at: int, first_frame_s: float
+) -> AsyncGenerator[Event]:
+    request = requests.stream(wanted)
+    trying = wire.trying(request.path)
+    while True:
+        try:
+            async with wire.frames(request, at, first_frame_s) as frames:
+                async for frame in frames:
+                    trying.went_well()
+                    if frame.event == GAP:
+                        # We were too slow. The ledger has what was left out: begin again there.
+                        break
+                    if frame.data:
+                        event = _event(frame)
+                        at = event.position
+                        yield event
+        except StreamLost as lost:
+            await trying.pause(lost.later)
+
+
+async def _paged(wire: Wire, wanted: Wanted, at: int) -> AsyncGenerator[Event]:
+    while True:
+        page: EventPage = await wire.ask(requests.events(wanted, at, _PAGE, _WAIT_MS))
+        for event in page.events:
+            yield event
+        at = page.next
+
+
+def _event(frame: Frame) -> Event:
+    try:
+        return msgspec.json.decode(frame.data, type=Event)
+    except msgspec.DecodeError as error:
+        raise BadAnswer(
+            f"the stream has a frame that this client does not understand ({error}): its version "
+            "and the hub's are too far apart"
+        ) from None

@@ -1,0 +1,203 @@
+"""The hub as an agent's program sees it."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
+from contextlib import AsyncExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self, Unpack
+
+from msgspec import Struct
+
+from dragoman.client import requests
+from dragoman.client.address import find_address
+from dragoman.client.answers import read_batch
+from dragoman.client.calling import Calling
+from dragoman.client.follow import follow
+from dragoman.client.lease import DEFAULT_BEAT_MS, Pace
+from dragoman.client.requests import Message, TaskFields, Wanted
+from dragoman.client.shapes import Claim, Event, NotSent, Sent, Task, TaskPage
+from dragoman.client.wire import Wire
+from dragoman.client.work import Work
+from dragoman.config import environment
+from dragoman.core.commands import DEFAULT_TTL_MS
+from dragoman.core.events import Status
+from dragoman.engine.shown import TaskSummary
+from dragoman.system.clock import SystemClock
+from dragoman.system.ids import new_id
+
+PATIENCE_S: Final = 60.0
+"""For so long a request is sent again when the hub does not answer."""
+_PAGE: Final = 100
+_WAIT_MS: Final = 20_000
+
+
+def connect(
+    url: str = "",
+    token: str = "",
+    *,
+    data: Path | str | None = None,
+    patience: float = PATIENCE_S,
+) -> "Hub":
+    """The hub at this url; else of DRAGOMAN_URL; else the one that runs for the data directory.
+
+    `patience`: for so many seconds a hub that has gone away is waited for. One that is not there
+    from the start is an error at once.
+    """
+    return Hub(url, token, data, patience)
+
+
+class Hub:
+    """A connection to a hub; `async with` opens it. Its calls may be made by many tasks at once."""
+
+    def __init__(self, url: str, token: str, data: Path | str | None, patience: float) -> None:
+        address = find_address(url, token, data, environment())
+        self.url: Final = address.url
+        self._wire = Wire(address, patience, new_id)
+        self._calling = Calling(self._wire, SystemClock().now)
+        self._open: set[Work] = set()
+
+    async def __aenter__(self) -> Self:
+        await self._wire.__aenter__()
+        try:
+            look = requests.tasks(None, "", ready=False, cursor=None, limit=1)
+            await self._calling.ask(look, patience=0)
+        except BaseException:
+            await self._wire.__aexit__(None, None, None)
+            raise
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        async with AsyncExitStack() as leaving:
+            leaving.push_async_callback(self._wire.__aexit__, kind, error, trace)
+            for work in tuple(self._open):
+                leaving.push_async_callback(work.leave, error)
+
+    def work(
+        self,
+        agent: str,
+        *,
+        session: str = "",
+        ttl_ms: int = DEFAULT_TTL_MS,
+        beat_ms: int = DEFAULT_BEAT_MS,
+        stop_when_idle: bool = False,
+    ) -> "Works":
+        """Tasks for an agent, one after the other, each claimed and kept alive.
+
+        A task that is not ended when the next one is asked for has failed. `ttl_ms`: after so long
+        without a sign of life, another may take it. `beat_ms`: how soon a lost lease is noticed.
+        """
+        how = _Claiming(agent, session, Pace(ttl_ms, beat_ms), 0 if stop_when_idle else _WAIT_MS)
+        return Works(self._calling, how, self._open)
+
+    async def create(self, title: str, *, key: str = "", **fields: Unpack[TaskFields]) -> Task:
+        """Make a task, ready to be taken; without an id the hub gives it one."""
+        return await self._calling.ask(requests.create(title, fields, self._calling.key(key)))
+
+    async def task(self, name: str) -> Task:
+        """A task by any of its names."""
+        return await self._calling.ask(requests.task(name))
+
+    async def tasks(
+        self, *, status: Status | None = None, assignee: str = "", ready: bool = False
+    ) -> AsyncGenerator[TaskSummary]:
+        """All tasks that fit, newest first; `ready`: only what can be claimed now."""
+        cursor: int | None = None
+        while True:
+            asked = requests.tasks(status, assignee, ready=ready, cursor=cursor, limit=_PAGE)
+            page: TaskPage = await self._calling.ask(asked)
+            for one in page.tasks:
+                yield one
+            cursor = page.next
+            if cursor is None:
+                return
+
+    async def move(self, name: str, to: Status, reason: str = "", *, key: str = "") -> Task:
+        """Give a task another status, as one who may decide that: approve, cancel, ready again."""
+        return await self._calling.ask(requests.move(name, to, reason, self._calling.key(key)))
+
+    async def send(self, message: Message, *, dialect: str = "", key: str = "") -> Sent:
+        """Send a message of any dialect; without its name the hub finds out which."""
+        return await self._calling.send(message, dialect=dialect, key=key)
+
+    async def send_all(
+        self, messages: Iterable[Message], *, dialect: str = "", key: str = ""
+    ) -> list[Sent | NotSent]:
+        """Send many messages; what came of each, in order."""
+        answers: list[Sent | NotSent] = []
+        for batch in requests.send_all(messages, dialect, self._calling.key(key)):
+            answers += read_batch(await self._calling.ask(batch))
+        return answers
+
+    async def call(self, operation: str, arguments: Mapping[str, Any], *, key: str = "") -> Any:
+        """Any operation of any dialect, by its name; its reply in the dialect's own form."""
+        return await self._calling.call(operation, arguments, key=key)
+
+    def events(
+        self,
+        after: int | None = None,
+        *,
+        task: str = "",
+        type: str = "",
+        agent: str = "",
+        dialect: str = "",
+    ) -> AsyncGenerator[Event]:
+        """What happens, from a position of the ledger on (0: everything; None: from now on).
+
+        It goes on for ever and outlives restarts of the hub. `type` is an event's name, or the
+        family before its dot.
+        """
+        return follow(self._wire, Wanted(task, type, agent, dialect), after)
+
+
+class _Claiming(Struct, frozen=True):
+    """How tasks are claimed."""
+
+    agent: str
+    session: str
+    pace: Pace
+    wait_ms: int
+    """How long to wait for one; 0: nobody waits, and without one the work is over."""
+
+
+class Works(AsyncIterator[Work]):
+    """The tasks that an agent gets, one at a time."""
+
+    def __init__(self, calling: Calling, how: _Claiming, opened: set[Work]) -> None:
+        self._calling = calling
+        self._how = how
+        self._opened = opened
+        self._last: Work | None = None
+        self._is_watched = True
+
+    def unwatched(self) -> Self:
+        """The same, for a caller that cannot be cancelled when a lease is lost."""
+        self._is_watched = False
+        return self
+
+    async def __anext__(self) -> Work:
+        if self._last is not None:
+            await self._last.leave(None)
+        claim = await self._claimed()
+        handler = asyncio.current_task() if self._is_watched else None
+        work = Work(self._calling, claim, self._how.pace, handler, self._opened.discard)
+        self._opened.add(work)
+        self._last = work
+        return work
+
+    async def _claimed(self) -> Claim:
+        how = self._how
+        # One key until there is a task: an answer that was lost is given again.
+        key = self._calling.key("")
+        asked = requests.work(how.agent, how.session, how.pace.ttl_ms, how.wait_ms, key)
+        while True:
+            claim: Claim | None = await self._calling.ask(asked)
+            if claim is not None:
+                return claim
+            if not how.wait_ms:
+                raise StopAsyncIteration

@@ -1,0 +1,79 @@
+"""The heartbeat of an attempt: in the background, until the work is done or the lease is lost."""
+
+import asyncio
+from collections.abc import Callable
+from math import inf
+from typing import Final
+
+from msgspec import Struct
+
+from dragoman.client import requests
+from dragoman.client.errors import LeaseLost
+from dragoman.client.shapes import Claim
+from dragoman.client.wire import Wire
+from dragoman.core.errors import Refused
+
+DEFAULT_BEAT_MS: Final = 10_000
+
+
+class Pace(Struct, frozen=True):
+    """How long a lease lasts without a heartbeat, and how often there is one."""
+
+    ttl_ms: int
+    beat_ms: int
+    """A lease that was taken away, by a person for example, is noticed after so long at most."""
+
+    @property
+    def ttl(self) -> float:
+        """In seconds."""
+        return self.ttl_ms / 1_000
+
+    @property
+    def pause(self) -> float:
+        """Between two heartbeats, in seconds: two may be lost."""
+        return min(self.ttl_ms / 3, self.beat_ms) / 1_000
+
+
+class Heartbeat:
+    """Renews a lease from its claim on; `on_lost` is told once why it could not."""
+
+    def __init__(
+        self, wire: Wire, claim: Claim, pace: Pace, on_lost: Callable[[LeaseLost], None]
+    ) -> None:
+        self._wire = wire
+        self._claim = claim
+        self._pace = pace
+        self._on_lost = on_lost
+        self._task = asyncio.create_task(self._beat())
+
+    def stop(self) -> None:
+        """Beat no more."""
+        self._task.cancel()
+
+    async def _beat(self) -> None:
+        claim, loop = self._claim, asyncio.get_running_loop()
+        request = requests.heartbeat(claim.task.id, claim.fence)
+        end = loop.time() + self._pace.ttl
+        while True:
+            # At once for the first time: the answer to the claim may have taken its time.
+            asked_at = loop.time()
+            try:
+                async with asyncio.timeout_at(end):
+                    await self._wire.ask(request, token=claim.token or "", patience=inf)
+            except TimeoutError:
+                self._on_lost(self._silent())
+                return
+            except LeaseLost as lost:
+                self._on_lost(lost)
+                return
+            except Refused as refused:
+                self._on_lost(LeaseLost(str(refused)))
+                return
+            end = asked_at + self._pace.ttl
+            await asyncio.sleep(self._pace.pause)
+
+    def _silent(self) -> LeaseLost:
+        return LeaseLost(
+            f"the hub could not be reached for {self._pace.ttl:g} s, so that the lease on "
+            f"{self._claim.task.id} (fence {self._claim.fence}) has ended: stop working on it"
+        )

@@ -1,0 +1,299 @@
+"""Everything that the hub can be asked for, as values: pure, whoever sends them, and how.
+
+A write has an idempotency key before it is sent for the first time, so that it can be sent again.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final, TypedDict
+
+import msgspec
+from msgspec import Struct
+
+from dragoman.client.shapes import Claim, EventPage, Sent, Task, TaskPage
+from dragoman.core.errors import Refusal, Refused
+from dragoman.core.events import Outcome, Priority, Status
+from dragoman.core.ids import is_task_name
+from dragoman.core.limits import WHOLE
+from dragoman.text.strict_json import to_json
+
+JSON: Final = "application/json"
+LINES: Final = "application/x-ndjson"
+MOST_BYTES: Final = 1024 * 1024
+"""So much of a batch is sent at a time."""
+
+_SHOWN: Final = 100
+
+Message = Mapping[str, Any] | str | bytes
+"""A message of any dialect: an object, or text as it travels."""
+
+
+class Request(Struct, frozen=True):
+    """One request to the hub."""
+
+    method: str
+    path: str
+    answer: Any
+    """The type of the answer; `bytes`: as it comes."""
+    query: Mapping[str, str | int] = {}
+    body: bytes = b""
+    media: str = JSON
+    key: str = ""
+    wait_ms: int = 0
+    """How long the hub may let us wait on purpose."""
+
+
+class TaskFields(TypedDict, total=False):
+    """What may be said about a new task beside its title; the rest is as the hub has it."""
+
+    id: str
+    body: str
+    ready: bool
+    """Whether it may be taken at once; else it waits in the backlog."""
+    assignee: str
+    parent: str
+    review_required: bool
+    priority: Priority
+    blocked_by: Sequence[str]
+    discovered_from: str
+    aliases: Sequence[str]
+    max_attempts: int
+
+
+class PartFields(TypedDict, total=False):
+    """What may be said about a part of a task that another agent is asked to do."""
+
+    body: str
+    priority: Priority
+    acceptance_criteria: Sequence[str]
+    expected_outputs: Sequence[str]
+    context_refs: Sequence[str]
+    constraints: Sequence[str]
+
+
+class Wanted(Struct, frozen=True):
+    """Which events; what is empty is any."""
+
+    task: str = ""
+    type: str = ""
+    agent: str = ""
+    dialect: str = ""
+
+    def query(self) -> dict[str, str | int]:
+        """As it stands behind an address."""
+        return {name: value for name, value in msgspec.structs.asdict(self).items() if value}
+
+
+class Part(Struct, frozen=True):
+    """A part of a task, and who is asked to do it."""
+
+    parent: Task
+    agent: str
+    to: str
+    due_by: datetime
+    fields: PartFields
+
+    def __post_init__(self) -> None:
+        if self.due_by.tzinfo is None:
+            raise ValueError("due_by has no time zone: give one, as datetime.now(UTC) does")
+
+
+def create(title: str, fields: TaskFields, key: str) -> Request:
+    """Make a task, ready to be taken unless said otherwise."""
+    return _write("/v1/tasks", Task, {"title": title, "ready": True, **fields}, key)
+
+
+def task(name: str) -> Request:
+    """One task by any of its names."""
+    return Request("GET", _task_path(name), Task)
+
+
+def tasks(
+    status: Status | None, assignee: str, *, ready: bool, cursor: int | None, limit: int
+) -> Request:
+    """A page of tasks, newest first."""
+    query: dict[str, str | int] = {"limit": limit}
+    if status is not None:
+        query["status"] = status
+    if assignee:
+        query["assignee"] = assignee
+    if ready:
+        query["ready"] = "true"
+    if cursor is not None:
+        query["cursor"] = cursor
+    return Request("GET", "/v1/tasks", TaskPage, query)
+
+
+def move(name: str, to: Status, reason: str, key: str) -> Request:
+    """Another status for a task, by whoever may decide that."""
+    return _write(_task_path(name, "move"), Task, {"to": to, "reason": reason}, key)
+
+
+def work(agent: str, session: str, ttl_ms: int, wait_ms: int, key: str) -> Request:
+    """The next task for an agent; None after waiting in vain."""
+    body = {"agent": agent, "session": session, "ttl_ms": ttl_ms, "wait_ms": wait_ms}
+    return _write("/v1/work", Claim | None, body, key, wait_ms)
+
+
+def heartbeat(name: str, fence: int) -> Request:
+    """The holder lives. It has no key: to say so twice does no harm."""
+    return _write(_task_path(name, "heartbeat"), Any, {"fence": fence}, "")
+
+
+def note(name: str, text: str, fence: int, key: str) -> Request:
+    """A line of the work log."""
+    return _write(_task_path(name, "note"), Task, {"text": text, "fence": fence}, key)
+
+
+def progress(name: str, text: str, notes: str, fence: int, key: str) -> Request:
+    """How it goes."""
+    body = {"progress": text, "notes": notes, "fence": fence}
+    return _write(_task_path(name, "update"), Task, body, key)
+
+
+def release(name: str, reason: str, fence: int, key: str) -> Request:
+    """Give a task back."""
+    return _write(_task_path(name, "release"), Task, {"reason": reason, "fence": fence}, key)
+
+
+class Result(Struct, frozen=True):
+    """How an attempt ended."""
+
+    outcome: Outcome
+    notes: str = ""
+    blockers: Sequence[str] = ()
+    details: Mapping[str, Any] = {}
+
+
+def report(name: str, result: Result, fence: int, key: str) -> Request:
+    """The end of an attempt, which takes effect at once."""
+    body = {
+        "outcome": result.outcome,
+        "notes": result.notes,
+        "blockers": result.blockers,
+        "details": dict(result.details),
+        "fence": fence,
+    }
+    return _write(_task_path(name, "report"), Task, body, key)
+
+
+def create_part(title: str, part: Part, key: str) -> Request:
+    """Make the task that is the part, for nobody else than who is asked."""
+    said = part.fields
+    return create(
+        title,
+        {
+            "body": said.get("body", ""),
+            "priority": said.get("priority", "normal"),
+            "assignee": part.to,
+            "parent": part.parent.id,
+        },
+        key,
+    )
+
+
+def hand_off(child: Task, part: Part, sent_at: str, key: str) -> Request:
+    """Ask another agent to do a part of a task, in the one dialect that has words for it."""
+    said = part.fields
+    message = {
+        "protocol": "aof",
+        "version": 1,
+        "type": "handoff.request",
+        "taskId": child.aof_id,
+        "fromAgent": part.agent,
+        "toAgent": part.to,
+        "sentAt": sent_at,
+        "payload": {
+            "taskId": child.aof_id,
+            "parentTaskId": part.parent.aof_id,
+            "fromAgent": part.agent,
+            "toAgent": part.to,
+            "dueBy": part.due_by.isoformat(),
+            "acceptanceCriteria": list(said.get("acceptance_criteria", ())),
+            "expectedOutputs": list(said.get("expected_outputs", ())),
+            "contextRefs": list(said.get("context_refs", ())),
+            "constraints": list(said.get("constraints", ())),
+        },
+    }
+    return send(message, "", key)
+
+
+def send(message: Message, dialect: str, key: str) -> Request:
+    """One message of any dialect."""
+    query: dict[str, str | int] = {"dialect": dialect} if dialect else {}
+    return Request("POST", "/v1/messages", Sent, query, _bytes(message), JSON, key)
+
+
+def send_all(messages: Iterable[Message], dialect: str, key: str) -> Iterable[Request]:
+    """Many messages, a batch of lines at a time; each has a key of its own behind the first."""
+    query: dict[str, str | int] = {"dialect": dialect} if dialect else {}
+    lines: list[bytes] = []
+    size = number = 0
+    for message in messages:
+        line = _line(_bytes(message))
+        if lines and size + len(line) > MOST_BYTES:
+            yield _batch(lines, query, f"{key}:{number}")
+            lines, size, number = [], 0, number + 1
+        lines.append(line)
+        size += len(line)
+    if lines:
+        yield _batch(lines, query, f"{key}:{number}")
+
+
+def operations() -> Request:
+    """The description of the hub, which names its operations."""
+    return Request("GET", "/openapi.json", Any)
+
+
+def call(path: str, arguments: Mapping[str, Any], key: str) -> Request:
+    """An operation at its address; the reply in its dialect's own form."""
+    return _write(path, Any, dict(arguments), key)
+
+
+def operation_paths(described: Any) -> dict[str, str]:
+    """Operation -> its address, from the description of the hub."""
+    found = (re.fullmatch(r"/v1/[a-z0-9]+/([^{}/]+)", path) for path in described["paths"])
+    return {one[1]: one[0] for one in found if one is not None}
+
+
+def events(wanted: Wanted, after: int, limit: int, wait_ms: int) -> Request:
+    """Events after a position, or those that come in this time."""
+    query = wanted.query() | {"after": after, "limit": limit, "wait": wait_ms}
+    return Request("GET", "/v1/events", EventPage, query, wait_ms=wait_ms)
+
+
+def end_of_ledger() -> Request:
+    """A page without events, of which `next` is the last position that there is."""
+    return events(Wanted(), WHOLE, 1, 0)
+
+
+def stream(wanted: Wanted) -> Request:
+    """Events as they happen; from where on, says the header `Last-Event-ID`."""
+    return Request("GET", "/v1/stream", bytes, wanted.query())
+
+
+def _task_path(name: str, action: str = "") -> str:
+    if not is_task_name(name):
+        # Not sent: as a part of an address it could mean something else.
+        raise Refused(Refusal("task_not_found", f"no task can have the name {name[:_SHOWN]!a}"))
+    return f"/v1/tasks/{name}/{action}" if action else f"/v1/tasks/{name}"
+
+
+def _write(path: str, answer: Any, body: object, key: str, wait_ms: int = 0) -> Request:
+    return Request("POST", path, answer, body=to_json(body), key=key, wait_ms=wait_ms)
+
+
+def _batch(lines: Sequence[bytes], query: Mapping[str, str | int], key: str) -> Request:
+    return Request("POST", "/v1/messages", bytes, query, b"\n".join(lines), LINES, key)
+
+
+def _bytes(message: Message) -> bytes:
+    if isinstance(message, bytes):
+        return message
+    return message.encode() if isinstance(message, str) else to_json(dict(message))
+
+
+def _line(message: bytes) -> bytes:
+    """A message on one line: between the parts of JSON a line break is a space."""
+    return b" ".join(message.splitlines())

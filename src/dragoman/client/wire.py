@@ -1,0 +1,180 @@
+"""The connection to the hub: sends a request until it is answered, or patience is over.
+
+Whatever fails on the way is sent again under the same idempotency key, so that a request whose
+answer was lost is carried out once.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from types import TracebackType
+from typing import Any, Final, Self
+
+import httpx2
+
+from dragoman.client.address import Address
+from dragoman.client.answers import Later, Reply, pauses, read_reply
+from dragoman.client.errors import HubUnreachable
+from dragoman.client.requests import Request
+
+CONNECT_S: Final = 5.0
+ANSWER_S: Final = 30.0
+"""For the next bytes of an answer; a stream has a sign of life every 15 seconds."""
+_MOST_EVENT: Final = 64 * 1024 * 1024
+
+Frame = httpx2.ServerSentEvent
+
+
+class NoStream(Exception):
+    """Something on the way does not let a stream through."""
+
+
+class StreamLost(Exception):
+    """A stream ended, or did not begin; another may be had later."""
+
+    def __init__(self, why: str, least_seconds: float = 0.0) -> None:
+        super().__init__(why)
+        self.later = Later(why, least_seconds)
+
+
+class Wire:
+    """A connection that heals itself. Many tasks of one event loop may use it at once."""
+
+    def __init__(self, address: Address, patience: float, new_id: Callable[[], str]) -> None:
+        self.address = address
+        self.new_id = new_id
+        self._patience = patience
+        # The environment of a process may name a proxy, which must not see the token.
+        self._client = httpx2.AsyncClient(
+            base_url=address.url,
+            verify=address.tls(),
+            trust_env=False,
+            headers={"accept": "application/json"},
+            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=20),
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._client.aclose()
+
+    async def ask(self, request: Request, *, token: str = "", patience: float | None = None) -> Any:
+        """The answer to a request; a refusal is raised, and HubUnreachable when there is none."""
+        trying = self.trying(request.path, patience)
+        while True:
+            later = await self._try(request, token)
+            if not isinstance(later, Later):
+                return later
+            await trying.pause(later)
+
+    def trying(self, what: str, patience: float | None = None) -> "Trying":
+        """A row of tries, with as much patience as this connection has."""
+        bound = self._patience if patience is None else patience
+        return Trying(self.address.url, what, bound, self.new_id())
+
+    @asynccontextmanager
+    async def frames(
+        self, request: Request, after: int, patience: float
+    ) -> AsyncGenerator[AsyncIterator[Frame]]:
+        """The frames of a stream; StreamLost when it ends, NoStream if none can be had.
+
+        A stream that has not begun in so many seconds is held back by something on the way.
+        """
+        opening = self._client.stream(
+            request.method,
+            request.path,
+            params=dict(request.query),
+            headers=self._headers(request, "") | {"last-event-id": str(after)},
+            timeout=httpx2.Timeout(ANSWER_S, connect=CONNECT_S),
+        )
+        async with AsyncExitStack() as stack:
+            try:
+                async with asyncio.timeout(patience):
+                    response = await stack.enter_async_context(opening)
+                    await _check_stream(request, response)
+                    source = aiter(httpx2.EventSource(response, max_event_size=_MOST_EVENT))
+                    first = await anext(source, None)
+                yield _rest(first, source)
+            except (TimeoutError, httpx2.SSEError) as error:
+                raise NoStream from error
+            except httpx2.TransportError as error:
+                raise StreamLost(_told(error)) from error
+
+    async def _try(self, request: Request, token: str) -> Any:
+        """The answer, or `Later`."""
+        timeout = httpx2.Timeout(ANSWER_S + request.wait_ms / 1_000, connect=CONNECT_S)
+        try:
+            response = await self._client.request(
+                request.method,
+                request.path,
+                params=dict(request.query),
+                content=request.body or None,
+                headers=self._headers(request, token),
+                timeout=timeout,
+            )
+        except httpx2.TransportError as error:
+            return Later(_told(error))
+        return read_reply(request, _reply(response, response.content))
+
+    def _headers(self, request: Request, token: str) -> dict[str, str]:
+        headers = {"authorization": f"Bearer {token or self.address.token}"}
+        if request.body:
+            headers["content-type"] = request.media
+        if request.key:
+            headers["idempotency-key"] = request.key
+        return headers
+
+
+class Trying:
+    """A row of failures; it ends when one more pause would take longer than there is patience."""
+
+    def __init__(self, url: str, what: str, patience: float, seed: str) -> None:
+        self._url = url
+        self._what = what
+        self._patience = patience
+        self._seed = seed
+        self.went_well()
+
+    def went_well(self) -> None:
+        """The next failure is the first one again."""
+        self._pauses = pauses(self._seed)
+        self._until = asyncio.get_running_loop().time() + self._patience
+
+    async def pause(self, later: Later) -> None:
+        """Wait before the next try, or raise HubUnreachable."""
+        seconds = max(next(self._pauses), later.least_seconds)
+        if asyncio.get_running_loop().time() + seconds > self._until:
+            raise HubUnreachable(
+                f"the hub at {self._url} did not answer {self._what} within {self._patience:g} s; "
+                f"the last try: {later.why}. Is it running? `dragoman up` starts one"
+            )
+        await asyncio.sleep(seconds)
+
+
+def _told(error: httpx2.TransportError) -> str:
+    """What went wrong on the way; some errors have nothing to say but their name."""
+    return str(error) or type(error).__name__
+
+
+def _reply(response: httpx2.Response, body: bytes) -> Reply:
+    return Reply(response.status_code, body, response.headers.get("retry-after", ""))
+
+
+async def _check_stream(request: Request, response: httpx2.Response) -> None:
+    if response.status_code != 200:
+        later: Later = read_reply(request, _reply(response, await response.aread()))
+        raise StreamLost(later.why, later.least_seconds)
+
+
+async def _rest(first: Frame | None, source: AsyncIterator[Frame]) -> AsyncGenerator[Frame]:
+    if first is not None:
+        yield first
+        async for frame in source:
+            yield frame
+    raise StreamLost("the stream ended")

@@ -1,0 +1,224 @@
+"""A task in an agent's hands: what it says about it, and what happens when it loses it."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from types import TracebackType
+from typing import Any, Final, Self, Unpack
+
+from dragoman.client import requests
+from dragoman.client.calling import Calling
+from dragoman.client.errors import LeaseLost
+from dragoman.client.lease import Heartbeat, Pace
+from dragoman.client.requests import Message, Part, PartFields, Request, Result
+from dragoman.client.shapes import Claim, Sent, Task
+from dragoman.core.errors import DragomanError
+from dragoman.core.events import Outcome
+from dragoman.core.limits import REASON
+from dragoman.core.moments import to_rfc3339
+from dragoman.text.safe_text import safe_text
+
+GOODBYE_S: Final = 5.0
+"""How long a worker that ends tries to say what becomes of its task."""
+
+_SILENT_END: Final = Result("failed", "the worker went on without saying how its work ended")
+_log = logging.getLogger("dragoman.client")
+
+
+class Work:
+    """One attempt on one task; its heartbeat runs until it has ended, one way or another.
+
+    If the lease is lost, whoever works on it is cancelled: `async with work`, or else the block of
+    `connect`, then raises LeaseLost.
+    """
+
+    def __init__(
+        self,
+        calling: Calling,
+        claim: Claim,
+        pace: Pace,
+        handler: asyncio.Task[Any] | None,
+        forget: "Callable[[Work], None]",
+    ) -> None:
+        self.task: Final = claim.task
+        """The task as it was claimed."""
+        self.agent: Final = claim.agent
+        self.attempt: Final = claim.attempt
+        self.fence: Final = claim.fence
+        self.lost: LeaseLost | None = None
+        """Why the task is not ours any more."""
+        self._calling = calling.with_token(claim.token or "")
+        self._forget = forget
+        self._lost_meanwhile: LeaseLost | None = None
+        self._is_ending = False
+        self._is_closed = False
+        self._has_cancelled = False
+        self._bind(handler)
+        self._heartbeat = Heartbeat(calling.wire, claim, pace, self._lose)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it was neither ended nor lost."""
+        return self.lost is None and not self._is_closed
+
+    async def progress(self, text: str, notes: str = "", *, key: str = "") -> Task:
+        """Say how it goes."""
+        key = self._calling.key(key)
+        return await self._say(requests.progress(self.task.id, text, notes, self.fence, key))
+
+    async def note(self, text: str, *, key: str = "") -> Task:
+        """Add a line to the work log."""
+        key = self._calling.key(key)
+        return await self._say(requests.note(self.task.id, text, self.fence, key))
+
+    async def complete(
+        self,
+        notes: str = "",
+        *,
+        outcome: Outcome = "done",
+        details: Mapping[str, Any] | None = None,
+        key: str = "",
+    ) -> Task:
+        """The work is done; or what else came of it. The attempt ends."""
+        return await self._report(Result(outcome, notes, details=details or {}), key)
+
+    async def block(self, *blockers: str, notes: str = "", key: str = "") -> Task:
+        """The work cannot go on until these are out of the way. The attempt ends."""
+        return await self._report(Result("blocked", notes, blockers), key)
+
+    async def fail(self, notes: str, *, key: str = "") -> Task:
+        """The attempt failed: another one follows after a rest, up to the task's limit."""
+        return await self._report(Result("failed", notes), key)
+
+    async def release(self, reason: str = "released", *, key: str = "") -> Task:
+        """Give the task back as it is, for anyone to take. The attempt ends."""
+        key = self._calling.key(key)
+        return await self._end(requests.release(self.task.id, reason, self.fence, key))
+
+    async def hand_off(
+        self,
+        to: str,
+        title: str,
+        *,
+        due_by: datetime,
+        key: str = "",
+        **fields: Unpack[PartFields],
+    ) -> Task:
+        """Ask another agent to do a part of this task: a new task, which is its own to take.
+
+        This work goes on; what was handed off cannot be handed off again.
+        """
+        key, sent_at = self._calling.key(key), to_rfc3339(self._calling.now())
+        part = Part(self.task, self.agent, to, due_by, fields)
+        child: Task = await self._say(requests.create_part(title, part, f"{key}:task"))
+        await self._say(requests.hand_off(child, part, sent_at, f"{key}:request"))
+        return await self._say(requests.task(child.id))
+
+    async def send(self, message: Message, *, dialect: str = "", key: str = "") -> Sent:
+        """Send a message of any dialect, as the agent that has this task."""
+        self.check()
+        return await self._calling.send(message, dialect=dialect, key=key)
+
+    async def call(self, operation: str, arguments: Mapping[str, Any], *, key: str = "") -> Any:
+        """Any operation of any dialect, as the agent that has this task."""
+        self.check()
+        return await self._calling.call(operation, arguments, key=key)
+
+    def check(self) -> None:
+        """Raise LeaseLost if the task is not ours any more."""
+        if self.lost is not None:
+            raise self.lost
+
+    async def __aenter__(self) -> Self:
+        if self._handler is not None:
+            self._bind(asyncio.current_task())
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.leave(error)
+
+    async def leave(self, error: BaseException | None) -> None:
+        """The worker leaves its task, with this error or none: nobody is left waiting for it."""
+        if self._is_closed:
+            return
+        try:
+            if self.lost is not None:
+                self._surface(error)
+            elif not isinstance(error, LeaseLost):
+                await self._say_goodbye(error)
+        finally:
+            self._close()
+
+    def _bind(self, handler: asyncio.Task[Any] | None) -> None:
+        """From now on it is this task that is cancelled when the lease is lost."""
+        self._handler = handler
+        self._cancelled_before = 0 if handler is None else handler.cancelling()
+
+    async def _say(self, request: Request) -> Any:
+        self.check()
+        return await self._calling.ask(request)
+
+    async def _report(self, result: Result, key: str) -> Task:
+        key = self._calling.key(key)
+        return await self._end(requests.report(self.task.id, result, self.fence, key))
+
+    async def _end(self, request: Request) -> Task:
+        """Say the last word; a heartbeat that comes after it must not look like a loss."""
+        self.check()
+        self._is_ending = True
+        try:
+            ended: Task = await self._calling.ask(request)
+        except BaseException:
+            self._is_ending = False
+            self.lost = self._lost_meanwhile
+            raise
+        self._close()
+        return ended
+
+    async def _say_goodbye(self, error: BaseException | None) -> None:
+        """Tell the hub what becomes of a task that was left without a word."""
+        if error is None:
+            _log.warning("%s: %s", self.task.id, _SILENT_END.notes)
+            result = _SILENT_END
+        else:
+            result = Result("failed", safe_text(f"{type(error).__name__}: {error}")[:REASON])
+        try:
+            async with asyncio.timeout(GOODBYE_S):
+                if error is None or isinstance(error, Exception):
+                    await self._report(result, "")
+                else:
+                    await self.release("the worker was stopped")
+        except (DragomanError, TimeoutError) as unheard:
+            # Its lease ends by itself; what went wrong first is what the caller must see.
+            _log.warning("%s was left without a word to the hub: %s", self.task.id, unheard)
+
+    def _lose(self, why: LeaseLost) -> None:
+        if self._is_ending:
+            # Told by the answer to the last word, if it is one.
+            self._lost_meanwhile = why
+            return
+        self.lost = why
+        if self._handler is not None:
+            self._has_cancelled = self._handler.cancel()
+
+    def _surface(self, error: BaseException | None) -> None:
+        """Turn the cancellation that a lost lease has caused into what it means."""
+        handler, lost = self._handler, self.lost
+        if lost is None or handler is None or handler is not asyncio.current_task():
+            return
+        if not self._has_cancelled:
+            return
+        is_ours_alone = handler.uncancel() <= self._cancelled_before
+        if is_ours_alone and (error is None or isinstance(error, asyncio.CancelledError)):
+            raise lost from None
+
+    def _close(self) -> None:
+        self._is_closed = True
+        self._heartbeat.stop()
+        self._forget(self)

@@ -1,0 +1,105 @@
+"""Deciders of credentials: by which tokens and which key an agent is recognized (S-ROLE)."""
+
+from typing import Final
+
+from dragoman.core.agents import AgentRecord
+from dragoman.core.authority import MAY_VOUCH
+from dragoman.core.commands import IssueToken, KeyAgent, RevokeToken
+from dragoman.core.errors import Refusal
+from dragoman.core.events import AgentEvent, AgentKeyed, TokenIssued, TokenRevoked
+from dragoman.core.ids import agent_stream, check_agent
+from dragoman.core.limits import TOKEN_MS, TOKENS
+from dragoman.core.reading import Decision, Read, Receipt
+from dragoman.core.tokens import check_digest, check_token_id
+from dragoman.text.base64url import from_base64url
+
+_ABOUT_NO_TASK: Final = Receipt("", None)
+_KEY_BYTES: Final = 32
+
+
+def issue(command: IssueToken, read: Read, now: int) -> Decision | Refusal:
+    """One more token speaks for an agent. The same again is a no-op."""
+    malformed = check_token_id(command.id) or check_digest(command.digest)
+    known = malformed or _vouched(command.name, read)
+    if isinstance(known, Refusal):
+        return known
+    same = [token for token in known.tokens if token.id == command.id]
+    if same and (same[0].digest, same[0].expires_at) == (command.digest, command.expires_at):
+        return Decision(_ABOUT_NO_TASK)
+    if same:
+        return Refusal("already_exists", f"{command.name} has another token {command.id}")
+    if not TOKEN_MS[0] <= command.expires_at - now <= TOKEN_MS[1]:
+        return Refusal("invalid_field", "expires_at: a token is good for 1 second to 366 days")
+    if len(known.live_tokens(now)) >= TOKENS:
+        return Refusal(
+            "invalid_field",
+            f"{command.name} has {TOKENS} tokens that are good, which is the most: "
+            "revoke those that are not used",
+        )
+    return _about(command.name, TokenIssued(command.id, command.digest, command.expires_at))
+
+
+def revoke(command: RevokeToken, read: Read, now: int) -> Decision | Refusal:
+    """A token, or every one so far, no longer speaks for an agent. An agent may end its own."""
+    del now
+    known = _vouched(command.name, read, is_own_enough=True)
+    if isinstance(known, Refusal):
+        return known
+    if not command.id:
+        # Always recorded: tokens of attempts stand on no list, and some may have been given out.
+        return _about(command.name, TokenRevoked())
+    malformed = check_token_id(command.id)
+    if malformed is not None:
+        return malformed
+    token = next((token for token in known.tokens if token.id == command.id), None)
+    if token is None:
+        return Refusal("token_not_found", f"{command.name} has no token {command.id}")
+    if token.is_revoked:
+        return Decision(_ABOUT_NO_TASK)
+    return _about(command.name, TokenRevoked(command.id))
+
+
+def key(command: KeyAgent, read: Read, now: int) -> Decision | Refusal:
+    """From now on the agent signs with this key, or with none. The same again is a no-op."""
+    del now
+    malformed = _check_key(command.key) if command.key else None
+    known = malformed or _vouched(command.name, read)
+    if isinstance(known, Refusal):
+        return known
+    if known.key == command.key:
+        return Decision(_ABOUT_NO_TASK)
+    return _about(command.name, AgentKeyed(command.key))
+
+
+def _vouched(name: str, read: Read, *, is_own_enough: bool = False) -> AgentRecord | Refusal:
+    """The agent, if the caller may say by what it is recognized."""
+    malformed = check_agent(name)
+    if malformed is not None:
+        return malformed
+    actor = read.actor
+    known = read.agent(name)
+    is_own = is_own_enough and actor.role == "agent" and actor.name == name
+    if not MAY_VOUCH[actor.role] and not is_own:
+        return Refusal("not_authorized", f"{actor.label} may not give or take credentials")
+    if known is None:
+        return Refusal(
+            "agent_not_found",
+            f"{name} is not known: make it known with `dragoman agent add {name}`",
+        )
+    if known.role not in MAY_VOUCH[actor.role] and not is_own:
+        return Refusal(
+            "not_authorized",
+            f"{actor.label} may not give or take credentials of {name}, who is {known.role}",
+        )
+    return known
+
+
+def _check_key(text: str) -> Refusal | None:
+    raw = from_base64url(text)
+    if raw is not None and len(raw) == _KEY_BYTES:
+        return None
+    return Refusal("invalid_field", "key is not the public half of an Ed25519 key in base64url")
+
+
+def _about(name: str, event: AgentEvent) -> Decision:
+    return Decision(_ABOUT_NO_TASK, ((agent_stream(name), event),))

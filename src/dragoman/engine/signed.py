@@ -1,0 +1,151 @@
+"""Signed envelopes: a message that proves by itself whose it is, to this hub only, and only once.
+
+    {"envelope": {…}, "signature": {"agent", "nonce", "audience", "expires", "alg", "value"}}
+
+The value is an Ed25519 signature, in base64url, over a domain tag and the canonical JSON (RFC 8785)
+of all that is there but the value itself. The audience is the id of this hub's ledger.
+"""
+
+import re
+from collections.abc import Mapping
+from threading import Lock
+from typing import Any, Final, cast
+
+import msgspec
+import rfc8785
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from msgspec import Struct
+
+from dragoman.core.actors import Actor
+from dragoman.core.errors import Refusal
+from dragoman.core.ids import check_agent
+from dragoman.core.moments import parse_rfc3339, to_rfc3339
+from dragoman.engine.ask import find_agent
+from dragoman.engine.identity import Principal
+from dragoman.engine.ports import Clock, Store
+from dragoman.text.base64url import from_base64url
+from dragoman.text.strict_json import StrictJsonError, parse_json
+
+LONGEST_MS: Final = 300_000
+"""A signed message ends within five minutes: so long its nonce has to be remembered."""
+MOST_NONCES: Final = 100_000
+
+_DOMAIN: Final = b"dragoman envelope v1\n"
+_NONCE: Final = re.compile(r"[A-Za-z0-9_-]{16,64}", re.ASCII)
+_MADE_OF: Final = frozenset({"envelope", "signature"})
+
+
+class Seal(Struct, frozen=True, forbid_unknown_fields=True, tag="ed25519", tag_field="alg"):
+    """What a signature says beside its value."""
+
+    agent: str
+    nonce: str
+    audience: str
+    expires: str
+    value: str
+
+
+class Opened(Struct, frozen=True):
+    """A message whose signature holds."""
+
+    principal: Principal
+    envelope: Mapping[str, Any]
+    key: str
+    """An idempotency key made of its nonce, for a replay that comes after a restart, when no nonce
+    is remembered: the hub then answers it as the first time."""
+
+
+class Envelopes:
+    """Opens signed envelopes. Several threads may ask at once."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._audience = store.ledger_id()
+        self._lock = Lock()
+        self._nonces: dict[tuple[str, str], int] = {}
+        """Agent and nonce -> until when they are remembered."""
+
+    def open(self, said: bytes, via: str) -> Opened | Refusal | None:
+        """The message inside, and who says it; None: this is no signed envelope."""
+        try:
+            value = parse_json(said)
+        except StrictJsonError:
+            return None
+        if not isinstance(value, dict) or cast(dict[str, Any], value).keys() != _MADE_OF:
+            return None
+        parts = cast(dict[str, Any], value)
+        try:
+            seal = msgspec.convert(parts["signature"], Seal)
+        except msgspec.ValidationError as error:
+            return Refusal("invalid_envelope", f"signature: {error}")
+        envelope: Mapping[str, Any] = parts["envelope"]
+        if not isinstance(envelope, dict):
+            return Refusal("invalid_envelope", "envelope is not an object")
+        # The signature comes first: only its owner learns more.
+        known = None if check_agent(seal.agent) else find_agent(self._store, seal.agent)
+        if known is None or not known.key or not _holds(known.key, seal, parts):
+            return Refusal(
+                "unauthenticated",
+                "the signature does not hold under a key that is registered for its agent",
+            )
+        now = self._clock.now()
+        refusal = self._check(seal, now) or self._use(seal, now)
+        if refusal is not None:
+            return refusal
+        principal = Principal(Actor(known.role, known.name, via))
+        return Opened(principal, envelope, f"signed:{seal.nonce}")
+
+    def _check(self, seal: Seal, now: int) -> Refusal | None:
+        """Why it is not for us, or not for now."""
+        if seal.audience != self._audience:
+            return Refusal(
+                "unauthenticated",
+                f"the message is signed for another hub; the audience here is {self._audience}",
+            )
+        if not _NONCE.fullmatch(seal.nonce):
+            return Refusal("invalid_envelope", "signature.nonce: use 16 to 64 of A-Z a-z 0-9 _ -")
+        try:
+            expires_at = parse_rfc3339(seal.expires)
+        except ValueError as error:
+            return Refusal("invalid_envelope", f"signature.expires: {error}")
+        if now >= expires_at:
+            return Refusal("token_expired", f"the signature ended at {to_rfc3339(expires_at)}")
+        if expires_at - now > LONGEST_MS:
+            return Refusal("invalid_envelope", "signature.expires: at most five minutes from now")
+        return None
+
+    def _use(self, seal: Seal, now: int) -> Refusal | None:
+        """Remember the nonce; None unless it was used before."""
+        nonce = seal.agent, seal.nonce
+        with self._lock:
+            if nonce in self._nonces:
+                return Refusal("replayed", "a message with this nonce was received before")
+            # They are in the order of their ends, or nearly so where a clock was set back.
+            while self._nonces and next(iter(self._nonces.values())) <= now:
+                del self._nonces[next(iter(self._nonces))]
+            if len(self._nonces) >= MOST_NONCES:
+                return Refusal("overloaded", "too many signed messages in five minutes; try again")
+            # Longer than it is good, because a clock may be set back.
+            self._nonces[nonce] = now + 2 * LONGEST_MS
+        return None
+
+
+def signed_bytes(envelope: object, seal: Mapping[str, str]) -> bytes:
+    """What is signed: a domain tag, and the canonical JSON of the message but for the value."""
+    said = {name: text for name, text in seal.items() if name != "value"}
+    return _DOMAIN + rfc8785.dumps(cast(Any, {"envelope": envelope, "signature": said}))
+
+
+def _holds(key: str, seal: Seal, parts: Mapping[str, Any]) -> bool:
+    signature = from_base64url(seal.value)
+    raw = from_base64url(key)
+    if signature is None or raw is None:
+        return False
+    try:
+        signed = signed_bytes(parts["envelope"], parts["signature"])
+        Ed25519PublicKey.from_public_bytes(raw).verify(signature, signed)
+    except (InvalidSignature, rfc8785.CanonicalizationError):
+        return False
+    return True

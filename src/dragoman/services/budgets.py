@@ -1,0 +1,94 @@
+"""Budgets: how much an agent may use of a day (UTC), and how much it has used. Pure."""
+
+from collections.abc import Iterator
+from typing import cast
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from dragoman.core.moments import to_rfc3339
+
+_MINUTE_MS = 60_000
+_MOST_COST = 1e12
+
+
+class Budget(Struct, frozen=True):
+    """What an agent may use of a day; 0 is no limit."""
+
+    attempts: int = 0
+    minutes: int = 0
+    output: int = 0
+    cost: float = 0
+
+
+class Used(Struct, frozen=True, omit_defaults=True):
+    """What it has used of a day."""
+
+    day: str = ""
+    attempts: int = 0
+    ms: int = 0
+    output: int = 0
+    cost: float = 0
+    told: bool = False
+    """Whether somebody was told that it pauses."""
+
+
+def day_of(now: int) -> str:
+    """The day of a moment."""
+    return to_rfc3339(now)[:10]
+
+
+def of_today(used: Used, now: int) -> Used:
+    """What was used today; a new day begins with nothing."""
+    today = day_of(now)
+    return used if used.day == today else Used(today)
+
+
+def spend(used: Used, *, ms: int, output: int, cost: float) -> Used:
+    """One more attempt."""
+    return replace(
+        used,
+        attempts=used.attempts + 1,
+        ms=used.ms + max(ms, 0),
+        output=used.output + output,
+        cost=used.cost + cost,
+    )
+
+
+def why_paused(agent: str, budget: Budget, used: Used) -> str:
+    """What is used up and what can be done about it, for a person; empty: nothing is."""
+    return next(_used_up(agent, budget, used), "")
+
+
+def cost_of(report: object, said: object) -> float:
+    """What a report says that the work has cost; nothing when it does not say so plainly.
+
+    A dialect that has no field for it keeps one that its sender adds in the original words, beside
+    the others or in the payload.
+    """
+    places = (report, said, _field(said, "payload"))
+    return next(filter(None, (_number(_field(place, "cost")) for place in places)), 0.0)
+
+
+def _field(value: object, name: str) -> object:
+    return cast(dict[str, object], value).get(name) if isinstance(value, dict) else None
+
+
+def _number(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return 0.0
+    return float(value) if 0 < value < _MOST_COST else 0.0
+
+
+def _used_up(agent: str, budget: Budget, used: Used) -> Iterator[str]:
+    for key, most, spent in (
+        ("attempts_per_day", budget.attempts, used.attempts),
+        ("minutes_per_day", budget.minutes, used.ms / _MINUTE_MS),
+        ("output_per_day", budget.output, used.output),
+        ("cost_per_day", budget.cost, used.cost),
+    ):
+        if most and spent >= most:
+            yield (
+                f"{agent} has used {spent:g} of {most:g} ({key}) on {used.day} and pauses until "
+                f"the next day: raise agents.{agent}.{key} and start the hub again to go on sooner"
+            )

@@ -1,0 +1,128 @@
+"""The clockwork: duties in the background, each group in a thread of its own.
+
+A group runs all of its duties at its own pace, and those that follow the ledger also whenever
+something was committed. A duty that fails or hangs holds up only its own group.
+"""
+
+import threading
+from collections.abc import Callable, Collection, Mapping, Sequence
+from time import monotonic
+from typing import Protocol
+
+from dragoman.core.errors import DragomanError
+
+_BREATH_SECONDS = 0.05
+"""After a hint: what is committed meanwhile is followed in one go."""
+_SHARE = 20
+"""A group rests at least so many times as long as its round took: an idle hub stays idle."""
+
+
+class Duty(Protocol):
+    """Something that is done when time passes."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        ...
+
+    def run_once(self, now: int) -> int:
+        """Do it; how much there was to do."""
+        ...
+
+
+class Wheel:
+    """One group of duties in a thread of its own."""
+
+    def __init__(
+        self,
+        name: str,
+        duties: Sequence[Duty],
+        now: Callable[[], int],
+        *,
+        followers: Sequence[Duty] = (),
+        rest_seconds: float = 1.0,
+    ) -> None:
+        self._name = name
+        self._duties = duties
+        self._followers = followers
+        self._now = now
+        self._rest = rest_seconds
+        self._woken = threading.Event()
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+        self.wrong: dict[str, str] = {duty.name: "" for duty in duties}
+        """Duty -> what is wrong with it; empty: nothing."""
+
+    def start(self) -> None:
+        """Begin to turn."""
+        self._thread = threading.Thread(target=self._turn, name=f"duty-{self._name}", daemon=True)
+        self._thread.start()
+
+    def hint(self, streams: Collection[str]) -> None:
+        """Something was committed. (An `OnCommit`.)"""
+        del streams
+        if self._followers:
+            self._woken.set()
+
+    def stop(self, seconds: float) -> bool:
+        """Turn a last time and end; whether it ended within so many seconds."""
+        self._stopping.set()
+        self._woken.set()
+        if self._thread is None:
+            return True
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+    def _turn(self) -> None:
+        next_round = 0.0
+        while not self._stopping.is_set():
+            begun = monotonic()
+            if begun >= next_round:
+                self._run(self._duties)
+                took = monotonic() - begun
+                next_round = monotonic() + max(self._rest, _SHARE * took)
+            else:
+                self._run(self._followers)
+            self._stopping.wait(_BREATH_SECONDS)
+            self._woken.wait(max(0.0, next_round - monotonic()))
+            self._woken.clear()
+        # What was committed last is level before the hub is gone.
+        self._run(self._followers)
+
+    def _run(self, duties: Sequence[Duty]) -> None:
+        for duty in duties:
+            try:
+                duty.run_once(self._now())
+            except (DragomanError, OSError) as error:
+                self.wrong[duty.name] = f"{error}"
+            except Exception as error:  # noqa: BLE001  a fault of one duty must not end the others
+                self.wrong[duty.name] = f"{type(error).__name__}: {error}"
+            else:
+                self.wrong[duty.name] = ""
+
+
+class Clockwork:
+    """All groups together."""
+
+    def __init__(self, wheels: Sequence[Wheel]) -> None:
+        self._wheels = wheels
+
+    def start(self) -> None:
+        """Let everything turn."""
+        for wheel in self._wheels:
+            wheel.start()
+
+    def hint(self, streams: Collection[str]) -> None:
+        """Something was committed. (An `OnCommit`.)"""
+        for wheel in self._wheels:
+            wheel.hint(streams)
+
+    def stop(self, seconds: float) -> None:
+        """Let every group come to its end; one that hangs is left behind."""
+        give_up_at = monotonic() + seconds
+        for wheel in self._wheels:
+            wheel.stop(max(0.0, give_up_at - monotonic()))
+
+    def health(self) -> Mapping[str, str]:
+        """Each duty, and what is wrong with it; empty: nothing."""
+        return {name: wrong for wheel in self._wheels for name, wrong in wheel.wrong.items()}

@@ -1,0 +1,197 @@
+"""`dragoman agent add`, `token`, `revoke`: names that become known, and what speaks for them."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from msgspec import Struct
+
+from dragoman.core.commands import AnyCommand, IssueToken, KeyAgent, RegisterAgent, RevokeToken
+from dragoman.core.limits import TOKEN_MS
+from dragoman.core.moments import to_rfc3339
+from dragoman.surfaces.cli.call import Answer, Call, wrong_usage
+from dragoman.surfaces.cli.place import Place
+from dragoman.surfaces.cli.screen import Screen
+from dragoman.surfaces.cli.values import read_duration
+from dragoman.surfaces.cli.verb import Verb
+
+GivenRole = Literal["agent", "orchestrator", "coordinator", "human", "observer"]
+DIALECTS = ("aof", "agentmail", "saop", "acp", "ccos")
+NINETY_DAYS_MS = 90 * 86_400_000
+
+NameArgument = Annotated[
+    str, typer.Argument(metavar="NAME", show_default=False, help="The agent or person.")
+]
+
+
+def read_life(given: str) -> int:
+    """How long a token is good, as milliseconds."""
+    life = read_duration(given)
+    if TOKEN_MS[0] <= life <= TOKEN_MS[1]:
+        return life
+    raise ValueError(f"{given!a} is out of range: a token is good for 1s to 366d")
+
+
+ExpiresOption = Annotated[
+    int | None,
+    typer.Option(
+        "--expires",
+        metavar="TIME",
+        parser=read_life,
+        show_default=False,
+        help="How long the token is good: 12h, 30d; else 90d.",
+    ),
+]
+
+
+def read_dialect(given: str) -> str:
+    """The name of a dialect."""
+    if given in DIALECTS:
+        return given
+    raise ValueError(f"{given!a} is not a dialect; known: {', '.join(DIALECTS)}")
+
+
+def add(
+    call: Call,
+    name: NameArgument,
+    *,
+    role: Annotated[GivenRole, typer.Option("--role", help="What it may do.")] = "agent",
+    speaks: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--speaks",
+            metavar="DIALECT",
+            parser=read_dialect,
+            show_default=False,
+            help="A dialect that it understands; again for more.",
+        ),
+    ] = None,
+    expires: ExpiresOption = None,
+    no_token: Annotated[
+        bool, typer.Option("--no-token", help="Only make it known; give it no token.")
+    ] = False,
+    key: Annotated[
+        Path | None,
+        typer.Option(
+            "--key",
+            metavar="FILE",
+            show_default=False,
+            help="The public half of the Ed25519 key that it signs with: PEM or OpenSSH.",
+        ),
+    ] = None,
+) -> Answer:
+    """Make an agent or a person known, or change what is known of one.
+
+    Prints a token for whoever has none that is good, once: the hub keeps only its digest, and
+    whoever has the token speaks for the agent over the network. Here, at the keyboard,
+    `--as NAME` speaks in its role without one.
+
+    \b
+    Examples:
+      dragoman agent add swe-backend --speaks aof
+      dragoman agent add dispatcher --role orchestrator --expires 30d
+      dragoman agent add ben --role human --no-token
+    """
+    if expires is not None and no_token:
+        wrong_usage("--expires and --no-token exclude each other: give one of them")
+    dialects = tuple(speaks or ())
+    commands: list[AnyCommand] = [RegisterAgent(name, role, dialects)]
+    if key is not None:
+        commands.append(KeyAgent(name, _read_key(key)))
+    with call.writing() as place:
+        given = None if no_token or _has_token(place, name) else _new_token(place, name, expires)
+        if given is not None:
+            commands.append(given.command)
+        place.hub.do(call.actor(place, call.speaker()), *commands)
+
+    def show(screen: Screen) -> None:
+        spoken = f", speaks {', '.join(dialects)}" if dialects else ""
+        screen.line((name, "bold"), f" is known: {role}{spoken}")
+        if given is not None:
+            given.show(screen)
+
+    data = {"agent": name, "role": role, "speaks": list(dialects)}
+    return Answer(data | (given.data if given else {}), show)
+
+
+def token(call: Call, name: NameArgument, expires: ExpiresOption = None) -> Answer:
+    """Give a known agent one more token, and print it, once.
+
+    To replace a token without a pause: give a new one, hand it over, revoke the old one.
+
+    \b
+    Example:
+      dragoman agent token swe-backend --expires 30d
+    """
+    with call.writing() as place:
+        given = _new_token(place, name, expires)
+        place.hub.do(call.actor(place, call.speaker()), given.command)
+    return Answer({"agent": name} | given.data, given.show)
+
+
+def revoke(
+    call: Call,
+    name: NameArgument,
+    token_id: Annotated[
+        str,
+        typer.Option(
+            "--token",
+            metavar="ID",
+            show_default=False,
+            help="Only this one, by the id that `agent show` lists; else all of them.",
+        ),
+    ] = "",
+) -> Answer:
+    """Take tokens back: from now on they speak for nobody.
+
+    Without --token all tokens that the agent was ever given end, those of attempts that run now
+    too. The agent stays known; `agent token NAME` gives it a new one.
+
+    \b
+    Examples:
+      dragoman agent revoke swe-backend
+      dragoman agent revoke swe-backend --token 3f9a0c55d21e
+    """
+    with call.writing() as place:
+        place.hub.do(call.actor(place, call.speaker()), RevokeToken(name, token_id))
+    what = f"token {token_id} is" if token_id else "all tokens are"
+    data = {"agent": name, "tokenId": token_id or None}
+    return Answer(data, lambda screen: screen.line((name, "bold"), f": {what} revoked"))
+
+
+class _Given(Struct, frozen=True):
+    """A token on its way to its agent."""
+
+    command: IssueToken
+    data: dict[str, str]
+    """What programs are told."""
+
+    def show(self, screen: Screen) -> None:
+        """Tell a person."""
+        screen.line(f"its token, good until {self.data['expiresAt']}, is shown only this once:")
+        screen.line(self.data["token"])
+
+
+def _has_token(place: Place, name: str) -> bool:
+    from dragoman.engine.ask import find_agent
+
+    known = find_agent(place.hub.store, name)
+    return known is not None and bool(known.live_tokens(place.hub.clock.now()))
+
+
+def _new_token(place: Place, name: str, expires: int | None) -> _Given:
+    from dragoman.system.tokens import new_token
+
+    new = new_token(name)
+    expires_at = place.hub.clock.now() + (NINETY_DAYS_MS if expires is None else expires)
+    data = {"token": new.text, "tokenId": new.id, "expiresAt": to_rfc3339(expires_at)}
+    return _Given(IssueToken(name, new.id, new.digest, expires_at), data)
+
+
+def _read_key(path: Path) -> str:
+    from dragoman.system.public_key import read_public_key
+
+    return read_public_key(path)
+
+
+VERBS = (Verb("add", add), Verb("token", token), Verb("revoke", revoke))

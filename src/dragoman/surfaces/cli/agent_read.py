@@ -1,0 +1,95 @@
+"""`dragoman agent list` and `show`: who is known, and by what it is recognized."""
+
+from typing import Annotated
+
+import msgspec
+import typer
+
+from dragoman.core.errors import Refusal, Refused
+from dragoman.engine.ask import find_agent, list_agents
+from dragoman.engine.shown_agents import ShownAgent, shown_agent
+from dragoman.surfaces.cli.agent_make import NameArgument
+from dragoman.surfaces.cli.call import Answer, Call
+from dragoman.surfaces.cli.options import MOST_IN_A_PAGE
+from dragoman.surfaces.cli.screen import Column, Screen
+from dragoman.surfaces.cli.verb import Verb
+
+_STATES = {"good": "green", "expired": "yellow", "revoked": "red"}
+_AGENTS = (Column("NAME", "bold"), Column("ROLE"), Column("SPEAKS"), Column("TOKENS"))
+_TOKENS = (Column("TOKEN"), Column("STATE", styles=_STATES), Column("ISSUED"), Column("EXPIRES"))
+
+
+def list_known(
+    call: Call,
+    after: Annotated[
+        str,
+        typer.Option("--after", metavar="NAME", show_default=False, help="Begin after this name."),
+    ] = "",
+    limit: Annotated[
+        int,
+        typer.Option("--limit", metavar="N", min=1, max=MOST_IN_A_PAGE, help="How many at most."),
+    ] = 100,
+) -> Answer:
+    """List who is known, by name.
+
+    \b
+    Example:
+      dragoman agent list --json
+    """
+    with call.reading() as place:
+        now = place.hub.clock.now()
+        found = list_agents(place.hub.store, after, limit + 1)
+    page = [shown_agent(record, now) for record in found[:limit]]
+    further = page[-1].name if len(found) > limit else None
+    data = {"agents": [msgspec.to_builtins(agent) for agent in page], "next": further}
+
+    def show_table(screen: Screen) -> None:
+        if page:
+            screen.table(_AGENTS, [_row(agent) for agent in page])
+        else:
+            screen.line("nobody is known yet: add an agent with `dragoman agent add NAME`")
+        if further is not None:
+            screen.line(f"There are more: add --after {further}")
+
+    return Answer(data, show_table)
+
+
+def show(call: Call, name: NameArgument) -> Answer:
+    """Show what is known of an agent or a person.
+
+    Of its tokens their ids and times, never the tokens themselves.
+
+    \b
+    Example:
+      dragoman agent show swe-backend
+    """
+    with call.reading() as place:
+        now = place.hub.clock.now()
+        record = find_agent(place.hub.store, name)
+    if record is None:
+        raise Refused(Refusal("agent_not_found", f"no agent or person is known as {name}"))
+    agent = shown_agent(record, now)
+    return Answer(msgspec.to_builtins(agent), lambda screen: _print(agent, screen))
+
+
+def _row(agent: ShownAgent) -> tuple[str, ...]:
+    good = sum(token.state == "good" for token in agent.tokens)
+    return agent.name, agent.role, ", ".join(agent.speaks), str(good) if good else "none good"
+
+
+def _print(agent: ShownAgent, screen: Screen) -> None:
+    screen.line((agent.name, "bold"), f" is {agent.role}, known since {agent.registered_at}")
+    if agent.speaks:
+        screen.line(f"speaks {', '.join(agent.speaks)}")
+    if agent.key is not None:
+        screen.line(f"signs with the Ed25519 key {agent.key}")
+    if agent.tokens:
+        rows = [
+            (token.id, token.state, token.issued_at, token.expires_at) for token in agent.tokens
+        ]
+        screen.table(_TOKENS, rows)
+    else:
+        screen.line("no token speaks for it")
+
+
+VERBS = (Verb("list", list_known, speaks=False), Verb("show", show, speaks=False))

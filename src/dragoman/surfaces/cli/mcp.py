@@ -1,0 +1,98 @@
+"""`dragoman mcp`: the hub as tools of a coding agent, on standard input and output."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+import dragoman
+from dragoman.config import environment
+from dragoman.core.actors import Actor
+from dragoman.core.errors import Refusal, Refused
+from dragoman.surfaces.cli.call import Call, wrong_usage
+from dragoman.surfaces.cli.place import Place
+from dragoman.surfaces.cli.verb import Verb
+
+if TYPE_CHECKING:
+    from dragoman.surfaces.mcp.desk import Desk
+
+_URL, _TOKEN = "DRAGOMAN_URL", "DRAGOMAN_TOKEN"
+
+
+def mcp(
+    call: Call,
+    profile: Annotated[
+        str,
+        typer.Option(
+            "--profile",
+            metavar="NAME",
+            show_default=False,
+            help="Show the tools of [profiles.NAME]; else all that fit the agent.",
+        ),
+    ] = "",
+) -> None:
+    """Offer the hub to a coding agent as MCP tools (stdio).
+
+    Whom it speaks for: --as NAME, or the bearer of the token in DRAGOMAN_TOKEN, or you. It works
+    on the data directory, through its hub if one runs. Where DRAGOMAN_URL is set too, as it is for
+    agents that a hub has started, it passes everything on to that hub.
+
+    \b
+    Examples:
+      dragoman mcp --as ada
+      claude mcp add dragoman -- dragoman --data /work/.dragoman mcp --as ada
+    """
+    import asyncio
+
+    url, token = environment().get(_URL, ""), environment().get(_TOKEN, "")
+    if url and token and not call.speaker():
+        from dragoman.surfaces.mcp.relay import relay
+
+        asyncio.run(relay(url, token, profile, dragoman.__version__))
+        return
+    from dragoman.surfaces.mcp.profiles import Profiles
+    from dragoman.surfaces.mcp.resources import SHELVES
+    from dragoman.surfaces.mcp.server import Caller, Tables, build_server
+    from dragoman.surfaces.mcp.stdio import OwnRoom, serve
+    from dragoman.surfaces.mcp.tools import table
+
+    # What would be wrong with every request is told at the start.
+    with _open_desk(call, token, reads=False) as desk:
+        tools = table(desk.interpreter.dialects)
+        profiles = Profiles(tools, desk.settings.profiles)
+    if profile and profile not in profiles.names:
+        known = ", ".join(profiles.names) or "none"
+        wrong_usage(f"there is no profile {profile!a} in the settings; known: {known}")
+
+    room = OwnRoom(partial(_open_desk, call, token))
+    tables, caller = Tables(tools, SHELVES, profiles), Caller(profile=profile)
+    asyncio.run(serve(build_server(room, tables, lambda _: caller, dragoman.__version__)))
+
+
+@contextmanager
+def _open_desk(call: Call, token: str, *, reads: bool) -> Generator["Desk"]:
+    from dragoman.surfaces.mcp.desk import Desk
+
+    with call.reading() if reads else call.writing() as place:
+        yield Desk(place.hub, place.interpreter, place.settings, _actor(call, place, token))
+
+
+def _actor(call: Call, place: Place, token: str) -> Actor:
+    """Whom the process speaks for; a token is looked at each time, because it may be revoked."""
+    from msgspec.structs import replace
+
+    from dragoman.surfaces.mcp.desk import VIA
+
+    speaker = call.speaker()
+    if speaker or not token:
+        actor = call.actor(place, speaker)
+        return replace(actor, via=actor.via.replace("cli", VIA, 1))
+    principal = place.identify(token, VIA)
+    if isinstance(principal, Refusal):
+        raise Refused(Refusal(principal.code, f"{_TOKEN}: {principal.detail}"))
+    return principal.actor
+
+
+VERBS = (Verb("mcp", mcp),)

@@ -1,0 +1,79 @@
+"""A hub that runs: its parts are started in order, and stopped so that nothing is lost.
+
+When it is told to stop, it starts no more agents and gives those that work their grace time; it
+still answers meanwhile, because they report through it. Then the door is closed, what was
+committed is brought level, and the lock is let go. A second signal does not wait for agents.
+"""
+
+import asyncio
+import signal
+from collections.abc import Callable
+from socket import socket
+
+from dragoman.engine.hub import Hub
+from dragoman.services.clockwork import Clockwork
+from dragoman.services.dispatcher import Dispatcher
+from dragoman.surfaces.http.server import HttpServer
+from dragoman.system.hub_lock import HubLock
+
+_LEVEL_SECONDS = 20.0
+"""How long duties may take to come to their end."""
+
+
+class RunningHub:
+    """Everything that runs while the hub does."""
+
+    def __init__(
+        self,
+        hub: Hub,
+        server: HttpServer,
+        bound: socket,
+        dispatcher: Dispatcher,
+        clockwork: Clockwork,
+        lock: HubLock,
+    ) -> None:
+        self._hub = hub
+        self._server = server
+        self._bound = bound
+        self._dispatcher = dispatcher
+        self._clockwork = clockwork
+        self._lock = lock
+
+    async def run(self, ready: Callable[[str], None]) -> None:
+        """Serve until a signal comes; `ready` is told the address."""
+        self._clockwork.start()
+        serving = asyncio.create_task(self._server.serve(sockets=[self._bound]))
+        dispatching = asyncio.create_task(self._dispatcher.run())
+        stopping = _on_signals(dispatching.cancel)
+        self._lock.announce(self._server.url)
+        ready(self._server.url)
+        signalled = asyncio.create_task(stopping.wait())
+        # A part that ends by itself has failed: the others are stopped, and its fault is told.
+        await asyncio.wait({signalled, serving, dispatching}, return_when=asyncio.FIRST_COMPLETED)
+        signalled.cancel()
+        self._dispatcher.stop()
+        await asyncio.wait({dispatching})
+        self._server.stop()
+        await serving
+        if not dispatching.cancelled():
+            dispatching.result()
+
+    def close(self) -> None:
+        """Bring everything level and let go of the data directory."""
+        self._clockwork.stop(_LEVEL_SECONDS)
+        self._hub.close()
+        self._lock.release()
+
+
+def _on_signals(hurry: Callable[[], object]) -> asyncio.Event:
+    """Set by the first signal to stop; from the second on, `hurry` is called."""
+    loop, stopping = asyncio.get_running_loop(), asyncio.Event()
+
+    def signalled() -> None:
+        if stopping.is_set():
+            hurry()
+        stopping.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, signalled)
+    return stopping

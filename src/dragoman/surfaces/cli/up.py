@@ -1,0 +1,84 @@
+"""`dragoman up`: the hub, with everything that belongs to it."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import dragoman
+from dragoman.surfaces.cli.call import Answer, Call, wrong_usage
+from dragoman.surfaces.cli.screen import Screen
+from dragoman.surfaces.cli.verb import Verb
+
+
+def up(
+    call: Call,
+    host: Annotated[
+        str,
+        typer.Option("--host", metavar="ADDRESS", show_default=False, help="Else http.host."),
+    ] = "",
+    port: Annotated[
+        int | None,
+        typer.Option(
+            "--port",
+            metavar="N",
+            min=0,
+            max=65_535,
+            show_default=False,
+            help="Else http.port; 0: any.",
+        ),
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config",
+            metavar="FILE",
+            show_default=False,
+            help="Settings; else dragoman.toml in the data directory.",
+        ),
+    ] = None,
+) -> None:
+    """Start the hub: HTTP, streams, duties, agents.
+
+    It runs until Ctrl-C or SIGTERM; then agents get their grace time, and whatever was
+    acknowledged is there. A second signal does not wait for them. While it runs, all other
+    commands go through it.
+
+    \b
+    Example:
+      dragoman up
+      dragoman up --port 8080
+    """
+    import uvloop
+
+    if call.shared.now is not None:
+        wrong_usage("a hub that runs has a clock that runs: leave --now away")
+    place, hub = call.house.open_hub(call.data, call.shared.store, host, port, config)
+    agents = ", ".join(place.settings.agents) or "none: docs/running-agents.md says how"
+
+    def ready(url: str) -> None:
+        data = call.data.absolute()
+        lines = {
+            "listens": f"{url} (a page about the API: {url}/docs)",
+            "data": f"{data}",
+            "token": f"{data / 'token'} (yours; agents get one by `dragoman agent add NAME`)",
+            "agents": agents,
+            "next": 'dragoman task create "First" --ready; Ctrl-C here stops the hub',
+        }
+
+        def show(screen: Screen) -> None:
+            for name, text in lines.items():
+                screen.line((f"{name:<8} ", "bold"), text)
+
+        call.tell(Answer({"url": url, "version": dragoman.__version__, **lines}, show))
+        call.out.flush()
+
+    try:
+        uvloop.run(hub.run(ready))
+    finally:
+        hub.close()
+        call.warn(place)
+    call.err.line("the hub has stopped")
+
+
+VERBS = (Verb("up", up, speaks=False),)

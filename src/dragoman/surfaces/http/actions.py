@@ -1,0 +1,322 @@
+"""What people and programs without a dialect do with tasks: make, claim, beat, move, report, …"""
+
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct, field
+
+from dragoman.core.commands import (
+    AliasTask,
+    AnyCommand,
+    ClaimTask,
+    CreateTask,
+    LinkTask,
+    MoveTask,
+    NoteTask,
+    ReleaseTask,
+    RenewLease,
+    ReportOutcome,
+    UpdateTask,
+)
+from dragoman.core.events import LinkKind, Outcome, Priority, Status
+from dragoman.core.limits import ATTEMPTS, BODY, LINKS, REASON, TEXT, TITLE, TTL_MS, WHOLE
+from dragoman.core.moments import to_rfc3339
+from dragoman.core.reading import Receipt
+from dragoman.engine.shown import WholeTask
+from dragoman.surfaces.http.endpoint import Body, Endpoint, respond
+from dragoman.surfaces.http.office import Call
+from dragoman.surfaces.http.problems import stop
+from dragoman.surfaces.http.tasks import show
+
+TaskName = Annotated[str, Meta(max_length=300)]
+AgentName = Annotated[str, Meta(max_length=257)]
+Fence = Annotated[
+    int, Meta(ge=0, le=WHOLE, description="The fencing token of the claim, to be safe.")
+]
+Ttl = Annotated[
+    int,
+    Meta(ge=TTL_MS[0], le=TTL_MS[1], description="How long the agent may be silent, in ms."),
+]
+Session = Annotated[str, Meta(max_length=256, description="The agent's stay, by a name.")]
+Line = Annotated[str, Meta(max_length=REASON)]
+Words = Annotated[str, Meta(max_length=TEXT)]
+Lines = Annotated[tuple[Line, ...], Meta(max_length=LINKS)]
+Names = Annotated[tuple[TaskName, ...], Meta(max_length=LINKS)]
+
+
+class NewTask(Body, frozen=True):
+    """A task to be made; without an id the hub gives it one."""
+
+    title: Annotated[str, Meta(min_length=1, max_length=TITLE)]
+    id: Annotated[str, Meta(max_length=128)] = ""
+    body: Annotated[str, Meta(max_length=BODY)] = ""
+    ready: bool = False
+    assignee: AgentName = ""
+    parent: str = ""
+    review_required: bool | None = None
+    priority: Priority = "normal"
+    blocked_by: Names = ()
+    discovered_from: str = ""
+    aliases: Names = ()
+    max_attempts: Annotated[int, Meta(ge=1, le=ATTEMPTS)] | None = None
+
+
+async def create(call: Call) -> Any:
+    """Make a task."""
+    new: NewTask = call.body
+    defaults = call.office.door.settings.tasks
+    review, attempts = new.review_required, new.max_attempts
+    command = CreateTask(
+        title=new.title,
+        id=new.id,
+        body=new.body,
+        ready=new.ready,
+        assignee=new.assignee,
+        parent=new.parent,
+        review_required=defaults.review_required if review is None else review,
+        priority=new.priority,
+        blocked_by=new.blocked_by,
+        discovered_from=new.discovered_from,
+        aliases=new.aliases,
+        max_attempts=defaults.max_attempts if attempts is None else attempts,
+    )
+    accepted = await call.office.do(call.principal.actor, command, key=call.key)
+    made = accepted.receipts[0].task
+    response = respond(call.request.scope, await show(call, made), 201)
+    response.headers["location"] = f"/v1/tasks/{made}"
+    return response
+
+
+class Claim(Body, frozen=True):
+    """Whoever takes a task; without a name the caller itself."""
+
+    agent: AgentName = ""
+    session: Session = ""
+    ttl_ms: Ttl | None = None
+
+
+class Claimed(Struct, frozen=True, rename="camel"):
+    """A task in an agent's hands: send a heartbeat before the lease ends, and name the fence."""
+
+    agent: str
+    session: str | None
+    attempt: int
+    fence: int
+    expires_at: str
+    task: WholeTask
+    token: str | None = None
+    """Speaks for this attempt; for whoever claims in another's name, who could not go on else."""
+
+
+async def claim(call: Call) -> Claimed:
+    """Take a task."""
+    command = claim_command(call, call.path["name"], call.body)
+    accepted = await call.office.do(call.principal.actor, command, key=call.key)
+    return await claimed(call, command, accepted.receipts[0])
+
+
+def claim_command(call: Call, task: str, asked: Claim) -> ClaimTask:
+    """The command that takes a task, or the next one, for whom the caller says."""
+    ttl_ms = call.office.door.settings.leases.ttl_ms if asked.ttl_ms is None else asked.ttl_ms
+    return ClaimTask(task, asked.agent or call.principal.actor.name, asked.session, ttl_ms)
+
+
+async def claimed(call: Call, command: ClaimTask, receipt: Receipt) -> Claimed:
+    """What an agent is told that has got a task."""
+    return Claimed(
+        agent=command.agent,
+        session=command.session or None,
+        attempt=receipt.attempt,
+        fence=receipt.fence,
+        expires_at=to_rfc3339(receipt.expires_at),
+        task=await show(call, receipt.task),
+        token=_token(call, command.agent, receipt),
+    )
+
+
+def _token(call: Call, agent: str, receipt: Receipt) -> str | None:
+    if call.principal.actor.role == "agent":
+        return None
+    # It is dead with its attempt, however long that takes.
+    return call.office.door.identity.attempt_token(agent, receipt.task, receipt.fence, TTL_MS[1])
+
+
+class Heartbeat(Body, frozen=True):
+    """The holder is alive."""
+
+    fence: Fence | None = None
+
+
+class Held(Struct, frozen=True, rename="camel"):
+    """Until when the lease lives now."""
+
+    task: str
+    status: Status | None
+    attempt: int
+    fence: int
+    expires_at: str
+
+
+async def heartbeat(call: Call) -> Held:
+    """Make the lease begin anew."""
+    beat: Heartbeat = call.body
+    command = RenewLease(call.path["name"], beat.fence)
+    accepted = await call.office.do(call.principal.actor, command, key=call.key)
+    held = accepted.receipts[0]
+    return Held(held.task, held.status, held.attempt, held.fence, to_rfc3339(held.expires_at))
+
+
+class Release(Body, frozen=True):
+    """Give a task back, without a failure."""
+
+    reason: Line = "released"
+    fence: Fence | None = None
+
+
+class Move(Body, frozen=True):
+    """Another status; into in-progress there is only the claim."""
+
+    to: Status
+    reason: Line = ""
+    fence: Fence | None = None
+
+
+class Note(Body, frozen=True):
+    """A line of the work log."""
+
+    text: Annotated[str, Meta(min_length=1, max_length=TEXT)]
+    fence: Fence | None = None
+
+
+class Link(Body, frozen=True):
+    """Other tasks, or more names of this one; all or none."""
+
+    blocked_by: Names = ()
+    parent: str = ""
+    discovered_from: str = ""
+    aliases: Names = ()
+    fence: Fence | None = None
+
+
+class Update(Body, frozen=True):
+    """How it goes: another status where the table has the way, else a line of the work log."""
+
+    to: Status | None = None
+    progress: Words = ""
+    notes: Words = ""
+    blockers: Lines = ()
+    fence: Fence | None = None
+
+
+class Report(Body, frozen=True):
+    """How the attempt ended; applied at once, or when its session or its lease ends."""
+
+    outcome: Outcome
+    notes: Words = ""
+    blockers: Lines = ()
+    details: dict[str, Any] = field(default_factory=dict[str, Any])
+    apply: bool = True
+    fence: Fence | None = None
+
+
+def _link(task: str, asked: Link) -> list[AnyCommand]:
+    links: tuple[tuple[LinkKind, tuple[str, ...]], ...] = (
+        ("blocked-by", asked.blocked_by),
+        ("parent", (asked.parent,)),
+        ("discovered-from", (asked.discovered_from,)),
+    )
+    commands: list[AnyCommand] = [
+        LinkTask(task, kind, other, asked.fence)
+        for kind, others in links
+        for other in others
+        if other
+    ]
+    commands += [AliasTask(task, name, asked.fence) for name in asked.aliases]
+    if not commands:
+        raise stop(
+            "invalid_field",
+            "say to what: blocked_by, parent, discovered_from or aliases is missing",
+        )
+    return commands
+
+
+Commands = Callable[[Call, str, Any], list[AnyCommand]]
+"""Takes the call, the name of the task and the body of the request."""
+
+_ACTIONS: dict[str, tuple[str, type[Body], Commands]] = {
+    "release": (
+        "Give a task back",
+        Release,
+        lambda _, task, asked: [ReleaseTask(task, asked.reason, asked.fence)],
+    ),
+    "move": (
+        "Move a task to another status",
+        Move,
+        lambda _, task, asked: [MoveTask(task, asked.to, asked.reason, asked.fence)],
+    ),
+    "note": (
+        "Add a line to a task's work log",
+        Note,
+        lambda _, task, asked: [NoteTask(task, asked.text, asked.fence)],
+    ),
+    "link": (
+        "Link a task to others, or give it one more name",
+        Link,
+        lambda _, task, asked: _link(task, asked),
+    ),
+    "update": (
+        "Say how the work goes",
+        Update,
+        lambda _, task, asked: [
+            UpdateTask(
+                task,
+                asked.to,
+                asked.progress,
+                asked.notes,
+                asked.blockers,
+                fence=asked.fence,
+            )
+        ],
+    ),
+    "report": (
+        "Say how the attempt ended",
+        Report,
+        lambda call, task, asked: [
+            ReportOutcome(
+                task,
+                asked.outcome,
+                asked.notes,
+                asked.blockers,
+                asked.details,
+                asked.fence,
+                asked.apply,
+                call.office.door.settings.retry,
+            )
+        ],
+    ),
+}
+"""What can be done with a task -> its summary, its shape, and its commands."""
+
+
+def _action(name: str, summary: str, shape: type[Body], commands: Commands) -> Endpoint:
+    async def act(call: Call) -> WholeTask:
+        wanted = commands(call, call.path["name"], call.body)
+        accepted = await call.office.do(call.principal.actor, *wanted, key=call.key)
+        return await show(call, accepted.receipts[-1].task)
+
+    return Endpoint("POST", f"/v1/tasks/{{name}}/{name}", summary, act, WholeTask, body=shape)
+
+
+ENDPOINTS = (
+    Endpoint("POST", "/v1/tasks", "Make a task", create, WholeTask, body=NewTask, status=201),
+    Endpoint("POST", "/v1/tasks/{name}/claim", "Take a task", claim, Claimed, body=Claim),
+    Endpoint(
+        "POST",
+        "/v1/tasks/{name}/heartbeat",
+        "Say that the holder lives",
+        heartbeat,
+        Held,
+        body=Heartbeat,
+    ),
+    *(_action(name, *action) for name, action in _ACTIONS.items()),
+)

@@ -1,0 +1,142 @@
+"""The application: every endpoint of every room at its address, behind the guard."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.metadata import version
+from typing import Protocol
+
+import msgspec
+from starlette.routing import Route, Router
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from dragoman.surfaces.http import (
+    actions,
+    agents,
+    do,
+    events,
+    health,
+    messages,
+    stream,
+    tasks,
+    work,
+)
+from dragoman.surfaces.http.door import Door
+from dragoman.surfaces.http.endpoint import Endpoint, Served
+from dragoman.surfaces.http.guard import Guard
+from dragoman.surfaces.http.office import Office
+from dragoman.surfaces.http.openapi import describe
+from dragoman.surfaces.http.pages import documents
+from dragoman.surfaces.http.problems import stop
+
+_ROOMS = (tasks, actions, agents, events, stream, work, do, health)
+
+
+class Mounted(Protocol):
+    """Another application behind the same guard."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        ...
+
+    def close(self) -> None:
+        """End its streams; it is called in the server's loop."""
+        ...
+
+
+class HttpApp:
+    """An ASGI application; `close` ends its streams, because they would never end by themselves."""
+
+    def __init__(
+        self,
+        office: Office,
+        guard: Guard,
+        endpoints: Sequence[Endpoint],
+        mounted: Iterable[Mounted],
+    ) -> None:
+        self.office = office
+        self.endpoints = endpoints
+        self._guard = guard
+        self._mounted = tuple(mounted)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        await self._guard(scope, receive, send)
+
+    def close(self) -> None:
+        """Send everyone away who waits; what was asked for is still answered."""
+        self.office.feed.close()
+        for app in self._mounted:
+            app.close()
+
+
+def build_app(door: Door, mounts: Mapping[str, Mounted] | None = None) -> HttpApp:
+    """The application of a door; `mounts` are more applications by the path that they begin at.
+
+    They are behind the same guard, and find who calls as `scope["principal"]`.
+    """
+    office = Office(door)
+    described = [messages.ENDPOINT]
+    described += [endpoint for room in _ROOMS for endpoint in room.ENDPOINTS]
+    described += messages.operations(tuple(door.interpreter.dialects))
+    document = msgspec.json.encode(describe(described, version("dragoman")))
+    endpoints = (*described, *documents(document))
+    open_paths = frozenset(endpoint.path for endpoint in endpoints if endpoint.is_open)
+    guard = Guard(office, _Addresses(office, endpoints, mounts or {}), open_paths)
+    return HttpApp(office, guard, endpoints, (mounts or {}).values())
+
+
+class _Addresses:
+    """Brings a request to what is at its address; an address without a parameter is one look."""
+
+    def __init__(
+        self, office: Office, endpoints: Sequence[Endpoint], mounts: Mapping[str, ASGIApp]
+    ) -> None:
+        by_path: dict[str, dict[str, ASGIApp]] = {}
+        for endpoint in endpoints:
+            serve = endpoint.serve or Served
+            by_path.setdefault(endpoint.path, {})[endpoint.method] = serve(office, endpoint)
+        self._exact = {path: _Methods(of) for path, of in by_path.items() if "{" not in path}
+        self._mounts = mounts
+        self._router = Router(
+            [Route(path, _Methods(of)) for path, of in by_path.items() if "{" in path],
+            redirect_slashes=False,
+            default=_nothing_here,
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._router(scope, receive, send)
+            return
+        path = scope["path"]
+        app = self._exact.get(path) or self._mounted(scope, path) or self._router
+        await app(scope, receive, send)
+
+    def _mounted(self, scope: Scope, path: str) -> ASGIApp | None:
+        for begin, app in self._mounts.items():
+            if path == begin or path.startswith(begin + "/"):
+                scope["progress"].route = begin
+                return app
+        return None
+
+
+class _Methods:
+    """What is at one address, by method."""
+
+    def __init__(self, by_method: Mapping[str, ASGIApp]) -> None:
+        self._by_method = dict(by_method)
+        if "GET" in by_method:
+            self._by_method["HEAD"] = by_method["GET"]
+        self._allowed = ", ".join(self._by_method)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        app = self._by_method.get(scope["method"])
+        if app is None:
+            raise stop(
+                "method_not_allowed",
+                f"{scope['method'][:20]!a} is not taken here; use {self._allowed}",
+                allow=self._allowed,
+            )
+        await app(scope, receive, send)
+
+
+async def _nothing_here(scope: Scope, _: Receive, __: Send) -> None:
+    raise stop("not_found", f"there is nothing at {scope['path'][:100]!a}; see /docs")

@@ -1,0 +1,184 @@
+"""One thing that can be asked for over HTTP: address, shapes and handler in one place.
+
+What an endpoint is given is checked here against its shapes, so a handler sees only what fits; the
+same shapes are what OpenAPI publishes.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from difflib import get_close_matches
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import fields
+from starlette.datastructures import QueryParams
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from dragoman.core.actors import Actor
+from dragoman.core.errors import Refused
+from dragoman.core.ids import check_key
+from dragoman.engine.identity import Principal
+from dragoman.surfaces.http.limits import read_body
+from dragoman.surfaces.http.office import Call, Office
+from dragoman.surfaces.http.problems import HttpProblem, of_refusal, stop
+from dragoman.text.strict_json import StrictJsonError, parse_json
+
+JSON = "application/json"
+
+encode = msgspec.json.Encoder().encode
+
+_NOBODY = Principal(Actor("observer", "anyone"))
+
+
+class Query(Struct, frozen=True, forbid_unknown_fields=True):
+    """What may stand behind the question mark of an address; here: nothing."""
+
+
+class Body(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a request carries; a name that is not known is a mistake and is told."""
+
+
+class Endpoint(Struct, frozen=True):
+    """One row of the table of routes."""
+
+    method: str
+    path: str
+    summary: str
+    handle: Callable[[Call], Awaitable[Any]] | None
+    """Answers with a value of the shape `answer`, or with a whole response; None: see `serve`."""
+    answer: Any = None
+    """The shape of the answer; None: it has no body, or one that is no JSON."""
+    query: type[Query] = Query
+    body: Any = None
+    """The shape of the body; None: none is taken."""
+    status: int = 200
+    others: Mapping[int, str] = {}
+    """More statuses that are no problems, and their meaning."""
+    media: str = JSON
+    also: Mapping[str, tuple[Any, ...]] = {}
+    """More types of answer, and the shapes that each of its lines may have."""
+    takes: tuple[str, ...] = (JSON,)
+    """The types of body that are taken."""
+    is_open: bool = False
+    """Whether it answers anyone, without a token."""
+    reads: bool = True
+    """Whether the body is brought into its shape here; else the handler is given bytes."""
+    serve: "Callable[[Office, Endpoint], ASGIApp] | None" = None
+    """What serves it instead of `Served`, where every microsecond counts."""
+
+
+class Served:
+    """An endpoint as Starlette calls it."""
+
+    def __init__(self, office: Office, endpoint: Endpoint) -> None:
+        self._office = office
+        self._endpoint = endpoint
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Check a request, have it handled, and answer."""
+        endpoint = self._endpoint
+        assert endpoint.handle is not None, "what has no handler serves itself"
+        scope["progress"].route = endpoint.path
+        request = Request(scope, receive)
+        query = read_query(scope["query_string"], endpoint.query)
+        raw, body = await self._body(scope, receive)
+        call = Call(
+            office=self._office,
+            principal=scope.get("principal", _NOBODY),
+            request=request,
+            path=request.path_params,
+            query=query,
+            body=body,
+            raw=raw,
+            key=read_key(scope["by_name"]),
+        )
+        try:
+            answer = await endpoint.handle(call)
+        except Refused as refused:
+            raise HttpProblem(of_refusal(refused.refusal)) from None
+        if not isinstance(answer, Response):
+            answer = respond(scope, answer, endpoint.status)
+        await answer(scope, receive, send)
+
+    async def _body(self, scope: Scope, receive: Receive) -> tuple[bytes, Any]:
+        endpoint, headers = self._endpoint, scope["by_name"]
+        if endpoint.body is None:
+            return b"", None
+        door = self._office.door
+        raw = await read_body(receive, headers, door.settings.http.max_body, door.patience)
+        if raw or not endpoint.reads:
+            check_type(headers, endpoint.takes)
+        if not endpoint.reads:
+            return raw, None
+        return raw, shaped(raw or b"{}", endpoint.body, door.settings.http.max_body)
+
+
+def read_query(text: bytes, shape: type[Query]) -> Any:
+    """What stands behind the question mark, in its shape."""
+    given, known = dict[str, str](), [field.encode_name for field in fields(shape)]
+    for name, value in QueryParams(text).multi_items():
+        if name not in known:
+            near = get_close_matches(name, known, n=1, cutoff=0)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise stop("invalid_request", f"{name[:40]!a} is not asked for here{hint}", name[:40])
+        if name in given:
+            raise stop("invalid_request", f"{name} is given twice", name)
+        given[name] = value
+    try:
+        return msgspec.convert(given, shape, strict=False)
+    except msgspec.ValidationError as error:
+        raise stop("invalid_request", f"{error}", _path(error)) from None
+
+
+def read_key(headers: Mapping[bytes, bytes]) -> str:
+    """The caller's idempotency key; empty: it gave none."""
+    given = headers.get(b"idempotency-key")
+    if given is None:
+        return ""
+    key = given.decode("latin-1")
+    malformed = check_key(key)
+    if malformed is not None:
+        raise stop("invalid_request", f"Idempotency-Key: {malformed.detail}", "Idempotency-Key")
+    return key
+
+
+def check_type(headers: Mapping[bytes, bytes], takes: tuple[str, ...]) -> str:
+    """The type of a body; HttpProblem when it is not one of those that are taken."""
+    given = headers.get(b"content-type", b"").partition(b";")[0].strip().lower().decode("latin-1")
+    if given not in takes:
+        said = f"a body of type {given[:60]!a}" if given else "a body without a Content-Type"
+        raise stop("unsupported_media_type", f"{said} is not taken here; send {' or '.join(takes)}")
+    return given
+
+
+def shaped(raw: bytes, shape: Any, most: int) -> Any:
+    """A JSON body in its shape; HttpProblem when it is none that can be trusted."""
+    try:
+        return msgspec.convert(parse_json(raw, most), shape)
+    except StrictJsonError as error:
+        code = "message_too_large" if error.too_large else "invalid_json"
+        raise stop(code, str(error), error.path) from None
+    except msgspec.ValidationError as error:
+        raise stop("invalid_field", f"{error}", _path(error)) from None
+
+
+def respond(scope: Scope, answer: Any, status: int) -> Response:
+    """An answer as JSON; one to GET has an ETag, and is left out when the caller knows it."""
+    body = b"" if answer is None else encode(answer)
+    if scope["method"] not in ("GET", "HEAD") or status != 200:
+        return Response(body, status, media_type=JSON if body else None)
+    tag = f'"{sha256(body).hexdigest()[:32]}"'
+    headers = {"etag": tag, "cache-control": "no-cache"}
+    known = scope["by_name"].get(b"if-none-match", b"").decode("latin-1")
+    if tag in (one.strip().removeprefix("W/") for one in known.split(",")):
+        return Response(status_code=304, headers=headers)
+    return Response(body, status, headers, media_type=JSON)
+
+
+def _path(error: msgspec.ValidationError) -> str:
+    """Where in the value, as msgspec says it at the end of its sentence: `$.commands[0].task`."""
+    _, found, place = str(error).rpartition(" - at `$")
+    return place.rstrip("`").lstrip(".") if found else ""

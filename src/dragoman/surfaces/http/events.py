@@ -1,0 +1,127 @@
+"""The ledger over HTTP in pages, with a wait for what comes next: for clients without streams."""
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from dragoman.core.events import EVENT_NAMES
+from dragoman.engine.ask import find_stream
+from dragoman.engine.ports import Store
+from dragoman.engine.shown import ShownEntry, shown_entry
+from dragoman.surfaces.http.departure import until_gone
+from dragoman.surfaces.http.endpoint import Endpoint, Query
+from dragoman.surfaces.http.feed import EVERYTHING, Filter
+from dragoman.surfaces.http.office import Call
+from dragoman.surfaces.http.problems import stop
+from dragoman.surfaces.http.tasks import After, Limit
+
+NAMES = tuple(EVENT_NAMES.values())
+FAMILIES = tuple(dict.fromkeys(name.partition(".")[0] for name in NAMES))
+MOST_WAIT_MS = 60_000
+_LOOKS = 20
+"""So many pages of the ledger are looked through for one answer."""
+_PAGE = 500
+
+
+class WantedQuery(Query, frozen=True):
+    """Which entries."""
+
+    task: Annotated[
+        str, Meta(max_length=300, description="Only of this task, by any of its names.")
+    ] = ""
+    type: Annotated[
+        str,
+        Meta(max_length=100, description="Only of this type (task.claimed) or family (task)."),
+    ] = ""
+    agent: Annotated[str, Meta(max_length=300, description="Only what this agent did.")] = ""
+    dialect: Annotated[
+        str, Meta(max_length=100, description="Only what this dialect has words for.")
+    ] = ""
+
+
+class EventsQuery(WantedQuery, frozen=True):
+    """Which entries, from where on, and whether to wait."""
+
+    after: After = 0
+    limit: Limit = 100
+    wait: Annotated[
+        int,
+        Meta(ge=0, le=MOST_WAIT_MS, description="How long to wait for the first one, in ms."),
+    ] = 0
+
+
+class EventPage(Struct, frozen=True):
+    """Entries, oldest first; `next` is the `after` of the next request, at the end too."""
+
+    events: list[ShownEntry]
+    next: int
+
+
+async def wanted(call: Call, query: WantedQuery) -> Filter:
+    """The filter of a query."""
+    if query.type and query.type not in NAMES and query.type not in FAMILIES:
+        known = ", ".join((*FAMILIES, *NAMES))
+        raise stop("invalid_request", f"{query.type!a} is not an event; known: {known}", "type")
+    stream = await call.office.found(find_stream, query.task) if query.task else ""
+    chosen = Filter(stream, query.type, query.agent, _spoken(call, query.dialect))
+    return EVERYTHING if chosen == EVERYTHING else chosen
+
+
+def _spoken(call: Call, name: str) -> frozenset[str] | None:
+    if not name:
+        return None
+    dialects = call.office.door.interpreter.dialects
+    for dialect in dialects:
+        if dialect.name == name:
+            render = dialect.render
+            return frozenset(EVENT_NAMES[event] for event in render if render[event] is not None)
+    known = ", ".join(dialect.name for dialect in dialects)
+    raise stop("invalid_request", f"{name!a} is not spoken here; known: {known}", "dialect")
+
+
+async def list_events(call: Call) -> EventPage:
+    """Entries after a position; if there is none yet, those that come within the wait."""
+    query: EventsQuery = call.query
+    chosen = await wanted(call, query)
+    page = await call.office.read(_look, query.after, query.limit, chosen)
+    if page.events or not query.wait:
+        return page
+    office, loop_time = call.office, call.office.door.monotonic
+    end = loop_time() + query.wait / 1_000
+    async with office.feed.seat() as seat, until_gone(call.request.receive, seat):
+        while True:
+            # With a seat: what comes from here on rings.
+            page = await office.read(_look, page.next, query.limit, chosen)
+            left = end - loop_time()
+            if page.events or left <= 0 or seat.gone:
+                return page
+            await seat.wait(left)
+
+
+def _look(store: Store, after: int, limit: int, chosen: Filter) -> EventPage:
+    found: list[ShownEntry] = []
+    for _ in range(_LOOKS):
+        page = store.entries(after, _PAGE)
+        for entry in page:
+            shown = shown_entry(entry)
+            if chosen.passes(shown.stream, shown.type, shown.actor):
+                found.append(shown)
+            after = entry.position
+            if len(found) == limit:
+                return EventPage(found, after)
+        if len(page) < _PAGE:
+            break
+    # A position that the ledger has not reached is brought back to its end.
+    return EventPage(found, min(after, store.head()))
+
+
+ENDPOINTS = (
+    Endpoint(
+        "GET",
+        "/v1/events",
+        "Read the ledger, and wait for more",
+        list_events,
+        EventPage,
+        query=EventsQuery,
+    ),
+)

@@ -1,0 +1,89 @@
+"""Where the hub may listen, and under which names it may be called (DNS rebinding, CSRF)."""
+
+from functools import lru_cache
+from ipaddress import ip_address
+
+from dragoman.config import HttpSettings
+from dragoman.core.errors import SettingsError
+
+_LOCAL_NAMES = ("localhost", "127.0.0.1", "[::1]")
+_ANYWHERE = ("0.0.0.0", "::", "")  # noqa: S104  compared with, not listened at
+_STANDARD_PORTS = {"http": 80, "https": 443}
+
+
+def check_exposure(settings: HttpSettings) -> None:
+    """Raise SettingsError when others could listen in, or call the hub under any name."""
+    if bool(settings.tls_cert) != bool(settings.tls_key):
+        raise SettingsError("http.tls_cert and http.tls_key belong together: give both or neither")
+    if is_local(settings.host):
+        return
+    if not (settings.tls_cert or settings.proxy):
+        raise SettingsError(
+            f"http.host {settings.host} can be reached by others, and tokens would travel in the "
+            "open: give http.tls_cert and http.tls_key, or name the proxy that ends TLS in "
+            "http.proxy, or listen at 127.0.0.1"
+        )
+    if settings.host in _ANYWHERE and not settings.allowed_hosts:
+        raise SettingsError(
+            f"http.host {settings.host or '(empty)'} is no name that the hub can be called by: "
+            "list the names that callers use in http.allowed_hosts"
+        )
+
+
+def is_local(host: str) -> bool:
+    """Whether only this machine can reach that address."""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def scheme(settings: HttpSettings) -> str:
+    """What a URL of the hub begins with."""
+    return "https" if settings.tls_cert else "http"
+
+
+def url(settings: HttpSettings, port: int) -> str:
+    """Where the hub can be called from this machine."""
+    host = "127.0.0.1" if settings.host in _ANYWHERE else settings.host
+    return f"{scheme(settings)}://{_written(host)}:{port}"
+
+
+class Names:
+    """Under which Host and from which Origin a request may come."""
+
+    def __init__(self, settings: HttpSettings) -> None:
+        self._settings = settings
+        self.hosts = lru_cache(maxsize=16)(self._hosts)
+        self.origins = lru_cache(maxsize=16)(self._origins)
+
+    def _hosts(self, port: int) -> frozenset[bytes]:
+        """Every Host header that means this hub at this port."""
+        names = [_written(self._settings.host), *map(str.lower, self._settings.allowed_hosts)]
+        if is_local(self._settings.host):
+            names += _LOCAL_NAMES
+        known = set[str]()
+        for name in names:
+            known.add(name)
+            if not _has_port(name):
+                known.add(f"{name}:{port}")
+        if port != _STANDARD_PORTS[scheme(self._settings)]:
+            # Without a port the Host would mean another server of this machine.
+            known -= set(_LOCAL_NAMES) | {_written(self._settings.host)}
+        return frozenset(host.encode("latin-1", "replace") for host in known if host)
+
+    def _origins(self, port: int) -> frozenset[bytes]:
+        """Every Origin whose pages may call the hub: its own, and those that the settings name."""
+        own = {b"%s://%s" % (scheme(self._settings).encode(), host) for host in self.hosts(port)}
+        named = (origin.lower().rstrip("/") for origin in self._settings.allowed_origins)
+        return frozenset(own | {origin.encode("latin-1", "replace") for origin in named})
+
+
+def _written(host: str) -> str:
+    return f"[{host}]" if ":" in host and not host.startswith("[") else host.lower()
+
+
+def _has_port(name: str) -> bool:
+    return name.rpartition(":")[2].isdigit() and not name.endswith("]")

@@ -1,0 +1,102 @@
+"""How much and how often: token buckets for callers, and bodies that are neither long nor slow."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from math import ceil
+
+from starlette.types import Receive
+
+from dragoman.surfaces.http.door import Patience
+from dragoman.surfaces.http.problems import stop
+
+MOST_BUCKETS = 10_000
+
+
+class Rates:
+    """A bucket for each caller: it fills with time, and every request takes something out.
+
+    What takes out more than there is leaves a debt, so that a large batch is never impossible; the
+    next request waits until the debt is paid.
+    """
+
+    def __init__(self, per_second: float, burst: int, monotonic: Callable[[], float]) -> None:
+        self._per_second = per_second
+        self._burst = float(burst)
+        self._monotonic = monotonic
+        self._buckets: dict[str, tuple[float, float]] = {}
+        """Caller -> what was in its bucket, and when."""
+
+    def __len__(self) -> int:
+        """How many callers are remembered."""
+        return len(self._buckets)
+
+    def take(self, caller: str, amount: int = 1) -> int:
+        """Take out so much; 0 when the caller may go on, else the seconds that it has to wait."""
+        if not self._per_second:
+            return 0
+        now = self._monotonic()
+        left, at = self._buckets.get(caller, (self._burst, now))
+        left = min(self._burst, left + (now - at) * self._per_second)
+        if left < 1:
+            return max(1, ceil((1 - left) / self._per_second))
+        if len(self._buckets) >= MOST_BUCKETS and caller not in self._buckets:
+            self._forget_full_ones(now)
+        self._buckets[caller] = (left - amount, now)
+        return 0
+
+    def charge(self, caller: str, amount: int) -> None:
+        """Take out so much in any case, for what turned out to be more than one."""
+        if self._per_second and amount > 0:
+            now = self._monotonic()
+            left, at = self._buckets.get(caller, (self._burst, now))
+            left = min(self._burst, left + (now - at) * self._per_second)
+            self._buckets[caller] = (left - amount, now)
+
+    def _forget_full_ones(self, now: float) -> None:
+        self._buckets = {
+            caller: (left, at)
+            for caller, (left, at) in self._buckets.items()
+            if left + (now - at) * self._per_second < self._burst
+        }
+        if len(self._buckets) >= MOST_BUCKETS:
+            self._buckets.clear()
+
+
+async def read_body(
+    receive: Receive, headers: Mapping[bytes, bytes], most: int, patience: Patience
+) -> bytes:
+    """The whole body of a request; HttpProblem when it is too long or comes too slowly."""
+    declared = headers.get(b"content-length", b"")
+    if declared.isdigit() and int(declared) > most:
+        raise _too_large(int(declared), most)
+    parts: list[bytes] = []
+    size = 0
+    loop = asyncio.get_running_loop()
+    end = loop.time() + patience.body
+    try:
+        async with asyncio.timeout(patience.body_pause) as limit:
+            while True:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise stop("request_timeout", "the connection ended before the request did")
+                part = message.get("body", b"")
+                if not message.get("more_body", False):
+                    return part if not parts else b"".join((*parts, part))
+                size += len(part)
+                if size > most:
+                    raise _too_large(size, most)
+                parts.append(part)
+                limit.reschedule(min(end, loop.time() + patience.body_pause))
+    except TimeoutError:
+        raise stop(
+            "request_timeout",
+            f"the body of the request did not come within {patience.body:g} seconds, or there was "
+            f"a pause of {patience.body_pause:g} seconds in it",
+        ) from None
+
+
+def _too_large(size: int, most: int) -> Exception:
+    return stop(
+        "message_too_large",
+        f"the request has {size} bytes or more; at most {most} are taken (http.max_body)",
+    )

@@ -1,0 +1,100 @@
+"""Figures for Prometheus, in its text format; counted here, told at /metrics."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+
+MEDIA = "text/plain; version=0.0.4; charset=utf-8"
+
+BUCKETS = (0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0)
+"""Upper bounds of the times of requests, in seconds."""
+
+_HELP: dict[str, tuple[str, str]] = {
+    "dragoman_http_requests_total": ("counter", "Requests, by route, method and status."),
+    "dragoman_http_request_seconds": ("histogram", "Times of requests, streams left out."),
+    "dragoman_http_messages_total": ("counter", "Messages of dialects, by dialect and outcome."),
+    "dragoman_stream_readers": ("gauge", "Readers of streams that are connected."),
+    "dragoman_stream_gaps_total": ("counter", "How often a reader was too slow and was told so."),
+    "dragoman_waiting": ("gauge", "Callers that wait for work or for events, streams included."),
+    "dragoman_ledger_position": ("gauge", "The last position of the ledger."),
+    "dragoman_tasks": ("gauge", "Tasks, by status."),
+    "dragoman_duty_ok": ("gauge", "Whether a duty of the hub does its work, by name."),
+}
+"""Name -> type and meaning. The names are stable."""
+
+Labels = tuple[tuple[str, str], ...]
+Sample = tuple[str, Labels, float]
+
+
+class Metrics:
+    """What is counted while the hub runs."""
+
+    def __init__(self) -> None:
+        self._requests: Counter[tuple[str, str, int]] = Counter()
+        self._messages: Counter[tuple[str, str]] = Counter()
+        self._times = [0] * (len(BUCKETS) + 1)
+        self._seconds = 0.0
+        self.readers = 0
+        self.gaps = 0
+
+    def request(self, route: str, method: str, status: int, seconds: float) -> None:
+        """One more request."""
+        self._requests[route, method, status] += 1
+        self._seconds += seconds
+        for index, bound in enumerate(BUCKETS):
+            if seconds <= bound:
+                self._times[index] += 1
+                return
+        self._times[-1] += 1
+
+    def message(self, dialect: str, outcome: str) -> None:
+        """One more message: "taken", "repeated", or the code of its refusal."""
+        self._messages[dialect, outcome] += 1
+
+    def text(
+        self, *, waiting: int, head: int, tasks: Mapping[str, int], duties: Mapping[str, str]
+    ) -> str:
+        """Everything, together with what is true right now."""
+        samples = [
+            *self._counted(),
+            ("dragoman_stream_readers", (), self.readers),
+            ("dragoman_stream_gaps_total", (), self.gaps),
+            ("dragoman_waiting", (), waiting),
+            ("dragoman_ledger_position", (), head),
+            *(("dragoman_tasks", (("status", name),), n) for name, n in tasks.items()),
+            *(
+                ("dragoman_duty_ok", (("duty", name),), 0 if wrong else 1)
+                for name, wrong in duties.items()
+            ),
+        ]
+        return "\n".join(_lines(samples)) + "\n"
+
+    def _counted(self) -> Iterator[Sample]:
+        for (route, method, status), count in self._requests.items():
+            labels = (("route", route), ("method", method), ("status", str(status)))
+            yield "dragoman_http_requests_total", labels, count
+        for (dialect, outcome), count in self._messages.items():
+            labels = (("dialect", dialect), ("outcome", outcome))
+            yield "dragoman_http_messages_total", labels, count
+        name, so_far = "dragoman_http_request_seconds", 0
+        for bound, count in zip((*BUCKETS, "+Inf"), self._times, strict=True):
+            so_far += count
+            yield f"{name}_bucket", (("le", str(bound)),), so_far
+        yield f"{name}_sum", (), self._seconds
+        yield f"{name}_count", (), so_far
+
+
+def _lines(samples: Iterable[Sample]) -> Iterator[str]:
+    told = ""
+    for name, labels, value in samples:
+        family = next(known for known in _HELP if name.startswith(known))
+        if family != told:
+            kind, meaning = _HELP[family]
+            yield f"# HELP {family} {meaning}"
+            yield f"# TYPE {family} {kind}"
+            told = family
+        written = ",".join(f'{label}="{_escaped(text)}"' for label, text in labels)
+        yield f"{name}{{{written}}} {value:g}" if written else f"{name} {value:g}"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -1,0 +1,104 @@
+"""What is behind the door while it is open: the door, its feed, its rates, its figures, its store.
+
+Reads of the store may wait for a disk or a network, so they are made in a thread.
+"""
+
+import asyncio
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from msgspec import UNSET, Raw, Struct, UnsetType
+from starlette.requests import Request
+
+from dragoman.core.actors import Actor
+from dragoman.core.commands import AnyCommand
+from dragoman.core.errors import Refusal, Refused, StoreError
+from dragoman.engine.identity import Principal
+from dragoman.engine.ports import Store
+from dragoman.engine.request import Accepted
+from dragoman.surfaces.http.door import Door
+from dragoman.surfaces.http.feed import Feed
+from dragoman.surfaces.http.limits import Rates
+from dragoman.surfaces.http.metrics import Metrics
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Office:
+    """One for each application."""
+
+    def __init__(self, door: Door) -> None:
+        http = door.settings.http
+        self.door = door
+        self.hub = door.hub
+        self.store: Store = door.hub.store
+        self.feed = Feed(self.store, door.hints, door.patience.look)
+        self.rates = Rates(http.rate_per_second, http.burst, door.monotonic)
+        self.metrics = Metrics()
+        self.store_fault = ""
+        """The code of the fault with which the last write failed; empty: it did not."""
+
+    async def read(
+        self,
+        reading: Callable[Concatenate[Store, P], T],
+        *arguments: P.args,
+        **named: P.kwargs,
+    ) -> T:
+        """What a reader of the store finds."""
+        return await asyncio.to_thread(reading, self.store, *arguments, **named)
+
+    async def found(
+        self,
+        reading: Callable[Concatenate[Store, P], T | Refusal],
+        *arguments: P.args,
+        **named: P.kwargs,
+    ) -> T:
+        """The same; a refusal is raised."""
+        answer = await self.read(reading, *arguments, **named)
+        if isinstance(answer, Refusal):
+            raise Refused(answer)
+        return answer
+
+    async def do(
+        self,
+        actor: Actor,
+        *commands: AnyCommand,
+        key: str = "",
+        said: Raw | UnsetType = UNSET,
+    ) -> Accepted:
+        """Run commands for a caller; a refusal is raised."""
+        with self.writing():
+            return await self.hub.do_soon(actor, *commands, key=key, said=said)
+
+    @contextmanager
+    def writing(self) -> Generator[None]:
+        """While something is written: whether the store took it is remembered."""
+        try:
+            yield
+        except StoreError as error:
+            self.store_fault = error.code
+            raise
+        self.store_fault = ""
+
+
+class Call(Struct, frozen=True):
+    """One request, checked: who asks, with what."""
+
+    office: Office
+    principal: Principal
+    request: Request
+    path: Mapping[str, str]
+    query: Any
+    """In the shape that the route has for its query."""
+    body: Any
+    """In the shape that the route has for its body."""
+    raw: bytes
+    key: str
+    """The idempotency key, if the caller gave one."""
+
+    @property
+    def now(self) -> int:
+        """The hub's time."""
+        return self.office.hub.clock.now()

@@ -1,0 +1,178 @@
+"""OpenAPI 3.1, written from the table of endpoints and the shapes that they check."""
+
+import re
+from collections.abc import Iterator, Sequence
+from http import HTTPStatus
+from itertools import chain
+from typing import Any, cast
+
+import msgspec
+
+from dragoman.surfaces.http.endpoint import JSON, Endpoint
+from dragoman.surfaces.http.problems import MEDIA, STATUS, Problem
+from dragoman.surfaces.http.tasks import NAME
+
+_REF = "#/components/schemas/{name}"
+_AGENT = r"^[A-Za-z0-9][A-Za-z0-9._@-]{0,256}$"
+
+_KEY = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "description": "The same key again does nothing a second time, and answers as before.",
+    "schema": {"type": "string", "minLength": 1, "maxLength": 256, "pattern": "^[ -~]+$"},
+}
+_LAST_EVENT = {
+    "name": "Last-Event-ID",
+    "in": "header",
+    "description": "The position after which a stream goes on.",
+    "schema": {"type": "string", "pattern": "^[0-9]{1,16}$"},
+}
+
+Schema = dict[str, Any]
+
+
+def describe(endpoints: Sequence[Endpoint], version: str) -> Schema:
+    """The whole document."""
+    schemas = _Schemas(endpoints)
+    paths: dict[str, Schema] = {}
+    for endpoint in endpoints:
+        paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint, schemas)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "dragoman",
+            "version": version,
+            "summary": "A durable hub where software agents hand work to one another.",
+            "description": "Errors are problem documents (RFC 9457) with a stable `code`.",
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": "/"}],
+        "security": [{"bearer": []}],
+        "paths": paths,
+        "components": {
+            "schemas": schemas.components,
+            "responses": {"Problem": _problem(schemas)},
+            "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
+        },
+    }
+
+
+class _Schemas:
+    """The shapes of all endpoints, each described once."""
+
+    def __init__(self, endpoints: Sequence[Endpoint]) -> None:
+        shapes = [
+            shape
+            for one in endpoints
+            for shape in (one.body, one.answer, one.query, *chain(*one.also.values()))
+        ]
+        self._shapes = [shape for shape in [*shapes, Problem] if shape is not None]
+        described, components = msgspec.json.schema_components(
+            self._shapes, ref_template=_REF, schema_hook=_anything
+        )
+        self._described = described
+        self._all = cast(dict[str, Schema], components)
+        queries = {endpoint.query.__name__ for endpoint in endpoints}
+        self.components = {name: s for name, s in self._all.items() if name not in queries}
+
+    def of(self, shape: Any) -> Schema:
+        """A shape where it is used."""
+        return next(
+            found
+            for known, found in zip(self._shapes, self._described, strict=True)
+            if known is shape
+        )
+
+    def can_be_empty(self, shape: Any) -> bool:
+        """Whether nothing need be said in this shape."""
+        schema = self.of(shape)
+        name = schema.get("$ref", "").rpartition("/")[2]
+        return name in self._all and not self._all[name].get("required")
+
+    def parameters(self, endpoint: Endpoint) -> Iterator[Schema]:
+        """What may stand behind the question mark."""
+        for name, schema in self._all[endpoint.query.__name__].get("properties", {}).items():
+            plain = {**schema}
+            words = plain.pop("description", "")
+            yield {"name": name, "in": "query", "description": words, "schema": plain}
+
+
+def _anything(_: type) -> Schema:
+    """A value that is passed on as it is."""
+    return {"description": "any JSON"}
+
+
+def _operation(endpoint: Endpoint, schemas: _Schemas) -> Schema:
+    described: Schema = {
+        "summary": endpoint.summary,
+        "operationId": _identifier(endpoint),
+        "tags": [_tag(endpoint)],
+        "parameters": [*_parameters(endpoint, schemas)],
+        "responses": _responses(endpoint, schemas),
+    }
+    if endpoint.is_open:
+        described["security"] = []
+    if endpoint.body is not None:
+        schema = schemas.of(endpoint.body)
+        described["requestBody"] = {
+            "required": not schemas.can_be_empty(endpoint.body),
+            "content": {media: {"schema": schema} for media in endpoint.takes},
+        }
+    return described
+
+
+def _parameters(endpoint: Endpoint, schemas: _Schemas) -> Iterator[Schema]:
+    for name in re.findall(r"\{(\w+)\}", endpoint.path):
+        is_agent = endpoint.path.startswith("/v1/agents")
+        yield {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "schema": {"type": "string", "pattern": _AGENT if is_agent else NAME},
+        }
+    yield from schemas.parameters(endpoint)
+    if endpoint.method == "POST":
+        yield _KEY
+    if endpoint.media == "text/event-stream":
+        yield _LAST_EVENT
+
+
+def _responses(endpoint: Endpoint, schemas: _Schemas) -> Schema:
+    content: Schema = {"schema": {"type": "string"}}
+    if endpoint.answer is not None:
+        content = {"schema": schemas.of(endpoint.answer)}
+    answers: Schema = {
+        str(endpoint.status): {
+            "description": HTTPStatus(endpoint.status).phrase,
+            "content": {endpoint.media: content},
+        }
+    }
+    for media, shapes in endpoint.also.items():
+        names = " or ".join(shape.__name__ for shape in shapes)
+        lines = {"type": "string", "description": f"A JSON object in each line: {names}."}
+        answers[str(endpoint.status)]["content"][media] = {"schema": lines}
+    for status, meaning in endpoint.others.items():
+        answers[str(status)] = {"description": meaning}
+        if status >= 400:
+            answers[str(status)]["content"] = {endpoint.media: content}
+    if endpoint.method == "GET" and endpoint.media == JSON:
+        answers["304"] = {"description": "The caller has it already, by its ETag."}
+    return answers | {"default": {"$ref": "#/components/responses/Problem"}}
+
+
+def _problem(schemas: _Schemas) -> Schema:
+    codes = ", ".join(f"`{code}` ({status})" for code, status in STATUS.items())
+    return {
+        "description": f"What went wrong. Codes: {codes}.",
+        "content": {MEDIA: {"schema": schemas.of(Problem)}},
+    }
+
+
+def _identifier(endpoint: Endpoint) -> str:
+    words = re.findall(r"\w+", endpoint.path.removeprefix("/v1"))
+    return "_".join((endpoint.method.lower(), *words))
+
+
+def _tag(endpoint: Endpoint) -> str:
+    first = endpoint.path.removeprefix("/v1/").strip("/").partition("/")[0]
+    return first if endpoint.path.startswith("/v1/") else "hub"

@@ -1,0 +1,52 @@
+"""The description of the API for programs, and the page that shows it to people, offline."""
+
+from base64 import b64encode
+from hashlib import sha256
+from pathlib import Path
+from re import DOTALL, findall
+
+from starlette.responses import Response
+
+from dragoman.surfaces.http.endpoint import JSON, Endpoint
+from dragoman.surfaces.http.office import Call
+
+_PAGE = (Path(__file__).parent / "page.html").read_bytes()
+
+
+def _source(tag: str) -> str:
+    """What the page holds between these tags, as a content policy names it."""
+    (inside,) = findall(rb"<%b>(.*?)</%b>" % (tag.encode(), tag.encode()), _PAGE, DOTALL)
+    return f"'sha256-{b64encode(sha256(inside).digest()).decode()}'"
+
+
+_POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        f"script-src {_source('script')}",
+        f"style-src {_source('style')}",
+        "connect-src 'self'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+    )
+)
+_HEADERS = {"content-security-policy": _POLICY, "x-content-type-options": "nosniff"}
+
+
+async def page(_: Call) -> Response:
+    """The page; it asks for /openapi.json itself."""
+    return Response(_PAGE, headers=_HEADERS, media_type="text/html")
+
+
+def documents(described: bytes) -> tuple[Endpoint, ...]:
+    """The endpoints that publish a description; they are not part of it."""
+
+    async def openapi(_: Call) -> Response:
+        return Response(described, headers={"cache-control": "no-cache"}, media_type=JSON)
+
+    return (
+        Endpoint("GET", "/openapi.json", "This description", openapi, is_open=True),
+        Endpoint(
+            "GET", "/docs", "This description as a page", page, media="text/html", is_open=True
+        ),
+    )

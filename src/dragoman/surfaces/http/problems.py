@@ -1,0 +1,143 @@
+"""Errors as problem documents (RFC 9457): our stable codes, and the HTTP status of each."""
+
+from collections.abc import Mapping
+
+import msgspec
+from msgspec import Struct
+from starlette.responses import Response
+
+from dragoman.core.errors import FAULTS, REFUSALS, DragomanError, Refusal
+from dragoman.engine.interpreter import Turned
+
+MEDIA = "application/problem+json"
+
+OF_HTTP: dict[str, str] = {
+    "invalid_request": "the request cannot be understood",
+    "not_found": "there is nothing at this address",
+    "method_not_allowed": "this address does not take that method",
+    "unsupported_media_type": "the body is not of a type that is taken here",
+    "request_timeout": "the request did not arrive in time",
+    "unknown_host": "the request was made for another host",
+    "foreign_origin": "the request comes from a web page of another origin",
+    "rate_limited": "the caller asks more often than it may",
+    "not_recognized": "the message is of no dialect that is spoken here",
+    "stopping": "the hub is about to stop",
+    "internal_error": "the hub has failed; its log says how",
+}
+"""Code -> meaning, of what only this door can find wrong."""
+
+STATUS: dict[str, int] = {
+    "invalid_json": 400,
+    "invalid_request": 400,
+    "unauthenticated": 401,
+    "token_expired": 401,
+    "token_revoked": 401,
+    "not_authorized": 403,
+    "unauthorized_agent": 403,
+    "identity_mismatch": 403,
+    "foreign_origin": 403,
+    "not_found": 404,
+    "task_not_found": 404,
+    "parent_not_found": 404,
+    "agent_not_found": 404,
+    "token_not_found": 404,
+    "method_not_allowed": 405,
+    "request_timeout": 408,
+    "ambiguous_name": 409,
+    "already_exists": 409,
+    "replayed": 409,
+    "invalid_transition": 409,
+    "claim_required": 409,
+    "unassigned_task": 409,
+    "lease_lost": 409,
+    "already_claimed": 409,
+    "not_ready": 409,
+    "reserved": 409,
+    "waits_for": 409,
+    "nothing_ready": 409,
+    "link_cycle": 409,
+    "already_linked": 409,
+    "nested_delegation": 409,
+    "message_too_large": 413,
+    "unsupported_media_type": 415,
+    "unknown_host": 421,
+    "invalid_id": 422,
+    "invalid_field": 422,
+    "invalid_envelope": 422,
+    "unknown_type": 422,
+    "taskId_mismatch": 422,
+    "key_reused": 422,
+    "not_recognized": 422,
+    "rate_limited": 429,
+    "internal_error": 500,
+    "store_corrupt": 500,
+    "ledger_broken": 500,
+    "overloaded": 503,
+    "stopping": 503,
+    "store_unavailable": 503,
+    "store_conflict": 503,
+}
+"""Code -> HTTP status."""
+
+_A_DIALECT_S_OWN = 422
+_MEANINGS = REFUSALS | FAULTS | OF_HTTP
+_HEADERS: dict[int, dict[str, str]] = {
+    401: {"www-authenticate": "Bearer"},
+    408: {"connection": "close"},
+    413: {"connection": "close"},
+    503: {"retry-after": "1"},
+}
+"""Status -> what goes with it; after 408 and 413 the rest of a body may still come, unread."""
+
+encode = msgspec.json.Encoder().encode
+
+
+class Problem(Struct, frozen=True, omit_defaults=True):
+    """What went wrong: `code` is for programs, `detail` for people."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str
+    path: str = ""
+    """Where in the message, when it is about one field."""
+
+
+class HttpProblem(Exception):
+    """A problem that ends the handling of a request."""
+
+    def __init__(self, problem: Problem, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(problem.detail)
+        self.problem = problem
+        self.headers = {**_HEADERS.get(problem.status, {}), **(headers or {})}
+
+    def response(self) -> Response:
+        """How it is told."""
+        body = encode(self.problem)
+        return Response(body, self.problem.status, self.headers, media_type=MEDIA)
+
+
+def problem(code: str, detail: str, path: str = "") -> Problem:
+    """The problem of a code; one that only a dialect knows is a fault in what was said."""
+    status = STATUS.get(code, _A_DIALECT_S_OWN)
+    title = _MEANINGS.get(code, "the message was refused")
+    return Problem(f"urn:dragoman:problem:{code}", title, status, detail, code, path)
+
+
+def stop(code: str, detail: str, path: str = "", **headers: str) -> HttpProblem:
+    """The same, to be raised; names of headers are written with underscores."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return HttpProblem(problem(code, detail, path), named)
+
+
+def of_refusal(refusal: Refusal | Turned) -> Problem:
+    """The problem of a refusal, of the hub or in a dialect's words."""
+    return problem(refusal.code, refusal.detail, getattr(refusal, "path", ""))
+
+
+def of_error(error: DragomanError) -> Problem:
+    """The problem of a fault of the hub; what belongs into its log only is not told."""
+    if STATUS.get(error.code) is None:
+        return problem("internal_error", OF_HTTP["internal_error"])
+    return problem(error.code, error.detail)

@@ -1,0 +1,164 @@
+"""Tasks over HTTP: lists, one task, its events, its runs."""
+
+from typing import Annotated
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from dragoman.core.events import Status
+from dragoman.core.moments import to_rfc3339
+from dragoman.engine.ask import decode, find_stream, find_task, history
+from dragoman.engine.pages import Wanted, page_now
+from dragoman.engine.ports import Store
+from dragoman.engine.shown import (
+    ShownEntry,
+    ShownReport,
+    TaskSummary,
+    WholeTask,
+    shown_entry,
+    shown_report,
+    task_summary,
+    whole_task,
+)
+from dragoman.files.story import Attempt, RunStatus, tell
+from dragoman.ledger.entry import read_line
+from dragoman.surfaces.http.endpoint import Endpoint, Query
+from dragoman.surfaces.http.office import Call
+from dragoman.surfaces.http.problems import stop
+
+Limit = Annotated[int, Meta(ge=1, le=500, description="How many at most.")]
+Cursor = Annotated[
+    int, Meta(ge=0, le=2**53 - 1, description="`next` of the page before; else the first.")
+]
+After = Annotated[int, Meta(ge=0, le=2**53 - 1, description="Begin after this one.")]
+NAME = r"^(?:[a-z][a-z0-9]{0,15}:)?[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
+
+
+class TasksQuery(Query, frozen=True):
+    """Which tasks."""
+
+    status: Annotated[Status, Meta(description="Only in this status.")] | UnsetType = UNSET
+    assignee: Annotated[str, Meta(description="Only this agent's.", max_length=300)] = ""
+    ready: Annotated[bool, Meta(description="Only what can be claimed now.")] = False
+    limit: Limit = 50
+    cursor: Cursor | UnsetType = UNSET
+
+
+class TaskPage(Struct, frozen=True):
+    """Tasks, newest first; `next` is the cursor of the next page, null after the last one."""
+
+    tasks: list[TaskSummary]
+    next: int | None
+
+
+async def list_tasks(call: Call) -> TaskPage:
+    """A page of tasks."""
+    query: TasksQuery = call.query
+    if query.ready and query.status not in (UNSET, "ready"):
+        raise stop("invalid_request", f"ready and status={query.status} exclude each other")
+    wanted = Wanted(
+        status="ready" if query.ready else query.status or None,
+        assignee=query.assignee,
+        is_claimable=query.ready,
+        before=None if query.cursor is UNSET else query.cursor,
+        limit=query.limit,
+    )
+    now = call.now
+    page = await call.office.read(page_now, wanted, now)
+    return TaskPage([task_summary(view.task, view.lease, now) for view in page.tasks], page.next)
+
+
+async def show(call: Call, name: str = "") -> WholeTask:
+    """One task by any of its names."""
+    view = await call.office.found(find_task, name or call.path["name"])
+    return whole_task(view.task, view.lease, call.now)
+
+
+class HistoryQuery(Query, frozen=True):
+    """Which part of a history."""
+
+    after: After = 0
+    limit: Limit = 100
+
+
+class HistoryPage(Struct, frozen=True):
+    """The entries of one task, oldest first; `next` is the `after` of the next page, or null."""
+
+    events: list[ShownEntry]
+    next: int | None
+
+
+async def events_of(call: Call) -> HistoryPage:
+    """The entries of a task; counted by their number in its own history."""
+    query: HistoryQuery = call.query
+    stream = await call.office.found(find_stream, call.path["name"])
+    found = await call.office.read(
+        lambda store: store.history(stream, query.after, query.limit + 1)
+    )
+    page = found[: query.limit]
+    return HistoryPage(
+        [shown_entry(entry) for entry in page], page[-1].version if found[query.limit :] else None
+    )
+
+
+class Run(Struct, frozen=True, rename="camel"):
+    """One attempt: a claim and what became of it."""
+
+    attempt: int
+    agent: str
+    fence: int
+    status: RunStatus
+    started_at: str
+    ended_at: str | None
+    reason: str | None
+    ttl_ms: int
+    report: ShownReport | None
+
+
+class Runs(Struct, frozen=True):
+    """All attempts on a task, the first one first."""
+
+    task: str
+    runs: list[Run]
+
+
+async def runs(call: Call) -> Runs:
+    """The attempts on a task."""
+    stream = await call.office.found(find_stream, call.path["name"])
+    attempts = await call.office.read(_attempts, stream)
+    return Runs(stream.partition(":")[2], [_run(attempt) for attempt in attempts])
+
+
+def _attempts(store: Store, stream: str) -> tuple[Attempt, ...]:
+    entries = history(store, stream)
+    return tell((read_line(entry.line).at, decode(entry)) for entry in entries).attempts
+
+
+def _run(attempt: Attempt) -> Run:
+    return Run(
+        attempt=attempt.number,
+        agent=attempt.agent,
+        fence=attempt.fence,
+        status=attempt.status,
+        started_at=to_rfc3339(attempt.started_at),
+        ended_at=to_rfc3339(attempt.ended_at) if attempt.ended_at else None,
+        reason=attempt.reason or None,
+        ttl_ms=attempt.ttl_ms,
+        report=attempt.report and shown_report(attempt.report),
+    )
+
+
+ENDPOINTS = (
+    Endpoint(
+        "GET", "/v1/tasks", "List tasks, newest first", list_tasks, TaskPage, query=TasksQuery
+    ),
+    Endpoint("GET", "/v1/tasks/{name}", "Show a task", show, WholeTask),
+    Endpoint(
+        "GET",
+        "/v1/tasks/{name}/events",
+        "Show a task's history",
+        events_of,
+        HistoryPage,
+        query=HistoryQuery,
+    ),
+    Endpoint("GET", "/v1/runs/{name}", "Show the attempts on a task", runs, Runs),
+)

@@ -1,0 +1,76 @@
+"""What a tool works at: the hub, what is spoken there, and how to get to it without blocking."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from dragoman.config import Settings
+from dragoman.core.actors import Actor
+from dragoman.core.commands import AnyCommand
+from dragoman.core.errors import Refusal, Refused
+from dragoman.core.reading import Receipt
+from dragoman.engine.ask import TaskView, find_task
+from dragoman.engine.hub import Hub
+from dragoman.engine.identity import Principal
+from dragoman.engine.interpreter import Interpreter
+
+VIA = "mcp"
+
+T = TypeVar("T")
+
+
+class Desk(Struct, frozen=True):
+    """The hub with a caller before it, while one request is answered."""
+
+    hub: Hub
+    interpreter: Interpreter
+    settings: Settings
+    actor: Actor
+
+    @property
+    def now(self) -> int:
+        """The hub's time."""
+        return self.hub.clock.now()
+
+    def do(self, *commands: AnyCommand) -> Receipt:
+        """Run commands, all or none; what the last one came to. A refusal is raised."""
+        return self.hub.do(self.actor, *commands).receipts[-1]
+
+    def task(self, name: str) -> TaskView:
+        """The task of this name; a refusal is raised."""
+        found = find_task(self.hub.store, name)
+        if isinstance(found, Refusal):
+            raise Refused(found)
+        return found
+
+
+class Room(Protocol):
+    """How a server comes to a desk."""
+
+    async def at_desk(
+        self, principal: Principal | None, work: Callable[[Desk], T], *, reads: bool
+    ) -> T:
+        """Do the work for whoever this is, by the request or (None) by the room itself."""
+        ...
+
+
+class HubRoom:
+    """The room of a hub that runs in this process."""
+
+    def __init__(self, hub: Hub, interpreter: Interpreter, settings: Settings) -> None:
+        self._hub = hub
+        self._interpreter = interpreter
+        self._settings = settings
+
+    async def at_desk(
+        self, principal: Principal | None, work: Callable[[Desk], T], *, reads: bool
+    ) -> T:
+        """Work in a thread, because the store may wait for a disk or a network."""
+        del reads
+        assert principal is not None, "the guard lets nobody through that it does not know"
+        actor = replace(principal.actor, via=VIA)
+        desk = Desk(self._hub, self._interpreter, self._settings, actor)
+        return await asyncio.to_thread(work, desk)

@@ -1,0 +1,112 @@
+"""MCP at `/mcp` of the hub's HTTP door: streamable HTTP, behind the same guard as everything else.
+
+`/mcp/NAME` shows the tools of the profile NAME.
+"""
+
+import asyncio
+from collections.abc import Collection
+
+from mcp.server import Server
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from starlette.types import Message, Receive, Scope, Send
+
+from dragoman.engine.identity import Principal
+from dragoman.surfaces.http.door import Patience
+from dragoman.surfaces.http.limits import read_body
+from dragoman.surfaces.http.problems import stop
+from dragoman.surfaces.mcp.mount import PATH
+from dragoman.surfaces.mcp.server import Caller, Context
+
+_SESSIONS = 10_000
+_IDLE_SECONDS = 1_800.0
+_PRINCIPAL, _PROFILE = "principal", "mcp.profile"
+
+
+def caller(context: Context) -> Caller:
+    """Whom the guard has let through."""
+    assert context.request is not None, "every message comes with its request"
+    scope = context.request.scope
+    return Caller(scope[_PRINCIPAL], scope[_PROFILE])
+
+
+class McpApp:
+    """An ASGI application for one server; it starts with its first request, until it is closed."""
+
+    def __init__(
+        self, server: Server, profiles: Collection[str], most_body: int, patience: Patience
+    ) -> None:
+        # Host and Origin were looked at by the guard.
+        self._manager = StreamableHTTPSessionManager(
+            server,
+            session_idle_timeout=_IDLE_SECONDS,
+            max_request_body_size=most_body,
+            max_sessions=_SESSIONS,
+        )
+        self._profiles = profiles
+        self._most_body = most_body
+        self._patience = patience
+        self._running: asyncio.Task[None] | None = None
+        self._started = asyncio.Event()
+        self._closed = asyncio.Event()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        scope["progress"].route = PATH
+        # Blanks around a value are no part of it (RFC 9110, 5.5); the parser leaves them there.
+        scope["headers"] = [(name, value.strip()) for name, value in scope["headers"]]
+        scope[_PROFILE] = self._profile(scope["path"])
+        # A session belongs to whoever has begun it.
+        scope["user"] = _user(scope[_PRINCIPAL])
+        if scope["method"] == "POST":
+            body = await read_body(receive, scope["by_name"], self._most_body, self._patience)
+            receive = _again(body, receive)
+        else:
+            scope["progress"].is_stream = True
+        await self._start()
+        await self._manager.handle_request(scope, receive, send)
+
+    def close(self) -> None:
+        """End every session and its streams; may be called more than once, in the server's loop."""
+        self._closed.set()
+
+    def _profile(self, path: str) -> str:
+        profile = path.removeprefix(PATH).strip("/")
+        if profile and profile not in self._profiles:
+            known = ", ".join(sorted(self._profiles)) or "none"
+            raise stop("not_found", f"there is no profile {profile[:64]!a}; known: {known}")
+        return profile
+
+    async def _start(self) -> None:
+        if self._closed.is_set():
+            raise stop("stopping", "the hub is about to stop; try again when it is back")
+        if self._running is None:
+            self._running = asyncio.create_task(self._run())
+        await self._started.wait()
+
+    async def _run(self) -> None:
+        async with self._manager.run():
+            self._started.set()
+            await self._closed.wait()
+
+
+def _user(principal: Principal) -> AuthenticatedUser:
+    actor = principal.actor
+    return AuthenticatedUser(
+        AccessToken(
+            token="", client_id=actor.label, scopes=[], subject=f"{actor.task} {actor.fence}"
+        )
+    )
+
+
+def _again(body: bytes, receive: Receive) -> Receive:
+    """The same body once more; then whatever comes."""
+    waiting = [body]
+
+    async def read() -> Message:
+        if waiting:
+            return {"type": "http.request", "body": waiting.pop(), "more_body": False}
+        return await receive()
+
+    return read

@@ -1,0 +1,142 @@
+"""Tools that change nothing: read (one task, or a list) and inbox (what concerns the caller)."""
+
+from collections.abc import Iterator
+from typing import Annotated, Any, cast
+
+import msgspec
+from msgspec import Meta
+
+from dragoman.core.errors import Refusal, Refused
+from dragoman.core.events import Status
+from dragoman.core.moments import SPAN, to_rfc3339
+from dragoman.engine.ask import TaskView, find_stream, find_task
+from dragoman.engine.pages import Wanted, page_now
+from dragoman.engine.ports import Store
+from dragoman.engine.shown import task_summary, whole_task
+from dragoman.ledger.entry import Entry, read_line
+from dragoman.surfaces.mcp.desk import Desk
+from dragoman.surfaces.mcp.tool import Arguments, tool
+
+_MOST_ENTRIES = 200
+_IN_A_LIST = 20
+_OFFERS_SEEN = 500
+
+_EMPTY: tuple[Any, ...] = (None, "", (), [], {})
+_OF_NO_USE = frozenset({"attempt", "fence", "notes", "failures", "warnings", "delegationDepth"})
+"""Counters that are left out while they are 0."""
+
+
+class Read(Arguments, frozen=True):
+    """One task, or which ones."""
+
+    task: Annotated[str, Meta(description="Any name of one task; else a list")] = ""
+    history: Annotated[
+        int, Meta(ge=0, le=_MOST_ENTRIES, description="Show so many of its last entries")
+    ] = 0
+    status: Annotated[Status | None, Meta(description="List: only in this status")] = None
+    assignee: Annotated[str, Meta(description="List: only this agent's")] = ""
+    ready: Annotated[bool, Meta(description="List: only what can be claimed now")] = False
+    limit: Annotated[int, Meta(ge=1, le=100)] = _IN_A_LIST
+    cursor: Annotated[int | None, Meta(description="`next` of the list before")] = None
+
+
+def read(desk: Desk, asked: Read) -> dict[str, Any]:
+    """A task, or a page of tasks."""
+    if not asked.task:
+        return _page(desk, asked)
+    shown = brief(desk.task(asked.task), desk.now, body=True)
+    if asked.history:
+        shown["history"] = last_entries(desk, asked.task, asked.history)
+    return shown
+
+
+def _page(desk: Desk, asked: Read) -> dict[str, Any]:
+    if asked.ready and asked.status not in (None, "ready"):
+        raise Refused(
+            Refusal("invalid_field", f"ready and status {asked.status} exclude each other")
+        )
+    status = "ready" if asked.ready else asked.status
+    wanted = Wanted(status, asked.assignee, asked.ready, asked.cursor, asked.limit)
+    page = page_now(desk.hub.store, wanted, desk.now)
+    listed: dict[str, Any] = {"tasks": [brief(view, desk.now) for view in page.tasks]}
+    return listed if page.next is None else listed | {"next": page.next}
+
+
+class Inbox(Arguments, frozen=True):
+    """Nothing is asked: it is the caller's."""
+
+
+def inbox(desk: Desk, _: Inbox) -> dict[str, Any]:
+    """What the caller holds, may take, is offered and waits for."""
+    name, store = desk.actor.name, desk.hub.store
+
+    def of(status: Status, *, claimable: bool = False) -> list[dict[str, Any]]:
+        wanted = Wanted(status, name, claimable, limit=_IN_A_LIST)
+        return [brief(view, desk.now) for view in page_now(store, wanted, desk.now).tasks]
+
+    return {
+        "agent": name,
+        "holding": of("in-progress"),
+        "ready": of("ready", claimable=True),
+        "offered": [brief(view, desk.now) for view in _offers(store, name)],
+        "blocked": of("blocked"),
+        "review": of("review"),
+    }
+
+
+def _offers(store: Store, name: str) -> Iterator[TaskView]:
+    """Tasks that were handed to this agent and wait for its yes or no, while they are not late."""
+    for stream in store.overdue(SPAN[1], _OFFERS_SEEN):
+        view = find_task(store, stream.partition(":")[2])
+        if isinstance(view, Refusal) or view.task.delegation is None:
+            continue
+        if view.task.delegation.to_agent == name and view.task.delegation.state == "requested":
+            yield view
+
+
+def brief(view: TaskView, now: int, *, body: bool = False) -> dict[str, Any]:
+    """A task without what there is none of, because a model pays for every word."""
+    shown = (whole_task if body else task_summary)(view.task, view.lease, now)
+    return _filled(msgspec.to_builtins(shown))
+
+
+def last_entries(desk: Desk, name: str, most: int) -> list[dict[str, Any]]:
+    """The last entries of a task's history, the oldest first."""
+    store = desk.hub.store
+    stream = find_stream(store, name)
+    if isinstance(stream, Refusal):
+        raise Refused(stream)
+    row = store.stream(stream)
+    newest = 0 if row is None else row.version
+    return [_entry(entry) for entry in store.history(stream, max(0, newest - most), most)]
+
+
+def _entry(entry: Entry) -> dict[str, Any]:
+    line = read_line(entry.line)
+    body = _filled(msgspec.json.decode(line.body))
+    shown = {"at": to_rfc3339(line.at), "actor": line.actor, "type": line.event}
+    return shown | ({"body": body} if body else {})
+
+
+def _filled(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    parts = {key: _filled(part) for key, part in cast(dict[str, Any], value).items()}
+    return {
+        key: part
+        for key, part in parts.items()
+        if part not in _EMPTY and not (part == 0 and key in _OF_NO_USE)
+    }
+
+
+TOOLS = (
+    tool(
+        "inbox",
+        "What concerns you: tasks that you hold, that are ready for you, that you are offered "
+        "(answer with `send`), that are blocked or in review. Look here after a restart.",
+        Inbox,
+        inbox,
+        reads=True,
+    ),
+    tool("read", "Read one task, with its history if asked, or a list.", Read, read, reads=True),
+)

@@ -1,0 +1,49 @@
+"""MCP as the HTTP door mounts it: what serves it is loaded with the first request.
+
+The SDK takes a second and 25 MB, which a hub that nobody calls by MCP need not spend.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol
+
+from starlette.types import Receive, Scope, Send
+
+PATH = "/mcp"
+
+
+class App(Protocol):
+    """What is loaded."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        ...
+
+    def close(self) -> None:
+        """End its streams."""
+        ...
+
+
+class LateApp:
+    """An application that is made when it is first asked for something."""
+
+    def __init__(self, load: Callable[[], App]) -> None:
+        self._load = load
+        self._loading = asyncio.Lock()
+        self._app: App | None = None
+        self._is_closed = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        async with self._loading:
+            if self._app is None:
+                self._app = await asyncio.to_thread(self._load)
+                if self._is_closed:
+                    self._app.close()
+        await self._app(scope, receive, send)
+
+    def close(self) -> None:
+        """End its streams, if it has any; there will be no more."""
+        self._is_closed = True
+        if self._app is not None:
+            self._app.close()

@@ -1,0 +1,70 @@
+"""The tool `send`, and the tools that dialects bring along."""
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, cast
+
+from msgspec import Meta
+
+from dragoman.core.errors import Refusal, Refused
+from dragoman.engine.interpreter import Answer, Taken, Turned
+from dragoman.engine.operation import Dialect, Operation
+from dragoman.surfaces.mcp.desk import Desk
+from dragoman.surfaces.mcp.tool import Arguments, Tool, Visit, answered, schema_of, tool
+
+
+class Send(Arguments, frozen=True):
+    """A message."""
+
+    message: Annotated[
+        dict[str, Any] | str, Meta(description="The message, as an object or as text")
+    ]
+
+
+def send(desk: Desk, asked: Send) -> dict[str, Any]:
+    """Have a message carried out, in whatever dialect it is."""
+    answer = _taken(desk.interpreter.send(asked.message, speaker=desk.actor), desk)
+    shown = {"dialect": answer.dialect, "type": answer.kind, "reply": answer.reply}
+    if answer.warnings:
+        shown["warnings"] = list(answer.warnings)
+    return shown | ({"repeated": True} if answer.repeated else {})
+
+
+def tools(dialects: Sequence[Dialect]) -> Iterator[Tool]:
+    """The tool for messages, and one for every operation that says what it is for."""
+    spoken = ", ".join(dialect.name for dialect in dialects)
+    yield tool(
+        "send",
+        f"Send a whole message in one of the dialects that are spoken here ({spoken}), e.g. to "
+        "hand a task on or to answer an offer. You must be its sender.",
+        Send,
+        send,
+    )
+    for dialect in dialects:
+        for operation in dialect.operations:
+            if operation.summary:
+                yield _operation_tool(dialect, operation)
+
+
+def _operation_tool(dialect: Dialect, operation: Operation) -> Tool:
+    async def run(visit: Visit) -> Any:
+        return await answered(visit, lambda desk: _called(desk, operation.name, visit))
+
+    schema = schema_of(operation.shape)
+    return Tool(operation.name, operation.summary, schema, run, dialect.name)
+
+
+def _called(desk: Desk, name: str, visit: Visit) -> dict[str, Any]:
+    reply = _taken(desk.interpreter.call(name, visit.arguments, desk.actor), desk).reply
+    return cast(dict[str, Any], reply) if isinstance(reply, dict) else {"reply": reply}
+
+
+def _taken(answer: Answer | None, desk: Desk) -> Taken:
+    """A dialect's yes; its no is raised."""
+    if answer is None:
+        spoken = ", ".join(dialect.name for dialect in desk.interpreter.dialects)
+        raise Refused(
+            Refusal("not_recognized", f"no dialect takes this message for its own: {spoken}")
+        )
+    if isinstance(answer, Turned):
+        raise Refused(Refusal(answer.code, answer.detail))
+    return answer

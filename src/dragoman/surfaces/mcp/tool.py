@@ -1,0 +1,116 @@
+"""One tool: its name, what it is for, the shape of its arguments, and what it does."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Protocol, cast
+
+import msgspec
+from msgspec import Struct
+
+from dragoman.core.errors import DragomanError
+from dragoman.surfaces.mcp.desk import Desk
+
+Schema = dict[str, Any]
+
+
+class Told(Struct, frozen=True):
+    """A yes, with what there is to say."""
+
+    data: Mapping[str, Any]
+
+
+class Denied(Struct, frozen=True):
+    """A no, which a model can read and act upon."""
+
+    code: str
+    detail: str
+
+
+class Arguments(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a tool is given; a name that is not known is a mistake and is told."""
+
+
+class AtDesk(Protocol):
+    """How the tool of one request comes to the desk."""
+
+    async def __call__(self, work: Callable[[Desk], Any], *, reads: bool) -> Any:
+        """What the work comes to."""
+        ...
+
+
+class Visit(Struct, frozen=True):
+    """One call of a tool."""
+
+    arguments: Mapping[str, Any]
+    at_desk: AtDesk
+    context: Any
+    """The request as the SDK has it."""
+
+
+class Tool(Struct, frozen=True):
+    """One row of the table of tools."""
+
+    name: str
+    about: str
+    """What an agent reads to know when to use it."""
+    schema: Schema
+    run: Callable[[Visit], Awaitable[Any]]
+    """Answers with Told or Denied, or with a result of the SDK's own."""
+    group: str
+    """Whose tool it is: `core`, or a dialect's name. Profiles choose by it."""
+    reads: bool = False
+    """Whether it changes nothing."""
+
+
+def tool(
+    name: str,
+    about: str,
+    shape: type[Arguments],
+    work: Callable[[Desk, Any], Mapping[str, Any]],
+    *,
+    reads: bool = False,
+) -> Tool:
+    """A tool of our own: `work` is done at the desk, with arguments of that shape."""
+
+    async def run(visit: Visit) -> Told | Denied:
+        try:
+            # Not strict, because a model may write a number as a text.
+            given = msgspec.convert(dict(visit.arguments), shape, strict=False)
+        except msgspec.ValidationError as error:
+            return Denied("invalid_field", f"{name}: {error}")
+        return await answered(visit, lambda desk: work(desk, given), reads=reads)
+
+    return Tool(name, about, schema_of(shape), run, "core", reads)
+
+
+async def answered(
+    visit: Visit, work: Callable[[Desk], Mapping[str, Any]], *, reads: bool = False
+) -> Told | Denied:
+    """What the work comes to; whatever stops it is the tool's error."""
+    try:
+        return Told(await visit.at_desk(work, reads=reads))
+    except DragomanError as error:
+        return Denied(error.code, error.detail)
+
+
+def schema_of(shape: Any) -> Schema:
+    """The JSON Schema of a shape: an object, with what it is made of beside it."""
+    (root,), parts = msgspec.json.schema_components([shape])
+    defined = cast(dict[str, Schema], _without_titles(parts))
+    schema = defined.pop(str(root["$ref"]).rpartition("/")[2])
+    # What it is for is said by the tool.
+    schema.pop("description", None)
+    return schema | {"$defs": defined} if defined else schema
+
+
+def _without_titles(value: Any) -> Any:
+    """Names of classes say nothing to a model, and every byte is read at each start."""
+    if isinstance(value, dict):
+        parts = cast(dict[str, Any], value)
+        return {
+            key: _without_titles(part)
+            for key, part in parts.items()
+            if key != "title" or not isinstance(part, str)
+        }
+    if isinstance(value, list | tuple):
+        return [_without_titles(part) for part in cast(list[Any], value)]
+    return value

@@ -1,0 +1,16 @@
+"""The table of tools: our own, and those that dialects bring along."""
+
+from collections.abc import Sequence
+
+from dragoman.engine.operation import Dialect
+from dragoman.surfaces.mcp import look, talk, work
+from dragoman.surfaces.mcp.tool import Tool
+
+
+def table(dialects: Sequence[Dialect], more: Sequence[Tool] = ()) -> dict[str, Tool]:
+    """Every tool by its name, in the order in which they are listed; no two share a name."""
+    tools = (*work.TOOLS, *look.TOOLS, *talk.tools(dialects), *more)
+    named = {tool.name: tool for tool in tools}
+    if len(named) != len(tools):
+        raise ValueError(f"two tools have one name among {', '.join(tool.name for tool in tools)}")
+    return named

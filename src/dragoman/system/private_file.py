@@ -1,0 +1,35 @@
+"""Files that hold a secret: read only while nobody else on this machine can use them."""
+
+import os
+import stat
+from pathlib import Path
+from typing import Final
+
+from dragoman.core.errors import DragomanError
+
+OURS_ALONE: Final = 0o600
+_MOST_BYTES: Final = 65_536
+
+
+class BadKey(DragomanError):
+    """A key file that cannot be used; the detail says why and what to do."""
+
+    code = "bad_key"
+
+
+def read_private_file(path: Path, remedy: str) -> bytes:
+    """What the file holds; BadKey when others can use it, or (with the remedy) when it is none."""
+    # Not blocking, so that a pipe put in the file's place cannot hold the hub for ever.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        mode = os.fstat(descriptor).st_mode
+        if not stat.S_ISREG(mode):
+            raise BadKey(f"The file {path} is not a regular file. {remedy}")
+        if mode & (stat.S_IRWXG | stat.S_IRWXO):
+            raise BadKey(
+                f"The file {path} can be used by others on this machine (its mode is "
+                f"{stat.S_IMODE(mode):03o}). Make it yours alone with: chmod 600 {path}"
+            )
+        return os.read(descriptor, _MOST_BYTES)
+    finally:
+        os.close(descriptor)

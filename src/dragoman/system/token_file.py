@@ -1,0 +1,37 @@
+"""The owner's token, `token` in the data directory: made on first start, for its owner's eyes only.
+
+Whoever can read the file is the person whose hub this is; on one's own machine nothing asks more.
+"""
+
+import re
+from pathlib import Path
+from typing import Final
+
+from dragoman.system.files import create_atomically
+from dragoman.system.private_file import OURS_ALONE, BadKey, read_private_file
+from dragoman.system.tokens import new_secret
+
+NAME: Final = "token"
+_FORM: Final = re.compile(rb"(drgo_[A-Za-z0-9_-]{43})\n?")
+
+
+def load_token(data: Path) -> bytes:
+    """The token of a data directory where a hub has started before; else FileNotFoundError."""
+    path = data / NAME
+    found = _FORM.fullmatch(read_private_file(path, _remedy(path)))
+    if found is None:
+        # Not quoted: most of it may be right.
+        raise BadKey(f"The file {path} does not hold a token. {_remedy(path)}")
+    return found[1]
+
+
+def load_or_create_token(data: Path) -> bytes:
+    """The same; made on first use, and the same for all who come at once."""
+    path = data / NAME
+    if not path.exists():
+        create_atomically(path, f"drgo_{new_secret()}\n".encode(), mode=OURS_ALONE)
+    return load_token(data)
+
+
+def _remedy(path: Path) -> str:
+    return f"Move {path} away, and the next start makes a new one."

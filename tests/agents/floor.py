@@ -1,0 +1,144 @@
+"""A hub on a real SQLite whose dispatcher starts real programs, and what tests wait for."""
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncGenerator, Callable, Collection, Coroutine
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from msgspec import Raw
+
+from dragoman.bootstrap import open_dispatcher, open_place
+from dragoman.core.actors import Actor
+from dragoman.core.commands import AnyCommand, CreateTask
+from dragoman.core.errors import Refusal
+from dragoman.core.reading import Receipt
+from dragoman.core.task import Task
+from dragoman.engine.ask import TaskView, entries, find_task
+from dragoman.engine.identity import Identity
+from dragoman.ledger.entry import Line, read_line
+from dragoman.services.dispatcher import AgentState, Dispatcher
+
+PERSON = Actor("human", "hera")
+OWNER_TOKEN = b"the owner's token of a test"
+SECRET = bytes(32)
+FAST = "[dispatch]\npoll_ms = 200\nstop_ms = 300\n[hub]\ngrace_ms = 0\n"
+"""Settings with which nobody is waited for."""
+PATIENCE = 30.0
+"""Longer than anything here takes on a slow machine; nothing waits so long when all is well."""
+
+REPORT = """
+import json, os, sys
+def say(kind, **payload):
+    task, agent = os.environ["DRAGOMAN_TASK"], os.environ["DRAGOMAN_AGENT"]
+    print("AOF/1 " + json.dumps({
+        "protocol": "aof", "version": 1, "type": kind, "taskId": task, "fromAgent": agent,
+        "toAgent": "dispatcher", "sentAt": "2026-02-09T21:00:00Z", "payload": payload,
+    }), flush=True)
+def report(outcome="done", **more):
+    with open(os.environ["DRAGOMAN_FOLDER"] + "/outputs/summary.md", "w") as summary:
+        summary.write("what was done")
+    say("completion.report", outcome=outcome, summaryRef="outputs/summary.md",
+        tests={"total": 1, "passed": 1, "failed": 0}, notes="said by a program", **more)
+"""
+"""Puts `say` and `report` into a Python program."""
+
+
+def agent_section(name: str, program: str, **settings: object) -> str:
+    """The section of an agent that is a Python program."""
+    words = [sys.executable, "-c", REPORT + program]
+    lines = [f"[agents.{name}]", f"command = {json.dumps(words)}"]
+    lines += [f"{key} = {json.dumps(value)}" for key, value in settings.items()]
+    return "\n".join(lines) + "\n"
+
+
+def run(story: Coroutine[Any, Any, None]) -> None:
+    """Play a test that is a coroutine."""
+    asyncio.run(story)
+
+
+class Floor:
+    """A data directory with a hub, its dispatcher, and who waits for what."""
+
+    def __init__(self, data: Path, settings: str) -> None:
+        data.mkdir(exist_ok=True)
+        (data / "dragoman.toml").write_text(settings)
+        self.place = open_place(data, "", None, create=True)
+        self.data = data
+        self.store = self.place.hub.store
+        self.identity = Identity(self.store, SECRET, OWNER_TOKEN, self.place.hub.clock)
+        self.dispatcher: Dispatcher = open_dispatcher(self.place, self.identity, "http://hub")
+        self._happened = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self.place.hints.listen(self._hear)
+
+    def do(self, *commands: AnyCommand, actor: Actor = PERSON) -> Receipt:
+        """What must be accepted; its last receipt."""
+        return self.place.hub.do(actor, *commands).receipts[-1]
+
+    def make(self, title: str = "a task", **fields: Any) -> str:
+        """A task that is ready."""
+        return self.do(CreateTask(title, ready=True, **fields)).task
+
+    def view(self, task: str) -> TaskView:
+        """A task and its lease."""
+        found = find_task(self.store, task)
+        assert not isinstance(found, Refusal), found
+        return found
+
+    def task(self, task: str) -> Task:
+        """A task as it stands."""
+        return self.view(task).task
+
+    def lines(self, stream: str = "") -> list[Line[Raw]]:
+        """What the ledger says, about one task or all."""
+        read = [read_line(entry.line) for entry in entries(self.store)]
+        return [line for line in read if not stream or line.stream == f"task:{stream}"]
+
+    def log(self, task: str) -> str:
+        """The output of the present attempt."""
+        return (self.data / "runs" / self.task(task).aof_id / "output.log").read_text()
+
+    def state(self, name: str) -> AgentState:
+        """How an agent stands."""
+        return next(state for state in self.dispatcher.states() if state.name == name)
+
+    async def until(self, is_so: Callable[[], bool]) -> None:
+        """Wait until it is so; looked at whenever something was committed."""
+        async with asyncio.timeout(PATIENCE):
+            while not is_so():
+                self._happened.clear()
+                await self._happened.wait()
+
+    async def until_status(self, task: str, *statuses: str) -> Task:
+        """Wait until the task has got there."""
+        await self.until(lambda: self.task(task).status in statuses)
+        return self.task(task)
+
+    async def until_idle(self) -> None:
+        """Wait until no agent is at work."""
+        async with asyncio.timeout(PATIENCE):
+            await self.dispatcher.until_idle()
+
+    def _hear(self, _: Collection[str]) -> None:
+        self._loop.call_soon_threadsafe(self._happened.set)
+
+
+@asynccontextmanager
+async def floor(data: Path, settings: str, *, start: bool = True) -> AsyncGenerator[Floor]:
+    """Open one and let its dispatcher run; at the end it is stopped as a hub stops."""
+    opened = Floor(data, settings)
+    try:
+        if not start:
+            yield opened
+            return
+        async with asyncio.TaskGroup() as group:
+            group.create_task(opened.dispatcher.run())
+            try:
+                yield opened
+            finally:
+                opened.dispatcher.stop()
+    finally:
+        opened.place.hub.close()

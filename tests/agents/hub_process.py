@@ -1,0 +1,24 @@
+"""A hub in a process of its own, to be killed: `python -m tests.agents.hub_process DATA EVENT`.
+
+It says a line when the ledger has the event.
+"""
+
+import asyncio
+import sys
+from pathlib import Path
+
+from tests.agents.floor import floor
+
+
+async def main(data: Path, event: str) -> None:
+    """Run until killed."""
+    settings = (data / "dragoman.toml").read_text()
+    async with floor(data, settings) as hub:
+        await hub.until(lambda: any(line.event == event for line in hub.lines()))
+        sys.stdout.write(f"{event}\n")
+        sys.stdout.flush()
+        await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(Path(sys.argv[1]), sys.argv[2]))

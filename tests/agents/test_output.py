@@ -1,0 +1,114 @@
+"""What a program prints, however it is cut: the same lines, the same messages, a bounded log."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.agents.output import Output
+from tests.requirements import proves
+
+PREFIX = b"AOF/1 "
+START = 1_770_647_400_000
+LIMIT = 1_000_000
+
+
+class Printed:
+    """An output and what was kept of it."""
+
+    def __init__(self, most: int = LIMIT, most_message: int = 100) -> None:
+        self.kept = list[bytes]()
+        self.output = Output(
+            self.kept.append,
+            most,
+            lambda: START,
+            lambda text: text.replace("secret", "[…]"),
+            prefixes=(PREFIX,),
+            most_message=most_message,
+        )
+        self.messages = list[bytes]()
+
+    def print(self, *blocks: bytes) -> None:
+        """The program says this, and ends."""
+        for block in (*blocks, b""):
+            self.messages += self.output.take("out", block)
+
+    @property
+    def lines(self) -> list[str]:
+        """The lines of the log, without their times."""
+        return [line.split(" ", 1)[1] for line in b"".join(self.kept).decode().splitlines()]
+
+
+def cut(data: bytes, places: list[int]) -> list[bytes]:
+    """The data in pieces."""
+    ends = sorted({place % (len(data) + 1) for place in places} | {len(data)})
+    return [data[a:b] for a, b in zip([0, *ends], ends, strict=False)]
+
+
+@proves("RUN-OUTPUT")
+@given(
+    said=st.lists(
+        st.sampled_from([b"AOF/1 {}", b"AOF", b"/1 x", b"\n", b"secret", b"\r\n", b"\xe2"])
+    ),
+    places=st.lists(st.integers(0, 200), max_size=6),
+)
+def test_it_does_not_matter_how_it_is_cut(said: list[bytes], places: list[int]) -> None:
+    whole, pieces = Printed(), Printed()
+    whole.print(b"".join(said))
+    pieces.print(*cut(b"".join(said), places))
+    assert pieces.lines == whole.lines
+    assert pieces.messages == whole.messages
+    assert "secret" not in "".join(whole.lines)
+
+
+@proves("RUN-OUTPUT", "RUN-MESSAGES")
+@given(places=st.lists(st.integers(0, 400), max_size=6))
+def test_beyond_the_limit_messages_are_still_heard_however_they_are_cut(places: list[int]) -> None:
+    printed = Printed(most=10)
+    data = b"too much\nx AOF/1 no\nAOF/1 {1}\nnoise\n" + b"y" * 50 + b"\nAOF/1 {2}\nAOF/1 {3}"
+    printed.print(*cut(data, places))
+    assert printed.messages == [b"AOF/1 {1}", b"AOF/1 {2}", b"AOF/1 {3}"]
+    assert printed.lines == ["hub the limit is reached: no more is kept"]
+    assert printed.output.said == len(data)
+
+
+@proves("RUN-OUTPUT")
+def test_a_line_is_kept_up_to_its_limit_and_a_message_one_byte_beyond_it() -> None:
+    printed = Printed(most_message=100_000)
+    printed.print(b"x" * 1_000_000 + b"\n" + PREFIX + b"x" * 1_000_000 + b"\n")
+    assert [len(line) for line in printed.lines] == [16_384 + 6] * 2
+    assert all(line.endswith(" …") for line in printed.lines)
+    assert [len(message) for message in printed.messages] == [100_001]
+
+
+@proves("RUN-OUTPUT")
+def test_errors_are_kept_and_never_taken_for_messages() -> None:
+    printed = Printed()
+    assert printed.output.take("err", b"AOF/1 {}\n") == []
+    assert printed.lines == ["err AOF/1 {}"]
+
+
+@proves("RUN-OUTPUT")
+def test_notes_of_the_hub_are_bounded_too() -> None:
+    printed = Printed(most=1)
+    for _ in range(5_000):
+        printed.output.note("refused")
+    assert len(printed.lines) < 1_001
+
+
+@proves("RUN-OUTPUT")
+def test_a_full_disk_loses_the_log_and_nothing_else() -> None:
+    def full(_: bytes) -> None:
+        raise OSError(28, "No space left on device")
+
+    output = Output(full, LIMIT, lambda: START, str, prefixes=(PREFIX,), most_message=100)
+    output.note("begun")
+    assert output.take("out", b"hello\nAOF/1 {}\n") == [b"AOF/1 {}"]
+    assert output.take("out", b"AOF/1 {2}\n") == [b"AOF/1 {2}"]
+
+
+@proves("RUN-OUTPUT")
+@pytest.mark.parametrize("hostile", ["\x1b[2J", "\x1b]0;title\x07", "\x9b31m", "\u202e", "\x00"])
+def test_nothing_in_it_steers_a_terminal(hostile: str) -> None:
+    printed = Printed()
+    printed.print(f"before{hostile}after\n".encode())
+    assert printed.lines[0].removeprefix("out ") in ("beforeafter", "before\ufffdafter")

@@ -1,0 +1,480 @@
+"""Agents as programs: what they are given, how they are heard, and how they are ended."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dragoman.agents.program import ProgramRunner, Tools
+from dragoman.config import AgentSettings
+from dragoman.core.commands import MoveTask
+from dragoman.core.errors import SettingsError
+from dragoman.engine.identity import Principal
+from dragoman.engine.runner import Assignment
+from dragoman.files.workplace import Workplace
+from dragoman.system.beneath import Beneath
+from dragoman.system.process import Process
+from tests.agents.floor import FAST, agent_section, floor, run
+from tests.conftest import LONG_RUN
+from tests.requirements import proves
+from tests.traces import Trace
+
+
+@proves("RUN-PROGRAM", "RUN-SESSION-END")
+def test_a_program_gets_its_prompt_and_variables_and_its_exit_ends_the_session(
+    tmp_path: Path,
+) -> None:
+    program = """
+prompt = sys.stdin.read()
+json.dump({"prompt": prompt, "variables": dict(os.environ), "folder": os.getcwd()},
+          open("seen.json", "w"))
+report()
+"""
+    settings = FAST + agent_section("ada", program)
+
+    async def story() -> None:
+        async with floor(tmp_path / "data", settings) as hub:
+            task = hub.make("Count the stars", body="All of them.")
+            done = await hub.until_status(task, "review")
+            assert done.reported is not None
+            assert (done.reported.agent, done.reported.outcome) == ("ada", "done")
+            folder = hub.data / "tasks/review" / done.aof_id
+            found = [*hub.data.glob(f"tasks/*/{done.aof_id}/work/seen.json")]
+            seen = json.loads(found[0].read_text())
+            assert "Count the stars" in seen["prompt"]
+            assert "All of them." in seen["prompt"]
+            assert folder.name in seen["folder"]
+            given = seen["variables"]
+            assert given["DRAGOMAN_TASK"] == done.aof_id
+            assert given["DRAGOMAN_URL"] == "http://hub"
+            who = hub.identity.who(given["DRAGOMAN_TOKEN"], "http")
+            assert isinstance(who, Principal)
+            assert (who.actor.name, who.task, who.fence) == ("ada", task, 1)
+            assert Path(given["DRAGOMAN_PROMPT"]).name == "prompt.md"
+            events = [line.event for line in hub.lines(task)]
+            assert events == ["task.created", "task.claimed", "task.reported", "task.transitioned"]
+
+    run(story())
+
+
+@proves("RUN-ENVIRONMENT")
+def test_of_the_hubs_variables_it_gets_only_those_that_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("API_KEY", "wanted")
+    monkeypatch.setenv("DATABASE_PASSWORD", "canary")
+    settings = FAST + agent_section(
+        "ada", "print(*sorted(os.environ)); report()", environment=["API_KEY"]
+    )
+
+    async def story() -> None:
+        async with floor(tmp_path / "data", settings) as hub:
+            task = hub.make()
+            await hub.until_status(task, "review")
+            log = hub.log(task)
+            assert "API_KEY" in log
+            assert "DATABASE_PASSWORD" not in log
+        for path in (tmp_path / "data").rglob("*"):
+            assert path.is_dir() or b"canary" not in path.read_bytes()
+
+    run(story())
+
+
+@proves("RUN-PROGRAM")
+def test_the_prompt_may_be_a_file_only(tmp_path: Path) -> None:
+    program = """
+assert sys.stdin.read() == ""
+assert "find me" in open(os.environ["DRAGOMAN_PROMPT"]).read()
+report()
+"""
+    settings = FAST + agent_section("ada", program, prompt="file")
+
+    async def story() -> None:
+        async with floor(tmp_path / "data", settings) as hub:
+            await hub.until_status(hub.make("find me"), "review")
+
+    run(story())
+
+
+@proves("RUN-SESSION-END", "RUN-UNREPORTED")
+@pytest.mark.parametrize(
+    ("program", "status", "words"),
+    [
+        ("sys.exit(3)", "ready", "exit code 3, without a report"),
+        ("os.kill(os.getpid(), 9)", "ready", "ended by signal 9, without a report"),
+        ("pass", "review", "ended well, without a report"),
+        ("report('blocked', blockers=['no key']); sys.exit(1)", "blocked", "said by a program"),
+    ],
+    ids=["exit code", "signal", "silent", "reported"],
+)
+def test_how_it_ends_is_what_becomes_of_the_task(
+    tmp_path: Path, program: str, status: str, words: str
+) -> None:
+    settings = "[retry]\nbase_ms = 3600000\ncap_ms = 3600000\n" + FAST
+    settings += agent_section("ada", program)
+
+    async def story() -> None:
+        async with floor(tmp_path / "data", settings) as hub:
+            task = hub.make()
+            await hub.until(lambda: hub.task(task).attempts == 1 and hub.view(task).lease is None)
+            ended = hub.task(task)
+            assert ended.status == status
+            assert ended.reported is not None
+            assert words in ended.reported.notes
+            assert ended.failures == (1 if status == "ready" else 0)
+
+    run(story())
+
+
+@proves("RUN-MESSAGES")
+def test_lines_that_are_messages_are_routed_in_order_and_refusals_stand_in_the_log(
+    tmp_path: Path,
+) -> None:
+    program = """
+say("status.update", taskId=os.environ["DRAGOMAN_TASK"], agentId="ada", progress="half way")
+print("AOF/1 this is no JSON", flush=True)
+say("status.update", taskId=os.environ["DRAGOMAN_TASK"], agentId="bob", progress="as another")
+print(' AOF/1 {"protocol":"aof"} does not begin the line')
+sys.stderr.write("AOF/1 {} on the other way\\n")
+report()
+"""
+    settings = FAST + agent_section("ada", program)
+
+    async def story() -> None:
+        async with floor(tmp_path / "data", settings) as hub:
+            task = hub.make()
+            await hub.until_status(task, "review")
+            events = [line.event for line in hub.lines(task)]
+            assert events == [
+                "task.created",
+                "task.claimed",
+                "task.progressed",
+                "task.reported",
+                "task.transitioned",
+            ]
+            refused = [line for line in hub.lines() if line.event == "command.refused"]
+            assert [line.actor for line in refused] == ["agent:ada"] * 2
+            assert all(line.via == "runner" for line in refused)
+            log = hub.log(task)
+            assert "hub refused, invalid_json" in log
+            assert "hub refused, identity_mismatch" in log
+
+    run(story())
+
+
+@proves("RUN-SESSION-END")
+def test_a_report_that_is_applied_at_once_ends_the_attempt_before_the_program(
+    tmp_path: Path,
+) -> None:
+    program = "import signal; report(); signal.pause()"
+    settings = '[aof]\napply_completion = "immediately"\n' + FAST + agent_section("ada", program)
+
+    async def story() -> None:
+        async with floor(tmp_path / "data", settings) as hub:
+            task = hub.make()
+            done = await hub.until_status(task, "review")
+            await hub.until_idle()
+            assert (done.attempts, done.failures) == (1, 0)
+            assert not [line for line in hub.lines() if line.event == "command.refused"]
+
+    run(story())
+
+
+@proves("RUN-OUTPUT")
+def test_output_is_kept_line_by_line_without_escapes_and_without_the_token(tmp_path: Path) -> None:
+    program = r"""
+print("plain \x1b[31mred\x1b[0m \x1b]52;c;AAAA\x07 \u202e end")
+print("token", os.environ["DRAGOMAN_TOKEN"])
+sys.stderr.write("a complaint\r\nno newline at the end")
+sys.stderr.buffer.write(b" \xff\xfe")
+report()
+"""
+    settings = FAST + agent_section("ada", program)
+
+    async def story() -> None:
+        async with floor(tmp_path / "data", settings) as hub:
+            task = hub.make()
+            await hub.until_status(task, "review")
+            log = hub.log(task)
+            said = [line.split(" ", 1)[1] for line in log.splitlines()]
+            assert "out plain red  � end" in said
+            assert "out token [REDACTED:token]" in said
+            assert "err a complaint" in said
+            assert "err no newline at the end ��" in said
+            assert "drga_" not in log
+            assert "\x1b" not in log
+            assert said[0].startswith("hub attempt 1 of ada")
+            assert said[-1].endswith("has ended")
+
+    run(story())
+
+
+@proves("RUN-OUTPUT")
+def test_endless_output_is_bounded_and_messages_are_still_heard(tmp_path: Path) -> None:
+    blocks = 16_384 if os.environ.get(LONG_RUN) else 160
+    program = f"""
+block = b"y\\n" * 32768
+for _ in range({blocks}):
+    sys.stdout.buffer.write(block)
+sys.stdout.buffer.write(b"x" * 5_000_000)
+sys.stdout.buffer.write(b"\\n")
+sys.stdout.flush()
+report()
+"""
+    settings = FAST + agent_section("ada", program, output_bytes=20_000)
+
+    async def story() -> None:
+        async with floor(tmp_path / "data", settings) as hub:
+            task = hub.make()
+            await hub.until_status(task, "review")
+            await hub.until_idle()
+            log = hub.log(task)
+            assert len(log) < 25_000
+            assert "the limit is reached" in log
+            assert hub.state("ada").used.output > blocks * 65_536 + 5_000_000
+
+    run(story())
+
+
+@proves("RUN-OUTPUT")
+def test_a_message_that_is_too_long_is_refused_and_not_cut(tmp_path: Path) -> None:
+    program = "print('AOF/1 {' + 'x' * 400_000); report()"
+    settings = FAST + agent_section("ada", program)
+
+    async def story() -> None:
+        async with floor(tmp_path / "data", settings) as hub:
+            task = hub.make()
+            await hub.until_status(task, "review")
+            assert "refused, message_too_large" in hub.log(task)
+            assert len(hub.log(task)) < 20_000
+
+    run(story())
+
+
+@proves("RUN-OUTPUT")
+def test_what_an_earlier_attempt_has_said_is_kept_beside(tmp_path: Path) -> None:
+    program = """
+print("attempt", len(os.listdir(".")))
+open(str(len(os.listdir("."))), "w")
+sys.exit(1) if len(os.listdir(".")) < 2 else report()
+"""
+    settings = "[retry]\nbase_ms = 1\n" + FAST + agent_section("ada", program)
+
+    async def story() -> None:
+        async with floor(tmp_path / "data", settings) as hub:
+            task = hub.make()
+            done = await hub.until_status(task, "review")
+            assert "out attempt 1" in hub.log(task)
+            earlier = hub.data / "runs" / done.aof_id / "attempts/1/output.log"
+            assert "out attempt 0" in earlier.read_text()
+
+    run(story())
+
+
+@proves("RUN-STOP")
+def test_losing_the_lease_ends_the_group_of_one_that_ignores_sigterm(
+    tmp_path: Path, trace: Trace
+) -> None:
+    script = (
+        "trap '' TERM; exec 3>$0; (trap '' TERM; while :; do sleep 100; done) & echo up >&3; wait"
+    )
+    settings = FAST + f"[agents.ada]\ncommand = {json.dumps(['sh', '-c', script, str(trace.path)])}"
+
+    async def story() -> None:
+        async with floor(tmp_path / "data", settings) as hub:
+            task = hub.make()
+            assert await asyncio.to_thread(trace.next) == b"up\n"
+            hub.do(MoveTask(task, "cancelled", "changed my mind"))
+            assert await asyncio.to_thread(trace.heard) == b""
+            await hub.until_idle()
+            assert hub.task(task).status == "cancelled"
+            assert hub.task(task).failures == 0
+
+    run(story())
+
+
+@proves("RUN-STOP")
+def test_what_it_leaves_in_its_group_ends_with_it_and_is_not_waited_for(
+    tmp_path: Path, trace: Trace
+) -> None:
+    program = f"""
+import subprocess
+subprocess.Popen(["sh", "-c", "exec 3>{trace.path}; echo up >&3; while :; do sleep 100; done"])
+open({str(trace.path)!r}, "w").write("me\\n")
+report()
+"""
+    settings = FAST + agent_section("ada", program)
+
+    async def story() -> None:
+        async with floor(tmp_path / "data", settings) as hub:
+            task = hub.make()
+            await hub.until_status(task, "review")
+            assert b"me\n" in await asyncio.to_thread(trace.heard)
+
+    run(story())
+
+
+class FullDisk:
+    """Marks that can be made, and have no room for a number."""
+
+    def __init__(self) -> None:
+        self.pid = 0
+        self.kept = set[str]()
+
+    def put(self, session: str, pid: int = 0, started: str = "") -> None:
+        """Keep it, without a number."""
+        self.kept.add(session)
+        self.pid = pid
+        if pid:
+            raise OSError(28, "No space left on device")
+
+    def remove(self, session: str) -> None:
+        """Forget it."""
+        self.kept.discard(session)
+
+
+@proves("RUN-STOP", "RUN-NOT-STARTED")
+def test_one_whose_number_cannot_be_written_down_is_ended_at_once(tmp_path: Path) -> None:
+    marks, workplace = FullDisk(), Workplace(tmp_path, lambda: Beneath(tmp_path))
+    tools = Tools(
+        start=Process.start,
+        open_desk=lambda of: workplace.open(of.aof_id, of.attempt, of.prompt.encode()),
+        worktree=None,
+        marks=marks,
+        token=lambda _: "token",
+        url="",
+        environ=os.environ,
+        now=lambda: 0,
+        redact=str,
+        prefixes=(b"AOF/1 ",),
+        most_message=1_000,
+    )
+    words = (sys.executable, "-c", "import signal; signal.pause()")
+    runner = ProgramRunner("ada", AgentSettings(command=words), tools)
+    work = Assignment("ada", "T", "TASK-2026-02-09-001", "t", 1, 1, "s-1", 1_000, "do it")
+
+    async def hear(_: bytes) -> str:
+        return ""
+
+    async def story() -> None:
+        with pytest.raises(OSError, match="No space left"):
+            await runner.start(work, hear)
+
+    run(story())
+    assert marks.pid > 0
+    assert not Path(f"/proc/{marks.pid}").exists()
+    assert marks.kept == set()
+
+
+@proves("RUN-STOP")
+def test_one_that_takes_too_long_is_ended_and_has_failed(tmp_path: Path, trace: Trace) -> None:
+    program = f"""
+import signal
+pipe = open({str(trace.path)!r}, "w")
+pipe.write("up"); pipe.flush()
+signal.pause()
+"""
+    settings = "[retry]\nbase_ms = 3600000\ncap_ms = 3600000\n" + FAST
+    settings += agent_section("ada", program, attempt_ms=700)
+
+    async def story() -> None:
+        async with floor(tmp_path / "data", settings) as hub:
+            task = hub.make()
+            await hub.until(lambda: hub.task(task).failures == 1)
+            await asyncio.to_thread(trace.heard)
+            ended = hub.task(task)
+            assert ended.reported is not None
+            assert "longer than an attempt may" in ended.reported.notes
+
+    run(story())
+
+
+@proves("RUN-BEATS")
+def test_being_alive_renews_the_lease(tmp_path: Path) -> None:
+    program = """
+import select
+select.select([], [], [], 1.7)
+say("status.update", taskId=os.environ["DRAGOMAN_TASK"], agentId="ada", progress="still here")
+select.select([], [], [], 1.7)
+report()
+"""
+    settings = "[leases]\nttl_ms = 1000\n" + FAST + agent_section("ada", program)
+
+    async def story() -> None:
+        async with floor(tmp_path / "data", settings) as hub:
+            task = hub.make()
+            await hub.until(lambda: hub.task(task).notes == 1)
+            lease = hub.view(task).lease
+            assert lease is not None
+            assert lease.beats >= 4
+            await hub.until_status(task, "review")
+            assert hub.task(task).attempts == 1
+
+    run(story())
+
+
+@proves("RUN-NOT-STARTED")
+def test_one_that_cannot_be_started_rests_and_its_task_has_not_failed(tmp_path: Path) -> None:
+    settings = FAST + '[agents.ada]\ncommand = ["/no/such/program"]\n'
+
+    async def story() -> None:
+        async with floor(tmp_path / "data", settings) as hub:
+            task = hub.make()
+            await hub.until(lambda: hub.task(task).attempts == 1 and hub.view(task).lease is None)
+            await hub.until_idle()
+            assert "/no/such/program" in hub.state("ada").paused
+            ended = hub.task(task)
+            assert (ended.status, ended.failures) == ("ready", 0)
+            assert not [*(hub.data / "agents").iterdir()]
+
+    run(story())
+
+
+@proves("RUN-WORKTREE")
+def test_a_task_gets_a_worktree_of_its_own_and_finds_it_again(tmp_path: Path) -> None:
+    repository = tmp_path / "repository"
+    for words in (
+        ["init", "-q", str(repository)],
+        ["-C", str(repository), "config", "user.email", "a@example.org"],
+        ["-C", str(repository), "config", "user.name", "A"],
+        ["-C", str(repository), "commit", "-q", "--allow-empty", "-m", "first"],
+    ):
+        subprocess.run(["git", *words], check=True)
+    hook = repository / ".git/hooks/post-checkout"
+    hook.write_text(f"#!/bin/sh\ntouch {tmp_path}/hooked\n")
+    hook.chmod(0o755)
+    program = """
+import subprocess
+print(subprocess.run(["git", "branch", "--show-current"], capture_output=True, text=True).stdout)
+tried = os.path.exists("tried")
+open("tried", "w")
+report() if tried else sys.exit(1)
+"""
+    settings = "[retry]\nbase_ms = 1\n" + FAST
+    settings += agent_section("ada", program, repository=str(repository))
+
+    async def story() -> None:
+        async with floor(tmp_path / "data", settings) as hub:
+            task = hub.make()
+            done = await hub.until_status(task, "review")
+            assert f"out dragoman/{done.aof_id}" in hub.log(task)
+            assert (hub.data / "worktrees" / done.aof_id / "tried").exists()
+            assert not (tmp_path / "hooked").exists()
+
+    run(story())
+
+
+@proves("RUN-PROGRAM")
+def test_a_section_needs_a_command_or_a_url(tmp_path: Path) -> None:
+    async def story(settings: str, words: str) -> None:
+        with pytest.raises(SettingsError, match=words):
+            async with floor(tmp_path / "data", settings, start=False):
+                pass
+
+    run(story("[agents.ada]\nconcurrency = 2\n", "either a command or a url"))
+    run(story(f'[agents.ada]\ncommand = ["{sys.executable}"]\nurl = "http://x"\n', "either"))
+    run(story('[agents.ada]\ncommand = [""]\n', "agents.ada.command"))

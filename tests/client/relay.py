@@ -1,0 +1,145 @@
+"""Something between an agent and its hub that can fail in every way that a network can."""
+
+import select
+import socket
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+
+PROXY_PAGE = (
+    b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 15\r\n\r\n<p>a proxy</p>\r\n"
+)
+BUSY = (
+    b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 0\r\n"
+    b"Content-Type: application/problem+json\r\nContent-Length: 40\r\n\r\n"
+    b'{"code":"overloaded","detail":"so busy"}'
+)
+
+
+class Relay:
+    """Passes everything on, until it is told otherwise."""
+
+    def __init__(self) -> None:
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
+        self.target = 0
+        """The port that it passes on to; 0: it hangs up on everyone."""
+        self.swallows: list[bytes] = []
+        """Requests with this in their first line are passed on, and their answers are not: once."""
+        self.answers: dict[bytes, bytes] = {}
+        """Requests that begin so are answered by the relay itself."""
+        self.holds_back = b""
+        """The answers to requests that begin so never come, nor do they end."""
+        self.seen: list[bytes] = []
+        """The first line of every request."""
+        self.answered: list[bytes] = []
+        """The first line of every request whose answer has begun."""
+        self._news = threading.Condition()
+        self._streams: list[socket.socket] = []
+        self._has_stream = threading.Event()
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    @property
+    def url(self) -> str:
+        """Where agents call it."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def count(self, part: bytes) -> int:
+        """How many requests had this in their first line."""
+        return sum(part in line for line in self.seen)
+
+    def wait_for(self, part: bytes, count: int = 1) -> None:
+        """Until there were so many requests with this in their first line."""
+        with self._news:
+            assert self._news.wait_for(lambda: self.count(part) >= count, 30)
+
+    def wait_for_answer(self, part: bytes, more: int = 1) -> None:
+        """Until so many more of them were answered."""
+        with self._news:
+            end = sum(part in line for line in self.answered) + more
+            assert self._news.wait_for(
+                lambda: sum(part in line for line in self.answered) >= end, 30
+            )
+
+    def inject(self, frame: bytes) -> None:
+        """Say something in the middle of the last stream, while the hub is silent."""
+        assert self._has_stream.wait(30)
+        self._streams[-1].sendall(b"%x\r\n%s\r\n" % (len(frame), frame))
+
+    def cut_streams(self) -> None:
+        """End every stream that runs."""
+        assert self._has_stream.wait(30)
+        for stream in self._streams:
+            with suppress(OSError):
+                stream.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """Take no further connections."""
+        self._listener.close()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = self._listener.accept()
+                threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+
+    def _serve(self, client: socket.socket) -> None:
+        with client, suppress(OSError):
+            if not self.target:
+                return
+            with socket.create_connection(("127.0.0.1", self.target)) as hub:
+                for side in (client, hub):
+                    side.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                self._pass_on(client, hub)
+
+    def _pass_on(self, client: socket.socket, hub: socket.socket) -> None:
+        begin = b""
+        is_swallowed = False
+        while True:
+            readable, _, _ = select.select([client, hub], [], [])
+            for side in readable:
+                data = side.recv(65_536)
+                if not data or (side is hub and is_swallowed):
+                    return
+                if side is client:
+                    if data.startswith((b"GET ", b"POST ")):
+                        begin = data.split(b"\r\n")[0]
+                        self._note(self.seen, begin)
+                        is_swallowed = self._swallows(begin)
+                    canned = _value_of(self.answers, begin)
+                    if canned:
+                        client.sendall(canned)
+                        return
+                    hub.sendall(data)
+                elif not (self.holds_back and begin.startswith(self.holds_back)):
+                    client.sendall(data)
+                    self._note(self.answered, begin)
+                    if begin.startswith(b"GET /v1/stream") and client not in self._streams:
+                        self._streams.append(client)
+                        self._has_stream.set()
+
+    def _note(self, where: list[bytes], line: bytes) -> None:
+        with self._news:
+            where.append(line)
+            self._news.notify_all()
+
+    def _swallows(self, request: bytes) -> bool:
+        for part in self.swallows:
+            if part in request:
+                self.swallows.remove(part)
+                return True
+        return False
+
+
+def _value_of(table: dict[bytes, bytes], request: bytes) -> bytes:
+    return next((value for begin, value in table.items() if request.startswith(begin)), b"")
+
+
+@contextmanager
+def relaying() -> Generator[Relay]:
+    """A relay that is gone afterwards."""
+    relay = Relay()
+    try:
+        yield relay
+    finally:
+        relay.close()

@@ -1,0 +1,113 @@
+"""A real hub on a disk that can die and come back at its port, and a relay before it."""
+
+import asyncio
+from collections.abc import Coroutine, Generator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from dragoman.client import Hub, connect
+from dragoman.config import HttpSettings
+from dragoman.core.commands import CreateTask
+from dragoman.core.deadlines import Backoff
+from dragoman.engine.ask import TaskView, entries, find_task
+from dragoman.ledger.entry import read_line
+from dragoman.services.promotion import Promotion
+from dragoman.services.recovery import Recovery
+from dragoman.store.sqlite import SqliteStore
+from tests.client.relay import Relay, relaying
+from tests.surfaces.http.house import START, House, serving
+
+T = TypeVar("T")
+BEAT_MS = 200
+"""Often, so that a loss is soon noticed, for a lease that outlasts every pause of the machine."""
+
+
+def run(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run an agent; one that hangs has failed."""
+
+    async def bounded() -> T:
+        async with asyncio.timeout(60):
+            return await coroutine
+
+    return asyncio.run(bounded())
+
+
+class Stage:
+    """A hub, up or down."""
+
+    def __init__(self, folder: Path, relay: Relay) -> None:
+        self.relay = relay
+        self._path = folder / "dragoman.db"
+        self._port = self._starts = 0
+        self._serving = ExitStack()
+        self.house = self._up(START)
+        self.tokens = self.house.tokens
+        for name in ("ada", "bob"):
+            self.house.welcome(name)
+
+    @property
+    def url(self) -> str:
+        """Where agents call the hub without a relay."""
+        return f"http://127.0.0.1:{self._port}"
+
+    def connect(self, agent: str = "ada", patience: float = 30.0) -> Hub:
+        """An agent's connection, through the relay."""
+        return connect(self.relay.url, self.tokens[agent], patience=patience)
+
+    def create(self, title: str, **fields: Any) -> str:
+        """A task that is ready."""
+        return self.house.do(CreateTask(title, ready=True, **fields))
+
+    def down(self) -> None:
+        """The hub stops."""
+        self._serving.close()
+
+    def up(self) -> None:
+        """The hub is there again, at the same port, with what it had stored."""
+        self.house = self._up(self.house.clock.now())
+        self.house.tokens = self.tokens
+
+    def pass_time(self, milliseconds: int) -> None:
+        """Time passes for the hub, and its duties do what that asks for."""
+        self.house.clock.advance(milliseconds)
+        now = self.house.clock.now()
+        Recovery(self.house.hub, Backoff()).run_once(now)
+        Promotion(self.house.hub).run_once(now)
+
+    def status(self, task: str) -> str:
+        """Where a task stands."""
+        found = find_task(self.house.store, task)
+        assert isinstance(found, TaskView)
+        return found.task.status
+
+    def happened(self, event: str) -> list[str]:
+        """The streams in which there is an event of this name, once for each."""
+        lines = [read_line(entry.line) for entry in entries(self.house.store)]
+        return [line.stream for line in lines if line.event == event]
+
+    def _up(self, at: int) -> House:
+        http = HttpSettings(
+            port=self._port,
+            rate_per_second=0,
+            allowed_hosts=(f"127.0.0.1:{self.relay.port}",),
+        )
+        house = House(SqliteStore.open(self._path, lambda: "stage"), http=http)
+        house.clock.advance(at - START)
+        self._starts += 1
+        for _ in range(10_000 * self._starts):
+            house.ids()  # what a hub has called a request, the next one must not
+        self._serving.enter_context(serving(house))
+        self._port = self.relay.target = house.port
+        return house
+
+
+@contextmanager
+def staged(folder: Path) -> Generator[Stage]:
+    """A stage that is gone afterwards."""
+    with relaying() as relay:
+        stage = Stage(folder, relay)
+        try:
+            yield stage
+        finally:
+            stage.down()

@@ -1,0 +1,73 @@
+"""Where the hub is: said by the caller, by the environment, or by the data directory."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from dragoman.client import HubUnreachable
+from dragoman.client.address import Address, find_address
+from dragoman.core.errors import SettingsError
+from dragoman.system.hub_lock import HubLock
+from dragoman.system.token_file import load_or_create_token
+from tests.requirements import proves
+
+pytestmark = proves("SDK-ADDRESS")
+
+ELSEWHERE = {"DRAGOMAN_URL": "https://hub.example/", "DRAGOMAN_TOKEN": "drg_env"}
+HERE = "http://127.0.0.1:4747"
+
+
+@pytest.mark.parametrize(
+    ("url", "token", "environ", "found"),
+    [
+        (HERE, "drg_said", ELSEWHERE, Address(HERE, "drg_said")),
+        (HERE + "/", "", ELSEWHERE, Address(HERE, "drg_env")),
+        ("", "", ELSEWHERE, Address("https://hub.example", "drg_env")),
+        ("", "drg_said", ELSEWHERE, Address("https://hub.example", "drg_said")),
+    ],
+)
+def test_what_is_said_counts_before_the_environment(
+    url: str, token: str, environ: Mapping[str, str], found: Address
+) -> None:
+    assert find_address(url, token, None, environ) == found
+
+
+def test_else_the_hub_of_the_data_directory_is_called_with_its_own_token(tmp_path: Path) -> None:
+    token = load_or_create_token(tmp_path).decode()
+    with HubLock.acquire(tmp_path, "a hub") as lock:
+        lock.announce(HERE)
+        ours = Address(HERE, token, is_ours=True)
+        assert find_address("", "", tmp_path, {}) == ours
+        assert find_address("", "", None, {"DRAGOMAN_DATA": str(tmp_path)}) == ours
+        assert find_address(HERE, "", tmp_path, {}) == ours
+        assert find_address("", "drg_ada", tmp_path, {}) == Address(HERE, "drg_ada", is_ours=True)
+
+
+def test_the_token_of_a_data_directory_is_not_shown_to_another_hub(tmp_path: Path) -> None:
+    load_or_create_token(tmp_path)
+    with HubLock.acquire(tmp_path, "a hub") as lock:
+        lock.announce(HERE)
+        with pytest.raises(SettingsError, match=r"no token for the hub at https://hub\.example"):
+            find_address("https://hub.example", "", tmp_path, {})
+
+
+@pytest.mark.parametrize("folder", ["", "nothing-here"])
+def test_without_a_hub_it_is_said_how_to_start_one(tmp_path: Path, folder: str) -> None:
+    with pytest.raises(HubUnreachable, match="dragoman up"):
+        find_address("", "", tmp_path / folder, {})
+
+
+@pytest.mark.parametrize("url", ["127.0.0.1:4747", "ftp://hub.example", "http://"])
+def test_a_url_that_is_none_is_told(url: str) -> None:
+    with pytest.raises(SettingsError, match="is not the url of a hub"):
+        find_address(url, "drg_said", None, {})
+
+
+def test_no_token_reaches_a_log_and_only_our_own_hub_may_sign_for_itself() -> None:
+    assert "drg_said" not in repr(Address(HERE, "drg_said"))
+    assert Address("https://hub.example", "drg_said").tls() is True
+    assert Address(HERE, "drg_said", is_ours=True).tls() is True
+    context = Address("https://127.0.0.1:4747", "drg_said", is_ours=True).tls()
+    assert not isinstance(context, bool)
+    assert not context.check_hostname

@@ -1,0 +1,184 @@
+"""Roles × commands × statuses: every cell of who may do what, against a table written by hand.
+
+A letter stands for a role or, of an agent, for how it stands to the task:
+
+    h human, o orchestrator, s the hub itself, c coordinator, x observer, f an edited file,
+    t a trusted one, H the holder, O the agent that held it before and lost it, a the assignee
+    while nobody works on it, d the agent that was asked to take it, n any other agent
+
+In a cell stand those whose command changes something: an entry is added, or a lease begins, goes on
+or ends. Whoever is not there is refused, or is told that there is nothing left to do.
+"""
+
+from typing import get_args
+
+import pytest
+from msgspec.structs import replace
+
+from dragoman.core.actors import Actor
+from dragoman.core.agents import AgentRecord, TokenRecord
+from dragoman.core.commands import (
+    AcceptDelegation,
+    AdoptTask,
+    AliasTask,
+    AnyCommand,
+    ClaimTask,
+    CreateTask,
+    EditTask,
+    EndAttempt,
+    EscalateDelegation,
+    ExpireLease,
+    IssueToken,
+    KeyAgent,
+    LinkTask,
+    MoveTask,
+    NoteTask,
+    RegisterAgent,
+    RejectDelegation,
+    RejectMessage,
+    ReleaseTask,
+    RenewLease,
+    ReportOutcome,
+    RequestDelegation,
+    RevokeToken,
+    UpdateTask,
+    WarnTask,
+    command_name,
+)
+from dragoman.core.events import Status
+from dragoman.core.reading import Decision
+from dragoman.core.task import Delegation, Reported
+from tests.core.world import (
+    COORDINATOR,
+    FILE,
+    HUB,
+    HUMAN,
+    NOW,
+    OBSERVER,
+    ORCHESTRATOR,
+    TRUSTED_FILE,
+    TTL,
+    World,
+    lease,
+    task,
+)
+from tests.requirements import proves
+
+STATUSES: tuple[Status, ...] = get_args(Status)
+ACTORS = {
+    "h": HUMAN,
+    "o": ORCHESTRATOR,
+    "s": HUB,
+    "c": COORDINATOR,
+    "x": OBSERVER,
+    "f": FILE,
+    "t": TRUSTED_FILE,
+    "H": Actor("agent", "hal"),
+    "O": Actor("agent", "old"),
+    "a": Actor("agent", "ann"),
+    "d": Actor("agent", "dan"),
+    "n": Actor("agent", "ned"),
+}
+TOKEN = TokenRecord("0" * 12, "0" * 64, NOW, NOW + 10_000)
+
+
+def commands(who: str) -> tuple[AnyCommand, ...]:
+    """One command of each kind about T; where a name must be the caller's own, it is."""
+    return (
+        CreateTask("found"),
+        AdoptTask("bead", "x-1"),
+        MoveTask("T", "cancelled"),
+        ClaimTask("T", who),
+        RenewLease("T"),
+        ReleaseTask("T"),
+        ReportOutcome("T", "needs_review", "said"),
+        EndAttempt("T"),
+        ExpireLease("T"),
+        LinkTask("T", "discovered-from", "UU"),
+        AliasTask("T", "bead:b"),
+        NoteTask("T", "said"),
+        UpdateTask("T", progress="said"),
+        EditTask("T", "another title"),
+        WarnTask("T", "odd"),
+        RequestDelegation("UU", "T", "bob", NOW + 1),
+        AcceptDelegation("T"),
+        RejectDelegation("T"),
+        EscalateDelegation("T"),
+        RegisterAgent("known", speaks=("aof",)),
+        KeyAgent("known", "A" * 43),
+        IssueToken("known", "1" * 12, "1" * 64, NOW + 10_000),
+        RevokeToken("known", "0" * 12),
+        RejectMessage("not_authorized", "x"),
+    )
+
+
+NAMES = tuple(map(command_name, commands("ned")))
+
+
+def world(status: Status) -> World:
+    """T in this status: held by hal if somebody works on it, else ann's; dan was asked for it."""
+    is_held = status == "in-progress"
+    owner = "hal" if is_held else "ann"
+    found = replace(
+        task("T", status, owner, attempts=2, agents=("old", owner)),
+        delegation=Delegation("P", "pat", "dan", NOW),
+        reported=Reported(2, "hal", "partial", NOW) if is_held else None,
+    )
+    built = World(found, task("UU"), leases=[("T", lease("hal", 2))] if is_held else ())
+    built.agents["known"] = AgentRecord("known", "agent", (), NOW, "", (TOKEN,))
+    return built
+
+
+def changes(actor: Actor, name: str, status: Status) -> bool:
+    """Whether anything is different after this actor has given this command."""
+    command = commands(actor.name)[NAMES.index(name)]
+    now = NOW + TTL if isinstance(command, ExpireLease) else NOW
+    answer = world(status).ask(actor, command, now)
+    return isinstance(answer, Decision) and bool(answer.events or answer.lease)
+
+
+_OPEN: tuple[Status, ...] = ("backlog", "ready", "in-progress", "blocked", "review")
+
+BY_HAND: dict[str, tuple[str, dict[Status, str]]] = {
+    "task.create": ("hoscHOadn", {}),
+    "task.adopt": ("hoscHOadn", {}),
+    "task.move": ("", dict.fromkeys(_OPEN, "hosc")),
+    "task.claim": ("", {"ready": "hosHOadn", "review": "a"}),
+    "task.heartbeat": ("", {"in-progress": "H"}),
+    "task.release": ("", {"in-progress": "H"}),
+    "task.report": ("", {"in-progress": "H"}),
+    "attempt.end": ("", {"in-progress": "hosH"}),
+    "lease.expire": ("", {"in-progress": "hos"}),
+    "task.link": ("hoscHadn", {}),
+    "task.alias": ("hoscHadn", {}),
+    "task.note": ("hoscHadn", {}),
+    "task.update": ("hosca", {"in-progress": "hoscH"}),
+    "task.edit": ("hoscfta", {"in-progress": "hoscftH"}),
+    "task.warn": ("hoscHOadn", {}),
+    "delegation.request": ("hosc", {"in-progress": "hoscH"}),
+    "delegation.accept": ("d", {}),
+    "delegation.reject": ("d", {}),
+    "delegation.escalate": ("hos", {"done": "", "cancelled": ""}),
+    "agent.register": ("hos", {}),
+    "agent.key": ("hos", {}),
+    "token.issue": ("hos", {}),
+    "token.revoke": ("hos", {}),
+    "message.reject": ("", {}),
+}
+"""Command -> who may give it with effect: in any status, and where that differs."""
+
+
+@proves("ROLE-CELLS")
+def test_every_command_is_in_the_table() -> None:
+    every = {str(kind.__struct_config__.tag) for kind in get_args(AnyCommand)}
+    assert set(BY_HAND) == set(NAMES) == every
+
+
+@proves("ROLE-CELLS", "ROLE-TABLE")
+@pytest.mark.parametrize("status", STATUSES)
+@pytest.mark.parametrize("name", NAMES)
+def test_every_cell_is_as_the_table_says(name: str, status: Status) -> None:
+    usual, elsewhere = BY_HAND[name]
+    expected = elsewhere.get(status, usual)
+    for letter, actor in ACTORS.items():
+        assert changes(actor, name, status) == (letter in expected), letter

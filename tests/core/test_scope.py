@@ -1,0 +1,140 @@
+"""What an attempt's credential may say: words about its task, under its fencing token."""
+
+from typing import get_args
+
+import pytest
+
+from dragoman.core.actors import Actor
+from dragoman.core.commands import (
+    AdoptTask,
+    AnyCommand,
+    ClaimTask,
+    CreateTask,
+    EditTask,
+    EndAttempt,
+    IssueToken,
+    KeyAgent,
+    LinkTask,
+    MoveTask,
+    NoteTask,
+    RegisterAgent,
+    RejectMessage,
+    ReleaseTask,
+    RenewLease,
+    ReportOutcome,
+    RequestDelegation,
+    RevokeToken,
+    TaskCommand,
+    UpdateTask,
+    WarnTask,
+)
+from dragoman.core.decide import renewal
+from dragoman.core.errors import Refusal
+from dragoman.core.scope import SPEAKS_FOR
+from tests.core.world import NOW, Facts, World, held, lease, task
+from tests.requirements import proves
+
+pytestmark = proves("IDENTITY-ATTEMPT")
+
+OWN = Actor("agent", "alice", "http", "T", 1)
+STALE = Actor("agent", "alice", "http", "T", 1)
+
+ABOUT_T: tuple[AnyCommand, ...] = (
+    RenewLease("T"),
+    NoteTask("T", "x"),
+    UpdateTask("T", progress="x"),
+    EditTask("T", "another title"),
+    ReportOutcome("T", "done"),
+    EndAttempt("T"),
+    ReleaseTask("T"),
+    MoveTask("T", "blocked"),
+    LinkTask("T", "parent", "U"),
+    WarnTask("T", "x"),
+    RequestDelegation("U", "T", "bob", NOW + 1),
+    CreateTask("found", discovered_from="T"),
+    CreateTask("a part", parent="T"),
+)
+ELSEWHERE: tuple[AnyCommand, ...] = (
+    NoteTask("U", "x"),
+    UpdateTask("U", progress="x"),
+    ClaimTask("", "alice"),
+    ClaimTask("U", "alice"),
+    MoveTask("U", "blocked"),
+    RequestDelegation("T", "U", "bob", NOW + 1),
+    CreateTask("out of nowhere"),
+    CreateTask("a part of another", parent="U"),
+    AdoptTask("bead", "x-1"),
+    RegisterAgent("alice"),
+    KeyAgent("alice", ""),
+    IssueToken("alice", "0" * 12, "0" * 64, NOW + 10_000),
+    RevokeToken("alice"),
+)
+
+
+def world() -> World:
+    """Alice holds T in her first attempt, and there is U, which is hers too."""
+    found = held()
+    found.put(task("U", "ready", "alice"))
+    return found
+
+
+def reclaimed_by_herself() -> World:
+    """Alice holds T in her second attempt."""
+    taken = task("T", "in-progress", "alice", attempts=2, agents=("alice",))
+    return World(taken, task("U"), leases=[("T", lease("alice", 2))])
+
+
+def test_every_command_has_its_place_in_the_table() -> None:
+    kinds = {c for c in get_args(AnyCommand) if not issubclass(c, TaskCommand)}
+    assert set(SPEAKS_FOR) == {TaskCommand, *kinds}
+
+
+@pytest.mark.parametrize("command", ABOUT_T, ids=lambda command: type(command).__name__)
+def test_it_speaks_about_its_own_task(command: AnyCommand) -> None:
+    assert world().code(OWN, command) == ""
+
+
+@pytest.mark.parametrize("command", ELSEWHERE, ids=lambda command: type(command).__name__)
+def test_and_about_nothing_else(command: AnyCommand) -> None:
+    answer = world().ask(OWN, command)
+    assert isinstance(answer, Refusal)
+    assert answer.code == "not_authorized"
+    assert "an attempt on T only" in answer.detail
+
+
+@proves("LEASE-LOST")
+@pytest.mark.parametrize("command", ABOUT_T, ids=lambda command: type(command).__name__)
+def test_an_earlier_attempt_of_the_same_agent_is_over(command: AnyCommand) -> None:
+    assert reclaimed_by_herself().code(STALE, command) == "lease_lost"
+
+
+@proves("LEASE-LOST")
+def test_naming_a_newer_fence_helps_nobody() -> None:
+    assert reclaimed_by_herself().code(STALE, RenewLease("T", 2)) == "lease_lost"
+    assert world().code(OWN, RenewLease("T", 1)) == ""
+    assert world().code(OWN, RenewLease("T", 2)) == "lease_lost"
+
+
+@proves("LEASE-LOST")
+def test_what_is_left_of_an_attempt_does_not_keep_the_next_one_alive() -> None:
+    """A repeat is answered before anybody decides, and is a sign of life all the same."""
+    read = Facts(STALE, reclaimed_by_herself())
+    assert renewal(NoteTask("T", "x"), read, NOW) is None
+    assert renewal(NoteTask("T", "x"), Facts(OWN, world()), NOW) is not None
+
+
+@proves("LEASE-LOST")
+def test_when_the_attempt_is_over_it_does_not_speak_as_the_owner() -> None:
+    ended = World(task("T", "blocked", "alice", attempts=1, agents=("alice",)))
+    assert ended.code(Actor("agent", "alice"), EditTask("T", "mine")) == ""
+    assert ended.code(OWN, EditTask("T", "mine")) == "lease_lost"
+
+
+def test_by_any_name_of_the_task_and_of_none_that_there_is_not() -> None:
+    found = held()
+    assert found.code(OWN, NoteTask(found.tasks["T"].aof_id, "x")) == ""
+    assert found.code(OWN, NoteTask("V", "x")) == "task_not_found"
+
+
+def test_what_could_not_be_understood_is_recorded_as_ever() -> None:
+    assert world().code(OWN, RejectMessage("invalid_json", "x", "U")) == "invalid_json"

@@ -1,0 +1,127 @@
+"""Tasks and entries as programs are shown them, and pages of tasks."""
+
+import json
+
+import pytest
+from msgspec import Raw
+
+from dragoman.core.commands import (
+    ClaimTask,
+    CreateTask,
+    MoveTask,
+    ReportOutcome,
+    RequestDelegation,
+)
+from dragoman.engine.ask import TaskView, entries, find_task
+from dragoman.engine.handle import Engine
+from dragoman.engine.hub import Hub
+from dragoman.engine.pages import Wanted, page_now
+from dragoman.engine.shown import encode, shown_entry, task_summary, whole_task
+from dragoman.store.memory import MemoryStore
+from dragoman.system.clock import HandClock
+from dragoman.system.ids import CountingIds
+from tests.engine.lab import ALICE, HUMAN, START, TTL
+from tests.requirements import proves
+
+pytestmark = proves("ENGINE-SHOWN")
+
+
+@pytest.fixture
+def hub() -> Hub:
+    """Give a hub in memory."""
+    return Hub(Engine(MemoryStore("shown"), HandClock(START), bytes(32)), CountingIds())
+
+
+def _view(hub: Hub, name: str) -> TaskView:
+    found = find_task(hub.store, name)
+    assert isinstance(found, TaskView)
+    return found
+
+
+def test_a_task_with_nothing_to_it_has_nulls_and_empty_lists(hub: Hub) -> None:
+    hub.do(HUMAN, CreateTask("One", id="one", body="text"))
+    view = _view(hub, "one")
+    whole = json.loads(encode(whole_task(view.task, view.lease, START)))
+    assert whole.pop("body") == "text"
+    assert whole == json.loads(encode(task_summary(view.task, view.lease, START)))
+    assert whole["lease"] is whole["report"] is whole["delegation"] is whole["notBefore"] is None
+    assert whole["waitsFor"] == []
+    assert whole["createdAt"] == "2026-02-09T14:30:00.000Z"
+
+
+def test_a_task_with_all_that_it_can_have_is_shown_with_it(hub: Hub) -> None:
+    hub.do(
+        HUMAN,
+        CreateTask("Whole", id="whole", ready=True),
+        CreateTask("Part", id="part", ready=True),
+        RequestDelegation("part", "whole", "alice", START + 1, ("works",)),
+    )
+    hub.do(ALICE, ClaimTask("part", "alice", "s1", TTL))
+    hub.do(ALICE, ReportOutcome("part", "failed", "no luck"))
+    view = _view(hub, "part")
+    shown = json.loads(encode(whole_task(view.task, view.lease, START + TTL)))
+    assert shown["lease"] == {
+        "agent": "alice",
+        "session": "s1",
+        "fence": 1,
+        "expiresAt": "2026-02-09T14:35:00.000Z",
+        "beats": 2,
+        "live": False,
+    }
+    assert (shown["report"]["outcome"], shown["report"]["notes"]) == ("failed", "no luck")
+    assert (shown["delegation"]["from"], shown["delegation"]["to"]) == ("hera", "alice")
+    assert shown["delegation"]["acceptanceCriteria"] == ["works"]
+    hub.do(ALICE, ReportOutcome("part", "failed", apply=True))
+    view = _view(hub, "part")
+    summary = task_summary(view.task, view.lease, START)
+    assert summary.not_before is not None
+    assert (summary.waits_for, summary.delegation_depth) == ((), 1)
+    assert summary.last_transition_at == summary.updated_at
+
+
+def test_an_entry_is_shown_with_its_words_where_it_has_them(hub: Hub) -> None:
+    hub.do(HUMAN, CreateTask("One", id="one"), said=Raw(b'{"a":1}'))
+    hub.do(HUMAN, MoveTask("one", "ready"))
+    first, second = (json.loads(encode(shown_entry(entry))) for entry in entries(hub.store))
+    assert list(first)[-3:] == ["body", "said", "hash"]
+    assert (first["said"], first["body"]["title"], first["via"]) == ({"a": 1}, "One", None)
+    assert "said" not in second
+    assert second["type"] == "task.transitioned"
+
+
+def test_a_page_is_filled_over_what_is_not_wanted(hub: Hub) -> None:
+    for number in range(12):
+        hub.do(HUMAN, CreateTask(f"{number}", id=f"t{number}", ready=True))
+        if number % 3:
+            hub.do(HUMAN, CreateTask("x", id=f"b{number}"))
+            hub.do(HUMAN, MoveTask(f"t{number}", "blocked"))
+    wanted = Wanted(status="ready", is_claimable=True, limit=2)
+    page = page_now(hub.store, wanted, START)
+    assert [view.task.id for view in page.tasks] == ["t9", "t6"]
+    assert page.next is not None
+    page = page_now(hub.store, Wanted("ready", is_claimable=True, before=page.next, limit=2), START)
+    assert [view.task.id for view in page.tasks] == ["t3", "t0"]
+    assert page.next is None
+
+
+def test_a_task_that_waits_or_rests_is_not_claimable(hub: Hub) -> None:
+    hub.do(
+        HUMAN,
+        CreateTask("First", id="first", ready=True),
+        CreateTask("Second", id="second", ready=True, blocked_by=("first",)),
+    )
+    claimable = Wanted("ready", is_claimable=True)
+    page = page_now(hub.store, claimable, START)
+    assert [view.task.id for view in page.tasks] == ["first"]
+    assert not Wanted(assignee="alice").has(_view(hub, "first").task, START)
+    assert Wanted().has(_view(hub, "second").task, START)
+
+
+def test_a_page_without_a_hit_ends_before_it_has_read_the_whole_store(hub: Hub) -> None:
+    hub.do(HUMAN, CreateTask("First", id="first"))
+    for number in range(60):
+        waits = CreateTask("x", id=f"t{number}", ready=True, blocked_by=("first",))
+        hub.do(HUMAN, waits)
+    page = page_now(hub.store, Wanted("ready", is_claimable=True, limit=1), START)
+    assert page.tasks == []
+    assert page.next is not None, "there may be more"

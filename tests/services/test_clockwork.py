@@ -1,0 +1,98 @@
+"""Duties in the background: at their pace, at a hint, beside one another, and to the end."""
+
+from queue import SimpleQueue
+from threading import Event
+
+from dragoman.core.errors import StoreUnavailable
+from dragoman.services.clockwork import Clockwork, Wheel
+from tests.requirements import proves
+
+pytestmark = proves("HUB-DUTIES")
+
+PATIENCE = 30.0
+NEVER = 3_600.0
+
+
+class Duty:
+    """Says when it is run, and fails or hangs if told to."""
+
+    def __init__(self, name: str, fault: Exception | None = None) -> None:
+        self.name = name
+        self.fault = fault
+        self.runs: SimpleQueue[int] = SimpleQueue()
+        self.may_go = Event()
+        self.may_go.set()
+
+    def run_once(self, now: int) -> int:
+        self.runs.put(now)
+        assert self.may_go.wait(PATIENCE)
+        if self.fault is not None:
+            raise self.fault
+        return 1
+
+
+def wheel(duty: Duty, *, rest: float = NEVER, follows: bool = False) -> Wheel:
+    followers = [duty] if follows else []
+    return Wheel(duty.name, [duty], lambda: 7, followers=followers, rest_seconds=rest)
+
+
+def test_a_duty_runs_at_once_and_then_at_its_pace() -> None:
+    duty = Duty("one")
+    turning = wheel(duty, rest=0.01)
+    turning.start()
+    assert [duty.runs.get(timeout=PATIENCE) for _ in range(3)] == [7, 7, 7]
+    assert turning.stop(PATIENCE)
+
+
+def test_a_follower_runs_at_a_hint_and_a_last_time_at_the_end() -> None:
+    duty = Duty("one")
+    turning = wheel(duty, follows=True)
+    turning.start()
+    duty.runs.get(timeout=PATIENCE)
+    turning.hint(["task:T"])
+    duty.runs.get(timeout=PATIENCE)
+
+    assert turning.stop(PATIENCE)
+    assert duty.runs.qsize() >= 1, "what was committed last is level"
+
+
+def test_a_hint_wakes_nobody_who_does_not_follow() -> None:
+    duty = Duty("one")
+    turning = wheel(duty)
+    turning.start()
+    duty.runs.get(timeout=PATIENCE)
+    turning.hint(["task:T"])
+    assert turning.stop(PATIENCE)
+    assert duty.runs.empty()
+
+
+def test_what_is_wrong_is_told_until_it_is_mended() -> None:
+    for fault in (StoreUnavailable("the disk is full"), OSError("no"), ValueError("a bug")):
+        duty = Duty("one", fault)
+        turning = wheel(duty, rest=0.01)
+        works = Clockwork([turning])
+        works.start()
+        duty.runs.get(timeout=PATIENCE)
+        duty.runs.get(timeout=PATIENCE)
+        assert f"{fault}" in works.health()["one"]
+        duty.fault = None
+        duty.runs.get(timeout=PATIENCE)
+        duty.runs.get(timeout=PATIENCE)
+        works.stop(PATIENCE)
+        assert works.health() == {"one": ""}
+
+
+def test_a_group_that_hangs_holds_up_no_other_and_is_left_behind_at_the_end() -> None:
+    stuck, free = Duty("stuck"), Duty("free")
+    stuck.may_go.clear()
+    works = Clockwork([wheel(stuck, rest=0.01), wheel(free, rest=0.01)])
+    works.start()
+    stuck.runs.get(timeout=PATIENCE)
+    for _ in range(3):
+        free.runs.get(timeout=PATIENCE)
+    works.stop(0.2)
+    stuck.may_go.set()
+
+
+def test_a_wheel_that_never_turned_can_be_stopped() -> None:
+    assert wheel(Duty("one")).stop(PATIENCE)

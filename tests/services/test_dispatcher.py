@@ -1,0 +1,409 @@
+"""The dispatcher: who gets what, in which order, how much of it, and what a stop leaves behind."""
+
+import asyncio
+import json
+from collections.abc import Callable, Collection
+from pathlib import Path
+from queue import SimpleQueue
+
+import pytest
+
+from dragoman.core.actors import Actor
+from dragoman.core.commands import CreateTask, MoveTask
+from dragoman.core.deadlines import Backoff
+from dragoman.core.errors import LedgerError, StoreUnavailable
+from dragoman.engine.ask import history
+from dragoman.engine.handle import Engine
+from dragoman.engine.hub import Hub
+from dragoman.engine.runner import Assignment, Ended, Hear
+from dragoman.ledger.entry import read_line
+from dragoman.services.attempt import Terms
+from dragoman.services.budgets import Budget, Used, cost_of, of_today, spend, why_paused
+from dragoman.services.dispatcher import Agent, Dispatcher, Outside, Policy
+from dragoman.services.recovery import Recovery
+from dragoman.system.ids import CountingIds
+from tests.agents.floor import FAST, agent_section, floor, run
+from tests.engine.lab import HUMAN, Lab
+from tests.requirements import proves
+from tests.traces import Trace
+
+
+def waiting(name: str, trace: Trace, **settings: object) -> str:
+    """The section of an agent that says that it is there, and then does nothing."""
+    script = 'exec 3>"$0"; echo up >&3; while :; do sleep 100; done'
+    lines = [f"[agents.{name}]", f"command = {json.dumps(['sh', '-c', script, str(trace.path)])}"]
+    return "\n".join([*lines, *(f"{k} = {json.dumps(v)}" for k, v in settings.items())]) + "\n"
+
+
+async def heard(trace: Trace, count: int) -> None:
+    """So many agents have begun."""
+    said = b""
+    while said.count(b"up\n") < count:
+        said += await asyncio.to_thread(trace.next)
+
+
+@proves("DISPATCH-ORDER")
+def test_the_most_urgent_comes_first_whoever_it_is_for(tmp_path: Path) -> None:
+    settings = FAST.replace("[dispatch]\n", "[dispatch]\nconcurrency = 1\n")
+    settings += agent_section("ada", "report()", takes_any=False)
+    settings += agent_section("ben", "report()", capabilities=["backend"])
+
+    async def story() -> None:
+        async with floor(tmp_path / "data", settings, start=False) as hub:
+            names = [
+                hub.make("1", assignee="ada", priority="low"),
+                hub.make("2", assignee="backend", priority="high"),
+                hub.make("3", priority="normal"),
+                hub.make("4", assignee="ada", priority="critical"),
+            ]
+            async with asyncio.TaskGroup() as group:
+                group.create_task(hub.dispatcher.run())
+                for name in names:
+                    await hub.until_status(name, "review")
+                hub.dispatcher.stop()
+            claims = [line.stream for line in hub.lines() if line.event == "task.claimed"]
+            assert [names.index(claim.removeprefix("task:")) for claim in claims] == [3, 1, 2, 0]
+            owners = [hub.task(name).assignee for name in names]
+            assert owners == ["ada", "ben", "ben", "ada"]
+
+    run(story())
+
+
+@proves("DISPATCH-ORDER")
+def test_it_is_the_same_on_postgresql(tmp_path: Path, postgres_url: str) -> None:
+    settings = f"[store]\nurl = {json.dumps(postgres_url)}\n[retry]\nbase_ms = 1\n" + FAST
+    program = "report() if os.path.exists('tried') else open('tried', 'w') and sys.exit(1)"
+    settings += agent_section("ada", program, takes_any=False, capabilities=["backend"])
+
+    async def story() -> None:
+        async with floor(tmp_path / "data", settings) as hub:
+            strange, wanted = hub.make("strange"), hub.make("wanted", assignee="backend")
+            done = await hub.until_status(wanted, "review")
+            assert (done.attempts, done.assignee) == (2, "ada")
+            assert hub.task(strange).status == "ready"
+
+    run(story())
+
+
+@proves("DISPATCH-CONCURRENCY")
+def test_no_more_run_than_may_and_the_next_begins_when_one_has_ended(
+    tmp_path: Path, trace: Trace
+) -> None:
+    settings = FAST.replace("[dispatch]\n", "[dispatch]\nconcurrency = 3\n")
+    settings += waiting("ada", trace, concurrency=2) + waiting("ben", trace, concurrency=2)
+
+    async def story() -> None:
+        async with floor(tmp_path / "data", settings) as hub:
+            tasks = [hub.make(str(number)) for number in range(5)]
+            await heard(trace, 3)
+            running = [state.running for state in hub.dispatcher.states()]
+            assert sorted(map(len, running)) == [1, 2]
+            held = [task for task in tasks if hub.task(task).status == "in-progress"]
+            assert len(held) == 3
+            hub.do(MoveTask(held[0], "cancelled"))
+            await heard(trace, 1)
+            held = [task for task in tasks if hub.task(task).status == "in-progress"]
+            assert len(held) == 3
+
+    run(story())
+
+
+@proves("DISPATCH-MATCH")
+def test_a_task_of_a_capability_goes_to_who_has_it_and_of_a_stranger_to_nobody(
+    tmp_path: Path,
+) -> None:
+    settings = FAST + agent_section("ada", "report()", capabilities=["python"], takes_any=False)
+
+    async def story() -> None:
+        async with floor(tmp_path / "data", settings) as hub:
+            strange, anyone = hub.make("s", assignee="carl"), hub.make("a")
+            wanted = hub.make("p", assignee="python")
+            done = await hub.until_status(wanted, "review")
+            assert done.assignee == "ada"
+            assert done.reserved_for == "python"
+            assert (hub.task(strange).status, hub.task(anyone).status) == ("ready", "ready")
+
+    run(story())
+
+
+@proves("DISPATCH-BUDGET")
+@pytest.mark.parametrize(
+    ("limit", "program", "words"),
+    [
+        ({"attempts_per_day": 2}, "report()", "used 2 of 2 (attempts_per_day)"),
+        ({"output_per_day": 1500}, "print('x' * 1000); report()", "(output_per_day)"),
+        ({"cost_per_day": 0.5}, "report(cost=0.3)", "used 0.6 of 0.5 (cost_per_day)"),
+    ],
+    ids=["attempts", "output", "cost"],
+)
+def test_who_has_used_up_its_day_pauses_says_so_once_and_remembers_it(
+    tmp_path: Path, limit: dict[str, object], program: str, words: str
+) -> None:
+    settings = FAST + agent_section("ada", program, **limit)
+
+    async def story() -> None:
+        async with floor(tmp_path / "data", settings) as hub:
+            first, second = hub.make("1"), hub.make("2")
+            await hub.until_status(first, "review")
+            await hub.until_status(second, "review")
+            await hub.until(lambda: any(line.event == "task.warned" for line in hub.lines()))
+            assert words in hub.state("ada").paused
+            third = hub.make("3")
+        more = settings + agent_section("ben", "report()", takes_any=False)
+        async with floor(tmp_path / "data", more) as hub:
+            assert words in hub.state("ada").paused
+            await hub.until_status(hub.make("4", assignee="ben"), "review")
+            assert hub.task(third).status == "ready"
+            warned = [line for line in hub.lines() if line.event == "task.warned"]
+            assert len(warned) == 1
+            assert words.encode() in bytes(warned[0].body)
+        async with floor(tmp_path / "data", FAST + agent_section("ada", program)) as hub:
+            await hub.until_status(third, "review")
+
+    run(story())
+
+
+@proves("DISPATCH-BUDGET")
+def test_budgets_are_of_a_day_and_count_what_is_plainly_said() -> None:
+    midnight = 1_770_681_600_000
+    used = spend(of_today(Used(), midnight - 1), ms=90_000, output=10, cost=2.5)
+    assert used == Used("2026-02-09", 1, 90_000, 10, 2.5)
+    assert of_today(used, midnight - 1) == used
+    assert of_today(used, midnight) == Used("2026-02-10")
+    assert why_paused("ada", Budget(), used) == ""
+    assert why_paused("ada", Budget(minutes=2), used) == ""
+    assert "1.5 of 1 (minutes_per_day)" in why_paused("ada", Budget(minutes=1), used)
+    assert cost_of({"cost": 2}, None) == 2
+    assert cost_of({}, {"cost": 1.5}) == 1.5
+    assert cost_of({}, {"payload": {"cost": 0.1}}) == 0.1
+    for nonsense in ("2", True, -1, None, 1e300):
+        assert cost_of({"cost": nonsense}, {"payload": []}) == 0
+
+
+@proves("DISPATCH-STOP")
+def test_a_stop_lets_agents_finish_for_a_while(tmp_path: Path, trace: Trace) -> None:
+    program = f"""
+open({str(trace.path)!r}, "w").write("up\\n")
+import select
+select.select([], [], [], 0.5)
+report()
+"""
+    settings = FAST.replace("grace_ms = 0", "grace_ms = 20000") + agent_section("ada", program)
+
+    async def story() -> None:
+        async with floor(tmp_path / "data", settings) as hub:
+            task, waits = hub.make("1"), hub.make("2")
+            await heard(trace, 1)
+            hub.dispatcher.stop()
+            await hub.until_idle()
+            assert hub.task(task).status == "review"
+            assert hub.task(waits).status == "ready"
+
+    run(story())
+
+
+@proves("DISPATCH-STOP")
+def test_a_stop_releases_what_is_not_finished_and_nothing_has_failed(
+    tmp_path: Path, trace: Trace
+) -> None:
+    async def story() -> None:
+        async with floor(tmp_path / "data", FAST + waiting("ada", trace)) as hub:
+            task = hub.make()
+            await heard(trace, 1)
+            hub.dispatcher.stop()
+            await hub.until_idle()
+            assert await asyncio.to_thread(trace.heard) == b""
+            ended = hub.view(task)
+            assert (ended.task.status, ended.task.failures, ended.lease) == ("ready", 0, None)
+            last = [*history(hub.store, f"task:{task}")][-1]
+            assert "hub_stopped" in bytes(read_line(last.line).body).decode()
+
+    run(story())
+
+
+@proves("DISPATCH-STOP", "DISPATCH-RESTART")
+def test_a_stop_may_keep_the_lease_and_the_next_start_goes_on_in_the_same_attempt(
+    tmp_path: Path, trace: Trace
+) -> None:
+    keep = FAST.replace("grace_ms = 0", 'grace_ms = 0\non_stop = "keep"')
+
+    async def story() -> None:
+        async with floor(tmp_path / "data", keep + waiting("ada", trace)) as hub:
+            task = hub.make()
+            await heard(trace, 1)
+            hub.dispatcher.stop()
+            await hub.until_idle()
+            assert await asyncio.to_thread(trace.heard) == b""
+            lease = hub.view(task).lease
+            assert lease is not None
+        async with floor(tmp_path / "data", keep + agent_section("ada", "report()")) as hub:
+            done = await hub.until_status(task, "review")
+            assert (done.attempts, done.fence) == (1, lease.fence)
+            assert "out" in hub.log(task)
+            assert hub.log(task).count("hub attempt 1 of ada") == 2
+
+    run(story())
+
+
+@proves("DISPATCH-STOP")
+@pytest.mark.parametrize("is_stopping", [False, True], ids=["at once", "while it waits"])
+def test_whoever_cancels_it_does_not_wait_for_an_agent_that_does_not_listen(
+    tmp_path: Path, trace: Trace, *, is_stopping: bool
+) -> None:
+    deaf = "trap '' TERM; exec 3>\"$0\"; echo up >&3; while :; do sleep 100; done"
+    settings = FAST.replace("stop_ms = 300", "stop_ms = 3600000")
+    settings += f"[agents.ada]\ncommand = {json.dumps(['sh', '-c', deaf, str(trace.path)])}\n"
+
+    async def story() -> None:
+        async with floor(tmp_path / "data", settings, start=False) as hub:
+            running = asyncio.create_task(hub.dispatcher.run())
+            task = hub.make()
+            await heard(trace, 1)
+            if is_stopping:
+                hub.dispatcher.stop()
+                await asyncio.wait({running}, timeout=0.2)
+            running.cancel()
+            await asyncio.wait({running}, timeout=30)
+            assert running.cancelled()
+            assert await asyncio.to_thread(trace.heard) == b""
+            ended = hub.view(task)
+            assert (ended.task.status, ended.task.failures, ended.lease) == ("ready", 0, None)
+
+    run(story())
+
+
+@proves("DISPATCH-IDLE")
+def test_without_agents_it_waits_for_its_end_only(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with floor(tmp_path / "data", "") as hub:
+            hub.make()
+            assert hub.dispatcher.states() == []
+
+    run(story())
+
+
+class Scripted:
+    """A runner whose agents do what a test says, and remember that they were stopped."""
+
+    is_beating = True
+    said = 0
+
+    def __init__(self, *says: bytes, ends: bool = True) -> None:
+        self._says = says
+        self._ends = ends
+        self.notes = list[str]()
+        self.stopped = asyncio.Event()
+
+    async def start(self, assignment: Assignment, hear: Hear) -> "Scripted":
+        """Begin, and say it all."""
+        self.notes += [await hear(message) for message in self._says]
+        return self
+
+    async def wait(self) -> Ended:
+        """Until it was stopped, if it does not end by itself."""
+        if not self._ends:
+            await self.stopped.wait()
+        return Ended()
+
+    async def stop(self, grace: float) -> None:
+        """End."""
+        self.stopped.set()
+
+    def forget(self) -> None:
+        """Nothing is kept."""
+
+
+class Kept:
+    """What agents have used, in memory."""
+
+    def __init__(self, data: bytes = b"") -> None:
+        self.data = data
+
+    def load(self) -> bytes:
+        """What was saved."""
+        return self.data
+
+    def save(self, data: bytes) -> None:
+        """Save it."""
+        self.data = data
+
+
+def in_lab(lab: Lab, runner: Scripted, usage: bytes = b"", ttl_ms: int = 60_000) -> Dispatcher:
+    """A dispatcher whose clock and store are in the test's hands."""
+    faults = [StoreUnavailable("the disk is away"), LedgerError("a line is broken")]
+
+    async def speak(actor: Actor, said: bytes) -> str:
+        if faults:
+            raise faults.pop(0)
+        return f"{actor.name} says {said.decode()}"
+
+    outside = Outside(
+        speak=speak,
+        prompt=lambda task, agent: f"{agent}: {task.title}",
+        sweep=frozenset,
+        usage=Kept(usage),
+        new_id=CountingIds(),
+    )
+    policy = Policy("lab", 1, ttl_ms, 10, 0, Terms(Backoff(), 1.0, "release"))
+    return Dispatcher(lab.hub, [Agent("ada", runner, ("", "ada"))], policy, outside)
+
+
+async def played(dispatcher: Dispatcher, is_over: Callable[[], bool]) -> list[str]:
+    """Let it run until it is over; the problems that were seen meanwhile."""
+    problems = list[str]()
+    async with asyncio.TaskGroup() as group, asyncio.timeout(30):
+        group.create_task(dispatcher.run())
+        while not is_over():
+            problems.append(dispatcher.problem)
+            await asyncio.sleep(0)
+        dispatcher.stop()
+    return problems
+
+
+@proves("DISPATCH-STORE")
+def test_a_store_that_is_away_is_told_and_asked_again() -> None:
+    lab = Lab()
+    lab.do(HUMAN, CreateTask("one", "one", ready=True))
+    lab.store.faults = [StoreUnavailable("the disk is away")] * 3
+    dispatcher = in_lab(lab, Scripted(), usage=b"this is no JSON")
+    problems = asyncio.run(played(dispatcher, lambda: lab.task("one").status == "review"))
+    assert "the disk is away" in problems
+    assert dispatcher.problem == ""
+
+
+@proves("DISPATCH-STORE")
+def test_a_message_and_an_end_wait_for_a_store_that_is_away() -> None:
+    lab, agent = Lab(), Scripted(b"one", b"two", b"three")
+    lab.do(HUMAN, CreateTask("one", "one", ready=True))
+    # The first look, the claim, and then the end of the attempt, which is tried again.
+    lab.store.faults = [None, None, StoreUnavailable("the disk is away")]
+    dispatcher = in_lab(lab, agent)
+    asyncio.run(played(dispatcher, lambda: lab.task("one").status == "review"))
+    assert agent.notes[0] == "this message could not be taken: a line is broken"
+    assert agent.notes[1:] == ["ada says two", "ada says three"]
+    assert dispatcher.problem == ""
+
+
+@proves("DISPATCH-CLOCK")
+def test_a_clock_that_jumps_a_day_ends_the_attempt_and_nobody_works_twice() -> None:
+    lab, agent, beats = Lab(), Scripted(ends=False), SimpleQueue[Collection[str]]()
+    lab.hub = Hub(Engine(lab.store, lab.clock, b"secret", on_leases=beats.put), CountingIds())
+    lab.do(HUMAN, CreateTask("one", "one", ready=True))
+    dispatcher = in_lab(lab, agent, ttl_ms=1_000)
+
+    async def story() -> None:
+        async with asyncio.TaskGroup() as group, asyncio.timeout(30):
+            group.create_task(dispatcher.run())
+            await asyncio.to_thread(beats.get)
+            lab.clock.advance(-86_400_000)
+            await asyncio.to_thread(beats.get)
+            await asyncio.to_thread(beats.get)
+            assert not agent.stopped.is_set()
+            lab.clock.advance(2 * 86_400_000)
+            await agent.stopped.wait()
+            assert lab.task("one").status == "in-progress"
+            dispatcher.stop()
+
+    asyncio.run(story())
+    assert Recovery(lab.hub, Backoff()).run_once(lab.clock.now()) == 1
+    assert (lab.task("one").status, lab.task("one").attempts) == ("ready", 1)

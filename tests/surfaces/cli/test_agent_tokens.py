@@ -1,0 +1,189 @@
+"""agent add, token, revoke, list, show: credentials that are printed once and kept as digests."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from dragoman.core.errors import Refusal
+from dragoman.core.tokens import read_token
+from dragoman.engine.identity import Identity
+from dragoman.store.sqlite import SqliteStore
+from dragoman.system.clock import SystemClock
+from dragoman.system.ids import new_id
+from dragoman.system.token_file import load_or_create_token
+from tests.requirements import proves
+from tests.surfaces.cli.console import NOON, Console
+
+pytestmark = proves("CLI-AGENT")
+
+
+def good(dragoman: Console, token: str) -> str:
+    """The label of whoever has this token, or the code of the refusal."""
+    store = SqliteStore.open(dragoman.data / "dragoman.db", new_id)
+    try:
+        owner = load_or_create_token(dragoman.data)
+        found = Identity(store, b"secret", owner, SystemClock()).who(token, "http")
+    finally:
+        store.close()
+    return found.code if isinstance(found, Refusal) else found.actor.label
+
+
+def add(dragoman: Console, *words: str) -> Any:
+    """What is printed about an agent that is added."""
+    return dragoman.ask("agent", "add", *words)
+
+
+@proves("IDENTITY-TOKEN")
+def test_a_token_is_printed_and_speaks_for_the_agent(dragoman: Console) -> None:
+    added = add(dragoman, "ada", "--role", "coordinator")
+    claim = read_token(added["token"])
+    assert claim is not None
+    assert (claim.agent, claim.id) == ("ada", added["tokenId"])
+    assert good(dragoman, added["token"]) == "coordinator:ada"
+
+    said = dragoman("agent", "add", "ben", "--expires", "30d", "--now", NOON)
+    first, second, token = said.out.splitlines()
+    assert first == "ben is known: agent"
+    assert second == "its token, good until 2026-03-11T12:00:00.000Z, is shown only this once:"
+    assert read_token(token) is not None
+
+
+@proves("IDENTITY-TOKEN")
+def test_the_default_is_ninety_days(dragoman: Console) -> None:
+    assert add(dragoman, "ada", "--now", NOON)["expiresAt"] == "2026-05-10T12:00:00.000Z"
+
+
+@proves("IDENTITY-TOKEN")
+def test_only_whoever_has_none_that_is_good_is_given_one(dragoman: Console) -> None:
+    assert "token" not in add(dragoman, "ada", "--no-token")
+    assert "token" in add(dragoman, "ada")
+    assert "token" not in add(dragoman, "ada")
+    dragoman.ask("agent", "revoke", "ada")
+    assert "token" in add(dragoman, "ada")
+
+
+@proves("IDENTITY-TOKEN", "IDENTITY-REVOKE")
+def test_a_token_is_replaced_without_a_pause_and_without_another_role(dragoman: Console) -> None:
+    old = add(dragoman, "boss", "--role", "orchestrator", "--speaks", "aof")
+    new = dragoman.ask("agent", "token", "boss", "--expires", "1h")
+    assert good(dragoman, old["token"]) == good(dragoman, new["token"]) == "orchestrator:boss"
+
+    said = dragoman("agent", "revoke", "boss", "--token", old["tokenId"])
+    assert said.out == f"boss: token {old['tokenId']} is revoked\n"
+    assert good(dragoman, old["token"]) == "token_revoked"
+    assert good(dragoman, new["token"]) == "orchestrator:boss"
+
+    assert dragoman("agent", "revoke", "boss").out == "boss: all tokens are revoked\n"
+    assert good(dragoman, new["token"]) == "token_revoked"
+    shown = dragoman.ask("agent", "show", "boss")
+    assert (shown["role"], shown["speaks"]) == ("orchestrator", ["aof"])
+    assert [token["state"] for token in shown["tokens"]] == ["revoked", "revoked"]
+
+
+@proves("CLI-EXIT")
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("token", "nobody"), "agent_not_found"),
+        (("revoke", "nobody"), "agent_not_found"),
+        (("show", "nobody"), "agent_not_found"),
+        (("revoke", "ada", "--token", "0" * 12), "token_not_found"),
+        (("token", "ada", "--as", "ada"), "not_authorized"),
+        (("token", "ada", "--as", "ben"), "not_authorized"),
+        (("revoke", "ada", "--as", "ben"), "not_authorized"),
+        (("add", "ada", "--key", "/nowhere/agent.pub"), "bad_key"),
+    ],
+)
+def test_what_is_refused_says_why(dragoman: Console, words: tuple[str, ...], code: str) -> None:
+    add(dragoman, "ada")
+    assert dragoman.ask("agent", *words, code=1)["code"] == code
+
+
+def test_who_is_known_is_listed_page_by_page(dragoman: Console) -> None:
+    for name in ("cleo", "ada", "ben"):
+        add(dragoman, name, "--speaks", "aof", "--now", NOON)
+    page = dragoman.ask("agent", "list", "--limit", "2")
+    assert [agent["name"] for agent in page["agents"]] == ["ada", "ben"]
+    rest = dragoman.ask("agent", "list", "--after", page["next"])
+    assert ([agent["name"] for agent in rest["agents"]], rest["next"]) == (["cleo"], None)
+
+    said = dragoman("agent", "list", "--limit", "1", "--now", NOON).out.splitlines()
+    assert [line.split() for line in said] == [
+        ["NAME", "ROLE", "SPEAKS", "TOKENS"],
+        ["ada", "agent", "aof", "1"],
+        ["There", "are", "more:", "add", "--after", "ada"],
+    ]
+    later = dragoman("agent", "list", "--now", "2027-02-09T12:00:00Z").out
+    assert later.count("none good") == 3
+
+
+def test_before_anybody_is_known_the_list_says_how_to_begin(dragoman: Console) -> None:
+    dragoman("init")
+    assert "dragoman agent add NAME" in dragoman("agent", "list").out
+
+
+@proves("IDENTITY-SIGNED")
+def test_a_key_is_made_known_and_shown(dragoman: Console, tmp_path: Path) -> None:
+    public = Ed25519PrivateKey.from_private_bytes(bytes(32)).public_key()
+    path = tmp_path / "ada.pub"
+    path.write_bytes(public.public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH))
+    add(dragoman, "ada", "--key", str(path), "--speaks", "aof", "--no-token", "--now", NOON)
+    key = dragoman.ask("agent", "show", "ada")["key"]
+    assert len(key) == 43
+    assert dragoman("agent", "show", "ada").out.splitlines() == [
+        "ada is agent, known since 2026-02-09T12:00:00.000Z",
+        "speaks aof",
+        f"signs with the Ed25519 key {key}",
+        "no token speaks for it",
+    ]
+
+
+@proves("IDENTITY-SECRET")
+def test_no_token_is_anywhere_in_the_data_directory(dragoman: Console, tmp_path: Path) -> None:
+    tokens = [add(dragoman, "ada")["token"], dragoman.ask("agent", "token", "ada")["token"]]
+    assert dragoman.ask("agent", "revoke", "ada", "--token", tokens[0], code=1)["code"] == (
+        "invalid_id"
+    )
+    dragoman("agent", "show", "ada")
+    dragoman("tick")
+    archive = tmp_path / "archive.tar"
+    dragoman.ask("export", str(archive))
+    owner = load_or_create_token(dragoman.data).decode()
+
+    told = dragoman("events").out + dragoman("events", "--json").out
+    # A part of a secret would be too much as well.
+    secrets = [token[-43:-27] for token in tokens]
+    for secret in secrets:
+        assert secret not in told
+        assert [
+            path for path in _files(dragoman.data) if secret.encode() in path.read_bytes()
+        ] == []
+    kept = [path for path in _files(dragoman.data) if owner[5:].encode() in path.read_bytes()]
+    assert kept == [dragoman.data / "token"]
+    assert not any(one.encode() in archive.read_bytes() for one in (*secrets, owner[5:]))
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    return (path for path in folder.rglob("*") if path.is_file())
+
+
+@proves("CLI-AGENT", "LEDGER-NAMES")
+def test_what_happened_is_told_in_words(dragoman: Console, tmp_path: Path) -> None:
+    public = Ed25519PrivateKey.from_private_bytes(bytes(32)).public_key()
+    path = tmp_path / "ada.pub"
+    path.write_bytes(public.public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH))
+    token = add(dragoman, "ada", "--key", str(path), "--now", NOON)["tokenId"]
+    dragoman("agent", "revoke", "ada", "--token", token)
+    dragoman("agent", "revoke", "ada")
+    told = [line.partition("  ada  ")[2] for line in dragoman("events").out.splitlines()]
+    assert told[0] == "made known: agent"
+    assert told[1].startswith("to sign with the key ")
+    assert told[2:] == [
+        f"given the token {token}, good until 2026-05-10T12:00:00.000Z",
+        f"token {token} taken back",
+        "all tokens taken back",
+    ]

@@ -1,0 +1,196 @@
+"""A real hub behind a real server on a free port, with tokens for everyone, and a plain client."""
+
+import json
+import socket
+import threading
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import contextmanager, suppress
+from http.client import HTTPConnection
+from typing import Any
+
+import uvloop
+from msgspec import Struct
+
+from dragoman.config import HttpSettings, Settings
+from dragoman.core.actors import Actor
+from dragoman.core.commands import AnyCommand, IssueToken, RegisterAgent
+from dragoman.core.events import Role
+from dragoman.core.tokens import digest_of, write_token
+from dragoman.engine.facts import StoreFacts
+from dragoman.engine.handle import Engine
+from dragoman.engine.hints import Hints
+from dragoman.engine.hub import Hub
+from dragoman.engine.identity import Identity
+from dragoman.engine.interpreter import Interpreter
+from dragoman.engine.ports import Clock, Store
+from dragoman.protocols import aof
+from dragoman.store.memory import MemoryStore
+from dragoman.surfaces.http import Door, HttpServer, Patience, build_app
+from dragoman.surfaces.http.app import HttpApp
+from dragoman.system.clock import HandClock
+from dragoman.system.ids import CountingIds
+
+START = 1_770_670_500_000
+"""2026-02-09T20:55:00Z."""
+
+OWNER_TOKEN = "drgo_the-owner-of-this-machine"
+A_DAY = 86_400_000
+HERA = Actor("human", "hera")
+SECRET = bytes(32)
+JSON = {"Content-Type": "application/json"}
+
+
+class Answer(Struct, frozen=True):
+    """What the server said."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        """The body as JSON."""
+        return json.loads(self.body)
+
+    @property
+    def code(self) -> str:
+        """The code of a problem."""
+        assert self.headers["content-type"] == "application/problem+json", self
+        assert self.json["status"] == self.status
+        return self.json["code"]
+
+
+class House:
+    """A hub with its door; `serving` opens it."""
+
+    def __init__(
+        self,
+        store: Store | None = None,
+        *,
+        http: HttpSettings | None = None,
+        patience: Patience | None = None,
+        monotonic: Callable[[], float] | None = None,
+        clock: Clock | None = None,
+        duties: Callable[[], Mapping[str, str]] = dict[str, str],
+        is_hinted: bool = True,
+    ) -> None:
+        self._is_hinted = is_hinted
+        self.clock = HandClock(START)
+        self.hints = Hints()
+        self.ids = CountingIds()
+        self.store = store or MemoryStore("house")
+        engine = Engine(self.store, clock or self.clock, SECRET, on_commit=self._told)
+        self.hub = Hub(engine, self.ids)
+        self.identity = Identity(self.store, SECRET, OWNER_TOKEN.encode(), clock or self.clock)
+        facts = StoreFacts(self.store, lambda _task, _ref: True)
+        self.tokens = {"owner": OWNER_TOKEN}
+        given = {} if monotonic is None else {"monotonic": monotonic}
+        self.door = Door(
+            hub=self.hub,
+            interpreter=Interpreter(self.hub, (aof.dialect(),), facts),
+            identity=self.identity,
+            settings=Settings(http=http or HttpSettings(port=0, rate_per_second=0)),
+            hints=self.hints,
+            duties=duties,
+            patience=patience or Patience(),
+            **given,
+        )
+        self.app: HttpApp = build_app(self.door)
+        self.port = 0
+
+    def _told(self, streams: Iterable[str]) -> None:
+        changed = tuple(streams)
+        self.identity.forget(changed)
+        if self._is_hinted:
+            self.hints.tell(changed)
+
+    def do(self, *commands: AnyCommand, actor: Actor = HERA) -> str:
+        """Run commands beside the door; the last task's name."""
+        return self.hub.do(actor, *commands).receipts[-1].task
+
+    def welcome(self, name: str, role: Role = "agent") -> str:
+        """Make an agent known, and give it a token."""
+        number = len(self.tokens)
+        token = write_token(name, f"{number:012x}", "s" * 43)
+        expires = self.hub.clock.now() + A_DAY
+        self.do(
+            RegisterAgent(name, role),
+            IssueToken(name, f"{number:012x}", digest_of(token), expires),
+        )
+        self.tokens[name] = token
+        return token
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        by: str = "owner",
+        headers: Mapping[str, str] | None = None,
+    ) -> Answer:
+        """Ask the running server, as whoever has that name; empty: without a token."""
+        sent = {"Authorization": f"Bearer {self.tokens[by]}"} if by else {}
+        data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
+        sent |= (JSON if data is not None else {}) | dict(headers or {})
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=30)
+        try:
+            connection.request(method, path, data, sent)
+            got = connection.getresponse()
+            named = {name.lower(): value for name, value in got.getheaders()}
+            return Answer(got.status, named, got.read())
+        finally:
+            connection.close()
+
+    def get(self, path: str, *, by: str = "owner", headers: Mapping[str, str] | None = None) -> Any:
+        """The JSON that is at an address."""
+        answer = self.ask("GET", path, by=by, headers=headers)
+        assert answer.status == 200, answer
+        return answer.json
+
+    def post(self, path: str, body: Any, *, by: str = "owner") -> Any:
+        """The JSON that a request is answered with."""
+        answer = self.ask("POST", path, body, by=by)
+        assert answer.status in (200, 201), answer
+        return answer.json
+
+    def dial(self, receive_buffer: int = 0) -> socket.socket:
+        """A bare connection."""
+        line = socket.socket()
+        if receive_buffer:
+            line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        line.settimeout(30)
+        line.connect(("127.0.0.1", self.port))
+        return line
+
+    def head(self, method: str, path: str, *lines: str, by: str = "owner") -> bytes:
+        """The head of a request, to be sent over a bare connection."""
+        return "\r\n".join(
+            (
+                f"{method} {path} HTTP/1.1",
+                f"Host: 127.0.0.1:{self.port}",
+                f"Authorization: Bearer {self.tokens[by]}",
+                *lines,
+                "",
+                "",
+            )
+        ).encode()
+
+
+@contextmanager
+def serving(house: House) -> Generator[House]:
+    """Serve it from a thread of its own; at the end both are gone."""
+    server = HttpServer(house.app, house.door.settings.http)
+    bound = server.bind()
+    house.port = server.port
+    thread = threading.Thread(target=lambda: uvloop.run(server.serve([bound])))
+    thread.start()
+    assert server.is_up.wait(30)
+    try:
+        yield house
+    finally:
+        server.stop()
+        thread.join()
+        with suppress(OSError):
+            bound.close()
+        house.hub.close()

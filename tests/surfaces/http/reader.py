@@ -1,0 +1,85 @@
+"""The reader of a stream, over a bare connection."""
+
+import json
+import socket
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any
+
+from msgspec import Struct
+
+from tests.surfaces.http.house import House
+
+
+class Event(Struct, frozen=True):
+    """One server-sent event, or (without a name) a comment."""
+
+    id: str = ""
+    event: str = ""
+    data: Any = None
+    comment: str = ""
+
+
+class Reader:
+    """Reads what a stream sends, event by event."""
+
+    def __init__(self, line: socket.socket) -> None:
+        self.line = line
+        self._file = line.makefile("rb")
+        self.status = int(self._file.readline().split()[1])
+        self.headers: dict[str, str] = {}
+        while head := self._file.readline().strip():
+            name, _, value = head.decode().partition(": ")
+            self.headers[name.lower()] = value
+        self._text = b""
+
+    def next(self, *, with_comments: bool = False) -> Event | None:
+        """The next event; None when the stream has ended."""
+        while True:
+            frame = self._frame()
+            if frame is None:
+                return None
+            if frame.event or (with_comments and frame.comment):
+                return frame
+
+    def take(self, count: int) -> list[Event]:
+        """So many events."""
+        found = [self.next() for _ in range(count)]
+        assert None not in found, "the stream has ended"
+        return [event for event in found if event is not None]
+
+    def positions(self, count: int) -> list[int]:
+        """The positions of so many entries."""
+        return [event.data["position"] for event in self.take(count)]
+
+    def close(self) -> None:
+        """Go."""
+        self._file.close()
+        self.line.close()
+
+    def _frame(self) -> Event | None:
+        while b"\n\n" not in self._text:
+            size = int(self._file.readline() or b"0", 16)
+            if not size:
+                return None
+            self._text += self._file.read(size + 2)[:-2]
+        frame, _, self._text = self._text.partition(b"\n\n")
+        said: dict[str, str] = {}
+        for line in frame.decode().split("\n"):
+            name, _, value = line.partition(": ")
+            said[name or "comment"] = value
+        data = json.loads(said["data"]) if "data" in said else None
+        comment = frame.decode()[2:] if frame.startswith(b": ") else ""
+        return Event(said.get("id", ""), said.get("event", ""), data, comment)
+
+
+@contextmanager
+def reading(house: House, query: str = "", *lines: str, buffer: int = 0) -> Generator[Reader]:
+    """Follow the stream."""
+    line = house.dial(buffer)
+    line.sendall(house.head("GET", f"/v1/stream{query}", *lines))
+    reader = Reader(line)
+    try:
+        yield reader
+    finally:
+        reader.close()

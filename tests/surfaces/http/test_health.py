@@ -1,0 +1,133 @@
+"""Whether the hub lives and can work, its figures, its description, and the page that shows it."""
+
+import re
+from collections.abc import Callable
+from typing import TypeVar
+
+import pytest
+
+from dragoman.core.commands import CreateTask
+from dragoman.core.errors import StoreUnavailable
+from dragoman.engine.ports import Session
+from dragoman.ledger.entry import Entry
+from dragoman.store.memory import MemoryStore
+from tests.requirements import proves
+from tests.surfaces.http.house import House, serving
+from tests.surfaces.http.letters import report
+
+T = TypeVar("T")
+
+
+class FailingStore(MemoryStore):
+    """A store that can be told to fail, or to hold other bytes than were written."""
+
+    def __init__(self) -> None:
+        super().__init__("failing")
+        self.takes_writes = True
+        self.takes_reads = True
+        self.is_whole = True
+
+    def transact(self, work: Callable[[Session], T]) -> T:
+        if not self.takes_writes:
+            raise StoreUnavailable("the disk is full")
+        return super().transact(work)
+
+    def head(self) -> int:
+        if not self.takes_reads:
+            raise StoreUnavailable("the disk has gone")
+        return super().head()
+
+    def entries(self, after: int, limit: int, *, until: int | None = None) -> list[Entry]:
+        found = super().entries(after, limit, until=until)
+        if self.is_whole:
+            return found
+        return [
+            Entry(e.position, e.stream, e.version, e.event, e.line + b" ", e.previous, e.hash)
+            for e in found
+        ]
+
+
+@proves("HTTP-HEALTH")
+def test_readiness_tells_the_truth_about_store_and_ledger() -> None:
+    store = FailingStore()
+    with serving(House(store)) as house:
+        house.do(CreateTask("One"))
+        ready = house.ask("GET", "/readyz", by="")
+        assert ready.json == {"ready": True, "store": "ok", "ledger": "ok", "duties": {}}
+
+        store.takes_writes = False
+        failed = house.ask("POST", "/v1/tasks", {"title": "Two"})
+        assert (failed.status, failed.code) == (503, "store_unavailable")
+        assert failed.headers["retry-after"] == "1"
+        not_ready = house.ask("GET", "/readyz", by="")
+        assert (not_ready.status, not_ready.json["store"]) == (503, "store_unavailable")
+        store.takes_writes = True
+        assert house.ask("POST", "/v1/tasks", {"title": "Two"}).status == 201
+        assert house.ask("GET", "/readyz", by="").status == 200
+
+        store.is_whole = False
+        broken = house.ask("GET", "/readyz", by="")
+        assert (broken.status, broken.json["ledger"]) == (503, "ledger_broken")
+        store.is_whole = True
+
+        store.takes_reads = False
+        gone = house.ask("GET", "/readyz", by="").json
+        assert (gone["ready"], gone["store"]) == (False, "store_unavailable")
+        assert house.ask("GET", "/healthz", by="").json == {"ok": True}
+
+
+@proves("HTTP-HEALTH")
+def test_readiness_and_figures_tell_which_duty_is_not_done() -> None:
+    duties = {"recovery": "", "projection": "OSError"}
+    with serving(House(duties=lambda: duties)) as house:
+        answer = house.ask("GET", "/readyz", by="")
+        assert answer.status == 503
+        assert answer.json["duties"] == {"recovery": "ok", "projection": "OSError"}
+        figures = house.ask("GET", "/metrics").body.decode()
+    assert 'dragoman_duty_ok{duty="recovery"} 1' in figures
+    assert 'dragoman_duty_ok{duty="projection"} 0' in figures
+
+
+@proves("HTTP-HEALTH")
+def test_figures_are_counted_in_the_format_of_prometheus(house: House) -> None:
+    task = house.do(CreateTask("One", ready=True))
+    house.post(f"/v1/tasks/{task}/claim", {}, by="ada")
+    house.post("/v1/messages", report(task), by="ada")
+    house.post("/v1/messages", report(task), by="ada")
+    house.ask("POST", "/v1/messages", report(task, outcome="no"), by="ada")
+    answer = house.ask("GET", "/metrics")
+    assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+    text = answer.body.decode()
+    for line in (
+        'dragoman_http_requests_total{route="/v1/messages",method="POST",status="200"} 2',
+        'dragoman_http_requests_total{route="/v1/tasks/{name}/claim",method="POST",status="200"} 1',
+        'dragoman_http_messages_total{dialect="aof",outcome="taken"} 1',
+        'dragoman_http_messages_total{dialect="aof",outcome="repeated"} 1',
+        'dragoman_http_messages_total{dialect="aof",outcome="invalid_envelope"} 1',
+        f"dragoman_ledger_position {house.store.head()}",
+        'dragoman_tasks{status="in-progress"} 1',
+    ):
+        assert f"{line}\n" in text
+    sample = re.compile(r"[a-z_]+(\{[a-z]+=\"[^\"]*\"(,[a-z]+=\"[^\"]*\")*\})? [0-9.e+-]+")
+    for line in text.splitlines():
+        assert line.startswith(("# HELP ", "# TYPE ")) or sample.fullmatch(line), line
+    types = re.findall(r"# TYPE (\S+)", text)
+    assert len(types) == len(set(types)), "each family stands in one place"
+
+
+@proves("HTTP-OPENAPI")
+def test_the_page_needs_nothing_from_elsewhere(house: House) -> None:
+    answer = house.ask("GET", "/docs", by="")
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    page = answer.body.decode()
+    assert not re.search(r"(?:https?:)?//(?!\s)[a-z]", page.replace("// Everything", ""))
+    assert "innerHTML" not in page
+    policy = answer.headers["content-security-policy"]
+    assert policy.startswith("default-src 'none'; script-src 'sha256-")
+    assert "unsafe" not in policy
+
+
+@proves("HTTP-OPENAPI")
+@pytest.mark.parametrize("path", ["/docs", "/openapi.json", "/healthz", "/readyz"])
+def test_what_says_nothing_about_anybody_needs_no_token(house: House, path: str) -> None:
+    assert house.ask("GET", path, by="").status == 200

@@ -1,0 +1,160 @@
+"""Bodies and connections that are too long, too slow, of the wrong kind, or never end."""
+
+import json
+import socket
+
+import pytest
+
+from dragoman.config import HttpSettings
+from dragoman.surfaces.http import Patience
+from dragoman.text.strict_json import MOST_BYTES
+from tests.requirements import proves
+from tests.surfaces.http.house import House, serving
+from tests.surfaces.http.letters import report
+
+pytestmark = proves("HTTP-LIMITS")
+
+
+def _said(line: socket.socket) -> bytes:
+    """Everything that the server still says, until it ends the connection."""
+    parts: list[bytes] = []
+    try:
+        while part := line.recv(65_536):
+            parts.append(part)
+    except ConnectionResetError:
+        pass
+    return b"".join(parts)
+
+
+@pytest.mark.parametrize("path", ["/v1/messages", "/v1/tasks", "/v1/aof/session_end", "/v1/do"])
+@pytest.mark.parametrize("type_", ["", "text/plain", "application/x-www-form-urlencoded", "json"])
+def test_only_json_is_taken(house: House, path: str, type_: str) -> None:
+    answer = house.ask("POST", path, b"{}", headers={"Content-Type": type_})
+    assert (answer.status, answer.code) == (415, "unsupported_media_type")
+    assert "application/json" in answer.json["detail"]
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "path"),
+    [
+        (b"{", "invalid_json", ""),
+        (b"\xff", "invalid_json", ""),
+        (b'{"title":"a","title":"b"}', "invalid_json", "title"),
+        (b'{"title":NaN}', "invalid_json", ""),
+        (b"[" * 100 + b"]" * 100, "invalid_json", None),
+        (b'{"title":7}', "invalid_field", "title"),
+        (b"[]", "invalid_field", ""),
+    ],
+)
+def test_json_that_cannot_be_trusted_is_refused(
+    house: House, body: bytes, code: str, path: str | None
+) -> None:
+    answer = house.ask("POST", "/v1/tasks", body)
+    assert answer.code == code
+    assert path is None or answer.json.get("path", "") == path
+
+
+def test_a_body_that_is_too_long_is_refused_before_it_is_read() -> None:
+    with serving(House(http=HttpSettings(port=0, max_body=1_000))) as house:
+        fits = json.dumps({"title": "x", "body": "y" * 900}).encode()
+        assert house.ask("POST", "/v1/tasks", fits).status == 201
+        with house.dial() as line:
+            declared = ("Content-Type: application/json", "Content-Length: 1001")
+            line.sendall(house.head("POST", "/v1/tasks", *declared))
+            said = _said(line)
+        assert said.startswith(b"HTTP/1.1 413")
+        assert b"message_too_large" in said
+        assert b"connection: close" in said
+        with house.dial() as line:
+            chunked = ("Content-Type: application/json", "Transfer-Encoding: chunked")
+            line.sendall(house.head("POST", "/v1/tasks", *chunked))
+            line.sendall(b"2bc\r\n" + b"z" * 700 + b"\r\n")
+            line.sendall(b"2bc\r\n" + b"z" * 700 + b"\r\n")
+            assert _said(line).startswith(b"HTTP/1.1 413")
+
+
+def test_a_message_has_a_smaller_limit_of_its_own(house: House) -> None:
+    message = report("TASK-2026-02-09-001", notes="x" * MOST_BYTES)
+    answer = house.ask("POST", "/v1/messages", message, by="ada")
+    assert (answer.status, answer.code) == (413, "message_too_large")
+
+
+@pytest.mark.parametrize("sent", [b"", b"{", b'{"title":'])
+def test_a_body_that_does_not_come_is_not_waited_for(sent: bytes) -> None:
+    with serving(House(patience=Patience(body_pause=0.05))) as house, house.dial() as line:
+        declared = ("Content-Type: application/json", "Content-Length: 20")
+        line.sendall(house.head("POST", "/v1/tasks", *declared) + sent)
+        said = _said(line)
+    assert said.startswith(b"HTTP/1.1 408")
+    assert b"request_timeout" in said
+
+
+def test_a_body_that_drips_is_not_waited_for_for_ever() -> None:
+    with serving(House(patience=Patience(body_pause=5, body=0.3))) as house, house.dial() as line:
+        declared = ("Content-Type: application/json", "Content-Length: 100000")
+        line.sendall(house.head("POST", "/v1/tasks", *declared))
+        line.settimeout(0.02)
+        said = b""
+        while b"\r\n\r\n" not in said:
+            line.sendall(b" ")
+            try:
+                said += line.recv(65_536)
+            except TimeoutError:
+                continue
+    assert said.startswith(b"HTTP/1.1 408")
+
+
+@pytest.mark.parametrize("sent", [b"", b"G", b"GET /v1/tasks HTTP/1.1\r\nHost: "])
+def test_a_head_that_does_not_end_is_cut_off(sent: bytes) -> None:
+    with serving(House(patience=Patience(head=0.05))) as house, house.dial() as line:
+        line.sendall(sent)
+        assert _said(line) == b""
+
+
+def test_slow_connections_keep_nobody_else_waiting() -> None:
+    with serving(House(patience=Patience(head=30))) as house:
+        lines = [house.dial() for _ in range(300)]
+        for line in lines:
+            line.sendall(b"POST /v1/messages HTTP/1.1\r\nHost: x\r\nX-Slow: ")
+        assert house.ask("GET", "/v1/tasks").status == 200
+        for line in lines:
+            line.close()
+
+
+def test_a_second_request_on_a_connection_has_its_own_time() -> None:
+    with serving(House(patience=Patience(head=0.2))) as house, house.dial() as line:
+        for _ in range(3):
+            line.sendall(house.head("GET", "/healthz"))
+            assert line.recv(65_536).startswith(b"HTTP/1.1 200")
+        line.sendall(b"GET /healthz HTTP/1.1\r\n")
+        assert _said(line) == b""
+
+
+def test_an_endless_head_is_cut_off(house: House) -> None:
+    with house.dial() as line:
+        line.sendall(b"GET / HTTP/1.1\r\n")
+        said = b""
+        try:
+            for _ in range(2_000):
+                line.sendall(b"X-More: " + b"x" * 1_000 + b"\r\n")
+            said = _said(line)
+        except (BrokenPipeError, ConnectionResetError):
+            pass
+    assert said == b""
+    assert house.ask("GET", "/healthz").status == 200
+
+
+def test_what_is_no_http_is_answered_and_ended(house: House) -> None:
+    with house.dial() as line:
+        line.sendall(b"\x16\x03\x01\x00\xa5\x01\x00\x00 nonsense\r\n\r\n")
+        assert _said(line).startswith(b"HTTP/1.1 400")
+
+
+def test_a_caller_that_hangs_up_in_its_request_changes_nothing(house: House) -> None:
+    head = house.store.head()
+    for _ in range(20):
+        with house.dial() as line:
+            declared = ("Content-Type: application/json", "Content-Length: 20")
+            line.sendall(house.head("POST", "/v1/tasks", *declared) + b'{"title":')
+    assert house.ask("GET", "/v1/tasks").json["tasks"] == []
+    assert house.store.head() == head

@@ -1,0 +1,187 @@
+"""Tasks, runs, events and agents over HTTP: reading in pages, by filters, with ETags; and doing."""
+
+import pytest
+from msgspec import convert
+
+from dragoman.core.commands import CreateTask
+from dragoman.surfaces.http.agents import ShownAgent
+from tests.requirements import proves
+from tests.surfaces.http.house import House
+
+pytestmark = proves("HTTP-RESOURCES")
+
+
+def test_a_task_s_life_from_its_making_to_its_end(house: House) -> None:
+    made = house.ask("POST", "/v1/tasks", {"title": "One", "ready": True, "body": "All of it."})
+    assert made.status == 201
+    task = made.json["id"]
+    assert made.headers["location"] == f"/v1/tasks/{task}"
+    claim = house.post(f"/v1/tasks/{task}/claim", {"session": "s1", "ttl_ms": 60_000}, by="ada")
+    assert (claim["agent"], claim["attempt"], claim["fence"]) == ("ada", 1, 1)
+    assert claim["expiresAt"] == "2026-02-09T20:56:00.000Z"
+    assert claim["task"]["body"] == "All of it."
+    house.clock.advance(30_000)
+    held = house.post(f"/v1/tasks/{task}/heartbeat", {"fence": 1}, by="ada")
+    assert held["expiresAt"] == "2026-02-09T20:56:30.000Z"
+    assert house.post(f"/v1/tasks/{task}/note", {"text": "So far."}, by="ada")["notes"] == 1
+    house.post(f"/v1/tasks/{task}/update", {"progress": "half"}, by="ada")
+    done = house.post(f"/v1/tasks/{task}/report", {"outcome": "done", "notes": "ok"}, by="ada")
+    assert (done["status"], done["report"]["outcome"]) == ("review", "done")
+    approved = house.post(f"/v1/tasks/{task}/move", {"to": "done", "reason": "seen"})
+    assert approved["status"] == "done"
+    runs = house.get(f"/v1/runs/{task}")
+    assert runs["task"] == task
+    assert [(run["agent"], run["status"]) for run in runs["runs"]] == [("ada", "completed")]
+    assert runs["runs"][0]["report"]["notes"] == "ok"
+
+
+def test_a_task_is_given_back_and_linked(house: House) -> None:
+    first, second = (house.do(CreateTask(title, ready=True)) for title in ("First", "Second"))
+    house.post(f"/v1/tasks/{second}/claim", {}, by="ada")
+    released = house.post(f"/v1/tasks/{second}/release", {"reason": "no compiler"}, by="ada")
+    assert released["status"] == "ready"
+    linked = house.post(
+        f"/v1/tasks/{second}/link", {"blocked_by": [first], "aliases": ["bead:b-1"]}
+    )
+    assert (linked["waitsFor"], linked["aliases"]) == ([first], ["bead:b-1"])
+    assert house.get("/v1/tasks/bead:b-1")["id"] == second
+    nothing = house.ask("POST", f"/v1/tasks/{second}/link", {})
+    assert (nothing.status, nothing.code) == (422, "invalid_field")
+
+
+def test_a_refusal_is_told_with_its_status(house: House) -> None:
+    task = house.do(CreateTask("One", ready=True))
+    house.post(f"/v1/tasks/{task}/claim", {}, by="ada")
+    cases: list[tuple[str, str, dict[str, str] | None, int, str]] = [
+        ("GET", "/v1/tasks/nothing", None, 404, "task_not_found"),
+        ("GET", "/v1/tasks/%3F", None, 422, "invalid_id"),
+        ("GET", "/v1/runs/nothing", None, 404, "task_not_found"),
+        ("GET", "/v1/agents/nobody", None, 404, "agent_not_found"),
+        ("POST", f"/v1/tasks/{task}/claim", {}, 409, "already_claimed"),
+        ("POST", f"/v1/tasks/{task}/move", {"to": "done"}, 409, "invalid_transition"),
+        ("POST", f"/v1/tasks/{task}/note", {"text": ""}, 422, "invalid_field"),
+        ("POST", f"/v1/tasks/{task}/note", {"txt": "x"}, 422, "invalid_field"),
+        ("POST", "/v1/tasks", {"title": "Two", "id": task}, 409, "already_exists"),
+    ]
+    for method, path, body, status, code in cases:
+        answer = house.ask(method, path, body)
+        assert (answer.status, answer.code) == (status, code), path
+
+
+@proves("HTTP-KEYS")
+def test_a_key_makes_one_task_however_often_it_is_sent(house: House) -> None:
+    key = {"Idempotency-Key": "make-one"}
+    first = house.ask("POST", "/v1/tasks", {"title": "One"}, headers=key)
+    again = house.ask("POST", "/v1/tasks", {"title": "One"}, headers=key)
+    assert first.json == again.json
+    assert len(house.get("/v1/tasks")["tasks"]) == 1
+    for wrong in ("", "é", "x" * 257):
+        answer = house.ask(
+            "POST", "/v1/tasks", {"title": "One"}, headers={"Idempotency-Key": wrong}
+        )
+        assert (answer.status, answer.code) == (400, "invalid_request")
+
+
+def test_tasks_are_listed_in_pages_and_by_filters(house: House) -> None:
+    names = [
+        house.do(CreateTask(f"{n}", ready=n % 2 == 0, assignee="ada" if n == 4 else ""))
+        for n in range(7)
+    ]
+    seen: list[str] = []
+    path = "/v1/tasks?limit=3"
+    while path:
+        page = house.get(path)
+        seen += [task["id"] for task in page["tasks"]]
+        path = f"/v1/tasks?limit=3&cursor={page['next']}" if page["next"] is not None else ""
+    assert seen == names[::-1]
+
+    def listed(query: str) -> list[str]:
+        return [task["id"] for task in house.get(f"/v1/tasks?{query}")["tasks"]]
+
+    assert listed("status=backlog") == [names[5], names[3], names[1]]
+    assert listed("assignee=ada") == [names[4]]
+    assert listed("ready=true") == [names[6], names[4], names[2], names[0]]
+    assert "body" not in house.get("/v1/tasks")["tasks"][0]
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("/v1/tasks?limit=0", "limit"),
+        ("/v1/tasks?limit=many", "limit"),
+        ("/v1/tasks?state=ready", "did you mean status"),
+        ("/v1/tasks?status=ready&status=done", "twice"),
+        ("/v1/tasks?status=soon", "status"),
+        ("/v1/tasks?ready=true&status=done", "exclude"),
+        ("/v1/tasks/x?y=1", "not asked for"),
+        ("/v1/events?type=task.exploded", "task.claimed"),
+        ("/v1/events?dialect=latin", "aof"),
+        ("/v1/events?after=-1", "after"),
+    ],
+)
+def test_a_question_that_cannot_be_understood_is_told(house: House, path: str, words: str) -> None:
+    answer = house.ask("GET", path)
+    assert (answer.status, answer.code) == (400, "invalid_request")
+    assert words in answer.json["detail"]
+
+
+def test_what_the_caller_has_already_is_not_sent_again(house: House) -> None:
+    task = house.do(CreateTask("One"))
+    for path in ("/v1/tasks", f"/v1/tasks/{task}"):
+        first = house.ask("GET", path)
+        known = {"If-None-Match": f'"other", {first.headers["etag"]}'}
+        again = house.ask("GET", path, headers=known)
+        assert (again.status, again.body) == (304, b"")
+        assert again.headers["etag"] == first.headers["etag"]
+        house.post(f"/v1/tasks/{task}/note", {"text": "New."})
+        assert house.ask("GET", path, headers=known).status == 200
+
+
+def test_a_head_request_has_the_head_only(house: House) -> None:
+    answer = house.ask("HEAD", "/v1/tasks")
+    assert (answer.status, answer.body) == (200, b"")
+
+
+def test_a_task_s_history_is_told_in_pages(house: House) -> None:
+    task = house.do(CreateTask("One"))
+    for number in range(4):
+        house.post(f"/v1/tasks/{task}/note", {"text": f"{number}"})
+    page = house.get(f"/v1/tasks/{task}/events?limit=2")
+    assert [event["type"] for event in page["events"]] == ["task.created", "task.noted"]
+    rest = house.get(f"/v1/tasks/{task}/events?after={page['next']}")
+    assert [event["version"] for event in rest["events"]] == [3, 4, 5]
+    assert rest["next"] is None
+    assert rest["events"][0]["body"] == {"text": "1"}
+
+
+def test_the_ledger_is_told_in_pages_and_by_filters(house: House) -> None:
+    task, other = (house.do(CreateTask(title, ready=True)) for title in ("One", "Two"))
+    house.post(f"/v1/tasks/{task}/claim", {}, by="ada")
+    house.post(f"/v1/tasks/{other}/note", {"text": "Hm."}, by="bob")
+
+    def told(query: str) -> list[str]:
+        return [event["type"] for event in house.get(f"/v1/events?{query}")["events"]]
+
+    assert told(f"task={task}") == ["task.created", "task.claimed"]
+    assert told("type=task.claimed") == ["task.claimed"]
+    assert set(told("type=agent")) == {"agent.registered"}
+    assert told("agent=bob") == ["task.noted"]
+    assert "token.issued" in told("")
+    assert "token.issued" not in told("dialect=aof")
+    page = house.get("/v1/events?limit=2")
+    assert (len(page["events"]), page["next"]) == (2, 2)
+    assert house.get("/v1/events?after=2&limit=1")["events"][0]["position"] == 3
+    end = house.get(f"/v1/events?after={house.store.head()}")
+    assert end == {"events": [], "next": house.store.head()}
+
+
+def test_agents_are_listed_without_their_tokens(house: House) -> None:
+    page = house.get("/v1/agents?limit=2")
+    assert [agent["name"] for agent in page["agents"]] == ["ada", "bob"]
+    rest = house.get(f"/v1/agents?after={page['next']}")
+    assert [agent["name"] for agent in rest["agents"]] == ["olga"]
+    assert rest["next"] is None
+    olga = house.get("/v1/agents/olga")
+    assert (olga["role"], olga["tokens"]) == ("observer", 1)
+    assert "digest" not in str(olga)
+    assert not convert(olga, ShownAgent).has_key

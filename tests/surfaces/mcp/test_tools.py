@@ -1,0 +1,342 @@
+"""What an agent does with the tools, over streamable HTTP and with the SDK's own client."""
+
+import asyncio
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from mcp import types
+from mcp.client import Client
+
+from dragoman.bootstrap import dialects
+from dragoman.core.commands import CreateTask, RequestDelegation
+from dragoman.engine.ask import entries
+from dragoman.engine.operation import Operation
+from dragoman.ledger.entry import read_line
+from dragoman.surfaces.mcp.profiles import CORE
+from dragoman.surfaces.mcp.tool import schema_of
+from dragoman.surfaces.mcp.tools import table
+from tests.requirements import proves
+from tests.surfaces.http.house import START, House
+from tests.surfaces.mcp import fixtures
+from tests.surfaces.mcp.clients import ERAS, once, refusal, refused, talk, use
+
+
+def _size(tools: list[types.Tool]) -> int:
+    listed = types.ListToolsResult(tools=tools)
+    return len(listed.model_dump_json(by_alias=True, exclude_none=True))
+
+
+@proves("MCP-TOOLS")
+@pytest.mark.parametrize("mode", ERAS)
+def test_a_task_goes_from_claim_to_complete(house: House, mode: str) -> None:
+    task = house.do(CreateTask("Mend it", body="The roof leaks.", ready=True))
+
+    async def work(client: Client) -> None:
+        assert client.protocol_version == ERAS[mode]
+        assert client.instructions is not None
+        assert "claim" in client.instructions
+        claimed = await use(client, "claim", task=task, minutes=20)
+        assert claimed["about"]["body"] == "The roof leaks."
+        assert claimed["expiresAt"] == "2026-02-09T21:15:00.000Z"
+        fence = claimed["fence"]
+        updated = await use(client, "update", task=task, progress="half", fence=fence)
+        assert updated == {
+            "task": task,
+            "status": "in-progress",
+            "expiresAt": "2026-02-09T21:15:00.000Z",
+        }
+        beaten = await use(client, "heartbeat", task=task, fence=fence)
+        assert (beaten["attempt"], beaten["fence"]) == (1, fence)
+        done = await use(client, "complete", task=task, notes="dry", details={"rain": 3})
+        assert done == {"task": task, "status": "review"}
+
+    talk(house, "ada", work, mode)
+
+    shown = once(house, "ada", "read", task=task, history=2)
+    assert shown["report"]["notes"] == "dry"
+    assert [entry["type"] for entry in shown["history"]] == ["task.reported", "task.transitioned"]
+
+
+@proves("MCP-TOOLS")
+def test_callers_at_the_same_time_get_different_tasks(house: House) -> None:
+    house.welcome("zed")
+    for number in range(8):
+        house.do(CreateTask(f"Race {number}", ready=True, assignee="zed"))
+
+    async def race(client: Client) -> list[Any]:
+        return await asyncio.gather(*(use(client, "claim") for _ in range(8)))
+
+    assert len({claimed["task"] for claimed in talk(house, "zed", race)}) == 8
+
+
+@proves("MCP-IDENTITY")
+def test_entries_name_the_agent_and_the_door(house: House) -> None:
+    task = house.do(CreateTask("Signed", ready=True))
+
+    once(house, "ada", "claim", task=task)
+
+    last = [read_line(entry.line) for entry in entries(house.store)][-1]
+    assert (last.event, last.actor, last.via) == ("task.claimed", "agent:ada", "mcp")
+
+
+@proves("MCP-IDENTITY")
+def test_the_token_of_an_attempt_speaks_for_its_task_only(house: House) -> None:
+    task, other = (house.do(CreateTask(title, ready=True)) for title in ("Mine", "Not mine"))
+    fence = once(house, "ada", "claim", task=task)["fence"]
+    house.tokens["attempt"] = house.identity.attempt_token("ada", task, fence, 60_000)
+
+    assert once(house, "attempt", "update", task=task, progress="half")["status"] == "in-progress"
+    assert refused(house, "attempt", "claim", task=other) == "not_authorized"
+    assert refused(house, "attempt", "claim") == "not_authorized"
+    assert refused(house, "attempt", "heartbeat", task=task, fence=fence + 1) == "lease_lost"
+
+
+@proves("MCP-TOOLS")
+def test_whoever_needs_a_person_asks_and_finds_the_answer_in_the_history(house: House) -> None:
+    task = house.do(CreateTask("Paint it", ready=True, assignee="bob"))
+
+    async def stuck(client: Client) -> None:
+        await use(client, "claim", task=task)
+        asked = await use(client, "ask", task=task, question="Red or blue?")
+        assert asked["status"] == "blocked"
+        mine = await use(client, "inbox")
+        assert [one["id"] for one in mine["blocked"]] == [task]
+
+    talk(house, "bob", stuck)
+    once(house, "owner", "update", task=task, status="ready", notes="Blue.")
+
+    async def answered(client: Client) -> None:
+        mine = await use(client, "inbox")
+        assert [one["id"] for one in mine["ready"]] == [task]
+        (*_, question, answer) = (await use(client, "read", task=task, history=5))["history"]
+        assert question["body"]["reason"] == "Red or blue?"
+        assert answer["body"]["reason"] == "Blue."
+
+    talk(house, "bob", answered)
+
+
+@proves("MCP-TOOLS")
+def test_the_inbox_has_what_is_held_offered_and_in_review(house: House) -> None:
+    parent = house.do(CreateTask("Whole", ready=True))
+    child = house.do(CreateTask("Part"))
+    other = house.do(CreateTask("Part for another"))
+    for task, to in ((child, "eva"), (other, "ada")):
+        house.do(RequestDelegation(task, parent, to, due_by=START + 60_000))
+    house.welcome("eva")
+    finished = house.do(CreateTask("Done soon", ready=True))
+
+    async def look(client: Client) -> Any:
+        await use(client, "claim", task=parent)
+        await use(client, "claim", task=finished)
+        await use(client, "complete", task=finished)
+        return await use(client, "inbox")
+
+    inbox = talk(house, "eva", look)
+
+    held = {kind: [one["id"] for one in inbox[kind]] for kind in ("holding", "offered", "review")}
+    assert held == {"holding": [parent], "offered": [child], "review": [finished]}
+
+
+@proves("MCP-TOOLS")
+def test_lists_have_pages_and_filters(house: House) -> None:
+    tasks = [house.do(CreateTask(f"Many {n}", ready=True, assignee="zoe")) for n in range(3)]
+
+    first = once(house, "ada", "read", assignee="zoe", ready=True, limit=2)
+    last = once(house, "ada", "read", assignee="zoe", limit=2, cursor=first["next"])
+
+    assert [one["id"] for one in first["tasks"]] == [tasks[2], tasks[1]]
+    assert [one["id"] for one in last["tasks"]] == [tasks[0]]
+    assert "next" not in last
+    assert refused(house, "ada", "read", ready=True, status="done") == "invalid_field"
+
+
+@proves("MCP-RESULTS")
+def test_an_answer_is_structured_and_the_same_as_text(house: House) -> None:
+    task = house.do(CreateTask("Both", ready=True))
+
+    answer = talk(house, "ada", lambda client: client.call_tool("read", {"task": task}))
+
+    (text,) = answer.content
+    assert isinstance(text, types.TextContent)
+    assert json.loads(text.text) == answer.structured_content
+    assert answer.structured_content is not None
+    assert answer.structured_content["title"] == "Both"
+    # What there is none of is not there: every word costs.
+    assert "parent" not in answer.structured_content
+    assert "children" not in answer.structured_content
+
+
+@proves("MCP-REFUSALS")
+@pytest.mark.parametrize("mode", ERAS)
+def test_a_refusal_is_an_error_of_the_tool_with_code_and_detail(house: House, mode: str) -> None:
+    task = house.do(CreateTask("Ada's", ready=True))
+    once(house, "ada", "claim", task=task)
+
+    answer = talk(house, "bob", lambda client: client.call_tool("complete", {"task": task}), mode)
+
+    assert answer.is_error
+    assert answer.structured_content is not None
+    assert answer.structured_content["code"] == "unauthorized_agent"
+    (text,) = answer.content
+    assert isinstance(text, types.TextContent)
+    assert text.text == "unauthorized_agent: {detail}".format(**answer.structured_content)
+
+
+@proves("MCP-REFUSALS")
+@pytest.mark.parametrize(
+    ("tool", "arguments", "code"),
+    [
+        ("claim", {"task": "nobody-knows"}, "task_not_found"),
+        ("claim", {"tusk": "x"}, "invalid_field"),
+        ("claim", {"minutes": -1}, "invalid_field"),
+        ("update", {}, "invalid_field"),
+        ("complete", {"task": "x", "outcome": "perhaps"}, "invalid_field"),
+        ("ask", {"task": "x", "question": ""}, "invalid_field"),
+        ("send", {"message": "hello"}, "not_recognized"),
+        ("send", {"message": {"protocol": "aof"}}, "invalid_envelope"),
+        ("read", {"task": "../../etc/passwd"}, "invalid_id"),
+        ("aof_task_update", {"taskId": "TASK-2026-02-09-999", "notes": "x"}, "task_not_found"),
+        ("aof_task_update", {}, "invalid_envelope"),
+    ],
+)
+def test_what_cannot_be_done_is_told_by_its_code(
+    house: House, tool: str, arguments: dict[str, Any], code: str
+) -> None:
+    assert refused(house, "ada", tool, **arguments) == code
+
+
+@proves("MCP-REFUSALS")
+def test_numbers_may_be_written_as_text(house: House) -> None:
+    task = house.do(CreateTask("Loose", ready=True))
+
+    claimed = once(house, "ada", "claim", task=task, minutes="5")
+
+    assert claimed["expiresAt"] == "2026-02-09T21:00:00.000Z"
+    assert once(house, "ada", "heartbeat", task=task, fence=str(claimed["fence"]))["task"] == task
+    assert refused(house, "ada", "heartbeat", task=task, fence=99) == "lease_lost"
+
+
+@proves("MCP-DIALECTS")
+def test_a_message_of_any_dialect_is_sent_as_whoever_calls(house: House) -> None:
+    task = house.do(CreateTask("Spoken", ready=True))
+    message = {
+        "protocol": "aof",
+        "version": 1,
+        "type": "status.update",
+        "taskId": task,
+        "fromAgent": "ada",
+        "toAgent": "dispatcher",
+        "sentAt": "2026-02-09T20:55:00.000Z",
+        "payload": {"taskId": task, "agentId": "ada", "progress": "half"},
+    }
+
+    async def speak(client: Client) -> None:
+        await use(client, "claim", task=task)
+        sent = await use(client, "send", message=message)
+        assert sent == {
+            "dialect": "aof",
+            "type": "status.update",
+            "reply": {"taskId": task, "status": "in-progress"},
+        }
+        again = await use(client, "send", message="AOF/1 " + json.dumps(message))
+        assert again["repeated"] is True
+
+    talk(house, "ada", speak)
+    assert refused(house, "bob", "send", message=message) == "identity_mismatch"
+
+
+@proves("MCP-DIALECTS")
+def test_the_tools_of_a_dialect_answer_in_its_own_form(house: House) -> None:
+    task = house.do(CreateTask("By AOF", ready=True))
+    report = {
+        "taskId": task,
+        "outcome": "done",
+        "summaryRef": "outputs/summary.md",
+        "tests": {"total": 1, "passed": 1, "failed": 0},
+        "notes": "fine",
+    }
+
+    async def work(client: Client) -> None:
+        await use(client, "claim", task=task)
+        going = await use(client, "aof_task_update", taskId=task, progress="half")
+        assert going == {"taskId": task, "status": "in-progress"}
+        done = await use(client, "aof_task_complete", **report)
+        assert done == {"taskId": task, "status": "in-progress"}
+        assert await refusal(client, "aof_task_complete", **report | {"agentId": "bob"}) == (
+            "identity_mismatch"
+        )
+
+    talk(house, "ada", work)
+
+
+@proves("MCP-DIALECTS")
+def test_every_operation_that_says_what_it_is_for_is_a_tool_with_its_shape() -> None:
+    tools = table(dialects())
+
+    operations: list[Operation] = [one for dialect in dialects() for one in dialect.operations]
+    offered = {one.name: one for one in operations if one.summary}
+    assert offered.keys() == {"aof_task_complete", "aof_task_update"}
+    for name, operation in offered.items():
+        assert tools[name].about == operation.summary
+        assert tools[name].schema["type"] == "object"
+        assert set(tools[name].schema["required"]) <= {
+            field.encode_name for field in msgspec.structs.fields(operation.shape)
+        }
+
+
+@proves("MCP-SIZE")
+def test_the_tool_list_is_small(house: House) -> None:
+    listed = talk(house, "ada", lambda client: client.list_tools()).tools
+
+    by_group: dict[str, list[types.Tool]] = {}
+    tools = table(dialects())
+    for one in listed:
+        assert one.description
+        by_group.setdefault(tools[one.name].group, []).append(one)
+    assert _size(listed) < 10_000
+    assert {one.name for one in by_group.pop(CORE)} == {
+        "claim",
+        "update",
+        "complete",
+        "heartbeat",
+        "send",
+        "inbox",
+        "ask",
+        "read",
+    }
+    assert by_group
+    assert all(_size(of_a_dialect) < 6_000 for of_a_dialect in by_group.values())
+
+
+@proves("MCP-DIALECTS")
+def test_no_two_tools_may_share_a_name() -> None:
+    with pytest.raises(ValueError, match="two tools have one name"):
+        table(dialects(), (*fixtures.TOOLS, fixtures.TOOLS[0]))
+
+
+class _Part(msgspec.Struct):
+    title: str
+
+
+class _Whole(msgspec.Struct):
+    """Something."""
+
+    part: _Part
+    more: list[_Part]
+
+
+@proves("MCP-SIZE")
+def test_a_schema_says_what_is_needed_and_no_more() -> None:
+    part = {"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]}
+
+    assert schema_of(_Whole) == {
+        "type": "object",
+        "properties": {
+            "part": {"$ref": "#/$defs/_Part"},
+            "more": {"type": "array", "items": {"$ref": "#/$defs/_Part"}},
+        },
+        "required": ["part", "more"],
+        "$defs": {"_Part": part},
+    }

@@ -1,0 +1,136 @@
+"""A hub in another process: found by its lock, called with the owner's token, or gone."""
+
+import asyncio
+import json
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman.core.actors import Actor
+from dragoman.core.commands import CreateTask, RenewLease
+from dragoman.core.errors import Refused, StoreUnavailable
+from dragoman.core.events import MessageReceived
+from dragoman.engine.hub import Hub
+from dragoman.store.memory import MemoryStore
+from dragoman.system.clock import FixedClock
+from dragoman.system.hub_at_work import HubAddress, RemoteEngine, find_hub
+from dragoman.system.hub_lock import HubLock
+from dragoman.system.ids import CountingIds
+from dragoman.system.token_file import load_or_create_token
+from tests.requirements import proves
+
+pytestmark = proves("HUB-CLI")
+
+ADA = Actor("agent", "ada", "cli")
+DONE = {
+    "receipts": [{"type": "task", "task": "T", "status": "in-progress", "attempt": 1, "fence": 1}],
+    "repeated": False,
+}
+
+
+class Desk:
+    """A server that answers what it is told, and keeps what it was asked."""
+
+    def __init__(self, status: int, answer: bytes) -> None:
+        self.status = status
+        self.answer = answer
+        self.asked: list[Any] = []
+        self.tokens: list[str | None] = []
+
+
+@contextmanager
+def serving(status: int, answer: Any) -> Generator[tuple[Desk, str]]:
+    desk = Desk(status, answer if isinstance(answer, bytes) else json.dumps(answer).encode())
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            desk.asked.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            desk.tokens.append(self.headers["Authorization"])
+            self.send_response(desk.status)
+            self.end_headers()
+            self.wfile.write(desk.answer)
+
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  its name
+            del format, args
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield desk, f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def remote(url: str, told: set[str]) -> Hub:
+    engine = RemoteEngine(
+        MemoryStore("x"), FixedClock(7), b"secret", HubAddress(url, "drgo_t"), told.update
+    )
+    return Hub(engine, CountingIds())
+
+
+def test_a_hub_is_found_by_its_lock_once_it_says_where_it_is(tmp_path: Path) -> None:
+    assert find_hub(tmp_path) is None
+    token = load_or_create_token(tmp_path).decode()
+    with HubLock.acquire(tmp_path, "dragoman up") as lock:
+        assert find_hub(tmp_path) is None
+        lock.announce("http://127.0.0.1:4747")
+        assert find_hub(tmp_path) == HubAddress("http://127.0.0.1:4747", token)
+    assert find_hub(tmp_path) is None
+    lock.announce("http://127.0.0.1:1")
+    assert find_hub(tmp_path) is None
+
+
+def test_a_request_travels_whole_and_its_receipts_come_back() -> None:
+    told: set[str] = set()
+    heard = MessageReceived("aof", "status.update", "T")
+    with serving(200, DONE) as (desk, url):
+        done = remote(url, told).do(ADA, RenewLease("T", 1), key="k", per_attempt=True, heard=heard)
+    assert (done.receipts[0].task, done.repeated) == ("T", False)
+    assert told == {"task:T"}
+    assert desk.tokens == ["Bearer drgo_t"]
+    (asked,) = desk.asked
+    assert asked["actor"].items() >= {"role": "agent", "name": "ada", "via": "cli"}.items()
+    assert asked["commands"] == [{"type": "task.heartbeat", "task": "T", "fence": 1}]
+    assert (asked["key"], asked["per_attempt"]) == ("k", True)
+    assert asked["heard"]["kind"] == "status.update"
+
+
+def test_the_async_door_leads_to_the_hub_too() -> None:
+    with serving(200, DONE) as (desk, url):
+        done = asyncio.run(remote(url, set()).do_soon(ADA, RenewLease("T")))
+    assert done.receipts[0].task == "T"
+    assert len(desk.asked) == 1
+
+
+def test_a_refusal_of_the_hub_is_a_refusal_here() -> None:
+    problem = {"code": "lease_lost", "detail": "stop working on it", "status": 409}
+    with serving(409, problem) as (_, url), pytest.raises(Refused, match="lease_lost: stop"):
+        remote(url, set()).do(ADA, RenewLease("T"))
+
+
+@pytest.mark.parametrize(
+    ("status", "answer", "words"),
+    [
+        (401, {"code": "unheard_of", "detail": "no"}, r"answered 401 \(unheard_of: no\)"),
+        (500, b"<html>", r"answered 500 \(no code: no reason\)"),
+        (503, {"detail": "later"}, r"answered 503 \(no code: later\)"),
+    ],
+)
+def test_any_other_answer_says_what_the_hub_said(status: int, answer: Any, words: str) -> None:
+    with serving(status, answer) as (_, url), pytest.raises(StoreUnavailable, match=words):
+        remote(url, set()).do(ADA, CreateTask("x"))
+
+
+def test_a_hub_that_is_gone_is_told() -> None:
+    with serving(200, DONE) as (_, url):
+        pass
+    with pytest.raises(StoreUnavailable, match="does not answer"):
+        remote(url, set()).do(ADA, CreateTask("x"))

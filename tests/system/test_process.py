@@ -1,0 +1,129 @@
+"""A program that runs for a while: heard on both ways, and ended as a whole."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from dragoman.system.process import Process, started_at
+from tests.requirements import proves
+from tests.traces import Trace
+
+pytestmark = proves("SYSTEM-PROCESS")
+
+SHELL = {"PATH": os.defpath}
+
+
+@asynccontextmanager
+async def running(
+    words: tuple[str, ...],
+    folder: Path,
+    variables: Mapping[str, str] = SHELL,
+    stdin: Path | None = None,
+) -> AsyncGenerator[Process]:
+    """Start a program, and listen no more at the end."""
+    process = await Process.start(words, variables, folder, stdin)
+    try:
+        yield process
+    finally:
+        process.close()
+
+
+def test_it_is_heard_on_both_ways_and_its_code_is_told(tmp_path: Path) -> None:
+    async def story() -> tuple[int, bytes, bytes]:
+        (tmp_path / "in").write_text("fed")
+        script = "cat; echo why >&2; exit 3"
+        async with running(("sh", "-c", script), tmp_path, stdin=tmp_path / "in") as process:
+            out, err = await asyncio.gather(process.stdout.read(), process.stderr.read())
+            return await process.wait(), out, err
+
+    assert asyncio.run(story()) == (3, b"fed", b"why\n")
+
+
+def test_it_has_only_the_variables_it_was_given_and_no_input(tmp_path: Path) -> None:
+    async def story() -> bytes:
+        program = "import os, sys; print(sorted(os.environ), sys.stdin.read(), os.getcwd())"
+        variables = {"ONE": "1", "LC_ALL": "C"}
+        async with running((sys.executable, "-c", program), tmp_path, variables) as process:
+            said = await process.stdout.read()
+            assert await process.wait() == 0
+            return said
+
+    assert asyncio.run(story()).decode().strip() == f"['LC_ALL', 'ONE']  {tmp_path.resolve()}"
+
+
+def test_one_that_cannot_be_started_is_an_oserror(tmp_path: Path) -> None:
+    async def story() -> None:
+        with pytest.raises(FileNotFoundError):
+            await Process.start(("no-such-program",), SHELL, tmp_path, None)
+        with pytest.raises(FileNotFoundError):
+            await Process.start(("true",), SHELL, tmp_path / "nowhere", None)
+
+    asyncio.run(story())
+
+
+def test_a_stop_ends_all_of_it_also_one_that_does_not_listen(tmp_path: Path, trace: Trace) -> None:
+    deaf = "trap '' TERM;"
+    script = f"{deaf} exec 3>trace; ({deaf} while :; do sleep 100; done) & echo up >&3; wait"
+
+    async def story() -> int:
+        async with running(("sh", "-c", script), tmp_path) as process:
+            assert await asyncio.to_thread(trace.next) == b"up\n"
+            await process.stop(0.1)
+            await process.stop(0.1)
+            return await process.wait()
+
+    assert asyncio.run(story()) == -signal.SIGKILL
+    assert trace.heard() == b""
+
+
+def test_a_stop_lets_one_that_listens_clean_up(tmp_path: Path, trace: Trace) -> None:
+    script = "trap 'echo bye >&3; exit 0' TERM; exec 3>trace; echo up >&3"
+    script += "; while :; do sleep 100 & wait; done"
+
+    async def story() -> int:
+        async with running(("sh", "-c", script), tmp_path) as process:
+            assert await asyncio.to_thread(trace.next) == b"up\n"
+            await process.stop(20)
+            return await process.wait()
+
+    assert asyncio.run(story()) == 0
+    assert trace.heard() == b"bye\n"
+
+
+def test_one_who_has_left_the_group_keeps_nobody_listening(tmp_path: Path, trace: Trace) -> None:
+    script = "exec 3>trace; setsid sh -c 'echo up >&3; read line <go' & read line <started"
+    os.mkfifo(tmp_path / "go")
+    os.mkfifo(tmp_path / "started")
+
+    async def story() -> bytes:
+        async with running(("sh", "-c", script), tmp_path) as process:
+            assert await asyncio.to_thread(trace.next) == b"up\n"
+            await asyncio.to_thread((tmp_path / "started").write_text, "\n")
+            assert await process.wait() == 0
+            assert not process.stdout.at_eof()
+        return await process.stdout.read()
+
+    assert asyncio.run(story()) == b""
+    (tmp_path / "go").write_text("\n")
+    assert trace.heard() == b""
+
+
+def test_its_start_names_it_and_no_other(tmp_path: Path) -> None:
+    async def story() -> tuple[str, str]:
+        script = ("sh", "-c", "read line")
+        async with running(script, tmp_path) as first, running(script, tmp_path) as second:
+            for process in (first, second):
+                await process.wait()
+                assert started_at(process.pid) in ("", process.started)
+            return first.started, started_at(os.getpid())
+
+    started, mine = asyncio.run(story())
+    boot = mine.partition(" ")[0]
+    assert started.startswith(f"{boot} ")
+    assert started != mine

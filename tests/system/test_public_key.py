@@ -1,0 +1,65 @@
+"""An agent's public key is read from what people hand over, and nothing else is taken for one."""
+
+from base64 import urlsafe_b64encode
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+)
+
+from dragoman.system.private_file import BadKey
+from dragoman.system.public_key import read_public_key
+from tests.requirements import proves
+
+pytestmark = proves("IDENTITY-SIGNED")
+
+KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
+RAW = urlsafe_b64encode(KEY.public_key().public_bytes_raw()).rstrip(b"=").decode()
+PRIVATE = KEY.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+OTHER = X25519PrivateKey.from_private_bytes(bytes(32)).public_key()
+
+
+@pytest.mark.parametrize(
+    ("encoding", "form"),
+    [
+        (Encoding.PEM, PublicFormat.SubjectPublicKeyInfo),
+        (Encoding.OpenSSH, PublicFormat.OpenSSH),
+    ],
+)
+def test_a_key_is_read_from_pem_and_from_openssh(
+    tmp_path: Path, encoding: Encoding, form: PublicFormat
+) -> None:
+    path = tmp_path / "key.pub"
+    path.write_bytes(KEY.public_key().public_bytes(encoding, form))
+    assert read_public_key(path) == RAW
+
+
+@proves("IDENTITY-SECRET")
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b"", "does not hold a public key"),
+        (b"ssh-ed25519 AAAA", "does not hold a public key"),
+        (PRIVATE, "does not hold a public key"),
+        (OTHER.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo), "is not Ed25519"),
+    ],
+    ids=range(4),
+)
+def test_anything_else_is_named_with_what_to_do(tmp_path: Path, data: bytes, why: str) -> None:
+    path = tmp_path / "key.pub"
+    path.write_bytes(data)
+    with pytest.raises(BadKey, match=why) as caught:
+        read_public_key(path)
+    assert "openssl genpkey" in caught.value.detail
+    assert PRIVATE.splitlines()[1].decode() not in caught.value.detail
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(BadKey, match="cannot be read: No such file"):
+        read_public_key(tmp_path / "nothing")

@@ -1,0 +1,125 @@
+"""The owner's token is made once, is its owner's alone, and a bad file is named with a remedy."""
+
+import os
+import re
+import stat
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from dragoman.system.private_file import BadKey
+from dragoman.system.token_file import load_or_create_token, load_token
+from tests.requirements import proves
+from tests.system.children import child, hear, tell
+
+pytestmark = proves("IDENTITY-OWNER")
+
+RACER = """
+import sys
+from pathlib import Path
+from dragoman.system.token_file import load_or_create_token
+print("there", flush=True)
+sys.stdin.readline()
+print(load_or_create_token(Path(sys.argv[1])).decode(), flush=True)
+"""
+
+
+def test_it_is_made_once_and_is_ours_alone(tmp_path: Path) -> None:
+    token = load_or_create_token(tmp_path)
+    assert re.fullmatch(rb"drgo_[A-Za-z0-9_-]{43}", token)
+    assert load_or_create_token(tmp_path) == load_token(tmp_path) == token
+    assert stat.S_IMODE((tmp_path / "token").stat().st_mode) == 0o600
+    assert [path.name for path in tmp_path.iterdir()] == ["token"]
+    assert load_or_create_token(_empty(tmp_path / "other")) != token
+
+
+def test_a_generous_umask_changes_nothing(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        load_or_create_token(tmp_path)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "token").stat().st_mode) == 0o600
+
+
+def test_all_who_come_at_once_get_the_same(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        racers = [stack.enter_context(child(RACER, tmp_path)) for _ in range(4)]
+        for racer in racers:
+            assert hear(racer) == "there"
+        for racer in racers:
+            tell(racer)
+        assert {hear(racer) for racer in racers} == {load_token(tmp_path).decode()}
+
+
+def test_without_a_file_there_is_none(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        load_token(tmp_path)
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o660, 0o644, 0o601])
+def test_a_file_that_others_can_use_is_refused_with_the_remedy(tmp_path: Path, mode: int) -> None:
+    token = load_or_create_token(tmp_path)
+    path = tmp_path / "token"
+    path.chmod(mode)
+    with pytest.raises(BadKey, match=f"its mode is {mode:o}.*chmod 600 {path}") as caught:
+        load_or_create_token(tmp_path)
+    assert token.decode() not in caught.value.detail
+
+
+def empty(path: Path) -> None:
+    """Nothing is left of it."""
+    path.write_bytes(b"")
+
+
+def cut(path: Path) -> None:
+    """A part is left of it."""
+    path.write_bytes(path.read_bytes()[:-2])
+
+
+def double(path: Path) -> None:
+    """There is more than it."""
+    path.write_bytes(path.read_bytes() * 2)
+
+
+def make_folder(path: Path) -> None:
+    """A folder is in its place."""
+    path.unlink()
+    path.mkdir(0o700)
+
+
+def make_pipe(path: Path) -> None:
+    """A pipe is in its place."""
+    path.unlink()
+    os.mkfifo(path, 0o600)
+
+
+@pytest.mark.parametrize(
+    ("damage", "why"),
+    [
+        (empty, "does not hold a token"),
+        (cut, "does not hold a token"),
+        (double, "does not hold a token"),
+        (make_folder, "is not a regular file"),
+        (make_pipe, "is not a regular file"),
+    ],
+    ids=range(5),
+)
+@proves("IDENTITY-SECRET")
+def test_a_damaged_file_is_named_and_stays(
+    tmp_path: Path, damage: Callable[[Path], None], why: str
+) -> None:
+    secret = load_or_create_token(tmp_path).decode()[5:25]
+    damage(tmp_path / "token")
+    with pytest.raises(BadKey, match=why) as caught:
+        load_or_create_token(tmp_path)
+    assert f"Move {tmp_path / 'token'} away" in caught.value.detail
+    assert secret not in caught.value.detail
+    assert (tmp_path / "token").exists()
+
+
+def _empty(folder: Path) -> Path:
+    folder.mkdir()
+    return folder

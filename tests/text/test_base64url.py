@@ -1,0 +1,30 @@
+"""Base64url in one spelling only."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.text.base64url import from_base64url, to_base64url
+from tests.requirements import proves
+
+pytestmark = proves("IDENTITY-TOKEN")
+
+
+@given(data=st.binary(max_size=80))
+def test_bytes_come_back(data: bytes) -> None:
+    text = to_base64url(data)
+    assert from_base64url(text) == data
+    assert "=" not in text
+
+
+@pytest.mark.parametrize(
+    "text", ["A", "AB", "AA==", "AA=", "A A", "+/8", "AA\n", "\u00fc", "\ud800"]
+)
+def test_no_other_spelling_is_taken(text: str) -> None:
+    assert from_base64url(text) is None
+
+
+@given(text=st.text(max_size=80))
+def test_what_is_taken_is_written_the_same(text: str) -> None:
+    data = from_base64url(text)
+    assert data is None or to_base64url(data) == text

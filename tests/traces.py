@@ -1,0 +1,33 @@
+"""A named pipe by which tests hear that programs live, and that they have ended."""
+
+import os
+import select
+from pathlib import Path
+
+_PATIENCE = 30
+
+
+class Trace:
+    """A pipe that programs hold open while they live, so that their end can be heard."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        os.mkfifo(path)
+        self._reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+
+    def close(self) -> None:
+        """Listen no more."""
+        os.close(self._reader)
+
+    def heard(self) -> bytes:
+        """What was written until everybody who held the pipe had ended."""
+        said = b""
+        while piece := self.next():
+            said += piece
+        return said
+
+    def next(self) -> bytes:
+        """The next words; none when nobody holds the pipe any more."""
+        ready = select.select([self._reader], [], [], _PATIENCE)[0]
+        assert ready, "somebody lives on and says nothing"
+        return os.read(self._reader, 100)
