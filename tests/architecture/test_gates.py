@@ -70,9 +70,7 @@ def test_one_failing_gate_fails_the_whole_and_stops_no_other(tmp_path: Path, fai
 
 
 @pytest.mark.parametrize("failing", ["run pytest", "ruff check", "mcp-conformance"])
-def test_a_failing_part_fails_the_build_and_stops_no_other(
-    tmp_path: Path, failing: str
-) -> None:
+def test_a_failing_part_fails_the_build_and_stops_no_other(tmp_path: Path, failing: str) -> None:
     run = Run(tmp_path, "run", failing)
 
     assert run.exit_code == 1
