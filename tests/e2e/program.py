@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -81,7 +82,13 @@ class Program:
             stderr=subprocess.PIPE,
             text=True,
             env=self.environment(),
+            # A build machine may run everything with the signal ignored, and children inherit that.
+            preexec_fn=_hear_interrupts,  # noqa: PLW1509  it calls one function, and no lock
         )
+
+
+def _hear_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def end_of(process: subprocess.Popen[str]) -> Ended:
