@@ -131,6 +131,12 @@ def test_nonces_are_forgotten_when_they_have_ended(desk: Desk) -> None:
     assert f"{NONCE}" not in repr(vars(desk.envelopes))
 
 
+def test_too_many_at_once_are_sent_away(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dragoman.engine.signed.MOST_NONCES", 1)
+    assert desk.code(signed()) == ""
+    assert desk.code(signed(nonce="d" * 16)) == "overloaded"
+
+
 @pytest.mark.parametrize(
     ("letter", "code"),
     [
