@@ -1,6 +1,7 @@
 """The only place where all parts meet: a data directory and its store become a hub with duties."""
 
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from time import monotonic
@@ -230,8 +231,7 @@ def _furnished(
 ) -> Place:
     """The hub with all that surrounds it."""
     warnings: list[str] = []
-    # Each has its own: in a hub that runs, facts are looked up while files are written.
-    disk, looks = Beneath(data), Beneath(data)
+    disk = Beneath(data)
     spoken = dialects(settings)
     projector = Projector(
         hub,
@@ -241,16 +241,19 @@ def _furnished(
         trust_moves=settings.files.trust_moves,
     )
 
-    minder = Projector(hub, looks, aof.render_lines, warnings.append)
+    # Facts are looked up in any thread of a hub that runs, while another one writes files: each
+    # look has a disk of its own.
+    def has(task: str, ref: str) -> bool:
+        with closing(Beneath(data)) as looking:
+            return has_file(hub.store, looking, task, ref)
 
     def look_at_runs() -> int:
-        minder.look_at_runs()
+        with closing(Beneath(data)) as looking:
+            Projector(hub, looking, aof.render_lines, warnings.append).look_at_runs()
         return 0
 
     runs = FilesDuty("runs", look_at_runs, warnings.append)
-    facts = StoreFacts(
-        hub.store, partial(has_file, hub.store, looks), lambda: runs.run_once(hub.clock.now())
-    )
+    facts = StoreFacts(hub.store, has, lambda: runs.run_once(hub.clock.now()))
     interpreter = Interpreter(hub, spoken, facts)
     letterbox = (
         interpreter

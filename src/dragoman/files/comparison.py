@@ -37,11 +37,11 @@ class Sources(Struct, frozen=True):
     events: EventLog
 
 
-class _Beat(Struct):
-    taskId: str  # noqa: N815  the names in the file
-    agentId: str  # noqa: N815
-    lastHeartbeat: str  # noqa: N815
-    beatCount: int  # noqa: N815
+class _Beat(Struct, rename="camel"):
+    task_id: str
+    agent_id: str
+    last_heartbeat: str
+    beat_count: int
 
 
 _beat: Final = msgspec.json.Decoder(_Beat)
@@ -95,13 +95,13 @@ def _lags(disk: Disk, path: str, task_id: str, lease: Lease | None) -> bool:
     """Whether it is an earlier sign of life of this lease: a later one leaves no entry."""
     try:
         beat = _beat.decode(disk.read(path, MOST_BYTES) or b"")
-        at = parse_rfc3339(beat.lastHeartbeat)
+        at = parse_rfc3339(beat.last_heartbeat)
     except (msgspec.MsgspecError, ValueError):
         return False
     return (
         lease is not None
-        and (beat.taskId, beat.agentId) == (task_id, lease.holder)
-        and beat.beatCount < lease.beats
+        and (beat.task_id, beat.agent_id) == (task_id, lease.holder)
+        and beat.beat_count < lease.beats
         and at <= lease.beat_at
     )
 

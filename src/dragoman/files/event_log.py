@@ -18,8 +18,8 @@ RenderLines = Callable[[Entry, Callable[[str], str]], list[bytes]]
 _MOST_BYTES: Final = 1 << 40
 
 
-class _Numbered(Struct):
-    eventId: int  # noqa: N815  the name on the wire
+class _Numbered(Struct, rename="camel"):
+    event_id: int
 
 
 _number: Final = msgspec.json.Decoder(_Numbered)
@@ -103,7 +103,7 @@ class EventLog:
 
 
 def _id(line: bytes) -> int:
-    return _number.decode(line).eventId
+    return _number.decode(line).event_id
 
 
 def _id_or_none(line: bytes) -> int:

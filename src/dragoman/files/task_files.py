@@ -65,8 +65,8 @@ class _Plan(Struct):
     """The other files whose next content waits."""
 
 
-class _Beat(Struct):
-    lastHeartbeat: str  # noqa: N815  the name in the file
+class _Beat(Struct, rename="camel"):
+    last_heartbeat: str
 
 
 _beat: Final = msgspec.json.Decoder(_Beat)
@@ -312,6 +312,6 @@ def _reason_text(path: str, why: str, kept: str) -> bytes:
 def _beat_of(data: bytes) -> int:
     """When a heartbeat file was last written to; what cannot be read is older than everything."""
     try:
-        return parse_rfc3339(_beat.decode(data).lastHeartbeat)
+        return parse_rfc3339(_beat.decode(data).last_heartbeat)
     except (msgspec.MsgspecError, ValueError):
         return -1

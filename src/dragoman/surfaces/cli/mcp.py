@@ -42,7 +42,7 @@ def mcp(
     \b
     Examples:
       dragoman mcp --as ada
-      claude mcp add dragoman -- dragoman --data /work/.dragoman mcp --as ada
+      claude mcp add dragoman -- dragoman --data /srv/hub/.dragoman mcp --as ada
     """
     import asyncio
 

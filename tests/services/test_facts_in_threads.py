@@ -1,0 +1,43 @@
+"""Facts of an open place are looked up by many threads at once, while files are written."""
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from dragoman.bootstrap import open_place
+from dragoman.core.actors import Actor
+from dragoman.core.commands import ClaimTask, CreateTask
+from dragoman.engine.interpreter import Taken
+from tests.requirements import proves
+
+ADA = Actor("agent", "ada")
+
+
+@proves("AOF-WARNINGS")
+def test_many_threads_find_the_same_files(tmp_path: Path) -> None:
+    place = open_place(tmp_path / "hub", "", None, create=True)
+    task = place.hub.do(Actor("human", "mia"), CreateTask("t", ready=True)).receipts[0].task
+    place.hub.do(ADA, ClaimTask(task, "ada"))
+    list(place.settle())
+    (tmp_path / "hub" / "tasks" / "in-progress" / task / "outputs" / "a.md").write_text("x")
+
+    def said(number: int) -> int:
+        # The end of a session looks at run files, and lets go of every folder afterwards.
+        place.interpreter.call("session_end", {"sessionId": "another"}, ADA)
+        report = {
+            "taskId": task,
+            "outcome": "done",
+            "summaryRef": "outputs/a.md" if number % 2 else "outputs/b.md",
+            "tests": {"total": 0, "passed": 0, "failed": 0},
+            "notes": f"{number}",
+        }
+        answer = place.interpreter.call("aof_task_complete", report, ADA)
+        assert isinstance(answer, Taken), answer
+        return len(answer.warnings)
+
+    with ThreadPoolExecutor(8) as pool:
+        finding = pool.map(said, range(1, 200))
+        for _ in range(20):
+            place.projector.level()
+        found = list(finding)
+    place.hub.close()
+    assert found == [0 if number % 2 else 1 for number in range(1, 200)]
