@@ -1,0 +1,268 @@
+"""A data directory that is open: settings, keys, store and hub, with all that surrounds them."""
+
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from dragoman.config import Settings, environment, load_settings
+from dragoman.core.errors import DragomanError, Refusal, StoreUnavailable
+from dragoman.core.events import Role
+from dragoman.engine.facts import StoreFacts
+from dragoman.engine.handle import Engine
+from dragoman.engine.hints import Hints
+from dragoman.engine.hub import Hub
+from dragoman.engine.interpreter import Interpreter, Turned
+from dragoman.engine.operation import Dialect
+from dragoman.engine.ports import Clock, Store
+from dragoman.engine.request import Accepted, Outcome
+from dragoman.files.inbox import Inbox
+from dragoman.files.lookup import has_file
+from dragoman.files.projector import Projector
+from dragoman.notify.notice import News, Notice
+from dragoman.protocols import aof
+from dragoman.services.checkpointer import Checkpointer
+from dragoman.services.notifier import Notifier, Target
+from dragoman.services.projector import FilesDuty
+from dragoman.services.promotion import Promotion
+from dragoman.services.recovery import Recovery
+from dragoman.services.sla import Sla
+from dragoman.surfaces.cli.place import Place
+from dragoman.surfaces.cli.screen import Progress
+from dragoman.system.beneath import Beneath
+from dragoman.system.checkpoints import CheckpointFile
+from dragoman.system.clock import FixedClock, SystemClock
+from dragoman.system.hub_at_work import HubAddress, RemoteEngine, find_hub
+from dragoman.system.hub_lock import HubRunning
+from dragoman.system.ids import new_id
+from dragoman.system.keys import LedgerKey, load, load_or_create
+from dragoman.system.outbox import OutboxFiles
+from dragoman.text.strict_json import MOST_BYTES
+
+if TYPE_CHECKING:
+    from dragoman.engine.identity import Principal
+    from dragoman.files.archive_format import Manifest
+from dragoman.bootstrap.stores import make_directory, open_store
+
+BY_INBOX: frozenset[Role] = frozenset({"agent", "observer"})
+"""Roles that may speak through the inbox, where a name is all that there is, unless the settings
+trust whoever can write there."""
+
+CHECKPOINTS = "checkpoints.jsonl"
+
+
+def open_place(data: Path, store: str, now: int | None, *, create: bool) -> Place:
+    """Open a data directory: its settings, keys, store, hub and duties."""
+    if not data.is_dir():
+        if not create:
+            raise StoreUnavailable(
+                f"there is no data directory at {data}: run `dragoman init`, or name another one "
+                "with --data or DRAGOMAN_DATA"
+            )
+        make_directory(data)
+    running = find_hub(data)
+    if running is not None and now is not None:
+        raise HubRunning(
+            f"a hub runs at {running.url}, and its clock decides: leave --now away, or stop it"
+        )
+    settings = load_settings(data, environment())
+    # Keys that are lost are not made anew: nobody could then tell old checkpoints from forged ones.
+    key = load_or_create(data) if create and not (data / CHECKPOINTS).exists() else load(data)
+    kept = open_store(store or settings.store.url, data, create=create)
+    clock = SystemClock() if now is None else FixedClock(now)
+    return opened(data, settings, Engines(kept, clock, key, running), create=create)
+
+
+def open_stage(data: Path, clock: Clock) -> Place:
+    """Open an empty directory for a play: all parts are real, and nobody's settings reach it."""
+    make_directory(data)
+    key = load_or_create(data)
+    return opened(data, Settings(), Engines(open_store("", data), clock, key), create=True)
+
+
+class Engines(Struct, frozen=True):
+    """What an engine is made of: for this process, or for a hub that runs in another one."""
+
+    store: Store
+    clock: Clock
+    key: LedgerKey
+    running: HubAddress | None = None
+
+    def make(self, beaten: set[str], hints: Hints) -> Engine:
+        """The engine; it tells of leases and commits."""
+        secret = self.key.secret
+        if self.running is not None:
+            return RemoteEngine(self.store, self.clock, secret, self.running, beaten.update)
+        return Engine(self.store, self.clock, secret, on_leases=beaten.update, on_commit=hints.tell)
+
+
+def opened(data: Path, settings: Settings, engines: Engines, *, create: bool) -> Place:
+    """A place on an open store; its writes go through the hub that runs, if one does."""
+    beaten: set[str] = set()
+    hints = Hints()
+    hub = Hub(engines.make(beaten, hints), new_id)
+    checkpoints = CheckpointFile(data / CHECKPOINTS, engines.key)
+    try:
+        place = _furnished(data, settings, hub, hints, checkpoints, beaten)
+        if create:
+            place.begin()
+    except DragomanError:
+        hub.close()
+        raise
+    return place
+
+
+def _furnished(
+    data: Path,
+    settings: Settings,
+    hub: Hub,
+    hints: Hints,
+    checkpoints: CheckpointFile,
+    beaten: set[str],
+) -> Place:
+    """The hub with all that surrounds it."""
+    warnings: list[str] = []
+    disk = Beneath(data)
+    spoken = dialects(settings)
+    projector = Projector(
+        hub,
+        disk,
+        aof.render_lines,
+        warnings.append,
+        trust_moves=settings.files.trust_moves,
+    )
+
+    # Facts are looked up in any thread of a hub that runs, while another one writes files: each
+    # look has a disk of its own.
+    def has(task: str, ref: str) -> bool:
+        with closing(Beneath(data)) as looking:
+            return has_file(hub.store, looking, task, ref)
+
+    def look_at_runs() -> int:
+        with closing(Beneath(data)) as looking:
+            Projector(hub, looking, aof.render_lines, warnings.append).look_at_runs()
+        return 0
+
+    runs = FilesDuty("runs", look_at_runs, warnings.append)
+    facts = StoreFacts(hub.store, has, lambda: runs.run_once(hub.clock.now()))
+    interpreter = Interpreter(hub, spoken, facts)
+    letterbox = (
+        interpreter
+        if settings.files.trust_moves
+        else Interpreter(hub, spoken, facts, admits=BY_INBOX)
+    )
+
+    def level() -> int:
+        streams = sorted(beaten)
+        beaten.clear()
+        return projector.level(streams)
+
+    checkpointer = Checkpointer(hub, checkpoints)
+    notifier = _notifier(data, settings, hub)
+    inbox = Inbox(disk, partial(_deliver, letterbox, facts), MOST_BYTES)
+    projection = FilesDuty("projection", level, warnings.append)
+
+    def remarks() -> dict[str, str]:
+        rejected = f"rejected, with the reason beside it: {inbox.rejected}"
+        return {
+            **({"inbox": rejected} if inbox.rejected else {}),
+            **({"notify": trouble} if (trouble := notifier.trouble()) else {}),
+        }
+
+    of_files = (
+        FilesDuty("inbox", lambda: inbox.run_once(hub.clock.now()), warnings.append),
+        FilesDuty("files", projector.sweep, warnings.append, monotonic),
+        projection,
+    )
+    return Place(
+        data=data,
+        settings=settings,
+        hub=hub,
+        hints=hints,
+        interpreter=interpreter,
+        checkpoints=checkpoints,
+        projector=projector,
+        export=partial(_export, hub, disk),
+        duties=(
+            Recovery(hub, settings.retry),
+            Sla(hub),
+            *of_files,
+            Promotion(hub),
+            checkpointer,
+            notifier,
+        ),
+        file_duties=of_files,
+        followers=(projection, checkpointer, notifier),
+        standings=notifier.standings,
+        remarks=remarks,
+        before_writing=(checkpointer.check, notifier.begin),
+        identify=partial(_identify, data, hub),
+        warnings=warnings,
+    )
+
+
+def _deliver(
+    interpreter: Interpreter, facts: StoreFacts, said: bytes, agent: str | None
+) -> Outcome:
+    """A message from the inbox: as the agent whose folder it lay in, or as whom it names."""
+    speaker = None if agent is None else facts.speaker(agent, "inbox")
+    answer = interpreter.send(said, speaker=speaker, via="inbox")
+    if answer is None:
+        return Refusal("not_recognized", "this is no message of a dialect that is spoken here")
+    if isinstance(answer, Turned):
+        return Refusal(answer.code, answer.detail)
+    return Accepted(answer.receipts, answer.repeated)
+
+
+def _identify(data: Path, hub: Hub, token: str, via: str) -> "Principal | Refusal":
+    """Whose token this is, in a data directory that no hub need run for."""
+    from dragoman.engine.identity import Identity
+    from dragoman.system.token_file import load_or_create_token
+
+    secret, owner = load(data).secret, load_or_create_token(data)
+    return Identity(hub.store, secret, owner, hub.clock).who(token, via)
+
+
+def _export(hub: Hub, disk: Beneath, target: Path, progress: Progress) -> "Manifest":
+    from dragoman.files.export import export_archive
+
+    beside = Beneath(target.absolute().parent)
+    return export_archive(hub.store, disk, target, beside, hub.clock.now(), progress)
+
+
+def import_archive(archive: Path, data: Path, store: str, progress: Progress) -> "Manifest":
+    """Make a data directory out of an exported one."""
+    from dragoman.files.importing import Tools
+    from dragoman.files.importing import import_archive as import_files
+
+    def open_empty(building: Path, ledger_id: str) -> Store:
+        return open_store(store, building, new_ledger_id=lambda: ledger_id)
+
+    tools = Tools(open_empty, Beneath, SystemClock().now(), progress)
+    return import_files(archive, data, tools)
+
+
+def _notifier(data: Path, settings: Settings, hub: Hub) -> Notifier[Notice]:
+    notify, targets = settings.notify, list[Target[Notice]]()
+    if notify.webhook_url:
+        from dragoman.notify.webhook import Webhook
+        from dragoman.system.fetch import Endpoint
+
+        endpoint = Endpoint(notify.webhook_url, "notify.webhook_url", notify.allow_hosts)
+        targets.append(Webhook(notify.webhook_secret, endpoint.post))
+    if notify.command:
+        from dragoman.notify.command import Command
+        from dragoman.system.spawn import run
+
+        targets.append(Command(notify.command, environment(), partial(run, folder=data)))
+    news = News(hub.store, notify.statuses)
+    return Notifier(hub, OutboxFiles(data), news, targets, monotonic)
+
+
+def dialects(settings: Settings | None = None) -> tuple[Dialect, ...]:
+    """Every dialect that is spoken here."""
+    settings = settings or Settings()
+    return (aof.dialect(at_once=settings.aof.apply_completion == "immediately"),)

@@ -1,0 +1,49 @@
+"""Which store a URL means, and the directory that it may lie in."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dragoman.core.errors import SettingsError, StoreUnavailable
+from dragoman.engine.ports import Store
+from dragoman.system.ids import new_id
+
+if TYPE_CHECKING:
+    pass
+
+_SQLITE = "sqlite:///"
+_POSTGRES = ("postgresql://", "postgres://")
+
+
+def open_store(
+    url: str, data: Path, *, create: bool = True, new_ledger_id: Callable[[], str] = new_id
+) -> Store:
+    """The store of a URL; without one, `dragoman.db` in the data directory."""
+    if url.startswith(_POSTGRES):
+        from dragoman.store.postgres import PostgresStore
+
+        return PostgresStore.open(url, new_ledger_id)
+    if url and not url.startswith(_SQLITE):
+        raise SettingsError(
+            f"{url.partition(':')[0]}: is not a kind of store; "
+            "use sqlite:///path/to/file.db or postgresql://user@host/database"
+        )
+    if url == _SQLITE:
+        raise SettingsError("sqlite:/// names no file; use sqlite:///path/to/file.db")
+    from dragoman.store.sqlite import SqliteStore
+
+    path = Path(url.removeprefix(_SQLITE)) if url else data / "dragoman.db"
+    if not create and not path.exists():
+        raise StoreUnavailable(
+            f"there is no database at {path}: bring it back from a backup, or run `dragoman init`"
+        )
+    return SqliteStore.open(path, new_ledger_id)
+
+
+def make_directory(data: Path) -> None:
+    try:
+        data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreUnavailable(
+            f"the data directory {data} cannot be made: {error.strerror}"
+        ) from error
