@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from bench import agents, aof, files, http, lifecycle
+from bench import agents, aof, files, http, hub, letters, lifecycle, mail
 
 _CALLERS = 64
 
@@ -23,10 +23,12 @@ class _Sizes(Struct, frozen=True):
     """Tasks of a large store."""
     in_files: int
     """Tasks that have files."""
+    letters: int
+    """Letters in a full box."""
 
 
-_FULL = _Sizes(few=1_000, many=100_000, in_files=300)
-_QUICK = _Sizes(few=100, many=1_000, in_files=20)
+_FULL = _Sizes(few=1_000, many=100_000, in_files=300, letters=1_000_000)
+_QUICK = _Sizes(few=100, many=1_000, in_files=20, letters=2_000)
 
 Measure = Callable[[Path, float], float]
 """Takes an empty folder and a length in seconds; a rate per second."""
@@ -134,6 +136,27 @@ def _agents(_: _Sizes) -> Iterator[_Row]:
         agents.bare_p99,
         agents.dispatched_p99,
     )
+    yield _Row(
+        "agent started by a whole hub, slowest of 100",
+        "bare process",
+        agents.bare_p99,
+        agents.hub_p99,
+    )
+
+
+def _idle(_: _Sizes) -> Iterator[_Row]:
+    yield _Row(
+        "idle hub, seconds for one of a core's",
+        f"{hub.IDLE_SHARE:.0%} of a core",
+        lambda _, __: 1 / hub.IDLE_SHARE,
+        hub.idle_seconds,
+    )
+    yield _Row(
+        "idle hubs in a gigabyte",
+        f"{hub.IDLE_BYTES // 1_000_000} MB",
+        lambda _, __: 1e9 / hub.IDLE_BYTES,
+        hub.idle_in_a_gigabyte,
+    )
 
 
 def _http(sizes: _Sizes) -> Iterator[_Row]:
@@ -142,6 +165,12 @@ def _http(sizes: _Sizes) -> Iterator[_Row]:
         "bare Starlette",
         lambda folder, s: http.bare_posts(folder, _CALLERS, s),
         lambda folder, s: http.posts(folder, _CALLERS, s),
+    )
+    yield _Row(
+        f"the same beside {http.STALLED:,} stalled readers",
+        "no readers",
+        lambda folder, s: http.posts(folder, _CALLERS, s),
+        lambda folder, s: http.posts_beside_readers(folder, _CALLERS, s),
     )
     with _folder() as place, aof.open_desks(place, sizes.few) as desks:
         yield _Row(
@@ -152,12 +181,41 @@ def _http(sizes: _Sizes) -> Iterator[_Row]:
         )
 
 
+def _mail(_: _Sizes) -> Iterator[_Row]:
+    yield _Row("letters read, ten types", "json.loads", mail.decoded, mail.parsed)
+
+
+def _letters(sizes: _Sizes) -> Iterator[_Row]:
+    for senders in (1, 8, _CALLERS):
+        yield _Row(
+            f"letters sent, {senders} at a time",
+            "raw append",
+            lambda folder, s, senders=senders: letters.raw_append(folder, senders, s),
+            lambda folder, s, senders=senders: letters.sent(folder, senders, s),
+        )
+    with (
+        _folder() as place,
+        _folder() as large_place,
+        letters.open_box(place, sizes.few) as small,
+        letters.open_box(large_place, sizes.letters) as large,
+    ):
+        yield _Row(
+            f"page of a box of {sizes.letters:,}",
+            f"of {sizes.few:,}",
+            lambda _, s: small.pages_per_second(s),
+            lambda _, s: large.pages_per_second(s),
+        )
+
+
 _PARTS: dict[str, Callable[[_Sizes], Iterator[_Row]]] = {
     "lifecycle": _lifecycles,
     "reports": _reports,
     "files": _files,
     "agents": _agents,
+    "idle": _idle,
     "http": _http,
+    "mail": _mail,
+    "letters": _letters,
 }
 
 

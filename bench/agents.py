@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter
 
+from bench import hub
 from dragoman.bootstrap import open_dispatcher, open_place
 from dragoman.core.actors import Actor
 from dragoman.core.commands import CreateTask
@@ -31,6 +32,20 @@ def dispatched_p99(folder: Path, seconds: float) -> float:
     return 1 / _p99(asyncio.run(_dispatched(folder, seconds)))
 
 
+def hub_p99(folder: Path, seconds: float) -> float:
+    """The same for a task that comes to a whole hub over HTTP."""
+    with _pipe(folder) as (path, pipe):
+        _settings(folder, path)
+        with hub.started(folder) as running:
+            caller = hub.Caller(running)
+
+            async def start() -> None:
+                caller.make_ready()
+                os.read(pipe, 100)
+
+            return 1 / _p99(asyncio.run(_timed(start, seconds)))
+
+
 async def _bare(folder: Path, seconds: float) -> list[float]:
     with _pipe(folder) as (path, pipe):
 
@@ -47,9 +62,7 @@ def _start_bare(path: Path, pipe: int) -> None:
 
 async def _dispatched(folder: Path, seconds: float) -> list[float]:
     with _pipe(folder) as (path, pipe):
-        (folder / "dragoman.toml").write_text(
-            f'[agents.bench]\nconcurrency = 8\ncommand = ["sh", "-c", \'{_SCRIPT}\', "{path}"]\n'
-        )
+        _settings(folder, path)
         place = open_place(folder, "", None, create=True)
         identity = Identity(place.hub.store, bytes(32), b"bench", SystemClock())
         dispatcher = open_dispatcher(place, identity, "")
@@ -65,6 +78,12 @@ async def _dispatched(folder: Path, seconds: float) -> list[float]:
             dispatcher.stop()
             await running
             place.hub.close()
+
+
+def _settings(folder: Path, pipe: Path) -> None:
+    (folder / "dragoman.toml").write_text(
+        f'[agents.bench]\nconcurrency = 8\ncommand = ["sh", "-c", \'{_SCRIPT}\', "{pipe}"]\n'
+    )
 
 
 async def _timed(start: Start, seconds: float) -> list[float]:

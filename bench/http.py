@@ -8,19 +8,22 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from itertools import count, islice
 from pathlib import Path
 
 import uvloop
 
 from bench.aof import reports, task_ids
-from bench.http_client import Readings, answers_per_second, readings
-from bench.http_server import BUSY, TOKEN
+from bench.http_client import Readings, answers_per_second, readings, stalled_reader
+from bench.http_server import BUSY, OWNER_TOKEN, TOKEN
+from dragoman.system.open_files import raise_limit
 
 _LINES = 500
 """So many messages are in a batch."""
 _SENDERS = 2
+STALLED = 2_000
+"""So many readers of a stream read nothing."""
 
 
 def bare_posts(folder: Path, connections: int, seconds: float) -> float:
@@ -36,6 +39,17 @@ def posts(folder: Path, connections: int, seconds: float) -> float:
 def _posts(kind: str, folder: Path, connections: int, seconds: float) -> float:
     messages = reports(task_ids(BUSY), count())
     with _running(kind, folder) as server:
+        requests = (_request(server.port, message, "json") for message in messages)
+        return uvloop.run(answers_per_second(server.port, requests, connections, seconds))
+
+
+def posts_beside_readers(folder: Path, connections: int, seconds: float) -> float:
+    """The same, while very many follow the stream and read nothing of it."""
+    messages = reports(task_ids(BUSY), count())
+    with _running("hub", folder) as server, ExitStack() as stalled:
+        raise_limit()
+        for _ in range(STALLED):
+            stalled.enter_context(stalled_reader(server.port, OWNER_TOKEN))
         requests = (_request(server.port, message, "json") for message in messages)
         return uvloop.run(answers_per_second(server.port, requests, connections, seconds))
 

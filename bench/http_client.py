@@ -1,6 +1,7 @@
 """Clients that cost as little as they can: callers that ask again at once, readers that count."""
 
 import asyncio
+import socket
 from collections.abc import Iterator
 from time import perf_counter, perf_counter_ns
 from typing import cast
@@ -10,6 +11,7 @@ from msgspec import Struct
 _END = b"\r\n\r\n"
 _LENGTH = b"content-length: "
 _LAST_CHUNK = b"\r\n0\r\n\r\n"
+_SMALL = 4_096
 
 
 class _Connection(asyncio.Protocol):
@@ -134,13 +136,27 @@ class _Reader(_Connection):
         self.events += count
 
 
+def stalled_reader(port: int, token: str) -> socket.socket:
+    """Somebody who follows the stream, and reads nothing but the head of the answer."""
+    line = socket.socket()
+    line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _SMALL)
+    line.connect(("127.0.0.1", port))
+    line.sendall(_follow(port, token))
+    assert line.recv(12) == b"HTTP/1.1 200"
+    return line
+
+
+def _follow(port: int, token: str) -> bytes:
+    head = f"GET /v1/stream HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {token}"
+    return f"{head}\r\n\r\n".encode()
+
+
 async def readings(
     port: int, token: str, readers: int, seconds: float, begin: asyncio.Future[None]
 ) -> Readings:
     """What so many readers of a stream see in that time; `begin` is set when all of them listen."""
     loop = asyncio.get_running_loop()
-    head = f"GET /v1/stream HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {token}"
-    all_of_them = [_Reader(f"{head}\r\n\r\n".encode()) for _ in range(readers)]
+    all_of_them = [_Reader(_follow(port, token)) for _ in range(readers)]
     for reader in all_of_them:
         await loop.create_connection(lambda one=reader: one, "127.0.0.1", port)
     await asyncio.sleep(0.5)

@@ -5,6 +5,7 @@ ours, with a producer inside that commits so many events a second as soon as a l
 """
 
 import asyncio
+import socket
 import sys
 import threading
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -42,6 +43,8 @@ from dragoman.system.clock import SystemClock
 from dragoman.system.ids import new_id
 
 TOKEN = f"drg_{AGENT.name}_{1:012x}_{'s' * 43}"
+OWNER_TOKEN = "drgo_the-owner"
+"""Of whom any number of readers is taken."""
 BUSY = 1_000
 _SECRET = b"bench" * 6
 _A_DAY = 86_400_000
@@ -89,7 +92,7 @@ async def _hub(folder: Path, rate: int = 0) -> AsyncGenerator[Serving]:
     door = Door(
         hub=hub,
         interpreter=Interpreter(hub, (aof.dialect(),), facts),
-        identity=Identity(store, _SECRET, b"owner", clock),
+        identity=Identity(store, _SECRET, OWNER_TOKEN.encode(), clock),
         settings=Settings(http=HttpSettings(port=0, rate_per_second=0, max_body=_BODY)),
         hints=hints,
     )
@@ -120,12 +123,17 @@ _KINDS: dict[str, Callable[..., AbstractAsyncContextManager[Serving]]] = {
 }
 
 
+def _bound(config: uvicorn.Config) -> socket.socket:
+    config.host, config.port = "127.0.0.1", 0
+    bound = config.bind_socket()
+    bound.listen()
+    return bound
+
+
 async def _serve(kind: str, folder: Path, *more: int) -> None:
     async with _KINDS[kind](folder, *more) as (server, begin):
-        config = server.config
-        config.host, config.port = "127.0.0.1", 0
-        serving = asyncio.create_task(server.serve([bound := config.bind_socket()]))
-        bound.listen()
+        bound = server.bind() if isinstance(server, HttpServer) else _bound(server.config)
+        serving = asyncio.create_task(server.serve([bound]))
         print(bound.getsockname()[1], flush=True)
         if more:
             await asyncio.to_thread(sys.stdin.readline)

@@ -24,7 +24,7 @@ def proves(*ids: str) -> pytest.MarkDecorator:
     return pytest.mark.proves(*ids)
 
 
-_MANIFEST = (
+_MANIFEST: tuple[Requirement, ...] = (
     # --- tasks
     Requirement(
         "TASK-LIFECYCLE",
@@ -299,6 +299,18 @@ _MANIFEST = (
         "only; it is sealed by the hub and stored nowhere.",
     ),
     Requirement(
+        "IDENTITY-ATTEMPT-END",
+        "S-ROLE",
+        "The token of an attempt is dead when another attempt begins, and within a minute of its "
+        "own end; meanwhile it changes no task and makes none.",
+    ),
+    Requirement(
+        "IDENTITY-LOOK",
+        "identity",
+        "Whoever shows a token never makes the hub's loop wait for the store, and who invents "
+        "names costs one look a second for each.",
+    ),
+    Requirement(
         "IDENTITY-OWNER",
         "identity",
         "The data directory's own token is made once, is its owner's alone (0600), and is refused "
@@ -315,6 +327,12 @@ _MANIFEST = (
         "S-CCOS-9",
         "A message signed with an agent's registered Ed25519 key speaks for that agent, to this "
         "hub only, until it ends, and once.",
+    ),
+    Requirement(
+        "ROLE-OWN-GATE",
+        "S-ROLE",
+        "Nobody approves their own gate: an orchestrator approves neither what it did nor what it "
+        "claimed for another, and gets a token only for whom it may vouch for.",
     ),
     Requirement(
         "ROLE-ACTS-AS",
@@ -355,7 +373,7 @@ _MANIFEST = (
     Requirement(
         "MCP-SIZE",
         "MCP",
-        "The whole list of tools has less than 10 KB, and each dialect adds less than 6 KB.",
+        "The list of our own tools has less than 10 KB, and each dialect adds less than 6 KB.",
     ),
     Requirement(
         "MCP-PROFILES",
@@ -597,6 +615,25 @@ _MANIFEST = (
         "STORE-READ-ONLY",
         "Stores",
         "A read-only folder or database gets a clear word that says what to change.",
+    ),
+    Requirement(
+        "STORE-LISTS",
+        "Stores",
+        "A stream stands on any number of lists, on each where its first entry stands; a page "
+        "costs the same however long the list, and a reader that goes on from a place misses "
+        "nothing.",
+    ),
+    Requirement(
+        "STORE-SEARCH",
+        "Stores",
+        "The same words are found in memory, SQLite and PostgreSQL; several processes may index at "
+        "once, and none of it is on the way of a commit.",
+    ),
+    Requirement(
+        "SEARCH-WORDS",
+        "Stores",
+        "A search knows words, phrases, beginnings, exclusions and OR; whatever else is typed is "
+        "answered with a sentence.",
     ),
     # --- command line
     Requirement(
@@ -1097,6 +1134,29 @@ _MANIFEST = (
         "far behind is told which positions it misses.",
     ),
     Requirement(
+        "HTTP-STAYS",
+        "HTTP",
+        "One caller cannot take all streams and waits, nor all sessions of MCP; a stream ends with "
+        "the token that opened it.",
+    ),
+    Requirement(
+        "HTTP-ROOM",
+        "HTTP",
+        "The hub takes as many connections as it may have open files, says so above that, and "
+        "keeps none idle when they are scarce.",
+    ),
+    Requirement(
+        "HTTP-CORS",
+        "HTTP",
+        "Pages of an allowed origin can call every address from a browser and read the answers; "
+        "others are told nothing that would let them.",
+    ),
+    Requirement(
+        "HTTP-PROXY",
+        "HTTP",
+        "Behind a declared proxy a connection comes from it or from this machine, or is refused.",
+    ),
+    Requirement(
         "HTTP-OPENAPI",
         "HTTP",
         "/openapi.json describes every route, is valid OpenAPI 3.1, and the API does what it says "
@@ -1223,7 +1283,8 @@ _MANIFEST = (
     Requirement(
         "DISPATCH-CONCURRENCY",
         "Agents",
-        "No more agents work at the same time than are allowed, each and all together.",
+        "No more agents work at the same time than are allowed, each and all together; and no "
+        "task is given out while anything of an earlier attempt on it is still running.",
     ),
     Requirement(
         "DISPATCH-MATCH",
@@ -1235,7 +1296,19 @@ _MANIFEST = (
         "DISPATCH-BUDGET",
         "Agents",
         "An agent that has used up its attempts, minutes, output or cost of a day pauses until "
-        "the next; that is recorded once, and survives a restart.",
+        "the next or until somebody lets it go on; the pause and the question are recorded once, "
+        "reach those who can answer, and survive a restart. What runs counts already.",
+    ),
+    Requirement(
+        "AGENT-PAUSE",
+        "Agents",
+        "The hub, people and orchestrators can pause an agent; people and orchestrators let it go "
+        "on. Nothing is started for it meanwhile, and everybody sees why.",
+    ),
+    Requirement(
+        "RUN-LEAVE",
+        "Agents",
+        "A program whose report has taken effect may go on for a while, and is ended then.",
     ),
     Requirement(
         "DISPATCH-STOP",
@@ -1345,6 +1418,11 @@ _MANIFEST = (
         "behind.",
     ),
     Requirement(
+        "SDK-ASSIGNED",
+        "SDK",
+        "A program that a hub has started gets the task it was started for, alive and watched.",
+    ),
+    Requirement(
         "SDK-ADDRESS",
         "SDK",
         "The hub and the token are what the caller says, else the environment, else the data "
@@ -1366,6 +1444,123 @@ _MANIFEST = (
         "TESTING-EXAMPLE",
         "Testing",
         "The worked example of the docs is itself a test of an agent's crash and recovery.",
+    ),
+    # --- letters at the doors
+    Requirement(
+        "MAIL-FILES",
+        "S-MAIL",
+        "Each letter is a file mail/<thread>/NNNN-<TYPE>.md, numbered in its thread, written anew "
+        "when it is read, acked or answered; its cost does not grow with the thread.",
+    ),
+    Requirement(
+        "MAIL-HOSTILE",
+        "S-MAIL",
+        "No terminal code, bidi character, HTML or front matter in a letter acts: not in its file, "
+        "not on a terminal, not through any door; a letter that is too long is refused.",
+    ),
+    Requirement(
+        "MAIL-HTTP",
+        "S-MAIL",
+        "A box is waited for over HTTP without polling and goes on from a cursor; a letter sent "
+        "again under its key is one letter; a stream of an agent has the letters to it.",
+    ),
+    Requirement(
+        "CLI-MAIL",
+        "S-MAIL",
+        "mail send, inbox, show, thread, ack, read, search and summarize, for people and as JSON, "
+        "with a filter for each of S-MAIL-6; inbox --watch tells letters as they come.",
+    ),
+    Requirement(
+        "MAIL-MCP",
+        "S-MAIL",
+        "Tools send, show, ack and find letters; inbox has the unread ones, send takes a letter as "
+        "any message, and a thread is a resource.",
+    ),
+    # --- waves and reservations
+    Requirement(
+        "WAVE-START",
+        "S-MAIL-10",
+        "A wave is started by orchestrators, coordinators and people: unknown beads are "
+        "adopted and "
+        "held back, ready ones are put back, and those that run or have ended count as they stand.",
+    ),
+    Requirement(
+        "WAVE-PARALLEL",
+        "S-MAIL-10",
+        "A wave lets its beads go in order, and never so that more of them than its "
+        "limit are ready "
+        "or in progress.",
+    ),
+    Requirement(
+        "WAVE-FILES",
+        "S-MAIL-10",
+        "Two beads that want the same file, of one wave or of two, are let go one after the other, "
+        "and neither while somebody else has reserved it exclusively.",
+    ),
+    Requirement(
+        "WAVE-BOUNDED",
+        "S-MAIL-10",
+        "What a wave's next step costs grows with its beads and files, not with their pairs.",
+    ),
+    Requirement(
+        "WAVE-RETRIES",
+        "S-MAIL-10",
+        "A bead that failed more often than its wave allows for a type of failure is blocked, with "
+        "the reason.",
+    ),
+    Requirement(
+        "WAVE-COMPLETE",
+        "S-MAIL-10",
+        "A wave is complete when each bead is in review, done, blocked, deadletter or cancelled; "
+        "that is recorded once, with counts, and told by letter to whoever started it.",
+    ),
+    Requirement(
+        "WAVE-RECOVERY",
+        "S-MAIL-10",
+        "A wave goes on from the ledger, wherever its orchestrator or the hub died.",
+    ),
+    Requirement(
+        "WAVE-STATUS",
+        "S-MAIL-10",
+        "The status of a wave names each bead and what it waits for: a slot, a file and "
+        "who has it, "
+        "another task, its rest, or somebody to claim it.",
+    ),
+    Requirement(
+        "RESERVE-TAKE",
+        "S-MAIL-10",
+        "Files are reserved by path or glob, shared or exclusively, for a time; a conflict is "
+        "refused as reserved and names the holder, the pattern and until when.",
+    ),
+    Requirement(
+        "RESERVE-END",
+        "S-MAIL-10",
+        "A reservation ends when it is released, when its time is over, and when the "
+        "attempt that it was taken for has ended; nobody has to clean up after a holder that died.",
+    ),
+    Requirement(
+        "RESERVE-SHARE",
+        "S-MAIL-10",
+        "An agent has a share of what can be reserved, for a day at most, and never everything: "
+        "it cannot stop the waves and the other agents.",
+    ),
+    Requirement(
+        "RESERVE-GLOBS",
+        "S-MAIL-10",
+        "Two patterns conflict exactly when some path is meant by both of them; a plain path "
+        "means all that is below it, unless its name has an ending.",
+    ),
+    Requirement(
+        "GUARD-COMMIT",
+        "S-MAIL-10",
+        "A git hook refuses a commit of files that somebody else has reserved exclusively, names "
+        "them, and lets pass where there is no hub; a hook of somebody else is never overwritten.",
+    ),
+    Requirement(
+        "CLI-WAVE",
+        "S-MAIL-10",
+        "wave start, status, watch and list, and reserve take, renew, release and list, for people "
+        "and as JSON; watch ends with the closing report.",
     ),
     # --- the project itself
     Requirement(
@@ -1393,6 +1588,164 @@ _MANIFEST = (
         "PROJECT-DOCS",
         "Project",
         "The commands and links of README, CONTRIBUTING and the docs work as they are written.",
+    ),
+    # --- Agent Mail: letters as such
+    Requirement(
+        "MAIL-POST",
+        "S-MAIL-7",
+        "A letter lies in the box of each recipient, known or not, in its thread; it is read per "
+        "recipient and acked once by each; limits and wrong callers are refused with a sentence.",
+    ),
+    Requirement(
+        "MAIL-PAGES",
+        "S-MAIL-7",
+        "Boxes, threads, summaries and what is found come in pages that are bounded in letters and "
+        "bytes; a page says whether it goes on, also when nothing in it fits.",
+    ),
+    Requirement(
+        "MAIL-ACK",
+        "S-MAIL-7",
+        "An ack that does not come in time is told once, on record with its task, to "
+        "orchestrators; "
+        "answers ack what they answer.",
+    ),
+    Requirement(
+        "MAIL-ADDRESS",
+        "S-MAIL-7",
+        "A letter goes to names, groups and roles; without a recipient to whoever letters of its "
+        "type go to; one to somebody unknown waits, is visible, and is there when that one comes.",
+    ),
+    Requirement(
+        "MAIL-REPEAT",
+        "S-IDEM",
+        "The same letter again, told by its id or its time, is answered as before and "
+        "adds nothing; "
+        "one with neither is a new letter.",
+    ),
+    Requirement(
+        "MAIL-IDENTITY",
+        "S-ROLE",
+        "A letter is from its caller; any other `from` is refused and recorded.",
+    ),
+    Requirement(
+        "MAIL-ADOPT",
+        "S-ADOPT",
+        "The first word of a worker about an unknown bead makes the task and claims it for the "
+        "worker, each step recorded; answers never do, nor does anything where adopt = false.",
+    ),
+    Requirement(
+        "MAIL-MEANING",
+        "S-MAIL-9",
+        "Each type of letter asks of its task what the table says: claim, log and renew, report, "
+        "retry, block, hand on.",
+    ),
+    Requirement(
+        "MAIL-REFUSED-EFFECT",
+        "S-MAIL-9",
+        "A letter whose effect is refused is delivered all the same; the refusal is recorded and "
+        "told to its sender.",
+    ),
+    Requirement(
+        "MAIL-HELP",
+        "S-MAIL-9",
+        "A request for help changes no status, goes to the helper and to all orchestrators, is "
+        "closed by an answer in its thread and by nothing else, and escalates once when "
+        "none comes.",
+    ),
+    Requirement(
+        "MAIL-CHECKPOINT",
+        "S-MAIL-9",
+        "A checkpoint gives the task back without an outcome; its successor gets the "
+        "commit and the "
+        "next steps, in its prompt, in its worktree and wherever the task is shown.",
+    ),
+    Requirement(
+        "MAIL-SPAWN",
+        "S-MAIL-9",
+        "A request for a worker, by orchestrators only, puts the task into the queue, from its "
+        "checkpoint on, and is answered with the session or with the reason why there is none.",
+    ),
+    Requirement(
+        "ENGINE-EFFECT",
+        "Engine",
+        "What is to follow from a request is all or none by itself: refused, it leaves the request "
+        "as it is, is recorded, and is told again to a repeat.",
+    ),
+    Requirement(
+        "MAIL-TYPE",
+        "S-MAIL-1",
+        "A letter's type is the whole word in its place, in any case, else the first whole word in "
+        "capitals; anything else is UNKNOWN.",
+        divergence="The seed's parser takes any substring, so that ABANDONED was DONE.",
+    ),
+    Requirement(
+        "MAIL-BEAD",
+        "S-MAIL-2",
+        "The bead is the one that the body names, else the one in the subject's brackets or before "
+        "its colon; a disagreement is told.",
+    ),
+    Requirement(
+        "MAIL-FIELDS",
+        "S-MAIL-3",
+        "Every field of every type is read, from labelled lines, lists and sections, whatever the "
+        "case, the bullets, the line ends and the code around them.",
+    ),
+    Requirement(
+        "MAIL-STRICT",
+        "S-MAIL-4",
+        "Strict refuses whatever is missing or wrong with a name and its line; lenient takes "
+        "everything and lists what it could not read.",
+    ),
+    Requirement(
+        "MAIL-COMPOSE",
+        "S-MAIL-5",
+        "Every type can be written, what was written passes strict mode, and reading it gives the "
+        "same fields back, whatever text stands in them.",
+    ),
+    Requirement(
+        "MAIL-FILTERS",
+        "S-MAIL-6",
+        "Letters are sifted by type, bead, thread and sender, by completion, success with or "
+        "without all checks, missing ack and unread.",
+    ),
+    Requirement(
+        "MAIL-ACK-DEFAULT",
+        "S-MAIL-7",
+        "A letter that does not say whether it wants an ack wants one if its type does.",
+    ),
+    Requirement(
+        "MAIL-MODEL",
+        "S-MAIL-8",
+        "A program of the settings puts a thread into words when a person or an orchestrator asks "
+        "for it; there is none by default, and one that fails leaves the summary as it is.",
+    ),
+    Requirement(
+        "MAIL-SUMMARY",
+        "S-MAIL-8",
+        "A thread is summed up from its letters alone: counts, last state, open questions, open "
+        "acks, files, commits.",
+    ),
+    Requirement(
+        "MAIL-ROWS",
+        "S-MAIL-11",
+        "Rows of MCP Agent Mail servers are read like our own.",
+    ),
+    Requirement(
+        "MAIL-FUZZ",
+        "S-MAIL-4",
+        "No input of any kind makes the lenient reader raise, and its work grows with the input's "
+        "length, not faster.",
+    ),
+    Requirement(
+        "MAIL-LIBRARY",
+        "S-MAIL-5",
+        "The library's page shows the seed's example in Python, and it runs.",
+    ),
+    Requirement(
+        "BENCH-MAIL-BYTES",
+        "Speed",
+        "The measured letters are one of each type, with bodies of 600 bytes, and pass "
+        "strict mode.",
     ),
     Requirement(
         "BENCH-RUNS",

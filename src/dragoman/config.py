@@ -2,10 +2,11 @@
 
 import difflib
 import os
+import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast, get_origin
+from typing import Annotated, Any, Literal, cast, get_args, get_origin
 
 import msgspec
 from msgspec import Meta, Struct
@@ -16,7 +17,7 @@ from dragoman.core.deadlines import Backoff
 from dragoman.core.errors import SettingsError
 from dragoman.core.events import Status
 from dragoman.core.ids import check_agent
-from dragoman.core.limits import ATTEMPTS, TTL_MS
+from dragoman.core.limits import ATTEMPTS, TTL_MS, WAIT_MS
 from dragoman.core.moments import duration
 
 DEFAULT_DATA = Path(".dragoman")
@@ -73,6 +74,25 @@ class AofSettings(Struct, frozen=True):
     """When a completion report moves its task: with the end of its session, or at once."""
 
 
+class AgentMailSettings(Struct, frozen=True):
+    """[agentmail]"""
+
+    adopt: bool = True
+    """Whether the first letter about an unknown bead makes it a task."""
+    ttl_ms: int = 1_200_000
+    """How long a holder may be silent that took its task by mail, where there are no heartbeats."""
+    helper: str = "chiron"
+    """Who gets requests for help."""
+    spawner: str = "spawner"
+    """Who gets requests to start a worker; the hub answers them unless an agent has that name."""
+    ack_within_ms: int = 1_800_000
+    """After how long a missing ack or answer is told as late."""
+    spawn_within_ms: int = 300_000
+    """How long a task for which a worker was asked may wait for one before the hub says no."""
+    summarize_command: tuple[str, ...] = ()
+    """A program that reads a thread as JSON and prints what it comes to, on demand; empty: none."""
+
+
 class FilesSettings(Struct, frozen=True):
     """[files]"""
 
@@ -123,6 +143,8 @@ class DispatchSettings(Struct, frozen=True):
     """How often to look for work that nobody has announced, such as the end of a rest."""
     stop_ms: int = 10_000
     """How long a program that has to end may clean up, before it is ended."""
+    leave_ms: Annotated[int, Meta(ge=0)] = 60_000
+    """How long a program may go on whose report has taken effect, before it has to end."""
 
 
 class AgentSettings(Struct, frozen=True):
@@ -172,6 +194,13 @@ class ProfileSettings(Struct, frozen=True):
     """MCP tools by name, or `core`, or dialects: what is seen at /mcp/NAME, and by agent NAME."""
 
 
+class GroupSettings(Struct, frozen=True):
+    """[groups.NAME]"""
+
+    members: tuple[str, ...] = ()
+    """Who gets letters to @NAME."""
+
+
 class Settings(Struct, frozen=True):
     """Everything that can be set."""
 
@@ -180,6 +209,8 @@ class Settings(Struct, frozen=True):
     leases: LeaseSettings = LeaseSettings()
     retry: Backoff = Backoff()
     aof: AofSettings = AofSettings()
+    agentmail: AgentMailSettings = AgentMailSettings()
+    groups: dict[str, GroupSettings] = {}
     files: FilesSettings = FilesSettings()
     notify: NotifySettings = NotifySettings()
     http: HttpSettings = HttpSettings()
@@ -190,18 +221,53 @@ class Settings(Struct, frozen=True):
 
 
 _LONGEST_REST = 365 * 86_400_000
-_RANGES = {
+_A_DAY_MS = 86_400_000
+_MANY = 10**12
+_RANGES: dict[tuple[str, str], tuple[float, float]] = {
     ("tasks", "max_attempts"): (1, ATTEMPTS),
     ("leases", "ttl_ms"): TTL_MS,
+    ("agentmail", "ttl_ms"): TTL_MS,
+    ("agentmail", "ack_within_ms"): WAIT_MS,
+    ("agentmail", "spawn_within_ms"): WAIT_MS,
     ("retry", "base_ms"): (0, _LONGEST_REST),
     ("retry", "cap_ms"): (0, _LONGEST_REST),
+    ("http", "port"): (0, 65_535),
+    ("http", "rate_per_second"): (0, _MANY),
+    ("http", "burst"): (1, _MANY),
+    ("http", "max_body"): (1_024, 2**31),
+    ("hub", "grace_ms"): (0, _A_DAY_MS),
+    ("dispatch", "concurrency"): (1, 10_000),
+    ("dispatch", "poll_ms"): (10, _A_DAY_MS),
+    ("dispatch", "stop_ms"): (0, _A_DAY_MS),
+    ("dispatch", "leave_ms"): (0, _A_DAY_MS),
+    ("agents", "concurrency"): (1, 10_000),
+    ("agents", "attempt_ms"): (0, _LONGEST_REST),
+    ("agents", "output_bytes"): (0, _MANY),
+    ("agents", "attempts_per_day"): (0, _MANY),
+    ("agents", "minutes_per_day"): (0, _MANY),
+    ("agents", "output_per_day"): (0, _MANY),
+    ("agents", "cost_per_day"): (0, _MANY),
 }
-"""Section and key -> the least and the most that a number may be."""
+"""Section (or kind of table) and key -> the least and the most that a number may be."""
+
+_PREFIX = "DRAGOMAN_"
+_AT = re.compile(r"(.*) - at `\$\.(\w+)\.(\w+)[^`]*`", re.ASCII | re.DOTALL)
+"""How msgspec says what is wrong, and at which section and key."""
+
+
+class VariableError(SettingsError):
+    """It is a variable of the environment that cannot be understood, and no line of a file."""
 
 
 def environment() -> Mapping[str, str]:
     """The variables of this process; asked for once, at the start."""
     return os.environ
+
+
+def setting_variables(environ: Mapping[str, str]) -> dict[str, str]:
+    """Those variables that are settings."""
+    names = (_variable(section, key) for section, keys in _sections().items() for key in keys)
+    return {name: environ[name] for name in names if name in environ}
 
 
 def load_settings(data: Path, environ: Mapping[str, str], file: Path | None = None) -> Settings:
@@ -215,6 +281,8 @@ def load_settings(data: Path, environ: Mapping[str, str], file: Path | None = No
         return _with_secret(parse("", environ), data)
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"{path} cannot be read: {error}") from error
+    except VariableError:
+        raise
     except SettingsError as error:
         raise SettingsError(f"{path}: {error.detail}") from error
 
@@ -230,29 +298,97 @@ def parse(text: str, environ: Mapping[str, str]) -> Settings:
         raise SettingsError(f"this is not valid TOML: {error}") from error
     _check_keys(given, known := _sections())
     _check_tables(given)
+    _check_variables(environ, known)
+    said = set[tuple[str, str]]()
     for section, keys in known.items():
         for key, kind in keys.items():
-            value = environ.get(f"DRAGOMAN_{section}_{key}".upper())
+            value = environ.get(_variable(section, key))
             if value is not None:
                 given.setdefault(section, {})[key] = _words(value) if kind is tuple else value
+                said.add((section, key))
     try:
         # Not strict, because the environment knows only text.
         settings = msgspec.convert(given, Settings, strict=False)
     except msgspec.ValidationError as error:
-        raise SettingsError(f"{error}") from error
-    _check_ranges(settings)
+        raise _explained(error, said) from error
+    _check_ranges(settings, said)
+    _check_names(settings)
     return settings
 
 
-def _check_ranges(settings: Settings) -> None:
+def _variable(section: str, key: str) -> str:
+    return f"{_PREFIX}{section}_{key}".upper()
+
+
+def _check_variables(environ: Mapping[str, str], known: Mapping[str, Iterable[str]]) -> None:
+    """A variable that looks like a setting and is none is a mistake, like a key of the file."""
+    for name in environ:
+        for section in known:
+            begin = _variable(section, "")
+            if not name.startswith(begin):
+                continue
+            names = {_variable(section, key) for key in known[section]}
+            if name not in names:
+                raise VariableError(_not_known(f"the variable {name}", name, sorted(names)))
+
+
+def _explained(error: msgspec.ValidationError, said: Collection[tuple[str, str]]) -> SettingsError:
+    """What msgspec found, with the place as a person wrote it and with what would be right."""
+    found = _AT.fullmatch(f"{error}")
+    if found is None:
+        return SettingsError(f"{error}")
+    what, section, key = found.groups()
+    chosen = _choices(section, key)
+    allowed = f"; use one of: {', '.join(chosen)}" if chosen else ""
+    return _at(section, key, f"{what}{allowed}", said)
+
+
+def _choices(section: str, key: str) -> tuple[str, ...]:
+    """The words that a setting may be, where there are only some."""
+    for one in msgspec.structs.fields(Settings):
+        if one.name == section and section not in TABLES:
+            kinds = {field.name: field.type for field in msgspec.structs.fields(one.type)}
+            kind = kinds.get(key)
+            if get_origin(kind) is tuple:
+                kind = get_args(kind)[0]
+            return get_args(kind) if get_origin(kind) is Literal else ()
+    return ()
+
+
+def _at(section: str, key: str, what: str, said: Collection[tuple[str, str]]) -> SettingsError:
+    if (section, key) in said:
+        return VariableError(f"the variable {_variable(section, key)}: {what}")
+    return SettingsError(f"{section}.{key}: {what}")
+
+
+def _check_ranges(settings: Settings, said: Collection[tuple[str, str]]) -> None:
     for (section, key), (least, most) in _RANGES.items():
-        value = getattr(getattr(settings, section), key)
-        if least <= value <= most:
-            continue
-        in_units = f" ({duration(least)} to {duration(most)})" if key.endswith("_ms") else ""
-        raise SettingsError(
-            f"{section}.{key} is {value}; it must be from {least} to {most}{in_units}"
-        )
+        part = getattr(settings, section)
+        named = part.items() if section in TABLES else [("", part)]
+        for name, one in named:
+            value = getattr(one, key)
+            if least <= value <= most:  # what is no number is not
+                continue
+            in_units = (
+                f" ({duration(int(least))} to {duration(int(most))})" if key.endswith("_ms") else ""
+            )
+            full = ".".join(filter(None, (section, name, key)))
+            is_said = (section, key) in said
+            shown = f"the variable {_variable(section, key)}" if is_said else full
+            raise (VariableError if is_said else SettingsError)(
+                f"{shown} is {value}; it must be from {least} to {most}{in_units}"
+            )
+
+
+def _check_names(settings: Settings) -> None:
+    mail = settings.agentmail
+    named = [("agentmail.helper", mail.helper), ("agentmail.spawner", mail.spawner)]
+    for group, one in settings.groups.items():
+        named += [(f"groups.{group}.members", name) for name in one.members]
+    for key, name in named:
+        malformed = check_agent(name)
+        if malformed is not None:
+            raise SettingsError(f"{key}: {malformed.detail}")
 
 
 def _sections() -> dict[str, dict[str, Any]]:
@@ -267,7 +403,11 @@ def _sections() -> dict[str, dict[str, Any]]:
     }
 
 
-TABLES: dict[str, type[Struct]] = {"agents": AgentSettings, "profiles": ProfileSettings}
+TABLES: dict[str, type[Struct]] = {
+    "agents": AgentSettings,
+    "profiles": ProfileSettings,
+    "groups": GroupSettings,
+}
 """Sections of which there are any number, [agents.NAME]; they stand in the file only."""
 
 
@@ -323,9 +463,10 @@ def _check_keys(given: Mapping[str, Any], known: Mapping[str, Iterable[str]]) ->
 
 def _check_known(shown: str, name: str, known: Iterable[str]) -> None:
     names = list(known)
-    if name in names:
-        return
+    if name not in names:
+        raise SettingsError(_not_known(shown, name, names))
+
+
+def _not_known(shown: str, name: str, names: Sequence[str]) -> str:
     near = difflib.get_close_matches(name, names, n=1, cutoff=0)
-    raise SettingsError(
-        f"{shown} is not a setting; did you mean {near[0]}? known: {', '.join(names)}"
-    )
+    return f"{shown} is not a setting; did you mean {near[0]}? known: {', '.join(names)}"

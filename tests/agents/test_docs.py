@@ -1,6 +1,8 @@
 """The page on running agents: its settings load, its script runs, its command lines are those."""
 
 import re
+import shlex
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -37,14 +39,20 @@ def test_the_recipe_of_the_plain_script_runs_as_it_stands(tmp_path: Path) -> Non
     ("name", "words"),
     [
         ("claude", ("claude", "-p", "--permission-mode", "acceptEdits", "--allowedTools")),
-        ("codex", ("codex", "exec", "--sandbox", "workspace-write", "--skip-git-repo-check", "-")),
+        ("codex", ("codex", "exec", "--sandbox", "workspace-write", "--skip-git-repo-check")),
     ],
 )
 def test_the_command_lines_of_the_others_read_their_prompt_on_standard_input(
     name: str, words: tuple[str, ...]
 ) -> None:
     agent = parse(EXAMPLES[name], {}).agents[name]
-    assert agent.command[: len(words)] == words
+    shell, option, script = agent.command
+    assert (shell, option) == ("sh", "-c")
+    said = shlex.split(script)
+    assert tuple(said[: len(words) + 1]) == ("exec", *words)
+    # Where the summary and the commits go lies outside of the folder that they work in.
+    folders = [after for word, after in pairwise(said) if word == "--add-dir"]
+    assert folders == ["$DRAGOMAN_FOLDER", f"{agent.repository}/.git"]
     assert agent.prompt == "stdin"
 
 

@@ -1,5 +1,6 @@
 """What a program prints, however it is cut: the same lines, the same messages, a bounded log."""
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -42,6 +43,20 @@ def cut(data: bytes, places: list[int]) -> list[bytes]:
     """The data in pieces."""
     ends = sorted({place % (len(data) + 1) for place in places} | {len(data)})
     return [data[a:b] for a, b in zip([0, *ends], ends, strict=False)]
+
+
+@proves("RUN-OUTPUT")
+def test_a_line_is_a_sandbox_pulse() -> None:
+    pulse = Printed().output.pulse("the \x1b[31msecret\x1b[0m word")
+    assert msgspec.json.decode(msgspec.json.encode(pulse)) == {
+        "type": "SANDBOX_PULSE",
+        "line": pulse.line,
+        "masked": True,
+        "timestamp": "2026-02-09T14:30:00.000Z",
+    }
+    assert "secret" not in pulse.line
+    assert "\x1b" not in pulse.line
+    assert not Printed().output.pulse("plain").masked
 
 
 @proves("RUN-OUTPUT")

@@ -5,13 +5,14 @@ import json
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from dragoman.agents.program import ProgramRunner, Tools
 from dragoman.config import AgentSettings
-from dragoman.core.commands import MoveTask
+from dragoman.core.commands import CheckpointTask, MoveTask, NoteTask
 from dragoman.core.errors import SettingsError
 from dragoman.engine.identity import Principal
 from dragoman.engine.runner import Assignment
@@ -166,12 +167,83 @@ report()
     run(story())
 
 
-@proves("RUN-SESSION-END")
-def test_a_report_that_is_applied_at_once_ends_the_attempt_before_the_program(
+AT_ONCE = '[aof]\napply_completion = "immediately"\n'
+
+
+@proves("RUN-LEAVE")
+def test_a_program_whose_report_took_effect_at_once_may_still_finish(
+    tmp_path: Path, trace: Trace
+) -> None:
+    go = tmp_path / "go"
+    os.mkfifo(go)
+    program = f"""
+import signal
+signal.signal(signal.SIGTERM, lambda *_: os.write(pipe, b"told to end;"))
+pipe = os.open({str(trace.path)!r}, os.O_WRONLY)
+report()
+open({str(go)!r}).read()
+os.write(pipe, b"pushed;")
+"""
+    settings = AT_ONCE + FAST + agent_section("ada", program)
+
+    async def story() -> None:
+        async with floor(tmp_path / "data", settings) as hub:
+            task = hub.make()
+            await hub.until_status(task, "review")
+            for number in range(20):  # with each of them the attempt looks how it stands
+                hub.do(NoteTask(task, f"seen {number}"))
+                await asyncio.sleep(0)
+            hub.do(MoveTask(task, "done"))
+            assert hub.state("ada").running == (task,)
+            await asyncio.to_thread(go.write_text, "")
+            assert await asyncio.to_thread(trace.heard) == b"pushed;"
+            await hub.until_idle()
+            assert (hub.task(task).status, hub.task(task).attempts) == ("done", 1)
+            assert not [line for line in hub.lines() if line.event == "command.refused"]
+
+    run(story())
+
+
+@proves("RUN-LEAVE")
+def test_a_task_that_its_program_gave_back_waits_until_the_program_has_ended(
     tmp_path: Path,
 ) -> None:
+    go = tmp_path / "go"
+    os.mkfifo(go)
+    program = f"""
+if not os.path.exists("tried"):
+    open("tried", "w").close()
+    task, agent = os.environ["DRAGOMAN_TASK"], os.environ["DRAGOMAN_AGENT"]
+    say("status.update", taskId=task, agentId=agent, status="ready")
+    open({str(go)!r}).read()
+else:
+    report()
+"""
+    settings = AT_ONCE + "[retry]\nbase_ms = 0\n" + FAST
+    settings += agent_section("ada", program, concurrency=2)
+
+    async def story() -> None:
+        async with floor(tmp_path / "data", settings) as hub:
+            task = hub.make()
+            await hub.until(
+                lambda: [hub.task(task).attempts, hub.task(task).status] == [1, "ready"]
+            )
+            for number in range(20):  # with each of them the dispatcher looks for work
+                hub.do(NoteTask(task, f"seen {number}"))
+                await asyncio.sleep(0)
+            assert hub.state("ada").running == (task,)
+            assert hub.task(task).attempts == 1
+            await asyncio.to_thread(go.write_text, "")
+            assert (await hub.until_status(task, "review")).attempts == 2
+
+    run(story())
+
+
+@proves("RUN-LEAVE")
+def test_a_program_that_does_not_leave_after_its_report_is_ended(tmp_path: Path) -> None:
     program = "import signal; report(); signal.pause()"
-    settings = '[aof]\napply_completion = "immediately"\n' + FAST + agent_section("ada", program)
+    settings = AT_ONCE + FAST.replace("[dispatch]\n", "[dispatch]\nleave_ms = 0\n")
+    settings += agent_section("ada", program)
 
     async def story() -> None:
         async with floor(tmp_path / "data", settings) as hub:
@@ -344,9 +416,11 @@ def test_one_whose_number_cannot_be_written_down_is_ended_at_once(tmp_path: Path
         start=Process.start,
         open_desk=lambda of: workplace.open(of.aof_id, of.attempt, of.prompt.encode()),
         worktree=None,
+        slow=ThreadPoolExecutor(1),
         marks=marks,
         token=lambda _: "token",
         url="",
+        certificate="",
         environ=os.environ,
         now=lambda: 0,
         redact=str,
@@ -434,6 +508,42 @@ def test_one_that_cannot_be_started_rests_and_its_task_has_not_failed(tmp_path: 
     run(story())
 
 
+@proves("RUN-NOT-STARTED")
+def test_what_cannot_be_started_is_told_once_where_a_person_looks(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = FAST + '[agents.ada]\ncommand = ["./no-such-agent", "--quiet"]\n'
+    missing = str(Path("no-such-agent").absolute())
+
+    async def story() -> None:
+        async with floor(tmp_path / "data", settings) as hub:
+            task = hub.make()
+            await hub.until(lambda: hub.task(task).attempts == 2 and hub.view(task).lease is None)
+            await hub.until_idle()
+            (ada,) = hub.dispatcher.states()
+            assert missing in ada.paused
+            assert hub.dispatcher.problem == "", "the others go on"
+            assert caplog.text.count("ada could not be started") == 1
+
+    run(story())
+
+
+@proves("RUN-PROGRAM")
+def test_a_path_means_what_it_means_where_the_hub_was_started(tmp_path: Path) -> None:
+    program = tmp_path / "my-agent"
+    program.write_text("#!/bin/sh\nexit 0\n")
+    program.chmod(0o755)
+    here = os.path.relpath(program)
+    assert here.startswith("..")
+    settings = FAST + f"[agents.ada]\ncommand = [{json.dumps(here)}]\n"
+
+    async def story() -> None:
+        async with floor(tmp_path / "data", settings) as hub:
+            await hub.until_status(hub.make(), "review")
+
+    run(story())
+
+
 @proves("RUN-WORKTREE")
 def test_a_task_gets_a_worktree_of_its_own_and_finds_it_again(tmp_path: Path) -> None:
     repository = tmp_path / "repository"
@@ -468,6 +578,45 @@ report() if tried else sys.exit(1)
     run(story())
 
 
+@proves("RUN-WORKTREE", "MAIL-CHECKPOINT")
+def test_a_successor_begins_at_the_checkpoint_or_is_warned(tmp_path: Path) -> None:
+    repository = tmp_path / "repository"
+    for words in (
+        ["init", "-q", str(repository)],
+        ["-C", str(repository), "config", "user.email", "a@example.org"],
+        ["-C", str(repository), "config", "user.name", "A"],
+        ["-C", str(repository), "commit", "-q", "--allow-empty", "-m", "first"],
+        ["-C", str(repository), "commit", "-q", "--allow-empty", "-m", "half"],
+        ["-C", str(repository), "branch", "half"],
+        ["-C", str(repository), "reset", "-q", "--hard", "HEAD~1"],
+    ):
+        subprocess.run(["git", *words], check=True)
+    asked = ["git", "-C", str(repository), "rev-parse", "half"]
+    half = subprocess.run(asked, check=True, capture_output=True, text=True).stdout.strip()
+    program = """
+import subprocess
+print(subprocess.run(["git", "log", "-1", "--format=%s"], capture_output=True, text=True).stdout)
+report()
+"""
+    settings = FAST + agent_section("ada", program, repository=str(repository))
+
+    async def story() -> None:
+        async with floor(tmp_path / "data", settings, start=False) as hub:
+            known, unknown = hub.make("1"), hub.make("2")
+            for task, commit in ((known, half[:9]), (unknown, "0" * 40)):
+                hub.do(CheckpointTask(task, "RESUME", commit))
+            async with asyncio.TaskGroup() as group:
+                group.create_task(hub.dispatcher.run())
+                for task in (known, unknown):
+                    await hub.until_status(task, "review")
+                hub.dispatcher.stop()
+            assert "out half" in hub.log(known)
+            assert "out first" in hub.log(unknown)
+            assert (hub.task(known).warnings, hub.task(unknown).warnings) == (0, 1)
+
+    run(story())
+
+
 @proves("RUN-PROGRAM")
 def test_a_section_needs_a_command_or_a_url(tmp_path: Path) -> None:
     async def story(settings: str, words: str) -> None:
@@ -476,5 +625,5 @@ def test_a_section_needs_a_command_or_a_url(tmp_path: Path) -> None:
                 pass
 
     run(story("[agents.ada]\nconcurrency = 2\n", "either a command or a url"))
-    run(story(f'[agents.ada]\ncommand = ["{sys.executable}"]\nurl = "http://x"\n', "either"))
+    run(story(f'[agents.ada]\ncommand = ["{sys.executable}"]\nurl = "http://x"\n', "keep one"))
     run(story('[agents.ada]\ncommand = [""]\n', "agents.ada.command"))

@@ -49,6 +49,8 @@ def test_it_is_posted_its_work_and_its_report_ends_the_attempt(
             assert (posted["agent"], posted["attempt"]) == ("ada", 1)
             assert posted["url"] == "http://hub"
             assert "Tonight." in posted["prompt"]
+            assert f"/v1/tasks/{posted['taskId']}/report" in posted["prompt"]
+            assert "standard output" not in posted["prompt"]
             lease = hub.view(task).lease
             assert lease is not None
             assert posted["id"] == lease.session
@@ -113,6 +115,21 @@ def test_it_goes_on_while_the_hub_is_away_and_is_posted_the_same_again(
             hub.do(ReportOutcome(task, "done"), actor=speaker(hub, agent))
             done = await hub.until_status(task, "review")
             assert done.attempts == 1
+
+    run(story())
+
+
+@proves("DISPATCH-STOP")
+def test_who_goes_on_anyway_is_not_waited_for(tmp_path: Path, agent: Receiver) -> None:
+    patient = 'grace_ms = 3600000\non_stop = "keep"'
+
+    async def story() -> None:
+        async with floor(tmp_path / "data", section(agent).replace("grace_ms = 0", patient)) as hub:
+            hub.make()
+            await asyncio.to_thread(agent.is_done.wait, 30)
+            await hub.until(lambda: len(hub.state("ada").running) == 1)
+            hub.dispatcher.stop()
+            await hub.until_idle()
 
     run(story())
 

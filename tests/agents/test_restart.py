@@ -19,12 +19,11 @@ from dragoman.system.ids import new_id
 from dragoman.system.process import started_at
 from dragoman.system.run_marks import RunMarks
 from tests.agents.floor import FAST, Floor, agent_section, floor, run
-from tests.conftest import LONG_RUN
 from tests.requirements import proves
 from tests.traces import Trace
 
 ROOT = Path(__file__).parents[2]
-COUNT = 20 if os.environ.get(LONG_RUN) else 4
+COUNT = 20
 QUICK_RETRY = "[retry]\nbase_ms = 1\ncap_ms = 2\n"
 
 

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from bench.aof import reports, task_ids
+from bench.letters import rows
 from tests.requirements import proves
 
 ROOT = Path(__file__).parents[2]
@@ -28,11 +29,27 @@ def test_one_run_measures_all_pairs_side_by_side() -> None:
         ("files that follow reports", "atomic write"),
         ("files rebuilt, 20 tasks", "atomic write"),
         ("agent started, slowest of 100", "bare process"),
+        ("agent started by a whole hub, slowest of 100", "bare process"),
+        ("idle hub, seconds for one of a core's", "1% of a core"),
+        ("idle hubs in a gigabyte", "120 MB"),
         ("POST of a report, 64 connections", "bare Starlette"),
+        ("the same beside 2,000 stalled readers", "no readers"),
         ("reports in batches over HTTP", "in process"),
+        ("letters read, ten types", "json.loads"),
+        ("letters sent, 1 at a time", "raw append"),
+        ("letters sent, 8 at a time", "raw append"),
+        ("letters sent, 64 at a time", "raw append"),
+        ("page of a box of 2,000", "of 100"),
     ]
     assert all(row["base_per_second"] > 0 for row in results)
     assert all(row["dragoman_per_second"] > 0 for row in results)
+
+
+@proves("BENCH-MAIL-BYTES")
+def test_a_letter_that_is_sent_has_600_bytes_and_no_two_are_alike() -> None:
+    some = list(rows(iter(range(200))))
+    assert {len(row) for row in some} == {600}
+    assert len(set(some)) == 200
 
 
 @proves("BENCH-REPORT-BYTES")

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from dragoman.client import Hub, connect
 from dragoman.config import HttpSettings
+from dragoman.core.actors import Actor
 from dragoman.core.commands import CreateTask
 from dragoman.core.deadlines import Backoff
 from dragoman.engine.ask import TaskView, entries, find_task
@@ -16,7 +17,7 @@ from dragoman.services.promotion import Promotion
 from dragoman.services.recovery import Recovery
 from dragoman.store.sqlite import SqliteStore
 from tests.client.relay import Relay, relaying
-from tests.surfaces.http.house import START, House, serving
+from tests.surfaces.http.house import HERA, START, House, serving
 
 T = TypeVar("T")
 BEAT_MS = 200
@@ -54,6 +55,11 @@ class Stage:
     def connect(self, agent: str = "ada", patience: float = 30.0) -> Hub:
         """An agent's connection, through the relay."""
         return connect(self.relay.url, self.tokens[agent], patience=patience)
+
+    @property
+    def owner(self) -> Actor:
+        """The person whose hub it is."""
+        return HERA
 
     def create(self, title: str, **fields: Any) -> str:
         """A task that is ready."""

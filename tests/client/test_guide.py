@@ -13,7 +13,7 @@ import pytest
 
 from docs.generate import DOCS
 from dragoman.client import SyncHub, connect_sync
-from dragoman.core.commands import MoveTask
+from dragoman.core.commands import ClaimTask, MoveTask
 from tests.client.stage import Stage
 from tests.requirements import proves
 
@@ -24,8 +24,15 @@ PROGRAMS: dict[str, str] = dict(re.findall(r"`(\w+\.py)`:\n\n```python\n(.*?)```
 
 
 @contextmanager
-def _running(stage: Stage, name: str, by: str = "owner") -> Generator[subprocess.Popen[str]]:
-    environment = {"DRAGOMAN_URL": stage.url, "DRAGOMAN_TOKEN": stage.tokens[by], "PATH": ""}
+def _running(
+    stage: Stage, name: str, by: str = "owner", **more: str
+) -> Generator[subprocess.Popen[str]]:
+    environment = {
+        "DRAGOMAN_URL": stage.url,
+        "DRAGOMAN_TOKEN": stage.tokens[by],
+        "PATH": "",
+        **more,
+    }
     with subprocess.Popen(
         [sys.executable, "-c", PROGRAMS[name]],
         env=environment,
@@ -39,11 +46,20 @@ def _running(stage: Stage, name: str, by: str = "owner") -> Generator[subprocess
             program.kill()
 
 
-def _ran(stage: Stage, name: str) -> str:
-    with _running(stage, name) as program:
+def _ran(stage: Stage, name: str, **more: str) -> str:
+    with _running(stage, name, **more) as program:
         out, err = program.communicate(timeout=60)
     assert program.returncode == 0, err
     return out
+
+
+@proves("SDK-ASSIGNED")
+def test_a_started_program_works_on_its_task(stage: Stage) -> None:
+    task = stage.create("For ada")
+    got = stage.house.hub.do(stage.owner, ClaimTask(task, "ada", "s-1")).receipts[0]
+    token = stage.house.identity.attempt_token("ada", got.task, got.fence, 60_000)
+    _ran(stage, "started.py", DRAGOMAN_TOKEN=token, DRAGOMAN_TASK=task, DRAGOMAN_AGENT="ada")
+    assert stage.status(task) == "review"
 
 
 def _boss(stage: Stage) -> SyncHub:

@@ -6,6 +6,7 @@ import pytest
 
 from dragoman.client import HubUnreachable, LeaseLost, Work
 from dragoman.core.commands import MoveTask, RevokeToken
+from tests.client.relay import PROXY_PAGE
 from tests.client.stage import BEAT_MS, Stage, run
 from tests.requirements import proves
 
@@ -121,6 +122,42 @@ def test_what_the_agent_says_after_that_is_refused_here_and_there(stage: Stage) 
     run(agent())
 
     assert stage.status(task) == "cancelled"
+
+
+@proves("SDK-HEARTBEAT")
+def test_an_odd_answer_to_a_heartbeat_does_not_end_the_heartbeat(stage: Stage) -> None:
+    task = stage.create("Behind a proxy")
+    beat = f"POST /v1/tasks/{task}/heartbeat".encode()
+
+    async def agent() -> None:
+        async with (
+            stage.connect() as hub,
+            await anext(hub.work(agent="ada", beat_ms=BEAT_MS)) as work,
+        ):
+            stage.relay.answers[beat] = PROXY_PAGE
+            await asyncio.to_thread(stage.relay.wait_for, beat, stage.relay.count(beat) + 2)
+            del stage.relay.answers[beat]
+            await asyncio.to_thread(stage.relay.wait_for_answer, beat, 2)
+            await work.complete()
+
+    run(agent())
+
+    assert stage.status(task) == "review"
+
+
+def test_odd_answers_for_as_long_as_the_lease_lasts_are_a_lost_lease(stage: Stage) -> None:
+    task = stage.create("Behind a proxy")
+    stage.relay.answers[f"POST /v1/tasks/{task}/heartbeat".encode()] = PROXY_PAGE
+
+    async def agent() -> None:
+        async with (
+            stage.connect() as hub,
+            await anext(hub.work(agent="ada", ttl_ms=1_000, beat_ms=BEAT_MS)),
+        ):
+            await asyncio.Event().wait()
+
+    with pytest.raises(LeaseLost, match="could not be reached for 1 s"):
+        run(agent())
 
 
 def test_a_hub_that_stays_away_longer_than_the_lease_is_a_lost_lease(stage: Stage) -> None:

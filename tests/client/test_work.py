@@ -113,6 +113,24 @@ def test_a_part_is_handed_off_and_its_agent_gets_it(stage: Stage) -> None:
     assert run(part()) == child
 
 
+@proves("SDK-CRASH-SAFE")
+def test_a_part_is_handed_off_once_under_one_key(stage: Stage) -> None:
+    stage.create("The whole", assignee="ada")
+
+    async def whole() -> tuple[str, str]:
+        async with stage.connect("ada") as hub, await anext(hub.work(agent="ada")) as work:
+            first = await work.hand_off("bob", "The part", due_by=DUE, key="part-1")
+            stage.house.clock.advance(5_000)
+            again = await work.hand_off("bob", "The part", due_by=DUE, key="part-1")
+            await work.complete()
+            return first.id, again.id
+
+    first, again = run(whole())
+
+    assert first == again
+    assert len(stage.happened("delegation.requested")) == 1
+
+
 @proves("SDK-WORK", "SDK-OWNER")
 def test_the_owner_s_connection_works_as_the_agent_that_it_names(stage: Stage) -> None:
     task = stage.create("Ada's", assignee="ada", review_required=False)

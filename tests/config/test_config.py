@@ -37,12 +37,71 @@ def test_the_file_sets_and_the_environment_wins(tmp_path: Path) -> None:
         ("[tasks]\nmax_attempts = 0", "tasks.max_attempts is 0; it must be from 1 to 1000"),
         ("[retry]\nbase_ms = -1", "retry.base_ms is -1; it must be from 0 to"),
         ("[retry]\ncap_ms = 99999999999999", "retry.cap_ms is 99999999999999; it must be"),
+        ("[agentmail]\nspawn_within_ms = 0", "agentmail.spawn_within_ms is 0; it must be from"),
+        ("[agentmail]\nhelper = 'a b'", "agentmail.helper: 'a b' is not a valid name"),
+        ("[agentmail]\nspawner = ''", "agentmail.spawner: '' is not a valid name"),
+        ("[groups.cooks]\nmembers = ['bob', '@x']", "groups.cooks.members: '@x' is not a valid"),
     ],
 )
 def test_what_cannot_be_understood_is_named(text: str, words: str) -> None:
     with pytest.raises(SettingsError) as caught:
         parse(text, {})
     assert words in caught.value.detail
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("http.port", "99999"),
+        ("http.port", "-1"),
+        ("http.rate_per_second", "-5"),
+        ("http.rate_per_second", "nan"),
+        ("http.rate_per_second", "inf"),
+        ("http.burst", "0"),
+        ("http.max_body", "-1"),
+        ("hub.grace_ms", "-5"),
+        ("dispatch.stop_ms", "-1"),
+        ("dispatch.leave_ms", "99999999999"),
+        ("agents.ada.attempt_ms", "-5"),
+        ("agents.ada.output_bytes", "-1"),
+        ("agents.ada.cost_per_day", "nan"),
+    ],
+)
+def test_every_number_has_its_bounds(key: str, value: str) -> None:
+    section, _, name = key.rpartition(".")
+    with pytest.raises(SettingsError, match=rf"{key} is .*; it must be from|>= 0"):
+        parse(f"[{section}]\n{name} = {value}", {})
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("DRAGOMAN_HTTP_PROT", "5", "did you mean DRAGOMAN_HTTP_PORT?"),
+        ("DRAGOMAN_HTTP_RATE_PER_SECOMD", "5", "did you mean DRAGOMAN_HTTP_RATE_PER_SECOND?"),
+        ("DRAGOMAN_HTTP_PORT", "x", "the variable DRAGOMAN_HTTP_PORT: Expected `int`"),
+        ("DRAGOMAN_HTTP_PORT", "99999", "the variable DRAGOMAN_HTTP_PORT is 99999; it must be"),
+        ("DRAGOMAN_HUB_ON_STOP", "kep", "DRAGOMAN_HUB_ON_STOP: Invalid enum value 'kep'; use one"),
+    ],
+)
+def test_a_variable_that_is_wrong_is_named_and_no_file(
+    tmp_path: Path, name: str, value: str, words: str
+) -> None:
+    with pytest.raises(SettingsError) as caught:
+        load_settings(tmp_path, {name: value})
+    assert words in caught.value.detail
+    assert "dragoman.toml" not in caught.value.detail
+
+
+def test_words_that_are_none_of_a_choice_are_told_which_there_are() -> None:
+    with pytest.raises(SettingsError, match=r"hub\.on_stop: .* use one of: release, keep"):
+        parse("[hub]\non_stop = 'kep'", {})
+    with pytest.raises(SettingsError, match=r"notify\.statuses: .* use one of: .*deadletter"):
+        parse("[notify]\nstatuses = ['dnoe']", {})
+
+
+def test_other_variables_are_nobody_s_business() -> None:
+    others = {"DRAGOMAN_URL": "x", "DRAGOMAN_TASK": "x", "DRAGOMAN_DATA": "x", "HTTP_PORT": "x"}
+    assert parse("", others) == Settings()
 
 
 def test_an_error_in_the_file_names_the_file(tmp_path: Path) -> None:

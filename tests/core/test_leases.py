@@ -11,28 +11,41 @@ from dragoman.core.actors import Actor
 from dragoman.core.authority import MAY_HOLD
 from dragoman.core.commands import (
     AcceptDelegation,
+    AckMail,
     AdoptTask,
+    AdvanceWave,
     AliasTask,
+    AnswerMail,
     AnyCommand,
+    CheckpointTask,
     ClaimTask,
     CreateTask,
     EditTask,
     EndAttempt,
     EscalateDelegation,
+    EscalateMail,
     ExpireLease,
     IssueToken,
     KeyAgent,
     LinkTask,
     MoveTask,
     NoteTask,
+    PauseAgent,
+    PostMail,
+    ReadMail,
     RegisterAgent,
     RejectDelegation,
     RejectMessage,
+    ReleaseReservations,
     ReleaseTask,
     RenewLease,
+    RenewReservations,
     ReportOutcome,
     RequestDelegation,
+    ReserveFiles,
+    ResumeAgent,
     RevokeToken,
+    StartWave,
     UpdateTask,
     WarnTask,
 )
@@ -72,6 +85,8 @@ WORDS: tuple[AnyCommand, ...] = (
     UpdateTask("T", "done", notes="there is no way there from here"),
     EditTask("T", "a better title"),
     RequestDelegation("U", "T", "bob", NOW),
+    ClaimTask("T", "alice", or_renew=True),
+    PostMail(("bob",), "lunch?", "", bead="T"),
 )
 """What a holder can say without ending its attempt."""
 
@@ -83,6 +98,8 @@ WRITES: tuple[AnyCommand, ...] = (
     MoveTask("T", "ready", fence=1),
     ReleaseTask("T"),
     ReleaseTask("T", fence=1),
+    CheckpointTask("T", "MANUAL"),
+    CheckpointTask("T", "MANUAL", fence=1),
     ReportOutcome("T", "done"),
     ReportOutcome("T", "failed", fence=1),
     ReportOutcome("T", "done", apply=True),
@@ -105,7 +122,10 @@ def test_no_command_about_a_task_is_forgotten_here() -> None:
     others = {CreateTask, AdoptTask, ClaimTask, ExpireLease, RegisterAgent, RejectMessage}
     # A warning goes with a message that is judged itself; the others are not for a holder.
     others |= {WarnTask, AcceptDelegation, RejectDelegation, EscalateDelegation}
-    others |= {KeyAgent, IssueToken, RevokeToken}
+    others |= {KeyAgent, IssueToken, RevokeToken, PauseAgent, ResumeAgent}
+    # Of letters, waves and reservations, none is about a task alone.
+    others |= {PostMail, ReadMail, AckMail, AnswerMail, EscalateMail}
+    others |= {StartWave, AdvanceWave, ReserveFiles, RenewReservations, ReleaseReservations}
     assert {type(command) for command in WRITES} | others == set(get_args(AnyCommand))
 
 
@@ -254,7 +274,13 @@ def test_the_owner_of_a_finished_attempt_may_still_speak() -> None:
 @proves("ROLE-HOLDER", "REFUSAL-CODES")
 @pytest.mark.parametrize(
     "write",
-    [RenewLease("T"), ReleaseTask("T"), ReportOutcome("T", "done"), EndAttempt("T")],
+    [
+        RenewLease("T"),
+        ReleaseTask("T"),
+        CheckpointTask("T", "MANUAL"),
+        ReportOutcome("T", "done"),
+        EndAttempt("T"),
+    ],
     ids=lambda write: type(write).__name__,
 )
 def test_only_the_holder_speaks_for_an_attempt(write: AnyCommand) -> None:

@@ -19,6 +19,7 @@ from dragoman.core.commands import (
     LinkTask,
     MoveTask,
     NoteTask,
+    PostMail,
     RegisterAgent,
     RejectMessage,
     RenewLease,
@@ -31,14 +32,29 @@ from dragoman.core.deadlines import Backoff
 from dragoman.core.decide import DECIDERS
 from dragoman.core.events import EVENT_NAMES, AnyEvent
 from dragoman.core.lease import Lease
+from dragoman.core.mail import Mail
 from dragoman.core.reading import Decision, LeaseChange, Receipt
-from dragoman.core.task import PRIORITY_RANK, Delegation, Reported, Task
+from dragoman.core.reservations import Reservations
+from dragoman.core.task import PRIORITY_RANK, Checkpoint, Delegation, Reported, Task
+from dragoman.core.wave import Wave
 from tests.core.world import ALICE, HUMAN, World, held, task
 from tests.requirements import proves
 
 COMMANDS: tuple[type[AnyCommand], ...] = get_args(AnyCommand)
 EVENTS: tuple[type[AnyEvent], ...] = get_args(AnyEvent)
-STATES = (Task, Reported, Delegation, Lease, ActorRecord, AgentRecord, TokenRecord)
+STATES = (
+    Task,
+    Reported,
+    Delegation,
+    Checkpoint,
+    Lease,
+    ActorRecord,
+    AgentRecord,
+    TokenRecord,
+    Mail,
+    Wave,
+    Reservations,
+)
 VALUES = (*COMMANDS, *EVENTS, *STATES, Actor, Backoff, Decision, LeaseChange, Receipt)
 
 
@@ -57,16 +73,27 @@ def test_every_command_has_a_decider_and_a_name() -> None:
     assert set(DECIDERS) == set(COMMANDS)
     assert sorted(str(kind.__struct_config__.tag) for kind in COMMANDS) == [
         "agent.key",
+        "agent.pause",
         "agent.register",
+        "agent.resume",
         "attempt.end",
         "delegation.accept",
         "delegation.escalate",
         "delegation.reject",
         "delegation.request",
         "lease.expire",
+        "mail.ack",
+        "mail.answer",
+        "mail.escalate",
+        "mail.post",
+        "mail.read",
         "message.reject",
+        "reservation.release",
+        "reservation.renew",
+        "reservation.take",
         "task.adopt",
         "task.alias",
+        "task.checkpoint",
         "task.claim",
         "task.create",
         "task.edit",
@@ -80,6 +107,8 @@ def test_every_command_has_a_decider_and_a_name() -> None:
         "task.warn",
         "token.issue",
         "token.revoke",
+        "wave.advance",
+        "wave.start",
     ]
     assert command_name(ClaimTask("T", "alice")) == "task.claim"
 
@@ -96,15 +125,26 @@ def test_every_event_has_the_name_that_was_promised() -> None:
     assert set(EVENT_NAMES) == set(EVENTS)
     assert sorted(EVENT_NAMES.values()) == [
         "agent.keyed",
+        "agent.paused",
         "agent.registered",
+        "agent.resumed",
         "command.refused",
         "delegation.accepted",
         "delegation.escalated",
         "delegation.rejected",
         "delegation.requested",
+        "mail.acked",
+        "mail.answered",
+        "mail.escalated",
+        "mail.posted",
+        "mail.read",
         "message.received",
+        "reservation.ended",
+        "reservation.renewed",
+        "reservation.taken",
         "task.aliased",
         "task.backlinked",
+        "task.checkpointed",
         "task.claimed",
         "task.created",
         "task.edited",
@@ -118,6 +158,9 @@ def test_every_event_has_the_name_that_was_promised() -> None:
         "task.warned",
         "token.issued",
         "token.revoked",
+        "wave.bead_released",
+        "wave.completed",
+        "wave.started",
     ]
 
 
@@ -137,6 +180,8 @@ def test_a_command_says_which_task_it_is_about() -> None:
 def test_a_command_says_whose_holder_it_is_a_sign_of_life_of() -> None:
     assert NoteTask("T", "x").held == "T"
     assert RequestDelegation("U", "T", "bob", 0).held == "T", "who delegates works on the parent"
+    assert PostMail(("bob",), "half way", "", bead="T").held == "T"
+    assert AdoptTask("bead", "T").held == ""
 
 
 @proves("TASK-PRIORITY")

@@ -76,6 +76,9 @@ CODES = {
     "token_expired",
     "token_revoked",
     "replayed",
+    "mail_not_found",
+    "wave_not_found",
+    "reservation_not_found",
     "overloaded",
 }
 """Written here once more, because dialects and scripts will depend on them."""

@@ -16,38 +16,54 @@ import pytest
 from msgspec.structs import replace
 
 from dragoman.core.actors import Actor
-from dragoman.core.agents import AgentRecord, TokenRecord
+from dragoman.core.agents import AgentRecord, Pause, TokenRecord
 from dragoman.core.commands import (
     AcceptDelegation,
+    AckMail,
     AdoptTask,
+    AdvanceWave,
     AliasTask,
+    AnswerMail,
     AnyCommand,
+    CheckpointTask,
     ClaimTask,
     CreateTask,
     EditTask,
     EndAttempt,
     EscalateDelegation,
+    EscalateMail,
     ExpireLease,
     IssueToken,
     KeyAgent,
     LinkTask,
     MoveTask,
     NoteTask,
+    PauseAgent,
+    PostMail,
+    ReadMail,
     RegisterAgent,
     RejectDelegation,
     RejectMessage,
+    ReleaseReservations,
     ReleaseTask,
     RenewLease,
+    RenewReservations,
     ReportOutcome,
     RequestDelegation,
+    ReserveFiles,
+    ResumeAgent,
     RevokeToken,
+    StartWave,
     UpdateTask,
     WarnTask,
     command_name,
 )
-from dragoman.core.events import Status
+from dragoman.core.events import Status, WaveBead
+from dragoman.core.mail import Mail
 from dragoman.core.reading import Decision
+from dragoman.core.reservations import Reservation, Reservations
 from dragoman.core.task import Delegation, Reported
+from dragoman.core.wave import Wave
 from tests.core.world import (
     COORDINATOR,
     FILE,
@@ -82,6 +98,11 @@ ACTORS = {
 TOKEN = TokenRecord("0" * 12, "0" * 64, NOW, NOW + 10_000)
 
 
+LETTER = Mail(
+    "m", "pat", ("ann",), "m", "", "a", "b", NOW, ack_wanted=True, answer_wanted=True, due_by=NOW
+)
+
+
 def commands(who: str) -> tuple[AnyCommand, ...]:
     """One command of each kind about T; where a name must be the caller's own, it is."""
     return (
@@ -108,7 +129,20 @@ def commands(who: str) -> tuple[AnyCommand, ...]:
         KeyAgent("known", "A" * 43),
         IssueToken("known", "1" * 12, "1" * 64, NOW + 10_000),
         RevokeToken("known", "0" * 12),
+        PauseAgent("known", "enough"),
+        ResumeAgent("paused"),
         RejectMessage("not_authorized", "x"),
+        CheckpointTask("T", "MANUAL", "0a1b2c3"),
+        PostMail(("ann",), "said", ""),
+        ReadMail("m"),
+        AckMail("m"),
+        AnswerMail("m", roles=("human", "orchestrator", "coordinator", "system")),
+        EscalateMail("m"),
+        StartWave((WaveBead("UU"),), 1),
+        AdvanceWave("w"),
+        ReserveFiles(("a",), TTL),
+        RenewReservations(("r",), TTL),
+        ReleaseReservations(("r",)),
     )
 
 
@@ -126,6 +160,11 @@ def world(status: Status) -> World:
     )
     built = World(found, task("UU"), leases=[("T", lease("hal", 2))] if is_held else ())
     built.agents["known"] = AgentRecord("known", "agent", (), NOW, "", (TOKEN,))
+    built.agents["paused"] = AgentRecord("paused", "agent", (), NOW, pause=Pause("enough", NOW))
+    built.mails["m"] = LETTER
+    built.waves["w"] = Wave("w", (WaveBead("UU"),), 1, "hera", NOW)
+    built.reservations = Reservations((Reservation("r", ("b",), "ann", NOW + TTL),))
+    built.put(task("UU", "backlog"))
     return built
 
 
@@ -161,9 +200,22 @@ BY_HAND: dict[str, tuple[str, dict[Status, str]]] = {
     "delegation.escalate": ("hos", {"done": "", "cancelled": ""}),
     "agent.register": ("hos", {}),
     "agent.key": ("hos", {}),
+    "agent.pause": ("hos", {}),
+    "agent.resume": ("ho", {}),
     "token.issue": ("hos", {}),
     "token.revoke": ("hos", {}),
     "message.reject": ("", {}),
+    "task.checkpoint": ("hos", {"in-progress": "H", "done": "", "cancelled": ""}),
+    "mail.post": ("hoscHOadn", {}),
+    "mail.read": ("a", {}),
+    "mail.ack": ("a", {}),
+    "mail.answer": ("hosca", {}),
+    "mail.escalate": ("hos", {}),
+    "wave.start": ("hosc", {}),
+    "wave.advance": ("hosc", {}),
+    "reservation.take": ("hoscHOadn", {}),
+    "reservation.renew": ("a", {}),
+    "reservation.release": ("hosca", {}),
 }
 """Command -> who may give it with effect: in any status, and where that differs."""
 

@@ -6,23 +6,31 @@ import pytest
 
 from dragoman.core.actors import Actor
 from dragoman.core.commands import (
+    AckMail,
     AdoptTask,
+    AnswerMail,
     AnyCommand,
+    CheckpointTask,
     ClaimTask,
     CreateTask,
     EditTask,
     EndAttempt,
+    EscalateMail,
     IssueToken,
     KeyAgent,
     LinkTask,
     MoveTask,
     NoteTask,
+    PauseAgent,
+    PostMail,
+    ReadMail,
     RegisterAgent,
     RejectMessage,
     ReleaseTask,
     RenewLease,
     ReportOutcome,
     RequestDelegation,
+    ResumeAgent,
     RevokeToken,
     TaskCommand,
     UpdateTask,
@@ -31,7 +39,7 @@ from dragoman.core.commands import (
 from dragoman.core.decide import renewal
 from dragoman.core.errors import Refusal
 from dragoman.core.scope import SPEAKS_FOR
-from tests.core.world import NOW, Facts, World, held, lease, task
+from tests.core.world import HUMAN, NOW, TTL, Facts, World, held, lease, task
 from tests.requirements import proves
 
 pytestmark = proves("IDENTITY-ATTEMPT")
@@ -53,6 +61,16 @@ ABOUT_T: tuple[AnyCommand, ...] = (
     RequestDelegation("U", "T", "bob", NOW + 1),
     CreateTask("found", discovered_from="T"),
     CreateTask("a part", parent="T"),
+    ClaimTask("T", "alice", or_renew=True),
+    CheckpointTask("T", "MANUAL"),
+    AdoptTask("bead", "T"),
+)
+LETTERS: tuple[AnyCommand, ...] = (
+    PostMail(("bob",), "lunch?", ""),
+    PostMail(("bob",), "lunch?", "", bead="U"),
+    ReadMail("m"),
+    AckMail("m"),
+    AnswerMail("m"),
 )
 ELSEWHERE: tuple[AnyCommand, ...] = (
     NoteTask("U", "x"),
@@ -63,11 +81,14 @@ ELSEWHERE: tuple[AnyCommand, ...] = (
     RequestDelegation("T", "U", "bob", NOW + 1),
     CreateTask("out of nowhere"),
     CreateTask("a part of another", parent="U"),
-    AdoptTask("bead", "x-1"),
+    AdoptTask("bead", "U"),
+    EscalateMail("m"),
     RegisterAgent("alice"),
     KeyAgent("alice", ""),
     IssueToken("alice", "0" * 12, "0" * 64, NOW + 10_000),
     RevokeToken("alice"),
+    PauseAgent("alice"),
+    ResumeAgent("alice"),
 )
 
 
@@ -75,6 +96,7 @@ def world() -> World:
     """Alice holds T in her first attempt, and there is U, which is hers too."""
     found = held()
     found.put(task("U", "ready", "alice"))
+    found.do(HUMAN, PostMail(("alice",), "lunch?", "", id="m"))
     return found
 
 
@@ -130,10 +152,28 @@ def test_when_the_attempt_is_over_it_does_not_speak_as_the_owner() -> None:
     assert ended.code(OWN, EditTask("T", "mine")) == "lease_lost"
 
 
+@proves("IDENTITY-ATTEMPT-END")
+@pytest.mark.parametrize("command", [CreateTask("a part", parent="T"), AdoptTask("bead", "T")])
+def test_when_the_attempt_is_over_it_makes_nothing_more(command: AnyCommand) -> None:
+    ended = World(task("T", "review", "alice", attempts=1, agents=("alice",)))
+    assert ended.code(OWN, command) == "lease_lost"
+    assert world().code(OWN, command) == ""
+    assert world().code(OWN, command, NOW + TTL) == "lease_lost"
+
+
 def test_by_any_name_of_the_task_and_of_none_that_there_is_not() -> None:
     found = held()
     assert found.code(OWN, NoteTask(found.tasks["T"].aof_id, "x")) == ""
     assert found.code(OWN, NoteTask("V", "x")) == "task_not_found"
+
+
+def test_it_adopts_nothing() -> None:
+    assert world().code(OWN, AdoptTask("bead", "x-1")) == "task_not_found"
+
+
+@pytest.mark.parametrize("command", LETTERS, ids=repr)
+def test_letters_are_free(command: AnyCommand) -> None:
+    assert world().code(OWN, command) == ""
 
 
 def test_what_could_not_be_understood_is_recorded_as_ever() -> None:

@@ -13,13 +13,19 @@ from dragoman.core.events import (
     AgentEvent,
     AnyEvent,
     CommandRefused,
+    MailEvent,
     MessageReceived,
     Status,
+    TaskEvent,
 )
 from dragoman.core.ids import check_alias, check_task_id
 from dragoman.core.lease import Lease
+from dragoman.core.mail import Mail
 from dragoman.core.reading import Decision
+from dragoman.core.reservations import Reservations
 from dragoman.core.task import EVOLVE_TASK, Task
+from dragoman.core.wave import Wave
+from dragoman.ledger.views import fold
 
 NOW = 1_770_647_400_000
 """2026-02-09T14:30:00.000Z."""
@@ -68,6 +74,23 @@ class Facts:
         """What is known of a name."""
         return self._world.agents.get(name)
 
+    def mail(self, id: str) -> Mail | None:
+        """The letter with this id."""
+        return self._world.mails.get(id)
+
+    def wave(self, id: str) -> Wave | None:
+        """The wave with this id."""
+        return self._world.waves.get(id)
+
+    def reservations(self) -> Reservations:
+        """All files that are reserved."""
+        return self._world.reservations
+
+    @property
+    def cause(self) -> str:
+        """The id of the request."""
+        return "cause-1"
+
     def next_ready(self, queues: tuple[str, ...], now: int) -> Task | None:
         """The oldest task that is ready in these queues."""
         return next(
@@ -97,6 +120,9 @@ class World:
             self.put(known)
         self.leases = dict(leases)
         self.agents: dict[str, AgentRecord] = {}
+        self.mails: dict[str, Mail] = {}
+        self.waves: dict[str, Wave] = {}
+        self.reservations = Reservations()
         self.numbers: dict[str, int] = {}
 
     def put(self, known: Task) -> None:
@@ -124,7 +150,11 @@ class World:
             if isinstance(event, AgentEvent):
                 assert kind == "agent"
                 self.agents[name] = EVOLVE_AGENT[type(event)](self.agents.get(name), event, now)
+            elif isinstance(event, MailEvent):
+                assert kind == "mail"
+                self._posted(fold(self.mails.get(name), event, now))
             else:
+                assert isinstance(event, TaskEvent), "waves are tried on a real hub"
                 assert kind == "task"
                 self.put(EVOLVE_TASK[type(event)](self.tasks.get(name), event, now))
         if decision.lease is not None and decision.lease.lease is None:
@@ -135,6 +165,10 @@ class World:
             day, number = decision.number
             self.numbers[day] = number
         return decision
+
+    def _posted(self, state: object) -> None:
+        assert isinstance(state, Mail)
+        self.mails[state.id] = state
 
 
 def task(

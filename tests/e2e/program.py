@@ -82,13 +82,14 @@ class Program:
             stderr=subprocess.PIPE,
             text=True,
             env=self.environment(),
-            # A build machine may run everything with the signal ignored, and children inherit that.
-            preexec_fn=_hear_interrupts,  # noqa: PLW1509  it calls one function, and no lock
+            # A build machine may run everything with them ignored, and children inherit that.
+            preexec_fn=_hear_interrupts,  # noqa: PLW1509  it calls no lock
         )
 
 
 def _hear_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def end_of(process: subprocess.Popen[str]) -> Ended:

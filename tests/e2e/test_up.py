@@ -2,15 +2,20 @@
 
 import json
 import signal
+import socket
 import subprocess
 import sys
+import urllib.error
 import urllib.request
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dragoman.bootstrap import open_hub
+from dragoman.core.errors import DragomanError
 from tests.e2e.program import Ended, Program, end_of
 from tests.requirements import proves
 
@@ -104,6 +109,45 @@ def test_commands_go_through_the_hub_and_all_files_are_level_when_they_return(
     assert program.ask("task", "show", made)["status"] == "in-progress"
 
 
+@proves("HUB-CLI")
+def test_commands_beside_a_hub_use_its_store_and_its_settings(
+    program: Program, tmp_path: Path
+) -> None:
+    config = tmp_path / "my.toml"
+    config.write_text("[tasks]\nreview_required = false\n")
+    store = f"sqlite:///{tmp_path}/other.db"
+    with hub(program, "--store", store, "--config", str(config)):
+        made = program.ask("task", "create", "One", "--ready")["id"]
+        shown = program.ask("task", "show", made)
+        assert shown["reviewRequired"] is False
+        elsewhere = f"sqlite:///{tmp_path}/third.db"
+        refused = program.ask("task", "list", "--store", elsewhere, code=1)
+        assert refused["code"] == "hub_running"
+        assert "leave --store away" in refused["detail"]
+        assert not (program.data / "dragoman.db").exists()
+        assert (program.data / "hub.lock").stat().st_mode & 0o077 == 0
+
+
+@proves("HUB-CLI")
+def test_a_command_in_an_agent_s_folder_makes_no_second_hub(
+    program: Program, tmp_path: Path
+) -> None:
+    inside = {"DRAGOMAN_URL": "http://127.0.0.1:1", "DRAGOMAN_TOKEN": "drga_x"}
+    environment = {**program.environment(), **inside}
+    del environment["DRAGOMAN_DATA"]
+    ended = subprocess.run(
+        (sys.executable, "-m", "dragoman", "task", "create", "Lost"),
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 1
+    assert "dragoman mcp" in ended.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 @proves("HUB-CLI", "CLI-NOW")
 def test_the_clock_of_a_running_hub_is_its_own(program: Program) -> None:
     with hub(program):
@@ -157,16 +201,101 @@ def test_an_agent_of_the_settings_is_started_with_its_task_and_heard(
     with hub(program, *words) as running:
         assert running.said["agents"] == "ada"
         made = program.ask("task", "create", "One", "--ready", "--no-review")["id"]
-        follow = program.start("events", "--follow", "--task", made, "--json")
-        assert follow.stdout is not None
-        for line in iter(follow.stdout.readline, ""):
-            if json.loads(line)["body"].get("to") == "done":
-                break
-        follow.kill()
-        follow.communicate()
+        until_done(program, made)
         assert program.ask("task", "show", made)["status"] == "done"
         assert b"at work on" in (program.data / "runs" / made / "output.log").read_bytes()
         assert running.stop().code == 0
+
+
+REPORTER = """
+import json, os, urllib.request
+def ask(path, body=None):
+    request = urllib.request.Request(
+        os.environ["DRAGOMAN_URL"] + "/v1/tasks/" + os.environ["DRAGOMAN_TASK"] + path,
+        data=None if body is None else json.dumps(body).encode(),
+        headers={"Authorization": "Bearer " + os.environ["DRAGOMAN_TOKEN"],
+                 "Content-Type": "application/json"})
+    with urllib.request.urlopen(request) as answer:
+        return json.load(answer)["status"]
+print("answered", ask("/report", {"outcome": "done", "notes": "all of it"}))
+for _ in range(50):
+    status = ask("")
+print("pushed when it was", status)
+"""
+
+
+@proves("RUN-LEAVE")
+def test_an_agent_that_reports_over_http_gets_its_answer_and_finishes(program: Program) -> None:
+    program.data.mkdir()
+    command = json.dumps([sys.executable, "-c", REPORTER])
+    (program.data / "dragoman.toml").write_text(f"[agents.ada]\ncommand = {command}\n")
+    with hub(program) as running:
+        made = program.ask("task", "create", "One", "--ready", "--no-review")["id"]
+        log = program.data / "runs" / made / "output.log"
+        until_done(program, made)
+        ended = running.stop()
+    said = log.read_text()
+    assert ended.code == 0
+    assert "out answered done" in said
+    assert "out pushed when it was done" in said
+
+
+@proves("HUB-UP", "AGENT-PAUSE")
+def test_a_stop_says_for_whom_it_waits_and_gives_out_no_more(program: Program) -> None:
+    program.data.mkdir()
+    agent = '[agents.ada]\ncommand = ["sleep", "1000"]\n[agents.ben]\ncommand = ["./nobody"]\n'
+    settings = agent + "takes_any = false\n[hub]\ngrace_ms = 3600000\n"
+    (program.data / "dragoman.toml").write_text(settings)
+    with hub(program) as running:
+        assert [one["name"] for one in program.ask("agent", "list")["agents"]] == ["ada", "ben"]
+        made = program.ask("task", "create", "One", "--ready")["id"]
+        until_claimed(program, made)
+        program.ask("task", "create", "Two", "--ready", "--assignee", "ben")
+        stderr = running.process.stderr
+        assert stderr is not None
+        assert "ben could not be started: " in stderr.readline()
+        running.process.send_signal(signal.SIGHUP)
+        said = stderr.readline()
+        assert said == "stopping: 1 agent works, and may go on for 1h; Ctrl-C again does not wait\n"
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            ready(running.url)
+        assert "the hub is stopping" in json.load(refused.value)["duties"]["dispatch"]
+        assert running.stop(signal.SIGINT).code == 0
+    assert program.ask("task", "show", made)["status"] == "ready"
+
+
+def until_claimed(program: Program, task: str) -> None:
+    """Wait until somebody works on it."""
+    until_told(program, task, lambda line: line["type"] == "task.claimed")
+
+
+def until_done(program: Program, task: str) -> None:
+    """Wait until it is done."""
+    until_told(program, task, lambda line: line["body"].get("to") == "done")
+
+
+def until_told(program: Program, task: str, is_it: Callable[[Any], bool]) -> None:
+    """Follow what happens to a task until it is so."""
+    follow = program.start("events", "--follow", "--task", task, "--json")
+    assert follow.stdout is not None
+    for line in iter(follow.stdout.readline, ""):
+        if is_it(json.loads(line)):
+            break
+    follow.kill()
+    follow.communicate()
+
+
+@proves("HUB-UP")
+def test_a_start_that_fails_leaves_nothing_open(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(DragomanError):
+        open_hub(data, "", "127.0.0.1", taken.getsockname()[1], None)
+    links = [
+        descriptor.readlink()
+        for descriptor in Path("/proc/self/fd").iterdir()
+        if descriptor.is_symlink()
+    ]
+    assert not [link for link in links if link.is_relative_to(data)]
 
 
 @proves("HUB-UP")

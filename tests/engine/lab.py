@@ -87,6 +87,7 @@ class OpenStore(MemoryStore):
         tables.numbers = dict(self._tables.numbers)
         tables.names = dict(self._tables.names)
         tables.kinds = {name: list(kinds) for name, kinds in self._tables.kinds.items()}
+        tables.lists = {name: dict(places) for name, places in self._tables.lists.items()}
         return other
 
     def picture(self) -> dict[str, Any]:

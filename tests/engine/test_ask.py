@@ -4,7 +4,14 @@ from typing import Any
 
 import pytest
 
-from dragoman.core.commands import AliasTask, ClaimTask, CreateTask, MoveTask, NoteTask
+from dragoman.core.commands import (
+    AliasTask,
+    ClaimTask,
+    CreateTask,
+    MoveTask,
+    NoteTask,
+    RegisterAgent,
+)
 from dragoman.core.errors import Refusal
 from dragoman.core.task import Task
 from dragoman.engine import ask
@@ -16,10 +23,11 @@ from dragoman.engine.ask import (
     find_task,
     history,
     list_tasks,
+    names_in_role,
     task_as_of,
     tasks_as_of,
 )
-from dragoman.engine.ports import BoardQuery
+from dragoman.engine.ports import BoardQuery, Row
 from dragoman.ledger.views import decode_state
 from tests.engine.lab import ALICE, BOB, HUMAN, Lab, OpenStore
 from tests.ledger.released import Play, play
@@ -217,3 +225,26 @@ def test_reading_the_past_leaves_no_trace() -> None:
     assert len(tasks_as_of(store, 1)) == 1
     task_as_of(store, "T", 1)
     assert store.picture() == before
+
+
+class Narrow(OpenStore):
+    """A store in which nobody looks through all agents."""
+
+    def kind(self, kind: str, after: str, limit: int) -> list[Row]:
+        """Too much to ask."""
+        raise AssertionError(f"all streams of the kind {kind} were asked for")
+
+
+@proves("MAIL-ADDRESS", "STORE-LISTS")
+def test_who_is_in_a_role_is_known_without_looking_at_everybody(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ask, "_PAGE", 2)
+    lab = Lab(Narrow())
+    for name in ("zoe", "ann", "olga"):
+        lab.do(HUMAN, RegisterAgent(name, "orchestrator"))
+    lab.do(HUMAN, RegisterAgent("bob", "agent"))
+    assert names_in_role(lab.store, "orchestrator") == ("ann", "olga", "zoe")
+    lab.do(HUMAN, RegisterAgent("zoe", "agent"))
+    assert names_in_role(lab.store, "orchestrator") == ("ann", "olga")
+    assert names_in_role(lab.store, "agent") == ("bob", "zoe")

@@ -1,10 +1,11 @@
 """Hints: whoever listens is told of commits, and nobody else is."""
 
 from collections.abc import Collection
+from threading import Thread
 
 from dragoman.core.commands import CreateTask
 from dragoman.engine.handle import Engine
-from dragoman.engine.hints import Hints
+from dragoman.engine.hints import Heard, Hints
 from dragoman.engine.hub import Hub
 from dragoman.store.memory import MemoryStore
 from dragoman.system.clock import HandClock
@@ -13,6 +14,19 @@ from tests.engine.lab import HUMAN, START
 from tests.requirements import proves
 
 pytestmark = proves("ENGINE-HINTS")
+
+
+def test_what_is_heard_while_somebody_sees_to_it_is_there_the_next_time() -> None:
+    heard, count = Heard(), 2_000
+    adding = Thread(target=lambda: [heard.add([f"task:{n}"]) for n in range(count)])
+    adding.start()
+    taken = list[str]()
+    while adding.is_alive():
+        taken += heard.take()
+    adding.join()
+    taken += heard.take()
+    assert sorted(taken) == sorted(f"task:{n}" for n in range(count))
+    assert heard.take() == []
 
 
 def test_all_who_listen_are_told_until_they_no_longer_want_to_be() -> None:

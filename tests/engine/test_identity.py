@@ -1,5 +1,7 @@
 """Who speaks: tokens of agents, of the owner and of attempts, and how soon a revocation counts."""
 
+import asyncio
+import threading
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 
 import pytest
@@ -8,12 +10,16 @@ from hypothesis import strategies as st
 
 from dragoman.core.actors import Actor
 from dragoman.core.commands import (
+    DEFAULT_TTL_MS,
+    AnyCommand,
     ClaimTask,
     CreateTask,
     IssueToken,
+    MoveTask,
     NoteTask,
     RegisterAgent,
     ReleaseTask,
+    ReportOutcome,
     RevokeToken,
 )
 from dragoman.core.errors import Refusal, Refused
@@ -21,7 +27,14 @@ from dragoman.core.events import Role
 from dragoman.core.tokens import digest_of, write_token
 from dragoman.engine.handle import Engine
 from dragoman.engine.hub import Hub
-from dragoman.engine.identity import FRESH_MS, MOST_CHARACTERS, MOST_REMEMBERED, Identity, Principal
+from dragoman.engine.identity import (
+    FRESH_MS,
+    LINGER_MS,
+    MOST_CHARACTERS,
+    MOST_REMEMBERED,
+    Identity,
+    Principal,
+)
 from dragoman.engine.ports import Row
 from dragoman.system.clock import HandClock
 from dragoman.system.ids import CountingIds
@@ -61,6 +74,11 @@ class Gate:
         issue = IssueToken(name, f"{number:012x}", digest_of(token), expires_at)
         self.hub.do(HUMAN, RegisterAgent(name, role), issue)
         return token
+
+    def hold(self, task: str) -> None:
+        """Alice has this task, in her first attempt."""
+        self.hub.do(HUMAN, CreateTask(task, task, ready=True))
+        self.hub.do(HUMAN, ClaimTask(task, "alice"))
 
     def who(self, token: str) -> Principal:
         """The bearer of a token that must be good."""
@@ -220,20 +238,68 @@ def test_only_the_agents_whose_stream_changed_are_looked_at_again(gate: Gate) ->
 
 @proves("IDENTITY-TOKEN")
 def test_what_is_remembered_is_bounded(gate: Gate) -> None:
+    gate.hold("T")
     for number in range(1, MOST_REMEMBERED + 2):
-        gate.who(gate.identity.attempt_token("alice", "T", number, DAY))
+        gate.who(gate.identity.attempt_token("alice", "T", 1, DAY + number))
     seen = gate.store.looks
-    gate.who(gate.identity.attempt_token("alice", "T", 1, DAY))
+    gate.who(gate.identity.attempt_token("alice", "T", 1, DAY + 1))
+    assert gate.store.looks > seen
+
+
+@proves("IDENTITY-LOOK")
+def test_a_name_that_nobody_knows_is_looked_for_once_a_second(gate: Gate) -> None:
+    stranger = write_token("mallory", "0" * 12, "0" * 43)
+    assert gate.code(stranger) == "unauthenticated"
+    seen = gate.store.looks
+    assert gate.code(write_token("mallory", "1" * 12, "1" * 43)) == "unauthenticated"
+    assert gate.code("drga_" + "x" * 80) == "unauthenticated"
+    assert gate.store.looks == seen
+    gate.clock.advance(FRESH_MS)
+    assert gate.code(stranger) == "unauthenticated"
     assert gate.store.looks == seen + 1
+    assert gate.code(gate.add("mallory")) == ""
+
+
+@proves("IDENTITY-LOOK")
+def test_the_loop_does_not_wait_for_a_store_that_is_slow() -> None:
+    class Slow(CountedStore):
+        """Answers when it is told to."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.may_answer = threading.Event()
+            self.may_answer.set()
+
+        def stream(self, name: str) -> Row | None:
+            assert self.may_answer.wait(30)
+            return super().stream(name)
+
+    store = Slow()
+    gate = Gate(store)
+    token = gate.add()
+
+    async def ask() -> Principal | Refusal:
+        store.may_answer.clear()
+        asked = asyncio.create_task(gate.identity.who_soon(token, "http"))
+        await asyncio.sleep(0)
+        assert not asked.done()  # we are here, though the store says nothing
+        owner = await gate.identity.who_soon(OWNER, "http")
+        assert isinstance(owner, Principal)
+        store.may_answer.set()
+        return await asked
+
+    assert asyncio.run(ask()) == Principal(Actor("agent", "alice", "http"))
 
 
 @proves("IDENTITY-ATTEMPT")
 def test_the_token_of_an_attempt_speaks_for_its_task_and_is_stored_nowhere(gate: Gate) -> None:
-    token = gate.identity.attempt_token("alice", "TASK-1", 7, 60_000)
+    gate.hold("TASK-1")
+    before = gate.store.head()
+    token = gate.identity.attempt_token("alice", "TASK-1", 1, 60_000)
     found = gate.who(token)
-    assert found.actor == Actor("agent", "alice", "http", "TASK-1", 7)
-    assert (found.task, found.fence, found.is_owner) == ("TASK-1", 7, False)
-    assert gate.store.head() == 0
+    assert found.actor == Actor("agent", "alice", "http", "TASK-1", 1)
+    assert (found.task, found.fence, found.is_owner) == ("TASK-1", 1, False)
+    assert gate.store.head() == before
     gate.clock.advance(60_000)
     assert gate.code(token) == "token_expired"
 
@@ -264,12 +330,49 @@ def test_nobody_else_can_make_or_change_one(gate: Gate) -> None:
 @proves("IDENTITY-ATTEMPT", "IDENTITY-REVOKE")
 def test_with_all_tokens_of_an_agent_those_of_its_attempts_end(gate: Gate) -> None:
     gate.add()
+    gate.hold("T")
     running = gate.identity.attempt_token("alice", "T", 1, DAY)
     gate.who(running)
     gate.hub.do(HUMAN, RevokeToken("alice"))
     assert gate.code(running) == "token_revoked"
     gate.clock.advance(1)
-    assert gate.code(gate.identity.attempt_token("alice", "T", 2, DAY)) == ""
+    assert gate.code(gate.identity.attempt_token("alice", "T", 1, DAY)) == ""
+
+
+@proves("IDENTITY-ATTEMPT-END")
+def test_it_is_dead_when_another_attempt_begins(gate: Gate) -> None:
+    gate.hold("T")
+    old = gate.identity.attempt_token("alice", "T", 1, DAY)
+    gate.who(old)
+    gate.hub.do(gate.who(old).actor, ReleaseTask("T"))
+    gate.hub.do(HUMAN, ClaimTask("T", "alice"))
+    gate.clock.advance(FRESH_MS)
+    assert gate.code(old) == "lease_lost"
+
+
+@proves("IDENTITY-ATTEMPT-END")
+@pytest.mark.parametrize(
+    "end", [ReportOutcome("T", "done", apply=True), ReleaseTask("T"), MoveTask("T", "blocked", "x")]
+)
+def test_and_a_while_after_its_own_end(gate: Gate, end: AnyCommand) -> None:
+    gate.hold("T")
+    token = gate.identity.attempt_token("alice", "T", 1, DAY)
+    gate.hub.do(gate.who(token).actor, end)
+    gate.clock.advance(LINGER_MS - 1)
+    assert gate.code(token) == ""  # the answer to its last word may have been lost
+    gate.clock.advance(FRESH_MS)
+    assert gate.code(token) == "lease_lost"
+
+
+@proves("IDENTITY-ATTEMPT-END")
+def test_and_when_its_lease_has_ended_or_its_task_never_was(gate: Gate) -> None:
+    gate.hold("T")
+    token = gate.identity.attempt_token("alice", "T", 1, DAY)
+    gate.clock.advance(DEFAULT_TTL_MS + LINGER_MS - 1)
+    assert gate.code(token) == ""
+    gate.clock.advance(FRESH_MS)
+    assert gate.code(token) == "lease_lost"
+    assert gate.code(gate.identity.attempt_token("alice", "nothing", 1, DAY)) == "lease_lost"
 
 
 @proves("IDENTITY-ATTEMPT")

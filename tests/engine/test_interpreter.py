@@ -13,7 +13,6 @@ from dragoman.core.actors import Actor
 from dragoman.core.commands import ClaimTask, CreateTask, NoteTask, RegisterAgent, WarnTask
 from dragoman.core.errors import REFUSALS
 from dragoman.core.events import Role
-from dragoman.core.reading import Receipt
 from dragoman.engine.facts import StoreFacts
 from dragoman.engine.interpreter import Answer, Interpreter, Taken, Turned
 from dragoman.engine.operation import (
@@ -27,6 +26,7 @@ from dragoman.engine.operation import (
     Operation,
     lint_text,
 )
+from dragoman.engine.request import Accepted
 from dragoman.ledger.entry import read_line
 from dragoman.text.strict_json import StrictJsonError
 from tests.engine.lab import ALICE, BOB, HUMAN, Lab
@@ -58,8 +58,8 @@ def shout_commands(shout: Shout) -> Commands:
     return (NoteTask(shout.task, shout.words),)
 
 
-def shout_reply(shout: Shout, commands: Commands, receipts: tuple[Receipt, ...]) -> Any:
-    return {"heard": shout.words, "commands": len(commands), "status": receipts[0].status}
+def shout_reply(shout: Shout, commands: Commands, accepted: Accepted) -> Any:
+    return {"heard": shout.words, "commands": len(commands), "status": accepted.receipts[0].status}
 
 
 def shout_identity(shout: Shout, speaker: str) -> Fault | None:
@@ -93,7 +93,7 @@ class Nothing(Struct, frozen=True):
     """Arguments of an operation that finds nothing to do."""
 
 
-def rest_reply(_arguments: Nothing, _commands: Commands, _receipts: tuple[Receipt, ...]) -> str:
+def rest_reply(_arguments: Nothing, _commands: Commands, _accepted: Accepted) -> str:
     return "rested"
 
 
@@ -417,7 +417,7 @@ def test_a_message_is_heard_first_and_answered_later(stage: Stage) -> None:
     assert stage.door.hear(SHOUTED, dialect="mute") is None
     spoken = stage.door.hear(SHOUTED, dialect="shouting")
     assert spoken is not None
-    assert (spoken.dialect.name, spoken.target) == ("shouting", "T")
+    assert (spoken.dialect.name, spoken.line_up) == ("shouting", "T")
     before = stage.events()
     answer = asyncio.run(stage.door.answer_soon(spoken, ALICE, key="k"))
     assert isinstance(answer, Taken)

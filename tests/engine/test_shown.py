@@ -6,6 +6,7 @@ import pytest
 from msgspec import Raw
 
 from dragoman.core.commands import (
+    CheckpointTask,
     ClaimTask,
     CreateTask,
     MoveTask,
@@ -45,6 +46,7 @@ def test_a_task_with_nothing_to_it_has_nulls_and_empty_lists(hub: Hub) -> None:
     assert whole.pop("body") == "text"
     assert whole == json.loads(encode(task_summary(view.task, view.lease, START)))
     assert whole["lease"] is whole["report"] is whole["delegation"] is whole["notBefore"] is None
+    assert whole["checkpoint"] is None
     assert whole["waitsFor"] == []
     assert whole["createdAt"] == "2026-02-09T14:30:00.000Z"
 
@@ -125,3 +127,20 @@ def test_a_page_without_a_hit_ends_before_it_has_read_the_whole_store(hub: Hub) 
     page = page_now(hub.store, Wanted("ready", is_claimable=True, limit=1), START)
     assert page.tasks == []
     assert page.next is not None, "there may be more"
+
+
+@proves("MAIL-CHECKPOINT")
+def test_what_an_attempt_has_left_is_shown_with_the_task(hub: Hub) -> None:
+    hub.do(HUMAN, CreateTask("One", id="one", ready=True))
+    hub.do(ALICE, ClaimTask("one", "alice"))
+    hub.do(ALICE, CheckpointTask("one", "MANUAL", "0a1b2c3", "half", "the rest"))
+    view = _view(hub, "one")
+    shown = json.loads(encode(task_summary(view.task, view.lease, START)))
+    assert shown["checkpoint"] == {
+        "by": "alice",
+        "at": "2026-02-09T14:30:00.000Z",
+        "reason": "MANUAL",
+        "commit": "0a1b2c3",
+        "description": "half",
+        "nextSteps": "the rest",
+    }

@@ -131,6 +131,16 @@ def test_nonces_are_forgotten_when_they_have_ended(desk: Desk) -> None:
     assert f"{NONCE}" not in repr(vars(desk.envelopes))
 
 
+def test_a_day_forward_and_back_keeps_no_nonce_for_a_day(desk: Desk) -> None:
+    day = 86_400_000
+    desk.lab.clock.advance(day)
+    assert desk.code(signed(life=day + 1_000)) == ""
+    desk.lab.clock.advance(-day)
+    assert desk.code(signed(nonce="e" * 16)) == ""
+    assert f"{NONCE}" not in repr(vars(desk.envelopes))
+    assert desk.code(signed(nonce="e" * 16)) == "replayed"
+
+
 def test_too_many_at_once_are_sent_away(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dragoman.engine.signed.MOST_NONCES", 1)
     assert desk.code(signed()) == ""

@@ -13,37 +13,50 @@ from typing import Any, cast
 
 import msgspec
 from msgspec import Raw, Struct
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from dragoman.core.actors import SYSTEM, Actor
 from dragoman.core.commands import (
     AcceptDelegation,
+    AckMail,
     AdoptTask,
+    AdvanceWave,
     AliasTask,
+    AnswerMail,
     AnyCommand,
+    CheckpointTask,
     ClaimTask,
     CreateTask,
     EditTask,
     EndAttempt,
     EscalateDelegation,
+    EscalateMail,
     ExpireLease,
     IssueToken,
     KeyAgent,
     LinkTask,
     MoveTask,
     NoteTask,
+    PauseAgent,
+    PostMail,
+    ReadMail,
     RegisterAgent,
     RejectDelegation,
     RejectMessage,
+    ReleaseReservations,
     ReleaseTask,
     RenewLease,
+    RenewReservations,
     ReportOutcome,
     RequestDelegation,
+    ReserveFiles,
+    ResumeAgent,
     RevokeToken,
+    StartWave,
     UpdateTask,
     WarnTask,
 )
-from dragoman.core.events import MessageReceived
+from dragoman.core.events import MessageReceived, WaveBead
 from dragoman.engine.handle import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import Store
@@ -65,6 +78,7 @@ BOB = Actor("agent", "bob@laptop")
 CAROL = Actor("agent", "carol")
 DAVE = Actor("agent", "dave", "inbox")
 OTTO = Actor("observer", "otto")
+OLGA = Actor("orchestrator", "olga", "http")
 FIRST = "TASK-2026-02-09-001"
 
 
@@ -94,11 +108,14 @@ class Play:
         key: str = "",
         said: bytes | None = None,
         heard: MessageReceived | None = None,
+        effect: tuple[AnyCommand, ...] = (),
     ) -> Outcome:
         """One request, a second after the last one."""
         self.clock.advance(1_000)
         words = msgspec.UNSET if said is None else Raw(said)
-        request = self._hub.request(actor, *commands, key=key, said=words, heard=heard)
+        request = self._hub.request(
+            actor, *commands, key=key, said=words, heard=heard, effect=effect
+        )
         return self._hub.engine.handle_now(request)
 
 
@@ -229,15 +246,96 @@ def play_credentials(store: Store) -> None:
     ask(HERA, IssueToken("alice", *_token(6, START)))
 
 
+def play_letters(store: Store) -> None:
+    """What mail adds: letters and what becomes of them, work that is taken and handed on."""
+    ask = Play(store).ask
+    ask(HERA, RegisterAgent("alice", speaks=("agentmail",)))
+    said = b'{"subject":"BEAD_ACCEPTED","body_md":"Accepted bead: ol-1"}'
+    accepted = PostMail(("olga",), "BEAD_ACCEPTED", "Accepted bead: ol-1", "BEAD_ACCEPTED")
+    taken = (AdoptTask("bead", "ol-1", claim_for="alice", ttl_ms=1_200_000, origin="agentmail"),)
+    ask(ALICE, replace(accepted, bead="ol-1", thread="ol-1"), said=said, effect=taken)
+    ask(BOB, replace(accepted, bead="ol-1"), effect=(ClaimTask("ol-1", "bob@laptop"),))
+    question = PostMail(
+        ("chiron", "bob@laptop"),
+        "[ol-1] HELP_REQUEST",
+        "Which way?\n\u202eleft",
+        "HELP_REQUEST",
+        "m-1",
+        cc=("hera",),
+        copied=("olga",),
+        bead="ol-1",
+        importance="urgent",
+        ack_wanted=True,
+        answer_wanted=True,
+        due_in_ms=2_000,
+        attachments=("out/a.md",),
+        sent_at=START,
+    )
+    ask(ALICE, question)
+    ask(ALICE, question)
+    ask(HERA, ReadMail("m-1"))
+    ask(BOB, AckMail("m-1"))
+    ask(CAROL, AckMail("m-1"))
+    ask(SYSTEM, EscalateMail("m-1", ("olga", "otis")))
+    answer = PostMail(("alice",), "HELP_RESPONSE", "Left.", "HELP_RESPONSE", reply_to="m-1")
+    ask(CAROL, answer, AnswerMail("m-1", roles=("agent",)))
+    left = CheckpointTask("ol-1", "CONTEXT_HIGH", "0a1b2c3", "half", "the other half")
+    ask(ALICE, left)
+    ask(HERA, CheckpointTask("ol-1", "RESUME", "ffff"), MoveTask("ol-1", "ready", if_at_rest=True))
+    ask(BOB, ClaimTask("ol-1", "bob@laptop"))
+    ask(BOB, ReportOutcome("ol-1", "done", apply=True))
+
+
+def play_waves(store: Store) -> None:
+    """What waves add: tasks that are run together, and files that are kept for somebody."""
+    ask = Play(store).ask
+    ask(HERA, CreateTask("One", "one", ready=True))
+    ask(HERA, CreateTask("Two", "two", ready=True))
+    ask(ALICE, ReserveFiles(("src/a/**", "b.md"), 60_000, exclusive=False, reason="big change"))
+    ask(ALICE, RenewReservations((), 120_000))
+    ask(BOB, ReserveFiles(("src/**",), 60_000))
+    beads = (WaveBead("one", ("x.py",)), WaveBead("two", ("x.py",)))
+    ask(HERA, StartWave(beads, 2, "w-1", {"TESTS_FAIL": 1}), AdvanceWave("w-1"))
+    ask(ALICE, ReleaseReservations())
+    ask(HERA, MoveTask("one", "cancelled"))
+    ask(SYSTEM, AdvanceWave("w-1"))
+    ask(HERA, MoveTask("two", "cancelled"))
+    ask(SYSTEM, AdvanceWave("w-1"))
+
+
 def _token(number: int, after: int) -> tuple[str, str, int]:
     """The id, the digest and the end of a token."""
     return f"{number:012x}", f"{number:064x}", after + 90 * 86_400_000
+
+
+def play_pauses(store: Store) -> None:
+    """What budgets add: agents that are paused until a time or by hand, and go on."""
+    ask = Play(store).ask
+    ask(HERA, RegisterAgent("alice"), RegisterAgent("bob"))
+    ask(SYSTEM, PauseAgent("alice", "alice has used 2 of 2 (attempts_per_day)", START + 86_400_000))
+    ask(ALICE, ResumeAgent("alice"))
+    ask(HERA, ResumeAgent("alice"))
+    ask(HERA, PauseAgent("bob"))
+
+
+def play_dispatch(store: Store) -> None:
+    """What orchestrators add: whoever claims for another is on record, and does not approve it."""
+    ask = Play(store).ask
+    ask(HERA, RegisterAgent("olga", "orchestrator"), CreateTask("One", "one", ready=True))
+    ask(OLGA, ClaimTask("one", "alice"))
+    ask(ALICE, ReportOutcome("one", "done", apply=True))
+    ask(OLGA, MoveTask("one", "done"))
+    ask(HERA, MoveTask("one", "done"))
 
 
 SCRIPTS: dict[str, Callable[[Store], None]] = {
     "v1": play,
     "v2": play_messages,
     "v3": play_credentials,
+    "v4": play_letters,
+    "v5": play_waves,
+    "v6": play_pauses,
+    "v7": play_dispatch,
 }
 """Name of a golden ledger -> the script that writes it."""
 

@@ -15,7 +15,7 @@ from dragoman.ledger.checkpoint import Checkpoint
 from dragoman.ledger.codec import CODEC
 from dragoman.ledger.entry import read_line
 from dragoman.ledger.tree import EMPTY, extend, root
-from dragoman.ledger.views import FOLD, encode_state, names_of, refold, shelve
+from dragoman.ledger.views import FOLD, encode_state, lists_of, names_of, refold, shelve
 from dragoman.store.memory import MemoryStore
 from tests.ledger.released import (
     SCRIPTS,
@@ -37,6 +37,10 @@ ROOTS = {
     "v1": "83f3e90b74723f9e7615317dc2d51ad65598dc35454ae51c478795509e1dd8fd",
     "v2": "653c0ded140cb800795c1c951658291ce535a7b17e34c6dde1622d4cb5d89107",
     "v3": "3f547726e32ded7529d85d445bf6a732c324abcb19f5fc8d6b4e7fafc10140fa",
+    "v4": "7960451af439df54b6b4084096fab3f7613d89d397c146c4e1abac2552900762",
+    "v5": "c1b68184e9c6b9bf554d4c57fde2640cc7546743a5823656b301bb4c67d07bf3",
+    "v6": "dcc94e4dd5ecbad3c4d1ce991253bd4d2174f2b7e6c4cc5bba9e3892f07292aa",
+    "v7": "a712f6ac7fb5a7831158ec4f11562e89ee669bcdff54a93eb01a87788881fc93",
 }
 """The Merkle root over each golden ledger, as RFC 9162 has it."""
 
@@ -71,6 +75,7 @@ def loaded(name: str) -> MemoryStore:
     numbers = {stream: number for number, stream in enumerate(parts, 1)}
     rows: list[Row] = []
     names: list[tuple[str, str, int]] = []
+    listed: list[tuple[str, int]] = []
     for stream, entries in parts.items():
         lines = [entry.line.encode() for entry in entries]
         state = refold(lines)
@@ -87,6 +92,7 @@ def loaded(name: str) -> MemoryStore:
                 shelf=shelve(state, START * 2),
             )
         )
+        listed += [(one, numbers[stream]) for one in lists_of(state)]
         for line in map(read_line, lines):
             bound = names_of(CODEC.decode(line.event, line.v, line.body))
             names += [(alias, kind, numbers[stream]) for alias, kind in bound]
@@ -103,7 +109,7 @@ def loaded(name: str) -> MemoryStore:
     ]
 
     def write(session: Session) -> None:
-        session.write(Changes(entries=entries, streams=rows, names=names))
+        session.write(Changes(entries=entries, streams=rows, names=names, listed=listed))
 
     store.transact(write)
     return store
@@ -187,7 +193,8 @@ def test_a_line_is_one_line_of_json_with_its_fields_in_order() -> None:
 def test_every_kind_of_event_is_in_it_under_its_own_name() -> None:
     assert {entry.event for entry in EVERY} == set(EVENT_NAMES.values())
     assert {type(_event(entry)) for entry in EVERY} == set(get_args(AnyEvent))
-    assert {entry.stream.partition(":")[0] for entry in EVERY} == {"task", "actor", "agent"}
+    kinds = {"task", "actor", "agent", "mail", "wave", "reservations"}
+    assert {entry.stream.partition(":")[0] for entry in EVERY} == kinds
     for entry in EVERY:
         assert "dragoman." not in entry.line
         assert "Task" not in entry.event

@@ -10,19 +10,28 @@ from dragoman.core.agents import AgentRecord
 from dragoman.core.errors import LedgerError
 from dragoman.core.events import (
     AgentKeyed,
+    AgentPaused,
     AgentRegistered,
+    AgentResumed,
     AnyEvent,
     CommandRefused,
+    MailAcked,
+    MailAnswered,
+    MailEscalated,
+    MailPosted,
+    MailRead,
     MessageReceived,
     Priority,
     Status,
     TaskAliased,
+    TaskCheckpointed,
     TaskCreated,
     TaskNoted,
     TokenIssued,
     TokenRevoked,
 )
-from dragoman.core.task import Delegation, Task
+from dragoman.core.mail import Mail, lists_of_mail
+from dragoman.core.task import Checkpoint, Delegation, Task
 from dragoman.ledger.codec import WRITTEN
 from dragoman.ledger.entry import Line, write_line
 from dragoman.ledger.views import (
@@ -33,6 +42,7 @@ from dragoman.ledger.views import (
     decode_state,
     encode_state,
     fold,
+    lists_of,
     names_of,
     refold,
     shelve,
@@ -48,6 +58,10 @@ REFUSED = CommandRefused("task.claim", "T", "not_ready", "T is backlog")
 
 
 AGENT = AgentRecord("alice", "agent", ("aof",), NOW)
+POSTED = MailPosted("m", "alice", ("bob",), "m", "", "lunch?", "at noon")
+LETTER = Mail(
+    "m", "alice", ("bob",), "m", "", "lunch?", "at noon", NOW, ack_wanted=True, due_by=NOW + 9
+)
 
 
 def task(**fields: object) -> Task:
@@ -181,9 +195,18 @@ def test_a_stream_is_folded_entry_by_entry() -> None:
         (None, TokenRevoked()),
         (task(), TokenRevoked()),
         (None, AgentKeyed("")),
+        (None, AgentPaused("enough")),
+        (task(), AgentResumed()),
         (ActorRecord(), TokenIssued("0" * 12, "0" * 64, NOW)),
+        (LETTER, POSTED),
+        (task(), POSTED),
+        (None, MailRead("m", "bob")),
+        (task(), MailAcked("m", "bob")),
+        (None, MailAnswered("m", "bob", "n")),
+        (AGENT, MailEscalated("m", ("bob",))),
+        (LETTER, TaskCheckpointed("MANUAL")),
     ],
-    ids=range(15),
+    ids=range(24),
 )
 def test_an_entry_that_cannot_stand_there_breaks_the_ledger(
     state: State | None, event: AnyEvent
@@ -193,11 +216,27 @@ def test_an_entry_that_cannot_stand_there_breaks_the_ledger(
 
 
 @proves("STORE-REFOLD")
-@pytest.mark.parametrize("state", [task(notes=3), ActorRecord(1, 2, ("a b c",)), AGENT])
-def test_a_state_row_is_read_back(state: State) -> None:
-    streams = {Task: "task:T", ActorRecord: "actor:agent:a", AgentRecord: "agent:alice"}
-    stream = streams[type(state)]
+@pytest.mark.parametrize(
+    ("stream", "state"),
+    [
+        ("task:T", task(notes=3)),
+        ("task:T", replace(task(), checkpoint=Checkpoint("alice", NOW, "MANUAL", "0a1b2c3"))),
+        ("actor:agent:a", ActorRecord(1, 2, ("a b c",))),
+        ("agent:alice", AGENT),
+        ("mail:m", LETTER),
+    ],
+)
+def test_a_state_row_is_read_back(stream: str, state: State) -> None:
     assert decode_state(stream, encode_state(state)) == state
+
+
+@proves("MAIL-POST", "STORE-LISTS")
+def test_a_letter_has_lists_and_a_deadline() -> None:
+    assert lists_of(LETTER) == lists_of_mail(LETTER)
+    assert shelve(LETTER, NOW) == Shelf(deadline=NOW + 9)
+    assert lists_of(AGENT) == (f"role:{AGENT.role}",)
+    assert lists_of(task()) == lists_of(None) == ()
+    assert shelve(AGENT, NOW) == shelve(None, NOW) == Shelf()
 
 
 @proves("STORE-REFOLD")

@@ -4,7 +4,7 @@ from queue import SimpleQueue
 from threading import Event
 
 from dragoman.core.errors import StoreUnavailable
-from dragoman.services.clockwork import Clockwork, Wheel
+from dragoman.services.clockwork import Clockwork, Wheel, rest_of_round
 from tests.requirements import proves
 
 pytestmark = proves("HUB-DUTIES")
@@ -54,6 +54,13 @@ def test_a_follower_runs_at_a_hint_and_a_last_time_at_the_end() -> None:
 
     assert turning.stop(PATIENCE)
     assert duty.runs.qsize() >= 1, "what was committed last is level"
+
+
+def test_a_slow_round_is_followed_by_a_longer_rest_but_not_by_any_and_a_failed_one_is_not() -> None:
+    assert rest_of_round(1.0, 0.01, is_done=True) == 1.0
+    assert rest_of_round(1.0, 0.2, is_done=True) == 4.0
+    assert rest_of_round(1.0, 60.0, is_done=True) == 10.0
+    assert rest_of_round(1.0, 60.0, is_done=False) == 1.0
 
 
 def test_a_hint_wakes_nobody_who_does_not_follow() -> None:

@@ -8,21 +8,40 @@ from queue import SimpleQueue
 
 import pytest
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import CreateTask, MoveTask
+from dragoman.core.actors import SYSTEM, Actor
+from dragoman.core.commands import (
+    ClaimTask,
+    CreateTask,
+    MoveTask,
+    PauseAgent,
+    RegisterAgent,
+    ResumeAgent,
+)
 from dragoman.core.deadlines import Backoff
 from dragoman.core.errors import LedgerError, StoreUnavailable
-from dragoman.engine.ask import history
+from dragoman.engine.ask import find_agent, history
 from dragoman.engine.handle import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.runner import Assignment, Ended, Hear
 from dragoman.ledger.entry import read_line
 from dragoman.services.attempt import Terms
-from dragoman.services.budgets import Budget, Used, cost_of, of_today, spend, why_paused
+from dragoman.services.budgets import (
+    Budget,
+    Used,
+    afresh,
+    begin,
+    cost_of,
+    next_day,
+    of_today,
+    spend,
+    take_back,
+    used_up,
+)
 from dragoman.services.dispatcher import Agent, Dispatcher, Outside, Policy
 from dragoman.services.recovery import Recovery
+from dragoman.services.taking_over import Sweep
 from dragoman.system.ids import CountingIds
-from tests.agents.floor import FAST, agent_section, floor, run
+from tests.agents.floor import FAST, Floor, agent_section, floor, run
 from tests.engine.lab import HUMAN, Lab
 from tests.requirements import proves
 from tests.traces import Trace
@@ -108,6 +127,52 @@ def test_no_more_run_than_may_and_the_next_begins_when_one_has_ended(
     run(story())
 
 
+class Gates:
+    """Programs that do not listen to a signal, and end when their gate is opened."""
+
+    def __init__(self, folder: Path, trace: Trace) -> None:
+        self._folder = folder
+        script = (
+            'trap "" TERM; mkfifo "$1/$DRAGOMAN_TASK" 2>/dev/null; '
+            'exec 3>"$0"; echo up >&3; read line <"$1/$DRAGOMAN_TASK"'
+        )
+        self.command = json.dumps(["sh", "-c", script, str(trace.path), str(folder)])
+
+    def open(self, aof_id: str) -> None:
+        """Let the one that works on this task end."""
+        (self._folder / aof_id).write_text("go\n")
+
+
+@proves("DISPATCH-CONCURRENCY")
+def test_a_task_is_not_given_out_while_its_old_program_lives_and_a_stop_ends_all(
+    tmp_path: Path, trace: Trace
+) -> None:
+    gates = Gates(tmp_path, trace)
+    settings = FAST.replace("stop_ms = 300", "stop_ms = 3600000")
+    settings += f"[agents.ada]\nconcurrency = 2\ncommand = {gates.command}\n"
+
+    async def story() -> None:
+        async with floor(tmp_path / "data", settings, start=False) as hub:
+            running = asyncio.create_task(hub.dispatcher.run())
+            first = hub.make("first")
+            await heard(trace, 1)
+            hub.do(MoveTask(first, "ready"))
+            other = hub.make("other")
+            await heard(trace, 1)
+            assert hub.state("ada").running == (first, other)
+            assert hub.task(first).status == "ready"
+            await asyncio.to_thread(gates.open, hub.task(first).aof_id)
+            await heard(trace, 1)
+            assert hub.state("ada").running == (other, first)
+            assert (hub.task(first).attempts, hub.task(other).attempts) == (2, 1)
+            running.cancel()
+            await asyncio.wait({running}, timeout=30)
+            assert running.cancelled()
+            assert await asyncio.to_thread(trace.heard) == b""
+
+    run(story())
+
+
 @proves("DISPATCH-MATCH")
 def test_a_task_of_a_capability_goes_to_who_has_it_and_of_a_stranger_to_nobody(
     tmp_path: Path,
@@ -146,19 +211,93 @@ def test_who_has_used_up_its_day_pauses_says_so_once_and_remembers_it(
             first, second = hub.make("1"), hub.make("2")
             await hub.until_status(first, "review")
             await hub.until_status(second, "review")
-            await hub.until(lambda: any(line.event == "task.warned" for line in hub.lines()))
+            await hub.until(lambda: bool(said(hub, "agent.paused")))
             assert words in hub.state("ada").paused
             third = hub.make("3")
         more = settings + agent_section("ben", "report()", takes_any=False)
         async with floor(tmp_path / "data", more) as hub:
-            assert words in hub.state("ada").paused
             await hub.until_status(hub.make("4", assignee="ben"), "review")
+            assert words in hub.state("ada").paused
             assert hub.task(third).status == "ready"
-            warned = [line for line in hub.lines() if line.event == "task.warned"]
-            assert len(warned) == 1
-            assert words.encode() in bytes(warned[0].body)
-        async with floor(tmp_path / "data", FAST + agent_section("ada", program)) as hub:
-            await hub.until_status(third, "review")
+            [paused] = said(hub, "agent.paused")
+            assert words in paused
+            assert "dragoman agent resume ada" in paused
+            known = find_agent(hub.store, "ada")
+            assert known is not None
+            now = hub.place.hub.clock.now()
+            assert known.paused(next_day(now) - 1)
+            assert known.paused(next_day(now)) is None
+
+    run(story())
+
+
+def said(hub: Floor, event: str) -> list[str]:
+    """The bodies of all entries of this kind."""
+    return [bytes(line.body).decode() for line in hub.lines() if line.event == event]
+
+
+@proves("DISPATCH-BUDGET")
+def test_who_can_answer_is_asked_and_a_yes_gives_as_much_again(tmp_path: Path) -> None:
+    settings = FAST + agent_section("ada", "report()", attempts_per_day=1)
+    settings += agent_section("ben", "report()", takes_any=False)
+
+    async def story() -> None:
+        async with floor(tmp_path / "data", settings) as hub:
+            hub.do(RegisterAgent("hera", "human"), RegisterAgent("boss", "orchestrator"))
+            tasks = [hub.make(str(number)) for number in range(3)]
+            for number, task in enumerate(tasks):
+                await hub.until_status(task, "review")
+                await hub.until(lambda count=number + 1: len(said(hub, "agent.paused")) == count)
+                assert [hub.task(task).status for task in tasks].count("review") == number + 1
+                hub.do(ResumeAgent("ada"))
+            letters = said(hub, "mail.posted")
+            assert len(letters) == 3
+            assert '"to":["hera","boss"]' in letters[0]
+            assert "used 1 of 1 (attempts_per_day)" in letters[0]
+
+    run(story())
+
+
+@proves("DISPATCH-BUDGET")
+def test_attempts_that_run_count_already(tmp_path: Path, trace: Trace) -> None:
+    settings = FAST + waiting("ada", trace, concurrency=3, attempts_per_day=2)
+    settings += agent_section("ben", "report()", takes_any=False)
+
+    async def story() -> None:
+        async with floor(tmp_path / "data", settings) as hub:
+            tasks = [hub.make(str(number)) for number in range(3)]
+            await heard(trace, 2)
+            await hub.until(lambda: bool(said(hub, "agent.paused")))
+            await hub.until_status(hub.make("4", assignee="ben"), "review")
+            assert [hub.task(task).status for task in tasks].count("in-progress") == 2
+            assert hub.state("ada").used.attempts == 2
+        # What was under way when the hub stopped stays counted.
+        async with floor(tmp_path / "data", settings) as hub:
+            await hub.until_status(hub.make("5", assignee="ben"), "review")
+            assert hub.state("ada").used.attempts == 2
+
+    run(story())
+
+
+@proves("AGENT-PAUSE")
+def test_nothing_is_started_for_who_is_paused_until_it_may_go_on(tmp_path: Path) -> None:
+    settings = FAST + agent_section("ada", "report()") + agent_section("ben", "report()")
+
+    async def story() -> None:
+        async with floor(tmp_path / "data", settings, start=False) as hub:
+            hub.do(RegisterAgent("ada"), PauseAgent("ada", "the build is broken"))
+            async with asyncio.TaskGroup() as group:
+                group.create_task(hub.dispatcher.run())
+                hers = hub.make("hers", assignee="ada")
+                anyone = await hub.until_status(hub.make("anyone's"), "review")
+                assert anyone.assignee == "ben"
+                assert hub.state("ada").paused == "the build is broken"
+                assert hub.task(hers).status == "ready"
+                hub.do(ResumeAgent("ada"))
+                await hub.until_status(hers, "review")
+                hub.dispatcher.stop()
+            # Whoever is started here is known to all.
+            assert find_agent(hub.store, "ben") is not None
 
     run(story())
 
@@ -166,13 +305,19 @@ def test_who_has_used_up_its_day_pauses_says_so_once_and_remembers_it(
 @proves("DISPATCH-BUDGET")
 def test_budgets_are_of_a_day_and_count_what_is_plainly_said() -> None:
     midnight = 1_770_681_600_000
-    used = spend(of_today(Used(), midnight - 1), ms=90_000, output=10, cost=2.5)
+    used = spend(begin(of_today(Used(), midnight - 1)), ms=90_000, output=10, cost=2.5)
     assert used == Used("2026-02-09", 1, 90_000, 10, 2.5)
+    assert take_back(used) == Used("2026-02-09", 0, 90_000, 10, 2.5)
+    assert (next_day(midnight - 1), next_day(midnight)) == (midnight, midnight + 86_400_000)
     assert of_today(used, midnight - 1) == used
     assert of_today(used, midnight) == Used("2026-02-10")
-    assert why_paused("ada", Budget(), used) == ""
-    assert why_paused("ada", Budget(minutes=2), used) == ""
-    assert "1.5 of 1 (minutes_per_day)" in why_paused("ada", Budget(minutes=1), used)
+    assert used_up("ada", Budget(), used) == ""
+    assert used_up("ada", Budget(minutes=2), used) == ""
+    assert "1.5 of 1 (minutes_per_day)" in used_up("ada", Budget(minutes=1), used)
+    # Of one that runs, only what comes counts when its day begins afresh.
+    running = Used(ms=60_000, output=5)
+    owed = spend(afresh(used, running), ms=running.ms + 1_000, output=running.output + 2)
+    assert owed == Used("2026-02-09", 0, 1_000, 2)
     assert cost_of({"cost": 2}, None) == 2
     assert cost_of({}, {"cost": 1.5}) == 1.5
     assert cost_of({}, {"payload": {"cost": 0.1}}) == 0.1
@@ -328,7 +473,15 @@ class Kept:
         self.data = data
 
 
-def in_lab(lab: Lab, runner: Scripted, usage: bytes = b"", ttl_ms: int = 60_000) -> Dispatcher:
+def in_lab(
+    lab: Lab,
+    runner: Scripted,
+    usage: bytes = b"",
+    *,
+    ttl_ms: int = 60_000,
+    attempt_ms: int = 0,
+    sweep: Sweep = frozenset,
+) -> Dispatcher:
     """A dispatcher whose clock and store are in the test's hands."""
     faults = [StoreUnavailable("the disk is away"), LedgerError("a line is broken")]
 
@@ -339,13 +492,20 @@ def in_lab(lab: Lab, runner: Scripted, usage: bytes = b"", ttl_ms: int = 60_000)
 
     outside = Outside(
         speak=speak,
-        prompt=lambda task, agent: f"{agent}: {task.title}",
-        sweep=frozenset,
+        sweep=sweep,
         usage=Kept(usage),
         new_id=CountingIds(),
+        tell=list[str]().append,
     )
     policy = Policy("lab", 1, ttl_ms, 10, 0, Terms(Backoff(), 1.0, "release"))
-    return Dispatcher(lab.hub, [Agent("ada", runner, ("", "ada"))], policy, outside)
+    ada = Agent(
+        "ada",
+        runner,
+        ("", "ada"),
+        lambda task, agent: f"{agent}: {task.title}",
+        attempt_ms=attempt_ms,
+    )
+    return Dispatcher(lab.hub, [ada], policy, outside)
 
 
 async def played(dispatcher: Dispatcher, is_over: Callable[[], bool]) -> list[str]:
@@ -369,6 +529,65 @@ def test_a_store_that_is_away_is_told_and_asked_again() -> None:
     problems = asyncio.run(played(dispatcher, lambda: lab.task("one").status == "review"))
     assert "the disk is away" in problems
     assert dispatcher.problem == ""
+
+
+@proves("DISPATCH-STORE", "DISPATCH-RESTART")
+def test_a_store_that_is_away_at_the_start_is_asked_again_and_what_was_swept_is_not_forgotten() -> (
+    None
+):
+    lab = Lab()
+    lab.do(HUMAN, CreateTask("one", "one", ready=True))
+    lab.do(SYSTEM, ClaimTask("one", "ada", "lab.1"))
+    swept = [frozenset({"lab.1"})]
+    # The agent is made known, then the store goes away, twice.
+    lab.store.faults = [None, *[StoreUnavailable("the disk is away")] * 2]
+    dispatcher = in_lab(lab, Scripted(), sweep=lambda: swept.pop() if swept else frozenset())
+    problems = asyncio.run(played(dispatcher, lambda: lab.task("one").failures == 1))
+    assert "the disk is away" in problems
+    assert lab.task("one").attempts == 1
+
+
+class Deaf(Scripted):
+    """One that takes as long to end as it likes."""
+
+    def __init__(self) -> None:
+        super().__init__(ends=False)
+        self.asked = asyncio.Event()
+        self.may_end = asyncio.Event()
+
+    async def stop(self, grace: float) -> None:
+        """End, some time."""
+        self.asked.set()
+        await self.may_end.wait()
+        self.stopped.set()
+
+
+@proves("DISPATCH-CONCURRENCY")
+def test_one_that_is_being_stopped_keeps_its_task_until_it_has_ended() -> None:
+    lab, beats = Lab(), SimpleQueue[Collection[str]]()
+    lab.hub = Hub(Engine(lab.store, lab.clock, b"secret", on_leases=beats.put), CountingIds())
+    lab.do(HUMAN, CreateTask("one", "one", ready=True))
+
+    async def story() -> None:
+        agent = Deaf()
+        dispatcher = in_lab(lab, agent, ttl_ms=1_000, attempt_ms=1)
+        async with asyncio.TaskGroup() as group, asyncio.timeout(30):
+            group.create_task(dispatcher.run())
+            await agent.asked.wait()
+            while not beats.empty():
+                beats.get()
+            for _ in range(3):  # each of them makes the lease last longer
+                await asyncio.to_thread(beats.get)
+                lab.clock.advance(600)
+            assert lab.task("one").status == "in-progress"
+            assert Recovery(lab.hub, Backoff()).run_once(lab.clock.now()) == 0
+            agent.may_end.set()
+            await dispatcher.until_idle()
+            dispatcher.stop()
+
+    asyncio.run(story())
+    ended = lab.task("one")
+    assert (ended.status, ended.attempts, ended.failures) == ("ready", 1, 1)
 
 
 @proves("DISPATCH-STORE")

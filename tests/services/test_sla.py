@@ -123,3 +123,20 @@ def test_a_task_that_cannot_be_read_does_not_stop_the_others() -> None:
     later = Lab(lab.store)
     later.clock.advance(HOUR)
     assert run(later) == 2
+
+
+@proves("DELEGATION-SLA")
+def test_a_whole_page_that_cannot_be_told_does_not_stop_those_behind_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sla, "_PAGE", 2)
+    lab = Lab()
+    delegated(lab, 6)
+    rows, numbers = lab.store.tables.rows, lab.store.tables.numbers
+    for name in ("T000", "T001", "T002"):
+        number = numbers[f"task:{name}"]
+        rows[number] = replace(rows[number], state=b"{")
+    later = Lab(lab.store)
+    later.clock.advance(HOUR)
+    assert run(later) == 3
+    assert run(later) == 0

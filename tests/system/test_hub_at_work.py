@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import socket
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -12,8 +13,8 @@ from typing import Any
 import pytest
 
 from dragoman.core.actors import Actor
-from dragoman.core.commands import CreateTask, RenewLease
-from dragoman.core.errors import Refused, StoreUnavailable
+from dragoman.core.commands import CreateTask, PostMail, RenewLease
+from dragoman.core.errors import Refusal, Refused, StoreUnavailable
 from dragoman.core.events import MessageReceived
 from dragoman.engine.hub import Hub
 from dragoman.store.memory import MemoryStore
@@ -101,6 +102,70 @@ def test_a_request_travels_whole_and_its_receipts_come_back() -> None:
     assert asked["commands"] == [{"type": "task.heartbeat", "task": "T", "fence": 1}]
     assert (asked["key"], asked["per_attempt"]) == ("k", True)
     assert asked["heard"]["kind"] == "status.update"
+
+
+@contextmanager
+def breaking_off(times: int) -> Generator[tuple[list[bytes], str]]:
+    """A server that hangs up so often before it answers; what it was asked."""
+    asked: list[bytes] = []
+    answer = json.dumps(DONE).encode()
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(answer)
+
+    def serve(listener: socket.socket) -> None:
+        for number in range(times + 1):
+            line, _ = listener.accept()
+            with line:
+                asked.append(line.recv(65_536))
+                while b"}" not in asked[-1]:
+                    asked[-1] += line.recv(65_536)
+                if number == times:
+                    line.sendall(head + answer)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve, args=(listener,), daemon=True)
+        thread.start()
+        yield asked, f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+
+def test_a_request_whose_answer_was_lost_is_sent_again_under_the_same_key() -> None:
+    with breaking_off(1) as (asked, url):
+        done = remote(url, set()).do(ADA, RenewLease("T", 1))
+    assert done.receipts[0].task == "T"
+    first, second = (json.loads(one[one.index(b"{") :]) for one in asked)
+    assert first["key"]
+    assert first == second
+
+
+def test_a_hub_that_does_not_answer_may_have_done_it_all_the_same() -> None:
+    with breaking_off(3) as (asked, url), pytest.raises(StoreUnavailable) as broken:
+        remote(url, set()).do(ADA, RenewLease("T", 1))
+    assert "may have been done" in broken.value.detail
+    assert len(asked) == 3
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        engine = RemoteEngine(
+            MemoryStore("x"),
+            FixedClock(7),
+            b"secret",
+            HubAddress(url, "drgo_t"),
+            set[str]().update,
+            seconds=0.1,
+        )
+        with pytest.raises(StoreUnavailable, match="it may still do what was asked"):
+            Hub(engine, CountingIds()).do(ADA, RenewLease("T", 1))
+
+
+@proves("ENGINE-EFFECT")
+def test_what_is_to_follow_travels_too_and_why_it_does_not() -> None:
+    told: set[str] = set()
+    posted = {"type": "task", "task": "", "status": None, "stream": "mail:m", "thread": "m"}
+    no = {"code": "lease_lost", "detail": "stop"}
+    with serving(200, {"receipts": [posted], "repeated": False, "declined": no}) as (desk, url):
+        letter, effect = PostMail(("bob",), "x", ""), (RenewLease("T", 1),)
+        done = remote(url, told).do(ADA, letter, effect=effect)
+    assert desk.asked[0]["effect"] == [{"type": "task.heartbeat", "task": "T", "fence": 1}]
+    assert done.declined == Refusal("lease_lost", "stop")
+    assert (done.receipts[0].stream, told) == ("mail:m", set())
 
 
 def test_the_async_door_leads_to_the_hub_too() -> None:

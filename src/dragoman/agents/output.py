@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Final, Literal
 
+from msgspec import Struct
+
 from dragoman.core.moments import to_rfc3339
 from dragoman.text.safe_text import safe_text
 
@@ -11,11 +13,21 @@ Stream = Literal["out", "err", "hub"]
 """Who says a line: the program on one of its two ways, or the hub about it."""
 
 Redact = Callable[[str], str]
+"""Takes secrets out of a line; all that is kept of an agent's output has gone through it."""
 Write = Callable[[bytes], object]
 
 _MOST_SHOWN: Final = 16_384
 """So many bytes of a line are kept."""
 _MOST_NOTES: Final = 1_000
+
+
+class Pulse(Struct, frozen=True, tag="SANDBOX_PULSE", tag_field="type"):
+    """One line of an agent's output, as SAOP names and shapes it; the log holds its text."""
+
+    line: str
+    masked: bool
+    """Whether something in it was taken out by `redact`."""
+    timestamp: str
 
 
 class Lines:
@@ -101,9 +113,14 @@ class Output:
             with suppress(OSError):
                 self._write(self._line("hub", text))
 
+    def pulse(self, text: str, at: str = "") -> Pulse:
+        """A line as it leaves the agent: without secrets, and without what steers a terminal."""
+        said = self._redact(text)
+        return Pulse(safe_text(said, one_line=True), said != text, at or to_rfc3339(self._now()))
+
     def _line(self, stream: Stream, text: str, mark: str = "", at: str = "") -> bytes:
-        shown = safe_text(self._redact(text), one_line=True)
-        return f"{at or to_rfc3339(self._now())} {stream} {shown}{mark}\n".encode()
+        pulse = self.pulse(text, at)
+        return f"{pulse.timestamp} {stream} {pulse.line}{mark}\n".encode()
 
     def _may_speak(self, lines: Lines, block: bytes) -> bool:
         return lines.start.startswith(self._prefixes) or any(

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import Executor
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -113,11 +114,15 @@ class Tools(Struct, frozen=True):
     open_desk: Callable[[Assignment], Desk]
     worktree: Callable[[Assignment], Path] | None
     """The folder to work in instead of the desk's."""
+    slow: Executor
+    """Threads for what may take long."""
     marks: Marks
     token: Callable[[Assignment], str]
     """The credential of an attempt."""
     url: str
     """Where the hub listens; empty: nowhere."""
+    certificate: str
+    """The file of the certificate that it shows; empty: none."""
     environ: Mapping[str, str]
     now: Callable[[], int]
     redact: Redact
@@ -135,7 +140,7 @@ class ProgramRunner:
             raise SettingsError(
                 f"agents.{name}.command must be a list that begins with a program's name"
             )
-        self._words = words
+        self._words = (_found_from_here(words[0]), *words[1:])
         self._settings = settings
         self._tools = tools
         passed_on = (*PASSED_ON, *settings.environment)
@@ -149,17 +154,20 @@ class ProgramRunner:
         try:
             folder = desk.folder
             if tools.worktree is not None:
-                folder = await asyncio.to_thread(tools.worktree, assignment)
+                loop = asyncio.get_running_loop()
+                folder = await loop.run_in_executor(tools.slow, tools.worktree, assignment)
             token = tools.token(assignment)
             # Marked before and after, so that a crash in between is seen too.
-            tools.marks.put(assignment.session)
+            await asyncio.to_thread(tools.marks.put, assignment.session)
             process = await tools.start(
                 self._words,
                 self._given(assignment, desk, token),
                 folder,
                 desk.prompt if self._settings.prompt == "stdin" else None,
             )
-            tools.marks.put(assignment.session, process.pid, process.started)
+            await asyncio.to_thread(
+                tools.marks.put, assignment.session, process.pid, process.started
+            )
         except BaseException:
             if process is not None:
                 await process.stop(0)
@@ -194,6 +202,8 @@ class ProgramRunner:
         }
         if self._tools.url:
             given["DRAGOMAN_URL"] = self._tools.url
+        if self._tools.certificate:
+            given["DRAGOMAN_CERT"] = self._tools.certificate
         return {**self._variables, **given}
 
 
@@ -261,6 +271,11 @@ class RunningProgram:
             self._hearing.discard(pump)
         if note:
             self._output.note(note)
+
+
+def _found_from_here(program: str) -> str:
+    """A path stays what it meant where the hub was started: the program begins elsewhere."""
+    return str(Path(program).absolute()) if "/" in program else program
 
 
 def _streams(process: Process) -> tuple[tuple[Stream, asyncio.StreamReader], ...]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from dragoman.core.task import Task
+from dragoman.core.task import Checkpoint, Task
 
 _HOW_TO_REPORT = """\
 ## How to report
@@ -20,10 +20,33 @@ a JSON object on the same line, without a code block around it, like this one:
 `outcome` is done, blocked (then list `blockers`), needs_review or partial. Then exit.
 """
 
+_HOW_TO_REPORT_ELSEWHERE = """\
+## How to report
+
+Beside this text you were given `url`, `token` and `ttlMs`. All that you tell the hub is JSON,
+posted with the header `Authorization: Bearer TOKEN`; the token speaks for this attempt on this task
+only.
+
+- At least every `ttlMs` milliseconds: `{{}}` to `URL/v1/tasks/{task}/heartbeat`, or the task is
+  given to somebody else.
+- How it goes, whenever there is something to say: `{{"progress":"half done"}}` to
+  `URL/v1/tasks/{task}/update`.
+- When you are done: `{{"outcome":"done","notes":"what you did"}}` to `URL/v1/tasks/{task}/report`.
+
+`outcome` is done, blocked (then list `blockers`), needs_review, partial or failed. The report ends
+your work on this task.
+"""
+
 
 def prompt(task: Task, agent: str) -> str:
-    """The text for one agent; nothing in it depends on when it is written."""
+    """The text for a program; nothing in it depends on when it is written."""
     return "\n".join((*_parts(task), _HOW_TO_REPORT.format(task=task.aof_id, agent=agent)))
+
+
+def prompt_elsewhere(task: Task, agent: str) -> str:
+    """The text for an agent behind a URL."""
+    del agent  # its token says who it is
+    return "\n".join((*_parts(task), _HOW_TO_REPORT_ELSEWHERE.format(task=task.aof_id)))
 
 
 def _parts(task: Task) -> Iterator[str]:
@@ -31,6 +54,8 @@ def _parts(task: Task) -> Iterator[str]:
     yield f"Task {task.aof_id}, attempt {task.attempts}.\n"
     if task.body:
         yield f"{task.body.rstrip()}\n"
+    if task.checkpoint is not None:
+        yield from _left(task.checkpoint)
     asked = task.delegation
     if asked is None:
         return
@@ -42,3 +67,19 @@ def _parts(task: Task) -> Iterator[str]:
     ):
         if items:
             yield "\n".join((f"## {head}\n", *(f"- {item}" for item in items), ""))
+
+
+def _left(left: Checkpoint) -> Iterator[str]:
+    """What an earlier attempt has left, quoted: its words are no part of what the hub says."""
+    yield "## Where the last attempt stopped\n"
+    if left.commit:
+        yield f"Its work is in commit {' '.join(left.commit.split())}.\n"
+    if left.description:
+        yield f"{_quoted(left.description)}\n"
+    if left.next_steps:
+        yield f"Next steps:\n\n{_quoted(left.next_steps)}\n"
+
+
+def _quoted(words: str) -> str:
+    """Each line behind a mark, so that no heading or fence in them begins or ends anything."""
+    return "\n".join(f"> {line}".rstrip() for line in words.strip().splitlines())

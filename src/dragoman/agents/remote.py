@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
 from typing import Any, Final
 
 import msgspec
@@ -34,10 +35,14 @@ class Posted(Struct, frozen=True, rename="camel"):
 class RemoteRunner:
     """Posts to the URL of one agent."""
 
-    def __init__(self, post: Post, token: Callable[[Assignment], str], url: str) -> None:
+    def __init__(
+        self, post: Post, token: Callable[[Assignment], str], url: str, slow: Executor
+    ) -> None:
+        """`slow` has threads for what may take long."""
         self._post = post
         self._token = token
         self._url = url
+        self._slow = slow
 
     async def start(self, assignment: Assignment, hear: Hear) -> "RunningElsewhere":
         """Hand it over; any 2xx means that the agent has it."""
@@ -56,7 +61,8 @@ class RemoteRunner:
             )
         )
         headers: dict[str, Any] = {"Content-Type": "application/json"}
-        status = await asyncio.to_thread(self._post, headers, body)
+        loop = asyncio.get_running_loop()
+        status = await loop.run_in_executor(self._slow, self._post, headers, body)
         if status not in _ACCEPTED:
             raise OSError(f"the agent's URL answered {status}")
         return RunningElsewhere()

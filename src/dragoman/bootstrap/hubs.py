@@ -1,25 +1,34 @@
 """A hub that can run: the door, the duties and the dispatcher of one place."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from dragoman.config import Settings, environment, load_settings
+from dragoman.config import Settings, environment, load_settings, setting_variables
+from dragoman.engine.ports import Store
 from dragoman.surfaces.cli.person import login_name
 from dragoman.surfaces.cli.place import Place
 from dragoman.system.clock import SystemClock
 from dragoman.system.keys import load, load_or_create
 
 if TYPE_CHECKING:
+    from dragoman.services.dispatcher import AgentState
     from dragoman.surfaces.cli.running import RunningHub
     from dragoman.surfaces.http.door import Patience
     from dragoman.surfaces.mcp.http import McpApp
     from dragoman.surfaces.mcp.mount import LateApp
+    from dragoman.system.hub_lock import Works
 from dragoman.bootstrap.places import CHECKPOINTS, Engines, opened
 from dragoman.bootstrap.starters import open_dispatcher
-from dragoman.bootstrap.stores import make_directory, open_store
+from dragoman.bootstrap.stores import lasting, make_directory, open_store
+
+_BY_TIME = ("recovery", "sla", "waves", "spawner", "promotion")
+"""The duties that only time asks for."""
+
+_STOPPING = "the hub is stopping: no more work is given out"
 
 
 def open_hub(
@@ -37,41 +46,75 @@ def open_hub(
     from dragoman.system.token_file import load_or_create_token
 
     make_directory(data)
-    lock = HubLock.acquire(data, "dragoman up")
-    try:
+    with ExitStack() as undo:  # a start that fails leaves nothing open and nothing locked
+        lock = HubLock.acquire(data, "dragoman up")
+        undo.callback(lock.release)
         settings = _listening(load_settings(data, environment(), config), host, port)
         key = load_or_create(data) if not (data / CHECKPOINTS).exists() else load(data)
         kept = open_store(store or settings.store.url, data)
+        undo.callback(kept.close)
+        lock.works_on(_works(kept, store or settings.store.url, config))
         place = opened(data, settings, Engines(kept, SystemClock(), key), create=True)
         hub = place.hub
-        token = load_or_create_token(data)
-        identity = Identity(hub.store, key.secret, token, hub.clock, owner=login_name())
+        undo.callback(hub.close)
+        identity = Identity(
+            hub.store,
+            key.secret,
+            load_or_create_token(data),
+            hub.clock,
+            owner=login_name(),
+            linger_ms=settings.dispatch.leave_ms,
+        )
         place.hints.listen(identity.forget)
         duty = {one.name: one for one in place.duties}
         now = hub.clock.now
         checkpoint, notify, projection = duty["checkpoint"], duty["notify"], duty["projection"]
         clockwork = Clockwork(
             (
-                Wheel("time", [duty["recovery"], duty["sla"], duty["promotion"]], now),
+                Wheel("time", [duty[name] for name in _BY_TIME], now),
                 Wheel("files", place.file_duties, now, followers=[projection], rest_seconds=2.0),
                 Wheel("checkpoint", [checkpoint], now, followers=[checkpoint]),
                 Wheel("notify", [notify], now, followers=[notify]),
+                Wheel("search", [duty["search"]], now, rest_seconds=2.0),
             )
         )
         place.hints.listen(clockwork.hint)
 
         def health() -> Mapping[str, str]:
-            return {**clockwork.health(), "dispatch": dispatcher.problem}
+            stopping = _STOPPING if dispatcher.is_stopping else ""
+            return {**clockwork.health(), "dispatch": stopping or dispatcher.problem}
 
-        door = Door(hub, place.interpreter, identity, settings, place.hints, health)
+        def fleet() -> "Sequence[AgentState]":
+            return dispatcher.states()
+
+        def is_stopping() -> bool:
+            return dispatcher.is_stopping
+
+        door = Door(
+            hub,
+            place.interpreter,
+            identity,
+            settings,
+            place.hints,
+            health,
+            fleet=fleet,
+            is_stopping=is_stopping,
+        )
         mounts = {MCP_PATH: _mcp_app(place, door.patience)}
         server = HttpServer(build_app(door, mounts), settings.http)
         bound = server.bind()
+        undo.callback(bound.close)
         dispatcher = open_dispatcher(place, identity, server.url)
+        undo.pop_all()
         return place, RunningHub(hub, server, bound, dispatcher, clockwork, lock)
-    except BaseException:
-        lock.release()
-        raise
+
+
+def _works(kept: Store, url: str, config: Path | None) -> "Works":
+    """What those who work beside the hub have to know of it."""
+    from dragoman.system.hub_lock import Works
+
+    file = f"{config.absolute()}" if config else ""
+    return Works(lasting(url), kept.ledger_id(), file, setting_variables(environment()))
 
 
 def _mcp_app(place: Place, patience: "Patience") -> "LateApp":

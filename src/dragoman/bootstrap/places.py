@@ -13,7 +13,7 @@ from dragoman.core.errors import DragomanError, Refusal, StoreUnavailable
 from dragoman.core.events import Role
 from dragoman.engine.facts import StoreFacts
 from dragoman.engine.handle import Engine
-from dragoman.engine.hints import Hints
+from dragoman.engine.hints import Heard, Hints
 from dragoman.engine.hub import Hub
 from dragoman.engine.interpreter import Interpreter, Turned
 from dragoman.engine.operation import Dialect
@@ -23,13 +23,15 @@ from dragoman.files.inbox import Inbox
 from dragoman.files.lookup import has_file
 from dragoman.files.projector import Projector
 from dragoman.notify.notice import News, Notice
-from dragoman.protocols import aof
+from dragoman.protocols import agentmail, aof
 from dragoman.services.checkpointer import Checkpointer
+from dragoman.services.indexer import Indexer
 from dragoman.services.notifier import Notifier, Target
 from dragoman.services.projector import FilesDuty
 from dragoman.services.promotion import Promotion
 from dragoman.services.recovery import Recovery
 from dragoman.services.sla import Sla
+from dragoman.services.waves import Waves
 from dragoman.surfaces.cli.place import Place
 from dragoman.surfaces.cli.screen import Progress
 from dragoman.system.beneath import Beneath
@@ -45,7 +47,8 @@ from dragoman.text.strict_json import MOST_BYTES
 if TYPE_CHECKING:
     from dragoman.engine.identity import Principal
     from dragoman.files.archive_format import Manifest
-from dragoman.bootstrap.stores import make_directory, open_store
+from dragoman.bootstrap.spawning import open_spawner
+from dragoman.bootstrap.stores import lasting, make_directory, open_store
 
 BY_INBOX: frozenset[Role] = frozenset({"agent", "observer"})
 """Roles that may speak through the inbox, where a name is all that there is, unless the settings
@@ -68,12 +71,42 @@ def open_place(data: Path, store: str, now: int | None, *, create: bool) -> Plac
         raise HubRunning(
             f"a hub runs at {running.url}, and its clock decides: leave --now away, or stop it"
         )
-    settings = load_settings(data, environment())
+    if running is not None:
+        store, settings = _beside(data, store, running)
+    else:
+        settings = load_settings(data, environment())
     # Keys that are lost are not made anew: nobody could then tell old checkpoints from forged ones.
     key = load_or_create(data) if create and not (data / CHECKPOINTS).exists() else load(data)
     kept = open_store(store or settings.store.url, data, create=create)
+    if running is not None:
+        _check_same_ledger(kept, running)
     clock = SystemClock() if now is None else FixedClock(now)
     return opened(data, settings, Engines(kept, clock, key, running), create=create)
+
+
+def _beside(data: Path, store: str, running: HubAddress) -> tuple[str, Settings]:
+    """The store and the settings of the hub that runs: beside it, its word counts."""
+    works = running.works
+    if store and works.store and lasting(store) != works.store:
+        raise HubRunning(
+            f"a hub runs at {running.url} on another store: leave --store away, or stop it"
+        )
+    settings = load_settings(
+        data, works.variables, Path(works.settings) if works.settings else None
+    )
+    return works.store or store, settings
+
+
+def _check_same_ledger(kept: Store, running: HubAddress) -> None:
+    """Nobody reads one ledger and writes another."""
+    known = running.works.ledger
+    if known and kept.ledger_id() != known:
+        kept.close()
+        raise StoreUnavailable(
+            f"the store here is another one than that of the hub at {running.url}: its ledger is "
+            f"{known}. Is the address of a database told differently here? Stop the hub, or look "
+            "at store.url"
+        )
 
 
 def open_stage(data: Path, clock: Clock) -> Place:
@@ -91,18 +124,17 @@ class Engines(Struct, frozen=True):
     key: LedgerKey
     running: HubAddress | None = None
 
-    def make(self, beaten: set[str], hints: Hints) -> Engine:
+    def make(self, beaten: Heard, hints: Hints) -> Engine:
         """The engine; it tells of leases and commits."""
         secret = self.key.secret
         if self.running is not None:
-            return RemoteEngine(self.store, self.clock, secret, self.running, beaten.update)
-        return Engine(self.store, self.clock, secret, on_leases=beaten.update, on_commit=hints.tell)
+            return RemoteEngine(self.store, self.clock, secret, self.running, beaten.add)
+        return Engine(self.store, self.clock, secret, on_leases=beaten.add, on_commit=hints.tell)
 
 
 def opened(data: Path, settings: Settings, engines: Engines, *, create: bool) -> Place:
     """A place on an open store; its writes go through the hub that runs, if one does."""
-    beaten: set[str] = set()
-    hints = Hints()
+    beaten, hints = Heard(), Hints()
     hub = Hub(engines.make(beaten, hints), new_id)
     checkpoints = CheckpointFile(data / CHECKPOINTS, engines.key)
     try:
@@ -121,12 +153,12 @@ def _furnished(
     hub: Hub,
     hints: Hints,
     checkpoints: CheckpointFile,
-    beaten: set[str],
+    beaten: Heard,
 ) -> Place:
     """The hub with all that surrounds it."""
     warnings: list[str] = []
     disk = Beneath(data)
-    spoken = dialects(settings)
+    spoken = dialects(settings, _model(settings, data))
     projector = Projector(
         hub,
         disk,
@@ -147,7 +179,7 @@ def _furnished(
         return 0
 
     runs = FilesDuty("runs", look_at_runs, warnings.append)
-    facts = StoreFacts(hub.store, has, lambda: runs.run_once(hub.clock.now()))
+    facts = StoreFacts(hub.store, has, lambda: runs.run_once(hub.clock.now()), hub.clock.now)
     interpreter = Interpreter(hub, spoken, facts)
     letterbox = (
         interpreter
@@ -155,15 +187,10 @@ def _furnished(
         else Interpreter(hub, spoken, facts, admits=BY_INBOX)
     )
 
-    def level() -> int:
-        streams = sorted(beaten)
-        beaten.clear()
-        return projector.level(streams)
-
     checkpointer = Checkpointer(hub, checkpoints)
     notifier = _notifier(data, settings, hub)
     inbox = Inbox(disk, partial(_deliver, letterbox, facts), MOST_BYTES)
-    projection = FilesDuty("projection", level, warnings.append)
+    projection = FilesDuty("projection", lambda: projector.level(beaten.take()), warnings.append)
 
     def remarks() -> dict[str, str]:
         rejected = f"rejected, with the reason beside it: {inbox.rejected}"
@@ -189,10 +216,13 @@ def _furnished(
         duties=(
             Recovery(hub, settings.retry),
             Sla(hub),
+            Waves(hub),
+            open_spawner(settings, hub, interpreter),
             *of_files,
             Promotion(hub),
             checkpointer,
             notifier,
+            Indexer(hub),
         ),
         file_duties=of_files,
         followers=(projection, checkpointer, notifier),
@@ -262,7 +292,37 @@ def _notifier(data: Path, settings: Settings, hub: Hub) -> Notifier[Notice]:
     return Notifier(hub, OutboxFiles(data), news, targets, monotonic)
 
 
-def dialects(settings: Settings | None = None) -> tuple[Dialect, ...]:
+def dialects(
+    settings: Settings | None = None, model: agentmail.Model | None = None
+) -> tuple[Dialect, ...]:
     """Every dialect that is spoken here."""
     settings = settings or Settings()
-    return (aof.dialect(at_once=settings.aof.apply_completion == "immediately"),)
+    return (
+        aof.dialect(at_once=settings.aof.apply_completion == "immediately"),
+        agentmail.dialect(_mail_choices(settings, model)),
+    )
+
+
+def _model(settings: Settings, data: Path) -> agentmail.Model | None:
+    """Whoever puts threads into words, if the settings name a program."""
+    if not settings.agentmail.summarize_command:
+        return None
+    from dragoman.bootstrap.summaries import open_model
+
+    return open_model(settings, data)
+
+
+def _mail_choices(settings: Settings, model: agentmail.Model | None) -> agentmail.Choices:
+    chosen = settings.agentmail
+    return agentmail.Choices(
+        adopt=chosen.adopt,
+        review_required=settings.tasks.review_required,
+        max_attempts=settings.tasks.max_attempts,
+        backoff=settings.retry,
+        ttl_ms=chosen.ttl_ms,
+        helper=chosen.helper,
+        spawner=chosen.spawner,
+        ack_within_ms=chosen.ack_within_ms,
+        groups={name: group.members for name, group in settings.groups.items()},
+        model=model,
+    )

@@ -1,17 +1,25 @@
 """Who starts the agents of the settings: their runners, worktrees, tokens and budgets."""
 
+import logging
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
+from dragoman.bootstrap.spawning import queues_of
 from dragoman.config import AgentSettings, environment
-from dragoman.core.actors import Actor
-from dragoman.core.errors import SettingsError
+from dragoman.core.actors import SYSTEM, Actor
+from dragoman.core.commands import WarnTask
+from dragoman.core.errors import Refused, SettingsError
 from dragoman.engine.interpreter import Interpreter, Turned
 from dragoman.protocols import aof
 from dragoman.surfaces.cli.place import Place
 from dragoman.system.beneath import Beneath
 from dragoman.system.ids import new_id
+from dragoman.text.safe_text import safe_text
 from dragoman.text.strict_json import MOST_BYTES
 
 if TYPE_CHECKING:
@@ -21,6 +29,7 @@ if TYPE_CHECKING:
     from dragoman.system.run_marks import RunMarks
 
 _WEEK_MS = 7 * 86_400_000
+_log = logging.getLogger("dragoman.dispatch")
 
 
 def open_dispatcher(place: Place, identity: "Identity", url: str) -> "Dispatcher":
@@ -28,7 +37,7 @@ def open_dispatcher(place: Place, identity: "Identity", url: str) -> "Dispatcher
 
     It hears of commits by `place.hints`; `run` it in the loop of the hub.
     """
-    from dragoman.agents.prompt import prompt
+    from dragoman.agents.prompt import prompt, prompt_elsewhere
     from dragoman.services.attempt import Terms
     from dragoman.services.budgets import Budget
     from dragoman.services.dispatcher import Agent, Dispatcher, Outside, Policy
@@ -37,11 +46,15 @@ def open_dispatcher(place: Place, identity: "Identity", url: str) -> "Dispatcher
     from dragoman.system.usage_file import UsageFile
 
     hub, settings, marks = place.hub, place.settings, RunMarks(place.data)
+    # What may take minutes, a checkout or a far URL, must not hold up those who read the store.
+    slow = ThreadPoolExecutor(settings.dispatch.concurrency, thread_name_prefix="starts")
+    starting = _Starting(identity, url, marks, slow)
     agents = [
         Agent(
             name=name,
-            runner=_runner(place, identity, url, name, marks),
-            queues=("",) * one.takes_any + (name, *one.capabilities),
+            runner=_runner(place, name, starting),
+            queues=queues_of(name, one),
+            prompt=prompt_elsewhere if one.url else prompt,
             concurrency=one.concurrency,
             attempt_ms=one.attempt_ms,
             budget=Budget(
@@ -56,30 +69,46 @@ def open_dispatcher(place: Place, identity: "Identity", url: str) -> "Dispatcher
         ttl_ms=settings.leases.ttl_ms,
         poll_ms=settings.dispatch.poll_ms,
         grace_ms=settings.hub.grace_ms,
-        terms=Terms(settings.retry, settings.dispatch.stop_ms / 1_000, settings.hub.on_stop),
+        terms=Terms(
+            settings.retry,
+            settings.dispatch.stop_ms / 1_000,
+            settings.hub.on_stop,
+            settings.dispatch.leave_ms / 1_000,
+        ),
     )
     outside = Outside(
         speak=partial(_speak, place.interpreter),
-        prompt=prompt,
         sweep=marks.sweep,
         usage=UsageFile(place.data),
         new_id=new_id,
+        tell=lambda text: _log.warning("%s", safe_text(text, one_line=True)),
     )
     dispatcher = Dispatcher(hub, agents, policy, outside)
     place.hints.listen(dispatcher.hint)
     return dispatcher
 
 
-def _runner(place: Place, identity: "Identity", url: str, name: str, marks: "RunMarks") -> "Runner":
+class _Starting(Struct, frozen=True):
+    """What is the same for all agents."""
+
+    identity: "Identity"
+    url: str
+    marks: "RunMarks"
+    slow: Executor
+
+
+def _runner(place: Place, name: str, starting: _Starting) -> "Runner":
     """Who starts the agent of this name."""
     settings = place.settings.agents[name]
 
     def token(of: "Assignment") -> str:
         # It is dead with its attempt; its own end matters only to one that has no other limit.
         ttl_ms = settings.attempt_ms or _WEEK_MS
-        return identity.attempt_token(of.agent, of.task, of.fence, ttl_ms)
+        return starting.identity.attempt_token(of.agent, of.task, of.fence, ttl_ms)
 
-    if bool(settings.command) == bool(settings.url):
+    if settings.command and settings.url:
+        raise SettingsError(f"agents.{name} has a command and a url: keep one of them")
+    if not settings.command and not settings.url:
         raise SettingsError(
             f"agents.{name} needs either a command or a url; an agent that asks for its work "
             "itself needs no section"
@@ -89,7 +118,7 @@ def _runner(place: Place, identity: "Identity", url: str, name: str, marks: "Run
         from dragoman.system.fetch import Endpoint
 
         endpoint = Endpoint(settings.url, f"agents.{name}.url", settings.allow_hosts)
-        return RemoteRunner(endpoint.post, token, url)
+        return RemoteRunner(endpoint.post, token, starting.url, starting.slow)
     from dragoman.agents.program import ProgramRunner, Tools
     from dragoman.files.workplace import Workplace
     from dragoman.system.process import Process
@@ -98,10 +127,12 @@ def _runner(place: Place, identity: "Identity", url: str, name: str, marks: "Run
     tools = Tools(
         start=Process.start,
         open_desk=lambda of: workplace.open(of.aof_id, of.attempt, of.prompt.encode()),
-        worktree=partial(_worktree, place.data, settings) if settings.repository else None,
-        marks=marks,
+        worktree=partial(_worktree, place, settings) if settings.repository else None,
+        slow=starting.slow,
+        marks=starting.marks,
         token=token,
-        url=url,
+        url=starting.url,
+        certificate=_certificate(place),
         environ=environment(),
         now=place.hub.clock.now,
         redact=lambda text: text,
@@ -111,13 +142,33 @@ def _runner(place: Place, identity: "Identity", url: str, name: str, marks: "Run
     return ProgramRunner(name, settings, tools)
 
 
-def _worktree(data: Path, settings: AgentSettings, of: "Assignment") -> Path:
-    from dragoman.agents.program import PASSED_ON
-    from dragoman.system.worktree import open_worktree
+def _certificate(place: Place) -> str:
+    """By what a started agent knows the hub, whatever name the certificate is made out to."""
+    given = place.settings.http.tls_cert
+    return f"{Path(given).absolute()}" if given else ""
 
+
+def _worktree(place: Place, settings: AgentSettings, of: "Assignment") -> Path:
+    """The task's worktree, with what an earlier attempt has left for its successor."""
+    from dragoman.agents.program import PASSED_ON
+    from dragoman.system.worktree import find_commit, go_on_from, open_worktree
+
+    data, wanted = place.data, of.resume_from
     at, branch = data.absolute() / "worktrees" / of.aof_id, f"dragoman/{of.aof_id}"
     variables = {key: environment()[key] for key in PASSED_ON if key in environment()}
-    return open_worktree(data / settings.repository, at, branch, settings.base, variables)
+    repository = data / settings.repository
+    commit = find_commit(repository, wanted, variables)
+    folder = open_worktree(repository, at, branch, commit or settings.base, variables)
+    if commit and not go_on_from(folder, commit, variables):
+        _warn(place, of, f"the worktree has gone another way than the checkpoint {wanted}")
+    elif wanted and not commit:
+        _warn(place, of, f"the repository has no commit {wanted}: the worktree is without it")
+    return folder
+
+
+def _warn(place: Place, of: "Assignment", detail: str) -> None:
+    with suppress(Refused):  # a warning that cannot be noted is no reason not to begin
+        place.hub.do(SYSTEM, WarnTask(of.task, "checkpoint", detail))
 
 
 async def _speak(interpreter: Interpreter, actor: Actor, said: bytes) -> str:

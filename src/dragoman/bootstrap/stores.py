@@ -2,14 +2,10 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from dragoman.core.errors import SettingsError, StoreUnavailable
 from dragoman.engine.ports import Store
 from dragoman.system.ids import new_id
-
-if TYPE_CHECKING:
-    pass
 
 _SQLITE = "sqlite:///"
 _POSTGRES = ("postgresql://", "postgres://")
@@ -38,6 +34,13 @@ def open_store(
             f"there is no database at {path}: bring it back from a backup, or run `dragoman init`"
         )
     return SqliteStore.open(path, new_ledger_id)
+
+
+def lasting(url: str) -> str:
+    """The URL as others may use it, wherever they are: a relative path begins where we are."""
+    if not url.startswith(_SQLITE):
+        return url
+    return f"{_SQLITE}{Path(url.removeprefix(_SQLITE)).absolute()}"
 
 
 def make_directory(data: Path) -> None:

@@ -6,11 +6,13 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from dragoman.client.errors import HubUnreachable
 from dragoman.config import DEFAULT_DATA
 from dragoman.core.errors import SettingsError
 from dragoman.system.hub_at_work import HubAddress, find_hub
+from dragoman.system.trust import only, unchecked
 
 
 class Address(Struct, frozen=True):
@@ -18,21 +20,34 @@ class Address(Struct, frozen=True):
 
     url: str
     token: str
-    is_ours: bool = False
-    """Found through the lock of a data directory: it is this machine's own."""
+    data: Path | None = None
+    """The data directory through whose lock it was found: it is this machine's own."""
+    certificate: str = ""
+    """The file of the certificate that it must show; empty: one that is trusted here."""
+    shows_own_token: bool = False
+    """Whether the token is the data directory's."""
 
     def __repr__(self) -> str:
         return f"Address({self.url})"  # a token must not reach a log
 
     def tls(self) -> ssl.SSLContext | bool:
         """How its certificate is checked."""
-        if not self.is_ours or not self.url.startswith("https:"):
-            return True
-        # The address is this machine's own, by its own lock file: there is nobody in between.
-        context = ssl.create_default_context()
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-        return context
+        if self.data is not None:
+            return unchecked()
+        try:
+            return only(self.certificate) if self.certificate else True
+        except OSError as error:
+            raise SettingsError(
+                f"DRAGOMAN_CERT: {self.certificate} is no certificate that can be read: {error}"
+            ) from None
+
+    def again(self) -> "Address":
+        """Where it is now: a hub that has come back may listen elsewhere."""
+        running = find_hub(self.data) if self.data is not None else None
+        if running is None:
+            return self
+        token = running.token if self.shows_own_token else self.token
+        return replace(self, url=running.url.rstrip("/"), token=token)
 
 
 def find_address(
@@ -44,7 +59,9 @@ def find_address(
     if url:
         url = _checked(url)
         if token:
-            return Address(url, token)
+            is_from_there = url == environ.get("DRAGOMAN_URL", "").rstrip("/")
+            certificate = environ.get("DRAGOMAN_CERT", "") if is_from_there else ""
+            return Address(url, token, certificate=certificate)
     folder = Path(data or environ.get("DRAGOMAN_DATA") or DEFAULT_DATA)
     running = find_hub(folder) if folder.is_dir() else None
     if not url:
@@ -63,7 +80,9 @@ def _ours(running: HubAddress | None, token: str, folder: Path) -> Address:
             f"no hub runs for the data directory {folder}: start one with `dragoman up`, or say "
             "where it is with DRAGOMAN_URL and DRAGOMAN_TOKEN"
         )
-    return Address(running.url.rstrip("/"), token or running.token, is_ours=True)
+    return Address(
+        running.url.rstrip("/"), token or running.token, folder, shows_own_token=not token
+    )
 
 
 def _checked(url: str) -> str:

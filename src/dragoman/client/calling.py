@@ -1,6 +1,6 @@
 """What everyone who speaks to the hub can say, under whichever token."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any
 
@@ -17,19 +17,17 @@ class Calling:
     def __init__(
         self,
         wire: Wire,
-        now: Callable[[], int],
         token: str = "",
         operations: dict[str, str] | None = None,
     ) -> None:
         self.wire = wire
-        self.now = now
         self._token = token
         self._operations = {} if operations is None else operations
         """Operation -> its address, as far as it was looked up."""
 
     def with_token(self, token: str) -> "Calling":
         """The same connection under another token."""
-        return Calling(self.wire, self.now, token, self._operations)
+        return Calling(self.wire, token, self._operations)
 
     def key(self, given: str) -> str:
         """The caller's idempotency key, else a new one."""

@@ -8,6 +8,7 @@ from contextlib import aclosing, suppress
 from typing import Final
 
 import msgspec
+from msgspec import Struct
 
 from dragoman.client import requests
 from dragoman.client.errors import BadAnswer
@@ -52,7 +53,9 @@ async def _streamed(
                 async for frame in frames:
                     trying.went_well()
                     if frame.event == GAP:
-                        # We were too slow. The ledger has what was left out: begin again there.
+                        # We were too slow: the ledger has what was left out, begin again there.
+                        # Or it ends before what we have seen, as a restored one may.
+                        at = min(at, _gap(frame).until)
                         break
                     if frame.data:
                         event = _event(frame)
@@ -68,6 +71,19 @@ async def _paged(wire: Wire, wanted: Wanted, at: int) -> AsyncGenerator[Event]:
         for event in page.events:
             yield event
         at = page.next
+
+
+class _Gap(Struct, frozen=True):
+    """What a stream has left out: up to and including this position."""
+
+    until: int
+
+
+def _gap(frame: Frame) -> _Gap:
+    try:
+        return msgspec.json.decode(frame.data, type=_Gap)
+    except msgspec.DecodeError as error:
+        raise BadAnswer(f"the stream of the hub has a gap that cannot be read: {error}") from error
 
 
 def _event(frame: Frame) -> Event:

@@ -21,9 +21,9 @@ from dragoman.client.wire import Wire
 from dragoman.client.work import Work
 from dragoman.config import environment
 from dragoman.core.commands import DEFAULT_TTL_MS
+from dragoman.core.errors import SettingsError
 from dragoman.core.events import Status
 from dragoman.engine.shown import TaskSummary
-from dragoman.system.clock import SystemClock
 from dragoman.system.ids import new_id
 
 PATIENCE_S: Final = 60.0
@@ -52,10 +52,14 @@ class Hub:
 
     def __init__(self, url: str, token: str, data: Path | str | None, patience: float) -> None:
         address = find_address(url, token, data, environment())
-        self.url: Final = address.url
         self._wire = Wire(address, patience, new_id)
-        self._calling = Calling(self._wire, SystemClock().now)
+        self._calling = Calling(self._wire)
         self._open: set[Work] = set()
+
+    @property
+    def url(self) -> str:
+        """Where it is now."""
+        return self._wire.address.url
 
     async def __aenter__(self) -> Self:
         await self._wire.__aenter__()
@@ -94,6 +98,27 @@ class Hub:
         """
         how = _Claiming(agent, session, Pace(ttl_ms, beat_ms), 0 if stop_when_idle else _WAIT_MS)
         return Works(self._calling, how, self._open)
+
+    async def assigned(
+        self, *, ttl_ms: int = DEFAULT_TTL_MS, beat_ms: int = DEFAULT_BEAT_MS
+    ) -> Work:
+        """The task that a hub has started this program for, by DRAGOMAN_TASK and its token.
+
+        It is claimed already, and alive while the program runs; the heartbeat notices its loss.
+        """
+        given = environment()
+        name, agent = given.get("DRAGOMAN_TASK", ""), given.get("DRAGOMAN_AGENT", "")
+        if not name or not agent:
+            raise SettingsError(
+                "DRAGOMAN_TASK or DRAGOMAN_AGENT is not set: no hub has started this program; "
+                "use hub.work(agent=…)"
+            )
+        task = await self.task(name)
+        claim = Claim(agent, task.attempt, task.fence, task)
+        pace, handler = Pace(ttl_ms, beat_ms), asyncio.current_task()
+        work = Work(self._calling, claim, pace, handler, self._open.discard)
+        self._open.add(work)
+        return work
 
     async def create(self, title: str, *, key: str = "", **fields: Unpack[TaskFields]) -> Task:
         """Make a task, ready to be taken; without an id the hub gives it one."""

@@ -1,6 +1,7 @@
 """The heartbeat of an attempt: in the background, until the work is done or the lease is lost."""
 
 import asyncio
+import logging
 from collections.abc import Callable
 from math import inf
 from typing import Final
@@ -11,9 +12,10 @@ from dragoman.client import requests
 from dragoman.client.errors import LeaseLost
 from dragoman.client.shapes import Claim
 from dragoman.client.wire import Wire
-from dragoman.core.errors import Refused
+from dragoman.core.errors import DragomanError, Refused
 
 DEFAULT_BEAT_MS: Final = 10_000
+_log = logging.getLogger("dragoman.client")
 
 
 class Pace(Struct, frozen=True):
@@ -69,7 +71,14 @@ class Heartbeat:
             except Refused as refused:
                 self._on_lost(LeaseLost(str(refused)))
                 return
-            end = asked_at + self._pace.ttl
+            except DragomanError as error:
+                # Something on the way has answered for the hub: it may be better next time.
+                _log.warning("%s: a heartbeat was lost: %s", claim.task.id, error)
+                if loop.time() + self._pace.pause >= end:
+                    self._on_lost(self._silent())
+                    return
+            else:
+                end = asked_at + self._pace.ttl
             await asyncio.sleep(self._pace.pause)
 
     def _silent(self) -> LeaseLost:

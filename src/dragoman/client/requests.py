@@ -193,8 +193,11 @@ def create_part(title: str, part: Part, key: str) -> Request:
     )
 
 
-def hand_off(child: Task, part: Part, sent_at: str, key: str) -> Request:
-    """Ask another agent to do a part of a task, in the one dialect that has words for it."""
+def hand_off(child: Task, part: Part, key: str) -> Request:
+    """Ask another agent to do a part of a task, in the one dialect that has words for it.
+
+    The same again is the same message: its time is that of the part, not of its sending.
+    """
     said = part.fields
     message = {
         "protocol": "aof",
@@ -203,7 +206,7 @@ def hand_off(child: Task, part: Part, sent_at: str, key: str) -> Request:
         "taskId": child.aof_id,
         "fromAgent": part.agent,
         "toAgent": part.to,
-        "sentAt": sent_at,
+        "sentAt": child.created_at,
         "payload": {
             "taskId": child.aof_id,
             "parentTaskId": part.parent.aof_id,

@@ -184,7 +184,11 @@ class SyncHub:
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
-        self.url: Final = hub.url
+
+    @property
+    def url(self) -> str:
+        """Where it is now."""
+        return self._hub.url
 
     def __enter__(self) -> Self:
         self._loop = _Loop()
@@ -221,6 +225,11 @@ class SyncHub:
         )
         for work in self._loop.each(works.unwatched()):
             yield SyncWork(self._loop, work)
+
+    def assigned(self, *, ttl_ms: int = DEFAULT_TTL_MS, beat_ms: int = DEFAULT_BEAT_MS) -> SyncWork:
+        """The task that a hub has started this program for, by DRAGOMAN_TASK and its token."""
+        found = self._loop.run(self._hub.assigned(ttl_ms=ttl_ms, beat_ms=beat_ms))
+        return SyncWork(self._loop, found)
 
     def create(self, title: str, *, key: str = "", **fields: Unpack[TaskFields]) -> Task:
         """Make a task, ready to be taken; without an id the hub gives it one."""

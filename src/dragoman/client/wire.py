@@ -46,7 +46,6 @@ class Wire:
         self._patience = patience
         # The environment of a process may name a proxy, which must not see the token.
         self._client = httpx2.AsyncClient(
-            base_url=address.url,
             verify=address.tls(),
             trust_env=False,
             headers={"accept": "application/json"},
@@ -88,7 +87,7 @@ class Wire:
         """
         opening = self._client.stream(
             request.method,
-            request.path,
+            self.address.url + request.path,
             params=dict(request.query),
             headers=self._headers(request, "") | {"last-event-id": str(after)},
             timeout=httpx2.Timeout(ANSWER_S, connect=CONNECT_S),
@@ -104,6 +103,7 @@ class Wire:
             except (TimeoutError, httpx2.SSEError) as error:
                 raise NoStream from error
             except httpx2.TransportError as error:
+                await self._look_again(error)
                 raise StreamLost(_told(error)) from error
 
     async def _try(self, request: Request, token: str) -> Any:
@@ -112,15 +112,21 @@ class Wire:
         try:
             response = await self._client.request(
                 request.method,
-                request.path,
+                self.address.url + request.path,
                 params=dict(request.query),
                 content=request.body or None,
                 headers=self._headers(request, token),
                 timeout=timeout,
             )
         except httpx2.TransportError as error:
+            await self._look_again(error)
             return Later(_told(error))
         return read_reply(request, _reply(response, response.content))
+
+    async def _look_again(self, error: httpx2.TransportError) -> None:
+        """A hub that was found by its data directory may have come back at another port."""
+        if self.address.data is not None and not isinstance(error, httpx2.ReadTimeout):
+            self.address = await asyncio.to_thread(self.address.again)
 
     def _headers(self, request: Request, token: str) -> dict[str, str]:
         headers = {"authorization": f"Bearer {token or self.address.token}"}

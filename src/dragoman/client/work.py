@@ -16,7 +16,6 @@ from dragoman.client.shapes import Claim, Sent, Task
 from dragoman.core.errors import DragomanError
 from dragoman.core.events import Outcome
 from dragoman.core.limits import REASON
-from dragoman.core.moments import to_rfc3339
 from dragoman.text.safe_text import safe_text
 
 GOODBYE_S: Final = 5.0
@@ -109,10 +108,10 @@ class Work:
 
         This work goes on; what was handed off cannot be handed off again.
         """
-        key, sent_at = self._calling.key(key), to_rfc3339(self._calling.now())
+        key = self._calling.key(key)
         part = Part(self.task, self.agent, to, due_by, fields)
         child: Task = await self._say(requests.create_part(title, part, f"{key}:task"))
-        await self._say(requests.hand_off(child, part, sent_at, f"{key}:request"))
+        await self._say(requests.hand_off(child, part, f"{key}:request"))
         return await self._say(requests.task(child.id))
 
     async def send(self, message: Message, *, dialect: str = "", key: str = "") -> Sent:

@@ -9,7 +9,9 @@ from msgspec.structs import replace
 from dragoman.core.events import (
     AgentEvent,
     AgentKeyed,
+    AgentPaused,
     AgentRegistered,
+    AgentResumed,
     Role,
     TokenIssued,
     TokenRevoked,
@@ -33,6 +35,18 @@ class TokenRecord(Struct, frozen=True, omit_defaults=True):
         return not self.is_revoked and now < self.expires_at
 
 
+class Pause(Struct, frozen=True, omit_defaults=True):
+    """Why nothing is started for an agent, since when, and until when if that is known."""
+
+    reason: str
+    since: int
+    until: int | None = None
+
+    def lasts(self, now: int) -> bool:
+        """Whether it is not over by itself."""
+        return self.until is None or now < self.until
+
+
 class AgentRecord(Struct, frozen=True, omit_defaults=True):
     """A name that the hub knows: its role, its dialects, and by what it is recognized."""
 
@@ -47,10 +61,21 @@ class AgentRecord(Struct, frozen=True, omit_defaults=True):
     cut_off_at: int | None = None
     """When all of its tokens were revoked at once: none that is as old speaks for it, whether it
     is on this list or not."""
+    pause: Pause | None = None
+    """The last one, which may be over by itself."""
+
+    def paused(self, now: int) -> Pause | None:
+        """The pause that lasts now."""
+        return self.pause if self.pause is not None and self.pause.lasts(now) else None
 
     def live_tokens(self, now: int) -> list[TokenRecord]:
         """Those that speak for it now."""
         return [token for token in self.tokens if token.is_live(now)]
+
+
+def lists_of_agent(record: AgentRecord) -> tuple[str, ...]:
+    """The list of all who are registered in its role."""
+    return (f"role:{record.role}",)
 
 
 def evolve_registered(record: AgentRecord | None, event: AgentRegistered, at: int) -> AgentRecord:
@@ -85,10 +110,23 @@ def evolve_revoked(record: AgentRecord, event: TokenRevoked, at: int) -> AgentRe
     return replace(record, tokens=tokens, cut_off_at=record.cut_off_at if event.id else at)
 
 
+def evolve_paused(record: AgentRecord, event: AgentPaused, at: int) -> AgentRecord:
+    """The record of one that is paused; a later pause replaces an earlier one."""
+    return replace(record, pause=Pause(event.reason, at, event.until))
+
+
+def evolve_resumed(record: AgentRecord, event: AgentResumed, at: int) -> AgentRecord:
+    """The record of one that may go on."""
+    del event, at
+    return replace(record, pause=None)
+
+
 EVOLVE_AGENT: dict[type[AgentEvent], Callable[[Any, Any, int], AgentRecord]] = {
     AgentRegistered: evolve_registered,
     AgentKeyed: evolve_keyed,
     TokenIssued: evolve_issued,
     TokenRevoked: evolve_revoked,
+    AgentPaused: evolve_paused,
+    AgentResumed: evolve_resumed,
 }
 """Event -> the record after it, from the record before it (None at first) and its time."""

@@ -1,7 +1,10 @@
 """Deciders of an attempt: claim, heartbeat, release, report, end, expiry (S-RUN)."""
 
-from dragoman.core.authority import MAY_DISPATCH, check_hold
+from msgspec.structs import replace
+
+from dragoman.core.authority import MAY_DISPATCH, check_hold, dispatcher
 from dragoman.core.commands import (
+    CheckpointTask,
     ClaimTask,
     EndAttempt,
     ExpireLease,
@@ -11,7 +14,14 @@ from dragoman.core.commands import (
 )
 from dragoman.core.deadlines import Backoff, rest_after
 from dragoman.core.errors import Refusal
-from dragoman.core.events import Outcome, Status, TaskClaimed, TaskReported, TaskRequeued
+from dragoman.core.events import (
+    Outcome,
+    Status,
+    TaskCheckpointed,
+    TaskClaimed,
+    TaskReported,
+    TaskRequeued,
+)
 from dragoman.core.events import TaskTransitioned as Transitioned
 from dragoman.core.ids import check_agent, check_session, task_stream
 from dragoman.core.lease import Lease, granted, renewed
@@ -29,12 +39,15 @@ from dragoman.core.limits import (
 )
 from dragoman.core.moments import SPAN, duration, to_rfc3339, within_span
 from dragoman.core.reading import Decision, LeaseChange, Read, Receipt, receipt
-from dragoman.core.task import CLAIMABLE, STATUS_AFTER, Task
+from dragoman.core.task import CLAIMABLE, STATUS_AFTER, Checkpoint, Task
+
+_FORCED = frozenset({"CONTEXT_HIGH", "TIMEOUT"})
+"""Reasons for a checkpoint that the worker did not choose."""
 
 
 def claim(command: ClaimTask, read: Read, now: int) -> Decision | Refusal:
     """A new attempt under a higher fencing token."""
-    refusal = _check_claimant(command, read)
+    refusal = check_claimant(command, read)
     if refusal:
         return refusal
     queues = command.queues or ("", command.agent)
@@ -43,14 +56,26 @@ def claim(command: ClaimTask, read: Read, now: int) -> Decision | Refusal:
         return Refusal("nothing_ready", f"no task is ready for {command.agent}")
     if isinstance(task, Refusal):
         return task
-    refusal = _check_claimable(task, command, read.lease(task), now)
+    held = read.lease(task)
+    if command.or_renew and held and held.holder == command.agent and held.is_live(now):
+        held = renewed(held, now)
+        return Decision(receipt(task, task.status, held), (), LeaseChange(task.id, held))
+    refusal = _check_claimable(task, command, held, now)
     if refusal:
         return refusal
     attempt, fence = task.attempts + 1, task.fence + 1
     lease = granted(command.agent, fence, command.session, command.ttl_ms, now)
     if lease.expires_at > SPAN[1]:
         return _out_of_time(task, lease, now)
-    event = TaskClaimed(task.status, attempt, fence, command.agent, command.ttl_ms, command.session)
+    event = TaskClaimed(
+        task.status,
+        attempt,
+        fence,
+        command.agent,
+        command.ttl_ms,
+        command.session,
+        dispatcher(read.actor, command.agent),
+    )
     return Decision(
         Receipt(task.id, "in-progress", attempt, fence, lease.expires_at),
         ((task_stream(task.id), event),),
@@ -81,6 +106,60 @@ def release(command: ReleaseTask, read: Read, now: int) -> Decision | Refusal:
         return refusal
     events = moved(task, "ready", command.reason, read)
     return Decision(receipt(task, "ready"), events, LeaseChange(task.id, None))
+
+
+def checkpoint(command: CheckpointTask, read: Read, now: int) -> Decision | Refusal:
+    """Back to the queue, half done, with word for the successor (S-MAIL-9).
+
+    While nobody works on the task, whoever runs the show may say where to go on. A worker that had
+    to stop and has no commit to show has reached nothing: that counts like a silent one's end.
+    """
+    task = read.task(command.task)
+    if isinstance(task, Refusal):
+        return task
+    is_at_rest = task.status != "in-progress" and read.actor.role in MAY_DISPATCH
+    if is_at_rest and task.is_final:
+        return Refusal("invalid_transition", f"{task.id} is {task.status}: nobody goes on with it")
+    refusal = (
+        (None if is_at_rest else _check_holder(task, command.fence, read, now))
+        or check_text("reason", command.reason, REASON, least=1)
+        or check_text("commit", command.commit, REASON)
+        or check_text("description", command.description, TEXT)
+        or check_text("next_steps", command.next_steps, TEXT)
+    )
+    if refusal:
+        return refusal
+    left = TaskCheckpointed(command.reason, command.commit, command.description, command.next_steps)
+    if is_at_rest:
+        return _said_at_rest(task, replace(left, by=read.actor.name))
+    if command.reason in _FORCED and not command.commit:
+        ended = _requeued(task, f"checkpoint: {command.reason}", command.backoff, now)
+        return replace(ended, events=((task_stream(task.id), left), *ended.events))
+    released = moved(task, "ready", f"checkpoint: {command.reason}", read)
+    return Decision(
+        receipt(task, "ready"),
+        ((task_stream(task.id), left), *released),
+        LeaseChange(task.id, None),
+    )
+
+
+def _said_at_rest(task: Task, left: TaskCheckpointed) -> Decision:
+    """What is not said anew stays as the last one who worked on the task has left it."""
+    known = task.checkpoint
+    if known is not None:
+        left = replace(
+            left,
+            commit=left.commit or known.commit,
+            description=left.description or known.description,
+            next_steps=left.next_steps or known.next_steps,
+        )
+        if _where_to_go_on(left) == _where_to_go_on(known):
+            return Decision(receipt(task, task.status))
+    return Decision(receipt(task, task.status), ((task_stream(task.id), left),))
+
+
+def _where_to_go_on(left: TaskCheckpointed | Checkpoint) -> tuple[str, str, str]:
+    return left.commit, left.description, left.next_steps
 
 
 def report(command: ReportOutcome, read: Read, now: int) -> Decision | Refusal:
@@ -154,7 +233,8 @@ def expire(command: ExpireLease, read: Read, now: int) -> Decision | Refusal:
     return _applied(task, reported, f"stale_heartbeat_{reported}", command.backoff, read, now)
 
 
-def _check_claimant(command: ClaimTask, read: Read) -> Refusal | None:
+def check_claimant(command: ClaimTask, read: Read) -> Refusal | None:
+    """None when the caller may claim a task for this agent, in these words."""
     actor = read.actor
     malformed = check_agent(command.agent)
     if malformed:
@@ -211,7 +291,11 @@ def _held(name: str, fence: int | None, read: Read, now: int) -> Task | Refusal:
     task = read.task(name)
     if isinstance(task, Refusal):
         return task
-    return check_hold(read.actor, task, read.lease(task), fence, now) or task
+    return _check_holder(task, fence, read, now) or task
+
+
+def _check_holder(task: Task, fence: int | None, read: Read, now: int) -> Refusal | None:
+    return check_hold(read.actor, task, read.lease(task), fence, now)
 
 
 def _report_of_attempt(task: Task) -> Outcome | None:

@@ -1,11 +1,12 @@
 """Who may do what: one table of roles and relations, and the check that a caller holds a task."""
 
 from dragoman.core.actors import Actor, Role
+from dragoman.core.agents import AgentRecord
 from dragoman.core.errors import Refusal
 from dragoman.core.events import Status
 from dragoman.core.lease import Lease
 from dragoman.core.moments import to_rfc3339
-from dragoman.core.task import TRANSITIONS, Task
+from dragoman.core.task import CLAIMABLE, TRANSITIONS, Task
 
 Move = tuple[Status, Status]
 
@@ -39,7 +40,8 @@ MAY_MOVE: dict[str, frozenset[Move]] = {
 """Relation -> the transitions it may ask for.
 
 An agent is holder, assignee, finisher (the assignee, where no review is required) or stranger. An
-orchestrator stands to work of its own that is to be reviewed as a coordinator does. A file is
+orchestrator stands to work that is to be reviewed, and that it did itself or claimed for another
+(whose token it then had), as a coordinator does. A file is
 trusted where the settings say that moving one is a person's word.
 """
 
@@ -101,6 +103,12 @@ Whoever has somebody's token speaks as that one, so that nobody may give one of 
 but for people, of its own. An agent may take back its own.
 """
 
+MAY_PAUSE: frozenset[Role] = frozenset({"human", "orchestrator", "system"})
+"""Roles that may have nothing more started for an agent."""
+
+MAY_RESUME: frozenset[Role] = MAY_PAUSE - frozenset[Role]({"system"})
+"""Roles that may let it go on: the hub asks, and somebody has to answer."""
+
 
 def holds(actor: Actor, lease: Lease | None, now: int) -> bool:
     """Whether the caller has the living lease, whatever its role: a lease knows a name only."""
@@ -112,10 +120,27 @@ def holds(actor: Actor, lease: Lease | None, now: int) -> bool:
     )
 
 
+def dispatcher(actor: Actor, agent: str) -> str:
+    """Who is on record for having claimed a task for this agent; empty: nobody who matters.
+
+    People approve whatever they like, and the hub approves nothing.
+    """
+    return actor.name if actor.role == "orchestrator" and actor.name != agent else ""
+
+
+def vouches_for(actor: Actor, known: AgentRecord | None) -> bool:
+    """Whether the caller may have a credential of this one; an unknown name is an agent's."""
+    return (known.role if known is not None else "agent") in MAY_VOUCH[actor.role]
+
+
 def relation(actor: Actor, task: Task, lease: Lease | None, now: int) -> str:
     """How the caller stands to the task: a key of MAY_MOVE."""
-    if actor.role == "orchestrator" and task.review_required and task.assignee == actor.name:
-        # It may do all but approve what it did itself.
+    if (
+        actor.role == "orchestrator"
+        and task.review_required
+        and actor.name in (task.assignee, task.dispatched_by)
+    ):
+        # It may do all but approve what it did itself, or had done in another's name.
         return "coordinator"
     if actor.role != "agent":
         return actor.role
@@ -187,7 +212,8 @@ def check_hold(
 
 def _what_became(task: Task, lease: Lease | None, now: int) -> str:
     if lease is None:
-        return f"nobody holds {task.id} now, it is {task.status}: claim it again to go on"
+        then = "claim it again to go on" if task.status in CLAIMABLE else "stop working on it"
+        return f"nobody holds {task.id} now, it is {task.status}: {then}"
     if lease.is_live(now):
         return f"{task.id} is held by {lease.holder} under fence {lease.fence}: stop working on it"
     return (

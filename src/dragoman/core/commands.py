@@ -3,13 +3,16 @@
 from msgspec import Struct
 
 from dragoman.core.deadlines import Backoff
-from dragoman.core.events import LinkKind, Outcome, Priority, Role, Status
+from dragoman.core.events import Importance, LinkKind, Outcome, Priority, Role, Status, WaveBead
 
 DEFAULT_TTL_MS = 300_000
 """A lease without a heartbeat ends after five minutes (S-RUN)."""
 
 DEFAULT_ATTEMPTS = 5
 """After this many failures in a row a task goes to the deadletter (S-RUN)."""
+
+PAUSED_BY_HAND = "paused by hand"
+"""Why an agent is paused, where nobody says more."""
 
 
 class Command(Struct, frozen=True, omit_defaults=True):
@@ -19,6 +22,16 @@ class Command(Struct, frozen=True, omit_defaults=True):
     def about(self) -> str:
         """The task that it is about, by any of its names; empty when there is none yet."""
         return ""
+
+    @property
+    def held(self) -> str:
+        """The task whose holder shows by it that it is alive; empty: nobody's."""
+        return ""
+
+    @property
+    def token(self) -> int | None:
+        """The fencing token that it names; None: whichever its sender holds."""
+        return getattr(self, "fence", None)
 
 
 class CreateTask(Command, frozen=True, tag="task.create"):
@@ -40,7 +53,7 @@ class CreateTask(Command, frozen=True, tag="task.create"):
 
 
 class AdoptTask(Command, frozen=True, tag="task.adopt"):
-    """Make sure that a task born elsewhere exists: create it ready unless its name is known."""
+    """Make sure that a task born elsewhere exists: create it unless its name is known."""
 
     kind: str
     name: str
@@ -48,6 +61,114 @@ class AdoptTask(Command, frozen=True, tag="task.adopt"):
     origin: str = ""
     review_required: bool = True
     max_attempts: int = DEFAULT_ATTEMPTS
+    ready: bool = True
+    """Whether it may be claimed at once, if it is new here; else it waits in the backlog."""
+    claim_for: str = ""
+    """Who works on it already, if it is new here: its first attempt begins with it."""
+    ttl_ms: int = DEFAULT_TTL_MS
+    session: str = ""
+
+
+class PostMail(Command, frozen=True, tag="mail.post"):
+    """Hand in a letter of the caller's own; without an id it gets one, without a thread too."""
+
+    to: tuple[str, ...]
+    subject: str
+    body: str
+    kind: str = ""
+    """What its dialect takes it for."""
+    id: str = ""
+    thread: str = ""
+    cc: tuple[str, ...] = ()
+    copied: tuple[str, ...] = ()
+    """Who gets it because of what it is."""
+    bead: str = ""
+    reply_to: str = ""
+    importance: Importance = "normal"
+    ack_wanted: bool = False
+    answer_wanted: bool = False
+    due_in_ms: int = 0
+    """After how long a missing ack or answer is told as late; 0: never."""
+    attachments: tuple[str, ...] = ()
+    sent_at: int | None = None
+
+    @property
+    def held(self) -> str:
+        """Whoever writes about the task that it works on is alive."""
+        return self.bead
+
+
+class ReadMail(Command, frozen=True, tag="mail.read"):
+    """The caller has read a letter in its box."""
+
+    mail: str
+
+
+class AckMail(Command, frozen=True, tag="mail.ack"):
+    """The caller took notice of a letter in its box."""
+
+    mail: str
+
+
+class AnswerMail(Command, frozen=True, tag="mail.answer"):
+    """A letter waits no longer: the one that this request hands in is its answer."""
+
+    mail: str
+    answer: str = ""
+    """The id of that one, if it has one of its own."""
+    roles: tuple[Role, ...] = ()
+    """Who may answer though the letter is not in its box."""
+
+
+class EscalateMail(Command, frozen=True, tag="mail.escalate"):
+    """Record that an ack or an answer is late; nothing happens while it is not."""
+
+    mail: str
+    told: tuple[str, ...] = ()
+    """Who gets the letter from now on."""
+
+
+class StartWave(Command, frozen=True, tag="wave.start"):
+    """Run tasks together; each is named by any of its names. Without an id the wave gets one."""
+
+    beads: tuple[WaveBead, ...]
+    parallel: int
+    id: str = ""
+    retries: dict[str, int] = {}
+    told: str = ""
+    """Who gets the closing report; empty: the caller."""
+
+
+class AdvanceWave(Command, frozen=True, tag="wave.advance"):
+    """Let those tasks of a wave go that may; nothing happens while none may."""
+
+    wave: str = ""
+    """Empty: the one that this request starts."""
+
+
+class ReserveFiles(Command, frozen=True, tag="reservation.take"):
+    """Keep others from files, by paths and globs, for a time."""
+
+    patterns: tuple[str, ...]
+    ttl_ms: int
+    exclusive: bool = True
+    task: str = ""
+    """The task that they are for: the reservation ends when it is no longer in progress."""
+    reason: str = ""
+
+
+class RenewReservations(Command, frozen=True, tag="reservation.renew"):
+    """Keep files for a time from now on; none named: all of the caller's."""
+
+    names: tuple[str, ...]
+    """Ids of reservations, or patterns as they were reserved."""
+    ttl_ms: int
+
+
+class ReleaseReservations(Command, frozen=True, tag="reservation.release"):
+    """Give files back; none named: all of the caller's."""
+
+    names: tuple[str, ...] = ()
 
 
 class TaskCommand(Command, frozen=True):
@@ -65,11 +186,6 @@ class TaskCommand(Command, frozen=True):
         """The task whose holder shows by it that it is alive."""
         return self.task
 
-    @property
-    def token(self) -> int | None:
-        """The fencing token that it names; None: whichever its sender holds."""
-        return getattr(self, "fence", None)
-
 
 class MoveTask(TaskCommand, frozen=True, tag="task.move"):
     """Change the status, other than into in-progress."""
@@ -77,6 +193,8 @@ class MoveTask(TaskCommand, frozen=True, tag="task.move"):
     to: Status
     reason: str = ""
     fence: int | None = None
+    if_at_rest: bool = False
+    """Whether a task that somebody works on is left to that one."""
 
 
 class ClaimTask(TaskCommand, frozen=True, tag="task.claim"):
@@ -88,6 +206,8 @@ class ClaimTask(TaskCommand, frozen=True, tag="task.claim"):
     queues: tuple[str, ...] = ()
     """Whose tasks it may be, said by whoever may claim for others: names that tasks are reserved
     for, and "" for those of anyone; none: anyone's, and the agent's own."""
+    or_renew: bool = False
+    """Whether an agent that holds the task already goes on with it, instead of being told no."""
 
 
 class RenewLease(TaskCommand, frozen=True, tag="task.heartbeat"):
@@ -101,6 +221,18 @@ class ReleaseTask(TaskCommand, frozen=True, tag="task.release"):
 
     reason: str = "released"
     fence: int | None = None
+
+
+class CheckpointTask(TaskCommand, frozen=True, tag="task.checkpoint"):
+    """The holder gives the task back with what its successor needs to go on."""
+
+    reason: str
+    commit: str = ""
+    description: str = ""
+    next_steps: str = ""
+    fence: int | None = None
+    backoff: Backoff = Backoff()
+    """How the task rests if nothing was reached."""
 
 
 class ReportOutcome(TaskCommand, frozen=True, tag="task.report"):
@@ -247,6 +379,21 @@ class RevokeToken(Command, frozen=True, tag="token.revoke"):
     id: str = ""
 
 
+class PauseAgent(Command, frozen=True, tag="agent.pause"):
+    """Start nothing for a known agent; what it works on goes on."""
+
+    name: str
+    reason: str = PAUSED_BY_HAND
+    until: int | None = None
+    """When it goes on by itself; None: when somebody says so."""
+
+
+class ResumeAgent(Command, frozen=True, tag="agent.resume"):
+    """Let an agent be started again; nothing happens to one that is not paused."""
+
+    name: str
+
+
 class RejectMessage(Command, frozen=True, tag="message.reject"):
     """Refuse a message that is no command, so that it is recorded like every other refusal."""
 
@@ -269,6 +416,7 @@ AnyCommand = (
     | ClaimTask
     | RenewLease
     | ReleaseTask
+    | CheckpointTask
     | ReportOutcome
     | EndAttempt
     | ExpireLease
@@ -286,7 +434,19 @@ AnyCommand = (
     | KeyAgent
     | IssueToken
     | RevokeToken
+    | PauseAgent
+    | ResumeAgent
     | RejectMessage
+    | PostMail
+    | ReadMail
+    | AckMail
+    | AnswerMail
+    | EscalateMail
+    | StartWave
+    | AdvanceWave
+    | ReserveFiles
+    | RenewReservations
+    | ReleaseReservations
 )
 
 

@@ -9,6 +9,7 @@ from dragoman.core.errors import Refusal
 from dragoman.core.events import AgentEvent, AgentKeyed, TokenIssued, TokenRevoked
 from dragoman.core.ids import agent_stream, check_agent
 from dragoman.core.limits import TOKEN_MS, TOKENS
+from dragoman.core.moments import to_rfc3339
 from dragoman.core.reading import Decision, Read, Receipt
 from dragoman.core.tokens import check_digest, check_token_id
 from dragoman.text.base64url import from_base64url
@@ -28,8 +29,12 @@ def issue(command: IssueToken, read: Read, now: int) -> Decision | Refusal:
         return Decision(_ABOUT_NO_TASK)
     if same:
         return Refusal("already_exists", f"{command.name} has another token {command.id}")
-    if not TOKEN_MS[0] <= command.expires_at - now <= TOKEN_MS[1]:
-        return Refusal("invalid_field", "expires_at: a token is good for 1 second to 366 days")
+    # One for the least time may have been on its way for a moment.
+    if not 0 < command.expires_at - now <= TOKEN_MS[1]:
+        return Refusal(
+            "invalid_field",
+            f"expires_at: {to_rfc3339(command.expires_at)} is over, or more than 366 days ahead",
+        )
     if len(known.live_tokens(now)) >= TOKENS:
         return Refusal(
             "invalid_field",

@@ -6,41 +6,58 @@ from typing import Any
 from msgspec.structs import replace
 
 from dragoman.core import (
+    adoption,
     attempts,
     credentials,
     delegation,
     lifecycle,
     links,
+    mailing,
     messages,
+    pausing,
     registry,
+    reserving,
     updates,
+    waving,
 )
 from dragoman.core.authority import holds
 from dragoman.core.commands import (
     AcceptDelegation,
+    AckMail,
     AdoptTask,
+    AdvanceWave,
     AliasTask,
+    AnswerMail,
     AnyCommand,
+    CheckpointTask,
     ClaimTask,
     CreateTask,
     EditTask,
     EndAttempt,
     EscalateDelegation,
+    EscalateMail,
     ExpireLease,
     IssueToken,
     KeyAgent,
     LinkTask,
     MoveTask,
     NoteTask,
+    PauseAgent,
+    PostMail,
+    ReadMail,
     RegisterAgent,
     RejectDelegation,
     RejectMessage,
+    ReleaseReservations,
     ReleaseTask,
     RenewLease,
+    RenewReservations,
     ReportOutcome,
     RequestDelegation,
+    ReserveFiles,
+    ResumeAgent,
     RevokeToken,
-    TaskCommand,
+    StartWave,
     UpdateTask,
     WarnTask,
 )
@@ -51,7 +68,7 @@ from dragoman.core.scope import bound
 
 DECIDERS: dict[type[AnyCommand], Callable[[Any, Read, int], Decision | Refusal]] = {
     CreateTask: lifecycle.create,
-    AdoptTask: lifecycle.adopt,
+    AdoptTask: adoption.adopt,
     MoveTask: lifecycle.move,
     AliasTask: lifecycle.name,
     NoteTask: lifecycle.note,
@@ -73,14 +90,27 @@ DECIDERS: dict[type[AnyCommand], Callable[[Any, Read, int], Decision | Refusal]]
     KeyAgent: credentials.key,
     IssueToken: credentials.issue,
     RevokeToken: credentials.revoke,
+    PauseAgent: pausing.pause,
+    ResumeAgent: pausing.resume,
     RejectMessage: messages.reject,
+    CheckpointTask: attempts.checkpoint,
+    PostMail: mailing.post,
+    ReadMail: mailing.read_letter,
+    AckMail: mailing.ack,
+    AnswerMail: mailing.answer,
+    EscalateMail: mailing.escalate,
+    StartWave: waving.start,
+    AdvanceWave: waving.advance,
+    ReserveFiles: reserving.take,
+    RenewReservations: reserving.renew,
+    ReleaseReservations: reserving.release,
 }
 
 
 def decide(command: AnyCommand, read: Read, now: int) -> Decision | Refusal:
     """What follows from a command; whatever its holder says also renews a task's lease (S-RUN)."""
     if read.actor.task:
-        within = bound(command, read)
+        within = bound(command, read, now)
         if isinstance(within, Refusal):
             return within
         command = within
@@ -93,7 +123,7 @@ def decide(command: AnyCommand, read: Read, now: int) -> Decision | Refusal:
 
 def renewal(command: AnyCommand, read: Read, now: int) -> LeaseChange | None:
     """The longer lease that a sign of life from a task's holder gives it."""
-    if not isinstance(command, TaskCommand) or not command.held:
+    if not command.held:
         return None
     task = read.task(command.held)
     if isinstance(task, Refusal):

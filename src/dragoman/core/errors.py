@@ -31,7 +31,7 @@ REFUSALS: dict[str, str] = {
     "lease_lost": "the caller's lease has ended, or a newer attempt holds the task",
     "already_claimed": "another attempt holds the task",
     "not_ready": "the task is not in a status that can be claimed",
-    "reserved": "the task waits for another agent",
+    "reserved": "the task waits for another agent, or somebody else has reserved the files",
     "waits_for": "the task waits for other tasks to end",
     "nothing_ready": "no task is ready for this agent",
     "link_cycle": "the link would make a task wait for itself",
@@ -51,6 +51,9 @@ REFUSALS: dict[str, str] = {
     "token_expired": "the credential's time is over",
     "token_revoked": "the credential was taken back",
     "replayed": "the signed message was received before",
+    "mail_not_found": "no letter has this id",
+    "wave_not_found": "no wave has this id",
+    "reservation_not_found": "nothing is reserved under this name",
     "overloaded": "too many requests are waiting; try again",
 }
 """Code -> meaning. Stable: dialects map every code to an error of their own."""

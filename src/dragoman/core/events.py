@@ -14,6 +14,7 @@ Status = Literal[
 Priority = Literal["critical", "high", "normal", "low"]
 LinkKind = Literal["blocked-by", "parent", "discovered-from"]
 Outcome = Literal["done", "blocked", "needs_review", "partial", "failed"]
+Importance = Literal["low", "normal", "high", "urgent"]
 Role = Literal[
     "agent",
     "orchestrator",
@@ -87,6 +88,8 @@ class TaskClaimed(Event, frozen=True):
     agent: str
     ttl_ms: int
     session: str = ""
+    dispatched_by: str = ""
+    """The orchestrator that claimed it for the agent; empty: another did, or the agent itself."""
 
 
 class TaskTransitioned(Event, frozen=True):
@@ -236,6 +239,150 @@ class TokenRevoked(Event, frozen=True):
     """Empty: none of those that were given out so far does, those of attempts included."""
 
 
+class AgentPaused(Event, frozen=True):
+    """The hub starts nothing for the agent, until a time if there is one, or until it resumes."""
+
+    reason: str
+    until: int | None = None
+
+
+class AgentResumed(Event, frozen=True):
+    """The agent is started again."""
+
+
+class TaskCheckpointed(Event, frozen=True):
+    """Whoever worked on the task left what its successor needs."""
+
+    reason: str
+    commit: str = ""
+    description: str = ""
+    next_steps: str = ""
+    by: str = ""
+    """Who said so while nobody worked on the task; empty: whoever worked on it."""
+
+
+class MailPosted(Event, frozen=True):
+    """A letter was handed in; it lies in the box of every recipient from now on."""
+
+    id: str
+    sender: str
+    to: tuple[str, ...]
+    thread: str
+    kind: str
+    subject: str
+    body: str
+    cc: tuple[str, ...] = ()
+    copied: tuple[str, ...] = ()
+    """Who gets it because of what it is, though its sender did not name them."""
+    unknown: tuple[str, ...] = ()
+    """Those of its recipients whom nobody has made known yet."""
+    bead: str = ""
+    reply_to: str = ""
+    importance: Importance = "normal"
+    ack_wanted: bool = False
+    answer_wanted: bool = False
+    due_by: int | None = None
+    """When an ack or an answer that is still missing is told as late."""
+    attachments: tuple[str, ...] = ()
+    sent_at: int | None = None
+    """When its sender says that it was written."""
+
+
+class MailRead(Event, frozen=True):
+    """A recipient has read the letter."""
+
+    mail: str
+    reader: str
+
+
+class MailAcked(Event, frozen=True):
+    """A recipient has said that it took notice."""
+
+    mail: str
+    agent: str
+
+
+class MailAnswered(Event, frozen=True):
+    """Another letter is the answer that this one waited for."""
+
+    mail: str
+    by: str
+    answer: str
+
+
+class MailEscalated(Event, frozen=True):
+    """An ack or an answer did not come in time."""
+
+    mail: str
+    waiting_for: tuple[str, ...]
+    told: tuple[str, ...] = ()
+    """Who got a letter about it."""
+    task: str = ""
+    """The task that it is about, if there is one."""
+
+
+class WaveBead(Struct, frozen=True, omit_defaults=True):
+    """One of the tasks of a wave, and the files that whoever works on it will write."""
+
+    task: str
+    files: tuple[str, ...] = ()
+
+
+class WaveStarted(Event, frozen=True):
+    """Tasks are run together, at most so many at a time."""
+
+    id: str
+    beads: tuple[WaveBead, ...]
+    parallel: int
+    told: str
+    """Who gets the closing report."""
+    retries: dict[str, int] = {}
+    """Type of failure -> how often a bead may fail with it and be tried again."""
+
+
+class WaveBeadReleased(Event, frozen=True):
+    """A task of the wave may begin."""
+
+    wave: str
+    task: str
+
+
+class WaveCompleted(Event, frozen=True):
+    """All tasks of the wave have ended; so many in each status."""
+
+    wave: str
+    counts: dict[str, int]
+
+
+class ReservationTaken(Event, frozen=True):
+    """Files are in somebody's hands, or in those of whoever works on a bead."""
+
+    id: str
+    patterns: tuple[str, ...]
+    holder: str = ""
+    until: int | None = None
+    exclusive: bool = True
+    task: str = ""
+    wave: str = ""
+    reason: str = ""
+    fence: int = 0
+    """Of the attempt on its task that it was taken in; 0 without one."""
+
+
+class ReservationRenewed(Event, frozen=True):
+    """A reservation lasts until a later time."""
+
+    id: str
+    until: int
+
+
+class ReservationsEnded(Event, frozen=True):
+    """Reservations stop nobody any more: given back, or over by themselves."""
+
+    ids: tuple[str, ...]
+    why: Literal["released", "over"]
+
+
 TaskEvent = (
     TaskCreated
     | TaskAliased
@@ -254,10 +401,14 @@ TaskEvent = (
     | DelegationAccepted
     | DelegationRejected
     | DelegationEscalated
+    | TaskCheckpointed
 )
 ActorEvent = CommandRefused | MessageReceived
-AgentEvent = AgentRegistered | AgentKeyed | TokenIssued | TokenRevoked
-AnyEvent = TaskEvent | ActorEvent | AgentEvent
+AgentEvent = AgentRegistered | AgentKeyed | TokenIssued | TokenRevoked | AgentPaused | AgentResumed
+MailEvent = MailPosted | MailRead | MailAcked | MailAnswered | MailEscalated
+WaveEvent = WaveStarted | WaveBeadReleased | WaveCompleted
+ReservationEvent = ReservationTaken | ReservationRenewed | ReservationsEnded
+AnyEvent = TaskEvent | ActorEvent | AgentEvent | MailEvent | WaveEvent | ReservationEvent
 
 EVENT_NAMES: dict[type[Event], str] = {
     TaskCreated: "task.created",
@@ -283,5 +434,19 @@ EVENT_NAMES: dict[type[Event], str] = {
     AgentKeyed: "agent.keyed",
     TokenIssued: "token.issued",
     TokenRevoked: "token.revoked",
+    AgentPaused: "agent.paused",
+    AgentResumed: "agent.resumed",
+    TaskCheckpointed: "task.checkpointed",
+    MailPosted: "mail.posted",
+    MailRead: "mail.read",
+    MailAcked: "mail.acked",
+    MailAnswered: "mail.answered",
+    MailEscalated: "mail.escalated",
+    WaveStarted: "wave.started",
+    WaveBeadReleased: "wave.bead_released",
+    WaveCompleted: "wave.completed",
+    ReservationTaken: "reservation.taken",
+    ReservationRenewed: "reservation.renewed",
+    ReservationsEnded: "reservation.ended",
 }
 """The name under which each event is stored. We own these names; class names may change."""

@@ -4,15 +4,23 @@ import re
 
 from dragoman.core.errors import Refusal
 
-_TASK_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", re.ASCII)
-_AGENT = re.compile(
-    r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}(?:@[A-Za-z0-9][A-Za-z0-9._-]{0,127})?", re.ASCII
-)
-_KIND = re.compile(r"[a-z][a-z0-9]{0,15}", re.ASCII)
-_TASK_NAME = re.compile(r"(?:[a-z][a-z0-9]{0,15}:)?[A-Za-z0-9][A-Za-z0-9._-]{0,127}", re.ASCII)
+_KIND_FORM = "[a-z][a-z0-9]{0,15}"
+
+WORD_FORM = "[A-Za-z0-9][A-Za-z0-9._-]{0,127}"
+"""The form of an id, as a regular expression that descriptions of our doors publish as well."""
+AGENT_FORM = f"{WORD_FORM}(?:@{WORD_FORM})?"
+ALIAS_FORM = f"{_KIND_FORM}:{WORD_FORM}"
+TASK_NAME_FORM = f"(?:{_KIND_FORM}:)?{WORD_FORM}"
+SESSION_FORM = "[A-Za-z0-9][A-Za-z0-9._:@/-]{0,255}"
+AOF_ID_FORM = "TASK-[0-9]{4}-[0-9]{2}-[0-9]{2}-(?:[0-9]{3}|[A-Za-z0-9_-]{8})"
+
+_TASK_ID = re.compile(WORD_FORM, re.ASCII)
+_AGENT = re.compile(AGENT_FORM, re.ASCII)
+_KIND = re.compile(_KIND_FORM, re.ASCII)
+_TASK_NAME = re.compile(TASK_NAME_FORM, re.ASCII)
 _KEY = re.compile(r"[ -~]{1,256}", re.ASCII)
-_SESSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@/-]{0,255}", re.ASCII)
-_AOF_ID = re.compile(r"TASK-[0-9]{4}-[0-9]{2}-[0-9]{2}-(?:[0-9]{3}|[A-Za-z0-9_-]{8})", re.ASCII)
+_SESSION = re.compile(SESSION_FORM, re.ASCII)
+_AOF_ID = re.compile(AOF_ID_FORM, re.ASCII)
 
 LAST_NUMBER = 999
 """A day's AOF ids are numbered up to here; after that their tail is eight characters."""
@@ -29,6 +37,13 @@ def check_task_id(text: str) -> Refusal | None:
     """None when `text` can name a task."""
     return _check(
         _TASK_ID, "task id", text, "1 to 128 of A-Z a-z 0-9 . _ -, starting with a letter or digit"
+    )
+
+
+def check_mail_id(text: str, what: str = "letter id") -> Refusal | None:
+    """None when `text` can name a letter, or a thread of them."""
+    return _check(
+        _TASK_ID, what, text, "1 to 128 of A-Z a-z 0-9 . _ -, starting with a letter or digit"
     )
 
 
@@ -69,6 +84,11 @@ def is_task_name(text: str) -> bool:
     return _TASK_NAME.fullmatch(text) is not None
 
 
+def bare(name: str) -> str:
+    """A task's name without the kind that an alias begins with."""
+    return name.rpartition(":")[2]
+
+
 def shown_name(text: str) -> str:
     """A name as the ledger may keep it: whole if it is one, else its beginning, made harmless."""
     return text if not text or is_task_name(text) else ascii(text[:40])
@@ -85,6 +105,20 @@ def aof_id(day: str, number: int) -> str:
     Counted and not drawn by lot, so that the ids of a day stay together in every index.
     """
     return f"TASK-{day}-{number:03d}" if number <= LAST_NUMBER else f"TASK-{day}-{number:08d}"
+
+
+def mail_stream(mail_id: str) -> str:
+    """The stream that holds a letter's entries."""
+    return "mail:" + mail_id
+
+
+def wave_stream(wave_id: str) -> str:
+    """The stream that holds a wave's entries."""
+    return "wave:" + wave_id
+
+
+RESERVATIONS = "reservations:default"
+"""The stream of all reservations: one, so that two of them cannot be taken past each other."""
 
 
 def task_stream(task_id: str) -> str:

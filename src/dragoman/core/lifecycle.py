@@ -1,9 +1,9 @@
-"""Deciders of a task's life apart from its attempts: create, adopt, move, name, note."""
+"""Deciders of a task's life apart from its attempts: create, move, name, note."""
 
 from msgspec import Struct
 
 from dragoman.core.authority import MAY_MOVE, check_hold, check_word, check_write, relation
-from dragoman.core.commands import AdoptTask, AliasTask, CreateTask, MoveTask, NoteTask
+from dragoman.core.commands import AliasTask, CreateTask, MoveTask, NoteTask
 from dragoman.core.errors import Refusal
 from dragoman.core.events import (
     AnyEvent,
@@ -92,37 +92,6 @@ def create(command: CreateTask, read: Read, now: int) -> Decision | Refusal:
     return Decision(Receipt(task_id, event.status), events, number=number)
 
 
-def adopt(command: AdoptTask, read: Read, now: int) -> Decision | Refusal:
-    """The task that is known by this name, or a new one that is born ready under it (S-ADOPT)."""
-    alias = f"{command.kind}:{command.name}"
-    refusal = check_write(read.actor) or check_alias(alias)
-    if refusal:
-        return refusal
-    known = read.task(alias)
-    if isinstance(known, Refusal) and known.code == "task_not_found":
-        known = read.task(command.name)
-    if isinstance(known, Task):
-        bound: StreamEvents = ()
-        if alias not in known.aliases:
-            bound = ((task_stream(known.id), TaskAliased(alias)),)
-        return Decision(receipt(known, known.status), bound)
-    if known.code != "task_not_found":
-        return known
-    return create(
-        CreateTask(
-            title=command.title or command.name,
-            id=command.name,
-            ready=True,
-            review_required=command.review_required,
-            aliases=(alias,),
-            origin=command.origin or command.kind,
-            max_attempts=command.max_attempts,
-        ),
-        read,
-        now,
-    )
-
-
 def move(command: MoveTask, read: Read, now: int) -> Decision | Refusal:
     """Another status, by whoever may ask for it. The same status again is a no-op."""
     task = read.task(command.task)
@@ -133,6 +102,8 @@ def move(command: MoveTask, read: Read, now: int) -> Decision | Refusal:
         return refusal
     if task.status == command.to:
         return check_token(command.fence, task, read, now) or Decision(receipt(task, task.status))
+    if command.if_at_rest and task.status == "in-progress":
+        return Refusal("already_claimed", f"{task.assignee} works on {task.id}: it is left to it")
     refusal = check_move(command.to, command.fence, task, read, now)
     if refusal:
         return refusal

@@ -15,10 +15,27 @@ LINKS = 1_000
 DIALECTS = 16
 QUEUES = 64
 ATTEMPTS = 1_000
+SUBJECT = 500
+RECIPIENTS = 1_000
+ATTACHMENTS = 64
+BEADS = 500
+RETRIES = 32
+PATTERN = 240
+PATTERNS = 32
+"""How many patterns one reservation, or one bead, may have."""
+WAVE_PATTERNS = 2_000
+"""How many patterns all beads of a wave may have together: they are compared with each other."""
+RESERVED = 500
+"""How many patterns may be reserved at a time: each new one is compared with all of them."""
+RESERVED_EACH = 100
+"""How many of them may be one agent's, so that none can use up what all share."""
+WAIT_MS = (1_000, 30 * 86_400_000)
 TOKENS = 32
 """How many good tokens an agent may have at a time."""
 TOKEN_MS = (1_000, 366 * 86_400_000)
 TTL_MS = (1_000, 7 * 86_400_000)
+AGENT_RESERVES_MS = (1_000, 86_400_000)
+"""An agent renews what it needs for longer, and what it forgets is free the next day."""
 DEPTH = 32
 WHOLE = 2**53 - 1
 """Every reader of JSON keeps whole numbers exactly up to here."""

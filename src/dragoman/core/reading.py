@@ -9,7 +9,10 @@ from dragoman.core.agents import AgentRecord
 from dragoman.core.errors import Refusal
 from dragoman.core.events import AnyEvent, Status
 from dragoman.core.lease import Lease
+from dragoman.core.mail import Mail
+from dragoman.core.reservations import Reservations
 from dragoman.core.task import Task
+from dragoman.core.wave import Wave
 
 
 class Read(Protocol):
@@ -40,6 +43,23 @@ class Read(Protocol):
         """The first task of these queues; each is named by whom its tasks are reserved for."""
         ...
 
+    def mail(self, id: str) -> Mail | None:
+        """The letter with this id."""
+        ...
+
+    def wave(self, id: str) -> Wave | None:
+        """The wave with this id."""
+        ...
+
+    def reservations(self) -> Reservations:
+        """All files that are reserved."""
+        ...
+
+    @property
+    def cause(self) -> str:
+        """The id of the request: what is made without a name of its own is called by it."""
+        ...
+
     def last_number(self, day: str) -> int:
         """The last AOF number given out on this day; 0 at its beginning."""
         ...
@@ -54,6 +74,10 @@ class Receipt(Struct, frozen=True, omit_defaults=True, gc=False, tag="task"):
     attempt: int = 0
     fence: int = 0
     expires_at: int = 0
+    stream: str = ""
+    """What it was about, where that is no task: `mail:ID`."""
+    thread: str = ""
+    """The thread of that letter."""
 
 
 class LeaseChange(Struct, frozen=True):

@@ -6,14 +6,26 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from dragoman.core.commands import (
+    AckMail,
     AdoptTask,
+    AdvanceWave,
+    AnswerMail,
     AnyCommand,
     CreateTask,
+    EscalateMail,
     IssueToken,
     KeyAgent,
+    PauseAgent,
+    PostMail,
+    ReadMail,
     RegisterAgent,
     RejectMessage,
+    ReleaseReservations,
+    RenewReservations,
+    ReserveFiles,
+    ResumeAgent,
     RevokeToken,
+    StartWave,
     TaskCommand,
 )
 from dragoman.core.errors import Refusal
@@ -22,18 +34,30 @@ from dragoman.core.reading import Read
 SPEAKS_FOR: Final[dict[type[Any], Callable[[Any], str] | None]] = {
     TaskCommand: lambda command: command.held,
     CreateTask: lambda command: command.parent or command.discovered_from,
-    AdoptTask: lambda _: "",
+    AdoptTask: lambda command: command.name,
     RegisterAgent: lambda _: "",
     KeyAgent: lambda _: "",
     IssueToken: lambda _: "",
     RevokeToken: lambda _: "",
+    PauseAgent: lambda _: "",
+    ResumeAgent: lambda _: "",
     RejectMessage: None,
+    PostMail: None,
+    ReadMail: None,
+    AckMail: None,
+    AnswerMail: None,
+    EscalateMail: lambda _: "",
+    StartWave: lambda _: "",
+    AdvanceWave: lambda _: "",
+    ReserveFiles: None,
+    RenewReservations: None,
+    ReleaseReservations: None,
 }
 """Command (a kind of them) -> the task that must be the credential's; empty: never is; None: need
 not be, because it changes no task."""
 
 
-def bound(command: AnyCommand, read: Read) -> AnyCommand | Refusal:
+def bound(command: AnyCommand, read: Read, now: int) -> AnyCommand | Refusal:
     """The command under the caller's fencing token, or why its credential does not reach so far."""
     actor = read.actor
     speaks_for = SPEAKS_FOR[TaskCommand if isinstance(command, TaskCommand) else type(command)]
@@ -50,9 +74,19 @@ def bound(command: AnyCommand, read: Read) -> AnyCommand | Refusal:
         )
     named = getattr(command, "fence", None)
     if task.fence != actor.fence or named not in (None, actor.fence):
-        return Refusal(
-            "lease_lost",
-            f"this credential of {actor.name} belongs to attempt {actor.fence} on {task.id}, which "
-            "is over: stop working on it",
-        )
-    return replace(command, fence=actor.fence) if hasattr(command, "fence") else command
+        return is_over(actor.name, actor.fence, task.id)
+    if hasattr(command, "fence"):
+        return replace(command, fence=actor.fence)
+    # Nobody else asks whether the attempt lives: the command names no fencing token.
+    lease = read.lease(task)
+    is_alive = lease is not None and lease.fence == actor.fence and lease.is_live(now)
+    return command if is_alive else is_over(actor.name, actor.fence, task.id)
+
+
+def is_over(agent: str, fence: int, task: str) -> Refusal:
+    """What the bearer of a credential is told whose attempt has ended."""
+    return Refusal(
+        "lease_lost",
+        f"this credential of {agent} belongs to attempt {fence} on {task}, which is over: stop "
+        "working on it",
+    )

@@ -17,6 +17,7 @@ from dragoman.core.events import (
     Status,
     TaskAliased,
     TaskBacklinked,
+    TaskCheckpointed,
     TaskClaimed,
     TaskCreated,
     TaskEdited,
@@ -91,6 +92,17 @@ class Delegation(Struct, frozen=True, omit_defaults=True, gc=False):
     """Whether it was recorded that its deadline has passed."""
 
 
+class Checkpoint(Struct, frozen=True, omit_defaults=True, gc=False):
+    """Where an attempt stopped, in the words of its agent, for its successor."""
+
+    by: str
+    at: int
+    reason: str
+    commit: str = ""
+    description: str = ""
+    next_steps: str = ""
+
+
 class Task(Struct, frozen=True, omit_defaults=True, gc=False):
     """The state of one task, folded from its entries."""
 
@@ -121,6 +133,8 @@ class Task(Struct, frozen=True, omit_defaults=True, gc=False):
     attempts: int = 0
     fence: int = 0
     session: str = ""
+    dispatched_by: str = ""
+    """The orchestrator that claimed it for its assignee, and may hence not approve it."""
     agents: tuple[str, ...] = ()
     """Everyone who ever held it, so that a returning one is told that its lease is lost."""
     failures: int = 0
@@ -131,6 +145,8 @@ class Task(Struct, frozen=True, omit_defaults=True, gc=False):
     warnings: int = 0
     depth: int = 0
     """How many hands it was passed on through: 0 unless it was delegated."""
+    checkpoint: Checkpoint | None = None
+    """What the last one who gave it back half done left for whoever goes on."""
     delegation: Delegation | None = None
 
     @property
@@ -151,6 +167,14 @@ class Task(Struct, frozen=True, omit_defaults=True, gc=False):
         if asked is None or asked.escalated or not self.is_delegated:
             return None
         return asked.due_by
+
+
+def lists_of_task(task: Task) -> tuple[str, ...]:
+    """The list of those tasks that were handed to one agent and wait for its yes or no."""
+    asked = task.delegation
+    if asked is None or asked.state != "requested" or task.is_final:
+        return ()
+    return (f"offered:{asked.to_agent}",)
 
 
 def can_move(from_: Status, to: Status) -> bool:
@@ -226,6 +250,7 @@ def _claimed(task: Task, event: TaskClaimed, at: int) -> Task:
         attempts=event.attempt,
         fence=event.fence,
         session=event.session,
+        dispatched_by=event.dispatched_by,
         agents=agents,
         not_before=0,
         reported=None,
@@ -244,6 +269,7 @@ def _transitioned(task: Task, event: TaskTransitioned, at: int) -> Task:
         assignee=task.reserved_for if event.to == "ready" else task.assignee,
         failures=0 if revived else task.failures,
         not_before=0,
+        checkpoint=None if event.to in ("review", "done") else task.checkpoint,
         updated_at=at,
         moved_at=at,
     )
@@ -286,6 +312,18 @@ def _edited(task: Task, event: TaskEdited, at: int) -> Task:
 
 def _warned(task: Task, _: TaskWarned, at: int) -> Task:
     return replace(task, warnings=task.warnings + 1, updated_at=at)
+
+
+def _checkpointed(task: Task, event: TaskCheckpointed, at: int) -> Task:
+    left = Checkpoint(
+        event.by or task.assignee,
+        at,
+        event.reason,
+        event.commit,
+        event.description,
+        event.next_steps,
+    )
+    return replace(task, checkpoint=left, updated_at=at)
 
 
 def _requested(task: Task, event: DelegationRequested, at: int) -> Task:
@@ -337,5 +375,6 @@ EVOLVE_TASK: dict[type[TaskEvent], Callable[[Any, Any, int], Task]] = {
     DelegationAccepted: _accepted,
     DelegationRejected: _rejected,
     DelegationEscalated: _escalated,
+    TaskCheckpointed: _checkpointed,
 }
 """Event -> the task after it, from the task before it (None at its creation) and its time."""

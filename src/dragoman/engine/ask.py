@@ -7,11 +7,11 @@ from msgspec import Struct
 
 from dragoman.core.agents import AgentRecord
 from dragoman.core.errors import Refusal
-from dragoman.core.events import AnyEvent
+from dragoman.core.events import AnyEvent, Role
 from dragoman.core.ids import agent_stream, is_task_name, task_stream
 from dragoman.core.lease import Lease
 from dragoman.core.task import Task
-from dragoman.engine.ports import BoardQuery, Row, Store
+from dragoman.engine.ports import BoardQuery, ListQuery, Row, Store
 from dragoman.engine.unit import pick, unresolved
 from dragoman.ledger.codec import CODEC
 from dragoman.ledger.entry import Entry, read_line
@@ -58,13 +58,22 @@ def _find_row(store: Store, name: str) -> Row | Refusal:
 def find_agent(store: Store, name: str) -> AgentRecord | None:
     """What is known of the agent or person with this name."""
     row = store.stream(agent_stream(name))
-    return None if row is None else cast(AgentRecord | None, _state(store, row))
+    return None if row is None else cast(AgentRecord | None, state_of(store, row))
 
 
 def list_agents(store: Store, after: str = "", limit: int = _PAGE) -> list[AgentRecord]:
     """A page of the agents and people that are known, by name, from the one after a name on."""
-    states = (_state(store, row) for row in store.kind("agent", after, limit))
+    states = (state_of(store, row) for row in store.kind("agent", after, limit))
     return [state for state in states if isinstance(state, AgentRecord)]
+
+
+def names_in_role(store: Store, role: Role) -> tuple[str, ...]:
+    """Everyone who is registered in this role, by name."""
+    names, after = list[str](), 0
+    while page := store.listed(ListQuery(f"role:{role}", after, limit=_PAGE)):
+        names += [place.row.name.partition(":")[2] for place in page]
+        after = page[-1].position
+    return tuple(sorted(names))
 
 
 def task_as_of(store: Store, name: str, position: int) -> Task | Refusal:
@@ -81,6 +90,13 @@ def task_as_of(store: Store, name: str, position: int) -> Task | Refusal:
 def list_tasks(store: Store, query: BoardQuery) -> list[TaskView]:
     """A page of tasks as they are now, newest first."""
     views = (_view(store, row) for row in store.board(query))
+    return [view for view in views if view is not None]
+
+
+def tasks_offered(store: Store, agent: str, limit: int) -> list[TaskView]:
+    """Tasks that were handed to this agent and wait for its yes or no, the oldest first."""
+    places = store.listed(ListQuery(f"offered:{agent}", limit=limit))
+    views = (_view(store, place.row) for place in places)
     return [view for view in views if view is not None]
 
 
@@ -115,11 +131,12 @@ def decode(entry: Entry) -> AnyEvent:
     return CODEC.decode(line.event, line.v, line.body)
 
 
-def _view(store: Store, row: Row) -> TaskView | None:
-    state = _state(store, row)
-    return TaskView(state, row.lease, row.number) if isinstance(state, Task) else None
-
-
-def _state(store: Store, row: Row) -> State | None:
+def state_of(store: Store, row: Row) -> State | None:
+    """The state of a stored row."""
     lines = () if row.fold == FOLD else (entry.line for entry in history(store, row.name))
     return current_state(row.name, row.fold, row.state, lines)
+
+
+def _view(store: Store, row: Row) -> TaskView | None:
+    state = state_of(store, row)
+    return TaskView(state, row.lease, row.number) if isinstance(state, Task) else None

@@ -6,6 +6,7 @@ looking. If it is refused, it is looked up here.
 """
 
 import msgspec
+from msgspec import Struct
 
 from dragoman.core.actors import record_received, record_refusal
 from dragoman.core.commands import AnyCommand, command_name
@@ -19,7 +20,15 @@ from dragoman.engine.request import Accepted, Outcome, Request
 from dragoman.engine.unit import Unit
 from dragoman.text.digest import keyed_digest
 
-_receipts = msgspec.json.Decoder(tuple[Receipt, ...])
+
+class _Declined(Struct, frozen=True, tag="declined"):
+    """In the place of the effect's receipts: why there are none."""
+
+    code: str
+    detail: str
+
+
+_answers = msgspec.json.Decoder(tuple[Receipt | _Declined, ...])
 _encode = msgspec.json.Encoder().encode
 
 
@@ -32,21 +41,49 @@ def execute(unit: Unit, request: Request, now: int, secret: bytes) -> Outcome:
     malformed = check_key(key) or unit.hear(request.said)
     if malformed is not None:
         return _refused(unit, request, request.commands[0], malformed, now)
-    receipts: list[Receipt] = []
-    for command in request.commands:
-        decision = decide(command, unit, now)
-        if isinstance(decision, Refusal):
-            unit.undo()
-            return _looked_up(unit, request, place, now, secret) or _refused(
-                unit, request, command, decision, now
-            )
-        unit.apply(decision)
-        receipts.append(decision.receipt)
+    done = _carried_out(unit, request.commands, now)
+    if isinstance(done, _Stopped):
+        return _looked_up(unit, request, place, now, secret) or _refused(
+            unit, request, done.command, done.refusal, now
+        )
+    receipts, declined = done, None
+    if request.effect:
+        unit.mark()
+        followed = _carried_out(unit, request.effect, now)
+        if isinstance(followed, _Stopped):
+            declined = _refused(unit, request, followed.command, followed.refusal, now)
+        else:
+            receipts += followed
     if request.heard is not None and not unit.has_recorded():
         _received(unit, request, request.heard, now)
     if request.key or unit.has_recorded():
-        unit.remember(scope, key, _fingerprint(request, secret), _encode(receipts))
-    return Accepted(tuple(receipts))
+        answer: list[Receipt | _Declined] = [*receipts]
+        if declined is not None:
+            answer.append(_Declined(declined.code, declined.detail))
+        unit.remember(scope, key, _fingerprint(request, secret), _encode(answer))
+    return Accepted(tuple(receipts), declined=declined)
+
+
+class _Stopped(Struct, frozen=True):
+    """The command that was refused, after which nothing of its tuple stands."""
+
+    command: AnyCommand
+    refusal: Refusal
+
+
+def _carried_out(
+    unit: Unit, commands: tuple[AnyCommand, ...], now: int
+) -> list[Receipt] | _Stopped:
+    """The receipts of these commands, all decided and recorded; or none of them."""
+    receipts: list[Receipt] = []
+    for command in commands:
+        decision = decide(command, unit, now)
+        if isinstance(decision, Refusal):
+            unit.undo()
+            return _Stopped(command, decision)
+        unit.apply(decision)
+        receipts.append(decision.receipt)
+    return receipts
 
 
 def _looked_up(
@@ -70,11 +107,16 @@ def _repeat(unit: Unit, request: Request, answer: Answer, now: int, secret: byte
             Refusal("key_reused", f"the key {answer.key} was used before, for another request"),
             now,
         )
-    for command in request.commands:
+    for command in (*request.commands, *request.effect):
         lease = renewal(command, unit, now)
         if lease is not None:
             unit.renew(lease)
-    return Accepted(_receipts.decode(answer.answer), repeated=True)
+    told = _answers.decode(answer.answer)
+    receipts = tuple(part for part in told if isinstance(part, Receipt))
+    declined = next((part for part in told if isinstance(part, _Declined)), None)
+    return Accepted(
+        receipts, repeated=True, declined=declined and Refusal(declined.code, declined.detail)
+    )
 
 
 def _refused(

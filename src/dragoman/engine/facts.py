@@ -21,6 +21,8 @@ class StoreFacts(Struct, frozen=True):
     """AOF id of a task, path below its folder -> whether there is such a file."""
     look_at_runs: Callable[[], object] = lambda: None
     """Looks at the run files of all that is in progress, which others may have written to."""
+    now: Callable[[], int] = lambda: 0
+    """The hub's clock; it stands still where nothing that is asked for depends on the time."""
 
     def task_exists(self, name: str) -> bool:
         """Whether a task has this name."""

@@ -13,7 +13,7 @@ from queue import SimpleQueue
 
 from dragoman.core.errors import Refusal, StoreConflict, StoreCorrupt, StoreLost, StoreUnavailable
 from dragoman.engine.execute import execute
-from dragoman.engine.ports import Clock, Session, Store
+from dragoman.engine.ports import Changes, Clock, Session, Store
 from dragoman.engine.prepare import prepare
 from dragoman.engine.request import Outcome, Request
 from dragoman.engine.unit import Cache, Unit
@@ -22,6 +22,9 @@ from dragoman.text.digest import keyed_digest
 MOST_IN_BATCH = 1_024
 MOST_WAITING = 20_000
 _TRIES = 25
+_PROBE = "probe"
+"""In the place of a day, on which no AOF number is given out: 0 and 1 in turn, so that something
+is written."""
 
 Failpoint = Callable[[str], None]
 OnLeases = Callable[[Collection[str]], None]
@@ -72,6 +75,17 @@ class Engine:
         if front is None:
             front = self._new_front(loop)
         return front.submit(request)
+
+    def probe(self) -> None:
+        """Find out whether the store takes writes, by one that changes no stream; StoreError."""
+
+        def work(session: Session) -> None:
+            # A unit notices what other processes have written, as at every write.
+            Unit(session, self._cache, self.clock.now())
+            session.write(Changes(numbers={_PROBE: 1 - session.last_number(_PROBE)}))
+
+        with self._writing:
+            self.store.transact(work)
 
     def digest(self, content: bytes) -> bytes:
         """A digest under the hub's secret."""

@@ -9,6 +9,25 @@ from threading import Lock
 from dragoman.engine.handle import OnCommit
 
 
+class Heard:
+    """Streams of which something was heard, until somebody sees to them; any thread may add."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._streams = set[str]()
+
+    def add(self, streams: Collection[str]) -> None:
+        """Something was heard of these."""
+        with self._lock:
+            self._streams.update(streams)
+
+    def take(self) -> list[str]:
+        """All of them, once, in order."""
+        with self._lock:
+            taken, self._streams = self._streams, set[str]()
+        return sorted(taken)
+
+
 class Hints:
     """Passes on what the engine says after a commit, to all who listen; any thread may ask."""
 

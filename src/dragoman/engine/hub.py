@@ -37,10 +37,17 @@ class Hub:
         said: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET,
         per_attempt: bool = False,
         heard: MessageReceived | None = None,
+        effect: tuple[AnyCommand, ...] = (),
     ) -> Accepted:
         """Run commands, all or none; a refusal is raised as Refused."""
         request = self.request(
-            actor, *commands, key=key, said=said, per_attempt=per_attempt, heard=heard
+            actor,
+            *commands,
+            key=key,
+            said=said,
+            per_attempt=per_attempt,
+            heard=heard,
+            effect=effect,
         )
         return accepted(self.engine.handle_now(request))
 
@@ -52,10 +59,17 @@ class Hub:
         said: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET,
         per_attempt: bool = False,
         heard: MessageReceived | None = None,
+        effect: tuple[AnyCommand, ...] = (),
     ) -> Accepted:
         """The same, committed together with what other callers ask for."""
         request = self.request(
-            actor, *commands, key=key, said=said, per_attempt=per_attempt, heard=heard
+            actor,
+            *commands,
+            key=key,
+            said=said,
+            per_attempt=per_attempt,
+            heard=heard,
+            effect=effect,
         )
         return accepted(await self.engine.handle(request))
 
@@ -67,9 +81,10 @@ class Hub:
         said: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET,
         per_attempt: bool = False,
         heard: MessageReceived | None = None,
+        effect: tuple[AnyCommand, ...] = (),
     ) -> Request:
         """The request that asks for these commands, with an id of its own."""
-        return Request(actor, commands, self._new_id(), key, said, per_attempt, heard)
+        return Request(actor, commands, self._new_id(), key, said, per_attempt, heard, effect)
 
     def content_key(self, content: bytes) -> str:
         """A key made of what is said, for messages without an id of their own; it tells nothing."""

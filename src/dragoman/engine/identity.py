@@ -4,8 +4,10 @@ Tokens of agents stand in the ledger as digests; the owner's token lies in the d
 token of an attempt stands nowhere: it carries what it says, under the hub's own seal.
 """
 
+import asyncio
 import hmac
 from collections.abc import Collection
+from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
 from typing import Final
 
@@ -18,8 +20,9 @@ from dragoman.core.errors import Refusal
 from dragoman.core.events import Role
 from dragoman.core.ids import check_agent, check_task_id
 from dragoman.core.moments import to_rfc3339
+from dragoman.core.scope import is_over
 from dragoman.core.tokens import digest_of, read_token
-from dragoman.engine.ask import find_agent
+from dragoman.engine.ask import TaskView, find_agent, find_task
 from dragoman.engine.ports import Clock, Store
 from dragoman.text.base64url import from_base64url, to_base64url
 
@@ -28,6 +31,11 @@ MOST_CHARACTERS: Final = 2_048
 FRESH_MS: Final = 1_000
 """How long what was read of an agent is believed: what another process revokes is seen then."""
 MOST_REMEMBERED: Final = 10_000
+LINGER_MS: Final = 60_000
+"""How long the token of an attempt that has ended is still answered, while no other has begun."""
+
+_LOOKING: Final = 4
+"""So many looks into the store are made at once: strangers must not take all threads."""
 
 _SEAL_OF: Final = b"\x00attempt token\x00"
 """Before what is sealed: no message begins so, hence no digest of one is a seal."""
@@ -89,15 +97,20 @@ class Identity:
         clock: Clock,
         *,
         owner: str = "owner",
+        linger_ms: int = LINGER_MS,
     ) -> None:
         self._store = store
         self._secret = secret
         self._owner_digest = digest_of(owner_token.decode("ascii"))
         self._owner = owner
         self._clock = clock
+        self._linger_ms = linger_ms
         self._lock = Lock()
+        self._looking = ThreadPoolExecutor(_LOOKING, thread_name_prefix="identity")
         self._bearers: dict[str, _Bearer] = {}
         """Digest of a token -> its bearer."""
+        self._absent: dict[str, int] = {}
+        """Name that nobody has made known -> when that was seen."""
         self._forgotten = 0
         """How often something was forgotten: what was read before that is not kept."""
 
@@ -106,6 +119,27 @@ class Identity:
 
         A token that was seen within the last second costs no look into the store.
         """
+        known = self._known(token, via)
+        if known is not None:
+            return known
+        digest, now, forgotten = digest_of(token), self._clock.now(), self._forgotten
+        looked = self._look(token, digest, now, forgotten)
+        if isinstance(looked, Refusal):
+            self._drop(digest)
+            return looked
+        self._remember(digest, looked, forgotten)
+        return _principal(looked, now, via)
+
+    async def who_soon(self, token: str, via: str) -> Principal | Refusal:
+        """The same; the event loop does not wait where the store has to be asked."""
+        known = self._known(token, via)
+        if known is not None:
+            return known
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._looking, self.who, token, via)
+
+    def _known(self, token: str, via: str) -> Principal | Refusal | None:
+        """What can be said without the store; None: nothing."""
         if not token.isascii() or len(token) > MOST_CHARACTERS:
             return _UNKNOWN
         digest = digest_of(token)
@@ -113,18 +147,14 @@ class Identity:
             return Principal(Actor("human", self._owner, via), is_owner=True)
         now = self._clock.now()
         bearer = self._bearers.get(digest)
-        # A clock that was set back must not make an old look a fresh one.
-        if bearer is None or not 0 <= now - bearer.seen_at < FRESH_MS:
-            forgotten = self._forgotten
-            looked = self._look(token, digest, now)
-            if isinstance(looked, Refusal):
-                self._drop(digest)
-                return looked
-            bearer = looked
-            self._remember(digest, bearer, forgotten)
-        if now >= bearer.expires_at:
-            return _expired(bearer.name, bearer.expires_at)
-        return Principal(Actor(bearer.role, bearer.name, via, bearer.task, bearer.fence))
+        if bearer is not None and _is_fresh(bearer.seen_at, now):
+            return _principal(bearer, now, via)
+        if token.startswith(ATTEMPT):
+            return _UNKNOWN if self._read_attempt(token) is None else None
+        claim = read_token(token)
+        if claim is None or _is_fresh(self._absent.get(claim.agent), now):
+            return _UNKNOWN
+        return None
 
     def attempt_token(self, agent: str, task: str, fence: int, ttl_ms: int) -> str:
         """A token for one attempt: it speaks as this agent, for this task, under this fence.
@@ -145,6 +175,8 @@ class Identity:
         if agents:
             with self._lock:
                 self._forgotten += 1
+                for name in agents:
+                    self._absent.pop(name, None)
                 self._bearers = {
                     digest: bearer
                     for digest, bearer in self._bearers.items()
@@ -163,12 +195,24 @@ class Identity:
         with self._lock:
             self._bearers.pop(digest, None)
 
-    def _look(self, token: str, digest: str, now: int) -> _Bearer | Refusal:
-        if token.startswith(ATTEMPT):
-            return self._look_at_attempt(token, now)
+    def _remember_absent(self, name: str, now: int, forgotten: int) -> None:
+        with self._lock:
+            if forgotten != self._forgotten:
+                return
+            if len(self._absent) >= MOST_REMEMBERED:
+                self._absent.clear()
+            self._absent[name] = now
+
+    def _look(self, token: str, digest: str, now: int, forgotten: int) -> _Bearer | Refusal:
+        attempt = self._read_attempt(token)
+        if attempt is not None:
+            return self._look_at_attempt(attempt, now)
         claim = read_token(token)
-        known = None if claim is None else find_agent(self._store, claim.agent)
-        if claim is None or known is None:
+        if claim is None:
+            return _UNKNOWN
+        known = find_agent(self._store, claim.agent)
+        if known is None:
+            self._remember_absent(claim.agent, now, forgotten)
             return _UNKNOWN
         # Only whoever has the whole token is told what became of it.
         for kept in known.tokens:
@@ -178,21 +222,53 @@ class Identity:
                 return _Bearer(known.role, known.name, kept.expires_at, now)
         return _UNKNOWN
 
-    def _look_at_attempt(self, token: str, now: int) -> _Bearer | Refusal:
+    def _read_attempt(self, token: str) -> _Attempt | None:
+        """What the token of an attempt carries; None: it is none that this hub has sealed."""
+        if not token.startswith(ATTEMPT):
+            return None
         said, _, seal = token.removeprefix(ATTEMPT).partition(".")
         carried, sealed = from_base64url(said), from_base64url(seal)
         if carried is None or sealed is None:
-            return _UNKNOWN
+            return None
         if not hmac.compare_digest(sealed, self._seal(carried)):
-            return _UNKNOWN
-        attempt = msgspec.json.decode(carried, type=_Attempt)
+            return None
+        return msgspec.json.decode(carried, type=_Attempt)
+
+    def _look_at_attempt(self, attempt: _Attempt, now: int) -> _Bearer | Refusal:
         known = find_agent(self._store, attempt.agent)
         if known is not None and _is_cut_off(known, attempt.issued):
             return _revoked(attempt.agent)
+        view = find_task(self._store, attempt.task)
+        ended_at = None if isinstance(view, Refusal) else _ended_at(view, attempt.fence, now)
+        if ended_at is None or now - ended_at >= self._linger_ms:
+            return is_over(attempt.agent, attempt.fence, attempt.task)
         return _Bearer("agent", attempt.agent, attempt.expires, now, attempt.task, attempt.fence)
 
     def _seal(self, said: bytes) -> bytes:
         return hmac.digest(self._secret, _SEAL_OF + said, "sha256")
+
+
+def _is_fresh(seen_at: int | None, now: int) -> bool:
+    # A clock that was set back must not make an old look a fresh one.
+    return seen_at is not None and 0 <= now - seen_at < FRESH_MS
+
+
+def _principal(bearer: _Bearer, now: int, via: str) -> Principal | Refusal:
+    if now >= bearer.expires_at:
+        return _expired(bearer.name, bearer.expires_at)
+    return Principal(Actor(bearer.role, bearer.name, via, bearer.task, bearer.fence))
+
+
+def _ended_at(view: TaskView, fence: int, now: int) -> int | None:
+    """When the attempt ended; now, while it lives; None: another one has begun since."""
+    task, lease = view.task, view.lease
+    if task.fence != fence:
+        return None
+    if lease is not None:
+        return min(now, lease.expires_at)
+    # What became of the task later must not bring the credential back.
+    reported = task.reported
+    return task.moved_at if reported is None else reported.at
 
 
 def _is_cut_off(known: AgentRecord, issued: int) -> bool:

@@ -4,6 +4,7 @@
 arguments. Each has a twin that shares a commit with other callers: both make a plan and ask for it.
 """
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
@@ -80,9 +81,9 @@ class Spoken(Struct, frozen=True):
     heard: Heard
 
     @property
-    def target(self) -> str:
-        """The task that it names; empty: none, or several."""
-        return self.heard.target
+    def line_up(self) -> str:
+        """What it shares with those whose order it has to keep; empty: it keeps it with all."""
+        return self.heard.line_up or self.heard.target
 
 
 class _Plan(Struct, frozen=True):
@@ -99,6 +100,7 @@ class _Plan(Struct, frozen=True):
     operation: Operation | None = None
     message: Any = None
     path: str = ""
+    effect: Commands = ()
 
     def request(self, hub: Hub) -> Request | None:
         """What the hub is asked; None: there is nothing to do.
@@ -116,6 +118,7 @@ class _Plan(Struct, frozen=True):
             per_attempt=by_content,
             said=self.said,
             heard=heard if self.content else None,
+            effect=self.effect,
         )
 
     def answer(self, outcome: Outcome) -> Answer:
@@ -125,15 +128,19 @@ class _Plan(Struct, frozen=True):
     def _taken(self, accepted: Accepted) -> Taken:
         assert self.operation is not None, "what has no operation is refused"
         warnings = [command.detail for command in self.commands if isinstance(command, WarnTask)]
+        declined = accepted.declined
+        if declined is not None:
+            code = self.dialect.refusals[declined.code]
+            warnings.append(f"it changed no task: {declined.detail} ({code})")
         return Taken(
             dialect=self.dialect.name,
             kind=self.kind,
             actor=self.actor.name,
             receipts=accepted.receipts,
-            reply=self.operation.reply(self.message, self.commands, accepted.receipts),
+            reply=self.operation.reply(self.message, self.commands, accepted),
             warnings=tuple(warnings),
             repeated=accepted.repeated,
-            commands=self.commands,
+            commands=self.commands if declined else self.commands + self.effect,
         )
 
     def _turned(self, refusal: Refusal) -> Turned:
@@ -174,8 +181,15 @@ class Interpreter:
         self, said: Said, *, speaker: Actor | None = None, via: str = ""
     ) -> Answer | None:
         """The same, committed together with what other callers ask for."""
-        plan = self._planned(said, speaker, via)
-        return None if plan is None else await self._ask_soon(plan)
+        if speaker is None:
+            # Who speaks is looked up, too.
+            plan = await asyncio.to_thread(self._planned, said, speaker, via)
+            return None if plan is None else await self._ask_soon(plan)
+        spoken = self.hear(said)
+        if spoken is None:
+            return None
+        heard = self._admitted(spoken.heard, speaker)
+        return await self._ask_soon(await self._plan_soon(spoken.dialect, heard, speaker))
 
     def hear(self, said: Said, *, dialect: str = "") -> Spoken | None:
         """Whose message this is, of all dialects or of the named one; None: nobody's."""
@@ -187,18 +201,33 @@ class Interpreter:
         return None
 
     async def answer_soon(self, spoken: Spoken, speaker: Actor, *, key: str = "") -> Answer:
-        """What comes of a message that was heard; a key counts where it has none in itself."""
-        return await self._ask_soon(_plan(spoken.dialect, spoken.heard, speaker, self._facts, key))
+        """What comes of a message that was heard; a key goes before one made of its content."""
+        return await self._ask_soon(
+            await self._plan_soon(spoken.dialect, spoken.heard, speaker, key)
+        )
 
     def call(self, name: str, arguments: Said, actor: Actor, *, key: str = "") -> Answer:
         """An operation of any dialect by its name."""
-        plan = self._called(name, arguments, actor, key)
-        return plan if isinstance(plan, Turned) else self._ask(plan)
+        found = find_operation(self.dialects, name)
+        if found is None:
+            return self._no_operation(name)
+        if found[1].ask is not None:
+            return self._look_up(*found, arguments, actor)
+        dialect, operation = found
+        heard = self._heard_call(dialect, operation, arguments)
+        return self._ask(_plan(dialect, heard, actor, self._facts, key))
 
     async def call_soon(self, name: str, arguments: Said, actor: Actor, *, key: str = "") -> Answer:
         """The same, committed together with what other callers ask for."""
-        plan = self._called(name, arguments, actor, key)
-        return plan if isinstance(plan, Turned) else await self._ask_soon(plan)
+        found = find_operation(self.dialects, name)
+        if found is None:
+            return self._no_operation(name)
+        if found[1].ask is not None:
+            # It may read a lot, and a store may be far away.
+            return await asyncio.to_thread(self._look_up, *found, arguments, actor)
+        dialect, operation = found
+        heard = self._heard_call(dialect, operation, arguments)
+        return await self._ask_soon(await self._plan_soon(dialect, heard, actor, key))
 
     def _ask(self, plan: _Plan) -> Answer:
         request = plan.request(self._hub)
@@ -226,17 +255,41 @@ class Interpreter:
         )
         return replace(heard, fault=Fault("not_authorized", detail))
 
-    def _called(self, name: str, arguments: Said, actor: Actor, key: str) -> _Plan | Turned:
-        found = find_operation(self.dialects, name)
-        if found is None:
-            known = ", ".join(op.name for dialect in self.dialects for op in dialect.operations)
-            detail = f"there is no operation {name[:_KIND_SHOWN]!a}; known: {known}"
-            return Turned("", name[:_KIND_SHOWN], "unknown_type", detail)
-        dialect, operation = found
+    def _no_operation(self, name: str) -> Turned:
+        known = ", ".join(op.name for dialect in self.dialects for op in dialect.operations)
+        detail = f"there is no operation {name[:_KIND_SHOWN]!a}; known: {known}"
+        return Turned("", name[:_KIND_SHOWN], "unknown_type", detail)
+
+    def _look_up(
+        self, dialect: Dialect, operation: Operation, arguments: Said, actor: Actor
+    ) -> Answer:
+        """What an operation that only reads has to say; nothing is recorded, not even a no."""
+        heard = _heard(operation, Incoming(arguments, self._most_bytes))
+        answer: Any = heard.fault or _unfit(operation, heard.message, actor)
+        if answer is None:
+            assert operation.ask is not None, "others are asked for by a plan"
+            answer = operation.ask(heard.message, actor, self._facts)
+        if isinstance(answer, Fault):
+            code = dialect.refusals[answer.code]
+            return Turned(
+                dialect.name, operation.name, code, answer.detail, answer.path, actor.name
+            )
+        return Taken(dialect.name, operation.name, actor.name, (), answer)
+
+    def _heard_call(self, dialect: Dialect, operation: Operation, arguments: Said) -> Heard:
+        """The arguments of a call; a whole message of that kind may stand for them."""
         incoming = Incoming(arguments, self._most_bytes)
         heard = dialect.hear(incoming)
         if heard is None or heard.operation is not operation:
-            heard = _heard(operation, incoming)
+            return _heard(operation, incoming)
+        return heard
+
+    async def _plan_soon(
+        self, dialect: Dialect, heard: Heard, actor: Actor, key: str = ""
+    ) -> _Plan:
+        """The plan of a message; the event loop does not wait for a store, or for a disk."""
+        if _looks(heard, actor):
+            return await asyncio.to_thread(_plan, dialect, heard, actor, self._facts, key)
         return _plan(dialect, heard, actor, self._facts, key)
 
 
@@ -274,7 +327,33 @@ def _plan(dialect: Dialect, heard: Heard, actor: Actor, facts: Facts, key: str =
         operation=heard.operation,
         message=heard.message,
         path=fault.path if fault else "",
+        effect=() if fault else _effect(heard, actor, facts),
     )
+
+
+def _looks(heard: Heard, actor: Actor) -> bool:
+    """Whether something has to be looked up for this message."""
+    operation = heard.operation
+    if heard.fault is not None or operation is None:
+        return False
+    if operation.gather is not None or operation.effect is not None:
+        return True
+    return _unfit(operation, heard.message, actor) is not None
+
+
+def _effect(heard: Heard, actor: Actor, facts: Facts) -> Commands:
+    operation = heard.operation
+    if operation is None or operation.effect is None:
+        return ()
+    return operation.effect(heard.message, actor, facts)
+
+
+def _unfit(operation: Operation, message: Any, actor: Actor) -> Fault | None:
+    """What is wrong when this one asks for that."""
+    fault = operation.identity(message, actor.name)
+    if fault is None and actor.role not in operation.roles:
+        return Fault("not_authorized", f"{actor.label} may not send {operation.name}")
+    return fault
 
 
 def _commands(heard: Heard, actor: Actor, facts: Facts) -> Commands | Fault:
@@ -282,9 +361,7 @@ def _commands(heard: Heard, actor: Actor, facts: Facts) -> Commands | Fault:
     if heard.fault is not None:
         return heard.fault
     assert operation is not None, "what is no fault is an operation"
-    fault = operation.identity(message, actor.name)
-    if fault is None and actor.role not in operation.roles:
-        fault = Fault("not_authorized", f"{actor.label} may not send {operation.name}")
+    fault = _unfit(operation, message, actor)
     if fault is not None:
         # Whether the task exists comes first (S-AOF-2): nobody is told more than that it does not.
         if heard.target and not facts.task_exists(heard.target):

@@ -14,7 +14,8 @@ from msgspec import Struct
 from dragoman.core.actors import Actor
 from dragoman.core.commands import AnyCommand
 from dragoman.core.events import AnyEvent, Role
-from dragoman.core.reading import Receipt
+from dragoman.engine.ports import Store
+from dragoman.engine.request import Accepted
 from dragoman.text.strict_json import MOST_BYTES, StrictJsonError, parse_json, to_json
 
 Commands = tuple[AnyCommand, ...]
@@ -25,6 +26,11 @@ _SAID_OF_UNREADABLE = 1_000
 
 class Facts(Protocol):
     """What can be looked up before the transaction; what may change is decided again inside."""
+
+    @property
+    def store(self) -> Store:
+        """Where everything is kept."""
+        ...
 
     def task_exists(self, name: str) -> bool:
         """Whether a task has this name."""
@@ -41,6 +47,11 @@ class Facts(Protocol):
     @property
     def look_at_runs(self) -> Callable[[], object]:
         """Looks at the run files of all that is in progress; tells, and stops nothing."""
+        ...
+
+    @property
+    def now(self) -> Callable[[], int]:
+        """The hub's clock."""
         ...
 
     def held_in(self, session: str, holder: str = "") -> Sequence[str]:
@@ -95,7 +106,7 @@ class Operation(Struct, frozen=True):
     """A parsed JSON value in that shape, or the first Fault of it."""
     commands: Callable[[Any], Commands]
     """What it asks the core for, all or none; pure."""
-    reply: Callable[[Any, Commands, tuple[Receipt, ...]], Any]
+    reply: Callable[[Any, Commands, Accepted], Any]
     """What the caller is told, in the dialect's own form."""
     roles: frozenset[Role]
     about: Callable[[Any], str] = no_task
@@ -104,6 +115,15 @@ class Operation(Struct, frozen=True):
     """What is wrong when this name says it: whoever it speaks for must be the speaker (S-ROLE)."""
     gather: Callable[[Any, Actor, Facts], Commands | Fault] | None = None
     """More commands that follow from facts outside of the transaction."""
+    effect: Callable[[Any, Actor, Facts], Commands] | None = None
+    """What is to follow if it can: refused, it leaves the commands as they are, and the reply says
+    so."""
+    ask: Callable[[Any, Actor, Facts], Any] | None = None
+    """For one that only reads: what the caller is told, or the Fault why not; no commands."""
+    is_empty: Callable[[Any], bool] | None = None
+    """Whether such an answer has nothing in it yet, so that a caller may want to wait for more."""
+    wakes: str = ""
+    """The family of events after which there may be something in it; empty: any."""
     summary: str = ""
     """When to use it, for doors that offer tools to agents; empty: it is not offered as one."""
 
@@ -162,6 +182,9 @@ class Heard(Struct, frozen=True):
     """What tells it from every other message; empty: two equal ones are two messages."""
     fault: Fault | None = None
     """Why it is not carried out; else there is an operation."""
+    line_up: str = ""
+    """Messages of one caller that share this have to keep their order; empty: those about the same
+    task do, and one about none keeps it with all."""
 
 
 class Linted(Struct, frozen=True):

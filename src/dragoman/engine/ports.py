@@ -13,6 +13,7 @@ from dragoman.core.events import Status
 from dragoman.core.lease import Lease
 from dragoman.ledger.entry import Entry
 from dragoman.ledger.views import Shelf
+from dragoman.text.words import Wanted, Words
 
 T = TypeVar("T")
 
@@ -81,6 +82,11 @@ class Changes(Struct):
     answers: list[Answer] = []
     numbers: dict[str, int] = {}
     """Day -> the last AOF number given out."""
+    listed: list[tuple[str, int]] = []
+    """Lists and the streams (by number) that stand on them from now on; the place of a stream on
+    every list is the position of its first entry."""
+    unlisted: list[tuple[str, int]] = []
+    """Lists and the streams that no longer stand on them."""
 
 
 class Session(Protocol):
@@ -136,6 +142,24 @@ class BoardQuery(Struct, frozen=True):
     before: int | None = None
     """Stream number: the page begins with the next older task."""
     limit: int = 50
+
+
+class ListQuery(Struct, frozen=True):
+    """A page of a list, oldest first, or newest first if `before` is given."""
+
+    list: str
+    after: int = 0
+    """Position: the page begins behind it."""
+    before: int | None = None
+    """Position: the page begins with the next older one."""
+    limit: int = 50
+
+
+class Listed(Struct, frozen=True):
+    """A stream and its place on a list: the position at which its first entry stands."""
+
+    position: int
+    row: Row
 
 
 class Store(Protocol):
@@ -196,11 +220,34 @@ class Store(Protocol):
         ...
 
     def overdue(self, now: int, limit: int) -> list[str]:
-        """Streams of delegated tasks that are late and not told to be, the longest late first."""
+        """Streams of which it has to be told now that they are late, the longest late first."""
         ...
 
     def sessions(self, session: str) -> list[str]:
         """Streams of tasks that are held in this session; none for no session."""
+        ...
+
+    def listed(self, query: ListQuery) -> list[Listed]:
+        """A page of a list."""
+        ...
+
+    def places(self, after: tuple[str, int], limit: int) -> list[tuple[str, int, str]]:
+        """All places as (list, position, stream), in order."""
+        ...
+
+    def indexed(self) -> int:
+        """The position up to which words can be searched for."""
+        ...
+
+    def index(self, texts: Sequence[tuple[int, Words]], until: int) -> None:
+        """Make what stands at these positions findable, and all up to `until` known as looked at.
+
+        Whoever indexes the same entries at the same time does no harm.
+        """
+        ...
+
+    def search(self, wanted: Wanted, before: int | None, limit: int) -> list[Listed]:
+        """The streams whose indexed words are as wanted, newest first."""
         ...
 
     def close(self) -> None:

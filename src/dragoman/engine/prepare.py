@@ -1,9 +1,17 @@
 """What a batch is about to need, read in a few strokes instead of one by one."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from dragoman.core.commands import ClaimTask, CreateTask
-from dragoman.core.ids import aof_id, is_aof_id
+from dragoman.core.commands import (
+    AckMail,
+    AnswerMail,
+    ClaimTask,
+    CreateTask,
+    EscalateMail,
+    PostMail,
+    ReadMail,
+)
+from dragoman.core.ids import agent_stream, aof_id, is_aof_id, mail_stream, task_stream
 from dragoman.core.moments import to_rfc3339
 from dragoman.engine.request import Request
 from dragoman.engine.unit import Unit
@@ -15,16 +23,25 @@ def prepare(unit: Unit, requests: Sequence[Request], now: int, *, rerun: bool) -
     Only a help: whatever is missing is read when it is asked for. A rerun also looks what was
     answered before: by an earlier run whose outcome is unknown, or to an earlier request.
     """
-    commands = [command for request in requests for command in request.commands]
-    new_ids = _new_ids(unit, [c for c in commands if type(c) is CreateTask], now)
-    unit.expect_claims(sum(type(command) is ClaimTask and not command.task for command in commands))
-    unit.load_streams(
-        [
-            *("task:" + command.about for command in commands if command.about),
-            *(request.actor.stream for request in requests if not request.commands[0].about),
-            *("task:" + name for name in new_ids),
-        ]
-    )
+    streams: dict[str, None] = {}
+    creations: list[CreateTask] = []
+    claims = 0
+    for request in requests:
+        for command in (*request.commands, *request.effect):
+            if about := command.about:
+                streams["task:" + about] = None
+            elif type(command) is CreateTask:
+                creations.append(command)
+            elif type(command) is ClaimTask:
+                claims += 1
+            elif isinstance(command, _LetterCommand):
+                streams.update(dict.fromkeys(_of_letter(command)))
+        if not request.commands[0].about:
+            streams[request.actor.stream] = None
+    new_ids = _new_ids(unit, creations, now)
+    streams.update(dict.fromkeys(map(task_stream, new_ids)))
+    unit.expect_claims(claims)
+    unit.load_streams(streams)
     unit.load_names(new_ids)
     if rerun:
         unit.load_answers(map(unit.answer_place, requests))
@@ -42,3 +59,17 @@ def _new_ids(unit: Unit, creations: Sequence[CreateTask], now: int) -> list[str]
                 number += 1
                 new_ids.append(aof_id(day, number))
     return new_ids
+
+
+_LetterCommand = PostMail | ReadMail | AckMail | AnswerMail | EscalateMail
+
+
+def _of_letter(command: _LetterCommand) -> Iterator[str]:
+    """The streams that a command about a letter names."""
+    if not isinstance(command, PostMail):
+        yield mail_stream(command.mail)
+        return
+    yield from map(agent_stream, (*command.to, *command.cc, *command.copied))
+    yield from map(mail_stream, filter(None, (command.id, command.reply_to)))
+    if command.bead:
+        yield task_stream(command.bead)

@@ -26,6 +26,8 @@ class Request(Struct, frozen=True):
     later one the same words are said anew (S-IDEM)."""
     heard: MessageReceived | None = None
     """What is recorded of a message that changes nothing."""
+    effect: tuple[AnyCommand, ...] = ()
+    """What is to follow, all or none: if it is refused, the commands stand all the same."""
 
     def __post_init__(self) -> None:
         if not self.commands:
@@ -38,6 +40,8 @@ class Accepted(Struct, frozen=True):
     receipts: tuple[Receipt, ...]
     repeated: bool = False
     """Answered before: nothing was recorded this time."""
+    declined: Refusal | None = None
+    """Why the effect was refused; else its receipts are the last ones."""
 
 
 Outcome = Accepted | Refusal

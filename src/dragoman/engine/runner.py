@@ -31,6 +31,8 @@ class Assignment(Struct, frozen=True):
     ttl_ms: int
     """How long it may be silent."""
     prompt: str
+    resume_from: str = ""
+    """The commit at which an earlier attempt stopped, by its own word; empty: none did."""
 
 
 class Ended(Struct, frozen=True):

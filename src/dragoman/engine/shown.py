@@ -5,10 +5,17 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
-from dragoman.core.events import Outcome, Priority, Status
+from dragoman.core.events import (
+    EVENT_NAMES,
+    MailEscalated,
+    MailPosted,
+    Outcome,
+    Priority,
+    Status,
+)
 from dragoman.core.lease import Lease
 from dragoman.core.moments import to_rfc3339
-from dragoman.core.task import Delegation, DelegationState, Reported, Task
+from dragoman.core.task import Checkpoint, Delegation, DelegationState, Reported, Task
 from dragoman.ledger.entry import Entry, read_line
 
 
@@ -53,6 +60,17 @@ class ShownDelegation(_Shape, frozen=True):
     constraints: tuple[str, ...]
 
 
+class ShownCheckpoint(_Shape, frozen=True):
+    """Where an attempt stopped, in its agent's words, for whoever goes on."""
+
+    by: str | None
+    at: str
+    reason: str
+    commit: str | None
+    description: str
+    next_steps: str
+
+
 class TaskSummary(_Shape, frozen=True):
     """Everything about a task but its body, which may be long."""
 
@@ -87,6 +105,7 @@ class TaskSummary(_Shape, frozen=True):
     delegation: ShownDelegation | None
     delegation_depth: int
     warnings: int
+    checkpoint: ShownCheckpoint | None
 
 
 class WholeTask(TaskSummary, frozen=True):
@@ -142,6 +161,27 @@ def shown_entry(entry: Entry) -> ShownEntry:
     )
 
 
+class _Addressed(Struct, frozen=True):
+    """Everyone in whose box an entry puts a letter."""
+
+    to: tuple[str, ...] = ()
+    cc: tuple[str, ...] = ()
+    copied: tuple[str, ...] = ()
+    told: tuple[str, ...] = ()
+
+
+_addressed = msgspec.json.Decoder(_Addressed)
+_TO_SOMEBODY = frozenset((EVENT_NAMES[MailPosted], EVENT_NAMES[MailEscalated]))
+
+
+def told_of(entry: Entry) -> tuple[str, ...]:
+    """To whom an entry is addressed: letters are, when they come and when they are late."""
+    if entry.event not in _TO_SOMEBODY:
+        return ()
+    named = _addressed.decode(read_line(entry.line).body)
+    return (*named.to, *named.cc, *named.copied, *named.told)
+
+
 def _facts(task: Task, lease: Lease | None, now: int) -> dict[str, Any]:
     return {
         "id": task.id,
@@ -175,6 +215,7 @@ def _facts(task: Task, lease: Lease | None, now: int) -> dict[str, Any]:
         "delegation": task.delegation and _delegation(task.delegation),
         "delegation_depth": task.depth,
         "warnings": task.warnings,
+        "checkpoint": task.checkpoint and _checkpoint(task.checkpoint),
     }
 
 
@@ -198,6 +239,17 @@ def shown_report(report: Reported) -> ShownReport:
         attempt=report.attempt,
         agent=report.agent,
         at=to_rfc3339(report.at),
+    )
+
+
+def _checkpoint(left: Checkpoint) -> ShownCheckpoint:
+    return ShownCheckpoint(
+        by=left.by or None,
+        at=to_rfc3339(left.at),
+        reason=left.reason,
+        commit=left.commit or None,
+        description=left.description,
+        next_steps=left.next_steps,
     )
 
 

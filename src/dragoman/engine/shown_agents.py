@@ -4,7 +4,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from dragoman.core.agents import AgentRecord, TokenRecord
+from dragoman.core.agents import AgentRecord, Pause, TokenRecord
 from dragoman.core.events import Role
 from dragoman.core.moments import to_rfc3339
 
@@ -20,6 +20,14 @@ class ShownToken(Struct, frozen=True, rename="camel"):
     expires_at: str
 
 
+class ShownPause(Struct, frozen=True):
+    """Why the hub starts nothing for an agent; without an end until somebody lets it go on."""
+
+    reason: str
+    since: str
+    until: str | None
+
+
 class ShownAgent(Struct, frozen=True, rename="camel"):
     """Everything that is known of an agent or a person, but for digests."""
 
@@ -30,6 +38,7 @@ class ShownAgent(Struct, frozen=True, rename="camel"):
     key: str | None
     """The public half of the key that it signs with."""
     tokens: tuple[ShownToken, ...]
+    paused: ShownPause | None
 
 
 def shown_agent(record: AgentRecord, now: int) -> ShownAgent:
@@ -41,7 +50,16 @@ def shown_agent(record: AgentRecord, now: int) -> ShownAgent:
         registered_at=to_rfc3339(record.registered_at),
         key=record.key or None,
         tokens=tuple(_token(token, now) for token in record.tokens),
+        paused=shown_pause(record.paused(now)),
     )
+
+
+def shown_pause(pause: Pause | None) -> ShownPause | None:
+    """A pause that lasts."""
+    if pause is None:
+        return None
+    until = None if pause.until is None else to_rfc3339(pause.until)
+    return ShownPause(pause.reason, to_rfc3339(pause.since), until)
 
 
 def _token(token: TokenRecord, now: int) -> ShownToken:

@@ -6,8 +6,10 @@ The value is an Ed25519 signature, in base64url, over a domain tag and the canon
 of all that is there but the value itself. The audience is the id of this hub's ledger.
 """
 
+import asyncio
 import re
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
 from typing import Any, Final, cast
 
@@ -30,6 +32,10 @@ from dragoman.text.strict_json import StrictJsonError, parse_json
 LONGEST_MS: Final = 300_000
 """A signed message ends within five minutes: so long its nonce has to be remembered."""
 MOST_NONCES: Final = 100_000
+_OPENING: Final = 4
+"""So many are opened at once: strangers must not take all threads."""
+_FULL_MS: Final = 1_000
+"""So often it is looked for nonces that have ended, while there are too many."""
 
 _DOMAIN: Final = b"dragoman envelope v1\n"
 _NONCE: Final = re.compile(r"[A-Za-z0-9_-]{16,64}", re.ASCII)
@@ -64,8 +70,16 @@ class Envelopes:
         self._clock = clock
         self._audience = store.ledger_id()
         self._lock = Lock()
+        self._opening = ThreadPoolExecutor(_OPENING, thread_name_prefix="signed")
         self._nonces: dict[tuple[str, str], int] = {}
         """Agent and nonce -> until when they are remembered."""
+        self._swept_at = 0
+        """When those that have ended were looked for: seldom, as it takes time."""
+
+    async def open_soon(self, said: bytes, via: str) -> Opened | Refusal | None:
+        """The same, without holding up the event loop."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._opening, self.open, said, via)
 
     def open(self, said: bytes, via: str) -> Opened | Refusal | None:
         """The message inside, and who says it; None: this is no signed envelope."""
@@ -122,14 +136,25 @@ class Envelopes:
         with self._lock:
             if nonce in self._nonces:
                 return Refusal("replayed", "a message with this nonce was received before")
-            # They are in the order of their ends, or nearly so where a clock was set back.
-            while self._nonces and next(iter(self._nonces.values())) <= now:
-                del self._nonces[next(iter(self._nonces))]
+            is_full = len(self._nonces) >= MOST_NONCES
+            if not 0 <= now - self._swept_at < (_FULL_MS if is_full else LONGEST_MS):
+                self._sweep(now)
             if len(self._nonces) >= MOST_NONCES:
                 return Refusal("overloaded", "too many signed messages in five minutes; try again")
             # Longer than it is good, because a clock may be set back.
             self._nonces[nonce] = now + 2 * LONGEST_MS
         return None
+
+    def _sweep(self, now: int) -> None:
+        # All of them: where a clock was set back, they are not in the order of their ends. What is
+        # remembered for longer than it can be was received under a clock that ran ahead: it does
+        # not hold now, and when its time comes its key makes it a repeat.
+        self._swept_at = now
+        self._nonces = {
+            nonce: until
+            for nonce, until in self._nonces.items()
+            if now < until <= now + 2 * LONGEST_MS
+        }
 
 
 def signed_bytes(envelope: object, seal: Mapping[str, str]) -> bytes:

@@ -17,10 +17,20 @@ from dragoman.core.actors import ActorRecord
 from dragoman.core.agents import AgentRecord
 from dragoman.core.errors import Refusal
 from dragoman.core.events import AnyEvent
-from dragoman.core.ids import agent_stream, check_alias, check_task_id
+from dragoman.core.ids import (
+    RESERVATIONS,
+    agent_stream,
+    check_alias,
+    check_task_id,
+    mail_stream,
+    wave_stream,
+)
 from dragoman.core.lease import Lease
+from dragoman.core.mail import Mail
 from dragoman.core.reading import Decision, LeaseChange
+from dragoman.core.reservations import Reservations
 from dragoman.core.task import Task
+from dragoman.core.wave import Wave
 from dragoman.engine.ports import Answer, Changes, NewEntry, Row, Session
 from dragoman.engine.queue import ReadyQueues
 from dragoman.engine.request import Request
@@ -34,6 +44,7 @@ from dragoman.ledger.views import (
     State,
     current_state,
     encode_state,
+    lists_of,
     names_of,
     shelve,
     split_alias,
@@ -86,6 +97,7 @@ def _trim(kept: dict[Any, Any]) -> None:
 class _Undo(Struct):
     """What a request of several commands has to put back when one of them is refused."""
 
+    first: int
     bound: int
     numbers: dict[str, int]
     said: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
@@ -117,6 +129,10 @@ class Unit:
         self._answers: list[Answer] = []
         self._numbers: dict[str, int] = {}
         self._numbers_read: dict[str, int] = {}
+        self._leases: dict[str, Lease | None] = {}
+        """Leases that the current request has changed, as they were before it."""
+        self._stood: dict[str, tuple[str, ...]] = {}
+        """Changed streams and the lists that they stood on before."""
 
     # What is read before the first request
 
@@ -155,13 +171,20 @@ class Unit:
         self.actor = actor
         self._label = actor.label
         self._via = actor.via
-        self._cause = request.id
+        self.cause = request.id
         self._said = msgspec.UNSET
         self._first = len(self._entries)
+        self._leases.clear()
         # A single command that is refused has changed nothing, so there is nothing to put back.
         commands = request.commands
-        self._undo = None if len(commands) == 1 else _Undo(len(self._bound), self._numbers)
+        self._undo = None
+        if len(commands) > 1:
+            self.mark()
         return self.answer_place(request)
+
+    def mark(self) -> None:
+        """From here on an undo takes back; what the request has done so far stays."""
+        self._undo = _Undo(len(self._entries), len(self._bound), self._numbers, self._said)
 
     def hear(self, said: msgspec.Raw | msgspec.UnsetType) -> Refusal | None:
         """Keep the original words for the first entry, on one line; None if they are JSON."""
@@ -193,13 +216,13 @@ class Unit:
         return len(self._entries) > self._first
 
     def undo(self) -> None:
-        """Take back everything since `begin`."""
+        """Take back everything since the mark."""
         undo = self._undo
         if undo is None:
             return
         for name, kind, stream in self._bound[undo.bound :]:
             self._aliases[name].remove((kind, stream))
-        del self._entries[self._first :], self._bound[undo.bound :]
+        del self._entries[undo.first :], self._bound[undo.bound :]
         self._numbers = undo.numbers
         self._said = undo.said
         self._known.update(undo.before)
@@ -220,7 +243,8 @@ class Unit:
         stream = "task:" + change.task
         old, lease = self._known[stream], change.lease
         if self._undo is not None:
-            lease = _with_one_beat(lease, self._undo.before.setdefault(stream, old).lease)
+            self._undo.before.setdefault(stream, old)
+        lease = _with_one_beat(lease, self._leases.setdefault(stream, old.lease))
         self.leased[stream] = None
         self._known[stream] = Snapshot(old.number, stream, old.version, old.hash, old.state, lease)
 
@@ -238,7 +262,7 @@ class Unit:
                 shape,
                 self._now,
                 self._label,
-                self._cause,
+                self.cause,
                 event,
                 self._via,
                 self._said,
@@ -270,6 +294,18 @@ class Unit:
     def agent(self, name: str) -> AgentRecord | None:
         """What is known of the agent or person with this name."""
         return cast(AgentRecord | None, self._read(agent_stream(name)).state)
+
+    def mail(self, id: str) -> Mail | None:
+        """The letter with this id."""
+        return cast(Mail | None, self._read(mail_stream(id)).state)
+
+    def wave(self, id: str) -> Wave | None:
+        """The wave with this id."""
+        return cast(Wave | None, self._read(wave_stream(id)).state)
+
+    def reservations(self) -> Reservations:
+        """All files that are reserved."""
+        return cast(Reservations | None, self._read(RESERVATIONS).state) or Reservations()
 
     def next_ready(self, queues: tuple[str, ...], now: int) -> Task | None:
         """The first task of these queues."""
@@ -304,6 +340,7 @@ class Unit:
     def changes(self) -> Changes:
         """Everything to write, each table once."""
         known = self._known
+        listed, unlisted = self._moved_on_lists()
         return Changes(
             entries=self._entries,
             streams=[self._row(known[name]) for name in self.changed if known[name].number],
@@ -315,7 +352,20 @@ class Unit:
             names=[(name, kind, known[stream].number) for name, kind, stream in self._bound],
             answers=self._answers,
             numbers=dict(self._numbers.items() - self._numbers_read.items()),
+            listed=listed,
+            unlisted=unlisted,
         )
+
+    def _moved_on_lists(self) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
+        """Which streams stand on which lists anew, and which no longer."""
+        listed, unlisted = list[tuple[str, int]](), list[tuple[str, int]]()
+        for stream, before in self._stood.items():
+            at = self._known[stream]
+            after = lists_of(at.state)
+            if after != before:
+                listed += [(name, at.number) for name in after if name not in before]
+                unlisted += [(name, at.number) for name in before if name not in after]
+        return listed, unlisted
 
     def _bind(self, stream: str, names: Iterable[tuple[str, str]]) -> None:
         for name, kind in names:
@@ -328,6 +378,8 @@ class Unit:
         old = self._known.get(stream) or self._read(stream)
         if self._undo is not None:
             self._undo.before.setdefault(stream, old)
+        if stream not in self.changed:
+            self._stood[stream] = lists_of(old.state)
         self.changed[stream] = None
         self._unqueued[stream] = None
         if old.number:

@@ -13,7 +13,7 @@ from dragoman.ledger.checkpoint import Checkpoint
 from dragoman.ledger.codec import CODEC
 from dragoman.ledger.entry import Entry, read_line
 from dragoman.ledger.tree import EMPTY, extend, root
-from dragoman.ledger.views import FOLD, State, encode_state, fold, names_of, shelve
+from dragoman.ledger.views import FOLD, State, encode_state, fold, lists_of, names_of, shelve
 
 _PAGE = 1_000
 
@@ -73,7 +73,7 @@ def check_tail(store: Store, checkpoint: Checkpoint) -> Iterator[Finding]:
 
 
 def check_views(store: Store, progress: Progress) -> Iterator[Finding]:
-    """Every stored state, index row and alias against a fresh replay of its stream."""
+    """Every stored state, index row, alias and place against a fresh replay of its stream."""
     after = 0
     while page := store.rows(after, _PAGE):
         for row in page:
@@ -83,6 +83,11 @@ def check_views(store: Store, progress: Progress) -> Iterator[Finding]:
     for name, kind, stream in _all_names(store):
         if (name, kind) not in _replay(store, stream).names:
             yield Finding(f"nothing in the ledger gave it the alias {kind}:{name}", stream=stream)
+    for name, position, stream in _all_places(store):
+        if _is_misplaced(store, name, position, stream):
+            yield Finding(
+                f"nothing in the ledger gave it place {position} on the list {name}", stream=stream
+            )
 
 
 def _problems(store: Store, row: Row) -> Sequence[str]:
@@ -94,6 +99,18 @@ def _problems(store: Store, row: Row) -> Sequence[str]:
         if again is None or again == row:
             return problems
         row = again
+
+
+def _is_misplaced(store: Store, name: str, position: int, stream: str) -> bool:
+    """Whether a stream stands where it must not; if it changed meanwhile, look again."""
+    while True:
+        row = store.stream(stream)
+        replayed = _replay(store, stream)
+        if position == replayed.first and name in lists_of(replayed.state):
+            return False
+        is_there = _stands(store, name, position, stream)
+        if store.stream(stream) == row:
+            return is_there
 
 
 def _check_entry(entry: Entry, heads: dict[str, _Head]) -> Iterator[Finding]:
@@ -199,6 +216,8 @@ def _has_grown(store: Store, row: Row, head: _Head, end: int) -> bool:
 class _Replayed(Struct):
     state: State | None = None
     names: set[tuple[str, str]] = set()
+    first: int = 0
+    """The position of the first entry, which is the stream's place on every list."""
     broken: str = ""
 
 
@@ -206,6 +225,7 @@ def _replay(store: Store, stream: str) -> _Replayed:
     replayed = _Replayed()
     try:
         for entry in history(store, stream):
+            replayed.first = replayed.first or entry.position
             line = read_line(entry.line)
             event = CODEC.decode(line.event, line.v, line.body)
             replayed.state = fold(replayed.state, event, line.at)
@@ -231,6 +251,14 @@ def _compare(store: Store, row: Row, replayed: _Replayed) -> Iterable[str]:
     for name, kind in replayed.names:
         if (kind, row.name) not in store.named(name):
             yield f"the alias {kind}:{name} is missing"
+    for name in lists_of(state):
+        if not _stands(store, name, replayed.first, row.name):
+            yield f"its place {replayed.first} on the list {name} is missing"
+
+
+def _stands(store: Store, name: str, position: int, stream: str) -> bool:
+    """Whether this place of a list is this stream's."""
+    return (name, position, stream) in store.places((name, position - 1), 1)
 
 
 def _holder(state: State | None) -> tuple[str, int, str] | None:
@@ -243,5 +271,12 @@ def _holder(state: State | None) -> tuple[str, int, str] | None:
 def _all_names(store: Store) -> Iterator[tuple[str, str, str]]:
     after = ("", "")
     while page := store.names(after, _PAGE):
+        yield from page
+        after = page[-1][:2]
+
+
+def _all_places(store: Store) -> Iterator[tuple[str, int, str]]:
+    after = ("", 0)
+    while page := store.places(after, _PAGE):
         yield from page
         after = page[-1][:2]

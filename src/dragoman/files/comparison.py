@@ -8,10 +8,11 @@ from msgspec import Struct
 
 from dragoman.core.lease import Lease
 from dragoman.core.moments import parse_rfc3339
-from dragoman.engine.ports import Row, Store
+from dragoman.engine.ports import Store
 from dragoman.files.disk import Disk
 from dragoman.files.event_log import EventLog
 from dragoman.files.layout import STATUSES, TASKS, events_path, task_of_file, task_path
+from dragoman.files.mail_comparison import expected_mail, went_on
 from dragoman.files.pictures import Picture, heartbeat_path, result_path
 from dragoman.files.streams import TaskStreams
 from dragoman.files.task_file import write_task_file
@@ -48,7 +49,7 @@ _beat: Final = msgspec.json.Decoder(_Beat)
 
 
 def compare(sources: Sources, level: int, progress: Callable[[int], None]) -> Iterator[Difference]:
-    """Every difference, task by task and then day by day.
+    """Every difference: task by task, then letter by letter, then day by day.
 
     The files show the ledger up to the position `level`, and nobody writes them meanwhile: a task
     that has gone on since then is not compared.
@@ -61,20 +62,16 @@ def compare(sources: Sources, level: int, progress: Callable[[int], None]) -> It
             if shown is None:
                 continue
             found = [*_of_task(sources.disk, shown, row.lease)]
-            went_on = bool(found) and _went_on(sources.store, row, level)
+            is_later = bool(found) and went_on(sources.store, row, level)
             home = task_path(shown.task.status, shown.task.aof_id)
-            homes[shown.task.aof_id] = _ANYWHERE if went_on else home
-            if not went_on:
+            homes[shown.task.aof_id] = _ANYWHERE if is_later else home
+            if not is_later:
                 yield from found
         after = rows[-1].number
         progress(len(rows))
     yield from _surplus(sources.disk, homes)
+    yield from _compare_mail(sources, level)
     yield from _compare_events(sources, level)
-
-
-def _went_on(store: Store, row: Row, level: int) -> bool:
-    last = store.history(row.name, row.version - 1, 1)
-    return bool(last) and last[0].position > level
 
 
 def _of_task(disk: Disk, shown: Picture, lease: Lease | None) -> Iterator[Difference]:
@@ -121,6 +118,14 @@ def _surplus(disk: Disk, homes: dict[str, str]) -> Iterator[Difference]:
             path, task_id = f"{TASKS}/{status}/{look.name}", task_of_file(look.name)
             if task_id is not None and homes.get(task_id) not in (path, _ANYWHERE):
                 yield Difference(path, "surplus")
+
+
+def _compare_mail(sources: Sources, level: int) -> Iterator[Difference]:
+    for path, data in expected_mail(sources.store, sources.disk, level):
+        if data is not None:
+            yield from _check(sources.disk, path, data)
+        else:
+            yield Difference(path, "surplus")
 
 
 def _compare_events(sources: Sources, level: int) -> Iterator[Difference]:

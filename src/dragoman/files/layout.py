@@ -1,5 +1,6 @@
 """Where everything lies beneath the data directory, as relative paths, and how it is recognised."""
 
+import re
 from hashlib import blake2b
 from typing import Final, get_args
 
@@ -13,6 +14,7 @@ PARTS: Final = ("inputs", "work", "outputs")
 TASKS: Final = "tasks"
 RUNS: Final = "runs"
 EVENTS: Final = "events"
+MAIL: Final = "mail"
 INBOX: Final = "inbox"
 CURSOR: Final = "projection.json"
 LOCK: Final = "projection.lock"
@@ -21,6 +23,10 @@ REASON: Final = ".reason.txt"
 """What the note beside a file that was not taken over is called, after the file."""
 
 _BILLION: Final = 1_000_000_000
+
+_KIND: Final = re.compile(r"[A-Z][A-Z_]{0,63}", re.ASCII)
+_LETTER: Final = re.compile(r"[0-9]{4,}-[A-Z_]+\.md", re.ASCII)
+_NO_KIND: Final = frozenset({"UNKNOWN"})
 
 
 def task_path(status: Status, task_id: str) -> str:
@@ -41,6 +47,27 @@ def run_folder(task_id: str, attempt: int = 0) -> str:
 def events_path(day: str) -> str:
     """The event lines of a day (UTC)."""
     return f"{EVENTS}/{day}.jsonl"
+
+
+def thread_folder(thread: str) -> str:
+    """The letters of a thread."""
+    return f"{MAIL}/{thread}"
+
+
+def letter_path(thread: str, number: int, kind: str) -> str:
+    """The n-th letter of a thread, named by its type if it has one."""
+    named = kind if _KIND.fullmatch(kind) and kind not in _NO_KIND else "MAIL"
+    return f"{thread_folder(thread)}/{number:04d}-{named}.md"
+
+
+def numbers_path(thread: str) -> str:
+    """Where it is kept which letter of a thread has which number."""
+    return f"{thread_folder(thread)}/.numbers"
+
+
+def is_letter(name: str) -> bool:
+    """Whether a file of this name stands for a letter."""
+    return _LETTER.fullmatch(name) is not None
 
 
 def staged(path: str) -> str:

@@ -21,6 +21,7 @@ from dragoman.engine.ports import BoardQuery, Row
 from dragoman.files.comparison import Difference, Sources, compare
 from dragoman.files.disk import Disk, Look
 from dragoman.files.event_log import EventLog, RenderLines
+from dragoman.files.guarding import Warn
 from dragoman.files.layout import (
     CURSOR,
     EVENTS,
@@ -34,10 +35,11 @@ from dragoman.files.layout import (
     is_staged_task,
     task_of_file,
 )
+from dragoman.files.mail_files import MailFiles
 from dragoman.files.putting import put
 from dragoman.files.streams import TaskStreams
 from dragoman.files.task_file import is_untouched
-from dragoman.files.task_files import MOST_BYTES, TaskFiles, Warn
+from dragoman.files.task_files import MOST_BYTES, TaskFiles
 from dragoman.ledger.entry import Entry
 
 PERSON: Final = Actor("file", "files", via="files")
@@ -78,6 +80,7 @@ class Projector:
         self._streams = TaskStreams(hub.store)
         actor = TRUSTED if trust_moves else PERSON
         self._files = TaskFiles(hub, disk, self._streams, actor, warn)
+        self._mail = MailFiles(hub.store, disk, warn)
         self._events = EventLog(disk, render, self._streams.aof_id_of, warn)
 
     def level(self, beaten: Iterable[str] = ()) -> int:
@@ -156,6 +159,7 @@ class Projector:
         self._make_folders()
         self._events.add(page)
         self._files.bring(e.stream for e in page if e.stream.startswith(task_stream("")))
+        self._mail.bring(e.stream for e in page)
 
     def _rebuild(self, progress: Progress) -> int:
         head, tasks, after = self._store.head(), 0, 0
@@ -169,6 +173,7 @@ class Projector:
             progress(len(streams))
             self._disk.settle()
         self._remove_strangers()
+        self._mail.rebuild()
         self._save(_Cursor(self._store.ledger_id(), head))
         return tasks
 

@@ -1,6 +1,5 @@
 """The files of one task, brought level with the ledger; what people changed is heard first."""
 
-import errno
 from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Final, TypeVar
@@ -10,13 +9,14 @@ from msgspec import Struct
 
 from dragoman.core.actors import Actor
 from dragoman.core.commands import AnyCommand, RejectMessage
-from dragoman.core.errors import LedgerError, Refusal, Refused
+from dragoman.core.errors import Refusal, Refused
 from dragoman.core.events import Status
 from dragoman.core.moments import parse_rfc3339
 from dragoman.engine.hub import Hub
 from dragoman.files.companion import settle_folder
 from dragoman.files.disk import Disk, Look
 from dragoman.files.edits import wishes
+from dragoman.files.guarding import Warn, guarded
 from dragoman.files.layout import (
     REASON,
     STATUSES,
@@ -43,12 +43,10 @@ _DIALECT: Final = "aof"
 
 _TRIES: Final = 8
 _AT_ONCE: Final = 64
-_IN_THE_WAY: Final = (errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.EEXIST, errno.ENOTEMPTY)
 
 T = TypeVar("T")
 R = TypeVar("R")
 
-Warn = Callable[[str], None]
 Places = dict[Status, Look]
 """Where a file of the task's name stands."""
 
@@ -103,23 +101,7 @@ class TaskFiles:
         return heard
 
     def _guarded(self, work: Callable[[T], R], what: T) -> R | None:
-        """One task whose files cannot be written does not hold up all others."""
-        try:
-            return work(what)
-        except LedgerError as error:
-            self._warn(
-                f"the files of {_name(what)} could not be written: {error.detail}; "
-                "run `dragoman verify`"
-            )
-            return None
-        except OSError as error:
-            if error.errno not in _IN_THE_WAY:
-                raise
-            self._warn(
-                f"the files of a task could not be written: {error.filename or 'its path'}: "
-                f"{error.strerror}; move away what is in the way and run `dragoman tick`"
-            )
-            return None
+        return guarded(lambda: work(what), self._warn, _name(what), "a task")
 
     def beat(self, streams: Iterable[str]) -> None:
         """Bring only heartbeats level, and mind results that nobody has reported."""

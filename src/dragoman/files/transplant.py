@@ -11,7 +11,7 @@ from dragoman.engine.ports import Changes, NewEntry, Row, Session, Store
 from dragoman.ledger.chain import GENESIS, link_hash
 from dragoman.ledger.codec import CODEC
 from dragoman.ledger.entry import read_line
-from dragoman.ledger.views import FOLD, State, encode_state, fold, names_of, shelve
+from dragoman.ledger.views import FOLD, State, encode_state, fold, lists_of, names_of, shelve
 
 
 class _Head(Struct):
@@ -20,6 +20,8 @@ class _Head(Struct):
     hash: bytes = GENESIS
     state: State | None = None
     lease: Lease | None = None
+    lists: tuple[str, ...] = ()
+    """Those that it stands on in the store."""
 
 
 class Transplant:
@@ -66,12 +68,20 @@ class Transplant:
             if isinstance(event, TaskCreated):
                 changes.numbers |= _number_of(event.aof_id, changes.numbers, session)
         changes.streams.extend(self._row(stream, head) for stream, head in changed.items())
+        for head in changed.values():
+            _move_on_lists(head, changes)
         return changes
 
     def _row(self, stream: str, head: _Head) -> Row:
         state = b"" if head.state is None else encode_state(head.state)
         shelf = shelve(head.state, self._now)
         return Row(head.number, stream, head.version, head.hash, FOLD, state, None, shelf)
+
+
+def _move_on_lists(head: _Head, changes: Changes) -> None:
+    before, head.lists = head.lists, lists_of(head.state)
+    changes.listed.extend((name, head.number) for name in head.lists if name not in before)
+    changes.unlisted.extend((name, head.number) for name in before if name not in head.lists)
 
 
 def _fitting(head: _Head, lease: Lease | None) -> Lease | None:

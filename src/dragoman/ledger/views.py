@@ -7,34 +7,53 @@ import msgspec
 from msgspec import Struct
 
 from dragoman.core.actors import EVOLVE_ACTOR, ActorRecord
-from dragoman.core.agents import EVOLVE_AGENT, AgentRecord
+from dragoman.core.agents import EVOLVE_AGENT, AgentRecord, lists_of_agent
 from dragoman.core.errors import LedgerError
 from dragoman.core.events import (
     EVENT_NAMES,
     AgentKeyed,
+    AgentPaused,
     AgentRegistered,
+    AgentResumed,
     AnyEvent,
     CommandRefused,
+    MailAcked,
+    MailAnswered,
+    MailEscalated,
+    MailPosted,
+    MailRead,
     MessageReceived,
+    ReservationRenewed,
+    ReservationsEnded,
+    ReservationTaken,
     Status,
     TaskAliased,
     TaskCreated,
     TokenIssued,
     TokenRevoked,
+    WaveBeadReleased,
+    WaveCompleted,
+    WaveStarted,
 )
-from dragoman.core.task import EVOLVE_TASK, PRIORITY_RANK, Task
+from dragoman.core.mail import EVOLVE_MAIL, Mail, lists_of_mail
+from dragoman.core.reservations import EVOLVE_RESERVATIONS, Reservations
+from dragoman.core.task import EVOLVE_TASK, PRIORITY_RANK, Task, lists_of_task
+from dragoman.core.wave import EVOLVE_WAVE, Wave, lists_of_wave
 from dragoman.ledger.codec import CODEC
 from dragoman.ledger.entry import read_line
 
 FOLD = 3
 """Raised when folding the same entries gives another state; older state rows are refolded."""
 
-State = Task | ActorRecord | AgentRecord
+State = Task | ActorRecord | AgentRecord | Mail | Wave | Reservations
 
 _STATES: dict[str, msgspec.json.Decoder[Any]] = {
     "task": msgspec.json.Decoder(Task),
     "actor": msgspec.json.Decoder(ActorRecord),
     "agent": msgspec.json.Decoder(AgentRecord),
+    "mail": msgspec.json.Decoder(Mail),
+    "wave": msgspec.json.Decoder(Wave),
+    "reservations": msgspec.json.Decoder(Reservations),
 }
 """Kind of stream (the word before its first colon) -> how its state row is read."""
 
@@ -53,16 +72,38 @@ class Shelf(Struct, frozen=True, gc=False):
     """When a duty has to put it into its queue."""
     owner: str | None = None
     deadline: int | None = None
-    """When a duty has to tell that its delegation is late."""
+    """When a duty has to tell that something is late: its delegation, an ack, an answer."""
 
 
 _NOWHERE = Shelf()
+
+LISTS: dict[type[Any], Callable[[Any], tuple[str, ...]]] = {
+    Task: lists_of_task,
+    AgentRecord: lists_of_agent,
+    Mail: lists_of_mail,
+    Wave: lists_of_wave,
+}
+"""State -> the lists that its stream stands on; a state that is not here stands on none."""
+
+SHELVES: dict[type[Any], Callable[[Any], Shelf]] = {
+    Mail: lambda mail: Shelf(deadline=mail.deadline),
+}
+"""State -> its shelf, where that does not depend on the time; a task's does."""
+
+
+def lists_of(state: State | None) -> tuple[str, ...]:
+    """The lists that a stream in this state stands on."""
+    lists = LISTS.get(type(state))
+    return () if lists is None else lists(state)
 
 
 EVOLVE: dict[type[AnyEvent], Callable[[Any, Any, int], State]] = {
     **EVOLVE_TASK,
     **EVOLVE_ACTOR,
     **EVOLVE_AGENT,
+    **EVOLVE_MAIL,
+    **EVOLVE_WAVE,
+    **EVOLVE_RESERVATIONS,
 }
 """Event -> how it changes the state of its stream."""
 
@@ -82,6 +123,19 @@ _FOLLOWS: dict[type[AnyEvent], tuple[type[State] | type[None], ...]] = {
     AgentKeyed: (AgentRecord,),
     TokenIssued: (AgentRecord,),
     TokenRevoked: (AgentRecord,),
+    AgentPaused: (AgentRecord,),
+    AgentResumed: (AgentRecord,),
+    MailPosted: (type(None),),
+    MailRead: (Mail,),
+    MailAcked: (Mail,),
+    MailAnswered: (Mail,),
+    MailEscalated: (Mail,),
+    WaveStarted: (type(None),),
+    WaveBeadReleased: (Wave,),
+    WaveCompleted: (Wave,),
+    ReservationTaken: (type(None), Reservations),
+    ReservationRenewed: (Reservations,),
+    ReservationsEnded: (Reservations,),
 }
 """Event -> the states that it may follow; every other event follows a task."""
 
@@ -97,7 +151,8 @@ def decode_state(stream: str, data: bytes) -> State:
 def shelve(state: State | None, now: int) -> Shelf:
     """Where the indexes put a stream in this state at this time."""
     if not isinstance(state, Task):
-        return _NOWHERE
+        shelf = SHELVES.get(type(state))
+        return _NOWHERE if shelf is None else shelf(state)
     owner, deadline = state.assignee or None, state.deadline
     if state.status != "ready" or state.open_blockers:
         return Shelf(state.status, owner=owner, deadline=deadline)

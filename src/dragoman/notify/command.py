@@ -7,7 +7,7 @@ from dragoman.core.errors import SettingsError
 from dragoman.notify.notice import Notice
 from dragoman.text.safe_text import safe_text
 
-_PASSED_ON: Final = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "USER", "LOGNAME")
+PASSED_ON: Final = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "USER", "LOGNAME")
 """The variables of the hub that a program gets; no other, for others may hold secrets."""
 _SHOWN: Final = 200
 
@@ -24,7 +24,7 @@ class Command:
         if not words[0] or any("\0" in word for word in words):
             raise SettingsError("notify.command must be a list that begins with a program's name")
         self._words = words
-        self._variables = {name: environ[name] for name in _PASSED_ON if name in environ}
+        self._variables = {name: environ[name] for name in PASSED_ON if name in environ}
         self._run = run
 
     def deliver(self, notice: Notice, now: int) -> str:  # noqa: ARG002  a program has a clock

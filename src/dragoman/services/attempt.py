@@ -1,7 +1,13 @@
-"""One attempt under watch: started, kept alive, heard, stopped when it must be, and settled."""
+"""One attempt under watch: started, kept alive, heard, stopped when it must be, and settled.
+
+It holds its task until nothing of its program is left, so that nobody begins before that; and a
+program that has ended its attempt itself, by a report that took effect, may go on for a while:
+there is more to do after the last word, if only to read the answer to it.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from enum import Enum, auto
 from math import inf
 from typing import Literal
 
@@ -18,11 +24,17 @@ from dragoman.core.commands import (
 )
 from dragoman.core.deadlines import Backoff
 from dragoman.core.errors import DragomanError, Refusal, Refused, StoreError
-from dragoman.core.events import EVENT_NAMES, TaskReported
+from dragoman.core.events import (
+    EVENT_NAMES,
+    TaskClaimed,
+    TaskReported,
+    TaskRequeued,
+    TaskTransitioned,
+)
 from dragoman.core.ids import task_stream
 from dragoman.core.limits import REASON
 from dragoman.core.reading import Receipt
-from dragoman.engine.ask import TaskView, find_task, history
+from dragoman.engine.ask import decode, find_task, history
 from dragoman.engine.hub import Hub
 from dragoman.engine.runner import Assignment, Ended, Runner, Running
 from dragoman.ledger.entry import read_line
@@ -38,7 +50,9 @@ Speak = Callable[[Actor, bytes], Awaitable[str]]
 _BEATS_PER_LEASE = 3
 _STORE_REST_SECONDS = 1.0
 _OVERLOADED = "overloaded"
-_REPORTED = EVENT_NAMES[TaskReported]
+_CLAIMED, _REPORTED = EVENT_NAMES[TaskClaimed], EVENT_NAMES[TaskReported]
+_ENDS_IT = frozenset((EVENT_NAMES[TaskTransitioned], EVENT_NAMES[TaskRequeued]))
+"""By these an attempt ends."""
 
 
 class Terms(Struct, frozen=True):
@@ -47,6 +61,23 @@ class Terms(Struct, frozen=True):
     backoff: Backoff
     stop_seconds: float
     on_stop: OnStop
+    leave_seconds: float = 60.0
+    """How long a program may go on that has ended its attempt itself."""
+
+
+class _Standing(Enum):
+    """How the attempt stands to its task."""
+
+    HELD = auto()
+    REPORTED = auto()
+    """Held, and its agent has said how it ended; that has not taken effect."""
+    LEFT = auto()
+    """Ended by its own agent."""
+    LOST = auto()
+    """Ended by somebody else, or another one has begun."""
+
+
+_OVER = frozenset((_Standing.LEFT, _Standing.LOST))
 
 
 class Spent(Struct, frozen=True):
@@ -67,6 +98,7 @@ class Attempt:
         self, hub: Hub, assignment: Assignment, runner: Runner, speak: Speak, terms: Terms
     ) -> None:
         self.assignment = assignment
+        self.stream = task_stream(assignment.task)
         self._hub = hub
         self._runner = runner
         self._speak = speak
@@ -76,7 +108,26 @@ class Attempt:
         self._news = asyncio.Event()
         self._news.set()  # what has happened since it was claimed was told to nobody
         self._is_halted = False
+        self._is_held = True
         self._hurry = asyncio.Event()
+        self._begun = asyncio.get_running_loop().time()
+        self._running: Running | None = None
+
+    @property
+    def ms(self) -> int:
+        """How long it has taken so far."""
+        return round((asyncio.get_running_loop().time() - self._begun) * 1_000)
+
+    @property
+    def said(self) -> int:
+        """How much its agent has printed so far."""
+        return 0 if self._running is None else self._running.said
+
+    @property
+    def outlasts_hub(self) -> bool:
+        """Whether its agent lives elsewhere, and goes on while the hub is away."""
+        running = self._running
+        return self._terms.on_stop == "keep" and running is not None and not running.is_beating
 
     def look(self) -> None:
         """Something has happened to its task."""
@@ -94,70 +145,90 @@ class Attempt:
 
     async def live(self, limit_ms: int) -> Spent:
         """The whole of it, in at most so many milliseconds (0: any)."""
-        task, clock = self.assignment.task, asyncio.get_running_loop().time
-        begun = clock()
+        task = self.assignment.task
         try:
-            running = await self._runner.start(self.assignment, self._hear)
+            running = self._running = await self._runner.start(self.assignment, self._hear)
         except OSError as error:
             problem = f"{error.filename or ''} {error.strerror or error}".strip()
             await self._settle(ReleaseTask(task, f"not started: {problem}"[:REASON]))
             return Spent(task, not_started=problem)
         ended = asyncio.ensure_future(running.wait())
         try:
-            otherwise = await self._watched(ended, running, begun + (limit_ms / 1_000 or inf))
+            otherwise = await self._watched(ended, running, self._begun + (limit_ms / 1_000 or inf))
             if ended.done():
                 otherwise = self._last_word(ended.result().problem)
-            elif not self._stays(running):
+            elif not self._stays:
                 await self._stop(running)
                 await ended
             await self._settle(otherwise)
         finally:
-            if not ended.done() and not self._stays(running):
+            if not ended.done() and not self._stays:
                 await running.stop(0)
                 await ended
             ended.cancel()
-            running.forget()
-        ms = round((clock() - begun) * 1_000)
-        return Spent(task, ms, running.said, self._cost())
+            await asyncio.to_thread(running.forget)
+        return Spent(task, self.ms, running.said, await asyncio.to_thread(self._cost))
 
     async def _stop(self, running: Running) -> None:
+        """End it; until nothing of it is left the task stays its own, if it still is."""
         stopping = asyncio.ensure_future(running.stop(self._terms.stop_seconds))
         hurried = asyncio.ensure_future(self._hurry.wait())
-        await asyncio.wait((stopping, hurried), return_when=asyncio.FIRST_COMPLETED)
+        while not stopping.done() and not hurried.done():
+            await asyncio.wait(
+                (stopping, hurried),
+                timeout=self._beat_seconds,
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+            if not stopping.done() and self._is_held and running.is_beating:
+                self._is_held = await self._beat()
         hurried.cancel()
         if not stopping.done():
             await running.stop(0)
         await stopping
 
-    def _stays(self, running: Running) -> bool:
-        """Whether it lives elsewhere and goes on while the hub is away."""
-        return self._is_halted and self._terms.on_stop == "keep" and not running.is_beating
+    @property
+    def _stays(self) -> bool:
+        return self._is_halted and self.outlasts_hub
+
+    @property
+    def _beat_seconds(self) -> float:
+        return self.assignment.ttl_ms / 1_000 / _BEATS_PER_LEASE
 
     async def _watched(
         self, ended: "asyncio.Future[Ended]", running: Running, deadline: float
     ) -> AnyCommand | None:
         """Until it has ended or must be stopped; what becomes of its task if it has not reported.
 
-        None: that is for others to say.
+        None: that is for others to say, or was said.
         """
         clock = asyncio.get_running_loop().time
-        beat = self.assignment.ttl_ms / 1_000 / _BEATS_PER_LEASE
-        next_beat = clock() + beat
+        next_beat = clock() + self._beat_seconds
         while not self._is_halted:
             await self._next(ended, min(next_beat, deadline) - clock())
             if ended.done():
                 return None
             if clock() >= deadline:
-                return self._failed("it took longer than an attempt may (attempt_ms)")
+                too_long = self._failed("it took longer than an attempt may (attempt_ms)")
+                return too_long if self._is_held else None
+            is_refused = False
             if clock() >= next_beat:
-                next_beat = clock() + beat
-                if running.is_beating and not await self._beat():
-                    return None
-            if not await self._is_ours(running):
+                next_beat = clock() + self._beat_seconds
+                is_refused = self._is_held and running.is_beating and not await self._beat()
+            standing = await asyncio.to_thread(self._standing)
+            if standing is _Standing.LEFT and running.is_beating:
+                if self._is_held:
+                    deadline = min(deadline, clock() + self._terms.leave_seconds)
+                self._is_held = False
+            elif standing in _OVER or is_refused or self._ends_by_word(standing, running):
+                self._is_held = standing is _Standing.REPORTED and not is_refused
                 return None
         if self._terms.on_stop == "keep":
             return None
         return ReleaseTask(self.assignment.task, "hub_stopped", self.assignment.fence)
+
+    def _ends_by_word(self, standing: _Standing, running: Running) -> bool:
+        """One elsewhere ends with its report: nobody sees what it does after that."""
+        return standing is _Standing.REPORTED and not running.is_beating
 
     async def _next(self, ended: "asyncio.Future[Ended]", seconds: float) -> None:
         """Until something has happened, or the time is over."""
@@ -181,25 +252,32 @@ class Attempt:
             return True
         return True
 
-    async def _is_ours(self, running: Running) -> bool:
-        """Whether the lease is still this attempt's; one elsewhere ends with its report."""
-        view = self._view()
-        if view is None:
-            return True
-        if view.lease is None or view.lease.fence != self.assignment.fence:
-            return False
-        if not running.is_beating and view.task.reported is not None:
-            await self._settle(None)
-            return False
-        return True
-
-    def _view(self) -> TaskView | None:
-        """The task as it stands; None when the store cannot tell just now."""
+    def _standing(self) -> _Standing:
+        """How it stands now; while the store cannot tell, as before."""
         try:
             view = find_task(self._hub.store, self.assignment.task)
+            if isinstance(view, Refusal):
+                return _Standing.HELD
+            if view.lease is not None and view.lease.fence == self.assignment.fence:
+                return _Standing.HELD if view.task.reported is None else _Standing.REPORTED
+            if view.task.fence == self.assignment.fence and self._has_left():
+                return _Standing.LEFT
         except DragomanError:
-            return None
-        return None if isinstance(view, Refusal) else view
+            return _Standing.HELD if self._is_held else _Standing.LEFT
+        return _Standing.LOST
+
+    def _has_left(self) -> bool:
+        """Whether it was its own agent by whose word the attempt ended."""
+        is_ours = False
+        for entry in history(self._hub.store, self.stream):
+            if entry.event == _CLAIMED:
+                claimed = decode(entry)
+                is_ours = isinstance(claimed, TaskClaimed) and (
+                    claimed.fence == self.assignment.fence
+                )
+            elif is_ours and entry.event in _ENDS_IT:
+                return read_line(entry.line).actor == self._actor.label
+        return False
 
     def _last_word(self, problem: str) -> ReportOutcome:
         """What is recorded of an agent that has ended and said nothing about its work."""
@@ -254,12 +332,19 @@ class Attempt:
                 return f"this message could not be taken: {error}"
 
     def _cost(self) -> float:
-        """What the last report of this attempt says that it has cost."""
-        view = self._view()
-        reported = None if view is None else view.task.reported
-        if reported is None or reported.attempt != self.assignment.attempt:
+        """What the last report of this attempt says that it has cost; unknown is nothing."""
+        try:
+            view = find_task(self._hub.store, self.assignment.task)
+            reported = None if isinstance(view, Refusal) else view.task.reported
+            if reported is None or reported.attempt != self.assignment.attempt:
+                return 0
+            said = [
+                line.said
+                for entry in history(self._hub.store, self.stream)
+                if entry.event == _REPORTED
+                for line in (read_line(entry.line),)
+            ]
+        except DragomanError:
             return 0
-        entries = history(self._hub.store, task_stream(self.assignment.task))
-        said = [read_line(entry.line).said for entry in entries if entry.event == _REPORTED]
         words = said[-1] if said else UNSET
         return cost_of(reported.details, None if words is UNSET else msgspec.json.decode(words))

@@ -1,4 +1,8 @@
-"""Budgets: how much an agent may use of a day (UTC), and how much it has used. Pure."""
+"""Budgets: how much an agent may use of a day (UTC), and how much it has used. Pure.
+
+An attempt counts from its beginning, so that no two of them share the last one that is left; its
+minutes and output count as they are used, its cost when it is known.
+"""
 
 from collections.abc import Iterator
 from typing import cast
@@ -9,6 +13,7 @@ from msgspec.structs import replace
 from dragoman.core.moments import to_rfc3339
 
 _MINUTE_MS = 60_000
+_DAY_MS = 86_400_000
 _MOST_COST = 1e12
 
 
@@ -30,7 +35,7 @@ class Used(Struct, frozen=True, omit_defaults=True):
     output: int = 0
     cost: float = 0
     told: bool = False
-    """Whether somebody was told that it pauses."""
+    """Whether it was paused for that, and somebody was asked."""
 
 
 def day_of(now: int) -> str:
@@ -44,18 +49,37 @@ def of_today(used: Used, now: int) -> Used:
     return used if used.day == today else Used(today)
 
 
-def spend(used: Used, *, ms: int, output: int, cost: float) -> Used:
+def next_day(now: int) -> int:
+    """When the next day begins."""
+    return (now // _DAY_MS + 1) * _DAY_MS
+
+
+def begin(used: Used) -> Used:
     """One more attempt."""
+    return replace(used, attempts=used.attempts + 1)
+
+
+def take_back(used: Used) -> Used:
+    """An attempt whose agent could not even be started."""
+    return replace(used, attempts=max(used.attempts - 1, 0))
+
+
+def spend(used: Used, *, ms: int, output: int, cost: float = 0) -> Used:
+    """What an attempt has used."""
     return replace(
-        used,
-        attempts=used.attempts + 1,
-        ms=used.ms + max(ms, 0),
-        output=used.output + output,
-        cost=used.cost + cost,
+        used, ms=used.ms + max(ms, 0), output=used.output + output, cost=used.cost + cost
     )
 
 
-def why_paused(agent: str, budget: Budget, used: Used) -> str:
+def afresh(used: Used, running: Used) -> Used:
+    """Nothing is used from now on, although what runs has used something already.
+
+    Its figures are added when it ends; until then they are owed, so that only what comes counts.
+    """
+    return Used(used.day, ms=-running.ms, output=-running.output)
+
+
+def used_up(agent: str, budget: Budget, used: Used) -> str:
     """What is used up and what can be done about it, for a person; empty: nothing is."""
     return next(_used_up(agent, budget, used), "")
 
@@ -90,5 +114,6 @@ def _used_up(agent: str, budget: Budget, used: Used) -> Iterator[str]:
         if most and spent >= most:
             yield (
                 f"{agent} has used {spent:g} of {most:g} ({key}) on {used.day} and pauses until "
-                f"the next day: raise agents.{agent}.{key} and start the hub again to go on sooner"
+                f"the next day (UTC); `dragoman agent resume {agent}` lets it go on now, with as "
+                "much again"
             )

@@ -14,7 +14,9 @@ from dragoman.core.errors import DragomanError
 _BREATH_SECONDS = 0.05
 """After a hint: what is committed meanwhile is followed in one go."""
 _SHARE = 20
-"""A group rests at least so many times as long as its round took: an idle hub stays idle."""
+_LONGEST_REST_SECONDS = 10.0
+"""A group rests at least so many times as long as its round took: an idle hub stays idle. But not
+longer than this: one slow round must not keep the next from recovering somebody's work."""
 
 
 class Duty(Protocol):
@@ -78,9 +80,9 @@ class Wheel:
         while not self._stopping.is_set():
             begun = monotonic()
             if begun >= next_round:
-                self._run(self._duties)
-                took = monotonic() - begun
-                next_round = monotonic() + max(self._rest, _SHARE * took)
+                is_done = self._run(self._duties)
+                now = monotonic()
+                next_round = now + rest_of_round(self._rest, now - begun, is_done=is_done)
             else:
                 self._run(self._followers)
             self._stopping.wait(_BREATH_SECONDS)
@@ -89,7 +91,8 @@ class Wheel:
         # What was committed last is level before the hub is gone.
         self._run(self._followers)
 
-    def _run(self, duties: Sequence[Duty]) -> None:
+    def _run(self, duties: Sequence[Duty]) -> bool:
+        """Whether all could be done."""
         for duty in duties:
             try:
                 duty.run_once(self._now())
@@ -99,6 +102,14 @@ class Wheel:
                 self.wrong[duty.name] = f"{type(error).__name__}: {error}"
             else:
                 self.wrong[duty.name] = ""
+        return not any(self.wrong[duty.name] for duty in duties)
+
+
+def rest_of_round(rest: float, took: float, *, is_done: bool) -> float:
+    """How long a group rests after a round of so many seconds; a failed one says nothing about
+    how much there is to do, and is tried again at the usual pace."""
+    share = min(_SHARE * took, _LONGEST_REST_SECONDS) if is_done else 0.0
+    return max(rest, share)
 
 
 class Clockwork:

@@ -1,39 +1,40 @@
 """The dispatcher: gives ready work to agents that can be started, and sees each attempt through.
 
 It looks when something was committed (a hint), when an attempt has ended, and at regular times; it
-has no other knowledge than the store's, so nothing is lost when it is killed. What an earlier hub
-has left is settled before anything else: a program that it had started has lost its attempt, and
-work that was claimed but never started is started in that same attempt.
+has no other knowledge than the store's, so nothing is lost when it is killed. A task is not given
+out while anything of an earlier attempt on it is still running here.
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Protocol
 
-import msgspec
 from msgspec import Struct
 
-from dragoman.core.actors import SYSTEM, Actor
-from dragoman.core.commands import ClaimTask, EndAttempt, ReleaseTask, ReportOutcome, WarnTask
+from dragoman.core.actors import SYSTEM
+from dragoman.core.commands import ClaimTask, RegisterAgent
 from dragoman.core.deadlines import Backoff, rest_after
 from dragoman.core.errors import DragomanError, Refusal, Refused
-from dragoman.core.ids import task_stream
-from dragoman.core.lease import Lease
+from dragoman.core.ids import agent_stream, task_stream
 from dragoman.core.task import Task
-from dragoman.engine.ask import TaskView, find_task, list_tasks
+from dragoman.engine.ask import TaskView, find_agent, find_task
 from dragoman.engine.hub import Hub
-from dragoman.engine.ports import BoardQuery, ReadyKey, Session
+from dragoman.engine.ports import ReadyKey, Session
 from dragoman.engine.runner import Assignment, Runner
-from dragoman.services.attempt import VIA, Attempt, Speak, Spent, Terms
-from dragoman.services.budgets import Budget, Used, of_today, spend, why_paused
+from dragoman.services.attempt import Attempt, Speak, Spent, Terms
+from dragoman.services.booking import Booking, UsageKeeper
+from dragoman.services.budgets import Budget, Used, spend
+from dragoman.services.taking_over import Estate, Sweep
 
 _PAUSE_SECONDS = 0.005
 """Between two looks, so that a busy hub costs the dispatcher little."""
 _PROMOTED_AT_ONCE = 100
-_PAGE = 500
 _REST = Backoff(base_ms=1_000, cap_ms=300_000)
 """How long an agent is left alone that could not be started."""
+_SPEAKS = ("aof",)
+"""What the agents that are started here understand: their prompt is in these words."""
+_MATTERS = (task_stream(""), agent_stream(""))
+"""Streams whose news may be that there is work to give out."""
 
 
 class Agent(Struct, frozen=True):
@@ -43,6 +44,8 @@ class Agent(Struct, frozen=True):
     runner: Runner
     queues: tuple[str, ...]
     """Whose tasks it takes: names that tasks are reserved for, and "" for those of anyone."""
+    prompt: Callable[[Task, str], str]
+    """What it is told about a task."""
     concurrency: int = 1
     attempt_ms: int = 0
     budget: Budget = Budget()
@@ -60,28 +63,15 @@ class Policy(Struct, frozen=True):
     terms: Terms
 
 
-class UsageKeeper(Protocol):
-    """Where it is kept what agents have used."""
-
-    def load(self) -> bytes:
-        """What was saved last; empty before the first time."""
-        ...
-
-    def save(self, data: bytes) -> None:
-        """Keep it, durably."""
-        ...
-
-
 class Outside(Struct, frozen=True):
     """What is handed in."""
 
     speak: Speak
-    prompt: Callable[[Task, str], str]
-    """What an agent is told about a task."""
-    sweep: Callable[[], Collection[str]]
-    """Ends what an earlier hub has left running; the sessions that it had started."""
+    sweep: Sweep
     usage: UsageKeeper
     new_id: Callable[[], str]
+    tell: Callable[[str], None]
+    """Tells whoever looks at the hub's terminal what keeps an agent from working."""
 
 
 class AgentState(Struct, frozen=True):
@@ -91,8 +81,9 @@ class AgentState(Struct, frozen=True):
     running: tuple[str, ...]
     """The tasks that it works on."""
     used: Used
+    """Of its day, by what runs too."""
     paused: str = ""
-    """Why it takes no work just now."""
+    """Why it takes no work just now: it was paused, or could not be started."""
 
 
 class _Desk:
@@ -101,7 +92,7 @@ class _Desk:
     def __init__(self, agent: Agent) -> None:
         self.agent = agent
         self.attempts: dict[str, Attempt] = {}
-        """By the stream of the task."""
+        """By the session: two of them may be on one task, while the first is being stopped."""
         self.failures = 0
         """How often in a row it could not be started."""
         self.problem = ""
@@ -122,12 +113,12 @@ class Dispatcher:
         self._desks = {agent.name: _Desk(agent) for agent in agents}
         self._policy = policy
         self._outside = outside
-        self._used = _decode_usage(outside.usage.load())
+        self._booking = Booking(hub, outside.usage, outside.tell)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._woken = asyncio.Event()
-        self._is_stopping = False
+        self.is_stopping = False
         self._lives = set[asyncio.Task[None]]()
-        self.problem = ""
+        self._fault = ""
         """Why the last look could not be finished; empty: it was."""
 
     # What others call
@@ -137,21 +128,33 @@ class Dispatcher:
         loop = self._loop
         if loop is not None and self._desks:
             with suppress(RuntimeError):  # the loop has been closed: nobody looks any more
-                loop.call_soon_threadsafe(self._look_at, tuple(streams))
+                loop.call_soon_threadsafe(self._look_at, frozenset(streams))
 
     def stop(self) -> None:
         """Take no more work, and end when what runs has ended or was ended."""
-        self._is_stopping = True
+        self.is_stopping = True
         self._woken.set()
+
+    @property
+    def problem(self) -> str:
+        """What keeps work from being given out; empty: nothing.
+
+        An agent that cannot be started keeps nobody else waiting: see `states`.
+        """
+        return self._fault
+
+    @property
+    def running(self) -> int:
+        """How many agents are at work that a stop waits for."""
+        return sum(not attempt.outlasts_hub for attempt in self._attempts())
 
     def states(self) -> list[AgentState]:
         """How every agent stands."""
-        now = self._hub.clock.now()
         return [
             AgentState(
                 name,
                 tuple(attempt.assignment.task for attempt in desk.attempts.values()),
-                of_today(self._used.get(name, Used()), now),
+                _with(self._booking.used(name), _so_far(desk)),
                 self._why_idle(desk),
             )
             for name, desk in self._desks.items()
@@ -168,11 +171,14 @@ class Dispatcher:
             await self._woken.wait()
             return
         self._loop = asyncio.get_running_loop()
+        policy = self._policy
+        estate = Estate(self._hub, policy.hub, policy.terms.backoff, self._outside.sweep)
         try:
-            await self._take_over()
-            while not self._is_stopping:
+            while not await self._managed(lambda: self._open(estate)):
+                await self._rest()
+            while not self.is_stopping:
                 self._woken.clear()
-                await self._look()
+                await self._managed(self._look)
                 await self._rest()
             await self._drain()
         finally:  # whoever cancels this, or a fault, leaves no agent behind
@@ -181,13 +187,36 @@ class Dispatcher:
                 attempt.hurry()
             await self.until_idle()
 
+    async def _managed(self, work: Callable[[], Awaitable[None]]) -> bool:
+        """Whether it could be done, or need not be any more; what kept it from that is told."""
+        try:
+            await work()
+        except (DragomanError, OSError) as error:
+            self._fault = error.detail if isinstance(error, DragomanError) else str(error)
+            return self.is_stopping
+        self._fault = ""
+        return True
+
+    async def _open(self, estate: Estate) -> None:
+        """Make the agents known, and settle what an earlier hub of this name has left."""
+        unknown = await asyncio.to_thread(
+            lambda: [name for name in self._desks if find_agent(self._hub.store, name) is None]
+        )
+        if unknown:
+            known = (RegisterAgent(name, speaks=_SPEAKS) for name in unknown)
+            await self._hub.do_soon(SYSTEM, *known)
+        await estate.settle(
+            self._desks.keys(),
+            lambda view: self._begin(self._desks[_holder(view)], view, is_booked=True),
+        )
+
     # Waiting
 
-    def _look_at(self, streams: tuple[str, ...]) -> None:
-        for desk in self._desks.values():
-            for stream in desk.attempts.keys() & streams:
-                desk.attempts[stream].look()
-        if any(stream.startswith(task_stream("")) for stream in streams):
+    def _look_at(self, streams: frozenset[str]) -> None:
+        for attempt in self._attempts():
+            if attempt.stream in streams:
+                attempt.look()
+        if any(stream.startswith(_MATTERS) for stream in streams):
             self._woken.set()
 
     async def _rest(self) -> None:
@@ -200,59 +229,62 @@ class Dispatcher:
 
     async def _look(self) -> None:
         """Claim for whoever is free, the most urgent first, until nothing fits."""
+        await self._booking.review([(desk.agent, _so_far(desk)) for desk in self._desks.values()])
         passed_over = set[str]()
-        try:
-            while not self._is_stopping and (free := list(self._free(passed_over))):
-                queues = {queue for desk in free for queue in desk.agent.queues}
-                first = await asyncio.to_thread(self._first_of, sorted(queues))
-                desk = _most_urgent(free, first)
-                if desk is None:
-                    break
-                if not await self._claim(desk):
-                    passed_over.add(desk.agent.name)
-            self.problem = ""
-        except DragomanError as error:
-            self.problem = error.detail
+        while not self.is_stopping and (free := list(self._free())):
+            queues = {queue for desk in free for queue in desk.agent.queues}
+            besides = passed_over | {attempt.assignment.task for attempt in self._attempts()}
+            first = await asyncio.to_thread(self._first_of, sorted(queues), besides)
+            found = _most_urgent(free, first)
+            if found is None:
+                break
+            desk, task = found
+            if not await self._claim(desk, task):
+                passed_over.add(task)
 
-    def _free(self, passed_over: Collection[str]) -> Iterator[_Desk]:
-        if sum(len(desk.attempts) for desk in self._desks.values()) >= self._policy.concurrency:
+    def _free(self) -> Iterator[_Desk]:
+        if sum(1 for _ in self._attempts()) >= self._policy.concurrency:
             return
-        for name, desk in self._desks.items():
-            has_room = len(desk.attempts) < desk.agent.concurrency
-            if has_room and name not in passed_over and not self._why_idle(desk):
+        for desk in self._desks.values():
+            if len(desk.attempts) < desk.agent.concurrency and not self._why_idle(desk):
                 yield desk
 
     def _why_idle(self, desk: _Desk) -> str:
         loop = self._loop
         if loop is not None and loop.time() < desk.rests_until:
             return desk.problem
-        used = of_today(self._used.get(desk.agent.name, Used()), self._hub.clock.now())
-        return why_paused(desk.agent.name, desk.agent.budget, used)
+        return self._booking.why_idle(desk.agent, _so_far(desk))
 
-    def _first_of(self, queues: Sequence[str]) -> Mapping[str, ReadyKey]:
-        """The first task of each queue that has one."""
+    def _first_of(self, queues: Sequence[str], besides: Collection[str]) -> Mapping[str, ReadyKey]:
+        """The first task of each queue that has one, but for these."""
         now = self._hub.clock.now()
 
         def work(session: Session) -> dict[str, ReadyKey]:
             session.promote(now, _PROMOTED_AT_ONCE)
-            return {queue: keys[0] for queue in queues if (keys := session.ready(queue, None, 1))}
+            found = dict[str, ReadyKey]()
+            for queue in queues:
+                keys = session.ready(queue, None, len(besides) + 1)
+                wanted = next((key for key in keys if _task_of(key) not in besides), None)
+                if wanted is not None:
+                    found[queue] = wanted
+            return found
 
         return self._hub.store.transact(work)
 
-    async def _claim(self, desk: _Desk) -> bool:
-        """Claim the next task for an agent and let it begin; False when another was faster."""
+    async def _claim(self, desk: _Desk, task: str) -> bool:
+        """Claim a task for an agent and let it begin; False when another was faster."""
         agent, session = desk.agent, f"{self._policy.hub}.{self._outside.new_id()}"
-        command = ClaimTask("", agent.name, session, self._policy.ttl_ms, agent.queues)
+        command = ClaimTask(task, agent.name, session, self._policy.ttl_ms, agent.queues)
         try:
             done = await self._hub.do_soon(SYSTEM, command)
         except Refused:
             return False
-        view = find_task(self._hub.store, done.receipts[0].task)
+        view = await asyncio.to_thread(find_task, self._hub.store, done.receipts[0].task)
         if not isinstance(view, Refusal):
             self._begin(desk, view)
         return True
 
-    def _begin(self, desk: _Desk, view: TaskView) -> None:
+    def _begin(self, desk: _Desk, view: TaskView, *, is_booked: bool = False) -> None:
         task, lease = view.task, view.lease
         if lease is None or lease.holder != desk.agent.name:
             return
@@ -265,27 +297,33 @@ class Dispatcher:
             fence=lease.fence,
             session=lease.session,
             ttl_ms=lease.ttl_ms,
-            prompt=self._outside.prompt(task, desk.agent.name),
+            prompt=desk.agent.prompt(task, desk.agent.name),
+            resume_from=task.checkpoint.commit if task.checkpoint else "",
         )
         attempt = Attempt(
             self._hub, assignment, desk.agent.runner, self._outside.speak, self._policy.terms
         )
-        desk.attempts[task_stream(task.id)] = attempt
+        desk.attempts[assignment.session] = attempt
+        if not is_booked:
+            self._booking.begin(desk.agent)
         life = asyncio.create_task(self._see_through(desk, attempt))
         self._lives.add(life)
         life.add_done_callback(self._lives.discard)
 
     async def _see_through(self, desk: _Desk, attempt: Attempt) -> None:
-        agent, stream = desk.agent, task_stream(attempt.assignment.task)
+        agent = desk.agent
         try:
+            await self._booking.save(agent)
             spent = await attempt.live(agent.attempt_ms)
             self._note_start(desk, spent)
-            if not spent.not_started:
-                await self._book(agent, spent)
+            if spent.not_started:
+                await self._booking.take_back(agent)
+            else:
+                await self._booking.end(agent, ms=spent.ms, output=spent.output, cost=spent.cost)
         except (DragomanError, OSError) as error:
-            self.problem = f"{agent.name} on {attempt.assignment.task}: {error}"
+            self._fault = f"{agent.name} on {attempt.assignment.task}: {error}"
         finally:
-            del desk.attempts[stream]
+            del desk.attempts[attempt.assignment.session]
             self._woken.set()
 
     def _note_start(self, desk: _Desk, spent: Spent) -> None:
@@ -294,83 +332,57 @@ class Dispatcher:
             return
         desk.failures += 1
         rest = rest_after(desk.failures, _REST) / 1_000
-        desk.problem = f"{desk.agent.name} could not be started: {spent.not_started}"
         desk.rests_until = asyncio.get_running_loop().time() + rest
+        problem = f"{desk.agent.name} could not be started: {spent.not_started}"
+        if problem != desk.problem:
+            self._outside.tell(problem)
+        desk.problem = problem
 
-    async def _book(self, agent: Agent, spent: Spent) -> None:
-        """Keep what was used; when that was the last of it, say so where a person looks."""
-        before = of_today(self._used.get(agent.name, Used()), self._hub.clock.now())
-        used = spend(before, ms=spent.ms, output=spent.output, cost=spent.cost)
-        why = why_paused(agent.name, agent.budget, used)
-        used = msgspec.structs.replace(used, told=bool(why))
-        self._used[agent.name] = used
-        if agent.budget != Budget():  # nobody asks for it otherwise: spare the disk
-            await asyncio.to_thread(self._outside.usage.save, msgspec.json.encode(self._used))
-        if why and not before.told:
-            await self._hub.do_soon(SYSTEM, WarnTask(spent.task, "budget", why))
-
-    # The beginning and the end
-
-    async def _take_over(self) -> None:
-        """Settle what an earlier hub of this name has left."""
-        started = await asyncio.to_thread(self._outside.sweep)
-        for view in self._left_behind():
-            lease = view.lease
-            assert lease is not None
-            task, desk = view.task.id, self._desks.get(lease.holder)
-            backoff = self._policy.terms.backoff
-            done = await self._hub.do_soon(SYSTEM, EndAttempt(task, lease.session, backoff))
-            if done.receipts[0].status != "in-progress":
-                continue
-            if lease.session in started:
-                why = "the hub was killed while the agent was at work"
-                await self._give_back(
-                    lease, ReportOutcome(task, "failed", why, apply=True, backoff=backoff)
-                )
-            elif desk is not None:
-                self._begin(desk, view)
-            else:
-                await self._give_back(lease, ReleaseTask(task, "its agent is not started any more"))
-
-    async def _give_back(self, lease: Lease, command: ReportOutcome | ReleaseTask) -> None:
-        """End an attempt in the place of its agent."""
-        actor = Actor("agent", lease.holder, VIA, command.task, lease.fence)
-        with suppress(Refused):  # its lease has ended meanwhile: recovery sees to it
-            await self._hub.do_soon(actor, command)
-
-    def _left_behind(self) -> Iterator[TaskView]:
-        ours, query = f"{self._policy.hub}.", BoardQuery(status="in-progress", limit=_PAGE)
-        while page := list_tasks(self._hub.store, query):
-            for view in page:
-                if view.lease is not None and view.lease.session.startswith(ours):
-                    yield view
-            query = BoardQuery(status="in-progress", before=page[-1].number, limit=_PAGE)
+    # The end
 
     def _attempts(self) -> Iterator[Attempt]:
         for desk in self._desks.values():
             yield from desk.attempts.values()
 
     async def _drain(self) -> None:
-        """Let agents finish for a while, then stop them."""
-        if self._lives:
-            await asyncio.wait(self._lives, timeout=self._policy.grace_ms / 1_000)
+        """Let agents finish for a while, then stop them; who outlasts the hub is not waited for."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + self._policy.grace_ms / 1_000
+        while self.running and (left := end - loop.time()) > 0:
+            await asyncio.wait(self._lives, timeout=left, return_when=asyncio.FIRST_COMPLETED)
         for attempt in self._attempts():
             attempt.halt()
         await self.until_idle()
 
 
-def _most_urgent(free: Sequence[_Desk], first: Mapping[str, ReadyKey]) -> _Desk | None:
-    """Whose next task comes first; among equals, who has least to do."""
+def _most_urgent(free: Sequence[_Desk], first: Mapping[str, ReadyKey]) -> tuple[_Desk, str] | None:
+    """Whose next task comes first, and which; among equals, who has least to do."""
     ranked = [
         (min(keys), len(desk.attempts) / desk.agent.concurrency, order)
         for order, desk in enumerate(free)
         if (keys := [first[queue] for queue in desk.agent.queues if queue in first])
     ]
-    return free[min(ranked)[2]] if ranked else None
+    if not ranked:
+        return None
+    key, _, order = min(ranked)
+    return free[order], _task_of(key)
 
 
-def _decode_usage(data: bytes) -> dict[str, Used]:
-    try:
-        return msgspec.json.decode(data, type=dict[str, Used]) if data else {}
-    except msgspec.MsgspecError:  # a damaged count must not stop the work: it begins anew
-        return {}
+def _task_of(key: ReadyKey) -> str:
+    return key.name.removeprefix(task_stream(""))
+
+
+def _holder(view: TaskView) -> str:
+    return "" if view.lease is None else view.lease.holder
+
+
+def _so_far(desk: _Desk) -> Used:
+    """What the attempts that run have used."""
+    attempts = desk.attempts.values()
+    return Used(
+        ms=sum(attempt.ms for attempt in attempts), output=sum(attempt.said for attempt in attempts)
+    )
+
+
+def _with(used: Used, running: Used) -> Used:
+    return spend(used, ms=running.ms, output=running.output)

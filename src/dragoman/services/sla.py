@@ -1,15 +1,25 @@
-"""SLA: a delegated task that has not ended by its deadline is recorded as late, once."""
+"""SLA: what has not come by its deadline is recorded as late, once: delegated work, mail."""
+
+from collections.abc import Callable
 
 from dragoman.core.actors import SYSTEM
-from dragoman.core.commands import EscalateDelegation
+from dragoman.core.commands import AnyCommand, EscalateDelegation, EscalateMail
 from dragoman.core.errors import LedgerError
+from dragoman.engine.ask import names_in_role
 from dragoman.engine.hub import Hub
+from dragoman.engine.ports import Store
 
 _PAGE = 100
 
+ESCALATE: dict[str, Callable[[str, Store], AnyCommand]] = {
+    "task": lambda name, _: EscalateDelegation(name),
+    "mail": lambda name, store: EscalateMail(name, names_in_role(store, "orchestrator")),
+}
+"""Kind of stream -> what is asked for when it is late."""
+
 
 class Sla:
-    """Escalates every delegation whose deadline has passed; no status changes by that."""
+    """Escalates whatever is late; no status changes by that."""
 
     name = "sla"
 
@@ -17,19 +27,23 @@ class Sla:
         self._hub = hub
 
     def run_once(self, now: int) -> int:
-        """Escalate every late delegation; how many there were."""
-        escalated = 0
-        while page := self._hub.store.overdue(now, _PAGE):
-            told = sum(map(self._escalate, page))
-            escalated += told
-            if not told:  # the hub's own clock is behind `now`: they are not late yet
-                break
-        return escalated
+        """Escalate everything that is late; how many there were."""
+        escalated, stuck = 0, set[str]()
+        while True:
+            # What cannot be told stays at the front; behind it there are others.
+            page = self._hub.store.overdue(now, _PAGE + len(stuck))
+            late = [stream for stream in page if stream not in stuck]
+            if not late:
+                return escalated
+            untold = {stream for stream in late if not self._escalate(stream)}
+            escalated += len(late) - len(untold)
+            stuck |= untold
 
     def _escalate(self, stream: str) -> bool:
-        """Whether it was told; a task that cannot be read does not stop the others."""
+        """Whether it was told: not what cannot be read, or is not late yet by the hub's clock."""
+        kind, _, name = stream.partition(":")
         try:
-            self._hub.do(SYSTEM, EscalateDelegation(stream.partition(":")[2]))
+            self._hub.do(SYSTEM, ESCALATE[kind](name, self._hub.store))
         except LedgerError:
             return False
         row = self._hub.store.stream(stream)

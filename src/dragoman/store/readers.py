@@ -5,8 +5,9 @@ from itertools import starmap
 from typing import Any
 
 from dragoman.core.errors import StoreCorrupt
-from dragoman.engine.ports import Row
+from dragoman.engine.ports import Listed, ListQuery, Row
 from dragoman.ledger.entry import Entry
+from dragoman.text.words import Wanted
 
 NO_LIMIT = 2**63 - 1
 """The last position, and the last number, that a database can hold."""
@@ -26,6 +27,10 @@ class SqlReaders(ABC):
     @abstractmethod
     def _place(self) -> str:
         """What people call the place where this store keeps everything."""
+
+    @abstractmethod
+    def _match(self, wanted: Wanted) -> str:
+        """What is searched for, in the database's own language."""
 
     def head(self) -> int:
         """The last position."""
@@ -80,9 +85,34 @@ class SqlReaders(ABC):
         return [name for (name,) in self._read("expired", now, limit)]
 
     def overdue(self, now: int, limit: int) -> list[str]:
-        """Streams of delegated tasks that are late, the longest late first."""
+        """Streams of tasks and letters that are late, the longest late first."""
         return [name for (name,) in self._read("overdue", now, limit)]
 
     def sessions(self, session: str) -> list[str]:
         """Streams of tasks that are held in this session."""
         return [name for (name,) in self._read("sessions", session)]
+
+    def listed(self, query: ListQuery) -> list[Listed]:
+        """A page of a list."""
+        if query.before is None:
+            found = self._read("listed", query.list, query.after, query.limit)
+        else:
+            found = self._read("listed_back", query.list, query.after, query.before, query.limit)
+        return list(map(self._listed, found))
+
+    def places(self, after: tuple[str, int], limit: int) -> list[tuple[str, int, str]]:
+        """All places, in order."""
+        return self._read("places", *after, limit)
+
+    def indexed(self) -> int:
+        """The position up to which words can be searched for."""
+        return int(next((value for (value,) in self._read("indexed")), 0))
+
+    def search(self, wanted: Wanted, before: int | None, limit: int) -> list[Listed]:
+        """The streams whose indexed words are as wanted, newest first."""
+        end = NO_LIMIT if before is None else before
+        return list(map(self._listed, self._read("search", self._match(wanted), end, limit)))
+
+    def _listed(self, found: Any) -> Listed:
+        """A place, and behind it the row of the stream that stands there."""
+        return Listed(found[0], self._row(found[1:]))

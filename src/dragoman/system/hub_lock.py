@@ -22,9 +22,25 @@ from dragoman.system.clock import SystemClock
 from dragoman.text.safe_text import safe_text
 
 _NAME: Final = "hub.lock"
-_MOST_BYTES: Final = 4_096
+_MOST_BYTES: Final = 65_536
 _TRIES: Final = 1_000
 _PAUSE_SECONDS: Final = 0.001
+
+
+class Works(Struct, frozen=True, omit_defaults=True):
+    """What a hub works on: whoever works beside it must work on the same."""
+
+    store: str = ""
+    """The URL of its store; empty: nothing was said."""
+    ledger: str = ""
+    """The id of its ledger."""
+    settings: str = ""
+    """The file of its settings; empty: that of the data directory."""
+    variables: dict[str, str] = {}
+    """Its settings that come from the environment."""
+
+    def __repr__(self) -> str:
+        return f"Works({self.ledger})"  # a URL and a variable may hold secrets
 
 
 class Holder(Struct, frozen=True, omit_defaults=True):
@@ -36,6 +52,7 @@ class Holder(Struct, frozen=True, omit_defaults=True):
     who: str = ""
     url: str = ""
     """Where it can be called; empty: nowhere, or not yet."""
+    works: Works = Works()
 
 
 class HubRunning(DragomanError):
@@ -55,8 +72,9 @@ class HubLock:
     def acquire(cls, data: Path, who: str, *, clock: Clock | None = None) -> Self:
         """Become the hub of this directory, or raise HubRunning: a hub is not waited for."""
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-        descriptor = os.open(data / _NAME, flags, 0o644)
+        descriptor = os.open(data / _NAME, flags, 0o600)
         try:
+            os.fchmod(descriptor, 0o600)  # what it says may hold the password of a database
             if not _take(descriptor):
                 raise _running(data, _read_holder(descriptor))
             since = to_rfc3339((clock or SystemClock()).now())
@@ -67,11 +85,18 @@ class HubLock:
             raise
         return cls(descriptor, mine)
 
+    def works_on(self, works: Works) -> None:
+        """Say what the hub works on."""
+        self._say(replace(self._mine, works=works))
+
     def announce(self, url: str) -> None:
         """Say where the hub can be called: from now on commands go through it."""
+        self._say(replace(self._mine, url=url))
+
+    def _say(self, mine: Holder) -> None:
         if self._descriptor is not None:
-            self._mine = replace(self._mine, url=url)
-            _write_holder(self._descriptor, self._mine)
+            self._mine = mine
+            _write_holder(self._descriptor, mine)
 
     def release(self) -> None:
         """Let another process be the hub; releasing twice does nothing."""

@@ -34,6 +34,8 @@ from dragoman.engine.verify import Finding, check_ledger, check_views
 from dragoman.ledger.entry import Line, read_line
 from dragoman.services.promotion import Promotion
 from dragoman.services.recovery import Recovery
+from dragoman.services.sla import Sla
+from dragoman.services.waves import Waves
 from dragoman.store.memory import MemoryStore
 from dragoman.store.sqlite import SqliteStore
 from dragoman.system.clock import HandClock
@@ -125,7 +127,8 @@ class HandHub:
     def tick(self) -> None:
         """Every time-driven duty once."""
         now = self.clock.now()
-        for duty in (Recovery(self._hub, Backoff()), Promotion(self._hub)):
+        hub = self._hub
+        for duty in (Recovery(hub, Backoff()), Sla(hub), Waves(hub), Promotion(hub)):
             duty.run_once(now)
 
     def restart(self) -> None:

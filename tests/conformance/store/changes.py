@@ -1,14 +1,25 @@
 """Changes for the suite: entries and rows made by hand, below the engine."""
 
+from msgspec.structs import replace
+
+from dragoman.core.agents import AgentRecord
 from dragoman.core.lease import Lease
+from dragoman.core.task import Delegation, Task
 from dragoman.engine.ports import Changes, NewEntry, Row, Session, Store
 from dragoman.ledger.chain import GENESIS, link_hash
 from dragoman.ledger.entry import Entry
-from dragoman.ledger.views import FOLD, Shelf
+from dragoman.ledger.views import FOLD, Shelf, State, encode_state, shelve
 
-Shown = tuple[int, list[Entry], list[Row], list[tuple[str, str, str]], dict[str, int]]
+Shown = tuple[
+    int,
+    list[Entry],
+    list[Row],
+    list[tuple[str, str, str]],
+    dict[str, int],
+    list[tuple[str, int, str]],
+]
 
-EMPTY: Shown = (0, [], [], [], {})
+EMPTY: Shown = (0, [], [], [], {}, [])
 """What `everything` says of an empty store."""
 
 
@@ -44,6 +55,34 @@ def begin_stream(store: Store, name: str) -> int:
     return store.transact(work)
 
 
+def fill_before_lists(store: Store) -> None:
+    """Somebody in a role and tasks that are handed on, as they were kept when no list was."""
+    asked = Delegation("whole", "boss", "eva", 9)
+    base = Task("offered", "TASK-1", "a part", "ready", 1, 1, 1, delegation=asked)
+    states: dict[str, State] = {
+        "agent:olga": AgentRecord("olga", "orchestrator", (), 1),
+        "task:offered": base,
+        "task:taken": replace(base, delegation=replace(asked, state="accepted")),
+        "task:ended": replace(base, status="cancelled"),
+        "task:alone": replace(base, delegation=None),
+    }
+
+    def work(session: Session) -> None:
+        changes = Changes()
+        for name, state in states.items():
+            number = session.new_stream()
+            changes.entries.append(an_entry(number, 1))
+            row = a_row(number, name, shelf=shelve(state, 1))
+            changes.streams.append(replace(row, state=encode_state(state)))
+        session.write(changes)
+
+    store.transact(work)
+
+
+BEFORE_LISTS = [("offered:eva", 2, "task:offered"), ("role:orchestrator", 1, "agent:olga")]
+"""The places of what `fill_before_lists` leaves behind."""
+
+
 def everything(store: Store) -> Shown:
     """All that a store shows."""
     return (
@@ -52,4 +91,5 @@ def everything(store: Store) -> Shown:
         store.rows(0, 1_000),
         store.names(("", ""), 1_000),
         store.counts(),
+        store.places(("", 0), 1_000),
     )

@@ -7,7 +7,7 @@ from typing import TypeVar, get_args
 from msgspec.structs import replace
 
 from dragoman.core.events import Status
-from dragoman.engine.ports import BoardQuery, ReadyKey, Row, Session, Store
+from dragoman.engine.ports import BoardQuery, Listed, ListQuery, ReadyKey, Row, Session, Store
 from dragoman.ledger.entry import Entry
 
 Item = TypeVar("Item")
@@ -32,6 +32,8 @@ def _readers(agents: Sequence[str], now: int) -> list[Callable[[Store], object]]
         *(lambda store, end=end: _all_entries(store, 3, end) for end in (0, 1, 5)),
         *(lambda store, n=n: _all_rows(store, n) for n in PAGES),
         *(lambda store, n=n: _all_names(store, n) for n in PAGES),
+        *(lambda store, n=n: _all_places(store, n) for n in PAGES),
+        *(lambda store, n=n: _lists(store, n) for n in PAGES),
         *(lambda store, n=n: _all_of_kinds(store, n) for n in PAGES),
         *(lambda store, n=n: _boards(store, agents, n) for n in PAGES),
         lambda store: [_histories(store, until) for until in (None, 0, 4)],
@@ -61,6 +63,25 @@ def _all_names(store: Store, limit: int) -> list[tuple[str, str, str]]:
     return _pages(
         lambda after: store.names(after, limit), lambda found: (found[0], found[1]), ("", "")
     )
+
+
+def _all_places(store: Store, limit: int) -> list[tuple[str, int, str]]:
+    return _pages(
+        lambda after: store.places(after, limit), lambda found: (found[0], found[1]), ("", 0)
+    )
+
+
+def _lists(store: Store, limit: int) -> list[list[Listed]]:
+    names = dict.fromkeys(name for name, _, _ in store.places(("", 0), 1_000))
+    lists = (
+        _pages(
+            lambda after, name=name: store.listed(ListQuery(name, after, limit=limit)),
+            lambda found: found.position,
+            0,
+        )
+        for name in names
+    )
+    return [[replace(one, row=replace(one.row, number=0)) for one in found] for found in lists]
 
 
 def _all_of_kinds(store: Store, limit: int) -> list[list[Row]]:

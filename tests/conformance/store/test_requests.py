@@ -134,7 +134,7 @@ def test_a_refused_command_takes_back_those_before_it(hubs: Hubs) -> None:
     )
 
     assert code(outcome) == "invalid_transition"
-    head, entries, rows, names, counts = everything(hub.store)
+    head, entries, rows, names, counts, _ = everything(hub.store)
     assert (head, names, counts) == (before[0] + 1, before[3], before[4])
     assert (entries[:-1], entries[-1].stream) == (before[1], "actor:human:ann")
     assert [row for row in rows if row.name.startswith("task:")] == [

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 import psycopg
 import pytest
+from msgspec.structs import replace
 
 from dragoman.core.commands import ClaimTask, CreateTask
 from dragoman.core.errors import StoreConflict
@@ -15,6 +16,7 @@ from dragoman.store.postgres import PostgresStore
 from dragoman.store.postgres.session import NUMBERS_AT_ONCE
 from dragoman.system.clock import HandClock
 from dragoman.system.ids import new_id
+from dragoman.text.words import Term
 from tests.conformance.store.changes import a_row, an_entry, begin_stream
 from tests.conformance.store.hubs import ALICE, ANN, BOB, NOW, Hub
 from tests.conformance.store.threads import A_WHILE, PATIENCE, begin
@@ -46,7 +48,8 @@ def test_the_ledger_is_not_locked_before_the_commit_is_sent(
     def work(session: Session) -> None:
         session.streams(["task:a"])
         session.last_number("2026-02-09")
-        session.write(Changes([an_entry(number, 2)], [a_row(number, "task:a", 2)]))
+        changes = Changes([an_entry(number, 2)], [a_row(number, "task:a", 2)])
+        session.write(replace(changes, listed=[("in:bob", number)], unlisted=[("new", number)]))
         # A hub that is stopped here keeps nobody else from writing other streams.
         admin.execute("BEGIN")
         assert admin.execute("SELECT position FROM head FOR UPDATE NOWAIT").fetchall() == [(1,)]
@@ -55,6 +58,23 @@ def test_the_ledger_is_not_locked_before_the_commit_is_sent(
     store.transact(work)
 
     assert store.head() == 2
+    assert store.places(("", 0), 9) == [("in:bob", 1, "task:a")]
+
+
+@proves("STORE-SEARCH")
+def test_words_are_indexed_and_found_while_somebody_commits(
+    admin: Admin, store: PostgresStore
+) -> None:
+    number = begin_stream(store, "task:a")
+    admin.execute("BEGIN")
+    admin.execute("SELECT position FROM head FOR UPDATE")
+    admin.execute("SELECT number FROM streams WHERE number = %s FOR UPDATE", (number,))
+
+    store.index([(1, ("red",))], 1)
+
+    assert store.indexed() == 1
+    assert [found.position for found in store.search(((Term(("red",)),),), None, 9)] == [1]
+    admin.execute("ROLLBACK")
 
 
 @proves("STORE-LATE-COMMIT", "LEDGER-POSITION")

@@ -4,11 +4,13 @@ import psycopg
 import pytest
 
 from dragoman.core.errors import StoreCorrupt, StoreUnavailable
+from dragoman.engine.ports import Changes, Listed
 from dragoman.store.postgres import PostgresStore, migrate
 from dragoman.store.postgres.migrate import MIGRATIONS
 from dragoman.store.sql_files import load_script
 from dragoman.system.ids import new_id
-from tests.conformance.store.changes import begin_stream
+from dragoman.text.words import Term
+from tests.conformance.store.changes import BEFORE_LISTS, begin_stream, fill_before_lists
 from tests.conformance.store.threads import at_once
 from tests.requirements import proves
 from tests.servers import fresh_schema
@@ -140,6 +142,47 @@ def test_only_what_is_new_is_applied_and_the_ledger_stays(
         newer = PostgresStore.open(postgres_url, new_id)
         assert (newer.ledger_id(), newer.head()) == (store.ledger_id(), 1)
         newer.close()
+
+
+@proves("STORE-LISTS", "STORE-SEARCH")
+def test_a_schema_of_the_second_version_gets_lists_and_words_and_keeps_everything(
+    admin: Admin, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(migrate, "MIGRATIONS", MIGRATIONS[:2])
+    before = PostgresStore.open(postgres_url, lambda: "ledger")
+    number = begin_stream(before, "mail:a")
+    tables = "SELECT to_regclass('lists'), to_regclass('texts')"
+    assert admin.execute(tables).fetchall() == [(None, None)]
+    before.close()
+    monkeypatch.undo()
+
+    store = PostgresStore.open(postgres_url, new_id)
+
+    assert (store.ledger_id(), store.head()) == ("ledger", 1)
+    assert (store.places(("", 0), 9), store.indexed()) == ([], 0)
+    store.transact(lambda session: session.write(Changes(listed=[("in:bob", number)])))
+    store.index([(1, ("red",))], 1)
+    row = store.stream("mail:a")
+    assert row is not None
+    assert store.places(("", 0), 9) == [("in:bob", 1, "mail:a")]
+    assert store.search(((Term(("red",)),),), None, 9) == [Listed(1, row)]
+    store.close()
+
+
+@proves("STORE-LISTS")
+def test_whoever_and_whatever_was_there_before_the_lists_stands_on_them(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(migrate, "MIGRATIONS", MIGRATIONS[:2])
+    before = PostgresStore.open(postgres_url, lambda: "ledger")
+    fill_before_lists(before)
+    before.close()
+    monkeypatch.undo()
+
+    store = PostgresStore.open(postgres_url, new_id)
+
+    assert store.places(("", 0), 9) == BEFORE_LISTS
+    store.close()
 
 
 def test_a_migration_that_fails_changes_nothing(

@@ -6,10 +6,12 @@ from pathlib import Path
 import pytest
 
 from dragoman.core.errors import StoreUnavailable
+from dragoman.engine.ports import Changes, Listed
 from dragoman.store.sql_files import load_script
 from dragoman.store.sqlite import migrate
 from dragoman.store.sqlite.migrate import MIGRATIONS
-from tests.conformance.store.changes import everything
+from dragoman.text.words import Term
+from tests.conformance.store.changes import BEFORE_LISTS, everything, fill_before_lists
 from tests.requirements import proves
 from tests.store.sqlite.files import Database, connect, files_in, filled, open_store
 
@@ -60,6 +62,45 @@ def test_a_database_of_the_first_version_gets_its_deadlines_and_keeps_everything
     assert (row.name, row.state, row.shelf.deadline) == ("task:a", b"{}", None)
     assert store.overdue(2**62, 10) == []
     assert store.ledger_id() == "ledger"
+    store.close()
+
+
+@proves("STORE-LISTS", "STORE-SEARCH")
+def test_a_database_of_the_second_version_gets_lists_and_words_and_keeps_everything(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "hub.db"
+    monkeypatch.setattr(migrate, "MIGRATIONS", MIGRATIONS[:2])
+    filled(path, 3)
+    assert connect(path).execute("PRAGMA user_version").fetchall() == [(2,)]
+    monkeypatch.undo()
+
+    store = open_store(path)
+
+    assert store.head() == 3
+    assert store.ledger_id() == "ledger"
+    assert (store.places(("", 0), 9), store.indexed()) == ([], 0)
+    row = store.rows(0, 1)[0]
+    store.transact(lambda session: session.write(Changes(listed=[("in:bob", row.number)])))
+    store.index([(1, ("red",))], 3)
+    assert store.places(("", 0), 9) == [("in:bob", 1, row.name)]
+    assert store.search(((Term(("red",)),),), None, 9) == [Listed(1, row)]
+    store.close()
+
+
+@proves("STORE-LISTS")
+def test_whoever_and_whatever_was_there_before_the_lists_stands_on_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(migrate, "MIGRATIONS", MIGRATIONS[:2])
+    before = open_store(tmp_path / "hub.db")
+    fill_before_lists(before)
+    before.close()
+    monkeypatch.undo()
+
+    store = open_store(tmp_path / "hub.db")
+
+    assert store.places(("", 0), 9) == BEFORE_LISTS
     store.close()
 
 

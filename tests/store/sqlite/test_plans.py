@@ -29,6 +29,10 @@ PLANS = {
     "named": "SEARCH n USING PRIMARY KEY (name=?)",
     "names": "SEARCH n USING PRIMARY KEY ((name,kind)>(?,?))",
     "entries": "SEARCH e USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)",
+    "listed": "SEARCH l USING PRIMARY KEY (list=? AND position>?)",
+    "listed_back": "SEARCH l USING PRIMARY KEY (list=? AND position>? AND position<?)",
+    "places": "SEARCH l USING PRIMARY KEY ((list,position)>(?,?))",
+    "search": "SCAN t VIRTUAL TABLE INDEX 192:M1<",
     "stream": "SEARCH s USING INDEX sqlite_autoindex_streams_1 (name=?)",
 }
 
@@ -61,7 +65,9 @@ def test_a_list_goes_along_its_index(database: Database, query: str) -> None:
 def test_nothing_scans_a_table_or_sorts(database: Database, query: str) -> None:
     lines = plan(database, query)
 
-    assert not [line for line in lines if "SCAN" in line or "TEMP B-TREE" in line]
+    # What SQLite calls a scan of a virtual table is a look into the index of words.
+    own = [line for line in lines if "VIRTUAL TABLE INDEX" not in line]
+    assert not [line for line in own if "SCAN" in line or "TEMP B-TREE" in line]
 
 
 @proves("STORE-CONTRACT")

@@ -59,6 +59,24 @@ def test_a_store_knows_whether_somebody_else_has_committed(tmp_path: Path) -> No
     two.close()
 
 
+@proves("STORE-CACHE", "STORE-SEARCH")
+def test_indexing_neither_hides_what_others_commit_nor_looks_like_it(tmp_path: Path) -> None:
+    def is_fresh(session: Session) -> bool:
+        return session.is_fresh
+
+    one, two = open_store(tmp_path / "hub.db"), open_store(tmp_path / "hub.db")
+    begin_stream(one, "task:mine")
+    one.index([(1, ("red",))], 1)
+    assert one.transact(is_fresh)
+    begin_stream(two, "task:theirs")
+    one.index([(2, ("red",))], 2)
+    assert [one.transact(is_fresh), one.transact(is_fresh)] == [False, True]
+    two.index([], 3)
+    assert not one.transact(is_fresh)
+    one.close()
+    two.close()
+
+
 @proves("LEDGER-POSITION")
 @pytest.mark.parametrize(
     "statement", ["UPDATE entries SET line = x'00' WHERE position = 2", "DELETE FROM entries"]

@@ -40,6 +40,22 @@ def test_the_same_again_adds_nothing_and_a_change_is_recorded(dragoman: Console)
     assert dragoman("events", "--json").objects[-1]["body"]["role"] == "observer"
 
 
+def test_what_is_not_said_anew_stays_as_it_is(dragoman: Console) -> None:
+    dragoman.ask("agent", "add", "boss", "--role", "orchestrator", "--speaks", "aof")
+    said = dragoman("agent", "add", "boss")
+    assert said.out.splitlines() == [
+        "boss is known: orchestrator, speaks aof",
+        "it has a good token; `dragoman agent token boss` gives one more",
+    ]
+    again = dragoman.ask("agent", "add", "boss", "--speaks", "acp")
+    assert (again["role"], again["speaks"]) == ("orchestrator", ["acp"])
+
+
+def test_a_token_for_the_least_time_is_given(dragoman: Console) -> None:
+    dragoman.ask("agent", "add", "ada", "--no-token")
+    assert dragoman.ask("agent", "token", "ada", "--expires", "1s")["token"]
+
+
 @proves("AOF-AUTHORITY", "ROLE-TABLE")
 def test_whoever_is_known_speaks_in_its_role(dragoman: Console, letter: Letters) -> None:
     dragoman.make("One", "--id", PARENT, "--ready")

@@ -113,12 +113,28 @@ def test_who_is_known_is_listed_page_by_page(dragoman: Console) -> None:
 
     said = dragoman("agent", "list", "--limit", "1", "--now", NOON).out.splitlines()
     assert [line.split() for line in said] == [
-        ["NAME", "ROLE", "SPEAKS", "TOKENS"],
+        ["NAME", "ROLE", "SPEAKS", "TOKENS", "PAUSED"],
         ["ada", "agent", "aof", "1"],
         ["There", "are", "more:", "add", "--after", "ada"],
     ]
     later = dragoman("agent", "list", "--now", "2027-02-09T12:00:00Z").out
     assert later.count("none good") == 3
+
+
+@proves("AGENT-PAUSE")
+def test_a_pause_is_shown_with_its_reason_until_it_is_ended(dragoman: Console) -> None:
+    add(dragoman, "ada")
+    why = "the build is broken"
+    assert dragoman("agent", "pause", "ada", "--reason", why, "--now", NOON).out == (
+        f"ada is paused: {why}\n"
+    )
+    shown = dragoman.ask("agent", "show", "ada")["paused"]
+    assert shown == {"reason": why, "since": "2026-02-09T12:00:00.000Z", "until": None}
+    assert why in dragoman("agent", "show", "ada").out
+    assert dragoman("agent", "list").out.splitlines()[1].split()[-1] == "yes"
+    assert dragoman.ask("agent", "resume", "ada", "--as", "ada", code=1)["code"] == "not_authorized"
+    assert dragoman("agent", "resume", "ada").out == "ada is not paused any more\n"
+    assert dragoman.ask("agent", "show", "ada")["paused"] is None
 
 
 def test_before_anybody_is_known_the_list_says_how_to_begin(dragoman: Console) -> None:

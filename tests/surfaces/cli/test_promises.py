@@ -40,6 +40,8 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "token": ("ada",),
     "revoke": ("ada",),
     "agent show": ("ada",),
+    "pause": ("ada",),
+    "resume": ("ada",),
     "send": ("{beside}/message.json",),
     "call": ("session_end", "{}"),
     "lint": ("--dialect", "aof", "{beside}/message.json"),

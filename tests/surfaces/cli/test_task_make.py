@@ -15,7 +15,7 @@ KEYS = {
     "body", "parent", "children", "blockedBy", "waitsFor", "blocks", "discoveredFrom",
     "discovered", "aliases", "origin", "attempt", "fence", "maxAttempts", "failures", "notes",
     "notBefore", "createdAt", "updatedAt", "lastTransitionAt", "lease", "report",
-    "delegation", "delegationDepth", "warnings",
+    "delegation", "delegationDepth", "warnings", "checkpoint",
 }  # fmt: skip
 
 

@@ -16,12 +16,15 @@ from tests.surfaces.cli.console import NOON, Console
 DUTIES = (
     "recovery",
     "sla",
+    "waves",
+    "spawner",
     "inbox",
     "files",
     "projection",
     "promotion",
     "checkpoint",
     "notify",
+    "search",
 )
 
 LATER = "2026-02-09T12:10:00Z"

@@ -3,13 +3,14 @@
 import json
 import socket
 import threading
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from http.client import HTTPConnection
 from typing import Any
 
 import uvloop
 from msgspec import Struct
+from msgspec.structs import replace
 
 from dragoman.config import HttpSettings, Settings
 from dragoman.core.actors import Actor
@@ -23,10 +24,12 @@ from dragoman.engine.hub import Hub
 from dragoman.engine.identity import Identity
 from dragoman.engine.interpreter import Interpreter
 from dragoman.engine.ports import Clock, Store
-from dragoman.protocols import aof
+from dragoman.protocols import agentmail, aof
+from dragoman.services.dispatcher import AgentState
 from dragoman.store.memory import MemoryStore
 from dragoman.surfaces.http import Door, HttpServer, Patience, build_app
 from dragoman.surfaces.http.app import HttpApp
+from dragoman.surfaces.http.exposure import Peers
 from dragoman.system.clock import HandClock
 from dragoman.system.ids import CountingIds
 
@@ -72,6 +75,8 @@ class House:
         monotonic: Callable[[], float] | None = None,
         clock: Clock | None = None,
         duties: Callable[[], Mapping[str, str]] = dict[str, str],
+        fleet: Callable[[], Sequence[AgentState]] = list[AgentState],
+        is_stopping: Callable[[], bool] = bool,
         is_hinted: bool = True,
     ) -> None:
         self._is_hinted = is_hinted
@@ -84,17 +89,19 @@ class House:
         self.identity = Identity(self.store, SECRET, OWNER_TOKEN.encode(), clock or self.clock)
         facts = StoreFacts(self.store, lambda _task, _ref: True)
         self.tokens = {"owner": OWNER_TOKEN}
-        given = {} if monotonic is None else {"monotonic": monotonic}
         self.door = Door(
             hub=self.hub,
-            interpreter=Interpreter(self.hub, (aof.dialect(),), facts),
+            interpreter=Interpreter(self.hub, (aof.dialect(), agentmail.dialect()), facts),
             identity=self.identity,
             settings=Settings(http=http or HttpSettings(port=0, rate_per_second=0)),
             hints=self.hints,
             duties=duties,
+            fleet=fleet,
+            is_stopping=is_stopping,
             patience=patience or Patience(),
-            **given,
         )
+        if monotonic is not None:
+            self.door = replace(self.door, monotonic=monotonic)
         self.app: HttpApp = build_app(self.door)
         self.port = 0
 
@@ -178,9 +185,10 @@ class House:
 
 
 @contextmanager
-def serving(house: House) -> Generator[House]:
+def serving(house: House, connections: int = 0, peers: Peers | None = None) -> Generator[House]:
     """Serve it from a thread of its own; at the end both are gone."""
-    server = HttpServer(house.app, house.door.settings.http)
+    http = house.door.settings.http
+    server = HttpServer(house.app, http, connections=connections, peers=peers)
     bound = server.bind()
     house.port = server.port
     thread = threading.Thread(target=lambda: uvloop.run(server.serve([bound])))

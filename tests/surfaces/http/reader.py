@@ -36,7 +36,7 @@ class Reader:
     def next(self, *, with_comments: bool = False) -> Event | None:
         """The next event; None when the stream has ended."""
         while True:
-            frame = self._frame()
+            frame = self.frame()
             if frame is None:
                 return None
             if frame.event or (with_comments and frame.comment):
@@ -57,7 +57,8 @@ class Reader:
         self._file.close()
         self.line.close()
 
-    def _frame(self) -> Event | None:
+    def frame(self) -> Event | None:
+        """Whatever comes next, a mere id too; None when the stream has ended."""
         while b"\n\n" not in self._text:
             size = int(self._file.readline() or b"0", 16)
             if not size:
@@ -74,10 +75,12 @@ class Reader:
 
 
 @contextmanager
-def reading(house: House, query: str = "", *lines: str, buffer: int = 0) -> Generator[Reader]:
+def reading(
+    house: House, query: str = "", *lines: str, buffer: int = 0, by: str = "owner"
+) -> Generator[Reader]:
     """Follow the stream."""
     line = house.dial(buffer)
-    line.sendall(house.head("GET", f"/v1/stream{query}", *lines))
+    line.sendall(house.head("GET", f"/v1/stream{query}", *lines, by=by))
     reader = Reader(line)
     try:
         yield reader

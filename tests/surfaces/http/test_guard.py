@@ -10,9 +10,11 @@ from dragoman.core.commands import CreateTask, RevokeToken
 from dragoman.core.errors import SettingsError
 from dragoman.surfaces.http import check_exposure
 from dragoman.surfaces.http.endpoint import Endpoint
+from dragoman.surfaces.http.exposure import Peers
 from dragoman.surfaces.http.limits import MOST_BUCKETS, Rates
 from tests.requirements import proves
 from tests.surfaces.http.house import A_DAY, House, serving
+from tests.surfaces.http.reader import reading
 
 ANYWHERE = "0.0.0.0"  # noqa: S104  nobody listens there: that is the point
 ROUTES = House().app.endpoints
@@ -24,6 +26,14 @@ def served() -> Generator[House]:
     """Give one house for all routes: nothing gets through to it."""
     with serving(House()) as house:
         house.welcome("ada")
+        yield house
+
+
+@pytest.fixture(scope="module")
+def cross() -> Generator[House]:
+    """Give a house that pages of another origin may call."""
+    http = HttpSettings(port=0, rate_per_second=0, allowed_origins=("https://desk.example",))
+    with serving(House(http=http)) as house:
         yield house
 
 
@@ -95,9 +105,29 @@ def test_get_changes_nothing_on_any_route(served: House) -> None:
 
 @proves("HTTP-METHODS")
 def test_an_unknown_address_is_a_problem_too(served: House) -> None:
-    for path in ("/", "/v2/tasks", "/v1/tasks/", "/v1/aof/nothing", "/v1/nothing/at/all"):
+    for path in ("/v2/tasks", "/v1/tasks/", "/v1/aof/nothing", "/v1/nothing/at/all"):
         answer = served.ask("GET", path)
         assert (answer.status, answer.code) == (404, "not_found")
+
+
+@proves("HTTP-OPENAPI")
+def test_whoever_comes_with_a_browser_is_led_to_the_page(served: House) -> None:
+    answer = served.ask("GET", "/", by="")
+    assert (answer.status, answer.headers["location"], answer.body) == (307, "/docs", b"")
+    assert served.ask("GET", "/docs", by="").headers["content-type"].startswith("text/html")
+
+
+@proves("HTTP-HOST")
+def test_a_target_that_names_a_host_names_the_one_of_the_header(served: House) -> None:
+    own, other = f"127.0.0.1:{served.port}", f"localhost:{served.port}"
+    statuses = {own: 200, other: 400, "evil.example": 400, f"evil.example@{own}": 400, "": 400}
+    for host, status in statuses.items():
+        with served.dial() as line:
+            line.sendall(served.head("GET", f"http://{host}/v1/tasks"))
+            assert line.recv(65_536).startswith(b"HTTP/1.1 %d" % status)
+    with served.dial() as line:
+        line.sendall(b"GET http://evil.example/ HTTP/1.1\r\nHost: evil.example\r\n\r\n")
+        assert line.recv(65_536).startswith(b"HTTP/1.1 421")
 
 
 @proves("HTTP-HOST", "HTTP-ORIGIN")
@@ -122,6 +152,103 @@ def test_the_settings_name_more_hosts_and_origins() -> None:
             assert house.ask("GET", "/v1/tasks", headers=headers).status == 200
         answer = house.ask("GET", "/v1/tasks", headers={"Host": "other.example"})
         assert answer.code == "unknown_host"
+
+
+@proves("HTTP-HOST", "HTTP-ORIGIN", "HTTP-IDENTITY")
+@pytest.mark.parametrize(
+    "twice",
+    [
+        ("Host: evil.example",),
+        ("Origin: http://evil.example", "Origin: http://127.0.0.1:{port}"),
+        ("Authorization: Bearer drg_other",),
+        ("Idempotency-Key: a", "Idempotency-Key: b"),
+    ],
+)
+def test_of_two_headers_none_counts(served: House, twice: tuple[str, ...]) -> None:
+    with served.dial() as line:
+        lines = [one.format(port=served.port) for one in twice]
+        line.sendall(served.head("GET", "/v1/tasks", *lines))
+        said = line.recv(65_536)
+    assert said.startswith(b"HTTP/1.1 400")
+    assert b"is given twice" in said
+
+
+@proves("HTTP-CORS")
+@pytest.mark.parametrize("endpoint", GUARDED, ids=_named)
+def test_a_browser_may_call_every_address_for_an_allowed_page(
+    cross: House, endpoint: Endpoint
+) -> None:
+    asks = {
+        "Origin": "https://desk.example",
+        "Access-Control-Request-Method": endpoint.method,
+        "Access-Control-Request-Headers": "authorization,content-type,idempotency-key",
+    }
+    answer = cross.ask("OPTIONS", _address(endpoint), by="", headers=asks)
+    assert (answer.status, answer.body) == (204, b"")
+    assert answer.headers["access-control-allow-origin"] == "https://desk.example"
+    assert endpoint.method in answer.headers["access-control-allow-methods"].split(", ")
+    sent = set(answer.headers["access-control-allow-headers"].split(", "))
+    assert {"authorization", "content-type", "idempotency-key", "last-event-id"} <= sent
+    assert answer.headers["vary"] == "origin"
+
+
+@proves("HTTP-CORS")
+def test_an_allowed_page_can_read_answers_and_problems(cross: House) -> None:
+    page = {"Origin": "https://desk.example"}
+    for by, status in (("owner", 200), ("", 401)):
+        answer = cross.ask("GET", "/v1/tasks", by=by, headers=page)
+        assert answer.status == status
+        assert answer.headers["access-control-allow-origin"] == "https://desk.example"
+        assert "retry-after" in answer.headers["access-control-expose-headers"]
+    with reading(cross, "", "Origin: https://desk.example") as reader:
+        assert reader.headers["access-control-allow-origin"] == "https://desk.example"
+
+
+@proves("HTTP-CORS")
+def test_a_foreign_page_is_told_nothing_that_lets_it_in(cross: House) -> None:
+    foreign = {"Origin": "https://evil.example", "Access-Control-Request-Method": "GET"}
+    for method in ("OPTIONS", "GET"):
+        answer = cross.ask(method, "/v1/tasks", headers=foreign)
+        assert (answer.status, answer.code) == (403, "foreign_origin")
+        assert not [name for name in answer.headers if name.startswith("access-control")]
+    assert "vary" not in cross.ask("GET", "/v1/tasks").headers
+
+
+@proves("HTTP-EXPOSURE", "HTTP-HOST")
+def test_a_hub_that_listens_anywhere_is_called_by_its_own_names() -> None:
+    http = HttpSettings(host=ANYWHERE, port=0, proxy=("10.0.0.9",), allowed_hosts=("hub.example",))
+    with serving(House(http=http)) as house:
+        assert house.ask("GET", "/v1/tasks").status == 200
+        for origin in ("https://hub.example", "http://hub.example"):
+            headers = {"Host": "hub.example", "Origin": origin}
+            assert house.ask("GET", "/v1/tasks", headers=headers).status == 200
+        answer = house.ask("GET", "/v1/tasks", headers={"Host": "127.0.0.1"})
+        assert answer.code == "unknown_host"
+
+
+@proves("HTTP-PROXY")
+def test_only_the_proxy_and_this_machine_come_past_the_door() -> None:
+    peers = Peers(HttpSettings(proxy=("10.0.0.9", "10.1.0.0/16", "fd00::1")))
+    for peer in ("10.0.0.9", "10.1.2.3", "127.0.0.1", "::1", "::ffff:10.0.0.9", "fd00::1", "10.9"):
+        assert peers.welcome(peer, "10.9"), peer
+    for peer in ("10.0.0.8", "192.0.2.1", "::ffff:192.0.2.1", "", "fd00::2"):
+        assert not peers.welcome(peer, "10.9"), peer
+    for settings in (HttpSettings(), HttpSettings(proxy=("10.0.0.9",), tls_cert="c", tls_key="k")):
+        assert Peers(settings).welcome("192.0.2.1", "10.9")
+
+
+@proves("HTTP-PROXY")
+def test_a_request_past_the_proxy_is_refused_before_anything_is_looked_at(house: House) -> None:
+    class Nobody(Peers):
+        def welcome(self, peer: str, own: str) -> bool:
+            return False
+
+    other = House()
+    with serving(other, peers=Nobody(HttpSettings())):
+        answer = other.ask("GET", "/v1/tasks")
+    assert (answer.status, answer.code) == (403, "not_by_proxy")
+    assert "http.proxy" in answer.json["detail"]
+    assert house.ask("GET", "/v1/tasks").status == 200
 
 
 @proves("HTTP-IDENTITY")
@@ -215,6 +342,7 @@ def test_many_callers_do_not_fill_the_memory() -> None:
         ({"host": "hub.example"}, "127.0.0.1"),
         ({"host": "::"}, "http.tls_cert"),
         ({"host": ANYWHERE, "proxy": ("10.0.0.1",)}, "http.allowed_hosts"),
+        ({"proxy": ("my-proxy",)}, "no address"),
         ({"tls_cert": "cert.pem"}, "belong together"),
         ({"host": "10.0.0.7", "tls_key": "key.pem"}, "belong together"),
     ],

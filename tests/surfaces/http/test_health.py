@@ -6,11 +6,13 @@ from typing import TypeVar
 
 import pytest
 
+from dragoman.config import HttpSettings
 from dragoman.core.commands import CreateTask
 from dragoman.core.errors import StoreUnavailable
 from dragoman.engine.ports import Session
 from dragoman.ledger.entry import Entry
 from dragoman.store.memory import MemoryStore
+from dragoman.surfaces.http import Patience
 from tests.requirements import proves
 from tests.surfaces.http.house import House, serving
 from tests.surfaces.http.letters import report
@@ -26,6 +28,7 @@ class FailingStore(MemoryStore):
         self.takes_writes = True
         self.takes_reads = True
         self.is_whole = True
+        self.asked = 0
 
     def transact(self, work: Callable[[Session], T]) -> T:
         if not self.takes_writes:
@@ -33,6 +36,7 @@ class FailingStore(MemoryStore):
         return super().transact(work)
 
     def head(self) -> int:
+        self.asked += 1
         if not self.takes_reads:
             raise StoreUnavailable("the disk has gone")
         return super().head()
@@ -50,7 +54,7 @@ class FailingStore(MemoryStore):
 @proves("HTTP-HEALTH")
 def test_readiness_tells_the_truth_about_store_and_ledger() -> None:
     store = FailingStore()
-    with serving(House(store)) as house:
+    with serving(House(store, patience=Patience(checkup=0))) as house:
         house.do(CreateTask("One"))
         ready = house.ask("GET", "/readyz", by="")
         assert ready.json == {"ready": True, "store": "ok", "ledger": "ok", "duties": {}}
@@ -74,6 +78,44 @@ def test_readiness_tells_the_truth_about_store_and_ledger() -> None:
         gone = house.ask("GET", "/readyz", by="").json
         assert (gone["ready"], gone["store"]) == (False, "store_unavailable")
         assert house.ask("GET", "/healthz", by="").json == {"ok": True}
+
+
+@proves("HTTP-HEALTH")
+def test_readiness_tries_a_write_when_there_was_none_for_a_while() -> None:
+    store, now = FailingStore(), [0.0]
+    with serving(House(store, monotonic=lambda: now[0])) as house:
+        house.do(CreateTask("One"))
+        head = store.head()
+        assert house.ask("GET", "/readyz", by="").status == 200
+        store.takes_writes = False
+        now[0] += 4.0
+        assert house.ask("GET", "/readyz", by="").status == 200
+        now[0] += 1.0
+        failed = house.ask("GET", "/readyz", by="")
+        assert (failed.status, failed.json["store"]) == (503, "store_unavailable")
+        store.takes_writes = True
+        now[0] += 1.0
+        assert house.ask("GET", "/readyz", by="").status == 200
+        assert store.head() == head
+
+
+@proves("HTTP-HEALTH")
+def test_readiness_is_looked_at_once_however_often_it_is_asked_for() -> None:
+    store, now = FailingStore(), [0.0]
+    http = HttpSettings(port=0, rate_per_second=1, burst=50)
+    with serving(House(store, http=http, monotonic=lambda: now[0])) as house:
+        assert house.ask("GET", "/readyz", by="").status == 200
+        before = store.asked
+        assert [house.ask("GET", "/readyz", by="").status for _ in range(20)] == [200] * 20
+        assert store.asked == before
+        now[0] += 1.0
+        assert house.ask("GET", "/readyz", by="").status == 200
+        assert store.asked > before
+        # Whoever asks without a token is slowed down like every caller.
+        asked = [house.ask("GET", "/readyz", by="").status for _ in range(60)]
+        assert asked[-1] == 429
+        assert house.ask("GET", "/docs", by="").code == "rate_limited"
+        assert house.ask("GET", "/healthz", by="").status == 200
 
 
 @proves("HTTP-HEALTH")

@@ -2,6 +2,7 @@
 
 import json
 import socket
+from contextlib import ExitStack
 
 import pytest
 
@@ -11,6 +12,7 @@ from dragoman.text.strict_json import MOST_BYTES
 from tests.requirements import proves
 from tests.surfaces.http.house import House, serving
 from tests.surfaces.http.letters import report
+from tests.surfaces.http.reader import reading
 
 pytestmark = proves("HTTP-LIMITS")
 
@@ -52,6 +54,22 @@ def test_json_that_cannot_be_trusted_is_refused(
     answer = house.ask("POST", "/v1/tasks", body)
     assert answer.code == code
     assert path is None or answer.json.get("path", "") == path
+
+
+@pytest.mark.parametrize(
+    ("path", "field", "meant"),
+    [
+        ("/v1/tasks", "titel", "title"),
+        ("/v1/tasks/one/claim", "ttl", "ttl_ms"),
+        ("/v1/do", "command", "commands"),
+    ],
+)
+def test_a_name_that_is_not_known_is_told_with_the_nearest(
+    house: House, path: str, field: str, meant: str
+) -> None:
+    answer = house.ask("POST", path, {field: 1})
+    assert answer.code == "invalid_field"
+    assert answer.json["detail"].endswith(f"`{field}`; did you mean {meant}?")
 
 
 def test_a_body_that_is_too_long_is_refused_before_it_is_read() -> None:
@@ -144,10 +162,82 @@ def test_an_endless_head_is_cut_off(house: House) -> None:
     assert house.ask("GET", "/healthz").status == 200
 
 
-def test_what_is_no_http_is_answered_and_ended(house: House) -> None:
+def test_endless_trailers_are_cut_off_and_nothing_of_them_is_kept(house: House) -> None:
     with house.dial() as line:
-        line.sendall(b"\x16\x03\x01\x00\xa5\x01\x00\x00 nonsense\r\n\r\n")
-        assert _said(line).startswith(b"HTTP/1.1 400")
+        line.sendall(house.head("GET", "/v1/stream", "Transfer-Encoding: chunked") + b"0\r\n")
+        assert line.recv(65_536).startswith(b"HTTP/1.1 200")
+        trailers = (b"X-More: " + b"x" * 1_000 + b"\r\n") * 20_000
+        with pytest.raises((BrokenPipeError, ConnectionResetError)):
+            line.sendall(trailers)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        ("POST", "/v1/messages", "Transfer-Encoding: chunked"),
+        ("POST", "/v1/messages", "Content-Length: 1000000"),
+        ("GET", "/v1/tasks", "Transfer-Encoding: chunked"),
+        ("GET", "/v1/tasks", "Content-Length: 1000000"),
+    ],
+)
+def test_after_an_answer_to_what_was_not_read_the_connection_ends(
+    house: House, head: tuple[str, ...]
+) -> None:
+    for by in ("ada", "stranger"):
+        house.tokens["stranger"] = "nobody's"
+        with house.dial() as line:
+            line.sendall(house.head(*head, by=by))
+            said = _said(line)
+        assert said.startswith(b"HTTP/1.1 ")
+        assert b"connection: close" in said
+
+
+def test_a_body_in_one_piece_is_measured_too() -> None:
+    with serving(House(http=HttpSettings(port=0, max_body=1_000))) as house, house.dial() as line:
+        chunked = ("Content-Type: application/x-ndjson", "Transfer-Encoding: chunked")
+        body = b"7d0\r\n" + b"{}\n \n" * 400 + b"\r\n0\r\n\r\n"
+        line.sendall(house.head("POST", "/v1/messages", *chunked) + body)
+        assert line.recv(65_536).startswith(b"HTTP/1.1 413")
+
+
+@proves("HTTP-ROOM")
+def test_more_connections_than_there_is_room_for_are_told_so() -> None:
+    with serving(House(), connections=3) as house, ExitStack() as open_ones:
+        for _ in range(3):
+            open_ones.enter_context(reading(house))
+        # The last requests that fit are answered, and their connections not kept.
+        answer = house.ask("GET", "/v1/tasks")
+        assert (answer.status, answer.code) == (503, "overloaded")
+        assert answer.headers["connection"] == "close"
+        lines = [open_ones.enter_context(house.dial()) for _ in range(100)]
+        assert _said(lines[-1]) == b""
+
+
+@proves("HTTP-ROOM")
+def test_a_crowd_keeps_no_connection_for_a_next_request() -> None:
+    with serving(House(), connections=1) as house, house.dial() as line:
+        line.sendall(house.head("GET", "/v1/tasks"))
+        assert _said(line).startswith(b"HTTP/1.1 200")
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"\x16\x03\x01\x00\xa5\x01\x00\x00 nonsense\r\n\r\n",
+        b"GET /v1/tasks HTTP/1.1\r\nno colon\r\n\r\n",
+        b"GET v1 HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"POST /v1/do HTTP/1.1\r\nContent-Length: x\r\n\r\n",
+    ],
+)
+def test_what_is_no_http_is_answered_with_a_problem_and_ended(house: House, sent: bytes) -> None:
+    with house.dial() as line:
+        line.sendall(sent)
+        head, _, body = _said(line).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400 Bad Request\r\n")
+    assert b"\r\ncontent-type: application/problem+json" in head
+    assert b"\r\nconnection: close" in head
+    assert b"\r\ncontent-length: %d" % len(body) in head
+    assert json.loads(body)["code"] == "invalid_request"
 
 
 def test_a_caller_that_hangs_up_in_its_request_changes_nothing(house: House) -> None:

@@ -91,13 +91,22 @@ def test_what_is_wrong_in_a_message_is_named_by_its_path(house: House) -> None:
 
 
 @proves("HTTP-MESSAGES")
-@pytest.mark.parametrize("body", [b"{}", b"[]", b"hello", b"", b"{", b"\xff"])
-def test_what_is_nobody_s_message_is_not_recorded(house: House, body: bytes) -> None:
+@pytest.mark.parametrize(
+    ("body", "refused"),
+    [
+        *((body, (422, "not_recognized")) for body in (b"{}", b"[]", b"hello", b"", b"\xff")),
+        # Whoever has begun an object or a list meant JSON.
+        *((body, (400, "invalid_json")) for body in (b"{", b' {"a":1,"a":2}', b"[1,", b"{'a':1}")),
+    ],
+)
+def test_what_is_nobody_s_message_is_not_recorded(
+    house: House, body: bytes, refused: tuple[int, str]
+) -> None:
     head = house.store.head()
     answer = house.ask(
         "POST", "/v1/messages", body, by="ada", headers={"Content-Type": "application/json"}
     )
-    assert (answer.status, answer.code) == (422, "not_recognized")
+    assert (answer.status, answer.code) == refused
     assert house.store.head() == head
 
 
@@ -115,15 +124,15 @@ def test_a_batch_has_an_answer_for_each_line_in_order_and_a_bad_one_spoils_no_ot
     tasks = [_claimed(house) for _ in range(5)]
     lines = [json.dumps(update(task)).encode() for task in tasks]
     lines[2] = b'{"protocol":"aof","version":1,"type":'
-    lines.insert(3, b"no message at all")
+    lines[3:3] = [b"no message at all", b'{"subject": "Cut off']
     answer = house.ask("POST", "/v1/messages", b"\n".join(lines), by="ada", headers=LINES)
     assert answer.headers["content-type"] == "application/x-ndjson"
     told = [json.loads(line) for line in answer.body.splitlines()]
-    assert [one["line"] for one in told] == [1, 2, 3, 4, 5, 6]
-    assert [one["ok"] for one in told] == [True, True, False, False, True, True]
+    assert [one["line"] for one in told] == [1, 2, 3, 4, 5, 6, 7]
+    assert [one["ok"] for one in told] == [True, True, False, False, False, True, True]
     assert [one["tasks"][0]["id"] for one in told if one["ok"]] == [*tasks[:2], *tasks[3:]]
     codes = [one["problem"]["code"] for one in told if not one["ok"]]
-    assert codes == ["invalid_json", "not_recognized"]
+    assert codes == ["invalid_json", "not_recognized", "invalid_json"]
 
 
 @proves("HTTP-MESSAGES")
@@ -153,6 +162,29 @@ def test_a_batch_that_is_sent_again_adds_nothing(house: House) -> None:
 def test_an_empty_batch_has_no_answers(house: House) -> None:
     answer = house.ask("POST", "/v1/messages", b"\n \n", by="ada", headers=LINES)
     assert (answer.status, answer.body) == (200, b"")
+
+
+@proves("HTTP-MESSAGES")
+def test_a_line_of_a_batch_has_the_number_that_it_has_in_the_body(house: House) -> None:
+    task = _claimed(house)
+    lines = [b"", b"", json.dumps(update(task)).encode(), b" ", b"no message", b""]
+    answer = house.ask("POST", "/v1/messages", b"\n".join(lines), by="ada", headers=LINES)
+    assert [json.loads(line)["line"] for line in answer.body.splitlines()] == [3, 5]
+
+
+@proves("HTTP-MESSAGES", "HTTP-KEYS")
+@pytest.mark.parametrize("length", [1, 255, 256])
+def test_a_batch_under_a_key_of_any_length_is_taken_once(house: House, length: int) -> None:
+    task = _claimed(house)
+    body = b"\n".join(json.dumps(update(task, notes=n)).encode() for n in ("a", "b"))
+    headers = {**LINES, "Idempotency-Key": "k" * length}
+    for is_repeat in (False, True):
+        answer = house.ask("POST", "/v1/messages", body, by="ada", headers=headers)
+        told = [json.loads(line) for line in answer.body.splitlines()]
+        assert [(one["ok"], one["repeated"]) for one in told] == [(True, is_repeat)] * 2
+    # What is said under the same words as a line's own key is another request.
+    one = {"Idempotency-Key": "k" * length + ":1"} if length < 250 else {}
+    assert house.ask("POST", "/v1/messages", update(task), by="ada", headers=one).status == 200
 
 
 @proves("HTTP-OPERATIONS")
@@ -198,6 +230,20 @@ def test_the_owner_speaks_for_anybody_and_nobody_else_does(house: House) -> None
     assert house.post("/v1/do", asked) == {**done, "repeated": True}
     answer = house.ask("POST", "/v1/do", asked, by="ada")
     assert (answer.status, answer.code) == (403, "not_authorized")
+
+
+@proves("HTTP-DO", "ENGINE-EFFECT")
+def test_what_is_to_follow_may_be_refused_alone(house: House) -> None:
+    asked = {
+        "actor": {"role": "agent", "name": "zoe"},
+        "commands": [{"type": "mail.post", "to": ["ada"], "subject": "x", "body": "", "id": "m"}],
+        "effect": [{"type": "task.heartbeat", "task": "nowhere"}],
+        "key": "k2",
+    }
+    done = house.post("/v1/do", asked)
+    assert [receipt["stream"] for receipt in done["receipts"]] == ["mail:m"]
+    assert done["declined"]["code"] == "task_not_found"
+    assert house.post("/v1/do", asked) == {**done, "repeated": True}
 
 
 @proves("HTTP-DO")

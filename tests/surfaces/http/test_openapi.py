@@ -6,6 +6,7 @@
 
 import json
 import os
+import re
 from itertools import count
 from typing import Any, cast
 
@@ -49,7 +50,52 @@ CONFIG = schemathesis.Config.from_dict(
 SCHEMA = schemathesis.openapi.from_asgi("/openapi.json", HOUSE.app, config=CONFIG)
 # A stream has no end; tests/surfaces/http/test_stream.py reads it.
 FINITE = SCHEMA.exclude(path="/v1/stream")
+
+FORM_IS_THE_CORE_S = ("/v1/do", "/v1/agentmail/")
+"""Where the description does not say how names are written."""
+NOT_TO_BE_DESCRIBED: dict[str, frozenset[str]] = {
+    "invalid_envelope": frozenset(
+        {
+            # What the fields say together.
+            *("", "payload", "tests", "blockers", "accepted"),
+            # A path that is safe to follow, a text that can be seen.
+            *("summaryRef", "handoffRef", "deliverables", "expectedOutputs", "contextRefs"),
+            "projectId",
+        }
+    ),
+    "invalid_field": frozenset({""}),
+    "invalid_request": frozenset({""}),
+    "key_reused": frozenset({""}),
+    "not_recognized": frozenset({""}),
+    "taskId_mismatch": frozenset({"taskId"}),
+}
+"""Code -> the fields for which what fits the description may be refused: no schema can say it."""
+NOT_WHOLE = "got `float`"
+"""What is said of 1.0, which a schema takes for a whole number."""
+
+
+def _is_about_meaning(path: str, response: Any) -> bool:
+    if response.status_code not in (400, 422):
+        return False
+    problem = response.json()
+    # What is written so that readers differ about it is not trusted, in fields without a form too.
+    if problem["code"] == "invalid_json" or NOT_WHOLE in problem["detail"]:
+        return True
+    if path.startswith(FORM_IS_THE_CORE_S):
+        return response.status_code == 422
+    field = re.sub(r"\[\d+\]$", "", problem.get("path", "")).rpartition(".")[2]
+    return field in NOT_TO_BE_DESCRIBED.get(problem["code"], ())
+
+
+def what_fits_is_taken(context: Any, response: Any, case: Any) -> bool | None:
+    """Unless it is refused for what no schema can say."""
+    if _is_about_meaning(case.operation.path, response):
+        return None
+    return checks.positive_data_acceptance(context, response, case)
+
+
 CHECKS = [
+    what_fits_is_taken,
     checks.not_a_server_error,
     checks.status_code_conformance,
     checks.content_type_conformance,
@@ -78,7 +124,7 @@ def test_every_route_is_described_and_nothing_else() -> None:
         for path, methods in _document()["paths"].items()
         for method in methods
     }
-    hidden = {("GET", "/openapi.json"), ("GET", "/docs")}
+    hidden = {("GET", "/"), ("GET", "/openapi.json"), ("GET", "/docs")}
     assert described == {(one.method, one.path) for one in HOUSE.app.endpoints} - hidden
 
 
@@ -102,6 +148,32 @@ def _references(part: Any) -> list[str]:
     if isinstance(part, list):
         return [one for value in cast(list[Any], part) for one in _references(value)]
     return []
+
+
+def test_every_operation_of_a_dialect_says_what_it_is_for() -> None:
+    paths = _document()["paths"]
+    said = {path: of["post"]["summary"] for path, of in paths.items() if "post" in of}
+    assert said["/v1/aof/handoff.request"] == "aof: An agent delegates a child task."
+    assert said["/v1/aof/aof_task_complete"].startswith("AOF/1: report how your work")
+    assert all(len(words) > 10 for words in said.values())
+
+
+def test_the_forms_of_names_are_published() -> None:
+    document = _document()
+    schemas, paths = document["components"]["schemas"], document["paths"]
+    tool = schemas["CompleteTask"]["properties"]
+    ids = ("TASK-2026-02-09-057", "TASK-2026-02-09-N0RcQ0bF")
+    assert all(re.fullmatch(tool["taskId"]["pattern"], name) for name in ids)
+    assert not re.fullmatch(tool["taskId"]["pattern"], "TASK-1")
+    assert re.fullmatch(tool["agentId"]["pattern"], "ada@here")
+    assert not re.fullmatch(tool["agentId"]["pattern"], "ada@")
+    assert schemas["StatusMessage"]["properties"]["sentAt"]["format"] == "date-time"
+    new = schemas["NewTask"]["properties"]
+    assert all(re.fullmatch(new["parent"]["pattern"], name) for name in ("", "bead:ol-527.1", "a"))
+    assert not re.fullmatch(new["aliases"]["items"]["pattern"], "a")
+    asked = {one["name"]: one["schema"] for one in paths["/v1/events"]["get"]["parameters"]}
+    assert asked["dialect"]["enum"] == ["", "aof", "agentmail"]
+    assert {"", "task", "task.claimed"} <= set(asked["type"]["enum"])
 
 
 def test_every_code_is_named_with_its_status() -> None:

@@ -4,9 +4,11 @@ import pytest
 from msgspec import convert
 
 from dragoman.core.commands import CreateTask
+from dragoman.services.budgets import Used
+from dragoman.services.dispatcher import AgentState
 from dragoman.surfaces.http.agents import ShownAgent
 from tests.requirements import proves
-from tests.surfaces.http.house import House
+from tests.surfaces.http.house import House, serving
 
 pytestmark = proves("HTTP-RESOURCES")
 
@@ -133,6 +135,7 @@ def test_what_the_caller_has_already_is_not_sent_again(house: House) -> None:
         again = house.ask("GET", path, headers=known)
         assert (again.status, again.body) == (304, b"")
         assert again.headers["etag"] == first.headers["etag"]
+        assert house.ask("GET", path, headers={"If-None-Match": "*"}).status == 304
         house.post(f"/v1/tasks/{task}/note", {"text": "New."})
         assert house.ask("GET", path, headers=known).status == 200
 
@@ -185,3 +188,29 @@ def test_agents_are_listed_without_their_tokens(house: House) -> None:
     assert (olga["role"], olga["tokens"]) == ("observer", 1)
     assert "digest" not in str(olga)
     assert not convert(olga, ShownAgent).has_key
+    assert (olga["paused"], olga["started"]) == (None, None)
+
+
+@proves("AGENT-PAUSE")
+def test_an_agent_is_paused_and_resumed_and_everybody_sees_how_it_stands() -> None:
+    used = Used("2026-02-09", 3, 90_000, 12, 0.5)
+    state = AgentState("ada", ("T-1",), used, "it is enough")
+    with serving(House(fleet=lambda: [state])) as here:
+        here.welcome("ada")
+        here.welcome("bob")
+        paused = here.post("/v1/agents/ada/pause", {"reason": "it is enough"})
+        assert paused["paused"]["reason"] == "it is enough"
+        assert paused["started"] == {
+            "running": ["T-1"],
+            "attempts": 3,
+            "minutes": 1.5,
+            "output": 12,
+            "cost": 0.5,
+            "idle": "it is enough",
+        }
+        [ada, bob] = here.get("/v1/agents?limit=2")["agents"]
+        assert (ada["paused"]["until"], bob["started"]) == (None, None)
+        refused = here.ask("POST", "/v1/agents/ada/resume", {}, by="ada")
+        assert (refused.status, refused.json["code"]) == (403, "not_authorized")
+        assert here.post("/v1/agents/ada/resume", {})["paused"] is None
+        assert here.ask("POST", "/v1/agents/nobody/pause", {}).status == 404

@@ -6,9 +6,11 @@ import threading
 from http.client import HTTPSConnection
 from pathlib import Path
 
+import pytest
 from starlette.types import Receive, Scope, Send
 
 from dragoman.config import HttpSettings
+from dragoman.core.errors import StoreUnavailable
 from dragoman.engine.identity import Principal
 from dragoman.surfaces.http import HttpServer, build_app
 from tests.certificate import make_certificate
@@ -75,6 +77,33 @@ def test_an_application_that_is_mounted_is_behind_the_same_guard() -> None:
     assert [principal.is_owner for principal in other.seen] == [True, True]
     assert 'route="/other",method="PATCH",status="202"' in figures
     assert other.is_closed
+
+
+class Failing(Other):
+    """An application that fails."""
+
+    error: Exception
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Fail."""
+        raise self.error
+
+
+@proves("HTTP-PROBLEMS")
+@pytest.mark.parametrize(
+    ("error", "status", "told"),
+    [(StoreUnavailable("cut"), 503, ": cut"), (ValueError("cut"), 500, " failed")],
+)
+def test_what_is_logged_of_a_request_cannot_forge_lines(
+    caplog: pytest.LogCaptureFixture, error: Exception, status: int, told: str
+) -> None:
+    house, failing = House(), Failing()
+    failing.error = error
+    house.app = build_app(house.door, {"/other": failing})
+    path = "/other/a%0A%1b%5B2JERROR%20forged"
+    with serving(house):
+        assert house.ask("GET", path).status == status
+    assert [record.getMessage() for record in caplog.records] == [f"GET {path}{told}"]
 
 
 @proves("HTTP-STOP")

@@ -1,9 +1,7 @@
 """Waiting for events and for work: a wait ends with something, and nobody gets what another has."""
 
-import threading
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -11,27 +9,15 @@ from dragoman.core.commands import CreateTask
 from dragoman.store.sqlite import SqliteStore
 from dragoman.surfaces.http import Patience
 from tests.requirements import proves
-from tests.surfaces.http.house import Answer, House, serving
-
-
-def _asking(house: House, *asked: Any, by: str) -> tuple[threading.Thread, list[Answer]]:
-    """Somebody who asks in a thread of its own, and what it is answered."""
-    got: list[Answer] = []
-    thread = threading.Thread(target=lambda: got.append(house.ask(*asked, by=by)))
-    thread.start()
-    return thread, got
-
-
-def _until_seats(house: House, count: int) -> None:
-    while house.app.office.feed.seats != count:
-        house.ask("GET", "/healthz", by="")
+from tests.surfaces.http.house import House, serving
+from tests.surfaces.http.waiting import asking, until_seats
 
 
 @proves("HTTP-WAIT")
 def test_events_are_waited_for_and_told_when_they_come(house: House) -> None:
     after = house.store.head()
-    thread, got = _asking(house, "GET", f"/v1/events?after={after}&wait=60000", by="ada")
-    _until_seats(house, 1)
+    thread, got = asking(house, "GET", f"/v1/events?after={after}&wait=60000", by="ada")
+    until_seats(house, 1)
     task = house.do(CreateTask("One"))
     thread.join()
     assert [event["body"]["id"] for event in got[0].json["events"]] == [task]
@@ -42,8 +28,8 @@ def test_events_are_waited_for_and_told_when_they_come(house: House) -> None:
 def test_a_wait_goes_on_over_what_is_not_wanted(house: House) -> None:
     after = house.store.head()
     path = f"/v1/events?after={after}&wait=60000&type=task.claimed"
-    thread, got = _asking(house, "GET", path, by="ada")
-    _until_seats(house, 1)
+    thread, got = asking(house, "GET", path, by="ada")
+    until_seats(house, 1)
     task = house.do(CreateTask("One", ready=True))
     house.post(f"/v1/tasks/{task}/claim", {}, by="bob")
     thread.join()
@@ -63,8 +49,8 @@ def test_a_wait_for_nothing_ends_in_time(house: House) -> None:
 @proves("HTTP-WAIT", "HTTP-WORK")
 def test_work_is_waited_for_and_comes_claimed(house: House) -> None:
     asked = {"wait_ms": 60_000, "session": "s1", "ttl_ms": 60_000}
-    thread, got = _asking(house, "POST", "/v1/work", asked, by="ada")
-    _until_seats(house, 1)
+    thread, got = asking(house, "POST", "/v1/work", asked, by="ada")
+    until_seats(house, 1)
     house.do(CreateTask("Not ready"))
     task = house.do(CreateTask("Ready", ready=True, body="All of it."))
     thread.join()
@@ -75,10 +61,18 @@ def test_work_is_waited_for_and_comes_claimed(house: House) -> None:
 
 
 @proves("HTTP-WORK")
+def test_a_hub_that_stops_gives_out_no_more_work() -> None:
+    with serving(House(is_stopping=lambda: True)) as house:
+        house.welcome("ada")
+        house.do(CreateTask("Ready", ready=True))
+        assert house.ask("POST", "/v1/work", {"wait_ms": 20}, by="ada").status == 204
+
+
+@proves("HTTP-WORK")
 def test_a_task_that_is_kept_for_an_agent_is_not_given_to_another(house: House) -> None:
-    ada, for_ada = _asking(house, "POST", "/v1/work", {"wait_ms": 60_000}, by="ada")
-    bob, for_bob = _asking(house, "POST", "/v1/work", {"wait_ms": 60_000}, by="bob")
-    _until_seats(house, 2)
+    ada, for_ada = asking(house, "POST", "/v1/work", {"wait_ms": 60_000}, by="ada")
+    bob, for_bob = asking(house, "POST", "/v1/work", {"wait_ms": 60_000}, by="bob")
+    until_seats(house, 2)
     house.do(CreateTask("Bob's", id="bobs", ready=True, assignee="bob"))
     bob.join()
     house.do(CreateTask("Anyone's", id="anyones", ready=True))
@@ -95,8 +89,8 @@ def test_a_rest_that_is_over_is_noticed_without_an_event() -> None:
         house.post(f"/v1/tasks/{task}/claim", {}, by="ada")
         house.post(f"/v1/tasks/{task}/report", {"outcome": "failed"}, by="ada")
         assert house.ask("POST", "/v1/work", {}, by="ada").status == 204
-        thread, got = _asking(house, "POST", "/v1/work", {"wait_ms": 60_000}, by="ada")
-        _until_seats(house, 1)
+        thread, got = asking(house, "POST", "/v1/work", {"wait_ms": 60_000}, by="ada")
+        until_seats(house, 1)
         house.clock.advance(3_600_000)
         thread.join()
     assert got[0].json["attempt"] == 2
@@ -111,8 +105,8 @@ def test_of_many_who_wait_each_task_goes_to_exactly_one(tmp_path: Path, tasks: i
         for name in names:
             house.welcome(name)
         asked = ("POST", "/v1/work", {"wait_ms": 1_500})
-        waiting = [_asking(house, *asked, by=name) for name in names]
-        _until_seats(house, len(names))
+        waiting = [asking(house, *asked, by=name) for name in names]
+        until_seats(house, len(names))
         made = {house.do(CreateTask(f"{number}", ready=True)) for number in range(tasks)}
         for thread, _ in waiting:
             thread.join()
@@ -127,8 +121,8 @@ def test_a_caller_that_has_gone_is_given_nothing(house: House) -> None:
         body = b'{"wait_ms":60000}'
         declared = ("Content-Type: application/json", f"Content-Length: {len(body)}")
         line.sendall(house.head("POST", "/v1/work", *declared, by="ada") + body)
-        _until_seats(house, 1)
-    _until_seats(house, 0)
+        until_seats(house, 1)
+    until_seats(house, 0)
     task = house.do(CreateTask("One", ready=True))
     assert house.get(f"/v1/tasks/{task}")["status"] == "ready"
 
@@ -154,9 +148,8 @@ def test_an_agent_takes_no_work_in_another_s_name(house: House) -> None:
 
 @proves("HTTP-STOP")
 def test_a_hub_that_stops_keeps_nobody_waiting(house: House) -> None:
-    thread, got = _asking(house, "POST", "/v1/work", {"wait_ms": 60_000}, by="ada")
-    _until_seats(house, 1)
+    thread, got = asking(house, "POST", "/v1/work", {"wait_ms": 60_000}, by="ada")
+    until_seats(house, 1)
     house.app.close()
-    house.do(CreateTask("Too late", ready=True))
     thread.join()
-    assert got[0].status in (200, 204)
+    assert (got[0].status, got[0].body) == (204, b"")

@@ -1,12 +1,16 @@
 """/mcp is behind the guard, keeps sessions apart, and lets the hub stop."""
 
 import json
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager
 from http.client import HTTPResponse
 from typing import Any
 
 import pytest
 
 from dragoman.config import HttpSettings
+from dragoman.core.commands import RevokeToken
+from dragoman.surfaces.mcp.http import SESSIONS_OF_ONE
 from tests.requirements import proves
 from tests.surfaces.http.house import Answer, House, serving
 from tests.surfaces.mcp.clients import INITIALIZE
@@ -101,16 +105,52 @@ def test_blanks_around_a_header_are_no_part_of_it(house: House) -> None:
     assert result["structuredContent"]["agent"] == "ada"
 
 
-def test_streams_end_when_the_hub_stops() -> None:
-    house = furnish(House())
-    with serving(house):
-        session = begin(house, "owner")
-        line = house.dial()
-        lines = [f"{name}: {value}" for name, value in session.items()]
-        line.sendall(house.head("GET", "/mcp", *lines))
+@contextmanager
+def _listening(house: House, by: str) -> Generator[HTTPResponse]:
+    lines = [f"{name}: {value}" for name, value in begin(house, by).items()]
+    with house.dial() as line:
+        line.sendall(house.head("GET", "/mcp", *lines, by=by))
         answer = HTTPResponse(line)
         answer.begin()
         assert answer.status == 200
-    # `serving` has come to its end, which it does not while somebody is still listening.
-    with line:
+        yield answer
+
+
+@proves("HTTP-STAYS")
+def test_one_caller_cannot_take_the_sessions_of_all() -> None:
+    house = furnish(House())
+    with serving(house):
+        for name in ("ada", "bob"):
+            house.welcome(name)
+
+        def opened(by: str) -> Answer:
+            return house.ask("POST", "/mcp", INITIALIZE, by=by, headers=ACCEPT)
+
+        sessions = [opened("ada").headers["mcp-session-id"] for _ in range(SESSIONS_OF_ONE)]
+        assert opened("ada").status == 503
+        assert opened("bob").status == 200
+        assert opened("owner").status == 200
+        ended = {**ACCEPT, "Mcp-Session-Id": sessions[0]}
+        assert house.ask("DELETE", "/mcp", by="ada", headers=ended).status == 200
+        assert opened("ada").status == 200
+
+
+@proves("HTTP-STAYS")
+def test_a_stream_ends_with_its_token() -> None:
+    house = furnish(House())
+    with serving(house):
+        house.welcome("ada")
+        with _listening(house, "ada") as answer:
+            house.do(RevokeToken("ada"))
+            # It does not end before that is seen, and ends as a whole answer does.
+            assert answer.read() is not None
+        assert house.ask("POST", "/mcp", LIST, by="ada", headers=ACCEPT).code == "token_revoked"
+
+
+def test_streams_end_when_the_hub_stops() -> None:
+    house = furnish(House())
+    with ExitStack() as listening:
+        with serving(house):
+            answer = listening.enter_context(_listening(house, "owner"))
+        # `serving` has come to its end, which it does not while somebody is still listening.
         assert answer.read() is not None

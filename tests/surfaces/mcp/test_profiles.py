@@ -27,7 +27,9 @@ async def _names(client: Client) -> set[str]:
 
 def test_without_a_profile_an_agent_sees_all_that_fits_it(house: House) -> None:
     assert talk(house, "ada", _names) == TOOLS.keys()
-    assert talk(house, "olga", _names) == {"read", "inbox"}
+    assert talk(house, "olga", _names) == {name for name, tool in TOOLS.items() if tool.reads}
+    assert {"read", "inbox", "mail_inbox"} < talk(house, "olga", _names)
+    assert "mail_send" not in talk(house, "olga", _names)
 
 
 def test_a_profile_is_chosen_by_the_address_or_by_the_name(house: House) -> None:
@@ -49,7 +51,7 @@ def test_an_agent_sees_the_tools_of_the_dialects_that_it_speaks(house: House) ->
     house.welcome("speaker")
     house.do(RegisterAgent("speaker", speaks=("ccos",)))
     assert talk(house, "speaker", _names) == CORE
-    house.do(RegisterAgent("speaker", speaks=("aof",)))
+    house.do(RegisterAgent("speaker", speaks=("aof", "agentmail")))
     assert talk(house, "speaker", _names) == TOOLS.keys()
 
 

@@ -37,6 +37,7 @@ def test_a_task_is_read_by_any_of_its_names(house: House, mode: str) -> None:
         assert [one.uri_template for one in found] == [
             "dragoman://tasks/{task}",
             "dragoman://tasks/{task}/history",
+            "dragoman://threads/{thread}",
         ]
 
     talk(house, "olga", read, mode)

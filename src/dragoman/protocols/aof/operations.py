@@ -9,7 +9,6 @@ from dragoman.core.actors import Actor
 from dragoman.core.authority import MAY_DISPATCH, MAY_WRITE
 from dragoman.core.commands import WarnTask
 from dragoman.core.ids import check_agent
-from dragoman.core.reading import Receipt
 from dragoman.engine.operation import (
     Commands,
     Dialect,
@@ -20,6 +19,7 @@ from dragoman.engine.operation import (
     Operation,
     json_fault,
 )
+from dragoman.engine.request import Accepted
 from dragoman.protocols.aof import check, translate
 from dragoman.protocols.aof.detect import detect
 from dragoman.protocols.aof.errors import REASONS
@@ -178,17 +178,17 @@ def _task_of(message: Any) -> str:
     return message.task_id
 
 
-def _task_reply(message: Any, commands: Commands, receipts: tuple[Receipt, ...]) -> Any:
+def _task_reply(message: Any, commands: Commands, accepted: Accepted) -> Any:
     """Where the task stands now, under the name that the caller used."""
     warnings = [command.detail for command in commands if isinstance(command, WarnTask)]
-    reply = {"taskId": message.task_id, "status": receipts[0].status}
+    reply = {"taskId": message.task_id, "status": accepted.receipts[0].status}
     return reply | {"warnings": warnings} if warnings else reply
 
 
-def _session_reply(arguments: SessionEnd, commands: Commands, receipts: tuple[Receipt, ...]) -> Any:
+def _session_reply(arguments: SessionEnd, commands: Commands, accepted: Accepted) -> Any:
     """Where each task of the session stands now."""
     ended = [
         {"taskId": command.about, "status": receipt.status}
-        for command, receipt in zip(commands, receipts, strict=True)
+        for command, receipt in zip(commands, accepted.receipts, strict=True)
     ]
     return {"sessionId": arguments.session_id, "tasks": ended}

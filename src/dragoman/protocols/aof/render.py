@@ -44,22 +44,30 @@ def render_lines(entry: Entry, aof_id_of: AofIdOf) -> list[bytes]:
         task = event.target if is_aof_id(event.target) else ""
     else:
         told = [*_received(envelope), *_told(event, aof_id_of)]
-        is_about_task = entry.stream.startswith("task:")
-        task = aof_id_of(entry.stream[5:]) if is_about_task else (envelope or {}).get("taskId", "")
+        about = entry.stream[5:] if entry.stream.startswith("task:") else _task_of(event)
+        task = aof_id_of(about) if about else (envelope or {}).get("taskId", "")
     head = {"timestamp": to_rfc3339(line.at), "actor": line.actor.partition(":")[2]}
-    about = {"taskId": task} if task else {}
+    named = {"taskId": task} if task else {}
     return [
         _line(
             {
                 "eventId": entry.position * LINES_PER_ENTRY + index,
                 "type": kind,
                 **head,
-                **about,
+                **named,
                 "payload": payload,
             }
         )
         for index, (kind, payload) in enumerate(told)
     ]
+
+
+def _task_of(event: AnyEvent) -> str:
+    """The task that an event names which stands in another stream."""
+    return event.task if isinstance(event, _NAME_A_TASK) else ""
+
+
+_NAME_A_TASK: Final = (events.MailEscalated, events.ReservationTaken)
 
 
 def _line(fields: Mapping[str, Any]) -> bytes:
@@ -187,6 +195,45 @@ def _noted(event: events.TaskNoted, _: AofIdOf) -> Told:
     return "task.updated", {"notes": event.text}
 
 
+def _posted(event: events.MailPosted, _: AofIdOf) -> Told:
+    """Who wrote to whom about what; what the letter says is in its own file."""
+    return "mail.posted", {
+        "mail": event.id,
+        "mailType": event.kind,
+        "to": event.to,
+        "thread": event.thread,
+        "subject": event.subject,
+    }
+
+
+def _late(event: events.MailEscalated, _: AofIdOf) -> Told:
+    return "mail.escalated", {
+        "mail": event.mail,
+        "waitingFor": event.waiting_for,
+        "told": event.told,
+    }
+
+
+def _reserved(event: events.ReservationTaken, _: AofIdOf) -> Told:
+    return "reservation.taken", {
+        "id": event.id,
+        "patterns": event.patterns,
+        "holder": event.holder,
+        "exclusive": event.exclusive,
+        "wave": event.wave,
+        "until": None if event.until is None else to_rfc3339(event.until),
+    }
+
+
+def _wave_started(event: events.WaveStarted, aof_id_of: AofIdOf) -> Told:
+    return "wave.started", {
+        "wave": event.id,
+        "beads": [aof_id_of(bead.task) for bead in event.beads],
+        "parallel": event.parallel,
+        "told": event.told,
+    }
+
+
 RENDER: Final[Mapping[type[AnyEvent], Callable[[Any, AofIdOf], Told] | None]] = {
     events.TaskCreated: _under("task.created"),
     events.TaskAliased: _under("task.aliased"),
@@ -211,5 +258,19 @@ RENDER: Final[Mapping[type[AnyEvent], Callable[[Any, AofIdOf], Told] | None]] = 
     events.AgentKeyed: None,  # by what somebody is recognized is the hub's own business
     events.TokenIssued: None,
     events.TokenRevoked: None,
+    events.AgentPaused: _under("agent.paused"),
+    events.AgentResumed: _under("agent.resumed"),
+    events.TaskCheckpointed: _under("task.checkpointed"),
+    events.MailPosted: _posted,
+    events.MailRead: None,  # who looks into a box is nobody else's business
+    events.MailAcked: _under("mail.acked"),
+    events.MailAnswered: _under("mail.answered"),
+    events.MailEscalated: _late,
+    events.WaveStarted: _wave_started,
+    events.WaveBeadReleased: None,  # its task's own line says it
+    events.WaveCompleted: _under("wave.completed"),
+    events.ReservationTaken: _reserved,
+    events.ReservationRenewed: None,  # that it lasts longer moves nothing
+    events.ReservationsEnded: _under("reservation.ended"),
 }
 """Event -> its line; None: silent on purpose."""

@@ -8,10 +8,23 @@ from typing import Annotated, Any, Generic, Literal, Protocol, TypeVar, get_args
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from dragoman.core.events import Status
+from dragoman.core.ids import AGENT_FORM, AOF_ID_FORM, SESSION_FORM
 from dragoman.core.limits import LINKS, REASON, TEXT, WHOLE
 
-Name = Annotated[str, Meta(max_length=300)]
+_MOST = 300
 """Longer than any id or name that the grammars allow, so that they say what is wrong."""
+
+
+def _form(pattern: str) -> Meta:
+    """The form of a name, for a JSON Schema only: `check` says what is wrong in words."""
+    return Meta(max_length=_MOST, extra_json_schema={"pattern": f"^{pattern}$"})
+
+
+Name = Annotated[str, Meta(max_length=_MOST)]
+TaskId = Annotated[str, _form(AOF_ID_FORM)]
+Agent = Annotated[str, _form(AGENT_FORM)]
+Session = Annotated[str, _form(f"(?:{SESSION_FORM})?")]
+Moment = Annotated[str, Meta(max_length=_MOST, extra_json_schema={"format": "date-time"})]
 Words = Annotated[str, Meta(max_length=TEXT)]
 Line = Annotated[str, Meta(max_length=REASON)]
 Lines = Annotated[tuple[Line, ...], Meta(max_length=LINKS)]
@@ -66,10 +79,10 @@ class Envelope(Wire, Generic[P], frozen=True, kw_only=True):
 
     protocol: Literal["aof"]
     version: Literal[1]
-    task_id: Name
-    from_agent: Name
-    to_agent: Name
-    sent_at: Name
+    task_id: TaskId
+    from_agent: Agent
+    to_agent: Agent
+    sent_at: Moment
     payload: P
     project_id: Name | UnsetType = UNSET
 
@@ -97,19 +110,19 @@ class Report(Wire, frozen=True, kw_only=True):
 class Completion(Report, frozen=True, kw_only=True):
     """completion.report"""
 
-    task_id: Name | UnsetType = UNSET
-    agent_id: Name | UnsetType = UNSET
-    from_agent: Name | UnsetType = UNSET
-    to_agent: Name | UnsetType = UNSET
+    task_id: TaskId | UnsetType = UNSET
+    agent_id: Agent | UnsetType = UNSET
+    from_agent: Agent | UnsetType = UNSET
+    to_agent: Agent | UnsetType = UNSET
 
 
 class CompleteTask(Report, frozen=True, kw_only=True):
     """aof_task_complete: a report without an envelope."""
 
-    task_id: Name
-    agent_id: Name | UnsetType = UNSET
-    from_agent: Name | UnsetType = UNSET
-    to_agent: Name | UnsetType = UNSET
+    task_id: TaskId
+    agent_id: Agent | UnsetType = UNSET
+    from_agent: Agent | UnsetType = UNSET
+    to_agent: Agent | UnsetType = UNSET
 
 
 class Update(Wire, frozen=True, kw_only=True):
@@ -124,52 +137,52 @@ class Update(Wire, frozen=True, kw_only=True):
 class StatusUpdate(Update, frozen=True, kw_only=True):
     """status.update"""
 
-    task_id: Name
-    agent_id: Name
-    from_agent: Name | UnsetType = UNSET
-    to_agent: Name | UnsetType = UNSET
+    task_id: TaskId
+    agent_id: Agent
+    from_agent: Agent | UnsetType = UNSET
+    to_agent: Agent | UnsetType = UNSET
 
 
 class UpdateTask(Update, frozen=True, kw_only=True):
     """aof_task_update: an update without an envelope; whoever calls it is its agent."""
 
-    task_id: Name
-    agent_id: Name | UnsetType = UNSET
-    from_agent: Name | UnsetType = UNSET
-    to_agent: Name | UnsetType = UNSET
+    task_id: TaskId
+    agent_id: Agent | UnsetType = UNSET
+    from_agent: Agent | UnsetType = UNSET
+    to_agent: Agent | UnsetType = UNSET
 
 
 class HandoffRequest(Wire, frozen=True, kw_only=True):
     """handoff.request: a child task for another agent."""
 
-    task_id: Name
-    parent_task_id: Name
-    from_agent: Name
-    to_agent: Name
-    due_by: Name
+    task_id: TaskId
+    parent_task_id: TaskId
+    from_agent: Agent
+    to_agent: Agent
+    due_by: Moment
     acceptance_criteria: Any = UNSET
     """Taken as [] with a warning when it is no list of strings (S-AOF-7)."""
     expected_outputs: Lines | UnsetType = UNSET
     context_refs: Lines | UnsetType = UNSET
     constraints: Lines | UnsetType = UNSET
-    agent_id: Name | UnsetType = UNSET
+    agent_id: Agent | UnsetType = UNSET
 
 
 class HandoffAnswer(Wire, frozen=True, kw_only=True):
     """handoff.accepted and handoff.rejected."""
 
-    task_id: Name
+    task_id: TaskId
     accepted: bool
     reason: Line | UnsetType = UNSET
-    agent_id: Name | UnsetType = UNSET
-    from_agent: Name | UnsetType = UNSET
-    to_agent: Name | UnsetType = UNSET
+    agent_id: Agent | UnsetType = UNSET
+    from_agent: Agent | UnsetType = UNSET
+    to_agent: Agent | UnsetType = UNSET
 
 
 class SessionEnd(Wire, frozen=True, kw_only=True):
-    """session_end: a stay of an agent is over; without a name, as the seed's hook does it."""
+    """session_end: a stay of an agent is over; without a name, everyone's that has reported."""
 
-    session_id: Name = ""
+    session_id: Session = ""
 
 
 class CompletionReport(

@@ -2,13 +2,16 @@
 
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import TypeVar
 
-from dragoman.engine.ports import BoardQuery, Row, Session
+from dragoman.engine.ports import BoardQuery, Listed, ListQuery, Row, Session
 from dragoman.ledger.entry import Entry
+from dragoman.store.memory.search import is_wanted
 from dragoman.store.memory.session import MemorySession
 from dragoman.store.memory.tables import Tables
+from dragoman.text.words import Wanted, Words
 
 T = TypeVar("T")
 
@@ -117,7 +120,7 @@ class MemoryStore:
             return [name for _, _, name in sorted(dead)[:limit]]
 
     def overdue(self, now: int, limit: int) -> list[str]:
-        """Streams of delegated tasks that are late, the longest late first."""
+        """Streams of tasks and letters that are late, the longest late first."""
         with self._lock:
             late = [
                 (row.shelf.deadline, row.number, row.name)
@@ -132,5 +135,55 @@ class MemoryStore:
             rows = sorted(self._tables.rows.items())
             return [row.name for _, row in rows if row.lease and row.lease.session == session != ""]
 
+    def listed(self, query: ListQuery) -> list[Listed]:
+        """A page of a list."""
+        with self._lock:
+            places = self._tables.lists.get(query.list, {})
+            page = sorted(
+                place
+                for place in places
+                if query.after < place and (query.before is None or place < query.before)
+            )
+            if query.before is not None:
+                page.reverse()
+            return [self._listed(place, places[place]) for place in page[: query.limit]]
+
+    def places(self, after: tuple[str, int], limit: int) -> list[tuple[str, int, str]]:
+        """All places, in order."""
+        with self._lock:
+            lists = sorted(name for name in self._tables.lists if name >= after[0])
+            places = (
+                (name, position, stream)
+                for name in lists
+                for position, stream in sorted(self._tables.lists[name].items())
+                if (name, position) > after
+            )
+            return list(islice(places, limit))
+
+    def indexed(self) -> int:
+        """The position up to which words can be searched for."""
+        with self._lock:
+            return self._tables.indexed
+
+    def index(self, texts: Sequence[tuple[int, Words]], until: int) -> None:
+        """Make what stands at these positions findable."""
+        with self._lock:
+            self._tables.texts.update(texts)
+            self._tables.indexed = max(self._tables.indexed, until)
+
+    def search(self, wanted: Wanted, before: int | None, limit: int) -> list[Listed]:
+        """The streams whose indexed words are as wanted, newest first."""
+        with self._lock:
+            found = [
+                position
+                for position, words in sorted(self._tables.texts.items(), reverse=True)
+                if (before is None or position < before) and is_wanted(words, wanted)
+            ]
+            entries = self._tables.entries
+            return [self._listed(place, entries[place - 1].stream) for place in found[:limit]]
+
     def close(self) -> None:
         """Nothing to let go of."""
+
+    def _listed(self, position: int, stream: str) -> Listed:
+        return Listed(position, self._tables.rows[self._tables.numbers[stream]])

@@ -4,6 +4,7 @@ from msgspec.structs import replace
 
 from dragoman.engine.ports import Answer, Changes, Row
 from dragoman.ledger.entry import Entry
+from dragoman.text.words import Words
 
 
 class Tables:
@@ -22,6 +23,11 @@ class Tables:
         """Name -> its kinds."""
         self.answers: dict[tuple[int, str], Answer] = {}
         self.last_numbers: dict[str, int] = {}
+        self.lists: dict[str, dict[int, str]] = {}
+        """List -> the streams that stand on it, by their places."""
+        self.texts: dict[int, Words] = {}
+        """Position -> what can be found there."""
+        self.indexed = 0
 
     def row(self, stream: str) -> Row | None:
         """One stream."""
@@ -54,3 +60,13 @@ class Tables:
         for answer in changes.answers:
             self.answers[answer.scope, answer.key] = answer
         self.last_numbers.update(changes.numbers)
+        for name, number in changes.unlisted:
+            for first in self._first_entry(number):
+                self.lists.get(name, {}).pop(first.position, None)
+        for name, number in changes.listed:
+            for first in self._first_entry(number):
+                self.lists.setdefault(name, {})[first.position] = first.stream
+
+    def _first_entry(self, number: int) -> list[Entry]:
+        """What gives a stream its place on lists; a stream without entries has none."""
+        return self.histories.get(self.rows[number].name, [])[:1]

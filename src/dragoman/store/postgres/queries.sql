@@ -131,8 +131,22 @@ SELECT * FROM unnest($1::bigint[], $2::text[], $3::bytea[], $4::bytea[])
 INSERT INTO numbers (day, last) SELECT * FROM unnest($1::text[], $2::bigint[])
 ON CONFLICT (day) DO UPDATE SET last = excluded.last
 
--- Takes the lock that orders all writers, so nothing but COMMIT may come after it. Without the row
--- in head the positions are NULL, and the table refuses them.
+-- Each by itself, as with `list`.
+-- name: unlist
+DELETE FROM lists
+WHERE ctid = ANY (ARRAY (
+  SELECT standing.ctid
+  FROM unnest($1::text[], $2::bigint[]) AS old (list, stream)
+  CROSS JOIN LATERAL (
+    SELECT position FROM entries WHERE stream = old.stream AND version = 1 LIMIT 1
+  ) AS first
+  CROSS JOIN LATERAL (
+    SELECT ctid FROM lists WHERE list = old.list AND position = first.position LIMIT 1
+  ) AS standing
+))
+
+-- Takes the lock that orders all writers, so nothing may come after it that could have to wait.
+-- Without the row in head the positions are NULL, and the table refuses them.
 -- name: append_entries
 WITH moved AS (
   UPDATE head
@@ -144,6 +158,29 @@ SELECT (SELECT last FROM moved) + new.place,
        new.stream, new.version, new.event, new.line, new.previous, new.hash
 FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::bytea[], $5::bytea[], $6::bytea[])
   WITH ORDINALITY AS new (stream, version, event, line, previous, hash, place)
+
+-- After the entries, which have their positions only now; a stream without entries has no place.
+-- The limit makes PostgreSQL look for each by itself, whatever it expects the table to hold.
+-- name: list
+INSERT INTO lists (list, position, stream)
+SELECT new.list, first.position, new.stream
+FROM unnest($1::text[], $2::bigint[]) AS new (list, stream)
+CROSS JOIN LATERAL (
+  SELECT position FROM entries WHERE stream = new.stream AND version = 1 LIMIT 1
+) AS first
+ON CONFLICT (list, position) DO NOTHING
+
+-- Both in one statement, so that it is done whole or not at all, in no transaction of a writer.
+-- name: index
+WITH put AS (
+  INSERT INTO texts (position, words)
+  SELECT new.position, new.words::tsvector
+  FROM unnest($1::bigint[], $2::text[]) AS new (position, words)
+  ON CONFLICT (position) DO NOTHING
+)
+INSERT INTO meta (key, value) VALUES ('indexed', $3::bigint::text)
+ON CONFLICT (key) DO UPDATE
+SET value = greatest(meta.value::bigint, excluded.value::bigint)::text
 
 -- What readers ask
 
@@ -229,3 +266,45 @@ SELECT s.name
 FROM leases l JOIN streams s ON s.number = l.stream
 WHERE l.session = $1 AND l.session <> ''
 ORDER BY l.stream
+
+-- The limit of one makes PostgreSQL look for each row by itself, however many it expects.
+-- name: listed
+SELECT l.position, s.*
+FROM lists l CROSS JOIN LATERAL (
+  SELECT * FROM stream_rows WHERE number = l.stream LIMIT 1
+) AS s
+WHERE l.list = $1 AND l.position > $2
+ORDER BY l.position
+LIMIT $3
+
+-- name: listed_back
+SELECT l.position, s.*
+FROM lists l CROSS JOIN LATERAL (
+  SELECT * FROM stream_rows WHERE number = l.stream LIMIT 1
+) AS s
+WHERE l.list = $1 AND l.position > $2 AND l.position < $3
+ORDER BY l.position DESC
+LIMIT $4
+
+-- name: places
+SELECT list, position, coalesce((SELECT name FROM streams WHERE number = lists.stream), '')
+FROM lists
+WHERE (list, position) > ($1, $2)
+ORDER BY list, position
+LIMIT $3
+
+-- name: indexed
+SELECT value FROM meta WHERE key = 'indexed'
+
+-- The plus keeps the planner on the words: along the positions it would read every text.
+-- name: search
+SELECT t.position, s.*
+FROM (
+  SELECT position FROM texts
+  WHERE words @@ $1::text::tsquery AND position + 0 < $2
+  ORDER BY position + 0 DESC
+  LIMIT $3
+) AS t
+CROSS JOIN LATERAL (SELECT stream FROM entries WHERE position = t.position LIMIT 1) AS e
+CROSS JOIN LATERAL (SELECT * FROM stream_rows WHERE number = e.stream LIMIT 1) AS s
+ORDER BY t.position DESC

@@ -116,3 +116,20 @@ CREATE TABLE numbers (
   day  text COLLATE "C" PRIMARY KEY,
   last bigint NOT NULL
 );
+
+-- A list, and the streams that stand on it, each at the position of its first entry.
+CREATE TABLE lists (
+  list     text COLLATE "C" NOT NULL,
+  position bigint NOT NULL,
+  stream   bigint NOT NULL,
+  PRIMARY KEY (list, position)
+);
+
+-- Words by the positions of the entries that hold them. How far the ledger was looked through is in
+-- meta, under indexed.
+CREATE TABLE texts (
+  position bigint PRIMARY KEY,
+  words    tsvector NOT NULL
+);
+
+CREATE INDEX texts_words ON texts USING gin (words);

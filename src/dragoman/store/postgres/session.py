@@ -26,6 +26,7 @@ _MOST_QUEUES = 100
 """So many are listed; when there are more, each is looked at by itself."""
 
 _BEFORE_ALL = (-(2**63), 0, 0)
+_STAYS = {"list": True, "unlist": False}
 
 
 class PostgresSession:
@@ -46,6 +47,8 @@ class PostgresSession:
         self._look_ahead = 1
         self._staged: list[Call] = []
         self._entries: list[NewEntry] = []
+        self._places: dict[tuple[str, int], bool] = {}
+        """Lists and streams: whether they stand there in the end."""
 
     # What a transaction reads
 
@@ -112,14 +115,17 @@ class PostgresSession:
         self._check_versions(changes.entries)
         self._entries += changes.entries
         self._staged += _writing(changes)
+        self._places.update(dict.fromkeys(changes.unlisted, False))
+        self._places.update(dict.fromkeys(changes.listed, True))
 
     def commit(self) -> None:
         """Send everything and the COMMIT in one piece; the lock on the ledger's head comes last."""
         if self._wire.has_failed:
             raise StoreConflict("a statement of this transaction failed; nothing was written")
-        if self._has_begun or self._staged or self._entries:
-            append = [_appending(self._entries)] if self._entries else []
-            self._run(*self._staged, *append, Call("commit"))
+        append = [_appending(self._entries)] if self._entries else []
+        calls = [*self._staged, *self._placing("unlist"), *append, *self._placing("list")]
+        if self._has_begun or calls:
+            self._run(*calls, Call("commit"))
 
     def undo(self) -> None:
         """Take everything back."""
@@ -161,6 +167,14 @@ class PostgresSession:
         by_stream = {stream: Lease(*lease) for stream, *lease in leases}
         self._versions.update((number, version) for number, _, version, *_ in found)
         return {row[1]: as_row(row, by_stream.get(row[0])) for row in found}
+
+    def _placing(self, query: str) -> list[Call]:
+        """What is listed, or unlisted; in order, so that two writers cannot wait for each other."""
+        places = sorted(place for place, stays in self._places.items() if stays is _STAYS[query])
+        if not places:
+            return []
+        lists, streams = zip(*places, strict=True)
+        return [Call(query, (texts(lists), numbers(streams)))]
 
     def _shelf(self, name: str, fold: int, state: bytes, now: int) -> Shelf:
         lines = () if fold == FOLD else self.history(name)

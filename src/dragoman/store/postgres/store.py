@@ -1,7 +1,7 @@
 """The PostgreSQL store: one writing connection, and a few beside it that read."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import psycopg
@@ -10,14 +10,16 @@ from msgspec.structs import replace
 from dragoman.core.errors import StoreError, StoreLost, StoreUnavailable
 from dragoman.core.lease import Lease
 from dragoman.engine.ports import BoardQuery, Row, Session
-from dragoman.store.postgres.binary import Scalar, scalar
+from dragoman.store.postgres.binary import Scalar, numbers, scalar, texts
 from dragoman.store.postgres.connect import IDLE_TIMEOUT_MS, Address, connect, parse_url
 from dragoman.store.postgres.faults import store_error
 from dragoman.store.postgres.migrate import migrate
 from dragoman.store.postgres.session import PostgresSession, as_row
 from dragoman.store.postgres.wire import Call, Wire
+from dragoman.store.postgres.words import tsquery, tsvector
 from dragoman.store.readers import NO_LIMIT, SqlReaders
 from dragoman.store.sql_files import load_queries
+from dragoman.text.words import Wanted, Words
 
 T = TypeVar("T")
 
@@ -84,6 +86,10 @@ class PostgresStore(SqlReaders):
         name = _BOARDS[query.status is not None, query.owner is not None]
         return list(map(self._row, self._read(name, before, query.limit, *filters)))
 
+    def index(self, texts: Sequence[tuple[int, Words]], until: int) -> None:
+        """Make what stands at these positions findable, as far as nobody else has done it."""
+        self._read("index", *_text_columns(texts), until)
+
     def close(self) -> None:
         """Close every connection."""
         with self._reading:
@@ -128,6 +134,9 @@ class PostgresStore(SqlReaders):
         lease = None if found[13] is None else Lease(*found[13:])
         return as_row(found[:13], lease)
 
+    def _match(self, wanted: Wanted) -> str:
+        return tsquery(wanted)
+
     def _place(self) -> str:
         return str(self._address)
 
@@ -158,6 +167,10 @@ class PostgresStore(SqlReaders):
 
     def _error(self, error: psycopg.Error, *, is_closed: bool) -> StoreError:
         return store_error(error, str(self._address), is_closed=is_closed)
+
+
+def _text_columns(found: Sequence[tuple[int, Words]]) -> tuple[bytes, bytes]:
+    return numbers([place for place, _ in found]), texts([tsvector(words) for _, words in found])
 
 
 def _migrate(address: Address, new_ledger_id: Callable[[], str]) -> None:

@@ -87,6 +87,23 @@ INSERT INTO answers (scope, key, fingerprint, answer) VALUES (?, ?, ?, ?)
 -- name: put_number
 INSERT INTO numbers (day, last) VALUES (?, ?) ON CONFLICT (day) DO UPDATE SET last = excluded.last
 
+-- A stream without entries has no place.
+-- name: list
+INSERT INTO lists (list, position, stream)
+SELECT ?, position, stream FROM entries WHERE stream = ? AND version = 1
+ON CONFLICT (list, position) DO NOTHING
+
+-- name: unlist
+DELETE FROM lists
+WHERE list = ? AND position = (SELECT position FROM entries WHERE stream = ? AND version = 1)
+
+-- name: put_text
+INSERT INTO texts (rowid, words) VALUES (?, ?)
+
+-- name: put_indexed
+INSERT INTO meta (key, value) VALUES ('indexed', ?)
+ON CONFLICT (key) DO UPDATE SET value = excluded.value
+
 -- What readers ask
 
 -- name: ledger_id
@@ -163,3 +180,34 @@ SELECT s.name
 FROM leases l JOIN streams s ON s.number = l.stream
 WHERE l.session = ? AND l.session <> ''
 ORDER BY l.stream
+
+-- name: listed
+SELECT l.position, s.*
+FROM lists l JOIN stream_rows s ON s.number = l.stream
+WHERE l.list = ? AND l.position > ?
+ORDER BY l.position
+LIMIT ?
+
+-- name: listed_back
+SELECT l.position, s.*
+FROM lists l JOIN stream_rows s ON s.number = l.stream
+WHERE l.list = ? AND l.position > ? AND l.position < ?
+ORDER BY l.position DESC
+LIMIT ?
+
+-- name: places
+SELECT l.list, l.position, coalesce(s.name, '')
+FROM lists l LEFT JOIN streams s ON s.number = l.stream
+WHERE (l.list, l.position) > (?, ?)
+ORDER BY l.list, l.position
+LIMIT ?
+
+-- name: indexed
+SELECT value FROM meta WHERE key = 'indexed'
+
+-- name: search
+SELECT t.rowid, s.*
+FROM texts t JOIN entries e ON e.position = t.rowid JOIN stream_rows s ON s.number = e.stream
+WHERE t.texts MATCH ? AND t.rowid < ?
+ORDER BY t.rowid DESC
+LIMIT ?

@@ -99,3 +99,16 @@ CREATE TABLE numbers (
   day  TEXT    NOT NULL PRIMARY KEY,
   last INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
+
+-- A list, and the streams that stand on it, each at the position of its first entry.
+CREATE TABLE lists (
+  list     TEXT    NOT NULL,
+  position INTEGER NOT NULL,
+  stream   INTEGER NOT NULL,
+  PRIMARY KEY (list, position)
+) STRICT, WITHOUT ROWID;
+
+-- Words by the positions of the entries that hold them, and nothing else: the entry has the text.
+-- They come split and folded, and this tokenizer takes them as they are. How far the ledger was
+-- looked through stands in meta, under indexed.
+CREATE VIRTUAL TABLE texts USING fts5 (words, content = '', columnsize = 0, tokenize = 'ascii');

@@ -1,8 +1,6 @@
 """One transaction of the SQLite store: keys are looked up, and a table is written, all at once."""
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
-from operator import attrgetter
 from typing import Any
 
 import apsw
@@ -23,7 +21,6 @@ Shelves = dict[int, Shelf]
 """Stream number -> where this store has put it, as long as nobody else writes."""
 
 _MOST_SHELVES = 20_000
-_STREAM = attrgetter("stream")
 _BEFORE_ALL = (-(2**63), 0, 0)
 _CONFLICTS = frozenset(
     {
@@ -71,7 +68,7 @@ class SqliteSession:
         """Put tasks whose rest is over into their queues."""
         due = self._all("due", now, limit)
         shelves = {number: self._shelf(name, fold, state, now) for number, name, fold, state in due}
-        self._each("shelve", [(*astuple(shelf), number) for number, shelf in shelves.items()])
+        self._put("shelve", [(*astuple(shelf), number) for number, shelf in shelves.items()])
         self._shelves.update(shelves)
         return len(due)
 
@@ -88,13 +85,15 @@ class SqliteSession:
         """Write each table once."""
         leases = changes.leases
         try:
-            self._each("append_entry", map(astuple, changes.entries))
+            self._put("append_entry", list(map(astuple, changes.entries)))
             self._write_streams(changes.streams, changes.entries)
-            self._each("put_lease", [(n, *astuple(lease)) for n, lease in leases if lease])
-            self._each("end_lease", [(n,) for n, lease in leases if lease is None])
-            self._each("bind_name", changes.names)
-            self._each("put_answer", map(astuple, changes.answers))
-            self._each("put_number", changes.numbers.items())
+            self._put("put_lease", [(n, *astuple(lease)) for n, lease in leases if lease])
+            self._put("end_lease", [(n,) for n, lease in leases if lease is None])
+            self._put("bind_name", changes.names)
+            self._put("put_answer", list(map(astuple, changes.answers)))
+            self._put("put_number", list(changes.numbers.items()))
+            self._put("unlist", changes.unlisted)
+            self._put("list", changes.listed)
         except apsw.ConstraintError as error:
             if extended_code(error) in _CONFLICTS:
                 raise StoreConflict(f"another writer was faster ({error})") from error
@@ -102,26 +101,35 @@ class SqliteSession:
 
     def _write_streams(self, rows: Sequence[Row], entries: Sequence[NewEntry]) -> None:
         """Each row in place of the one that its new entries follow."""
-        added = Counter(map(_STREAM, entries))
+        versions: dict[int, int] = {}
+        """Stream number -> the version that its first new entry follows."""
+        for entry in entries:
+            versions.setdefault(entry.stream, entry.version - 1)
         shelves = self._shelves
         put, moved, kept = list[Binding](), list[Binding](), list[Binding]()
         for row in rows:
-            number, shelf, fields = row.number, row.shelf, astuple(row)[:6]
-            before = row.version - added[number]
+            number, shelf = row.number, row.shelf
+            head = row.version, row.hash, row.fold, row.state
+            before = versions.get(number, row.version)
             known = shelves.get(number)
             if known == shelf:
-                kept.append((*fields[2:], number, before))
+                kept.append((*head, number, before))
             elif known and (known.owner, known.deadline) == (shelf.owner, shelf.deadline):
-                moved.append((*fields[2:], *astuple(shelf)[:-2], number, before))
+                moved.append((*head, *astuple(shelf)[:-2], number, before))
             else:
-                put.append((*fields, *astuple(shelf), before))
+                put.append((number, row.name, *head, *astuple(shelf), before))
             shelves[number] = shelf
         written = self._connection.total_changes()
-        self._each("put_stream", put)
-        self._each("move_stream", moved)
-        self._each("keep_stream", kept)
+        self._put("put_stream", put)
+        self._put("move_stream", moved)
+        self._put("keep_stream", kept)
         if self._connection.total_changes() - written != len(rows):
             raise StoreConflict("another writer was faster: a stream is not at the version it was")
+
+    def _put(self, query: str, bindings: Sequence[Binding]) -> None:
+        """Run a statement that writes for each of these."""
+        if bindings:
+            self._cursor.executemany(QUERIES[query], bindings)
 
     def _each(self, query: str, bindings: Iterable[Binding]) -> list[Any]:
         """Run a statement for each of these; all that was found."""

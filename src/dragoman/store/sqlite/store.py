@@ -1,7 +1,7 @@
 """The SQLite store: one writer, and readers beside it that never wait for it."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,7 +13,9 @@ from dragoman.store.readers import NO_LIMIT, SqlReaders
 from dragoman.store.sqlite.connect import check_sqlite, open_reader, open_writer
 from dragoman.store.sqlite.driver import Connection
 from dragoman.store.sqlite.faults import commit_error, store_error
+from dragoman.store.sqlite.match import match
 from dragoman.store.sqlite.session import QUERIES, Shelves, SqliteSession, as_row
+from dragoman.text.words import Wanted, Words
 
 T = TypeVar("T")
 
@@ -51,20 +53,20 @@ class SqliteStore(SqlReaders):
 
     def transact(self, work: Callable[[Session], T]) -> T:
         """Run `work` in a writing transaction: committed durably when this returns, or undone."""
-        with self._writing:
-            writer = self._writer or self._open_writer()
-            told = store_error
-            try:
-                writer.execute("BEGIN IMMEDIATE")
-                result = work(self._session(writer))
-                told = commit_error
-                writer.execute("COMMIT")
-            except BaseException as error:
-                self._drop(writer)
-                if isinstance(error, apsw.Error):
-                    raise told(error, self._path) from error
-                raise
-            return result
+        return self._write(lambda writer: work(self._session(writer)))
+
+    def index(self, texts: Sequence[tuple[int, Words]], until: int) -> None:
+        """Make what stands at these positions findable, unless somebody else has done it."""
+
+        def work(writer: Connection) -> None:
+            # No session: the next one must still learn whether another process has written.
+            known = int(writer.execute(QUERIES["indexed"]).get or 0)
+            if until > known:
+                new = [(place, " ".join(words)) for place, words in texts if place > known]
+                writer.executemany(QUERIES["put_text"], new)
+                writer.execute(QUERIES["put_indexed"], (str(until),))
+
+        self._write(work)
 
     def named(self, name: str) -> list[tuple[str, str]]:
         """(kind, stream) of every task that has this name as an alias."""
@@ -95,6 +97,22 @@ class SqliteStore(SqlReaders):
 
     # The writer
 
+    def _write(self, work: Callable[[Connection], T]) -> T:
+        with self._writing:
+            writer = self._writer or self._open_writer()
+            told = store_error
+            try:
+                writer.execute("BEGIN IMMEDIATE")
+                result = work(writer)
+                told = commit_error
+                writer.execute("COMMIT")
+            except BaseException as error:
+                self._drop(writer)
+                if isinstance(error, apsw.Error):
+                    raise told(error, self._path) from error
+                raise
+            return result
+
     def _open_writer(self) -> Connection:
         self._refuse_if_closed()
         self._writer = open_writer(self._path, self._new_ledger_id)
@@ -120,6 +138,9 @@ class SqliteStore(SqlReaders):
 
     def _row(self, found: Any) -> Row:
         return as_row(found)
+
+    def _match(self, wanted: Wanted) -> str:
+        return match(wanted)
 
     def _place(self) -> str:
         return str(self._path)

@@ -1,12 +1,13 @@
 """`dragoman agent add`, `token`, `revoke`: names that become known, and what speaks for them."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from msgspec import Struct
 
 from dragoman.core.commands import AnyCommand, IssueToken, KeyAgent, RegisterAgent, RevokeToken
+from dragoman.core.events import Role
 from dragoman.core.limits import TOKEN_MS
 from dragoman.core.moments import to_rfc3339
 from dragoman.surfaces.cli.call import Answer, Call, wrong_usage
@@ -14,6 +15,9 @@ from dragoman.surfaces.cli.place import Place
 from dragoman.surfaces.cli.screen import Screen
 from dragoman.surfaces.cli.values import read_duration
 from dragoman.surfaces.cli.verb import Verb
+
+if TYPE_CHECKING:
+    from dragoman.core.agents import AgentRecord
 
 GivenRole = Literal["agent", "orchestrator", "coordinator", "human", "observer"]
 DIALECTS = ("aof", "agentmail", "saop", "acp", "ccos")
@@ -55,7 +59,12 @@ def add(
     call: Call,
     name: NameArgument,
     *,
-    role: Annotated[GivenRole, typer.Option("--role", help="What it may do.")] = "agent",
+    role: Annotated[
+        GivenRole | None,
+        typer.Option(
+            "--role", show_default=False, help="What it may do; else as it is known, or agent."
+        ),
+    ] = None,
     speaks: Annotated[
         list[str] | None,
         typer.Option(
@@ -63,7 +72,7 @@ def add(
             metavar="DIALECT",
             parser=read_dialect,
             show_default=False,
-            help="A dialect that it understands; again for more.",
+            help="A dialect that it understands; again for more; else as it is known.",
         ),
     ] = None,
     expires: ExpiresOption = None,
@@ -94,23 +103,30 @@ def add(
     """
     if expires is not None and no_token:
         wrong_usage("--expires and --no-token exclude each other: give one of them")
-    dialects = tuple(speaks or ())
-    commands: list[AnyCommand] = [RegisterAgent(name, role, dialects)]
-    if key is not None:
-        commands.append(KeyAgent(name, _read_key(key)))
+    public = None if key is None else _read_key(key)
     with call.writing() as place:
-        given = None if no_token or _has_token(place, name) else _new_token(place, name, expires)
+        known = _known(place, name)
+        is_armed = known is not None and bool(known.live_tokens(place.hub.clock.now()))
+        # What is not said anew stays as it is.
+        said: Role = role or (known.role if known is not None else "agent")
+        dialects = tuple(speaks or (known.speaks if known is not None else ()))
+        commands: list[AnyCommand] = [RegisterAgent(name, said, dialects)]
+        if public is not None:
+            commands.append(KeyAgent(name, public))
+        given = None if no_token or is_armed else _new_token(place, name, expires)
         if given is not None:
             commands.append(given.command)
         place.hub.do(call.actor(place, call.speaker()), *commands)
 
     def show(screen: Screen) -> None:
         spoken = f", speaks {', '.join(dialects)}" if dialects else ""
-        screen.line((name, "bold"), f" is known: {role}{spoken}")
+        screen.line((name, "bold"), f" is known: {said}{spoken}")
         if given is not None:
             given.show(screen)
+        elif is_armed and not no_token:
+            screen.line(f"it has a good token; `dragoman agent token {name}` gives one more")
 
-    data = {"agent": name, "role": role, "speaks": list(dialects)}
+    data = {"agent": name, "role": said, "speaks": list(dialects)}
     return Answer(data | (given.data if given else {}), show)
 
 
@@ -172,11 +188,10 @@ class _Given(Struct, frozen=True):
         screen.line(self.data["token"])
 
 
-def _has_token(place: Place, name: str) -> bool:
+def _known(place: Place, name: str) -> "AgentRecord | None":
     from dragoman.engine.ask import find_agent
 
-    known = find_agent(place.hub.store, name)
-    return known is not None and bool(known.live_tokens(place.hub.clock.now()))
+    return find_agent(place.hub.store, name)
 
 
 def _new_token(place: Place, name: str, expires: int | None) -> _Given:

@@ -15,7 +15,13 @@ from dragoman.surfaces.cli.screen import Column, Screen
 from dragoman.surfaces.cli.verb import Verb
 
 _STATES = {"good": "green", "expired": "yellow", "revoked": "red"}
-_AGENTS = (Column("NAME", "bold"), Column("ROLE"), Column("SPEAKS"), Column("TOKENS"))
+_AGENTS = (
+    Column("NAME", "bold"),
+    Column("ROLE"),
+    Column("SPEAKS"),
+    Column("TOKENS"),
+    Column("PAUSED", "yellow"),
+)
 _TOKENS = (Column("TOKEN"), Column("STATE", styles=_STATES), Column("ISSUED"), Column("EXPIRES"))
 
 
@@ -74,11 +80,17 @@ def show(call: Call, name: NameArgument) -> Answer:
 
 def _row(agent: ShownAgent) -> tuple[str, ...]:
     good = sum(token.state == "good" for token in agent.tokens)
-    return agent.name, agent.role, ", ".join(agent.speaks), str(good) if good else "none good"
+    paused = agent.paused
+    until = "" if paused is None else f"until {paused.until}" if paused.until else "yes"
+    tokens = str(good) if good else "none good"
+    return agent.name, agent.role, ", ".join(agent.speaks), tokens, until
 
 
 def _print(agent: ShownAgent, screen: Screen) -> None:
     screen.line((agent.name, "bold"), f" is {agent.role}, known since {agent.registered_at}")
+    if agent.paused is not None:
+        until = f" until {agent.paused.until}" if agent.paused.until else ""
+        screen.line((f"paused since {agent.paused.since}{until}: ", "yellow"), agent.paused.reason)
     if agent.speaks:
         screen.line(f"speaks {', '.join(agent.speaks)}")
     if agent.key is not None:

@@ -16,15 +16,19 @@ from dragoman.surfaces.cli import (
     doctor,
     events,
     files,
+    guard,
     init,
     lint,
+    mail,
     mcp,
     operate,
+    reserve,
     send,
     task,
     tick,
     up,
     verify,
+    wave,
 )
 from dragoman.surfaces.cli.call import Call, Shared, wrong_usage
 from dragoman.surfaces.cli.place import House
@@ -87,7 +91,7 @@ def main(house: House, args: Sequence[str], out: TextIO, err: TextIO, wait: Wait
     return code if isinstance(code, int) else 0
 
 
-_MAY_BE_EMPTY = frozenset({"--body", "--reason", "--store"})
+_MAY_BE_EMPTY = frozenset({"--body", "--reason", "--store", "--subject"})
 _TAKE_TEXT = frozenset({"create", "log"})
 
 
@@ -112,6 +116,10 @@ def build() -> typer.Typer:
         add_verb(app, verb)
     app.add_typer(task.group(), name="task")
     app.add_typer(agent.group(), name="agent")
+    app.add_typer(mail.group(), name="mail")
+    app.add_typer(wave.group(), name="wave")
+    app.add_typer(reserve.group(), name="reserve")
+    app.add_typer(guard.group(), name="guard")
     return app
 
 

@@ -9,9 +9,9 @@ import typer
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dragoman.config import DEFAULT_DATA
+from dragoman.config import DEFAULT_DATA, environment
 from dragoman.core.actors import Actor
-from dragoman.core.errors import DragomanError, Refused
+from dragoman.core.errors import DragomanError, Refused, SettingsError
 from dragoman.surfaces.cli.person import actor_for, door
 from dragoman.surfaces.cli.place import House, Place
 from dragoman.surfaces.cli.screen import Screen
@@ -138,6 +138,13 @@ class Call(Struct, frozen=True):
 
     def _open(self, *, create: bool) -> Place:
         said = self.shared
+        if said.data is None and environment().get("DRAGOMAN_URL") and not self.data.is_dir():
+            # An agent that a hub has started must not make a second hub by mistake.
+            raise SettingsError(
+                "DRAGOMAN_URL names a hub, and this command works on a data directory, of which "
+                "there is none here: speak to that hub by `dragoman mcp`, by the SDK or over HTTP; "
+                "or name a data directory with --data or DRAGOMAN_DATA"
+            )
         return self.house.open_place(self.data, said.store, said.now, create=create)
 
     def finish(self, work: Callable[[], Answer | None]) -> int:

@@ -7,6 +7,7 @@ from dragoman.core.commands import (
     AcceptDelegation,
     AnyCommand,
     EndAttempt,
+    PostMail,
     RejectDelegation,
     ReportOutcome,
     RequestDelegation,
@@ -29,6 +30,9 @@ def effects(store: "Store", answer: "Taken") -> Iterator[str]:
     if answer.repeated:
         return
     for command, receipt in zip(answer.commands, answer.receipts, strict=True):
+        if isinstance(command, PostMail):
+            yield _posted(command, receipt)
+            continue
         view = find_task(store, receipt.task)
         tell = EFFECTS.get(type(command))
         told = tell(command, receipt, view) if tell and not isinstance(view, Refusal) else ""
@@ -40,8 +44,12 @@ def statuses_now(store: "Store", answer: "Taken") -> dict[str, str]:
     """Task -> where it stands now, which for a repeat is not where it stood then."""
     from dragoman.engine.ask import find_task
 
-    views = [find_task(store, receipt.task) for receipt in answer.receipts]
+    views = [find_task(store, receipt.task) for receipt in answer.receipts if receipt.task]
     return {view.task.id: view.task.status for view in views if not isinstance(view, Refusal)}
+
+
+def _posted(command: PostMail, receipt: "Receipt") -> str:
+    return f"letter {receipt.stream.partition(':')[2]} lies in the box of {', '.join(command.to)}"
 
 
 def _reported(command: ReportOutcome, receipt: "Receipt", view: "TaskView") -> str:

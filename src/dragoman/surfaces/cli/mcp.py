@@ -10,15 +10,16 @@ import typer
 import dragoman
 from dragoman.config import environment
 from dragoman.core.actors import Actor
-from dragoman.core.errors import Refusal, Refused
+from dragoman.core.errors import Refusal, Refused, SettingsError
 from dragoman.surfaces.cli.call import Call, wrong_usage
 from dragoman.surfaces.cli.place import Place
 from dragoman.surfaces.cli.verb import Verb
 
 if TYPE_CHECKING:
     from dragoman.surfaces.mcp.desk import Desk
+    from dragoman.surfaces.mcp.relay import Trust
 
-_URL, _TOKEN = "DRAGOMAN_URL", "DRAGOMAN_TOKEN"
+_URL, _TOKEN, _CERT = "DRAGOMAN_URL", "DRAGOMAN_TOKEN", "DRAGOMAN_CERT"
 
 
 def mcp(
@@ -50,7 +51,7 @@ def mcp(
     if url and token and not call.speaker():
         from dragoman.surfaces.mcp.relay import relay
 
-        asyncio.run(relay(url, token, profile, dragoman.__version__))
+        asyncio.run(relay(url, token, profile, dragoman.__version__, _trust()))
         return
     from dragoman.surfaces.mcp.profiles import Profiles
     from dragoman.surfaces.mcp.resources import SHELVES
@@ -69,6 +70,18 @@ def mcp(
     room = OwnRoom(partial(_open_desk, call, token))
     tables, caller = Tables(tools, SHELVES, profiles), Caller(profile=profile)
     asyncio.run(serve(build_server(room, tables, lambda _: caller, dragoman.__version__)))
+
+
+def _trust() -> "Trust":
+    from dragoman.system.trust import only
+
+    certificate = environment().get(_CERT, "")
+    try:
+        return only(certificate) if certificate else True
+    except OSError as error:
+        raise SettingsError(
+            f"{_CERT}: {certificate} is no certificate that can be read: {error}"
+        ) from None
 
 
 @contextmanager

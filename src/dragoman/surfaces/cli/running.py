@@ -16,6 +16,7 @@ from dragoman.services.dispatcher import Dispatcher
 from dragoman.surfaces.http.server import HttpServer
 from dragoman.system.hub_lock import HubLock
 
+_STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _LEVEL_SECONDS = 20.0
 """How long duties may take to come to their end."""
 
@@ -39,8 +40,11 @@ class RunningHub:
         self._clockwork = clockwork
         self._lock = lock
 
-    async def run(self, ready: Callable[[str], None]) -> None:
-        """Serve until a signal comes; `ready` is told the address."""
+    async def run(self, ready: Callable[[str], None], waiting: Callable[[int], None]) -> None:
+        """Serve until a signal comes; `ready` is told the address.
+
+        `waiting` is told how many agents a stop has to wait for, if any.
+        """
         self._clockwork.start()
         serving = asyncio.create_task(self._server.serve(sockets=[self._bound]))
         dispatching = asyncio.create_task(self._dispatcher.run())
@@ -52,6 +56,8 @@ class RunningHub:
         await asyncio.wait({signalled, serving, dispatching}, return_when=asyncio.FIRST_COMPLETED)
         signalled.cancel()
         self._dispatcher.stop()
+        if self._dispatcher.running:
+            waiting(self._dispatcher.running)
         await asyncio.wait({dispatching})
         self._server.stop()
         await serving
@@ -74,6 +80,8 @@ def _on_signals(hurry: Callable[[], object]) -> asyncio.Event:
             hurry()
         stopping.set()
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, signalled)
+    for number in _STOPS:
+        # Whoever starts it so that the end of a terminal is ignored means just that.
+        if number is not signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
+            loop.add_signal_handler(number, signalled)
     return stopping

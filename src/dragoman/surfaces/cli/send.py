@@ -41,7 +41,7 @@ def send(call: Call, source: SourceArgument = STANDARD_INPUT) -> Answer:
             return call.turned(answer)
         happened = tuple(effects(place.hub.store, answer))
         now = statuses_now(place.hub.store, answer)
-    tasks = {receipt.task: receipt.status for receipt in answer.receipts}
+    tasks = {receipt.task: receipt.status for receipt in answer.receipts if receipt.task}
     data: dict[str, object] = {
         "dialect": answer.dialect,
         "type": answer.kind,

@@ -4,7 +4,7 @@ from msgspec import Struct, to_builtins
 
 from dragoman.core.lease import Lease
 from dragoman.core.moments import to_rfc3339
-from dragoman.core.task import Delegation, Reported, Task
+from dragoman.core.task import Checkpoint, Delegation, Reported, Task
 from dragoman.engine.shown import task_summary, whole_task
 from dragoman.surfaces.cli.screen import Column, Screen
 
@@ -62,7 +62,8 @@ def print_page(shown: Shown, screen: Screen) -> None:
             style = STATUS_STYLES[task.status] if label == "status" else ""
             screen.line(f"  {label:<11} ", (text, style) if style else text)
     notes = task.reported.notes if task.reported else ""
-    for label, text in (("body", task.body), ("notes", notes)):
+    next_steps = task.checkpoint.next_steps if task.checkpoint else ""
+    for label, text in (("body", task.body), ("notes", notes), ("next steps", next_steps)):
         if text:
             screen.line(f"  {label}")
             screen.block(text, "    | ")
@@ -91,6 +92,7 @@ def _facts(shown: Shown) -> tuple[tuple[str, str], ...]:
         ("lease", _lease_in_words(shown.lease, shown.now)),
         ("report", _report_in_words(task.reported)),
         ("handoff", _delegation_in_words(task.delegation)),
+        ("checkpoint", _checkpoint_in_words(task.checkpoint)),
         ("created", to_rfc3339(task.created_at)),
         ("updated", to_rfc3339(task.updated_at)),
     )
@@ -122,6 +124,13 @@ def _delegation_in_words(asked: Delegation | None) -> str:
         f"{asked.from_agent} to {asked.to_agent}, {asked.state}, "
         f"due by {to_rfc3339(asked.due_by)}{late}"
     )
+
+
+def _checkpoint_in_words(left: Checkpoint | None) -> str:
+    if left is None:
+        return ""
+    said = filter(None, (left.by and f"by {left.by}", left.commit and f"commit {left.commit}"))
+    return ", ".join((f"{left.reason} at {to_rfc3339(left.at)}", *said))
 
 
 def _report_in_words(report: Reported | None) -> str:

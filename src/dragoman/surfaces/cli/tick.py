@@ -16,12 +16,15 @@ _WORDS = {
         "leases ended, by a report or by taking the task back",
     ),
     "sla": ("deadline passed and was told", "deadlines passed and were told"),
+    "waves": ("wave went on", "waves went on"),
+    "spawner": ("request for a worker answered", "requests for a worker answered"),
     "inbox": ("message of the inbox answered", "messages of the inbox answered"),
     "files": ("edited or moved task file answered", "edited or moved task files answered"),
     "projection": ("entry brought into the files", "entries brought into the files"),
     "promotion": ("task has rested and is in the queue", "tasks have rested and are in the queue"),
     "checkpoint": ("entry signed", "entries signed"),
     "notify": ("notice delivered", "notices delivered"),
+    "search": ("letter can be searched for", "letters can be searched for"),
 }
 """Duty -> what its number counts, when it is one and when it is another."""
 
@@ -34,7 +37,8 @@ WatchOption = Annotated[
 def tick(call: Call, *, watch: WatchOption = False) -> Answer | None:
     """Do once what time asks for.
 
-    Recovery, deadlines, inbox, edited files, projection, queue, checkpoint, notices.
+    Recovery, deadlines, waves, workers, inbox, edited files, projection, queue, checkpoint,
+    notices, search.
 
     Without a running hub, call it from time to time; twice at one time does no more than once.
 

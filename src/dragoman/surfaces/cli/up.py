@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 import dragoman
+from dragoman.core.moments import duration
 from dragoman.surfaces.cli.call import Answer, Call, wrong_usage
 from dragoman.surfaces.cli.screen import Screen
 from dragoman.surfaces.cli.verb import Verb
@@ -40,9 +41,9 @@ def up(
 ) -> None:
     """Start the hub: HTTP, streams, duties, agents.
 
-    It runs until Ctrl-C or SIGTERM; then agents get their grace time, and whatever was
-    acknowledged is there. A second signal does not wait for them. While it runs, all other
-    commands go through it.
+    It runs until Ctrl-C, SIGTERM or the end of its terminal; then agents get their grace time,
+    and whatever was acknowledged is there. A second signal does not wait for them. While it runs,
+    all other commands go through it.
 
     \b
     Example:
@@ -54,7 +55,7 @@ def up(
     if call.shared.now is not None:
         wrong_usage("a hub that runs has a clock that runs: leave --now away")
     place, hub = call.house.open_hub(call.data, call.shared.store, host, port, config)
-    agents = ", ".join(place.settings.agents) or "none: docs/running-agents.md says how"
+    agents = ", ".join(place.settings.agents) or "none; [agents.NAME] in dragoman.toml adds one"
 
     def ready(url: str) -> None:
         data = call.data.absolute()
@@ -73,8 +74,13 @@ def up(
         call.tell(Answer({"url": url, "version": dragoman.__version__, **lines}, show))
         call.out.flush()
 
+    def waiting(agents: int) -> None:
+        grace = duration(place.settings.hub.grace_ms)
+        them = "1 agent works" if agents == 1 else f"{agents} agents work"
+        call.err.line(f"stopping: {them}, and may go on for {grace}; Ctrl-C again does not wait")
+
     try:
-        uvloop.run(hub.run(ready))
+        uvloop.run(hub.run(ready, waiting))
     finally:
         hub.close()
         call.warn(place)

@@ -42,7 +42,9 @@ def read_duration(given: str) -> int:
     """A length of time, as milliseconds: seconds, or a number with its unit."""
     found = _DURATION.fullmatch(given)
     if found is None:
-        raise ValueError(f"{given!a} is not a length of time: use seconds, or 500ms, 90s, 5m, 2h")
+        raise ValueError(
+            f"{given!a} is not a length of time: use seconds, or 500ms, 90s, 5m, 2h, 30d"
+        )
     return int(found[1]) * _UNITS[found[2] or "s"]
 
 

@@ -8,7 +8,9 @@ from msgspec import Struct
 from dragoman.core.errors import LedgerError
 from dragoman.core.events import (
     AgentKeyed,
+    AgentPaused,
     AgentRegistered,
+    AgentResumed,
     CommandRefused,
     DelegationAccepted,
     DelegationEscalated,
@@ -16,9 +18,18 @@ from dragoman.core.events import (
     DelegationRequested,
     Event,
     LinkKind,
+    MailAcked,
+    MailAnswered,
+    MailEscalated,
+    MailPosted,
+    MailRead,
     MessageReceived,
+    ReservationRenewed,
+    ReservationsEnded,
+    ReservationTaken,
     TaskAliased,
     TaskBacklinked,
+    TaskCheckpointed,
     TaskClaimed,
     TaskCreated,
     TaskEdited,
@@ -32,13 +43,16 @@ from dragoman.core.events import (
     TaskWarned,
     TokenIssued,
     TokenRevoked,
+    WaveBeadReleased,
+    WaveCompleted,
+    WaveStarted,
 )
 from dragoman.core.moments import duration, to_rfc3339
 from dragoman.ledger.codec import CODEC
 from dragoman.ledger.entry import Entry, read_line
 
 _LONGEST = 240
-_SUBJECTS = ("task", "agent")
+_SUBJECTS = ("task", "agent", "mail", "wave")
 """Kinds of streams whose name says what an entry is about."""
 
 _FORWARD: dict[LinkKind, str] = {
@@ -60,7 +74,7 @@ class Told(Struct, frozen=True):
     actor: str
     via: str
     subject: str
-    """The task or agent that it is about; empty for what was refused to an actor."""
+    """The task, agent or wave that it is about; empty for what was refused to an actor."""
     words: str
 
 
@@ -202,9 +216,74 @@ def _revoked(event: TokenRevoked) -> str:
     return f"token {event.id} taken back" if event.id else "all tokens taken back"
 
 
+def _paused(event: AgentPaused) -> str:
+    until = f" until {to_rfc3339(event.until)}" if event.until is not None else ""
+    return f"paused{until}: {event.reason}"
+
+
+def _resumed(_: AgentResumed) -> str:
+    return "told to go on"
+
+
+def _wave_started(event: WaveStarted) -> str:
+    beads = ", ".join(bead.task for bead in event.beads)
+    return f"started, at most {event.parallel} at a time: {beads}"
+
+
+def _bead_released(event: WaveBeadReleased) -> str:
+    return f"let {event.task} go"
+
+
+def _wave_completed(event: WaveCompleted) -> str:
+    return f"complete: {', '.join(f'{count} {status}' for status, count in event.counts.items())}"
+
+
+def _reserved(event: ReservationTaken) -> str:
+    until = "" if event.until is None else f" until {to_rfc3339(event.until)}"
+    who = event.holder or f"wave {event.wave} for {event.task}"
+    how = "" if event.exclusive else ", shared"
+    return f"reserved for {who}{until}{how}: {' '.join(event.patterns)}{_because(event.reason)}"
+
+
+def _reserved_longer(event: ReservationRenewed) -> str:
+    return f"reserved until {to_rfc3339(event.until)}: {event.id}"
+
+
+def _reservations_ended(event: ReservationsEnded) -> str:
+    return f"reservations {event.why}: {', '.join(event.ids)}"
+
+
 def _refused(event: CommandRefused) -> str:
     target = f" {event.target}" if event.target else ""
     return f"refused {event.kind or event.command}{target}: {event.code}, {event.detail}"
+
+
+def _checkpointed(event: TaskCheckpointed) -> str:
+    commit = f" at {event.commit}" if event.commit else ""
+    said = "; ".join(filter(None, (event.description, event.next_steps)))
+    return f"checkpoint{commit}{_because(event.reason)}{f': {said}' if said else ''}"
+
+
+def _posted(event: MailPosted) -> str:
+    kind = "" if event.kind == "UNKNOWN" else f"{event.kind} "
+    return f'{kind}letter to {", ".join(event.to)} in {event.thread}: "{event.subject}"'
+
+
+def _read(event: MailRead) -> str:
+    return f"read by {event.reader}"
+
+
+def _acked(event: MailAcked) -> str:
+    return f"acked by {event.agent}"
+
+
+def _answered(event: MailAnswered) -> str:
+    return f"answered by {event.by} with {event.answer}"
+
+
+def _late(event: MailEscalated) -> str:
+    told = f"; told to {', '.join(event.told)}" if event.told else ""
+    return f"escalated: {', '.join(event.waiting_for)} did not ack or answer in time{told}"
 
 
 def _because(reason: str) -> str:
@@ -225,6 +304,7 @@ WORDS: dict[type[Event], Callable[[Any], str]] = {
     TaskProgressed: _progressed,
     TaskEdited: _edited,
     TaskWarned: _warned,
+    TaskCheckpointed: _checkpointed,
     DelegationRequested: _requested,
     DelegationAccepted: _accepted,
     DelegationRejected: _rejected,
@@ -235,5 +315,18 @@ WORDS: dict[type[Event], Callable[[Any], str]] = {
     AgentKeyed: _keyed,
     TokenIssued: _issued,
     TokenRevoked: _revoked,
+    WaveStarted: _wave_started,
+    WaveBeadReleased: _bead_released,
+    WaveCompleted: _wave_completed,
+    ReservationTaken: _reserved,
+    ReservationRenewed: _reserved_longer,
+    ReservationsEnded: _reservations_ended,
+    MailPosted: _posted,
+    MailRead: _read,
+    MailAcked: _acked,
+    MailAnswered: _answered,
+    MailEscalated: _late,
+    AgentPaused: _paused,
+    AgentResumed: _resumed,
 }
 """Event -> its words; a test: every event has some."""

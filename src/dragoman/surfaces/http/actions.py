@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct, field
 
+from dragoman.core.authority import MAY_VOUCH, vouches_for
 from dragoman.core.commands import (
     AliasTask,
     AnyCommand,
@@ -22,14 +23,14 @@ from dragoman.core.events import LinkKind, Outcome, Priority, Status
 from dragoman.core.limits import ATTEMPTS, BODY, LINKS, REASON, TEXT, TITLE, TTL_MS, WHOLE
 from dragoman.core.moments import to_rfc3339
 from dragoman.core.reading import Receipt
+from dragoman.engine.ask import find_agent
 from dragoman.engine.shown import WholeTask
 from dragoman.surfaces.http.endpoint import Body, Endpoint, respond
+from dragoman.surfaces.http.names import AgentName, Alias, NewId, NoTaskName, Session, TaskName
 from dragoman.surfaces.http.office import Call
 from dragoman.surfaces.http.problems import stop
 from dragoman.surfaces.http.tasks import show
 
-TaskName = Annotated[str, Meta(max_length=300)]
-AgentName = Annotated[str, Meta(max_length=257)]
 Fence = Annotated[
     int, Meta(ge=0, le=WHOLE, description="The fencing token of the claim, to be safe.")
 ]
@@ -37,27 +38,27 @@ Ttl = Annotated[
     int,
     Meta(ge=TTL_MS[0], le=TTL_MS[1], description="How long the agent may be silent, in ms."),
 ]
-Session = Annotated[str, Meta(max_length=256, description="The agent's stay, by a name.")]
 Line = Annotated[str, Meta(max_length=REASON)]
 Words = Annotated[str, Meta(max_length=TEXT)]
 Lines = Annotated[tuple[Line, ...], Meta(max_length=LINKS)]
 Names = Annotated[tuple[TaskName, ...], Meta(max_length=LINKS)]
+Aliases = Annotated[tuple[Alias, ...], Meta(max_length=LINKS)]
 
 
 class NewTask(Body, frozen=True):
     """A task to be made; without an id the hub gives it one."""
 
     title: Annotated[str, Meta(min_length=1, max_length=TITLE)]
-    id: Annotated[str, Meta(max_length=128)] = ""
+    id: NewId = ""
     body: Annotated[str, Meta(max_length=BODY)] = ""
     ready: bool = False
     assignee: AgentName = ""
-    parent: str = ""
+    parent: NoTaskName = ""
     review_required: bool | None = None
     priority: Priority = "normal"
     blocked_by: Names = ()
-    discovered_from: str = ""
-    aliases: Names = ()
+    discovered_from: NoTaskName = ""
+    aliases: Aliases = ()
     max_attempts: Annotated[int, Meta(ge=1, le=ATTEMPTS)] | None = None
 
 
@@ -105,7 +106,8 @@ class Claimed(Struct, frozen=True, rename="camel"):
     expires_at: str
     task: WholeTask
     token: str | None = None
-    """Speaks for this attempt; for whoever claims in another's name, who could not go on else."""
+    """Speaks for this attempt; for whoever claims in another's name, who could not go on else, and
+    may give that one credentials."""
 
 
 async def claim(call: Call) -> Claimed:
@@ -130,12 +132,15 @@ async def claimed(call: Call, command: ClaimTask, receipt: Receipt) -> Claimed:
         fence=receipt.fence,
         expires_at=to_rfc3339(receipt.expires_at),
         task=await show(call, receipt.task),
-        token=_token(call, command.agent, receipt),
+        token=await _token(call, command.agent, receipt),
     )
 
 
-def _token(call: Call, agent: str, receipt: Receipt) -> str | None:
-    if call.principal.actor.role == "agent":
+async def _token(call: Call, agent: str, receipt: Receipt) -> str | None:
+    actor = call.principal.actor
+    if actor.name == agent or not MAY_VOUCH[actor.role]:
+        return None
+    if not vouches_for(actor, await call.office.read(find_agent, agent)):
         return None
     # It is dead with its attempt, however long that takes.
     return call.office.door.identity.attempt_token(agent, receipt.task, receipt.fence, TTL_MS[1])
@@ -192,9 +197,9 @@ class Link(Body, frozen=True):
     """Other tasks, or more names of this one; all or none."""
 
     blocked_by: Names = ()
-    parent: str = ""
-    discovered_from: str = ""
-    aliases: Names = ()
+    parent: NoTaskName = ""
+    discovered_from: NoTaskName = ""
+    aliases: Aliases = ()
     fence: Fence | None = None
 
 

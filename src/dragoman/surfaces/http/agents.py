@@ -1,16 +1,21 @@
 """Agents and people that the hub knows, over HTTP."""
 
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
 from dragoman.core.agents import AgentRecord
+from dragoman.core.commands import PAUSED_BY_HAND, AnyCommand, PauseAgent, ResumeAgent
 from dragoman.core.errors import Refusal
 from dragoman.core.events import Role
+from dragoman.core.limits import REASON
 from dragoman.core.moments import to_rfc3339
 from dragoman.engine.ask import find_agent, list_agents
 from dragoman.engine.ports import Store
-from dragoman.surfaces.http.endpoint import Endpoint, Query
+from dragoman.engine.shown_agents import ShownPause, shown_pause
+from dragoman.services.dispatcher import AgentState
+from dragoman.surfaces.http.endpoint import Body, Endpoint, Query
 from dragoman.surfaces.http.office import Call
 from dragoman.surfaces.http.tasks import Limit
 
@@ -24,6 +29,22 @@ class AgentsQuery(Query, frozen=True):
     limit: Limit = 100
 
 
+class Started(Struct, frozen=True, rename="camel"):
+    """How an agent stands that this hub starts."""
+
+    running: tuple[str, ...]
+    """The tasks that it works on."""
+    attempts: int
+    """How many it has begun today (UTC)."""
+    minutes: float
+    output: int
+    """How many bytes it has printed today."""
+    cost: float
+    """What it says that its work of today has cost."""
+    idle: str | None
+    """Why it takes no work just now: it is paused, has used up its day, or cannot be started."""
+
+
 class ShownAgent(Struct, frozen=True, rename="camel"):
     """A name that the hub knows; nothing is shown of its tokens but how many are good."""
 
@@ -33,6 +54,9 @@ class ShownAgent(Struct, frozen=True, rename="camel"):
     registered_at: str
     tokens: int
     has_key: bool
+    paused: ShownPause | None
+    started: Started | None
+    """Null for one that this hub does not start."""
 
 
 class AgentPage(Struct, frozen=True):
@@ -48,12 +72,21 @@ async def list_known(call: Call) -> AgentPage:
     found = await call.office.read(list_agents, query.after, query.limit + 1)
     page = found[: query.limit]
     more = page[-1].name if found[query.limit :] else None
-    return AgentPage([_shown(record, call.now) for record in page], more)
+    fleet = _fleet(call)
+    return AgentPage([_shown(record, call.now, fleet.get(record.name)) for record in page], more)
 
 
 async def show_agent(call: Call) -> ShownAgent:
     """One agent by its name."""
-    return _shown(await call.office.found(_find, call.path["name"]), call.now)
+    return await _show(call, call.path["name"])
+
+
+async def _show(call: Call, name: str) -> ShownAgent:
+    return _shown(await call.office.found(_find, name), call.now, _fleet(call).get(name))
+
+
+def _fleet(call: Call) -> dict[str, AgentState]:
+    return {state.name: state for state in call.office.door.fleet()}
 
 
 def _find(store: Store, name: str) -> AgentRecord | Refusal:
@@ -61,7 +94,7 @@ def _find(store: Store, name: str) -> AgentRecord | Refusal:
     return known or Refusal("agent_not_found", f"no agent is known as {name[:100]!a}")
 
 
-def _shown(record: AgentRecord, now: int) -> ShownAgent:
+def _shown(record: AgentRecord, now: int, state: AgentState | None) -> ShownAgent:
     return ShownAgent(
         name=record.name,
         role=record.role,
@@ -69,10 +102,62 @@ def _shown(record: AgentRecord, now: int) -> ShownAgent:
         registered_at=to_rfc3339(record.registered_at),
         tokens=len(record.live_tokens(now)),
         has_key=bool(record.key),
+        paused=shown_pause(record.paused(now)),
+        started=None if state is None else _started(state),
     )
+
+
+def _started(state: AgentState) -> Started:
+    used = state.used
+    return Started(
+        running=state.running,
+        attempts=used.attempts,
+        minutes=round(max(used.ms, 0) / 60_000, 1),
+        output=max(used.output, 0),
+        cost=used.cost,
+        idle=state.paused or None,
+    )
+
+
+class Pausing(Body, frozen=True):
+    """Why nothing more is to be started for it."""
+
+    reason: Annotated[str, Meta(min_length=1, max_length=REASON)] = PAUSED_BY_HAND
+
+
+class Resuming(Body, frozen=True):
+    """Nothing has to be said."""
+
+
+Command = Callable[[str, Any], AnyCommand]
+"""Takes the agent's name and the body of the request."""
+
+_ACTIONS: dict[str, tuple[str, type[Body], Command]] = {
+    "pause": (
+        "Start nothing more for an agent",
+        Pausing,
+        lambda name, asked: PauseAgent(name, asked.reason),
+    ),
+    "resume": (
+        "Let a paused agent go on, with as much again of its budget",
+        Resuming,
+        lambda name, _: ResumeAgent(name),
+    ),
+}
+"""What can be done with an agent -> its summary, its shape, and its command."""
+
+
+def _action(name: str, summary: str, shape: type[Body], command: Command) -> Endpoint:
+    async def act(call: Call) -> ShownAgent:
+        agent = call.path["name"]
+        await call.office.do(call.principal.actor, command(agent, call.body), key=call.key)
+        return await _show(call, agent)
+
+    return Endpoint("POST", f"/v1/agents/{{name}}/{name}", summary, act, ShownAgent, body=shape)
 
 
 ENDPOINTS = (
     Endpoint("GET", "/v1/agents", "List agents", list_known, AgentPage, query=AgentsQuery),
     Endpoint("GET", "/v1/agents/{name}", "Show an agent", show_agent, ShownAgent),
+    *(_action(name, *action) for name, action in _ACTIONS.items()),
 )

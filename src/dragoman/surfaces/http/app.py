@@ -15,6 +15,7 @@ from dragoman.surfaces.http import (
     events,
     health,
     messages,
+    signed,
     stream,
     tasks,
     work,
@@ -27,7 +28,7 @@ from dragoman.surfaces.http.openapi import describe
 from dragoman.surfaces.http.pages import documents
 from dragoman.surfaces.http.problems import stop
 
-_ROOMS = (tasks, actions, agents, events, stream, work, do, health)
+_ROOMS = (tasks, actions, agents, events, stream, work, signed, do, health)
 
 
 class Mounted(Protocol):
@@ -76,10 +77,12 @@ def build_app(door: Door, mounts: Mapping[str, Mounted] | None = None) -> HttpAp
     office = Office(door)
     described = [messages.ENDPOINT]
     described += [endpoint for room in _ROOMS for endpoint in room.ENDPOINTS]
-    described += messages.operations(tuple(door.interpreter.dialects))
-    document = msgspec.json.encode(describe(described, version("dragoman")))
+    dialects = tuple(door.interpreter.dialects)
+    described += messages.operations(dialects)
+    names = [dialect.name for dialect in dialects]
+    document = msgspec.json.encode(describe(described, names, version("dragoman")))
     endpoints = (*described, *documents(document))
-    open_paths = frozenset(endpoint.path for endpoint in endpoints if endpoint.is_open)
+    open_paths = {one.path: one.is_free for one in endpoints if one.is_open}
     guard = Guard(office, _Addresses(office, endpoints, mounts or {}), open_paths)
     return HttpApp(office, guard, endpoints, (mounts or {}).values())
 

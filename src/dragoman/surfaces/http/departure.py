@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 from starlette.types import Receive
 
-from dragoman.surfaces.http.feed import Seat
+from dragoman.surfaces.http.seat import Seat
 
 
 @asynccontextmanager
@@ -22,4 +22,4 @@ async def until_gone(receive: Receive, seat: Seat) -> AsyncGenerator[None]:
 async def _watch(receive: Receive, seat: Seat) -> None:
     while (await receive())["type"] != "http.disconnect":
         continue
-    seat.leave()
+    seat.hang_up()

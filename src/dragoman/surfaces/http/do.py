@@ -4,39 +4,13 @@ Our own command line uses it while a hub runs: the caller says for whom it speak
 a hub.
 """
 
-from typing import Annotated, Any
-
 import msgspec
-from msgspec import Meta, Raw, Struct, UnsetType
+from msgspec import Raw, Struct, UnsetType
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import AnyCommand
 from dragoman.core.errors import Refusal, Refused
-from dragoman.core.events import MessageReceived
-from dragoman.core.reading import Receipt
+from dragoman.engine.errand import Do, Done
 from dragoman.surfaces.http.endpoint import Endpoint
 from dragoman.surfaces.http.office import Call
-
-
-class Do(Struct, frozen=True, forbid_unknown_fields=True):
-    """Commands that succeed together or not at all, and in whose name."""
-
-    actor: Actor
-    commands: Annotated[tuple[AnyCommand, ...], Meta(min_length=1, max_length=1_000)]
-    key: str = ""
-    said: Any = msgspec.UNSET
-    """The original words, which stay as they are."""
-    per_attempt: bool = False
-    """Whether the key is made of the content and counts within the task's present attempt."""
-    heard: MessageReceived | None = None
-    """What is recorded of a message that changes nothing."""
-
-
-class Done(Struct, frozen=True):
-    """A receipt for each command."""
-
-    receipts: tuple[Receipt, ...]
-    repeated: bool
 
 
 class _Said(Struct, frozen=True):
@@ -65,8 +39,9 @@ async def do(call: Call) -> Done:
             said=said,
             per_attempt=ask.per_attempt,
             heard=ask.heard,
+            effect=ask.effect,
         )
-    return Done(accepted.receipts, accepted.repeated)
+    return Done(accepted.receipts, accepted.repeated, accepted.declined)
 
 
 ENDPOINTS = (

@@ -1,6 +1,6 @@
 """What the HTTP door is handed: the hub and who may speak to it, settings, patience, health."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
 
 from msgspec import Struct
@@ -10,6 +10,7 @@ from dragoman.engine.hints import Hints
 from dragoman.engine.hub import Hub
 from dragoman.engine.identity import Identity
 from dragoman.engine.interpreter import Interpreter
+from dragoman.services.dispatcher import AgentState
 
 
 class Patience(Struct, frozen=True):
@@ -27,6 +28,12 @@ class Patience(Struct, frozen=True):
     """Between two looks at the ledger when there was no hint: another process may have written."""
     retry: float = 2.0
     """Between two tries of somebody who waits for work: a task's rest may be over."""
+    token: float = 15.0
+    """Between two looks at the tokens of those who wait, when nothing was heard of their agents."""
+    checkup: float = 1.0
+    """For which an answer of /readyz is good."""
+    write: float = 5.0
+    """After the last write, until /readyz tries one."""
     behind: int = 20_000
     """In entries: the reader of a stream that was level once and is further behind than this skips
     ahead, and is told so."""
@@ -34,6 +41,14 @@ class Patience(Struct, frozen=True):
 
 def _all_well() -> Mapping[str, str]:
     return {}
+
+
+def _nobody() -> Sequence[AgentState]:
+    return ()
+
+
+def _is_not_stopping() -> bool:
+    return False
 
 
 class Door(Struct, frozen=True):
@@ -47,6 +62,10 @@ class Door(Struct, frozen=True):
     """Told by the engine after every commit."""
     duties: Callable[[], Mapping[str, str]] = _all_well
     """Each duty of the hub by name, and in a few words what is wrong with it; empty: nothing."""
+    fleet: Callable[[], Sequence[AgentState]] = _nobody
+    """How each agent stands that the hub starts."""
+    is_stopping: Callable[[], bool] = _is_not_stopping
+    """Whether the hub gives out no more work."""
     patience: Patience = Patience()
     monotonic: Callable[[], float] = monotonic
     """Seconds that only ever grow, for rates and waits."""

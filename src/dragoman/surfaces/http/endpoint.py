@@ -4,7 +4,8 @@ What an endpoint is given is checked here against its shapes, so a handler sees 
 same shapes are what OpenAPI publishes.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from difflib import get_close_matches
 from hashlib import sha256
 from typing import Any
@@ -23,13 +24,14 @@ from dragoman.core.ids import check_key
 from dragoman.engine.identity import Principal
 from dragoman.surfaces.http.limits import read_body
 from dragoman.surfaces.http.office import Call, Office
-from dragoman.surfaces.http.problems import HttpProblem, of_refusal, stop
+from dragoman.surfaces.http.problems import HttpProblem, encode, json_problem, of_refusal, stop
 from dragoman.text.strict_json import StrictJsonError, parse_json
 
 JSON = "application/json"
 
-encode = msgspec.json.Encoder().encode
-
+_UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
+"""What msgspec says of a name that a body itself does not have; inside of it a place follows."""
+_LONGEST_NAME = 100
 _NOBODY = Principal(Actor("observer", "anyone"))
 
 
@@ -64,6 +66,8 @@ class Endpoint(Struct, frozen=True):
     """The types of body that are taken."""
     is_open: bool = False
     """Whether it answers anyone, without a token."""
+    is_free: bool = False
+    """Whether it may be asked for any number of times: the answer costs no more than a refusal."""
     reads: bool = True
     """Whether the body is brought into its shape here; else the handler is given bytes."""
     serve: "Callable[[Office, Endpoint], ASGIApp] | None" = None
@@ -109,11 +113,13 @@ class Served:
             return b"", None
         door = self._office.door
         raw = await read_body(receive, headers, door.settings.http.max_body, door.patience)
-        if raw or not endpoint.reads:
+        if raw:
             check_type(headers, endpoint.takes)
-        if not endpoint.reads:
-            return raw, None
-        return raw, shaped(raw or b"{}", endpoint.body, door.settings.http.max_body)
+        else:
+            # Whoever has nothing to say need not say so.
+            raw = b"{}"
+        most = door.settings.http.max_body
+        return raw, shaped(raw, endpoint.body, most) if endpoint.reads else None
 
 
 def read_query(text: bytes, shape: type[Query]) -> Any:
@@ -121,8 +127,7 @@ def read_query(text: bytes, shape: type[Query]) -> Any:
     given, known = dict[str, str](), [field.encode_name for field in fields(shape)]
     for name, value in QueryParams(text).multi_items():
         if name not in known:
-            near = get_close_matches(name, known, n=1, cutoff=0)
-            hint = f"; did you mean {near[0]}?" if near else ""
+            hint = _nearest(name, known)
             raise stop("invalid_request", f"{name[:40]!a} is not asked for here{hint}", name[:40])
         if name in given:
             raise stop("invalid_request", f"{name} is given twice", name)
@@ -159,10 +164,10 @@ def shaped(raw: bytes, shape: Any, most: int) -> Any:
     try:
         return msgspec.convert(parse_json(raw, most), shape)
     except StrictJsonError as error:
-        code = "message_too_large" if error.too_large else "invalid_json"
-        raise stop(code, str(error), error.path) from None
+        raise HttpProblem(json_problem(error)) from None
     except msgspec.ValidationError as error:
-        raise stop("invalid_field", f"{error}", _path(error)) from None
+        hint = _meant(str(error), shape)
+        raise stop("invalid_field", f"{error}{hint}", _path(error)) from None
 
 
 def respond(scope: Scope, answer: Any, status: int) -> Response:
@@ -173,7 +178,8 @@ def respond(scope: Scope, answer: Any, status: int) -> Response:
     tag = f'"{sha256(body).hexdigest()[:32]}"'
     headers = {"etag": tag, "cache-control": "no-cache"}
     known = scope["by_name"].get(b"if-none-match", b"").decode("latin-1")
-    if tag in (one.strip().removeprefix("W/") for one in known.split(",")):
+    # `*` is whatever there is.
+    if {tag, "*"}.intersection(one.strip().removeprefix("W/") for one in known.split(",")):
         return Response(status_code=304, headers=headers)
     return Response(body, status, headers, media_type=JSON)
 
@@ -182,3 +188,16 @@ def _path(error: msgspec.ValidationError) -> str:
     """Where in the value, as msgspec says it at the end of its sentence: `$.commands[0].task`."""
     _, found, place = str(error).rpartition(" - at `$")
     return place.rstrip("`").lstrip(".") if found else ""
+
+
+def _meant(error: str, shape: Any) -> str:
+    """After a name that a body does not have: the nearest that it has."""
+    unknown = _UNKNOWN.fullmatch(error)
+    if unknown is None or not issubclass(shape, Struct):
+        return ""
+    return _nearest(unknown[1], [field.encode_name for field in fields(shape)])
+
+
+def _nearest(name: str, known: Sequence[str]) -> str:
+    near = get_close_matches(name[:_LONGEST_NAME], known, n=1, cutoff=0)
+    return f"; did you mean {near[0]}?" if near else ""

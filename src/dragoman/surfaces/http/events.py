@@ -2,22 +2,22 @@
 
 from typing import Annotated
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Raw, Struct
 
 from dragoman.core.events import EVENT_NAMES
 from dragoman.engine.ask import find_stream
 from dragoman.engine.ports import Store
-from dragoman.engine.shown import ShownEntry, shown_entry
-from dragoman.surfaces.http.departure import until_gone
+from dragoman.engine.shown import ShownEntry, shown_entry, told_of
 from dragoman.surfaces.http.endpoint import Endpoint, Query
-from dragoman.surfaces.http.feed import EVERYTHING, Filter
+from dragoman.surfaces.http.feed import EVERYTHING, Feed, Filter
+from dragoman.surfaces.http.names import WantedTask
 from dragoman.surfaces.http.office import Call
 from dragoman.surfaces.http.problems import stop
 from dragoman.surfaces.http.tasks import After, Limit
+from dragoman.surfaces.http.waiting import MOST_WAIT_MS, waiting
 
 NAMES = tuple(EVENT_NAMES.values())
 FAMILIES = tuple(dict.fromkeys(name.partition(".")[0] for name in NAMES))
-MOST_WAIT_MS = 60_000
 _LOOKS = 20
 """So many pages of the ledger are looked through for one answer."""
 _PAGE = 500
@@ -26,14 +26,18 @@ _PAGE = 500
 class WantedQuery(Query, frozen=True):
     """Which entries."""
 
-    task: Annotated[
-        str, Meta(max_length=300, description="Only of this task, by any of its names.")
-    ] = ""
+    task: WantedTask = ""
     type: Annotated[
         str,
-        Meta(max_length=100, description="Only of this type (task.claimed) or family (task)."),
+        Meta(
+            max_length=100,
+            description="Only of this type (task.claimed) or family (task).",
+            extra_json_schema={"enum": ["", *FAMILIES, *NAMES]},
+        ),
     ] = ""
-    agent: Annotated[str, Meta(max_length=300, description="Only what this agent did.")] = ""
+    agent: Annotated[
+        str, Meta(max_length=300, description="Only what this agent did, or letters to it.")
+    ] = ""
     dialect: Annotated[
         str, Meta(max_length=100, description="Only what this dialect has words for.")
     ] = ""
@@ -54,6 +58,13 @@ class EventPage(Struct, frozen=True):
     """Entries, oldest first; `next` is the `after` of the next request, at the end too."""
 
     events: list[ShownEntry]
+    next: int
+
+
+class _WrittenPage(Struct, frozen=True):
+    """The same, of entries that are JSON already."""
+
+    events: list[Raw]
     next: int
 
 
@@ -79,23 +90,30 @@ def _spoken(call: Call, name: str) -> frozenset[str] | None:
     raise stop("invalid_request", f"{name!a} is not spoken here; known: {known}", "dialect")
 
 
-async def list_events(call: Call) -> EventPage:
+async def list_events(call: Call) -> "EventPage | _WrittenPage":
     """Entries after a position; if there is none yet, those that come within the wait."""
     query: EventsQuery = call.query
     chosen = await wanted(call, query)
-    page = await call.office.read(_look, query.after, query.limit, chosen)
-    if page.events or not query.wait:
-        return page
-    office, loop_time = call.office, call.office.door.monotonic
-    end = loop_time() + query.wait / 1_000
-    async with office.feed.seat() as seat, until_gone(call.request.receive, seat):
+    office, monotonic = call.office, call.office.door.monotonic
+    if not query.wait:
+        return await office.read(_look, query.after, query.limit, chosen)
+    after, end = query.after, monotonic() + query.wait / 1_000
+    async with waiting(office, call.request) as seat:
         while True:
-            # With a seat: what comes from here on rings.
-            page = await office.read(_look, page.next, query.limit, chosen)
-            left = end - loop_time()
+            # With a seat: what comes from here on rings, and is read and written out for all.
+            page = _kept(office.feed, after, query.limit, chosen) or await office.read(
+                _look, after, query.limit, chosen
+            )
+            left = end - monotonic()
             if page.events or left <= 0 or seat.gone:
                 return page
+            after = page.next
             await seat.wait(left)
+
+
+def _kept(feed: Feed, after: int, limit: int, chosen: Filter) -> "_WrittenPage | None":
+    found = feed.since(after, chosen, limit)
+    return found and _WrittenPage([one.entry for one in found[0]], found[1])
 
 
 def _look(store: Store, after: int, limit: int, chosen: Filter) -> EventPage:
@@ -104,7 +122,7 @@ def _look(store: Store, after: int, limit: int, chosen: Filter) -> EventPage:
         page = store.entries(after, _PAGE)
         for entry in page:
             shown = shown_entry(entry)
-            if chosen.passes(shown.stream, shown.type, shown.actor):
+            if chosen.passes(shown.stream, shown.type, shown.actor, told_of(entry)):
                 found.append(shown)
             after = entry.position
             if len(found) == limit:

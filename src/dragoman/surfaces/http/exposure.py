@@ -1,7 +1,7 @@
 """Where the hub may listen, and under which names it may be called (DNS rebinding, CSRF)."""
 
 from functools import lru_cache
-from ipaddress import ip_address
+from ipaddress import ip_address, ip_network
 
 from dragoman.config import HttpSettings
 from dragoman.core.errors import SettingsError
@@ -15,6 +15,8 @@ def check_exposure(settings: HttpSettings) -> None:
     """Raise SettingsError when others could listen in, or call the hub under any name."""
     if bool(settings.tls_cert) != bool(settings.tls_key):
         raise SettingsError("http.tls_cert and http.tls_key belong together: give both or neither")
+    for proxy in settings.proxy:
+        _check_proxy(proxy)
     if is_local(settings.host):
         return
     if not (settings.tls_cert or settings.proxy):
@@ -28,6 +30,16 @@ def check_exposure(settings: HttpSettings) -> None:
             f"http.host {settings.host or '(empty)'} is no name that the hub can be called by: "
             "list the names that callers use in http.allowed_hosts"
         )
+
+
+def _check_proxy(proxy: str) -> None:
+    try:
+        ip_network("0.0.0.0/0" if proxy == "*" else proxy, strict=False)
+    except ValueError:
+        raise SettingsError(
+            f"http.proxy {proxy!a} is no address: give the one that the proxy calls from, "
+            "10.0.0.9 for example, or a network, 10.0.0.0/24"
+        ) from None
 
 
 def is_local(host: str) -> bool:
@@ -62,7 +74,8 @@ class Names:
     def _hosts(self, port: int) -> frozenset[bytes]:
         """Every Host header that means this hub at this port."""
         names = [_written(self._settings.host), *map(str.lower, self._settings.allowed_hosts)]
-        if is_local(self._settings.host):
+        if is_local(self._settings.host) or self._settings.host in _ANYWHERE:
+            # The hub's own command line and agents call it so (`url`).
             names += _LOCAL_NAMES
         known = set[str]()
         for name in names:
@@ -76,9 +89,30 @@ class Names:
 
     def _origins(self, port: int) -> frozenset[bytes]:
         """Every Origin whose pages may call the hub: its own, and those that the settings name."""
-        own = {b"%s://%s" % (scheme(self._settings).encode(), host) for host in self.hosts(port)}
+        # Before a proxy the hub is called by HTTPS, and behind it by HTTP.
+        schemes = {scheme(self._settings), *(("https",) if self._settings.proxy else ())}
+        own = {b"%s://%s" % (one.encode(), host) for one in schemes for host in self.hosts(port)}
         named = (origin.lower().rstrip("/") for origin in self._settings.allowed_origins)
         return frozenset(own | {origin.encode("latin-1", "replace") for origin in named})
+
+
+class Peers:
+    """From where a connection may come: from anywhere, or (behind a proxy) only from there."""
+
+    def __init__(self, settings: HttpSettings) -> None:
+        self._is_open = not settings.proxy or bool(settings.tls_cert) or "*" in settings.proxy
+        self._proxies = [ip_network(one, strict=False) for one in settings.proxy if one != "*"]
+
+    def welcome(self, peer: str, own: str) -> bool:
+        """Whether it may come from this address to that one of our own."""
+        if self._is_open or peer == own:
+            return True
+        try:
+            address = ip_address(peer)
+        except ValueError:
+            return False
+        address = getattr(address, "ipv4_mapped", None) or address
+        return address.is_loopback or any(address in proxy for proxy in self._proxies)
 
 
 def _written(host: str) -> str:

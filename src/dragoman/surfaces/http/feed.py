@@ -2,7 +2,7 @@
 
 One follower per process reads on after every hint, while there is anybody who waits. It keeps the
 newest frames; whoever is further behind reads the ledger itself. A reader costs one cursor, however
-slow it is, and never slows the follower.
+slow it is, and never slows the follower; of very many, each is told as often as `turns` has it.
 """
 
 import asyncio
@@ -10,13 +10,15 @@ import logging
 from collections.abc import AsyncGenerator, Callable, Collection, Iterable
 from contextlib import asynccontextmanager
 
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from dragoman.engine.hints import Hints
 from dragoman.engine.ports import Store
-from dragoman.engine.shown import encode, shown_entry
+from dragoman.engine.shown import encode, shown_entry, told_of
 from dragoman.ledger.entry import Entry
 from dragoman.surfaces.http.problems import stop
+from dragoman.surfaces.http.seat import Seat
+from dragoman.surfaces.http.turns import Turns
 
 PAGE = 500
 KEPT = 8_192
@@ -35,6 +37,7 @@ MAKES_READY = frozenset(
 )
 """After an event of these names there may be work for somebody who found none before."""
 
+_DATA = b"\ndata: "
 _log = logging.getLogger("dragoman.http")
 
 
@@ -45,7 +48,14 @@ class Frame(Struct, frozen=True, gc=False):
     stream: str
     event: str
     actor: str
+    told: tuple[str, ...]
+    """To whom it is addressed, if to anybody."""
     data: bytes
+
+    @property
+    def entry(self) -> Raw:
+        """The entry as JSON, without what makes it an event of a stream."""
+        return Raw(self.data[self.data.index(_DATA) + len(_DATA) : -2])
 
 
 class Filter(Struct, frozen=True):
@@ -55,15 +65,16 @@ class Filter(Struct, frozen=True):
     type: str = ""
     """The name of an event, or the family before its dot."""
     agent: str = ""
+    """Who did it, or to whom it is addressed."""
     names: frozenset[str] | None = None
     """The events of which a dialect has something to say."""
 
-    def passes(self, stream: str, event: str, actor: str) -> bool:
+    def passes(self, stream: str, event: str, actor: str, told: tuple[str, ...]) -> bool:
         """Whether the reader wants such an entry; `actor` is ROLE:NAME."""
         return (
             self.stream in ("", stream)
             and self.type in ("", event, event.partition(".")[0])
-            and self.agent in ("", actor.partition(":")[2])
+            and (self.agent in ("", actor.partition(":")[2]) or self.agent in told)
             and (self.names is None or event in self.names)
         )
 
@@ -79,6 +90,7 @@ def frame(entry: Entry) -> Frame:
         entry.stream,
         entry.event,
         shown.actor,
+        told_of(entry),
         b"id: %d\nevent: %s\ndata: %s\n\n" % (entry.position, entry.event.encode(), encode(shown)),
     )
 
@@ -88,53 +100,13 @@ def join(frames: Iterable[Frame], wanted: Filter, after: int) -> tuple[bytes, in
     parts: list[bytes] = []
     size = 0
     for one in frames:
-        if wanted is EVERYTHING or wanted.passes(one.stream, one.event, one.actor):
+        if wanted is EVERYTHING or wanted.passes(one.stream, one.event, one.actor, one.told):
             if parts and size + len(one.data) > MOST_BYTES:
                 break
             parts.append(one.data)
             size += len(one.data)
         after = one.position
     return b"".join(parts), after
-
-
-class Seat:
-    """The place of somebody who waits for the ledger to grow."""
-
-    def __init__(self) -> None:
-        self.loop = asyncio.get_running_loop()
-        self._waiter: asyncio.Future[None] | None = None
-        self._rang = False
-        self.gone = False
-        """Whether there is nobody left to tell, or the hub is about to stop."""
-
-    def ring(self) -> None:
-        """End the wait, this one or the next."""
-        self._rang = True
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
-
-    def leave(self) -> None:
-        """End the wait for good."""
-        self.gone = True
-        self.ring()
-
-    async def wait(self, seconds: float) -> bool:
-        """Wait for a ring; False when there was none in that time."""
-        if not self._rang:
-            self._waiter = self.loop.create_future()
-            timer = self.loop.call_later(seconds, _give_up, self._waiter)
-            try:
-                await self._waiter
-            finally:
-                timer.cancel()
-                self._waiter = None
-        rang, self._rang = self._rang, False
-        return rang
-
-
-def _give_up(waiter: asyncio.Future[None]) -> None:
-    if not waiter.done():
-        waiter.set_result(None)
 
 
 class Feed:
@@ -146,8 +118,9 @@ class Feed:
         self._look = look
         self._kept = kept
         self._seats: set[Seat] = set()
+        self._turns = Turns(self._seats)
         self._follower: asyncio.Task[None] | None = None
-        self._started: asyncio.Event = asyncio.Event()
+        self._started: asyncio.Future[None] | None = None
         self._is_hinted = False
         self._frames: list[Frame] = []
         self._bytes = 0
@@ -158,11 +131,16 @@ class Feed:
         """The position that was followed to."""
         self.made_ready = 0
         """The last position of an event after which there may be work."""
+        self._last: dict[str, int] = {}
 
     @property
     def seats(self) -> int:
         """How many wait."""
         return len(self._seats)
+
+    def last(self, family: str) -> int:
+        """The last position of an event of this family; of any, when it is empty."""
+        return self._last.get(family, 0) if family else self.head
 
     @asynccontextmanager
     async def seat(self) -> AsyncGenerator[Seat]:
@@ -172,10 +150,7 @@ class Feed:
         seat = Seat()
         self._seats.add(seat)
         try:
-            if self._follower is None:
-                self._started = asyncio.Event()
-                self._follower = asyncio.create_task(self._follow(self._started))
-            await self._started.wait()
+            await self._begun(seat.loop)
             yield seat
         finally:
             self._seats.discard(seat)
@@ -183,24 +158,65 @@ class Feed:
                 self._follower.cancel()
                 self._follower = None
 
+    async def _begun(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Until the ledger is followed; the fault of the store, if it cannot be.
+
+        Whoever comes after a fault tries again.
+        """
+        if self._started is None or self._follower is None or self._follower.done():
+            self._started = loop.create_future()
+            self._follower = asyncio.create_task(self._follow(self._started))
+        # Of several who wait for the same start one may leave.
+        await asyncio.shield(self._started)
+
     def close(self) -> None:
         """Send everyone away, for good; may be called from any thread."""
         self._is_closed = True
         for seat in tuple(self._seats):
             _soon(seat.loop, seat.leave)
 
+    async def turn(self, seat: Seat, seconds: float) -> None:
+        """Before somebody goes on who has more to do: others come first."""
+        if not self._turns.are_scarce:
+            await asyncio.sleep(0)
+            return
+        seat.forget()
+        self._turns.for_one(seat)
+        await seat.wait(seconds)
+
     def newest(self, after: int, wanted: Filter) -> tuple[bytes, int] | None:
         """What follows a position, for one write; None when so old a position is not kept."""
         key = (after, wanted)
         known = self._joined.get(key)
         if known is None:
-            start = after + 1 - (self.head + 1 - len(self._frames))
+            start = self._place(after)
             if start < 0:
                 return None
-            known = join(self._frames[start:], wanted, after)
+            known = join(self._frames[start : start + PAGE], wanted, after)
             if len(self._joined) < _SHARED:
                 self._joined[key] = known
         return known
+
+    def since(self, after: int, wanted: Filter, limit: int) -> tuple[list[Frame], int] | None:
+        """At most so many frames after a position, and the position that is reached with them.
+
+        None when the ledger has to be asked: so old a position is not kept, or it is none yet.
+        """
+        start = self._place(after)
+        if start < 0 or after > self.head:
+            return None
+        found: list[Frame] = []
+        for one in self._frames[start:]:
+            if wanted.passes(one.stream, one.event, one.actor, one.told):
+                found.append(one)
+            after = one.position
+            if len(found) == limit:
+                break
+        return found, after
+
+    def _place(self, after: int) -> int:
+        """Where in the kept frames the one after a position is; below 0: it is no longer there."""
+        return after - (self.head - len(self._frames))
 
     async def older(self, after: int, wanted: Filter) -> tuple[bytes, int]:
         """The same from the ledger, however old the position is."""
@@ -210,10 +226,11 @@ class Feed:
     def _read_older(self, after: int, wanted: Filter) -> tuple[bytes, int]:
         return join(map(frame, self._store.entries(after, PAGE)), wanted, after)
 
-    async def _follow(self, started: asyncio.Event) -> None:
+    async def _follow(self, started: asyncio.Future[None]) -> None:
         loop = asyncio.get_running_loop()
         self._frames, self._bytes, self._joined, self._is_hinted = [], 0, {}, False
         self._catching_up = asyncio.Semaphore(_AT_ONCE)
+        self._turns = Turns(self._seats)
         wake = asyncio.Event()
 
         def hint(_: Collection[str]) -> None:
@@ -224,8 +241,12 @@ class Feed:
 
         silence = self._hints.listen(hint)
         try:
-            self.head = await asyncio.to_thread(self._store.head)
-            started.set()
+            try:
+                self.head = await asyncio.to_thread(self._store.head)
+            except Exception as error:  # noqa: BLE001  told to those who wait for the start
+                _refuse(started, error)
+                return
+            started.set_result(None)
             while True:
                 self._is_hinted = False
                 wake.clear()
@@ -233,7 +254,6 @@ class Feed:
                     await _wait(wake, self._look)
         finally:
             silence()
-            started.set()
 
     async def _read_on(self) -> int:
         try:
@@ -255,10 +275,10 @@ class Feed:
         self._joined.clear()
         self.head = frames[-1].position
         for one in frames:
+            self._last[one.event.partition(".")[0]] = one.position
             if one.event in MAKES_READY:
                 self.made_ready = one.position
-        for seat in self._seats:
-            seat.ring()
+        self._turns.for_all()
 
     def _drop_oldest(self) -> None:
         if len(self._frames) <= 2 * self._kept and self._bytes <= 2 * KEPT_BYTES:
@@ -269,6 +289,12 @@ class Feed:
             size += len(self._frames[-kept].data)
         del self._frames[:-kept]
         self._bytes = size
+
+
+def _refuse(started: asyncio.Future[None], error: Exception) -> None:
+    started.set_exception(error)
+    # Whoever waited for it may have gone.
+    started.exception()
 
 
 def _soon(loop: asyncio.AbstractEventLoop, deed: Callable[[], None]) -> None:

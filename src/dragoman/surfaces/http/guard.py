@@ -1,23 +1,36 @@
 """Before anything is looked at: for which host, from which origin, by whom, and how often."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dragoman.core.errors import DragomanError, Refusal
 from dragoman.engine.identity import Principal
+from dragoman.surfaces.http.cors import PREFLIGHT, answer_headers, is_preflight
 from dragoman.surfaces.http.exposure import Names
 from dragoman.surfaces.http.office import Office
 from dragoman.surfaces.http.problems import HttpProblem, of_error, of_refusal, stop
+from dragoman.surfaces.http.stays import VIA
 
-VIA = "http"
 UNMATCHED = "(none)"
 """The route of a request that was not brought to one, in figures."""
 
 _log = logging.getLogger("dragoman.http")
 _SHOWN = 100
+_ONCE = frozenset(
+    {
+        b"authorization",
+        b"content-length",
+        b"content-type",
+        b"host",
+        b"idempotency-key",
+        b"last-event-id",
+        b"origin",
+    }
+)
+"""Headers of which a request has one: of two, a proxy might have looked at the other."""
 
 
 class Progress(Struct):
@@ -25,13 +38,17 @@ class Progress(Struct):
 
     status: int = 0
     is_stream: bool = False
+    is_read: bool = False
+    """Whether the whole request was taken in."""
+    may_be_read: bool = False
+    """Whether the answer may be read by the web page that asked, if one did."""
     route: str = UNMATCHED
 
 
 class Guard:
     """Lets a request through to the application, or answers it with a problem."""
 
-    def __init__(self, office: Office, inner: ASGIApp, open_paths: frozenset[str]) -> None:
+    def __init__(self, office: Office, inner: ASGIApp, open_paths: Mapping[str, bool]) -> None:
         self._office = office
         self._inner = inner
         self._open_paths = open_paths
@@ -47,29 +64,44 @@ class Guard:
         scope["progress"] = progress
         begun = monotonic()
 
+        headers = dict(scope["headers"])
+        scope["by_name"] = headers
+
+        async def taken() -> Message:
+            message = await receive()
+            progress.is_read = not message.get("more_body", False)
+            return message
+
         async def watched(message: Message) -> None:
             if message["type"] == "http.response.start":
                 progress.status = message["status"]
+                if more := _more_headers(progress, headers):
+                    message["headers"] = [*message["headers"], *more]
             await send(message)
 
         try:
-            headers = dict(scope["headers"])
-            scope["by_name"] = headers
             self._check(scope, headers)
-            await self._inner(scope, receive, watched)
+            if is_preflight(scope["method"], headers):
+                self._office.check_rate(_address(scope))
+                await _answer_preflight(watched)
+            else:
+                await self._let_in(scope, headers)
+                await self._inner(scope, taken, watched)
         except HttpProblem as stopped:
-            await _tell(stopped, progress, scope, receive, watched)
+            await _tell(stopped, progress, scope, taken, watched)
         except DragomanError as error:
-            _log.error("%s %s: %s", scope["method"], scope["path"][:_SHOWN], error)
-            await _tell(HttpProblem(of_error(error)), progress, scope, receive, watched)
+            _log.error("%s: %s", _named(scope), error)
+            await _tell(HttpProblem(of_error(error)), progress, scope, taken, watched)
         except Exception:  # noqa: BLE001  one request must not take others along
-            _log.exception("%s %s failed", scope["method"], scope["path"][:_SHOWN])
+            _log.exception("%s failed", _named(scope))
             failed = stop("internal_error", "the hub has failed at this request; its log says how")
-            await _tell(failed, progress, scope, receive, watched)
+            await _tell(failed, progress, scope, taken, watched)
         seconds = 0.0 if progress.is_stream else monotonic() - begun
         self._office.metrics.request(progress.route, scope["method"], progress.status, seconds)
 
     def _check(self, scope: Scope, headers: Mapping[bytes, bytes]) -> None:
+        if len(headers) != len(scope["headers"]):
+            _check_once(scope["headers"])
         port = (scope.get("server") or ("", 0))[1]
         host = headers.get(b"host", b"").lower()
         if host not in self._names.hosts(port):
@@ -85,38 +117,35 @@ class Guard:
                 f"web pages of {origin[:_SHOWN].decode(errors='replace')!a} may not call this hub; "
                 "if they shall, list the origin in http.allowed_origins",
             )
-        if scope["path"] not in self._open_paths:
-            scope["principal"] = self._principal(scope, headers)
+        scope["progress"].may_be_read = True
 
-    def _principal(self, scope: Scope, headers: Mapping[bytes, bytes]) -> Principal:
+    async def _let_in(self, scope: Scope, headers: Mapping[bytes, bytes]) -> None:
+        is_free = self._open_paths.get(scope["path"])
+        if is_free is None:
+            scope["principal"] = await self._principal(scope, headers)
+            scope["stays"] = self._office.stays
+        elif not is_free:
+            self._office.check_rate(_address(scope))
+
+    async def _principal(self, scope: Scope, headers: Mapping[bytes, bytes]) -> Principal:
         scheme, _, token = headers.get(b"authorization", b"").partition(b" ")
         if scheme.lower() != b"bearer" or not token.strip():
             raise self._strange(
                 scope,
                 Refusal("unauthenticated", "show a token: `Authorization: Bearer TOKEN`"),
             )
-        principal = self._identity.who(token.strip().decode("latin-1"), VIA)
+        scope["token"] = token.strip().decode("latin-1")
+        principal = await self._identity.who_soon(scope["token"], VIA)
         if isinstance(principal, Refusal):
             raise self._strange(scope, principal)
         if not principal.is_owner:
-            self._check_rate(principal.actor.label)
+            self._office.check_rate(principal.actor.label)
         return principal
 
     def _strange(self, scope: Scope, refusal: Refusal) -> HttpProblem:
         """Nobody that is known; whoever guesses tokens is slowed down like every caller."""
-        self._check_rate(f"address {(scope.get('client') or ('',))[0]}")
+        self._office.check_rate(_address(scope))
         return HttpProblem(of_refusal(refusal))
-
-    def _check_rate(self, caller: str) -> None:
-        seconds = self._office.rates.take(caller)
-        if seconds:
-            http = self._office.door.settings.http
-            raise stop(
-                "rate_limited",
-                f"at most {http.rate_per_second:g} requests a second are taken from one caller "
-                f"({http.burst} after a pause): wait {seconds} s",
-                retry_after=str(seconds),
-            )
 
 
 async def _tell(
@@ -124,3 +153,38 @@ async def _tell(
 ) -> None:
     if not progress.status:
         await stopped.response()(scope, receive, send)
+
+
+async def _answer_preflight(send: Send) -> None:
+    await send({"type": "http.response.start", "status": 204, "headers": PREFLIGHT})
+    await send({"type": "http.response.body", "body": b""})
+
+
+def _more_headers(progress: Progress, headers: Mapping[bytes, bytes]) -> list[tuple[bytes, bytes]]:
+    """What an answer has besides its own."""
+    more: list[tuple[bytes, bytes]] = []
+    if not progress.is_read and (
+        b"transfer-encoding" in headers or headers.get(b"content-length", b"0") != b"0"
+    ):
+        # The rest of the request is not wanted any more.
+        more.append((b"connection", b"close"))
+    if b"origin" in headers and progress.may_be_read:
+        more += answer_headers(headers[b"origin"])
+    return more
+
+
+def _check_once(headers: Sequence[tuple[bytes, bytes]]) -> None:
+    names = [name for name, _ in headers]
+    for name in _ONCE.intersection(names):
+        if names.count(name) > 1:
+            raise stop("invalid_request", f"the header {name.decode()} is given twice")
+
+
+def _address(scope: Scope) -> str:
+    """Who calls, as far as a stranger is known."""
+    return f"address {(scope.get('client') or ('',))[0]}"
+
+
+def _named(scope: Scope) -> str:
+    """A request in a log, as it was sent: what is decoded may hold anything."""
+    return f"{scope['method']} {scope['raw_path'][:_SHOWN].decode('ascii', 'backslashreplace')}"

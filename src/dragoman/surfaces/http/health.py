@@ -1,20 +1,12 @@
 """Whether the hub lives, whether it can do its work, and its figures."""
 
-import asyncio
-
 from msgspec import Struct
 from starlette.responses import Response
 
-from dragoman.core.errors import DragomanError
-from dragoman.engine.ports import Store
-from dragoman.ledger.chain import link_hash
+from dragoman.surfaces.http.checkup import OK
 from dragoman.surfaces.http.endpoint import Endpoint, respond
 from dragoman.surfaces.http.metrics import MEDIA
 from dragoman.surfaces.http.office import Call
-
-OK = "ok"
-_PATIENCE = 2.0
-"""A store that does not answer a read within so many seconds is not ready."""
 
 
 class Alive(Struct, frozen=True):
@@ -38,33 +30,13 @@ async def healthz(_: Call) -> Alive:
 
 
 async def readyz(call: Call) -> Response:
-    """The hub can read, its last write was taken, its ledger holds, its duties are done."""
+    """The hub can read and write, its ledger holds, its duties are done."""
     office = call.office
-    store, ledger = await _looked(call)
+    found = await office.checkup.result()
     duties = {name: wrong or OK for name, wrong in office.door.duties().items()}
-    ready = all(state == OK for state in (store, ledger, *duties.values()))
-    answer = Readiness(ready, store, ledger, duties)
+    ready = all(state == OK for state in (found.store, found.ledger, *duties.values()))
+    answer = Readiness(ready, found.store, found.ledger, duties)
     return respond(call.request.scope, answer, 200 if ready else 503)
-
-
-async def _looked(call: Call) -> tuple[str, str]:
-    """What is true of the store and of the ledger's end."""
-    office = call.office
-    try:
-        async with asyncio.timeout(_PATIENCE):
-            holds = await office.read(_end_holds)
-    except TimeoutError:
-        return "no answer", "unknown"
-    except DragomanError as error:
-        return error.code, "unknown"
-    return office.store_fault or OK, OK if holds else "ledger_broken"
-
-
-def _end_holds(store: Store) -> bool:
-    """Whether the last entry is there and is what was written."""
-    head = store.head()
-    last = store.entries(head - 1, 1) if head else []
-    return not head or any(link_hash(one.previous, one.line) == one.hash for one in last)
 
 
 async def metrics(call: Call) -> Response:
@@ -78,7 +50,15 @@ async def metrics(call: Call) -> Response:
 
 
 ENDPOINTS = (
-    Endpoint("GET", "/healthz", "Whether the process lives", healthz, Alive, is_open=True),
+    Endpoint(
+        "GET",
+        "/healthz",
+        "Whether the process lives",
+        healthz,
+        Alive,
+        is_open=True,
+        is_free=True,
+    ),
     Endpoint(
         "GET",
         "/readyz",

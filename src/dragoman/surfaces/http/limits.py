@@ -34,9 +34,7 @@ class Rates:
         """Take out so much; 0 when the caller may go on, else the seconds that it has to wait."""
         if not self._per_second:
             return 0
-        now = self._monotonic()
-        left, at = self._buckets.get(caller, (self._burst, now))
-        left = min(self._burst, left + (now - at) * self._per_second)
+        left, now = self._left(caller)
         if left < 1:
             return max(1, ceil((1 - left) / self._per_second))
         if len(self._buckets) >= MOST_BUCKETS and caller not in self._buckets:
@@ -47,10 +45,14 @@ class Rates:
     def charge(self, caller: str, amount: int) -> None:
         """Take out so much in any case, for what turned out to be more than one."""
         if self._per_second and amount > 0:
-            now = self._monotonic()
-            left, at = self._buckets.get(caller, (self._burst, now))
-            left = min(self._burst, left + (now - at) * self._per_second)
+            left, now = self._left(caller)
             self._buckets[caller] = (left - amount, now)
+
+    def _left(self, caller: str) -> tuple[float, float]:
+        """What is in a caller's bucket, and the time."""
+        now = self._monotonic()
+        left, at = self._buckets.get(caller, (self._burst, now))
+        return min(self._burst, left + (now - at) * self._per_second), now
 
     def _forget_full_ones(self, now: float) -> None:
         self._buckets = {
@@ -80,11 +82,11 @@ async def read_body(
                 if message["type"] == "http.disconnect":
                     raise stop("request_timeout", "the connection ended before the request did")
                 part = message.get("body", b"")
-                if not message.get("more_body", False):
-                    return part if not parts else b"".join((*parts, part))
                 size += len(part)
                 if size > most:
                     raise _too_large(size, most)
+                if not message.get("more_body", False):
+                    return part if not parts else b"".join((*parts, part))
                 parts.append(part)
                 limit.reschedule(min(end, loop.time() + patience.body_pause))
     except TimeoutError:

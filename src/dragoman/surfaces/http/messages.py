@@ -9,6 +9,7 @@ import logging
 from collections import deque
 from collections.abc import Iterator
 from functools import partial
+from hashlib import sha256
 from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -24,7 +25,6 @@ from dragoman.surfaces.http.endpoint import (
     Endpoint,
     Query,
     check_type,
-    encode,
     read_key,
     read_query,
 )
@@ -33,11 +33,15 @@ from dragoman.surfaces.http.office import Call, Office
 from dragoman.surfaces.http.problems import (
     HttpProblem,
     Problem,
+    encode,
+    json_problem,
     of_error,
     of_refusal,
     problem,
     stop,
 )
+from dragoman.surfaces.http.waiting import MOST_WAIT_MS, waiting
+from dragoman.text.strict_json import StrictJsonError, parse_json
 
 LINES = ("application/x-ndjson", "application/jsonl")
 WINDOW = 512
@@ -56,6 +60,15 @@ class MessagesQuery(Query, frozen=True):
     dialect: Annotated[
         str, Meta(max_length=100, description="The dialect; else the hub finds out.")
     ] = ""
+
+
+class WaitQuery(Query, frozen=True):
+    """How long to wait for something to be there."""
+
+    wait: Annotated[
+        int,
+        Meta(ge=0, le=MOST_WAIT_MS, description="How long to wait while there is none, in ms."),
+    ] = 0
 
 
 class TaskNow(Struct, frozen=True):
@@ -111,14 +124,15 @@ class Messages:
         if is_batch:
             await send({"type": "http.response.start", "status": 200, "headers": _LINES_HEADERS})
             batch = _Batch(self._office, principal, dialect, key, send)
-            await batch.take([line for line in body.split(b"\n") if line.strip()])
+            lines = enumerate(body.split(b"\n"), start=1)
+            await batch.take([(number, line) for number, line in lines if line.strip()])
             return
         spoken = self._interpreter.hear(body, dialect=dialect)
         if spoken is None:
-            raise HttpProblem(nobodys(self._office, dialect))
+            raise HttpProblem(nobodys(self._office, dialect, body))
         with self._office.writing():
             answer = await self._interpreter.answer_soon(spoken, principal.actor, key=key)
-        _count(self._office, answer)
+        count(self._office, answer)
         if isinstance(answer, Turned):
             raise HttpProblem(of_refusal(answer))
         told = encode(sent(answer))
@@ -143,8 +157,8 @@ class Messages:
 class _Batch:
     """Many messages of one caller: taken in order, answered in order, committed together.
 
-    A line does not wait for those before it unless it is about the same task (or names none), so
-    that what is looked up for it is what they have left behind.
+    A line does not wait for those before it unless it is about the same task or thread (or names
+    none), so that what is looked up for it is what they have left behind.
     """
 
     def __init__(
@@ -158,17 +172,17 @@ class _Batch:
         self._send = send
         self._under_way: deque[tuple[str, asyncio.Task[bytes]]] = deque()
         self._about: dict[str, asyncio.Task[bytes]] = {}
-        """Task -> the last line about it."""
+        """Task or thread -> the last line about it."""
 
-    async def take(self, lines: list[bytes]) -> None:
-        """Answer all of them."""
+    async def take(self, lines: list[tuple[int, bytes]]) -> None:
+        """Answer all of them; each comes with its number in the body."""
         if not self._principal.is_owner:
             self._office.rates.charge(self._principal.actor.label, len(lines) - 1)
-        for number, line in enumerate(lines, start=1):
+        for number, line in lines:
             spoken = self._interpreter.hear(line, dialect=self._dialect)
-            target = spoken.target if spoken is not None else ""
+            target = spoken.line_up if spoken is not None else ""
             await self._wait_for(target)
-            task = asyncio.create_task(self._answer(number, spoken))
+            task = asyncio.create_task(self._answer(number, spoken or line))
             self._under_way.append((target, task))
             self._about[target] = task
             if len(self._under_way) >= WINDOW:
@@ -196,16 +210,17 @@ class _Batch:
                 del self._about[target]
         await self._send({"type": "http.response.body", "body": b"".join(told), "more_body": True})
 
-    async def _answer(self, number: int, spoken: Spoken | None) -> bytes:
+    async def _answer(self, number: int, spoken: Spoken | bytes) -> bytes:
         answer = await self._outcome(number, spoken)
         if isinstance(answer, Problem):
             return encode(NotSent(number, False, answer)) + b"\n"
         return encode(sent(answer, number)) + b"\n"
 
-    async def _outcome(self, number: int, spoken: Spoken | None) -> Taken | Problem:
-        if spoken is None:
-            return nobodys(self._office, self._dialect)
-        key = f"{self._key}:{number}" if self._key else ""
+    async def _outcome(self, number: int, spoken: Spoken | bytes) -> Taken | Problem:
+        if isinstance(spoken, bytes):
+            return nobodys(self._office, self._dialect, spoken)
+        # A digest: a key of any length has room for the number, and none is another's.
+        key = sha256(f"{self._key}:{number}".encode()).hexdigest() if self._key else ""
         try:
             with self._office.writing():
                 answer = await self._interpreter.answer_soon(spoken, self._principal.actor, key=key)
@@ -215,13 +230,13 @@ class _Batch:
         except Exception:  # noqa: BLE001  one line must not take others along
             _log.exception("line %d of a batch failed", number)
             return problem("internal_error", "the hub has failed at this line; its log says how")
-        _count(self._office, answer)
+        count(self._office, answer)
         return of_refusal(answer) if isinstance(answer, Turned) else answer
 
 
 def sent(answer: Taken, line: int | UnsetType = UNSET) -> Sent:
     """What the caller is told of a message that was taken."""
-    tasks: dict[str, Status | None] = {one.task: one.status for one in answer.receipts}
+    tasks: dict[str, Status | None] = {one.task: one.status for one in answer.receipts if one.task}
     return Sent(
         line=line,
         dialect=answer.dialect,
@@ -234,31 +249,77 @@ def sent(answer: Taken, line: int | UnsetType = UNSET) -> Sent:
     )
 
 
-def nobodys(office: Office, dialect: str) -> Problem:
-    """The problem of a message that no dialect takes for its own."""
-    spoken = dialect or ", ".join(one.name for one in office.door.interpreter.dialects)
-    office.metrics.message(dialect, "not_recognized")
-    return problem("not_recognized", f"this is no message of a dialect that is meant ({spoken})")
+def nobodys(office: Office, dialect: str, text: bytes = b"") -> Problem:
+    """The problem of a message that no dialect takes for its own; `text`: if it may be no JSON."""
+    found = _malformed(text)
+    if found is None:
+        spoken = dialect or ", ".join(one.name for one in office.door.interpreter.dialects)
+        detail = f"this is no message of a dialect that is meant ({spoken})"
+        found = problem("not_recognized", detail)
+    office.metrics.message(dialect, found.code)
+    return found
 
 
-def _count(office: Office, answer: Answer) -> None:
+def _malformed(text: bytes) -> Problem | None:
+    """What is wrong with JSON that was begun; words that are none may be of any dialect."""
+    if text.lstrip()[:1] not in (b"{", b"["):
+        return None
+    try:
+        parse_json(text)
+    except StrictJsonError as error:
+        return json_problem(error)
+    return None
+
+
+def count(office: Office, answer: Answer) -> None:
+    """One more message in the figures."""
     if isinstance(answer, Turned):
         office.metrics.message(answer.dialect, answer.code)
     else:
         office.metrics.message(answer.dialect, "repeated" if answer.repeated else "taken")
 
 
-async def _call(operation: str, call: Call) -> Any:
+async def _call(operation: Operation, call: Call) -> Any:
     """An operation by its name; the reply in its dialect's own form."""
-    office = call.office
-    with office.writing():
-        answer = await office.door.interpreter.call_soon(
-            operation, call.raw, call.principal.actor, key=call.key
+    answer = await _answer(operation, call)
+    count(call.office, answer)
+    return _reply(answer)
+
+
+async def _answer(operation: Operation, call: Call) -> Answer:
+    with call.office.writing():
+        return await call.office.door.interpreter.call_soon(
+            operation.name, call.raw, call.principal.actor, key=call.key
         )
-    _count(office, answer)
+
+
+def _reply(answer: Answer) -> Any:
     if isinstance(answer, Turned):
         raise HttpProblem(of_refusal(answer))
     return answer.reply
+
+
+async def _call_and_wait(operation: Operation, call: Call) -> Any:
+    """The same; while there is nothing in the answer, it is waited for."""
+    assert operation.is_empty is not None, "others have nothing to wait for"
+    query: WaitQuery = call.query
+    reply = await _call(operation, call)
+    if not query.wait or not operation.is_empty(reply):
+        return reply
+    feed, monotonic = call.office.feed, call.office.door.monotonic
+    end = monotonic() + query.wait / 1_000
+    async with waiting(call.office, call.request) as seat:
+        while True:
+            # With a seat: what comes from here on rings.
+            seen = feed.last(operation.wakes)
+            reply = _reply(await _answer(operation, call))
+            if not operation.is_empty(reply):
+                return reply
+            while feed.last(operation.wakes) == seen:
+                left = end - monotonic()
+                if left <= 0 or seat.gone:
+                    return reply
+                await seat.wait(left)
 
 
 ENDPOINT = Endpoint(
@@ -283,12 +344,20 @@ def operations(dialects: tuple[Dialect, ...]) -> Iterator[Endpoint]:
 
 
 def _endpoint(dialect: Dialect, operation: Operation) -> Endpoint:
+    can_wait = operation.is_empty is not None
     return Endpoint(
         "POST",
         f"/v1/{dialect.name}/{operation.name}",
-        f"{operation.name}, in {dialect.name}",
-        partial(_call, operation.name),
+        _summary(dialect, operation),
+        partial(_call_and_wait if can_wait else _call, operation),
         Any,
+        query=WaitQuery if can_wait else Query,
         body=operation.shape,
         reads=False,
     )
+
+
+def _summary(dialect: Dialect, operation: Operation) -> str:
+    """What it is for: as agents are told, or else as its shape says."""
+    shape = operation.shape.__doc__.partition("\n")[0]
+    return operation.summary or f"{dialect.name}: {shape}"

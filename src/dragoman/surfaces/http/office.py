@@ -17,10 +17,14 @@ from dragoman.core.errors import Refusal, Refused, StoreError
 from dragoman.engine.identity import Principal
 from dragoman.engine.ports import Store
 from dragoman.engine.request import Accepted
+from dragoman.engine.signed import Envelopes
+from dragoman.surfaces.http.checkup import Checkup
 from dragoman.surfaces.http.door import Door
 from dragoman.surfaces.http.feed import Feed
 from dragoman.surfaces.http.limits import Rates
 from dragoman.surfaces.http.metrics import Metrics
+from dragoman.surfaces.http.problems import stop
+from dragoman.surfaces.http.stays import Stays
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -37,8 +41,9 @@ class Office:
         self.feed = Feed(self.store, door.hints, door.patience.look)
         self.rates = Rates(http.rate_per_second, http.burst, door.monotonic)
         self.metrics = Metrics()
-        self.store_fault = ""
-        """The code of the fault with which the last write failed; empty: it did not."""
+        self.stays = Stays(door.identity, door.hints, door.patience.token)
+        self.checkup = Checkup(door)
+        self.envelopes = Envelopes(self.store, door.hub.clock)
 
     async def read(
         self,
@@ -72,15 +77,26 @@ class Office:
         with self.writing():
             return await self.hub.do_soon(actor, *commands, key=key, said=said)
 
+    def check_rate(self, caller: str) -> None:
+        """HttpProblem when this caller has asked too often."""
+        seconds = self.rates.take(caller)
+        if seconds:
+            http = self.door.settings.http
+            raise stop(
+                "rate_limited",
+                f"at most {http.rate_per_second:g} requests a second are taken from one caller "
+                f"({http.burst} after a pause): wait {seconds} s",
+                retry_after=str(seconds),
+            )
+
     @contextmanager
     def writing(self) -> Generator[None]:
-        """While something is written: whether the store took it is remembered."""
+        """While something is written: that the store did not take it is remembered."""
         try:
             yield
-        except StoreError as error:
-            self.store_fault = error.code
+        except StoreError:
+            self.checkup.failed()
             raise
-        self.store_fault = ""
 
 
 class Call(Struct, frozen=True):

@@ -9,11 +9,10 @@ from typing import Any, cast
 import msgspec
 
 from dragoman.surfaces.http.endpoint import JSON, Endpoint
+from dragoman.surfaces.http.names import AGENT, TASK
 from dragoman.surfaces.http.problems import MEDIA, STATUS, Problem
-from dragoman.surfaces.http.tasks import NAME
 
 _REF = "#/components/schemas/{name}"
-_AGENT = r"^[A-Za-z0-9][A-Za-z0-9._@-]{0,256}$"
 
 _KEY = {
     "name": "Idempotency-Key",
@@ -31,9 +30,9 @@ _LAST_EVENT = {
 Schema = dict[str, Any]
 
 
-def describe(endpoints: Sequence[Endpoint], version: str) -> Schema:
+def describe(endpoints: Sequence[Endpoint], dialects: Sequence[str], version: str) -> Schema:
     """The whole document."""
-    schemas = _Schemas(endpoints)
+    schemas = _Schemas(endpoints, dialects)
     paths: dict[str, Schema] = {}
     for endpoint in endpoints:
         paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint, schemas)
@@ -60,7 +59,8 @@ def describe(endpoints: Sequence[Endpoint], version: str) -> Schema:
 class _Schemas:
     """The shapes of all endpoints, each described once."""
 
-    def __init__(self, endpoints: Sequence[Endpoint]) -> None:
+    def __init__(self, endpoints: Sequence[Endpoint], dialects: Sequence[str]) -> None:
+        self._dialects = ["", *dialects]
         shapes = [
             shape
             for one in endpoints
@@ -94,6 +94,9 @@ class _Schemas:
         for name, schema in self._all[endpoint.query.__name__].get("properties", {}).items():
             plain = {**schema}
             words = plain.pop("description", "")
+            if name == "dialect":
+                # Which ones there are is known when the door is opened.
+                plain["enum"] = self._dialects
             yield {"name": name, "in": "query", "description": words, "schema": plain}
 
 
@@ -128,7 +131,7 @@ def _parameters(endpoint: Endpoint, schemas: _Schemas) -> Iterator[Schema]:
             "name": name,
             "in": "path",
             "required": True,
-            "schema": {"type": "string", "pattern": _AGENT if is_agent else NAME},
+            "schema": {"type": "string", "pattern": AGENT if is_agent else TASK},
         }
     yield from schemas.parameters(endpoint)
     if endpoint.method == "POST":

@@ -38,6 +38,11 @@ async def page(_: Call) -> Response:
     return Response(_PAGE, headers=_HEADERS, media_type="text/html")
 
 
+async def home(_: Call) -> Response:
+    """Whoever comes with a browser is led to the page."""
+    return Response(status_code=307, headers={"location": "/docs"})
+
+
 def documents(described: bytes) -> tuple[Endpoint, ...]:
     """The endpoints that publish a description; they are not part of it."""
 
@@ -45,6 +50,7 @@ def documents(described: bytes) -> tuple[Endpoint, ...]:
         return Response(described, headers={"cache-control": "no-cache"}, media_type=JSON)
 
     return (
+        Endpoint("GET", "/", "The way to the page", home, status=307, is_open=True),
         Endpoint("GET", "/openapi.json", "This description", openapi, is_open=True),
         Endpoint(
             "GET", "/docs", "This description as a page", page, media="text/html", is_open=True

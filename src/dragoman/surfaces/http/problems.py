@@ -8,6 +8,7 @@ from starlette.responses import Response
 
 from dragoman.core.errors import FAULTS, REFUSALS, DragomanError, Refusal
 from dragoman.engine.interpreter import Turned
+from dragoman.text.strict_json import StrictJsonError
 
 MEDIA = "application/problem+json"
 
@@ -20,6 +21,8 @@ OF_HTTP: dict[str, str] = {
     "unknown_host": "the request was made for another host",
     "foreign_origin": "the request comes from a web page of another origin",
     "rate_limited": "the caller asks more often than it may",
+    "too_many_waiting": "the caller has too many streams and waits open",
+    "not_by_proxy": "the request came past the proxy that ends TLS",
     "not_recognized": "the message is of no dialect that is spoken here",
     "stopping": "the hub is about to stop",
     "internal_error": "the hub has failed; its log says how",
@@ -36,11 +39,15 @@ STATUS: dict[str, int] = {
     "unauthorized_agent": 403,
     "identity_mismatch": 403,
     "foreign_origin": 403,
+    "not_by_proxy": 403,
     "not_found": 404,
     "task_not_found": 404,
     "parent_not_found": 404,
     "agent_not_found": 404,
     "token_not_found": 404,
+    "mail_not_found": 404,
+    "wave_not_found": 404,
+    "reservation_not_found": 404,
     "method_not_allowed": 405,
     "request_timeout": 408,
     "ambiguous_name": 409,
@@ -69,6 +76,7 @@ STATUS: dict[str, int] = {
     "key_reused": 422,
     "not_recognized": 422,
     "rate_limited": 429,
+    "too_many_waiting": 429,
     "internal_error": 500,
     "store_corrupt": 500,
     "ledger_broken": 500,
@@ -83,11 +91,9 @@ _A_DIALECT_S_OWN = 422
 _MEANINGS = REFUSALS | FAULTS | OF_HTTP
 _HEADERS: dict[int, dict[str, str]] = {
     401: {"www-authenticate": "Bearer"},
-    408: {"connection": "close"},
-    413: {"connection": "close"},
     503: {"retry-after": "1"},
 }
-"""Status -> what goes with it; after 408 and 413 the rest of a body may still come, unread."""
+"""Status -> what goes with it."""
 
 encode = msgspec.json.Encoder().encode
 
@@ -141,3 +147,10 @@ def of_error(error: DragomanError) -> Problem:
     if STATUS.get(error.code) is None:
         return problem("internal_error", OF_HTTP["internal_error"])
     return problem(error.code, error.detail)
+
+
+def json_problem(error: StrictJsonError) -> Problem:
+    """The problem of what is no JSON that can be trusted."""
+    return problem(
+        "message_too_large" if error.too_large else "invalid_json", str(error), error.path
+    )

@@ -7,18 +7,29 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, cast
 
 import uvicorn
+from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from dragoman.config import HttpSettings
 from dragoman.core.errors import SettingsError
 from dragoman.surfaces.http.app import HttpApp
-from dragoman.surfaces.http.exposure import check_exposure, url
+from dragoman.surfaces.http.exposure import Peers, check_exposure, url
+from dragoman.surfaces.http.problems import stop
+from dragoman.system.open_files import raise_limit
 
 _HIGH_WATER = 16 * 1024
 """Above so many bytes that a reader has not taken yet, it is not sent more."""
+_SEND_BUFFER = 128 * 1024
+"""And so many the system takes for it, which else would be megabytes for each reader."""
 _MOST_HEAD = 64 * 1024
 """The head of a request has at most so many bytes, address and headers together."""
 _KEEP_ALIVE_S = 30
+_KEPT_FREE = 256
+"""So many open files are left to the store, to the programs of agents and to everything else."""
+_TO_SAY_NO = 64
+"""So many connections above the most are still told that they are too many."""
+_ROOMY = 0.75
+"""While more of the connections than this part are taken, none is kept for a next request."""
 _BACKLOG = 2_048
 
 
@@ -27,14 +38,20 @@ class PatientHttp(HttpToolsProtocol):
 
     head_s = 10.0
     """From the first byte of a request (or from the start of a connection) on."""
+    most = 1_000
+    """So many connections are taken at a time."""
+    peers: Peers
     _deadline: asyncio.TimerHandle | None = None
     _head = 0
+    _is_after_head = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         """Somebody is there: the clock of its first request begins."""
         super().connection_made(transport)
         transport.set_write_buffer_limits(high=_HIGH_WATER)
         self._deadline = self.loop.call_later(self.head_s, self._give_up)
+        if len(self.connections) > self.most + _TO_SAY_NO:
+            self._give_up()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """It has gone."""
@@ -52,13 +69,46 @@ class PatientHttp(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """A request begins."""
         super().on_message_begin()
+        self._is_after_head = False
         if self._deadline is None:
             self._deadline = self.loop.call_later(self.head_s, self._give_up)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """One more header; what comes after the body is for nobody, and is not kept."""
+        if not self._is_after_head:
+            super().on_header(name, value)
+            return
+        self._head += len(name) + len(value)
+        if self._head > _MOST_HEAD:
+            self._give_up()
 
     def on_headers_complete(self) -> None:
         """Its head is there; the body has a clock of its own."""
         self._head_is_there()
+        self._is_after_head = True
+        if len(self.connections) > self.most:
+            self.app = cast(Any, _too_many)
+        elif not _is_for_one_host(self.url, self.headers):
+            self.app = cast(Any, _for_two_hosts)
+        elif not self.peers.welcome(_host(self.client), _host(self.server)):
+            self.app = cast(Any, _past_the_proxy)
         super().on_headers_complete()
+
+    def on_response_complete(self) -> None:
+        """It was answered; whether the connection is kept depends on how many want one."""
+        is_crowded = len(self.connections) > _ROOMY * self.most
+        self.timeout_keep_alive = 0 if is_crowded else _KEEP_ALIVE_S
+        super().on_response_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what is no HTTP, and end."""
+        del msg
+        malformed = "this is no HTTP request that can be understood; the connection ends here"
+        answer = stop("invalid_request", malformed, connection="close").response()
+        headers = [*self.server_state.default_headers, *answer.raw_headers]
+        lines = b"".join(b"%b: %b\r\n" % header for header in headers)
+        self.transport.write(b"HTTP/1.1 400 Bad Request\r\n%b\r\n%b" % (lines, answer.body))
+        self.transport.close()
 
     def _head_is_there(self) -> None:
         self._head = 0
@@ -73,24 +123,71 @@ class PatientHttp(HttpToolsProtocol):
             self.transport.abort()
 
 
+def _host(address: tuple[str, int | None] | None) -> str:
+    return address[0] if address else ""
+
+
+def _is_for_one_host(target: bytes, headers: list[tuple[bytes, bytes]]) -> bool:
+    """Whether a target that names a host itself, as for a proxy, means the one in the header."""
+    if target[:1] in (b"/", b"*"):
+        return True
+    host = target.partition(b"://")[2].partition(b"/")[0]
+    return all(value.lower() == host.lower() for name, value in headers if name == b"host")
+
+
+async def _for_two_hosts(scope: Scope, receive: Receive, send: Send) -> None:
+    two = "the target of the request names another host than its header Host; send the path only"
+    problem = stop("invalid_request", two, connection="close")
+    await problem.response()(scope, receive, send)
+
+
+async def _too_many(scope: Scope, receive: Receive, send: Send) -> None:
+    full = "the hub has as many connections as it can hold; try again"
+    await stop("overloaded", full, connection="close").response()(scope, receive, send)
+
+
+async def _past_the_proxy(scope: Scope, receive: Receive, send: Send) -> None:
+    problem = stop(
+        "not_by_proxy",
+        "the hub is called through its proxy, which ends TLS: what comes past it could be read by "
+        "others; if this is the proxy, list its address in http.proxy",
+        connection="close",
+    )
+    await problem.response()(scope, receive, send)
+
+
 class HttpServer(uvicorn.Server):
     """Serves an application until it is told to stop; then whoever waits is sent away first."""
 
-    def __init__(self, app: HttpApp, settings: HttpSettings, grace_s: int = 10) -> None:
+    def __init__(
+        self,
+        app: HttpApp,
+        settings: HttpSettings,
+        grace_s: int = 10,
+        *,
+        connections: int = 0,
+        peers: Peers | None = None,
+    ) -> None:
         check_exposure(settings)
+        self._connections = connections
+        """So many are taken at a time; 0: as many as there may be open files."""
         self._app = app
         self._settings = settings
         self.port = settings.port
         self.is_up = threading.Event()
         """Set when it takes requests."""
-        protocol = type("Http", (PatientHttp,), {"head_s": app.office.door.patience.head})
+        self._protocol = type(
+            "Http",
+            (PatientHttp,),
+            {"head_s": app.office.door.patience.head, "peers": peers or Peers(settings)},
+        )
         super().__init__(
             uvicorn.Config(
                 cast(Any, app),
                 host=settings.host,
                 port=settings.port,
                 loop="uvloop",
-                http=protocol,
+                http=self._protocol,
                 ws="none",
                 lifespan="off",
                 log_config=None,
@@ -120,6 +217,7 @@ class HttpServer(uvicorn.Server):
         bound = socket.socket(family)
         try:
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
             bound.bind((settings.host, settings.port))
             # Whoever calls before the server runs waits for it, and is not turned away.
             bound.listen(_BACKLOG)
@@ -130,6 +228,7 @@ class HttpServer(uvicorn.Server):
                 "is another one running? http.port (or --port) chooses another"
             ) from None
         self.port = bound.getsockname()[1]
+        self._protocol.most = self._connections or max(1, raise_limit() - _KEPT_FREE)
         return bound
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:

@@ -4,16 +4,18 @@ from collections.abc import AsyncGenerator
 from typing import Any
 
 from msgspec import UNSET, UnsetType
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from dragoman.surfaces.http.departure import until_gone
 from dragoman.surfaces.http.endpoint import Endpoint
 from dragoman.surfaces.http.events import WantedQuery, wanted
-from dragoman.surfaces.http.feed import Feed, Filter, Seat
+from dragoman.surfaces.http.feed import Feed, Filter
 from dragoman.surfaces.http.office import Call, Office
 from dragoman.surfaces.http.problems import encode, stop
+from dragoman.surfaces.http.seat import Seat
 from dragoman.surfaces.http.tasks import After
+from dragoman.surfaces.http.waiting import waiting
 
 MEDIA = "text/event-stream"
 
@@ -22,7 +24,6 @@ _HEADERS = [
     (b"cache-control", b"no-store"),
     (b"x-accel-buffering", b"no"),
 ]
-_BEAT = b": still here\n\n"
 
 
 class StreamQuery(WantedQuery, frozen=True):
@@ -54,7 +55,7 @@ class _Stream(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         office = self._office
         scope["progress"].is_stream = True
-        async with office.feed.seat() as seat, until_gone(receive, seat):
+        async with waiting(office, Request(scope, receive)) as seat:
             await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
             office.metrics.readers += 1
             try:
@@ -67,34 +68,61 @@ class _Stream(Response):
 
     async def _chunks(self, seat: Seat) -> AsyncGenerator[bytes]:
         feed, patience = self._office.feed, self._office.door.patience
+        monotonic = self._office.door.monotonic
         at = feed.head if self._after is None else self._after
         was_level = self._after is None
         yield b"retry: 1000\n\n"
+        end = await self._end(at)
+        if at > end:
+            yield self._skip(at, end)
+            at = end
+        told_at = monotonic()
         while not seat.gone:
-            if at >= feed.head:
+            due = told_at + patience.beat - monotonic()
+            is_level = at >= feed.head
+            if is_level and due > 0:
                 was_level = True
-                if not await seat.wait(patience.beat):
-                    yield _BEAT
+                if await seat.wait(due):
+                    continue
+            if is_level or due <= 0:
+                # Also while it looks through what is not wanted, which may take long.
+                yield _beat(at)
+                told_at = monotonic()
+            if is_level:
                 continue
-            if was_level and feed.head - at > patience.behind:
-                yield _gap(at, feed.head)
-                at = feed.head
-                self._office.metrics.gaps += 1
+            head = feed.head
+            if was_level and head - at > patience.behind:
+                yield self._skip(at, head)
+                at = head
                 continue
             chunk, at = await _next(feed, at, self._chosen)
             if chunk:
                 yield chunk
+                told_at = monotonic()
+            if at < feed.head:
+                await feed.turn(seat, patience.beat)
+
+    async def _end(self, at: int) -> int:
+        """The last position that there is, as far as it matters."""
+        head = self._office.feed.head
+        # Another process may be ahead of what was followed here.
+        return head if at <= head else await self._office.read(lambda store: store.head())
+
+    def _skip(self, after: int, until: int) -> bytes:
+        """Going on from another position, and told so; back from one that there is not (yet)."""
+        self._office.metrics.gaps += 1
+        data = encode({"after": after, "until": until})
+        return b"id: %d\nevent: gap\ndata: %s\n\n" % (until, data)
+
+
+def _beat(at: int) -> bytes:
+    """A sign of life, and the position from which a reader that comes again goes on."""
+    return b": still here\n\nid: %d\n\n" % at
 
 
 async def _next(feed: Feed, at: int, chosen: Filter) -> tuple[bytes, int]:
     newest = feed.newest(at, chosen)
     return await feed.older(at, chosen) if newest is None else newest
-
-
-def _gap(after: int, until: int) -> bytes:
-    """What was left out: everything after one position, up to and including another."""
-    data = encode({"after": after, "until": until})
-    return b"id: %d\nevent: gap\ndata: %s\n\n" % (until, data)
 
 
 ENDPOINTS = (

@@ -30,7 +30,6 @@ Cursor = Annotated[
     int, Meta(ge=0, le=2**53 - 1, description="`next` of the page before; else the first.")
 ]
 After = Annotated[int, Meta(ge=0, le=2**53 - 1, description="Begin after this one.")]
-NAME = r"^(?:[a-z][a-z0-9]{0,15}:)?[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
 
 
 class TasksQuery(Query, frozen=True):

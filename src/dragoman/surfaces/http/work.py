@@ -5,14 +5,16 @@ from typing import Annotated, Any
 from msgspec import Meta
 from starlette.responses import Response
 
+from dragoman.core.commands import ClaimTask, ReleaseTask
 from dragoman.core.errors import Refused
+from dragoman.core.reading import Receipt
 from dragoman.surfaces.http.actions import Claim, Claimed, claim_command, claimed
-from dragoman.surfaces.http.departure import until_gone
 from dragoman.surfaces.http.endpoint import Endpoint
-from dragoman.surfaces.http.feed import Feed, Seat
-from dragoman.surfaces.http.office import Call
+from dragoman.surfaces.http.office import Call, Office
+from dragoman.surfaces.http.seat import Seat
+from dragoman.surfaces.http.waiting import MOST_WAIT_MS, waiting
 
-MOST_WAIT_MS = 60_000
+_GONE = "the agent had gone before it could be told"
 
 
 class Work(Claim, frozen=True, kw_only=True):
@@ -27,27 +29,40 @@ async def work(call: Call) -> Any:
     office, patience = call.office, call.office.door.patience
     command = claim_command(call, "", asked)
     end = office.door.monotonic() + asked.wait_ms / 1_000
-    async with office.feed.seat() as seat, until_gone(call.request.receive, seat):
+    async with waiting(office, call.request) as seat:
         while not seat.gone:
             seen = office.feed.made_ready
-            try:
-                accepted = await office.do(call.principal.actor, command, key=call.key)
-            except Refused as refused:
-                if refused.code != "nothing_ready":
-                    raise
-            else:
-                return await claimed(call, command, accepted.receipts[0])
-            left = end - office.door.monotonic()
-            if left <= 0:
+            # A hub that stops gives out no more; those who ask wait, and ask the next one.
+            receipt = None if office.door.is_stopping() else await _taken(call, command)
+            if receipt is not None:
+                if seat.hung_up and not call.key:
+                    # Under a key it would ask again, and be told; without one nobody ever is.
+                    back = ReleaseTask(receipt.task, _GONE, receipt.fence)
+                    await office.do(call.principal.actor, back)
+                    break
+                return await claimed(call, command, receipt)
+            now = office.door.monotonic()
+            if now >= end:
                 break
-            await _wait(office.feed, seat, seen, min(left, patience.retry))
+            await _wait(office, seat, seen, min(end, now + patience.retry))
     return Response(status_code=204)
 
 
-async def _wait(feed: Feed, seat: Seat, seen: int, seconds: float) -> None:
-    """Until something happened after which there may be work, or so many seconds have passed."""
-    while await seat.wait(seconds) and feed.made_ready == seen and not seat.gone:
-        continue
+async def _taken(call: Call, command: ClaimTask) -> Receipt | None:
+    try:
+        accepted = await call.office.do(call.principal.actor, command, key=call.key)
+    except Refused as refused:
+        if refused.code != "nothing_ready":
+            raise
+        return None
+    return accepted.receipts[0]
+
+
+async def _wait(office: Office, seat: Seat, seen: int, until: float) -> None:
+    """Until something happened after which there may be work, or it is that late."""
+    feed, monotonic = office.feed, office.door.monotonic
+    while feed.made_ready == seen and not seat.gone and (left := until - monotonic()) > 0:
+        await seat.wait(left)
 
 
 ENDPOINTS = (

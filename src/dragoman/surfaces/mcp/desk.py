@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol, TypeVar
 
 from msgspec import Struct
@@ -18,6 +19,7 @@ from dragoman.engine.identity import Principal
 from dragoman.engine.interpreter import Interpreter
 
 VIA = "mcp"
+_THREADS = 8
 
 T = TypeVar("T")
 
@@ -61,6 +63,9 @@ class HubRoom:
     """The room of a hub that runs in this process."""
 
     def __init__(self, hub: Hub, interpreter: Interpreter, settings: Settings) -> None:
+        self._reading = ThreadPoolExecutor(_THREADS, thread_name_prefix="mcp-reads")
+        # Whoever writes waits for the writer, and meanwhile must not keep others from reading.
+        self._writing = ThreadPoolExecutor(_THREADS, thread_name_prefix="mcp-writes")
         self._hub = hub
         self._interpreter = interpreter
         self._settings = settings
@@ -69,8 +74,8 @@ class HubRoom:
         self, principal: Principal | None, work: Callable[[Desk], T], *, reads: bool
     ) -> T:
         """Work in a thread, because the store may wait for a disk or a network."""
-        del reads
         assert principal is not None, "the guard lets nobody through that it does not know"
         actor = replace(principal.actor, via=VIA)
         desk = Desk(self._hub, self._interpreter, self._settings, actor)
-        return await asyncio.to_thread(work, desk)
+        threads = self._reading if reads else self._writing
+        return await asyncio.get_running_loop().run_in_executor(threads, work, desk)

@@ -7,8 +7,9 @@ import asyncio
 from collections.abc import Collection
 
 from mcp.server import Server
-from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser, AuthorizationContext
 from mcp.server.auth.provider import AccessToken
+from mcp.server.streamable_http import StreamableHTTPServerTransport
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.types import Message, Receive, Scope, Send
 
@@ -20,7 +21,10 @@ from dragoman.surfaces.mcp.mount import PATH
 from dragoman.surfaces.mcp.server import Caller, Context
 
 _SESSIONS = 10_000
+SESSIONS_OF_ONE = 256
+"""So many sessions of one caller are open at a time; the owner is not limited."""
 _IDLE_SECONDS = 1_800.0
+_OWNER = "owner"
 _PRINCIPAL, _PROFILE = "principal", "mcp.profile"
 
 
@@ -38,7 +42,7 @@ class McpApp:
         self, server: Server, profiles: Collection[str], most_body: int, patience: Patience
     ) -> None:
         # Host and Origin were looked at by the guard.
-        self._manager = StreamableHTTPSessionManager(
+        self._manager = _Sessions(
             server,
             session_idle_timeout=_IDLE_SECONDS,
             max_request_body_size=most_body,
@@ -65,7 +69,21 @@ class McpApp:
         else:
             scope["progress"].is_stream = True
         await self._start()
-        await self._manager.handle_request(scope, receive, send)
+        if scope["method"] == "POST":
+            await self._manager.handle_request(scope, receive, send)
+        else:
+            await self._serve_stream(scope, receive, send)
+
+    async def _serve_stream(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """As long as the caller may listen."""
+        try:
+            async with asyncio.timeout(None) as limit:
+                with scope["stays"].stay(
+                    scope[_PRINCIPAL], scope["token"], lambda: limit.reschedule(0)
+                ):
+                    await self._manager.handle_request(scope, receive, send)
+        except TimeoutError:
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     def close(self) -> None:
         """End every session and its streams; may be called more than once, in the server's loop."""
@@ -91,12 +109,25 @@ class McpApp:
             await self._closed.wait()
 
 
+class _Sessions(StreamableHTTPSessionManager):
+    """Sessions, of which one caller cannot take all."""
+
+    def _admit_session(
+        self, requestor: AuthorizationContext | None
+    ) -> StreamableHTTPServerTransport | None:
+        if requestor is not None and requestor["subject"] != _OWNER:
+            caller = requestor["client_id"]
+            held = sum(one["client_id"] == caller for one in self._session_owners.values())
+            if held >= SESSIONS_OF_ONE:
+                return None
+        return super()._admit_session(requestor)
+
+
 def _user(principal: Principal) -> AuthenticatedUser:
     actor = principal.actor
+    subject = _OWNER if principal.is_owner else f"{actor.task} {actor.fence}"
     return AuthenticatedUser(
-        AccessToken(
-            token="", client_id=actor.label, scopes=[], subject=f"{actor.task} {actor.fence}"
-        )
+        AccessToken(token="", client_id=actor.label, scopes=[], subject=subject)
     )
 
 

@@ -1,6 +1,5 @@
 """Tools that change nothing: read (one task, or a list) and inbox (what concerns the caller)."""
 
-from collections.abc import Iterator
 from typing import Annotated, Any, cast
 
 import msgspec
@@ -8,10 +7,12 @@ from msgspec import Meta
 
 from dragoman.core.errors import Refusal, Refused
 from dragoman.core.events import Status
-from dragoman.core.moments import SPAN, to_rfc3339
-from dragoman.engine.ask import TaskView, find_stream, find_task
+from dragoman.core.mail import Mail
+from dragoman.core.moments import to_rfc3339
+from dragoman.engine.ask import TaskView, find_stream, tasks_offered
+from dragoman.engine.mailbox import Letter, page_of
 from dragoman.engine.pages import Wanted, page_now
-from dragoman.engine.ports import Store
+from dragoman.engine.ports import ListQuery, Store
 from dragoman.engine.shown import task_summary, whole_task
 from dragoman.ledger.entry import Entry, read_line
 from dragoman.surfaces.mcp.desk import Desk
@@ -19,7 +20,8 @@ from dragoman.surfaces.mcp.tool import Arguments, tool
 
 _MOST_ENTRIES = 200
 _IN_A_LIST = 20
-_OFFERS_SEEN = 500
+_OF_A_LETTER = 1_000
+"""So many characters of a letter are shown among others."""
 
 _EMPTY: tuple[Any, ...] = (None, "", (), [], {})
 _OF_NO_USE = frozenset({"attempt", "fence", "notes", "failures", "warnings", "delegationDepth"})
@@ -67,7 +69,7 @@ class Inbox(Arguments, frozen=True):
 
 
 def inbox(desk: Desk, _: Inbox) -> dict[str, Any]:
-    """What the caller holds, may take, is offered and waits for."""
+    """What the caller holds, may take, is offered and waits for, and its unread letters."""
     name, store = desk.actor.name, desk.hub.store
 
     def of(status: Status, *, claimable: bool = False) -> list[dict[str, Any]]:
@@ -78,20 +80,50 @@ def inbox(desk: Desk, _: Inbox) -> dict[str, Any]:
         "agent": name,
         "holding": of("in-progress"),
         "ready": of("ready", claimable=True),
-        "offered": [brief(view, desk.now) for view in _offers(store, name)],
+        "offered": [brief(view, desk.now) for view in tasks_offered(store, name, _IN_A_LIST)],
         "blocked": of("blocked"),
         "review": of("review"),
+        "letters": unread_letters(store, name),
     }
 
 
-def _offers(store: Store, name: str) -> Iterator[TaskView]:
-    """Tasks that were handed to this agent and wait for its yes or no, while they are not late."""
-    for stream in store.overdue(SPAN[1], _OFFERS_SEEN):
-        view = find_task(store, stream.partition(":")[2])
-        if isinstance(view, Refusal) or view.task.delegation is None:
-            continue
-        if view.task.delegation.to_agent == name and view.task.delegation.state == "requested":
-            yield view
+def unread_letters(store: Store, name: str) -> list[dict[str, Any]]:
+    """The oldest unread letters in a box; of a long one the beginning."""
+    page = page_of(store, ListQuery(f"unread:{name}", limit=_IN_A_LIST))
+    return [_filled(_letter(letter.mail, name)) for letter in page.letters]
+
+
+def _letter(mail: Mail, reader: str) -> dict[str, Any]:
+    text = mail.body if len(mail.body) <= _OF_A_LETTER else mail.body[:_OF_A_LETTER] + "…"
+    return {
+        "id": mail.id,
+        "from": mail.sender,
+        "at": to_rfc3339(mail.posted_at),
+        "thread": mail.thread,
+        "subject": mail.subject,
+        "text": text,
+        "importance": "" if mail.importance == "normal" else mail.importance,
+        "wants": "ack" if reader in mail.waits_for else "",
+    }
+
+
+def whole_letter(letter: Letter) -> dict[str, Any]:
+    """Everything about a letter."""
+    mail = letter.mail
+    shown = _letter(mail, "") | {
+        "text": mail.body,
+        "type": mail.kind,
+        "bead": mail.bead,
+        "to": mail.to,
+        "cc": mail.cc + mail.copied,
+        "replyTo": mail.reply_to,
+        "attachments": mail.attachments,
+        "readBy": mail.read_by,
+        "ackedBy": mail.acked_by,
+        "waitsFor": mail.waits_for,
+        "answer": mail.answer,
+    }
+    return _filled(shown)
 
 
 def brief(view: TaskView, now: int, *, body: bool = False) -> dict[str, Any]:
@@ -133,7 +165,8 @@ TOOLS = (
     tool(
         "inbox",
         "What concerns you: tasks that you hold, that are ready for you, that you are offered "
-        "(answer with `send`), that are blocked or in review. Look here after a restart.",
+        "(answer with `send`), that are blocked or in review, and unread letters (`mail_read` "
+        "marks them). Look here after a restart.",
         Inbox,
         inbox,
         reads=True,

@@ -1,5 +1,6 @@
 """MCP on standard input and output for a hub elsewhere: all is passed on to its `/mcp`."""
 
+import ssl
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from typing import Any, TypeVar
@@ -24,13 +25,15 @@ _STATELESS = "2026-07-28"
 
 T = TypeVar("T")
 Pages = types.PaginatedRequestParams | None
+Trust = ssl.SSLContext | bool
+"""How the certificate of the hub is checked."""
 
 
-async def relay(url: str, token: str, profile: str, version: str) -> None:
+async def relay(url: str, token: str, profile: str, version: str, trust: Trust = True) -> None:
     """Serve until standard input ends, as the bearer of this token."""
     address = url.rstrip("/") + PATH + (f"/{profile}" if profile else "")
     headers = {"Authorization": f"Bearer {token}"}
-    async with httpx2.AsyncClient(headers=headers, timeout=_TIMEOUT) as http:
+    async with httpx2.AsyncClient(headers=headers, timeout=_TIMEOUT, verify=trust) as http:
         hub = _Hub(http, address)
         # What would be wrong with every request is told at the start.
         await hub.check()

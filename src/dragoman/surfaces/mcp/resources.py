@@ -10,14 +10,17 @@ from mcp import types
 from mcp.shared.exceptions import MCPError
 from msgspec import Struct
 
-from dragoman.core.errors import Refused
+from dragoman.core.errors import Refusal, Refused
+from dragoman.core.ids import check_mail_id
+from dragoman.engine.mailbox import last_of
 from dragoman.engine.pages import Wanted, page_now
 from dragoman.surfaces.mcp.desk import Desk
-from dragoman.surfaces.mcp.look import brief, last_entries
+from dragoman.surfaces.mcp.look import brief, last_entries, whole_letter
 
 JSON = "application/json"
 TASK = "dragoman://tasks/{task}"
 HISTORY = "dragoman://tasks/{task}/history"
+THREAD = "dragoman://threads/{thread}"
 
 _IN_A_LIST = 50
 _ENTRIES = 1_000
@@ -140,6 +143,18 @@ def _read_history(desk: Desk, parameters: Parameters) -> str:
     return _text(last_entries(desk, parameters["task"], _ENTRIES))
 
 
+def _read_thread(desk: Desk, parameters: Parameters) -> str:
+    thread = parameters["thread"]
+    malformed = check_mail_id(thread, "thread")
+    if malformed is not None:
+        raise Refused(malformed)
+    page = last_of(desk.hub.store, f"thread:{thread}", _IN_A_LIST)
+    letters = [whole_letter(one) for one in page.letters]
+    if not letters:
+        raise Refused(Refusal("mail_not_found", f"there are no letters in the thread {thread}"))
+    return _text(letters)
+
+
 def _list_tasks(desk: Desk, before: int | None) -> Listed:
     page = page_now(desk.hub.store, Wanted(before=before, limit=_IN_A_LIST), desk.now)
     rows = [
@@ -158,4 +173,5 @@ def _list_tasks(desk: Desk, before: int | None) -> Listed:
 SHELVES = (
     Shelf(TASK, "task", "A task by any of its names.", _read_task, listed=_list_tasks),
     Shelf(HISTORY, "history", "What happened to a task, its last entries.", _read_history),
+    Shelf(THREAD, "thread", "The last letters of a thread, the newest at its end.", _read_thread),
 )

@@ -5,6 +5,7 @@ from typing import Annotated, Any, cast
 
 from msgspec import Meta
 
+from dragoman.core.commands import EndAttempt
 from dragoman.core.errors import Refusal, Refused
 from dragoman.engine.interpreter import Answer, Taken, Turned
 from dragoman.engine.operation import Dialect, Operation
@@ -23,6 +24,7 @@ class Send(Arguments, frozen=True):
 def send(desk: Desk, asked: Send) -> dict[str, Any]:
     """Have a message carried out, in whatever dialect it is."""
     answer = _taken(desk.interpreter.send(asked.message, speaker=desk.actor), desk)
+    _end_unnamed_stays(desk, answer)
     shown = {"dialect": answer.dialect, "type": answer.kind, "reply": answer.reply}
     if answer.warnings:
         shown["warnings"] = list(answer.warnings)
@@ -35,7 +37,7 @@ def tools(dialects: Sequence[Dialect]) -> Iterator[Tool]:
     yield tool(
         "send",
         f"Send a whole message in one of the dialects that are spoken here ({spoken}), e.g. to "
-        "hand a task on or to answer an offer. You must be its sender.",
+        "hand a task on, to answer an offer, or a letter. You must be its sender.",
         Send,
         send,
     )
@@ -46,16 +48,32 @@ def tools(dialects: Sequence[Dialect]) -> Iterator[Tool]:
 
 
 def _operation_tool(dialect: Dialect, operation: Operation) -> Tool:
+    reads = operation.ask is not None
+
     async def run(visit: Visit) -> Any:
-        return await answered(visit, lambda desk: _called(desk, operation.name, visit))
+        return await answered(visit, lambda desk: _called(desk, operation.name, visit), reads=reads)
 
     schema = schema_of(operation.shape)
-    return Tool(operation.name, operation.summary, schema, run, dialect.name)
+    # Some clients take letters, digits, _ and - in the name of a tool, and nothing else.
+    name = operation.name.replace(".", "_")
+    return Tool(name, operation.summary, schema, run, dialect.name, reads)
 
 
 def _called(desk: Desk, name: str, visit: Visit) -> dict[str, Any]:
-    reply = _taken(desk.interpreter.call(name, visit.arguments, desk.actor), desk).reply
+    answer = _taken(desk.interpreter.call(name, visit.arguments, desk.actor), desk)
+    _end_unnamed_stays(desk, answer)
+    reply = answer.reply
     return cast(dict[str, Any], reply) if isinstance(reply, dict) else {"reply": reply}
+
+
+def _end_unnamed_stays(desk: Desk, answer: Taken) -> None:
+    """A stay that has no name nobody can end, and here is no connection that could: what was
+    reported in it takes effect with the report (S-SESSION)."""
+    for name in {receipt.task for receipt in answer.receipts if receipt.task}:
+        view = desk.task(name)
+        is_ours = view.lease is not None and view.lease.holder == desk.actor.name
+        if is_ours and view.lease and not view.lease.session and view.task.reported is not None:
+            desk.do(EndAttempt(name, backoff=desk.settings.retry))
 
 
 def _taken(answer: Answer | None, desk: Desk) -> Taken:

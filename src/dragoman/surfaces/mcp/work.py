@@ -165,7 +165,8 @@ TOOLS = (
     tool(
         "ask",
         "Ask people a question that you cannot answer yourself: the task is blocked and they are "
-        "told. Stop working on it. The answer is in its history when it is ready again.",
+        "told. Stop working on it. The answer is in its history when it is ready again. To go on "
+        "working meanwhile, send a HELP_REQUEST letter instead.",
         Ask,
         ask,
     ),

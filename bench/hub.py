@@ -1,0 +1,95 @@
+"""A hub as people start it, `dragoman up`: what it costs while nothing happens, and how soon a task
+that comes in over HTTP has its agent running."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from http.client import HTTPConnection
+from pathlib import Path
+from threading import Event
+from time import perf_counter
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+_CPU = slice(11, 13)
+"""Where the ticks of a program stand in /proc/PID/stat, after its name: its own, the kernel's."""
+_START_SECONDS = 3.0
+"""After so long a hub that was started is idle."""
+
+IDLE_SHARE = 0.01
+IDLE_BYTES = 120_000_000
+"""What an idle hub may take: of a core, and of memory."""
+
+
+class Hub(Struct, frozen=True):
+    """A hub in a process of its own."""
+
+    pid: int
+    url: str
+    token: str
+
+    def cpu_seconds(self) -> float:
+        """How long it was at work so far."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return sum(map(int, fields[_CPU])) / _TICKS
+
+    def memory(self) -> int:
+        """How many bytes it has in memory."""
+        lines = Path(f"/proc/{self.pid}/status").read_text().splitlines()
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmRSS:"))
+
+
+@contextmanager
+def started(folder: Path) -> Generator[Hub]:
+    """Start one; its settings, if any, lie in the folder."""
+    words = ["-m", "dragoman", "--data", str(folder), "up", "--port", "0", "--json"]
+    with subprocess.Popen(
+        [sys.executable, *words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as process:
+        assert process.stdout is not None
+        try:
+            url = json.loads(process.stdout.readline())["url"]
+            yield Hub(process.pid, url, (folder / "token").read_text().strip())
+        finally:
+            process.terminate()
+
+
+def idle_seconds(folder: Path, seconds: float) -> float:
+    """How many idle seconds go by while the hub is at work for one of a core's."""
+    with started(folder) as hub:
+        Event().wait(_START_SECONDS)
+        before, begun = hub.cpu_seconds(), perf_counter()
+        Event().wait(seconds)
+        taken = perf_counter() - begun
+        return taken / max(hub.cpu_seconds() - before, 1 / _TICKS)
+
+
+def idle_in_a_gigabyte(folder: Path, _: float) -> float:
+    """How many idle hubs fit into a gigabyte of memory."""
+    with started(folder) as hub:
+        Event().wait(_START_SECONDS)
+        return 1e9 / hub.memory()
+
+
+class Caller:
+    """One connection to a hub."""
+
+    def __init__(self, hub: Hub) -> None:
+        address = urlsplit(hub.url)
+        self._line = HTTPConnection(address.hostname or "", address.port)
+        self._headers = {
+            "Authorization": f"Bearer {hub.token}",
+            "Content-Type": "application/json",
+        }
+
+    def make_ready(self) -> None:
+        """Make a task that is ready."""
+        self._line.request("POST", "/v1/tasks", b'{"title":"one","ready":true}', self._headers)
+        answer = self._line.getresponse()
+        said = answer.read()
+        assert answer.status == 201, said

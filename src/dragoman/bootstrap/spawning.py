@@ -1,0 +1,50 @@
+"""Who answers requests for workers: the spawner, in the words of Agent Mail."""
+
+from functools import partial
+
+from dragoman.config import AgentSettings, Settings
+from dragoman.core.actors import Actor
+from dragoman.core.errors import Refusal, Refused
+from dragoman.core.mail import Mail
+from dragoman.engine.hub import Hub
+from dragoman.engine.interpreter import Interpreter, Turned
+from dragoman.protocols.agentmail import MessageType, compose
+from dragoman.services.spawner import Spawner, Terms, Verdict
+
+
+def queues_of(name: str, agent: AgentSettings) -> tuple[str, ...]:
+    """Whose tasks an agent of the settings takes; "" stands for those of anyone."""
+    return ("",) * agent.takes_any + (name, *agent.capabilities)
+
+
+def open_spawner(settings: Settings, hub: Hub, interpreter: Interpreter) -> Spawner:
+    """The duty that answers in the hub's own name as spawner."""
+    chosen = settings.agentmail
+    queues = (queue for name, one in settings.agents.items() for queue in queues_of(name, one))
+    terms = Terms(
+        chosen.spawner, MessageType.SPAWN_REQUEST, chosen.spawn_within_ms, frozenset(queues)
+    )
+    # The letter is from whom the request was to; that it was the hub who wrote it is in its role.
+    actor = Actor("system", chosen.spawner, "spawner")
+    return Spawner(hub, terms, partial(_answer, interpreter, actor))
+
+
+def _answer(interpreter: Interpreter, actor: Actor, request: Mail, verdict: Verdict) -> None:
+    said = _ack(request, verdict)
+    row = {
+        "to": [request.sender],
+        "subject": said.subject,
+        "body_md": f"{said.body_md}\n{verdict.reason}".rstrip() + "\n",
+        "reply_to": request.id,
+    }
+    # Two hubs on one store may both see to it: the key makes one letter of their answers.
+    told = interpreter.call("mail.send", row, actor, key=f"spawn.{request.id}")
+    if isinstance(told, Turned):
+        raise Refused(Refusal(told.code, told.detail))
+
+
+def _ack(request: Mail, verdict: Verdict) -> compose.Rendered:
+    status = "spawned" if verdict.session else "failed"
+    if not request.bead:  # a request for nothing has no issue that the form could name
+        return compose.Rendered(MessageType.SPAWN_ACK, f"Status: {status}\n")
+    return compose.render(compose.spawn_ack(request.bead, status=status, session=verdict.session))

@@ -1,0 +1,161 @@
+"""A letter between agents: who has it, who has read it, and what it still waits for (S-MAIL-7)."""
+
+from collections.abc import Callable
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from dragoman.core.events import (
+    Importance,
+    MailAcked,
+    MailAnswered,
+    MailEscalated,
+    MailEvent,
+    MailPosted,
+    MailRead,
+)
+
+
+class Mail(Struct, frozen=True, omit_defaults=True):
+    """A letter as it stands now, folded from the stream `mail:ID`."""
+
+    id: str
+    sender: str
+    to: tuple[str, ...]
+    thread: str
+    kind: str
+    subject: str
+    body: str
+    posted_at: int
+    cc: tuple[str, ...] = ()
+    copied: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+    bead: str = ""
+    reply_to: str = ""
+    importance: Importance = "normal"
+    ack_wanted: bool = False
+    answer_wanted: bool = False
+    due_by: int | None = None
+    attachments: tuple[str, ...] = ()
+    sent_at: int | None = None
+    read_by: tuple[str, ...] = ()
+    acked_by: tuple[str, ...] = ()
+    answer: str = ""
+    """The letter that it waited for."""
+    is_escalated: bool = False
+
+    @property
+    def recipients(self) -> tuple[str, ...]:
+        """In whose boxes it lies, each once."""
+        return tuple(dict.fromkeys((*self.to, *self.cc, *self.copied)))
+
+    @property
+    def waits_for(self) -> tuple[str, ...]:
+        """Those to whom it is addressed and who have not acked it, though an ack is wanted.
+
+        An answer, whoever gave it, ends the wait for all of them.
+        """
+        if not self.ack_wanted or self.answer:
+            return ()
+        return tuple(name for name in dict.fromkeys(self.to) if name not in self.acked_by)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether an answer is wanted and has not come."""
+        return self.answer_wanted and not self.answer
+
+    @property
+    def deadline(self) -> int | None:
+        """When it has to be told that what it waits for has not come; None: never, or told."""
+        is_waiting = not self.is_escalated and (self.is_open or bool(self.waits_for))
+        return self.due_by if is_waiting else None
+
+    @property
+    def is_overdue(self) -> bool:
+        """Whether it was told that what it waits for is late, and that has still not come."""
+        return self.is_escalated and (self.is_open or bool(self.waits_for))
+
+    def is_for(self, name: str) -> bool:
+        """Whether it lies in this one's box."""
+        return name in self.to or name in self.cc or name in self.copied
+
+
+def lists_of_mail(mail: Mail) -> tuple[str, ...]:
+    """The lists on which it stands: boxes, its thread, and what is open."""
+    boxes = mail.recipients
+    lists = [f"thread:{mail.thread}", f"from:{mail.sender}"]
+    lists += [f"in:{name}" for name in boxes]
+    lists += [f"unread:{name}" for name in boxes if name not in mail.read_by]
+    lists += [f"pending:{name}" for name in mail.waits_for]
+    if mail.is_open:
+        lists += [f"open:{mail.thread}", *(f"asked:{name}" for name in boxes)]
+        if mail.bead:
+            lists.append(f"about:{mail.bead}")
+    if mail.is_overdue:
+        lists.append("overdue")
+    if any(name not in mail.read_by for name in mail.unknown):
+        lists.append("waiting")
+    return tuple(lists)
+
+
+def _posted(_: None, event: MailPosted, at: int) -> Mail:
+    return Mail(
+        event.id,
+        event.sender,
+        event.to,
+        event.thread,
+        event.kind,
+        event.subject,
+        event.body,
+        at,
+        event.cc,
+        event.copied,
+        event.unknown,
+        event.bead,
+        event.reply_to,
+        event.importance,
+        event.ack_wanted,
+        event.answer_wanted,
+        event.due_by,
+        event.attachments,
+        event.sent_at,
+    )
+
+
+def _read(mail: Mail, event: MailRead, at: int) -> Mail:
+    del at
+    return replace(mail, read_by=(*mail.read_by, event.reader))
+
+
+def _acked(mail: Mail, event: MailAcked, at: int) -> Mail:
+    del at
+    return _noticed(mail, event.agent)
+
+
+def _answered(mail: Mail, event: MailAnswered, at: int) -> Mail:
+    """An answer is also the ack of whoever gave it, if it is one of the recipients."""
+    del at
+    answered = replace(mail, answer=event.answer)
+    return _noticed(answered, event.by) if mail.is_for(event.by) else answered
+
+
+def _noticed(mail: Mail, name: str) -> Mail:
+    """Acked by this one, who must have read it then."""
+    acked_by = tuple(dict.fromkeys((*mail.acked_by, name)))
+    return replace(mail, acked_by=acked_by, read_by=tuple(dict.fromkeys((*mail.read_by, name))))
+
+
+def _escalated(mail: Mail, _: MailEscalated, at: int) -> Mail:
+    del at
+    return replace(mail, is_escalated=True)
+
+
+EVOLVE_MAIL: dict[type[MailEvent], Callable[[Any, Any, int], Mail]] = {
+    MailPosted: _posted,
+    MailRead: _read,
+    MailAcked: _acked,
+    MailAnswered: _answered,
+    MailEscalated: _escalated,
+}
+"""Event -> the letter after it, from the letter before it (None at first) and its time."""

@@ -1,0 +1,36 @@
+"""A request as it travels from a process beside the hub to the hub, and the answer to it."""
+
+from typing import Annotated, Any
+
+from msgspec import UNSET, Meta, Struct
+
+from dragoman.core.actors import Actor
+from dragoman.core.commands import AnyCommand
+from dragoman.core.errors import Refusal
+from dragoman.core.events import MessageReceived
+from dragoman.core.reading import Receipt
+
+
+class Do(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Commands that succeed together or not at all, and in whose name."""
+
+    actor: Actor
+    commands: Annotated[tuple[AnyCommand, ...], Meta(min_length=1, max_length=1_000)]
+    key: str = ""
+    said: Any = UNSET
+    """The original words, which stay as they are."""
+    per_attempt: bool = False
+    """Whether the key is made of the content and counts within the task's present attempt."""
+    heard: MessageReceived | None = None
+    """What is recorded of a message that changes nothing."""
+    effect: Annotated[tuple[AnyCommand, ...], Meta(max_length=1_000)] = ()
+    """What is to follow, all or none: if it is refused, the commands stand all the same."""
+
+
+class Done(Struct, frozen=True):
+    """A receipt for each command."""
+
+    receipts: tuple[Receipt, ...]
+    repeated: bool
+    declined: Refusal | None = None
+    """Why the effect was refused."""

@@ -1,0 +1,109 @@
+"""Reading letters: boxes, threads, and what is still open."""
+
+from collections.abc import Callable, Iterable, Iterator
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from dragoman.core.errors import Refusal
+from dragoman.core.ids import check_mail_id, mail_stream
+from dragoman.core.mail import Mail
+from dragoman.engine.ask import state_of
+from dragoman.engine.ports import Listed, ListQuery, Store
+
+_PAGE = 100
+LAST = 2**53 - 1
+"""Behind every position: a list that is read back from here is read from its end."""
+MOST_LOOKED_AT = 5_000
+"""Of letters that do not fit a filter, so many are passed over before a page ends early."""
+MOST_BYTES = 4 * 1024 * 1024
+"""A page ends with the letter with which it becomes as long as this."""
+
+
+class Letter(Struct, frozen=True):
+    """A letter and where it stands in the ledger, which is its place in every box."""
+
+    position: int
+    mail: Mail
+
+
+class Page(Struct, frozen=True):
+    """Some letters of a list, and where the next page begins."""
+
+    letters: tuple[Letter, ...]
+    cursor: int
+    """The position up to which the list was looked at."""
+    more: bool = False
+    """Whether the list goes on: a page may end early, even before the first letter that fits."""
+
+
+def find_letter(store: Store, id: str) -> Mail | Refusal:
+    """The letter with this id."""
+    malformed = check_mail_id(id)
+    if malformed is not None:
+        return malformed
+    row = store.stream(mail_stream(id))
+    mail = None if row is None else state_of(store, row)
+    return mail if isinstance(mail, Mail) else Refusal("mail_not_found", f"there is no letter {id}")
+
+
+Fits = Callable[[Mail], bool]
+
+
+def _every(_: Mail) -> bool:
+    return True
+
+
+def page_of(store: Store, query: ListQuery, fits: Fits = _every) -> Page:
+    """A page of a list, of those letters only that fit."""
+    begin = query.after if query.before is None else query.before
+    return page_from(store, _walk(store, query), query.limit, begin, fits)
+
+
+def page_from(
+    store: Store,
+    places: Iterable[Listed],
+    limit: int,
+    begin: int,
+    fits: Fits = _every,
+) -> Page:
+    """A page of what stands at these places; nothing is read that is behind its end."""
+    found: list[Letter] = []
+    cursor, size = begin, 0
+    for looked_at, place in enumerate(places):
+        if len(found) == limit or looked_at == MOST_LOOKED_AT or size >= MOST_BYTES:
+            return Page(tuple(found), cursor, more=True)
+        cursor = place.position
+        mail = state_of(store, place.row)
+        if isinstance(mail, Mail) and fits(mail):
+            found.append(Letter(place.position, mail))
+            size += len(place.row.state)
+    return Page(tuple(found), cursor)
+
+
+def last_of(store: Store, name: str, limit: int, before: int = LAST) -> Page:
+    """The last letters of a list, or those before a place, in their order."""
+    page = page_of(store, ListQuery(name, before=before, limit=limit))
+    return replace(page, letters=page.letters[::-1])
+
+
+def whole_list(store: Store, name: str) -> Iterator[Letter]:
+    """Every letter of a list, oldest first."""
+    for place in _walk(store, ListQuery(name, limit=_PAGE)):
+        mail = state_of(store, place.row)
+        if isinstance(mail, Mail):
+            yield Letter(place.position, mail)
+
+
+def _walk(store: Store, query: ListQuery) -> Iterator[Listed]:
+    """The places of a list, from where the query begins to its end.
+
+    First no more than a page needs that all of them fit, and the one that shows that it goes on.
+    """
+    after, before, at_once = query.after, query.before, min(query.limit + 1, _PAGE)
+    while listed := store.listed(ListQuery(query.list, after, before, at_once)):
+        yield from listed
+        if len(listed) < at_once:
+            return
+        last, at_once = listed[-1].position, _PAGE
+        after, before = (last, None) if before is None else (after, last)

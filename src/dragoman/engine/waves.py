@@ -1,0 +1,128 @@
+"""Reading waves and reservations: how far a wave is, what it waits for, who has which files."""
+
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from typing import Final
+
+from msgspec import Struct
+
+from dragoman.core.errors import Refusal
+from dragoman.core.events import (
+    Status,
+    TaskCheckpointed,
+    TaskClaimed,
+    TaskReported,
+    TaskRequeued,
+    TaskTransitioned,
+)
+from dragoman.core.ids import RESERVATIONS, check_mail_id, task_stream, wave_stream
+from dragoman.core.reservations import FindTask, Reservation, Reservations
+from dragoman.core.task import Task
+from dragoman.core.wave import Plan, Wave, plan
+from dragoman.engine.ask import decode, find_task, history, state_of
+from dragoman.engine.ports import ListQuery, Store
+from dragoman.ledger.entry import read_line
+
+_PAGE = 100
+_GIVEN_UP: Final[frozenset[Status]] = frozenset({"blocked", "deadletter"})
+NEWEST = 2**53 - 1
+"""A place behind all others."""
+
+
+class WaveNow(Struct, frozen=True):
+    """A wave at one moment, with what it needs to be told."""
+
+    wave: Wave
+    plan: Plan
+    find: FindTask
+
+
+class Reserved(Struct, frozen=True):
+    """What is reserved at one moment, and who works on which task."""
+
+    living: tuple[Reservation, ...]
+    find: FindTask
+
+
+def find_wave(store: Store, id: str) -> Wave | Refusal:
+    """The wave with this id."""
+    malformed = check_mail_id(id, "wave id")
+    if malformed is not None:
+        return malformed
+    row = store.stream(wave_stream(id))
+    wave = None if row is None else state_of(store, row)
+    return wave if isinstance(wave, Wave) else Refusal("wave_not_found", f"there is no wave {id}")
+
+
+def open_waves(store: Store) -> Iterator[str]:
+    """The id of every wave that is not complete, oldest first."""
+    after = 0
+    while listed := store.listed(ListQuery("waves:open", after, limit=_PAGE)):
+        yield from (place.row.name.partition(":")[2] for place in listed)
+        after = listed[-1].position
+
+
+def newest_waves(store: Store, limit: int) -> list[Wave]:
+    """The last waves that were started, newest first."""
+    listed = store.listed(ListQuery("waves", before=NEWEST, limit=limit))
+    states = (state_of(store, place.row) for place in listed)
+    return [state for state in states if isinstance(state, Wave)]
+
+
+def reserved_now(store: Store, now: int) -> Reserved:
+    """What is reserved at this time."""
+    find = task_finder(store)
+    row = store.stream(RESERVATIONS)
+    state = None if row is None else state_of(store, row)
+    living = state.living(find, now) if isinstance(state, Reservations) else ()
+    return Reserved(living, find)
+
+
+def look_at_wave(store: Store, wave: Wave, now: int) -> WaveNow:
+    """What a wave has to do, and what its beads wait for."""
+    reserved = reserved_now(store, now)
+    is_over = wave.ended_at is not None
+    next_steps = Plan() if is_over else plan(wave, reserved.living, reserved.find, now)
+    return WaveNow(wave, next_steps, reserved.find)
+
+
+def task_finder(store: Store) -> FindTask:
+    """Finds tasks, each read once."""
+
+    @cache
+    def find(name: str) -> Task | Refusal:
+        found = find_task(store, name)
+        return found if isinstance(found, Refusal) else found.task
+
+    return find
+
+
+def failures_of(store: Store, task: Task, since: int) -> Counter[str]:
+    """How many attempts on a task have failed since a time, by what they call their failure.
+
+    One that was handed on half done counts by the reason for that.
+    """
+    failed: dict[int, str] = {}
+    under_way: int | None = None
+    for entry in history(store, task_stream(task.id)):
+        event = decode(entry)
+        if isinstance(event, TaskClaimed):
+            under_way = event.attempt
+        if isinstance(event, TaskTransitioned | TaskRequeued):
+            # What is left for a successor while nobody works on the task tells of no attempt.
+            under_way = None
+        if isinstance(event, TaskTransitioned) and event.from_ in _GIVEN_UP:
+            # Somebody gave it another chance.
+            failed.clear()
+        if read_line(entry.line).at < since:
+            continue
+        if isinstance(event, TaskCheckpointed) and under_way is not None:
+            failed[under_way] = event.reason
+        if isinstance(event, TaskReported):
+            # A later report of the same attempt counts in the place of the earlier one.
+            failed.pop(event.attempt, None)
+            type = event.details.get("failure_type")
+            if event.outcome == "failed" and isinstance(type, str):
+                failed[event.attempt] = type
+    return Counter(failed.values())

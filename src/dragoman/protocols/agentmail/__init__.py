@@ -1,0 +1,57 @@
+"""Agent Mail: structured letters between agents, read, written, sifted and summed up.
+
+>>> parser = Parser()
+>>> message = parser.parse({"subject": "[ol-1] DONE", "body_md": "Status: DONE"})
+>>> message.type, message.bead_id
+(<MessageType.DONE: 'DONE'>, 'ol-1')
+"""
+
+from dragoman.protocols.agentmail import compose
+from dragoman.protocols.agentmail.compose import Checks, Draft, Rendered
+from dragoman.protocols.agentmail.filters import (
+    filter_by_bead_id,
+    filter_by_sender,
+    filter_by_thread_id,
+    filter_by_type,
+    filter_completions,
+    filter_pending,
+    filter_successes,
+    filter_unread,
+    passes_checks,
+)
+from dragoman.protocols.agentmail.operations import dialect
+from dragoman.protocols.agentmail.parse import Parser
+from dragoman.protocols.agentmail.problems import MailError
+from dragoman.protocols.agentmail.settings import Choices, InWords, Model
+from dragoman.protocols.agentmail.shapes import Message, Parsed, Problem
+from dragoman.protocols.agentmail.summary import Summary, Waiting, summarize
+from dragoman.protocols.agentmail.words import MessageType
+
+__all__ = [
+    "Checks",
+    "Choices",
+    "Draft",
+    "InWords",
+    "MailError",
+    "Message",
+    "MessageType",
+    "Model",
+    "Parsed",
+    "Parser",
+    "Problem",
+    "Rendered",
+    "Summary",
+    "Waiting",
+    "compose",
+    "dialect",
+    "filter_by_bead_id",
+    "filter_by_sender",
+    "filter_by_thread_id",
+    "filter_by_type",
+    "filter_completions",
+    "filter_pending",
+    "filter_successes",
+    "filter_unread",
+    "passes_checks",
+    "summarize",
+]

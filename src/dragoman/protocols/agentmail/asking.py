@@ -1,0 +1,50 @@
+"""What operations of Agent Mail have in common: how arguments are read, and those that only ask."""
+
+from collections.abc import Callable
+from typing import Any, Final, get_args
+
+import msgspec
+
+from dragoman.core.actors import Actor
+from dragoman.core.events import Role
+from dragoman.engine.operation import Facts, Fault, Operation
+
+EVERYONE: Final[frozenset[Role]] = frozenset(get_args(Role))
+
+
+def shaped(value: Any, shape: Any) -> Any:
+    """A parsed JSON value in its shape, or what is wrong with it."""
+    try:
+        return msgspec.convert(value, shape)
+    except msgspec.ValidationError as error:
+        reason, _, path = str(error).partition(" - at `$")
+        return Fault("invalid_field", reason, path.strip("`."))
+
+
+def reader(shape: Any) -> Callable[[Any], Any]:
+    """Reads arguments of this shape."""
+    return lambda value: shaped(value, shape)
+
+
+def asking(
+    name: str,
+    shape: Any,
+    ask: Callable[[Any, Actor, Facts], Any],
+    summary: str,
+    *,
+    is_empty: Callable[[Any], bool] | None = None,
+    wakes: str = "",
+) -> Operation:
+    """An operation that changes nothing, for everyone."""
+    return Operation(
+        name=name,
+        shape=shape,
+        read=reader(shape),
+        commands=lambda _: (),
+        reply=lambda _, __, ___: None,
+        roles=EVERYONE,
+        ask=ask,
+        is_empty=is_empty,
+        wakes=wakes,
+        summary=summary,
+    )

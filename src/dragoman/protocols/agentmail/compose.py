@@ -1,0 +1,294 @@
+"""Letters to write: a constructor for each type, and the subject and the body that say the same.
+
+What was composed passes strict mode, and reading it gives the same fields back. Texts are tidied
+when a letter is composed: control characters become visible, space around them goes, and a field
+that has one line stays on one. From there on nothing changes: under headings `escape` keeps a text
+from acting, commas within a file's name are escaped, and a labelled line has only one label.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from msgspec import Struct
+
+from dragoman.protocols.agentmail import words
+from dragoman.protocols.agentmail.escape import escaped
+from dragoman.protocols.agentmail.forms import FORMS, Label, Section
+from dragoman.protocols.agentmail.lines import joined
+from dragoman.protocols.agentmail.problems import quoted
+from dragoman.protocols.agentmail.shapes import Parsed
+from dragoman.protocols.agentmail.values import is_moment
+from dragoman.protocols.agentmail.words import MessageType
+from dragoman.text.safe_text import safe_text
+
+_MOST_ATTEMPTS: Final = 999_999_999
+_MOST_PERCENT: Final = 100
+
+
+class Draft(Struct, frozen=True):
+    """A letter that is complete but for whom it is to, and for its thread."""
+
+    type: MessageType
+    parsed: Parsed
+
+    @property
+    def ack_required(self) -> bool:
+        """Whether a letter of this type wants an acknowledgement."""
+        return words.ACK_REQUIRED[self.type]
+
+
+class Rendered(Struct, frozen=True):
+    """A letter as it travels."""
+
+    subject: str
+    body_md: str
+
+
+# --- one constructor for each type
+
+
+def bead_accepted(bead: str, *, title: str, started_at: str) -> Draft:
+    """The work was taken on."""
+    if not is_moment(started_at):
+        raise ValueError(f"started_at is {quoted(started_at)}: use a date with a time")
+    return _draft(MessageType.BEAD_ACCEPTED, bead, title=_line(title), started_at=started_at)
+
+
+def progress(
+    bead: str, *, step: str, status: str, context_usage: int, files_touched: Iterable[str] = ()
+) -> Draft:
+    """How far the work is."""
+    return _draft(
+        MessageType.PROGRESS,
+        bead,
+        step=_line(step),
+        status=_line(status),
+        context_usage=_percentage(context_usage),
+        files_touched=_files(files_touched),
+    )
+
+
+def help_request(
+    bead: str,
+    *,
+    issue_type: str,
+    problem: str,
+    what_tried: str,
+    question: str,
+    files_touched: Iterable[str] = (),
+) -> Draft:
+    """Stuck, and a question."""
+    return _draft(
+        MessageType.HELP_REQUEST,
+        bead,
+        issue_type=_one_of(words.ISSUE_TYPES, issue_type),
+        problem=_text(problem),
+        what_tried=_text(what_tried),
+        question=_text(question),
+        files_touched=_files(files_touched),
+    )
+
+
+def help_response(bead: str, *, guidance: str) -> Draft:
+    """The answer to a question, for the same thread."""
+    return _draft(MessageType.HELP_RESPONSE, bead, guidance=_text(guidance))
+
+
+class Checks(Struct, frozen=True):
+    """How the worker's own checks ended."""
+
+    tests: bool
+    lint: bool
+    build: bool
+
+
+def offering_ready(
+    bead: str, *, commit: str, files: Iterable[str], checks: Checks, summary: str
+) -> Draft:
+    """The work is complete and waits for review."""
+    return _completion(MessageType.OFFERING_READY, bead, commit, files, checks, summary)
+
+
+def done(bead: str, *, commit: str, files: Iterable[str], checks: Checks, summary: str) -> Draft:
+    """The work is complete."""
+    return _completion(MessageType.DONE, bead, commit, files, checks, summary)
+
+
+def failed(
+    bead: str,
+    *,
+    failure_type: str,
+    reason: str,
+    internal_attempts: int,
+    partial: tuple[str, Iterable[str]] = ("", ()),
+    recommendation: str = "",
+) -> Draft:
+    """The work failed; `partial` is the commit and the files of what was reached."""
+    if not 0 <= internal_attempts <= _MOST_ATTEMPTS:
+        raise ValueError(f"internal_attempts is {internal_attempts}: use a count from 0 on")
+    return _draft(
+        MessageType.FAILED,
+        bead,
+        status="FAILED",
+        failure_type=_one_of(words.FAILURE_TYPES, failure_type),
+        reason=_line(reason),
+        internal_attempts=internal_attempts,
+        partial_commit_sha=_line(partial[0]),
+        files=_files(partial[1]),
+        recommendation=_text(recommendation),
+    )
+
+
+def checkpoint(
+    bead: str, *, reason: str, commit: str, progress: str, context_usage: int, next_steps: str
+) -> Draft:
+    """The worker ends before the work does, and tells its successor how to go on."""
+    return _draft(
+        MessageType.CHECKPOINT,
+        bead,
+        checkpoint_reason=_one_of(words.CHECKPOINT_REASONS, reason),
+        partial_commit_sha=_line(commit),
+        progress=_line(progress),
+        context_usage=_percentage(context_usage),
+        next_steps=_text(next_steps),
+    )
+
+
+def spawn_request(issue: str, *, orchestrator: str, checkpoint: str = "") -> Draft:
+    """Somebody is to work on the issue, from the checkpoint's commit on if there is one."""
+    commit = _line(checkpoint)
+    return _draft(
+        MessageType.SPAWN_REQUEST,
+        issue,
+        issue_id=_line(issue),
+        resume=bool(commit),
+        partial_commit_sha=commit,
+        orchestrator=_line(orchestrator),
+    )
+
+
+def spawn_ack(issue: str, *, status: str, session: str = "") -> Draft:
+    """Whether somebody was started, and under which name."""
+    if status not in words.SPAWN_STATUSES:
+        raise _wrong_word(status, words.SPAWN_STATUSES)
+    name = _line(session)
+    if status == words.SPAWNED and not name:
+        raise ValueError("session is empty: name the session that was spawned")
+    return _draft(MessageType.SPAWN_ACK, issue, issue_id=_line(issue), status=status, session=name)
+
+
+def _completion(
+    type: MessageType, bead: str, commit: str, files: Iterable[str], checks: Checks, summary: str
+) -> Draft:
+    return _draft(
+        type,
+        bead,
+        status="DONE",
+        commit_sha=_line(commit),
+        files=_files(files),
+        tests_pass=checks.tests,
+        lint_pass=checks.lint,
+        build_pass=checks.build,
+        summary=_text(summary),
+    )
+
+
+# --- what every field goes through
+
+
+def _draft(type: MessageType, bead: str, **fields: Any) -> Draft:
+    parsed = Parsed(bead_id=_line(bead), **fields)
+    required = ("bead_id", *(field for field, _ in FORMS[type].required))
+    for field in required:
+        if getattr(parsed, field) in ("", (), None):
+            raise ValueError(f"{field} is empty: a {type} must say it")
+    return Draft(type, parsed)
+
+
+def _text(text: str) -> str:
+    return safe_text(text).strip()
+
+
+def _line(text: str) -> str:
+    return safe_text(_text(text), one_line=True)
+
+
+def _files(paths: Iterable[str]) -> tuple[str, ...]:
+    return tuple(filter(None, map(_line, paths)))
+
+
+def _percentage(number: int) -> int:
+    if not 0 <= number <= _MOST_PERCENT:
+        raise ValueError(f"context_usage is {number}: use a percentage from 0 to 100")
+    return number
+
+
+def _one_of(allowed: tuple[str, ...], word: str) -> str:
+    if word not in allowed:
+        raise _wrong_word(word, allowed)
+    return word
+
+
+def _wrong_word(word: str, allowed: tuple[str, ...]) -> ValueError:
+    return ValueError(f"{quoted(word)} is none of {', '.join(allowed)}")
+
+
+# --- as it travels
+
+
+def render(draft: Draft) -> Rendered:
+    """The subject and the body of a letter."""
+    bead_id = draft.parsed.bead_id
+    form = FORMS[draft.type]
+    blocks = ["\n".join(_labelled(form.head, draft.parsed, ""))]
+    if form.guidance:
+        blocks = [f"Bead: {bead_id}", draft.parsed.guidance]
+    blocks += filter(None, (_section(section, draft.parsed) for section in form.sections))
+    return Rendered(_subject(bead_id, draft.type), "\n\n".join(blocks) + "\n")
+
+
+def _subject(bead_id: str, type: MessageType) -> str:
+    """The id in brackets, unless it is none that can be read back from there."""
+    is_plain = len(bead_id.split()) == 1 and "]" not in bead_id
+    return f"[{bead_id}] {type}" if is_plain and bead_id.upper() not in words.TYPES else str(type)
+
+
+def _section(section: Section, parsed: Parsed) -> str:
+    if section.kind == "labels":
+        inner = "\n".join(_labelled(section.labels, parsed, section.bullet))
+    elif section.kind == "list":
+        inner = "\n".join(f"- {item}" for item in getattr(parsed, section.field))
+    else:
+        inner = escaped(getattr(parsed, section.field))
+    return f"## {section.title}\n{inner}" if inner else ""
+
+
+def _labelled(labels: tuple[Label, ...], parsed: Parsed, bullet: str) -> Iterator[str]:
+    for label in labels:
+        value = getattr(parsed, label.field)
+        if value not in ("", (), None):
+            yield f"{bullet}{label.word}: {_WRITTEN.get(label.field, _plain)(value)}"
+
+
+def _plain(value: Any) -> str:
+    return str(value)
+
+
+def _verdict(passed: bool) -> str:
+    return "PASS" if passed else "FAIL"
+
+
+def _yes_or_no(yes: bool) -> str:
+    return "true" if yes else "false"
+
+
+_WRITTEN: Final = {
+    "context_usage": "{}%".format,
+    "files": joined,
+    "files_touched": joined,
+    "tests_pass": _verdict,
+    "lint_pass": _verdict,
+    "build_pass": _verdict,
+    "resume": _yes_or_no,
+}
+"""The field -> how its value is written; any other as it is."""

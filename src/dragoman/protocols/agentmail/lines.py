@@ -1,0 +1,132 @@
+"""Labelled lines and lists: what one line of a body says."""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from dragoman.protocols.agentmail.forms import Labels
+from dragoman.protocols.agentmail.marks import closes, opened_fence
+
+_BULLETS: Final = frozenset({"- ", "* ", "+ ", "• ", "-\t", "*\t", "+\t", "•\t"})
+_BARE_BULLETS: Final = frozenset("-*+•")
+_BOLD: Final = ("**", "__")
+_NUMBER: Final = re.compile(r"^[0-9]{1,9}[.)][ \t]+")
+_LONGEST_HEAD: Final = 80
+"""No label is longer, with a bullet, bold signs and generous spaces."""
+
+
+def split_lines(body: str) -> list[str]:
+    """The lines of a body, whichever of the three line ends it has."""
+    if "\r" in body:
+        body = body.replace("\r\n", "\n").replace("\r", "\n")
+    return body.split("\n")
+
+
+def labelled(line: str, labels: Labels) -> tuple[str, str]:
+    """The field that a line fills, and with what; no field when it begins with no label.
+
+    `- Commit: abc`, `1. Commit: abc`, `**Commit:** abc` and `COMMIT: abc` are all the same line.
+    """
+    head, colon, value = line.partition(":")
+    if not colon or len(head) > _LONGEST_HEAD:
+        return "", ""
+    name = _NUMBER.sub("", unbulleted(head.strip()), count=1)
+    sign = name[:2] if name.startswith(_BOLD) else ""
+    if sign:
+        name = name[2:]
+        if name.endswith(sign):
+            name = name[:-2]
+        else:
+            value = _without_bold(value, sign)
+    return labels.get(" ".join(name.lower().split()), ""), value.strip()
+
+
+def _without_bold(value: str, sign: str) -> str:
+    """The value of `**Label:** value` or of `**Label: value**`."""
+    if value.startswith(sign):
+        return value[2:]
+    value = value.rstrip()
+    return value[:-2] if value.endswith(sign) else value
+
+
+def unbulleted(line: str) -> str:
+    """A line, already without space around it, without its bullet."""
+    if line in _BARE_BULLETS:
+        return ""
+    return line[2:].lstrip() if line[:2] in _BULLETS else line
+
+
+def items_below(lines: Sequence[str], start: int, labels: Labels) -> tuple[str, ...]:
+    """The bulleted list that begins at a line, up to anything else, such as the next label."""
+    items: list[str] = []
+    for index in range(start, len(lines)):
+        line = lines[index].strip()
+        if not line:
+            continue
+        item = unbulleted(line)
+        if item is line or labelled(line, labels)[0]:
+            break
+        items.append(item)
+    return tuple(filter(None, items))
+
+
+def items_of(lines: Sequence[str]) -> tuple[str, ...]:
+    """A list section: a bullet is an item, and so is each part of a plain line."""
+    items: list[str] = []
+    fence = ""
+    for raw in lines:
+        line = raw.strip()
+        item = unbulleted(line)
+        if item is not line:
+            items.append(item)
+        elif fence and closes(line, fence):
+            fence = ""
+        elif not fence and (opened := opened_fence(line)):
+            fence = opened
+        else:
+            items += parts_of(line)
+    return tuple(filter(None, items))
+
+
+def parts_of(value: str) -> tuple[str, ...]:
+    r"""The parts of a list with commas. `\,` is a comma of the part; see `joined`."""
+    if "\\," not in value:
+        return tuple([part for raw in value.split(",") if (part := raw.strip())])
+    pieces = value.split(",")
+    parts: list[list[str]] = [[]]
+    for piece in pieces[:-1]:
+        plain = piece.rstrip("\\")
+        slashes = len(piece) - len(plain)
+        parts[-1] += plain, "\\" * (slashes // 2)
+        if slashes % 2:
+            parts[-1].append(",")
+        else:
+            parts.append([])
+    parts[-1].append(pieces[-1])
+    return tuple([part for raw in parts if (part := "".join(raw).strip())])
+
+
+def joined(parts: Sequence[str]) -> str:
+    r"""The list with commas from which `parts_of` reads these parts again.
+
+    A comma within a part becomes `\,`. Backslashes that stand before a comma are doubled, and
+    all others stay as they are, so that paths of Windows can be read.
+    """
+    written = [_escaped(part) for part in parts]
+    last = len(parts) - 1
+    return ", ".join(
+        part if index == last else part + _trailing_slashes(part)
+        for index, part in enumerate(written)
+    )
+
+
+def _escaped(part: str) -> str:
+    pieces = part.split(",")
+    return "\\,".join(
+        piece if index == len(pieces) - 1 else piece + _trailing_slashes(piece)
+        for index, piece in enumerate(pieces)
+    )
+
+
+def _trailing_slashes(text: str) -> str:
+    return text[len(text.rstrip("\\")) :]

@@ -1,0 +1,355 @@
+"""Everything that can be asked for in Agent Mail: send, look into boxes, ack, search, summarise."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, cast
+
+import msgspec
+from msgspec import Raw
+from msgspec.structs import replace
+
+from dragoman.core.actors import Actor
+from dragoman.core.authority import MAY_DISPATCH, MAY_WRITE
+from dragoman.core.commands import AckMail, PostMail, ReadMail
+from dragoman.core.errors import Refusal
+from dragoman.core.ids import check_agent, check_mail_id, mail_stream
+from dragoman.core.mail import Mail
+from dragoman.engine.ask import find_agent
+from dragoman.engine.mailbox import (
+    LAST,
+    Letter,
+    Page,
+    find_letter,
+    last_of,
+    page_from,
+    page_of,
+)
+from dragoman.engine.operation import (
+    Commands,
+    Dialect,
+    Facts,
+    Fault,
+    Heard,
+    Incoming,
+    Operation,
+)
+from dragoman.engine.ports import ListQuery, Store
+from dragoman.engine.request import Accepted
+from dragoman.engine.search import search_mail
+from dragoman.protocols.agentmail import translate, waves
+from dragoman.protocols.agentmail.asking import asking, reader, shaped
+from dragoman.protocols.agentmail.errors import CODES
+from dragoman.protocols.agentmail.filters import COMPLETIONS, SUCCESSES, passes_checks
+from dragoman.protocols.agentmail.lint import lint
+from dragoman.protocols.agentmail.parse import Parser
+from dragoman.protocols.agentmail.render import RENDER
+from dragoman.protocols.agentmail.settings import DEFAULTS, Choices
+from dragoman.protocols.agentmail.shown import as_message, as_row, type_of
+from dragoman.protocols.agentmail.summary import Waiting, summarize
+from dragoman.protocols.agentmail.wire import (
+    Inbox,
+    OneLetter,
+    Outgoing,
+    Search,
+    SendMail,
+    Summed,
+    Thread,
+)
+from dragoman.protocols.agentmail.words import ANSWERS, MessageType
+
+NAME: Final = "agentmail"
+_SUMMED_UP: Final = 1_000
+"""So many letters go into one summary."""
+
+
+_parser = Parser()
+
+
+def dialect(choices: Choices = DEFAULTS) -> Dialect:
+    """Agent Mail as a door is handed it."""
+    operations = (*_writing(choices), *_reading(choices), *waves.operations(choices))
+    send = operations[0]
+    return Dialect(
+        name=NAME,
+        operations=operations,
+        hear=lambda incoming: _hear(incoming, send),
+        lint=lint,
+        refusals=CODES,
+        render=RENDER,
+        kinds=tuple(type.value for type in MessageType if type is not MessageType.UNKNOWN),
+    )
+
+
+def _hear(incoming: Incoming, send: Operation) -> Heard | None:
+    """An object with a subject and a body is a letter, bare or wrapped like any message."""
+    row = None if incoming.is_too_large else _unwrapped(incoming.value)
+    if row is None:
+        return None
+    said = Raw(incoming.text)
+    read = _read_letter(row)
+    if isinstance(read, Fault):
+        return Heard("mail.send", said, fault=read)
+    sender = read.row.from_
+    return Heard(
+        kind=read.message.type,
+        said=said,
+        sender="" if check_agent(sender) else sender,
+        line_up=_line_up(read),
+        operation=send,
+        message=read,
+        content=_content(read.row),
+    )
+
+
+def _line_up(letter: Outgoing) -> str:
+    """Its bead or thread, or else whom it goes to; nothing where it depends on other letters."""
+    row, message = letter.row, letter.message
+    about = {name for name in (message.bead_id, row.thread_id) if name}
+    if row.reply_to or message.type in ANSWERS or len(about) > 1:
+        return ""
+    return about.pop() if about else " ".join(translate.names(row.to))
+
+
+def _content(letter: SendMail) -> bytes:
+    """What tells it from other letters, whatever form it comes in (S-IDEM).
+
+    One with neither id nor time is a new one each time; one with an id may get another time when
+    it is sent again.
+    """
+    if letter.id is None and not letter.timestamp:
+        return b""
+    return msgspec.json.encode(letter if letter.id is None else replace(letter, timestamp=""))
+
+
+def _unwrapped(value: Any) -> Any:
+    for inner in (value, *(_inside(value, key) for key in ("payload", "message", "content"))):
+        if isinstance(_inside(inner, "subject"), str) and "body_md" in inner:
+            return inner
+    return None
+
+
+def _inside(value: Any, key: str) -> Any:
+    return cast(dict[str, Any], value).get(key) if isinstance(value, dict) else None
+
+
+def _read_letter(value: Any) -> Outgoing | Fault:
+    row = shaped(_as_ours(value), SendMail)
+    return row if isinstance(row, Fault) else Outgoing(row, _parser.parse(value))
+
+
+def _as_ours(value: Any) -> Any:
+    """A row as other servers write it, in our words: what is null is not there (S-MAIL-11)."""
+    if not isinstance(value, dict):
+        return value
+    row = {key: said for key, said in cast(dict[str, Any], value).items() if said is not None}
+    if "created_ts" in row:
+        row.setdefault("timestamp", row["created_ts"])
+    if row.get("ack_required") in (0, 1):
+        row["ack_required"] = bool(row["ack_required"])
+    return row
+
+
+# Operations that write
+
+
+def _writing(choices: Choices) -> Iterator[Operation]:
+    yield Operation(
+        name="mail.send",
+        shape=SendMail,
+        read=_read_letter,
+        commands=lambda _: (),
+        gather=lambda letter, actor, facts: translate.post(letter, actor, facts.store, choices),
+        effect=lambda letter, actor, facts: translate.effect(letter, actor, facts.store, choices),
+        reply=_sent,
+        roles=MAY_WRITE,
+        identity=_impostor,
+        summary=(
+            "Send a letter to agents. A subject such as PROGRESS, HELP_REQUEST, OFFERING_READY or "
+            "FAILED with a body in that form also moves the bead's task."
+        ),
+    )
+    yield Operation(
+        name="mail.ack",
+        shape=OneLetter,
+        read=reader(OneLetter),
+        commands=lambda asked: (AckMail(asked.id),),
+        reply=lambda asked, _, __: {"id": asked.id, "acknowledged": True},
+        roles=MAY_WRITE,
+        summary="Acknowledge a letter that was sent to you.",
+    )
+    yield Operation(
+        name="mail.read",
+        shape=OneLetter,
+        read=reader(OneLetter),
+        commands=lambda asked: (ReadMail(asked.id),),
+        reply=lambda asked, _, __: {"id": asked.id, "read": True},
+        roles=MAY_WRITE,
+        summary="Mark a letter in your box as read.",
+    )
+
+
+def _impostor(letter: Outgoing, speaker: str) -> Fault | None:
+    named = letter.row.from_
+    if named in ("", speaker):
+        return None
+    return Fault("identity_mismatch", f"{speaker} cannot send letters from {named[:140]!a}", "from")
+
+
+def _sent(_: Outgoing, commands: Commands, accepted: Accepted) -> Any:
+    posted = commands[0]
+    assert isinstance(posted, PostMail), "a letter is posted first"
+    told = accepted.receipts[0]
+    return {
+        "id": told.stream.partition(":")[2],
+        "thread_id": told.thread,
+        "type": posted.kind,
+        "bead_id": posted.bead,
+        "effect": _effect(commands, accepted),
+    }
+
+
+def _effect(commands: Commands, accepted: Accepted) -> dict[str, Any]:
+    """Whether the letter also did something, and why not if it should have."""
+    declined = accepted.declined
+    if declined is not None:
+        return {"applied": False, "code": declined.code, "detail": declined.detail}
+    return {"applied": len(commands) > 1 or len(accepted.receipts) > len(commands)}
+
+
+# Operations that only read
+
+
+def _reading(choices: Choices) -> Iterator[Operation]:
+    yield asking(
+        "mail.inbox",
+        Inbox,
+        _inbox,
+        "Look into your box: letters to you, oldest first; filter by unread, pending, type, bead.",
+        is_empty=lambda answer: not answer["messages"] and not answer["more"],
+        wakes="mail",
+    )
+    yield asking("mail.show", OneLetter, _show, "Read one letter as a whole.")
+    yield asking("mail.thread", Thread, _thread, "Read a thread from its beginning.")
+    yield asking(
+        "mail.search",
+        Search,
+        _search,
+        'Find letters by words: auth "token expired" -draft dep*, OR between alternatives.',
+    )
+    yield asking(
+        "mail.summary",
+        Summed,
+        lambda asked, actor, facts: _summary(asked, actor, facts, choices),
+        "Summarise a thread: counts, last status, open questions and acks, files, commits.",
+    )
+
+
+def _inbox(asked: Inbox, actor: Actor, facts: Facts) -> Any:
+    owner = asked.agent or actor.name
+    malformed = check_agent(owner)
+    if malformed is not None:
+        return Fault(malformed.code, malformed.detail, "agent")
+    before = asked.before if asked.before != 0 else LAST
+    query = ListQuery(_list_of(asked, owner), asked.after, before, asked.limit)
+
+    def fits(mail: Mail) -> bool:
+        is_there = asked.box != "waiting" or _waits(mail, facts.store)
+        return is_there and _fits(asked, mail, owner)
+
+    return _rows(page_of(facts.store, query, fits), owner)
+
+
+def _waits(mail: Mail, store: Store) -> bool:
+    """Whether somebody is still unknown who has not read it."""
+    return any(
+        name not in mail.read_by and find_agent(store, name) is None for name in mail.unknown
+    )
+
+
+_SHARED: Final = frozenset({"overdue", "waiting"})
+
+
+def _list_of(asked: Inbox, owner: str) -> str:
+    """The shortest list that holds all that is asked for."""
+    if asked.box in _SHARED:
+        return asked.box
+    if asked.box == "sent":
+        return f"from:{owner}"
+    if asked.pending:
+        return f"pending:{owner}"
+    return f"unread:{owner}" if asked.unread else f"in:{owner}"
+
+
+def _fits(asked: Inbox, mail: Mail, owner: str) -> bool:
+    return (
+        asked.type.upper() in ("", mail.kind, type_of(mail))
+        and asked.bead_id in ("", mail.bead)
+        and asked.thread_id in ("", mail.thread)
+        and asked.from_ in ("", mail.sender)
+        and _ONLY[asked.only](mail)
+        and not (asked.unread and owner in mail.read_by)
+        and not (asked.pending and owner not in mail.waits_for)
+    )
+
+
+_ONLY: Final[Mapping[str, Callable[[Mail], bool]]] = {
+    "all": lambda _: True,
+    "completions": lambda mail: mail.kind in COMPLETIONS,
+    "successes": lambda mail: mail.kind in SUCCESSES,
+    "checked": lambda mail: mail.kind in SUCCESSES and passes_checks(as_message(mail)),
+}
+"""Choice -> whether a letter is meant by it."""
+
+
+def _show(asked: OneLetter, actor: Actor, facts: Facts) -> Any:
+    mail = find_letter(facts.store, asked.id)
+    if isinstance(mail, Refusal):
+        return Fault(mail.code, mail.detail, "id")
+    (first,) = facts.store.history(mail_stream(asked.id), 0, 1)
+    return as_row(Letter(first.position, mail), actor.name)
+
+
+def _thread(asked: Thread, actor: Actor, facts: Facts) -> Any:
+    malformed = check_mail_id(asked.thread_id, "thread")
+    if malformed is not None:
+        return Fault(malformed.code, malformed.detail, "thread_id")
+    query = ListQuery(f"thread:{asked.thread_id}", asked.after, limit=asked.limit)
+    return {"thread_id": asked.thread_id, **_rows(page_of(facts.store, query), actor.name)}
+
+
+def _search(asked: Search, actor: Actor, facts: Facts) -> Any:
+    found = search_mail(facts.store, asked.query, asked.before, asked.limit + 1)
+    if isinstance(found, Refusal):
+        return Fault(found.code, found.detail, "query")
+    return _rows(page_from(facts.store, found, asked.limit, asked.before or 0), actor.name)
+
+
+def _summary(asked: Summed, actor: Actor, facts: Facts, choices: Choices) -> Any:
+    if asked.model and actor.role not in MAY_DISPATCH:
+        return Fault("not_authorized", f"{actor.label} may not have a model asked", "model")
+    if asked.model and choices.model is None:
+        detail = "no model is set up here: name a program as agentmail.summarize_command"
+        return Fault("invalid_field", detail, "model")
+    malformed = check_mail_id(asked.thread_id, "thread")
+    if malformed is not None:
+        return Fault(malformed.code, malformed.detail, "thread_id")
+    before = LAST if asked.before is None else asked.before
+    page = last_of(facts.store, f"thread:{asked.thread_id}", _SUMMED_UP, before)
+    letters = [letter.mail for letter in page.letters]
+    waiting = Waiting(
+        frozenset(mail.id for mail in letters if mail.is_open),
+        frozenset(mail.id for mail in letters if mail.waits_for),
+    )
+    summary = summarize(map(as_message, letters), waiting)
+    told = msgspec.to_builtins(summary) | {"cursor": page.cursor, "more": page.more}
+    if not asked.model or choices.model is None:
+        return told
+    rows = [as_row(letter, actor.name) for letter in page.letters]
+    return told | {"model": msgspec.to_builtins(choices.model(msgspec.json.encode(rows)))}
+
+
+def _rows(page: Page, reader: str) -> Any:
+    return {
+        "messages": [as_row(letter, reader) for letter in page.letters],
+        "cursor": page.cursor,
+        "more": page.more,
+    }

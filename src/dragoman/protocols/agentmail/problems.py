@@ -1,0 +1,55 @@
+"""Everything that can be wrong with a letter: names for programs, sentences for people."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from dragoman.protocols.agentmail.shapes import Problem
+from dragoman.protocols.agentmail.words import TYPES
+
+_SAID: Final[Mapping[str, str]] = {
+    "not_a_row": "{right}: a letter is a JSON object with subject and body_md",
+    "bad_envelope": "{field} is of another kind: write {right}",
+    "unknown_type": f"the subject {{shown}} names no type: use one of {', '.join(TYPES)}",
+    "two_types": "the subject names {shown} as well as {right}: name one type",
+    "missing_field": "{field} is missing: write {right}",
+    "missing_bead_id": "no bead is named: write a line Bead: ID, or [ID] before the type",
+    "bead_mismatch": "the body is about {right}, the subject about {shown}: name one bead",
+    "bad_value": "{field} is {shown}: use one of {right}",
+    "bad_percentage": "{field} is {shown}: use a whole number from 0 to 100, such as 45%",
+    "bad_number": "{field} is {shown}: use a whole number, such as 3",
+    "bad_verdict": "{field} is {shown}: use PASS or FAIL (for Resume true or false)",
+    "bad_timestamp": "{field} is {shown}: use a date with a time, such as 2026-01-31T10:00:00Z",
+}
+NAMES: Final = frozenset(_SAID)
+"""Stable: programs decide by them."""
+
+_SHOWN: Final = 60
+
+
+def problem(
+    name: str, field: str = "", line: int = 0, *, shown: str = "", right: str = ""
+) -> Problem:
+    """A problem in its words. What the letter says is shown short, with nothing in it that acts."""
+    words = _SAID[name].format(field=field, shown=quoted(shown), right=right)
+    return Problem(name, field, line, words)
+
+
+def quoted(text: str) -> str:
+    """Untrusted text within a sentence."""
+    return ascii(text if len(text) <= _SHOWN else text[:_SHOWN] + "…")
+
+
+class MailError(ValueError):
+    """A letter that strict mode does not take, with everything that is wrong with it."""
+
+    def __init__(self, problems: tuple[Problem, ...]) -> None:
+        super().__init__("; ".join(_with_place(one) for one in problems))
+        self.problems = problems
+
+
+def _with_place(one: Problem) -> str:
+    return (
+        f"{one.name} (line {one.line} of the body): {one.text}"
+        if one.line
+        else f"{one.name}: {one.text}"
+    )

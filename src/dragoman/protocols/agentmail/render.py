@@ -1,0 +1,22 @@
+"""Which events a reader of Agent Mail is told about: letters, and what becomes of them."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from dragoman.core import events
+from dragoman.core.events import EVENT_NAMES, AnyEvent
+
+_TOLD: Final = (
+    events.MailPosted,
+    events.MailRead,
+    events.MailAcked,
+    events.MailAnswered,
+    events.MailEscalated,
+)
+
+RENDER: Final[Mapping[type[Any], Callable[[AnyEvent], Any] | None]] = {
+    event: msgspec.to_builtins if event in _TOLD else None for event in EVENT_NAMES
+}
+"""Event -> its rendering; None: silent on purpose, because it is no letter's."""

@@ -1,0 +1,121 @@
+"""The envelope: a row of ours or of an MCP Agent Mail server, as far as one can read it."""
+
+from collections.abc import Mapping
+from typing import Any, Final, cast
+
+import msgspec
+from msgspec import Struct
+
+from dragoman.protocols.agentmail.lines import parts_of
+from dragoman.protocols.agentmail.problems import problem
+from dragoman.protocols.agentmail.shapes import Problem
+from dragoman.text.strict_json import StrictJsonError, parse_json
+
+Raw = bytes | str | Mapping[str, Any]
+"""A letter as it comes: JSON text, or the object that it says."""
+Problems = list[Problem]
+
+Text = str | None
+Names = list[str] | str | None
+"""A list, or one text with commas between the names."""
+Sign = bool | int | str | float | None
+"""Whether something is so; a time at which it happened says that it did."""
+
+
+class Row(Struct, frozen=True, kw_only=True, gc=False, rename={"sender": "from"}.get):
+    """All names under which somebody writes what we read; ours come first."""
+
+    id: str | int | None = None
+    subject: Text = None
+    body_md: Text = None
+    body: Text = None
+    thread_id: Text = None
+    sender: Text = None
+    sender_name: Text = None
+    to: Names = None
+    cc: Names = None
+    timestamp: Text = None
+    created_ts: Text = None
+    importance: Text = None
+    ack_required: bool | int | None = None
+    acknowledged: Sign = None
+    acked: Sign = None
+    ack_ts: Sign = None
+    read: Sign = None
+    read_ts: Sign = None
+
+
+EMPTY: Final = Row()
+_FIELDS: Final = {
+    field.encode_name: (field.name, field.type) for field in msgspec.structs.fields(Row)
+}
+_RIGHT: Final[Mapping[Any, str]] = {
+    Text: "a text",
+    Names: "a list of names",
+    str | int | None: "a text or a whole number",
+    Sign: "true, false or a time",
+    bool | int | None: "true or false",
+}
+_decode = msgspec.json.Decoder(Row).decode
+_decode_any = msgspec.json.Decoder().decode
+_UNREADABLE: Final = (msgspec.DecodeError, ValueError, RecursionError)
+
+
+def row_of(raw: Raw, problems: Problems) -> Row:
+    """The row that a letter is, without what it says in the wrong form; never an exception."""
+    try:
+        return _decode(raw) if isinstance(raw, bytes | str) else msgspec.convert(raw, Row)
+    except (*_UNREADABLE, TypeError):
+        return _salvaged(raw, problems)
+
+
+def strict_row_of(raw: Raw, problems: Problems) -> Row:
+    """The row, if everybody reads its JSON alike."""
+    if not isinstance(raw, bytes | str):
+        return row_of(raw, problems)
+    try:
+        # At most four bytes are a character: how much a letter may hold is the hub's business.
+        return row_of(parse_json(raw, most_bytes=4 * len(raw)), problems)
+    except StrictJsonError as error:
+        problems.append(problem("not_a_row", error.path, right=error.reason))
+        return EMPTY
+
+
+def _salvaged(raw: Any, problems: Problems) -> Row:
+    """Every field of a row that can be read, each on its own."""
+    if isinstance(raw, bytes | str):
+        try:
+            raw = _decode_any(raw)
+        except _UNREADABLE as error:
+            problems.append(problem("not_a_row", right=f"this is not JSON: {error}"))
+            return EMPTY
+    if not isinstance(raw, Mapping):
+        problems.append(problem("not_a_row", right=f"this is a {type(raw).__name__}"))
+        return EMPTY
+    return Row(**_fitting(cast(Mapping[Any, Any], raw), problems))
+
+
+def _fitting(row: Mapping[Any, Any], problems: Problems) -> dict[str, Any]:
+    read: dict[str, Any] = {}
+    for key, (name, shape) in _FIELDS.items():
+        value = row.get(key)
+        try:
+            read[name] = msgspec.convert(value, shape)
+        except (msgspec.ValidationError, ValueError, TypeError, RecursionError):
+            problems.append(problem("bad_envelope", key, right=_RIGHT[shape]))
+    return read
+
+
+def names_of(names: Names) -> tuple[str, ...]:
+    """The names, however they were listed."""
+    if not names:
+        return ()
+    return parts_of(names) if isinstance(names, str) else tuple(names)
+
+
+def happened(*signs: Sign) -> bool | None:
+    """Whether the first sign that there is says so; None when there is none."""
+    for sign in signs:
+        if sign is not None:
+            return bool(sign)
+    return None

@@ -1,0 +1,83 @@
+"""A letter as its readers get it: the row of a message, with what it means and who has seen it."""
+
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from dragoman.core.mail import Mail
+from dragoman.core.moments import to_rfc3339
+from dragoman.engine.mailbox import Letter
+from dragoman.protocols.agentmail.parse import Parser
+from dragoman.protocols.agentmail.shapes import Message, Parsed
+from dragoman.protocols.agentmail.wire import Row
+from dragoman.protocols.agentmail.words import TYPES, MessageType
+
+_parser = Parser()
+
+
+def as_row(letter: Letter, reader: str) -> Row:
+    """The letter for one reader; whether it is read and acked is told as that one stands."""
+    mail, message = letter.mail, as_message(letter.mail, reader)
+    return {
+        **msgspec.to_builtins(message),
+        **({"kind": mail.kind} if mail.kind not in ("", message.type) else {}),
+        "parsed": _said(message.parsed),
+        "bead_id": mail.bead,
+        "position": letter.position,
+        "copied": mail.copied,
+        "reply_to": mail.reply_to,
+        "attachments": mail.attachments,
+        "acked_by": mail.acked_by,
+        "read_by": mail.read_by,
+        "waits_for": mail.waits_for,
+        "answer": mail.answer,
+        "overdue": mail.is_overdue,
+        **({"sent_at": to_rfc3339(mail.sent_at)} if mail.sent_at is not None else {}),
+    }
+
+
+def _said(parsed: Parsed) -> dict[str, Any]:
+    """Those fields that the letter has."""
+    fields: dict[str, Any] = msgspec.to_builtins(parsed)
+    return {name: value for name, value in fields.items() if value not in (None, "", [], ())}
+
+
+def as_message(mail: Mail, reader: str = "") -> Message:
+    """The letter as the parser gives it: what the library's filters and summaries take.
+
+    It is of the type and about the bead that it was delivered as; what it waits for is told as it
+    stands for the reader, or as a whole.
+    """
+    message = _parser.parse(
+        {
+            "id": mail.id,
+            "from": mail.sender,
+            "to": list(mail.to),
+            "cc": list(mail.cc),
+            "subject": mail.subject,
+            "body_md": mail.body,
+            "thread_id": mail.thread,
+            "timestamp": to_rfc3339(mail.posted_at),
+            "importance": mail.importance,
+            "ack_required": mail.ack_wanted and (not reader or reader in mail.to),
+            "acknowledged": _is_acknowledged(mail, reader),
+            "read": reader in mail.read_by,
+        },
+        type_of(mail),
+    )
+    if mail.bead in ("", message.bead_id):
+        return message
+    return replace(message, parsed=replace(message.parsed, bead_id=mail.bead))
+
+
+def type_of(mail: Mail) -> MessageType:
+    """Its type in this dialect; the hub's own letters may have a kind that is none of these."""
+    return TYPES.get(mail.kind, MessageType.UNKNOWN)
+
+
+def _is_acknowledged(mail: Mail, reader: str) -> bool:
+    """Whether nobody waits for the reader's ack, or for anybody's: an answer ends the wait too."""
+    if not reader:
+        return not mail.waits_for
+    return reader in mail.acked_by or bool(mail.answer)

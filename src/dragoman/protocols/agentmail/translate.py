@@ -1,0 +1,460 @@
+"""What a letter means: to whom it goes, what it answers, what it asks of its task (S-MAIL-9)."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from dragoman.core.actors import Actor
+from dragoman.core.authority import MAY_DISPATCH
+from dragoman.core.commands import (
+    AdoptTask,
+    AnswerMail,
+    AnyCommand,
+    CheckpointTask,
+    ClaimTask,
+    MoveTask,
+    PostMail,
+    RejectMessage,
+    ReportOutcome,
+    UpdateTask,
+)
+from dragoman.core.errors import Refusal
+from dragoman.core.events import Role
+from dragoman.core.ids import bare, check_mail_id, is_task_name
+from dragoman.core.limits import RECIPIENTS
+from dragoman.core.mail import Mail
+from dragoman.core.moments import parse_rfc3339
+from dragoman.engine.ask import find_stream, find_task, names_in_role
+from dragoman.engine.mailbox import LAST, find_letter, page_of, whole_list
+from dragoman.engine.operation import Commands, Fault
+from dragoman.engine.ports import ListQuery, Store
+from dragoman.protocols.agentmail.parse import Parser
+from dragoman.protocols.agentmail.settings import Choices
+from dragoman.protocols.agentmail.shapes import Message
+from dragoman.protocols.agentmail.subject import is_reply
+from dragoman.protocols.agentmail.wire import Outgoing, SendMail
+from dragoman.protocols.agentmail.words import (
+    ACK_REQUIRED,
+    ANSWERS,
+    MAY_ANSWER,
+    TYPES,
+    MessageType,
+)
+
+ORIGIN: Final = "agentmail"
+BEAD: Final = "bead"
+"""The kind of name that a task has in this dialect."""
+
+GROUPS: Final[Mapping[str, Role]] = {
+    "@agents": "agent",
+    "@orchestrators": "orchestrator",
+    "@coordinators": "coordinator",
+    "@humans": "human",
+}
+"""Address -> everyone who is registered in that role."""
+
+# To whom it goes
+
+
+class _Posting(Struct, frozen=True):
+    """A letter on its way in."""
+
+    mail: PostMail
+    message: Message
+    replied: Sequence[Mail]
+    """The letter that it replies to, or those that it answers without saying so."""
+    is_echo: bool
+    """Whether its type is only that of the letter it replies to: it asks for nothing then."""
+
+
+def understood(letter: Outgoing, store: Store) -> Message:
+    """What the letter says, about the bead by the name under which the task is known here.
+
+    A plain word before a colon is a bead where a task is named so.
+    """
+    row, message = letter.row, letter.message
+    if not message.bead_id and ":" in row.subject:
+        parser = Parser(is_known=lambda name: not isinstance(find_stream(store, name), Refusal))
+        message = parser.parse({"subject": row.subject, "body_md": row.body_md})
+    name = _known_as(message.bead_id, store)
+    if name == message.bead_id:
+        return message
+    return replace(message, parsed=replace(message.parsed, bead_id=name))
+
+
+def _known_as(name: str, store: Store) -> str:
+    """The name of a task in this dialect, else its id; of one that is unknown, as it is written."""
+    if not is_task_name(name):
+        return name
+    own = name.removeprefix(f"{BEAD}:")
+    found = find_task(store, f"{BEAD}:{own}") if ":" not in own else find_task(store, own)
+    if isinstance(found, Refusal):
+        found = find_task(store, own)
+    if isinstance(found, Refusal):
+        return own
+    task = found.task
+    beads = (alias for alias in task.aliases if alias.startswith(f"{BEAD}:"))
+    return bare(next(beads, task.id))
+
+
+def post(letter: Outgoing, actor: Actor, store: Store, choices: Choices) -> Commands | Fault:
+    """The letter as it is handed in."""
+    posting = _posting(letter, actor, store, choices)
+    return posting if isinstance(posting, Fault) else (posting.mail,)
+
+
+def _posting(letter: Outgoing, actor: Actor, store: Store, choices: Choices) -> _Posting | Fault:
+    row, message = letter.row, understood(letter, store)
+    to = _addressed(row.to, "to", store, choices)
+    if isinstance(to, Fault):
+        return to
+    cc = _addressed(row.cc, "cc", store, choices)
+    if isinstance(cc, Fault):
+        return cc
+    replied = _replied(row, message, actor, to, store)
+    if isinstance(replied, Fault):
+        return replied
+    to = to or _usual_recipients(message.type, replied, store, choices)
+    if not to:
+        return Fault("invalid_field", "it is addressed to nobody: name a recipient", "to")
+    bead = message.bead_id if is_task_name(message.bead_id) else ""
+    thread = row.thread_id or (replied[-1].thread if replied else "") or bare(bead)
+    is_echo = is_reply(row.subject) and message.type == _replied_type(replied, thread, store)
+    # A request for a worker by somebody who may not ask for one is a letter like any other.
+    is_spawning = message.type is MessageType.SPAWN_REQUEST
+    is_heeded = not is_echo and (not is_spawning or _may_spawn(actor))
+    wants_answer = is_heeded and message.type in ANSWERS.values()
+    usually_acked = is_heeded and ACK_REQUIRED[message.type]
+    wants_ack = usually_acked if row.ack_required is None else row.ack_required
+    within = choices.ack_within_ms if row.ack_within_ms is None else row.ack_within_ms
+    posted = PostMail(
+        to=to,
+        subject=row.subject,
+        body=row.body_md,
+        kind=message.type,
+        id="" if row.id is None else str(row.id),
+        thread=thread,
+        cc=cc,
+        copied=() if is_echo else _informed(message.type, store, choices),
+        bead=bead,
+        reply_to=row.reply_to,
+        importance=row.importance,
+        ack_wanted=wants_ack,
+        answer_wanted=wants_answer,
+        due_in_ms=within if wants_ack or wants_answer else 0,
+        attachments=row.attachments,
+        sent_at=_moment(row.timestamp),
+    )
+    return _Posting(posted, message, replied, is_echo)
+
+
+def names(given: tuple[str, ...] | str) -> tuple[str, ...]:
+    """The names in a list, or in a text with commas between them."""
+    if isinstance(given, str):
+        return tuple(name for name in map(str.strip, given.split(",")) if name)
+    return given
+
+
+def _moment(text: str) -> int | None:
+    """The time that its sender gave; one that cannot be read is no reason to keep a letter back."""
+    try:
+        return parse_rfc3339(text)
+    except ValueError:
+        return None
+
+
+def _addressed(
+    given: tuple[str, ...] | str, field: str, store: Store, choices: Choices
+) -> tuple[str, ...] | Fault:
+    """Everyone whom these addresses stand for, each once."""
+    found: list[str] = []
+    for name in names(given):
+        if not name.startswith("@"):
+            found.append(name)
+        elif name in GROUPS:
+            found += names_in_role(store, GROUPS[name])
+        elif name[1:] in choices.groups:
+            found += choices.groups[name[1:]]
+        else:
+            known = ", ".join((*GROUPS, *(f"@{group}" for group in choices.groups)))
+            return Fault(
+                "invalid_field", f"there is no group {name[:40]!a}; there are {known}", field
+            )
+    if names(given) and not found:
+        return Fault("invalid_field", f"nobody is in {', '.join(names(given))[:80]!a}", field)
+    return tuple(dict.fromkeys(found))
+
+
+def _usual_recipients(
+    type: MessageType, replied: Sequence[Mail], store: Store, choices: Choices
+) -> tuple[str, ...]:
+    """Who gets a letter of this type when its sender names nobody; nobody: that is not known."""
+    if replied:
+        return tuple(dict.fromkeys(mail.sender for mail in replied))
+    if type is MessageType.UNKNOWN or type in ANSWERS:
+        return ()
+    if type is MessageType.HELP_REQUEST:
+        return (choices.helper,)
+    if type is MessageType.SPAWN_REQUEST:
+        return (choices.spawner,)
+    return names_in_role(store, "orchestrator") or ("orchestrator",)
+
+
+def _informed(type: MessageType, store: Store, choices: Choices) -> tuple[str, ...]:
+    """Who gets it besides: the helper, and whoever runs the show, hear of every case."""
+    if type is not MessageType.HELP_REQUEST:
+        return ()
+    return (choices.helper, *names_in_role(store, "orchestrator"))[:RECIPIENTS]
+
+
+def _may_spawn(actor: Actor) -> bool:
+    """Whether the caller can ask for workers."""
+    return actor.role in MAY_DISPATCH
+
+
+def _replied(
+    row: SendMail, message: Message, actor: Actor, to: tuple[str, ...], store: Store
+) -> Sequence[Mail] | Fault:
+    """The letter that this one replies to; or those that it answers without saying so.
+
+    Those are all that wait for such an answer in its thread, or about its bead; or, if it names
+    neither, in the sender's own box, from one of those to whom it goes.
+    """
+    if row.reply_to:
+        found = find_letter(store, row.reply_to)
+        if isinstance(found, Refusal):
+            return Fault(found.code, found.detail, "reply_to")
+        return (found,)
+    if message.type not in ANSWERS:
+        return ()
+    is_named = bool(row.thread_id or message.bead_id)
+    lists = _where_asked(row, message) if is_named else (f"asked:{actor.name}",)
+    found = (
+        tuple(
+            letter.mail
+            for letter in whole_list(store, name)
+            if _answers(message, actor, letter.mail) and (is_named or letter.mail.sender in to)
+        )
+        for name in lists
+    )
+    return next(filter(None, found), ())
+
+
+def _where_asked(row: SendMail, message: Message) -> Iterator[str]:
+    """The lists of open questions in the thread of an answer, and else of those about its bead."""
+    thread, bead = row.thread_id or bare(message.bead_id), message.bead_id
+    if not check_mail_id(thread):
+        yield f"open:{thread}"
+    if not row.thread_id and is_task_name(bead):
+        yield f"about:{bead}"
+
+
+def _replied_type(replied: Sequence[Mail], thread: str, store: Store) -> str:
+    """The type of the letter that a reply goes with: the one that it names, or its thread's last.
+
+    What the hub itself has written there in between counts for nothing.
+    """
+    if replied or check_mail_id(thread):
+        return replied[-1].kind if replied else ""
+    newest_first = ListQuery(f"thread:{thread}", before=LAST, limit=1)
+    page = page_of(store, newest_first, lambda mail: mail.kind in TYPES)
+    return page.letters[0].mail.kind if page.letters else ""
+
+
+def _answers(message: Message, actor: Actor, mail: Mail) -> bool:
+    """Whether a letter is what this one waits for; nobody answers itself."""
+    return (
+        mail.kind == ANSWERS.get(message.type)
+        and mail.is_open
+        and mail.sender != actor.name
+        and (not message.bead_id or mail.bead in ("", message.bead_id))
+    )
+
+
+# What it asks of its task
+
+
+def effect(letter: Outgoing, actor: Actor, store: Store, choices: Choices) -> Commands:
+    """What is to happen to the task or to what it answers; nothing for letters that are read."""
+    if letter.message.type in ANSWERS or is_reply(letter.row.subject):
+        posting = _posting(letter, actor, store, choices)
+        if isinstance(posting, Fault) or posting.is_echo:
+            return ()
+        message, answers = posting.message, tuple(_answering(posting, actor))
+    else:
+        message, answers = understood(letter, store), ()
+    meaning = _MEANING.get(message.type)
+    if meaning is None:
+        return answers
+    if not message.bead_id:
+        detail = f"{message.type} names no bead, so that it changes no task: write Bead: ID in it"
+        return (RejectMessage("invalid_field", detail, kind=message.type),)
+    return tuple(meaning(message, actor, choices))
+
+
+def _answering(posting: _Posting, actor: Actor) -> Iterator[AnyCommand]:
+    """The questions that it answers: in their thread, and to whoever asked."""
+    mail, type = posting.mail, posting.message.type
+    asked = [one for one in posting.replied if _answers(posting.message, actor, one)]
+    reached = [
+        one for one in asked if one.thread == mail.thread and one.sender in (*mail.to, *mail.cc)
+    ]
+    if asked and not reached:
+        detail = (
+            f"{type} leaves {asked[-1].id} open: an answer to it goes to {asked[-1].sender}, "
+            f"in the thread {asked[-1].thread}"
+        )
+        yield RejectMessage("invalid_field", detail, kind=type)
+    roles = MAY_ANSWER.get(type, ())
+    own = [one for one in reached if one.is_for(actor.name) or actor.role in roles]
+    for one in own or reached:
+        yield AnswerMail(one.id, mail.id, roles)
+
+
+Meaning = Callable[[Message, Actor, Choices], Iterator[AnyCommand]]
+
+
+def _task(message: Message, choices: Choices) -> str:
+    """The name under which it is looked for: adoption has just given it this one."""
+    return f"{BEAD}:{message.bead_id}" if choices.adopt else message.bead_id
+
+
+def _adopted(
+    message: Message, choices: Choices, worker: Actor | None = None
+) -> Iterator[AdoptTask]:
+    """The task, new here or not; only an agent's word says that the agent works on it."""
+    if choices.adopt:
+        claim_for = worker.name if worker and worker.role == "agent" else ""
+        yield AdoptTask(
+            BEAD,
+            message.bead_id,
+            title=message.parsed.title,
+            origin=ORIGIN,
+            review_required=choices.review_required,
+            max_attempts=choices.max_attempts,
+            claim_for=claim_for,
+            ttl_ms=choices.ttl_ms,
+        )
+
+
+def _accepted(message: Message, actor: Actor, choices: Choices) -> Iterator[AnyCommand]:
+    yield from _adopted(message, choices)
+    yield ClaimTask(_task(message, choices), actor.name, ttl_ms=choices.ttl_ms, or_renew=True)
+
+
+def _progress(message: Message, actor: Actor, choices: Choices) -> Iterator[AnyCommand]:
+    fields = message.parsed
+    usage = "" if fields.context_usage is None else f"context {fields.context_usage}%"
+    files = f"files: {', '.join(fields.files_touched)}" if fields.files_touched else ""
+    yield from _adopted(message, choices, actor)
+    yield UpdateTask(
+        _task(message, choices),
+        progress=": ".join(filter(None, (fields.step, fields.status))) or message.subject,
+        notes="; ".join(filter(None, (usage, files))),
+    )
+
+
+def _help(message: Message, actor: Actor, choices: Choices) -> Iterator[AnyCommand]:
+    fields = message.parsed
+    kind = f" ({fields.issue_type})" if fields.issue_type else ""
+    wanted = fields.question or fields.problem or message.subject
+    yield from _adopted(message, choices, actor)
+    yield UpdateTask(_task(message, choices), notes=f"help wanted{kind}: {wanted}")
+
+
+def _offering(message: Message, actor: Actor, choices: Choices) -> Iterator[AnyCommand]:
+    fields = message.parsed
+    checks = (fields.tests_pass, fields.lint_pass, fields.build_pass)
+    yield from _adopted(message, choices, actor)
+    yield ReportOutcome(
+        _task(message, choices),
+        "needs_review" if False in checks else "done",
+        notes=fields.summary,
+        details=_details(
+            commit=fields.commit_sha,
+            files=fields.files,
+            tests_pass=fields.tests_pass,
+            lint_pass=fields.lint_pass,
+            build_pass=fields.build_pass,
+        ),
+        apply=True,
+        backoff=choices.backoff,
+    )
+
+
+def _failed(message: Message, actor: Actor, choices: Choices) -> Iterator[AnyCommand]:
+    fields = message.parsed
+    if fields.failure_type == "CONTEXT_HIGH":
+        yield from _adopted(message, choices, actor)
+        yield CheckpointTask(
+            _task(message, choices),
+            fields.failure_type,
+            fields.partial_commit_sha,
+            fields.reason,
+            fields.recommendation,
+            backoff=choices.backoff,
+        )
+        return
+    is_hopeless = fields.failure_type == "SPEC_IMPOSSIBLE"
+    reason = fields.reason or fields.failure_type or "no reason given"
+    yield from _adopted(message, choices, actor)
+    yield ReportOutcome(
+        _task(message, choices),
+        "blocked" if is_hopeless else "failed",
+        notes=fields.recommendation,
+        blockers=(reason,),
+        details=_details(
+            failure_type=fields.failure_type,
+            commit=fields.partial_commit_sha,
+            files=fields.files,
+            internal_attempts=fields.internal_attempts,
+        ),
+        apply=True,
+        backoff=choices.backoff,
+    )
+
+
+def _checkpoint(message: Message, actor: Actor, choices: Choices) -> Iterator[AnyCommand]:
+    fields = message.parsed
+    yield from _adopted(message, choices, actor)
+    yield CheckpointTask(
+        _task(message, choices),
+        fields.checkpoint_reason or "MANUAL",
+        fields.partial_commit_sha,
+        fields.progress,
+        fields.next_steps,
+        backoff=choices.backoff,
+    )
+
+
+def _spawn(message: Message, actor: Actor, choices: Choices) -> Iterator[AnyCommand]:
+    """The task stands ready for whoever starts workers, from the checkpoint if there is one."""
+    if not _may_spawn(actor):
+        detail = f"{actor.label} may not ask for workers; that is for orchestrators"
+        yield RejectMessage("not_authorized", detail, message.bead_id, message.type)
+        return
+    fields, task = message.parsed, _task(message, choices)
+    yield from _adopted(message, choices)
+    if fields.resume and fields.partial_commit_sha:
+        yield CheckpointTask(task, "RESUME", fields.partial_commit_sha)
+    yield MoveTask(task, "ready", "worker requested", if_at_rest=True)
+
+
+def _details(**fields: object) -> dict[str, object]:
+    """Those that say something."""
+    return {name: value for name, value in fields.items() if value not in (None, "", ())}
+
+
+_MEANING: Final[Mapping[MessageType, Meaning]] = {
+    MessageType.BEAD_ACCEPTED: _accepted,
+    MessageType.PROGRESS: _progress,
+    MessageType.HELP_REQUEST: _help,
+    MessageType.OFFERING_READY: _offering,
+    MessageType.DONE: _offering,
+    MessageType.FAILED: _failed,
+    MessageType.CHECKPOINT: _checkpoint,
+    MessageType.SPAWN_REQUEST: _spawn,
+}
+"""Type -> what it asks of its task; a type that is not here asks nothing."""

@@ -1,0 +1,122 @@
+"""Values of fields: what their words mean, and which of them nobody can make sense of."""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from dragoman.protocols.agentmail import words
+from dragoman.protocols.agentmail.lines import parts_of
+from dragoman.protocols.agentmail.words import MessageType
+
+_MOST_DIGITS: Final = 9
+_MOST_PERCENT: Final = 100
+_BEFORE_A_TIME: Final = ("T", "t", " ")
+"""What may stand between a date and its time; Python would take any character."""
+
+Reading = tuple[Any, str]
+"""The value, and what is wrong with it; empty: nothing."""
+Read = Callable[[str], Reading]
+
+
+def is_moment(text: str) -> bool:
+    """Whether this is a calendar date with a time as ISO 8601 writes them, whatever its offset."""
+    try:
+        date = datetime.fromisoformat(text).date().isoformat()
+    except ValueError:
+        return False
+    # No date of a week: few readers know those.
+    written = (date, date.replace("-", ""))
+    return text.startswith(tuple(form + mark for form in written for mark in _BEFORE_A_TIME))
+
+
+def _moment(text: str) -> Reading:
+    return text, "" if is_moment(text) else "bad_timestamp"
+
+
+def _number(text: str) -> int | None:
+    """A whole number in plain digits: Python would also take 4_5 and the digits of any script."""
+    digits = text[1:] if text[:1] in ("+", "-") else text
+    if not (digits.isascii() and digits.isdigit()) or len(digits) > _MOST_DIGITS:
+        return None
+    return int(text)
+
+
+def _percentage(text: str) -> Reading:
+    number = _number(text.removesuffix("%").rstrip())
+    fits = number is not None and 0 <= number <= _MOST_PERCENT
+    return number, "" if fits else "bad_percentage"
+
+
+def _count(text: str) -> Reading:
+    number = _number(text)
+    return number, "" if number is not None and number >= 0 else "bad_number"
+
+
+def _verdict(text: str) -> Reading:
+    verdict = words.VERDICTS.get(text.lower())
+    return verdict, "bad_verdict" if verdict is None else ""
+
+
+def _files(text: str) -> Reading:
+    return parts_of(text), ""
+
+
+def _one_of(allowed: tuple[str, ...]) -> Read:
+    """A word of an enumeration, in upper case whatever it says."""
+
+    def read(text: str) -> Reading:
+        word = text.upper()
+        return word, "" if word in allowed else "bad_value"
+
+    return read
+
+
+def _spawn_status(text: str) -> Reading:
+    """As it was written: see SPEC.md."""
+    return text, "" if text.lower() in words.SPAWN_STATUSES else "bad_value"
+
+
+def _failed(text: str) -> Reading:
+    """FAILED is failed, whatever its status says."""
+    return "FAILED", "" if text.upper() in words.FAILED else "bad_value"
+
+
+_ANY: Final[Mapping[str, Read]] = {
+    "started_at": _moment,
+    "context_usage": _percentage,
+    "internal_attempts": _count,
+    "files_touched": _files,
+    "files": _files,
+    "tests_pass": _verdict,
+    "lint_pass": _verdict,
+    "build_pass": _verdict,
+    "resume": _verdict,
+    "issue_type": _one_of(words.ISSUE_TYPES),
+    "failure_type": _one_of(words.FAILURE_TYPES),
+    "checkpoint_reason": _one_of(words.CHECKPOINT_REASONS),
+}
+_STATUS: Final[Mapping[MessageType, Read]] = {
+    MessageType.OFFERING_READY: _one_of(words.COMPLETED),
+    MessageType.DONE: _one_of(words.COMPLETED),
+    MessageType.FAILED: _failed,
+    MessageType.SPAWN_ACK: _spawn_status,
+}
+"""What a status is depends on the type; elsewhere it is free text."""
+
+READ: Final[Mapping[MessageType, Mapping[str, Read]]] = {
+    type: {**_ANY, "status": _STATUS[type]} if type in _STATUS else _ANY for type in MessageType
+}
+"""The type, the field -> how its words are read; a field that is not here is text."""
+
+ALLOWED: Final[Mapping[str, str]] = {
+    "issue_type": ", ".join(words.ISSUE_TYPES),
+    "failure_type": ", ".join(words.FAILURE_TYPES),
+    "checkpoint_reason": ", ".join(words.CHECKPOINT_REASONS),
+}
+ALLOWED_STATUS: Final[Mapping[MessageType, str]] = {
+    MessageType.OFFERING_READY: "DONE",
+    MessageType.DONE: "DONE",
+    MessageType.FAILED: "FAILED",
+    MessageType.SPAWN_ACK: ", ".join(words.SPAWN_STATUSES),
+}
+"""The words that a field may hold, for those who wrote another."""

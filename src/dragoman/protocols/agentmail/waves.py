@@ -1,0 +1,210 @@
+"""Operations of waves and reservations: start, look, reserve, release (S-MAIL-10)."""
+
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+from dragoman.core.actors import Actor
+from dragoman.core.authority import MAY_DELEGATE, MAY_WRITE
+from dragoman.core.commands import (
+    ReleaseReservations,
+    RenewReservations,
+    ReserveFiles,
+    StartWave,
+)
+from dragoman.core.errors import Refusal
+from dragoman.core.events import WaveBead
+from dragoman.core.moments import to_rfc3339
+from dragoman.core.reservations import RESERVATION_TTL_MS, Shelf, Wish
+from dragoman.core.reserving import check_patterns, tidied
+from dragoman.core.waving import commands_of_start
+from dragoman.engine.operation import Commands, Facts, Fault, Operation
+from dragoman.engine.request import Accepted
+from dragoman.engine.shown_waves import shown_briefly, shown_reservations, shown_wave
+from dragoman.engine.waves import (
+    Reserved,
+    find_wave,
+    look_at_wave,
+    newest_waves,
+    reserved_now,
+    task_finder,
+)
+from dragoman.protocols.agentmail.asking import asking, reader
+from dragoman.protocols.agentmail.settings import DEFAULTS, Choices
+
+
+class Bead(Struct, frozen=True):
+    """A bead of a wave, with the files that whoever works on it will write."""
+
+    id: str
+    title: str = ""
+    files: tuple[str, ...] = ()
+    """Paths and globs from the root of the repository."""
+
+
+class Start(Struct, frozen=True):
+    """A wave to start."""
+
+    beads: tuple[str | Bead, ...]
+    """In the order in which they go; those that are unknown become tasks."""
+    parallel: int
+    """How many may be ready or in progress at a time."""
+    wave_id: str = ""
+    retries: dict[str, int] = {}
+    """Type of failure, such as TESTS_FAIL -> how often a bead may be tried again after it."""
+    orchestrator: str = ""
+    """Who gets the closing report; empty: the caller."""
+
+
+class OneWave(Struct, frozen=True):
+    """A wave, by its id."""
+
+    wave_id: str
+
+
+class SomeWaves(Struct, frozen=True):
+    """How many of the newest waves."""
+
+    limit: Annotated[int, Meta(ge=1, le=200)] = 20
+
+
+class Take(Struct, frozen=True):
+    """Files to reserve."""
+
+    patterns: tuple[str, ...]
+    """Paths and globs from the root of the repository; `src/` is all that is in it."""
+    ttl_ms: int = RESERVATION_TTL_MS
+    exclusive: bool = True
+    task: str = ""
+    """The task that they are for; the reservation ends when nobody works on it any more."""
+    reason: str = ""
+
+
+class Renew(Struct, frozen=True):
+    """Reservations to keep longer, by their ids or patterns; none named: all of the caller's."""
+
+    names: tuple[str, ...] = ()
+    ttl_ms: int = RESERVATION_TTL_MS
+
+
+class Release(Struct, frozen=True):
+    """Reservations to end, by their ids or patterns; none named: all of the caller's."""
+
+    names: tuple[str, ...] = ()
+
+
+class Reservations(Struct, frozen=True):
+    """Which reservations: all, or those that collide with these files."""
+
+    patterns: tuple[str, ...] = ()
+
+
+def operations(choices: Choices = DEFAULTS) -> tuple[Operation, ...]:
+    """All of them."""
+    return (*_waves(choices), *_reservations())
+
+
+def _waves(choices: Choices) -> Iterator[Operation]:
+    yield Operation(
+        name="wave.start",
+        shape=Start,
+        read=reader(Start),
+        commands=lambda asked: _start(asked, choices),
+        reply=lambda _, __, accepted: {"wave_id": _name_of(accepted)},
+        roles=MAY_DELEGATE,
+        summary=(
+            "Run beads together: so many in parallel, and never two at once that want the same "
+            "files."
+        ),
+    )
+    yield asking("wave.status", OneWave, _status, "See how far a wave is and what it waits for.")
+    # A tool costs every agent context: those without a summary are for programs and people.
+    yield asking("wave.list", SomeWaves, _list, "")
+
+
+def _reservations() -> Iterator[Operation]:
+    yield Operation(
+        name="reserve.take",
+        shape=Take,
+        read=reader(Take),
+        commands=lambda asked: (
+            ReserveFiles(asked.patterns, asked.ttl_ms, asked.exclusive, asked.task, asked.reason),
+        ),
+        reply=_taken,
+        roles=MAY_WRITE,
+        summary="Reserve files before you edit them, so that nobody else does at the same time.",
+    )
+    yield Operation(
+        name="reserve.renew",
+        shape=Renew,
+        read=reader(Renew),
+        commands=lambda asked: (RenewReservations(asked.names, asked.ttl_ms),),
+        reply=lambda _, __, accepted: {"until": to_rfc3339(accepted.receipts[0].expires_at)},
+        roles=MAY_WRITE,
+    )
+    yield Operation(
+        name="reserve.release",
+        shape=Release,
+        read=reader(Release),
+        commands=lambda asked: (ReleaseReservations(asked.names),),
+        reply=lambda asked, _, __: {"released": asked.names or "all"},
+        roles=MAY_WRITE,
+        summary="Give reserved files back.",
+    )
+    yield asking("reserve.list", Reservations, _reserved, "")
+
+
+def _start(asked: Start, choices: Choices) -> Commands:
+    beads = [Bead(bead) if isinstance(bead, str) else bead for bead in asked.beads]
+    wave = StartWave(
+        tuple(WaveBead(bead.id, bead.files) for bead in beads),
+        asked.parallel,
+        asked.wave_id,
+        asked.retries,
+        asked.orchestrator,
+    )
+    return commands_of_start(
+        wave,
+        {bead.id: bead.title for bead in beads},
+        review_required=choices.review_required,
+        max_attempts=choices.max_attempts,
+    )
+
+
+def _status(asked: OneWave, _: Actor, facts: Facts) -> Any:
+    wave = find_wave(facts.store, asked.wave_id)
+    if isinstance(wave, Refusal):
+        return Fault(wave.code, wave.detail, "wave_id")
+    return shown_wave(look_at_wave(facts.store, wave, facts.now()))
+
+
+def _list(asked: SomeWaves, _: Actor, facts: Facts) -> Any:
+    find = task_finder(facts.store)
+    waves = newest_waves(facts.store, asked.limit)
+    return {"waves": [shown_briefly(wave, find) for wave in waves]}
+
+
+def _taken(asked: Take, _: Commands, accepted: Accepted) -> Any:
+    return {
+        "id": _name_of(accepted),
+        "patterns": tidied(asked.patterns),
+        "mode": "exclusive" if asked.exclusive else "shared",
+        "until": to_rfc3339(accepted.receipts[0].expires_at),
+    }
+
+
+def _reserved(asked: Reservations, _: Actor, facts: Facts) -> Any:
+    reserved = reserved_now(facts.store, facts.now())
+    if asked.patterns:
+        wrong = check_patterns("patterns", tidied(asked.patterns))
+        if wrong is not None:
+            return Fault(wrong.code, wrong.detail, "patterns")
+        found = Shelf(reserved.living).conflicts(Wish(tidied(asked.patterns)), reserved.find)
+        reserved = Reserved(tuple(conflict.by for conflict in found), reserved.find)
+    return {"reservations": shown_reservations(reserved)}
+
+
+def _name_of(accepted: Accepted) -> str:
+    """The id of what the last command was about."""
+    return accepted.receipts[-1].stream.partition(":")[2]

@@ -1,0 +1,160 @@
+"""Booking: what agents have used of their day, and the pause and the question when it is used up.
+
+A pause is a fact of the ledger, made by whoever may make it; this only reads it. An agent that was
+paused here and is no longer, on the same day, was told to go on: its day begins afresh.
+"""
+
+import asyncio
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Protocol
+
+import msgspec
+from msgspec.structs import replace
+
+from dragoman.core.actors import SYSTEM
+from dragoman.core.agents import Pause
+from dragoman.core.commands import AnyCommand, PauseAgent, PostMail
+from dragoman.core.events import Role
+from dragoman.core.limits import RECIPIENTS
+from dragoman.engine.ask import find_agent, names_in_role
+from dragoman.engine.hub import Hub
+from dragoman.services.budgets import (
+    Budget,
+    Used,
+    afresh,
+    begin,
+    next_day,
+    of_today,
+    spend,
+    take_back,
+    used_up,
+)
+
+_ASKED: tuple[Role, ...] = ("human", "orchestrator")
+"""Who gets the question: those who can answer it."""
+
+
+class UsageKeeper(Protocol):
+    """Where it is kept what agents have used."""
+
+    def load(self) -> bytes:
+        """What was saved last; empty before the first time."""
+        ...
+
+    def save(self, data: bytes) -> None:
+        """Keep it, durably."""
+        ...
+
+
+class Account(Protocol):
+    """An agent with a budget."""
+
+    @property
+    def name(self) -> str:
+        """Whose it is."""
+        ...
+
+    @property
+    def budget(self) -> Budget:
+        """What it may use of a day."""
+        ...
+
+
+class Booking:
+    """The books of all agents; used in one event loop."""
+
+    def __init__(self, hub: Hub, usage: UsageKeeper, tell: Callable[[str], None]) -> None:
+        """`tell` is told what a person at the hub's terminal should know."""
+        self._hub = hub
+        self._keeper = usage
+        self._tell = tell
+        self._used = _decode_usage(usage.load())
+        self._pauses: Mapping[str, Pause] = {}
+        self._saving = asyncio.Lock()
+
+    def used(self, name: str) -> Used:
+        """What an agent has used today, by attempts that have ended."""
+        return of_today(self._used.get(name, Used()), self._hub.clock.now())
+
+    def why_idle(self, account: Account, running: Used) -> str:
+        """Why nothing is started for it, beside what runs: it is paused, or has used up its day."""
+        pause = self._pause_of(account)
+        return self._used_up(account, running) if pause is None else pause.reason
+
+    def begin(self, account: Account) -> None:
+        """An attempt begins; that counts at once, and is kept by `save`."""
+        self._used[account.name] = begin(self.used(account.name))
+
+    async def take_back(self, account: Account) -> None:
+        """It could not even be started."""
+        self._used[account.name] = take_back(self.used(account.name))
+        await self.save(account)
+
+    async def end(self, account: Account, *, ms: int, output: int, cost: float) -> None:
+        """It has used so much."""
+        used = spend(self.used(account.name), ms=ms, output=output, cost=cost)
+        self._used[account.name] = used
+        await self.save(account)
+
+    async def save(self, account: Account) -> None:
+        """Keep what was booked for this one."""
+        if account.budget == Budget():  # nobody asks for it: spare the disk
+            return
+        async with self._saving:  # one after the other, so that the last one stays
+            await asyncio.to_thread(self._keeper.save, msgspec.json.encode(self._used))
+
+    async def review(self, accounts: Collection[tuple[Account, Used]]) -> None:
+        """See who is paused, and pause whoever has used up its day.
+
+        Beside each account stands what its attempts that run have used so far.
+        """
+        names = [account.name for account, _ in accounts]
+        self._pauses = await asyncio.to_thread(self._read_pauses, names)
+        for account, running in accounts:
+            why = self._used_up(account, running)
+            if not why or self._pause_of(account):
+                continue
+            used = self.used(account.name)
+            if used.told:
+                self._used[account.name] = afresh(used, running)
+                await self.save(account)
+            else:
+                await self._pause(account, why)
+
+    def _pause_of(self, account: Account) -> Pause | None:
+        """The pause that lasts now, as far as known since the last review."""
+        pause = self._pauses.get(account.name)
+        return pause if pause is not None and pause.lasts(self._hub.clock.now()) else None
+
+    def _used_up(self, account: Account, running: Used) -> str:
+        used = spend(self.used(account.name), ms=running.ms, output=running.output)
+        return used_up(account.name, account.budget, used)
+
+    async def _pause(self, account: Account, why: str) -> None:
+        now = self._hub.clock.now()
+        pause = Pause(why, now, next_day(now))
+        people = await asyncio.to_thread(self._people)
+        commands: list[AnyCommand] = [PauseAgent(account.name, pause.reason, pause.until)]
+        if people:
+            subject = f"{account.name} has used up its day: may it go on?"
+            commands.append(PostMail(people, subject, why, importance="high"))
+        await self._hub.do_soon(SYSTEM, *commands)
+        self._tell(why)
+        self._pauses = {**self._pauses, account.name: pause}
+        self._used[account.name] = replace(self.used(account.name), told=True)
+        await self.save(account)
+
+    def _people(self) -> tuple[str, ...]:
+        known = [name for role in _ASKED for name in names_in_role(self._hub.store, role)]
+        return tuple(known[:RECIPIENTS])
+
+    def _read_pauses(self, names: Iterable[str]) -> dict[str, Pause]:
+        found = ((name, find_agent(self._hub.store, name)) for name in names)
+        return {name: known.pause for name, known in found if known and known.pause}
+
+
+def _decode_usage(data: bytes) -> dict[str, Used]:
+    try:
+        return msgspec.json.decode(data, type=dict[str, Used]) if data else {}
+    except msgspec.MsgspecError:  # a damaged count must not stop the work: it begins anew
+        return {}

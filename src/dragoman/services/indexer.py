@@ -1,0 +1,21 @@
+"""Indexing: letters can be searched for soon after they were sent; no search has to do it all."""
+
+from dragoman.engine.hub import Hub
+from dragoman.engine.search import bring_level
+
+_AT_ONCE = 5_000
+"""So many entries are looked at in one run: a hub that stops does not wait for a long ledger."""
+
+
+class Indexer:
+    """Brings the index of words closer to the end of the ledger."""
+
+    name = "search"
+
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
+
+    def run_once(self, now: int) -> int:
+        """Index what is next; how many letters that were."""
+        del now
+        return bring_level(self._hub.store, _AT_ONCE)

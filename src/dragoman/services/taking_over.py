@@ -1,0 +1,85 @@
+"""Taking over: what an earlier hub of this name has left is settled before anything else.
+
+A program that it had started has lost its attempt; work that was claimed but never started is
+started in that same attempt. When the store fails halfway, it is asked again: what was settled is
+settled, and what has begun is left alone.
+"""
+
+import asyncio
+from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
+
+from dragoman.core.actors import SYSTEM, Actor
+from dragoman.core.commands import EndAttempt, ReleaseTask, ReportOutcome
+from dragoman.core.deadlines import Backoff
+from dragoman.core.errors import Refused
+from dragoman.core.lease import Lease
+from dragoman.engine.ask import TaskView, list_tasks
+from dragoman.engine.hub import Hub
+from dragoman.engine.ports import BoardQuery
+from dragoman.services.attempt import VIA
+
+_PAGE = 500
+
+Sweep = Callable[[], Collection[str]]
+"""Ends what an earlier hub has left running; the sessions that it had started."""
+
+
+class Estate:
+    """What an earlier hub of this name has left."""
+
+    def __init__(self, hub: Hub, name: str, backoff: Backoff, sweep: Sweep) -> None:
+        self._hub = hub
+        self._name = name
+        self._backoff = backoff
+        self._sweep = sweep
+        self._started = set[str]()
+        """Sessions whose programs were ended; the marks of those are gone."""
+        self._settled = set[str]()
+
+    async def settle(self, agents: Collection[str], begin: Callable[[TaskView], None]) -> None:
+        """Settle it; work of these agents that was never started is let begin.
+
+        Whoever calls it again after a fault goes on where it ended.
+        """
+        self._started |= set(await asyncio.to_thread(self._sweep))
+        for view in await asyncio.to_thread(lambda: list(self._left_behind())):
+            lease = view.lease
+            assert lease is not None
+            task = view.task.id
+            done = await self._hub.do_soon(SYSTEM, EndAttempt(task, lease.session, self._backoff))
+            if done.receipts[0].status == "in-progress":
+                await self._settle_one(view, lease, agents, begin)
+            self._settled.add(lease.session)
+
+    async def _settle_one(
+        self,
+        view: TaskView,
+        lease: Lease,
+        agents: Collection[str],
+        begin: Callable[[TaskView], None],
+    ) -> None:
+        task = view.task.id
+        if lease.session in self._started:
+            why = "the hub was killed while the agent was at work"
+            report = ReportOutcome(task, "failed", why, apply=True, backoff=self._backoff)
+            await self._give_back(lease, report)
+        elif lease.holder in agents:
+            begin(view)
+        else:
+            await self._give_back(lease, ReleaseTask(task, "its agent is not started any more"))
+
+    async def _give_back(self, lease: Lease, command: ReportOutcome | ReleaseTask) -> None:
+        """End an attempt in the place of its agent."""
+        actor = Actor("agent", lease.holder, VIA, command.task, lease.fence)
+        with suppress(Refused):  # its lease has ended meanwhile: recovery sees to it
+            await self._hub.do_soon(actor, command)
+
+    def _left_behind(self) -> Iterator[TaskView]:
+        ours, query = f"{self._name}.", BoardQuery(status="in-progress", limit=_PAGE)
+        while page := list_tasks(self._hub.store, query):
+            for view in page:
+                session = "" if view.lease is None else view.lease.session
+                if session.startswith(ours) and session not in self._settled:
+                    yield view
+            query = BoardQuery(status="in-progress", before=page[-1].number, limit=_PAGE)

@@ -1,0 +1,43 @@
+"""How the commands about letters and waves ask: by operations of Agent Mail, as every door does."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dragoman.core.errors import Refusal, Refused
+from dragoman.surfaces.cli.call import Call
+from dragoman.surfaces.cli.place import Place
+
+if TYPE_CHECKING:
+    from dragoman.core.actors import Actor
+    from dragoman.engine.interpreter import Taken
+
+Row = Mapping[str, Any]
+"""A letter as the operations show it."""
+
+LetterArgument = Annotated[
+    str, typer.Argument(metavar="ID", show_default=False, help="The letter's id.")
+]
+ThreadArgument = Annotated[
+    str,
+    typer.Argument(metavar="THREAD", show_default=False, help="The thread: a bead's id, usually."),
+]
+
+
+def asked(
+    place: Place, operation: str, arguments: bytes | Mapping[str, Any], actor: "Actor"
+) -> "Taken":
+    """What an operation answers; a refusal is raised."""
+    from dragoman.engine.interpreter import Turned
+
+    answer = place.interpreter.call(operation, arguments, actor)
+    if isinstance(answer, Turned):
+        raise Refused(Refusal(answer.code, answer.detail))
+    return answer
+
+
+def looked_up(call: Call, operation: str, **arguments: Any) -> Any:
+    """What an operation has to say that only reads."""
+    with call.reading() as place:
+        return asked(place, operation, arguments, call.actor(place, call.speaker())).reply

@@ -1,0 +1,135 @@
+"""Letters of a type, written from fields that were typed one by one."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from msgspec import Struct
+
+from dragoman.protocols.agentmail import Checks, Draft, MessageType, Rendered, compose
+from dragoman.surfaces.cli.call import wrong_usage
+
+_TRUE: Final = frozenset({"pass", "true", "yes", "ok", "passed"})
+_FALSE: Final = frozenset({"fail", "false", "no", "failed"})
+
+Fields = Mapping[str, Any]
+
+
+def _number(text: str) -> int:
+    digits = text.removesuffix("%")
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= 9):
+        raise ValueError(f"{text!a} is not a whole number")
+    return int(digits)
+
+
+def _files(text: str) -> tuple[str, ...]:
+    return tuple(part for part in (one.strip() for one in text.split(",")) if part)
+
+
+def _verdict(text: str) -> bool:
+    word = text.lower()
+    if word not in _TRUE | _FALSE:
+        raise ValueError(f"{text!a} is neither PASS nor FAIL")
+    return word in _TRUE
+
+
+_READERS: Final[Mapping[str, Callable[[str], Any]]] = {
+    "context_usage": _number,
+    "internal_attempts": _number,
+    "files": _files,
+    "files_touched": _files,
+    "tests": _verdict,
+    "lint": _verdict,
+    "build": _verdict,
+}
+"""Field -> how its value is read; any other is a text."""
+
+
+class _Form(Struct, frozen=True):
+    required: tuple[str, ...]
+    optional: tuple[str, ...]
+    write: Callable[[str, dict[str, Any]], Draft]
+
+
+def _with_checks(make: Callable[..., Draft]) -> Callable[[str, dict[str, Any]], Draft]:
+    def write(bead: str, given: dict[str, Any]) -> Draft:
+        checks = Checks(*(given.pop(name) for name in ("tests", "lint", "build")))
+        return make(bead, checks=checks, **given)
+
+    return write
+
+
+def _failed(bead: str, given: dict[str, Any]) -> Draft:
+    partial = (given.pop("commit", ""), given.pop("files", ()))
+    return compose.failed(bead, partial=partial, **given)
+
+
+def _plain(make: Callable[..., Draft]) -> Callable[[str, dict[str, Any]], Draft]:
+    return lambda bead, given: make(bead, **given)
+
+
+_COMPLETION: Final = ("commit", "files", "tests", "lint", "build", "summary")
+_FORMS: Final[Mapping[str, _Form]] = {
+    MessageType.BEAD_ACCEPTED: _Form(("title", "started_at"), (), _plain(compose.bead_accepted)),
+    MessageType.PROGRESS: _Form(
+        ("step", "status", "context_usage"), ("files_touched",), _plain(compose.progress)
+    ),
+    MessageType.HELP_REQUEST: _Form(
+        ("issue_type", "problem", "what_tried", "question"),
+        ("files_touched",),
+        _plain(compose.help_request),
+    ),
+    MessageType.HELP_RESPONSE: _Form(("guidance",), (), _plain(compose.help_response)),
+    MessageType.OFFERING_READY: _Form(_COMPLETION, (), _with_checks(compose.offering_ready)),
+    MessageType.DONE: _Form(_COMPLETION, (), _with_checks(compose.done)),
+    MessageType.FAILED: _Form(
+        ("failure_type", "reason", "internal_attempts"),
+        ("commit", "files", "recommendation"),
+        _failed,
+    ),
+    MessageType.CHECKPOINT: _Form(
+        ("reason", "commit", "progress", "context_usage", "next_steps"),
+        (),
+        _plain(compose.checkpoint),
+    ),
+    MessageType.SPAWN_REQUEST: _Form(
+        ("orchestrator",), ("checkpoint",), _plain(compose.spawn_request)
+    ),
+    MessageType.SPAWN_ACK: _Form(("status",), ("session",), _plain(compose.spawn_ack)),
+}
+"""Type -> which fields it must have, which it may have, and who writes it."""
+
+TYPES: Final = tuple(str(type) for type in _FORMS)
+
+
+def subject_of(type: str, bead: str) -> str:
+    """The subject of a letter whose text is written by hand."""
+    return f"[{bead}] {type}" if bead else type
+
+
+def composed(type: str, bead: str, given: tuple[str, ...]) -> Rendered:
+    """The letter of a type; what is wrong with its fields ends the call."""
+    form, fields = _FORMS[type], dict[str, Any]()
+    known = (*form.required, *form.optional)
+    if not bead:
+        wrong_usage(f"a {type} is about a bead: name it with --bead ID")
+    for one in given:
+        name, sign, text = one.partition("=")
+        if not sign or name not in known:
+            wrong_usage(f"--field {one[:60]!a}: a {type} has {', '.join(known)}, as NAME=VALUE")
+        if name in fields:
+            wrong_usage(f"--field {name} is given twice")
+        fields[name] = _read(name, text)
+    missing = [name for name in form.required if name not in fields]
+    if missing:
+        wrong_usage(f"a {type} needs {', '.join(missing)}: add --field {missing[0]}=…")
+    try:
+        return compose.render(form.write(bead, fields))
+    except ValueError as error:
+        wrong_usage(f"{error}")
+
+
+def _read(name: str, text: str) -> Any:
+    try:
+        return _READERS.get(name, str)(text)
+    except ValueError as error:
+        wrong_usage(f"--field {name}: {error}")

@@ -1,0 +1,80 @@
+"""Whether the store can be read and written, and whether the ledger's end holds.
+
+Looked at when somebody asks, in a thread, at most once a second and one at a time: whoever asks
+more often, or without a token, costs no more.
+"""
+
+import asyncio
+from collections.abc import Collection
+
+from msgspec import Struct
+
+from dragoman.core.errors import DragomanError
+from dragoman.engine.ports import Store
+from dragoman.ledger.chain import link_hash
+from dragoman.surfaces.http.door import Door
+
+OK = "ok"
+_ANSWER_S = 2.0
+"""A store that does not answer within so many seconds is not ready."""
+
+
+class Found(Struct, frozen=True):
+    """Of each: "ok", or in short what is wrong."""
+
+    store: str
+    ledger: str
+
+
+class Checkup:
+    """Looks, and remembers for a moment what it saw."""
+
+    def __init__(self, door: Door) -> None:
+        self._door = door
+        self._has_failed = False
+        """Whether a write failed, and none was taken since."""
+        self._written_at = float("-inf")
+        self._looking: asyncio.Task[Found] | None = None
+        self._looked_at = float("-inf")
+        door.hints.listen(self._written)
+
+    def failed(self) -> None:
+        """A write was not taken."""
+        self._has_failed = True
+        self._looked_at = float("-inf")
+
+    async def result(self) -> Found:
+        """What is true now, or was a moment ago."""
+        now = self._door.monotonic()
+        looking = self._looking
+        if looking is None or (
+            looking.done() and now - self._looked_at >= self._door.patience.checkup
+        ):
+            self._looked_at = now
+            looking = self._looking = asyncio.create_task(asyncio.to_thread(self._look))
+        await asyncio.wait([looking], timeout=_ANSWER_S)
+        return looking.result() if looking.done() else Found("no answer", "unknown")
+
+    def _written(self, _: Collection[str]) -> None:
+        """Something was committed. (An `OnCommit`.)"""
+        self._has_failed = False
+        self._written_at = self._door.monotonic()
+
+    def _look(self) -> Found:
+        door, hub = self._door, self._door.hub
+        try:
+            holds = _end_holds(hub.store)
+            quiet = door.monotonic() - self._written_at
+            if self._has_failed or quiet >= door.patience.write:
+                hub.engine.probe()
+                self._written(())
+        except DragomanError as error:
+            return Found(error.code, "unknown")
+        return Found(OK, OK if holds else "ledger_broken")
+
+
+def _end_holds(store: Store) -> bool:
+    """Whether the last entry is there and is what was written."""
+    head = store.head()
+    last = store.entries(head - 1, 1) if head else []
+    return not head or any(link_hash(one.previous, one.line) == one.hash for one in last)

@@ -1,0 +1,54 @@
+"""A seat: the place of somebody who waits for the ledger to grow."""
+
+import asyncio
+
+
+class Seat:
+    """The place of somebody who waits for the ledger to grow."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self._waiter: asyncio.Future[None] | None = None
+        self._rang = False
+        self.gone = False
+        """Whether there is nobody left to tell, or nobody who may be told, or the hub stops."""
+        self.hung_up = False
+        """Whether it is gone because its connection has ended."""
+
+    def ring(self) -> None:
+        """End the wait, this one or the next."""
+        self._rang = True
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def forget(self) -> None:
+        """A ring that was not waited for does not count."""
+        self._rang = False
+
+    def leave(self) -> None:
+        """End the wait for good."""
+        self.gone = True
+        self.ring()
+
+    def hang_up(self) -> None:
+        """The same, because there is nobody at the other end."""
+        self.hung_up = True
+        self.leave()
+
+    async def wait(self, seconds: float) -> bool:
+        """Wait for a ring; False when there was none in that time."""
+        if not self._rang:
+            self._waiter = self.loop.create_future()
+            timer = self.loop.call_later(seconds, _give_up, self._waiter)
+            try:
+                await self._waiter
+            finally:
+                timer.cancel()
+                self._waiter = None
+        rang, self._rang = self._rang, False
+        return rang
+
+
+def _give_up(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)

@@ -1,0 +1,54 @@
+"""`POST /v1/signed`: a message that proves by itself whose it is; no token is asked for."""
+
+from typing import Any
+
+from msgspec import Struct
+
+from dragoman.core.errors import Refusal, Refused
+from dragoman.engine.interpreter import Turned
+from dragoman.engine.signed import Seal
+from dragoman.surfaces.http.endpoint import Endpoint
+from dragoman.surfaces.http.messages import Sent, count, nobodys, sent
+from dragoman.surfaces.http.office import Call
+from dragoman.surfaces.http.problems import HttpProblem, of_refusal
+from dragoman.surfaces.http.stays import VIA
+
+
+class Signed(Struct, frozen=True, forbid_unknown_fields=True):
+    """A message of any dialect that is an object, and the signature of its sender."""
+
+    envelope: dict[str, Any]
+    signature: Seal
+
+
+async def send(call: Call) -> Sent:
+    """Have a signed message carried out, as the agent whose registered key has signed it."""
+    office = call.office
+    opened = await office.envelopes.open_soon(call.raw, VIA)
+    assert opened is not None, "its shape was looked at"
+    if isinstance(opened, Refusal):
+        raise Refused(opened)
+    actor = opened.principal.actor
+    office.check_rate(actor.label)
+    spoken = office.door.interpreter.hear(opened.envelope)
+    if spoken is None:
+        raise HttpProblem(nobodys(office, ""))
+    with office.writing():
+        answer = await office.door.interpreter.answer_soon(spoken, actor, key=opened.key)
+    count(office, answer)
+    if isinstance(answer, Turned):
+        raise HttpProblem(of_refusal(answer))
+    return sent(answer)
+
+
+ENDPOINTS = (
+    Endpoint(
+        "POST",
+        "/v1/signed",
+        "Send a signed message, without a token",
+        send,
+        Sent,
+        body=Signed,
+        is_open=True,
+    ),
+)

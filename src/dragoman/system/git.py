@@ -1,0 +1,48 @@
+"""What git says about the repository that a person stands in: its hooks, and what is staged."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+_SECONDS: Final = 60.0
+
+
+class NoRepository(Exception):
+    """There is no git repository here, or no git."""
+
+
+def hooks_folder(folder: Path, variables: Mapping[str, str]) -> Path:
+    """Where the hooks of the repository around a folder are."""
+    said = _git(folder, variables, "rev-parse", "--git-path", "hooks")
+    return folder / os.fsdecode(said.removesuffix(b"\n"))
+
+
+def staged_files(folder: Path, variables: Mapping[str, str]) -> list[str]:
+    """The paths of all that the next commit would change, from the root of the repository."""
+    said = _git(folder, variables, "diff", "--cached", "--name-only", "--no-renames", "-z")
+    return [os.fsdecode(path) for path in said.split(b"\0") if path]
+
+
+def _git(folder: Path, variables: Mapping[str, str], *words: str) -> bytes:
+    program = shutil.which("git", path=variables.get("PATH"))
+    if program is None:
+        raise NoRepository("there is no git on the PATH")
+    try:
+        done = subprocess.run(
+            (program, *words),
+            cwd=folder,
+            env=dict(variables),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise NoRepository(f"git {words[0]} in {folder}: {error}") from error
+    if done.returncode:
+        why = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+        raise NoRepository(f"git {words[0]} in {folder}: {why or f'it ended {done.returncode}'}")
+    return done.stdout

@@ -1,0 +1,223 @@
+"""Paths and globs in a repository: could two of them mean the same file?
+
+`*` and `?` stand for characters within one part of a path, `**` as a whole part for any number of
+parts; every other character stands for itself. `src/` means all that is in it, like `src/**`. A
+path without a wildcard may be a folder: it also means all that is in it. Only when its name has an
+ending, like `a.py`, it is taken for a file, unless what it is compared with begins in it.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from itertools import takewhile
+from typing import Any, Final, Generic, NamedTuple, TypeVar
+
+from dragoman.text.safe_path import why_unsafe
+
+_ANY_PARTS: Final = "**"
+_ANY_TEXT: Final = "*"
+_ANY_ONE: Final = "?"
+_WILD: Final = frozenset({_ANY_TEXT, _ANY_ONE})
+MOST_PARTS: Final = 24
+"""A path of more parts cannot be reserved: each is compared with those of all others."""
+
+T = TypeVar("T")
+
+
+def tidy_glob(glob: str) -> str:
+    """The glob as it is kept: without `./` at its beginning, a folder with all that is in it."""
+    while glob.startswith("./"):
+        glob = glob[2:]
+    return glob + _ANY_PARTS if glob.endswith("/") else glob
+
+
+def why_no_glob(glob: str) -> str | None:
+    """Why this names no files of a repository; None when it can."""
+    if any(_ANY_PARTS in part and part != _ANY_PARTS for part in glob.split("/")):
+        return "** must stand alone between slashes, for example src/**/test_*.py"
+    if "." in glob.split("/"):
+        return "it has a part that is a single dot; write the path without it"
+    if glob.count("/") >= MOST_PARTS:
+        return f"it has more than {MOST_PARTS} parts; name a folder above it"
+    return why_unsafe(glob)
+
+
+def names_nothing(glob: str) -> bool:
+    """Whether it has no letter of a name, so that it means files whatever they are called."""
+    return not any(character not in "*?/." for character in glob)
+
+
+def overlap(one: str, other: str) -> bool:
+    """Whether there could be a file that both of them mean."""
+    a, b = _shape(one), _shape(other)
+    within_a, within_b = b.head.startswith(a.head), a.head.startswith(b.head)
+    if (within_a and a.is_plain) or (within_b and b.is_plain):
+        return True
+    # Most pairs differ in how they begin or end, which is seen at once.
+    return (
+        (within_a or within_b)
+        and (a.tail.endswith(b.tail) or b.tail.endswith(a.tail))
+        and _meet(a.parts, b.parts, _ANY_PARTS, _parts_meet, _leads)
+    )
+
+
+def means(glob: str, file: str) -> bool:
+    """Whether a glob means this file, which is no folder whatever it is called."""
+    shape, path = _shape(glob), file + "/"
+    if shape.is_plain:
+        return path.startswith(shape.head)
+    parts = tuple(file.split("/"))
+    return (
+        path.startswith(shape.head)
+        and path.endswith(shape.tail)
+        and _meet(shape.parts, parts, _ANY_PARTS, _parts_meet, _leads)
+    )
+
+
+class Overlaps(Generic[T]):
+    """What belongs to globs, found by a glob that could overlap with them."""
+
+    def __init__(self) -> None:
+        self._at: defaultdict[tuple[str, ...], list[T]] = defaultdict(list)
+        """The folder in which globs begin -> what belongs to those that begin just there."""
+        self._within: defaultdict[tuple[str, ...], list[T]] = defaultdict(list)
+        """The same, with those that begin anywhere below it."""
+
+    def add(self, glob: str, item: T) -> None:
+        """One more."""
+        folder = _shape(glob).folder
+        self._at[folder].append(item)
+        for size in range(len(folder) + 1):
+            self._within[folder[:size]].append(item)
+
+    def near(self, glob: str) -> Iterator[T]:
+        """What belongs to those that begin above, in or below the folder in which a glob begins."""
+        folder = _shape(glob).folder
+        for size in range(len(folder)):
+            yield from self._at.get(folder[:size], ())
+        yield from self._within.get(folder, ())
+
+
+class _Shape(NamedTuple):
+    """What a comparison needs to know of a glob."""
+
+    parts: tuple[str, ...]
+    folder: tuple[str, ...]
+    """The parts before the first one with a wildcard."""
+    is_plain: bool
+    head: str
+    """With this begins every path that is meant, and with `tail` it ends (a slash behind it)."""
+    tail: str
+
+
+@lru_cache(maxsize=4_096)
+def _shape(glob: str) -> _Shape:
+    parts = tuple(glob.split("/"))
+    folder = tuple(takewhile(lambda part: not _is_wild(part), parts))
+    path = glob + "/"
+    if folder != parts:
+        # `**` may stand for no part at all, and then there is no slash before what follows it.
+        wild = [place for place, character in enumerate(path) if character in _WILD]
+        return _Shape(parts, folder, False, path[: wild[0]], path[wild[-1] + 1 :].removeprefix("/"))
+    is_file = "." in parts[-1][1:]
+    return _Shape(
+        parts if is_file else (*parts, _ANY_PARTS), folder, True, path, path if is_file else ""
+    )
+
+
+def _is_wild(part: str) -> bool:
+    return not _WILD.isdisjoint(part)
+
+
+@lru_cache(maxsize=65_536)
+def _parts_meet(one: str, other: str) -> bool:
+    if not _is_wild(one) and not _is_wild(other):
+        return one == other
+    return _meet(one, other, _ANY_TEXT, _characters_meet, _spells)
+
+
+def _characters_meet(one: str, other: str) -> bool:
+    return one == other or _ANY_ONE in (one, other)
+
+
+def _spells(pattern: str, row: str) -> bool:
+    """Whether a pattern can spell a text without `*`: all its places are followed at once, as bits.
+
+    So it takes as many steps as the text is long, whatever the pattern is made of.
+    """
+    fits, loops, end = _places(pattern)
+    anywhere = fits.get(_ANY_ONE, 0)
+    at = 1
+    for character in row:
+        here = -1 if character == _ANY_ONE else fits.get(character, anywhere)
+        at = ((at & here) << 1) | (at & loops)
+    return bool(at & end)
+
+
+@lru_cache(maxsize=4_096)
+def _places(pattern: str) -> tuple[dict[str, int], int, int]:
+    """Character -> the places where it fits; the places that `*` holds on to; the last place."""
+    loops, place = 0, 1
+    fits: dict[str, int] = {}
+    for character in pattern:
+        if character == _ANY_TEXT:
+            loops |= place
+        else:
+            fits[character] = fits.get(character, 0) | place
+            place <<= 1
+    anywhere = fits.get(_ANY_ONE, 0)
+    return {character: places | anywhere for character, places in fits.items()}, loops, place
+
+
+def _meet(
+    a: Sequence[T],
+    b: Sequence[T],
+    many: T,
+    fit: Callable[[T, T], bool],
+    describes: Callable[[Any, Any], bool],
+) -> bool:
+    """Whether one row of things could be what both describe; `many` stands for any number."""
+    if many in a and many in b:
+        # Each can take in the other's middle, so that only the two ends can disagree.
+        return _ends_fit(a, b, many, fit) and _ends_fit(a[::-1], b[::-1], many, fit)
+    if many in a:
+        return describes(a, b)
+    if many in b:
+        return describes(b, a)
+    return len(a) == len(b) and all(map(fit, a, b))
+
+
+def _ends_fit(a: Sequence[T], b: Sequence[T], many: T, fit: Callable[[T, T], bool]) -> bool:
+    for one, other in zip(a, b, strict=False):
+        if many in (one, other):
+            return True
+        if not fit(one, other):
+            return False
+    return True
+
+
+def _leads(pattern: tuple[str, ...], row: tuple[str, ...]) -> bool:
+    """Whether a pattern can lead to a path without `**`: its ends fit, and the rest in between."""
+    front, *between, back = _runs(pattern)
+    at, end = len(front), len(row) - len(back)
+    if at > end or not _fits(front, row, 0) or not _fits(back, row, end):
+        return False
+    for run in between:
+        places = range(at, end - len(run) + 1)
+        found = next((place for place in places if _fits(run, row, place)), None)
+        if found is None:
+            return False
+        at = found + len(run)
+    return True
+
+
+def _fits(run: tuple[str, ...], row: tuple[str, ...], place: int) -> bool:
+    return all(map(_parts_meet, run, row[place : place + len(run)]))
+
+
+@lru_cache(maxsize=4_096)
+def _runs(pattern: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
+    """The parts before, between and after each `**`."""
+    places = [place for place, part in enumerate(pattern) if part == _ANY_PARTS]
+    starts, ends = [0, *(place + 1 for place in places)], [*places, len(pattern)]
+    return tuple(pattern[start:end] for start, end in zip(starts, ends, strict=True))

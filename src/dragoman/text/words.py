@@ -1,0 +1,91 @@
+"""Words of a text, and what a search asks for: one language for every store.
+
+`red "blue green" -grey dep*` wants red, the phrase, no grey, and a word that begins with dep; `OR`
+between two such lists wants one of them. Stores get words, not text: all split alike, here.
+"""
+
+import re
+import unicodedata
+from collections import Counter
+from itertools import islice
+
+from msgspec import Struct
+
+MOST_WORDS = 16_000
+"""Of a longer text the first so many words can be found: PostgreSQL counts no further."""
+MOST_BYTES = 900_000
+"""So much room all words of a text take: with what PostgreSQL adds to each, what it can hold."""
+MOST_LETTERS = 64
+"""Longer words are alike if they begin alike."""
+MOST_TIMES = 255
+"""So many places of a word are known: PostgreSQL keeps no more."""
+MOST_ASKED = 32
+"""So many words a search may name."""
+
+PASSED_OVER = "\ufffd"
+"""Stands where a word stands that has been there too often. No search can ask for it."""
+
+_WORD = re.compile(r"[^\W_]+")
+_PART = re.compile(r'(-?)"([^"]*)"?|(\S+)')
+
+Words = tuple[str, ...]
+
+
+class Term(Struct, frozen=True):
+    """A word, or several that follow one another."""
+
+    words: Words
+    is_prefix: bool = False
+    """Whether the last word may go on."""
+    is_unwanted: bool = False
+
+
+Wanted = tuple[tuple[Term, ...], ...]
+"""One of these groups; of a group all terms. Every group has a term that is wanted."""
+
+
+def words_of(text: str) -> Words:
+    """The words of a text as they are compared: letters and digits, case folded."""
+    found = _split(text, MOST_WORDS)
+    if len(found) <= MOST_TIMES:
+        return found
+    words: list[str] = []
+    room = MOST_BYTES
+    times = Counter[str]()
+    for word in found:
+        room -= len(word.encode())
+        if room < 0:
+            break
+        times[word] += 1
+        words.append(word if times[word] <= MOST_TIMES else PASSED_OVER)
+    return tuple(words)
+
+
+def wanted(query: str) -> Wanted | str:
+    """What a search asks for; a sentence for a person when that is nothing that can be found."""
+    groups: list[list[Term]] = [[]]
+    asked = 0
+    for match in _PART.finditer(query):
+        minus, phrase, bare = match.groups()
+        if bare == "OR":
+            groups.append([])
+            continue
+        if bare is not None:
+            minus, phrase = ("-", bare[1:]) if bare.startswith("-") else ("", bare)
+        words = _split(phrase, MOST_ASKED + 1)
+        asked += len(words)
+        if asked > MOST_ASKED:
+            return f"a search names at most {MOST_ASKED} words; leave out those that matter least"
+        if words:
+            is_prefix = bare is not None and bare.endswith("*")
+            groups[-1].append(Term(words, is_prefix, minus == "-"))
+    if not all(any(not term.is_unwanted for term in group) for group in groups):
+        return 'name at least one word that is wanted, for example: auth "token expired" -draft'
+    return tuple(map(tuple, groups))
+
+
+def _split(text: str, most: int) -> Words:
+    # Folding may take a character apart that normalizing had put together: hence twice.
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    found = islice(_WORD.finditer(folded), most)
+    return tuple(match[0][:MOST_LETTERS] for match in found)

@@ -1,0 +1,344 @@
+"""Lists: a stream stands where its first entry stands, on as many of them as it is put on."""
+
+import threading
+from collections.abc import Callable, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from dragoman.core.errors import StoreConflict
+from dragoman.engine.ports import Changes, Listed, ListQuery, Row, Session, Store
+from dragoman.store.memory import MemoryStore
+from dragoman.store.readers import NO_LIMIT
+from tests.conformance.store.changes import a_lease, a_row, an_entry, begin_stream, write
+from tests.conformance.store.conftest import OpenStore
+from tests.conformance.store.storages import Storages
+from tests.conformance.store.threads import PATIENCE, at_once, begin
+from tests.requirements import proves
+
+pytestmark = proves("STORE-CONTRACT", "STORE-LISTS")
+
+STREAMS = tuple(f"mail:{n}" for n in range(5))
+LISTS = ("in:bob", "in:bo", "thread:ol-527.1")
+ALL = 1_000
+
+
+class Interrupted(Exception):
+    """What a test throws into a transaction."""
+
+
+def on(store: Store, name: str) -> list[tuple[int, str]]:
+    """All of a list."""
+    return [(found.position, found.row.name) for found in store.listed(ListQuery(name, limit=ALL))]
+
+
+def places(store: Store) -> list[tuple[str, int, str]]:
+    """All of all lists."""
+    return store.places(("", 0), ALL)
+
+
+def begun(store: Store, *names: str) -> list[int]:
+    """Streams of one entry each, in this order; their numbers."""
+    return [begin_stream(store, name) for name in names]
+
+
+def grow(store: Store, number: int, name: str, version: int) -> None:
+    """One more entry."""
+    write(store, Changes([an_entry(number, version)], [a_row(number, name, version)]))
+
+
+def test_an_empty_store_has_no_lists(store: Store) -> None:
+    assert places(store) == []
+    assert on(store, "in:bob") == []
+    assert store.listed(ListQuery("in:bob", before=NO_LIMIT)) == []
+
+
+def test_a_new_stream_is_listed_with_its_first_entry(store: Store) -> None:
+    begin_stream(store, "task:before")
+
+    def work(session: Session) -> None:
+        first, second = session.new_stream(), session.new_stream()
+        session.write(
+            Changes(
+                entries=[an_entry(second, 1), an_entry(first, 1), an_entry(second, 2)],
+                streams=[a_row(first, "mail:1"), a_row(second, "mail:2", 2)],
+                listed=[("in:bob", first), ("in:bob", second), ("from:ann", first)],
+            )
+        )
+
+    store.transact(work)
+
+    assert on(store, "in:bob") == [(2, "mail:2"), (3, "mail:1")]
+    assert on(store, "from:ann") == [(3, "mail:1")]
+
+
+def test_whoever_is_listed_late_stands_where_its_first_entry_stands(store: Store) -> None:
+    one, two, three = begun(store, "mail:1", "mail:2", "mail:3")
+    grow(store, one, "mail:1", 2)
+
+    for number in (three, one, two):
+        write(store, Changes(listed=[("overdue", number)]))
+
+    assert on(store, "overdue") == [(1, "mail:1"), (2, "mail:2"), (3, "mail:3")]
+
+
+@proves("CLI-PAGED")
+@pytest.mark.parametrize("limit", [1, 2, 3, 100])
+def test_a_list_is_paged_both_ways(store: Store, limit: int) -> None:
+    numbers = begun(store, *STREAMS)
+    other = begin_stream(store, "mail:other")
+    write(store, Changes(listed=[("in:bob", number) for number in reversed(numbers)]))
+    write(store, Changes(listed=[("in:bo", other), ("in:bobby", other)]))
+
+    forth = pages(store, ListQuery("in:bob", limit=limit), "after")
+    back = pages(store, ListQuery("in:bob", before=NO_LIMIT, limit=limit), "before")
+
+    assert [found.row.name for found in forth] == [*STREAMS]
+    assert [found.position for found in forth] == [1, 2, 3, 4, 5]
+    assert back == forth[::-1]
+    between = store.listed(ListQuery("in:bob", after=1, before=5, limit=limit))
+    assert [found.position for found in between] == [4, 3, 2][:limit]
+
+
+def pages(store: Store, query: ListQuery, cursor: str) -> list[Listed]:
+    """Page after page, until one is empty."""
+    found: list[Listed] = []
+    while page := store.listed(query):
+        assert len(page) <= query.limit
+        found += page
+        query = replace(query, **{cursor: page[-1].position})
+    return found
+
+
+def test_a_page_shows_streams_as_they_are_now(store: Store) -> None:
+    (number,) = begun(store, "mail:1")
+    write(store, Changes(listed=[("in:bob", number)]))
+    grow(store, number, "mail:1", 2)
+    write(store, Changes(leases=[(number, a_lease())]))
+
+    (found,) = store.listed(ListQuery("in:bob"))
+
+    assert found == Listed(1, replace(a_row(number, "mail:1", 2), lease=a_lease()))
+    assert found.row == store.stream("mail:1")
+
+
+def test_whoever_leaves_a_list_stays_on_the_others(store: Store) -> None:
+    one, two = begun(store, "mail:1", "mail:2")
+    write(
+        store, Changes(listed=[(name, n) for name in ("in:bob", "unread:bob") for n in (one, two)])
+    )
+
+    write(store, Changes([an_entry(one, 2)], unlisted=[("unread:bob", one)]))
+
+    assert on(store, "unread:bob") == [(2, "mail:2")]
+    assert on(store, "in:bob") == [(1, "mail:1"), (2, "mail:2")]
+    write(store, Changes(unlisted=[("unread:bob", two)], listed=[("unread:bob", one)]))
+    assert on(store, "unread:bob") == [(1, "mail:1")]
+
+
+def test_what_stands_already_and_what_does_not_may_be_said_again(store: Store) -> None:
+    (number,) = begun(store, "mail:1")
+
+    for _ in range(2):
+        write(store, Changes(listed=[("in:bob", number), ("in:bob", number)]))
+        assert places(store) == [("in:bob", 1, "mail:1")]
+    for _ in range(2):
+        write(store, Changes(unlisted=[("in:bob", number), ("nowhere", number)]))
+        assert places(store) == []
+
+
+def test_the_last_word_of_a_transaction_counts(store: Store) -> None:
+    stays, goes, both = begun(store, "mail:stays", "mail:goes", "mail:both")
+    write(store, Changes(listed=[("in:bob", stays)]))
+
+    def work(session: Session) -> None:
+        session.write(Changes(unlisted=[("in:bob", stays)], listed=[("in:bob", goes)]))
+        session.write(Changes(unlisted=[("in:bob", goes)], listed=[("in:bob", stays)]))
+        session.write(Changes(unlisted=[("in:bob", both)], listed=[("in:bob", both)]))
+
+    store.transact(work)
+
+    assert on(store, "in:bob") == [(1, "mail:stays"), (3, "mail:both")]
+
+
+def test_a_stream_that_is_born_and_leaves_at_once_leaves_no_place(store: Store) -> None:
+    def work(session: Session) -> None:
+        number = session.new_stream()
+        born = Changes([an_entry(number, 1)], [a_row(number, "mail:1")])
+        session.write(replace(born, listed=[("unread:bob", number), ("in:bob", number)]))
+        session.write(Changes(unlisted=[("unread:bob", number)]))
+
+    store.transact(work)
+
+    assert places(store) == [("in:bob", 1, "mail:1")]
+
+
+def test_a_stream_without_entries_has_no_place(store: Store) -> None:
+    def work(session: Session) -> int:
+        number = session.new_stream()
+        session.write(Changes(streams=[a_row(number, "actor:a", 0)], listed=[("all", number)]))
+        return number
+
+    number = store.transact(work)
+
+    write(store, Changes(unlisted=[("all", number)]))
+    assert places(store) == []
+
+
+@proves("STORE-ATOMIC")
+def test_what_is_undone_leaves_no_place_and_takes_none(store: Store) -> None:
+    (number,) = begun(store, "mail:1")
+    write(store, Changes(listed=[("in:bob", number)]))
+    before = places(store)
+    changes = Changes(
+        entries=[an_entry(number, 2)],
+        streams=[a_row(number, "mail:1", 2)],
+        listed=[("read:bob", number)],
+        unlisted=[("in:bob", number)],
+    )
+
+    def fail(session: Session) -> None:
+        session.write(changes)
+        raise Interrupted
+
+    with pytest.raises(Interrupted):
+        store.transact(fail)
+    with pytest.raises(StoreConflict):
+        write(store, replace(changes, entries=[an_entry(number, 1)]))
+
+    assert places(store) == before
+    write(store, changes)
+    assert places(store) == [("read:bob", 1, "mail:1")]
+
+
+@pytest.mark.parametrize("limit", [1, 2, 100])
+def test_all_places_are_shown_in_order(store: Store, limit: int) -> None:
+    numbers = begun(store, "mail:1", "mail:2")
+    names = ("b", "a", "a'; DROP TABLE lists; --", '"\\%_', "é", "🚀", "x" * 500, "B", "a ")
+    write(store, Changes(listed=[(name, number) for name in names for number in numbers]))
+
+    found: list[tuple[str, int, str]] = []
+    after = ("", 0)
+    while page := store.places(after, limit):
+        found += page
+        after = page[-1][:2]
+
+    order = sorted(names, key=str.encode)
+    assert found == [(name, n, f"mail:{n}") for name in order for n in (1, 2)]
+    assert [on(store, name) for name in names] == [[(1, "mail:1"), (2, "mail:2")]] * len(names)
+
+
+@proves("STORE-LATE-COMMIT")
+def test_a_reader_that_goes_on_from_its_place_misses_nothing(open_store: OpenStore) -> None:
+    """Two writers at once, each with streams of its own: none comes in before the last seen."""
+    writers, reader = (open_store(), open_store()), open_store()
+    is_written = threading.Event()
+    seen: list[int] = []
+
+    def tail() -> None:
+        is_last = False
+        while True:
+            after = seen[-1] if seen else 0
+            page = reader.listed(ListQuery("in:bob", after=after, limit=7))
+            seen.extend(found.position for found in page)
+            if not page and is_last:
+                return
+            is_last = not page and is_written.wait(0.001)
+
+    def send(store: Store, name: str) -> None:
+        for n in range(20):
+            store.transact(lambda session, n=n: letter(session, f"mail:{name}-{n}"))
+
+    tailing = begin(tail)
+    at_once([lambda n=n: send(writers[n % 2], str(n)) for n in range(4)])
+    is_written.set()
+    tailing.result(PATIENCE)
+
+    assert len(seen) == 80
+    assert seen == [found.position for found in reader.listed(ListQuery("in:bob", limit=ALL))]
+    assert seen == [entry.position for entry in reader.entries(0, ALL) if entry.version == 1]
+
+
+def letter(session: Session, name: str) -> None:
+    """A stream of two entries that stands on a list."""
+    number = session.new_stream()
+    entries = [an_entry(number, 1), an_entry(number, 2)]
+    session.write(Changes(entries, [a_row(number, name, 2)], listed=[("in:bob", number)]))
+
+
+@proves("STORE-INTERLEAVE")
+def test_two_writers_take_and_give_places_at_once(open_store: OpenStore) -> None:
+    stores = open_store(), open_store()
+    numbers = begun(stores[0], *STREAMS)
+    write(stores[0], Changes(listed=[("unread:bob", number) for number in numbers]))
+
+    def read(store: Store, number: int, name: str, box: str) -> None:
+        def work(session: Session) -> None:
+            (row,) = session.streams([name])
+            session.write(
+                Changes(
+                    entries=[an_entry(number, row.version + 1)],
+                    streams=[replace(row, version=row.version + 1)],
+                    unlisted=[("unread:bob", number)],
+                    listed=[(box, number)],
+                )
+            )
+
+        store.transact(work)
+
+    works: list[Callable[[], None]] = [
+        lambda store=store, number=number, name=name, box=box: read(store, number, name, box)
+        for number, name in zip(numbers, STREAMS, strict=True)
+        for store, box in zip(stores, ("read:1", "read:2"), strict=True)
+    ]
+    at_once(works)
+
+    assert on(stores[0], "unread:bob") == []
+    assert on(stores[0], "read:1") == on(stores[1], "read:2") == [*enumerate(STREAMS, 1)]
+
+
+Move = tuple[bool, str, int]
+"""Whether it is put on the list or taken off, the list, and which stream."""
+
+moves = st.lists(
+    st.lists(
+        st.tuples(st.booleans(), st.sampled_from(LISTS), st.integers(0, len(STREAMS) - 1)),
+        max_size=6,
+    ),
+    max_size=6,
+)
+
+
+@given(batches=moves)
+def test_any_changes_leave_the_same_lists_everywhere(
+    storages: Storages, batches: Sequence[Sequence[Move]]
+) -> None:
+    oracle = MemoryStore("oracle")
+    with storages.new() as storage:
+        store = storage.open()
+
+        shown = [play(batches, one) for one in (store, oracle)]
+
+        assert shown[0] == shown[1]
+        assert places(store) == places(oracle)
+
+
+def play(batches: Sequence[Sequence[Move]], store: Store) -> list[list[tuple[int, Row]]]:
+    """Move streams batch by batch; what the lists show then."""
+    numbers = begun(store, *STREAMS)
+    for batch in batches:
+        changes = Changes()
+        for is_put, name, stream in batch:
+            (changes.listed if is_put else changes.unlisted).append((name, numbers[stream]))
+        write(store, changes)
+    queries = [
+        query
+        for name in LISTS
+        for query in (ListQuery(name), ListQuery(name, before=4), ListQuery(name, after=2, limit=1))
+    ]
+    return [
+        [(found.position, replace(found.row, number=0)) for found in store.listed(query)]
+        for query in queries
+    ]

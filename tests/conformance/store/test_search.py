@@ -1,0 +1,223 @@
+"""Search: every store finds what the oracle finds, whatever was written and whatever is asked."""
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.engine.ports import Changes, Listed, Store
+from dragoman.store.memory import MemoryStore
+from dragoman.text.words import MOST_LETTERS, MOST_TIMES, MOST_WORDS, Wanted, wanted, words_of
+from tests.conformance.store.changes import a_row, an_entry, begin_stream, write
+from tests.conformance.store.conftest import OpenStore
+from tests.conformance.store.storages import Storages
+from tests.conformance.store.threads import at_once
+from tests.requirements import proves
+
+pytestmark = proves("STORE-CONTRACT", "STORE-SEARCH")
+
+ALL = 1_000
+
+
+def asked(query: str) -> Wanted:
+    """A query that can be understood."""
+    groups = wanted(query)
+    assert not isinstance(groups, str), groups
+    return groups
+
+
+def hold(store: Store, *texts: str) -> None:
+    """A stream for each text, all of them indexed; text n stands at position n."""
+    for n in range(1, len(texts) + 1):
+        begin_stream(store, f"mail:{n}")
+    store.index([(n, words_of(text)) for n, text in enumerate(texts, 1)], len(texts))
+
+
+def found(store: Store, query: str) -> list[int]:
+    """The positions that a query finds."""
+    return [one.position for one in store.search(asked(query), None, ALL)]
+
+
+def test_an_empty_store_finds_nothing(store: Store) -> None:
+    assert store.indexed() == 0
+    assert found(store, "red") == []
+    store.index([], 0)
+    assert store.indexed() == 0
+
+
+@proves("SEARCH-WORDS")
+@pytest.mark.parametrize(
+    ("query", "positions"),
+    [
+        ("red", [4, 2, 1]),
+        ("RED green", [2]),
+        ("red blue", [4, 1]),
+        ('"red blue"', [1]),
+        ('"blue red"', [4]),
+        ('"blue red"* OR green', [4, 3, 2]),
+        ("red -blue", [2]),
+        ('red -"red blue"', [4, 2]),
+        ("gre*", [3, 2]),
+        ('red -gre* OR "grey green"', [4, 3, 1]),
+        ("a.gre*", [2]),
+        ("gre", []),
+        ("nothing OR grey OR blue", [4, 3, 1]),
+    ],
+)
+def test_words_phrases_beginnings_and_exclusions(
+    store: Store, query: str, positions: list[int]
+) -> None:
+    hold(store, "red blue", "Red, a green", "grey green", "blue; red!")
+
+    assert found(store, query) == positions
+
+
+@proves("CLI-PAGED")
+def test_pages_go_from_the_newest_to_the_oldest(store: Store) -> None:
+    hold(store, *["red", "red blue", "blue", "red", "red"])
+
+    first = store.search(asked("red"), None, 2)
+    second = store.search(asked("red"), first[-1].position, 2)
+    third = store.search(asked("red"), second[-1].position, 2)
+
+    pages = [[one.position for one in page] for page in (first, second, third)]
+    assert pages == [[5, 4], [2, 1], []]
+
+
+def test_a_stream_is_shown_as_it_is_now(store: Store) -> None:
+    begin_stream(store, "mail:0")
+    number = begin_stream(store, "mail:1")
+    store.index([(2, ("red",))], 2)
+    row = a_row(number, "mail:1", 2)
+    write(store, Changes([an_entry(number, 2)], [row]))
+
+    assert store.search(asked("red"), None, 9) == [Listed(2, row)]
+
+
+def test_what_was_looked_at_is_remembered_and_never_forgotten(open_store: OpenStore) -> None:
+    store, other = open_store(), open_store()
+    hold(store, "red", "blue")
+    assert other.indexed() == 2
+
+    other.index([], 5)
+    store.index([(1, ("red",))], 1)
+
+    assert store.indexed() == other.indexed() == 5
+    assert found(store, "red") == found(other, "red") == [1]
+
+
+def test_what_another_has_indexed_meanwhile_is_not_indexed_again(open_store: OpenStore) -> None:
+    store, other = open_store(), open_store()
+    hold(store, "red", "red blue", "grey")
+
+    other.index([(2, ("red", "blue")), (3, ("grey",)), (4, ("red",))], 4)
+    begin_stream(store, "mail:4")
+
+    assert store.indexed() == 4
+    assert found(store, "red") == [4, 2, 1]
+    assert found(store, "red -blue") == [4, 1]
+    assert found(store, "grey") == [3]
+
+
+def test_those_who_index_at_once_do_no_harm(open_store: OpenStore) -> None:
+    stores = open_store(), open_store()
+    for n in range(30):
+        begin_stream(stores[0], f"mail:{n}")
+
+    def index(store: Store, size: int) -> None:
+        after = store.indexed()
+        while after < 30:
+            end = min(after + size, 30)
+            store.index([(n, ("red", f"n{n}")) for n in range(after + 1, end + 1)], end)
+            after = end
+
+    at_once([lambda n=n: index(stores[n % 2], 3 + n) for n in range(4)])
+
+    assert stores[0].indexed() == 30
+    assert found(stores[1], "red") == [*range(30, 0, -1)]
+    assert [found(stores[0], f"n{n}") for n in range(1, 31)] == [[n] for n in range(1, 31)]
+
+
+HOSTILE = (
+    "it's 'quoted' ''twice''",
+    'say "red" ""',
+    "back\\slash \\' \\\\",
+    "a & b | !c <-> d:* (e)",
+    'NEAR(a b) words: x {y} ^z + - AND NOT "',
+    "nul\0nul \0",
+    "🚀 rocket 👩‍👩‍👧 family",
+    "x" * 10_000,
+    "\u202eright to left\u202c \u200bzero",
+    "%s %(name)s $1 ?1 :name @x",
+    "'; DROP TABLE texts; --",
+    "\ufffd\ufffe\uffff\U0010ffff",
+    "ﷺ ﬁ ß İ ǅ ʼn",
+)
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+def test_nothing_in_a_text_or_a_query_is_an_operator(store: Store, text: str) -> None:
+    hold(store, text, "red")
+    words = words_of(text)
+
+    assert found(store, "red") == ([2, 1] if "red" in words else [2])
+    for word in words:
+        assert 1 in found(store, word)
+    if words:
+        assert found(store, text.replace('"', "").replace(" ", ".").lstrip("-")) == [1]
+
+
+def test_the_longest_texts_are_indexed_alike(store: Store) -> None:
+    many = " ".join(f"w{n}" for n in range(MOST_WORDS + 5))
+    wide = " ".join(chr(0x20000 + n) * MOST_LETTERS for n in range(10_000))
+    hold(store, many, wide)
+
+    assert found(store, f"w{MOST_WORDS - 1}") == [1]
+    assert found(store, f'"w{MOST_WORDS - 2} w{MOST_WORDS - 1}"') == [1]
+    assert found(store, f"w{MOST_WORDS}") == []
+    assert found(store, chr(0x20000) + "*") == [2]
+
+
+def test_a_word_that_comes_too_often_is_known_by_its_first_places(store: Store) -> None:
+    again = [f"again x{n}" for n in range(1, MOST_TIMES + 10)]
+    hold(store, " ".join(again))
+
+    assert found(store, f'"again x{MOST_TIMES}"') == [1]
+    assert found(store, f'"again x{MOST_TIMES + 1}"') == []
+    assert found(store, f'"x{MOST_TIMES} x{MOST_TIMES + 1}"') == []
+    assert found(store, f"again x{MOST_TIMES + 1}") == [1]
+
+
+WORDS = ("a", "ab", "abc", "b", "é", "straße", "STRASSE", "日本", "0", "1x", "🚀", "it's", "x-y")
+
+texts = st.lists(st.lists(st.sampled_from(WORDS), max_size=8).map(" ".join), max_size=6)
+any_texts = st.lists(st.text(), max_size=4)
+terms = st.builds(
+    "{}{}{}".format,
+    st.sampled_from(("", "", "", "-")),
+    st.one_of(
+        st.sampled_from(WORDS),
+        st.lists(st.sampled_from(WORDS), min_size=1, max_size=3).map(lambda w: f'"{" ".join(w)}"'),
+    ),
+    st.sampled_from(("", "", "*")),
+)
+queries = st.lists(st.one_of(terms, terms, terms, st.just("OR"), st.text(max_size=5)), max_size=5)
+
+
+@proves("SEARCH-WORDS")
+@given(texts=st.one_of(texts, any_texts), queries=st.lists(queries.map(" ".join), max_size=12))
+def test_whatever_is_asked_every_store_finds_the_same(
+    storages: Storages, texts: Sequence[str], queries: Sequence[str]
+) -> None:
+    oracle = MemoryStore("oracle")
+    hold(oracle, *texts)
+    with storages.new() as storage:
+        store = storage.open()
+        hold(store, *texts)
+
+        # What stands in the texts is asked for as well, so that something is found.
+        for query in (*queries, *texts, *(text[: len(text) // 2] + "*" for text in texts)):
+            groups = wanted(query)
+            if not isinstance(groups, str):
+                assert found(store, query) == found(oracle, query), query

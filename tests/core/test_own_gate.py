@@ -1,0 +1,33 @@
+"""Nobody approves their own gate, whoever they had do the work."""
+
+from dragoman.core.actors import Actor
+from dragoman.core.commands import ClaimTask, MoveTask, ReportOutcome
+from tests.core.world import ALICE, HUMAN, ORCHESTRATOR, World, task
+from tests.requirements import proves
+
+pytestmark = proves("ROLE-OWN-GATE")
+OTHER = Actor("orchestrator", "otis")
+APPROVE = MoveTask("T", "done")
+
+
+def reviewed(dispatcher: Actor) -> World:
+    """Alice has finished T, which this one claimed for her."""
+    world = World(task("T", "ready"))
+    world.do(dispatcher, ClaimTask("T", "alice"))
+    world.do(ALICE, ReportOutcome("T", "done", apply=True))
+    return world
+
+
+def test_an_orchestrator_does_not_approve_what_it_claimed_for_another() -> None:
+    world = reviewed(ORCHESTRATOR)
+    assert world.tasks["T"].dispatched_by == "olga"
+    assert world.code(ORCHESTRATOR, APPROVE) == "not_authorized"
+    assert world.code(OTHER, APPROVE) == ""
+    assert world.code(HUMAN, APPROVE) == ""
+    assert world.code(ORCHESTRATOR, MoveTask("T", "ready")) == ""
+
+
+def test_it_approves_what_others_had_done() -> None:
+    assert reviewed(HUMAN).code(ORCHESTRATOR, APPROVE) == ""
+    assert reviewed(ALICE).code(ORCHESTRATOR, APPROVE) == ""
+    assert reviewed(OTHER).code(ORCHESTRATOR, APPROVE) == ""

@@ -1,0 +1,64 @@
+"""Pauses: nothing is started for an agent until a time, or until somebody lets it go on."""
+
+import pytest
+
+from dragoman.core.actors import Actor
+from dragoman.core.agents import Pause
+from dragoman.core.commands import PauseAgent, RegisterAgent, ResumeAgent
+from dragoman.core.events import AgentPaused, AgentResumed
+from tests.core.world import HUB, HUMAN, NOW, ORCHESTRATOR, World
+from tests.requirements import proves
+
+pytestmark = proves("AGENT-PAUSE")
+
+DAY = 86_400_000
+
+
+@pytest.fixture
+def world() -> World:
+    """Alice is known."""
+    known = World()
+    known.do(HUMAN, RegisterAgent("alice"))
+    return known
+
+
+def test_a_pause_lasts_until_its_time_or_until_somebody_ends_it(world: World) -> None:
+    world.do(HUB, PauseAgent("alice", "it is enough", NOW + DAY))
+    record = world.agents["alice"]
+    assert record.paused(NOW + DAY - 1) == Pause("it is enough", NOW, NOW + DAY)
+    assert record.paused(NOW + DAY) is None
+    world.do(ORCHESTRATOR, PauseAgent("alice"))
+    assert world.agents["alice"].paused(NOW + 365 * DAY) == Pause("paused by hand", NOW)
+    answer = world.do(HUMAN, ResumeAgent("alice"))
+    assert answer.events == (("agent:alice", AgentResumed()),)
+    assert world.agents["alice"].pause is None
+
+
+def test_the_same_again_adds_nothing(world: World) -> None:
+    pause = PauseAgent("alice", "it is enough", NOW + DAY)
+    assert world.do(HUMAN, pause).events == (
+        ("agent:alice", AgentPaused("it is enough", NOW + DAY)),
+    )
+    assert world.do(HUB, pause).events == ()
+    world.do(HUMAN, ResumeAgent("alice"))
+    assert world.do(HUMAN, ResumeAgent("alice")).events == ()
+
+
+@pytest.mark.parametrize(
+    ("actor", "command", "code"),
+    [
+        (HUMAN, PauseAgent("nobody"), "agent_not_found"),
+        (HUMAN, ResumeAgent("nobody"), "agent_not_found"),
+        (HUMAN, PauseAgent("a b"), "invalid_id"),
+        (HUMAN, PauseAgent("alice", ""), "invalid_field"),
+        (HUMAN, PauseAgent("alice", "x", 1 << 62), "invalid_field"),
+        (HUB, ResumeAgent("alice"), "not_authorized"),
+        (Actor("agent", "alice"), ResumeAgent("alice"), "not_authorized"),
+        (Actor("agent", "alice"), PauseAgent("alice"), "not_authorized"),
+    ],
+    ids=range(8),
+)
+def test_who_may_not_and_what_cannot_be_is_refused(
+    world: World, actor: Actor, command: PauseAgent | ResumeAgent, code: str
+) -> None:
+    assert world.code(actor, command) == code

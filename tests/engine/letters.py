@@ -1,0 +1,56 @@
+"""Letters written below the engine: an entry, its folded state, and its places on the lists."""
+
+from dragoman.core.events import EVENT_NAMES, MailEvent, MailPosted, MailRead
+from dragoman.engine.ports import Changes, NewEntry, Row, Session, Store
+from dragoman.ledger.chain import GENESIS, link_hash
+from dragoman.ledger.entry import Line, write_line
+from dragoman.ledger.views import FOLD, current_state, encode_state, fold, lists_of, shelve
+
+NOW = 1_770_647_400_000
+
+
+def post(store: Store, id: str, subject: str = "", body: str = "", to: str = "bob") -> None:
+    """A letter of ann's."""
+    record(store, id, MailPosted(id, "ann", (to,), "ol-1", "PROGRESS", subject, body))
+
+
+def read(store: Store, id: str, reader: str = "bob") -> None:
+    """Somebody reads it."""
+    record(store, id, MailRead(id, reader))
+
+
+def record(store: Store, id: str, event: MailEvent) -> None:
+    """One more entry of a letter, and all that follows from it."""
+    stream, name = f"mail:{id}", EVENT_NAMES[type(event)]
+
+    def work(session: Session) -> None:
+        found = session.streams([stream])
+        empty = Row(0, stream, 0, GENESIS, FOLD, b"")
+        row = found[0] if found else empty
+        before = current_state(stream, row.fold, row.state, ())
+        state = fold(before, event, NOW)
+        number = row.number or session.new_stream()
+        version = row.version + 1
+        line = write_line(Line(stream, version, name, 1, NOW, "agent:ann", id, event))
+        digest = link_hash(row.hash, line)
+        stood, stands = set(lists_of(before)), set(lists_of(state))
+        session.write(
+            Changes(
+                entries=[NewEntry(number, version, name, line, row.hash, digest)],
+                streams=[
+                    Row(
+                        number,
+                        stream,
+                        version,
+                        digest,
+                        FOLD,
+                        encode_state(state),
+                        shelf=shelve(state, NOW),
+                    )
+                ],
+                listed=[(one, number) for one in sorted(stands - stood)],
+                unlisted=[(one, number) for one in sorted(stood - stands)],
+            )
+        )
+
+    store.transact(work)

@@ -1,0 +1,211 @@
+"""Reservations: taken, kept, given back, and over by themselves when their holder dies."""
+
+import pytest
+
+from dragoman.core.actors import Actor
+from dragoman.core.commands import (
+    CheckpointTask,
+    ClaimTask,
+    CreateTask,
+    ReleaseReservations,
+    RenewReservations,
+    ReportOutcome,
+    ReserveFiles,
+)
+from dragoman.core.errors import Refusal
+from dragoman.engine.waves import reserved_now
+from tests.engine.lab import ALICE, BOB, HUMAN, TTL, Lab, findings
+from tests.requirements import proves
+
+HOUR = 3_600_000
+ORCHESTRATOR = Actor("orchestrator", "olga")
+OBSERVER = Actor("observer", "otto")
+
+
+def living(lab: Lab) -> list[tuple[str, tuple[str, ...]]]:
+    """Who has which files now."""
+    found = reserved_now(lab.store, lab.clock.now())
+    return [(one.worker(found.find), one.patterns) for one in found.living]
+
+
+def refusal(lab: Lab, actor: Actor, command: ReserveFiles) -> Refusal:
+    """The no that a wish gets."""
+    answer = lab.ask(actor, command)
+    assert isinstance(answer, Refusal)
+    return answer
+
+
+@proves("RESERVE-TAKE")
+def test_a_conflict_names_the_holder_the_pattern_and_until_when() -> None:
+    lab = Lab()
+    lab.do(ALICE, ReserveFiles(("src/",), HOUR, reason="big change"))
+    answer = refusal(lab, BOB, ReserveFiles(("docs/a.md", "src/core/x.py"), HOUR))
+    assert answer.code == "reserved"
+    assert answer.detail == (
+        "src/core/x.py is reserved by alice as src/** until 2026-02-09T15:30:00.000Z: "
+        "take other files, ask for it, or wait"
+    )
+    assert living(lab) == [("alice", ("src/**",))]
+    lab.do(ALICE, ReserveFiles(("src/core/x.py",), HOUR))
+    assert findings(lab.store) == []
+
+
+@proves("RESERVE-TAKE")
+def test_shared_ones_stand_beside_each_other_but_not_beside_an_exclusive_one() -> None:
+    lab = Lab()
+    lab.do(ALICE, ReserveFiles(("x",), HOUR, exclusive=False))
+    lab.do(BOB, ReserveFiles(("x",), HOUR, exclusive=False))
+    assert refusal(lab, HUMAN, ReserveFiles(("x",), HOUR)).code == "reserved"
+
+
+@proves("RESERVE-TAKE")
+def test_the_same_files_again_are_kept_longer_and_not_reserved_twice() -> None:
+    lab = Lab()
+    first = lab.do(ALICE, ReserveFiles(("x", "./x"), HOUR))
+    lab.clock.advance(HOUR // 2)
+    second = lab.do(ALICE, ReserveFiles(("x",), HOUR))
+    assert second.stream == first.stream
+    assert second.expires_at == first.expires_at + HOUR // 2
+    assert living(lab) == [("alice", ("x",))]
+
+
+@proves("RESERVE-END")
+def test_a_dead_holders_reservation_is_over_with_its_time_and_dropped_by_the_next_one() -> None:
+    lab = Lab()
+    lab.do(ALICE, ReserveFiles(("x",), HOUR))
+    lab.clock.advance(HOUR - 1)
+    assert refusal(lab, BOB, ReserveFiles(("x",), HOUR)).code == "reserved"
+    lab.clock.advance(1)
+    assert living(lab) == []
+    lab.do(BOB, ReserveFiles(("x",), HOUR))
+    assert living(lab) == [("bob", ("x",))]
+    events = [event for stream, event in lab.lines() if stream == "reservations:default"]
+    assert events == ["reservation.taken", "reservation.ended", "reservation.taken"]
+    assert findings(lab.store) == []
+
+
+@proves("RESERVE-END")
+def test_a_reservation_for_a_task_is_over_when_nobody_works_on_it_any_more() -> None:
+    lab = Lab()
+    lab.do(HUMAN, CreateTask("t", "T", ready=True))
+    assert lab.code(ALICE, ReserveFiles(("x",), HOUR, task="T")) == "not_ready"
+    lab.do(ALICE, ClaimTask("T", "alice", ttl_ms=TTL))
+    assert lab.code(BOB, ReserveFiles(("x",), HOUR, task="T")) == "unauthorized_agent"
+    lab.do(ALICE, ReserveFiles(("x",), HOUR, task="T"))
+    assert lab.code(BOB, ReserveFiles(("x",), HOUR)) == "reserved"
+    lab.do(ALICE, ReportOutcome("T", "done", apply=True))
+    assert living(lab) == []
+    lab.do(BOB, ReserveFiles(("x",), HOUR))
+
+
+@proves("RESERVE-END")
+@pytest.mark.parametrize("successor", [ALICE, BOB])
+def test_a_reservation_for_an_attempt_that_ended_does_not_come_back_with_the_next(
+    successor: Actor,
+) -> None:
+    lab = Lab()
+    lab.do(HUMAN, CreateTask("t", "T", ready=True))
+    lab.do(ALICE, ClaimTask("T", "alice", ttl_ms=TTL))
+    lab.do(ALICE, ReserveFiles(("x",), HOUR, task="T"))
+    lab.do(ALICE, CheckpointTask("T", "MANUAL"))
+    lab.do(successor, ClaimTask("T", successor.name, ttl_ms=TTL))
+    assert living(lab) == []
+    lab.do(HUMAN, ReserveFiles(("x",), HOUR))
+    assert findings(lab.store) == []
+
+
+@proves("RESERVE-END")
+def test_renewed_and_released_by_id_by_pattern_or_all_of_ones_own() -> None:
+    lab = Lab()
+    taken = lab.do(ALICE, ReserveFiles(("src/",), HOUR))
+    lab.do(ALICE, ReserveFiles(("x",), HOUR))
+    lab.do(BOB, ReserveFiles(("y",), HOUR))
+    lab.clock.advance(HOUR - 1)
+    lab.do(ALICE, RenewReservations(("src/",), HOUR))
+    lab.clock.advance(1)
+    assert living(lab) == [("alice", ("src/**",))]
+    lab.do(ALICE, ReserveFiles(("z",), HOUR))
+    lab.do(ALICE, ReleaseReservations((taken.stream.partition(":")[2],)))
+    assert living(lab) == [("alice", ("z",))]
+    lab.do(ALICE, ReleaseReservations())
+    assert living(lab) == []
+    lab.do(ALICE, ReleaseReservations())
+    assert lab.code(ALICE, ReleaseReservations(("z",))) == "reservation_not_found"
+    assert lab.code(ALICE, RenewReservations(("z",), HOUR)) == "reservation_not_found"
+
+
+@proves("RESERVE-END")
+def test_anothers_is_released_by_whoever_runs_the_show_and_renewed_by_nobody_else() -> None:
+    lab = Lab()
+    lab.do(ALICE, ReserveFiles(("x",), HOUR))
+    assert lab.code(BOB, ReleaseReservations(("x",))) == "not_authorized"
+    assert lab.code(ORCHESTRATOR, RenewReservations(("x",), HOUR)) == "not_authorized"
+    lab.do(ORCHESTRATOR, ReleaseReservations(("x",)))
+    assert living(lab) == []
+
+
+@proves("RESERVE-TAKE")
+@pytest.mark.parametrize(
+    "command",
+    [
+        ReserveFiles((), HOUR),
+        ReserveFiles(("/etc/passwd",), HOUR),
+        ReserveFiles(("../x",), HOUR),
+        ReserveFiles(("x" * 241,), HOUR),
+        ReserveFiles(tuple(f"f{number}" for number in range(33)), HOUR),
+        ReserveFiles(("x",), 999),
+        ReserveFiles(("x",), HOUR, reason="y" * 4_001),
+    ],
+)
+def test_what_cannot_be_reserved_is_refused(command: ReserveFiles) -> None:
+    assert Lab().code(ALICE, command) == "invalid_field"
+
+
+@proves("RESERVE-TAKE")
+def test_who_may_only_read_reserves_nothing() -> None:
+    lab = Lab()
+    for command in (ReserveFiles(("x",), HOUR), RenewReservations((), HOUR), ReleaseReservations()):
+        assert lab.code(OBSERVER, command) == "not_authorized"
+
+
+@proves("RESERVE-TAKE")
+def test_there_is_an_end_to_what_can_be_reserved() -> None:
+    lab = Lab()
+    for number in range(15):
+        names = tuple(f"d{number}/f{file}" for file in range(32))
+        lab.do(HUMAN, ReserveFiles(names, HOUR))
+    assert lab.code(BOB, ReserveFiles(tuple(f"g{n}" for n in range(21)), HOUR)) == "invalid_field"
+    lab.do(BOB, ReserveFiles(tuple(f"g{n}" for n in range(20)), HOUR))
+
+
+@proves("RESERVE-SHARE")
+def test_an_agent_has_its_share_and_leaves_the_rest_to_others() -> None:
+    lab = Lab()
+    for number in range(5):
+        lab.do(ALICE, ReserveFiles(tuple(f"d{number}/f{file}" for file in range(20)), HOUR))
+    answer = refusal(lab, ALICE, ReserveFiles(("one.more",), HOUR))
+    assert answer.code == "invalid_field"
+    assert answer.detail.startswith("100 patterns can be reserved by alice at a time")
+    lab.do(BOB, ReserveFiles(("one.more",), HOUR))
+    lab.do(ALICE, ReleaseReservations(("d0/f0",)))
+    lab.do(ALICE, ReserveFiles(("another.one",), HOUR))
+
+
+@proves("RESERVE-SHARE")
+@pytest.mark.parametrize("glob", ["**", "*", "**/*", "*/**", "?*/**/*"])
+def test_only_those_who_run_the_show_reserve_everything(glob: str) -> None:
+    lab = Lab()
+    assert lab.code(ALICE, ReserveFiles((glob,), HOUR)) == "not_authorized"
+    lab.do(ORCHESTRATOR, ReserveFiles((glob,), HOUR))
+
+
+@proves("RESERVE-SHARE")
+def test_an_agent_reserves_for_a_day_at_most_and_renews_what_it_needs_for_longer() -> None:
+    lab = Lab()
+    day = 24 * HOUR
+    assert lab.code(ALICE, ReserveFiles(("x",), day + 1)) == "invalid_field"
+    lab.do(ALICE, ReserveFiles(("x",), day))
+    assert lab.code(ALICE, RenewReservations((), day + 1)) == "invalid_field"
+    lab.clock.advance(day - 1)
+    lab.do(ALICE, RenewReservations((), day))
+    lab.do(ORCHESTRATOR, ReserveFiles(("y",), 7 * day))

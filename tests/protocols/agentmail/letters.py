@@ -1,0 +1,73 @@
+"""Letters to test with: one of each type as the document prints it, and a short way to read one."""
+
+from collections.abc import Callable
+from typing import Any
+
+from dragoman.protocols.agentmail import Checks, Draft, Message, Parsed, Parser, compose
+
+CHECKS = Checks(tests=True, lint=True, build=False)
+FILES = ("src/auth.py", "tests/test_auth.py")
+
+DRAFTS: dict[str, Callable[[], Draft]] = {
+    "BEAD_ACCEPTED": lambda: compose.bead_accepted(
+        "ol-527.1", title="Add auth", started_at="2026-01-31T10:00:00Z"
+    ),
+    "PROGRESS": lambda: compose.progress(
+        "ol-527.1",
+        step="Step 4 - implementing auth",
+        status="Writing handler",
+        context_usage=45,
+        files_touched=FILES,
+    ),
+    "HELP_REQUEST": lambda: compose.help_request(
+        "ol-527.1",
+        issue_type="STUCK",
+        problem="It hangs.",
+        what_tried="- waiting\n- shouting",
+        question="Why?",
+        files_touched=FILES,
+    ),
+    "HELP_RESPONSE": lambda: compose.help_response("ol-527.1", guidance="Use lib/auth.\n\nReally."),
+    "OFFERING_READY": lambda: compose.offering_ready(
+        "ol-527.1", commit="abc123d", files=FILES, checks=CHECKS, summary="Added JWT."
+    ),
+    "DONE": lambda: compose.done(
+        "ol-527.1", commit="abc123d", files=FILES, checks=CHECKS, summary="Added JWT."
+    ),
+    "FAILED": lambda: compose.failed(
+        "ol-527.1",
+        failure_type="TESTS_FAIL",
+        reason="two tests fail",
+        internal_attempts=3,
+        partial=("ghi789a", FILES),
+        recommendation="Check the database.",
+    ),
+    "CHECKPOINT": lambda: compose.checkpoint(
+        "ol-527.1",
+        reason="CONTEXT_HIGH",
+        commit="jkl012b",
+        progress="half is done",
+        context_usage=85,
+        next_steps="1. finish\n2. test",
+    ),
+    "SPAWN_REQUEST": lambda: compose.spawn_request(
+        "ol-527.1", orchestrator="crank-1", checkpoint="jkl012b"
+    ),
+    "SPAWN_ACK": lambda: compose.spawn_ack("ol-527.1", status="spawned", session="demigod-1"),
+}
+
+
+def row(kind: str, **more: Any) -> dict[str, Any]:
+    """The row of a letter of a type that strict mode takes."""
+    letter = compose.render(DRAFTS[kind]())
+    return {"subject": letter.subject, "body_md": letter.body_md, **more}
+
+
+def read(subject: str, body: str = "", **more: Any) -> Message:
+    """A letter, read leniently."""
+    return Parser().parse({"subject": subject, "body_md": body, **more})
+
+
+def fields(subject: str, body: str) -> Parsed:
+    """What a letter says, read leniently."""
+    return read(subject, body).parsed

@@ -1,0 +1,40 @@
+"""The conformance cases: inputs written for this project, and the answers that it gives."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from dragoman.protocols.agentmail import MailError, Parser
+from tests.requirements import proves
+
+pytestmark = proves("MAIL-TYPE", "MAIL-BEAD", "MAIL-FIELDS", "MAIL-STRICT")
+
+TEXT = Path(__file__).with_name("cases.jsonl").read_text(encoding="utf-8")
+CASES: list[dict[str, Any]] = [json.loads(line) for line in TEXT.split("\n") if line]
+
+
+def answer(case: dict[str, Any]) -> Any:
+    """What we say about a case, as JSON."""
+    try:
+        message = Parser(strict=case["strict"]).parse(json.dumps(case["raw"]))
+    except MailError as error:
+        return {"error": bool(error.problems)}
+    return json.loads(msgspec.json.encode(message))
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case["id"] for case in CASES])
+def test_the_answer_is_the_expected_one(case: dict[str, Any]) -> None:
+    expected, said = case["expect"], answer(case)
+    wanted = expected.pop("parsed", {})
+
+    assert {name: said.get(name) for name in expected} == expected
+    assert {name: said["parsed"].get(name) for name in wanted} == wanted
+
+
+def test_a_message_as_json_has_the_names_of_its_row() -> None:
+    said = answer({"strict": False, "raw": {"subject": "DONE", "body_md": "x", "from": "ada"}})
+
+    assert (said["from"], said["body_md"], said["acknowledged"]) == ("ada", "x", None)

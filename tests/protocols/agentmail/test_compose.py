@@ -1,0 +1,292 @@
+"""Letters that we write: strict mode takes them, and reading gives back what was written."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from dragoman.protocols.agentmail import Checks, Draft, Parser, compose
+from dragoman.protocols.agentmail.escape import escaped, unescaped
+from dragoman.protocols.agentmail.lines import joined, parts_of
+from dragoman.protocols.agentmail.words import (
+    CHECKPOINT_REASONS,
+    FAILURE_TYPES,
+    ISSUE_TYPES,
+    SPAWN_STATUSES,
+    TYPES,
+)
+from dragoman.text.safe_text import safe_text
+from tests.protocols.agentmail.letters import DRAFTS
+from tests.requirements import proves
+
+pytestmark = proves("MAIL-COMPOSE")
+
+PIECES = [
+    "## Question",
+    "# x",
+    "### deep",
+    "```",
+    "````py",
+    "~~~",
+    "\\## x",
+    "\\\\```",
+    "\\",
+    "Bead: z-9",
+    "- Status: FAILED",
+    "**Tests:** PASS",
+    "- a",
+    "\n",
+    "\n\n",
+    "\r\n",
+    "\r",
+    "\t",
+    " ",
+    "\u00a0",
+    ",",
+    "\\,",
+    ":",
+    "]",
+    "[",
+    "DONE",
+    "x",
+    "ß",
+    "\u2028",
+    "\x1b[31m",
+    "\ud800",
+    "> q",
+    "<b>",
+    "%",
+    "|",
+]
+HOSTILE = st.lists(st.sampled_from(PIECES), max_size=12).map("".join)
+TEXTS = HOSTILE | st.text(st.characters(exclude_categories=[]), max_size=40)
+SOME = TEXTS.map(lambda text: "x" if not safe_text(text).strip() else text)
+"""Whatever somebody may write into a field, and never nothing."""
+FILES = st.lists(TEXTS, max_size=4)
+CHECKS = st.builds(Checks, tests=st.booleans(), lint=st.booleans(), build=st.booleans())
+PERCENT = st.integers(0, 100)
+
+WRITERS: dict[str, st.SearchStrategy[Draft]] = {
+    "BEAD_ACCEPTED": st.builds(
+        compose.bead_accepted, SOME, title=SOME, started_at=st.just("2026-01-31T10:00:00Z")
+    ),
+    "PROGRESS": st.builds(
+        compose.progress, SOME, step=SOME, status=SOME, context_usage=PERCENT, files_touched=FILES
+    ),
+    "HELP_REQUEST": st.builds(
+        compose.help_request,
+        SOME,
+        issue_type=st.sampled_from(ISSUE_TYPES),
+        problem=SOME,
+        what_tried=SOME,
+        question=SOME,
+        files_touched=FILES,
+    ),
+    "HELP_RESPONSE": st.builds(compose.help_response, SOME, guidance=SOME),
+    "FAILED": st.builds(
+        compose.failed,
+        SOME,
+        failure_type=st.sampled_from(FAILURE_TYPES),
+        reason=SOME,
+        internal_attempts=st.integers(0, 999_999_999),
+        partial=st.tuples(TEXTS, FILES),
+        recommendation=TEXTS,
+    ),
+    "CHECKPOINT": st.builds(
+        compose.checkpoint,
+        SOME,
+        reason=st.sampled_from(CHECKPOINT_REASONS),
+        commit=SOME,
+        progress=SOME,
+        context_usage=PERCENT,
+        next_steps=SOME,
+    ),
+    "SPAWN_REQUEST": st.builds(compose.spawn_request, SOME, orchestrator=SOME, checkpoint=TEXTS),
+    "SPAWN_ACK": st.builds(
+        compose.spawn_ack, SOME, status=st.sampled_from(SPAWN_STATUSES), session=SOME
+    ),
+    **{
+        kind: st.builds(
+            write,
+            SOME,
+            commit=SOME,
+            files=FILES.map(lambda some: [*some, "a"]),
+            checks=CHECKS,
+            summary=SOME,
+        )
+        for kind, write in {"OFFERING_READY": compose.offering_ready, "DONE": compose.done}.items()
+    },
+}
+
+
+def reread(draft: Draft) -> Any:
+    """What comes back of a letter that was sent and is read strictly."""
+    letter = compose.render(draft)
+    return Parser(strict=True).parse({"subject": letter.subject, "body_md": letter.body_md})
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+@given(st.data())
+def test_what_is_written_comes_back(kind: str, data: st.DataObject) -> None:
+    draft = data.draw(WRITERS[kind])
+    message = reread(draft)
+
+    assert message.parsed == draft.parsed
+    assert (message.type, message.ack_required) == (kind, draft.ack_required)
+
+
+def test_every_type_can_be_written() -> None:
+    assert set(WRITERS) == set(TYPES)
+
+
+@given(SOME)
+def test_a_text_is_written_as_it_was_given_but_for_what_steers_and_space_around_it(
+    text: str,
+) -> None:
+    draft = compose.help_request(
+        "a-1", issue_type="STUCK", problem=text, what_tried="x", question="y"
+    )
+    assert draft.parsed.problem == safe_text(text).strip()
+
+
+@given(HOSTILE.map(safe_text))
+@example("```\n## a\n```\n## b\n```\n## c")
+@example("~~~\n```\n~~~\n\\# a")
+def test_a_text_can_be_told_from_what_stands_around_it(text: str) -> None:
+    assert unescaped(escaped(text)) == text
+
+
+@given(st.lists(st.text("ab,\\ ", min_size=1).map(str.strip).filter(bool), max_size=5))
+def test_names_with_commas_and_backslashes_can_be_told_apart(names: list[str]) -> None:
+    assert parts_of(joined(names)) == tuple(names)
+
+
+def test_closed_code_and_deeper_headings_stay_as_they_are() -> None:
+    text = "### Log\n```sh\n# comment\n```\nthen"
+    assert escaped(text) == text
+    assert escaped("# a\n```\n## b") == "\\# a\n\\```\n\\## b"
+
+
+EXPECTED = {
+    "BEAD_ACCEPTED": """\
+Accepted bead: ol-527.1
+Title: Add auth
+Starting implementation at: 2026-01-31T10:00:00Z
+""",
+    "HELP_REQUEST": """\
+Bead: ol-527.1
+Issue Type: STUCK
+
+## Problem
+It hangs.
+
+## What I Tried
+- waiting
+- shouting
+
+## Files Touched
+- src/auth.py
+- tests/test_auth.py
+
+## Question
+Why?
+""",
+    "HELP_RESPONSE": """\
+Bead: ol-527.1
+
+Use lib/auth.
+
+Really.
+""",
+    "DONE": """\
+Bead: ol-527.1
+Status: DONE
+
+## Changes
+- Commit: abc123d
+- Files: src/auth.py, tests/test_auth.py
+
+## Self-Validation
+- Tests: PASS
+- Lint: PASS
+- Build: FAIL
+
+## Summary
+Added JWT.
+""",
+    "FAILED": """\
+Bead: ol-527.1
+Status: FAILED
+
+## Failure
+Type: TESTS_FAIL
+Reason: two tests fail
+Internal Attempts: 3
+
+## Partial Progress
+- Commit: ghi789a
+- Files: src/auth.py, tests/test_auth.py
+
+## Recommendation
+Check the database.
+""",
+    "SPAWN_REQUEST": """\
+Issue: ol-527.1
+Resume: true
+Checkpoint: jkl012b
+Orchestrator: crank-1
+""",
+}
+
+
+@pytest.mark.parametrize(("kind", "body"), EXPECTED.items())
+def test_a_letter_looks_as_the_document_prints_it(kind: str, body: str) -> None:
+    letter = compose.render(DRAFTS[kind]())
+    assert (letter.subject, letter.body_md) == (f"[ol-527.1] {kind}", body)
+
+
+@pytest.mark.parametrize("bead", ["two words", "a]b", "done", "DONE"])
+def test_an_id_that_brackets_cannot_hold_stands_in_the_body_only(bead: str) -> None:
+    draft = compose.help_response(bead, guidance="x")
+    assert compose.render(draft).subject == "HELP_RESPONSE"
+    assert reread(draft).bead_id == bead
+
+
+REFUSED: dict[str, Callable[[], Draft]] = {
+    "bead_id is empty": lambda: compose.help_response(" ", guidance="x"),
+    "guidance is empty": lambda: compose.help_response("a-1", guidance="\n"),
+    "title is empty": lambda: compose.bead_accepted(
+        "a-1", title="", started_at="2026-01-31T10:00:00Z"
+    ),
+    "started_at is 'soon'": lambda: compose.bead_accepted("a-1", title="x", started_at="soon"),
+    "context_usage is 101": lambda: compose.progress(
+        "a-1", step="s", status="s", context_usage=101
+    ),
+    "'ODD' is none of STUCK": lambda: compose.help_request(
+        "a-1", issue_type="ODD", problem="p", what_tried="t", question="q"
+    ),
+    "internal_attempts is -1": lambda: compose.failed(
+        "a-1", failure_type="ERROR", reason="r", internal_attempts=-1
+    ),
+    "'Spawned' is none of spawned": lambda: compose.spawn_ack("a-1", status="Spawned"),
+    "session is empty": lambda: compose.spawn_ack("a-1", status="spawned"),
+    "files is empty": lambda: compose.done(
+        "a-1", commit="c", files=[], checks=Checks(tests=True, lint=True, build=True), summary="s"
+    ),
+}
+
+
+@pytest.mark.parametrize(("words", "write"), REFUSED.items())
+def test_a_letter_that_strict_mode_would_refuse_cannot_be_written(
+    words: str, write: Callable[[], Draft]
+) -> None:
+    with pytest.raises(ValueError, match=f"^{words}"):
+        write()
+
+
+@proves("MAIL-ACK-DEFAULT")
+def test_what_is_written_asks_for_an_ack_as_its_type_does() -> None:
+    asking = {kind for kind, draft in DRAFTS.items() if draft().ack_required}
+    assert asking == {"HELP_REQUEST", "OFFERING_READY", "SPAWN_REQUEST"}

@@ -1,0 +1,239 @@
+"""Bodies: labels, lists, sections, code, and what the words of a field mean."""
+
+from typing import Any
+
+import pytest
+
+from tests.protocols.agentmail.letters import fields, read
+from tests.requirements import proves
+
+pytestmark = proves("MAIL-FIELDS")
+
+LABELS = [
+    "Step: two",
+    "step: two",
+    "STEP:two",
+    "  Step : two  ",
+    "- Step: two",
+    "* Step: two",
+    "+ Step: two",
+    "• Step: two",
+    "  -  Step: two",
+    "**Step:** two",
+    "**Step**: two",
+    "**Step: two**",
+    "__Step:__ two",
+    "- **Step:** two",
+    "\tStep:\ttwo",
+    "Step:\u00a0two",
+    "Step: two\r",
+    "1. Step: two",
+    "12) **Step:** two",
+    "Step:\nStep: two",
+    "Step: two\nStep: three",
+    "# A title of its own\nStep: two",
+    "### Details\nStep: two",
+    "```\nStep: code\n```\nStep: two",
+    "~~~ text\nStep: code\n```\n~~~~\nStep: two",
+    "text\rStep: two\rmore",
+]
+
+
+@pytest.mark.parametrize("body", LABELS)
+def test_a_label_may_be_written_in_many_ways(body: str) -> None:
+    assert fields("PROGRESS", body).step == "two"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "> Step: two",
+        "a Step: two",
+        "-Step: two",
+        "1.Step: two",
+        "1. 2. Step: two",
+        "Steps: two",
+        "Step two",
+        "Step\n: two",
+        "```\nStep: two",
+        "~~~\nStep: two\n```",
+        "text\u2028Step: two",
+        "text\x0bStep: two",
+        "Step:",
+        f"Step{' ' * 100}: two",
+    ],
+)
+def test_what_only_looks_like_a_label_is_none(body: str) -> None:
+    assert fields("PROGRESS", body).step == ""
+
+
+def test_code_within_a_line_opens_no_fence() -> None:
+    assert fields("PROGRESS", "```x``` is code\nStep: two").step == "two"
+
+
+LISTS = {
+    "Files touched: a.py": ("a.py",),
+    "Files touched: a.py, b.py ,, c d.py,": ("a.py", "b.py", "c d.py"),
+    "Files touched: ,": (),
+    "Files touched:\n- a.py\n* b.py": ("a.py", "b.py"),
+    "Files touched:\n\n  - a.py\n\n  - b.py\ntext\n- c.py": ("a.py", "b.py"),
+    "- Files touched:\n- Bead: a-1": (),
+    "Files touched:\n- a.py\n- Bead: a-1": ("a.py",),
+    "Files touched:\n- a.py\n-\n- b.py": ("a.py", "b.py"),
+    r"Files touched: a\,b.py, c\d.py": ("a,b.py", r"c\d.py"),
+    "## Files Touched\na.py\n- b, c.py\n\nd.py, e.py": ("a.py", "b, c.py", "d.py", "e.py"),
+    "## files touched\n```\na.py\n```\nb.py": ("a.py", "b.py"),
+}
+
+
+@pytest.mark.parametrize(("body", "files"), LISTS.items())
+@pytest.mark.parametrize("type", ["PROGRESS", "HELP_REQUEST"])
+def test_files_may_be_listed_in_many_ways(type: str, body: str, files: tuple[str, ...]) -> None:
+    assert fields(type, body).files_touched == files
+
+
+def test_a_nested_list_under_changes() -> None:
+    parsed = fields("DONE", "## Changes\n- Files:\n  - a.py\n  - b.py\n- Commit: abc")
+    assert (parsed.files, parsed.commit_sha) == (("a.py", "b.py"), "abc")
+
+
+SECTIONS = {
+    "## Problem\nx": "x",
+    "## problem:\nx": "x",
+    "## **Problem** ##\nx": "x",
+    "#\tProblem\nx": "x",
+    "   ### Problem\nx": "x",
+    "## Problem\r\nx\r\ny\r\n": "x\ny",
+    "## Problem\n\n\nx\n\ny\n\n": "x\n\ny",
+    "## Problem\nx ## Question\ny": "x ## Question\ny",
+    "## Problem\nx\n##Question": "x\n##Question",
+    "## Problem\nx\n    ## Question": "x\n    ## Question",
+    "## Problem\nx\n####### seven": "x\n####### seven",
+    "## Problem\nx\n### Question\ny": "x\n### Question\ny",
+    "## Problem\nx\n# Other\ny": "x",
+    "### Problem\nx\n## Other\ny": "x",
+    "## Problem\n\n## Problem\nx": "x",
+    "## Problem\nBead: z-9\nx": "Bead: z-9\nx",
+    "## Problem\n~~~\n# x\n~~~": "~~~\n# x\n~~~",
+    "## Problem\n- x\n  ```\n  ## Question\n  ```\ny": "- x\n  ```\n  ## Question\n  ```\ny",
+    "## Problem\n````\n```\n## x\n````\ny": "````\n```\n## x\n````\ny",
+    "## Problem\n```\nnever ends\n## Question\ny": "```\nnever ends\n## Question\ny",
+    "## Problem\n\\## x\n\\\\# y\n\\n": "## x\n\\# y\n\\n",
+}
+
+
+@pytest.mark.parametrize(("body", "problem"), SECTIONS.items())
+def test_a_section_ends_where_it_ends(body: str, problem: str) -> None:
+    parsed = fields("HELP_REQUEST", body)
+    assert (parsed.problem, parsed.question, parsed.bead_id) == (problem, "", "")
+
+
+def test_labels_of_a_section_count_in_it_and_under_its_deeper_headings() -> None:
+    body = "## Changes\n### Code\n- Commit: abc\n### Self-Validation\n- Tests: ok\n- Files: x"
+    parsed = fields("DONE", body)
+    assert (parsed.commit_sha, parsed.tests_pass, parsed.files) == ("abc", True, ())
+
+
+def test_after_a_section_that_we_do_not_know_nothing_is_lost() -> None:
+    parsed = fields("DONE", "## Changes\n- Commit: abc\n## Notes\nStatus: done\n## Summary\ns")
+    assert (parsed.commit_sha, parsed.status, parsed.summary) == ("abc", "DONE", "s")
+
+
+VALUES: list[tuple[str, str, str, Any, str]] = [
+    ("PROGRESS", "Context usage: 0%", "context_usage", 0, ""),
+    ("PROGRESS", "Context usage: 45 %", "context_usage", 45, ""),
+    ("PROGRESS", "Context usage: +7", "context_usage", 7, ""),
+    ("PROGRESS", "Context usage: 101%", "context_usage", 101, "bad_percentage"),
+    ("PROGRESS", "Context usage: -1%", "context_usage", -1, "bad_percentage"),
+    ("PROGRESS", "Context usage: 4.5%", "context_usage", None, "bad_percentage"),
+    ("PROGRESS", "Context usage: ٤٥%", "context_usage", None, "bad_percentage"),
+    ("PROGRESS", "Context usage: ²", "context_usage", None, "bad_percentage"),
+    ("PROGRESS", "Context usage: %", "context_usage", None, "bad_percentage"),
+    ("PROGRESS", f"Context usage: {'9' * 5000}", "context_usage", None, "bad_percentage"),
+    ("FAILED", "## Failure\nInternal Attempts: 3", "internal_attempts", 3, ""),
+    ("FAILED", "## Failure\nInternal Attempts: some", "internal_attempts", None, "bad_number"),
+    ("FAILED", "## Failure\nInternal Attempts: -3", "internal_attempts", -3, "bad_number"),
+    ("FAILED", "## Failure\nType: error", "failure_type", "ERROR", ""),
+    ("FAILED", "## Failure\nType: odd one", "failure_type", "ODD ONE", "bad_value"),
+    ("FAILED", "Status: failed", "status", "FAILED", ""),
+    ("FAILED", "Status: DONE", "status", "FAILED", "bad_value"),
+    ("FAILED", "", "status", "FAILED", ""),
+    ("DONE", "Status: done", "status", "DONE", ""),
+    ("DONE", "Status: odd", "status", "ODD", "bad_value"),
+    ("HELP_REQUEST", "Issue type: spec_unclear", "issue_type", "SPEC_UNCLEAR", ""),
+    ("CHECKPOINT", "Reason: manual", "checkpoint_reason", "MANUAL", ""),
+    ("SPAWN_ACK", "Status: Spawned", "status", "Spawned", ""),
+    ("SPAWN_ACK", "Status: maybe", "status", "maybe", "bad_value"),
+    ("SPAWN_REQUEST", "Resume: Yes", "resume", True, ""),
+    ("SPAWN_REQUEST", "Resume: no", "resume", False, ""),
+    ("SPAWN_REQUEST", "Resume: perhaps", "resume", None, "bad_verdict"),
+    ("BEAD_ACCEPTED", "Starting implementation at: now", "started_at", "now", "bad_timestamp"),
+    *[
+        ("DONE", f"## Self-Validation\n- Tests: {word}", "tests_pass", verdict, "")
+        for verdict, some in {
+            True: ("PASS", "pass", "Passed", "true", "YES", "ok"),
+            False: ("FAIL", "Failed", "false", "No"),
+        }.items()
+        for word in some
+    ],
+    ("DONE", "## Self-Validation\n- Tests: skipped", "tests_pass", None, "bad_verdict"),
+    ("DONE", "## Self-Validation\n- Lint: 1", "lint_pass", None, "bad_verdict"),
+]
+
+
+@pytest.mark.parametrize(("type", "body", "field", "value", "problem"), VALUES)
+@proves("MAIL-STRICT")
+def test_words_mean_what_they_say_or_are_told(
+    type: str, body: str, field: str, value: Any, problem: str
+) -> None:
+    message = read(type, body)
+    assert getattr(message.parsed, field) == value
+    assert [one.name for one in message.problems] == [problem] * bool(problem)
+    assert all((one.field, one.line) == (field, len(body.split("\n"))) for one in message.problems)
+
+
+@pytest.mark.parametrize(
+    "time",
+    [
+        "2026-01-31T10:00:00Z",
+        "2026-01-31T10:00:00.123456789+05:30",
+        "2026-01-31 10:00:00",
+        "2026-01-31T10:00:00-0800",
+        "20260131T100000Z",
+    ],
+)
+def test_a_time_may_have_any_offset_and_stays_as_it_was_written(time: str) -> None:
+    message = read("BEAD_ACCEPTED", f"Starting implementation at: {time}", timestamp=time)
+    assert (message.parsed.started_at, message.timestamp) == (time, time)
+    assert message.problems == ()
+
+
+@pytest.mark.parametrize(
+    "time",
+    [
+        "2026-01-31",
+        "2026-02-30T10:00:00Z",
+        "10:00",
+        "soon",
+        "2026-01-31X10:00:00",
+        "2026-W05-6T10:00",
+        "2026W056T1000",
+    ],
+)
+def test_what_is_no_date_with_a_time_is_told(time: str) -> None:
+    (problem,) = read("DONE", timestamp=time).problems
+    assert (problem.name, problem.field) == ("bad_timestamp", "timestamp")
+
+
+@pytest.mark.parametrize(
+    ("body", "guidance"),
+    [
+        ("Use it.\n\n## How\nso", "Use it.\n\n## How\nso"),
+        ("\nBead: a-1\n\nUse it.\nBead: b-2", "Use it.\nBead: b-2"),
+        ("Bead: a-1", ""),
+        ("Look: here", "Look: here"),
+        ("", ""),
+    ],
+)
+def test_an_answer_is_its_whole_body(body: str, guidance: str) -> None:
+    assert fields("HELP_RESPONSE", body).guidance == guidance

@@ -1,0 +1,74 @@
+"""The library's page tells the truth: its examples run, its problems are those that there are."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from bench.mail import rows
+from dragoman.protocols.agentmail import Parser, compose
+from dragoman.protocols.agentmail.problems import NAMES
+from dragoman.protocols.agentmail.words import TYPES
+from tests.protocols.agentmail.letters import row
+from tests.requirements import proves
+
+PAGE = (Path(__file__).parents[3] / "docs" / "dialects" / "agent-mail.md").read_text(
+    encoding="utf-8"
+)
+READING, WRITING = re.findall(
+    r"```python\n(.*?)```", PAGE.partition("## The library")[2], re.DOTALL
+)[:2]
+
+
+def run(example: str) -> dict[str, Any]:
+    """What an example defines."""
+    namespace: dict[str, Any] = {}
+    exec(compile(example, "agent-mail.md", "exec"), namespace)  # noqa: S102  our own page
+    return namespace
+
+
+@proves("MAIL-LIBRARY")
+def test_the_example_reads_one_letter() -> None:
+    report = run(READING)["report"]
+    said = {kind: report(json.dumps(row(kind)).encode()) for kind in TYPES}
+
+    assert said["OFFERING_READY"] == "Complete: abc123d"
+    assert said["FAILED"] == "Failed: two tests fail"
+    assert said["HELP_REQUEST"] == "Help needed: Why?"
+    assert said["DONE"] == "DONE"
+
+
+@proves("MAIL-LIBRARY")
+def test_the_example_reads_and_sifts_many() -> None:
+    letters = json.dumps([row(kind) for kind in TYPES]).encode()
+    assert run(READING)["sift"](letters) == {
+        "completions": 4,
+        "successes": 2,
+        "pending": 3,
+        "about ol-527.1": 10,
+    }
+
+
+@proves("MAIL-LIBRARY", "MAIL-COMPOSE")
+def test_the_example_writes_a_letter() -> None:
+    made = run(WRITING)
+    letter = made["letter"]
+    read = Parser(strict=True).parse({"subject": letter.subject, "body_md": letter.body_md})
+
+    assert read.parsed == made["draft"].parsed
+    assert "\n\\## not a heading" in letter.body_md
+
+
+@proves("MAIL-LIBRARY")
+def test_every_problem_and_every_constructor_is_named() -> None:
+    assert {name for name in NAMES if f"`{name}`" not in PAGE} == set()
+    constructors = [kind.lower() for kind in TYPES]
+    assert [name for name in constructors if f"`{name}`" not in PAGE] == []
+    assert [name for name in constructors if not hasattr(compose, name)] == []
+
+
+@proves("BENCH-MAIL-BYTES")
+def test_the_measured_letters_are_one_of_each_type_with_600_bytes() -> None:
+    letters = [json.loads(raw) for raw in rows()]
+    assert [Parser(strict=True).parse(letter).type for letter in letters] == list(TYPES)
+    assert {len(letter["body_md"].encode()) for letter in letters} == {600}

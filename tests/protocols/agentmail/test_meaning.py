@@ -1,0 +1,555 @@
+"""What each type of letter asks of its task, whoever sends it and however the task stands."""
+
+from typing import Any
+
+import pytest
+
+from dragoman.core.actors import Actor
+from dragoman.core.commands import ClaimTask, CreateTask, MoveTask
+from dragoman.core.deadlines import Backoff
+from dragoman.core.events import Status
+from dragoman.engine.interpreter import Taken, Turned
+from dragoman.protocols import agentmail
+from tests.engine.lab import ALICE, BOB, HUMAN, findings
+from tests.protocols.agentmail.office import (
+    BEAD,
+    MINUTE,
+    OLGA,
+    Office,
+    Row,
+    checkpoint,
+    failed,
+    help_request,
+    letter,
+    offering,
+)
+from tests.requirements import proves
+
+ACCEPTED = letter("BEAD_ACCEPTED", "Title: Parse the thing", to=["olga"])
+PROGRESS = letter(
+    "PROGRESS",
+    "Step: Step 4 - parsing",
+    "Status: half",
+    "Context usage: 40%",
+    "Files touched: a.py, b.py",
+    to=["olga"],
+)
+WORDS: dict[str, Row] = {
+    "BEAD_ACCEPTED": ACCEPTED,
+    "PROGRESS": PROGRESS,
+    "HELP_REQUEST": help_request(),
+    "OFFERING_READY": offering(to=["olga"]),
+    "DONE": offering("DONE", to=["olga"]),
+    "FAILED": failed("TESTS_FAIL", to=["olga"]),
+    "CHECKPOINT": checkpoint(to=["olga"]),
+}
+"""What a worker says."""
+
+AFTER: dict[str, Status] = {
+    "BEAD_ACCEPTED": "in-progress",
+    "PROGRESS": "in-progress",
+    "HELP_REQUEST": "in-progress",
+    "OFFERING_READY": "review",
+    "DONE": "review",
+    "FAILED": "ready",
+    "CHECKPOINT": "ready",
+}
+"""Where the word of its holder leaves the task."""
+
+each_word = pytest.mark.parametrize("type", WORDS)
+
+
+def taken(office: Office, actor: Actor = ALICE) -> None:
+    """The bead is in somebody's hands."""
+    assert office.effect(actor, ACCEPTED) == "applied"
+
+
+@proves("MAIL-ADOPT", "MAIL-MEANING")
+@each_word
+def test_the_first_word_of_a_worker_makes_the_task_and_gives_it_to_its_sender(type: str) -> None:
+    office = Office()
+    assert office.effect(ALICE, WORDS[type]) == "applied"
+    task = office.task()
+    assert (task.id, task.origin, task.status) == (BEAD, "agentmail", AFTER[type])
+    assert task.aliases == (f"bead:{BEAD}",)
+    assert (task.attempts, task.agents) == (1, ("alice",))
+    assert task.title == ("Parse the thing" if type == "BEAD_ACCEPTED" else BEAD)
+    steps = [event for stream, event in office.lab.lines() if stream == f"task:{BEAD}"]
+    assert steps[:2] == ["task.created", "task.claimed"], "each step is on record"
+    assert findings(office.store) == []
+
+
+@proves("MAIL-ADOPT")
+@pytest.mark.parametrize("type", ["HELP_RESPONSE", "SPAWN_ACK", "lunch?"])
+def test_answers_and_plain_letters_make_no_task(type: str) -> None:
+    office = Office()
+    assert office.effect(ALICE, letter(type, to=["bob"])) == "none"
+    assert not office.has_task()
+
+
+@proves("MAIL-ADOPT")
+@each_word
+def test_where_nothing_is_adopted_an_unknown_bead_stays_unknown(type: str) -> None:
+    office = Office(agentmail.Choices(adopt=False))
+    sent = office.send(ALICE, WORDS[type])
+    assert sent["effect"]["code"] == "task_not_found"
+    assert office.mail(sent["id"]).kind == type, "the letter is delivered all the same"
+    assert not office.has_task()
+
+
+@proves("MAIL-ADOPT")
+@each_word
+def test_and_a_known_one_is_found_by_its_name(type: str) -> None:
+    office = Office(agentmail.Choices(adopt=False))
+    office.do(HUMAN, CreateTask("known", BEAD, ready=True))
+    office.do(ALICE, ClaimTask(BEAD, "alice"))
+    assert office.effect(ALICE, WORDS[type]) == "applied"
+    assert office.task().status == AFTER[type]
+
+
+@proves("MAIL-ADOPT")
+def test_review_attempts_and_rest_are_as_the_settings_have_them() -> None:
+    office = Office(agentmail.Choices(review_required=False, max_attempts=1))
+    assert office.effect(ALICE, WORDS["DONE"]) == "applied"
+    assert office.task().status == "done"
+    assert office.effect(ALICE, failed("ERROR", bead="ol-2", to=["olga"])) == "applied"
+    assert office.task("ol-2").status == "deadletter"
+
+
+@proves("MAIL-MEANING")
+@each_word
+def test_a_known_bead_obeys_its_holder(type: str) -> None:
+    office = Office()
+    taken(office)
+    assert office.effect(ALICE, WORDS[type]) == "applied"
+    task = office.task()
+    assert (task.status, task.attempts) == (AFTER[type], 1)
+
+
+@proves("MAIL-MEANING", "MAIL-REFUSED-EFFECT")
+@each_word
+def test_the_word_of_a_stranger_is_delivered_and_changes_nothing(type: str) -> None:
+    office = Office()
+    taken(office)
+    before = office.task()
+    sent = office.send(BOB, WORDS[type])
+    refused = "already_claimed" if type == "BEAD_ACCEPTED" else "unauthorized_agent"
+    assert sent["effect"]["applied"] is False
+    assert sent["effect"]["code"] == refused
+    assert sent["effect"]["detail"]
+    assert office.task() == before
+    assert office.mail(sent["id"]).sender == "bob"
+    assert office.lab.refused(BOB) == [refused]
+    assert findings(office.store) == []
+
+
+@proves("MAIL-MEANING", "MAIL-REFUSED-EFFECT")
+@pytest.mark.parametrize("type", [type for type in WORDS if type != "BEAD_ACCEPTED"])
+def test_one_whose_lease_was_lost_is_told_so(type: str) -> None:
+    office = Office()
+    taken(office)
+    office.pass_(21)
+    assert office.task().status == "ready"
+    assert office.effect(ALICE, WORDS[type]) == "lease_lost"
+    assert office.effect(BOB, WORDS[type]) == "unassigned_task"
+    office.pass_(30)
+    taken(office, BOB)
+    assert office.effect(ALICE, WORDS[type]) == "lease_lost"
+
+
+@proves("MAIL-MEANING")
+def test_an_accepted_bead_is_claimed_for_twenty_minutes() -> None:
+    office = Office()
+    taken(office)
+    lease = office.lab.lease(BEAD)
+    assert lease is not None
+    assert (lease.holder, lease.ttl_ms, lease.fence) == ("alice", 20 * MINUTE, 1)
+    taken(office)
+    again = office.lab.lease(BEAD)
+    assert again is not None
+    assert (again.fence, again.beats) == (1, lease.beats + 1), "said twice, claimed once"
+
+
+@proves("MAIL-MEANING", "LEASE-HEARTBEAT")
+@pytest.mark.parametrize(
+    "row",
+    [
+        PROGRESS,
+        letter("PROGRESS", to=["olga"]),
+        help_request(),
+        ACCEPTED,
+        letter("lunch?", to=["bob"]),
+        letter("HELP_RESPONSE", "Go left.", to=["bob"]),
+    ],
+    ids=lambda row: row["subject"],
+)
+def test_any_letter_of_the_holder_about_its_task_is_one_sign_of_life(row: Row) -> None:
+    office = Office()
+    taken(office)
+    office.pass_(19)
+    office.send(ALICE, row)
+    lease = office.lab.lease(BEAD)
+    assert lease is not None
+    assert (lease.expires_at, lease.beats) == (office.lab.clock.now() + 20 * MINUTE, 2)
+    office.pass_(19)
+    assert office.task().status == "in-progress"
+    office.send(BOB, letter("lunch?", to=["alice"]))
+    office.pass_(1)
+    assert office.task().status == "ready", "nobody else's letter is one"
+
+
+@proves("MAIL-MEANING")
+def test_progress_is_in_the_work_log() -> None:
+    office = Office()
+    taken(office)
+    before = office.store.head()
+    office.send(ALICE, PROGRESS)
+    logged = [line for line in office.events(before) if line["type"] == "task.updated"]
+    assert logged[0]["payload"]["progress"] == "Step 4 - parsing: half"
+    assert logged[0]["payload"]["notes"] == "context 40%; files: a.py, b.py"
+
+
+@proves("MAIL-MEANING")
+@pytest.mark.parametrize("type", ["OFFERING_READY", "DONE"])
+def test_finished_work_is_reported_with_what_was_checked(type: str) -> None:
+    office = Office()
+    taken(office)
+    office.send(ALICE, offering(type, to=["olga"]))
+    report = office.task().reported
+    assert report is not None
+    assert (report.outcome, report.notes) == ("done", "It works.")
+    assert report.details == {
+        "commit": "0a1b2c3",
+        "files": ["src/a.py", "src/b.py"],
+        "tests_pass": True,
+        "lint_pass": True,
+        "build_pass": True,
+    }
+    assert office.lab.lease(BEAD) is None
+
+
+@proves("MAIL-MEANING")
+@pytest.mark.parametrize(("tests", "outcome"), [("FAIL", "needs_review"), ("maybe", "done")])
+def test_a_failed_check_wants_a_review_and_an_unreadable_one_has_not_failed(
+    tests: str, outcome: str
+) -> None:
+    office = Office(agentmail.Choices(review_required=False))
+    office.send(ALICE, offering(tests=tests, to=["olga"]))
+    task = office.task()
+    assert task.reported is not None
+    assert task.reported.outcome == outcome
+    assert task.status == ("review" if outcome == "needs_review" else "done")
+
+
+@proves("MAIL-MEANING")
+@pytest.mark.parametrize("type", ["TESTS_FAIL", "BUILD_FAIL", "ERROR", ""])
+def test_failed_work_is_tried_again_after_a_rest_until_the_limit(type: str) -> None:
+    office = Office(agentmail.Choices(max_attempts=3, backoff=Backoff(5 * MINUTE, 60 * MINUTE)))
+    for attempt in (1, 2):
+        taken(office)
+        assert office.effect(ALICE, failed(type, to=["olga"])) == "applied"
+        task = office.task()
+        assert (task.status, task.attempts, task.failures) == ("ready", attempt, attempt)
+        assert task.not_before > office.lab.clock.now()
+        assert office.effect(BOB, letter("PROGRESS", "Step: x", to=["olga"])) == "unassigned_task"
+        office.pass_(60)
+    taken(office)
+    office.send(ALICE, failed(type, to=["olga"]))
+    task = office.task()
+    assert task.status == "deadletter"
+    assert task.reported is not None
+    assert task.reported.blockers == ("it broke",)
+    assert task.reported.details.get("failure_type", "") == type
+    assert task.reported.details["internal_attempts"] == 2
+
+
+@proves("MAIL-MEANING")
+def test_what_cannot_be_done_is_blocked() -> None:
+    office = Office()
+    taken(office)
+    office.send(ALICE, failed("SPEC_IMPOSSIBLE", to=["olga"]))
+    task = office.task()
+    assert task.status == "blocked"
+    assert task.reported is not None
+    assert (task.reported.outcome, task.reported.blockers) == ("blocked", ("it broke",))
+
+
+@proves("MAIL-CHECKPOINT")
+@pytest.mark.parametrize("row", [checkpoint(to=["olga"]), failed("CONTEXT_HIGH", "0a1b2c3")])
+def test_a_successor_gets_the_commit_and_the_next_steps(row: Row) -> None:
+    office = Office()
+    taken(office)
+    before = office.store.head()
+    assert office.effect(ALICE, row) == "applied"
+    task = office.task()
+    assert (task.status, task.failures, task.not_before, task.reported) == ("ready", 0, 0, None)
+    left = task.checkpoint
+    assert left is not None
+    assert (left.by, left.reason, left.commit) == ("alice", "CONTEXT_HIGH", "0a1b2c3")
+    wanted = "mend it" if row["subject"] == "FAILED" else "Write the other half."
+    assert left.next_steps == wanted
+    assert "task.checkpointed" in office.types(before)
+    assert "task.completed" not in office.types(before), "it is no outcome"
+    taken(office, BOB)
+    assert office.task().checkpoint == left
+    office.send(BOB, offering(to=["olga"]))
+    assert office.task().checkpoint is None, "the work went on past it"
+
+
+@proves("MAIL-SPAWN")
+@pytest.mark.parametrize("status", ["unknown", "backlog", "ready", "blocked", "deadletter"])
+def test_a_worker_is_asked_for_by_putting_the_task_into_the_queue(status: Any) -> None:
+    office = Office()
+    if status != "unknown":
+        office.do(HUMAN, CreateTask("known", BEAD, ready=status == "deadletter"))
+        office.do(HUMAN, MoveTask(BEAD, status))
+    assert office.effect(OLGA, letter("SPAWN_REQUEST", "Resume: false")) == "applied"
+    task = office.task()
+    assert (task.status, task.checkpoint, task.attempts) == ("ready", None, 0)
+
+
+@proves("MAIL-SPAWN", "MAIL-CHECKPOINT")
+def test_resuming_keeps_what_the_predecessor_has_left() -> None:
+    office = Office()
+    taken(office)
+    office.send(ALICE, checkpoint(to=["olga"]))
+    left = office.task().checkpoint
+    resume = letter("SPAWN_REQUEST", "Resume: true", "Checkpoint: 0a1b2c3", "Orchestrator: olga")
+    assert office.effect(OLGA, resume) == "applied"
+    assert office.task().checkpoint == left
+    other = letter("SPAWN_REQUEST", "Resume: true", "Checkpoint: ffff", "Orchestrator: olga")
+    assert office.effect(OLGA, other) == "applied"
+    moved = office.task().checkpoint
+    assert moved is not None
+    assert (moved.reason, moved.commit) == ("RESUME", "ffff")
+    assert moved.next_steps == "Write the other half."
+
+
+@proves("MAIL-SPAWN", "MAIL-REFUSED-EFFECT")
+def test_only_those_who_run_the_show_ask_for_workers() -> None:
+    office = Office()
+    sent = office.send(ALICE, letter("SPAWN_REQUEST", "Resume: false"))
+    assert sent["effect"]["code"] == "not_authorized"
+    assert not office.has_task()
+    mail = office.mail(sent["id"])
+    assert not mail.ack_wanted, "so that nobody has to answer it"
+    assert not mail.is_open
+
+
+@proves("MAIL-SPAWN", "MAIL-REFUSED-EFFECT")
+@pytest.mark.parametrize(
+    ("resume", "code"), [("false", "already_claimed"), ("true", "unauthorized_agent")]
+)
+def test_nobody_is_driven_away_for_a_new_worker(resume: str, code: str) -> None:
+    office = Office()
+    taken(office)
+    row = letter("SPAWN_REQUEST", f"Resume: {resume}", "Checkpoint: ffff")
+    assert office.effect(OLGA, row) == code
+    task = office.task()
+    assert (task.status, task.assignee, task.checkpoint) == ("in-progress", "alice", None)
+
+
+@proves("MAIL-SPAWN", "MAIL-REFUSED-EFFECT")
+def test_work_that_has_ended_gets_no_worker() -> None:
+    office = Office()
+    office.do(HUMAN, CreateTask("known", BEAD))
+    office.do(HUMAN, MoveTask(BEAD, "cancelled"))
+    assert office.effect(OLGA, letter("SPAWN_REQUEST")) == "invalid_transition"
+
+
+@proves("MAIL-REFUSED-EFFECT")
+@each_word
+def test_a_letter_that_names_no_bead_is_delivered_and_the_sender_told(type: str) -> None:
+    office = Office()
+    row = {**WORDS[type], "body_md": "Nothing.", "to": ["olga"]}
+    sent = office.send(ALICE, row)
+    assert sent["effect"]["code"] == "invalid_field"
+    assert "write Bead: ID" in sent["effect"]["detail"]
+    assert sent["thread_id"] == sent["id"]
+    assert office.inbox(OLGA) == [sent["id"]]
+
+
+@proves("MAIL-REFUSED-EFFECT")
+@pytest.mark.parametrize("bead", ["a/../b", "ü-1", "x" * 129, "-x"])
+def test_a_bead_whose_name_cannot_be_one_keeps_no_letter_back(bead: str) -> None:
+    for adopt in (True, False):
+        office = Office(agentmail.Choices(adopt=adopt))
+        sent = office.send(ALICE, letter("PROGRESS", "Step: x", bead=bead, to=["olga"]))
+        assert sent["effect"]["code"] == "invalid_id"
+        assert (sent["bead_id"], sent["thread_id"]) == ("", sent["id"])
+        answer = office.send(ALICE, letter("HELP_RESPONSE", "yes", bead=bead, to=["olga"]))
+        assert answer["effect"] == {"applied": False}
+
+
+@proves("MAIL-IDENTITY")
+def test_a_letter_is_from_its_caller() -> None:
+    office = Office()
+    assert office.code("mail.send", {**PROGRESS, "from": "bob"}, ALICE) == "identity_mismatch"
+    assert office.lab.refused(ALICE) == ["identity_mismatch"]
+    assert office.effect(ALICE, {**PROGRESS, "from": "alice"}) == "applied"
+    answer = office.door.send({**PROGRESS, "from": "alice"}, via="inbox")
+    assert isinstance(answer, Taken)
+    assert answer.actor == "alice"
+    nobody = office.door.send({**PROGRESS, "from": "a b"}, via="inbox")
+    assert isinstance(nobody, Turned)
+    assert nobody.code == "identity_mismatch"
+
+
+@proves("MAIL-MEANING", "MAIL-ADOPT")
+@each_word
+def test_mail_about_a_task_of_aof_moves_that_task(type: str) -> None:
+    office = Office()
+    name = office.lab.do(HUMAN, CreateTask("of AOF", ready=True)).task
+    row = {**WORDS[type], "body_md": WORDS[type]["body_md"].replace(BEAD, name)}
+    assert office.effect(ALICE, {**ACCEPTED, "body_md": f"Accepted bead: {name}"}) == "applied"
+    assert office.effect(ALICE, row) == "applied"
+    task = office.task(name)
+    assert (task.id, task.status, task.title) == (name, AFTER[type], "of AOF")
+    assert not office.has_task(BEAD)
+
+
+@proves("MAIL-MEANING")
+def test_a_plain_word_before_a_colon_is_a_bead_where_a_task_is_named_so() -> None:
+    office = Office()
+    row = {"subject": "parser: PROGRESS", "body_md": "Step: one", "to": ["olga"]}
+    assert office.effect(ALICE, row) == "invalid_field"
+    office.do(HUMAN, CreateTask("known", "parser", ready=True))
+    office.do(ALICE, ClaimTask("parser", "alice"))
+    assert office.effect(ALICE, row) == "applied"
+
+
+@proves("MAIL-MEANING")
+def test_a_letter_in_the_thread_of_a_task_that_is_done_is_delivered() -> None:
+    office = Office()
+    office.send(ALICE, offering(to=["olga"]))
+    office.do(HUMAN, MoveTask(BEAD, "done"))
+    reply = letter("thanks", "Well done.", bead="", thread_id=BEAD, to=["alice"])
+    sent = office.send(OLGA, reply)
+    assert sent["thread_id"] == BEAD
+    late = office.send(ALICE, PROGRESS)
+    assert (late["thread_id"], late["effect"]) == (BEAD, {"applied": True})
+    assert office.task().status == "done", "its owner may still have a word in the log"
+    thread = office.ask("mail.thread", {"thread_id": BEAD}, OLGA)["messages"]
+    assert [row["id"] for row in thread][1:] == [sent["id"], late["id"]]
+
+
+@proves("MAIL-MEANING")
+def test_an_empty_word_of_somebody_else_changes_nothing_either() -> None:
+    office = Office()
+    taken(office)
+    assert office.effect(BOB, letter("PROGRESS", to=["olga"])) == "unauthorized_agent"
+    before = office.task().notes
+    assert office.effect(ALICE, letter("PROGRESS", to=["olga"])) == "applied"
+    assert office.task().notes == before + 1, "it is a line in the log, if only its subject"
+
+
+@proves("MAIL-MEANING", "MAIL-TYPE")
+def test_a_reply_does_not_do_again_what_it_replies_to() -> None:
+    office = Office()
+    taken(office)
+    sent = office.send(ALICE, offering(to=["olga"]))["id"]
+    reply = {"subject": f"Re: [{BEAD}] OFFERING_READY", "body_md": "Thank you."}
+    for row in ({**reply, "reply_to": sent}, {**reply, "to": ["alice"]}):
+        answer = office.send(OLGA, row)
+        assert answer["effect"] == {"applied": False}
+        assert office.mail(answer["id"]).waits_for == (), "nobody acks a thank you"
+    taken(office)
+    other = {"subject": f"Re: [{BEAD}] FAILED", "body_md": "I cannot.", "reply_to": sent}
+    assert office.effect(ALICE, other) == "applied", "another type than that one's is meant"
+
+
+@proves("MAIL-ADOPT")
+@pytest.mark.parametrize("actor", [HUMAN, OLGA], ids=lambda actor: actor.role)
+def test_only_an_agent_gets_the_task_that_its_word_makes(actor: Actor) -> None:
+    office = Office()
+    assert office.effect(actor, PROGRESS) == "applied"
+    assert (office.task().status, office.task().assignee) == ("ready", "")
+
+
+@proves("MAIL-POST", "MAIL-MEANING")
+@pytest.mark.parametrize("named", [f"bead:{BEAD}", "aof"])
+def test_all_letters_about_a_task_share_a_thread_whatever_they_call_it(named: str) -> None:
+    office = Office()
+    taken(office)
+    name = office.task().aof_id if named == "aof" else named
+    sent = office.send(ALICE, letter("PROGRESS", "Step: x", bead=name, to=["olga"]))
+    assert (sent["thread_id"], sent["bead_id"]) == (BEAD, BEAD)
+    assert sent["effect"] == {"applied": True}
+    assert len(office.rows(OLGA, bead_id=BEAD)) == 2
+    assert office.task().aliases == (f"bead:{BEAD}",)
+
+
+@proves("MAIL-POST", "MAIL-ADOPT")
+def test_a_bead_by_its_full_name_is_the_same_bead() -> None:
+    office = Office()
+    sent = office.send(ALICE, letter("PROGRESS", "Step: x", bead="bead:ol-1", to=["olga"]))
+    assert (sent["thread_id"], sent["effect"]) == ("ol-1", {"applied": True})
+    other = office.send(ALICE, letter("PROGRESS", "Step: x", bead="intent:x-1", to=["olga"]))
+    assert (other["thread_id"], other["effect"]["code"]) == ("x-1", "invalid_id")
+
+
+@proves("MAIL-POST", "MAIL-TYPE")
+def test_a_letter_has_the_type_and_the_bead_that_it_was_taken_for_whoever_looks() -> None:
+    office = Office()
+    office.do(HUMAN, CreateTask("t", "auth", ready=True))
+    sent = office.send(
+        ALICE, {"subject": "auth: progress", "body_md": "Step: x\nStatus: y", "to": ["bob"]}
+    )
+    (row,) = office.rows(BOB, type="PROGRESS")
+    assert (row["id"], row["type"], row["bead_id"]) == (sent["id"], "PROGRESS", "auth")
+    assert row["parsed"] == {"bead_id": "auth", "step": "x", "status": "y"}
+    assert not row["problems"]
+    assert "kind" not in row
+    counts = office.ask("mail.summary", {"thread_id": "auth"}, BOB)["counts"]
+    assert counts == {"PROGRESS": 1}
+
+
+@proves("MAIL-POST", "MAIL-TYPE")
+def test_letters_of_the_hub_itself_say_what_they_are() -> None:
+    office = Office()
+    office.register("olga", "orchestrator")
+    office.send(ALICE, help_request())
+    office.pass_(30)
+    (row,) = office.rows(OLGA, type="LATE")
+    assert (row["type"], row["kind"]) == ("UNKNOWN", "LATE")
+    assert office.inbox(OLGA, type="UNKNOWN") == [row["id"]]
+
+
+@proves("MAIL-CHECKPOINT")
+def test_a_worker_that_gives_up_with_nothing_again_and_again_reaches_the_limit() -> None:
+    office = Office(agentmail.Choices(max_attempts=2))
+    for _ in range(2):
+        taken(office)
+        assert office.effect(ALICE, failed("CONTEXT_HIGH", to=["olga"])) == "applied"
+        office.pass_(60)
+    assert office.task().status == "deadletter"
+
+
+@proves("MAIL-ROWS", "MAIL-POST")
+def test_rows_of_other_servers_are_sent_as_they_are() -> None:
+    office = Office()
+    row = {
+        "id": 7,
+        "subject": "hello",
+        "body_md": "x",
+        "to": ["bob"],
+        "cc": None,
+        "thread_id": None,
+        "timestamp": None,
+        "created_ts": "2026-01-31T10:00:00Z",
+        "ack_required": 1,
+    }
+    sent = office.send(ALICE, row)["id"]
+    mail = office.mail(sent)
+    assert (sent, mail.ack_wanted, mail.cc, mail.thread) == ("7", True, (), "7")
+    assert office.rows(BOB)[0]["sent_at"] == "2026-01-31T10:00:00.000Z"
+    assert office.code("mail.send", {**row, "id": 8, "ack_required": 2}, ALICE) == "invalid_field"
+
+
+@proves("MAIL-ADDRESS")
+def test_those_who_hear_of_it_besides_take_up_no_place() -> None:
+    office = Office()
+    office.register("olga", "orchestrator")
+    everyone = [f"a{number}" for number in range(1_000)]
+    assert office.send(ALICE, help_request(to=everyone))["effect"] == {"applied": True}
+    assert office.code("mail.send", help_request(to=[*everyone, "b"]), ALICE) == "invalid_field"

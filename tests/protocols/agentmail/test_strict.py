@@ -1,0 +1,195 @@
+"""Strict mode: what every type must say, and a named error with its line when it does not."""
+
+import re
+from typing import Any
+
+import pytest
+
+from dragoman.protocols.agentmail import MailError, MessageType, Parser, Problem
+from dragoman.protocols.agentmail.problems import NAMES
+from dragoman.protocols.agentmail.words import TYPES
+from tests.protocols.agentmail.letters import DRAFTS, row
+from tests.requirements import proves
+
+pytestmark = proves("MAIL-STRICT")
+
+
+def problems(raw: Any) -> tuple[Problem, ...]:
+    """What strict mode finds wrong."""
+    try:
+        Parser(strict=True).parse(raw)
+    except MailError as error:
+        return error.problems
+    return ()
+
+
+def found(raw: Any) -> list[tuple[str, str, int]]:
+    """The name, the field and the line of everything that is wrong."""
+    return [(one.name, one.field, one.line) for one in problems(raw)]
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_a_letter_as_the_document_has_it_is_taken(kind: str) -> None:
+    message = Parser(strict=True).parse(row(kind))
+    assert (message.type, message.problems) == (kind, ())
+
+
+def test_every_type_has_its_letter() -> None:
+    assert set(DRAFTS) == set(TYPES)
+
+
+def lines_of(kind: str) -> list[tuple[str, int]]:
+    """Each labelled line of a letter, and its number."""
+    body = row(kind)["body_md"].split("\n")
+    return [(line, at) for at, line in enumerate(body, 1) if re.match(r"(- )?[A-Z][\w ]*: ", line)]
+
+
+LABELLED = [
+    (kind, line, at)
+    for kind in TYPES
+    for line, at in lines_of(kind)
+    if not re.search("Bead|bead|Issue:|Files|Description", line)
+]
+MAY_BE_MISSING = {("FAILED", "- Commit: ghi789a")}
+
+
+@pytest.mark.parametrize(("kind", "line", "at"), LABELLED)
+def test_a_label_without_its_value_is_missed_at_its_line(kind: str, line: str, at: int) -> None:
+    letter = row(kind)
+    letter["body_md"] = letter["body_md"].replace(line, line.partition(":")[0] + ":")
+    expected = [] if (kind, line) in MAY_BE_MISSING else [("missing_field", at)]
+
+    assert [(one.name, one.line) for one in problems(letter)] == expected
+
+
+SECTIONS = {
+    ("HELP_REQUEST", "problem"): "It hangs.",
+    ("HELP_REQUEST", "what_tried"): "- waiting\n- shouting",
+    ("HELP_REQUEST", "question"): "Why?",
+    ("OFFERING_READY", "summary"): "Added JWT.",
+    ("DONE", "files"): "src/auth.py, tests/test_auth.py",
+    ("CHECKPOINT", "progress"): "half is done",
+    ("CHECKPOINT", "next_steps"): "1. finish\n2. test",
+    ("HELP_RESPONSE", "guidance"): "Use lib/auth.\n\nReally.",
+}
+
+
+@pytest.mark.parametrize(("place", "text"), SECTIONS.items())
+def test_an_empty_section_is_missed(place: tuple[str, str], text: str) -> None:
+    kind, field = place
+    letter = row(kind)
+    letter["body_md"] = letter["body_md"].replace(text, "")
+
+    ((name, missed, line),) = found(letter)
+    assert (name, missed) == ("missing_field", field)
+    assert (line > 0) is (field != "guidance")
+
+
+def test_what_only_some_must_say() -> None:
+    fresh = "Issue: a-1\nResume: {}\nOrchestrator: o-1"
+    ack = "Issue: a-1\nStatus: {}"
+    missed = [("missing_field", "partial_commit_sha", 0)]
+
+    assert found({"subject": "SPAWN_REQUEST", "body_md": fresh.format("false")}) == []
+    assert found({"subject": "SPAWN_REQUEST", "body_md": fresh.format("true")}) == missed
+    assert found({"subject": "SPAWN_ACK", "body_md": ack.format("Failed")}) == []
+    spawned = {"subject": "SPAWN_ACK", "body_md": ack.format("Spawned")}
+    assert found(spawned) == [("missing_field", "session", 0)]
+
+
+def test_without_files_touched_partial_progress_and_recommendation_it_is_fine() -> None:
+    step = "Bead: a-1\nStep: s\nStatus: s\nContext usage: 1%"
+    failure = "Status: FAILED\n## Failure\nType: ERROR\nReason: r\nInternal Attempts: 0"
+
+    assert found({"subject": "PROGRESS", "body_md": step}) == []
+    assert found({"subject": "[a-1] FAILED", "body_md": failure}) == []
+
+
+def test_the_bead_must_be_named_in_the_subject_or_in_the_body() -> None:
+    for kind in TYPES:
+        letter = row(kind)
+        body = re.sub(r"(Accepted bead|Bead|Issue): .*", r"\1:", letter["body_md"])
+        assert found({**letter, "body_md": body}) == []
+        names = [one.name for one in problems({"subject": kind, "body_md": body})]
+        assert names == (["missing_bead_id"] if kind != MessageType.HELP_RESPONSE else [])
+
+
+WRONG = {
+    "unknown_type": {"subject": "hello"},
+    "two_types": {**row("DONE"), "subject": "[ol-527.1] DONE, FAILED"},
+    "bead_mismatch": {**row("DONE"), "subject": "[x-1] DONE"},
+    "bad_timestamp": {**row("DONE"), "timestamp": "nope"},
+    "bad_envelope": {**row("DONE"), "to": 7},
+    "not_a_row": "[]",
+}
+
+
+@pytest.mark.parametrize(("name", "raw"), WRONG.items())
+def test_what_is_wrong_has_a_name(name: str, raw: Any) -> None:
+    assert [one.name for one in problems(raw)][:1] == [name]
+
+
+@pytest.mark.parametrize(
+    ("kind", "old", "new", "name"),
+    [
+        ("PROGRESS", "45%", "150%", "bad_percentage"),
+        ("PROGRESS", "45%", "lots", "bad_percentage"),
+        ("FAILED", "Attempts: 3", "Attempts: three", "bad_number"),
+        ("FAILED", "TESTS_FAIL", "FLAKY", "bad_value"),
+        ("FAILED", "Status: FAILED", "Status: DONE", "bad_value"),
+        ("DONE", "Tests: PASS", "Tests: mostly", "bad_verdict"),
+        ("DONE", "Status: DONE", "Status: nearly", "bad_value"),
+        ("SPAWN_ACK", "spawned", "maybe", "bad_value"),
+        ("BEAD_ACCEPTED", "2026-01-31T10:00:00Z", "this morning", "bad_timestamp"),
+    ],
+)
+def test_a_wrong_value_is_one_error_at_its_line(kind: str, old: str, new: str, name: str) -> None:
+    letter = row(kind)
+    body = letter["body_md"].replace(old, new)
+    line = next(at for at, text in enumerate(body.split("\n"), 1) if new in text)
+
+    assert [(one.name, one.line) for one in problems({**letter, "body_md": body})] == [(name, line)]
+
+
+def test_everything_that_is_wrong_is_told_at_once_in_words() -> None:
+    with pytest.raises(MailError) as caught:
+        Parser(strict=True).parse({"subject": "PROGRESS", "body_md": "Context usage: 150%\nStep:"})
+
+    assert [(one.name, one.field, one.line) for one in caught.value.problems] == [
+        ("bad_percentage", "context_usage", 1),
+        ("missing_bead_id", "bead_id", 0),
+        ("missing_field", "step", 2),
+        ("missing_field", "status", 0),
+    ]
+    assert str(caught.value).startswith(
+        "bad_percentage (line 1 of the body): context_usage is '150%': use a whole number"
+    )
+    assert "missing_field (line 2 of the body): step is missing: write a line Step:" in str(
+        caught.value
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ('{"subject":"DONE","subject":"FAILED"}', "subject"),
+        ("{", ""),
+        ("\ud800", ""),
+        (b"\xff", ""),
+    ],
+)
+def test_json_that_not_everybody_reads_alike_is_refused(text: Any, path: str) -> None:
+    problem = problems(text)[0]
+    assert (problem.name, problem.field) == ("not_a_row", path)
+
+
+def test_what_a_letter_says_cannot_act_in_an_error() -> None:
+    (problem,) = problems({"subject": "\x1b[31m" + "x" * 500})
+    assert problem.text.isascii()
+    assert problem.text.isprintable()
+    assert len(problem.text) < 400
+
+
+def test_every_problem_has_one_of_the_names() -> None:
+    met = {one.name for raw in WRONG.values() for one in problems(raw)}
+    assert met <= NAMES

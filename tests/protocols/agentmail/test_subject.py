@@ -1,0 +1,150 @@
+"""Subjects: where the type stands, and which id stands before it."""
+
+import pytest
+
+from dragoman.protocols.agentmail import MessageType, Parser
+from tests.protocols.agentmail.letters import read
+from tests.requirements import proves
+
+IN_PLACE = {
+    "done": "DONE",
+    "Done.": "DONE",
+    "DONE!": "DONE",
+    "  spawn_ack  ": "SPAWN_ACK",
+    "Re: done": "DONE",
+    "RE: Fwd: fw: done now": "DONE",
+    "Re:[ol-1] done": "DONE",
+    "[ol-1] Re: done": "DONE",
+    "[ol-1]: done": "DONE",
+    "[ol-1]done": "DONE",
+    "ol-1: done": "DONE",
+    "ol-1:done": "DONE",
+    "ol-1 : done": "DONE",
+    "Progress (half)": "PROGRESS",
+    "checkpoint/handover": "CHECKPOINT",
+}
+ELSEWHERE = {
+    "all DONE": "DONE",
+    "(DONE)": "DONE",
+    "**FAILED**": "FAILED",
+    "[DONE] auth": "DONE",
+    "Note: FAILED": "FAILED",
+    "urgent, HELP_REQUEST!": "HELP_REQUEST",
+    "ABANDONED, not DONE": "DONE",
+}
+NOWHERE = [
+    "ABANDONED",
+    "all done",
+    "Note: done",
+    "abc: done",
+    "UNDONE",
+    "DONE_ISH",
+    "NOT-DONE",
+    "DONE-ish",
+    "DONE.md is new",
+    "DONEß",
+    "progreß",
+    "ＤＯＮＥ",
+    "Re:",
+    "[",
+    "[]",
+    ":",
+    "\x00",
+    "UNKNOWN",
+]
+
+
+@proves("MAIL-TYPE")
+@pytest.mark.parametrize(("subject", "type"), [*IN_PLACE.items(), *ELSEWHERE.items()])
+def test_a_type_in_its_place_or_in_capitals_counts(subject: str, type: str) -> None:
+    assert read(subject).type == type
+
+
+@proves("MAIL-TYPE")
+@pytest.mark.parametrize("subject", NOWHERE)
+def test_anything_else_is_unknown_and_said_so(subject: str) -> None:
+    message = read(subject)
+    assert message.type is MessageType.UNKNOWN
+    assert [problem.name for problem in message.problems] == ["unknown_type"]
+
+
+@proves("MAIL-TYPE")
+@pytest.mark.parametrize(
+    ("subject", "first"),
+    [("DONE but FAILED", "DONE"), ("all FAILED, not DONE", "FAILED"), ("done? FAILED", "DONE")],
+)
+def test_of_two_types_the_first_counts_and_the_other_is_told(subject: str, first: str) -> None:
+    message = read(subject)
+    assert message.type == first
+    assert [problem.name for problem in message.problems] == ["two_types"]
+
+
+@proves("MAIL-TYPE")
+def test_a_type_twice_is_one_type() -> None:
+    assert read("DONE, really DONE").problems == ()
+
+
+BEADS = {
+    "[ol-527.1] PROGRESS": "ol-527.1",
+    "[ ol-527.1\t] PROGRESS": "ol-527.1",
+    "[auth] DONE": "auth",
+    "ol-1 : DONE": "ol-1",
+    "Re: [a-1] DONE": "a-1",
+    "a-1: DONE": "a-1",
+    "v2: DONE": "v2",
+    "a.b: nothing known": "a.b",
+    "a-1:DONE": "a-1",
+    "[a-1] b-2: DONE": "a-1",
+    "[two words] DONE": "",
+    "[DONE] PROGRESS": "",
+    "[a-1 DONE": "",
+    "DONE [a-1]": "",
+    "12:30 DONE": "",
+    "Re[2]: DONE": "",
+    "status update: DONE": "",
+    "help_request: x": "",
+    "abc: DONE": "",
+    f"{'a-' * 80}: DONE": "",
+}
+
+
+@proves("MAIL-BEAD")
+@pytest.mark.parametrize(("subject", "bead_id"), BEADS.items())
+def test_the_id_before_the_type_is_the_bead(subject: str, bead_id: str) -> None:
+    assert read(subject).bead_id == bead_id
+
+
+@proves("MAIL-BEAD", "MAIL-TYPE")
+def test_a_plain_word_before_a_colon_is_an_id_if_a_task_is_named_so() -> None:
+    parser = Parser(is_known={"auth"}.__contains__)
+
+    assert parser.parse({"subject": "auth: done"}).bead_id == "auth"
+    assert parser.parse({"subject": "auth: done"}).type is MessageType.DONE
+    assert parser.parse({"subject": "note: DONE"}).bead_id == ""
+
+
+@proves("MAIL-BEAD")
+def test_the_body_counts_before_the_subject_and_the_difference_is_told() -> None:
+    message = read("[a-1] PROGRESS", "Step: x\nBead: b-2")
+    (problem,) = message.problems
+
+    assert message.bead_id == "b-2"
+    assert (problem.name, problem.line) == ("bead_mismatch", 2)
+    assert read("[a-1] PROGRESS", "Bead: a-1").problems == ()
+
+
+@proves("MAIL-BEAD")
+@pytest.mark.parametrize("type", ["SPAWN_REQUEST", "SPAWN_ACK"])
+@pytest.mark.parametrize(
+    ("subject", "body"),
+    [("{}", "Issue: a-1"), ("{}", "Bead: x-9\nIssue: a-1"), ("{}", "Bead: a-1"), ("[a-1] {}", "")],
+)
+def test_who_spawns_names_an_issue_which_is_the_bead(type: str, subject: str, body: str) -> None:
+    parsed = read(subject.format(type), body).parsed
+    assert (parsed.issue_id, parsed.bead_id) == ("a-1", "a-1")
+
+
+@proves("MAIL-BEAD")
+def test_an_issue_names_no_bead_elsewhere_and_a_thread_never_does() -> None:
+    assert read("PROGRESS", "Issue: a-1", thread_id="a-1").bead_id == ""
+    assert read("hello", "Bead: a-1").bead_id == "a-1"

@@ -1,0 +1,101 @@
+"""Summaries: what a thread has come to, from its letters alone."""
+
+from typing import Any
+
+import msgspec
+
+from dragoman.protocols.agentmail import Message, MessageType, Parser, summarize
+from tests.protocols.agentmail.letters import read, row
+from tests.requirements import proves
+
+pytestmark = proves("MAIL-SUMMARY")
+
+
+def letter(kind: str, number: int = 0, **more: Any) -> Message:
+    """A letter of a type, as the document prints it."""
+    return Parser().parse(row(kind, id=f"m-{number}", **{"from": "ada"}, **more))
+
+
+THREAD = [
+    letter("BEAD_ACCEPTED", 1),
+    letter("PROGRESS", 2),
+    letter("HELP_REQUEST", 3),
+    letter("HELP_RESPONSE", 4),
+    letter("PROGRESS", 5),
+    read("just saying"),
+]
+
+
+def test_counts_files_commits_and_the_last_state() -> None:
+    summary = summarize([*THREAD, letter("CHECKPOINT"), letter("OFFERING_READY"), read("thanks")])
+
+    assert summary.messages == 9
+    assert summary.counts == {
+        "BEAD_ACCEPTED": 1,
+        "PROGRESS": 2,
+        "HELP_REQUEST": 1,
+        "HELP_RESPONSE": 1,
+        "OFFERING_READY": 1,
+        "CHECKPOINT": 1,
+        "UNKNOWN": 2,
+    }
+    assert list(summary.counts) == [type for type in MessageType if type in summary.counts]
+    assert (summary.last_type, summary.last_status) == ("OFFERING_READY", "DONE")
+    assert summary.files == ("src/auth.py", "tests/test_auth.py")
+    assert summary.commits == ("jkl012b", "abc123d")
+
+
+def test_the_last_state_is_what_the_last_letter_with_a_type_says() -> None:
+    said = {
+        kind: summarize([letter("PROGRESS"), letter(kind), read("well")]).last_status
+        for kind in (
+            "BEAD_ACCEPTED",
+            "PROGRESS",
+            "HELP_REQUEST",
+            "CHECKPOINT",
+            "FAILED",
+            "SPAWN_ACK",
+        )
+    }
+    assert said == {
+        "BEAD_ACCEPTED": "BEAD_ACCEPTED",
+        "PROGRESS": "Writing handler",
+        "HELP_REQUEST": "STUCK",
+        "CHECKPOINT": "CONTEXT_HIGH",
+        "FAILED": "FAILED",
+        "SPAWN_ACK": "spawned",
+    }
+
+
+def test_a_question_is_open_until_an_answer_comes_after_it() -> None:
+    (question,) = summarize(THREAD[:3]).open_questions
+    assert (question.id, question.sender, question.question) == ("m-3", "ada", "Why?")
+    assert summarize(THREAD).open_questions == ()
+    again = summarize([*THREAD, letter("HELP_REQUEST", 9)])
+    assert [question.id for question in again.open_questions] == ["m-9"]
+
+
+def test_an_answer_is_for_its_own_bead_or_for_any_if_it_names_none() -> None:
+    asked, vague = letter("HELP_REQUEST"), read("HELP_REQUEST")
+
+    assert summarize([asked, read("[x-9] HELP_RESPONSE", "no")]).open_questions
+    assert not summarize([asked, read("HELP_RESPONSE", "yes")]).open_questions
+    assert not summarize([vague, read("[x-9] HELP_RESPONSE", "yes")]).open_questions
+
+
+def test_an_ack_is_open_until_it_is_given_or_an_answer_gives_it() -> None:
+    thread = [
+        letter("SPAWN_REQUEST", 1),
+        letter("OFFERING_READY", 2),
+        letter("OFFERING_READY", 3, acknowledged=True),
+        letter("DONE", 4, ack_required=True),
+    ]
+    assert [one.id for one in summarize(thread).open_acks] == ["m-1", "m-2", "m-4"]
+    answered = [*thread, letter("SPAWN_ACK")]
+    assert [one.id for one in summarize(answered).open_acks] == ["m-2", "m-4"]
+
+
+def test_the_same_letters_give_the_same_bytes_and_none_give_nothing() -> None:
+    assert msgspec.json.encode(summarize(THREAD)) == msgspec.json.encode(summarize(list(THREAD)))
+    nothing = summarize([])
+    assert (nothing.messages, nothing.counts, nothing.last_type) == (0, {}, "")

@@ -1,0 +1,27 @@
+"""The index of words follows the ledger without anybody who searches, a part at a time."""
+
+import pytest
+
+from dragoman.services import indexer
+from dragoman.services.indexer import Indexer
+from tests.engine.lab import Lab
+from tests.engine.letters import post, read
+from tests.requirements import proves
+
+pytestmark = proves("STORE-SEARCH")
+
+
+def test_letters_are_indexed_before_anybody_searches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(indexer, "_AT_ONCE", 3)
+    lab = Lab()
+    duty, now = Indexer(lab.hub), lab.clock.now()
+    assert (duty.name, duty.run_once(now)) == ("search", 0)
+    post(lab.store, "1")
+    read(lab.store, "1")
+    post(lab.store, "2")
+    post(lab.store, "3")
+    assert duty.run_once(now) == 2
+    assert lab.store.indexed() == 3, "a long ledger is not looked through in one run"
+    assert duty.run_once(now) == 1
+    assert lab.store.indexed() == lab.store.head()
+    assert duty.run_once(now) == 0

@@ -1,0 +1,264 @@
+"""The spawner: every request for a worker is answered once, with a session or with the reason."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from dragoman.bootstrap.places import open_place
+from dragoman.bootstrap.spawning import open_spawner
+from dragoman.config import AgentSettings, Settings
+from dragoman.core.actors import Actor
+from dragoman.core.commands import ClaimTask, CreateTask, EditTask, MoveTask, ReportOutcome
+from dragoman.core.errors import Refused
+from dragoman.core.events import Status
+from dragoman.core.mail import Mail
+from dragoman.engine.interpreter import Taken
+from dragoman.services.spawner import Spawner, Terms, Verdict
+from tests.engine.lab import ALICE, HUMAN, findings
+from tests.protocols.agentmail.office import BEAD, OLGA, SPAWNER, Office, letter
+from tests.requirements import proves
+
+pytestmark = proves("MAIL-SPAWN")
+
+ADA = Settings(agents={"ada": AgentSettings(command=("ada",), capabilities=("backend",))})
+REQUEST = letter("SPAWN_REQUEST", "Resume: false", "Orchestrator: olga")
+
+
+class Bureau(Office):
+    """An office that answers requests for workers."""
+
+    def __init__(self, settings: Settings = ADA) -> None:
+        super().__init__()
+        self.spawner = open_spawner(settings, self.lab.hub, self.door)
+
+    def request(self, **fields: Any) -> str:
+        """Olga asks for a worker."""
+        return self.send(OLGA, {**REQUEST, **fields})["id"]
+
+    def run(self) -> int:
+        """The duty once, now."""
+        return self.spawner.run_once(self.lab.clock.now())
+
+    def answers(self) -> list[tuple[str, str, str]]:
+        """The status, the session and the last line of every answer to olga."""
+        return [
+            (row["parsed"]["status"], row["parsed"].get("session", ""), last_line(row))
+            for row in self.rows(OLGA, type="SPAWN_ACK")
+        ]
+
+
+def last_line(row: dict[str, Any]) -> str:
+    return row["body_md"].rstrip().rpartition("\n")[2]
+
+
+def test_a_worker_that_came_is_named_by_its_session_once() -> None:
+    bureau = Bureau()
+    asked = bureau.request()
+    assert bureau.run() == 0
+    bureau.do(HUMAN, ClaimTask(BEAD, "ada", "hub-1.77"))
+    assert bureau.run() == 1
+    assert bureau.run() == 0
+    assert bureau.answers() == [("spawned", "hub-1.77", "Session: hub-1.77")]
+    mail = bureau.mail(asked)
+    answer = bureau.mail(mail.answer)
+    assert (answer.sender, answer.to, answer.thread) == ("spawner", ("olga",), BEAD)
+    assert answer.reply_to == asked
+    assert (mail.acked_by, mail.read_by, mail.is_open) == (("spawner",), ("spawner",), False)
+    assert asked not in bureau.inbox(OLGA, box="waiting")
+    bureau.pass_(600)
+    assert "mail.escalated" not in bureau.types()
+    assert findings(bureau.store) == []
+
+
+def test_one_without_a_session_is_named_by_its_name() -> None:
+    bureau = Bureau()
+    bureau.request()
+    bureau.send(ALICE, letter("BEAD_ACCEPTED"))
+    bureau.run()
+    assert bureau.answers()[0][:2] == ("spawned", "alice")
+
+
+def test_one_that_has_come_and_gone_counts() -> None:
+    bureau = Bureau()
+    bureau.request()
+    bureau.do(ALICE, ClaimTask(BEAD, "alice", "s-1"))
+    bureau.do(ALICE, ReportOutcome(BEAD, "done", apply=True))
+    bureau.run()
+    assert bureau.answers()[0][:2] == ("spawned", "s-1")
+
+
+def test_one_of_before_does_not() -> None:
+    bureau = Bureau()
+    bureau.send(ALICE, letter("BEAD_ACCEPTED"))
+    bureau.request()
+    bureau.run()
+    assert bureau.answers() == [("failed", "", f"alice works on {BEAD}: it is left to it")]
+    bureau.request()
+    bureau.run()
+    again = ("failed", "", f"alice works on {BEAD} already")
+    assert bureau.answers()[1:] == [again], "the same refusal is not recorded twice"
+
+
+def test_a_request_that_was_refused_is_told_so_though_somebody_takes_the_task() -> None:
+    bureau = Bureau()
+    bureau.do(HUMAN, CreateTask("t", BEAD, ready=True))
+    body = [f"Issue: {BEAD}", "Resume: true", f"Checkpoint: {'a' * 4_001}", "Orchestrator: olga"]
+    asked = bureau.send(OLGA, {"subject": "SPAWN_REQUEST", "body_md": "\n".join(body)})
+    assert asked["effect"]["code"] == "invalid_field"
+    bureau.do(ALICE, ClaimTask(BEAD, "alice"))
+    bureau.run()
+    assert bureau.answers() == [("failed", "", asked["effect"]["detail"])]
+
+
+def test_nor_does_an_attempt_that_failed_long_ago() -> None:
+    bureau = Bureau()
+    bureau.send(ALICE, letter("BEAD_ACCEPTED"))
+    bureau.pass_(60)
+    bureau.request()
+    assert bureau.run() == 0
+
+
+def test_nobody_took_it_in_time() -> None:
+    bureau = Bureau()
+    bureau.request()
+    bureau.pass_(4.99)
+    assert bureau.run() == 0
+    bureau.pass_(0.01)
+    assert bureau.run() == 1
+    assert bureau.answers() == [
+        ("failed", "", f"nobody took {BEAD} within 5m; it is ready"),
+    ]
+    bureau.do(ALICE, ClaimTask(BEAD, "alice"))
+    assert bureau.run() == 0, "a second word would only confuse"
+
+
+@pytest.mark.parametrize("status", ["blocked", "deadletter", "cancelled"])
+def test_a_task_that_cannot_be_taken(status: Status) -> None:
+    bureau = Bureau()
+    bureau.request()
+    bureau.do(HUMAN, MoveTask(BEAD, status))
+    bureau.run()
+    assert bureau.answers() == [("failed", "", f"{BEAD} is {status}: nobody can take it")]
+
+
+def test_a_task_that_nobody_here_could_take_is_refused_at_once() -> None:
+    bureau = Bureau(Settings())
+    bureau.request()
+    bureau.run()
+    assert bureau.answers() == [("failed", "", "no agent is known here that takes any work")]
+    reserved = Bureau()
+    reserved.do(HUMAN, CreateTask("t", BEAD, assignee="frontend", ready=True))
+    reserved.request()
+    reserved.run()
+    assert last_line(reserved.rows(OLGA)[0]) == (
+        "no agent is known here that takes work for frontend"
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "registered", "reserved_for"),
+    [
+        (ADA, "", ""),
+        (ADA, "", "ada"),
+        (ADA, "", "backend"),
+        (Settings(), "zoe", ""),
+        (Settings(), "zoe", "zoe"),
+    ],
+)
+def test_one_that_somebody_could_take_is_waited_for(
+    settings: Settings, registered: str, reserved_for: str
+) -> None:
+    bureau = Bureau(settings)
+    if registered:
+        bureau.register(registered)
+    bureau.request()
+    bureau.do(HUMAN, EditTask(BEAD, assignee=reserved_for))
+    assert bureau.run() == 0
+
+
+def test_an_agent_that_has_the_spawners_name_answers_itself() -> None:
+    bureau = Bureau(Settings())
+    bureau.register("spawner")
+    asked = bureau.request()
+    assert bureau.run() == 0
+    ack = letter("SPAWN_ACK", "Status: spawned", "Session: tmux-4")
+    assert bureau.effect(SPAWNER, ack) == "applied"
+    assert not bureau.mail(asked).is_open
+    assert bureau.answers()[0][:2] == ("spawned", "tmux-4")
+
+
+def test_only_what_is_asked_of_it_is_answered() -> None:
+    bureau = Bureau(Settings())
+    bureau.send(ALICE, {**REQUEST, "to": ["spawner"]})
+    bureau.send(OLGA, letter("HELP_REQUEST", to=["spawner"]))
+    bureau.request(to=["somebody-else"])
+    assert bureau.run() == 0
+
+
+def test_a_request_that_names_no_bead_is_told_so() -> None:
+    bureau = Bureau()
+    asked = bureau.send(OLGA, letter("SPAWN_REQUEST", bead=""))
+    assert asked["effect"]["code"] == "invalid_field"
+    assert bureau.run() == 1
+    assert bureau.answers() == [
+        ("failed", "", "the request names no bead: write Issue: ID in it"),
+    ]
+    assert not bureau.mail(asked["id"]).is_open
+
+
+def test_one_that_wants_no_ack_is_answered_all_the_same() -> None:
+    bureau = Bureau(Settings())
+    bureau.request(ack_required=False)
+    assert bureau.run() == 1
+
+
+def test_a_bead_that_is_no_task() -> None:
+    bureau = Bureau()
+    mail = bureau.mail(bureau.request())
+    given = list[Verdict]()
+    terms = Terms("spawner", "SPAWN_REQUEST", 1)
+
+    def answer(_: Mail, verdict: Verdict) -> None:
+        given.append(verdict)
+
+    number = bureau.store.tables.numbers[f"mail:{mail.id}"]
+    row = bureau.store.tables.rows[number]
+    state = row.state.replace(b'"bead":"ol-527.1"', b'"bead":"ol-999.1"')
+    bureau.store.tables.rows[number] = replace(row, state=state)
+    Spawner(bureau.lab.hub, terms, answer).run_once(bureau.lab.clock.now())
+    assert given == [Verdict(reason="no task has the name ol-999.1")]
+
+
+def test_an_answer_that_cannot_be_posted_is_told() -> None:
+    bureau = Bureau(Settings())
+    asked = bureau.request()
+    bureau.lab.hub.do(
+        Actor("system", "spawner", "spawner"), CreateTask("other", "O"), key=f"spawn.{asked}"
+    )
+    with pytest.raises(Refused, match="used before"):
+        bureau.run()
+
+
+def test_it_is_one_of_the_duties_of_a_place(tmp_path: Path) -> None:
+    place = open_place(tmp_path / "data", "", None, create=True)
+    try:
+        place.interpreter.call("mail.send", REQUEST, OLGA)
+        duty = next(one for one in place.duties if one.name == "spawner")
+        assert duty.run_once(place.hub.clock.now()) == 1
+        told = place.interpreter.call("mail.inbox", {}, OLGA)
+        assert isinstance(told, Taken)
+        assert told.reply["messages"][0]["type"] == "SPAWN_ACK"
+    finally:
+        place.hub.close()
+
+
+def test_an_answer_of_a_stranger_is_none() -> None:
+    bureau = Bureau()
+    asked = bureau.request()
+    forged = letter("SPAWN_ACK", "Status: spawned", "Session: fake")
+    for actor in (Actor("agent", "mallory"), Actor("orchestrator", "otis")):
+        assert bureau.effect(actor, forged) == "not_authorized"
+    assert bureau.mail(asked).is_open
+    assert bureau.effect(SPAWNER, forged) == "applied"

@@ -1,0 +1,417 @@
+"""Waves: started, let go bead by bead, closed with a report, and never lost with their hub."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from dragoman.core.actors import Actor
+from dragoman.core.commands import (
+    AdvanceWave,
+    AnyCommand,
+    CheckpointTask,
+    ClaimTask,
+    CreateTask,
+    LinkTask,
+    MoveTask,
+    ReportOutcome,
+    ReserveFiles,
+    StartWave,
+)
+from dragoman.core.errors import Refusal
+from dragoman.core.events import Role, WaveBead
+from dragoman.core.wave import Wave
+from dragoman.core.waving import commands_of_start
+from dragoman.engine.ask import history
+from dragoman.engine.mailbox import whole_list
+from dragoman.engine.shown_waves import shown_wave
+from dragoman.engine.waves import find_wave, look_at_wave, open_waves, reserved_now
+from dragoman.services.waves import Waves
+from dragoman.store.sqlite import SqliteStore
+from dragoman.testing import HandHub
+from dragoman.testing.hand_hub import Work
+from tests.engine.lab import ALICE, BOB, HUMAN, Lab, findings
+from tests.requirements import proves
+
+HOUR = 3_600_000
+ALWAYS = -1
+ORCHESTRATOR = Actor("orchestrator", "olga")
+
+
+def start(
+    lab: Lab,
+    *beads: str | WaveBead,
+    parallel: int = 2,
+    id: str = "W",
+    retries: dict[str, int] | None = None,
+) -> None:
+    """Start a wave as its orchestrator."""
+    wanted = tuple(WaveBead(bead) if isinstance(bead, str) else bead for bead in beads)
+    wave = StartWave(wanted, parallel, id, retries or {})
+    lab.do(ORCHESTRATOR, *commands_of_start(wave, {}))
+
+
+def run(lab: Lab) -> int:
+    """The duty once."""
+    return Waves(lab.hub).run_once(lab.clock.now())
+
+
+def statuses(lab: Lab, *names: str) -> list[str]:
+    """Where beads stand."""
+    return [lab.task(name).status for name in names]
+
+
+def shown(lab: Lab, id: str = "W") -> dict[str, Any]:
+    """The status of a wave as doors show it."""
+    wave = find_wave(lab.store, id)
+    assert isinstance(wave, Wave)
+    return shown_wave(look_at_wave(lab.store, wave, lab.clock.now()))
+
+
+def work(lab: Lab, name: str, agent: Actor = ALICE) -> None:
+    """Claim a bead and report it as done."""
+    lab.do(agent, ClaimTask(name, agent.name))
+    lab.do(agent, ReportOutcome(name, "done", apply=True))
+
+
+def fail(lab: Lab, name: str, type: str) -> None:
+    """Claim a bead and report that it failed in this way."""
+    lab.do(ALICE, ClaimTask(name, "alice"))
+    lab.do(ALICE, ReportOutcome(name, "failed", details={"failure_type": type}, apply=True))
+    lab.clock.advance(HOUR)
+
+
+@proves("WAVE-START")
+def test_unknown_beads_are_adopted_and_held_back_and_known_ones_count_as_they_stand() -> None:
+    lab = Lab()
+    lab.do(HUMAN, CreateTask("ready one", "R", ready=True))
+    lab.do(HUMAN, CreateTask("at work", "P", ready=True))
+    lab.do(HUMAN, CreateTask("over", "O"), MoveTask("O", "cancelled"))
+    lab.do(ALICE, ClaimTask("P", "alice"))
+    start(lab, "new-1", "R", "P", "O", parallel=1)
+    assert statuses(lab, "new-1", "R", "P", "O") == [
+        "backlog",
+        "backlog",
+        "in-progress",
+        "cancelled",
+    ]
+    assert lab.task("bead:new-1").id == "new-1"
+    assert [bead["waits_for"]["what"] for bead in shown(lab)["beads"][:2]] == ["slot", "slot"]
+    assert findings(lab.store) == []
+
+
+@proves("WAVE-START")
+def test_the_first_beads_go_at_once() -> None:
+    lab = Lab()
+    start(lab, "a", "b", "c")
+    assert statuses(lab, "a", "b", "c") == ["ready", "ready", "backlog"]
+    assert run(lab) == 0
+
+
+@proves("WAVE-START")
+def test_only_those_who_run_the_show_start_waves() -> None:
+    lab = Lab()
+    wave = StartWave((WaveBead("a"),), 1, "W")
+    expected: list[tuple[Role, str]] = [
+        ("agent", "not_authorized"),
+        ("observer", "not_authorized"),
+        ("coordinator", ""),
+    ]
+    for role, code in expected:
+        assert lab.code(Actor(role, "x"), *commands_of_start(wave, {})) == code
+    assert lab.code(HUMAN, *commands_of_start(wave, {})) == "already_exists"
+
+
+@proves("WAVE-START")
+@pytest.mark.parametrize(
+    "wave",
+    [
+        StartWave((), 1),
+        StartWave((WaveBead("a"),), 0),
+        StartWave((WaveBead("a"), WaveBead("a")), 1),
+        StartWave((WaveBead("a", ("/x",)),), 1),
+        StartWave((WaveBead("a"),), 1, retries={"tests fail": 1}),
+        StartWave((WaveBead("a"),), 1, retries={"TESTS_FAIL": -1}),
+        StartWave(tuple(WaveBead(f"b{number}") for number in range(501)), 1),
+        StartWave(
+            tuple(WaveBead(f"b{n}", tuple(f"{n}/{file}" for file in range(21))) for n in range(96)),
+            1,
+        ),
+    ],
+)
+def test_what_is_no_wave_is_refused_and_leaves_nothing(wave: StartWave) -> None:
+    lab = Lab()
+    assert lab.code(HUMAN, *commands_of_start(wave, {})) == "invalid_field"
+    assert [stream for stream, _ in lab.lines() if stream.startswith(("task:", "wave:"))] == []
+
+
+@proves("WAVE-START")
+def test_a_name_with_its_kind_must_be_known() -> None:
+    lab = Lab()
+    wave = StartWave((WaveBead("ticket:7"),), 1, "W")
+    assert lab.code(HUMAN, *commands_of_start(wave, {})) == "task_not_found"
+    lab.do(HUMAN, CreateTask("known", aliases=("ticket:7",)))
+    assert lab.code(HUMAN, *commands_of_start(wave, {})) == ""
+
+
+@proves("WAVE-PARALLEL", "WAVE-COMPLETE")
+def test_a_wave_from_its_start_to_its_closing_report() -> None:
+    lab = Lab()
+    start(lab, "a", "b", "c")
+    work(lab, "a")
+    assert run(lab) == 1
+    assert statuses(lab, "a", "b", "c") == ["review", "ready", "ready"]
+    lab.do(HUMAN, MoveTask("b", "cancelled", "not needed"))
+    assert run(lab) == 0
+    work(lab, "c")
+    assert shown(lab)["complete"] is True
+    lab.clock.advance(60_000)
+    assert run(lab) == 1
+    assert run(lab) == 0
+    told = shown(lab)
+    assert (told["complete"], told["counts"]) == (True, {"review": 2, "cancelled": 1})
+    assert told["ended_at"] == "2026-02-09T14:31:00.000Z"
+    assert list(open_waves(lab.store)) == []
+    (letter,) = [letter.mail for letter in whole_list(lab.store, "in:olga")]
+    assert (letter.sender, letter.thread) == ("hub", "W")
+    assert letter.subject == "Wave W is complete: 2 review, 1 cancelled"
+    assert "- b: cancelled" in letter.body
+    assert findings(lab.store) == []
+
+
+@proves("WAVE-COMPLETE")
+def test_whoever_starts_a_wave_cannot_close_it_only_the_hub_does() -> None:
+    lab = Lab()
+    lab.do(HUMAN, CreateTask("over", "a"), MoveTask("a", "cancelled"))
+    start(lab, "a")
+    assert len(list(open_waves(lab.store))) == 1
+    assert run(lab) == 1
+    assert list(open_waves(lab.store)) == []
+
+
+@proves("WAVE-FILES")
+def test_two_waves_that_want_one_file_take_turns() -> None:
+    lab = Lab()
+    start(lab, WaveBead("a", ("src/x.py",)), id="W1")
+    start(lab, WaveBead("b", ("src/",)), "c", id="W2")
+    assert statuses(lab, "a", "b", "c") == ["ready", "backlog", "ready"]
+    waits = shown(lab, "W2")["beads"][0]["waits_for"]
+    assert waits == {
+        "what": "file",
+        "file": "src/**",
+        "reserved": "src/x.py",
+        "by": {
+            "id": "W1:a",
+            "holder": None,
+            "mode": "exclusive",
+            "until": None,
+            "task": "a",
+            "wave": "W1",
+        },
+    }
+    lab.do(ALICE, ClaimTask("a", "alice"))
+    assert shown(lab, "W2")["beads"][0]["waits_for"]["by"]["holder"] == "alice"
+    assert run(lab) == 0
+    lab.do(ALICE, ReportOutcome("a", "done", apply=True))
+    assert run(lab) == 2
+    assert statuses(lab, "a", "b", "c") == ["review", "ready", "ready"]
+    assert findings(lab.store) == []
+
+
+@proves("WAVE-FILES")
+def test_whoever_works_on_a_bead_has_its_files_and_nobody_else_does() -> None:
+    lab = Lab()
+    start(lab, WaveBead("a", ("src/x.py",)))
+    lab.do(ALICE, ClaimTask("a", "alice"))
+    assert lab.code(BOB, ReserveFiles(("src/x.py",), HOUR)) == "reserved"
+    assert lab.code(ALICE, ReserveFiles(("src/x.py",), HOUR)) == ""
+
+
+@proves("WAVE-FILES", "RESERVE-END")
+def test_a_bead_goes_when_the_reservation_of_a_dead_agent_is_over() -> None:
+    lab = Lab()
+    lab.do(BOB, ReserveFiles(("src/",), HOUR))
+    start(lab, WaveBead("a", ("src/x.py",)))
+    assert run(lab) == 0
+    lab.clock.advance(HOUR)
+    assert run(lab) == 1
+    assert statuses(lab, "a") == ["ready"]
+    assert [one.id for one in reserved_now(lab.store, lab.clock.now()).living] == ["W:a"]
+
+
+@proves("WAVE-STATUS")
+def test_a_bead_that_waits_for_another_one_does_not_take_its_place() -> None:
+    lab = Lab()
+    for name in "ab":
+        lab.do(HUMAN, CreateTask(name, name))
+    lab.do(HUMAN, LinkTask("a", "blocked-by", "b"))
+    start(lab, "a", "b", parallel=1)
+    assert statuses(lab, "a", "b") == ["backlog", "ready"]
+    assert shown(lab)["beads"][0]["waits_for"] == {"what": "task", "tasks": ("b",)}
+    work(lab, "b")
+    lab.do(HUMAN, MoveTask("b", "done"))
+    run(lab)
+    assert statuses(lab, "a", "b") == ["ready", "done"]
+    lab.do(HUMAN, CreateTask("late", "c"))
+    lab.do(HUMAN, LinkTask("a", "blocked-by", "c"))
+    run(lab)
+    assert statuses(lab, "a") == ["backlog"]
+
+
+@proves("WAVE-RETRIES")
+def test_a_bead_that_failed_too_often_in_one_way_is_blocked_with_the_reason() -> None:
+    lab = Lab()
+    start(lab, "a", "b", parallel=1, retries={"TESTS_FAIL": 1})
+    fail(lab, "a", "TESTS_FAIL")
+    fail(lab, "a", "BUILD_FAIL")
+    run(lab)
+    assert statuses(lab, "a", "b") == ["ready", "backlog"]
+    fail(lab, "a", "TESTS_FAIL")
+    assert run(lab) == 1
+    assert statuses(lab, "a", "b") == ["blocked", "ready"]
+    line = list(history(lab.store, "task:a"))[-1].line.decode()
+    assert "failed 2 times with TESTS_FAIL; wave W allows 1 retries" in line
+
+
+@proves("WAVE-RETRIES")
+def test_an_attempt_that_was_handed_on_half_done_counts_by_its_reason_and_once() -> None:
+    lab = Lab()
+    start(lab, "a", retries={"CONTEXT_HIGH": 1})
+    for commit in ("", "abc123"):
+        run(lab)
+        assert statuses(lab, "a") == ["ready"]
+        lab.do(ALICE, ClaimTask("a", "alice"))
+        lab.do(ALICE, CheckpointTask("a", "CONTEXT_HIGH", commit))
+        lab.do(ORCHESTRATOR, CheckpointTask("a", "CONTEXT_HIGH", next_steps=f"not {commit}"))
+        lab.clock.advance(HOUR)
+    run(lab)
+    assert statuses(lab, "a") == ["blocked"]
+    line = list(history(lab.store, "task:a"))[-1].line.decode()
+    assert "failed 2 times with CONTEXT_HIGH; wave W allows 1 retries" in line
+
+
+@proves("WAVE-RETRIES")
+def test_a_person_who_unblocks_a_bead_gives_it_another_chance() -> None:
+    lab = Lab()
+    start(lab, "a", retries={"TESTS_FAIL": 0})
+    fail(lab, "a", "TESTS_FAIL")
+    run(lab)
+    assert statuses(lab, "a") == ["blocked"]
+    lab.do(HUMAN, MoveTask("a", "ready"))
+    run(lab)
+    assert statuses(lab, "a") == ["ready"]
+
+
+@proves("WAVE-RECOVERY")
+@pytest.mark.parametrize("died_after", [*range(7), ALWAYS])
+def test_a_hub_that_dies_anywhere_goes_on_where_the_ledger_ends(
+    tmp_path: Path, died_after: int
+) -> None:
+    """The same wave, with the hub opened anew after one of its steps, or after each."""
+    hub = HandHub(lambda: SqliteStore.open(tmp_path / "dragoman.db", lambda: "waves"))
+    beads = (WaveBead("a", ("x",)), WaveBead("b", ("x",)), WaveBead("c"))
+    done = 0
+
+    def step(*commands: AnyCommand, agent: str = "") -> None:
+        nonlocal done
+        for command in commands:
+            hub.do(command, agent=agent)
+        hub.tick()
+        if died_after in (done, ALWAYS):
+            hub.restart()
+        done += 1
+
+    for command in commands_of_start(StartWave(beads, 2, "W"), {}):
+        hub.do(command)
+    step()
+    for name in ("a", "c", "b"):
+        step(ClaimTask(name, "ada"), agent="ada")
+        Work(hub, name, "ada", 1, 1).finish()
+        step()
+    assert [hub.task(name).status for name in "abc"] == ["review"] * 3
+    events = [line.event for line in hub.history()]
+    assert events.count("wave.completed") == 1
+    assert events.count("wave.bead_released") == 3
+    assert events.count("mail.posted") == 1
+    assert hub.verify() == []
+    hub.close()
+
+
+@proves("WAVE-RECOVERY")
+def test_a_wave_whose_step_is_lost_takes_it_again_and_no_step_twice() -> None:
+    lab = Lab()
+    start(lab, "a", "b", parallel=1)
+    work(lab, "a")
+    lab.store.losses = 1
+    run(lab)
+    again = Lab(lab.store)
+    run(again)
+    assert [event for _, event in again.lines()].count("wave.bead_released") == 2
+    assert statuses(again, "a", "b") == ["review", "ready"]
+
+
+@proves("WAVE-COMPLETE")
+def test_a_wave_that_cannot_be_read_does_not_stop_the_others() -> None:
+    lab = Lab()
+    start(lab, "a", id="W1")
+    start(lab, "b", id="W2")
+    work(lab, "a")
+    work(lab, "b")
+    number = lab.store.tables.numbers["wave:W1"]
+    rows = lab.store.tables.rows
+    rows[number] = replace(rows[number], state=b"{")
+    assert run(Lab(lab.store)) == 1
+    assert list(open_waves(lab.store)) == ["W1"]
+
+
+@proves("WAVE-STATUS")
+@pytest.mark.parametrize(("id", "code"), [("W", "wave_not_found"), ("no wave", "invalid_id")])
+def test_a_wave_that_there_is_none_of_is_told(id: str, code: str) -> None:
+    lab = Lab()
+    found = find_wave(lab.store, id)
+    assert isinstance(found, Refusal)
+    assert found.code == code
+    assert lab.code(HUMAN, AdvanceWave(id)) == code
+
+
+steps = st.lists(
+    st.tuples(st.sampled_from("abcdef"), st.sampled_from(["work", "claim", "cancel"])), max_size=20
+)
+
+
+@proves("WAVE-PARALLEL", "WAVE-FILES", "WAVE-RECOVERY")
+@settings(max_examples=60, deadline=None)
+@given(steps, st.integers(1, 3), st.sets(st.integers(0, 19)))
+def test_whatever_happens_the_limit_holds_and_two_never_have_one_file(
+    script: list[tuple[str, str]], parallel: int, deaths: set[int]
+) -> None:
+    """People and agents do what they like with two waves, while their hub dies now and then."""
+    lab = Lab()
+    first = (WaveBead("a", ("x",)), WaveBead("b", ("x", "y")), WaveBead("c"))
+    second = (WaveBead("d", ("y",)), WaveBead("e"), WaveBead("f", ("**",)))
+    start(lab, *first, parallel=parallel, id="W1")
+    start(lab, *second, parallel=parallel, id="W2")
+    for number, (name, what) in enumerate(script):
+        # Rework that somebody begins after a bead has ended is not the wave's doing.
+        if what in ("work", "claim") and lab.task(name).status == "ready":
+            lab.do(ALICE, ClaimTask(name, "alice"))
+        if what == "work":
+            lab.ask(ALICE, ReportOutcome(name, "done", apply=True))
+        if what == "cancel":
+            lab.ask(HUMAN, MoveTask(name, "cancelled"))
+        if number in deaths:
+            clock = lab.clock.now()
+            lab = Lab(lab.store)
+            lab.clock.advance(clock - lab.clock.now())
+        run(lab)
+        for beads in ("abc", "def"):
+            under_way = [at for at in statuses(lab, *beads) if at in ("ready", "in-progress")]
+            assert len(under_way) <= parallel
+        files = {"a": {"x"}, "b": {"x", "y"}, "d": {"y"}, "f": {"x", "y"}}
+        busy = [at for at in files if lab.task(at).status in ("ready", "in-progress")]
+        taken = [file for at in busy for file in files[at]]
+        assert len(taken) == len(set(taken))
+    assert findings(lab.store) == []

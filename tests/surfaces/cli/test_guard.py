@@ -1,0 +1,155 @@
+"""guard: a real git repository, its hook, and commits that it stops or lets pass."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.requirements import proves
+from tests.surfaces.cli.console import Console
+
+pytestmark = proves("GUARD-COMMIT")
+
+
+class Repository:
+    """A git repository in which somebody works."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        self.variables = {
+            "PATH": path,
+            "HOME": str(folder),
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_AUTHOR_NAME": "t",
+            "GIT_AUTHOR_EMAIL": "t@example.org",
+            "GIT_COMMITTER_NAME": "t",
+            "GIT_COMMITTER_EMAIL": "t@example.org",
+        }
+        self.git("init", "-q")
+
+    def git(self, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
+        """Run git there."""
+        variables = {**self.variables, **more}
+        return subprocess.run(
+            ("git", *words),
+            cwd=self.folder,
+            env=variables,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def stage(self, *names: str) -> None:
+        """Write files and stage them."""
+        for name in names:
+            path = self.folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(name)
+        self.git("add", *names)
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
+    """Stand in a fresh repository."""
+    folder = tmp_path / "repository"
+    folder.mkdir()
+    made = Repository(folder)
+    monkeypatch.chdir(folder)
+    return made
+
+
+@proves("RESERVE-TAKE")
+def test_a_commit_of_what_somebody_else_has_reserved_is_stopped(
+    dragoman: Console, repository: Repository
+) -> None:
+    dragoman.ask("reserve", "take", "src/", "--as", "ada")
+    wrote = dragoman("guard", "install")
+    assert wrote.out == f"wrote {repository.folder}/.git/hooks/pre-commit\n"
+    repository.stage("src/x.py", "free.py")
+
+    stopped = repository.git("commit", "-m", "one", DRAGOMAN_AGENT="bob")
+    assert stopped.returncode == 1
+    assert "src/x.py: by ada, as src/**, until " in stopped.stderr
+    assert "free.py" not in stopped.stderr
+    assert "You are bob. Unstage them" in stopped.stderr
+
+    assert repository.git("commit", "-m", "one", DRAGOMAN_AGENT="ada").returncode == 0
+    repository.stage("src/y.py")
+    assert repository.git("commit", "-m", "two", DRAGOMAN_AGENT="bob").returncode == 1
+    assert repository.git("commit", "--no-verify", "-m", "two").returncode == 0
+
+
+def test_check_names_the_files_and_who_has_them(dragoman: Console, repository: Repository) -> None:
+    dragoman.ask("wave", "start", "a=src/x y.py", "--parallel", "1", "--id", "w")
+    dragoman.ask("reserve", "take", "shared", "--as", "eve", "--shared")
+    repository.stage("src/x y.py", "shared")
+    told = dragoman.ask("guard", "check", "--as", "bob", code=1)
+    assert told["code"] == "reserved"
+    assert [one["file"] for one in told["reserved"]] == ["src/x y.py"]
+    assert "by bead a of wave w, as src/x y.py, until that bead has ended" in told["detail"]
+    dragoman.ask("task", "claim", "a", "--agent", "bob")
+    assert dragoman.ask("guard", "check", "--as", "bob") == {"ok": True, "staged": 2}
+
+
+def test_what_is_staged_is_a_file_and_never_a_folder_in_which_others_may_lie(
+    dragoman: Console, repository: Repository
+) -> None:
+    dragoman.ask("reserve", "take", "**/*.py", "--as", "eve")
+    repository.stage("Makefile", "src/a.md", "src/a.py")
+    told = dragoman.ask("guard", "check", "--as", "bob", code=1)
+    assert [one["file"] for one in told["reserved"]] == ["src/a.py"]
+
+
+def test_a_hook_of_somebody_else_stays_and_our_own_is_written_anew(
+    dragoman: Console, repository: Repository
+) -> None:
+    hook = repository.folder / ".git/hooks/pre-commit"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\nexit 0\n")
+    refused = dragoman.ask("guard", "install", code=1)
+    assert refused["code"] == "already_exists"
+    assert f"add this line to it: {sys.executable} -m dragoman --data " in refused["detail"]
+    assert hook.read_text() == "#!/bin/sh\nexit 0\n"
+    hook.unlink()
+    for _ in range(2):
+        assert dragoman.ask("guard", "install")["hook"] == str(hook)
+    assert hook.stat().st_mode & 0o111
+
+
+def test_where_there_is_no_hub_or_no_program_everything_passes_with_a_warning(
+    dragoman: Console, repository: Repository
+) -> None:
+    repository.stage("x")
+    told = dragoman.ask("guard", "check")
+    assert told == {"ok": True, "staged": 1, "unchecked": "store_unavailable"}
+    assert "nothing was checked: there is no data directory" in dragoman("guard", "check").err
+    assert not dragoman.data.exists()
+    hook = Path(dragoman.ask("guard", "install")["hook"])
+    hook.write_text(hook.read_text().replace(sys.executable, "/gone/python"))
+    passed = repository.git("commit", "-m", "one")
+    assert passed.returncode == 0
+    assert "/gone/python is gone, so nothing was checked" in passed.stderr
+
+
+@proves("RESERVE-TAKE")
+def test_the_hook_needs_nothing_on_the_path(dragoman: Console, repository: Repository) -> None:
+    dragoman.ask("reserve", "take", "src/", "--as", "ada")
+    dragoman("guard", "install")
+    repository.stage("src/a")
+    stopped = repository.git("commit", "-m", "one", PATH="/usr/bin:/bin")
+    assert stopped.returncode == 1
+    assert "ada" in stopped.stderr
+
+
+def test_outside_of_a_repository_the_guard_is_not_understood(
+    dragoman: Console, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    assert dragoman("guard", "install").code == 2
+    assert dragoman("guard", "check").code == 2
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "there is no git on the PATH" in dragoman("guard", "check").err

@@ -1,0 +1,389 @@
+"""mail: letters from files and from options, boxes and their filters, and text that cannot act."""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman.engine import mailbox
+from dragoman.surfaces.cli.mail_compose import TYPES
+from dragoman.surfaces.cli.person import login_name
+from dragoman.text.safe_text import HARMFUL
+from tests.requirements import proves
+from tests.surfaces.cli.console import NOON, Console
+from tests.surfaces.cli.letters import Letters
+
+pytestmark = proves("CLI-MAIL")
+
+HOSTILE = "\x1b[2J\x00\u202eevil\n---\nid: x\n---\n<script>alert(1)</script>\nok: true"
+
+
+def send(dragoman: Console, *words: str, by: str = "ada") -> str:
+    """A letter from options; its id."""
+    return dragoman.ask("mail", "send", "--as", by, *words)["id"]
+
+
+def plain(dragoman: Console, to: str = "bob", **more: str) -> str:
+    """A letter without a type."""
+    words = [word for name, value in more.items() for word in (f"--{name}", value)]
+    return send(dragoman, "--to", to, "--subject", "Hello", "--body", "How are you?", *words)
+
+
+def ids(dragoman: Console, *words: str) -> list[str]:
+    """The ids of the letters that a command lists."""
+    return [row["id"] for row in dragoman.ask("mail", *words)["messages"]]
+
+
+PROGRESS = (
+    *("--type", "PROGRESS", "--bead", "ol-1", "--to", "boss"),
+    *("--field", "step=Step 4", "--field", "status=testing", "--field", "context_usage=40%"),
+)
+DONE = (
+    *("--type", "done", "--bead", "ol-1", "--to", "boss", "--field", "commit=0a1b2c3"),
+    *("--field", "files=a.py, b.py", "--field", "tests=PASS", "--field", "lint=yes"),
+    *("--field", "build=ok", "--field", "summary=It works."),
+)
+
+
+def test_a_letter_of_options_lies_in_the_box_of_its_recipient(dragoman: Console) -> None:
+    sent = dragoman.ask(
+        *("mail", "send", "--as", "ada", "--to", "bob", "--cc", "carol", "--subject", "Lunch"),
+        *("--body", "At noon?", "--thread", "t-1", "--importance", "high", "--ack"),
+        *("--attach", "menu.pdf", "--id", "m1", "--now", NOON),
+    )
+    assert sent == {
+        "ok": True,
+        "id": "m1",
+        "thread_id": "t-1",
+        "type": "UNKNOWN",
+        "bead_id": "",
+        "effect": {"applied": False},
+        "warnings": [],
+        "repeated": False,
+    }
+    (row,) = dragoman.ask("mail", "inbox", "--as", "bob")["messages"]
+    assert (row["from"], row["to"], row["cc"]) == ("ada", ["bob"], ["carol"])
+    assert (row["subject"], row["body_md"], row["importance"]) == ("Lunch", "At noon?", "high")
+    assert (row["ack_required"], row["attachments"]) == (True, ["menu.pdf"])
+    assert row["timestamp"] == "2026-02-09T12:00:00.000Z"
+    assert ids(dragoman, "inbox", "--as", "carol") == ["m1"]
+    reply = send(dragoman, "--to", "ada", "--reply-to", "m1", "--body", "Yes", by="bob")
+    assert ids(dragoman, "thread", "t-1") == ["m1", reply]
+
+
+def test_a_letter_of_a_file_is_its_senders(dragoman: Console, letter: Letters) -> None:
+    row = {"id": 7, "from": "ada", "to": ["bob"], "subject": "PROGRESS", "body_md": "Bead: ol-1"}
+    first = dragoman.ask("mail", "send", letter(json.dumps(row)))
+    assert (first["id"], first["type"], first["bead_id"]) == ("7", "PROGRESS", "ol-1")
+    assert dragoman.ask("mail", "send", letter(json.dumps(row)))["repeated"] is True
+    refused = dragoman.ask("mail", "send", letter(json.dumps(row)), "--as", "eve", code=1)
+    assert refused["code"] == "identity_mismatch"
+    mine = dragoman.ask("mail", "send", "--to", "bob", "--body", "Hi")
+    assert dragoman.ask("mail", "show", mine["id"], "--peek")["from"] == login_name()
+
+
+@proves("MAIL-COMPOSE")
+def test_a_letter_of_a_type_is_written_from_its_fields_and_moves_its_task(
+    dragoman: Console,
+) -> None:
+    sent = dragoman.ask("mail", "send", "--as", "ada", *PROGRESS)
+    assert (sent["type"], sent["bead_id"], sent["thread_id"]) == ("PROGRESS", "ol-1", "ol-1")
+    assert sent["effect"] == {"applied": True}
+    row = dragoman.ask("mail", "show", sent["id"])
+    assert row["problems"] == []
+    assert row["parsed"]["context_usage"] == 40
+    dragoman.ask("mail", "send", "--as", "ada", *DONE)
+    assert dragoman.ask("task", "show", "ol-1")["status"] == "review"
+    by_hand = ("--type", "HELP_RESPONSE", "--bead", "ol-1", "--to", "ada", "--body", "Try again")
+    assert dragoman.ask("mail", "send", *by_hand)["type"] == "HELP_RESPONSE"
+
+
+FIELDS = {
+    "BEAD_ACCEPTED": ("title=Login", "started_at=2026-02-09T12:00:00Z"),
+    "PROGRESS": ("step=1", "status=x", "context_usage=1", "files_touched=a,b"),
+    "HELP_REQUEST": ("issue_type=STUCK", "problem=p", "what_tried=w", "question=q"),
+    "HELP_RESPONSE": ("guidance=g",),
+    "OFFERING_READY": DONE[7::2],
+    "DONE": DONE[7::2],
+    "FAILED": ("failure_type=ERROR", "reason=r", "internal_attempts=2", "commit=c", "files=a"),
+    "CHECKPOINT": ("reason=MANUAL", "commit=c", "progress=p", "context_usage=9", "next_steps=n"),
+    "SPAWN_REQUEST": ("orchestrator=boss", "checkpoint=c"),
+    "SPAWN_ACK": ("status=spawned", "session=s-1"),
+}
+
+
+@proves("MAIL-COMPOSE")
+@pytest.mark.parametrize("type", TYPES)
+def test_every_type_can_be_typed(dragoman: Console, type: str) -> None:
+    fields = [word for field in FIELDS[type] for word in ("--field", field)]
+    id = send(dragoman, "--type", type, "--bead", "ol-1", "--to", "boss", *fields)
+    row = dragoman.ask("mail", "show", id, "--peek")
+    assert (row["type"], row["bead_id"], row["problems"]) == (type, "ol-1", [])
+
+
+@proves("CLI-EXIT")
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("letter.json", "--to", "bob"), "from a file or from options"),
+        (("--type", "LUNCH", "--bead", "ol-1"), "'LUNCH' is not a type of letter; known: BEAD_ACC"),
+        (("--type", "PROGRESS", "--field", "step=1"), "name it with --bead ID"),
+        (("--type", "DONE", "--bead", "b", "--field", "colour=red"), "a DONE has commit, files"),
+        (("--type", "DONE", "--bead", "b", "--field", "tests"), "as NAME=VALUE"),
+        (("--type", "DONE", "--bead", "b", "--field", "tests=maybe"), "neither PASS nor FAIL"),
+        (("--type", "PROGRESS", "--bead", "b", "--field", "context_usage=x"), "a whole number"),
+        (("--type", "PROGRESS", "--bead", "b", "--field", "step=1"), "needs status, context_usage"),
+        ((*PROGRESS, "--field", "step=2"), "step is given twice"),
+        ((*PROGRESS, "--body", "x"), "from --body or from --field"),
+        (("--to", "bob", "--field", "step=1"), "add --type TYPE"),
+        (("--to", "bob", "--bead", "ol-1"), "add --type TYPE"),
+        (("--to", ""), "an empty word stands after --to"),
+        (("nowhere.json",), "No such file"),
+        (("--type", "HELP_REQUEST", "--bead", "b", *("--field", "issue_type=HUNGRY")), "needs"),
+    ],
+)
+def test_a_letter_that_cannot_be_written_is_wrong_usage(
+    dragoman: Console, words: tuple[str, ...], said: str
+) -> None:
+    answer = dragoman("mail", "send", "--as", "ada", *words)
+    assert answer.code == 2
+    assert said in answer.err
+    assert not dragoman.data.exists()
+
+
+@proves("MAIL-FILTERS")
+def test_a_box_is_sifted_by_every_filter(dragoman: Console) -> None:
+    progress, done = send(dragoman, *PROGRESS), send(dragoman, *DONE)
+    failing = [word.replace("tests=PASS", "tests=FAIL") for word in DONE]
+    unchecked = send(dragoman, *failing)
+    other = plain(dragoman, "boss", thread="t-1")
+    wants_ack = send(dragoman, "--to", "boss", "--body", "?", "--ack", by="bob")
+    everything = [progress, done, unchecked, other, wants_ack]
+    dragoman.ask("mail", "read", done, "--as", "boss")
+    box = ("inbox", "--as", "boss")
+    assert ids(dragoman, *box) == everything
+    assert ids(dragoman, *box, "--newest") == everything[::-1]
+    assert ids(dragoman, *box, "--unread") == [progress, unchecked, other, wants_ack]
+    assert ids(dragoman, *box, "--pending") == [wants_ack]
+    assert ids(dragoman, *box, "--type", "progress") == [progress]
+    assert ids(dragoman, *box, "--bead", "ol-1") == [progress, done, unchecked]
+    assert ids(dragoman, *box, "--thread", "t-1") == [other]
+    assert ids(dragoman, *box, "--from", "bob") == [wants_ack]
+    assert ids(dragoman, *box, "--completions") == [done, unchecked]
+    assert ids(dragoman, *box, "--successes") == [done, unchecked]
+    assert ids(dragoman, *box, "--checked") == [done]
+    assert ids(dragoman, "inbox", "--sent", "--as", "bob") == [wants_ack]
+    assert ids(dragoman, "inbox", "--agent", "boss", "--limit", "2") == everything[:2]
+    first = dragoman.ask("mail", *box, "--limit", "2")
+    assert ids(dragoman, *box, "--after", str(first["cursor"])) == everything[2:]
+    assert ids(dragoman, "inbox", "--waiting") == [progress, unchecked, other, wants_ack]
+    assert ids(dragoman, "inbox", "--overdue") == []
+
+
+def test_a_person_has_a_box_of_its_own(dragoman: Console) -> None:
+    id = plain(dragoman, login_name())
+    assert ids(dragoman, "inbox") == [id]
+    assert dragoman.ask("mail", "show", id)["read_by"] == [login_name()]
+
+
+def test_showing_a_letter_marks_it_as_read_in_the_box_where_it_lies(dragoman: Console) -> None:
+    id = plain(dragoman)
+    assert dragoman.ask("mail", "show", id, "--as", "bob", "--peek")["read"] is False
+    assert dragoman.ask("mail", "show", id, "--as", "eve")["read_by"] == []
+    assert dragoman.ask("mail", "show", id, "--as", "bob")["read"] is True
+    head = len(dragoman("events", "--json").objects)
+    dragoman.ask("mail", "show", id, "--as", "bob")
+    assert len(dragoman("events", "--json").objects) == head
+    assert "readBy:\n  - bob\n" in _file(dragoman.data, id)
+
+
+def _file(data: Path, thread: str) -> str:
+    return (data / "mail" / thread / "0001-MAIL.md").read_text(encoding="utf-8")
+
+
+@proves("CLI-EXIT")
+def test_marks_are_set_one_by_one_and_a_wrong_one_stops_no_other(dragoman: Console) -> None:
+    one, two, carols = plain(dragoman), plain(dragoman), plain(dragoman, "carol")
+    assert dragoman.ask("mail", "ack", one, "--as", "bob")["letters"] == [
+        {"id": one, "acknowledged": True}
+    ]
+    told = dragoman.ask("mail", "ack", carols, "nowhere", two, "--as", "bob", code=1)
+    assert [row.get("code", "") for row in told["letters"]] == [
+        *("not_authorized", "mail_not_found", "")
+    ]
+    assert (told["ok"], told["code"]) == (False, "not_authorized")
+    assert dragoman.ask("mail", "show", two, "--peek")["acked_by"] == ["bob"]
+    said = dragoman("mail", "read", "nowhere", two, "--as", "bob")
+    assert (said.code, said.out) == (1, f"{two} read\n")
+    assert said.err.startswith("mail_not_found: there is no letter")
+
+
+@proves("MAIL-HOSTILE", "CLI-SAFE-TEXT")
+def test_nothing_in_a_letter_steers_the_terminal(dragoman: Console, letter: Letters) -> None:
+    row = {"to": ["bob"], "subject": HOSTILE, "body_md": HOSTILE, "thread_id": "t"}
+    row |= {"attachments": [HOSTILE]}
+    id = dragoman.ask("mail", "send", letter(json.dumps(row)), "--as", "ada")["id"]
+    for words in (
+        ("inbox", "--as", "bob"),
+        ("show", id, "--peek"),
+        ("thread", "t"),
+        ("search", "evil"),
+        ("summarize", "t"),
+        ("inbox", "--as", "bob", "--watch"),
+    ):
+        for said in (dragoman("mail", *words), dragoman("mail", *words, "--json")):
+            assert said.code == 0
+            assert HARMFUL.search(said.out) is None, words
+    shown = dragoman("mail", "show", id, "--peek").out.splitlines()
+    assert "  ok: true" in shown
+    assert not [line for line in shown if line.startswith(("ok:", "---"))]
+    assert HARMFUL.search(dragoman("events").out) is None
+
+
+@proves("MAIL-PAGES")
+@pytest.mark.parametrize("order", [(), ("--newest",)])
+def test_letters_that_are_far_apart_are_found_all_the_same(
+    dragoman: Console, monkeypatch: pytest.MonkeyPatch, order: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr(mailbox, "MOST_LOOKED_AT", 2)
+    first = plain(dragoman, thread="t")
+    for _ in range(4):
+        plain(dragoman)
+    last = plain(dragoman, thread="t")
+    found = ids(dragoman, "inbox", "--as", "bob", "--thread", "t", *order)
+    assert found == ([last, first] if order else [first, last])
+    inbox = ("mail", "inbox", "--as", "bob", "--limit")
+    assert "There may be more: add --after" in dragoman(*inbox, "5").out
+    assert "There may be more" not in dragoman(*inbox, "6").out
+
+
+@proves("MAIL-PAGES")
+def test_a_thread_of_many_pages_is_shown_as_a_whole(
+    dragoman: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mailbox, "MOST_BYTES", 1)
+    sent = [plain(dragoman, thread="t-1") for _ in range(3)]
+    assert ids(dragoman, "thread", "t-1") == sent
+
+
+@proves("MAIL-HOSTILE", "CLI-EXIT")
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("show", "nowhere"), "mail_not_found"),
+        (("show", "../x"), "invalid_id"),
+        (("thread", "a/b"), "invalid_id"),
+        (("summarize", "a b"), "invalid_id"),
+        (("inbox", "--agent", "a b"), "invalid_id"),
+        (("send", "--to", "a b", "--body", "x", "--as", "ada"), "invalid_id"),
+        (("send", "--body", "x", "--as", "ada"), "invalid_field"),
+        (("send", "--to", "bob", "--reply-to", "nowhere", "--as", "ada"), "mail_not_found"),
+        (("send", "--to", "bob", "--body", "x" * 300_000, "--as", "ada"), "message_too_large"),
+    ],
+)
+def test_what_cannot_be_is_refused(dragoman: Console, words: tuple[str, ...], code: str) -> None:
+    plain(dragoman)
+    refused = dragoman.ask("mail", *words, code=1)
+    assert (refused["ok"], refused["code"]) == (False, code)
+    assert refused["detail"]
+
+
+@proves("CLI-EXIT")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("inbox", "--limit", "0"),
+        ("inbox", "--limit", "501"),
+        ("inbox", "--after", "-1"),
+        ("inbox", "--after", "x"),
+        ("inbox", "--sent", "--overdue"),
+        ("inbox", "--successes", "--completions"),
+        ("inbox", "--newest", "--watch"),
+        ("inbox", "--newest", "--after", "3"),
+        ("search",),
+        ("ack",),
+        (),
+    ],
+)
+def test_what_was_not_understood_ends_with_2(dragoman: Console, words: tuple[str, ...]) -> None:
+    plain(dragoman)
+    assert dragoman("mail", *words).code == 2
+
+
+def test_letters_are_told_as_they_come(dragoman: Console) -> None:
+    first = plain(dragoman)
+    later: list[str] = []
+    steps: list[Callable[[], Any]] = [
+        lambda: later.append(plain(dragoman)),
+        lambda: plain(dragoman, "carol"),
+        lambda: later.append(plain(dragoman)),
+    ]
+
+    def wait() -> bool:
+        if steps:
+            steps.pop(0)()
+            return True
+        return False
+
+    said = dragoman("mail", "inbox", "--as", "bob", "--watch", "--json", wait=wait)
+    assert [row["id"] for row in said.objects] == [first, *later]
+    assert dragoman("mail", "inbox", "--as", "bob", "--watch").out.count("ada → bob") == 3
+
+
+@proves("MAIL-ACK")
+def test_what_has_become_late_is_told_to_whoever_watches_for_it(dragoman: Console) -> None:
+    words = ("--to", "bob", "--body", "?", "--ack", "--now", NOON)
+    id = send(dragoman, *words)
+    steps = [lambda: dragoman("tick", "--now", "2026-02-10T12:00:00Z")]
+
+    def wait() -> bool:
+        return bool(steps and steps.pop(0)())
+
+    said = dragoman("mail", "inbox", "--overdue", "--watch", "--json", wait=wait)
+    assert [row["id"] for row in said.objects] == [id]
+    assert "overdue" in dragoman("mail", "inbox", "--as", "bob").out
+
+
+@proves("MAIL-SUMMARY")
+def test_words_are_found_and_a_thread_is_summed_up(dragoman: Console) -> None:
+    progress, other = send(dragoman, *PROGRESS), plain(dragoman)
+    assert ids(dragoman, "search", "testing") == [progress]
+    assert ids(dragoman, "search", "How are") == [other]
+    without = dragoman("mail", "search", "--json", "--", "ada", "-testing").json["messages"]
+    assert [row["id"] for row in without] == [other]
+    assert ids(dragoman, "search", "nothing") == []
+    assert "no letter has these words" in dragoman("mail", "search", "nothing").out
+    summary = dragoman.ask("mail", "summarize", "ol-1")
+    assert (summary["messages"], summary["last_status"]) == (1, "testing")
+    said = dragoman("mail", "summarize", "ol-1").out
+    assert said == "1 letter: 1 PROGRESS\nlast: PROGRESS, testing\n"
+
+
+@proves("MAIL-MODEL", "MAIL-HOSTILE")
+def test_what_a_model_says_of_a_thread_stands_behind_a_margin(dragoman: Console) -> None:
+    send(dragoman, *PROGRESS)
+    command = json.dumps([sys.executable, "-c", r"print('half\x1b[2J done\nlast: DONE')"])
+    settings = dragoman.data / "dragoman.toml"
+    settings.write_text(f"[agentmail]\nsummarize_command = {command}\n")
+    said = dragoman("mail", "summarize", "ol-1", "--model").out
+    assert said.endswith("in the words of the model\n  half done\n  last: DONE\n")
+
+
+@proves("FILES-ARCHIVE")
+def test_an_archive_carries_boxes_threads_and_marks(dragoman: Console, tmp_path: Path) -> None:
+    one, two = plain(dragoman, thread="t"), plain(dragoman, thread="t")
+    dragoman.ask("mail", "read", one, "--as", "bob")
+    dragoman.ask("export", str(tmp_path / "all.tar"))
+    restored = Console(tmp_path / "restored")
+    restored.ask("import", str(tmp_path / "all.tar"))
+    assert ids(restored, "inbox", "--as", "bob") == [one, two]
+    assert ids(restored, "inbox", "--as", "bob", "--unread") == [two]
+    assert ids(restored, "thread", "t") == [one, two]
+    assert ids(restored, "search", "How are") == [two, one]
+    assert restored("verify").code == 0
+    for name in ("0001-MAIL.md", "0002-MAIL.md"):
+        path = Path("mail") / "t" / name
+        assert (restored.data / path).read_bytes() == (dragoman.data / path).read_bytes()

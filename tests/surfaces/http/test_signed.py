@@ -1,0 +1,121 @@
+"""`POST /v1/signed`: messages that prove by themselves whose they are."""
+
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from dragoman.core.commands import ClaimTask, CreateTask, KeyAgent
+from dragoman.core.moments import to_rfc3339
+from dragoman.engine.ask import TaskView, find_task
+from dragoman.engine.signed import signed_bytes
+from dragoman.text.base64url import to_base64url
+from tests.requirements import proves
+from tests.surfaces.http.house import START, Answer, House
+
+pytestmark = proves("IDENTITY-SIGNED", "HTTP-IDENTITY")
+
+KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
+OTHER = Ed25519PrivateKey.from_private_bytes(bytes(32))
+TASK = "TASK-2026-02-09-001"
+
+
+@pytest.fixture
+def task(house: House) -> str:
+    """Give a task that ada holds, whose key is known."""
+    house.do(KeyAgent("ada", to_base64url(KEY.public_key().public_bytes_raw())))
+    house.do(CreateTask("Mend it", TASK, ready=True))
+    return house.do(ClaimTask(TASK, "ada"))
+
+
+def update(task: str, sender: str = "ada") -> dict[str, Any]:
+    """A message."""
+    return {
+        "protocol": "aof",
+        "version": 1,
+        "type": "status.update",
+        "taskId": task,
+        "fromAgent": sender,
+        "toAgent": "dispatcher",
+        "sentAt": "2026-02-09T20:55:00Z",
+        "payload": {"taskId": task, "agentId": sender, "progress": "half way"},
+    }
+
+
+def signed(envelope: Any, key: Ed25519PrivateKey = KEY, **said: str) -> dict[str, Any]:
+    seal = {
+        "agent": "ada",
+        "nonce": "0123456789abcdef",
+        "audience": "house",
+        "expires": to_rfc3339(START + 60_000),
+        "alg": "ed25519",
+        **said,
+    }
+    value = to_base64url(key.sign(signed_bytes(envelope, seal)))
+    return {"envelope": envelope, "signature": {**seal, "value": value}}
+
+
+def post(house: House, letter: Any) -> Answer:
+    """Send it without a token."""
+    return house.ask("POST", "/v1/signed", letter, by="")
+
+
+def notes(house: House) -> int:
+    found = find_task(house.store, TASK)
+    assert isinstance(found, TaskView)
+    return found.task.notes
+
+
+def test_it_is_carried_out_as_its_signer_s_without_a_token(house: House, task: str) -> None:
+    told = post(house, signed(update(task)))
+    assert (told.status, told.json["agent"], told.json["reply"]["status"]) == (
+        200,
+        "ada",
+        "in-progress",
+    )
+    assert notes(house) == 1
+
+
+def test_a_replay_does_nothing_not_even_after_a_restart(house: House, task: str) -> None:
+    letter = signed(update(task))
+    post(house, letter)
+    assert post(house, letter).code == "replayed"
+    house.app.office.envelopes = type(house.app.office.envelopes)(house.store, house.clock)
+    again = post(house, letter)
+    assert (again.status, again.json["repeated"]) == (200, True)
+    assert notes(house) == 1
+
+
+@pytest.mark.parametrize(
+    ("said", "key", "code"),
+    [
+        ({"audience": "another"}, KEY, "unauthenticated"),
+        ({"expires": to_rfc3339(START)}, KEY, "token_expired"),
+        ({}, OTHER, "unauthenticated"),
+        ({"agent": "mallory"}, KEY, "unauthenticated"),
+        ({"agent": "bob"}, KEY, "unauthenticated"),
+        ({"nonce": "short"}, KEY, "invalid_envelope"),
+    ],
+    ids=["audience", "expired", "wrong-key", "unknown", "no-key", "nonce"],
+)
+def test_anything_else_is_refused(
+    house: House, task: str, said: dict[str, str], key: Ed25519PrivateKey, code: str
+) -> None:
+    assert post(house, signed(update(task), key, **said)).code == code
+    assert notes(house) == 0
+
+
+def test_its_sender_must_be_its_signer(house: House, task: str) -> None:
+    forged = update(task, "bob")
+    assert post(house, signed(forged)).code == "identity_mismatch"
+    assert notes(house) == 0
+
+
+@pytest.mark.parametrize("body", [{}, {"envelope": {}}, {"envelope": [], "signature": {}}])
+def test_what_is_no_letter_is_told_so(house: House, body: Any) -> None:
+    assert post(house, body).code == "invalid_field"
+
+
+def test_a_message_of_no_dialect_is_told_so(house: House, task: str) -> None:
+    assert task
+    assert post(house, signed({"hello": "there"})).code == "not_recognized"

@@ -1,0 +1,102 @@
+"""Worktrees that go on from a checkpoint: its commit is found, reached, and nothing is lost."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from dragoman.system.worktree import find_commit, go_on_from, open_worktree
+from tests.requirements import proves
+
+pytestmark = proves("RUN-WORKTREE", "MAIL-CHECKPOINT")
+
+ENVIRON = {
+    "PATH": os.environ["PATH"],
+    "GIT_AUTHOR_NAME": "A",
+    "GIT_AUTHOR_EMAIL": "a@example.org",
+    "GIT_COMMITTER_NAME": "A",
+    "GIT_COMMITTER_EMAIL": "a@example.org",
+}
+
+
+def git(folder: Path, *words: str) -> str:
+    """What git says."""
+    done = subprocess.run(
+        ["git", "-C", str(folder), *words], check=True, capture_output=True, text=True, env=ENVIRON
+    )
+    return done.stdout.strip()
+
+
+def commit(folder: Path, name: str) -> str:
+    """A commit that adds a file, and its hash."""
+    (folder / name).write_text(name)
+    git(folder, "add", name)
+    git(folder, "commit", "-q", "-m", name)
+    return git(folder, "rev-parse", "HEAD")
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """Give a repository with one commit on main and one beside it."""
+    folder = tmp_path / "repository"
+    folder.mkdir()
+    git(folder, "init", "-q", "-b", "main")
+    commit(folder, "first")
+    git(folder, "switch", "-q", "-c", "beside")
+    commit(folder, "half")
+    git(folder, "switch", "-q", "main")
+    return folder
+
+
+def opened(repository: Path, base: str) -> Path:
+    at = repository.parent / "worktree"
+    return open_worktree(repository, at, "dragoman/T", base, ENVIRON)
+
+
+def test_a_commit_is_found_by_its_hash_and_by_nothing_else(repository: Path) -> None:
+    half = git(repository, "rev-parse", "beside")
+    for named in (half, half[:7], half.upper()):
+        assert find_commit(repository, named, ENVIRON) == half
+    tree = git(repository, "rev-parse", "beside^{tree}")
+    for named in ("", "beside", "HEAD", "--all", "0" * 40, half[:3], f"{half}\n", tree):
+        assert find_commit(repository, named, ENVIRON) == ""
+
+
+def test_a_new_worktree_begins_at_the_commit(repository: Path) -> None:
+    half = git(repository, "rev-parse", "beside")
+    worktree = opened(repository, half)
+    assert go_on_from(worktree, half, ENVIRON)
+    assert git(worktree, "rev-parse", "HEAD") == half
+    assert git(worktree, "branch", "--show-current") == "dragoman/T"
+
+
+def test_one_that_was_kept_is_brought_forward(repository: Path) -> None:
+    worktree = opened(repository, "main")
+    (worktree / "unsaved").write_text("x")
+    half = git(repository, "rev-parse", "beside")
+    assert go_on_from(worktree, half, ENVIRON)
+    assert git(worktree, "rev-parse", "HEAD") == half
+    assert (worktree / "unsaved").exists()
+
+
+def test_one_that_has_gone_on_stays_where_it_is(repository: Path) -> None:
+    half = git(repository, "rev-parse", "beside")
+    worktree = opened(repository, half)
+    later = commit(worktree, "later")
+    assert go_on_from(worktree, half, ENVIRON)
+    assert git(worktree, "rev-parse", "HEAD") == later
+
+
+def test_and_so_does_one_that_went_another_way(repository: Path) -> None:
+    worktree = opened(repository, "main")
+    other = commit(worktree, "other")
+    assert not go_on_from(worktree, git(repository, "rev-parse", "beside"), ENVIRON)
+    assert git(worktree, "rev-parse", "HEAD") == other
+
+
+def test_an_edit_that_would_be_lost_stops_it(repository: Path) -> None:
+    worktree = opened(repository, "main")
+    (worktree / "half").write_text("mine, not in any commit")
+    assert not go_on_from(worktree, git(repository, "rev-parse", "beside"), ENVIRON)
+    assert (worktree / "half").read_text() == "mine, not in any commit"

@@ -1,0 +1,174 @@
+"""Globs: two of them overlap exactly when some path is meant by both, which enumeration shows."""
+
+import re
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.text.globs import Overlaps, means, names_nothing, overlap, tidy_glob, why_no_glob
+from tests.requirements import proves
+
+pytestmark = proves("RESERVE-GLOBS")
+
+PARTS = ["".join(letters) for size in (1, 2, 3) for letters in product("ab", repeat=size)]
+PATHS = ["/".join(parts) for size in (1, 2, 3) for parts in product(PARTS, repeat=size)]
+"""Every path of up to three parts of up to three letters, of two."""
+
+part = st.text("ab*?", min_size=1, max_size=2).filter(lambda text: "**" not in text)
+globs = st.lists(part | st.just("**"), min_size=1, max_size=2).map("/".join)
+
+
+def meaning(glob: str) -> set[str]:
+    """The paths that a glob means, by a regular expression of its own."""
+    if {"*", "?"}.isdisjoint(glob):
+        # A plain path may be a folder.
+        glob += "/**"
+    wild = {"**/": "(?:[^/]+/)*", "*": "[^/]*", "?": "[^/]"}
+    words: list[str] = re.findall(r"\*\*/|.", glob + "/")
+    found = re.compile("".join(wild.get(word, re.escape(word)) for word in words))
+    return {path for path in PATHS if found.fullmatch(path + "/")}
+
+
+MEANINGS: dict[str, set[str]] = {}
+
+
+def meant(glob: str) -> set[str]:
+    """What a glob means, worked out once."""
+    if glob not in MEANINGS:
+        MEANINGS[glob] = meaning(glob)
+    return MEANINGS[glob]
+
+
+@given(globs, globs)
+def test_two_globs_overlap_exactly_when_a_path_is_meant_by_both(one: str, other: str) -> None:
+    shared = not meant(one).isdisjoint(meant(other))
+    assert overlap(one, other) == shared
+    assert overlap(other, one) == shared
+
+
+@given(st.lists(globs, max_size=6), globs)
+def test_what_overlaps_with_a_glob_is_found_near_it(kept: list[str], wanted: str) -> None:
+    overlaps = Overlaps[int]()
+    for number, glob in enumerate(kept):
+        overlaps.add(glob, number)
+    near = list(overlaps.near(wanted))
+    assert len(near) == len(set(near))
+    assert {n for n, glob in enumerate(kept) if overlap(glob, wanted)} <= set(near)
+
+
+def test_globs_of_other_folders_are_not_near() -> None:
+    overlaps = Overlaps[str]()
+    for glob in ("src/a/**", "src/b", "src/*.py", "docs/x", "**/x.py"):
+        overlaps.add(glob, glob)
+    assert sorted(overlaps.near("src/a/x.py")) == ["**/x.py", "src/*.py", "src/a/**"]
+    assert sorted(overlaps.near("src/*")) == ["**/x.py", "src/*.py", "src/a/**", "src/b"]
+
+
+@given(globs, st.sampled_from(PATHS))
+def test_a_glob_means_the_files_that_enumeration_shows(glob: str, file: str) -> None:
+    assert means(glob, file) == (file in meant(glob))
+
+
+@pytest.mark.parametrize(
+    ("glob", "expected"),
+    [
+        ("**", True),
+        ("*", True),
+        ("**/*.*", True),
+        ("?*/**", True),
+        ("**/*.py", False),
+        ("a", False),
+    ],
+)
+def test_a_glob_of_wildcards_only_names_nothing(glob: str, expected: bool) -> None:
+    assert names_nothing(glob) is expected
+
+
+letters = st.text("ab*?", min_size=1, max_size=5).filter(lambda text: "**" not in text)
+SHORT = ["".join(word) for size in range(1, 8) for word in product("ab", repeat=size)]
+
+
+@given(letters, letters)
+def test_two_parts_overlap_exactly_when_a_word_is_spelled_by_both(one: str, other: str) -> None:
+    wild = {"*": "[ab]*", "?": "[ab]"}
+    a, b = (re.compile("".join(wild.get(c, c) for c in glob)) for glob in (one, other))
+    shared = any(a.fullmatch(word) and b.fullmatch(word) for word in SHORT)
+    assert overlap(one, other) == shared
+
+
+@given(globs)
+def test_a_glob_overlaps_with_itself(glob: str) -> None:
+    assert overlap(glob, glob)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        ("src/a.py", "src/a.py", True),
+        ("src/a.py", "src/b.py", False),
+        ("src/*.py", "src/a.py", True),
+        ("src/*.py", "src/deep/a.py", False),
+        ("src/**", "src/deep/a.py", True),
+        ("src", "src/deep/a.py", True),
+        ("src", "src2/a.py", False),
+        ("src", "src/*.py", True),
+        ("src", "**/*.py", True),
+        ("src", "*/a.py", True),
+        ("src/auth", "src/*/login.py", True),
+        ("src/auth", "src/*/*/x", True),
+        ("src/auth", "*/core/x", False),
+        ("src/a.py", "**/*.py", True),
+        ("src/a.py", "**/x", False),
+        ("src/v1.2", "src/v1.2/x", True),
+        ("src/v1.2", "src/v1.2/*.py", True),
+        (".github", "**/*.yml", True),
+        ("**/*.md", "src/a.py", False),
+        ("**/*.md", "docs/**", True),
+        ("**/test_*.py", "tests/test_a.py", True),
+        ("**/x.py", "x.py", True),
+        ("a/**/b/*.py", "a/*.py", False),
+        ("app/[id].tsx", "app/[id].tsx", True),
+        ("app/[id].tsx", "app/i.tsx", False),
+        ("*.lock", "uv.*", True),
+        ("*.lock", "*.toml", False),
+    ],
+)
+def test_globs_as_people_write_them(one: str, other: str, expected: bool) -> None:
+    assert overlap(one, other) is expected
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [("./src/a.py", "src/a.py"), ("src/", "src/**"), ("././x", "x"), ("src/**", "src/**")],
+)
+def test_a_glob_is_kept_in_one_form(given: str, kept: str) -> None:
+    assert tidy_glob(given) == kept
+
+
+@pytest.mark.parametrize(
+    "glob",
+    [
+        "",
+        "/etc/passwd",
+        "../x",
+        "a//b",
+        "a/./b",
+        ".",
+        "a**/b",
+        "a/b**",
+        "a\nb",
+        "a\\b",
+        "a/" * 24 + "b",
+    ],
+)
+def test_what_names_no_file_of_a_repository_is_told(glob: str) -> None:
+    assert why_no_glob(tidy_glob(glob)) is not None
+
+
+@pytest.mark.parametrize(
+    "glob", ["src/a.py", "**", "src/**/x?.py", "*", "a/[b]/{c}.ts", ".github/"]
+)
+def test_what_names_files_is_taken(glob: str) -> None:
+    assert why_no_glob(tidy_glob(glob)) is None
