@@ -349,7 +349,12 @@ class Dispatcher:
         loop = asyncio.get_running_loop()
         end = loop.time() + self._policy.grace_ms / 1_000
         while self.running and (left := end - loop.time()) > 0:
-            await asyncio.wait(self._lives, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+            # One that is only just being started may turn out to be one that outlasts the hub.
+            await asyncio.wait(
+                self._lives,
+                timeout=min(left, self._policy.poll_ms / 1_000),
+                return_when=asyncio.FIRST_COMPLETED,
+            )
         for attempt in self._attempts():
             attempt.halt()
         await self.until_idle()
