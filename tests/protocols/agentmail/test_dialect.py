@@ -8,7 +8,8 @@ import pytest
 from dragoman.core.errors import REFUSALS
 from dragoman.core.events import AnyEvent, MailEvent, MailPosted
 from dragoman.protocols.agentmail import MessageType, dialect
-from tests.protocols.agentmail.office import Office, letter
+from tests.engine.lab import BOB
+from tests.protocols.agentmail.office import OLGA, Office, letter
 from tests.requirements import proves
 
 pytestmark = proves("DIALECT-COMPLETE")
@@ -63,3 +64,14 @@ def test_letters_of_a_batch_keep_their_order_where_it_matters_and_share_commits_
     spoken = Office().door.hear(row)
     assert spoken is not None
     assert spoken.line_up == shared
+
+
+@proves("MAIL-HTTP")
+def test_an_argument_that_nobody_asks_for_is_an_error() -> None:
+    office = Office()
+    assert office.code("mail.inbox", {"unraed": True}, BOB) == "invalid_field"
+    assert office.code("wave.start", {"beads": ["a-1"], "parallel": 1, "retry": {}}, OLGA) == (
+        "invalid_field"
+    )
+    misspelt = {"beads": [{"id": "a-1", "fils": ["x"]}], "parallel": 1}
+    assert office.code("wave.start", misspelt, OLGA) == "invalid_field"

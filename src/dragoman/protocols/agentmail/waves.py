@@ -34,7 +34,7 @@ from dragoman.protocols.agentmail.asking import asking, reader
 from dragoman.protocols.agentmail.settings import DEFAULTS, Choices
 
 
-class Bead(Struct, frozen=True):
+class Bead(Struct, frozen=True, forbid_unknown_fields=True):
     """A bead of a wave, with the files that whoever works on it will write."""
 
     id: str
@@ -43,7 +43,7 @@ class Bead(Struct, frozen=True):
     """Paths and globs from the root of the repository."""
 
 
-class Start(Struct, frozen=True):
+class Start(Struct, frozen=True, forbid_unknown_fields=True):
     """A wave to start."""
 
     beads: tuple[str | Bead, ...]
@@ -57,19 +57,19 @@ class Start(Struct, frozen=True):
     """Who gets the closing report; empty: the caller."""
 
 
-class OneWave(Struct, frozen=True):
+class OneWave(Struct, frozen=True, forbid_unknown_fields=True):
     """A wave, by its id."""
 
     wave_id: str
 
 
-class SomeWaves(Struct, frozen=True):
+class SomeWaves(Struct, frozen=True, forbid_unknown_fields=True):
     """How many of the newest waves."""
 
     limit: Annotated[int, Meta(ge=1, le=200)] = 20
 
 
-class Take(Struct, frozen=True):
+class Take(Struct, frozen=True, forbid_unknown_fields=True):
     """Files to reserve."""
 
     patterns: tuple[str, ...]
@@ -81,20 +81,20 @@ class Take(Struct, frozen=True):
     reason: str = ""
 
 
-class Renew(Struct, frozen=True):
+class Renew(Struct, frozen=True, forbid_unknown_fields=True):
     """Reservations to keep longer, by their ids or patterns; none named: all of the caller's."""
 
     names: tuple[str, ...] = ()
     ttl_ms: int = RESERVATION_TTL_MS
 
 
-class Release(Struct, frozen=True):
+class Release(Struct, frozen=True, forbid_unknown_fields=True):
     """Reservations to end, by their ids or patterns; none named: all of the caller's."""
 
     names: tuple[str, ...] = ()
 
 
-class Reservations(Struct, frozen=True):
+class Reservations(Struct, frozen=True, forbid_unknown_fields=True):
     """Which reservations: all, or those that collide with these files."""
 
     patterns: tuple[str, ...] = ()

@@ -45,7 +45,7 @@ class Outgoing(Struct, frozen=True):
     message: Message
 
 
-class Inbox(Struct, frozen=True, rename={"from_": "from"}.get):
+class Inbox(Struct, frozen=True, forbid_unknown_fields=True, rename={"from_": "from"}.get):
     """Which letters of a box."""
 
     agent: str = ""
@@ -67,13 +67,13 @@ class Inbox(Struct, frozen=True, rename={"from_": "from"}.get):
     limit: PageSize = 50
 
 
-class OneLetter(Struct, frozen=True):
+class OneLetter(Struct, frozen=True, forbid_unknown_fields=True):
     """A letter, by its id."""
 
     id: str
 
 
-class Thread(Struct, frozen=True):
+class Thread(Struct, frozen=True, forbid_unknown_fields=True):
     """A thread, by its id: a page of its letters, oldest first."""
 
     thread_id: str
@@ -81,7 +81,7 @@ class Thread(Struct, frozen=True):
     limit: PageSize = 50
 
 
-class Summed(Struct, frozen=True):
+class Summed(Struct, frozen=True, forbid_unknown_fields=True):
     """A thread to sum up, by its id."""
 
     thread_id: str
@@ -91,7 +91,7 @@ class Summed(Struct, frozen=True):
     """Whether the program of the settings is asked as well; for orchestrators and people."""
 
 
-class Search(Struct, frozen=True):
+class Search(Struct, frozen=True, forbid_unknown_fields=True):
     """Words to find in letters."""
 
     query: Annotated[str, Meta(max_length=1_000)]
