@@ -25,6 +25,7 @@ from dragoman.core.commands import (
 from dragoman.core.errors import Refusal, Refused
 from dragoman.core.events import Role
 from dragoman.core.tokens import digest_of, write_token
+from dragoman.engine import identity
 from dragoman.engine.handle import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.identity import (
@@ -397,3 +398,41 @@ def test_an_old_attempt_of_the_same_agent_is_refused_by_its_token_alone(gate: Ga
     with pytest.raises(Refused, match="lease_lost"):
         hub.do(old, NoteTask("a", "I am back"))
     hub.do(new, NoteTask("a", "I am alive"))
+
+
+class HastyStore(CountedStore):
+    """A store in which somebody registers the very agent that is being looked for."""
+
+    gate: "Gate | None" = None
+
+    def stream(self, name: str) -> Row | None:
+        gate, self.gate = self.gate, None
+        found = super().stream(name)
+        if gate is not None:
+            gate.add("bob")
+        return found
+
+
+@proves("IDENTITY-LOOK")
+def test_who_is_made_known_while_somebody_looks_is_not_taken_for_unknown() -> None:
+    store = HastyStore()
+    gate = Gate(store)
+    token = write_token("bob", f"{0:012x}", f"{0:043x}")
+    store.gate = gate
+    assert gate.code(token) == "unauthenticated", "so it was when it was looked for"
+    assert gate.code(token) == ""
+
+
+@proves("IDENTITY-LOOK")
+def test_of_names_that_nobody_knows_only_so_many_are_remembered(
+    gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(identity, "MOST_REMEMBERED", 2)
+    strangers = [write_token(f"stranger-{n}", f"{n:012x}", f"{n:043x}") for n in range(3)]
+    for token in strangers:
+        assert gate.code(token) == "unauthenticated"
+    before = gate.store.looks
+    assert gate.code(strangers[2]) == "unauthenticated"
+    assert gate.store.looks == before
+    assert gate.code(strangers[0]) == "unauthenticated"
+    assert gate.store.looks == before + 1

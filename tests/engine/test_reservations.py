@@ -13,6 +13,7 @@ from dragoman.core.commands import (
     ReserveFiles,
 )
 from dragoman.core.errors import Refusal
+from dragoman.core.reservations import Reservation
 from dragoman.engine.waves import reserved_now
 from tests.engine.lab import ALICE, BOB, HUMAN, TTL, Lab, findings
 from tests.requirements import proves
@@ -209,3 +210,19 @@ def test_an_agent_reserves_for_a_day_at_most_and_renews_what_it_needs_for_longer
     lab.clock.advance(day - 1)
     lab.do(ALICE, RenewReservations((), day))
     lab.do(ORCHESTRATOR, ReserveFiles(("y",), 7 * day))
+
+
+@proves("RESERVE-TAKE")
+def test_files_are_not_reserved_for_a_task_that_nobody_knows() -> None:
+    lab = Lab()
+    assert refusal(lab, ALICE, ReserveFiles(("a",), HOUR, task="nobody")).code == "task_not_found"
+    unknown = Reservation("r", ("a",), task="nobody")
+    assert not unknown.is_live(lambda name: Refusal("task_not_found", name), 0)
+
+
+@proves("RESERVE-TAKE")
+def test_files_that_lie_together_do_not_collide_by_that() -> None:
+    lab = Lab()
+    lab.do(ALICE, ReserveFiles(("src/*.py",), HOUR))
+    lab.do(BOB, ReserveFiles(("src/*.md",), HOUR))
+    assert len(living(lab)) == 2

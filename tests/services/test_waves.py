@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from dragoman.core.actors import Actor
+from dragoman.core.actors import SYSTEM, Actor
 from dragoman.core.commands import (
     AdvanceWave,
     AnyCommand,
@@ -28,7 +28,7 @@ from dragoman.core.waving import commands_of_start
 from dragoman.engine.ask import history
 from dragoman.engine.mailbox import whole_list
 from dragoman.engine.shown_waves import shown_wave
-from dragoman.engine.waves import find_wave, look_at_wave, open_waves, reserved_now
+from dragoman.engine.waves import failures_of, find_wave, look_at_wave, open_waves, reserved_now
 from dragoman.services.waves import Waves
 from dragoman.store.sqlite import SqliteStore
 from dragoman.testing import HandHub
@@ -415,3 +415,43 @@ def test_whatever_happens_the_limit_holds_and_two_never_have_one_file(
         taken = [file for at in busy for file in files[at]]
         assert len(taken) == len(set(taken))
     assert findings(lab.store) == []
+
+
+@proves("WAVE-STATUS")
+def test_a_bead_that_rests_says_until_when() -> None:
+    lab = Lab()
+    start(lab, "a")
+    lab.do(ALICE, ClaimTask("a", "alice"))
+    lab.do(ALICE, ReportOutcome("a", "failed", apply=True))
+    (bead,) = shown(lab)["beads"]
+    assert bead["waits_for"]["what"] == "rest"
+    assert bead["waits_for"]["until"] > "2026-02-09T"
+
+
+@proves("WAVE-RETRIES")
+def test_only_what_failed_since_the_wave_began_and_since_its_last_chance_counts() -> None:
+    lab = Lab()
+    lab.do(HUMAN, CreateTask("a", "a", ready=True))
+    fail(lab, "a", "TESTS_FAIL")
+    lab.do(HUMAN, MoveTask("a", "blocked"), MoveTask("a", "ready"))
+    since = lab.clock.now()
+    assert failures_of(lab.store, lab.task("a"), since) == {}
+    fail(lab, "a", "TESTS_FAIL")
+    lab.do(ALICE, ClaimTask("a", "alice"))
+    lab.do(ALICE, ReportOutcome("a", "failed", apply=True))
+    assert failures_of(lab.store, lab.task("a"), since) == {"TESTS_FAIL": 1}
+
+
+@proves("WAVE-COMPLETE")
+def test_a_wave_that_is_over_goes_no_further_and_two_are_not_closed_in_one_request() -> None:
+    lab = Lab()
+    start(lab, "a", id="V")
+    start(lab, "b", id="W")
+    work(lab, "a")
+    work(lab, "b")
+    both = lab.ask(SYSTEM, AdvanceWave("V"), AdvanceWave("W"))
+    assert isinstance(both, Refusal), "each has a closing report of its own"
+    assert run(lab) == 2
+    before = lab.store.head()
+    lab.do(SYSTEM, AdvanceWave("V"))
+    assert lab.store.head() == before

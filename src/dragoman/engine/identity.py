@@ -208,8 +208,7 @@ class Identity:
         if attempt is not None:
             return self._look_at_attempt(attempt, now)
         claim = read_token(token)
-        if claim is None:
-            return _UNKNOWN
+        assert claim is not None, "what is no token was turned away before anybody looked"
         known = find_agent(self._store, claim.agent)
         if known is None:
             self._remember_absent(claim.agent, now, forgotten)
