@@ -85,16 +85,14 @@ class Booking:
         """An attempt begins; that counts at once, and is kept by `save`."""
         self._used[account.name] = begin(self.used(account.name))
 
-    async def take_back(self, account: Account) -> None:
+    def take_back(self, account: Account) -> None:
         """It could not even be started."""
         self._used[account.name] = take_back(self.used(account.name))
-        await self.save(account)
 
-    async def end(self, account: Account, *, ms: int, output: int, cost: float) -> None:
+    def end(self, account: Account, *, ms: int, output: int, cost: float) -> None:
         """It has used so much."""
         used = spend(self.used(account.name), ms=ms, output=output, cost=cost)
         self._used[account.name] = used
-        await self.save(account)
 
     async def save(self, account: Account) -> None:
         """Keep what was booked for this one."""

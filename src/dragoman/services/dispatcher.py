@@ -316,14 +316,17 @@ class Dispatcher:
             await self._booking.save(agent)
             spent = await attempt.live(agent.attempt_ms)
             self._note_start(desk, spent)
+            # Booked in the same breath: for whoever looks, it must not count as running as well.
+            del desk.attempts[attempt.assignment.session]
             if spent.not_started:
-                await self._booking.take_back(agent)
+                self._booking.take_back(agent)
             else:
-                await self._booking.end(agent, ms=spent.ms, output=spent.output, cost=spent.cost)
+                self._booking.end(agent, ms=spent.ms, output=spent.output, cost=spent.cost)
+            await self._booking.save(agent)
         except (DragomanError, OSError) as error:
             self._fault = f"{agent.name} on {attempt.assignment.task}: {error}"
         finally:
-            del desk.attempts[attempt.assignment.session]
+            desk.attempts.pop(attempt.assignment.session, None)
             self._woken.set()
 
     def _note_start(self, desk: _Desk, spent: Spent) -> None:
