@@ -101,14 +101,16 @@ class Booking:
         async with self._saving:  # one after the other, so that the last one stays
             await asyncio.to_thread(self._keeper.save, msgspec.json.encode(self._used))
 
-    async def review(self, accounts: Collection[tuple[Account, Used]]) -> None:
+    async def review(self, accounts: Collection[tuple[Account, Callable[[], Used]]]) -> None:
         """See who is paused, and pause whoever has used up its day.
 
-        Beside each account stands what its attempts that run have used so far.
+        Beside each account stands who knows what its attempts that run have used so far. It is
+        asked at the moment that counts: an attempt that has ended meanwhile is booked already.
         """
         names = [account.name for account, _ in accounts]
         self._pauses = await asyncio.to_thread(self._read_pauses, names)
-        for account, running in accounts:
+        for account, so_far in accounts:
+            running = so_far()
             why = self._used_up(account, running)
             if not why or self._pause_of(account):
                 continue

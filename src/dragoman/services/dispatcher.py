@@ -8,6 +8,7 @@ out while anything of an earlier attempt on it is still running here.
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 
 from msgspec import Struct
 
@@ -229,7 +230,8 @@ class Dispatcher:
 
     async def _look(self) -> None:
         """Claim for whoever is free, the most urgent first, until nothing fits."""
-        await self._booking.review([(desk.agent, _so_far(desk)) for desk in self._desks.values()])
+        desks = self._desks.values()
+        await self._booking.review([(desk.agent, partial(_so_far, desk)) for desk in desks])
         passed_over = set[str]()
         while not self.is_stopping and (free := list(self._free())):
             queues = {queue for desk in free for queue in desk.agent.queues}
