@@ -28,6 +28,7 @@ class Trace:
 
     def next(self) -> bytes:
         """The next words; none when nobody holds the pipe any more."""
-        ready = select.select([self._reader], [], [], _PATIENCE)[0]
-        assert ready, "somebody lives on and says nothing"
+        waiting = select.poll()  # not select(), which knows the first 1,024 descriptors only
+        waiting.register(self._reader, select.POLLIN)
+        assert waiting.poll(_PATIENCE * 1_000), "somebody lives on and says nothing"
         return os.read(self._reader, 100)

@@ -83,11 +83,12 @@ class Program:
             text=True,
             env=self.environment(),
             # A build machine may run everything with them ignored, and children inherit that.
-            preexec_fn=_hear_interrupts,  # noqa: PLW1509  it calls no lock
+            preexec_fn=hear_interrupts,  # noqa: PLW1509  it calls no lock
         )
 
 
-def _hear_interrupts() -> None:
+def hear_interrupts() -> None:
+    """In a program that is about to start: let it hear them, whatever it inherits."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
