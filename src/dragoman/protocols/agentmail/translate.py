@@ -1,24 +1,17 @@
-"""What a letter means: to whom it goes, what it answers, what it asks of its task (S-MAIL-9)."""
+"""What a letter leads to: to whom it goes, what it answers, and that it asks for what it means."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from dragoman.core.actors import Actor
-from dragoman.core.authority import MAY_DISPATCH
 from dragoman.core.commands import (
-    AdoptTask,
     AnswerMail,
     AnyCommand,
-    CheckpointTask,
-    ClaimTask,
-    MoveTask,
     PostMail,
     RejectMessage,
-    ReportOutcome,
-    UpdateTask,
 )
 from dragoman.core.errors import Refusal
 from dragoman.core.events import Role
@@ -30,6 +23,7 @@ from dragoman.engine.ask import find_stream, find_task, names_in_role
 from dragoman.engine.mailbox import LAST, find_letter, page_of, whole_list
 from dragoman.engine.operation import Commands, Fault
 from dragoman.engine.ports import ListQuery, Store
+from dragoman.protocols.agentmail.meaning import BEAD, MEANING, may_spawn
 from dragoman.protocols.agentmail.parse import Parser
 from dragoman.protocols.agentmail.settings import Choices
 from dragoman.protocols.agentmail.shapes import Message
@@ -42,10 +36,6 @@ from dragoman.protocols.agentmail.words import (
     TYPES,
     MessageType,
 )
-
-ORIGIN: Final = "agentmail"
-BEAD: Final = "bead"
-"""The kind of name that a task has in this dialect."""
 
 GROUPS: Final[Mapping[str, Role]] = {
     "@agents": "agent",
@@ -124,7 +114,7 @@ def _posting(letter: Outgoing, actor: Actor, store: Store, choices: Choices) -> 
     is_echo = is_reply(row.subject) and message.type == _replied_type(replied, thread, store)
     # A request for a worker by somebody who may not ask for one is a letter like any other.
     is_spawning = message.type is MessageType.SPAWN_REQUEST
-    is_heeded = not is_echo and (not is_spawning or _may_spawn(actor))
+    is_heeded = not is_echo and (not is_spawning or may_spawn(actor))
     wants_answer = is_heeded and message.type in ANSWERS.values()
     usually_acked = is_heeded and ACK_REQUIRED[message.type]
     wants_ack = usually_acked if row.ack_required is None else row.ack_required
@@ -209,11 +199,6 @@ def _informed(type: MessageType, store: Store, choices: Choices) -> tuple[str, .
     return (choices.helper, *names_in_role(store, "orchestrator"))[:RECIPIENTS]
 
 
-def _may_spawn(actor: Actor) -> bool:
-    """Whether the caller can ask for workers."""
-    return actor.role in MAY_DISPATCH
-
-
 def _replied(
     row: SendMail, message: Message, actor: Actor, to: tuple[str, ...], store: Store
 ) -> Sequence[Mail] | Fault:
@@ -285,7 +270,7 @@ def effect(letter: Outgoing, actor: Actor, store: Store, choices: Choices) -> Co
         message, answers = posting.message, tuple(_answering(posting, actor))
     else:
         message, answers = understood(letter, store), ()
-    meaning = _MEANING.get(message.type)
+    meaning = MEANING.get(message.type)
     if meaning is None:
         return answers
     if not message.bead_id:
@@ -311,150 +296,3 @@ def _answering(posting: _Posting, actor: Actor) -> Iterator[AnyCommand]:
     own = [one for one in reached if one.is_for(actor.name) or actor.role in roles]
     for one in own or reached:
         yield AnswerMail(one.id, mail.id, roles)
-
-
-Meaning = Callable[[Message, Actor, Choices], Iterator[AnyCommand]]
-
-
-def _task(message: Message, choices: Choices) -> str:
-    """The name under which it is looked for: adoption has just given it this one."""
-    return f"{BEAD}:{message.bead_id}" if choices.adopt else message.bead_id
-
-
-def _adopted(
-    message: Message, choices: Choices, worker: Actor | None = None
-) -> Iterator[AdoptTask]:
-    """The task, new here or not; only an agent's word says that the agent works on it."""
-    if choices.adopt:
-        claim_for = worker.name if worker and worker.role == "agent" else ""
-        yield AdoptTask(
-            BEAD,
-            message.bead_id,
-            title=message.parsed.title,
-            origin=ORIGIN,
-            review_required=choices.review_required,
-            max_attempts=choices.max_attempts,
-            claim_for=claim_for,
-            ttl_ms=choices.ttl_ms,
-        )
-
-
-def _accepted(message: Message, actor: Actor, choices: Choices) -> Iterator[AnyCommand]:
-    yield from _adopted(message, choices)
-    yield ClaimTask(_task(message, choices), actor.name, ttl_ms=choices.ttl_ms, or_renew=True)
-
-
-def _progress(message: Message, actor: Actor, choices: Choices) -> Iterator[AnyCommand]:
-    fields = message.parsed
-    usage = "" if fields.context_usage is None else f"context {fields.context_usage}%"
-    files = f"files: {', '.join(fields.files_touched)}" if fields.files_touched else ""
-    yield from _adopted(message, choices, actor)
-    yield UpdateTask(
-        _task(message, choices),
-        progress=": ".join(filter(None, (fields.step, fields.status))) or message.subject,
-        notes="; ".join(filter(None, (usage, files))),
-    )
-
-
-def _help(message: Message, actor: Actor, choices: Choices) -> Iterator[AnyCommand]:
-    fields = message.parsed
-    kind = f" ({fields.issue_type})" if fields.issue_type else ""
-    wanted = fields.question or fields.problem or message.subject
-    yield from _adopted(message, choices, actor)
-    yield UpdateTask(_task(message, choices), notes=f"help wanted{kind}: {wanted}")
-
-
-def _offering(message: Message, actor: Actor, choices: Choices) -> Iterator[AnyCommand]:
-    fields = message.parsed
-    checks = (fields.tests_pass, fields.lint_pass, fields.build_pass)
-    yield from _adopted(message, choices, actor)
-    yield ReportOutcome(
-        _task(message, choices),
-        "needs_review" if False in checks else "done",
-        notes=fields.summary,
-        details=_details(
-            commit=fields.commit_sha,
-            files=fields.files,
-            tests_pass=fields.tests_pass,
-            lint_pass=fields.lint_pass,
-            build_pass=fields.build_pass,
-        ),
-        apply=True,
-        backoff=choices.backoff,
-    )
-
-
-def _failed(message: Message, actor: Actor, choices: Choices) -> Iterator[AnyCommand]:
-    fields = message.parsed
-    if fields.failure_type == "CONTEXT_HIGH":
-        yield from _adopted(message, choices, actor)
-        yield CheckpointTask(
-            _task(message, choices),
-            fields.failure_type,
-            fields.partial_commit_sha,
-            fields.reason,
-            fields.recommendation,
-            backoff=choices.backoff,
-        )
-        return
-    is_hopeless = fields.failure_type == "SPEC_IMPOSSIBLE"
-    reason = fields.reason or fields.failure_type or "no reason given"
-    yield from _adopted(message, choices, actor)
-    yield ReportOutcome(
-        _task(message, choices),
-        "blocked" if is_hopeless else "failed",
-        notes=fields.recommendation,
-        blockers=(reason,),
-        details=_details(
-            failure_type=fields.failure_type,
-            commit=fields.partial_commit_sha,
-            files=fields.files,
-            internal_attempts=fields.internal_attempts,
-        ),
-        apply=True,
-        backoff=choices.backoff,
-    )
-
-
-def _checkpoint(message: Message, actor: Actor, choices: Choices) -> Iterator[AnyCommand]:
-    fields = message.parsed
-    yield from _adopted(message, choices, actor)
-    yield CheckpointTask(
-        _task(message, choices),
-        fields.checkpoint_reason or "MANUAL",
-        fields.partial_commit_sha,
-        fields.progress,
-        fields.next_steps,
-        backoff=choices.backoff,
-    )
-
-
-def _spawn(message: Message, actor: Actor, choices: Choices) -> Iterator[AnyCommand]:
-    """The task stands ready for whoever starts workers, from the checkpoint if there is one."""
-    if not _may_spawn(actor):
-        detail = f"{actor.label} may not ask for workers; that is for orchestrators"
-        yield RejectMessage("not_authorized", detail, message.bead_id, message.type)
-        return
-    fields, task = message.parsed, _task(message, choices)
-    yield from _adopted(message, choices)
-    if fields.resume and fields.partial_commit_sha:
-        yield CheckpointTask(task, "RESUME", fields.partial_commit_sha)
-    yield MoveTask(task, "ready", "worker requested", if_at_rest=True)
-
-
-def _details(**fields: object) -> dict[str, object]:
-    """Those that say something."""
-    return {name: value for name, value in fields.items() if value not in (None, "", ())}
-
-
-_MEANING: Final[Mapping[MessageType, Meaning]] = {
-    MessageType.BEAD_ACCEPTED: _accepted,
-    MessageType.PROGRESS: _progress,
-    MessageType.HELP_REQUEST: _help,
-    MessageType.OFFERING_READY: _offering,
-    MessageType.DONE: _offering,
-    MessageType.FAILED: _failed,
-    MessageType.CHECKPOINT: _checkpoint,
-    MessageType.SPAWN_REQUEST: _spawn,
-}
-"""Type -> what it asks of its task; a type that is not here asks nothing."""
