@@ -1,6 +1,7 @@
 """Clients that cost as little as they can: callers that ask again at once, readers that count."""
 
 import asyncio
+import re
 import socket
 from collections.abc import Iterator
 from time import perf_counter, perf_counter_ns
@@ -12,9 +13,11 @@ _END = b"\r\n\r\n"
 _LENGTH = b"content-length: "
 _LAST_CHUNK = b"\r\n0\r\n\r\n"
 _SMALL = 4_096
+_ARRIVAL = 1 << 20
+_ID = re.compile(rb"^id: (\d+)$", re.MULTILINE)
 
 
-class _Connection(asyncio.Protocol):
+class _Connection(asyncio.BaseProtocol):
     """A connection that is there to be ended."""
 
     def __init__(self) -> None:
@@ -34,7 +37,7 @@ class _Connection(asyncio.Protocol):
             self.done.set_result(None)
 
 
-class _Caller(_Connection):
+class _Caller(_Connection, asyncio.Protocol):
     """A request, its answer, the next request."""
 
     def __init__(self, requests: Iterator[bytes], until: float) -> None:
@@ -93,13 +96,16 @@ class Readings(Struct, frozen=True):
     """From the moment that an event was asked for to its arrival, for all readers together."""
 
 
-class _Reader(_Connection):
-    """Counts events, and looks whether one is missing."""
+class _Reader(_Connection, asyncio.BufferedProtocol):
+    """Looks at the first and the last event of each arrival: looking at all of them, for very many
+    readers, would take more than the hub takes to tell them.
+    """
 
     def __init__(self, request: bytes) -> None:
         super().__init__()
         self._request = request
-        self._rest = b""
+        self._buffer = bytearray(_ARRIVAL)
+        self._filled = 0
         self._last = 0
         self.events = 0
         self.delays: list[tuple[int, int]] = []
@@ -108,32 +114,45 @@ class _Reader(_Connection):
     def begin(self) -> None:
         self.transport.write(self._request)
 
-    def data_received(self, data: bytes) -> None:
-        text = self._rest + data
-        end = text.rfind(b"\nevent: ")
-        first = text.find(b"id: ")
-        if first < 0 or end < first:
-            self._rest = text
-            return
-        # What stands before the last frame is whole.
-        last_id = text.rfind(b"id: ", 0, end)
-        whole = text[first:last_id]
-        self._rest = text[last_id:]
-        if whole:
-            self._take(whole)
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Where the next bytes go to: after those of a frame that is not whole yet."""
+        del sizehint
+        return memoryview(self._buffer)[self._filled :]
 
-    def _take(self, whole: bytes) -> None:
-        now = perf_counter_ns()
-        count = whole.count(b"\nevent: ")
-        first = int(whole[4 : whole.index(b"\n")])
-        at = whole.rindex(b"id: ") + 4
-        last = int(whole[at : whole.index(b"\n", at)])
-        assert last - first + 1 == count, "the events of one arrival follow each other"
-        assert self._last in (0, first - 1), f"{first} follows {self._last}"
-        self._last = last
-        said = whole.index(b'"text":"') + 8
-        self.delays.append((now - int(whole[said : said + 20]), count))
-        self.events += count
+    def buffer_updated(self, nbytes: int) -> None:
+        """So many have come."""
+        self._filled += nbytes
+        buffer, filled = self._buffer, self._filled
+        first = buffer.find(b"id: ", 0, filled)
+        rest = buffer.rfind(b"id: ", 0, filled)
+        if first < rest:
+            # What stands before the last frame is whole.
+            self._take(first, rest)
+            buffer[: filled - rest] = buffer[rest:filled]
+            self._filled -= rest
+
+    def _take(self, first: int, end: int) -> None:
+        now, buffer = perf_counter_ns(), self._buffer
+        at = _number(buffer, first + 4)
+        until = _number(buffer, buffer.rindex(b"id: ", 0, end) + 4)
+        assert self._last in (0, at - 1), f"{at} follows {self._last}"
+        self._last = until
+        said = buffer.index(b'"text":"', first) + 8
+        self.delays.append((now - int(buffer[said : said + 20]), until - at + 1))
+        self.events += until - at + 1
+
+
+class _Witness(_Reader):
+    """Looks at every event."""
+
+    def _take(self, first: int, end: int) -> None:
+        ids = [int(one) for one in _ID.findall(self._buffer, first, end)]
+        assert ids == list(range(ids[0], ids[0] + len(ids))), "an event is missing"
+        super()._take(first, end)
+
+
+def _number(buffer: bytearray, at: int) -> int:
+    return int(buffer[at : buffer.index(b"\n", at)])
 
 
 def stalled_reader(port: int, token: str) -> socket.socket:
@@ -156,7 +175,8 @@ async def readings(
 ) -> Readings:
     """What so many readers of a stream see in that time; `begin` is set when all of them listen."""
     loop = asyncio.get_running_loop()
-    all_of_them = [_Reader(_follow(port, token)) for _ in range(readers)]
+    follow = _follow(port, token)
+    all_of_them = [_Witness(follow), *(_Reader(follow) for _ in range(readers - 1))]
     for reader in all_of_them:
         await loop.create_connection(lambda one=reader: one, "127.0.0.1", port)
     await asyncio.sleep(0.5)

@@ -131,7 +131,7 @@ class FilesLab(Lab):
 
 
 def tree(folder: Path) -> dict[str, bytes]:
-    """Every file beneath a folder, but for the lock."""
+    """Every file beneath a folder, but for locks."""
     return dict(_files(folder, folder))
 
 
@@ -139,7 +139,7 @@ def _files(root: Path, folder: Path) -> Iterator[tuple[str, bytes]]:
     for path in sorted(folder.iterdir()):
         if path.is_dir() and not path.is_symlink():
             yield from _files(root, path)
-        elif path.name != "projection.lock":
+        elif path.suffix != ".lock":
             yield str(path.relative_to(root)), path.read_bytes()
 
 

@@ -1,12 +1,18 @@
 """The desk of an attempt: folder, prompt and log, and no link that leads elsewhere."""
 
 import os
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from dragoman.core.commands import EditTask
+from dragoman.files.layout import LOCK
 from dragoman.files.workplace import Workplace
 from dragoman.system.beneath import Beneath
+from tests.engine.lab import HUMAN
+from tests.files.lab import FilesLab
 from tests.requirements import proves
 
 pytestmark = proves("RUN-DESK")
@@ -67,3 +73,36 @@ def test_a_pipe_in_the_place_of_the_log_holds_nobody_up(
     os.mkfifo(tmp_path / "runs" / TASK / "output.log")
     with pytest.raises(OSError, match=r"output\.log"):
         workplace.open(TASK, 1, b"")
+
+
+def test_a_desk_does_not_wait_for_whoever_writes_the_files(
+    tmp_path: Path, workplace: Workplace
+) -> None:
+    with Beneath(tmp_path).lock(LOCK):
+        assert workplace.open(TASK, 1, b"do it").prompt.read_bytes() == b"do it"
+
+
+def test_a_folder_stays_where_an_agent_was_given_it_while_older_news_is_written(
+    tmp_path: Path, workplace: Workplace
+) -> None:
+    lab = FilesLab(tmp_path)
+    task = lab.create()
+    lab.do(HUMAN, EditTask(task, title="Another"))
+    begun: list[Path] = []
+
+    class StartingMeanwhile(Beneath):
+        """Before a folder is moved, the task is claimed and its agent has begun."""
+
+        @contextmanager
+        def hold(self, path: str) -> Generator[None]:
+            if not begun:
+                lab.claim_only(task)
+                begun.append(workplace.open(task, 1, b"").home)
+            with super().hold(path):
+                yield
+
+    lab.projector(StartingMeanwhile(tmp_path)).level()
+    assert (begun[0] / "inputs/prompt.md").exists()
+    lab.level()
+    assert (begun[0] / "inputs/prompt.md").exists()
+    assert lab.differences() == []

@@ -12,7 +12,10 @@ _DEEPEST: Final = 32
 
 
 def settle_folder(disk: Disk, task_id: str, status: Status) -> None:
-    """The task's folder stands with its status, holds all that was ever put into it, and is one."""
+    """The task's folder stands with its status, holds all that was ever put into it, and is one.
+
+    Whoever calls this holds the lock MOVING, and has looked at the status since.
+    """
     home = folder_path(status, task_id)
     for other in STATUSES:
         if other != status:

@@ -128,3 +128,7 @@ class Disk(Protocol):
     def lock(self, path: str) -> AbstractContextManager[None]:
         """Wait until nobody else has this lock, and hold it."""
         ...
+
+    def hold(self, path: str) -> AbstractContextManager[None]:
+        """The same for a moment within a longer piece of work."""
+        ...

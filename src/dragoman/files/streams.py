@@ -1,7 +1,7 @@
 """A task's stream, read for its files: its state, its story, and what it looked like earlier."""
 
 from dragoman.core.errors import Refusal
-from dragoman.core.events import AnyEvent
+from dragoman.core.events import AnyEvent, Status
 from dragoman.core.ids import is_aof_id, task_stream
 from dragoman.core.task import Task
 from dragoman.engine.ask import find_task, history
@@ -37,6 +37,11 @@ class TaskStreams:
         if task.attempts or task.notes:
             story = tell(self._events(row.name, row.version))
         return picture(task, row.version, story, row.lease, self.aof_id_of)
+
+    def status_of(self, stream: str) -> Status | None:
+        """Where a task stands at this moment; None when there is no such task."""
+        row = self._store.stream(stream)
+        return row.shelf.status if row is not None else None
 
     def as_it_was(self, stream: str, version: int) -> TaskFile | None:
         """What the task file said at an earlier version; None when there was none."""

@@ -18,6 +18,7 @@ from dragoman.files.disk import Disk, Look
 from dragoman.files.edits import wishes
 from dragoman.files.guarding import Warn, guarded
 from dragoman.files.layout import (
+    MOVING,
     REASON,
     STATUSES,
     TASKS,
@@ -203,7 +204,10 @@ class TaskFiles:
         shown = plan.shown
         task, home = shown.task, self._path(shown, shown.task.status)
         data = write_task_file(shown.file)
-        settle_folder(self._disk, task.aof_id, task.status)
+        with self._disk.hold(MOVING):
+            # Of now: an agent that was started meanwhile has its folder where it works.
+            status = self._streams.status_of(plan.stream) or task.status
+            settle_folder(self._disk, task.aof_id, status)
         self._results.mind(shown)
         self._archive_heartbeat(shown)
         if self._is_level(home, data, plan.places, task.status):

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from dragoman.files.companion import settle_folder
 from dragoman.files.disk import Disk
-from dragoman.files.layout import LOCK, folder_path, run_folder
+from dragoman.files.layout import MOVING, folder_path, run_folder
 from dragoman.files.putting import make_way
 
 PROMPT: Final = "inputs/prompt.md"
@@ -61,9 +61,9 @@ class Workplace:
         """The desk of an attempt that has begun: by now the task is in progress."""
         disk, home = self._open_disk(), folder_path("in-progress", task_id)
         try:
+            make_way(disk, home.rpartition("/")[0])
             # The projector moves the same folder when it sees that the task was claimed.
-            with disk.lock(LOCK):
-                make_way(disk, home.rpartition("/")[0])
+            with disk.hold(MOVING):
                 settle_folder(disk, task_id, "in-progress")
                 disk.write(f"{home}/{PROMPT}", prompt)
                 log = _open_log(disk, task_id, attempt)

@@ -306,6 +306,15 @@ class Beneath:
 
         At its end nothing is kept open: another time these names may stand for other folders.
         """
+        try:
+            with self.hold(path):
+                yield
+        finally:
+            self.close()
+
+    @contextmanager
+    def hold(self, path: str) -> Generator[None]:
+        """The same for a moment within a longer piece of work: what is kept open stays so."""
         with self._parent(path) as (folder, name):
             descriptor = os.open(name, _FILE | os.O_RDWR | os.O_CREAT, 0o644, dir_fd=folder)
         try:
@@ -313,7 +322,6 @@ class Beneath:
             yield
         finally:
             os.close(descriptor)
-            self.close()
 
     @contextmanager
     def _parent(self, path: str) -> Generator[tuple[int, str]]:
