@@ -1643,7 +1643,7 @@ _MANIFEST: tuple[Requirement, ...] = (
         "MAIL-REFUSED-EFFECT",
         "S-MAIL-9",
         "A letter whose effect is refused is delivered all the same; the refusal is recorded and "
-        "told to its sender.",
+        "told to its sender, as is what changed nothing and what could not be read.",
     ),
     Requirement(
         "MAIL-HELP",

@@ -79,6 +79,7 @@ CODES = {
     "mail_not_found",
     "wave_not_found",
     "reservation_not_found",
+    "nothing_changed",
     "overloaded",
 }
 """Written here once more, because dialects and scripts will depend on them."""

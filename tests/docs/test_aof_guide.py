@@ -35,6 +35,7 @@ OF_OTHER_COMMANDS = {
     "wave_not_found",
     "reservation_not_found",
     "token_not_found",
+    "nothing_changed",
 }
 """Refusals that no message of AOF/1 and no claim can meet."""
 

@@ -272,8 +272,11 @@ def test_a_bead_that_failed_too_often_in_one_way_is_blocked_with_the_reason() ->
     fail(lab, "a", "TESTS_FAIL")
     assert run(lab) == 1
     assert statuses(lab, "a", "b") == ["blocked", "ready"]
-    line = list(history(lab.store, "task:a"))[-1].line.decode()
-    assert "failed 2 times with TESTS_FAIL; wave W allows 1 retries" in line
+    why = "failed 2 times with TESTS_FAIL; wave W allows 1 retries"
+    assert why in list(history(lab.store, "task:a"))[-1].line.decode()
+    beads = shown(lab)["beads"]
+    assert beads[0]["why"].startswith(why)
+    assert "why" not in beads[1]
 
 
 @proves("WAVE-RETRIES")

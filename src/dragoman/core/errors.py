@@ -54,6 +54,7 @@ REFUSALS: dict[str, str] = {
     "mail_not_found": "no letter has this id",
     "wave_not_found": "no wave has this id",
     "reservation_not_found": "nothing is reserved under this name",
+    "nothing_changed": "everything is already as the message asks for",
     "overloaded": "too many requests are waiting; try again",
 }
 """Code -> meaning. Stable: dialects map every code to an error of their own."""

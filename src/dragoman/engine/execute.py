@@ -52,8 +52,10 @@ def execute(unit: Unit, request: Request, now: int, secret: bytes) -> Outcome:
         followed = _carried_out(unit, request.effect, now)
         if isinstance(followed, _Stopped):
             declined = _refused(unit, request, followed.command, followed.refusal, now)
-        else:
+        elif unit.has_changed():
             receipts += followed
+        else:
+            declined = _as_it_was(followed)
     if request.heard is not None and not unit.has_recorded():
         _received(unit, request, request.heard, now)
     if request.key or unit.has_recorded():
@@ -62,6 +64,12 @@ def execute(unit: Unit, request: Request, now: int, secret: bytes) -> Outcome:
             answer.append(_Declined(declined.code, declined.detail))
         unit.remember(scope, key, _fingerprint(request, secret), _encode(answer))
     return Accepted(tuple(receipts), declined=declined)
+
+
+def _as_it_was(receipts: list[Receipt]) -> Refusal:
+    """Why an effect that was allowed did nothing."""
+    stand = ", ".join(f"{told.task} is {told.status}" for told in receipts[-1:])
+    return Refusal("nothing_changed", f"nothing was left to change: {stand} already")
 
 
 class _Stopped(Struct, frozen=True):

@@ -73,6 +73,7 @@ def _bead(task: Task, files: tuple[str, ...], now: WaveNow) -> Shown:
         "files": files,
         **({"outcome": reported.outcome} if reported is not None else {}),
         **({"waits_for": _waiting(waiting, now)} if waiting is not None else {}),
+        **({"why": now.stuck[task.id]} if task.id in now.stuck else {}),
     }
 
 

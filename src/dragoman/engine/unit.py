@@ -215,6 +215,10 @@ class Unit:
         """Whether the current request has added an entry."""
         return len(self._entries) > self._first
 
+    def has_changed(self) -> bool:
+        """Whether anything is different from what it was at the mark."""
+        return self._undo is not None and bool(self._undo.before)
+
     def undo(self) -> None:
         """Take back everything since the mark."""
         undo = self._undo

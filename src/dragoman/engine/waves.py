@@ -1,7 +1,7 @@
 """Reading waves and reservations: how far a wave is, what it waits for, who has which files."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Final
 
@@ -19,7 +19,7 @@ from dragoman.core.events import (
 from dragoman.core.ids import RESERVATIONS, check_mail_id, task_stream, wave_stream
 from dragoman.core.reservations import FindTask, Reservation, Reservations
 from dragoman.core.task import Task
-from dragoman.core.wave import Plan, Wave, plan
+from dragoman.core.wave import Plan, Wave, plan, tasks_of
 from dragoman.engine.ask import decode, find_task, history, state_of
 from dragoman.engine.ports import ListQuery, Store
 from dragoman.ledger.entry import read_line
@@ -36,6 +36,8 @@ class WaveNow(Struct, frozen=True):
     wave: Wave
     plan: Plan
     find: FindTask
+    stuck: Mapping[str, str] = {}
+    """Task that does not go on by itself -> why."""
 
 
 class Reserved(Struct, frozen=True):
@@ -84,7 +86,19 @@ def look_at_wave(store: Store, wave: Wave, now: int) -> WaveNow:
     reserved = reserved_now(store, now)
     is_over = wave.ended_at is not None
     next_steps = Plan() if is_over else plan(wave, reserved.living, reserved.find, now)
-    return WaveNow(wave, next_steps, reserved.find)
+    tasks = tasks_of(wave, reserved.find)
+    stuck = {task.id: _why(store, task) for task in tasks if task.status in _GIVEN_UP}
+    return WaveNow(wave, next_steps, reserved.find, stuck)
+
+
+def _why(store: Store, task: Task) -> str:
+    """Why a task came to where it stands, and what the last agent says is in its way."""
+    reason = ""
+    for event in map(decode, history(store, task_stream(task.id))):
+        if isinstance(event, TaskTransitioned):
+            reason = event.reason
+    reported = task.reported
+    return "; ".join(filter(None, (reason, *(reported.blockers if reported else ()))))
 
 
 def task_finder(store: Store) -> FindTask:

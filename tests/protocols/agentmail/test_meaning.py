@@ -126,6 +126,30 @@ def test_a_known_bead_obeys_its_holder(type: str) -> None:
     assert (task.status, task.attempts) == (AFTER[type], 1)
 
 
+@proves("MAIL-REFUSED-EFFECT")
+def test_a_word_that_finds_everything_done_says_that_it_changed_nothing() -> None:
+    office = Office()
+    office.send(ALICE, WORDS["DONE"])
+    before = office.task()
+    again = {**WORDS["DONE"], "id": "a-second-one"}
+    effect = office.send(ALICE, again)["effect"]
+    assert (effect["applied"], effect["code"]) == (False, "nothing_changed")
+    assert f"{before.id} is review already" in effect["detail"]
+    assert office.task() == before
+    assert office.send(ALICE, again)["effect"] == effect
+
+
+@proves("MAIL-REFUSED-EFFECT")
+def test_a_sender_is_told_what_was_not_understood() -> None:
+    office = Office()
+    said = office.send(ALICE, letter("PROGRESS", "Step: 1", "Context usage: lots"))
+    assert [(one["name"], one["field"], one["line"]) for one in said["problems"]] == [
+        ("bad_percentage", "context_usage", 3)
+    ]
+    assert "problems" not in office.send(ALICE, letter("PROGRESS", "Step: 1"))
+    assert "problems" not in office.send(ALICE, {"to": ["bob"], "subject": "?", "body_md": "hm"})
+
+
 @proves("MAIL-MEANING", "MAIL-REFUSED-EFFECT")
 @each_word
 def test_the_word_of_a_stranger_is_delivered_and_changes_nothing(type: str) -> None:

@@ -35,7 +35,7 @@ def test_start_answers_with_the_wave_as_it_stands(dragoman: Console) -> None:
     assert said.code == 0
     assert said.out.splitlines() == [
         "w1  under way since 2026-02-09T12:00:00.000Z, at most 2 at a time: 1 ready, 1 backlog",
-        "BEAD  STATUS   ATTEMPTS  WHO  WAITS FOR",
+        "BEAD  STATUS   ATTEMPTS  WHO  WAITS FOR, OR WHY IT IS STUCK",
         "a     ready    0              an agent that claims it",
         "b     backlog  0              x, reserved by bead a as x",
     ]
@@ -99,7 +99,7 @@ def test_watch_follows_the_wave_to_its_closing_report(wave: Console) -> None:
     assert "a: review, ada" in lines
     assert lines[-5:-3] == [
         "w1  complete since 2026-02-09T12:01:00.000Z: 3 review",
-        "BEAD  STATUS  ATTEMPTS  WHO  WAITS FOR",
+        "BEAD  STATUS  ATTEMPTS  WHO  WAITS FOR, OR WHY IT IS STUCK",
     ]
     letters = wave.ask("call", "mail.inbox", "--as", "olga")["messages"]
     assert [letter["subject"] for letter in letters] == ["Wave w1 is complete: 3 review"]

@@ -176,3 +176,6 @@ MEANING: Final[Mapping[MessageType, Meaning]] = {
     MessageType.SPAWN_REQUEST: _spawn,
 }
 """Type -> what it asks of its task; a type that is not here asks nothing."""
+
+ACTED_ON_LATER: Final = frozenset({MessageType.SPAWN_REQUEST})
+"""Types whose letter is what counts: somebody acts on it, even if the task stays as it is."""

@@ -40,9 +40,11 @@ from dragoman.protocols.agentmail.asking import asking, reader, shaped
 from dragoman.protocols.agentmail.errors import CODES
 from dragoman.protocols.agentmail.filters import COMPLETIONS, SUCCESSES, passes_checks
 from dragoman.protocols.agentmail.lint import lint
+from dragoman.protocols.agentmail.meaning import ACTED_ON_LATER
 from dragoman.protocols.agentmail.parse import Parser
 from dragoman.protocols.agentmail.render import RENDER
 from dragoman.protocols.agentmail.settings import DEFAULTS, Choices
+from dragoman.protocols.agentmail.shapes import Message
 from dragoman.protocols.agentmail.shown import as_message, as_row, type_of
 from dragoman.protocols.agentmail.summary import Waiting, summarize
 from dragoman.protocols.agentmail.wire import (
@@ -57,6 +59,7 @@ from dragoman.protocols.agentmail.wire import (
 from dragoman.protocols.agentmail.words import ANSWERS, MessageType
 
 NAME: Final = "agentmail"
+_NO_CHANGE: Final = "nothing_changed"
 _SUMMED_UP: Final = 1_000
 """So many letters go into one summary."""
 
@@ -194,25 +197,35 @@ def _impostor(letter: Outgoing, speaker: str) -> Fault | None:
     return Fault("identity_mismatch", f"{speaker} cannot send letters from {named[:140]!a}", "from")
 
 
-def _sent(_: Outgoing, commands: Commands, accepted: Accepted) -> Any:
+def _sent(letter: Outgoing, commands: Commands, accepted: Accepted) -> Any:
     posted = commands[0]
     assert isinstance(posted, PostMail), "a letter is posted first"
     told = accepted.receipts[0]
-    return {
+    sent = {
         "id": told.stream.partition(":")[2],
         "thread_id": told.thread,
         "type": posted.kind,
         "bead_id": posted.bead,
-        "effect": _effect(commands, accepted),
+        "effect": _effect(letter, commands, accepted),
     }
+    problems = _unread(letter.message)
+    return {**sent, "problems": problems} if problems else sent
 
 
-def _effect(commands: Commands, accepted: Accepted) -> dict[str, Any]:
+def _unread(message: Message) -> Any:
+    """What could not be read of a letter that says of itself what it is."""
+    is_plain = message.type is MessageType.UNKNOWN
+    return () if is_plain else msgspec.to_builtins(message.problems)
+
+
+def _effect(letter: Outgoing, commands: Commands, accepted: Accepted) -> dict[str, Any]:
     """Whether the letter also did something, and why not if it should have."""
     declined = accepted.declined
-    if declined is not None:
-        return {"applied": False, "code": declined.code, "detail": declined.detail}
-    return {"applied": len(commands) > 1 or len(accepted.receipts) > len(commands)}
+    if declined is None:
+        return {"applied": len(commands) > 1 or len(accepted.receipts) > len(commands)}
+    if declined.code == _NO_CHANGE and letter.message.type in ACTED_ON_LATER:
+        return {"applied": True}
+    return {"applied": False, "code": declined.code, "detail": declined.detail}
 
 
 # Operations that only read

@@ -143,6 +143,9 @@ def _print(answer: "Taken", screen: Screen) -> None:
     screen.line(f"  in the thread {reply['thread_id']}")
     for task, status in {one.task: one.status for one in answer.receipts if one.task}.items():
         screen.line(f"  {task} is {status}")
+    for problem in reply.get("problems", ()):
+        place = f" (line {problem['line']})" if problem["line"] else ""
+        screen.line("  ", ("not understood: ", "yellow"), f"{problem['text']}{place}")
     for warning in answer.warnings:
         screen.line("  ", ("warning: ", "yellow"), warning)
 

@@ -20,7 +20,7 @@ _COLUMNS = (
     Column("STATUS", styles=_STYLES),
     Column("ATTEMPTS"),
     Column("WHO"),
-    Column("WAITS FOR"),
+    Column("WAITS FOR, OR WHY IT IS STUCK"),
 )
 
 
@@ -55,9 +55,9 @@ def ended(wave: Shown) -> int:
 
 
 def waits_for(bead: Shown) -> str:
-    """What a bead waits for, in words; empty: for nothing."""
+    """What a bead waits for, or why it does not go on, in words; empty: for nothing."""
     waiting = bead.get("waits_for")
-    return "" if waiting is None else _WAITING[waiting["what"]](waiting)
+    return bead.get("why", "") if waiting is None else _WAITING[waiting["what"]](waiting)
 
 
 def _file(waiting: Shown) -> str:

@@ -65,6 +65,7 @@ STATUS: dict[str, int] = {
     "link_cycle": 409,
     "already_linked": 409,
     "nested_delegation": 409,
+    "nothing_changed": 409,
     "message_too_large": 413,
     "unsupported_media_type": 415,
     "unknown_host": 421,
