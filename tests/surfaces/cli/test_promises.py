@@ -65,9 +65,10 @@ UPDATE = {
 BEFORE_NOON = "2026-02-09T11:59:00Z"
 
 
-@pytest.fixture
-def lived(dragoman: Console) -> Console:
-    """Give a directory in which ada holds T-1, and T-2 is ready."""
+@pytest.fixture(scope="module")
+def story(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give what `lived` is a copy of: it takes longer to make than any test of it."""
+    dragoman = Console(tmp_path_factory.mktemp("story") / "hub")
     dragoman.make("One", "--id", "T-1", "--ready", "--now", BEFORE_NOON)
     dragoman.make("Two", "--id", "T-2", "--ready", "--now", BEFORE_NOON)
     dragoman.ask("task", "claim", "T-1", "--agent", "ada", "--now", BEFORE_NOON)
@@ -77,6 +78,13 @@ def lived(dragoman: Console) -> Console:
     message.write_text(json.dumps(UPDATE))
     shutil.copy(message, dragoman.data / "inbox" / "message.json")
     dragoman.ask("export", str(beside / "before.tar"), "--now", BEFORE_NOON)
+    return beside
+
+
+@pytest.fixture
+def lived(dragoman: Console, story: Path) -> Console:
+    """Give a directory in which ada holds T-1, and T-2 is ready."""
+    shutil.copytree(story, dragoman.data.parent, dirs_exist_ok=True)
     return dragoman
 
 

@@ -1,5 +1,6 @@
 """verify: sound ledgers pass, and whatever was done to one is found and named."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -19,9 +20,10 @@ FORGED = """UPDATE streams SET state = CAST(replace(CAST(state AS TEXT), 'One', 
 """A state with another title."""
 
 
-@pytest.fixture
-def sound(dragoman: Console) -> Console:
-    """Give a ledger of eight entries in three streams, signed to its end."""
+@pytest.fixture(scope="module")
+def ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give what `sound` is a copy of: it takes longer to make than any test of it."""
+    dragoman = Console(tmp_path_factory.mktemp("ledger") / "hub")
     dragoman.make("One", "--id", "T-1", "--ready", "--alias", "bead:b-1", "--now", NOON)
     dragoman.make("Two", "--id", "T-2", "--ready", "--now", NOON)
     dragoman.ask("task", "claim", "T-1", "--agent", "ada", "--now", NOON)
@@ -30,6 +32,13 @@ def sound(dragoman: Console) -> Console:
     dragoman.ask("task", "log", "T-2", "not yet", "--now", NOON)
     dragoman.ask("task", "move", "T-1", "review", "--as", "ada", "--now", NOON)
     dragoman.ask("task", "move", "T-1", "done", "--now", NOON)
+    return dragoman.data
+
+
+@pytest.fixture
+def sound(dragoman: Console, ledger: Path) -> Console:
+    """Give a ledger of eight entries in three streams, signed to its end."""
+    shutil.copytree(ledger, dragoman.data)
     return dragoman
 
 
