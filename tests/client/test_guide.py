@@ -95,14 +95,12 @@ def test_the_worker_works_until_it_is_stopped(stage: Stage) -> None:
 def test_a_lost_lease_stops_the_work_and_not_the_worker(stage: Stage) -> None:
     first, second = stage.create("Taken away"), stage.create("Next")
     with _running(stage, "patient_worker.py") as worker, _boss(stage) as hub:
-        assert _until(hub, "task.claimed") == first
+        assert _until(hub, "task.progressed") == first
         stage.house.do(MoveTask(first, "cancelled"))
         assert worker.stdout is not None
         assert worker.stdout.readline().startswith(f"stopped: nobody holds {first} now")
-        assert [event.task for event in islice(hub.events(0, type="task.claimed"), 2)] == [
-            first,
-            second,
-        ]
+        begun = [event.task for event in islice(hub.events(0, type="task.progressed"), 2)]
+        assert begun == [first, second]
         worker.send_signal(signal.SIGINT)
         worker.wait(60)
         assert hub.task(second).status == "ready"
