@@ -17,11 +17,13 @@ from dragoman.core.actors import ActorRecord
 from dragoman.core.agents import AgentRecord
 from dragoman.core.errors import Refusal
 from dragoman.core.events import AnyEvent
+from dragoman.core.handoff import Handoff
 from dragoman.core.ids import (
     RESERVATIONS,
     agent_stream,
     check_alias,
     check_task_id,
+    handoff_stream,
     mail_stream,
     wave_stream,
 )
@@ -294,6 +296,10 @@ class Unit:
     def agent(self, name: str) -> AgentRecord | None:
         """What is known of the agent or person with this name."""
         return cast(AgentRecord | None, self._read(agent_stream(name)).state)
+
+    def handoff(self, id: str) -> Handoff | None:
+        """The handoff with this id."""
+        return cast(Handoff | None, self._read(handoff_stream(id)).state)
 
     def mail(self, id: str) -> Mail | None:
         """The letter with this id."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from dragoman.core.actors import SYSTEM
-from dragoman.core.commands import AnyCommand, EscalateDelegation, EscalateMail
+from dragoman.core.commands import AnyCommand, EscalateDelegation, EscalateHandoff, EscalateMail
 from dragoman.core.errors import LedgerError
 from dragoman.engine.ask import names_in_role
 from dragoman.engine.hub import Hub
@@ -14,6 +14,7 @@ _PAGE = 100
 ESCALATE: dict[str, Callable[[str, Store], AnyCommand]] = {
     "task": lambda name, _: EscalateDelegation(name),
     "mail": lambda name, store: EscalateMail(name, names_in_role(store, "orchestrator")),
+    "handoff": lambda name, store: EscalateHandoff(name, names_in_role(store, "coordinator")),
 }
 """Kind of stream -> what is asked for when it is late."""
 
