@@ -19,6 +19,7 @@ from dragoman.engine.interpreter import Interpreter, Turned
 from dragoman.engine.operation import Dialect
 from dragoman.engine.ports import Clock, Store
 from dragoman.engine.request import Accepted, Outcome
+from dragoman.files.handoff_audit import check_handoff
 from dragoman.files.inbox import Inbox
 from dragoman.files.lookup import has_file
 from dragoman.files.projector import Projector
@@ -213,6 +214,7 @@ def _furnished(
         checkpoints=checkpoints,
         projector=projector,
         export=partial(_export, hub, disk),
+        audit=partial(check_handoff, hub.store, disk),
         duties=(
             Recovery(hub, settings.retry),
             Sla(hub),

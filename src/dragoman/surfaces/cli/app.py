@@ -17,6 +17,7 @@ from dragoman.surfaces.cli import (
     events,
     files,
     guard,
+    handoff,
     init,
     lint,
     mail,
@@ -117,6 +118,7 @@ def build() -> typer.Typer:
     app.add_typer(task.group(), name="task")
     app.add_typer(agent.group(), name="agent")
     app.add_typer(mail.group(), name="mail")
+    app.add_typer(handoff.group(), name="handoff")
     app.add_typer(wave.group(), name="wave")
     app.add_typer(reserve.group(), name="reserve")
     app.add_typer(guard.group(), name="guard")

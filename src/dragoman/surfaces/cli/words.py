@@ -50,9 +50,11 @@ from dragoman.core.events import (
 from dragoman.core.moments import duration, to_rfc3339
 from dragoman.ledger.codec import CODEC
 from dragoman.ledger.entry import Entry, read_line
+from dragoman.surfaces.cli.handoff_words import HANDOFF_WORDS
+from dragoman.surfaces.cli.phrases import because
 
 _LONGEST = 240
-_SUBJECTS = ("task", "agent", "mail", "wave")
+_SUBJECTS = ("task", "agent", "mail", "wave", "handoff")
 """Kinds of streams whose name says what an entry is about."""
 
 _FORWARD: dict[LinkKind, str] = {
@@ -115,12 +117,12 @@ def _claimed(event: TaskClaimed) -> str:
 
 
 def _transitioned(event: TaskTransitioned) -> str:
-    return f"{event.from_} → {event.to}{_because(event.reason)}"
+    return f"{event.from_} → {event.to}{because(event.reason)}"
 
 
 def _requeued(event: TaskRequeued) -> str:
     return (
-        f"attempt {event.attempt} is over{_because(event.reason)}: ready again, "
+        f"attempt {event.attempt} is over{because(event.reason)}: ready again, "
         f"not before {to_rfc3339(event.not_before)}; failures in a row: {event.failures}"
     )
 
@@ -187,7 +189,7 @@ def _accepted(event: DelegationAccepted) -> str:
 
 
 def _rejected(event: DelegationRejected) -> str:
-    return f"{event.agent} rejected the handoff{_because(event.reason)}"
+    return f"{event.agent} rejected the handoff{because(event.reason)}"
 
 
 def _escalated(event: DelegationEscalated) -> str:
@@ -242,7 +244,7 @@ def _reserved(event: ReservationTaken) -> str:
     until = "" if event.until is None else f" until {to_rfc3339(event.until)}"
     who = event.holder or f"wave {event.wave} for {event.task}"
     how = "" if event.exclusive else ", shared"
-    return f"reserved for {who}{until}{how}: {' '.join(event.patterns)}{_because(event.reason)}"
+    return f"reserved for {who}{until}{how}: {' '.join(event.patterns)}{because(event.reason)}"
 
 
 def _reserved_longer(event: ReservationRenewed) -> str:
@@ -261,7 +263,7 @@ def _refused(event: CommandRefused) -> str:
 def _checkpointed(event: TaskCheckpointed) -> str:
     commit = f" at {event.commit}" if event.commit else ""
     said = "; ".join(filter(None, (event.description, event.next_steps)))
-    return f"checkpoint{commit}{_because(event.reason)}{f': {said}' if said else ''}"
+    return f"checkpoint{commit}{because(event.reason)}{f': {said}' if said else ''}"
 
 
 def _posted(event: MailPosted) -> str:
@@ -284,10 +286,6 @@ def _answered(event: MailAnswered) -> str:
 def _late(event: MailEscalated) -> str:
     told = f"; told to {', '.join(event.told)}" if event.told else ""
     return f"escalated: {', '.join(event.waiting_for)} did not ack or answer in time{told}"
-
-
-def _because(reason: str) -> str:
-    return f" ({reason})" if reason else ""
 
 
 WORDS: dict[type[Event], Callable[[Any], str]] = {
@@ -328,5 +326,6 @@ WORDS: dict[type[Event], Callable[[Any], str]] = {
     MailEscalated: _late,
     AgentPaused: _paused,
     AgentResumed: _resumed,
+    **HANDOFF_WORDS,
 }
 """Event -> its words; a test: every event has some."""

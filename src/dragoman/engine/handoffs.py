@@ -1,0 +1,101 @@
+"""Reading handoffs: one by its id, or a page of those that fit."""
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from dragoman.core.errors import Refusal
+from dragoman.core.events import HandoffStatus
+from dragoman.core.handoff import Handoff
+from dragoman.core.ids import check_mail_id, handoff_stream
+from dragoman.engine.ask import find_task, state_of
+from dragoman.engine.mailbox import LAST, MOST_BYTES, MOST_LOOKED_AT, walk
+from dragoman.engine.ports import ListQuery, Store
+
+
+class Wanted(Struct, frozen=True):
+    """Which handoffs a page shall hold; what is empty is not asked for."""
+
+    status: HandoffStatus | None = None
+    task: str = ""
+    """By any of its names."""
+    sender: str = ""
+    recipient: str = ""
+    teamspace: str = ""
+    reader: str = ""
+    """Who looks: a draft is shown to nobody but its sender. Empty: the owner of the hub."""
+    before: int = LAST
+    limit: int = 50
+
+    @property
+    def list(self) -> str:
+        """The list to walk along: of those that hold all that is wanted, likely the shortest."""
+        if self.status == "draft":
+            return f"handoffs.draft:{self.sender or self.reader}"
+        narrow = (
+            ("task", self.task),
+            ("status", self.status if self.status != "closed" else None),
+            ("to", self.recipient),
+            ("from", self.sender),
+            ("status", self.status),
+            ("space", self.teamspace),
+        )
+        return next((f"handoffs.{kind}:{name}" for kind, name in narrow if name), "handoffs")
+
+    def has(self, handoff: Handoff) -> bool:
+        """Whether the handoff belongs on the page."""
+        if not may_see(handoff, self.reader):
+            return False
+        asked = (
+            (self.status, handoff.status),
+            (self.task, handoff.task),
+            (self.sender, handoff.sender),
+            (self.recipient, handoff.recipient),
+            (self.teamspace, handoff.teamspace),
+        )
+        return all(wanted in (None, "", given) for wanted, given in asked)
+
+
+class Page(Struct, frozen=True):
+    """Handoffs, newest first, and the cursor of the next page, if there may be one.
+
+    A page may end early, even before the first handoff that fits.
+    """
+
+    handoffs: tuple[Handoff, ...]
+    next: int | None
+
+
+def may_see(handoff: Handoff, reader: str) -> bool:
+    """Whether somebody may read it: a draft is its sender's until it is offered."""
+    return handoff.status != "draft" or reader in ("", handoff.sender)
+
+
+def find_handoff(store: Store, id: str, reader: str = "") -> Handoff | Refusal:
+    """The handoff with this id; `reader` is who looks, empty: the owner of the hub."""
+    malformed = check_mail_id(id, "handoff id")
+    if malformed is not None:
+        return malformed
+    row = store.stream(handoff_stream(id))
+    found = None if row is None else state_of(store, row)
+    if isinstance(found, Handoff) and may_see(found, reader):
+        return found
+    return Refusal("handoff_not_found", f"there is no handoff {id}")
+
+
+def page_of(store: Store, wanted: Wanted) -> Page:
+    """A page of the handoffs that fit."""
+    known = find_task(store, wanted.task) if wanted.task else None
+    if known is not None and not isinstance(known, Refusal):
+        wanted = replace(wanted, task=known.task.id)
+    found = list[Handoff]()
+    query = ListQuery(wanted.list, before=wanted.before, limit=wanted.limit)
+    cursor, size = wanted.before, 0
+    for looked_at, place in enumerate(walk(store, query)):
+        if len(found) == wanted.limit or looked_at == MOST_LOOKED_AT or size >= MOST_BYTES:
+            return Page(tuple(found), cursor)
+        cursor = place.position
+        handoff = state_of(store, place.row)
+        if isinstance(handoff, Handoff) and wanted.has(handoff):
+            found.append(handoff)
+            size += len(place.row.state)
+    return Page(tuple(found), None)
