@@ -308,6 +308,30 @@ class NoteHandoff(HandoffCommand, frozen=True, tag="handoff.note"):
     data: dict[str, object] = {}
 
 
+class AddWorkItem(Command, frozen=True, tag="workq.add"):
+    """Put an item into the work queue."""
+
+    title: str = ""
+    id: str = ""
+
+
+class ClaimWorkItem(Command, frozen=True, tag="workq.claim"):
+    """Own an item of the work queue, or give it to somebody."""
+
+    item: str
+    owner: str = ""
+    """Empty: whoever asks."""
+    sender: str = ""
+    """From whom it may be taken, beside whoever asks."""
+
+
+class ReleaseWorkItem(Command, frozen=True, tag="workq.release"):
+    """Own an item no more."""
+
+    item: str
+    is_orphaned: bool = False
+
+
 class TaskCommand(Command, frozen=True):
     """A command about one existing task, by any of its names."""
 
@@ -594,6 +618,9 @@ AnyCommand = (
     | ExtendHandoff
     | ReassignHandoff
     | NoteHandoff
+    | AddWorkItem
+    | ClaimWorkItem
+    | ReleaseWorkItem
     | StartWave
     | AdvanceWave
     | ReserveFiles

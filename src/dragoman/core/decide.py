@@ -24,6 +24,7 @@ from dragoman.core import (
     reserving,
     updates,
     waving,
+    workq,
 )
 from dragoman.core.authority import holds
 from dragoman.core.commands import (
@@ -31,6 +32,7 @@ from dragoman.core.commands import (
     AcceptHandoff,
     AckMail,
     ActivateHandoff,
+    AddWorkItem,
     AdoptTask,
     AdvanceWave,
     AliasTask,
@@ -39,6 +41,7 @@ from dragoman.core.commands import (
     ApproveHandoff,
     CheckpointTask,
     ClaimTask,
+    ClaimWorkItem,
     CloseHandoff,
     CompleteHandoff,
     CreateTask,
@@ -68,6 +71,7 @@ from dragoman.core.commands import (
     RejectMessage,
     ReleaseReservations,
     ReleaseTask,
+    ReleaseWorkItem,
     RenewLease,
     RenewReservations,
     ReportOutcome,
@@ -135,6 +139,9 @@ DECIDERS: dict[type[AnyCommand], Callable[[Any, Read, int], Decision | Refusal]]
     ExtendHandoff: handoff_watch.extend,
     ReassignHandoff: handoff_offer.reassign,
     NoteHandoff: handoff_watch.note,
+    AddWorkItem: workq.add,
+    ClaimWorkItem: workq.claim,
+    ReleaseWorkItem: workq.release,
     StartWave: waving.start,
     AdvanceWave: waving.advance,
     ReserveFiles: reserving.take,

@@ -517,6 +517,24 @@ class TaskHandedOver(Event, frozen=True):
     """Whether the recipient has it in hand."""
 
 
+ItemStatus = Literal["open", "claimed", "orphaned"]
+
+
+class WorkItemAdded(Event, frozen=True):
+    """Something is to be seen to."""
+
+    id: str
+    title: str
+
+
+class WorkItemPassed(Event, frozen=True):
+    """An item has another owner, or (empty) none."""
+
+    id: str
+    owner: str
+    status: ItemStatus
+
+
 TaskEvent = (
     TaskCreated
     | TaskAliased
@@ -549,13 +567,21 @@ HandoffEvent = (
     | HandoffExtended
     | HandoffNoted
 )
+WorkItemEvent = WorkItemAdded | WorkItemPassed
 ActorEvent = CommandRefused | MessageReceived
 AgentEvent = AgentRegistered | AgentKeyed | TokenIssued | TokenRevoked | AgentPaused | AgentResumed
 MailEvent = MailPosted | MailRead | MailAcked | MailAnswered | MailEscalated
 WaveEvent = WaveStarted | WaveBeadReleased | WaveCompleted
 ReservationEvent = ReservationTaken | ReservationRenewed | ReservationsEnded
 AnyEvent = (
-    TaskEvent | ActorEvent | AgentEvent | MailEvent | HandoffEvent | WaveEvent | ReservationEvent
+    TaskEvent
+    | ActorEvent
+    | AgentEvent
+    | MailEvent
+    | HandoffEvent
+    | WorkItemEvent
+    | WaveEvent
+    | ReservationEvent
 )
 
 EVENT_NAMES: dict[type[Event], str] = {
@@ -600,6 +626,8 @@ EVENT_NAMES: dict[type[Event], str] = {
     HandoffEscalated: "handoff.escalated",
     HandoffExtended: "handoff.extended",
     HandoffNoted: "handoff.noted",
+    WorkItemAdded: "workq.added",
+    WorkItemPassed: "workq.passed",
     WaveStarted: "wave.started",
     WaveBeadReleased: "wave.bead_released",
     WaveCompleted: "wave.completed",

@@ -112,6 +112,11 @@ def handoff_stream(handoff_id: str) -> str:
     return "handoff:" + handoff_id
 
 
+def workq_stream(item_id: str) -> str:
+    """The stream that holds the entries of an item of the work queue."""
+    return "workq:" + item_id
+
+
 def mail_stream(mail_id: str) -> str:
     """The stream that holds a letter's entries."""
     return "mail:" + mail_id

@@ -14,6 +14,7 @@ from dragoman.core.mail import Mail
 from dragoman.core.reservations import Reservations
 from dragoman.core.task import Task
 from dragoman.core.wave import Wave
+from dragoman.core.work_item import WorkItem
 
 
 class Read(Protocol):
@@ -46,6 +47,10 @@ class Read(Protocol):
 
     def handoff(self, id: str) -> Handoff | None:
         """The handoff with this id."""
+        ...
+
+    def work_item(self, id: str) -> WorkItem | None:
+        """The item of the work queue with this id."""
         ...
 
     def mail(self, id: str) -> Mail | None:
@@ -84,7 +89,7 @@ class Receipt(Struct, frozen=True, omit_defaults=True, gc=False, tag="task"):
     thread: str = ""
     """The thread of that letter."""
     state: str = ""
-    """Where that handoff stands."""
+    """Where that handoff, or item of the work queue, stands."""
 
 
 class LeaseChange(Struct, frozen=True):

@@ -43,19 +43,22 @@ from dragoman.core.events import (
     WaveBeadReleased,
     WaveCompleted,
     WaveStarted,
+    WorkItemAdded,
+    WorkItemPassed,
 )
 from dragoman.core.handoff import EVOLVE_HANDOFF, Handoff, lists_of_handoff
 from dragoman.core.mail import EVOLVE_MAIL, Mail, lists_of_mail
 from dragoman.core.reservations import EVOLVE_RESERVATIONS, Reservations
 from dragoman.core.task import EVOLVE_TASK, PRIORITY_RANK, Task, lists_of_task
 from dragoman.core.wave import EVOLVE_WAVE, Wave, lists_of_wave
+from dragoman.core.work_item import EVOLVE_WORK_ITEM, WorkItem
 from dragoman.ledger.codec import CODEC
 from dragoman.ledger.entry import read_line
 
 FOLD = 3
 """Raised when folding the same entries gives another state; older state rows are refolded."""
 
-State = Task | ActorRecord | AgentRecord | Mail | Wave | Reservations | Handoff
+State = Task | ActorRecord | AgentRecord | Mail | Wave | Reservations | Handoff | WorkItem
 
 _STATES: dict[str, msgspec.json.Decoder[Any]] = {
     "task": msgspec.json.Decoder(Task),
@@ -63,6 +66,7 @@ _STATES: dict[str, msgspec.json.Decoder[Any]] = {
     "agent": msgspec.json.Decoder(AgentRecord),
     "mail": msgspec.json.Decoder(Mail),
     "handoff": msgspec.json.Decoder(Handoff),
+    "workq": msgspec.json.Decoder(WorkItem),
     "wave": msgspec.json.Decoder(Wave),
     "reservations": msgspec.json.Decoder(Reservations),
 }
@@ -116,6 +120,7 @@ EVOLVE: dict[type[AnyEvent], Callable[[Any, Any, int], State]] = {
     **EVOLVE_AGENT,
     **EVOLVE_MAIL,
     **EVOLVE_HANDOFF,
+    **EVOLVE_WORK_ITEM,
     **EVOLVE_WAVE,
     **EVOLVE_RESERVATIONS,
 }
@@ -153,6 +158,8 @@ _FOLLOWS: dict[type[AnyEvent], tuple[type[State] | type[None], ...]] = {
     HandoffEscalated: (Handoff,),
     HandoffExtended: (Handoff,),
     HandoffNoted: (Handoff,),
+    WorkItemAdded: (type(None),),
+    WorkItemPassed: (WorkItem,),
     WaveStarted: (type(None),),
     WaveBeadReleased: (Wave,),
     WaveCompleted: (Wave,),

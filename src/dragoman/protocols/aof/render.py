@@ -295,6 +295,8 @@ RENDER: Final[Mapping[type[AnyEvent], Callable[[Any, AofIdOf], Told] | None]] = 
     events.HandoffEscalated: _stuck,
     events.HandoffExtended: _under("handoff.extended"),
     events.HandoffNoted: _under("handoff.noted"),
+    events.WorkItemAdded: _under("workq.added"),
+    events.WorkItemPassed: _under("workq.passed"),
     events.WaveStarted: _wave_started,
     events.WaveBeadReleased: None,  # its task's own line says it
     events.WaveCompleted: _under("wave.completed"),
