@@ -10,7 +10,7 @@ from dragoman.core.errors import Refusal
 from dragoman.core.events import HandoffStatus
 from dragoman.core.handoff import Handoff
 from dragoman.core.lease import Lease
-from dragoman.core.moments import duration, to_rfc3339
+from dragoman.core.moments import in_hours, to_rfc3339
 from dragoman.core.task import Task
 from dragoman.engine.ask import find_agent, find_task, names_in_role
 from dragoman.engine.ports import Store
@@ -193,7 +193,7 @@ def _findings(handoff: Handoff, around: Surroundings) -> Iterator[str]:
     for told in handoff.escalations:
         yield (
             f"{told.to} was told at {to_rfc3339(told.at)}: {told.trigger} in {told.stage} "
-            f"after {duration(told.elapsed_ms)}"
+            f"after {in_hours(told.elapsed_ms)}"
         )
     if handoff.workq == "degraded":
         yield "the work queue did not take part: its item may have to be claimed by hand"

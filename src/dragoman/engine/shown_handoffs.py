@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from dragoman.core.events import HandoffStatus, RejectReason
 from dragoman.core.handoff import Approval, Escalation, Handoff, Note, Rejection
-from dragoman.core.moments import duration, to_rfc3339
+from dragoman.core.moments import in_hours, to_rfc3339
 
 
 class ShownApproval(Struct, frozen=True):
@@ -155,8 +155,8 @@ def _escalation(told: Escalation) -> ShownEscalation:
     return ShownEscalation(
         trigger=told.trigger,
         stage=told.stage,
-        sla_configured=duration(told.sla_ms),
-        sla_elapsed=duration(told.elapsed_ms),
+        sla_configured=in_hours(told.sla_ms),
+        sla_elapsed=in_hours(told.elapsed_ms),
         escalated_to=told.to,
         escalated_at=to_rfc3339(told.at),
     )

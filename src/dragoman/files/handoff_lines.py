@@ -23,7 +23,7 @@ from dragoman.core.events import (
     HandoffVerified,
 )
 from dragoman.core.handoff import Handoff
-from dragoman.core.moments import duration, to_rfc3339
+from dragoman.core.moments import in_hours, to_rfc3339
 from dragoman.ledger.codec import CODEC
 from dragoman.ledger.entry import Entry, Line, read_line
 from dragoman.text.safe_text import harmless_json
@@ -164,8 +164,8 @@ def _escalated(event: HandoffEscalated, source: Source) -> Iterator[Told]:
         {
             "trigger": event.trigger,
             "stage": event.stage,
-            "sla_configured": duration(event.sla_ms),
-            "sla_elapsed": duration(event.elapsed_ms),
+            "sla_configured": in_hours(event.sla_ms),
+            "sla_elapsed": in_hours(event.elapsed_ms),
             "escalated_to": event.to,
             "recommended_action": event.recommended,
             "actor": source.actor,

@@ -134,7 +134,7 @@ def compare(told: Replayed, store: Store) -> Mapping[str, str]:
 
 def essence(handoff: Handoff) -> Handoff:
     """The handoff without what the audit lines do not tell: notes, and more time for a state."""
-    return replace(handoff, notes=(), workq="", extended_to=None, is_escalated=False, created_at=0)
+    return replace(handoff, notes=(), workq="", extension=None, is_escalated=False, created_at=0)
 
 
 def _differing(one: Handoff, other: Handoff) -> list[str]:

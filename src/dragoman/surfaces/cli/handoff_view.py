@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any, cast
 
-from dragoman.core.moments import duration, to_rfc3339
+from dragoman.core.moments import in_hours, to_rfc3339
 from dragoman.surfaces.cli.screen import Column, Screen
 from dragoman.surfaces.cli.words import cut
 
@@ -130,7 +130,7 @@ def _rejection(handoff: "Handoff") -> str:
 
 
 def _escalation(told: Any) -> str:
-    after = f" after {duration(told.elapsed_ms)}" if told.elapsed_ms else ""
+    after = f" after {in_hours(told.elapsed_ms)}" if told.elapsed_ms else ""
     return f"{told.trigger} in {told.stage}{after}, told to {told.to} at {to_rfc3339(told.at)}"
 
 
