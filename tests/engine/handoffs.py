@@ -1,11 +1,12 @@
 """Handoffs in a lab: packages, and the steps from an offer to its end."""
 
-from typing import Any
+from typing import Any, Protocol
 
 from dragoman.core.actors import SYSTEM, Actor
 from dragoman.core.commands import (
     AcceptHandoff,
     ActivateHandoff,
+    AnyCommand,
     CloseHandoff,
     CompleteHandoff,
     CreateTask,
@@ -16,6 +17,20 @@ from dragoman.core.errors import Refusal
 from dragoman.core.handoff import Handoff
 from dragoman.engine.handoffs import find_handoff
 from tests.engine.lab import ALICE, BOB, HUMAN, Lab
+
+
+class Doing(Protocol):
+    """A hub that things are done to."""
+
+    @property
+    def store(self) -> Any:
+        """Where it keeps everything."""
+        ...
+
+    def do(self, actor: Actor, *commands: AnyCommand) -> Any:
+        """What must be accepted."""
+        ...
+
 
 CHECKS = ("schema", "policy", "artifacts", "cycle", "package_hash")
 COORDINATOR = Actor("coordinator", "carl")
@@ -40,13 +55,13 @@ def package(task: str = "t1", **more: Any) -> dict[str, object]:
     }
 
 
-def make(lab: Lab, task: str = "t1") -> None:
+def make(lab: Doing, task: str = "t1") -> None:
     """A task that nobody owns yet."""
     lab.do(HUMAN, CreateTask("Fix the login", id=task, ready=True))
 
 
 def offer(
-    lab: Lab, id: str = "h1", task: str = "t1", to: str = "bob", by: Actor = ALICE, **more: Any
+    lab: Doing, id: str = "h1", task: str = "t1", to: str = "bob", by: Actor = ALICE, **more: Any
 ) -> Handoff:
     """A package that is offered."""
     content = more.pop("package", None) or package(task)
@@ -54,27 +69,27 @@ def offer(
     return state(lab, id)
 
 
-def accept(lab: Lab, id: str = "h1", by: Actor = BOB, **more: Any) -> Handoff:
+def accept(lab: Doing, id: str = "h1", by: Actor = BOB, **more: Any) -> Handoff:
     """The recipient accepts, and all checks pass unless more is said."""
     given: dict[str, Any] = {"passed": CHECKS, **more}
     lab.do(by, AcceptHandoff(id, state(lab, id).package_hash, **given))
     return state(lab, id)
 
 
-def activate(lab: Lab, id: str = "h1", by: Actor = BOB) -> Handoff:
+def activate(lab: Doing, id: str = "h1", by: Actor = BOB) -> Handoff:
     """The recipient begins."""
     lab.do(by, ActivateHandoff(id))
     return state(lab, id)
 
 
-def finish(lab: Lab, id: str = "h1", by: Actor = BOB, sender: Actor = ALICE) -> Handoff:
+def finish(lab: Doing, id: str = "h1", by: Actor = BOB, sender: Actor = ALICE) -> Handoff:
     """The recipient is done, and the record is closed."""
     lab.do(by, CompleteHandoff(id, "merged"))
     lab.do(sender, CloseHandoff(id, "thanks"))
     return state(lab, id)
 
 
-def life(lab: Lab, id: str = "h1", task: str = "t1") -> Handoff:
+def life(lab: Doing, id: str = "h1", task: str = "t1") -> Handoff:
     """A whole handoff, from a new task to its end."""
     make(lab, task)
     offer(lab, id, task)
@@ -90,7 +105,7 @@ def late(lab: Lab, id: str = "h1", after: int = 25 * 3_600_000) -> Handoff:
     return state(lab, id)
 
 
-def state(lab: Lab, id: str) -> Handoff:
+def state(lab: Doing, id: str) -> Handoff:
     """The handoff as it is stored."""
     found = find_handoff(lab.store, id)
     assert not isinstance(found, Refusal), found
