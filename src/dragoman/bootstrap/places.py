@@ -24,7 +24,7 @@ from dragoman.files.inbox import Inbox
 from dragoman.files.lookup import has_file
 from dragoman.files.projector import Projector
 from dragoman.notify.notice import News, Notice
-from dragoman.protocols import agentmail, aof
+from dragoman.protocols import acp, agentmail, aof
 from dragoman.services.checkpointer import Checkpointer
 from dragoman.services.indexer import Indexer
 from dragoman.services.notifier import Notifier, Target
@@ -48,6 +48,7 @@ from dragoman.text.strict_json import MOST_BYTES
 if TYPE_CHECKING:
     from dragoman.engine.identity import Principal
     from dragoman.files.archive_format import Manifest
+from dragoman.bootstrap.handoffs import NO_PORTS, Ports, handoff_choices, handoff_ports
 from dragoman.bootstrap.spawning import open_spawner
 from dragoman.bootstrap.stores import lasting, make_directory, open_store
 
@@ -159,7 +160,7 @@ def _furnished(
     """The hub with all that surrounds it."""
     warnings: list[str] = []
     disk = Beneath(data)
-    spoken = dialects(settings, _model(settings, data))
+    spoken = dialects(settings, _model(settings, data), handoff_ports(settings, hub, data))
     projector = Projector(
         hub,
         disk,
@@ -295,13 +296,16 @@ def _notifier(data: Path, settings: Settings, hub: Hub) -> Notifier[Notice]:
 
 
 def dialects(
-    settings: Settings | None = None, model: agentmail.Model | None = None
+    settings: Settings | None = None,
+    model: agentmail.Model | None = None,
+    ports: Ports = NO_PORTS,
 ) -> tuple[Dialect, ...]:
     """Every dialect that is spoken here."""
     settings = settings or Settings()
     return (
         aof.dialect(at_once=settings.aof.apply_completion == "immediately"),
         agentmail.dialect(_mail_choices(settings, model)),
+        acp.dialect(handoff_choices(settings, ports)),
     )
 
 

@@ -295,7 +295,7 @@ async def _answer(operation: Operation, call: Call) -> Answer:
 
 def _reply(answer: Answer) -> Any:
     if isinstance(answer, Turned):
-        raise HttpProblem(of_refusal(answer))
+        raise HttpProblem(of_refusal(answer), own=answer.reply)
     return answer.reply
 
 
