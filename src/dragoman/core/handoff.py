@@ -218,7 +218,7 @@ class Handoff(Struct, frozen=True, omit_defaults=True):
         return next((step for step in self.steps if step.to == to), None)
 
     def note(self, kind: str, since: int) -> Note | None:
-        """The first note of a kind since a moment."""
+        """The first note of a kind since a moment, as far as it is at hand."""
         return next((note for note in self.notes if note.kind == kind and note.at >= since), None)
 
 

@@ -5,8 +5,6 @@ Whoever hands work over stays its owner until the recipient activates it (S-OWN)
 
 from typing import cast
 
-from msgspec.structs import replace
-
 from dragoman.core.actors import Actor
 from dragoman.core.authority import check_write
 from dragoman.core.commands import DraftHandoff, ProposeHandoff, ReassignHandoff
@@ -25,7 +23,7 @@ from dragoman.core.handoff import SLA_STAGES, Handoff, handoff_proposed, section
 from dragoman.core.handoff_chain import chain_of, check_cycle, check_owner, owner_of
 from dragoman.core.handoff_package import filled, hash_of, sealed
 from dragoman.core.handoff_repeat import offered_before
-from dragoman.core.handoff_return import given_back, turned_down
+from dragoman.core.handoff_return import given_back, lease_ended, turned_down
 from dragoman.core.handoff_words import (
     COORDINATES,
     StreamEvents,
@@ -40,7 +38,7 @@ from dragoman.core.handoff_words import (
 from dragoman.core.ids import check_agent, check_mail_id, handoff_stream, task_stream
 from dragoman.core.limits import REASON, TEXT, TITLE, check_json, check_range, check_text
 from dragoman.core.moments import SPAN
-from dragoman.core.reading import Decision, LeaseChange, Read
+from dragoman.core.reading import Decision, Read
 from dragoman.core.task import Task
 
 
@@ -177,9 +175,8 @@ def reassign(command: ReassignHandoff, read: Read, now: int) -> Decision | Refus
     )
     after = given_back(handoff, task)
     begun = _begun(offered, after, owner_of(after, handoff.sender), read, now)
-    lease = LeaseChange(task.id, None) if handoff.status == "activated" else None
-    told = replace(about(id, "proposed", after), expires_at=0)
-    return Decision(told, (*ended, *begun), lease)
+    told = about(id, "proposed", after)
+    return Decision(told, (*ended, *begun), lease_ended(handoff, task, read))
 
 
 def _check_change(handoff: Handoff, recipient: str) -> Refusal | None:

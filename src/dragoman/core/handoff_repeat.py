@@ -1,6 +1,7 @@
 """Repeats: an action asked for again, by the same caller in the same words, adds nothing (S-IDEM).
 
-What was done is read off the handoff itself, so that nothing has to be remembered beside it.
+What was done is read off the handoff itself, so that nothing has to be remembered beside it. When
+the handoff has gone on since, the action is no repeat but late.
 """
 
 from collections.abc import Callable
@@ -19,7 +20,7 @@ from dragoman.core.commands import (
     RejectHandoff,
     WithdrawHandoff,
 )
-from dragoman.core.handoff import Handoff, section
+from dragoman.core.handoff import Handoff, Rejection, section
 from dragoman.core.handoff_package import filled, hash_of
 from dragoman.core.handoff_return import withdrawal
 from dragoman.core.handoff_words import HUB
@@ -56,15 +57,14 @@ def _accepted(command: AcceptHandoff, handoff: Handoff, read: Read) -> bool:
     """Also what the gate has turned down: it says no again, with the same reason."""
     if read.actor.name != handoff.recipient or handoff.left_out != command.left_out:
         return False
-    step = handoff.step("accepted")
-    if step is not None:
-        return step.note == command.notes
-    said = handoff.rejection
+    if handoff.status == "accepted":
+        return handoff.steps[-1].note == command.notes
+    said = _rejection(handoff)
     return said is not None and said.by == HUB and bool(handoff.failed)
 
 
 def _rejected(command: RejectHandoff, handoff: Handoff, read: Read) -> bool:
-    said = handoff.rejection
+    said = _rejection(handoff)
     return said is not None and (said.by, said.reason, said.detail, said.suggested_fix) == (
         read.actor.name,
         command.reason,
@@ -74,26 +74,29 @@ def _rejected(command: RejectHandoff, handoff: Handoff, read: Read) -> bool:
 
 
 def _withdrawn(command: WithdrawHandoff, handoff: Handoff, read: Read) -> bool:
-    said, name = handoff.rejection, read.actor.name
+    said, name = _rejection(handoff), read.actor.name
     if said is None or name != handoff.sender:
         return False
     return (said.by, said.detail) == (name, withdrawal(command.note))
 
 
+def _rejection(handoff: Handoff) -> Rejection | None:
+    return handoff.rejection if handoff.status == "rejected" else None
+
+
 def _activated(command: ActivateHandoff, handoff: Handoff, read: Read) -> bool:
-    step = handoff.step("activated")
-    said = handoff.note("work_state_update", since=step.at) if step else None
-    update = said.data if said else {}
-    return step is not None and step.by == read.actor.name and update == command.work_state_update
+    if handoff.status != "activated" or read.actor.name != handoff.recipient:
+        return False
+    said = handoff.note("work_state_update", since=handoff.entered_at)
+    return (said.data if said else {}) == command.work_state_update
 
 
 def _completed(command: CompleteHandoff, handoff: Handoff, read: Read) -> bool:
-    step = handoff.step("completed")
-    said = handoff.note("completion_notes", since=step.at) if step else None
-    if step is None or said is None:
+    said = handoff.note("completion_notes", since=handoff.entered_at)
+    if handoff.status != "completed" or said is None:
         return False
     artifacts = said.data.get("final_artifacts", [])
-    return (step.by, step.note, artifacts) == (
+    return (said.by, said.text, artifacts) == (
         read.actor.name,
         command.notes,
         list(command.final_artifacts),
@@ -101,8 +104,10 @@ def _completed(command: CompleteHandoff, handoff: Handoff, read: Read) -> bool:
 
 
 def _closed(command: CloseHandoff, handoff: Handoff, read: Read) -> bool:
-    step = handoff.step("closed")
-    return step is not None and (step.by, step.note) == (read.actor.name, command.notes)
+    if handoff.status != "closed":
+        return False
+    last = handoff.steps[-1]
+    return (last.by, last.note) == (read.actor.name, command.notes)
 
 
 def _denied(command: ApproveHandoff, handoff: Handoff, read: Read) -> bool:
@@ -124,13 +129,11 @@ def _extended(command: ExtendHandoff, handoff: Handoff, read: Read) -> bool:
 
 
 def _reassigned(command: ReassignHandoff, handoff: Handoff, read: Read) -> bool:
-    said = handoff.rejection
-    new = read.handoff(handoff.superseded_by) if handoff.superseded_by else None
-    return (
-        said is not None
-        and new is not None
-        and (said.by, new.recipient) == (read.actor.name, command.recipient)
-    )
+    said = _rejection(handoff)
+    new = read.handoff(handoff.superseded_by) if said and handoff.superseded_by else None
+    if said is None or new is None or not new.is_active:
+        return False
+    return (said.by, new.recipient) == (read.actor.name, command.recipient)
 
 
 DONE_BEFORE: Final[dict[type[HandoffCommand], Callable[[Any, Handoff, Read], bool]]] = {

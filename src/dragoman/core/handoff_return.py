@@ -46,8 +46,8 @@ def reject(command: RejectHandoff, read: Read, now: int) -> Decision | Refusal:
         return not_yours(handoff, read.actor, "reject", f"{handoff.recipient} or a coordinator")
     why = HandoffRejected(read.actor.name, command.reason, command.detail, command.suggested_fix)
     events = turned_down(handoff, task, why, read)
-    ended = LeaseChange(task.id, None) if handoff.status == "activated" else None
-    return Decision(about(handoff.id, "rejected", given_back(handoff, task)), events, ended)
+    told = about(handoff.id, "rejected", given_back(handoff, task))
+    return Decision(told, events, lease_ended(handoff, task, read))
 
 
 def withdraw(command: WithdrawHandoff, read: Read, now: int) -> Decision | Refusal:
@@ -92,6 +92,12 @@ def turned_down(
     if why.suggested_fix:
         said["suggested_fix"] = quoted(why.suggested_fix)
     return (*events, letter(read, "system.error", (handoff.sender,), handoff, said))
+
+
+def lease_ended(handoff: Handoff, task: Task, read: Read) -> LeaseChange | None:
+    """What the recipient holds ends with the handoff; what its sender holds does not."""
+    is_held = handoff.status == "activated" and read.lease(task) is not None
+    return LeaseChange(task.id, None) if is_held else None
 
 
 def _task_given_back(handoff: Handoff, task: Task) -> StreamEvents:

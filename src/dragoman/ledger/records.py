@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Struct
 
 from dragoman.core.handoff import ACTIVE, Escalation, Handoff, section
-from dragoman.core.moments import duration, to_rfc3339
+from dragoman.core.moments import in_hours, to_rfc3339
 from dragoman.ledger.views import State
 
 
@@ -93,8 +93,8 @@ def _told(escalation: Escalation) -> dict[str, str]:
     return {
         "trigger": escalation.trigger,
         "stage": escalation.stage,
-        "sla_configured": duration(escalation.sla_ms),
-        "sla_elapsed": duration(escalation.elapsed_ms),
+        "sla_configured": in_hours(escalation.sla_ms),
+        "sla_elapsed": in_hours(escalation.elapsed_ms),
         "escalated_to": escalation.to,
         "escalated_at": to_rfc3339(escalation.at),
     }
