@@ -3,9 +3,10 @@
 from typing import Any
 
 import pytest
-from msgspec import to_builtins
+from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
+from dragoman.core.actors import Actor
 from dragoman.core.commands import (
     AliasTask,
     ApproveHandoff,
@@ -22,8 +23,10 @@ from dragoman.engine import handoffs
 from dragoman.engine.handoff_diagnosis import Diagnosis, Surroundings, diagnose, look_at
 from dragoman.engine.handoffs import LAST, Wanted, find_handoff, page_of
 from dragoman.engine.shown_handoffs import handoff_summary, whole_handoff
+from dragoman.engine.teamspaces import belongs, closed_to
 from tests.engine.handoffs import (
     CHECKS,
+    COORDINATOR,
     accept,
     activate,
     late,
@@ -299,3 +302,30 @@ def test_trouble_with_the_task_or_the_checks_is_named() -> None:
     assert rejected.summary.startswith("it was rejected: alice has the work")
     quiet = diagnose(replace(handoff, status="validating"), Surroundings(START, task))
     assert quiet.summary == "it was not accepted yet; bob may try again"
+
+
+class Crew(Struct, frozen=True):
+    """Whose teamspace it is."""
+
+    members: tuple[str, ...] = ()
+    coordinators: tuple[str, ...] = ()
+
+
+@proves("ACP-READ")
+def test_a_teamspace_with_members_is_closed_to_others() -> None:
+    lab = Lab()
+    several(lab)
+    teams = {"red": Crew(("carol", "alice"), ("carl",)), "blue": Crew(("carl",))}
+    for who, closed in (
+        (BOB, {"red", "blue"}),
+        (CAROL, {"blue"}),
+        (HUMAN, set[str]()),
+        (COORDINATOR, set[str]()),
+        (Actor("coordinator", "carol"), {"red", "blue"}),
+    ):
+        assert closed_to(teams, who) == closed, who
+    assert ids(lab, closed=closed_to(teams, BOB)) == ["h2", "h1"]
+    assert isinstance(find_handoff(lab.store, "h3", "bob", {"red"}), Refusal)
+    named = [belongs(teams, "red", name) for name in ("alice", "carl", "bob")]
+    assert named == [True, True, False]
+    assert belongs(teams, "green", "anybody")

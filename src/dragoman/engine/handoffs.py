@@ -1,5 +1,7 @@
 """Reading handoffs: one by its id, or a page of those that fit."""
 
+from collections.abc import Collection
+
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -23,6 +25,8 @@ class Wanted(Struct, frozen=True):
     teamspace: str = ""
     reader: str = ""
     """Who looks: a draft is shown to nobody but its sender. Empty: the owner of the hub."""
+    closed: frozenset[str] = frozenset()
+    """The teamspaces that are not the reader's."""
     before: int = LAST
     limit: int = 50
 
@@ -43,7 +47,7 @@ class Wanted(Struct, frozen=True):
 
     def has(self, handoff: Handoff) -> bool:
         """Whether the handoff belongs on the page."""
-        if not may_see(handoff, self.reader):
+        if not _may_see(handoff, self.reader, self.closed):
             return False
         asked = (
             (self.status, handoff.status),
@@ -65,19 +69,26 @@ class Page(Struct, frozen=True):
     next: int | None
 
 
-def may_see(handoff: Handoff, reader: str) -> bool:
+def _may_see(handoff: Handoff, reader: str, closed: Collection[str]) -> bool:
     """Whether somebody may read it: a draft is its sender's until it is offered."""
+    if handoff.teamspace in closed:
+        return False
     return handoff.status != "draft" or reader in ("", handoff.sender)
 
 
-def find_handoff(store: Store, id: str, reader: str = "") -> Handoff | Refusal:
-    """The handoff with this id; `reader` is who looks, empty: the owner of the hub."""
+def find_handoff(
+    store: Store, id: str, reader: str = "", closed: Collection[str] = ()
+) -> Handoff | Refusal:
+    """The handoff with this id; `reader` is who looks, empty: the owner of the hub.
+
+    `closed` are the teamspaces that are not the reader's.
+    """
     malformed = check_mail_id(id, "handoff id")
     if malformed is not None:
         return malformed
     row = store.stream(handoff_stream(id))
     found = None if row is None else state_of(store, row)
-    if isinstance(found, Handoff) and may_see(found, reader):
+    if isinstance(found, Handoff) and _may_see(found, reader, closed):
         return found
     return Refusal("handoff_not_found", f"there is no handoff {id}")
 

@@ -12,13 +12,13 @@ from dragoman.engine.handoffs import Wanted, find_handoff, page_of
 from dragoman.engine.mailbox import LAST
 from dragoman.engine.operation import Facts, Fault
 from dragoman.engine.shown_handoffs import handoff_summary, whole_handoff
+from dragoman.engine.teamspaces import closed_to
 from dragoman.protocols.acp.actions import Query
 from dragoman.protocols.acp.errors import CODES
 from dragoman.protocols.acp.gate import policy_failures
 from dragoman.protocols.acp.read import Asked
 from dragoman.protocols.acp.reply import Reply, denied
 from dragoman.protocols.acp.settings import Choices
-from dragoman.protocols.acp.teamspace import belongs
 from dragoman.protocols.acp.translate import drafted
 
 
@@ -41,24 +41,23 @@ def _query(asked: Query, actor: Actor, facts: Facts, choices: Choices) -> Any:
         recipient=asked.to_agent,
         teamspace=asked.teamspace_id,
         reader=actor.name,
+        closed=closed_to(choices.teamspaces, actor),
         before=LAST if asked.cursor is UNSET else asked.cursor,
         limit=asked.limit,
     )
     page = page_of(facts.store, wanted)
-    seen = [one for one in page.handoffs if belongs(one.teamspace, actor, choices)]
     return {
         "success": True,
-        "handoffs": [msgspec.to_builtins(handoff_summary(one)) for one in seen],
+        "handoffs": [msgspec.to_builtins(handoff_summary(one)) for one in page.handoffs],
         "cursor": page.next,
     }
 
 
 def _one(id: str, actor: Actor, facts: Facts, choices: Choices) -> Any:
-    found = find_handoff(facts.store, id, actor.name)
+    closed = closed_to(choices.teamspaces, actor)
+    found = find_handoff(facts.store, id, actor.name, closed)
     if isinstance(found, Refusal):
         return Fault(found.code, found.detail)
-    if not belongs(found.teamspace, actor, choices):
-        return Fault("handoff_not_found", f"there is no handoff {id}")
     return {
         "success": True,
         "handoff_id": found.id,

@@ -24,30 +24,40 @@ HandoffArgument = Annotated[
 ]
 
 
-def found(place: Place, id: str, reader: str) -> "Handoff":
-    """The handoff with this id; a refusal is raised."""
+def found(call: Call, place: Place, id: str) -> "Handoff":
+    """The handoff with this id, if the speaker may see it; a refusal is raised."""
     from dragoman.engine.handoffs import find_handoff
 
-    handoff = find_handoff(place.hub.store, id, reader)
+    handoff = find_handoff(place.hub.store, id, call.speaker(), closed(call, place))
     if isinstance(handoff, Refusal):
         raise Refused(handoff)
     return handoff
 
 
-def asked(call: Call, action: str, arguments: Mapping[str, Any], *, makes: bool = False) -> Answer:
+def closed(call: Call, place: Place) -> frozenset[str]:
+    """The teamspaces that are not the speaker's."""
+    from dragoman.engine.teamspaces import closed_to
+
+    return closed_to(place.settings.teamspaces, call.actor(place, call.speaker()))
+
+
+def asked(call: Call, action: str, arguments: Mapping[str, Any]) -> Answer:
+    """What comes of an action on a handoff."""
+    with call.writing(makes=False) as place:
+        return answered(call, place, action, arguments)
+
+
+def answered(call: Call, place: Place, action: str, arguments: Mapping[str, Any]) -> Answer:
     """What comes of an action; what was not said is left out of it."""
     from dragoman.engine.interpreter import Turned
 
     given = {name: value for name, value in arguments.items() if value not in ("", None, [], ())}
-    with call.writing(makes=makes) as place:
-        actor = call.actor(place, call.speaker())
-        answer = place.interpreter.call(OPERATION, {"action": action, **given}, actor)
-        reply = cast(dict[str, Any], answer.reply or {})
-        after = _diagnosed(place, str(reply.get("handoff_id", "")))
-    if isinstance(answer, Turned):
-        turned = call.turned(answer)
-        return Answer({**reply, **turned.data}, turned.show, is_ok=False)
-    return _answer(call, reply, after)
+    actor = call.actor(place, call.speaker())
+    answer = place.interpreter.call(OPERATION, {"action": action, **given}, actor)
+    reply = cast(dict[str, Any], answer.reply or {})
+    after = _diagnosed(place, str(reply.get("handoff_id", "")))
+    no = (answer.code, answer.detail) if isinstance(answer, Turned) else None
+    return _answer(call, reply, no, after)
 
 
 def _diagnosed(place: Place, id: str) -> "Diagnosis | None":
@@ -60,16 +70,16 @@ def _diagnosed(place: Place, id: str) -> "Diagnosis | None":
     return look_at(place.hub.store, handoff, place.hub.clock.now())
 
 
-def _answer(call: Call, reply: dict[str, Any], after: "Diagnosis | None") -> Answer:
-    """The reply as the dialect has it; one that is no success is told as a refusal is."""
-    is_ok = bool(reply.get("success"))
-    error = cast(dict[str, Any], reply.get("error") or {})
-    failed = {"code": error.get("code"), "detail": error.get("detail")} if error else {}
+def _answer(
+    call: Call, reply: dict[str, Any], no: tuple[str, str] | None, after: "Diagnosis | None"
+) -> Answer:
+    """The reply as the dialect has it; a no is told as every refusal is."""
 
     def show(screen: Screen) -> None:
-        if error:
-            call.err.line((f"{error['code']}: ", "bold red"), str(error["detail"]))
-        screen.line((str(reply.get("handoff_id", "")), "bold"), f" {reply.get('status', '')}")
+        if no is not None:
+            call.err.line((f"{no[0]}: ", "bold red"), no[1])
+        if after is not None:
+            screen.line((after.handoff_id, "bold"), f" {after.status}")
         metadata = cast(dict[str, Any], reply.get("metadata") or {})
         for failure in metadata.get("verification_failed", ()):
             screen.line(("failed: ", "red"), str(failure))
@@ -78,4 +88,5 @@ def _answer(call: Call, reply: dict[str, Any], after: "Diagnosis | None") -> Ans
         if after is not None and after.steps:
             screen.line(f"next: {after.summary}")
 
-    return Answer({**reply, **failed}, show, is_ok=is_ok)
+    told = {} if no is None else {"code": no[0], "detail": no[1]}
+    return Answer({**reply, **told}, show, is_ok=no is None)

@@ -50,7 +50,7 @@ def verify(
 
 def _verify(call: Call, id: str) -> Answer:
     with call.reading() as place:
-        handoff = found(place, id, call.speaker())
+        handoff = found(call, place, id)
         checks = [*place.audit(handoff)]
     is_ok = all(check.ok for check in checks)
     data: dict[str, object] = {"handoff_id": id, "checks": to_builtins(checks)}
@@ -90,7 +90,7 @@ def _replay(call: Call, file: Path) -> Answer:
 
     def show(screen: Screen) -> None:
         compared = ", as the ledger has them" if has_ledger and not wrong else ""
-        screen.line(f"{told.lines} lines, {len(told.handoffs)} handoffs{compared}")
+        screen.line(f"lines: {told.lines}; handoffs: {len(told.handoffs)}{compared}")
         for id, handoff in told.handoffs.items():
             owner = told.owners.get(handoff.task, "")
             chain = " → ".join(told.chains.get(handoff.task, ()))
@@ -120,7 +120,7 @@ def diagnose(call: Call, id: HandoffArgument) -> Answer:
     from dragoman.engine.handoff_diagnosis import look_at
 
     with call.reading() as place:
-        handoff = found(place, id, call.speaker())
+        handoff = found(call, place, id)
         diagnosis = look_at(place.hub.store, handoff, place.hub.clock.now())
     return Answer(to_builtins(diagnosis), lambda screen: print_diagnosis(diagnosis, screen))
 

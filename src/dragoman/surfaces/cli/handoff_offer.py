@@ -7,7 +7,8 @@ import typer
 
 from dragoman.core.errors import Refusal
 from dragoman.surfaces.cli.call import Answer, Call, wrong_usage
-from dragoman.surfaces.cli.handoff_asking import asked
+from dragoman.surfaces.cli.handoff_asking import answered
+from dragoman.surfaces.cli.place import Place
 from dragoman.surfaces.cli.reading import read_source
 from dragoman.surfaces.cli.verb import Verb
 
@@ -57,6 +58,7 @@ def initiate(
     reason: Annotated[str, _text("reason", "TEXT", "Why it is handed over.")] = "",
     teamspace: Annotated[str, _text("teamspace", "NAME", "Its teamspace.")] = "",
     thread: Annotated[str, _text("thread", "ID", "The thread that it belongs to.")] = "",
+    id: Annotated[str, _text("id", "ID", "An id of your own; else the hub gives it one.")] = "",
 ) -> Answer:
     """Offer work that you own to another agent.
 
@@ -88,16 +90,19 @@ def initiate(
         "reason": reason,
         "teamspace_id": teamspace,
         "thread_id": thread,
+        "handoff_id": id,
     }
-    if source:
-        return asked(call, "initiate", _from_file(source) | _given(outside), makes=True)
-    if not (to and task):
-        wrong_usage("say who is to take over what: --to NAME and --task ID, or name a file")
-    name = title or objective or _title_of(call, task)
-    said["task"] |= {"title": title or name, "objective": objective or name}
     if approval:
         said["policy"] = {"classification": "internal", "requires_human_approval": True}
-    return asked(call, "initiate", said | outside, makes=True)
+    if source:
+        said = _from_file(source)
+    elif not (to and task):
+        wrong_usage("say who is to take over what: --to NAME and --task ID, or name a file")
+    with call.writing() as place:
+        if not source:
+            name = title or objective or _title_of(place, task)
+            said["task"] |= {"title": title or name, "objective": objective or name}
+        return answered(call, place, "initiate", said | _given(outside))
 
 
 def _given(values: Mapping[str, str]) -> dict[str, str]:
@@ -108,14 +113,11 @@ def _artifact(path: str) -> dict[str, Any]:
     return {"artifact_id": path.rpartition("/")[2], "ref": {"type": "file", "path": path}}
 
 
-def _title_of(call: Call, task: str) -> str:
+def _title_of(place: Place, task: str) -> str:
     """The title that the task has already; else its name."""
     from dragoman.engine.ask import find_task
 
-    if not call.data.is_dir():
-        return task
-    with call.reading() as place:
-        found = find_task(place.hub.store, task)
+    found = find_task(place.hub.store, task)
     return task if isinstance(found, Refusal) else found.task.title
 
 

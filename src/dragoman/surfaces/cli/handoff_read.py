@@ -9,7 +9,7 @@ from dragoman.core.events import HandoffStatus
 from dragoman.core.ids import handoff_stream
 from dragoman.surfaces.cli.call import Answer, Call
 from dragoman.surfaces.cli.entry_view import as_object, print_entry
-from dragoman.surfaces.cli.handoff_asking import HandoffArgument, found
+from dragoman.surfaces.cli.handoff_asking import HandoffArgument, closed, found
 from dragoman.surfaces.cli.handoff_view import COLUMNS, as_row, print_page
 from dragoman.surfaces.cli.options import MOST_IN_A_PAGE
 from dragoman.surfaces.cli.screen import Screen
@@ -68,17 +68,18 @@ def list_handoffs(
     from dragoman.engine.handoffs import LAST, Wanted, page_of
     from dragoman.engine.shown_handoffs import handoff_summary
 
-    wanted = Wanted(
-        status=status,
-        task=task,
-        sender=sender,
-        recipient=recipient,
-        teamspace=teamspace,
-        reader=call.speaker(),
-        before=LAST if before is None else before,
-        limit=limit,
-    )
     with call.reading() as place:
+        wanted = Wanted(
+            status=status,
+            task=task,
+            sender=sender,
+            recipient=recipient,
+            teamspace=teamspace,
+            reader=call.speaker(),
+            closed=closed(call, place),
+            before=LAST if before is None else before,
+            limit=limit,
+        )
         page, now = page_of(place.hub.store, wanted), place.hub.clock.now()
     rows = [to_builtins(handoff_summary(one)) for one in page.handoffs]
 
@@ -105,7 +106,7 @@ def show(call: Call, id: HandoffArgument) -> Answer:
     from dragoman.engine.shown_handoffs import whole_handoff
 
     with call.reading() as place:
-        handoff = found(place, id, call.speaker())
+        handoff = found(call, place, id)
         diagnosis = look_at(place.hub.store, handoff, place.hub.clock.now())
     return Answer(
         to_builtins(whole_handoff(handoff)), lambda screen: print_page(handoff, diagnosis, screen)
@@ -128,7 +129,7 @@ def timeline(
       dragoman handoff timeline 019c4b3e
     """
     with call.reading() as place:
-        handoff = found(place, id, call.speaker())
+        handoff = found(call, place, id)
         stream = handoff_stream(handoff.id)
         entries = place.hub.store.history(stream, after, limit + 1)
     page = entries[:limit]

@@ -8,6 +8,7 @@ from typing import Annotated
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from dragoman.core.events import HandoffStatus
+from dragoman.core.handoff import Handoff
 from dragoman.core.ids import handoff_stream
 from dragoman.engine.handoff_diagnosis import Diagnosis, look_at
 from dragoman.engine.handoffs import LAST, Wanted, find_handoff, page_of
@@ -18,6 +19,7 @@ from dragoman.engine.shown_handoffs import (
     handoff_summary,
     whole_handoff,
 )
+from dragoman.engine.teamspaces import closed_to
 from dragoman.surfaces.http.endpoint import Endpoint, Query
 from dragoman.surfaces.http.names import WantedTask
 from dragoman.surfaces.http.office import Call
@@ -55,6 +57,7 @@ async def list_handoffs(call: Call) -> HandoffPage:
         recipient=query.to,
         teamspace=query.teamspace,
         reader=_reader(call),
+        closed=_closed(call),
         before=LAST if query.cursor is UNSET else query.cursor,
         limit=query.limit,
     )
@@ -64,13 +67,13 @@ async def list_handoffs(call: Call) -> HandoffPage:
 
 async def show(call: Call) -> WholeHandoff:
     """One handoff."""
-    return whole_handoff(await call.office.found(find_handoff, call.path["id"], _reader(call)))
+    return whole_handoff(await _found(call))
 
 
 async def events_of(call: Call) -> HistoryPage:
     """The entries of a handoff; counted by their number in its own history."""
     query: HistoryQuery = call.query
-    handoff = await call.office.found(find_handoff, call.path["id"], _reader(call))
+    handoff = await _found(call)
     stream = handoff_stream(handoff.id)
     found = await call.office.read(
         lambda store: store.history(stream, query.after, query.limit + 1)
@@ -83,8 +86,17 @@ async def events_of(call: Call) -> HistoryPage:
 
 async def diagnosis(call: Call) -> Diagnosis:
     """What a handoff waits for, who has to act, and by when."""
-    handoff = await call.office.found(find_handoff, call.path["id"], _reader(call))
+    handoff = await _found(call)
     return await call.office.read(look_at, handoff, call.now)
+
+
+async def _found(call: Call) -> Handoff:
+    id = call.path["id"]
+    return await call.office.found(find_handoff, id, _reader(call), _closed(call))
+
+
+def _closed(call: Call) -> frozenset[str]:
+    return closed_to(call.office.door.settings.teamspaces, call.principal.actor)
 
 
 def _reader(call: Call) -> str:

@@ -17,6 +17,7 @@ from dragoman.engine.handoffs import find_handoff
 from dragoman.engine.mailbox import last_of
 from dragoman.engine.pages import Wanted, page_now
 from dragoman.engine.shown_handoffs import whole_handoff
+from dragoman.engine.teamspaces import closed_to
 from dragoman.surfaces.mcp.desk import Desk
 from dragoman.surfaces.mcp.look import brief, last_entries, whole_letter
 
@@ -161,7 +162,8 @@ def _read_thread(desk: Desk, parameters: Parameters) -> str:
 
 def _read_handoff(desk: Desk, parameters: Parameters) -> str:
     store = desk.hub.store
-    handoff = find_handoff(store, parameters["handoff"], desk.actor.name)
+    closed = closed_to(desk.settings.teamspaces, desk.actor)
+    handoff = find_handoff(store, parameters["handoff"], desk.actor.name, closed)
     if isinstance(handoff, Refusal):
         raise Refused(handoff)
     waits = msgspec.to_builtins(look_at(store, handoff, desk.now))
