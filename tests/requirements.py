@@ -1915,6 +1915,74 @@ _MANIFEST: tuple[Requirement, ...] = (
         "owner and the same chain as the ledger; a line that cannot be true is named.",
     ),
     Requirement(
+        "ACP-PACKAGE",
+        "S-ACP-1",
+        "A package has every part that the protocol names, in closed shapes; its JSON Schema "
+        "(2020-12) is published by `dragoman schema acp` and says yes and no where the shapes do.",
+        divergence="Keys that are not known are refused: a misspelt requires_human_approval must "
+        "not pass for none.",
+    ),
+    Requirement(
+        "ACP-DRAFT",
+        "S-ACP-1",
+        "A draft is made step by step, checked, and offered; nobody but its sender sees it, and "
+        "without summary, next step and a criterion it stays one.",
+    ),
+    Requirement(
+        "ACP-RESPONSE",
+        "S-ACP-16",
+        "Every action is answered in the one response form of the protocol, refused or not, over "
+        "HTTP, MCP, the SDK and `dragoman call`; an ownership_conflict says of which kind it is.",
+    ),
+    Requirement(
+        "ACP-GATE",
+        "S-ACP-3",
+        "accept checks schema, policy, artifacts, cycle and hash, lists every failure, and rejects "
+        "for the first; passing trouble or a missing approval leaves it validating, to try again.",
+    ),
+    Requirement(
+        "ACP-ARTIFACTS",
+        "S-ACP-8",
+        "Artifacts lie beneath configured roots, are opened without following a link, hashed from "
+        "the open file and kept as they were hashed; their copies are checked again at activate.",
+    ),
+    Requirement(
+        "ACP-PARTIAL",
+        "S-ACP-15",
+        "A recipient may leave artifacts out when it accepts; what it left out is on record.",
+    ),
+    Requirement(
+        "ACP-QUERY",
+        "S-ACP-7",
+        "query finds handoffs by task, sides, state and teamspace in pages, or one of them as a "
+        "whole, and changes nothing.",
+    ),
+    Requirement(
+        "ACP-MESSAGES",
+        "S-ACP-14",
+        "acp_send, acp_inbox and acp_query are the mail of the hub: twelve types, a payload of at "
+        "most 4,096 bytes, and of a handoff its id and hash only.",
+    ),
+    Requirement(
+        "ACP-WORKQ",
+        "S-ACP-14",
+        "The hub has a work queue with ownership and claim, and speaks to one outside by JSON-RPC; "
+        "activate hands items on, never waits for that, and says transferred, degraded or "
+        "not_applicable.",
+    ),
+    Requirement(
+        "ACP-TEAMSPACE",
+        "S-ACP-15",
+        "A teamspace with members is theirs: others neither offer, receive, act nor see there; "
+        "people and orchestrators belong everywhere, coordinators where they are named.",
+    ),
+    Requirement(
+        "ACP-DIALECT",
+        "S-ACP-16",
+        "ACP messages are recognised, bare or wrapped, and can be checked without being sent; a "
+        "sender that is not the caller is refused.",
+    ),
+    Requirement(
         "ACP-CLI",
         "S-ACP-7",
         "dragoman handoff lists, shows, times, verifies and diagnoses handoffs, and takes every "

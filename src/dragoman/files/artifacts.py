@@ -7,8 +7,9 @@ So what was verified is what is used, whoever swaps or changes the file afterwar
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from hashlib import sha256
+from io import FileIO
 from pathlib import Path
-from typing import BinaryIO, Final, Protocol
+from typing import Final, Protocol
 
 from dragoman.engine.artifacts import Expected, Kept, NotKept
 from dragoman.files.disk import Disk
@@ -22,11 +23,11 @@ _BLOCK: Final = 1 << 20
 class ArtifactDisk(Disk, Protocol):
     """A disk of which large files are read and written piece by piece."""
 
-    def opened(self, path: str) -> AbstractContextManager[tuple[BinaryIO, int] | None]:
+    def opened(self, path: str) -> AbstractContextManager[tuple[FileIO, int] | None]:
         """A regular file, open for reading, and its size; None when there is none."""
         ...
 
-    def created(self, path: str) -> AbstractContextManager[BinaryIO]:
+    def created(self, path: str) -> AbstractContextManager[FileIO]:
         """A new file to write into; durable at the end."""
         ...
 
@@ -110,7 +111,7 @@ class ArtifactShelf:
                 return NotKept("different", detail)
             return self._keep(file, size, expected)
 
-    def _keep(self, file: BinaryIO, size: int, expected: Expected) -> Kept | NotKept:
+    def _keep(self, file: FileIO, size: int, expected: Expected) -> Kept | NotKept:
         with ExitStack() as stack:
             disk = self._disk(self._data, stack)
             there = disk.look(artifact_path(expected.sha256)) if expected.sha256 else None
@@ -150,14 +151,14 @@ def _below(root: Path, path: str) -> str:
     return "/".join(part for part in path.split("/") if part not in ("", "."))
 
 
-def _read_through(file: BinaryIO, size: int, copy: BinaryIO | None = None) -> tuple[str, int]:
+def _read_through(file: FileIO, size: int, copy: FileIO | None = None) -> tuple[str, int]:
     """The SHA-256 of a file and how long it is; copied on the way if it is to be.
 
     Nobody who goes on writing can make it longer than it was found to be, by more than a byte.
     """
     digest, length, buffer = sha256(), 0, bytearray(min(_BLOCK, size + 1))
     view = memoryview(buffer)
-    while length <= size and (count := file.readinto(view[: size + 1 - length])):  # type: ignore[attr-defined]
+    while length <= size and (count := file.readinto(view[: size + 1 - length])):
         digest.update(view[:count])
         if copy is not None:
             _write_all(copy, view[:count])
@@ -165,7 +166,7 @@ def _read_through(file: BinaryIO, size: int, copy: BinaryIO | None = None) -> tu
     return digest.hexdigest(), length
 
 
-def _write_all(file: BinaryIO, data: memoryview) -> None:
+def _write_all(file: FileIO, data: memoryview) -> None:
     while data:
         data = data[file.write(data) :]
 

@@ -11,8 +11,9 @@ import stat
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from io import FileIO
 from pathlib import Path
-from typing import BinaryIO, Final, Literal
+from typing import Final, Literal
 
 from msgspec import Struct
 
@@ -122,21 +123,21 @@ class Beneath:
             return _read(descriptor, most)
 
     @contextmanager
-    def opened(self, path: str) -> Generator[tuple[BinaryIO, int] | None]:
+    def opened(self, path: str) -> Generator[tuple[FileIO, int] | None]:
         """A regular file, open for reading, and its size; None when there is none."""
         with self._file(path, os.O_RDONLY) as descriptor:
             if descriptor is None:
                 yield None
                 return
-            with os.fdopen(descriptor, "rb", buffering=0, closefd=False) as file:
+            with FileIO(descriptor, "rb", closefd=False) as file:
                 yield file, os.fstat(descriptor).st_size
 
     @contextmanager
-    def created(self, path: str) -> Generator[BinaryIO]:
+    def created(self, path: str) -> Generator[FileIO]:
         """A new file to write into, in the place of whatever had that name; durable at the end."""
         with self._parent(path) as (folder, name):
             descriptor = _create(name, folder)
-        with os.fdopen(descriptor, "wb", buffering=0) as file:
+        with FileIO(descriptor, "wb") as file:
             yield file
             os.fsync(descriptor)
         self.keep(path)

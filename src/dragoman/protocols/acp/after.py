@@ -10,6 +10,7 @@ from dragoman.core.commands import AnyCommand, NoteHandoff, ReleaseWorkItem
 from dragoman.core.errors import Refusal
 from dragoman.core.handoff import Handoff, section
 from dragoman.core.ids import check_mail_id
+from dragoman.engine.ask import find_task
 from dragoman.engine.handoffs import find_handoff
 from dragoman.engine.operation import Commands, Facts
 from dragoman.engine.workq import Moved, Workq
@@ -37,6 +38,9 @@ def follow_up(
         return (), at_gate(told, handoff)
     if asked.action != "activate":
         return (), told
+    task = find_task(facts.store, handoff.task)
+    if not isinstance(task, Refusal):
+        told = with_metadata(told, attempt=task.task.attempts, fence=task.task.fence)
     if handoff.workq:
         return (), with_metadata(told, workq_status=handoff.workq)
     noted, status = _handed_on(handoff, choices.workq)

@@ -129,7 +129,7 @@ def read_message(value: Any) -> Send | Fault:
     if size > MOST_PAYLOAD:
         detail = f"it has {size} bytes, and at most {MOST_PAYLOAD} are taken"
         return Fault("message_too_large", detail, "payload")
-    if sent.type.startswith("handoff.") and set(sent.payload) != _OF_HANDOFF:
+    if sent.type.startswith("handoff.") and sent.payload.keys() != _OF_HANDOFF:
         detail = f"a {sent.type} carries handoff_id and package_hash, and nothing else"
         return Fault("schema_invalid", detail, "payload")
     return sent

@@ -20,11 +20,14 @@ _USUAL: Final[Mapping[str, Mapping[str, Any]]] = {
 
 
 class Asked(Struct, frozen=True):
-    """An action, and its arguments in their shape and as they were said."""
+    """An action, and its arguments in their shape."""
 
     action: str
     given: Any
     said: dict[str, Any]
+    """The same as JSON, with what is usual filled in."""
+    words: Mapping[str, Any] = {}
+    """The same as it came."""
 
 
 def read_action(value: Any) -> Asked | Fault:
@@ -35,16 +38,16 @@ def read_action(value: Any) -> Asked | Fault:
     action = said.get("action")
     if not isinstance(action, str) or action not in SHAPES:
         return Fault("schema_invalid", f"there are the actions {', '.join(ACTIONS)}", "action")
-    said = completed(said) if action == "initiate" else said
-    given = shaped(said, SHAPES[action])
+    full = completed(said) if action == "initiate" else said
+    given = shaped(full, SHAPES[action])
     if isinstance(given, Fault):
         return given
-    return next(_faults(given), None) or Asked(action, given, said)
+    return next(_faults(given), None) or Asked(action, given, full, said)
 
 
 def completed(said: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of an initiate, with what is usual where nothing is said."""
-    full = {"policy": {}, **said}
+    full: dict[str, Any] = {"policy": {}, **said}
     for name, usual in _USUAL.items():
         part = full.get(name)
         if isinstance(part, dict):
@@ -59,11 +62,6 @@ def shaped(value: Any, shape: Any) -> Any:
     except msgspec.ValidationError as error:
         reason, _, path = str(error).partition(" - at `$")
         return Fault("schema_invalid", reason, path.strip("`."))
-
-
-def reader(shape: Any) -> Any:
-    """Reads arguments of this shape."""
-    return lambda value: shaped(value, shape)
 
 
 def _faults(given: Action) -> Iterator[Fault]:

@@ -19,15 +19,13 @@ Reply = dict[str, Any]
 
 
 def done(_: Asked, commands: Commands, accepted: Accepted) -> Reply:
-    """A yes: which handoff, and where it stands now; of work that begins, also the attempt."""
+    """A yes: which handoff, and where it stands now; or that it waits for something."""
     told, command = accepted.receipts[-1], commands[-1]
     reply: Reply = {
         "success": True,
         "handoff_id": told.stream.partition(":")[2],
         "status": told.state,
     }
-    if told.state == "activated" and told.fence:
-        return with_metadata(reply, attempt=told.attempt, fence=told.fence)
     if isinstance(command, AcceptHandoff) and told.state == "validating":
         is_passing = bool(command.waits_for)
         code = TRY_AGAIN if is_passing else APPROVAL_REQUIRED
@@ -70,7 +68,7 @@ def no_in(reply: Any) -> Refusal | None:
 def refused(message: Any, refusal: Refusal, facts: Facts) -> Reply:
     """A refusal: its code, what is wrong, and where the handoff stands all the same."""
     error = {"code": CODES[refusal.code], "detail": refusal.detail}
-    if refusal.kind:
+    if refusal.code == "ownership_conflict":
         error["kind"] = refusal.kind
     reply: Reply = {"success": False, "error": error}
     handoff_id = message.given.handoff_id if isinstance(message, Asked) else ""

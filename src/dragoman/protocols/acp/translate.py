@@ -123,7 +123,7 @@ def _initiate(
             return stranger
     stated = given.verification.package_hash or ""
     try:
-        is_as_given = bool(stated) and stated == hash_as_given(asked.said)
+        is_as_given = bool(stated) and stated == hash_as_given(asked.words)
     except ValueError as error:
         return Fault("schema_invalid", f"the package cannot be hashed: {error}")
     own = {stage: parse_duration(span) for stage, span in given.sla.items()}
