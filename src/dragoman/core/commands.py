@@ -207,6 +207,11 @@ class ProposeHandoff(Command, frozen=True, tag="handoff.propose"):
     due_at: int | None = None
     """When the work has to be done; it is told when that is not so."""
 
+    @property
+    def about(self) -> str:
+        """The task that is handed over."""
+        return self.task
+
 
 Failure = tuple[RejectReason, str]
 """What a check of the gate found: the reason, and what is wrong."""
