@@ -21,7 +21,7 @@ from dragoman.core.errors import Refusal
 from dragoman.core.lease import Lease
 from dragoman.engine import handoffs
 from dragoman.engine.handoff_diagnosis import Diagnosis, Surroundings, diagnose, look_at
-from dragoman.engine.handoffs import LAST, Wanted, find_handoff, page_of
+from dragoman.engine.handoffs import LAST, Page, Wanted, find_handoff, page_of
 from dragoman.engine.shown_handoffs import handoff_summary, whole_handoff
 from dragoman.engine.teamspaces import belongs, closed_to
 from tests.engine.handoffs import (
@@ -44,7 +44,14 @@ NEEDS = {"classification": "internal", "requires_human_approval": True}
 
 def ids(lab: Lab, **wanted: Any) -> list[str]:
     """The ids of a page."""
-    return [one.id for one in page_of(lab.store, Wanted(**wanted)).handoffs]
+    return [one.id for one in page(lab, **wanted).handoffs]
+
+
+def page(lab: Lab, **wanted: Any) -> Page:
+    """A page of those that fit."""
+    found = page_of(lab.store, Wanted(**wanted))
+    assert isinstance(found, Page), found
+    return found
 
 
 def several(lab: Lab) -> None:
@@ -91,11 +98,11 @@ def test_pages_follow_on_one_another() -> None:
     several(lab)
     seen, before = list[str](), LAST
     while True:
-        page = page_of(lab.store, Wanted(before=before, limit=1))
-        seen += [one.id for one in page.handoffs]
-        if page.next is None:
+        found = page(lab, before=before, limit=1)
+        seen += [one.id for one in found.handoffs]
+        if found.next is None:
             break
-        before = page.next
+        before = found.next
     assert seen == ["h3", "h2", "h1"]
 
 
@@ -104,12 +111,12 @@ def test_a_page_ends_before_it_reads_the_whole_store(monkeypatch: pytest.MonkeyP
     lab = Lab()
     several(lab)
     monkeypatch.setattr(handoffs, "MOST_LOOKED_AT", 1)
-    page = page_of(lab.store, Wanted(recipient="bob", teamspace="red"))
-    assert page.handoffs == ()
-    assert page.next is not None
+    found = page(lab, recipient="bob", teamspace="red")
+    assert found.handoffs == ()
+    assert found.next is not None
     monkeypatch.setattr(handoffs, "MOST_LOOKED_AT", 5_000)
     monkeypatch.setattr(handoffs, "MOST_BYTES", 1)
-    assert len(page_of(lab.store, Wanted()).handoffs) == 1
+    assert len(page(lab).handoffs) == 1
 
 
 @proves("ACP-READ")
@@ -130,6 +137,15 @@ def test_what_is_not_there_is_refused(id: str, code: str) -> None:
     found = find_handoff(Lab().store, id)
     assert isinstance(found, Refusal)
     assert found.code == code
+
+
+@proves("ACP-READ")
+@pytest.mark.parametrize("field", ["task", "sender", "recipient", "teamspace"])
+def test_a_name_that_cannot_be_one_is_refused(field: str) -> None:
+    wanted: dict[str, Any] = {field: "a\x00b"}
+    found = page_of(Lab().store, Wanted(**wanted))
+    assert isinstance(found, Refusal)
+    assert found.code == "invalid_id"
 
 
 @proves("ACP-READ")

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from dragoman.core.errors import Refusal
 from dragoman.core.events import HandoffStatus
 from dragoman.core.handoff import Handoff
-from dragoman.core.ids import check_mail_id, handoff_stream
+from dragoman.core.ids import check_agent, check_mail_id, handoff_stream, is_task_name
 from dragoman.engine.ask import find_task, state_of
 from dragoman.engine.mailbox import LAST, MOST_BYTES, MOST_LOOKED_AT, walk
 from dragoman.engine.ports import ListQuery, Store
@@ -93,8 +93,11 @@ def find_handoff(
     return Refusal("handoff_not_found", f"there is no handoff {id}")
 
 
-def page_of(store: Store, wanted: Wanted) -> Page:
-    """A page of the handoffs that fit."""
+def page_of(store: Store, wanted: Wanted) -> Page | Refusal:
+    """A page of the handoffs that fit; a name that cannot be one is refused."""
+    malformed = _check_names(wanted)
+    if malformed is not None:
+        return malformed
     known = find_task(store, wanted.task) if wanted.task else None
     if known is not None and not isinstance(known, Refusal):
         wanted = replace(wanted, task=known.task.id)
@@ -110,3 +113,12 @@ def page_of(store: Store, wanted: Wanted) -> Page:
             found.append(handoff)
             size += len(place.row.state)
     return Page(tuple(found), None)
+
+
+def _check_names(wanted: Wanted) -> Refusal | None:
+    for name in filter(None, (wanted.sender, wanted.recipient)):
+        if malformed := check_agent(name):
+            return malformed
+    if wanted.task and not is_task_name(wanted.task):
+        return Refusal("invalid_id", f"{wanted.task[:40]!a} is not the name of a task")
+    return check_mail_id(wanted.teamspace, "teamspace") if wanted.teamspace else None

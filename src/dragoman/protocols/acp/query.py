@@ -46,6 +46,8 @@ def _query(asked: Query, actor: Actor, facts: Facts, choices: Choices) -> Any:
         limit=asked.limit,
     )
     page = page_of(facts.store, wanted)
+    if isinstance(page, Refusal):
+        return Fault(page.code, page.detail)
     return {
         "success": True,
         "handoffs": [msgspec.to_builtins(handoff_summary(one)) for one in page.handoffs],

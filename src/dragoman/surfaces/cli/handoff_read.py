@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 from msgspec import to_builtins
 
+from dragoman.core.errors import Refusal, Refused
 from dragoman.core.events import HandoffStatus
 from dragoman.core.ids import handoff_stream
 from dragoman.surfaces.cli.call import Answer, Call
@@ -81,6 +82,8 @@ def list_handoffs(
             limit=limit,
         )
         page, now = page_of(place.hub.store, wanted), place.hub.clock.now()
+    if isinstance(page, Refusal):
+        raise Refused(page)
     rows = [to_builtins(handoff_summary(one)) for one in page.handoffs]
 
     def show(screen: Screen) -> None:

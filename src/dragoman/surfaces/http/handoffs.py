@@ -21,7 +21,7 @@ from dragoman.engine.shown_handoffs import (
 )
 from dragoman.engine.teamspaces import closed_to
 from dragoman.surfaces.http.endpoint import Endpoint, Query
-from dragoman.surfaces.http.names import WantedTask
+from dragoman.surfaces.http.names import AgentName, NewId, WantedTask
 from dragoman.surfaces.http.office import Call
 from dragoman.surfaces.http.tasks import Cursor, HistoryPage, HistoryQuery, Limit
 
@@ -31,11 +31,9 @@ class HandoffsQuery(Query, frozen=True):
 
     status: Annotated[HandoffStatus, Meta(description="Only in this state.")] | UnsetType = UNSET
     task: WantedTask = ""
-    sender: Annotated[str, Meta(description="Only from this one.", max_length=300)] = field(
-        default="", name="from"
-    )
-    to: Annotated[str, Meta(description="Only to this one.", max_length=300)] = ""
-    teamspace: Annotated[str, Meta(description="Only of this teamspace.", max_length=128)] = ""
+    sender: AgentName = field(default="", name="from")
+    to: AgentName = ""
+    teamspace: NewId = ""
     limit: Limit = 50
     cursor: Cursor | UnsetType = UNSET
 
@@ -61,7 +59,7 @@ async def list_handoffs(call: Call) -> HandoffPage:
         before=LAST if query.cursor is UNSET else query.cursor,
         limit=query.limit,
     )
-    page = await call.office.read(page_of, wanted)
+    page = await call.office.found(page_of, wanted)
     return HandoffPage([handoff_summary(one) for one in page.handoffs], page.next)
 
 
