@@ -1,113 +1,101 @@
-"""Handoffs over HTTP: lists and filters, one of them, its history, and why it is stuck."""
+"""Handoffs over HTTP: the one form of answer, with the status that goes with it."""
 
-from collections.abc import Generator
 from typing import Any
 
 import pytest
 
-from dragoman.core.actors import Actor
-from dragoman.core.commands import AnyCommand, DraftHandoff
-from dragoman.engine.ports import Store
-from tests.engine.handoffs import accept, activate, life, make, offer
-from tests.engine.lab import ALICE, CAROL
+from dragoman.core.commands import RegisterAgent
+from tests.protocols.acp.desk import offer
 from tests.requirements import proves
-from tests.surfaces.http.house import House, serving
+from tests.surfaces.http.house import Answer, House
 
-pytestmark = proves("ACP-HTTP-READ")
+pytestmark = proves("ACP-RESPONSE")
 
-
-class Behind:
-    """The hub behind the door."""
-
-    def __init__(self, house: House) -> None:
-        self._house = house
-        self.store: Store = house.store
-
-    def do(self, actor: Actor, *commands: AnyCommand) -> Any:
-        return self._house.hub.do(actor, *commands)
+CALL = "/v1/acp/acp_handoff"
 
 
-@pytest.fixture
-def office() -> Generator[House]:
-    """Three handoffs: closed, activated, offered in another teamspace; and a draft."""
-    with serving(House()) as house:
-        house.welcome("alice")
-        house.welcome("bob")
-        behind = Behind(house)
-        life(behind, "h1", "t1")
-        make(behind, "t2")
-        offer(behind, "h2", "t2")
-        accept(behind, "h2")
-        activate(behind, "h2")
-        make(behind, "t3")
-        offer(behind, "h3", "t3", to="alice", by=CAROL, teamspace="red")
-        behind.do(ALICE, DraftHandoff({"context": {}}, id="d1", recipient="bob"))
-        yield house
+def act(house: House, action: str, id: str, by: str, **more: Any) -> Answer:
+    """An action on a handoff."""
+    return house.ask("POST", CALL, {"action": action, "handoff_id": id, **more}, by=by)
+
+
+def offered(house: House, **more: Any) -> str:
+    """An offer of ada's; its id."""
+    return house.post(CALL, offer(**more), by="ada")["handoff_id"]
+
+
+def test_the_whole_way(house: House) -> None:
+    id = offered(house)
+    for action, by, status in (
+        ("accept", "bob", "accepted"),
+        ("activate", "bob", "activated"),
+        ("complete", "bob", "completed"),
+        ("close", "ada", "closed"),
+    ):
+        answer = act(house, action, id, by)
+        assert (answer.status, answer.json["success"]) == (200, True), answer
+        assert (answer.json["handoff_id"], answer.json["status"]) == (id, status)
+    (row,) = house.post(CALL, {"action": "query", "task_id": "t-1"}, by="bob")["handoffs"]
+    assert (row["handoff_id"], row["status"]) == (id, "closed")
 
 
 @pytest.mark.parametrize(
-    ("query", "found"),
+    ("said", "by", "status", "code"),
     [
-        ("", ["h3", "h2", "h1"]),
-        ("?status=closed", ["h1"]),
-        ("?task=t2", ["h2"]),
-        ("?from=alice", ["h2", "h1"]),
-        ("?to=alice&status=proposed", ["h3"]),
-        ("?teamspace=red", ["h3"]),
-        ("?from=nobody", []),
+        ({"action": "accept", "handoff_id": "gone"}, "bob", 404, "not_found"),
+        ({"action": "accept"}, "bob", 422, "schema_invalid"),
+        (offer(to="carol"), "ada", 409, "ownership_conflict"),
+        (offer(task="t-2", verification={"package_hash": "0" * 64}), "ada", 422, "hash_mismatch"),
+        (b'{"action":"query","action":"query"}', "bob", 422, "schema_invalid"),
     ],
 )
-def test_handoffs_are_listed_by_what_they_are(office: House, query: str, found: list[str]) -> None:
-    page = office.get(f"/v1/handoffs{query}", by="bob")
-    assert [one["handoff_id"] for one in page["handoffs"]] == found
-    assert page["next"] is None
+def test_a_no_has_the_form_of_the_protocol_and_a_status_that_says_so(
+    house: House, said: Any, by: str, status: int, code: str
+) -> None:
+    offered(house)
+    answer = house.ask("POST", CALL, said, by=by)
+    assert (answer.status, answer.headers["content-type"]) == (status, "application/json")
+    assert (answer.json["success"], answer.json["error"]["code"]) == (False, code)
 
 
-def test_pages_follow_on_one_another(office: House) -> None:
-    first = office.get("/v1/handoffs?limit=2")
-    second = office.get(f"/v1/handoffs?limit=2&cursor={first['next']}")
-    assert [one["handoff_id"] for one in second["handoffs"]] == ["h1"]
-    assert second["next"] is None
+def test_what_the_gate_says_is_a_no_too(house: House) -> None:
+    waits = offered(house, policy={"requires_human_approval": True})
+    answer = act(house, "accept", waits, "bob")
+    assert (answer.status, answer.json["error"]["code"]) == (409, "approval_required")
+    assert answer.json["status"] == "validating"
+    assert act(house, "approve", waits, "bob").status == 403
+    house.welcome("hera", "human")
+    assert act(house, "approve", waits, "hera").status == 200
+    assert act(house, "accept", waits, "bob").json["status"] == "accepted"
 
 
-def test_a_handoff_has_its_package_its_history_and_a_diagnosis(office: House) -> None:
-    shown = office.get("/v1/handoffs/h2")
-    assert (shown["status"], shown["from_agent"], shown["to_agent"]) == (
-        "activated",
-        "alice",
-        "bob",
+@proves("ACP-DIALECT")
+def test_an_action_is_a_message_like_any_other(house: House) -> None:
+    taken = house.post("/v1/messages", offer(), by="ada")
+    assert (taken["dialect"], taken["type"], taken["reply"]["status"]) == (
+        "acp",
+        "acp_handoff",
+        "proposed",
     )
-    assert shown["package"]["verification"]["package_hash"] == shown["package_hash"]
-    history = office.get("/v1/handoffs/h2/events?limit=2")
-    assert [entry["type"] for entry in history["events"]] == ["handoff.proposed", "handoff.moved"]
-    rest = office.get(f"/v1/handoffs/h2/events?after={history['next']}")
-    assert rest["next"] is None
-    assert rest["events"][-1]["body"]["to"] == "activated"
-    found = office.get("/v1/handoffs/h2/diagnosis")
-    assert found["steps"][0]["who"] == ["bob"]
-    assert found["due_by"] == "2026-02-10T20:55:00.000Z"
+    answer = house.ask("POST", "/v1/messages", offer(to="carol"), by="ada")
+    assert (answer.status, answer.code) == (409, "ownership_conflict")
+    assert answer.json["reply"]["error"]["kind"] == "active_handoff"
 
 
-def test_a_draft_is_its_sender_s(office: House) -> None:
-    listed = office.get("/v1/handoffs?status=draft", by="alice")
-    assert [one["handoff_id"] for one in listed["handoffs"]] == ["d1"]
-    assert office.get("/v1/handoffs?status=draft&from=alice", by="bob")["handoffs"] == []
-    for path in ("", "/events", "/diagnosis"):
-        assert office.get(f"/v1/handoffs/d1{path}", by="alice")
-        answer = office.ask("GET", f"/v1/handoffs/d1{path}", by="bob")
-        assert (answer.status, answer.code) == (404, "handoff_not_found")
+@proves("ACP-RESPONSE")
+def test_the_same_key_is_answered_once(house: House) -> None:
+    key = {"Idempotency-Key": "k-1"}
+    first = house.ask("POST", CALL, offer(), by="ada", headers=key)
+    again = house.ask("POST", CALL, offer(), by="ada", headers=key)
+    assert (first.status, again.json["handoff_id"]) == (200, first.json["handoff_id"])
 
 
-@pytest.mark.parametrize(
-    ("path", "status", "code"),
-    [
-        ("/v1/handoffs/nothing", 404, "handoff_not_found"),
-        ("/v1/handoffs/%3F", 422, "invalid_id"),
-        ("/v1/handoffs?status=lost", 400, "invalid_request"),
-        ("/v1/handoffs?form=alice", 400, "invalid_request"),
-        ("/v1/handoffs?limit=0", 400, "invalid_request"),
-    ],
-)
-def test_what_cannot_be_shown_is_refused(office: House, path: str, status: int, code: str) -> None:
-    answer = office.ask("GET", path)
-    assert (answer.status, answer.code) == (status, code)
+@proves("ACP-MESSAGES", "ACP-WORKQ")
+def test_messages_and_items_have_addresses_of_their_own(house: House) -> None:
+    house.do(RegisterAgent("bob"))
+    said = {"to": ["bob"], "type": "knowledge.push", "payload": {"a": 1}}
+    assert house.post("/v1/acp/acp_send", said, by="ada")["success"]
+    (row,) = house.post("/v1/acp/acp_inbox", {}, by="bob")["messages"]
+    assert row["payload"] == {"a": 1}
+    assert house.post("/v1/acp/workq.create", {"item_id": "w"}, by="ada")["status"] == "open"
+    assert house.post("/v1/acp/workq.claim", {"item_id": "w"}, by="ada")["owner"] == "ada"
