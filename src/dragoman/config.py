@@ -93,6 +93,9 @@ class AgentMailSettings(Struct, frozen=True):
     """A program that reads a thread as JSON and prints what it comes to, on demand; empty: none."""
 
 
+Visibility = Literal["private", "team", "human-audit"]
+
+
 class HandoffSettings(Struct, frozen=True):
     """[handoffs]"""
 
@@ -116,11 +119,7 @@ class HandoffSettings(Struct, frozen=True):
     """The largest artifact that is taken, in bytes."""
     classifications: tuple[Literal["internal", "restricted"], ...] = ("internal", "restricted")
     """Which classifications a package may have here."""
-    visibilities: tuple[Literal["private", "team", "human-audit"], ...] = (
-        "private",
-        "team",
-        "human-audit",
-    )
+    visibilities: tuple[Visibility, ...] = ("private", "team", "human-audit")
     """Which visibilities it may have."""
     sensitivities: tuple[Literal["low", "moderate", "high"], ...] = ("low", "moderate", "high")
     """Which sensitivities it may have."""
