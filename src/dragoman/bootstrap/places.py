@@ -217,8 +217,8 @@ def _furnished(
         export=partial(_export, hub, disk),
         audit=partial(check_handoff, hub.store, disk),
         duties=(
-            Recovery(hub, settings.retry),
-            Sla(hub),
+            Recovery(hub, settings.retry, settings.handoffs.coordinator),
+            Sla(hub, settings.handoffs.coordinator),
             Waves(hub),
             open_spawner(settings, hub, interpreter),
             *of_files,
