@@ -212,13 +212,13 @@ def _letters(sizes: _Sizes) -> Iterator[_Row]:
 def _handoffs(sizes: _Sizes) -> Iterator[_Row]:
     yield _Row(
         f"handoff with an artifact, {_CALLERS} callers",
-        "raw append",
+        "raw loop",
         lambda folder, s: handoffs.raw_lives(folder, _CALLERS, s),
         lambda folder, s: handoffs.lives(folder, _CALLERS, s),
     )
     yield _Row(
         "the same, each with a new artifact",
-        "raw append",
+        "raw loop",
         lambda folder, s: handoffs.raw_lives(folder, _CALLERS, s),
         lambda folder, s: handoffs.lives(folder, _CALLERS, s, own_artifact=True),
     )

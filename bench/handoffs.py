@@ -10,9 +10,10 @@ from typing import Any
 
 import msgspec
 import uvloop
+from msgspec.structs import replace
 
 from bench.callers import Deed, drive, open_hub
-from bench.raw import RawFront, RawLog
+from bench.raw import RawFront, RawStreams, Written
 from dragoman.core.actors import Actor
 from dragoman.core.commands import CreateTask, ProposeHandoff
 from dragoman.engine.artifacts import Expected, Kept
@@ -37,23 +38,23 @@ _PERSON = Actor("human", "owner")
 
 
 def raw_lives(folder: Path, callers: int, seconds: float) -> float:
-    """Lives per second of the hand-written loop that appends the same entries, step by step."""
-    steps = _steps_of_a_life(folder)
+    """Lives per second of the hand-written loop that writes the same entries, step by step."""
+    steps, streams = _steps_of_a_life(folder)
 
     @asynccontextmanager
     async def lives() -> AsyncGenerator[Deed]:
-        log = RawLog(folder / "raw.db")
-        front = RawFront[list[bytes]](
-            lambda batch: log.write([one for some in batch for one in some])
-        )
+        raw = RawStreams(folder / "raw.db")
+        front = RawFront(raw.write)
+        numbers = count(step=streams)
 
         async def life() -> None:
-            for lines in steps:
-                await front.write(lines)
+            first = next(numbers)
+            for step in steps:
+                await front.write([replace(one, stream=first + one.stream) for one in step])
 
         yield life
         front.close()
-        log.close()
+        raw.close()
 
     return uvloop.run(drive(lives(), callers, seconds))
 
@@ -206,15 +207,20 @@ def _office(folder: Path) -> Generator[_Office]:
         yield _Office(hub, folder)
 
 
-def _steps_of_a_life(folder: Path) -> list[list[bytes]]:
-    """The lines that each request of one handoff adds to the ledger."""
+def _steps_of_a_life(folder: Path) -> tuple[list[list[Written]], int]:
+    """What each request of one handoff adds to the ledger, and how many streams that takes."""
     with _office(folder) as office:
         uvloop.run(office.live(0, own_artifact=False))
-        steps: dict[str, list[bytes]] = {}
-        for entry in office.hub.store.entries(0, 1_000):
-            cause = msgspec.json.decode(entry.line)["cause"]
-            steps.setdefault(cause, []).append(entry.line)
-    return list(steps.values())
+        store, names = office.hub.store, list[str]()
+        steps: dict[str, list[Written]] = {}
+        for entry in store.entries(0, 1_000):
+            if entry.stream not in names:
+                names.append(entry.stream)
+            row, line = store.stream(entry.stream), msgspec.json.decode(entry.line)
+            assert row is not None, entry
+            written = Written(names.index(entry.stream), line, row.state)
+            steps.setdefault(line["cause"], []).append(written)
+    return list(steps.values()), len(names)
 
 
 def _interpreter(hub: Hub, dialect: Any) -> Interpreter:

@@ -41,8 +41,8 @@ def test_one_run_measures_all_pairs_side_by_side() -> None:
         ("letters sent, 8 at a time", "raw append"),
         ("letters sent, 64 at a time", "raw append"),
         ("page of a box of 2,000", "of 100"),
-        ("handoff with an artifact, 64 callers", "raw append"),
-        ("the same, each with a new artifact", "raw append"),
+        ("handoff with an artifact, 64 callers", "raw loop"),
+        ("the same, each with a new artifact", "raw loop"),
         ("artifacts verified, 16 MB", "hashlib"),
         ("page of 1,000 handoffs", "of 100"),
     ]
