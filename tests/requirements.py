@@ -1772,7 +1772,7 @@ _MANIFEST: tuple[Requirement, ...] = (
         "ACP-RACE",
         "S-ACP-6",
         "Of many that hand one task over at once exactly one wins, on every store; accept and "
-        "reject at once have one winner too.",
+        "reject at once are each an answer to their moment, and the rejection stands.",
     ),
     Requirement(
         "ACP-TABLE",
