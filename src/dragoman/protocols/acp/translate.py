@@ -122,10 +122,7 @@ def _initiate(
         if stranger := outsider(given.teamspace_id, name, choices):
             return stranger
     stated = given.verification.package_hash or ""
-    try:
-        is_as_given = bool(stated) and stated == hash_as_given(asked.words)
-    except ValueError as error:
-        return Fault("schema_invalid", f"the package cannot be hashed: {error}")
+    is_as_given = bool(stated) and stated == hash_as_given(asked.words)
     own = {stage: parse_duration(span) for stage, span in given.sla.items()}
     offer = ProposeHandoff(
         task=given.task.task_id,

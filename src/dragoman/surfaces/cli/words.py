@@ -46,6 +46,8 @@ from dragoman.core.events import (
     WaveBeadReleased,
     WaveCompleted,
     WaveStarted,
+    WorkItemAdded,
+    WorkItemPassed,
 )
 from dragoman.core.moments import duration, to_rfc3339
 from dragoman.ledger.codec import CODEC
@@ -54,7 +56,7 @@ from dragoman.surfaces.cli.handoff_words import HANDOFF_WORDS
 from dragoman.surfaces.cli.phrases import because
 
 _LONGEST = 240
-_SUBJECTS = ("task", "agent", "mail", "wave", "handoff")
+_SUBJECTS = ("task", "agent", "mail", "wave", "handoff", "workq")
 """Kinds of streams whose name says what an entry is about."""
 
 _FORWARD: dict[LinkKind, str] = {
@@ -288,6 +290,14 @@ def _late(event: MailEscalated) -> str:
     return f"escalated: {', '.join(event.waiting_for)} did not ack or answer in time{told}"
 
 
+def _item_added(event: WorkItemAdded) -> str:
+    return f"put into the work queue{because(event.title)}"
+
+
+def _item_passed(event: WorkItemPassed) -> str:
+    return f"{event.status} by {event.owner}" if event.owner else event.status
+
+
 WORDS: dict[type[Event], Callable[[Any], str]] = {
     TaskCreated: _created,
     TaskAliased: _aliased,
@@ -327,5 +337,7 @@ WORDS: dict[type[Event], Callable[[Any], str]] = {
     AgentPaused: _paused,
     AgentResumed: _resumed,
     **HANDOFF_WORDS,
+    WorkItemAdded: _item_added,
+    WorkItemPassed: _item_passed,
 }
 """Event -> its words; a test: every event has some."""
