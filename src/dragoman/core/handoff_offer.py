@@ -98,7 +98,8 @@ def propose(command: ProposeHandoff, read: Read, now: int) -> Decision | Refusal
         return refusal
     thread = command.thread or task.id
     package, package_hash = sealed(filled(command, id, thread, task.session, chain))
-    if command.stated_hash not in ("", package_hash, hash_of(command.package)):
+    stated = command.stated_hash
+    if stated not in ("", package_hash) and stated != hash_of(command.package):
         return Refusal("hash_mismatch", "the package is not the one whose package_hash is stated")
     offered = HandoffProposed(
         id=id,
