@@ -1,7 +1,7 @@
 """Canonical JSON (RFC 8785), where a hash must be recomputed from parsed JSON.
 
 Nearly everything that is hashed here holds no fraction, no key beyond ASCII and no huge number.
-That is written by the standard library, ten times as fast, in the same bytes.
+That is written by the standard library, about three times as fast, in the same bytes.
 """
 
 import json
@@ -53,6 +53,6 @@ def _is_plain(value: Mapping[str, Any]) -> bool:
     return False
 
 
-_PLAIN: Final = frozenset({str, bool, type(None)})
+_PLAIN: Final[frozenset[object]] = frozenset({str, bool, type(None)})
 _MOST_NODES: Final = 100_000
 """What has more parts, or holds itself, is left to whoever counts how deep it is."""
