@@ -20,6 +20,8 @@ from tests.requirements import proves
 pytestmark = proves("ACP-ARTIFACTS")
 
 ANY = Expected()
+LARGE = (1 << 20) + 7
+"""More than is read into memory at once."""
 
 
 def digest(data: bytes) -> str:
@@ -35,7 +37,7 @@ class Room:
         self.more = data / "builds"
         for folder in (self.usual, self.more):
             folder.mkdir(parents=True)
-        self.shelf = ArtifactShelf(data, open_disk, CountingIds(), (self.more,), 1_000_000)
+        self.shelf = ArtifactShelf(data, open_disk, CountingIds(), (self.more,), 2 * LARGE)
 
     def take(self, path: str, expected: Expected = ANY) -> Kept | NotKept:
         return self.shelf.take("default", path, expected)
@@ -173,14 +175,30 @@ def test_a_copy_that_was_changed_or_is_gone_is_noticed(room: Room) -> None:
 class Meddled(Beneath):
     """A disk on which somebody does something while a file is open."""
 
-    meddle: Callable[[], None] = staticmethod(lambda: None)
+    def __init__(self, root: Path, meddle: Callable[[], object]) -> None:
+        super().__init__(root)
+        self._meddle = meddle
 
     @contextmanager
     def opened(self, path: str) -> Generator[tuple[FileIO, int] | None]:
         with super().opened(path) as found:
             if found is not None:
-                type(self).meddle()
+                self._meddle()
             yield found
+
+
+class Meddling:
+    """What is done while a file is open; nothing at first."""
+
+    def __init__(self) -> None:
+        self.now: Callable[[], object] = int
+
+    def open(self, root: Path) -> Meddled:
+        """A disk on which that is done."""
+        return Meddled(root, self._do)
+
+    def _do(self) -> None:
+        self.now()
 
 
 def test_a_link_that_is_swapped_in_after_the_file_was_opened_changes_nothing(
@@ -188,54 +206,75 @@ def test_a_link_that_is_swapped_in_after_the_file_was_opened_changes_nothing(
 ) -> None:
     secret = tmp_path / "secret"
     secret.write_bytes(b"not for you")
-
-    class Swapping(Meddled):
-        pass
-
-    room = Room(tmp_path / "data", Swapping)
+    meddling = Meddling()
+    room = Room(tmp_path / "data", meddling.open)
     file = room.usual / "a"
     file.write_bytes(b"abc")
 
     def swap() -> None:
-        file.unlink(missing_ok=True)
-        if not file.is_symlink():
-            file.symlink_to(secret)
+        file.unlink()
+        file.symlink_to(secret)
 
-    Swapping.meddle = staticmethod(swap)
+    meddling.now = swap
     assert room.take("a", Expected(digest(b"abc"))) == Kept(digest(b"abc"), 3)
     assert room.trouble("a") == "missing"
 
 
-def test_a_file_that_grows_or_shrinks_while_it_is_read_can_be_tried_again(tmp_path: Path) -> None:
-    class Growing(Meddled):
-        pass
-
-    room = Room(tmp_path / "data", Growing)
+@pytest.mark.parametrize("size", [3, LARGE])
+def test_a_file_that_grows_or_shrinks_while_it_is_read_can_be_tried_again(
+    tmp_path: Path, size: int
+) -> None:
+    meddling = Meddling()
+    room = Room(tmp_path / "data", meddling.open)
     file = room.usual / "a"
-    file.write_bytes(b"abc")
-    for later in (b"abcdef", b"a"):
-        Growing.meddle = staticmethod(lambda later=later: file.write_bytes(later) and None)
+    for later in (size + 5, size - 2):
+        file.write_bytes(bytes(size))
+
+        def change(length: int = later) -> None:
+            os.truncate(file, length)
+
+        meddling.now = change
         assert room.trouble("a") == "passing"
-        file.write_bytes(b"abc")
     assert room.copies() == []
 
 
 def test_a_disk_that_cannot_be_read_is_passing_trouble(tmp_path: Path) -> None:
-    class Broken(Meddled):
-        pass
-
-    room = Room(tmp_path / "data", Broken)
+    meddling = Meddling()
+    room = Room(tmp_path / "data", meddling.open)
     (room.usual / "a").write_bytes(b"abc")
     room.take("a")
 
     def fail() -> None:
         raise OSError(5, "Input/output error")
 
-    Broken.meddle = staticmethod(fail)
+    meddling.now = fail
     assert room.trouble("a") == "passing"
     wrong = room.shelf.check(digest(b"abc"))
     assert wrong is not None
     assert (wrong.trouble, "Input/output" in wrong.detail) == ("passing", True)
+
+
+def test_a_large_file_is_hashed_while_it_is_copied(room: Room) -> None:
+    content = os.urandom(LARGE)
+    (room.usual / "a").write_bytes(content)
+    kept = digest(content)
+    assert room.trouble("a", Expected("0" * 64)) == "different"
+    assert room.copies() == []
+    assert room.take("a") == Kept(kept, LARGE)
+    assert room.shelf.check(kept) is None
+    assert room.take("a", Expected(kept, LARGE)) == Kept(kept, LARGE)
+    (room.usual / "a").write_bytes(bytes(LARGE))
+    assert room.trouble("a", Expected(kept)) == "different"
+    assert room.copies() == [kept]
+
+
+def test_a_copy_that_was_damaged_is_made_good_when_the_file_comes_again(room: Room) -> None:
+    (room.usual / "a").write_bytes(b"abc")
+    kept = digest(b"abc")
+    room.take("a")
+    (room.data / "artifacts" / "sha256" / kept[:2] / kept).write_bytes(b"abd")
+    assert room.take("a") == Kept(kept, 3)
+    assert room.shelf.check(kept) is None
 
 
 def test_whoever_swaps_files_and_links_all_the_time_never_gets_a_wrong_one_accepted(

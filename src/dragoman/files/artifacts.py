@@ -4,8 +4,9 @@ A file is opened once and without following a link; what is hashed is what is co
 So what was verified is what is used, whoever swaps or changes the file afterwards (S-ACP-8).
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from hashlib import sha256
 from io import FileIO
 from pathlib import Path
@@ -18,6 +19,7 @@ from dragoman.text.safe_path import why_unsafe
 
 MOST_BYTES: Final = 1 << 30
 _BLOCK: Final = 1 << 20
+_MOST_SETTLED: Final = 10_000
 
 
 class ArtifactDisk(Disk, Protocol):
@@ -53,6 +55,8 @@ class ArtifactShelf:
         self._new_id = new_id
         self._roots = tuple(root.absolute() for root in roots)
         self._most_bytes = most_bytes
+        self._settled: set[str] = set()
+        """Copies whose names this process has made durable."""
 
     def take(self, teamspace: str, path: str, expected: Expected) -> Kept | NotKept:
         """Look at a file beneath the roots of a teamspace, and keep a copy of it."""
@@ -114,23 +118,70 @@ class ArtifactShelf:
     def _keep(self, file: FileIO, size: int, expected: Expected) -> Kept | NotKept:
         with ExitStack() as stack:
             disk = self._disk(self._data, stack)
-            there = disk.look(artifact_path(expected.sha256)) if expected.sha256 else None
-            if there is not None and there.size == size:
-                # It is kept already: what lies there now only has to be the same.
-                return _judged(*_read_through(file, size), size, expected)
-            incoming = incoming_artifact(self._new_id())
-            disk.make_folder(incoming.rpartition("/")[0])
-            with disk.created(incoming) as copy:
-                actual, length = _read_through(file, size, copy)
-            found = _judged(actual, length, size, expected)
-            if isinstance(found, NotKept):
-                disk.remove(incoming)
-                return found
-            kept = artifact_path(actual)
-            disk.make_folder(kept.rpartition("/")[0])
-            disk.replace(incoming, kept)
-            disk.settle()
+            if size > _BLOCK:
+                return self._keep_large(disk, file, size, expected)
+            data = bytearray(size + 1)
+            length = _fill(file, memoryview(data))
+            content = bytes(data[:length])
+            found = _judged(sha256(content).hexdigest(), length, size, expected)
+            if isinstance(found, Kept):
+                kept = artifact_path(found.sha256)
+                if disk.read(kept, size) != content:
+                    with self._incoming(disk, kept) as copy:
+                        _write_all(copy, memoryview(content))
+                self._settle(disk, found.sha256)
             return found
+
+    def _keep_large(
+        self, disk: ArtifactDisk, file: FileIO, size: int, expected: Expected
+    ) -> Kept | NotKept:
+        """The same for what does not fit into memory: it is hashed while it is copied."""
+        there = disk.look(artifact_path(expected.sha256)) if expected.sha256 else None
+        if there is not None and there.size == size:
+            # It is kept already: what lies there now only has to be the same.
+            found = _judged(*_read_through(file, size), size, expected)
+        else:
+            incoming = self._stage(disk)
+            try:
+                with disk.created(incoming) as copy:
+                    found = _judged(*_read_through(file, size, copy), size, expected)
+                if isinstance(found, Kept):
+                    self._name(disk, incoming, artifact_path(found.sha256))
+            finally:
+                disk.remove(incoming)
+        if isinstance(found, Kept):
+            self._settle(disk, found.sha256)
+        return found
+
+    @contextmanager
+    def _incoming(self, disk: ArtifactDisk, kept: str) -> Generator[FileIO]:
+        """A new copy, which gets its name when it is whole."""
+        incoming = self._stage(disk)
+        try:
+            with disk.created(incoming) as copy:
+                yield copy
+            self._name(disk, incoming, kept)
+        finally:
+            disk.remove(incoming)
+
+    def _stage(self, disk: ArtifactDisk) -> str:
+        incoming = incoming_artifact(self._new_id())
+        disk.make_folder(incoming.rpartition("/")[0])
+        return incoming
+
+    def _name(self, disk: ArtifactDisk, incoming: str, kept: str) -> None:
+        disk.make_folder(kept.rpartition("/")[0])
+        disk.replace(incoming, kept)
+
+    def _settle(self, disk: ArtifactDisk, sha256: str) -> None:
+        """The name of a copy is durable: whoever refers to it may do so."""
+        if sha256 in self._settled:
+            return
+        disk.keep(artifact_path(sha256))
+        disk.settle()
+        if len(self._settled) >= _MOST_SETTLED:
+            self._settled.clear()
+        self._settled.add(sha256)
 
     def _disk(self, folder: Path, stack: ExitStack) -> ArtifactDisk:
         """A disk of its own for each look: several threads may look at once."""
@@ -156,14 +207,28 @@ def _read_through(file: FileIO, size: int, copy: FileIO | None = None) -> tuple[
 
     Nobody who goes on writing can make it longer than it was found to be, by more than a byte.
     """
-    digest, length, buffer = sha256(), 0, bytearray(min(_BLOCK, size + 1))
-    view = memoryview(buffer)
-    while length <= size and (count := file.readinto(view[: size + 1 - length])):
-        digest.update(view[:count])
-        if copy is not None:
-            _write_all(copy, view[:count])
-        length += count
+    digest, length = sha256(), 0
+    view = memoryview(bytearray(min(_BLOCK, size + 1)))
+    # A piece is written by one thread while another one hashes it.
+    with ThreadPoolExecutor(1) if copy is not None else nullcontext() as writer:
+        while length <= size and (count := file.readinto(view[: size + 1 - length])):
+            piece = view[:count]
+            written = None
+            if writer is not None and copy is not None:
+                written = writer.submit(_write_all, copy, piece)
+            digest.update(piece)
+            if written is not None:
+                written.result()
+            length += count
     return digest.hexdigest(), length
+
+
+def _fill(file: FileIO, view: memoryview) -> int:
+    """Read as much as there is and as there is room; how much that was."""
+    length = 0
+    while length < len(view) and (count := file.readinto(view[length:])):
+        length += count
+    return length
 
 
 def _write_all(file: FileIO, data: memoryview) -> None:

@@ -83,13 +83,14 @@ def test_what_the_hub_knows_is_filled_in_and_the_hash_stands_for_all_of_it(desk:
 def test_a_stated_hash_is_that_of_the_package_as_it_was_written(desk: Desk) -> None:
     parts = ("task", "context", "work_state")
     said = offer()
-    stated = hash_of({name: said[name] for name in parts} | {"verification": {}})
+    written: dict[str, Any] = {name: said[name] for name in parts}
+    stated = hash_of({**written, "verification": {}})
     wrong = offer(verification={"package_hash": NOBODY})
     assert desk.code(wrong, ALICE) == "hash_mismatch"
     assert desk.code(offer(verification={"package_hash": stated}), ALICE) == ""
 
 
-STRANGERS = {
+STRANGERS: dict[str, tuple[str, Any, dict[str, str]]] = {
     "accept": ("proposed", CAROL, {}),
     "reject": ("proposed", CAROL, {"reason": "other", "detail": "no"}),
     "activate": ("accepted", ALICE, {}),

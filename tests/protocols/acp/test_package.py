@@ -16,7 +16,7 @@ from tests.requirements import proves
 pytestmark = proves("ACP-PACKAGE")
 
 SCHEMA = json.loads(json.dumps(package_schema()))
-VALIDATOR = Draft202012Validator(SCHEMA)
+VALIDATOR: Any = Draft202012Validator(SCHEMA)
 
 
 def full() -> dict[str, Any]:
@@ -159,7 +159,7 @@ def test_schema_and_shapes_say_no_to_the_same(path: str) -> None:
 
 
 def test_every_part_is_checked_and_all_findings_are_told() -> None:
-    package = full() | {"task": {}, "context": 1, "policy": {}, "more": 1, "other": 2}
+    package: Any = full() | {"task": {}, "context": 1, "policy": {}, "more": 1, "other": 2}
     assert [issue["path"] for issue in lint(package, "", False).issues] == [
         "more",
         "other",
@@ -187,7 +187,7 @@ def test_strict_looks_at_the_hash() -> None:
 def test_lint_knows_actions_and_messages_and_asks_for_the_kind_that_is_meant() -> None:
     assert lint(offer(), "acp_handoff", False).ok
     assert not lint({"action": "accept"}, "", False).ok
-    message = {"to": ["bob"], "type": "status.update", "payload": {}}
+    message: Any = {"to": ["bob"], "type": "status.update", "payload": {}}
     assert lint(message, "acp_send", False).ok
     assert not lint({**message, "payload": {"x": "y" * 5_000}}, "", False).ok
     assert lint(offer(), "package", False).issues[-1]["reason"].startswith("this is acp_handoff")
