@@ -4,12 +4,14 @@ import copy
 import json
 from typing import Any
 
+import msgspec
 import pytest
 from jsonschema import Draft202012Validator
 
 from dragoman.core.handoff_package import hash_of
 from dragoman.protocols.acp.lint import lint
 from dragoman.protocols.acp.schema import package_schema
+from dragoman.protocols.acp.wire import Package
 from tests.protocols.acp.desk import ALICE, BOB, COORDINATOR, Desk, artifact, offer
 from tests.requirements import proves
 
@@ -148,6 +150,34 @@ def test_the_full_package_is_one_for_both() -> None:
     assert lint(full(), "package", True).ok
 
 
+def test_every_field_of_a_package_has_its_place() -> None:
+    read = msgspec.convert(full(), Package)
+    task, context, state = read.task, read.context, read.work_state
+    assert task.success_criteria == ("the tests pass",)
+    assert (task.external_refs[0].description, task.external_refs[0].version) == (
+        "Related",
+        "1.0.0",
+    )
+    assert (context.constraints, context.assumptions) == (("no new tables",), ("names are unique",))
+    assert (context.open_questions, context.known_risks) == (("which colour?",), ("time",))
+    assert (state.percent_complete, state.completed_steps) == (12.5, ("one",))
+    assert (state.branch, state.worktree_path, state.test_status) == (
+        "login",
+        "/w/login",
+        "failing",
+    )
+    ref = read.artifacts[0].ref
+    assert (ref.description, ref.version, ref.required) == ("log", "2", False)
+    come = read.provenance
+    assert (come.origin_session, come.related_sessions) == ("s-1", ("s-0",))
+    assert (come.decision_refs, come.message_thread_refs) == (("adr-1",), ("th-1",))
+    policy = read.policy
+    assert (policy.classification, policy.requires_human_approval) == ("restricted", True)
+    assert (policy.visibility, policy.sensitivity) == ("human-audit", "moderate")
+    assert (policy.human_gate, policy.export_restrictions) == ("required", ("none",))
+    assert read.verification.schema_version == "1.0.0"
+
+
 @pytest.mark.parametrize("path", WRONG)
 def test_schema_and_shapes_say_no_to_the_same(path: str) -> None:
     package = changed(path, WRONG[path])
@@ -159,7 +189,8 @@ def test_schema_and_shapes_say_no_to_the_same(path: str) -> None:
 
 
 def test_every_part_is_checked_and_all_findings_are_told() -> None:
-    package: Any = full() | {"task": {}, "context": 1, "policy": {}, "more": 1, "other": 2}
+    wrong: dict[str, Any] = {"task": {}, "context": 1, "policy": {}, "more": 1, "other": 2}
+    package = full() | wrong
     assert [issue["path"] for issue in lint(package, "", False).issues] == [
         "more",
         "other",
