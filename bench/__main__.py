@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from bench import agents, aof, files, http, hub, letters, lifecycle, mail
+from bench import agents, aof, files, handoffs, http, hub, letters, lifecycle, mail
 
 _CALLERS = 64
 
@@ -25,10 +25,12 @@ class _Sizes(Struct, frozen=True):
     """Tasks that have files."""
     letters: int
     """Letters in a full box."""
+    handoffs: int
+    """Handoffs to one recipient."""
 
 
-_FULL = _Sizes(few=1_000, many=100_000, in_files=300, letters=1_000_000)
-_QUICK = _Sizes(few=100, many=1_000, in_files=20, letters=2_000)
+_FULL = _Sizes(few=1_000, many=100_000, in_files=300, letters=1_000_000, handoffs=1_000_000)
+_QUICK = _Sizes(few=100, many=1_000, in_files=20, letters=2_000, handoffs=1_000)
 
 Measure = Callable[[Path, float], float]
 """Takes an empty folder and a length in seconds; a rate per second."""
@@ -207,6 +209,34 @@ def _letters(sizes: _Sizes) -> Iterator[_Row]:
         )
 
 
+def _handoffs(sizes: _Sizes) -> Iterator[_Row]:
+    yield _Row(
+        f"handoff with an artifact, {_CALLERS} callers",
+        "raw loop",
+        lambda folder, s: handoffs.raw_lives(folder, _CALLERS, s),
+        lambda folder, s: handoffs.lives(folder, _CALLERS, s),
+    )
+    yield _Row(
+        "the same, each with a new artifact",
+        "raw loop",
+        lambda folder, s: handoffs.raw_lives(folder, _CALLERS, s),
+        lambda folder, s: handoffs.lives(folder, _CALLERS, s, own_artifact=True),
+    )
+    yield _Row("artifacts verified, 16 MB", "hashlib", handoffs.hashed, handoffs.verified)
+    with (
+        _folder() as place,
+        _folder() as large_place,
+        handoffs.open_shelf(place, sizes.few) as small,
+        handoffs.open_shelf(large_place, sizes.handoffs) as large,
+    ):
+        yield _Row(
+            f"page of {sizes.handoffs:,} handoffs",
+            f"of {sizes.few:,}",
+            lambda _, s: small.pages_per_second(s),
+            lambda _, s: large.pages_per_second(s),
+        )
+
+
 _PARTS: dict[str, Callable[[_Sizes], Iterator[_Row]]] = {
     "lifecycle": _lifecycles,
     "reports": _reports,
@@ -216,6 +246,7 @@ _PARTS: dict[str, Callable[[_Sizes], Iterator[_Row]]] = {
     "http": _http,
     "mail": _mail,
     "letters": _letters,
+    "handoffs": _handoffs,
 }
 
 

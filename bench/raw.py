@@ -2,20 +2,22 @@
 
 64 asyncio callers, one writer thread, uvloop, synchronous=FULL. Six steps make a lifecycle: create,
 claim, heartbeat (one unchained row), complete, review, done (one chained entry and one state row
-each). A message is one chained entry. They decide nothing, check nothing, write no key row and keep
-no index.
+each). A message is one chained entry; a handoff is as many entries and states as ours. They decide
+nothing, check nothing, write no key row and keep no index.
 """
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import apsw
 import msgspec
+from msgspec import Struct
 
 from dragoman.store.sqlite.driver import Connection, open_database
 
@@ -74,6 +76,43 @@ class RawLoop:
         self._db.executemany("INSERT INTO entries VALUES(?,?,?,?)", entries)
         self._db.executemany("INSERT OR REPLACE INTO states VALUES(?,?)", states.items())
         self._db.executemany("INSERT OR REPLACE INTO leases VALUES(?,?)", leases.items())
+        self._db.execute("COMMIT")
+
+
+class Written(Struct, frozen=True):
+    """One entry to write: of which stream, what it says, and the state that it leaves behind."""
+
+    stream: int
+    line: Mapping[str, Any]
+    state: bytes
+
+
+class RawStreams:
+    """The writer of entries of many streams, each with its state row; one transaction for all."""
+
+    def __init__(self, path: Path) -> None:
+        self._db = _open(path)
+        self._hashes: dict[int, bytes] = {}
+        self._position = 0
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._db.close()
+
+    def write(self, batch: list[list[Written]]) -> None:
+        """One transaction for what several callers have handed in."""
+        entries: list[tuple[int, int, bytes, bytes]] = []
+        states: dict[int, bytes] = {}
+        for one in chain.from_iterable(batch):
+            self._position += 1
+            line = msgspec.json.encode(one.line)
+            digest = sha256(self._hashes.get(one.stream, b"") + line).digest()
+            self._hashes[one.stream] = digest
+            entries.append((self._position, one.stream, line, digest))
+            states[one.stream] = one.state
+        self._db.execute("BEGIN IMMEDIATE")
+        self._db.executemany("INSERT INTO entries VALUES(?,?,?,?)", entries)
+        self._db.executemany("INSERT OR REPLACE INTO states VALUES(?,?)", states.items())
         self._db.execute("COMMIT")
 
 

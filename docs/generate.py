@@ -15,6 +15,8 @@ from dragoman.config import TABLES, Settings
 from dragoman.core.authority import MAY_EDIT, MAY_MOVE, MAY_REGISTER, MAY_VOUCH
 from dragoman.core.errors import FAULTS, REFUSALS
 from dragoman.core.events import EVENT_NAMES
+from dragoman.core.handoff import DEFAULT_SLA_MS, HANDOFF_TRANSITIONS, LEGAL
+from dragoman.core.moments import in_hours
 from dragoman.core.task import FINAL, STATUS_AFTER, TRANSITIONS
 from dragoman.surfaces.cli.app import build
 from dragoman.surfaces.http.problems import STATUS, problem
@@ -152,6 +154,29 @@ def mcp_tools() -> str:
     return _table(("tool", "arguments", "for"), rows)
 
 
+def handoff_states() -> str:
+    """The diagram of a handoff's states."""
+    lines = ["```mermaid", "stateDiagram-v2", "    [*] --> draft"]
+    ways = ((a, b) for a, targets in HANDOFF_TRANSITIONS.items() for b in targets)
+    lines += [f"    {a} --> {b}" for a, b in ways]
+    lines += [f"    {state} --> [*]" for state, ways in HANDOFF_TRANSITIONS.items() if not ways]
+    return "\n".join([*lines, "```"])
+
+
+def handoff_table() -> str:
+    """From each state of a handoff, where it can go, by which actions, and within which time."""
+    rows = (
+        (
+            f"`{state}`",
+            ", ".join(f"`{to}`" for to in targets) or "final",
+            ", ".join(f"`{action}`" for action in LEGAL[state]),
+            in_hours(DEFAULT_SLA_MS[state]) if state in DEFAULT_SLA_MS else "",
+        )
+        for state, targets in HANDOFF_TRANSITIONS.items()
+    )
+    return _table(("state", "to", "actions", "told after"), rows)
+
+
 BLOCKS: dict[str, Callable[[], str]] = {
     "transitions": transitions,
     "transition-table": transition_table,
@@ -167,6 +192,8 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "settings": settings,
     "commands": commands,
     "mcp-tools": mcp_tools,
+    "handoff-states": handoff_states,
+    "handoff-table": handoff_table,
 }
 
 

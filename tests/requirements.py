@@ -1741,6 +1741,133 @@ _MANIFEST: tuple[Requirement, ...] = (
         "S-MAIL-5",
         "The library's page shows the seed's example in Python, and it runs.",
     ),
+    # --- handoffs: what is decided and kept
+    Requirement(
+        "ACP-STATES",
+        "ACP §2",
+        "Every pair of states of a handoff is a transition of the table or is refused as "
+        "invalid_transition, which names the actions that there are; every transition is an entry.",
+        divergence="accepted → rejected is ours: a recipient may change its mind before it begins "
+        "(S-ACP-4).",
+    ),
+    Requirement(
+        "ACP-CONTEXT",
+        "ACP §2.3",
+        "Nothing leaves draft without a summary, a next step and at least one success criterion; a "
+        "draft is written over as often as its sender likes, and by nobody else.",
+    ),
+    Requirement(
+        "ACP-PACKAGE-HASH",
+        "S-ACP-2",
+        "The package hash is that of the canonical JSON of all but the hash; a stated hash that is "
+        "another is hash_mismatch; the package never changes after it.",
+    ),
+    Requirement(
+        "ACP-ONE-ACTIVE",
+        "S-ACP-6",
+        "A task has at most one handoff under way; a second is refused as ownership_conflict of "
+        "the kind active_handoff, and by others than the owner of the kind not_owner.",
+    ),
+    Requirement(
+        "ACP-RACE",
+        "S-ACP-6",
+        "Of many that hand one task over at once exactly one wins, on every store; accept and "
+        "reject at once are each an answer to their moment, and the rejection stands.",
+    ),
+    Requirement(
+        "ACP-TABLE",
+        "ACP §3.1",
+        "The table handoffs and its index idx_handoffs_task_active exist with the seed's names and "
+        "columns, follow the ledger, are checked by verify, and have the last word in a race.",
+        divergence="its default time is RFC 3339 with Z: the seed's datetime('now','utc') is wrong "
+        "off UTC (S-ACP-12).",
+    ),
+    Requirement(
+        "ACP-CHAIN",
+        "S-ACP-5",
+        "The chain holds the owners, the first one first; nobody in it can get the work again but "
+        "by a rejection, which pops the chain.",
+    ),
+    Requirement(
+        "ACP-OWNER",
+        "S-OWN",
+        "Until it is activated a task stays its owner's; then a new attempt of the recipient "
+        "begins and the sender's token is dead. Meanwhile nobody else can claim it.",
+    ),
+    Requirement(
+        "ACP-FOLLOWS-TASK",
+        "S-OWN",
+        "What happens to a task ends or completes its handoff as S-OWN says; a recipient that goes "
+        "silent is told to the coordinator at once, as lease_lost.",
+    ),
+    Requirement(
+        "ACP-DECIDES-GATE",
+        "S-ACP-3",
+        "Accept goes through validating; what failed rejects by the system with the first reason, "
+        "what could not be checked leaves it validating, and another package is hash_mismatch.",
+    ),
+    Requirement(
+        "ACP-APPROVAL",
+        "S-ACP-9",
+        "A package that needs a person is accepted only after a person other than its sender has "
+        "approved this very hash; a person who denies rejects it as policy_violation.",
+    ),
+    Requirement(
+        "ACP-REJECT",
+        "S-ACP-4",
+        "A rejection has a reason, a detail and perhaps a fix, is told to the sender as "
+        "system.error, and from activated re-opens the task; a sender withdraws before that.",
+    ),
+    Requirement(
+        "ACP-CALLERS",
+        "S-ACP-7",
+        "Each action is for its own callers, and not_authorized for everybody else.",
+    ),
+    Requirement(
+        "ACP-REDELEGATE",
+        "S-ACP-15",
+        "A recipient hands on what it has accepted or activated by a new handoff in the same "
+        "transaction; the chain is kept, the task is not reported done.",
+    ),
+    Requirement(
+        "ACP-COUNTER-OFFER",
+        "S-ACP-15",
+        "A new handoff can supersede a rejected one of the same task, or the sender's own offer; "
+        "artifacts can be left out of what is accepted.",
+    ),
+    Requirement(
+        "ACP-FROM-REVIEW",
+        "S-ACP-17",
+        "After complete the task is in review, and its owner may hand it on from there.",
+    ),
+    Requirement(
+        "ACP-SLA",
+        "S-ACP-10",
+        "A state that lasts too long is told to the coordinator once for each entry into it, "
+        "however often and by how many the sweep is run, also after the hub was down or the clock "
+        "went back; nothing moves by it.",
+    ),
+    Requirement(
+        "ACP-COORDINATE",
+        "ACP §7.3",
+        "A coordinator gives a state more time, reassigns the package, rejects and closes.",
+    ),
+    Requirement(
+        "ACP-BESIDE",
+        "S-ACP-11",
+        "Updates of the work, states of a work queue and notes stand beside the package.",
+    ),
+    Requirement(
+        "ACP-REPEAT",
+        "S-IDEM",
+        "An action repeated by the same caller in the same words adds nothing.",
+    ),
+    Requirement(
+        "ACP-MODEL",
+        "ACP §2",
+        "Whatever is asked for in whatever order: the states, owners and chains are those of a "
+        "simple model, and a replay gives the same.",
+    ),
     Requirement(
         "BENCH-MAIL-BYTES",
         "Speed",
@@ -1757,6 +1884,127 @@ _MANIFEST: tuple[Requirement, ...] = (
         "BENCH-REPORT-BYTES",
         "Speed",
         "The measured completion reports have 600 bytes each, differ, and reach every task.",
+    ),
+    # --- handoffs: how they are read, audited and measured
+    Requirement(
+        "ACP-READ",
+        "S-ACP-7",
+        "Handoffs are listed newest first by state, task, sender, recipient and teamspace, a "
+        "bounded page at a time, and shown with everything that was said about them; a draft is "
+        "shown to its sender only.",
+    ),
+    Requirement(
+        "ACP-DIAGNOSE",
+        "S-ACP-10",
+        "Of every handoff it can be said what it waits for, who has to act, by when and with which "
+        "command, and what else stands in its way.",
+    ),
+    Requirement(
+        "ACP-AUDIT",
+        "S-ACP-13",
+        "handoffs.jsonl of a teamspace holds each event of its handoffs once, in seven types of "
+        "line, both the transition and the specific event; it is made good after a crash or a torn "
+        "write, compared by verify, and written anew from the ledger.",
+        divergence="The seed's row `jected` is handoff_rejected; a person's approval is a "
+        "handoff_verification; lines carry more keys than the seed lists.",
+    ),
+    Requirement(
+        "ACP-AUDIT-REPLAY",
+        "S-ACP-13",
+        "Replaying handoffs.jsonl into nothing gives the same state of every handoff, the same "
+        "owner and the same chain as the ledger; a line that cannot be true is named.",
+    ),
+    Requirement(
+        "ACP-PACKAGE",
+        "S-ACP-1",
+        "A package has every part that the protocol names, in closed shapes; its JSON Schema "
+        "(2020-12) is published by `dragoman schema acp` and says yes and no where the shapes do.",
+        divergence="Keys that are not known are refused: a misspelt requires_human_approval must "
+        "not pass for none.",
+    ),
+    Requirement(
+        "ACP-DRAFT",
+        "S-ACP-1",
+        "A draft is made step by step, checked, and offered; nobody but its sender sees it, and "
+        "without summary, next step and a criterion it stays one.",
+    ),
+    Requirement(
+        "ACP-RESPONSE",
+        "S-ACP-16",
+        "Every action is answered in the one response form of the protocol, refused or not, over "
+        "HTTP, MCP, the SDK and `dragoman call`; an ownership_conflict says of which kind it is.",
+    ),
+    Requirement(
+        "ACP-GATE",
+        "S-ACP-3",
+        "accept checks schema, policy, artifacts, cycle and hash, lists every failure, and rejects "
+        "for the first; passing trouble or a missing approval leaves it validating, to try again.",
+    ),
+    Requirement(
+        "ACP-ARTIFACTS",
+        "S-ACP-8",
+        "Artifacts lie beneath configured roots, are opened without following a link, hashed from "
+        "the open file and kept as they were hashed; their copies are checked again at activate.",
+    ),
+    Requirement(
+        "ACP-PARTIAL",
+        "S-ACP-15",
+        "A recipient may leave artifacts out when it accepts; what it left out is on record.",
+    ),
+    Requirement(
+        "ACP-QUERY",
+        "S-ACP-7",
+        "query finds handoffs by task, sides, state and teamspace in pages, or one of them as a "
+        "whole, and changes nothing.",
+    ),
+    Requirement(
+        "ACP-MESSAGES",
+        "S-ACP-14",
+        "acp_send, acp_inbox and acp_query are the mail of the hub: twelve types, a payload of at "
+        "most 4,096 bytes, and of a handoff its id and hash only.",
+    ),
+    Requirement(
+        "ACP-WORKQ",
+        "S-ACP-14",
+        "The hub has a work queue with ownership and claim, and speaks to one outside by JSON-RPC; "
+        "activate hands items on, never waits for that, and says transferred, degraded or "
+        "not_applicable.",
+    ),
+    Requirement(
+        "ACP-TEAMSPACE",
+        "S-ACP-15",
+        "A teamspace with members is theirs: others neither offer, receive, act nor see there; "
+        "people and orchestrators belong everywhere, coordinators where they are named.",
+    ),
+    Requirement(
+        "ACP-DIALECT",
+        "S-ACP-16",
+        "ACP messages are recognised, bare or wrapped, and can be checked without being sent; a "
+        "sender that is not the caller is refused.",
+    ),
+    Requirement(
+        "ACP-CLI",
+        "S-ACP-7",
+        "dragoman handoff lists, shows, times, verifies and diagnoses handoffs, and takes every "
+        "step of one through the same operation as every door, with approve and deny by people.",
+    ),
+    Requirement(
+        "ACP-HTTP-READ",
+        "S-ACP-7",
+        "Handoffs can be read over HTTP: lists by state, task, sender, recipient and teamspace, "
+        "one, its history, its diagnosis.",
+    ),
+    Requirement(
+        "ACP-GUIDE",
+        "S-ACP-1",
+        "The guide to handoffs tells the truth: its shell commands run and its tables are printed "
+        "from the code.",
+    ),
+    Requirement(
+        "BENCH-HANDOFFS",
+        "Speed",
+        "The measured handoffs have packages of 4 KB and an artifact each, and go from the offer "
+        "to the closed record.",
     ),
 )
 

@@ -93,6 +93,61 @@ class AgentMailSettings(Struct, frozen=True):
     """A program that reads a thread as JSON and prints what it comes to, on demand; empty: none."""
 
 
+Visibility = Literal["private", "team", "human-audit"]
+
+
+class HandoffSettings(Struct, frozen=True):
+    """[handoffs]"""
+
+    adopt: bool = True
+    """Whether a handoff of an unknown task makes it a task."""
+    ttl_ms: int = 1_200_000
+    """How long a recipient may be silent that took its task by activate, without heartbeats."""
+    proposed_ms: int = 300_000
+    """How long an offer may wait to be looked at before a coordinator is told."""
+    validating_ms: int = 600_000
+    """The same until it is accepted or rejected."""
+    accepted_ms: int = 900_000
+    """The same until the work is begun."""
+    activated_ms: int = 86_400_000
+    """The same until the work is done, unless the handoff has a deadline of its own."""
+    coordinator: str = "coordinator"
+    """Who is told where nobody is registered in the role of coordinators."""
+    artifact_roots: tuple[str, ...] = ()
+    """Folders where artifacts may lie, besides teamspaces/ID/artifacts in the data directory."""
+    artifact_bytes: int = 1_073_741_824
+    """The largest artifact that is taken, in bytes."""
+    classifications: tuple[Literal["internal", "restricted"], ...] = ("internal", "restricted")
+    """Which classifications a package may have here."""
+    visibilities: tuple[Visibility, ...] = ("private", "team", "human-audit")
+    """Which visibilities it may have."""
+    sensitivities: tuple[Literal["low", "moderate", "high"], ...] = ("low", "moderate", "high")
+    """Which sensitivities it may have."""
+
+
+class WorkqSettings(Struct, frozen=True):
+    """[workq]"""
+
+    url: str = ""
+    """A work queue elsewhere, spoken to by JSON-RPC over http or https; empty: the hub's own."""
+    token: str = ""
+    """What is shown to it as a bearer token."""
+    allow_hosts: tuple[str, ...] = ()
+    """Hosts that url may lead to although their address is a private or local one."""
+
+    def __repr__(self) -> str:
+        return "WorkqSettings(…)"  # a URL and a token must not reach a log
+
+
+class TeamspaceSettings(Struct, frozen=True):
+    """[teamspaces.NAME]"""
+
+    members: tuple[str, ...] = ()
+    """Whose handoffs it is for: others neither see nor touch them. Without a section: everyone."""
+    coordinators: tuple[str, ...] = ()
+    """Who coordinates here; empty: every coordinator who is a member."""
+
+
 class FilesSettings(Struct, frozen=True):
     """[files]"""
 
@@ -211,6 +266,9 @@ class Settings(Struct, frozen=True):
     aof: AofSettings = AofSettings()
     agentmail: AgentMailSettings = AgentMailSettings()
     groups: dict[str, GroupSettings] = {}
+    handoffs: HandoffSettings = HandoffSettings()
+    workq: WorkqSettings = WorkqSettings()
+    teamspaces: dict[str, TeamspaceSettings] = {}
     files: FilesSettings = FilesSettings()
     notify: NotifySettings = NotifySettings()
     http: HttpSettings = HttpSettings()
@@ -229,6 +287,12 @@ _RANGES: dict[tuple[str, str], tuple[float, float]] = {
     ("agentmail", "ttl_ms"): TTL_MS,
     ("agentmail", "ack_within_ms"): WAIT_MS,
     ("agentmail", "spawn_within_ms"): WAIT_MS,
+    ("handoffs", "ttl_ms"): TTL_MS,
+    ("handoffs", "proposed_ms"): WAIT_MS,
+    ("handoffs", "validating_ms"): WAIT_MS,
+    ("handoffs", "accepted_ms"): WAIT_MS,
+    ("handoffs", "activated_ms"): WAIT_MS,
+    ("handoffs", "artifact_bytes"): (0, _MANY),
     ("retry", "base_ms"): (0, _LONGEST_REST),
     ("retry", "cap_ms"): (0, _LONGEST_REST),
     ("http", "port"): (0, 65_535),
@@ -383,6 +447,10 @@ def _check_ranges(settings: Settings, said: Collection[tuple[str, str]]) -> None
 def _check_names(settings: Settings) -> None:
     mail = settings.agentmail
     named = [("agentmail.helper", mail.helper), ("agentmail.spawner", mail.spawner)]
+    named.append(("handoffs.coordinator", settings.handoffs.coordinator))
+    for space, team in settings.teamspaces.items():
+        for key, names in (("members", team.members), ("coordinators", team.coordinators)):
+            named += [(f"teamspaces.{space}.{key}", name) for name in names]
     for group, one in settings.groups.items():
         named += [(f"groups.{group}.members", name) for name in one.members]
     for key, name in named:
@@ -407,6 +475,7 @@ TABLES: dict[str, type[Struct]] = {
     "agents": AgentSettings,
     "profiles": ProfileSettings,
     "groups": GroupSettings,
+    "teamspaces": TeamspaceSettings,
 }
 """Sections of which there are any number, [agents.NAME]; they stand in the file only."""
 

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from bench.aof import reports, task_ids
+from bench.handoffs import offer
 from bench.letters import rows
 from tests.requirements import proves
 
@@ -40,6 +41,10 @@ def test_one_run_measures_all_pairs_side_by_side() -> None:
         ("letters sent, 8 at a time", "raw append"),
         ("letters sent, 64 at a time", "raw append"),
         ("page of a box of 2,000", "of 100"),
+        ("handoff with an artifact, 64 callers", "raw loop"),
+        ("the same, each with a new artifact", "raw loop"),
+        ("artifacts verified, 16 MB", "hashlib"),
+        ("page of 1,000 handoffs", "of 100"),
     ]
     assert all(row["base_per_second"] > 0 for row in results)
     assert all(row["dragoman_per_second"] > 0 for row in results)
@@ -50,6 +55,14 @@ def test_a_letter_that_is_sent_has_600_bytes_and_no_two_are_alike() -> None:
     some = list(rows(iter(range(200))))
     assert {len(row) for row in some} == {600}
     assert len(set(some)) == 200
+
+
+@proves("BENCH-HANDOFFS")
+def test_an_offer_has_4_kilobytes_and_an_artifact_and_no_two_are_alike() -> None:
+    some = [json.dumps(offer(number), separators=(",", ":")) for number in range(100)]
+    assert {len(one) for one in some} == {4_096}
+    assert len(set(some)) == 100
+    assert all(len(json.loads(one)["artifacts"]) == 1 for one in some)
 
 
 @proves("BENCH-REPORT-BYTES")

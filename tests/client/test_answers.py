@@ -1,6 +1,7 @@
 """What an answer means is decided without a connection."""
 
 from itertools import islice
+from typing import Any
 
 import pytest
 
@@ -59,3 +60,12 @@ def test_pauses_grow_to_a_bound_and_differ_from_caller_to_caller() -> None:
     assert mine == list(islice(pauses("mine"), 12))
     assert 0.05 <= mine[0] <= 0.1
     assert all(2.5 <= pause <= 5.0 for pause in mine[6:])
+
+
+@proves("ACP-RESPONSE")
+def test_a_dialect_s_own_no_is_an_answer() -> None:
+    own = Reply(409, b'{"success":false}', media="application/json")
+    anything = Request("POST", "/v1/acp/acp_handoff", Any)
+    assert read_reply(anything, own) == {"success": False}
+    with pytest.raises(BadAnswer):
+        read_reply(ASKED, own)

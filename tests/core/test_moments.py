@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.core.moments import duration, parse_rfc3339, to_rfc3339
+from dragoman.core.moments import duration, in_hours, parse_duration, parse_rfc3339, to_rfc3339
 from tests.requirements import proves
 
 pytestmark = proves("CLI-NOW")
@@ -143,3 +143,28 @@ def test_offsets_agree_with_the_calendar(moment: int, offset: int) -> None:
 )  # fmt: skip
 def test_a_length_of_time_has_its_largest_whole_unit(milliseconds: int, text: str) -> None:
     assert duration(milliseconds) == text
+
+
+@proves("ACP-RESPONSE")
+def test_a_length_of_time_is_read_with_its_unit_or_in_seconds() -> None:
+    given = {"30m": 1_800_000, "90": 90_000, "500ms": 500, "2h": 7_200_000, "1d": DAY}
+    assert {text: parse_duration(text) for text in given} == given
+    for wrong in ("", "m", "-1m", "1.5h", "1 h", "1w", "٣m"):
+        with pytest.raises(ValueError, match="not a length of time"):
+            parse_duration(wrong)
+
+
+@proves("ACP-AUDIT")
+@pytest.mark.parametrize(
+    ("milliseconds", "text"),
+    [
+        (0, "0s"),
+        (999, "0s"),
+        (90_500, "1m30s"),
+        (5 * 60_000, "5m"),
+        (DAY, "24h"),
+        (26 * 3_600_000 + 60_000, "26h1m"),
+    ],
+)
+def test_a_length_of_time_is_told_in_hours_at_the_most(milliseconds: int, text: str) -> None:
+    assert in_hours(milliseconds) == text

@@ -77,6 +77,13 @@ CODES = {
     "token_revoked",
     "replayed",
     "mail_not_found",
+    "handoff_not_found",
+    "hash_mismatch",
+    "missing_artifact",
+    "ownership_conflict",
+    "policy_violation",
+    "schema_invalid",
+    "work_item_not_found",
     "wave_not_found",
     "reservation_not_found",
     "nothing_changed",
@@ -93,6 +100,8 @@ OF_MESSAGES = {
     "message_too_large",
 }
 """What only a dialect can find wrong, before there is a command."""
+OF_A_GATE = {"missing_artifact", "policy_violation"}
+"""What was found wrong with the artifacts of a handoff, and is handed in with the command."""
 
 
 class Diary:
@@ -127,7 +136,7 @@ def test_the_code_refuses_with_no_other_code() -> None:
         for path in (package / room).glob("*.py")
         for code in re.findall(r"Refusal\(\s*\"([A-Za-z_]+)\"", path.read_text("utf-8"))
     }
-    assert used | OF_MESSAGES == CODES
+    assert used | OF_MESSAGES | OF_A_GATE == CODES
     assert {"parent_not_found", "nested_delegation"} <= used
 
 

@@ -19,33 +19,48 @@ from dragoman.core.actors import Actor
 from dragoman.core.agents import AgentRecord, Pause, TokenRecord
 from dragoman.core.commands import (
     AcceptDelegation,
+    AcceptHandoff,
     AckMail,
+    ActivateHandoff,
+    AddWorkItem,
     AdoptTask,
     AdvanceWave,
     AliasTask,
     AnswerMail,
     AnyCommand,
+    ApproveHandoff,
     CheckpointTask,
     ClaimTask,
+    ClaimWorkItem,
+    CloseHandoff,
+    CompleteHandoff,
     CreateTask,
+    DraftHandoff,
     EditTask,
     EndAttempt,
     EscalateDelegation,
+    EscalateHandoff,
     EscalateMail,
     ExpireLease,
+    ExtendHandoff,
     IssueToken,
     KeyAgent,
     LinkTask,
     MoveTask,
+    NoteHandoff,
     NoteTask,
     PauseAgent,
     PostMail,
+    ProposeHandoff,
     ReadMail,
+    ReassignHandoff,
     RegisterAgent,
     RejectDelegation,
+    RejectHandoff,
     RejectMessage,
     ReleaseReservations,
     ReleaseTask,
+    ReleaseWorkItem,
     RenewLease,
     RenewReservations,
     ReportOutcome,
@@ -56,14 +71,18 @@ from dragoman.core.commands import (
     StartWave,
     UpdateTask,
     WarnTask,
+    WithdrawHandoff,
     command_name,
 )
-from dragoman.core.events import Status, WaveBead
+from dragoman.core.events import HandoffStatus, Status, WaveBead
+from dragoman.core.handoff import Handoff
 from dragoman.core.mail import Mail
 from dragoman.core.reading import Decision
 from dragoman.core.reservations import Reservation, Reservations
-from dragoman.core.task import Delegation, Reported
+from dragoman.core.task import ActiveHandoff, Delegation, Reported
 from dragoman.core.wave import Wave
+from dragoman.core.work_item import WorkItem
+from tests.core.handoffs import package
 from tests.core.world import (
     COORDINATOR,
     FILE,
@@ -95,6 +114,7 @@ ACTORS = {
     "d": Actor("agent", "dan"),
     "n": Actor("agent", "ned"),
 }
+DAY = 86_400_000
 TOKEN = TokenRecord("0" * 12, "0" * 64, NOW, NOW + 10_000)
 
 
@@ -143,6 +163,22 @@ def commands(who: str) -> tuple[AnyCommand, ...]:
         ReserveFiles(("a",), TTL),
         RenewReservations(("r",), TTL),
         ReleaseReservations(("r",)),
+        DraftHandoff({}),
+        ProposeHandoff("proposing", "zoe", package()),
+        AcceptHandoff("proposed", "", failed=(("other", "no"),)),
+        RejectHandoff("proposed", "other", "no"),
+        WithdrawHandoff("proposed"),
+        ActivateHandoff("accepted"),
+        CompleteHandoff("activated"),
+        CloseHandoff("rejected"),
+        ApproveHandoff("proposed"),
+        EscalateHandoff("proposed"),
+        ExtendHandoff("proposed", 60_000),
+        ReassignHandoff("proposed", "zoe"),
+        NoteHandoff("proposed", "remark", "said"),
+        AddWorkItem("x"),
+        ClaimWorkItem("free"),
+        ReleaseWorkItem("taken"),
     )
 
 
@@ -165,7 +201,26 @@ def world(status: Status) -> World:
     built.waves["w"] = Wave("w", (WaveBead("UU"),), 1, "hera", NOW)
     built.reservations = Reservations((Reservation("r", ("b",), "ann", NOW + TTL),))
     built.put(task("UU", "backlog"))
+    built.put(task("proposing", "ready", "ann"))
+    for state in ("proposed", "accepted", "activated", "rejected"):
+        _hand_over(built, state)
+    built.work_items["free"] = WorkItem("free", "", "open", NOW)
+    built.work_items["taken"] = WorkItem("taken", "", "claimed", NOW, "ann")
     return built
+
+
+def _hand_over(built: World, state: HandoffStatus) -> None:
+    """A handoff from ann to dan of a task of its own, both named by its state."""
+    is_active = state != "rejected"
+    is_taken = state == "activated"
+    handed = task(state, "in-progress" if is_taken else "ready", "dan" if is_taken else "ann")
+    on_its_way = ActiveHandoff(state, "ann", "dan", is_taken) if is_active else None
+    built.put(replace(handed, chain=("ann",), handoff=on_its_way))
+    if is_taken:
+        built.leases[state] = lease("dan", 0)
+    built.handoffs[state] = Handoff(
+        state, "ann", "dan", state, NOW - DAY, NOW - DAY, package(), state, thread=state
+    )
 
 
 def changes(actor: Actor, name: str, status: Status) -> bool:
@@ -216,6 +271,22 @@ BY_HAND: dict[str, tuple[str, dict[Status, str]]] = {
     "reservation.take": ("hoscHOadn", {}),
     "reservation.renew": ("a", {}),
     "reservation.release": ("hosca", {}),
+    "handoff.draft": ("hoscHOadn", {}),
+    "handoff.propose": ("a", {}),
+    "handoff.accept": ("d", {}),
+    "handoff.reject": ("hoscd", {}),
+    "handoff.withdraw": ("a", {}),
+    "handoff.activate": ("d", {}),
+    "handoff.complete": ("d", {}),
+    "handoff.close": ("hosca", {}),
+    "handoff.approve": ("h", {}),
+    "handoff.escalate": ("hos", {}),
+    "handoff.extend": ("hosc", {}),
+    "handoff.reassign": ("hosc", {}),
+    "handoff.note": ("hoscad", {}),
+    "workq.add": ("hoscHOadn", {}),
+    "workq.claim": ("hoscHOadn", {}),
+    "workq.release": ("hosca", {}),
 }
 """Command -> who may give it with effect: in any status, and where that differs."""
 

@@ -3,6 +3,7 @@
 from typing import get_args
 
 import pytest
+from msgspec.structs import replace
 
 from dragoman.core.actors import Actor
 from dragoman.core.commands import (
@@ -12,10 +13,12 @@ from dragoman.core.commands import (
     AnyCommand,
     CheckpointTask,
     ClaimTask,
+    CompleteHandoff,
     CreateTask,
     EditTask,
     EndAttempt,
     EscalateMail,
+    HandoffCommand,
     IssueToken,
     KeyAgent,
     LinkTask,
@@ -35,10 +38,12 @@ from dragoman.core.commands import (
     TaskCommand,
     UpdateTask,
     WarnTask,
+    WithdrawHandoff,
 )
 from dragoman.core.decide import renewal
 from dragoman.core.errors import Refusal
 from dragoman.core.scope import SPEAKS_FOR
+from tests.core.handoffs import activated, offer
 from tests.core.world import HUMAN, NOW, TTL, Facts, World, held, lease, task
 from tests.requirements import proves
 
@@ -107,8 +112,8 @@ def reclaimed_by_herself() -> World:
 
 
 def test_every_command_has_its_place_in_the_table() -> None:
-    kinds = {c for c in get_args(AnyCommand) if not issubclass(c, TaskCommand)}
-    assert set(SPEAKS_FOR) == {TaskCommand, *kinds}
+    kinds = {c for c in get_args(AnyCommand) if not issubclass(c, TaskCommand | HandoffCommand)}
+    assert set(SPEAKS_FOR) == {TaskCommand, HandoffCommand, *kinds}
 
 
 @pytest.mark.parametrize("command", ABOUT_T, ids=lambda command: type(command).__name__)
@@ -165,6 +170,22 @@ def test_by_any_name_of_the_task_and_of_none_that_there_is_not() -> None:
     found = held()
     assert found.code(OWN, NoteTask(found.tasks["T"].aof_id, "x")) == ""
     assert found.code(OWN, NoteTask("V", "x")) == "task_not_found"
+
+
+@proves("ACP-CALLERS")
+def test_of_handoffs_it_speaks_about_those_of_its_task() -> None:
+    found = held()
+    found.do(OWN, offer())
+    assert found.code(OWN, WithdrawHandoff("H")) == ""
+    assert found.code(OWN, WithdrawHandoff("none")) == "not_authorized"
+    elsewhere = replace(found.handoffs["H"], id="H2", task="U")
+    found.handoffs["H2"] = elsewhere
+    found.put(task("U", "ready", "alice"))
+    assert found.code(OWN, WithdrawHandoff("H2")) == "not_authorized"
+    begun = activated()
+    current = Actor("agent", "bob", "http", "T", 2)
+    assert begun.code(current, CompleteHandoff("H")) == ""
+    assert begun.code(replace(current, fence=1), CompleteHandoff("H")) == "lease_lost"
 
 
 def test_it_adopts_nothing() -> None:

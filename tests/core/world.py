@@ -13,11 +13,14 @@ from dragoman.core.events import (
     AgentEvent,
     AnyEvent,
     CommandRefused,
+    HandoffEvent,
     MailEvent,
     MessageReceived,
     Status,
     TaskEvent,
+    WorkItemEvent,
 )
+from dragoman.core.handoff import Handoff
 from dragoman.core.ids import check_alias, check_task_id
 from dragoman.core.lease import Lease
 from dragoman.core.mail import Mail
@@ -25,6 +28,7 @@ from dragoman.core.reading import Decision
 from dragoman.core.reservations import Reservations
 from dragoman.core.task import EVOLVE_TASK, Task
 from dragoman.core.wave import Wave
+from dragoman.core.work_item import WorkItem
 from dragoman.ledger.views import fold
 
 NOW = 1_770_647_400_000
@@ -74,6 +78,14 @@ class Facts:
         """What is known of a name."""
         return self._world.agents.get(name)
 
+    def handoff(self, id: str) -> Handoff | None:
+        """The handoff with this id."""
+        return self._world.handoffs.get(id)
+
+    def work_item(self, id: str) -> WorkItem | None:
+        """The item of the work queue with this id."""
+        return self._world.work_items.get(id)
+
     def mail(self, id: str) -> Mail | None:
         """The letter with this id."""
         return self._world.mails.get(id)
@@ -89,7 +101,7 @@ class Facts:
     @property
     def cause(self) -> str:
         """The id of the request."""
-        return "cause-1"
+        return self._world.cause
 
     def next_ready(self, queues: tuple[str, ...], now: int) -> Task | None:
         """The oldest task that is ready in these queues."""
@@ -121,9 +133,12 @@ class World:
         self.leases = dict(leases)
         self.agents: dict[str, AgentRecord] = {}
         self.mails: dict[str, Mail] = {}
+        self.handoffs: dict[str, Handoff] = {}
+        self.work_items: dict[str, WorkItem] = {}
         self.waves: dict[str, Wave] = {}
         self.reservations = Reservations()
         self.numbers: dict[str, int] = {}
+        self.cause = "cause-1"
 
     def put(self, known: Task) -> None:
         """This is how the task stands now."""
@@ -153,6 +168,12 @@ class World:
             elif isinstance(event, MailEvent):
                 assert kind == "mail"
                 self._posted(fold(self.mails.get(name), event, now))
+            elif isinstance(event, HandoffEvent):
+                assert kind == "handoff"
+                self._handed(fold(self.handoffs.get(name), event, now))
+            elif isinstance(event, WorkItemEvent):
+                assert kind == "workq"
+                self._queued(fold(self.work_items.get(name), event, now))
             else:
                 assert isinstance(event, TaskEvent), "waves are tried on a real hub"
                 assert kind == "task"
@@ -169,6 +190,14 @@ class World:
     def _posted(self, state: object) -> None:
         assert isinstance(state, Mail)
         self.mails[state.id] = state
+
+    def _handed(self, state: object) -> None:
+        assert isinstance(state, Handoff)
+        self.handoffs[state.id] = state
+
+    def _queued(self, state: object) -> None:
+        assert isinstance(state, WorkItem)
+        self.work_items[state.id] = state
 
 
 def task(

@@ -34,6 +34,13 @@ OF_OTHER_COMMANDS = {
     "mail_not_found",
     "wave_not_found",
     "reservation_not_found",
+    "handoff_not_found",
+    "work_item_not_found",
+    "ownership_conflict",
+    "hash_mismatch",
+    "missing_artifact",
+    "schema_invalid",
+    "policy_violation",
     "token_not_found",
     "nothing_changed",
 }

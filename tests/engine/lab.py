@@ -88,6 +88,8 @@ class OpenStore(MemoryStore):
         tables.names = dict(self._tables.names)
         tables.kinds = {name: list(kinds) for name, kinds in self._tables.kinds.items()}
         tables.lists = {name: dict(places) for name, places in self._tables.lists.items()}
+        tables.handoffs = dict(self._tables.handoffs)
+        tables.under_way = dict(self._tables.under_way)
         return other
 
     def picture(self) -> dict[str, Any]:

@@ -18,33 +18,48 @@ from msgspec.structs import asdict, replace
 from dragoman.core.actors import SYSTEM, Actor
 from dragoman.core.commands import (
     AcceptDelegation,
+    AcceptHandoff,
     AckMail,
+    ActivateHandoff,
+    AddWorkItem,
     AdoptTask,
     AdvanceWave,
     AliasTask,
     AnswerMail,
     AnyCommand,
+    ApproveHandoff,
     CheckpointTask,
     ClaimTask,
+    ClaimWorkItem,
+    CloseHandoff,
+    CompleteHandoff,
     CreateTask,
+    DraftHandoff,
     EditTask,
     EndAttempt,
     EscalateDelegation,
+    EscalateHandoff,
     EscalateMail,
     ExpireLease,
+    ExtendHandoff,
     IssueToken,
     KeyAgent,
     LinkTask,
     MoveTask,
+    NoteHandoff,
     NoteTask,
     PauseAgent,
     PostMail,
+    ProposeHandoff,
     ReadMail,
+    ReassignHandoff,
     RegisterAgent,
     RejectDelegation,
+    RejectHandoff,
     RejectMessage,
     ReleaseReservations,
     ReleaseTask,
+    ReleaseWorkItem,
     RenewLease,
     RenewReservations,
     ReportOutcome,
@@ -55,8 +70,11 @@ from dragoman.core.commands import (
     StartWave,
     UpdateTask,
     WarnTask,
+    WithdrawHandoff,
 )
 from dragoman.core.events import MessageReceived, WaveBead
+from dragoman.core.handoff import Handoff
+from dragoman.core.ids import handoff_stream
 from dragoman.engine.handle import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import Store
@@ -79,6 +97,7 @@ CAROL = Actor("agent", "carol")
 DAVE = Actor("agent", "dave", "inbox")
 OTTO = Actor("observer", "otto")
 OLGA = Actor("orchestrator", "olga", "http")
+CORA = Actor("coordinator", "cora")
 FIRST = "TASK-2026-02-09-001"
 
 
@@ -328,6 +347,75 @@ def play_dispatch(store: Store) -> None:
     ask(HERA, MoveTask("one", "done"))
 
 
+def play_handoffs(store: Store) -> None:
+    """What ACP adds: work that is handed over, looked at, given back, told; and a work queue."""
+    ask = Play(store).ask
+    first = _offer("T-1", "carol", "H-1", package=handoff_package("T-1"))
+    first = replace(first, sla_ms={"accepted": 1_000})
+    ask(ALICE, DraftHandoff({"context": {}}, "H-1"), said=b'{"action":"draft"}')
+    ask(ALICE, AdoptTask("acp", "T-1", "A thing", ready=True), first)
+    ask(BOB, _offer("T-1", "dave", "H-9"))
+    looked_at = AcceptHandoff("H-1", _hash(store, "H-1"), ("schema",), waits_for="a disk")
+    ask(CAROL, looked_at)
+    ask(HERA, ApproveHandoff("H-1", note="fine"))
+    accepted = replace(looked_at, waits_for="", artifacts={"a-1": "0" * 64}, left_out=("a-2",))
+    ask(CAROL, accepted)
+    ask(SYSTEM, EscalateHandoff("H-1", ("cora",)))
+    ask(CORA, ExtendHandoff("H-1", 60_000))
+    ask(CAROL, ActivateHandoff("H-1", "s-1", 1_000, {"percent_complete": 50}))
+    ask(SYSTEM, NoteHandoff("H-1", "workq_integration", "degraded", {"item": "I-1"}))
+    ask(SYSTEM, ExpireLease("T-1", told=("cora",)))
+    ask(CAROL, ClaimTask("T-1", "carol"))
+    ask(CAROL, _offer("T-1", "dave", "H-2", supersedes="H-1", due_at=START + 9_000_000))
+    ask(CORA, ReassignHandoff("H-2", "erin", "dave is away"))
+    ask(CAROL, WithdrawHandoff(_handoff(store, "H-2").superseded_by, "not now"))
+    ask(CAROL, _offer("T-1", "dave", "H-3", sla_ms={"proposed": 60_000}))
+    ask(DAVE, RejectHandoff("H-3", "timeout_risk", "not by then", "ask erin"))
+    ask(CAROL, _offer("T-1", "dave", "H-4", supersedes="H-3"))
+    failed = AcceptHandoff("H-4", _hash(store, "H-4"), ("schema",), (("missing_artifact", "a-1"),))
+    ask(DAVE, failed)
+    ask(CAROL, _offer("T-1", "dave", "H-5"))
+    ask(DAVE, AcceptHandoff("H-5", _hash(store, "H-5"), ("schema",)))
+    ask(DAVE, ActivateHandoff("H-5"))
+    ask(DAVE, CompleteHandoff("H-5", "it works", ({"artifact_id": "out"},)))
+    ask(CAROL, CloseHandoff("H-5", "thanks"))
+    ask(DAVE, _offer("T-1", "erin", "H-6"))
+    ask(HERA, MoveTask("T-1", "done"))
+    ask(ALICE, AddWorkItem("See to it", "I-1"))
+    ask(ALICE, ClaimWorkItem("I-1"))
+    ask(ALICE, ReleaseWorkItem("I-1"))
+
+
+def handoff_package(task: str) -> dict[str, Any]:
+    """The least that a package has."""
+    return {
+        "task": {"task_id": task, "success_criteria": ["it works"]},
+        "context": {"summary": "half done: na\u00efve"},
+        "work_state": {"status": "in_progress", "next_step": "the other half"},
+        "policy": {"classification": "internal", "requires_human_approval": True},
+        "verification": {"schema_version": "1.0.0"},
+    }
+
+
+def _offer(task: str, recipient: str, id: str, **fields: Any) -> ProposeHandoff:
+    package: dict[str, Any] | None = fields.pop("package", None)
+    if package is None:
+        package = {**handoff_package(task), "policy": {"classification": "internal"}}
+    return ProposeHandoff(task, recipient, package, id, **fields)
+
+
+def _hash(store: Store, id: str) -> str:
+    return _handoff(store, id).package_hash
+
+
+def _handoff(store: Store, id: str) -> Handoff:
+    row = store.stream(handoff_stream(id))
+    assert row is not None
+    state = decode_state(row.name, row.state)
+    assert isinstance(state, Handoff)
+    return state
+
+
 SCRIPTS: dict[str, Callable[[Store], None]] = {
     "v1": play,
     "v2": play_messages,
@@ -336,6 +424,7 @@ SCRIPTS: dict[str, Callable[[Store], None]] = {
     "v5": play_waves,
     "v6": play_pauses,
     "v7": play_dispatch,
+    "v8": play_handoffs,
 }
 """Name of a golden ledger -> the script that writes it."""
 

@@ -14,8 +14,17 @@ from dragoman.engine.verify import check_ledger, check_views
 from dragoman.ledger.checkpoint import Checkpoint
 from dragoman.ledger.codec import CODEC
 from dragoman.ledger.entry import read_line
+from dragoman.ledger.records import in_order
 from dragoman.ledger.tree import EMPTY, extend, root
-from dragoman.ledger.views import FOLD, encode_state, lists_of, names_of, refold, shelve
+from dragoman.ledger.views import (
+    FOLD,
+    decode_state,
+    encode_state,
+    lists_of,
+    names_of,
+    refold,
+    shelve,
+)
 from dragoman.store.memory import MemoryStore
 from tests.ledger.released import (
     SCRIPTS,
@@ -41,6 +50,7 @@ ROOTS = {
     "v5": "c1b68184e9c6b9bf554d4c57fde2640cc7546743a5823656b301bb4c67d07bf3",
     "v6": "dcc94e4dd5ecbad3c4d1ce991253bd4d2174f2b7e6c4cc5bba9e3892f07292aa",
     "v7": "a712f6ac7fb5a7831158ec4f11562e89ee669bcdff54a93eb01a87788881fc93",
+    "v8": "53f3fe3dad45cae33a3e77dc57faf0ada1460e1f76be0d7446b151bc94fd797a",
 }
 """The Merkle root over each golden ledger, as RFC 9162 has it."""
 
@@ -109,7 +119,9 @@ def loaded(name: str) -> MemoryStore:
     ]
 
     def write(session: Session) -> None:
-        session.write(Changes(entries=entries, streams=rows, names=names, listed=listed))
+        changes = Changes(entries=entries, streams=rows, names=names, listed=listed)
+        changes.handoffs += in_order(decode_state(row.name, row.state) for row in rows)
+        session.write(changes)
 
     store.transact(write)
     return store
@@ -193,7 +205,7 @@ def test_a_line_is_one_line_of_json_with_its_fields_in_order() -> None:
 def test_every_kind_of_event_is_in_it_under_its_own_name() -> None:
     assert {entry.event for entry in EVERY} == set(EVENT_NAMES.values())
     assert {type(_event(entry)) for entry in EVERY} == set(get_args(AnyEvent))
-    kinds = {"task", "actor", "agent", "mail", "wave", "reservations"}
+    kinds = {"task", "actor", "agent", "mail", "wave", "reservations", "handoff", "workq"}
     assert {entry.stream.partition(":")[0] for entry in EVERY} == kinds
     for entry in EVERY:
         assert "dragoman." not in entry.line

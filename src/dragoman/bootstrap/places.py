@@ -19,11 +19,12 @@ from dragoman.engine.interpreter import Interpreter, Turned
 from dragoman.engine.operation import Dialect
 from dragoman.engine.ports import Clock, Store
 from dragoman.engine.request import Accepted, Outcome
+from dragoman.files.handoff_audit import check_handoff
 from dragoman.files.inbox import Inbox
 from dragoman.files.lookup import has_file
 from dragoman.files.projector import Projector
 from dragoman.notify.notice import News, Notice
-from dragoman.protocols import agentmail, aof
+from dragoman.protocols import acp, agentmail, aof
 from dragoman.services.checkpointer import Checkpointer
 from dragoman.services.indexer import Indexer
 from dragoman.services.notifier import Notifier, Target
@@ -47,6 +48,7 @@ from dragoman.text.strict_json import MOST_BYTES
 if TYPE_CHECKING:
     from dragoman.engine.identity import Principal
     from dragoman.files.archive_format import Manifest
+from dragoman.bootstrap.handoffs import NO_PORTS, Ports, handoff_choices, handoff_ports
 from dragoman.bootstrap.spawning import open_spawner
 from dragoman.bootstrap.stores import lasting, make_directory, open_store
 
@@ -158,7 +160,7 @@ def _furnished(
     """The hub with all that surrounds it."""
     warnings: list[str] = []
     disk = Beneath(data)
-    spoken = dialects(settings, _model(settings, data))
+    spoken = dialects(settings, _model(settings, data), handoff_ports(settings, hub, data))
     projector = Projector(
         hub,
         disk,
@@ -213,9 +215,10 @@ def _furnished(
         checkpoints=checkpoints,
         projector=projector,
         export=partial(_export, hub, disk),
+        audit=partial(check_handoff, hub.store, disk),
         duties=(
-            Recovery(hub, settings.retry),
-            Sla(hub),
+            Recovery(hub, settings.retry, settings.handoffs.coordinator),
+            Sla(hub, settings.handoffs.coordinator),
             Waves(hub),
             open_spawner(settings, hub, interpreter),
             *of_files,
@@ -293,13 +296,16 @@ def _notifier(data: Path, settings: Settings, hub: Hub) -> Notifier[Notice]:
 
 
 def dialects(
-    settings: Settings | None = None, model: agentmail.Model | None = None
+    settings: Settings | None = None,
+    model: agentmail.Model | None = None,
+    ports: Ports = NO_PORTS,
 ) -> tuple[Dialect, ...]:
     """Every dialect that is spoken here."""
     settings = settings or Settings()
     return (
         aof.dialect(at_once=settings.aof.apply_completion == "immediately"),
         agentmail.dialect(_mail_choices(settings, model)),
+        acp.dialect(handoff_choices(settings, ports)),
     )
 
 

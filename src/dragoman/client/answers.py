@@ -20,6 +20,8 @@ FOR_GOOD: Final = frozenset({"store_corrupt", "ledger_broken"})
 
 _BACKOFF: Final = Backoff(base_ms=100, cap_ms=5_000)
 _SHOWN: Final = 200
+_OWN_FORM: Final = "application/json"
+"""What a problem of the hub's is not told as."""
 
 
 class Reply(Struct, frozen=True):
@@ -28,6 +30,7 @@ class Reply(Struct, frozen=True):
     status: int
     body: bytes
     retry_after: str = ""
+    media: str = ""
 
 
 class Later(Struct, frozen=True):
@@ -48,6 +51,9 @@ def read_reply(request: Request, reply: Reply) -> Any:
     if reply.status in AGAIN and (problem is None or problem.code not in FOR_GOOD):
         why = f"{problem.code}: {problem.detail}" if problem else f"HTTP status {reply.status}"
         return Later(why, _seconds(reply.retry_after))
+    if problem is None and reply.media == _OWN_FORM and request.answer is Any:
+        # A dialect that tells a no in a form of its own.
+        return _decoded(request, reply)
     if problem is None:
         raise BadAnswer(
             f"{request.method} {request.path} was answered with HTTP status {reply.status} and "

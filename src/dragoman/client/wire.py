@@ -169,7 +169,12 @@ def _told(error: httpx2.TransportError) -> str:
 
 
 def _reply(response: httpx2.Response, body: bytes) -> Reply:
-    return Reply(response.status_code, body, response.headers.get("retry-after", ""))
+    return Reply(
+        response.status_code,
+        body,
+        response.headers.get("retry-after", ""),
+        response.headers.get("content-type", ""),
+    )
 
 
 async def _check_stream(request: Request, response: httpx2.Response) -> None:

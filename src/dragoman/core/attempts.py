@@ -65,8 +65,9 @@ def claim(command: ClaimTask, read: Read, now: int) -> Decision | Refusal:
         return refusal
     attempt, fence = task.attempts + 1, task.fence + 1
     lease = granted(command.agent, fence, command.session, command.ttl_ms, now)
-    if lease.expires_at > SPAN[1]:
-        return _out_of_time(task, lease, now)
+    refusal = check_lease_end(task, lease, now)
+    if refusal:
+        return refusal
     event = TaskClaimed(
         task.status,
         attempt,
@@ -270,6 +271,11 @@ def _check_claimable(
             "unauthorized_agent",
             f"{task.id} is in review; only {task.assignee or 'its owner'} can rework it",
         )
+    if task.handoff is not None and command.agent != task.handoff.only:
+        return Refusal(
+            "reserved",
+            f"{task.id} is handed over by {task.handoff.id}: only {task.handoff.only} can claim it",
+        )
     if task.reserved_for not in ("", command.agent, *command.queues):
         return Refusal("reserved", f"{task.id} is reserved for {task.reserved_for}")
     if task.open_blockers:
@@ -277,8 +283,10 @@ def _check_claimable(
     return None
 
 
-def _out_of_time(task: Task, lease: Lease, now: int) -> Refusal:
-    """A lease whose end is no date could be neither shown nor written into a file."""
+def check_lease_end(task: Task, lease: Lease, now: int) -> Refusal | None:
+    """None when the end of a lease is a date: else it could be neither shown nor written down."""
+    if lease.expires_at <= SPAN[1]:
+        return None
     return Refusal(
         "invalid_field",
         f"the clock says {to_rfc3339(now)}, so a lease of {duration(lease.ttl_ms)} on {task.id} "

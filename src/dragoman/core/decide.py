@@ -10,6 +10,11 @@ from dragoman.core import (
     attempts,
     credentials,
     delegation,
+    handoff_gate,
+    handoff_offer,
+    handoff_return,
+    handoff_watch,
+    handoff_work,
     lifecycle,
     links,
     mailing,
@@ -19,37 +24,54 @@ from dragoman.core import (
     reserving,
     updates,
     waving,
+    workq,
 )
 from dragoman.core.authority import holds
 from dragoman.core.commands import (
     AcceptDelegation,
+    AcceptHandoff,
     AckMail,
+    ActivateHandoff,
+    AddWorkItem,
     AdoptTask,
     AdvanceWave,
     AliasTask,
     AnswerMail,
     AnyCommand,
+    ApproveHandoff,
     CheckpointTask,
     ClaimTask,
+    ClaimWorkItem,
+    CloseHandoff,
+    CompleteHandoff,
     CreateTask,
+    DraftHandoff,
     EditTask,
     EndAttempt,
     EscalateDelegation,
+    EscalateHandoff,
     EscalateMail,
     ExpireLease,
+    ExtendHandoff,
+    HandoffCommand,
     IssueToken,
     KeyAgent,
     LinkTask,
     MoveTask,
+    NoteHandoff,
     NoteTask,
     PauseAgent,
     PostMail,
+    ProposeHandoff,
     ReadMail,
+    ReassignHandoff,
     RegisterAgent,
     RejectDelegation,
+    RejectHandoff,
     RejectMessage,
     ReleaseReservations,
     ReleaseTask,
+    ReleaseWorkItem,
     RenewLease,
     RenewReservations,
     ReportOutcome,
@@ -58,10 +80,15 @@ from dragoman.core.commands import (
     ResumeAgent,
     RevokeToken,
     StartWave,
+    TaskCommand,
     UpdateTask,
     WarnTask,
+    WithdrawHandoff,
 )
 from dragoman.core.errors import Refusal
+from dragoman.core.follow import with_handoff
+from dragoman.core.handoff_repeat import done_before
+from dragoman.core.handoff_words import decided
 from dragoman.core.lease import renewed
 from dragoman.core.reading import Decision, LeaseChange, Read
 from dragoman.core.scope import bound
@@ -99,6 +126,22 @@ DECIDERS: dict[type[AnyCommand], Callable[[Any, Read, int], Decision | Refusal]]
     AckMail: mailing.ack,
     AnswerMail: mailing.answer,
     EscalateMail: mailing.escalate,
+    DraftHandoff: handoff_offer.draft,
+    ProposeHandoff: handoff_offer.propose,
+    AcceptHandoff: handoff_gate.accept,
+    RejectHandoff: handoff_return.reject,
+    WithdrawHandoff: handoff_return.withdraw,
+    ActivateHandoff: handoff_work.activate,
+    CompleteHandoff: handoff_work.complete,
+    CloseHandoff: handoff_work.close,
+    ApproveHandoff: handoff_gate.approve,
+    EscalateHandoff: handoff_watch.escalate,
+    ExtendHandoff: handoff_watch.extend,
+    ReassignHandoff: handoff_offer.reassign,
+    NoteHandoff: handoff_watch.note,
+    AddWorkItem: workq.add,
+    ClaimWorkItem: workq.claim,
+    ReleaseWorkItem: workq.release,
     StartWave: waving.start,
     AdvanceWave: waving.advance,
     ReserveFiles: reserving.take,
@@ -114,8 +157,14 @@ def decide(command: AnyCommand, read: Read, now: int) -> Decision | Refusal:
         if isinstance(within, Refusal):
             return within
         command = within
+    if isinstance(command, HandoffCommand) and (done := done_before(command, read)):
+        return decided(done.id, done.status)
     decision = DECIDERS[type(command)](command, read, now)
-    if isinstance(decision, Refusal) or decision.lease is not None:
+    if isinstance(decision, Refusal):
+        return decision
+    if isinstance(command, TaskCommand):
+        decision = with_handoff(command, decision, read)
+    if decision.lease is not None:
         return decision
     lease = renewal(command, read, now)
     return decision if lease is None else replace(decision, lease=lease)

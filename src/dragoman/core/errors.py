@@ -7,6 +7,7 @@ DragomanError (an exception): the hub could not do its work; its codes are in FA
   - StoreUnavailable: not reachable, not writable, full; nothing was changed
     - StoreLost: the connection broke during a commit; the engine finds out what became of it
   - StoreConflict: another writer was faster; the engine runs the request again
+    - TaskOnItsWay: by a second handoff of a task; a refusal, if it is so at every run
   - StoreCorrupt: the file is damaged or is not ours; nothing was written
 - SettingsError: a setting cannot be understood
 - LedgerError: an entry cannot be read or does not fit its chain
@@ -52,6 +53,13 @@ REFUSALS: dict[str, str] = {
     "token_revoked": "the credential was taken back",
     "replayed": "the signed message was received before",
     "mail_not_found": "no letter has this id",
+    "handoff_not_found": "no handoff has this id",
+    "ownership_conflict": "the task is on its way already, was there before, or is somebody else's",
+    "hash_mismatch": "what was looked at is not what its hash stands for",
+    "missing_artifact": "an artifact that is required is not there",
+    "schema_invalid": "the package does not have the shape of a package",
+    "policy_violation": "a rule of the package or of the hub forbids it",
+    "work_item_not_found": "the work queue has no item with this id",
     "wave_not_found": "no wave has this id",
     "reservation_not_found": "nothing is reserved under this name",
     "nothing_changed": "everything is already as the message asks for",
@@ -129,6 +137,10 @@ class StoreConflict(StoreError):
     """Another writer was faster."""
 
     code = "store_conflict"
+
+
+class TaskOnItsWay(StoreConflict):
+    """Another handoff of the task is under way, by the word of the store itself."""
 
 
 class StoreCorrupt(StoreError):

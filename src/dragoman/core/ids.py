@@ -107,6 +107,16 @@ def aof_id(day: str, number: int) -> str:
     return f"TASK-{day}-{number:03d}" if number <= LAST_NUMBER else f"TASK-{day}-{number:08d}"
 
 
+def handoff_stream(handoff_id: str) -> str:
+    """The stream that holds a handoff's entries."""
+    return "handoff:" + handoff_id
+
+
+def workq_stream(item_id: str) -> str:
+    """The stream that holds the entries of an item of the work queue."""
+    return "workq:" + item_id
+
+
 def mail_stream(mail_id: str) -> str:
     """The stream that holds a letter's entries."""
     return "mail:" + mail_id

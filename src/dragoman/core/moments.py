@@ -19,6 +19,8 @@ _LAST: Final = (datetime(9999, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC) - _EPOCH
 SPAN: Final = (_FIRST, _LAST)
 """The first and the last moment that can be written as text."""
 _DURATIONS: Final = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1_000, "s"))
+_DURATION: Final = re.compile(r"([0-9]{1,12})(ms|s|m|h|d)?", re.ASCII)
+_UNITS: Final = {"ms": 1} | {unit: size for size, unit in _DURATIONS}
 _SHOWN: Final = 40
 
 
@@ -67,6 +69,23 @@ def duration(milliseconds: int) -> str:
         if milliseconds and milliseconds % size == 0:
             return f"{milliseconds // size}{unit}"
     return f"{milliseconds}ms"
+
+
+def in_hours(milliseconds: int) -> str:
+    """A length of time as ACP writes it, in whole seconds, hours the largest: 24h, 1h30m, 5m."""
+    seconds = milliseconds // 1_000
+    parts = ((seconds // 3_600, "h"), (seconds // 60 % 60, "m"), (seconds % 60, "s"))
+    return "".join(f"{count}{unit}" for count, unit in parts if count) or "0s"
+
+
+def parse_duration(text: str) -> int:
+    """A length of time, as milliseconds: seconds, or a number with its unit."""
+    found = _DURATION.fullmatch(text)
+    if found is None:
+        raise ValueError(
+            f"{text!a} is not a length of time: use seconds, or 500ms, 90s, 5m, 2h, 30d"
+        )
+    return int(found[1]) * _UNITS[found[2] or "s"]
 
 
 @lru_cache(maxsize=64)

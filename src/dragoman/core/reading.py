@@ -8,11 +8,13 @@ from dragoman.core.actors import Actor
 from dragoman.core.agents import AgentRecord
 from dragoman.core.errors import Refusal
 from dragoman.core.events import AnyEvent, Status
+from dragoman.core.handoff import Handoff
 from dragoman.core.lease import Lease
 from dragoman.core.mail import Mail
 from dragoman.core.reservations import Reservations
 from dragoman.core.task import Task
 from dragoman.core.wave import Wave
+from dragoman.core.work_item import WorkItem
 
 
 class Read(Protocol):
@@ -41,6 +43,14 @@ class Read(Protocol):
 
     def next_ready(self, queues: tuple[str, ...], now: int) -> Task | None:
         """The first task of these queues; each is named by whom its tasks are reserved for."""
+        ...
+
+    def handoff(self, id: str) -> Handoff | None:
+        """The handoff with this id."""
+        ...
+
+    def work_item(self, id: str) -> WorkItem | None:
+        """The item of the work queue with this id."""
         ...
 
     def mail(self, id: str) -> Mail | None:
@@ -78,6 +88,8 @@ class Receipt(Struct, frozen=True, omit_defaults=True, gc=False, tag="task"):
     """What it was about, where that is no task: `mail:ID`."""
     thread: str = ""
     """The thread of that letter."""
+    state: str = ""
+    """Where that handoff, or item of the work queue, stands."""
 
 
 class LeaseChange(Struct, frozen=True):

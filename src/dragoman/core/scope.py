@@ -7,20 +7,26 @@ from msgspec.structs import replace
 
 from dragoman.core.commands import (
     AckMail,
+    AddWorkItem,
     AdoptTask,
     AdvanceWave,
     AnswerMail,
     AnyCommand,
+    ClaimWorkItem,
     CreateTask,
+    DraftHandoff,
     EscalateMail,
+    HandoffCommand,
     IssueToken,
     KeyAgent,
     PauseAgent,
     PostMail,
+    ProposeHandoff,
     ReadMail,
     RegisterAgent,
     RejectMessage,
     ReleaseReservations,
+    ReleaseWorkItem,
     RenewReservations,
     ReserveFiles,
     ResumeAgent,
@@ -47,23 +53,35 @@ SPEAKS_FOR: Final[dict[type[Any], Callable[[Any], str] | None]] = {
     AckMail: None,
     AnswerMail: None,
     EscalateMail: lambda _: "",
+    DraftHandoff: None,
+    ProposeHandoff: lambda command: command.task,
+    HandoffCommand: lambda command: command.handoff,
+    AddWorkItem: None,
+    ClaimWorkItem: None,
+    ReleaseWorkItem: None,
     StartWave: lambda _: "",
     AdvanceWave: lambda _: "",
     ReserveFiles: None,
     RenewReservations: None,
     ReleaseReservations: None,
 }
-"""Command (a kind of them) -> the task that must be the credential's; empty: never is; None: need
-not be, because it changes no task."""
+"""Command (a kind of them) -> the task that must be the credential's, or its handoff; empty: never
+is; None: need not be, because it changes no task."""
+
+_KINDS: Final = (TaskCommand, HandoffCommand)
 
 
 def bound(command: AnyCommand, read: Read, now: int) -> AnyCommand | Refusal:
     """The command under the caller's fencing token, or why its credential does not reach so far."""
     actor = read.actor
-    speaks_for = SPEAKS_FOR[TaskCommand if isinstance(command, TaskCommand) else type(command)]
+    kind = next((kind for kind in _KINDS if isinstance(command, kind)), type(command))
+    speaks_for = SPEAKS_FOR[kind]
     if speaks_for is None:
         return command
     name = speaks_for(command)
+    if kind is HandoffCommand:
+        handoff = read.handoff(name)
+        name = handoff.task if handoff else ""
     task = read.task(name) if name else None
     if isinstance(task, Refusal):
         return task

@@ -22,6 +22,7 @@ from dragoman.core.events import (
     TaskCreated,
     TaskEdited,
     TaskEvent,
+    TaskHandedOver,
     TaskLinked,
     TaskNoted,
     TaskProgressed,
@@ -103,6 +104,20 @@ class Checkpoint(Struct, frozen=True, omit_defaults=True, gc=False):
     next_steps: str = ""
 
 
+class ActiveHandoff(Struct, frozen=True, omit_defaults=True, gc=False):
+    """Between whom a task is on its way."""
+
+    id: str
+    owner: str
+    recipient: str
+    is_taken: bool = False
+
+    @property
+    def only(self) -> str:
+        """Who alone may claim the task meanwhile (S-OWN)."""
+        return self.recipient if self.is_taken else self.owner
+
+
 class Task(Struct, frozen=True, omit_defaults=True, gc=False):
     """The state of one task, folded from its entries."""
 
@@ -145,6 +160,10 @@ class Task(Struct, frozen=True, omit_defaults=True, gc=False):
     warnings: int = 0
     depth: int = 0
     """How many hands it was passed on through: 0 unless it was delegated."""
+    chain: tuple[str, ...] = ()
+    """Its owners so far as handoffs have made them, the first one first (S-ACP-5)."""
+    handoff: ActiveHandoff | None = None
+    """The handoff that it is on its way by, or was taken over by."""
     checkpoint: Checkpoint | None = None
     """What the last one who gave it back half done left for whoever goes on."""
     delegation: Delegation | None = None
@@ -314,6 +333,16 @@ def _warned(task: Task, _: TaskWarned, at: int) -> Task:
     return replace(task, warnings=task.warnings + 1, updated_at=at)
 
 
+def _handed_over(task: Task, event: TaskHandedOver, at: int) -> Task:
+    under_way = ActiveHandoff(event.handoff, event.owner, event.recipient, event.is_taken)
+    return replace(
+        task,
+        chain=event.chain,
+        handoff=under_way if event.recipient else None,
+        updated_at=at,
+    )
+
+
 def _checkpointed(task: Task, event: TaskCheckpointed, at: int) -> Task:
     left = Checkpoint(
         event.by or task.assignee,
@@ -376,5 +405,6 @@ EVOLVE_TASK: dict[type[TaskEvent], Callable[[Any, Any, int], Task]] = {
     DelegationRejected: _rejected,
     DelegationEscalated: _escalated,
     TaskCheckpointed: _checkpointed,
+    TaskHandedOver: _handed_over,
 }
 """Event -> the task after it, from the task before it (None at its creation) and its time."""

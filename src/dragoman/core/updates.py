@@ -134,6 +134,13 @@ def _check_editor(command: EditTask, task: Task, read: Read, now: int) -> Refusa
             f"{task.id} is {task.status}: an edited file does not change whether it is reviewed, "
             "unless files.trust_moves is set",
         )
+    if task.handoff is not None and not _belongs(task, command.assignee):
+        return Refusal(
+            "ownership_conflict",
+            f"{task.id} is on its way by {task.handoff.id}: have that handoff rejected, withdrawn "
+            "or reassigned first",
+            "active_handoff",
+        )
     if lease is not None and not _belongs(task, command.assignee):
         return Refusal(
             "already_claimed",

@@ -11,7 +11,14 @@ import threading
 from collections.abc import Callable, Collection, Sequence
 from queue import SimpleQueue
 
-from dragoman.core.errors import Refusal, StoreConflict, StoreCorrupt, StoreLost, StoreUnavailable
+from dragoman.core.errors import (
+    Refusal,
+    StoreConflict,
+    StoreCorrupt,
+    StoreLost,
+    StoreUnavailable,
+    TaskOnItsWay,
+)
 from dragoman.engine.execute import execute
 from dragoman.engine.ports import Changes, Clock, Session, Store
 from dragoman.engine.prepare import prepare
@@ -156,6 +163,8 @@ class Engine:
                 return self._commit([request], rerun=rerun)[0]
             except Exception as error:  # noqa: BLE001  handed to the caller that asked for it
                 lost = error if isinstance(error, StoreLost) else lost
+                if tries == _TRIES and isinstance(error, TaskOnItsWay) and lost is None:
+                    return Refusal("ownership_conflict", error.detail, "active_handoff")
                 if tries == _TRIES or not isinstance(error, StoreConflict | StoreLost):
                     # Whatever came later: what the lost try did is still unknown.
                     return lost or error

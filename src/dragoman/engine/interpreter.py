@@ -11,7 +11,7 @@ from typing import Any, get_args
 from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.structs import replace
 
-from dragoman.core.actors import Actor
+from dragoman.core.actors import SYSTEM, Actor
 from dragoman.core.commands import RejectMessage, WarnTask
 from dragoman.core.errors import Refusal
 from dragoman.core.events import MessageReceived, Role
@@ -69,6 +69,8 @@ class Turned(Struct, frozen=True):
     path: str = ""
     """Where in the message, when it is about one field."""
     actor: str = ""
+    reply: Any = None
+    """The same in the dialect's own form, if it has one for it."""
 
 
 Answer = Taken | Turned
@@ -101,6 +103,8 @@ class _Plan(Struct, frozen=True):
     message: Any = None
     path: str = ""
     effect: Commands = ()
+    told: Any = None
+    """The answer to a question, which asks the hub for nothing."""
 
     def request(self, hub: Hub) -> Request | None:
         """What the hub is asked; None: there is nothing to do.
@@ -121,12 +125,20 @@ class _Plan(Struct, frozen=True):
             effect=self.effect,
         )
 
+    @property
+    def has_more_to_do(self) -> bool:
+        """Whether something is looked up or done once the hub has answered."""
+        after = None if self.operation is None else self.operation.after
+        return self.dialect.says_no is not None or after is not None
+
     def answer(self, outcome: Outcome) -> Answer:
         """The hub's word, as the caller is told it."""
-        return self._turned(outcome) if isinstance(outcome, Refusal) else self._taken(outcome)
+        return self.turned(outcome) if isinstance(outcome, Refusal) else self._taken(outcome)
 
     def _taken(self, accepted: Accepted) -> Taken:
         assert self.operation is not None, "what has no operation is refused"
+        if self.told is not None:
+            return Taken(self.dialect.name, self.kind, self.actor.name, (), self.told)
         warnings = [command.detail for command in self.commands if isinstance(command, WarnTask)]
         declined = accepted.declined
         if declined is not None:
@@ -143,7 +155,8 @@ class _Plan(Struct, frozen=True):
             commands=self.commands if declined else self.commands + self.effect,
         )
 
-    def _turned(self, refusal: Refusal) -> Turned:
+    def turned(self, refusal: Refusal) -> Turned:
+        """The hub's no in the words of the dialect."""
         code = self.dialect.refusals[refusal.code]
         return Turned(
             self.dialect.name, self.kind, code, refusal.detail, self.path, self.actor.name
@@ -231,11 +244,41 @@ class Interpreter:
 
     def _ask(self, plan: _Plan) -> Answer:
         request = plan.request(self._hub)
-        return plan.answer(self._hub.engine.handle_now(request) if request else _NOTHING_TO_DO)
+        outcome = self._hub.engine.handle_now(request) if request else _NOTHING_TO_DO
+        return self._told(plan, outcome)
 
     async def _ask_soon(self, plan: _Plan) -> Answer:
         request = plan.request(self._hub)
-        return plan.answer(await self._hub.engine.handle(request) if request else _NOTHING_TO_DO)
+        outcome = await self._hub.engine.handle(request) if request else _NOTHING_TO_DO
+        if plan.has_more_to_do:
+            return await asyncio.to_thread(self._told, plan, outcome)
+        return plan.answer(outcome)
+
+    def _told(self, plan: _Plan, outcome: Outcome) -> Answer:
+        """The answer, after what is to be done once it is on record; a no in its own form."""
+        answer = plan.answer(outcome)
+        if isinstance(answer, Turned):
+            assert isinstance(outcome, Refusal), "nothing else is turned down"
+            return self._in_its_form(plan.dialect, plan.message, outcome, answer)
+        operation = plan.operation
+        assert operation is not None, "what has no operation is refused"
+        if operation.after is not None and plan.told is None:
+            commands, reply = operation.after(plan.message, plan.actor, self._facts, answer.reply)
+            if commands:
+                self._hub.engine.handle_now(self._hub.request(SYSTEM, *commands))
+            answer = replace(answer, reply=reply)
+        denied = operation.no_in(answer.reply)
+        if denied is None:
+            return answer
+        turned = Turned(answer.dialect, answer.kind, denied.code, denied.detail, actor=answer.actor)
+        return replace(turned, reply=answer.reply)
+
+    def _in_its_form(
+        self, dialect: Dialect, message: Any, refusal: Refusal, turned: Turned
+    ) -> Turned:
+        if dialect.says_no is None:
+            return turned
+        return replace(turned, reply=dialect.says_no(message, refusal, self._facts))
 
     def _planned(self, said: Said, speaker: Actor | None, via: str) -> _Plan | None:
         spoken = self.hear(said)
@@ -271,9 +314,11 @@ class Interpreter:
             answer = operation.ask(heard.message, actor, self._facts)
         if isinstance(answer, Fault):
             code = dialect.refusals[answer.code]
-            return Turned(
+            turned = Turned(
                 dialect.name, operation.name, code, answer.detail, answer.path, actor.name
             )
+            refusal = Refusal(answer.code, answer.detail)
+            return self._in_its_form(dialect, heard.message, refusal, turned)
         return Taken(dialect.name, operation.name, actor.name, (), answer)
 
     def _heard_call(self, dialect: Dialect, operation: Operation, arguments: Said) -> Heard:
@@ -310,7 +355,8 @@ def _heard(operation: Operation, incoming: Incoming) -> Heard:
 
 def _plan(dialect: Dialect, heard: Heard, actor: Actor, facts: Facts, key: str = "") -> _Plan:
     """The request that a message leads to; one with a fault is refused by the hub, on record."""
-    commands = _commands(heard, actor, facts)
+    told = _answered(heard, actor, facts)
+    commands = told if isinstance(told, Fault) else () if told else _commands(heard, actor, facts)
     fault = commands if isinstance(commands, Fault) else None
     kind, target = heard.kind[:_KIND_SHOWN], shown_name(heard.target)
     if isinstance(commands, Fault):
@@ -327,7 +373,8 @@ def _plan(dialect: Dialect, heard: Heard, actor: Actor, facts: Facts, key: str =
         operation=heard.operation,
         message=heard.message,
         path=fault.path if fault else "",
-        effect=() if fault else _effect(heard, actor, facts),
+        effect=() if fault or told else _effect(heard, actor, facts),
+        told=None if fault else told,
     )
 
 
@@ -336,9 +383,19 @@ def _looks(heard: Heard, actor: Actor) -> bool:
     operation = heard.operation
     if heard.fault is not None or operation is None:
         return False
-    if operation.gather is not None or operation.effect is not None:
+    if operation.gather or operation.effect or operation.asks:
         return True
     return _unfit(operation, heard.message, actor) is not None
+
+
+def _answered(heard: Heard, actor: Actor, facts: Facts) -> Any:
+    """The answer to a question, or the Fault why there is none; None: it asks for more."""
+    operation = heard.operation
+    if heard.fault is not None or operation is None or operation.asks is None:
+        return None
+    if _unfit(operation, heard.message, actor) is not None:
+        return None
+    return operation.asks(heard.message, actor, facts)
 
 
 def _effect(heard: Heard, actor: Actor, facts: Facts) -> Commands:

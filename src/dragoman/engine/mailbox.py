@@ -57,7 +57,7 @@ def _every(_: Mail) -> bool:
 def page_of(store: Store, query: ListQuery, fits: Fits = _every) -> Page:
     """A page of a list, of those letters only that fit."""
     begin = query.after if query.before is None else query.before
-    return page_from(store, _walk(store, query), query.limit, begin, fits)
+    return page_from(store, walk(store, query), query.limit, begin, fits)
 
 
 def page_from(
@@ -89,13 +89,13 @@ def last_of(store: Store, name: str, limit: int, before: int = LAST) -> Page:
 
 def whole_list(store: Store, name: str) -> Iterator[Letter]:
     """Every letter of a list, oldest first."""
-    for place in _walk(store, ListQuery(name, limit=_PAGE)):
+    for place in walk(store, ListQuery(name, limit=_PAGE)):
         mail = state_of(store, place.row)
         if isinstance(mail, Mail):
             yield Letter(place.position, mail)
 
 
-def _walk(store: Store, query: ListQuery) -> Iterator[Listed]:
+def walk(store: Store, query: ListQuery) -> Iterator[Listed]:
     """The places of a list, from where the query begins to its end.
 
     First no more than a page needs that all of them fit, and the one that shows that it goes on.

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from dragoman.core.actors import Actor
 from dragoman.core.commands import AnyCommand
+from dragoman.core.errors import Refusal
 from dragoman.core.events import AnyEvent, Role
 from dragoman.engine.ports import Store
 from dragoman.engine.request import Accepted
@@ -120,6 +121,14 @@ class Operation(Struct, frozen=True):
     so."""
     ask: Callable[[Any, Actor, Facts], Any] | None = None
     """For one that only reads: what the caller is told, or the Fault why not; no commands."""
+    asks: Callable[[Any, Actor, Facts], Any] | None = None
+    """For one that mostly writes: what the caller is told who only asks, or the Fault why not; None
+    when the message is no question."""
+    after: Callable[[Any, Actor, Facts, Any], tuple[Commands, Any]] | None = None
+    """What is to be done when it is on record, outside of the transaction, and never undoes it:
+    given the reply so far, what the hub notes down of it, and the reply."""
+    no_in: Callable[[Any], Refusal | None] = lambda _: None
+    """The no in a reply: what was asked for is on record, and was not granted."""
     is_empty: Callable[[Any], bool] | None = None
     """Whether such an answer has nothing in it yet, so that a caller may want to wait for more."""
     wakes: str = ""
@@ -218,6 +227,11 @@ class Dialect(Struct, frozen=True):
     """Event -> its rendering, for every event that there is; None: silent on purpose."""
     kinds: tuple[str, ...] = ()
     """The types of message that it has, for whoever asks `lint` for one."""
+    says_no: Callable[[Any, Refusal, Facts], Any] | None = None
+    """How it tells a refusal of a message (None: one that was not understood) in a form of its own;
+    None: by code and detail, as every door does."""
+    schema: Callable[[], Mapping[str, Any]] | None = None
+    """The JSON Schema of what it hands over, for whoever publishes it."""
 
 
 def beginning(text: bytes) -> msgspec.Raw:

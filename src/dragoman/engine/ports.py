@@ -12,6 +12,7 @@ from msgspec import Struct
 from dragoman.core.events import Status
 from dragoman.core.lease import Lease
 from dragoman.ledger.entry import Entry
+from dragoman.ledger.records import HandoffRecord
 from dragoman.ledger.views import Shelf
 from dragoman.text.words import Wanted, Words
 
@@ -87,6 +88,8 @@ class Changes(Struct):
     every list is the position of its first entry."""
     unlisted: list[tuple[str, int]] = []
     """Lists and the streams that no longer stand on them."""
+    handoffs: list[HandoffRecord] = []
+    """Those that are over stand before those that are under way: a task has one of these only."""
 
 
 class Session(Protocol):
@@ -130,7 +133,8 @@ class Session(Protocol):
         ...
 
     def write(self, changes: Changes) -> None:
-        """Write all of it. Raises StoreConflict when another writer was faster."""
+        """Write all of it. Raises StoreConflict when another writer was faster, TaskOnItsWay when
+        a task would have two handoffs under way."""
         ...
 
 
@@ -233,6 +237,10 @@ class Store(Protocol):
 
     def places(self, after: tuple[str, int], limit: int) -> list[tuple[str, int, str]]:
         """All places as (list, position, stream), in order."""
+        ...
+
+    def handoffs(self, after: str, limit: int) -> list[HandoffRecord]:
+        """All handoffs that were offered, by id, from the one after an id on."""
         ...
 
     def indexed(self) -> int:

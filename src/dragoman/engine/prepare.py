@@ -8,10 +8,18 @@ from dragoman.core.commands import (
     ClaimTask,
     CreateTask,
     EscalateMail,
+    HandoffCommand,
     PostMail,
     ReadMail,
 )
-from dragoman.core.ids import agent_stream, aof_id, is_aof_id, mail_stream, task_stream
+from dragoman.core.ids import (
+    agent_stream,
+    aof_id,
+    handoff_stream,
+    is_aof_id,
+    mail_stream,
+    task_stream,
+)
 from dragoman.core.moments import to_rfc3339
 from dragoman.engine.request import Request
 from dragoman.engine.unit import Unit
@@ -34,6 +42,8 @@ def prepare(unit: Unit, requests: Sequence[Request], now: int, *, rerun: bool) -
                 creations.append(command)
             elif type(command) is ClaimTask:
                 claims += 1
+            elif isinstance(command, HandoffCommand):
+                streams[handoff_stream(command.handoff)] = None
             elif isinstance(command, _LetterCommand):
                 streams.update(dict.fromkeys(_of_letter(command)))
         if not request.commands[0].about:

@@ -17,13 +17,16 @@ from dragoman.core.actors import ActorRecord
 from dragoman.core.agents import AgentRecord
 from dragoman.core.errors import Refusal
 from dragoman.core.events import AnyEvent
+from dragoman.core.handoff import Handoff
 from dragoman.core.ids import (
     RESERVATIONS,
     agent_stream,
     check_alias,
     check_task_id,
+    handoff_stream,
     mail_stream,
     wave_stream,
+    workq_stream,
 )
 from dragoman.core.lease import Lease
 from dragoman.core.mail import Mail
@@ -31,12 +34,14 @@ from dragoman.core.reading import Decision, LeaseChange
 from dragoman.core.reservations import Reservations
 from dragoman.core.task import Task
 from dragoman.core.wave import Wave
+from dragoman.core.work_item import WorkItem
 from dragoman.engine.ports import Answer, Changes, NewEntry, Row, Session
 from dragoman.engine.queue import ReadyQueues
 from dragoman.engine.request import Request
 from dragoman.ledger.chain import GENESIS, link_hash
 from dragoman.ledger.codec import WRITTEN
 from dragoman.ledger.entry import Line, write_line
+from dragoman.ledger.records import in_order
 from dragoman.ledger.views import (
     EVOLVE,
     FOLD,
@@ -299,6 +304,14 @@ class Unit:
         """What is known of the agent or person with this name."""
         return cast(AgentRecord | None, self._read(agent_stream(name)).state)
 
+    def handoff(self, id: str) -> Handoff | None:
+        """The handoff with this id."""
+        return cast(Handoff | None, self._read(handoff_stream(id)).state)
+
+    def work_item(self, id: str) -> WorkItem | None:
+        """The item of the work queue with this id."""
+        return cast(WorkItem | None, self._read(workq_stream(id)).state)
+
     def mail(self, id: str) -> Mail | None:
         """The letter with this id."""
         return cast(Mail | None, self._read(mail_stream(id)).state)
@@ -358,6 +371,7 @@ class Unit:
             numbers=dict(self._numbers.items() - self._numbers_read.items()),
             listed=listed,
             unlisted=unlisted,
+            handoffs=in_order(known[name].state for name in self.changed),
         )
 
     def _moved_on_lists(self) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from msgspec import Struct
 
 from dragoman.core.errors import LedgerError
+from dragoman.core.ids import handoff_stream
 from dragoman.core.task import Task
 from dragoman.engine.ask import entries, history
 from dragoman.engine.ports import Row, Store
@@ -12,6 +13,7 @@ from dragoman.ledger.chain import GENESIS, link_hash
 from dragoman.ledger.checkpoint import Checkpoint
 from dragoman.ledger.codec import CODEC
 from dragoman.ledger.entry import Entry, read_line
+from dragoman.ledger.records import HandoffRecord, record_of
 from dragoman.ledger.tree import EMPTY, extend, root
 from dragoman.ledger.views import FOLD, State, encode_state, fold, lists_of, names_of, shelve
 
@@ -87,6 +89,12 @@ def check_views(store: Store, progress: Progress) -> Iterator[Finding]:
         if _is_misplaced(store, name, position, stream):
             yield Finding(
                 f"nothing in the ledger gave it place {position} on the list {name}", stream=stream
+            )
+    for record in _all_records(store):
+        if _is_foreign(store, record):
+            yield Finding(
+                "nothing in the ledger gave it a row in the table handoffs",
+                stream=handoff_stream(record.id),
             )
 
 
@@ -254,11 +262,26 @@ def _compare(store: Store, row: Row, replayed: _Replayed) -> Iterable[str]:
     for name in lists_of(state):
         if not _stands(store, name, replayed.first, row.name):
             yield f"its place {replayed.first} on the list {name} is missing"
+    record = record_of(state)
+    if record is not None and not _is_kept(store, record):
+        yield "its row in the table handoffs is missing or differs from the replay"
 
 
 def _stands(store: Store, name: str, position: int, stream: str) -> bool:
     """Whether this place of a list is this stream's."""
     return (name, position, stream) in store.places((name, position - 1), 1)
+
+
+def _is_kept(store: Store, record: HandoffRecord) -> bool:
+    """Whether the table of handoffs has just this row."""
+    # No id has a tilde, so that none stands between this text and the record's own id.
+    just_before = f"{record.id[:-1]}{chr(ord(record.id[-1]) - 1)}~"
+    return store.handoffs(just_before, 1) == [record]
+
+
+def _is_foreign(store: Store, record: HandoffRecord) -> bool:
+    """Whether no handoff left this row; one that differs from its own was found with its stream."""
+    return record_of(_replay(store, handoff_stream(record.id)).state) is None
 
 
 def _holder(state: State | None) -> tuple[str, int, str] | None:
@@ -280,3 +303,10 @@ def _all_places(store: Store) -> Iterator[tuple[str, int, str]]:
     while page := store.places(after, _PAGE):
         yield from page
         after = page[-1][:2]
+
+
+def _all_records(store: Store) -> Iterator[HandoffRecord]:
+    after = ""
+    while page := store.handoffs(after, _PAGE):
+        yield from page
+        after = page[-1].id

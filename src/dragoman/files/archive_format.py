@@ -3,9 +3,9 @@
 An archive is a tar. Its last member is the manifest: the name, size and SHA-256 of every other
 member, and what the ledger was. It carries the ledger entry by entry, the leases of tasks in
 progress, the checkpoints with the public key that they were signed with, the settings without what
-belongs to the place that they were made for, and the files of tasks, runs and the inbox. It carries
-no private key, no event lines (they are written anew from the ledger), and not what earlier
-requests were answered.
+belongs to the place that they were made for, and the files of tasks, runs, the inbox and artifacts
+of handoffs. It carries no private key, no lines of events or handoffs (they are written anew from
+the ledger), and not what earlier requests were answered.
 """
 
 import re
@@ -14,7 +14,7 @@ from typing import Final
 from msgspec import Struct
 
 from dragoman.core.lease import Lease
-from dragoman.files.layout import INBOX, RUNS, TASKS
+from dragoman.files.layout import ARTIFACTS, INBOX, RUNS, TASKS, TEAMSPACES
 
 FORMAT: Final = "dragoman archive 1"
 MANIFEST: Final = "manifest.json"
@@ -24,7 +24,8 @@ FILES: Final = "files/"
 SIGNED: Final = "signed/"
 """The checkpoints and the public key: proof of what the ledger was where it came from."""
 
-TREES: Final = (TASKS, RUNS, INBOX)
+TREES: Final = (TASKS, RUNS, INBOX, TEAMSPACES, ARTIFACTS)
+_LEFT_BEHIND: Final = re.compile(f"{TEAMSPACES}/[^/]+/handoffs|{ARTIFACTS}/incoming")
 SETTINGS: Final = "dragoman.toml"
 CHECKPOINTS: Final = "checkpoints.jsonl"
 PUBLIC_KEY: Final = "keys/ledger.pub"
@@ -51,8 +52,13 @@ def has_place(name: str) -> bool:
     return any(place.fullmatch(name) for place in _PLACES)
 
 
+def stays_behind(path: str) -> bool:
+    """Whether a folder of a tree is written anew from the ledger, or holds what is half there."""
+    return _LEFT_BEHIND.fullmatch(path) is not None
+
+
 def is_tree_file(name: str) -> bool:
-    """Whether a member is a file of tasks, runs or the inbox, of whatever length."""
+    """Whether a member is a file of one of the trees, of whatever length."""
     return name.startswith(FILES) and name != FILES + SETTINGS
 
 

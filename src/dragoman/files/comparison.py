@@ -10,8 +10,8 @@ from dragoman.core.lease import Lease
 from dragoman.core.moments import parse_rfc3339
 from dragoman.engine.ports import Store
 from dragoman.files.disk import Disk
-from dragoman.files.event_log import EventLog
-from dragoman.files.layout import STATUSES, TASKS, events_path, task_of_file, task_path
+from dragoman.files.layout import STATUSES, TASKS, task_of_file, task_path
+from dragoman.files.line_log import LineLog
 from dragoman.files.mail_comparison import expected_mail, went_on
 from dragoman.files.pictures import Picture, heartbeat_path, result_path
 from dragoman.files.streams import TaskStreams
@@ -35,7 +35,7 @@ class Sources(Struct, frozen=True):
     store: Store
     disk: Disk
     streams: TaskStreams
-    events: EventLog
+    logs: tuple[LineLog, ...]
 
 
 class _Beat(Struct, rename="camel"):
@@ -71,7 +71,8 @@ def compare(sources: Sources, level: int, progress: Callable[[int], None]) -> It
         progress(len(rows))
     yield from _surplus(sources.disk, homes)
     yield from _compare_mail(sources, level)
-    yield from _compare_events(sources, level)
+    for log in sources.logs:
+        yield from _compare_log(sources, log, level)
 
 
 def _of_task(disk: Disk, shown: Picture, lease: Lease | None) -> Iterator[Difference]:
@@ -128,24 +129,24 @@ def _compare_mail(sources: Sources, level: int) -> Iterator[Difference]:
             yield Difference(path, "surplus")
 
 
-def _compare_events(sources: Sources, level: int) -> Iterator[Difference]:
-    days: dict[str, _Day] = {}
+def _compare_log(sources: Sources, log: LineLog, level: int) -> Iterator[Difference]:
+    known: dict[str, _Followed] = {}
     after = 0
     while page := sources.store.entries(after, _PAGE, until=level):
-        for day, lines in sources.events.by_day(page).items():
-            known = days.setdefault(day, _Day(sources.disk, events_path(day)))
-            known.follow(b"".join(line + b"\n" for line in lines))
+        for path, lines in log.by_path(page).items():
+            file = known.setdefault(path, _Followed(sources.disk, path))
+            file.follow(b"".join(line + b"\n" for line in lines))
         after = page[-1].position
-    for day, known in days.items():
-        if problem := known.problem():
-            yield Difference(events_path(day), problem)
-    for day in sources.events.days():
-        if day not in days:
-            yield Difference(events_path(day), "surplus")
+    for path, file in known.items():
+        if problem := file.problem():
+            yield Difference(path, problem)
+    for path in log.found():
+        if path not in known:
+            yield Difference(path, "surplus")
 
 
-class _Day:
-    """The file of a day, compared piece by piece with what it should hold."""
+class _Followed:
+    """A file of lines, compared piece by piece with what it should hold."""
 
     def __init__(self, disk: Disk, path: str) -> None:
         self._disk = disk

@@ -33,6 +33,7 @@ from dragoman.files.archive_format import (
     Member,
     StoredEntry,
     StoredLease,
+    stays_behind,
 )
 from dragoman.files.disk import Disk
 from dragoman.files.layout import staged
@@ -105,7 +106,8 @@ class _Writer:
         for look in data.list(folder):
             path = f"{folder}/{look.name}"
             if look.kind == "folder":
-                self._add_tree(data, path)
+                if not stays_behind(path):
+                    self._add_tree(data, path)
             elif look.kind != "file" or not _is_text(path):
                 self._left_out.append(ascii(path)[1:-1])
             else:

@@ -15,6 +15,8 @@ TASKS: Final = "tasks"
 RUNS: Final = "runs"
 EVENTS: Final = "events"
 MAIL: Final = "mail"
+TEAMSPACES: Final = "teamspaces"
+ARTIFACTS: Final = "artifacts"
 INBOX: Final = "inbox"
 CURSOR: Final = "projection.json"
 LOCK: Final = "projection.lock"
@@ -50,6 +52,26 @@ def run_folder(task_id: str, attempt: int = 0) -> str:
 def events_path(day: str) -> str:
     """The event lines of a day (UTC)."""
     return f"{EVENTS}/{day}.jsonl"
+
+
+def handoffs_path(teamspace: str) -> str:
+    """The audit lines of the handoffs of a teamspace."""
+    return f"{TEAMSPACES}/{teamspace}/handoffs/handoffs.jsonl"
+
+
+def artifact_path(sha256: str) -> str:
+    """The verified copy of an artifact, by the hash of its content."""
+    return f"{ARTIFACTS}/sha256/{sha256[:2]}/{sha256}"
+
+
+def artifact_root(teamspace: str) -> str:
+    """Where the artifacts of a teamspace lie, unless the settings name more places."""
+    return f"{TEAMSPACES}/{teamspace}/{ARTIFACTS}"
+
+
+def incoming_artifact(id: str) -> str:
+    """Where a copy lies until the hash of its content is known."""
+    return f"{ARTIFACTS}/incoming/{id}"
 
 
 def thread_folder(thread: str) -> str:

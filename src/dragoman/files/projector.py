@@ -20,8 +20,9 @@ from dragoman.engine.hub import Hub
 from dragoman.engine.ports import BoardQuery, Row
 from dragoman.files.comparison import Difference, Sources, compare
 from dragoman.files.disk import Disk, Look
-from dragoman.files.event_log import EventLog, RenderLines
+from dragoman.files.event_log import RenderLines, event_log
 from dragoman.files.guarding import Warn
+from dragoman.files.handoff_log import handoff_log
 from dragoman.files.layout import (
     CURSOR,
     EVENTS,
@@ -81,7 +82,10 @@ class Projector:
         actor = TRUSTED if trust_moves else PERSON
         self._files = TaskFiles(hub, disk, self._streams, actor, warn)
         self._mail = MailFiles(hub.store, disk, warn)
-        self._events = EventLog(disk, render, self._streams.aof_id_of, warn)
+        self._logs = (
+            event_log(disk, render, self._streams.aof_id_of, warn),
+            handoff_log(hub.store, disk, warn),
+        )
 
     def level(self, beaten: Iterable[str] = ()) -> int:
         """Bring the files level with the ledger; how many entries that took.
@@ -130,7 +134,7 @@ class Projector:
             if cursor is not None and self._is_of_this_ledger(cursor):
                 self._follow()
                 level = (self._read_cursor() or cursor).position
-            sources = Sources(self._store, self._disk, self._streams, self._events)
+            sources = Sources(self._store, self._disk, self._streams, self._logs)
             yield from compare(sources, level, progress)
 
     def _look_at_runs(self) -> None:
@@ -157,14 +161,16 @@ class Projector:
 
     def _take(self, page: list[Entry]) -> None:
         self._make_folders()
-        self._events.add(page)
+        for log in self._logs:
+            log.add(page)
         self._files.bring(e.stream for e in page if e.stream.startswith(task_stream("")))
         self._mail.bring(e.stream for e in page)
 
     def _rebuild(self, progress: Progress) -> int:
         head, tasks, after = self._store.head(), 0, 0
         self._make_folders()
-        self._events.rewrite(self._pages(head))
+        for log in self._logs:
+            log.rewrite(self._pages(head))
         while rows := self._store.rows(after, _PAGE):
             streams = [row.name for row in rows if row.name.startswith(task_stream(""))]
             self._files.bring(streams)

@@ -11,6 +11,7 @@ from dragoman.engine.ports import Changes, NewEntry, Row, Session, Store
 from dragoman.ledger.chain import GENESIS, link_hash
 from dragoman.ledger.codec import CODEC
 from dragoman.ledger.entry import read_line
+from dragoman.ledger.records import in_order
 from dragoman.ledger.views import FOLD, State, encode_state, fold, lists_of, names_of, shelve
 
 
@@ -70,6 +71,7 @@ class Transplant:
         changes.streams.extend(self._row(stream, head) for stream, head in changed.items())
         for head in changed.values():
             _move_on_lists(head, changes)
+        changes.handoffs.extend(in_order(head.state for head in changed.values()))
         return changes
 
     def _row(self, stream: str, head: _Head) -> Row:

@@ -17,6 +17,15 @@ from dragoman.core.events import (
     AgentResumed,
     AnyEvent,
     CommandRefused,
+    HandoffApproved,
+    HandoffDrafted,
+    HandoffEscalated,
+    HandoffExtended,
+    HandoffMoved,
+    HandoffNoted,
+    HandoffProposed,
+    HandoffRejected,
+    HandoffVerified,
     MailAcked,
     MailAnswered,
     MailEscalated,
@@ -34,24 +43,30 @@ from dragoman.core.events import (
     WaveBeadReleased,
     WaveCompleted,
     WaveStarted,
+    WorkItemAdded,
+    WorkItemPassed,
 )
+from dragoman.core.handoff import EVOLVE_HANDOFF, Handoff, lists_of_handoff
 from dragoman.core.mail import EVOLVE_MAIL, Mail, lists_of_mail
 from dragoman.core.reservations import EVOLVE_RESERVATIONS, Reservations
 from dragoman.core.task import EVOLVE_TASK, PRIORITY_RANK, Task, lists_of_task
 from dragoman.core.wave import EVOLVE_WAVE, Wave, lists_of_wave
+from dragoman.core.work_item import EVOLVE_WORK_ITEM, WorkItem
 from dragoman.ledger.codec import CODEC
 from dragoman.ledger.entry import read_line
 
 FOLD = 3
 """Raised when folding the same entries gives another state; older state rows are refolded."""
 
-State = Task | ActorRecord | AgentRecord | Mail | Wave | Reservations
+State = Task | ActorRecord | AgentRecord | Mail | Wave | Reservations | Handoff | WorkItem
 
 _STATES: dict[str, msgspec.json.Decoder[Any]] = {
     "task": msgspec.json.Decoder(Task),
     "actor": msgspec.json.Decoder(ActorRecord),
     "agent": msgspec.json.Decoder(AgentRecord),
     "mail": msgspec.json.Decoder(Mail),
+    "handoff": msgspec.json.Decoder(Handoff),
+    "workq": msgspec.json.Decoder(WorkItem),
     "wave": msgspec.json.Decoder(Wave),
     "reservations": msgspec.json.Decoder(Reservations),
 }
@@ -81,12 +96,14 @@ LISTS: dict[type[Any], Callable[[Any], tuple[str, ...]]] = {
     Task: lists_of_task,
     AgentRecord: lists_of_agent,
     Mail: lists_of_mail,
+    Handoff: lists_of_handoff,
     Wave: lists_of_wave,
 }
 """State -> the lists that its stream stands on; a state that is not here stands on none."""
 
 SHELVES: dict[type[Any], Callable[[Any], Shelf]] = {
     Mail: lambda mail: Shelf(deadline=mail.deadline),
+    Handoff: lambda handoff: Shelf(deadline=handoff.deadline),
 }
 """State -> its shelf, where that does not depend on the time; a task's does."""
 
@@ -102,6 +119,8 @@ EVOLVE: dict[type[AnyEvent], Callable[[Any, Any, int], State]] = {
     **EVOLVE_ACTOR,
     **EVOLVE_AGENT,
     **EVOLVE_MAIL,
+    **EVOLVE_HANDOFF,
+    **EVOLVE_WORK_ITEM,
     **EVOLVE_WAVE,
     **EVOLVE_RESERVATIONS,
 }
@@ -130,6 +149,17 @@ _FOLLOWS: dict[type[AnyEvent], tuple[type[State] | type[None], ...]] = {
     MailAcked: (Mail,),
     MailAnswered: (Mail,),
     MailEscalated: (Mail,),
+    HandoffDrafted: (type(None), Handoff),
+    HandoffProposed: (type(None), Handoff),
+    HandoffMoved: (Handoff,),
+    HandoffVerified: (Handoff,),
+    HandoffRejected: (Handoff,),
+    HandoffApproved: (Handoff,),
+    HandoffEscalated: (Handoff,),
+    HandoffExtended: (Handoff,),
+    HandoffNoted: (Handoff,),
+    WorkItemAdded: (type(None),),
+    WorkItemPassed: (WorkItem,),
     WaveStarted: (type(None),),
     WaveBeadReleased: (Wave,),
     WaveCompleted: (Wave,),

@@ -1,19 +1,21 @@
-"""SLA: what has not come by its deadline is recorded as late, once: delegated work, mail."""
+"""SLA: what has not come by its deadline is recorded as late, once: work, mail, handoffs."""
 
 from collections.abc import Callable
 
 from dragoman.core.actors import SYSTEM
-from dragoman.core.commands import AnyCommand, EscalateDelegation, EscalateMail
+from dragoman.core.commands import AnyCommand, EscalateDelegation, EscalateHandoff, EscalateMail
 from dragoman.core.errors import LedgerError
-from dragoman.engine.ask import names_in_role
+from dragoman.core.handoff_words import COORDINATOR
+from dragoman.engine.ask import coordinators, names_in_role
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import Store
 
 _PAGE = 100
 
-ESCALATE: dict[str, Callable[[str, Store], AnyCommand]] = {
-    "task": lambda name, _: EscalateDelegation(name),
-    "mail": lambda name, store: EscalateMail(name, names_in_role(store, "orchestrator")),
+ESCALATE: dict[str, Callable[[str, Store, str], AnyCommand]] = {
+    "task": lambda name, _, __: EscalateDelegation(name),
+    "mail": lambda name, store, _: EscalateMail(name, names_in_role(store, "orchestrator")),
+    "handoff": lambda name, store, named: EscalateHandoff(name, coordinators(store, named)),
 }
 """Kind of stream -> what is asked for when it is late."""
 
@@ -23,8 +25,9 @@ class Sla:
 
     name = "sla"
 
-    def __init__(self, hub: Hub) -> None:
+    def __init__(self, hub: Hub, coordinator: str = COORDINATOR) -> None:
         self._hub = hub
+        self._coordinator = coordinator
 
     def run_once(self, now: int) -> int:
         """Escalate everything that is late; how many there were."""
@@ -43,7 +46,7 @@ class Sla:
         """Whether it was told: not what cannot be read, or is not late yet by the hub's clock."""
         kind, _, name = stream.partition(":")
         try:
-            self._hub.do(SYSTEM, ESCALATE[kind](name, self._hub.store))
+            self._hub.do(SYSTEM, ESCALATE[kind](name, self._hub.store, self._coordinator))
         except LedgerError:
             return False
         row = self._hub.store.stream(stream)

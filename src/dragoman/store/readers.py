@@ -7,6 +7,7 @@ from typing import Any
 from dragoman.core.errors import StoreCorrupt
 from dragoman.engine.ports import Listed, ListQuery, Row
 from dragoman.ledger.entry import Entry
+from dragoman.ledger.records import HandoffRecord
 from dragoman.text.words import Wanted
 
 NO_LIMIT = 2**63 - 1
@@ -103,6 +104,10 @@ class SqlReaders(ABC):
     def places(self, after: tuple[str, int], limit: int) -> list[tuple[str, int, str]]:
         """All places, in order."""
         return self._read("places", *after, limit)
+
+    def handoffs(self, after: str, limit: int) -> list[HandoffRecord]:
+        """All handoffs that were offered, by id."""
+        return list(starmap(HandoffRecord, self._read("handoffs", after, limit)))
 
     def indexed(self) -> int:
         """The position up to which words can be searched for."""

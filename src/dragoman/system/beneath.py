@@ -11,6 +11,7 @@ import stat
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from io import FileIO
 from pathlib import Path
 from typing import Final, Literal
 
@@ -120,6 +121,26 @@ class Beneath:
                 return b""
             os.lseek(descriptor, start, os.SEEK_SET)
             return _read(descriptor, most)
+
+    @contextmanager
+    def opened(self, path: str) -> Generator[tuple[FileIO, int] | None]:
+        """A regular file, open for reading, and its size; None when there is none."""
+        with self._file(path, os.O_RDONLY) as descriptor:
+            if descriptor is None:
+                yield None
+                return
+            with FileIO(descriptor, "rb", closefd=False) as file:
+                yield file, os.fstat(descriptor).st_size
+
+    @contextmanager
+    def created(self, path: str) -> Generator[FileIO]:
+        """A new file to write into, in the place of whatever had that name; durable at the end."""
+        with self._parent(path) as (folder, name):
+            descriptor = _create(name, folder)
+        with FileIO(descriptor, "wb") as file:
+            yield file
+            os.fsync(descriptor)
+        self.keep(path)
 
     def tail(self, path: str) -> Tail:
         """How a file of lines ends."""

@@ -13,7 +13,7 @@ from contextlib import suppress
 from http.client import HTTPException, HTTPResponse
 from ipaddress import ip_address, ip_network
 from threading import Thread
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from urllib.parse import SplitResult, urlsplit
 
 from dragoman.core.errors import SettingsError
@@ -58,6 +58,7 @@ library calls global changes between its releases."""
 
 _GLOBAL_V6: Final = ip_network("2000::/3")
 
+T = TypeVar("T")
 Resolve = Callable[..., Sequence[tuple[Any, ...]]]
 """What `socket.getaddrinfo` does."""
 
@@ -91,19 +92,28 @@ class Endpoint:
 
     def post(self, headers: Mapping[str, str], body: bytes) -> int:
         """The status that was answered; OSError, with words for a person, when none was."""
+        return self._posted(headers, body, lambda answer: answer.status)
+
+    def ask(self, headers: Mapping[str, str], body: bytes) -> tuple[int, bytes]:
+        """The status and the content that were answered; one that is too long is an OSError too."""
+        return self._posted(headers, body, lambda answer: (answer.status, answer.read()))
+
+    def _posted(
+        self, headers: Mapping[str, str], body: bytes, read: Callable[[HTTPResponse], T]
+    ) -> T:
         call, message = _Call(self._seconds), self._head(headers, len(body)) + body
-        status: Future[int] = Future()
+        told: Future[T] = Future()
 
         def work() -> None:
             try:
-                status.set_result(self._exchange(call, message))
+                told.set_result(self._exchange(call, message, read))
             except Exception as error:  # noqa: BLE001  raised again where the caller waits
-                status.set_exception(error)
+                told.set_exception(error)
 
         # In a thread, because nothing else ends a resolver that does not answer.
         Thread(target=work, name="post", daemon=True).start()
         try:
-            return status.result(self._seconds)
+            return told.result(self._seconds)
         except TimeoutError:
             raise TimeoutError(f"there was no answer within {self._seconds:g} s") from None
         except HTTPException:
@@ -111,14 +121,14 @@ class Endpoint:
         finally:
             call.hang_up()
 
-    def _exchange(self, call: "_Call", message: bytes) -> int:
+    def _exchange(self, call: "_Call", message: bytes, read: Callable[[HTTPResponse], T]) -> T:
         tls, addresses = self._tls and self._tls(), self._addresses()
         line = call.connect(addresses)
         with line if tls is None else call.encrypt(line, tls, self._host) as line:
             line.sendall(message)
             with _Answer(line) as answer:
                 answer.begin()
-                return answer.status
+                return read(answer)
 
     def _head(self, headers: Mapping[str, str], length: int) -> bytes:
         said = {"Host": self._host_header, "Content-Length": f"{length}", "Connection": "close"}

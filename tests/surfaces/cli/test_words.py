@@ -17,6 +17,8 @@ from dragoman.core.events import (
     TaskRequeued,
     TaskTransitioned,
     TaskUnblocked,
+    WorkItemAdded,
+    WorkItemPassed,
 )
 from dragoman.ledger.entry import Entry, Line, write_line
 from dragoman.surfaces.cli.words import WORDS, cut, tell
@@ -52,6 +54,9 @@ def test_no_event_is_without_words() -> None:
             'created, backlog: "Do"; for ada; waits for T-2, T-3; part of T-0',
         ),
         (TaskAliased("bead:b"), "also called bead:b"),
+        (WorkItemAdded("w", "Login"), "put into the work queue (Login)"),
+        (WorkItemPassed("w", "ada", "claimed"), "claimed by ada"),
+        (WorkItemPassed("w", "", "orphaned"), "orphaned"),
         (TaskLinked("blocked-by", "T-2"), "waits for T-2"),
         (TaskLinked("parent", "T-2"), "is part of T-2"),
         (TaskLinked("discovered-from", "T-2"), "was found while doing T-2"),

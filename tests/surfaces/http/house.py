@@ -23,9 +23,11 @@ from dragoman.engine.hints import Hints
 from dragoman.engine.hub import Hub
 from dragoman.engine.identity import Identity
 from dragoman.engine.interpreter import Interpreter
+from dragoman.engine.operation import Dialect
 from dragoman.engine.ports import Clock, Store
-from dragoman.protocols import agentmail, aof
+from dragoman.protocols import acp, agentmail, aof
 from dragoman.services.dispatcher import AgentState
+from dragoman.services.workq import HubWorkq
 from dragoman.store.memory import MemoryStore
 from dragoman.surfaces.http import Door, HttpServer, Patience, build_app
 from dragoman.surfaces.http.app import HttpApp
@@ -41,6 +43,11 @@ A_DAY = 86_400_000
 HERA = Actor("human", "hera")
 SECRET = bytes(32)
 JSON = {"Content-Type": "application/json"}
+
+
+def _dialects(hub: Hub) -> tuple[Dialect, ...]:
+    handoffs = acp.dialect(acp.Choices(workq=HubWorkq(hub)))
+    return aof.dialect(), agentmail.dialect(), handoffs
 
 
 class Answer(Struct, frozen=True):
@@ -91,7 +98,7 @@ class House:
         self.tokens = {"owner": OWNER_TOKEN}
         self.door = Door(
             hub=self.hub,
-            interpreter=Interpreter(self.hub, (aof.dialect(), agentmail.dialect()), facts),
+            interpreter=Interpreter(self.hub, _dialects(self.hub), facts),
             identity=self.identity,
             settings=Settings(http=http or HttpSettings(port=0, rate_per_second=0)),
             hints=self.hints,

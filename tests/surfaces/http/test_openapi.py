@@ -74,9 +74,15 @@ NOT_WHOLE = "got `float`"
 """What is said of 1.0, which a schema takes for a whole number."""
 
 
+OWN_NO = "/v1/acp/"
+"""Where each action has arguments of its own, and a no has the form of the dialect."""
+
+
 def _is_about_meaning(path: str, response: Any) -> bool:
     if response.status_code not in (400, 422):
         return False
+    if path.startswith(OWN_NO):
+        return True
     problem = response.json()
     # What is written so that readers differ about it is not trusted, in fields without a form too.
     if problem["code"] == "invalid_json" or NOT_WHOLE in problem["detail"]:
@@ -172,7 +178,7 @@ def test_the_forms_of_names_are_published() -> None:
     assert all(re.fullmatch(new["parent"]["pattern"], name) for name in ("", "bead:ol-527.1", "a"))
     assert not re.fullmatch(new["aliases"]["items"]["pattern"], "a")
     asked = {one["name"]: one["schema"] for one in paths["/v1/events"]["get"]["parameters"]}
-    assert asked["dialect"]["enum"] == ["", "aof", "agentmail"]
+    assert asked["dialect"]["enum"] == ["", "aof", "agentmail", "acp"]
     assert {"", "task", "task.claimed"} <= set(asked["type"]["enum"])
 
 

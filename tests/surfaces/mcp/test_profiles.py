@@ -51,7 +51,7 @@ def test_an_agent_sees_the_tools_of_the_dialects_that_it_speaks(house: House) ->
     house.welcome("speaker")
     house.do(RegisterAgent("speaker", speaks=("ccos",)))
     assert talk(house, "speaker", _names) == CORE
-    house.do(RegisterAgent("speaker", speaks=("aof", "agentmail")))
+    house.do(RegisterAgent("speaker", speaks=("aof", "agentmail", "acp")))
     assert talk(house, "speaker", _names) == TOOLS.keys()
 
 

@@ -6,7 +6,9 @@ import pytest
 from mcp import types
 from mcp.client import Client
 
-from dragoman.core.commands import AliasTask, CreateTask
+from dragoman.core.commands import AliasTask, CreateTask, ProposeHandoff
+from tests.engine.handoffs import package
+from tests.engine.lab import ALICE
 from tests.requirements import proves
 from tests.surfaces.http.house import House, serving
 from tests.surfaces.mcp.clients import ERAS, fault, talk
@@ -38,6 +40,7 @@ def test_a_task_is_read_by_any_of_its_names(house: House, mode: str) -> None:
             "dragoman://tasks/{task}",
             "dragoman://tasks/{task}/history",
             "dragoman://threads/{thread}",
+            "dragoman://handoffs/{handoff}",
         ]
 
     talk(house, "olga", read, mode)
@@ -67,6 +70,22 @@ def test_all_tasks_are_listed_page_by_page_and_what_is_there_once_on_the_last() 
         "test://static-binary",
         "test://watched-resource",
     ]
+
+
+@proves("ACP-READ")
+def test_a_handoff_is_read_with_what_it_waits_for(house: House) -> None:
+    house.do(CreateTask("Fix it", id="t1", ready=True))
+    house.do(ProposeHandoff("t1", "bob", package("t1"), id="h1"), actor=ALICE)
+
+    async def read(client: Client) -> None:
+        shown = json.loads(await _text(client, "dragoman://handoffs/h1"))
+        assert (shown["status"], shown["to_agent"]) == ("proposed", "bob")
+        assert shown["diagnosis"]["steps"][0]["action"] == "accept"
+
+    talk(house, "olga", read)
+    for uri in ("dragoman://handoffs/h2", "dragoman://handoffs/%20"):
+        error = fault(house, "ada", lambda client, uri=uri: client.read_resource(uri))
+        assert (error.code, error.data) == (types.INVALID_PARAMS, {"uri": uri})
 
 
 @proves("MCP-REFUSALS")

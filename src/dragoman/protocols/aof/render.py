@@ -46,6 +46,7 @@ def render_lines(entry: Entry, aof_id_of: AofIdOf) -> list[bytes]:
         told = [*_received(envelope), *_told(event, aof_id_of)]
         about = entry.stream[5:] if entry.stream.startswith("task:") else _task_of(event)
         task = aof_id_of(about) if about else (envelope or {}).get("taskId", "")
+    about_handoff = {"handoff": entry.stream[8:]} if entry.stream.startswith("handoff:") else {}
     head = {"timestamp": to_rfc3339(line.at), "actor": line.actor.partition(":")[2]}
     named = {"taskId": task} if task else {}
     return [
@@ -55,7 +56,7 @@ def render_lines(entry: Entry, aof_id_of: AofIdOf) -> list[bytes]:
                 "type": kind,
                 **head,
                 **named,
-                "payload": payload,
+                "payload": {**about_handoff, **payload},
             }
         )
         for index, (kind, payload) in enumerate(told)
@@ -67,7 +68,12 @@ def _task_of(event: AnyEvent) -> str:
     return event.task if isinstance(event, _NAME_A_TASK) else ""
 
 
-_NAME_A_TASK: Final = (events.MailEscalated, events.ReservationTaken)
+_NAME_A_TASK: Final = (
+    events.MailEscalated,
+    events.ReservationTaken,
+    events.HandoffProposed,
+    events.HandoffEscalated,
+)
 
 
 def _line(fields: Mapping[str, Any]) -> bytes:
@@ -148,7 +154,7 @@ _TASKS: Final = {
 }
 """Fields that name a task by its primary id -> their names here."""
 _LISTS_OF_TASKS: Final = frozenset({"blocked_by", "open_blockers"})
-_MOMENTS: Final = frozenset({"due_by", "sent_at", "not_before"})
+_MOMENTS: Final = frozenset({"due_by", "sent_at", "not_before", "until"})
 
 
 def _camel(name: str) -> str:
@@ -234,6 +240,19 @@ def _wave_started(event: events.WaveStarted, aof_id_of: AofIdOf) -> Told:
     }
 
 
+def _offered(event: events.HandoffProposed, _: AofIdOf) -> Told:
+    return "handoff.proposed", {
+        "from": event.sender,
+        "to": event.recipient,
+        "packageHash": event.package_hash,
+    }
+
+
+def _stuck(event: events.HandoffEscalated, aof_id_of: AofIdOf) -> Told:
+    kind, payload = _under("handoff.escalated")(event, aof_id_of)
+    return kind, {name: value for name, value in payload.items() if name != "task"}
+
+
 RENDER: Final[Mapping[type[AnyEvent], Callable[[Any, AofIdOf], Told] | None]] = {
     events.TaskCreated: _under("task.created"),
     events.TaskAliased: _under("task.aliased"),
@@ -266,6 +285,18 @@ RENDER: Final[Mapping[type[AnyEvent], Callable[[Any, AofIdOf], Told] | None]] = 
     events.MailAcked: _under("mail.acked"),
     events.MailAnswered: _under("mail.answered"),
     events.MailEscalated: _late,
+    events.TaskHandedOver: _under("task.handed_over"),
+    events.HandoffDrafted: None,  # nobody but its sender has seen it
+    events.HandoffProposed: _offered,
+    events.HandoffMoved: _under("handoff.transitioned"),
+    events.HandoffVerified: _under("handoff.verified"),
+    events.HandoffRejected: _under("handoff.rejected"),
+    events.HandoffApproved: _under("handoff.approved"),
+    events.HandoffEscalated: _stuck,
+    events.HandoffExtended: _under("handoff.extended"),
+    events.HandoffNoted: _under("handoff.noted"),
+    events.WorkItemAdded: _under("workq.added"),
+    events.WorkItemPassed: _under("workq.passed"),
     events.WaveStarted: _wave_started,
     events.WaveBeadReleased: None,  # its task's own line says it
     events.WaveCompleted: _under("wave.completed"),

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from dragoman.core.errors import StoreConflict
+from dragoman.core.errors import StoreConflict, TaskOnItsWay
 from dragoman.engine.ports import Answer, Changes, ReadyKey, Row
+from dragoman.ledger.records import HandoffRecord
 from dragoman.ledger.views import current_state, shelve
 from dragoman.store.memory.tables import Tables
 
@@ -88,7 +89,20 @@ class MemorySession:
         for answer in changes.answers:
             if (answer.scope, answer.key) in self._tables.answers:
                 raise StoreConflict(f"key {answer.key} was answered")
+        self._check_handoffs(changes.handoffs)
         self.written.append(changes)
+
+    def _check_handoffs(self, records: Sequence[HandoffRecord]) -> None:
+        """At most one of a task is under way."""
+        over = {record.id for record in records if not record.is_active}
+        under_way: dict[str, str] = {}
+        for new in records:
+            if not new.is_active:
+                continue
+            known = under_way.get(new.task_id) or self._tables.under_way.get(new.task_id)
+            if known not in (None, new.id, *over):
+                raise TaskOnItsWay(f"another handoff of {new.task_id} is under way, {known}")
+            under_way[new.task_id] = new.id
 
     def _version(self, number: int) -> int:
         row = self._tables.rows.get(number)

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from dragoman.engine.ports import BoardQuery, Listed, ListQuery, Row, Session
 from dragoman.ledger.entry import Entry
+from dragoman.ledger.records import HandoffRecord
 from dragoman.store.memory.search import is_wanted
 from dragoman.store.memory.session import MemorySession
 from dragoman.store.memory.tables import Tables
@@ -159,6 +160,12 @@ class MemoryStore:
                 if (name, position) > after
             )
             return list(islice(places, limit))
+
+    def handoffs(self, after: str, limit: int) -> list[HandoffRecord]:
+        """All handoffs that were offered, by id."""
+        with self._lock:
+            records = sorted(self._tables.handoffs.items())
+            return [record for id, record in records if id > after][:limit]
 
     def indexed(self) -> int:
         """The position up to which words can be searched for."""

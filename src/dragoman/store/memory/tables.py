@@ -1,9 +1,12 @@
 """The tables of the memory store, and the one place that changes them."""
 
+from collections.abc import Sequence
+
 from msgspec.structs import replace
 
 from dragoman.engine.ports import Answer, Changes, Row
 from dragoman.ledger.entry import Entry
+from dragoman.ledger.records import HandoffRecord
 from dragoman.text.words import Words
 
 
@@ -28,6 +31,9 @@ class Tables:
         self.texts: dict[int, Words] = {}
         """Position -> what can be found there."""
         self.indexed = 0
+        self.handoffs: dict[str, HandoffRecord] = {}
+        self.under_way: dict[str, str] = {}
+        """Task -> the handoff that it is on its way by."""
 
     def row(self, stream: str) -> Row | None:
         """One stream."""
@@ -66,6 +72,16 @@ class Tables:
         for name, number in changes.listed:
             for first in self._first_entry(number):
                 self.lists.setdefault(name, {})[first.position] = first.stream
+
+        self._put_handoffs(changes.handoffs)
+
+    def _put_handoffs(self, records: Sequence[HandoffRecord]) -> None:
+        for record in records:
+            self.handoffs[record.id] = record
+            if record.is_active:
+                self.under_way[record.task_id] = record.id
+            elif self.under_way.get(record.task_id) == record.id:
+                del self.under_way[record.task_id]
 
     def _first_entry(self, number: int) -> list[Entry]:
         """What gives a stream its place on lists; a stream without entries has none."""

@@ -9,7 +9,11 @@ from dragoman.core.errors import (
     StoreError,
     StoreLost,
     StoreUnavailable,
+    TaskOnItsWay,
 )
+
+_ONE_UNDER_WAY = "idx_handoffs_task_active"
+"""The index that lets a task have one handoff under way."""
 
 _FASTER = "another writer was faster ({error})"
 _FULL = "the disk of {where} is full ({error}); nothing was written. Free some space and try again"
@@ -58,6 +62,8 @@ _LOST = (
 def store_error(error: psycopg.Error, where: str, *, is_closed: bool) -> StoreError:
     """Our error for an error of PostgreSQL, on a connection that is perhaps gone."""
     said = _first_line(error)
+    if error.diag.constraint_name == _ONE_UNDER_WAY:
+        return TaskOnItsWay(f"another handoff of it is under way ({said})")
     if is_closed or isinstance(error, _LOST):
         return StoreLost(
             f"the connection to {where} was lost ({said}); what became of the request shows when "

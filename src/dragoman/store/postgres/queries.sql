@@ -131,6 +131,17 @@ SELECT * FROM unnest($1::bigint[], $2::text[], $3::bytea[], $4::bytea[])
 INSERT INTO numbers (day, last) SELECT * FROM unnest($1::text[], $2::bigint[])
 ON CONFLICT (day) DO UPDATE SET last = excluded.last
 
+-- What was offered stays; how it went on is written over.
+-- name: put_handoffs
+INSERT INTO handoffs
+SELECT *
+FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[],
+            $8::text[], $9::text[], $10::text[], $11::text[], $12::text[], $13::text[],
+            $14::text[])
+ON CONFLICT (id) DO UPDATE
+SET status = excluded.status, verification_json = excluded.verification_json,
+    resolved_at = excluded.resolved_at, resolution_notes = excluded.resolution_notes
+
 -- Each by itself, as with `list`.
 -- name: unlist
 DELETE FROM lists
@@ -292,6 +303,9 @@ FROM lists
 WHERE (list, position) > ($1, $2)
 ORDER BY list, position
 LIMIT $3
+
+-- name: handoffs
+SELECT * FROM handoffs WHERE id > $1 ORDER BY id LIMIT $2
 
 -- name: indexed
 SELECT value FROM meta WHERE key = 'indexed'

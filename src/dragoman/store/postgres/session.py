@@ -4,9 +4,12 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
+from msgspec.structs import astuple
+
 from dragoman.core.errors import StoreConflict
 from dragoman.core.lease import Lease
 from dragoman.engine.ports import Answer, Changes, NewEntry, ReadyKey, Row
+from dragoman.ledger.records import HandoffRecord
 from dragoman.ledger.views import FOLD, Shelf, current_state, shelve
 from dragoman.store.postgres.binary import (
     Scalar,
@@ -233,6 +236,8 @@ def _writing(changes: Changes) -> list[Call]:
     if changes.numbers:
         days, last = zip(*sorted(changes.numbers.items()), strict=True)
         calls.append(Call("put_numbers", (texts(days), numbers(last))))
+    if changes.handoffs:
+        calls.append(_putting_handoffs(changes.handoffs))
     return calls
 
 
@@ -282,6 +287,10 @@ def _putting_answers(answers: Sequence[Answer]) -> Call:
             blobs([answer.answer for answer in answers]),
         ),
     )
+
+
+def _putting_handoffs(records: Sequence[HandoffRecord]) -> Call:
+    return Call("put_handoffs", tuple(map(some_texts, zip(*map(astuple, records), strict=True))))
 
 
 def _appending(entries: Sequence[NewEntry]) -> Call:

@@ -97,6 +97,12 @@ ON CONFLICT (list, position) DO NOTHING
 DELETE FROM lists
 WHERE list = ? AND position = (SELECT position FROM entries WHERE stream = ? AND version = 1)
 
+-- What was offered stays; how it went on is written over.
+-- name: put_handoff
+INSERT INTO handoffs VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
+ON CONFLICT (id) DO UPDATE
+SET status = ?9, verification_json = ?11, resolved_at = ?13, resolution_notes = ?14
+
 -- name: put_text
 INSERT INTO texts (rowid, words) VALUES (?, ?)
 
@@ -201,6 +207,9 @@ FROM lists l LEFT JOIN streams s ON s.number = l.stream
 WHERE (l.list, l.position) > (?, ?)
 ORDER BY l.list, l.position
 LIMIT ?
+
+-- name: handoffs
+SELECT * FROM handoffs WHERE id > ? ORDER BY id LIMIT ?
 
 -- name: indexed
 SELECT value FROM meta WHERE key = 'indexed'

@@ -6,7 +6,7 @@ from typing import Any
 import apsw
 from msgspec.structs import astuple
 
-from dragoman.core.errors import StoreConflict
+from dragoman.core.errors import StoreConflict, TaskOnItsWay
 from dragoman.core.lease import Lease
 from dragoman.engine.ports import Answer, Changes, NewEntry, ReadyKey, Row
 from dragoman.ledger.views import FOLD, Shelf, current_state, shelve
@@ -29,6 +29,9 @@ _CONFLICTS = frozenset(
         apsw.SQLITE_CONSTRAINT_UNIQUE,
     }
 )
+
+_ONE_UNDER_WAY = "handoffs.task_id"
+"""How SQLite names what idx_handoffs_task_active forbids."""
 
 
 class SqliteSession:
@@ -94,7 +97,10 @@ class SqliteSession:
             self._put("put_number", list(changes.numbers.items()))
             self._put("unlist", changes.unlisted)
             self._put("list", changes.listed)
+            self._put("put_handoff", list(map(astuple, changes.handoffs)))
         except apsw.ConstraintError as error:
+            if _ONE_UNDER_WAY in str(error):
+                raise TaskOnItsWay(f"another handoff of it is under way ({error})") from error
             if extended_code(error) in _CONFLICTS:
                 raise StoreConflict(f"another writer was faster ({error})") from error
             raise

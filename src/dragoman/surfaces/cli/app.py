@@ -17,12 +17,14 @@ from dragoman.surfaces.cli import (
     events,
     files,
     guard,
+    handoff,
     init,
     lint,
     mail,
     mcp,
     operate,
     reserve,
+    schema,
     send,
     task,
     tick,
@@ -53,6 +55,7 @@ VERBS = (
     *send.VERBS,
     *operate.VERBS,
     *lint.VERBS,
+    *schema.VERBS,
     *tick.VERBS,
     *events.VERBS,
     *verify.VERBS,
@@ -117,6 +120,7 @@ def build() -> typer.Typer:
     app.add_typer(task.group(), name="task")
     app.add_typer(agent.group(), name="agent")
     app.add_typer(mail.group(), name="mail")
+    app.add_typer(handoff.group(), name="handoff")
     app.add_typer(wave.group(), name="wave")
     app.add_typer(reserve.group(), name="reserve")
     app.add_typer(guard.group(), name="guard")

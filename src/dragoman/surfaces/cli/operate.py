@@ -27,7 +27,8 @@ def operate(
     """Call an operation or tool of any dialect.
 
     Its reply is printed as JSON. There are, for example, aof_task_complete, aof_task_update,
-    session_end. A refusal is printed as an object with its code, and ends the command with 1.
+    session_end, acp_handoff. A refusal is printed as an object with its code, in the form of its
+    dialect if that has one for it, and ends the command with 1.
 
     \b
     Examples:
@@ -42,7 +43,8 @@ def operate(
         actor = call.actor(place, call.speaker())
         answer = place.interpreter.call(operation, given, actor)
     if isinstance(answer, Turned):
-        call.out.json({"ok": False, **call.turned(answer).data})
+        own: dict[str, object] = answer.reply or {}
+        call.out.json({**own, "ok": False, **call.turned(answer).data})
         raise typer.Exit(1)
     call.out.json(answer.reply)
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     # The engine and the signatures are loaded by whoever opens a place: help needs neither.
     from dragoman.config import Settings
     from dragoman.core.errors import Refusal
+    from dragoman.core.handoff import Handoff
     from dragoman.engine.hints import Hints
     from dragoman.engine.hub import Hub
     from dragoman.engine.identity import Principal
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from dragoman.engine.operation import Dialect
     from dragoman.engine.ports import Clock
     from dragoman.files.archive_format import Manifest
+    from dragoman.files.handoff_audit import Checked
     from dragoman.files.projector import Projector
     from dragoman.ledger.checkpoint import Checkpoint
     from dragoman.services.notifier import Standing
@@ -70,6 +72,8 @@ class Place(Struct, frozen=True):
     projector: "Projector"
     export: "Callable[[Path, Progress], Manifest]"
     """Writes the whole data directory into one file."""
+    audit: "Callable[[Handoff], Iterator[Checked]]"
+    """Looks at one handoff from all sides."""
     duties: tuple[Duty, ...]
     """All of them, in the order in which `tick` runs them."""
     file_duties: tuple[Duty, ...]

@@ -15,11 +15,9 @@ from typing import Any
 import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
-from dragoman.core.moments import parse_rfc3339
+from dragoman.core.moments import parse_duration, parse_rfc3339
 
 _WHOLE = re.compile(r"-?[0-9]{1,18}", re.ASCII)
-_DURATION = re.compile(r"([0-9]{1,12})(ms|s|m|h|d)?", re.ASCII)
-_UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 Read = Callable[[Any], Any]
 
@@ -40,12 +38,7 @@ def read_moment(given: str) -> int:
 
 def read_duration(given: str) -> int:
     """A length of time, as milliseconds: seconds, or a number with its unit."""
-    found = _DURATION.fullmatch(given)
-    if found is None:
-        raise ValueError(
-            f"{given!a} is not a length of time: use seconds, or 500ms, 90s, 5m, 2h, 30d"
-        )
-    return int(found[1]) * _UNITS[found[2] or "s"]
+    return parse_duration(given)
 
 
 class QuickCommand(TyperCommand):

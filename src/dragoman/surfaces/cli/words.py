@@ -46,13 +46,17 @@ from dragoman.core.events import (
     WaveBeadReleased,
     WaveCompleted,
     WaveStarted,
+    WorkItemAdded,
+    WorkItemPassed,
 )
 from dragoman.core.moments import duration, to_rfc3339
 from dragoman.ledger.codec import CODEC
 from dragoman.ledger.entry import Entry, read_line
+from dragoman.surfaces.cli.handoff_words import HANDOFF_WORDS
+from dragoman.surfaces.cli.phrases import because
 
 _LONGEST = 240
-_SUBJECTS = ("task", "agent", "mail", "wave")
+_SUBJECTS = ("task", "agent", "mail", "wave", "handoff", "workq")
 """Kinds of streams whose name says what an entry is about."""
 
 _FORWARD: dict[LinkKind, str] = {
@@ -115,12 +119,12 @@ def _claimed(event: TaskClaimed) -> str:
 
 
 def _transitioned(event: TaskTransitioned) -> str:
-    return f"{event.from_} → {event.to}{_because(event.reason)}"
+    return f"{event.from_} → {event.to}{because(event.reason)}"
 
 
 def _requeued(event: TaskRequeued) -> str:
     return (
-        f"attempt {event.attempt} is over{_because(event.reason)}: ready again, "
+        f"attempt {event.attempt} is over{because(event.reason)}: ready again, "
         f"not before {to_rfc3339(event.not_before)}; failures in a row: {event.failures}"
     )
 
@@ -187,7 +191,7 @@ def _accepted(event: DelegationAccepted) -> str:
 
 
 def _rejected(event: DelegationRejected) -> str:
-    return f"{event.agent} rejected the handoff{_because(event.reason)}"
+    return f"{event.agent} rejected the handoff{because(event.reason)}"
 
 
 def _escalated(event: DelegationEscalated) -> str:
@@ -242,7 +246,7 @@ def _reserved(event: ReservationTaken) -> str:
     until = "" if event.until is None else f" until {to_rfc3339(event.until)}"
     who = event.holder or f"wave {event.wave} for {event.task}"
     how = "" if event.exclusive else ", shared"
-    return f"reserved for {who}{until}{how}: {' '.join(event.patterns)}{_because(event.reason)}"
+    return f"reserved for {who}{until}{how}: {' '.join(event.patterns)}{because(event.reason)}"
 
 
 def _reserved_longer(event: ReservationRenewed) -> str:
@@ -261,7 +265,7 @@ def _refused(event: CommandRefused) -> str:
 def _checkpointed(event: TaskCheckpointed) -> str:
     commit = f" at {event.commit}" if event.commit else ""
     said = "; ".join(filter(None, (event.description, event.next_steps)))
-    return f"checkpoint{commit}{_because(event.reason)}{f': {said}' if said else ''}"
+    return f"checkpoint{commit}{because(event.reason)}{f': {said}' if said else ''}"
 
 
 def _posted(event: MailPosted) -> str:
@@ -286,8 +290,12 @@ def _late(event: MailEscalated) -> str:
     return f"escalated: {', '.join(event.waiting_for)} did not ack or answer in time{told}"
 
 
-def _because(reason: str) -> str:
-    return f" ({reason})" if reason else ""
+def _item_added(event: WorkItemAdded) -> str:
+    return f"put into the work queue{because(event.title)}"
+
+
+def _item_passed(event: WorkItemPassed) -> str:
+    return f"{event.status} by {event.owner}" if event.owner else event.status
 
 
 WORDS: dict[type[Event], Callable[[Any], str]] = {
@@ -328,5 +336,8 @@ WORDS: dict[type[Event], Callable[[Any], str]] = {
     MailEscalated: _late,
     AgentPaused: _paused,
     AgentResumed: _resumed,
+    **HANDOFF_WORDS,
+    WorkItemAdded: _item_added,
+    WorkItemPassed: _item_passed,
 }
 """Event -> its words; a test: every event has some."""

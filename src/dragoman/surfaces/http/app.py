@@ -13,6 +13,7 @@ from dragoman.surfaces.http import (
     agents,
     do,
     events,
+    handoffs,
     health,
     messages,
     signed,
@@ -28,7 +29,7 @@ from dragoman.surfaces.http.openapi import describe
 from dragoman.surfaces.http.pages import documents
 from dragoman.surfaces.http.problems import stop
 
-_ROOMS = (tasks, actions, agents, events, stream, work, signed, do, health)
+_ROOMS = (tasks, actions, handoffs, agents, events, stream, work, signed, do, health)
 
 
 class Mounted(Protocol):

@@ -70,6 +70,8 @@ class Endpoint(Struct, frozen=True):
     """Whether it may be asked for any number of times: the answer costs no more than a refusal."""
     reads: bool = True
     """Whether the body is brought into its shape here; else the handler is given bytes."""
+    own_no: bool = False
+    """Whether a no is told in the form of a dialect, and not as a problem."""
     serve: "Callable[[Office, Endpoint], ASGIApp] | None" = None
     """What serves it instead of `Served`, where every microsecond counts."""
 

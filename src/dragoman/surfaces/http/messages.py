@@ -295,7 +295,7 @@ async def _answer(operation: Operation, call: Call) -> Answer:
 
 def _reply(answer: Answer) -> Any:
     if isinstance(answer, Turned):
-        raise HttpProblem(of_refusal(answer))
+        raise HttpProblem(of_refusal(answer), own=answer.reply)
     return answer.reply
 
 
@@ -354,6 +354,7 @@ def _endpoint(dialect: Dialect, operation: Operation) -> Endpoint:
         query=WaitQuery if can_wait else Query,
         body=operation.shape,
         reads=False,
+        own_no=dialect.says_no is not None,
     )
 
 

@@ -17,6 +17,7 @@ from dragoman.core.ids import (
 
 AGENT = f"^{AGENT_FORM}$"
 TASK = f"^{TASK_NAME_FORM}$"
+HANDOFF = f"^{WORD_FORM}$"
 
 
 def _form(pattern: str, most: int, words: str = "") -> Meta:

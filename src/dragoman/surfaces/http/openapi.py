@@ -9,7 +9,7 @@ from typing import Any, cast
 import msgspec
 
 from dragoman.surfaces.http.endpoint import JSON, Endpoint
-from dragoman.surfaces.http.names import AGENT, TASK
+from dragoman.surfaces.http.names import AGENT, HANDOFF, TASK
 from dragoman.surfaces.http.problems import MEDIA, STATUS, Problem
 
 _REF = "#/components/schemas/{name}"
@@ -124,14 +124,21 @@ def _operation(endpoint: Endpoint, schemas: _Schemas) -> Schema:
     return described
 
 
+_NAMES = {"/v1/agents": AGENT, "/v1/handoffs": HANDOFF}
+"""Beginning of an address -> the form of the names in it; else they are those of tasks."""
+
+
+def _names_at(path: str) -> str:
+    return next((form for begin, form in _NAMES.items() if path.startswith(begin)), TASK)
+
+
 def _parameters(endpoint: Endpoint, schemas: _Schemas) -> Iterator[Schema]:
     for name in re.findall(r"\{(\w+)\}", endpoint.path):
-        is_agent = endpoint.path.startswith("/v1/agents")
         yield {
             "name": name,
             "in": "path",
             "required": True,
-            "schema": {"type": "string", "pattern": AGENT if is_agent else TASK},
+            "schema": {"type": "string", "pattern": _names_at(endpoint.path)},
         }
     yield from schemas.parameters(endpoint)
     if endpoint.method == "POST":
@@ -160,7 +167,13 @@ def _responses(endpoint: Endpoint, schemas: _Schemas) -> Schema:
             answers[str(status)]["content"] = {endpoint.media: content}
     if endpoint.method == "GET" and endpoint.media == JSON:
         answers["304"] = {"description": "The caller has it already, by its ETag."}
-    return answers | {"default": {"$ref": "#/components/responses/Problem"}}
+    default: Schema = {"$ref": "#/components/responses/Problem"}
+    if endpoint.own_no:
+        default = {
+            "description": "A no in the dialect's own form, or a problem.",
+            "content": {JSON: {"schema": {}}, MEDIA: {"schema": schemas.of(Problem)}},
+        }
+    return answers | {"default": default}
 
 
 def _problem(schemas: _Schemas) -> Schema:

@@ -1,9 +1,11 @@
 """Errors as problem documents (RFC 9457): our stable codes, and the HTTP status of each."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 from starlette.responses import Response
 
 from dragoman.core.errors import FAULTS, REFUSALS, DragomanError, Refusal
@@ -47,6 +49,8 @@ STATUS: dict[str, int] = {
     "token_not_found": 404,
     "mail_not_found": 404,
     "wave_not_found": 404,
+    "handoff_not_found": 404,
+    "work_item_not_found": 404,
     "reservation_not_found": 404,
     "method_not_allowed": 405,
     "request_timeout": 408,
@@ -66,6 +70,9 @@ STATUS: dict[str, int] = {
     "already_linked": 409,
     "nested_delegation": 409,
     "nothing_changed": 409,
+    "ownership_conflict": 409,
+    "approval_required": 409,
+    "try_again": 409,
     "message_too_large": 413,
     "unsupported_media_type": 415,
     "unknown_host": 421,
@@ -74,6 +81,10 @@ STATUS: dict[str, int] = {
     "invalid_envelope": 422,
     "unknown_type": 422,
     "taskId_mismatch": 422,
+    "hash_mismatch": 422,
+    "missing_artifact": 422,
+    "schema_invalid": 422,
+    "policy_violation": 422,
     "key_reused": 422,
     "not_recognized": 422,
     "rate_limited": 429,
@@ -109,20 +120,29 @@ class Problem(Struct, frozen=True, omit_defaults=True):
     code: str
     path: str = ""
     """Where in the message, when it is about one field."""
+    reply: Any = None
+    """The same in the form of the message's dialect, if that has one for it."""
 
 
 class HttpProblem(Exception):
     """A problem that ends the handling of a request."""
 
-    def __init__(self, problem: Problem, headers: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, problem: Problem, headers: Mapping[str, str] | None = None, *, own: Any = None
+    ) -> None:
+        """`own`: what is told instead of the problem, in the form of a dialect."""
         super().__init__(problem.detail)
         self.problem = problem
         self.headers = {**_HEADERS.get(problem.status, {}), **(headers or {})}
+        self._own = own
 
     def response(self) -> Response:
         """How it is told."""
-        body = encode(self.problem)
-        return Response(body, self.problem.status, self.headers, media_type=MEDIA)
+        if self._own is not None:
+            body, media = encode(self._own), "application/json"
+        else:
+            body, media = encode(self.problem), MEDIA
+        return Response(body, self.problem.status, self.headers, media_type=media)
 
 
 def problem(code: str, detail: str, path: str = "") -> Problem:
@@ -140,7 +160,9 @@ def stop(code: str, detail: str, path: str = "", **headers: str) -> HttpProblem:
 
 def of_refusal(refusal: Refusal | Turned) -> Problem:
     """The problem of a refusal, of the hub or in a dialect's words."""
-    return problem(refusal.code, refusal.detail, getattr(refusal, "path", ""))
+    found = problem(refusal.code, refusal.detail, getattr(refusal, "path", ""))
+    own = getattr(refusal, "reply", None)
+    return found if own is None else replace(found, reply=own)
 
 
 def of_error(error: DragomanError) -> Problem:

@@ -12,8 +12,12 @@ from msgspec import Struct
 
 from dragoman.core.errors import Refusal, Refused
 from dragoman.core.ids import check_mail_id
+from dragoman.engine.handoff_diagnosis import look_at
+from dragoman.engine.handoffs import find_handoff
 from dragoman.engine.mailbox import last_of
 from dragoman.engine.pages import Wanted, page_now
+from dragoman.engine.shown_handoffs import whole_handoff
+from dragoman.engine.teamspaces import closed_to
 from dragoman.surfaces.mcp.desk import Desk
 from dragoman.surfaces.mcp.look import brief, last_entries, whole_letter
 
@@ -21,6 +25,7 @@ JSON = "application/json"
 TASK = "dragoman://tasks/{task}"
 HISTORY = "dragoman://tasks/{task}/history"
 THREAD = "dragoman://threads/{thread}"
+HANDOFF = "dragoman://handoffs/{handoff}"
 
 _IN_A_LIST = 50
 _ENTRIES = 1_000
@@ -155,6 +160,16 @@ def _read_thread(desk: Desk, parameters: Parameters) -> str:
     return _text(letters)
 
 
+def _read_handoff(desk: Desk, parameters: Parameters) -> str:
+    store = desk.hub.store
+    closed = closed_to(desk.settings.teamspaces, desk.actor)
+    handoff = find_handoff(store, parameters["handoff"], desk.actor.name, closed)
+    if isinstance(handoff, Refusal):
+        raise Refused(handoff)
+    waits = msgspec.to_builtins(look_at(store, handoff, desk.now))
+    return _text(msgspec.to_builtins(whole_handoff(handoff)) | {"diagnosis": waits})
+
+
 def _list_tasks(desk: Desk, before: int | None) -> Listed:
     page = page_now(desk.hub.store, Wanted(before=before, limit=_IN_A_LIST), desk.now)
     rows = [
@@ -174,4 +189,5 @@ SHELVES = (
     Shelf(TASK, "task", "A task by any of its names.", _read_task, listed=_list_tasks),
     Shelf(HISTORY, "history", "What happened to a task, its last entries.", _read_history),
     Shelf(THREAD, "thread", "The last letters of a thread, the newest at its end.", _read_thread),
+    Shelf(HANDOFF, "handoff", "A handoff: its package, and what it waits for.", _read_handoff),
 )

@@ -158,7 +158,7 @@ def _result(reply: Told | Denied | Reply) -> Reply:
         text = msgspec.json.encode(reply.data).decode()
         return _content(text, dict(reply.data), is_error=False)
     if isinstance(reply, Denied):
-        said = {"code": reply.code, "detail": reply.detail}
+        said = dict(reply.reply or {"code": reply.code, "detail": reply.detail})
         return _content(f"{reply.code}: {reply.detail}", said, is_error=True)
     return reply
 

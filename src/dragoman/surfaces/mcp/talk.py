@@ -10,7 +10,7 @@ from dragoman.core.errors import Refusal, Refused
 from dragoman.engine.interpreter import Answer, Taken, Turned
 from dragoman.engine.operation import Dialect, Operation
 from dragoman.surfaces.mcp.desk import Desk
-from dragoman.surfaces.mcp.tool import Arguments, Tool, Visit, answered, schema_of, tool
+from dragoman.surfaces.mcp.tool import Arguments, Tool, TurnedDown, Visit, answered, schema_of, tool
 
 
 class Send(Arguments, frozen=True):
@@ -84,5 +84,5 @@ def _taken(answer: Answer | None, desk: Desk) -> Taken:
             Refusal("not_recognized", f"no dialect takes this message for its own: {spoken}")
         )
     if isinstance(answer, Turned):
-        raise Refused(Refusal(answer.code, answer.detail))
+        raise TurnedDown(Refusal(answer.code, answer.detail), answer.reply)
     return answer

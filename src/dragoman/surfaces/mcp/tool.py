@@ -6,7 +6,7 @@ from typing import Any, Protocol, cast
 import msgspec
 from msgspec import Struct
 
-from dragoman.core.errors import DragomanError
+from dragoman.core.errors import DragomanError, Refusal, Refused
 from dragoman.surfaces.mcp.desk import Desk
 
 Schema = dict[str, Any]
@@ -23,6 +23,8 @@ class Denied(Struct, frozen=True):
 
     code: str
     detail: str
+    reply: Mapping[str, Any] | None = None
+    """The same in the form of the tool's dialect, if that has one for it."""
 
 
 class Arguments(Struct, frozen=True, forbid_unknown_fields=True):
@@ -88,8 +90,18 @@ async def answered(
     """What the work comes to; whatever stops it is the tool's error."""
     try:
         return Told(await visit.at_desk(work, reads=reads))
+    except TurnedDown as error:
+        return Denied(error.code, error.detail, error.reply)
     except DragomanError as error:
         return Denied(error.code, error.detail)
+
+
+class TurnedDown(Refused):
+    """A dialect's no, raised, with its own form of it."""
+
+    def __init__(self, refusal: Refusal, reply: Mapping[str, Any] | None) -> None:
+        super().__init__(refusal)
+        self.reply = reply
 
 
 def schema_of(shape: Any) -> Schema:

@@ -1,0 +1,236 @@
+"""Handoffs with a package of 4 KB and an artifact: whole lives, artifacts, and pages of many."""
+
+import hashlib
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager
+from itertools import count
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import msgspec
+import uvloop
+from msgspec.structs import replace
+
+from bench.callers import Deed, drive, open_hub
+from bench.raw import RawFront, RawStreams, Written
+from dragoman.core.actors import Actor
+from dragoman.core.commands import CreateTask, ProposeHandoff
+from dragoman.engine.artifacts import Expected, Kept
+from dragoman.engine.facts import StoreFacts
+from dragoman.engine.hub import Hub
+from dragoman.engine.interpreter import Interpreter, Taken
+from dragoman.files.artifacts import ArtifactShelf
+from dragoman.protocols import acp
+from dragoman.store.sqlite import SqliteStore
+from dragoman.system.beneath import Beneath
+from dragoman.system.ids import new_id
+
+SENDER = Actor("agent", "demigod")
+RECIPIENT = Actor("agent", "crank")
+
+_BYTES = 4_096
+_ARTIFACT = b"what was found out so far\n" * 40
+_LARGE = 16 << 20
+_AT_ONCE = 200
+_ROOT = "teamspaces/default/artifacts"
+_PERSON = Actor("human", "owner")
+
+
+def raw_lives(folder: Path, callers: int, seconds: float) -> float:
+    """Lives per second of the hand-written loop that writes the same entries, step by step."""
+    steps, streams = _steps_of_a_life(folder)
+
+    @asynccontextmanager
+    async def lives() -> AsyncGenerator[Deed]:
+        raw = RawStreams(folder / "raw.db")
+        front = RawFront(raw.write)
+        numbers = count(step=streams)
+
+        async def life() -> None:
+            first = next(numbers)
+            for step in steps:
+                await front.write([replace(one, stream=first + one.stream) for one in step])
+
+        yield life
+        front.close()
+        raw.close()
+
+    return uvloop.run(drive(lives(), callers, seconds))
+
+
+def lives(folder: Path, callers: int, seconds: float, *, own_artifact: bool = False) -> float:
+    """Handoffs per second from the offer to the closed record, with all checks of the gate.
+
+    All of them hand over the same file, or each one of its own, which then has to be kept too.
+    """
+    with _office(folder) as office:
+
+        @asynccontextmanager
+        async def deeds() -> AsyncGenerator[Deed]:
+            numbers = count()
+
+            async def life() -> None:
+                await office.live(next(numbers), own_artifact=own_artifact)
+
+            yield life
+
+        return uvloop.run(drive(deeds(), callers, seconds))
+
+
+def hashed(folder: Path, seconds: float) -> float:
+    """Large files per second that `hashlib` digests, whatever they are."""
+    path = folder / "large"
+    path.write_bytes(bytes(_LARGE))
+
+    def digest() -> None:
+        with path.open("rb") as file:
+            hashlib.file_digest(file, "sha256")
+
+    return _per_second(digest, seconds)
+
+
+def verified(folder: Path, seconds: float) -> float:
+    """The same files per second as artifacts: found beneath a root, opened safely, compared."""
+    (folder / _ROOT).mkdir(parents=True)
+    (folder / _ROOT / "large").write_bytes(bytes(_LARGE))
+    shelf = ArtifactShelf(folder, Beneath, new_id)
+    first = shelf.take("default", "large", Expected())
+    assert isinstance(first, Kept), first
+    expected = Expected(first.sha256, _LARGE)
+
+    def verify() -> None:
+        assert shelf.take("default", "large", expected) == first
+
+    return _per_second(verify, seconds)
+
+
+class Shelf:
+    """A hub with many handoffs."""
+
+    def __init__(self, hub: Hub) -> None:
+        self._interpreter = _interpreter(hub, acp.dialect())
+
+    def pages_per_second(self, seconds: float) -> float:
+        """How often the newest page of a recipient's handoffs can be looked at."""
+
+        def look() -> None:
+            asked = {"action": "query", "to_agent": RECIPIENT.name, "limit": 20}
+            answer = self._interpreter.call("acp_handoff", asked, RECIPIENT)
+            assert isinstance(answer, Taken), answer
+            assert len(answer.reply["handoffs"]) == 20, answer
+
+        return _per_second(look, seconds)
+
+
+@contextmanager
+def open_shelf(folder: Path, handoffs: int) -> Generator[Shelf]:
+    """A data directory with so many handoffs to one recipient."""
+    with open_hub(SqliteStore.open(folder / "dragoman.db", new_id)) as hub:
+        for start in range(0, handoffs, _AT_ONCE):
+            some = range(start, min(start + _AT_ONCE, handoffs))
+            hub.do(_PERSON, *(CreateTask(f"Task {n}", id=f"t-{n}") for n in some))
+            hub.do(SENDER, *(_offer(n) for n in some))
+        yield Shelf(hub)
+
+
+def _offer(number: int) -> ProposeHandoff:
+    given = offer(number, 0)
+    package = {name: given[name] for name in ("task", "context", "work_state")}
+    return ProposeHandoff(f"t-{number}", RECIPIENT.name, package, id=f"h-{number}")
+
+
+def offer(number: int, size: int = _BYTES, artifact: str = "shared.txt") -> dict[str, Any]:
+    """The arguments of an initiate; so many bytes, as different as their numbers."""
+    said = _offered(number, artifact, "")
+    more = "." * max(0, size - len(msgspec.json.encode(said)))
+    return _offered(number, artifact, more)
+
+
+def _offered(number: int, artifact: str, more: str) -> dict[str, Any]:
+    return {
+        "action": "initiate",
+        "handoff_id": f"h-{number}",
+        "to_agent": RECIPIENT.name,
+        "task": {
+            "task_id": f"t-{number}",
+            "title": f"Task {number:012d}",
+            "objective": "The token is refreshed before it is read.",
+            "success_criteria": ["The login test passes ten times in a row."],
+            "priority": "normal",
+        },
+        "context": {"summary": f"The token is read before it is refreshed. {more}"},
+        "work_state": {"status": "in_progress", "next_step": "Write the test that fails."},
+        "artifacts": [{"artifact_id": "log", "ref": {"type": "file", "path": artifact}}],
+    }
+
+
+class _Office:
+    """A hub that speaks ACP, with a place for artifacts."""
+
+    def __init__(self, hub: Hub, folder: Path) -> None:
+        self.hub = hub
+        self._root = folder / _ROOT
+        self._root.mkdir(parents=True)
+        (self._root / "shared.txt").write_bytes(_ARTIFACT)
+        self._sha256 = hashlib.sha256(_ARTIFACT).hexdigest()
+        shelf = ArtifactShelf(folder, Beneath, new_id)
+        self._interpreter = _interpreter(hub, acp.dialect(acp.Choices(artifacts=shelf)))
+
+    async def live(self, number: int, *, own_artifact: bool) -> None:
+        """A whole handoff."""
+        name = "shared.txt"
+        if own_artifact:
+            name = f"{number}.txt"
+            (self._root / name).write_bytes(_ARTIFACT + b"%d" % number)
+        given = offer(number, artifact=name)
+        if not own_artifact:
+            given["artifacts"][0]["ref"]["sha256"] = self._sha256
+        await self._call(SENDER, given)
+        for actor, action in (
+            (RECIPIENT, "accept"),
+            (RECIPIENT, "activate"),
+            (RECIPIENT, "complete"),
+            (SENDER, "close"),
+        ):
+            await self._call(actor, {"action": action, "handoff_id": f"h-{number}"})
+
+    async def _call(self, actor: Actor, given: dict[str, Any]) -> None:
+        answer = await self._interpreter.call_soon("acp_handoff", given, actor)
+        assert isinstance(answer, Taken), answer
+        assert answer.reply["success"], answer
+
+
+@contextmanager
+def _office(folder: Path) -> Generator[_Office]:
+    with open_hub(SqliteStore.open(folder / "dragoman.db", new_id)) as hub:
+        yield _Office(hub, folder)
+
+
+def _steps_of_a_life(folder: Path) -> tuple[list[list[Written]], int]:
+    """What each request of one handoff adds to the ledger, and how many streams that takes."""
+    with _office(folder) as office:
+        uvloop.run(office.live(0, own_artifact=False))
+        store, names = office.hub.store, list[str]()
+        steps: dict[str, list[Written]] = {}
+        for entry in store.entries(0, 1_000):
+            if entry.stream not in names:
+                names.append(entry.stream)
+            row, line = store.stream(entry.stream), msgspec.json.decode(entry.line)
+            assert row is not None, entry
+            written = Written(names.index(entry.stream), line, row.state)
+            steps.setdefault(line["cause"], []).append(written)
+    return list(steps.values()), len(names)
+
+
+def _interpreter(hub: Hub, dialect: Any) -> Interpreter:
+    facts = StoreFacts(hub.store, lambda _task, _ref: False, now=hub.clock.now)
+    return Interpreter(hub, (dialect,), facts)
+
+
+def _per_second(deed: Callable[[], None], seconds: float) -> float:
+    start, done = perf_counter(), 0
+    while (passed := perf_counter() - start) < seconds or not done:
+        deed()
+        done += 1
+    return done / passed

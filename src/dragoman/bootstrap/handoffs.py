@@ -1,0 +1,77 @@
+"""What handoffs are given from the outside: settings, a place for artifacts, and a work queue."""
+
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from dragoman.config import Settings
+from dragoman.engine.artifacts import ArtifactStore
+from dragoman.engine.hub import Hub
+from dragoman.engine.workq import Workq
+from dragoman.files.artifacts import ArtifactShelf
+from dragoman.protocols import acp
+from dragoman.services.workq import HubWorkq
+from dragoman.system.beneath import Beneath
+from dragoman.system.ids import new_id
+
+
+class Ports(Struct, frozen=True):
+    """Where artifacts are kept, and whose work queue is used."""
+
+    artifacts: ArtifactStore | None = None
+    workq: Workq | None = None
+
+
+NO_PORTS: Final = Ports()
+"""Of whoever only wants to know what a message means."""
+
+
+def handoff_ports(settings: Settings, hub: Hub, data: Path) -> Ports:
+    """The ports of a hub on this data directory."""
+    chosen = settings.handoffs
+    shelf = ArtifactShelf(
+        data,
+        Beneath,
+        new_id,
+        tuple(data / root for root in chosen.artifact_roots),
+        chosen.artifact_bytes,
+    )
+    return Ports(shelf, _workq(settings, hub))
+
+
+def _workq(settings: Settings, hub: Hub) -> Workq:
+    chosen = settings.workq
+    if not chosen.url:
+        return HubWorkq(hub)
+    from dragoman.system.fetch import Endpoint
+    from dragoman.system.workq_rpc import WorkqRpc
+
+    return WorkqRpc(Endpoint(chosen.url, "workq.url", chosen.allow_hosts).ask, chosen.token)
+
+
+def handoff_choices(settings: Settings, ports: Ports) -> acp.Choices:
+    """The settings that ACP goes by."""
+    chosen = settings.handoffs
+    return acp.Choices(
+        adopt=chosen.adopt,
+        review_required=settings.tasks.review_required,
+        max_attempts=settings.tasks.max_attempts,
+        backoff=settings.retry,
+        ttl_ms=chosen.ttl_ms,
+        sla_ms={
+            "proposed": chosen.proposed_ms,
+            "validating": chosen.validating_ms,
+            "accepted": chosen.accepted_ms,
+            "activated": chosen.activated_ms,
+        },
+        classifications=frozenset(chosen.classifications),
+        visibilities=frozenset(chosen.visibilities),
+        sensitivities=frozenset(chosen.sensitivities),
+        teamspaces={
+            name: acp.Teamspace(frozenset(team.members), frozenset(team.coordinators))
+            for name, team in settings.teamspaces.items()
+        },
+        artifacts=ports.artifacts,
+        workq=ports.workq,
+    )

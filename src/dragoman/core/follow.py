@@ -1,0 +1,116 @@
+"""What a task's course does to the handoff that it is on its way by (S-OWN)."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from dragoman.core.commands import ExpireLease, TaskCommand
+from dragoman.core.events import (
+    AnyEvent,
+    HandoffEscalated,
+    HandoffMoved,
+    HandoffRejected,
+    Outcome,
+    TaskCheckpointed,
+    TaskReported,
+    TaskRequeued,
+    TaskTransitioned,
+)
+from dragoman.core.handoff import NEXT_STAGE, Handoff
+from dragoman.core.handoff_return import turned_down
+from dragoman.core.handoff_watch import blocked_letter
+from dragoman.core.handoff_words import COORDINATOR, HUB, StreamEvents
+from dragoman.core.handoff_work import completed
+from dragoman.core.ids import handoff_stream
+from dragoman.core.reading import Decision, Read
+from dragoman.core.task import Task
+
+
+class _Course(Struct, frozen=True):
+    """What was asked for, and what it meets."""
+
+    command: TaskCommand
+    outcome: Outcome | None
+    """What was reported of the attempt, now or before."""
+    handoff: Handoff
+    task: Task
+    read: Read
+
+
+def with_handoff(command: TaskCommand, decision: Decision, read: Read) -> Decision:
+    """The decision, and what follows from it for a handoff of its task."""
+    outcome: Outcome | None = None
+    for stream, event in decision.events:
+        outcome = event.outcome if isinstance(event, TaskReported) else outcome
+        follow = _FOLLOW.get(type(event))
+        task = read.task(stream.partition(":")[2]) if follow else None
+        if follow is None or not isinstance(task, Task) or task.handoff is None:
+            continue
+        handoff = read.handoff(task.handoff.id)
+        if handoff is None:
+            continue
+        reported = outcome or (task.reported.outcome if task.reported else None)
+        more = follow(event, _Course(command, reported, handoff, task, read))
+        if more:
+            return replace(decision, events=(*decision.events, *more))
+    return decision
+
+
+def _moved(event: TaskTransitioned, course: _Course) -> StreamEvents:
+    """Cancelled, or finished by its sender: there is nothing left to hand over.
+
+    What its recipient has brought so far as to be looked at, is done as far as the handoff goes.
+    """
+    handoff, task = course.handoff, course.task
+    if handoff.status == "activated" and event.to in ("review", "done"):
+        return completed(handoff, task, course.read.actor.name, event.reason)
+    # What is only partly done, or has to be looked at, can still be handed on.
+    is_finished = event.to in ("done", "cancelled")
+    if is_finished or (event.to == "review" and course.outcome == "done"):
+        return _over(handoff, replace(task, status=event.to), course.read)
+    return ()
+
+
+def _over(handoff: Handoff, task: Task, read: Read) -> StreamEvents:
+    detail = f"{task.id} has ended before it was handed over"
+    if handoff.status == "activated":
+        detail = f"{task.id} was cancelled"
+    closed = HandoffMoved("rejected", "closed", detail, by=HUB)
+    return (
+        *turned_down(handoff, task, HandoffRejected(HUB, "other", detail), read),
+        (handoff_stream(handoff.id), closed),
+    )
+
+
+def _checkpointed(event: TaskCheckpointed, course: _Course) -> StreamEvents:
+    """What the recipient leaves to a successor ends its part."""
+    handoff, task = course.handoff, course.task
+    if handoff.status != "activated" or task.status != "in-progress":
+        return ()
+    return completed(handoff, task, course.read.actor.name, f"checkpoint: {event.reason}")
+
+
+def _requeued(_: TaskRequeued, course: _Course) -> StreamEvents:
+    """The recipient is gone: the handoff stays, and whoever runs the show is told at once."""
+    handoff, command = course.handoff, course.command
+    if handoff.status != "activated" or not isinstance(command, ExpireLease):
+        return ()
+    lost = HandoffEscalated(
+        "lease_lost",
+        NEXT_STAGE[handoff.status],
+        COORDINATOR,
+        recommended="reassign",
+        task=handoff.task,
+    )
+    told = blocked_letter(course.read, command.told, handoff, "lease_lost", "reassign")
+    return ((handoff_stream(handoff.id), lost), told)
+
+
+_FOLLOW: Final[dict[type[AnyEvent], Callable[[Any, _Course], StreamEvents]]] = {
+    TaskTransitioned: _moved,
+    TaskCheckpointed: _checkpointed,
+    TaskRequeued: _requeued,
+}
+"""Event of a task -> what it means for its handoff."""

@@ -1,0 +1,64 @@
+"""The owners of a piece of work: who may hand it on, and who has had it before (S-ACP-5)."""
+
+from dragoman.core.actors import Actor
+from dragoman.core.errors import Refusal
+from dragoman.core.handoff import Handoff
+from dragoman.core.task import Task
+
+
+def owner_of(task: Task, sender: str) -> str:
+    """Whose the task is; what nobody has taken is the sender's by its word (S-ADOPT)."""
+    return task.assignee or sender
+
+
+def chain_of(task: Task, owner: str) -> tuple[str, ...]:
+    """The owners so far, the present one included."""
+    return task.chain if owner in task.chain else (*task.chain, owner)
+
+
+def check_owner(task: Task, old: Handoff | None, actor: Actor) -> Refusal | None:
+    """Only its owner hands work on, once at a time; or whoever has accepted it, further.
+
+    `old` is the handoff in whose place a new one is to come.
+    """
+    if task.is_final:
+        return Refusal("invalid_transition", f"{task.id} is {task.status}: nothing is left to do")
+    under_way = task.handoff
+    if under_way is not None:
+        if old is None or old.id != under_way.id:
+            return Refusal(
+                "ownership_conflict",
+                f"{task.id} is on its way to {under_way.recipient} already, by {under_way.id}",
+                "active_handoff",
+            )
+        if may_replace(old, actor):
+            return None
+    if under_way is None and task.assignee in ("", actor.name):
+        return None
+    return Refusal(
+        "ownership_conflict",
+        f"{task.id} belongs to {task.assignee or 'nobody'}, not to {actor.name}",
+        "not_owner",
+    )
+
+
+def may_replace(old: Handoff, actor: Actor) -> bool:
+    """Whether the caller may put another handoff in the place of one that is under way.
+
+    Whoever has accepted the work may pass it on (S-ACP-15); until it is activated, its sender may
+    offer it anew.
+    """
+    if old.recipient == actor.name:
+        return old.status in ("accepted", "activated")
+    return old.sender == actor.name and old.status != "activated"
+
+
+def check_cycle(chain: tuple[str, ...], recipient: str) -> Refusal | None:
+    """None when the recipient has not owned the work before."""
+    if recipient not in chain:
+        return None
+    return Refusal(
+        "ownership_conflict",
+        f"{recipient} has owned it before ({' → '.join(chain)}): give it back by reject instead",
+        "cycle",
+    )

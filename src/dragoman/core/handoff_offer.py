@@ -1,0 +1,272 @@
+"""Deciders of offers: a draft, a proposal, and the same package for somebody else.
+
+Whoever hands work over stays its owner until the recipient activates it (S-OWN).
+"""
+
+from typing import cast
+
+from dragoman.core.actors import Actor
+from dragoman.core.authority import check_write
+from dragoman.core.commands import DraftHandoff, ProposeHandoff, ReassignHandoff
+from dragoman.core.errors import Refusal
+from dragoman.core.events import (
+    AnyEvent,
+    HandoffDrafted,
+    HandoffMoved,
+    HandoffNoted,
+    HandoffProposed,
+    HandoffRejected,
+    TaskEdited,
+    TaskHandedOver,
+)
+from dragoman.core.handoff import SLA_STAGES, Handoff, handoff_proposed, section
+from dragoman.core.handoff_chain import chain_of, check_cycle, check_owner, owner_of
+from dragoman.core.handoff_package import filled, hash_of, sealed
+from dragoman.core.handoff_repeat import offered_before
+from dragoman.core.handoff_return import given_back, lease_ended, turned_down
+from dragoman.core.handoff_words import (
+    COORDINATES,
+    StreamEvents,
+    about,
+    check_sla,
+    decided,
+    found,
+    letter,
+    not_found,
+    not_yours,
+)
+from dragoman.core.ids import check_agent, check_mail_id, handoff_stream, task_stream
+from dragoman.core.limits import REASON, TEXT, TITLE, check_json, check_range, check_text
+from dragoman.core.moments import SPAN
+from dragoman.core.reading import Decision, Read
+from dragoman.core.task import Task
+
+
+def draft(command: DraftHandoff, read: Read, now: int) -> Decision | Refusal:
+    """A package that is not complete yet; the sender may write it over until it is offered."""
+    del now
+    id = command.id or read.cause
+    known = read.handoff(id)
+    refusal = (
+        check_write(read.actor)
+        or check_mail_id(id, "handoff id")
+        or (check_agent(command.recipient) if command.recipient else None)
+        or check_mail_id(command.teamspace, "teamspace")
+        or check_json("package", command.package)
+        or (_check_draft(known, read.actor) if known else None)
+    )
+    if refusal:
+        return refusal
+    event = HandoffDrafted(
+        id, read.actor.name, command.recipient, command.package, command.teamspace
+    )
+    if known is not None and _is_same(known, event):
+        return decided(id, "draft")
+    return decided(id, "draft", event)
+
+
+def _is_same(known: Handoff, event: HandoffDrafted) -> bool:
+    return (known.recipient, known.package, known.teamspace) == (
+        event.recipient,
+        event.package,
+        event.teamspace,
+    )
+
+
+def propose(command: ProposeHandoff, read: Read, now: int) -> Decision | Refusal:
+    """The package is offered to its recipient: from here on it does not change (S-ACP-2)."""
+    refusal = _check_shape(command, read.actor)
+    if refusal:
+        return refusal
+    task = read.task(command.task)
+    if isinstance(task, Refusal):
+        return task
+    again = offered_before(command, task, read)
+    if again is not None:
+        return Decision(about(again.id, again.status, task))
+    old = read.handoff(command.supersedes) if command.supersedes else None
+    id = command.id or read.cause
+    owner = owner_of(task, read.actor.name)
+    chain = chain_of(task, owner)
+    refusal = (
+        _check_id(id, read)
+        or _check_old(command, old, task)
+        or check_owner(task, old, read.actor)
+        or check_cycle(chain, command.recipient)
+    )
+    if refusal:
+        return refusal
+    thread = command.thread or task.id
+    package, package_hash = sealed(filled(command, id, thread, task.session, chain))
+    stated = command.stated_hash
+    if stated not in ("", package_hash) and stated != hash_of(command.package):
+        return Refusal("hash_mismatch", "the package is not the one whose package_hash is stated")
+    offered = HandoffProposed(
+        id=id,
+        task=task.id,
+        sender=read.actor.name,
+        recipient=command.recipient,
+        package=package,
+        package_hash=package_hash,
+        title=command.title or task.title,
+        reason=command.reason or "requested",
+        thread=thread,
+        teamspace=command.teamspace,
+        chain=chain,
+        supersedes=command.supersedes,
+        sla_ms=command.sla_ms,
+        due_at=command.due_at,
+    )
+    ended = _replaced(old, id, read.actor.name) if old else ()
+    return Decision(about(id, "proposed", task), (*ended, *_begun(offered, task, owner, read, now)))
+
+
+def _begun(offered: HandoffProposed, task: Task, owner: str, read: Read, now: int) -> StreamEvents:
+    """The offer, the task on its way, and word to the recipient.
+
+    Meanwhile the task stays its owner's, also when that one's lease ends.
+    """
+    stream = task_stream(task.id)
+    events: list[tuple[str, AnyEvent]] = []
+    if task.reserved_for != owner or task.assignee != owner:
+        events.append((stream, TaskEdited(reserved_for=owner)))
+    events.append((handoff_stream(offered.id), offered))
+    events.append((stream, TaskHandedOver(offered.id, offered.chain, owner, offered.recipient)))
+    handoff = handoff_proposed(None, offered, now)
+    return (*events, letter(read, "handoff.initiate", (offered.recipient,), handoff))
+
+
+def reassign(command: ReassignHandoff, read: Read, now: int) -> Decision | Refusal:
+    """The same package to somebody else: the old handoff ends, a new one begins in its place."""
+    states = ("proposed", "validating", "accepted", "activated")
+    at = found(command.handoff, read, states, "reassign")
+    if isinstance(at, Refusal):
+        return at
+    handoff, task = at
+    if read.actor.role not in COORDINATES:
+        return not_yours(handoff, read.actor, "reassign", "a coordinator")
+    refusal = (
+        check_agent(command.recipient)
+        or check_text("notes", command.notes, TEXT)
+        or check_cycle(handoff.chain, command.recipient)
+        or _check_change(handoff, command.recipient)
+    )
+    if refusal:
+        return refusal
+    id = read.cause
+    detail = f"reassigned: {command.notes}" if command.notes else "reassigned"
+    why = HandoffRejected(read.actor.name, "other", detail)
+    ended = turned_down(handoff, task, why, read, superseded_by=id)
+    package, package_hash = sealed({**handoff.package, "handoff_id": id})
+    offered = HandoffProposed(
+        id=id,
+        task=task.id,
+        sender=handoff.sender,
+        recipient=command.recipient,
+        package=package,
+        package_hash=package_hash,
+        title=handoff.title,
+        reason=handoff.reason,
+        thread=handoff.thread,
+        teamspace=handoff.teamspace,
+        chain=handoff.chain,
+        supersedes=handoff.id,
+        sla_ms=handoff.sla_ms,
+        due_at=handoff.due_at,
+    )
+    after = given_back(handoff, task)
+    begun = _begun(offered, after, owner_of(after, handoff.sender), read, now)
+    told = about(id, "proposed", after)
+    return Decision(told, (*ended, *begun), lease_ended(handoff, task, read))
+
+
+def _check_change(handoff: Handoff, recipient: str) -> Refusal | None:
+    if recipient != handoff.recipient:
+        return None
+    return Refusal("invalid_field", f"{handoff.id} is on its way to {recipient}: name another one")
+
+
+def _check_shape(command: ProposeHandoff, actor: Actor) -> Refusal | None:
+    return (
+        check_write(actor)
+        or (check_mail_id(command.id, "handoff id") if command.id else None)
+        or check_agent(command.recipient)
+        or check_mail_id(command.teamspace, "teamspace")
+        or (check_mail_id(command.thread, "thread") if command.thread else None)
+        or (check_mail_id(command.supersedes, "handoff id") if command.supersedes else None)
+        or check_text("title", command.title, TITLE)
+        or check_text("reason", command.reason, REASON)
+        or check_json("package", command.package)
+        or (check_range("due_at", command.due_at, *SPAN) if command.due_at is not None else None)
+        or _check_stages(command)
+        or _check_context(command)
+    )
+
+
+def _check_stages(command: ProposeHandoff) -> Refusal | None:
+    for stage, ms in command.sla_ms.items():
+        if stage not in SLA_STAGES:
+            return Refusal(
+                "invalid_field", f"{stage[:40]!a} is no stage; use {', '.join(SLA_STAGES)}"
+            )
+        refusal = check_sla(ms)
+        if refusal:
+            return refusal
+    return None
+
+
+def _check_context(command: ProposeHandoff) -> Refusal | None:
+    """What must be there for a package to leave its draft (rule 2 of the state machine)."""
+    criteria: object = section(command.package, "task").get("success_criteria")
+    first = cast(list[object], criteria)[:1] if isinstance(criteria, list) else []
+    wanted: dict[str, object] = {
+        "context.summary": section(command.package, "context").get("summary"),
+        "work_state.next_step": section(command.package, "work_state").get("next_step"),
+        "task.success_criteria": next(iter(first), None),
+    }
+    for path, value in wanted.items():
+        if not isinstance(value, str) or not value.strip():
+            return Refusal(
+                "schema_invalid", f"{path}: it is missing or empty; nothing is offered without it"
+            )
+    return None
+
+
+def _check_id(id: str, read: Read) -> Refusal | None:
+    known = read.handoff(id)
+    return _check_draft(known, read.actor) if known else None
+
+
+def _check_draft(known: Handoff, actor: Actor) -> Refusal | None:
+    if known.sender != actor.name:
+        return Refusal("not_authorized", f"the handoff {known.id} is {known.sender}'s")
+    if known.status != "draft":
+        return Refusal("already_exists", f"there is a handoff {known.id} already")
+    return None
+
+
+def _check_old(command: ProposeHandoff, old: Handoff | None, task: Task) -> Refusal | None:
+    """None when what is to be superseded is there, and about the same task."""
+    if not command.supersedes:
+        return None
+    if old is None or old.status == "draft":
+        return not_found(command.supersedes)
+    if old.task != task.id:
+        return Refusal(
+            "invalid_field", f"supersedes: {old.id} is about {old.task}, not about {task.id}"
+        )
+    return None
+
+
+def _replaced(old: Handoff, id: str, by: str) -> StreamEvents:
+    """What becomes of a handoff when another takes its place (S-ACP-15)."""
+    stream = handoff_stream(old.id)
+    if not old.is_active:
+        return ((stream, HandoffNoted(by, "superseded_by", id)),)
+    note = f"re-delegated as {id}"
+    if old.status == "activated":
+        return ((stream, HandoffMoved("activated", "completed", note, id, by)),)
+    return (
+        (stream, HandoffRejected(by, "other", note)),
+        (stream, HandoffMoved(old.status, "rejected", note, id, by)),
+    )

@@ -1,0 +1,150 @@
+"""Repeats: an action asked for again, by the same caller in the same words, adds nothing (S-IDEM).
+
+What was done is read off the handoff itself, so that nothing has to be remembered beside it. When
+the handoff has gone on since, the action is no repeat but late.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from dragoman.core.commands import (
+    AcceptHandoff,
+    ActivateHandoff,
+    ApproveHandoff,
+    CloseHandoff,
+    CompleteHandoff,
+    ExtendHandoff,
+    HandoffCommand,
+    ProposeHandoff,
+    ReassignHandoff,
+    RejectHandoff,
+    WithdrawHandoff,
+)
+from dragoman.core.handoff import Handoff, Rejection, section
+from dragoman.core.handoff_package import filled, hash_of
+from dragoman.core.handoff_return import withdrawal
+from dragoman.core.handoff_words import HUB
+from dragoman.core.reading import Read
+from dragoman.core.task import Task
+
+
+def offered_before(command: ProposeHandoff, task: Task, read: Read) -> Handoff | None:
+    """The handoff that these words have begun, while it is under way."""
+    known = read.handoff(task.handoff.id) if task.handoff else None
+    if known is None or known.sender != read.actor.name or command.id not in ("", known.id):
+        return None
+    session = section(known.package, "provenance").get("origin_session", "")
+    same = filled(command, known.id, command.thread or task.id, session, known.chain)
+    said = (command.recipient, command.reason or "requested", command.teamspace)
+    done = (known.recipient, known.reason, known.teamspace)
+    if said != done or command.supersedes != known.supersedes:
+        return None
+    return known if hash_of(same) == known.package_hash else None
+
+
+def done_before(command: HandoffCommand, read: Read) -> Handoff | None:
+    """The handoff to which this caller has done the same before; of a reassignment the new one."""
+    is_done = DONE_BEFORE.get(type(command))
+    handoff = read.handoff(command.handoff) if is_done else None
+    if is_done is None or handoff is None or not is_done(command, handoff, read):
+        return None
+    if isinstance(command, ReassignHandoff):
+        return read.handoff(handoff.superseded_by)
+    return handoff
+
+
+def _accepted(command: AcceptHandoff, handoff: Handoff, read: Read) -> bool:
+    """Also what the gate has turned down: it says no again, with the same reason."""
+    if read.actor.name != handoff.recipient or handoff.left_out != command.left_out:
+        return False
+    if handoff.status == "accepted":
+        return handoff.steps[-1].note == command.notes
+    said = _rejection(handoff)
+    return said is not None and said.by == HUB and bool(handoff.failed)
+
+
+def _rejected(command: RejectHandoff, handoff: Handoff, read: Read) -> bool:
+    said = _rejection(handoff)
+    return said is not None and (said.by, said.reason, said.detail, said.suggested_fix) == (
+        read.actor.name,
+        command.reason,
+        command.detail,
+        command.suggested_fix,
+    )
+
+
+def _withdrawn(command: WithdrawHandoff, handoff: Handoff, read: Read) -> bool:
+    said, name = _rejection(handoff), read.actor.name
+    if said is None or name != handoff.sender:
+        return False
+    return (said.by, said.detail) == (name, withdrawal(command.note))
+
+
+def _rejection(handoff: Handoff) -> Rejection | None:
+    return handoff.rejection if handoff.status == "rejected" else None
+
+
+def _activated(command: ActivateHandoff, handoff: Handoff, read: Read) -> bool:
+    if handoff.status != "activated" or read.actor.name != handoff.recipient:
+        return False
+    said = handoff.note("work_state_update", since=handoff.entered_at)
+    return (said.data if said else {}) == command.work_state_update
+
+
+def _completed(command: CompleteHandoff, handoff: Handoff, read: Read) -> bool:
+    said = handoff.note("completion_notes", since=handoff.entered_at)
+    if handoff.status != "completed" or said is None:
+        return False
+    artifacts = said.data.get("final_artifacts", [])
+    return (said.by, said.text, artifacts) == (
+        read.actor.name,
+        command.notes,
+        list(command.final_artifacts),
+    )
+
+
+def _closed(command: CloseHandoff, handoff: Handoff, read: Read) -> bool:
+    if handoff.status != "closed":
+        return False
+    last = handoff.steps[-1]
+    return (last.by, last.note) == (read.actor.name, command.notes)
+
+
+def _denied(command: ApproveHandoff, handoff: Handoff, read: Read) -> bool:
+    said = handoff.approval
+    if said is None or command.package_hash not in ("", handoff.package_hash):
+        return False
+    return (said.by, said.is_yes, said.note) == (read.actor.name, command.is_yes, command.note)
+
+
+def _extended(command: ExtendHandoff, handoff: Handoff, read: Read) -> bool:
+    """More time once more is asked for by the same words only when this time is over as well."""
+    longer = handoff.extension
+    return (
+        longer is not None
+        and not handoff.is_escalated
+        and (longer.by, longer.by_ms) == (read.actor.name, command.by_ms)
+        and command.stage in ("", handoff.status)
+    )
+
+
+def _reassigned(command: ReassignHandoff, handoff: Handoff, read: Read) -> bool:
+    said = _rejection(handoff)
+    new = read.handoff(handoff.superseded_by) if said and handoff.superseded_by else None
+    if said is None or new is None or not new.is_active:
+        return False
+    return (said.by, new.recipient) == (read.actor.name, command.recipient)
+
+
+DONE_BEFORE: Final[dict[type[HandoffCommand], Callable[[Any, Handoff, Read], bool]]] = {
+    AcceptHandoff: _accepted,
+    RejectHandoff: _rejected,
+    WithdrawHandoff: _withdrawn,
+    ActivateHandoff: _activated,
+    CompleteHandoff: _completed,
+    CloseHandoff: _closed,
+    ApproveHandoff: _denied,
+    ExtendHandoff: _extended,
+    ReassignHandoff: _reassigned,
+}
+"""Command -> whether this caller has done just that to the handoff before."""

@@ -1,0 +1,111 @@
+"""What the deciders of handoffs have in common: finding one, telling about it, saying no."""
+
+from collections.abc import Mapping
+from itertools import count
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from dragoman.core.actors import Actor
+from dragoman.core.authority import MAY_DISPATCH
+from dragoman.core.errors import Refusal
+from dragoman.core.events import AnyEvent, HandoffStatus, MailPosted, Role
+from dragoman.core.handoff import LEGAL, Handoff
+from dragoman.core.ids import check_mail_id, handoff_stream, mail_stream
+from dragoman.core.limits import WAIT_MS, check_duration
+from dragoman.core.reading import Decision, Read, Receipt, receipt
+from dragoman.core.task import Task
+
+StreamEvents = tuple[tuple[str, AnyEvent], ...]
+
+COORDINATOR: Final = "coordinator"
+"""The role that is told, and its name where nobody is registered in it."""
+COORDINATES: Final[frozenset[Role]] = MAY_DISPATCH | frozenset[Role]({"coordinator"})
+"""Roles that may see to a handoff that is not theirs (S-ACP-7)."""
+HUB: Final = "hub"
+
+_FROM_THE_HUB: Final = frozenset({"system.error", "status.blocked"})
+_QUOTED: Final = 280
+"""So many characters of a text go into a letter, whose payload has 4,096 bytes at most."""
+_NOTHING: Final[Mapping[str, Any]] = {}
+
+
+def found(
+    id: str, read: Read, states: tuple[HandoffStatus, ...], action: str
+) -> tuple[Handoff, Task] | Refusal:
+    """The handoff in one of these states, and its task."""
+    handoff = known(id, read)
+    if isinstance(handoff, Refusal):
+        return handoff
+    if handoff.status not in states:
+        return Refusal(
+            "invalid_transition",
+            f"{id} is {handoff.status}: {action} is for {', '.join(states)}; what it can do now "
+            f"is {', '.join(LEGAL[handoff.status]) or 'nothing, it is final'}",
+        )
+    task = read.task(handoff.task)
+    return task if isinstance(task, Refusal) else (handoff, task)
+
+
+def known(id: str, read: Read) -> Handoff | Refusal:
+    """The handoff with this id."""
+    return check_mail_id(id, "handoff id") or read.handoff(id) or not_found(id)
+
+
+def letter(
+    read: Read,
+    kind: str,
+    to: tuple[str, ...],
+    handoff: Handoff,
+    more: Mapping[str, Any] = _NOTHING,
+) -> tuple[str, MailPosted]:
+    """A message about a handoff: its id and hash, and what there is to say (S-ACP-14)."""
+    ids = (f"{read.cause}.{kind}{f'.{n}' if n else ''}" for n in count())
+    id = next(id for id in ids if read.mail(id) is None)
+    payload = {"handoff_id": handoff.id, "package_hash": handoff.package_hash, **more}
+    return mail_stream(id), MailPosted(
+        id=id,
+        sender=HUB if kind in _FROM_THE_HUB else read.actor.name,
+        to=to,
+        thread=handoff.thread,
+        kind=kind,
+        subject=f"{kind}: {handoff.task}",
+        body=msgspec.json.encode(payload).decode(),
+        unknown=tuple(name for name in to if read.agent(name) is None),
+        bead=handoff.task,
+    )
+
+
+def quoted(text: str) -> str:
+    """A text as a letter quotes it: whole, or its beginning; all of it stands in the handoff."""
+    return text if len(text) <= _QUOTED else text[:_QUOTED] + "…"
+
+
+def check_sla(ms: int) -> Refusal | None:
+    """None when a stage may last so long."""
+    return check_duration("the time of a stage", ms, *WAIT_MS)
+
+
+def decided(id: str, state: HandoffStatus, *events: AnyEvent) -> Decision:
+    """A yes that concerns nothing but the handoff."""
+    stream = handoff_stream(id)
+    told = Receipt("", None, stream=stream, state=state)
+    return Decision(told, tuple((stream, event) for event in events))
+
+
+def about(id: str, state: HandoffStatus, task: Task) -> Receipt:
+    """What the caller is told of a handoff and its task."""
+    return replace(receipt(task, task.status), stream=handoff_stream(id), state=state)
+
+
+def not_found(id: str) -> Refusal:
+    """There is no such handoff."""
+    return Refusal("handoff_not_found", f"there is no handoff {id[:140]!a}")
+
+
+def not_yours(handoff: Handoff, actor: Actor, action: str, whose: str) -> Refusal:
+    """It is for somebody else to do this."""
+    return Refusal(
+        "not_authorized", f"{actor.label} may not {action} {handoff.id}: that is for {whose}"
+    )

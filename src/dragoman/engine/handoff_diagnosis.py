@@ -1,0 +1,222 @@
+"""Why a handoff does not go on: what it waits for, who has to act, and by when."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
+
+from msgspec import Struct
+
+from dragoman.core.agents import AgentRecord
+from dragoman.core.errors import Refusal
+from dragoman.core.events import HandoffStatus
+from dragoman.core.handoff import Handoff
+from dragoman.core.lease import Lease
+from dragoman.core.moments import in_hours, to_rfc3339
+from dragoman.core.task import Task
+from dragoman.engine.ask import find_agent, find_task, names_in_role
+from dragoman.engine.ports import Store
+
+
+class Step(Struct, frozen=True):
+    """What somebody has to do so that it goes on."""
+
+    who: tuple[str, ...]
+    """Any of them."""
+    action: str
+    command: str
+    """How it is asked for on the command line."""
+
+
+class Diagnosis(Struct, frozen=True):
+    """A handoff at one moment."""
+
+    handoff_id: str
+    status: HandoffStatus
+    summary: str
+    """What it waits for, in a sentence."""
+    steps: tuple[Step, ...]
+    """What would let it go on, the most likely first; empty: it is over."""
+    due_by: str | None
+    late: bool
+    findings: tuple[str, ...]
+    """What else stands in its way, or will."""
+
+
+class Surroundings(Struct, frozen=True):
+    """What is looked at beside the handoff itself."""
+
+    now: int
+    task: Task | None = None
+    lease: Lease | None = None
+    recipient: AgentRecord | None = None
+    coordinators: tuple[str, ...] = ()
+
+
+def look_at(store: Store, handoff: Handoff, now: int) -> Diagnosis:
+    """The diagnosis of a handoff as it is now."""
+    view = find_task(store, handoff.task) if handoff.task else None
+    found = None if view is None or isinstance(view, Refusal) else view
+    around = Surroundings(
+        now=now,
+        task=found and found.task,
+        lease=found and found.lease,
+        recipient=find_agent(store, handoff.recipient) if handoff.recipient else None,
+        coordinators=names_in_role(store, "coordinator"),
+    )
+    return diagnose(handoff, around)
+
+
+def diagnose(handoff: Handoff, around: Surroundings) -> Diagnosis:
+    """Pure: what can be said from the handoff and what surrounds it."""
+    summary, steps = _WAITS[handoff.status](handoff, around)
+    deadline = handoff.deadline
+    is_late = handoff.is_escalated or (deadline is not None and deadline <= around.now)
+    if is_late and handoff.is_active:
+        steps = (*steps, *_of_coordinators(handoff, around))
+    return Diagnosis(
+        handoff_id=handoff.id,
+        status=handoff.status,
+        summary=summary,
+        steps=steps,
+        due_by=None if deadline is None else to_rfc3339(deadline),
+        late=is_late,
+        findings=tuple(_findings(handoff, around)),
+    )
+
+
+Waits = tuple[str, tuple[Step, ...]]
+
+
+def _step(who: tuple[str, ...], action: str, handoff: Handoff, more: str = "") -> Step:
+    speaks = f" --as {who[0]}" if who else ""
+    return Step(who, action, f"dragoman handoff {action} {handoff.id}{more}{speaks}")
+
+
+def _draft(handoff: Handoff, _: Surroundings) -> Waits:
+    call = f"""dragoman call acp_handoff '{{"action":"propose","handoff_id":"{handoff.id}"}}'"""
+    step = Step((handoff.sender,), "propose", f"{call} --as {handoff.sender}")
+    return f"{handoff.sender} has not offered it yet", (step,)
+
+
+def _proposed(handoff: Handoff, around: Surroundings) -> Waits:
+    to = (handoff.recipient,)
+    steps = (_step(to, "accept", handoff), _rejecting(handoff))
+    if handoff.needs_approval and not handoff.is_approved:
+        summary, first = _approval(handoff, around)
+        return f"{summary}, and {handoff.recipient} has to accept it", (*first, *steps)
+    return f"{handoff.recipient} has to accept or reject it", steps
+
+
+def _validating(handoff: Handoff, around: Surroundings) -> Waits:
+    again = (_step((handoff.recipient,), "accept", handoff), _rejecting(handoff))
+    if handoff.needs_approval and not handoff.is_approved:
+        summary, first = _approval(handoff, around)
+        return f"{summary}, then {handoff.recipient} accepts it again", (*first, *again)
+    why = next((note.text for note in reversed(handoff.notes) if note.kind == "waiting"), "")
+    because = f": {why}" if why else ""
+    return f"it was not accepted yet{because}; {handoff.recipient} may try again", again
+
+
+def _approval(handoff: Handoff, _: Surroundings) -> Waits:
+    step = Step((), "approve", f"dragoman handoff approve {handoff.id}")
+    return "a person has to approve this package", (step,)
+
+
+def _accepted(handoff: Handoff, _: Surroundings) -> Waits:
+    to = (handoff.recipient,)
+    steps = (_step(to, "activate", handoff), _rejecting(handoff))
+    return f"{handoff.recipient} has accepted it and has to begin", steps
+
+
+def _activated(handoff: Handoff, around: Surroundings) -> Waits:
+    to = (handoff.recipient,)
+    steps = (_step(to, "complete", handoff), _rejecting(handoff))
+    if around.lease is not None and around.lease.is_live(around.now):
+        until = to_rfc3339(around.lease.expires_at)
+        return f"{handoff.recipient} works on it; its lease lasts until {until}", steps
+    claim = f"dragoman task claim {handoff.task} --agent {handoff.recipient}"
+    return (
+        f"{handoff.recipient} has it, but no live lease: it has stopped or vanished",
+        (Step(to, "claim", claim), *_of_coordinators(handoff, around), *steps),
+    )
+
+
+def _rejected(handoff: Handoff, _: Surroundings) -> Waits:
+    said = handoff.rejection
+    why = f" ({said.reason}: {said.detail})" if said else ""
+    close = _step((handoff.sender,), "close", handoff)
+    return f"it was rejected{why}: {handoff.sender} has the work and may offer it anew", (close,)
+
+
+def _completed(handoff: Handoff, _: Surroundings) -> Waits:
+    return "the work is done; the record is still open", (
+        _step((handoff.sender,), "close", handoff),
+    )
+
+
+def _closed(_: Handoff, __: Surroundings) -> Waits:
+    return "it is closed: nothing is left to do", ()
+
+
+def _rejecting(handoff: Handoff) -> Step:
+    more = " --reason other --detail TEXT"
+    return _step((handoff.recipient,), "reject", handoff, more)
+
+
+def _of_coordinators(handoff: Handoff, around: Surroundings) -> tuple[Step, ...]:
+    who = around.coordinators
+    return (
+        _step(who, "extend", handoff, " --by 30m"),
+        _step(who, "reassign", handoff, " --to NAME"),
+    )
+
+
+_WAITS: Final[Mapping[HandoffStatus, Callable[[Handoff, Surroundings], Waits]]] = {
+    "draft": _draft,
+    "proposed": _proposed,
+    "validating": _validating,
+    "accepted": _accepted,
+    "activated": _activated,
+    "rejected": _rejected,
+    "completed": _completed,
+    "closed": _closed,
+}
+"""State -> what it waits for, and who can end that."""
+
+
+def _findings(handoff: Handoff, around: Surroundings) -> Iterator[str]:
+    if handoff.status in ("completed", "closed"):
+        return
+    yield from (f"check failed: {failed}" for failed in handoff.failed)
+    if handoff.is_active:
+        yield from _about_people(handoff, around)
+        yield from _about_task(handoff, around)
+    for told in handoff.escalations:
+        yield (
+            f"{told.to} was told at {to_rfc3339(told.at)}: {told.trigger} in {told.stage} "
+            f"after {in_hours(told.elapsed_ms)}"
+        )
+    if handoff.workq == "degraded":
+        yield "the work queue did not take part: its item may have to be claimed by hand"
+
+
+def _about_people(handoff: Handoff, around: Surroundings) -> Iterator[str]:
+    name, known = handoff.recipient, around.recipient
+    if known is None:
+        yield f"nobody is registered under the name {name}: is it spelt as it should be?"
+    elif known.paused(around.now) is not None:
+        yield f"{name} is paused: `dragoman agent resume {name}`"
+    if handoff.is_escalated and not around.coordinators:
+        yield (
+            "nobody is registered as coordinator: "
+            "`dragoman agent add NAME --role coordinator`, or act yourself"
+        )
+
+
+def _about_task(handoff: Handoff, around: Surroundings) -> Iterator[str]:
+    task = around.task
+    if task is None:
+        yield f"its task {handoff.task} is not there"
+    elif task.is_final or task.status == "deadletter":
+        yield f"{task.id} is {task.status}: the work cannot be begun"
+    elif handoff.status == "accepted" and task.open_blockers:
+        yield f"{task.id} waits for {', '.join(task.open_blockers)}"

@@ -1,0 +1,124 @@
+"""Reading handoffs: one by its id, or a page of those that fit."""
+
+from collections.abc import Collection
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from dragoman.core.errors import Refusal
+from dragoman.core.events import HandoffStatus
+from dragoman.core.handoff import Handoff
+from dragoman.core.ids import check_agent, check_mail_id, handoff_stream, is_task_name
+from dragoman.engine.ask import find_task, state_of
+from dragoman.engine.mailbox import LAST, MOST_BYTES, MOST_LOOKED_AT, walk
+from dragoman.engine.ports import ListQuery, Store
+
+
+class Wanted(Struct, frozen=True):
+    """Which handoffs a page shall hold; what is empty is not asked for."""
+
+    status: HandoffStatus | None = None
+    task: str = ""
+    """By any of its names."""
+    sender: str = ""
+    recipient: str = ""
+    teamspace: str = ""
+    reader: str = ""
+    """Who looks: a draft is shown to nobody but its sender. Empty: the owner of the hub."""
+    closed: frozenset[str] = frozenset()
+    """The teamspaces that are not the reader's."""
+    before: int = LAST
+    limit: int = 50
+
+    @property
+    def list(self) -> str:
+        """The list to walk along: of those that hold all that is wanted, likely the shortest."""
+        if self.status == "draft":
+            return f"handoffs.draft:{self.sender or self.reader}"
+        narrow = (
+            ("task", self.task),
+            ("status", self.status if self.status != "closed" else None),
+            ("to", self.recipient),
+            ("from", self.sender),
+            ("status", self.status),
+            ("space", self.teamspace),
+        )
+        return next((f"handoffs.{kind}:{name}" for kind, name in narrow if name), "handoffs")
+
+    def has(self, handoff: Handoff) -> bool:
+        """Whether the handoff belongs on the page."""
+        if not _may_see(handoff, self.reader, self.closed):
+            return False
+        asked = (
+            (self.status, handoff.status),
+            (self.task, handoff.task),
+            (self.sender, handoff.sender),
+            (self.recipient, handoff.recipient),
+            (self.teamspace, handoff.teamspace),
+        )
+        return all(wanted in (None, "", given) for wanted, given in asked)
+
+
+class Page(Struct, frozen=True):
+    """Handoffs, newest first, and the cursor of the next page, if there may be one.
+
+    A page may end early, even before the first handoff that fits.
+    """
+
+    handoffs: tuple[Handoff, ...]
+    next: int | None
+
+
+def _may_see(handoff: Handoff, reader: str, closed: Collection[str]) -> bool:
+    """Whether somebody may read it: a draft is its sender's until it is offered."""
+    if handoff.teamspace in closed:
+        return False
+    return handoff.status != "draft" or reader in ("", handoff.sender)
+
+
+def find_handoff(
+    store: Store, id: str, reader: str = "", closed: Collection[str] = ()
+) -> Handoff | Refusal:
+    """The handoff with this id; `reader` is who looks, empty: the owner of the hub.
+
+    `closed` are the teamspaces that are not the reader's.
+    """
+    malformed = check_mail_id(id, "handoff id")
+    if malformed is not None:
+        return malformed
+    row = store.stream(handoff_stream(id))
+    found = None if row is None else state_of(store, row)
+    if isinstance(found, Handoff) and _may_see(found, reader, closed):
+        return found
+    return Refusal("handoff_not_found", f"there is no handoff {id}")
+
+
+def page_of(store: Store, wanted: Wanted) -> Page | Refusal:
+    """A page of the handoffs that fit; a name that cannot be one is refused."""
+    malformed = _check_names(wanted)
+    if malformed is not None:
+        return malformed
+    known = find_task(store, wanted.task) if wanted.task else None
+    if known is not None and not isinstance(known, Refusal):
+        wanted = replace(wanted, task=known.task.id)
+    found = list[Handoff]()
+    query = ListQuery(wanted.list, before=wanted.before, limit=wanted.limit)
+    cursor, size = wanted.before, 0
+    for looked_at, place in enumerate(walk(store, query)):
+        if len(found) == wanted.limit or looked_at == MOST_LOOKED_AT or size >= MOST_BYTES:
+            return Page(tuple(found), cursor)
+        cursor = place.position
+        handoff = state_of(store, place.row)
+        if isinstance(handoff, Handoff) and wanted.has(handoff):
+            found.append(handoff)
+            size += len(place.row.state)
+    return Page(tuple(found), None)
+
+
+def _check_names(wanted: Wanted) -> Refusal | None:
+    for name in filter(None, (wanted.sender, wanted.recipient)):
+        if malformed := check_agent(name):
+            return malformed
+    if wanted.task and not is_task_name(wanted.task):
+        return Refusal("invalid_id", f"{wanted.task[:40]!a} is not the name of a task")
+    return check_mail_id(wanted.teamspace, "teamspace") if wanted.teamspace else None

@@ -1,0 +1,44 @@
+"""Who belongs where: a teamspace with members is theirs, and one without is everyone's.
+
+Roles count beside it: people, orchestrators and the hub itself belong everywhere; a coordinator
+only where it is named, if anybody is named there.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import Protocol
+
+from dragoman.core.actors import Actor
+from dragoman.core.authority import MAY_DISPATCH
+
+
+class Team(Protocol):
+    """Those whose teamspace it is."""
+
+    @property
+    def members(self) -> Collection[str]:
+        """Who works in it."""
+        ...
+
+    @property
+    def coordinators(self) -> Collection[str]:
+        """Who sees to it that things go on."""
+        ...
+
+
+def belongs(teams: Mapping[str, Team], teamspace: str, who: Actor | str) -> bool:
+    """Whether this one may see and do something in a teamspace, as far as that is concerned."""
+    team = teams.get(teamspace)
+    if team is None:
+        return True
+    if isinstance(who, str):
+        return who in team.members or who in team.coordinators
+    if who.role in MAY_DISPATCH:
+        return True
+    if who.role == "coordinator" and team.coordinators:
+        return who.name in team.coordinators
+    return who.name in team.members or who.name in team.coordinators
+
+
+def closed_to(teams: Mapping[str, Team], who: Actor) -> frozenset[str]:
+    """The teamspaces that this one neither sees nor touches."""
+    return frozenset(name for name in teams if not belongs(teams, name, who))

@@ -1,0 +1,244 @@
+"""Artifacts of handoffs: looked at where they lie, and kept under the hash of their content.
+
+A file is opened once and without following a link; what is hashed is what is copied, byte for byte.
+So what was verified is what is used, whoever swaps or changes the file afterwards (S-ACP-8).
+"""
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from hashlib import sha256
+from io import FileIO
+from pathlib import Path
+from typing import Final, Protocol
+
+from dragoman.engine.artifacts import Expected, Kept, NotKept
+from dragoman.files.disk import Disk
+from dragoman.files.layout import artifact_path, artifact_root, incoming_artifact
+from dragoman.text.safe_path import why_unsafe
+
+MOST_BYTES: Final = 1 << 30
+_BLOCK: Final = 1 << 20
+_MOST_SETTLED: Final = 10_000
+
+
+class ArtifactDisk(Disk, Protocol):
+    """A disk of which large files are read and written piece by piece."""
+
+    def opened(self, path: str) -> AbstractContextManager[tuple[FileIO, int] | None]:
+        """A regular file, open for reading, and its size; None when there is none."""
+        ...
+
+    def created(self, path: str) -> AbstractContextManager[FileIO]:
+        """A new file to write into; durable at the end."""
+        ...
+
+    def close(self) -> None:
+        """Let go of what was kept open."""
+        ...
+
+
+class ArtifactShelf:
+    """Keeps copies of artifacts beneath the data directory, in `artifacts/sha256`."""
+
+    def __init__(
+        self,
+        data: Path,
+        open_disk: Callable[[Path], ArtifactDisk],
+        new_id: Callable[[], str],
+        roots: Sequence[Path] = (),
+        most_bytes: int = MOST_BYTES,
+    ) -> None:
+        """`roots`: where artifacts may lie besides `teamspaces/ID/artifacts`."""
+        self._data = data.absolute()
+        self._open_disk = open_disk
+        self._new_id = new_id
+        self._roots = tuple(root.absolute() for root in roots)
+        self._most_bytes = most_bytes
+        self._settled: set[str] = set()
+        """Copies whose names this process has made durable."""
+
+    def take(self, teamspace: str, path: str, expected: Expected) -> Kept | NotKept:
+        """Look at a file beneath the roots of a teamspace, and keep a copy of it."""
+        missing = NotKept(
+            "missing", f"there is no file {path[:200]!a} beneath the roots of artifacts"
+        )
+        if why_unsafe(path.removeprefix("/")):
+            return missing
+        try:
+            for folder, below in self._places(teamspace, path):
+                found = self._take(folder, below, expected)
+                if found is not None:
+                    return found
+        except OSError as error:
+            return NotKept("passing", f"it cannot be read just now: {error.strerror or error}")
+        return missing
+
+    def check(self, sha256: str) -> NotKept | None:
+        """What is wrong with a kept copy; None when it is what it was."""
+        try:
+            with ExitStack() as stack:
+                disk = self._disk(self._data, stack)
+                opened = stack.enter_context(disk.opened(artifact_path(sha256)))
+                if opened is None:
+                    return NotKept("missing", f"the verified copy {sha256} is gone")
+                actual, _ = _read_through(opened[0], opened[1])
+        except OSError as error:
+            return NotKept("passing", f"its copy cannot be read: {error.strerror or error}")
+        if actual == sha256:
+            return None
+        return NotKept("different", f"the verified copy {sha256} was changed")
+
+    def _places(self, teamspace: str, path: str) -> Iterator[tuple[Path, str]]:
+        """Each folder to open, and the path below it, where an artifact may lie.
+
+        The usual root lies where agents write: the way to it is taken without following links too.
+        """
+        usual = artifact_root(teamspace)
+        for folder, prefix in ((self._data, f"{usual}/"), *((root, "") for root in self._roots)):
+            below = _below(folder / prefix, path)
+            if below:
+                yield folder, prefix + below
+
+    def _take(self, folder: Path, path: str, expected: Expected) -> Kept | NotKept | None:
+        with ExitStack() as stack:
+            opened = stack.enter_context(self._disk(folder, stack).opened(path))
+            if opened is None:
+                return None
+            file, size = opened
+            if size > self._most_bytes:
+                return NotKept(
+                    "too_large", f"it has {size} bytes, and at most {self._most_bytes} are taken"
+                )
+            if expected.size not in (None, size):
+                detail = f"it has {size} bytes, and not {expected.size} as stated"
+                return NotKept("different", detail)
+            return self._keep(file, size, expected)
+
+    def _keep(self, file: FileIO, size: int, expected: Expected) -> Kept | NotKept:
+        with ExitStack() as stack:
+            disk = self._disk(self._data, stack)
+            if size > _BLOCK:
+                return self._keep_large(disk, file, size, expected)
+            data = bytearray(size + 1)
+            length = _fill(file, memoryview(data))
+            content = bytes(data[:length])
+            found = _judged(sha256(content).hexdigest(), length, size, expected)
+            if isinstance(found, Kept):
+                kept = artifact_path(found.sha256)
+                if disk.read(kept, size) != content:
+                    with self._incoming(disk, kept) as copy:
+                        _write_all(copy, memoryview(content))
+                self._settle(disk, found.sha256)
+            return found
+
+    def _keep_large(
+        self, disk: ArtifactDisk, file: FileIO, size: int, expected: Expected
+    ) -> Kept | NotKept:
+        """The same for what does not fit into memory: it is hashed while it is copied."""
+        there = disk.look(artifact_path(expected.sha256)) if expected.sha256 else None
+        if there is not None and there.size == size:
+            # It is kept already: what lies there now only has to be the same.
+            found = _judged(*_read_through(file, size), size, expected)
+        else:
+            incoming = self._stage(disk)
+            try:
+                with disk.created(incoming) as copy:
+                    found = _judged(*_read_through(file, size, copy), size, expected)
+                if isinstance(found, Kept):
+                    self._name(disk, incoming, artifact_path(found.sha256))
+            finally:
+                disk.remove(incoming)
+        if isinstance(found, Kept):
+            self._settle(disk, found.sha256)
+        return found
+
+    @contextmanager
+    def _incoming(self, disk: ArtifactDisk, kept: str) -> Generator[FileIO]:
+        """A new copy, which gets its name when it is whole."""
+        incoming = self._stage(disk)
+        try:
+            with disk.created(incoming) as copy:
+                yield copy
+            self._name(disk, incoming, kept)
+        finally:
+            disk.remove(incoming)
+
+    def _stage(self, disk: ArtifactDisk) -> str:
+        incoming = incoming_artifact(self._new_id())
+        disk.make_folder(incoming.rpartition("/")[0])
+        return incoming
+
+    def _name(self, disk: ArtifactDisk, incoming: str, kept: str) -> None:
+        disk.make_folder(kept.rpartition("/")[0])
+        disk.replace(incoming, kept)
+
+    def _settle(self, disk: ArtifactDisk, sha256: str) -> None:
+        """The name of a copy is durable: whoever refers to it may do so."""
+        if sha256 in self._settled:
+            return
+        disk.keep(artifact_path(sha256))
+        disk.settle()
+        if len(self._settled) >= _MOST_SETTLED:
+            self._settled.clear()
+        self._settled.add(sha256)
+
+    def _disk(self, folder: Path, stack: ExitStack) -> ArtifactDisk:
+        """A disk of its own for each look: several threads may look at once."""
+        disk = self._open_disk(folder)
+        stack.callback(disk.close)
+        return disk
+
+
+def _below(root: Path, path: str) -> str:
+    """The path below a root, without parts that mean nothing; empty: it does not lie there."""
+    if path.startswith("/"):
+        for form in dict.fromkeys((f"{root}/", f"{root.resolve()}/")):
+            if path.startswith(form):
+                path = path[len(form) :]
+                break
+        else:
+            return ""
+    return "/".join(part for part in path.split("/") if part not in ("", "."))
+
+
+def _read_through(file: FileIO, size: int, copy: FileIO | None = None) -> tuple[str, int]:
+    """The SHA-256 of a file and how long it is; copied on the way if it is to be.
+
+    Nobody who goes on writing can make it longer than it was found to be, by more than a byte.
+    """
+    digest, length = sha256(), 0
+    view = memoryview(bytearray(min(_BLOCK, size + 1)))
+    # A piece is written by one thread while another one hashes it.
+    with ThreadPoolExecutor(1) if copy is not None else nullcontext() as writer:
+        while length <= size and (count := file.readinto(view[: size + 1 - length])):
+            piece = view[:count]
+            written = None
+            if writer is not None and copy is not None:
+                written = writer.submit(_write_all, copy, piece)
+            digest.update(piece)
+            if written is not None:
+                written.result()
+            length += count
+    return digest.hexdigest(), length
+
+
+def _fill(file: FileIO, view: memoryview) -> int:
+    """Read as much as there is and as there is room; how much that was."""
+    length = 0
+    while length < len(view) and (count := file.readinto(view[length:])):
+        length += count
+    return length
+
+
+def _write_all(file: FileIO, data: memoryview) -> None:
+    while data:
+        data = data[file.write(data) :]
+
+
+def _judged(actual: str, length: int, size: int, expected: Expected) -> Kept | NotKept:
+    if length != size:
+        return NotKept("passing", "somebody is writing to it: try again when that is done")
+    if expected.sha256 not in ("", actual):
+        return NotKept("different", f"it has the SHA-256 {actual}, and not {expected.sha256}")
+    return Kept(actual, size)

@@ -1,0 +1,92 @@
+"""The audit log of handoffs, `teamspaces/<teamspace>/handoffs/handoffs.jsonl`."""
+
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from dragoman.core.handoff import Handoff
+from dragoman.core.ids import handoff_stream
+from dragoman.engine.ports import Store
+from dragoman.files.disk import Disk
+from dragoman.files.guarding import Warn
+from dragoman.files.handoff_lines import lines_of
+from dragoman.files.layout import TEAMSPACES, handoffs_path
+from dragoman.files.line_log import LineLog, Written
+from dragoman.ledger.codec import CODEC
+from dragoman.ledger.entry import Entry, read_line
+from dragoman.ledger.views import State, fold
+
+_STREAM: Final = handoff_stream("")
+_REMEMBERED: Final = 256
+_PAGE: Final = 1_000
+_NOTHING: Final[Written] = ("", [])
+
+
+class _Numbered(Struct):
+    event_id: int
+
+
+_number: Final = msgspec.json.Decoder(_Numbered)
+
+
+def handoff_log(store: Store, disk: Disk, warn: Warn) -> LineLog:
+    """The log of all teamspaces."""
+    courses = _Courses(store)
+
+    def rendered(entry: Entry) -> Written:
+        if not entry.stream.startswith(_STREAM):
+            return _NOTHING
+        before, after = courses.around(entry)
+        return handoffs_path(after.teamspace), lines_of(entry, before, after)
+
+    def found() -> Iterator[str]:
+        for space in disk.list(TEAMSPACES):
+            path = handoffs_path(space.name)
+            if space.kind == "folder" and disk.look(path) is not None:
+                yield path
+
+    return LineLog(disk, rendered, number_of, found, warn)
+
+
+def number_of(line: bytes) -> int:
+    """The number of an audit line; -1: it is none of ours."""
+    try:
+        return _number.decode(line).event_id
+    except msgspec.MsgspecError:
+        return -1
+
+
+class _Courses:
+    """Handoffs as they were at each of their entries; those looked at last are remembered."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._last: dict[str, tuple[int, State]] = {}
+
+    def around(self, entry: Entry) -> tuple[Handoff | None, Handoff]:
+        """The handoff before and after an entry of its stream."""
+        version, state = self._last.pop(entry.stream, (0, None))
+        if version != entry.version - 1:
+            state = self._folded(entry)
+        before, after = state, _after(state, entry)
+        self._last[entry.stream] = entry.version, after
+        if len(self._last) > _REMEMBERED:
+            del self._last[next(iter(self._last))]
+        assert isinstance(after, Handoff), "no other event stands in such a stream"
+        return before if isinstance(before, Handoff) else None, after
+
+    def _folded(self, until: Entry) -> State | None:
+        state: State | None = None
+        after = 0
+        while page := self._store.history(until.stream, after, _PAGE, until=until.position - 1):
+            for entry in page:
+                state = _after(state, entry)
+            after = page[-1].version
+        return state
+
+
+def _after(state: State | None, entry: Entry) -> State:
+    line = read_line(entry.line)
+    return fold(state, CODEC.decode(line.event, line.v, line.body), line.at)

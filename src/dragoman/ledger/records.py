@@ -1,0 +1,109 @@
+"""A handoff as the table `handoffs` keeps it, with the columns of the protocol's own schema."""
+
+from collections.abc import Iterable
+
+import msgspec
+from msgspec import Struct
+
+from dragoman.core.handoff import ACTIVE, Escalation, Handoff, section
+from dragoman.core.moments import in_hours, to_rfc3339
+from dragoman.ledger.views import State
+
+
+class HandoffRecord(Struct, frozen=True, gc=False):
+    """One row; moments are RFC 3339 with Z (S-ACP-12)."""
+
+    id: str
+    thread_id: str
+    task_id: str
+    from_agent: str
+    to_agent: str
+    title: str
+    reason: str
+    package_json: str
+    status: str
+    provenance_json: str
+    verification_json: str
+    initiated_at: str
+    resolved_at: str | None = None
+    resolution_notes: str | None = None
+
+    @property
+    def is_active(self) -> bool:
+        """Whether no other handoff of the task may be under way."""
+        return self.status in ACTIVE
+
+
+def record_of(state: State | None) -> HandoffRecord | None:
+    """The row of a handoff; None for anything else, and for a draft, which is nobody's yet."""
+    if not isinstance(state, Handoff) or state.status == "draft":
+        return None
+    verification = {
+        **section(state.package, "verification"),
+        "passed": state.passed,
+        "failed": state.failed,
+    }
+    resolved_at = state.resolved_at
+    return HandoffRecord(
+        id=state.id,
+        thread_id=state.thread,
+        task_id=state.task,
+        from_agent=state.sender,
+        to_agent=state.recipient,
+        title=_storable(state.title),
+        reason=_storable(state.reason),
+        package_json=_json(state.package),
+        status=state.status,
+        provenance_json=_json(section(state.package, "provenance")),
+        verification_json=_json(verification),
+        initiated_at=to_rfc3339(state.steps[0].at),
+        resolved_at=None if resolved_at is None else to_rfc3339(resolved_at),
+        resolution_notes=_notes(state),
+    )
+
+
+def in_order(states: Iterable[State | None]) -> list[HandoffRecord]:
+    """The rows of those that are handoffs; what is over first, so that it makes room."""
+    records = [record for record in map(record_of, states) if record is not None]
+    return sorted(records, key=_place)
+
+
+def _place(record: HandoffRecord) -> tuple[bool, str]:
+    return record.is_active, record.id
+
+
+def _notes(handoff: Handoff) -> str | None:
+    """How it ended, and what was told to a coordinator, the latest first."""
+    notes: dict[str, object] = {}
+    said = handoff.rejection
+    if said is not None:
+        notes = {"reason": said.reason, "detail": said.detail, "by": said.by}
+        if said.suggested_fix:
+            notes["suggested_fix"] = said.suggested_fix
+    for to in ("completed", "closed"):
+        step = handoff.step(to)
+        if step is not None and step.note:
+            notes[to] = step.note
+    if handoff.escalations:
+        notes["escalation"] = _told(handoff.escalations[-1])
+    return _json(notes) if notes else None
+
+
+def _told(escalation: Escalation) -> dict[str, str]:
+    return {
+        "trigger": escalation.trigger,
+        "stage": escalation.stage,
+        "sla_configured": in_hours(escalation.sla_ms),
+        "sla_elapsed": in_hours(escalation.elapsed_ms),
+        "escalated_to": escalation.to,
+        "escalated_at": to_rfc3339(escalation.at),
+    }
+
+
+def _storable(text: str) -> str:
+    """A text as every database takes it; the package has it as it was said."""
+    return text.replace("\0", "\N{REPLACEMENT CHARACTER}")
+
+
+def _json(value: object) -> str:
+    return msgspec.json.encode(value).decode()

@@ -1,0 +1,265 @@
+"""What each action of `acp_handoff` is given, and the one shape that doors publish for all."""
+
+from typing import Annotated, Any, Final, Literal, get_args
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from dragoman.core.events import HandoffStatus, RejectReason
+from dragoman.protocols.acp.wire import (
+    Artifacts,
+    Context,
+    Moment,
+    Name,
+    Names,
+    Policy,
+    Sha256,
+    Task,
+    Words,
+    WorkState,
+    WorkStateUpdate,
+)
+
+ActionName = Literal[
+    "initiate",
+    "accept",
+    "reject",
+    "activate",
+    "complete",
+    "close",
+    "query",
+    "draft",
+    "validate",
+    "propose",
+    "withdraw",
+    "extend_sla",
+    "reassign",
+    "approve",
+    "deny",
+]
+ACTIONS: Final[tuple[str, ...]] = get_args(ActionName)
+
+Stage = Literal["proposed", "validating", "accepted", "activated"]
+Notes = Annotated[str, Meta(max_length=65_536)]
+Duration = Annotated[str, Meta(pattern="^[0-9]{1,12}(ms|s|m|h|d)$")]
+"""A number with its unit: 90s, 30m, 24h."""
+PageSize = Annotated[int, Meta(ge=1, le=500)]
+Position = Annotated[int, Meta(ge=0, le=2**53 - 1)]
+
+
+class Action(Struct, frozen=True, forbid_unknown_fields=True):
+    """Something that is done with a handoff."""
+
+    action: ActionName
+
+
+class GivenProvenance(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a sender may say of where it comes from; the hub knows the rest better."""
+
+    origin_session: str = ""
+    related_sessions: Names = ()
+    decision_refs: Names = ()
+    message_thread_refs: Names = ()
+    handoff_chain: Names = ()
+
+
+class GivenVerification(Struct, frozen=True, forbid_unknown_fields=True):
+    """By what a sender knows its package."""
+
+    schema_version: Literal["1.0.0"] = "1.0.0"
+    package_hash: Sha256 | UnsetType = UNSET
+
+
+class Initiate(Action, frozen=True, kw_only=True):
+    """Offer a package."""
+
+    to_agent: Name
+    task: Task
+    context: Context
+    work_state: WorkState
+    policy: Policy
+    artifacts: Artifacts = ()
+    deadline: Moment = ""
+    reason: Annotated[str, Meta(max_length=4_000)] = ""
+    thread_id: str = ""
+    teamspace_id: str = "default"
+    provenance: GivenProvenance = GivenProvenance()
+    verification: GivenVerification = GivenVerification()
+    supersedes: str = ""
+    from_agent: str = ""
+    handoff_id: str = ""
+    """Of the draft that is offered; else the hub gives it one."""
+    sla: dict[Stage, Duration] = {}
+
+
+class Draft(Action, frozen=True, kw_only=True):
+    """Write something of a package; what is left away stays as it is."""
+
+    handoff_id: str = ""
+    to_agent: str = ""
+    task: dict[str, Any] | UnsetType = UNSET
+    context: dict[str, Any] | UnsetType = UNSET
+    work_state: dict[str, Any] | UnsetType = UNSET
+    artifacts: list[dict[str, Any]] | UnsetType = UNSET
+    policy: dict[str, Any] | UnsetType = UNSET
+    provenance: dict[str, Any] | UnsetType = UNSET
+    verification: dict[str, Any] | UnsetType = UNSET
+    deadline: str | UnsetType = UNSET
+    reason: str | UnsetType = UNSET
+    thread_id: str | UnsetType = UNSET
+    teamspace_id: str = ""
+    supersedes: str | UnsetType = UNSET
+    sla: dict[str, str] | UnsetType = UNSET
+    from_agent: str = ""
+
+
+class OnHandoff(Action, frozen=True, kw_only=True):
+    """Something that is done with one handoff."""
+
+    handoff_id: Name
+
+
+class Accept(OnHandoff, frozen=True, kw_only=True):
+    """Take it over, or all of it but some artifacts."""
+
+    notes: Notes = ""
+    leave_out: Annotated[tuple[Name, ...], Meta(max_length=256)] = ()
+
+
+class Reject(OnHandoff, frozen=True, kw_only=True):
+    """Do not take it, or give it back."""
+
+    reason: RejectReason
+    detail: Words
+    suggested_fix: Notes = ""
+
+
+class Activate(OnHandoff, frozen=True, kw_only=True):
+    """Begin."""
+
+    work_state_update: WorkStateUpdate = WorkStateUpdate()
+    session: str = ""
+
+
+class Complete(OnHandoff, frozen=True, kw_only=True):
+    """It is done."""
+
+    completion_notes: Notes = ""
+    final_artifacts: Artifacts = ()
+
+
+class Close(OnHandoff, frozen=True, kw_only=True):
+    """End the record."""
+
+    closure_notes: Notes = ""
+
+
+class Withdraw(OnHandoff, frozen=True, kw_only=True):
+    """Take an offer back."""
+
+    notes: Notes = ""
+
+
+class ExtendSla(OnHandoff, frozen=True, kw_only=True):
+    """Give it more time."""
+
+    by: Duration
+    stage: str = ""
+
+
+class Reassign(OnHandoff, frozen=True, kw_only=True):
+    """Offer it to somebody else."""
+
+    to_agent: Name
+    notes: Notes = ""
+
+
+class Approve(OnHandoff, frozen=True, kw_only=True):
+    """A person's word on it."""
+
+    package_hash: Sha256 | UnsetType = UNSET
+    notes: Notes = ""
+
+
+class Query(Action, frozen=True, kw_only=True):
+    """Look handoffs up."""
+
+    handoff_id: str = ""
+    task_id: str = ""
+    from_agent: str = ""
+    to_agent: str = ""
+    status: HandoffStatus | UnsetType = UNSET
+    teamspace_id: str = ""
+    limit: PageSize = 50
+    cursor: Position | UnsetType = UNSET
+
+
+SHAPES: Final[dict[str, type[Action]]] = {
+    "initiate": Initiate,
+    "draft": Draft,
+    "validate": OnHandoff,
+    "propose": OnHandoff,
+    "accept": Accept,
+    "reject": Reject,
+    "activate": Activate,
+    "complete": Complete,
+    "close": Close,
+    "withdraw": Withdraw,
+    "extend_sla": ExtendSla,
+    "reassign": Reassign,
+    "approve": Approve,
+    "deny": Approve,
+    "query": Query,
+}
+"""Action -> what it is given."""
+
+
+def _hint(text: str) -> Any:
+    return Meta(description=text)
+
+
+class HandoffCall(Struct, frozen=True, omit_defaults=True):
+    """Hand a task over to another agent, take one over, or look handoffs up.
+
+    What each action needs is checked when it is called, so that the answer says where.
+    """
+
+    action: ActionName
+    handoff_id: str = ""
+    to_agent: str = ""
+    task: Annotated[
+        dict[str, Any],
+        _hint("task_id, title, objective, success_criteria[], priority?, deadline?"),
+    ] = {}
+    context: Annotated[dict[str, Any], _hint("summary, constraints?, known_risks?")] = {}
+    work_state: Annotated[
+        dict[str, Any], _hint("status not_started|in_progress|blocked|review, next_step")
+    ] = {}
+    artifacts: Annotated[
+        list[Any], _hint("{artifact_id, ref:{type:file, path, sha256?, required?}}")
+    ] = []
+    leave_out: Annotated[list[str], _hint("accept: artifact ids not to take")] = []
+    policy: Annotated[dict[str, Any], _hint("classification?, requires_human_approval?")] = {}
+    deadline: str = ""
+    reason: Annotated[str, _hint("Of a reject: " + ", ".join(get_args(RejectReason)))] = ""
+    detail: str = ""
+    suggested_fix: str = ""
+    notes: str = ""
+    work_state_update: dict[str, Any] = {}
+    session: str = ""
+    completion_notes: str = ""
+    final_artifacts: list[Any] = []
+    closure_notes: str = ""
+    by: Annotated[str, _hint("extend_sla: 30m")] = ""
+    stage: str = ""
+    task_id: str = ""
+    from_agent: str = ""
+    status: str = ""
+    limit: int = 50
+    cursor: int = 0
+    thread_id: str = ""
+    teamspace_id: str = ""
+    provenance: dict[str, Any] = {}
+    verification: dict[str, Any] = {}
+    supersedes: str = ""
+    sla: dict[str, str] = {}
+    package_hash: str = ""

@@ -1,0 +1,22 @@
+"""Our refusal codes -> the codes that ACP answers with, complete.
+
+What is wrong in a package or in arguments is `schema_invalid`, whoever finds it; who may not do a
+thing, by role or by relation, is `not_authorized`; what is not there is `not_found`. Every other
+code is one of the protocol's own, or says something that it has no word for and keeps its name.
+"""
+
+from typing import Final
+
+from dragoman.core.errors import REFUSALS
+
+_IN_OTHER_WORDS: Final = {
+    "invalid_field": "schema_invalid",
+    "invalid_json": "schema_invalid",
+    "unauthorized_agent": "not_authorized",
+    "identity_mismatch": "not_authorized",
+    "handoff_not_found": "not_found",
+    "work_item_not_found": "not_found",
+    "mail_not_found": "not_found",
+}
+
+CODES: Final = {code: _IN_OTHER_WORDS.get(code, code) for code in REFUSALS}

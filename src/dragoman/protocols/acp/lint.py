@@ -1,0 +1,53 @@
+"""Is this ACP? For developers of agents and their CI: every finding, with its place."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, cast
+
+from dragoman.core.handoff import section
+from dragoman.core.handoff_package import hash_of
+from dragoman.engine.operation import Fault, Linted
+from dragoman.protocols.acp.detect import HANDOFF, SEND, whose
+from dragoman.protocols.acp.messages import read_message
+from dragoman.protocols.acp.package import package_faults
+from dragoman.protocols.acp.read import read_action
+
+PACKAGE: Final = "package"
+KINDS: Final = (PACKAGE, HANDOFF, SEND)
+
+
+def lint(value: Any, kind: str, strict: bool) -> Linted:
+    """Everything that is to be said about a package, an action or a message; a package is sealed.
+
+    Strict also recomputes the hash of a package.
+    """
+    found = whose(value) or (PACKAGE if isinstance(value, dict) else "")
+    faults = list(_faults(found, cast(Mapping[str, Any], value), strict=strict))
+    issues = [{"path": fault.path, "reason": fault.reason} for fault in faults]
+    if kind and found != kind:
+        issues.append({"path": "", "reason": f"this is {found or 'no object'}, not {kind}"})
+    return Linted(not issues, found, value, tuple(issues))
+
+
+def _faults(kind: str, value: Mapping[str, Any], *, strict: bool) -> Iterator[Fault]:
+    if not kind:
+        yield Fault("schema_invalid", "this is no JSON object")
+    elif kind == PACKAGE:
+        yield from package_faults(value)
+        if strict:
+            yield from _hash(value)
+    else:
+        read = read_action(value) if kind == HANDOFF else read_message(value)
+        if isinstance(read, Fault):
+            yield read
+
+
+def _hash(package: Mapping[str, Any]) -> Iterator[Fault]:
+    stated = section(package, "verification").get("package_hash")
+    try:
+        actual = hash_of(package)
+    except ValueError as error:
+        yield Fault("schema_invalid", f"the package cannot be hashed: {error}")
+        return
+    if stated != actual:
+        reason = f"the package has the hash {actual}"
+        yield Fault("hash_mismatch", reason, "verification.package_hash")

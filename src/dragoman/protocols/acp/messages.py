@@ -1,0 +1,255 @@
+"""Messages beside handoffs: send one, look into the own box, look messages up (S-ACP-14).
+
+They are letters like all others of the hub, of a kind of their own, with a payload as their body.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Final, Literal, cast, get_args
+
+import msgspec
+from msgspec import Meta, Struct
+
+from dragoman.core.actors import Actor
+from dragoman.core.authority import MAY_WRITE
+from dragoman.core.commands import PostMail
+from dragoman.core.errors import Refusal
+from dragoman.core.events import Role
+from dragoman.core.ids import check_agent, check_mail_id
+from dragoman.core.mail import Mail
+from dragoman.core.moments import to_rfc3339
+from dragoman.engine.ask import find_agent, find_task, names_in_role
+from dragoman.engine.mailbox import Letter, Page, page_of
+from dragoman.engine.operation import Commands, Facts, Fault, Operation
+from dragoman.engine.ports import ListQuery, Store
+from dragoman.engine.request import Accepted
+from dragoman.protocols.acp.actions import PageSize, Position
+from dragoman.protocols.acp.read import shaped
+
+MessageType = Literal[
+    "handoff.initiate",
+    "handoff.accept",
+    "handoff.reject",
+    "handoff.complete",
+    "status.update",
+    "status.blocked",
+    "status.complete",
+    "knowledge.push",
+    "knowledge.query",
+    "knowledge.response",
+    "system.ack",
+    "system.error",
+]
+TYPES: Final[frozenset[str]] = frozenset(get_args(MessageType))
+EVERYONE: Final[frozenset[Role]] = frozenset(get_args(Role))
+MOST_PAYLOAD: Final = 4_096
+COORDINATOR: Final = "coordinator"
+
+_OF_HANDOFF: Final = frozenset({"handoff_id", "package_hash"})
+"""A message about a handoff carries these, and whoever wants more looks it up."""
+
+
+class Send(
+    Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, rename={"from_": "from"}.get
+):
+    """A message to agents."""
+
+    to: Annotated[
+        tuple[str, ...],
+        Meta(min_length=1, max_length=1_000, description="Names; `coordinator`: who has that role"),
+    ]
+    type: MessageType
+    payload: Annotated[dict[str, Any], Meta(description="At most 4,096 bytes")]
+    thread_id: str = ""
+    task_id: str = ""
+    reply_to: str = ""
+    from_: str = ""
+
+
+class Inbox(Struct, frozen=True, forbid_unknown_fields=True):
+    """Messages to you, oldest first."""
+
+    unread: bool = False
+    type: str = ""
+    after: Position = 0
+    limit: PageSize = 50
+
+
+class Lookup(
+    Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, rename={"from_": "from"}.get
+):
+    """Messages by thread, task, sender or recipient, oldest first; else those to you."""
+
+    thread_id: str = ""
+    task_id: str = ""
+    from_: str = ""
+    to: str = ""
+    type: str = ""
+    after: Position = 0
+    limit: PageSize = 50
+
+
+def operations() -> Iterator[Operation]:
+    """The three of them."""
+    yield Operation(
+        name="acp_send",
+        shape=Send,
+        read=read_message,
+        commands=lambda _: (),
+        gather=lambda sent, _, facts: _posted(sent, facts.store),
+        reply=_sent,
+        roles=MAY_WRITE,
+        identity=_impostor,
+        summary="ACP: send a typed message (status.*, knowledge.*, system.*) to agents.",
+    )
+    yield _asking("acp_inbox", Inbox, _inbox, "ACP: messages to you, oldest first.")
+    yield _asking("acp_query", Lookup, _lookup, "ACP: look messages up by thread, task, sender.")
+
+
+def _asking(name: str, shape: Any, ask: Any, summary: str) -> Operation:
+    return Operation(
+        name=name,
+        shape=shape,
+        read=lambda value: shaped(value, shape),
+        commands=lambda _: (),
+        reply=lambda _, __, ___: None,
+        roles=EVERYONE,
+        ask=ask,
+        is_empty=lambda answer: not answer["messages"] and not answer["more"],
+        wakes="mail",
+        summary=summary,
+    )
+
+
+def read_message(value: Any) -> Send | Fault:
+    """A message in its shape, with a payload that fits."""
+    sent = shaped(value, Send)
+    if isinstance(sent, Fault):
+        return sent
+    size = len(msgspec.json.encode(sent.payload))
+    if size > MOST_PAYLOAD:
+        detail = f"it has {size} bytes, and at most {MOST_PAYLOAD} are taken"
+        return Fault("message_too_large", detail, "payload")
+    if sent.type.startswith("handoff.") and sent.payload.keys() != _OF_HANDOFF:
+        detail = f"a {sent.type} carries handoff_id and package_hash, and nothing else"
+        return Fault("schema_invalid", detail, "payload")
+    return sent
+
+
+def _impostor(sent: Send, speaker: str) -> Fault | None:
+    if sent.from_ in ("", speaker):
+        return None
+    return Fault("identity_mismatch", f"{speaker} cannot send for {sent.from_[:140]!a}", "from")
+
+
+def _posted(sent: Send, store: Store) -> Commands:
+    names = [name for given in sent.to for name in _meant(given, store)]
+    return (
+        PostMail(
+            to=tuple(dict.fromkeys(names)),
+            subject=f"{sent.type}: {sent.task_id}" if sent.task_id else sent.type,
+            body=msgspec.json.encode(sent.payload).decode(),
+            kind=sent.type,
+            thread=sent.thread_id,
+            bead=sent.task_id,
+            reply_to=sent.reply_to,
+        ),
+    )
+
+
+def _meant(name: str, store: Store) -> tuple[str, ...]:
+    """Whom a name stands for: the role of coordinators is addressed like an agent."""
+    if name != COORDINATOR or find_agent(store, name) is not None:
+        return (name,)
+    return names_in_role(store, COORDINATOR) or (name,)
+
+
+def _sent(_: Send, __: Commands, accepted: Accepted) -> Any:
+    told = accepted.receipts[0]
+    return {
+        "success": True,
+        "message_id": told.stream.partition(":")[2],
+        "thread_id": told.thread,
+    }
+
+
+def _inbox(asked: Inbox, actor: Actor, facts: Facts) -> Any:
+    box = f"unread:{actor.name}" if asked.unread else f"in:{actor.name}"
+    query = ListQuery(box, asked.after, limit=asked.limit)
+    return _rows(page_of(facts.store, query, lambda mail: _is_of(mail, asked.type)), actor.name)
+
+
+def _lookup(asked: Lookup, actor: Actor, facts: Facts) -> Any:
+    task = find_task(facts.store, asked.task_id) if asked.task_id else None
+    if isinstance(task, Refusal):
+        return Fault(task.code, task.detail, "task_id")
+    about = task.task.id if task else ""
+    malformed = next(filter(None, _malformed(asked)), None)
+    if malformed is not None:
+        return malformed
+
+    def fits(mail: Mail) -> bool:
+        return (
+            _is_of(mail, asked.type)
+            and about in ("", mail.bead)
+            and asked.thread_id in ("", mail.thread)
+            and asked.from_ in ("", mail.sender)
+            and (not asked.to or mail.is_for(asked.to))
+        )
+
+    narrow = (
+        ("thread", asked.thread_id or about),
+        ("from", asked.from_),
+        ("in", asked.to or actor.name),
+    )
+    name = next(f"{kind}:{word}" for kind, word in narrow if word)
+    query = ListQuery(name, asked.after, limit=asked.limit)
+    return _rows(page_of(facts.store, query, fits), actor.name)
+
+
+def _malformed(asked: Lookup) -> Iterator[Fault | None]:
+    checks = (
+        ("thread_id", asked.thread_id, check_mail_id),
+        ("from", asked.from_, check_agent),
+        ("to", asked.to, check_agent),
+    )
+    for field, word, check in checks:
+        refusal = check(word) if word else None
+        yield None if refusal is None else Fault(refusal.code, refusal.detail, field)
+
+
+def _is_of(mail: Mail, type: str) -> bool:
+    return mail.kind in TYPES and type in ("", mail.kind)
+
+
+def _rows(page: Page, reader: str) -> Any:
+    return {
+        "success": True,
+        "messages": [_row(letter, reader) for letter in page.letters],
+        "cursor": page.cursor,
+        "more": page.more,
+    }
+
+
+def _row(letter: Letter, reader: str) -> Mapping[str, Any]:
+    mail = letter.mail
+    return {
+        "message_id": mail.id,
+        "type": mail.kind,
+        "from": mail.sender,
+        "to": mail.to,
+        "thread_id": mail.thread,
+        "task_id": mail.bead,
+        "payload": _payload(mail.body),
+        "sent_at": to_rfc3339(mail.posted_at),
+        "read": reader in mail.read_by,
+        "position": letter.position,
+    }
+
+
+def _payload(body: str) -> Mapping[str, Any]:
+    """What it says; a letter of this kind may have been written by hand."""
+    try:
+        said = msgspec.json.decode(body)
+    except msgspec.DecodeError:
+        said = None
+    return cast(dict[str, Any], said) if isinstance(said, dict) else {"text": body}

@@ -1,0 +1,69 @@
+"""Everything that can be asked for in ACP: handoffs, messages beside them, and the work queue."""
+
+from typing import Any, Final
+
+from dragoman.core.actors import Actor
+from dragoman.engine.operation import Dialect, Facts, Fault, Operation
+from dragoman.protocols.acp import messages, query, translate, workq
+from dragoman.protocols.acp.actions import HandoffCall
+from dragoman.protocols.acp.after import follow_up
+from dragoman.protocols.acp.detect import HANDOFF, hear
+from dragoman.protocols.acp.errors import CODES
+from dragoman.protocols.acp.lint import KINDS, lint
+from dragoman.protocols.acp.read import Asked, read_action
+from dragoman.protocols.acp.render import RENDER
+from dragoman.protocols.acp.reply import done, no_in, refused
+from dragoman.protocols.acp.schema import package_schema
+from dragoman.protocols.acp.settings import DEFAULTS, Choices
+
+NAME: Final = "acp"
+
+
+def dialect(choices: Choices = DEFAULTS) -> Dialect:
+    """ACP as a door is handed it."""
+    operations = (_handoff(choices), *messages.operations(), *workq.operations())
+    by_name = {operation.name: operation for operation in operations}
+    return Dialect(
+        name=NAME,
+        operations=operations,
+        hear=lambda incoming: hear(incoming, by_name),
+        lint=lint,
+        refusals=CODES,
+        render=RENDER,
+        kinds=KINDS,
+        says_no=refused,
+        schema=package_schema,
+    )
+
+
+def _handoff(choices: Choices) -> Operation:
+    def after(asked: Asked, actor: Actor, facts: Facts, reply: Any) -> Any:
+        return follow_up(asked, actor, facts, reply, choices)
+
+    return Operation(
+        name=HANDOFF,
+        shape=HandoffCall,
+        read=read_action,
+        commands=lambda _: (),
+        gather=lambda asked, actor, facts: translate.commands(asked, actor, facts, choices),
+        asks=lambda asked, actor, facts: query.answer(asked, actor, facts, choices),
+        reply=done,
+        after=after,
+        no_in=no_in,
+        roles=messages.EVERYONE,
+        identity=_impostor,
+        summary=(
+            "ACP: hand a task over with proof. Sender: initiate, withdraw, close. Recipient: "
+            "accept (checks the package), then activate, complete; or reject. query looks handoffs "
+            "up. The answer has success, status and, if it failed, error."
+        ),
+    )
+
+
+def _impostor(asked: Asked, speaker: str) -> Fault | None:
+    """Who initiates is who speaks; in a query the name is a filter."""
+    named = asked.said.get("from_agent", "") if asked.action in ("initiate", "draft") else ""
+    if named in ("", speaker):
+        return None
+    detail = f"{speaker} cannot hand over for {str(named)[:140]!a}"
+    return Fault("identity_mismatch", detail, "from_agent")

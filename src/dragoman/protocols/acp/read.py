@@ -1,0 +1,105 @@
+"""From JSON to an action: the shape that it asks for, what is usual filled in, nothing wrong."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, cast
+
+import msgspec
+from msgspec import UNSET, Struct
+
+from dragoman.core.moments import parse_rfc3339
+from dragoman.engine.operation import Fault
+from dragoman.protocols.acp.actions import ACTIONS, SHAPES, Action, Complete, Initiate
+from dragoman.protocols.acp.wire import Artifact, Task
+from dragoman.text.safe_path import why_unsafe
+
+_USUAL: Final[Mapping[str, Mapping[str, Any]]] = {
+    "task": {"priority": "normal"},
+    "policy": {"classification": "internal", "requires_human_approval": False},
+}
+"""Part of a package -> what it says where its sender says nothing."""
+
+
+class Asked(Struct, frozen=True):
+    """An action, and its arguments in their shape."""
+
+    action: str
+    given: Any
+    said: dict[str, Any]
+    """The same as JSON, with what is usual filled in."""
+    words: Mapping[str, Any] = {}
+    """The same as it came."""
+
+
+def read_action(value: Any) -> Asked | Fault:
+    """The action that a JSON value asks for, or the first fault of it."""
+    if not isinstance(value, dict):
+        return Fault("schema_invalid", "this is no JSON object with an action")
+    said = cast(dict[str, Any], value)
+    action = said.get("action")
+    if not isinstance(action, str) or action not in SHAPES:
+        return Fault("schema_invalid", f"there are the actions {', '.join(ACTIONS)}", "action")
+    full = completed(said) if action == "initiate" else said
+    given = shaped(full, SHAPES[action])
+    if isinstance(given, Fault):
+        return given
+    return next(_faults(given), None) or Asked(action, given, full, said)
+
+
+def completed(said: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of an initiate, with what is usual where nothing is said."""
+    full: dict[str, Any] = {"policy": {}, **said}
+    for name, usual in _USUAL.items():
+        part = full.get(name)
+        if isinstance(part, dict):
+            full[name] = {**usual, **cast(dict[str, Any], part)}
+    return full
+
+
+def shaped(value: Any, shape: Any) -> Any:
+    """A parsed JSON value in its shape, or what is wrong with it."""
+    try:
+        return msgspec.convert(value, shape)
+    except msgspec.ValidationError as error:
+        reason, _, path = str(error).partition(" - at `$")
+        return Fault("schema_invalid", reason, path.strip("`."))
+
+
+def _faults(given: Action) -> Iterator[Fault]:
+    """What a shape cannot say."""
+    if isinstance(given, Initiate):
+        yield from _in_moment("deadline", given.deadline)
+        yield from task_faults(given.task)
+        yield from artifact_faults(given.artifacts, "artifacts")
+    if isinstance(given, Complete):
+        yield from artifact_faults(given.final_artifacts, "final_artifacts")
+
+
+def task_faults(task: Task) -> Iterator[Fault]:
+    """What is wrong with the task of a package beyond its shape."""
+    if task.deadline is not UNSET:
+        yield from _in_moment("task.deadline", task.deadline)
+
+
+def artifact_faults(artifacts: tuple[Artifact, ...], at: str) -> Iterator[Fault]:
+    """Artifacts that have one name, and paths that lead astray."""
+    names = set[str]()
+    for number, artifact in enumerate(artifacts):
+        here = f"{at}[{number}]"
+        if artifact.artifact_id in names:
+            reason = f"{artifact.artifact_id[:80]!a} stands twice"
+            yield Fault("schema_invalid", reason, f"{here}.artifact_id")
+        names.add(artifact.artifact_id)
+        if artifact.ref.type == "file" and (why := why_astray(artifact.ref.path)):
+            yield Fault("schema_invalid", why, f"{here}.ref.path")
+
+
+def why_astray(path: str) -> str | None:
+    """Why a path, absolute or beneath a root, must not be followed; None when it may be."""
+    return why_unsafe(path.removeprefix("/"))
+
+
+def _in_moment(field: str, text: str) -> Iterator[Fault]:
+    try:
+        parse_rfc3339(text) if text else None
+    except ValueError as error:
+        yield Fault("schema_invalid", str(error), field)

@@ -1,0 +1,15 @@
+"""Which events a reader of ACP is told about: handoffs, what becomes of them, work items."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, get_args
+
+import msgspec
+
+from dragoman.core.events import EVENT_NAMES, AnyEvent, HandoffEvent, TaskHandedOver, WorkItemEvent
+
+_TOLD: Final = (*get_args(HandoffEvent), *get_args(WorkItemEvent), TaskHandedOver)
+
+RENDER: Final[Mapping[type[Any], Callable[[AnyEvent], Any] | None]] = {
+    event: msgspec.to_builtins if event in _TOLD else None for event in EVENT_NAMES
+}
+"""Event -> its rendering; None: silent on purpose, because it is no handoff's."""

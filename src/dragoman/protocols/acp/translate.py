@@ -1,0 +1,293 @@
+"""What an action leads to: commands, after all that has to be looked at outside is looked at."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from dragoman.core.actors import Actor
+from dragoman.core.authority import MAY_WRITE
+from dragoman.core.commands import (
+    AcceptHandoff,
+    ActivateHandoff,
+    AdoptTask,
+    AnyCommand,
+    ApproveHandoff,
+    CloseHandoff,
+    CompleteHandoff,
+    DraftHandoff,
+    ExtendHandoff,
+    ProposeHandoff,
+    ReassignHandoff,
+    RejectHandoff,
+    WithdrawHandoff,
+)
+from dragoman.core.handoff import Handoff
+from dragoman.core.moments import parse_duration, parse_rfc3339
+from dragoman.engine.handoffs import find_handoff
+from dragoman.engine.operation import Commands, Facts, Fault
+from dragoman.protocols.acp.actions import (
+    Accept,
+    Activate,
+    Approve,
+    Close,
+    Complete,
+    Draft,
+    ExtendSla,
+    Initiate,
+    Reassign,
+    Reject,
+    Withdraw,
+)
+from dragoman.protocols.acp.gate import artifacts_of, check_copies, examine
+from dragoman.protocols.acp.package import composed, hash_as_given
+from dragoman.protocols.acp.read import Asked, read_action
+from dragoman.protocols.acp.settings import Choices
+from dragoman.protocols.acp.teamspace import outsider
+
+KIND: Final = "acp"
+"""The kind of name under which work that was born elsewhere is known."""
+
+_NOT_KEPT: Final = frozenset({"action", "handoff_id", "to_agent", "teamspace_id", "from_agent"})
+"""What of a draft's arguments stands beside what it holds."""
+
+
+def commands(asked: Asked, actor: Actor, facts: Facts, choices: Choices) -> Commands | Fault:
+    """What the hub is asked for by an action."""
+    if actor.role not in MAY_WRITE:
+        return Fault("not_authorized", f"{actor.label} may look handoffs up, and nothing else")
+    known = _known(asked.given, facts)
+    if known is not None and (stranger := outsider(known.teamspace, actor, choices)):
+        return stranger
+    return _COMMANDS[asked.action](asked, known, actor, facts, choices)
+
+
+def _known(given: Any, facts: Facts) -> Handoff | None:
+    found = find_handoff(facts.store, given.handoff_id) if given.handoff_id else None
+    return found if isinstance(found, Handoff) else None
+
+
+# Before it is offered
+
+
+def _draft(
+    asked: Asked, known: Handoff | None, actor: Actor, facts: Facts, choices: Choices
+) -> Commands | Fault:
+    """A draft with what is said anew; a part that is written replaces the same part."""
+    del facts
+    given: Draft = asked.given
+    new = {key: value for key, value in asked.said.items() if key not in _NOT_KEPT}
+    is_own = known is not None and known.status == "draft" and known.sender == actor.name
+    old = known if is_own else None
+    teamspace = given.teamspace_id or (old.teamspace if old else "default")
+    if stranger := outsider(teamspace, actor, choices):
+        return stranger
+    package = {**(old.package if old else {}), **new}
+    recipient = given.to_agent or (old.recipient if old else "")
+    return (DraftHandoff(package, given.handoff_id, recipient, teamspace),)
+
+
+def _propose(
+    asked: Asked, known: Handoff | None, actor: Actor, facts: Facts, choices: Choices
+) -> Commands | Fault:
+    """A draft that is offered as it stands."""
+    offer = drafted(asked.given.handoff_id, known, actor)
+    if isinstance(offer, Fault):
+        return offer
+    return _initiate(offer, known, actor, facts, choices)
+
+
+def drafted(id: str, known: Handoff | None, actor: Actor) -> Asked | Fault:
+    """What a draft would offer, or what is still wrong with it."""
+    if known is None or known.sender != actor.name:
+        return Fault("handoff_not_found", f"{actor.name} has no draft {id[:140]!a}")
+    if known.status != "draft":
+        return Fault("invalid_transition", f"{known.id} is {known.status}, and no draft any more")
+    said = {"to_agent": known.recipient} if known.recipient else {}
+    return read_action(
+        {
+            "action": "initiate",
+            "handoff_id": known.id,
+            "teamspace_id": known.teamspace,
+            **said,
+            **known.package,
+        }
+    )
+
+
+def _initiate(
+    asked: Asked, known: Handoff | None, actor: Actor, facts: Facts, choices: Choices
+) -> Commands | Fault:
+    given: Initiate = asked.given
+    del known
+    for name in (actor, given.to_agent):
+        if stranger := outsider(given.teamspace_id, name, choices):
+            return stranger
+    stated = given.verification.package_hash or ""
+    is_as_given = bool(stated) and stated == hash_as_given(asked.words)
+    own = {stage: parse_duration(span) for stage, span in given.sla.items()}
+    offer = ProposeHandoff(
+        task=given.task.task_id,
+        recipient=given.to_agent,
+        package=composed(asked.said),
+        id=given.handoff_id,
+        title=given.task.title,
+        reason=given.reason,
+        thread=given.thread_id,
+        teamspace=given.teamspace_id,
+        stated_hash="" if is_as_given else stated,
+        supersedes=given.supersedes,
+        sla_ms={**choices.sla_ms, **own},
+        due_at=_due_at(given),
+    )
+    return (*_adopted(given, facts, choices), offer)
+
+
+def _due_at(given: Initiate) -> int | None:
+    stated = given.deadline or given.task.deadline or ""
+    return parse_rfc3339(stated) if stated else None
+
+
+def _adopted(given: Initiate, facts: Facts, choices: Choices) -> Commands:
+    """Work that was born elsewhere becomes a task with its first handoff (S-ADOPT)."""
+    if not choices.adopt or facts.task_exists(given.task.task_id):
+        return ()
+    return (
+        AdoptTask(
+            kind=KIND,
+            name=given.task.task_id,
+            title=given.task.title,
+            review_required=choices.review_required,
+            max_attempts=choices.max_attempts,
+        ),
+    )
+
+
+# The gate
+
+
+def _accept(
+    asked: Asked, known: Handoff | None, actor: Actor, facts: Facts, choices: Choices
+) -> Commands | Fault:
+    """Everything is looked at that can be looked at outside, but only for whom it is meant for."""
+    del facts
+    given: Accept = asked.given
+    if known is None or known.recipient != actor.name:
+        return (AcceptHandoff(given.handoff_id, "", notes=given.notes),)
+    names = {artifact.artifact_id for artifact in artifacts_of(known)}
+    for name in given.leave_out:
+        if name not in names:
+            return Fault(
+                "schema_invalid", f"the package has no artifact {name[:80]!a}", "leave_out"
+            )
+    if known.status not in ("proposed", "validating"):
+        is_same = set(given.leave_out) <= set(known.left_out)
+        left_out = known.left_out if is_same else given.leave_out
+        return (AcceptHandoff(known.id, known.package_hash, left_out=left_out, notes=given.notes),)
+    verdict = examine(known, given.leave_out, choices)
+    return (
+        AcceptHandoff(
+            handoff=known.id,
+            package_hash=known.package_hash,
+            passed=verdict.passed,
+            failed=verdict.failed,
+            waits_for=verdict.waits_for,
+            artifacts=verdict.artifacts,
+            left_out=verdict.left_out,
+            notes=given.notes,
+        ),
+    )
+
+
+def _activate(
+    asked: Asked, known: Handoff | None, actor: Actor, facts: Facts, choices: Choices
+) -> Commands | Fault:
+    del facts
+    given: Activate = asked.given
+    is_due = known is not None and known.status == "accepted" and known.recipient == actor.name
+    failed = check_copies(known, choices.artifacts) if known is not None and is_due else ()
+    return (
+        ActivateHandoff(
+            given.handoff_id,
+            session=given.session,
+            ttl_ms=choices.ttl_ms,
+            work_state_update=asked.said.get("work_state_update", {}),
+            failed=failed,
+        ),
+    )
+
+
+# What needs nothing but the words
+
+
+def _simple(make: Callable[[Any, Asked, Choices], AnyCommand]) -> Any:
+    """An action of which the command says it all."""
+
+    def made(
+        asked: Asked, known: Handoff | None, actor: Actor, facts: Facts, choices: Choices
+    ) -> Commands:
+        del known, actor, facts
+        return (make(asked.given, asked, choices),)
+
+    return made
+
+
+def _complete(given: Complete, asked: Asked, choices: Choices) -> AnyCommand:
+    return CompleteHandoff(
+        given.handoff_id,
+        notes=given.completion_notes,
+        final_artifacts=tuple(asked.said.get("final_artifacts", ())),
+        backoff=choices.backoff,
+    )
+
+
+def _extend(given: ExtendSla, _: Asked, __: Choices) -> AnyCommand:
+    return ExtendHandoff(given.handoff_id, by_ms=parse_duration(given.by), stage=given.stage)
+
+
+def _said_by_person(given: Approve, asked: Asked, _: Choices) -> AnyCommand:
+    return ApproveHandoff(
+        given.handoff_id,
+        is_yes=asked.action == "approve",
+        package_hash=given.package_hash or "",
+        note=given.notes,
+    )
+
+
+def _reject(given: Reject, _: Asked, __: Choices) -> AnyCommand:
+    return RejectHandoff(given.handoff_id, given.reason, given.detail, given.suggested_fix)
+
+
+def _withdraw(given: Withdraw, _: Asked, __: Choices) -> AnyCommand:
+    return WithdrawHandoff(given.handoff_id, given.notes)
+
+
+def _close(given: Close, _: Asked, __: Choices) -> AnyCommand:
+    return CloseHandoff(given.handoff_id, given.closure_notes)
+
+
+def _reassign(
+    asked: Asked, known: Handoff | None, actor: Actor, facts: Facts, choices: Choices
+) -> Commands | Fault:
+    del actor, facts
+    given: Reassign = asked.given
+    if known is not None and (stranger := outsider(known.teamspace, given.to_agent, choices)):
+        return stranger
+    return (ReassignHandoff(given.handoff_id, given.to_agent, given.notes),)
+
+
+_Maker = Callable[[Asked, Handoff | None, Actor, Facts, Choices], Commands | Fault]
+_COMMANDS: Final[Mapping[str, _Maker]] = {
+    "initiate": _initiate,
+    "draft": _draft,
+    "propose": _propose,
+    "accept": _accept,
+    "reject": _simple(_reject),
+    "activate": _activate,
+    "complete": _simple(_complete),
+    "close": _simple(_close),
+    "withdraw": _simple(_withdraw),
+    "extend_sla": _simple(_extend),
+    "reassign": _reassign,
+    "approve": _simple(_said_by_person),
+    "deny": _simple(_said_by_person),
+}
+"""Action -> its commands; what is not here only asks."""

@@ -1,0 +1,164 @@
+"""The handoff package as it travels: every part of it, and nothing beside.
+
+A key that is not known is an error: `requires_human_aproval` must not pass for no approval.
+"""
+
+from typing import Annotated, Final, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+SCHEMA_VERSION: Final = "1.0.0"
+
+Priority = Literal["low", "normal", "high", "critical"]
+Visibility = Literal["private", "team", "human-audit"]
+Sensitivity = Literal["low", "moderate", "high"]
+Classification = Literal["internal", "restricted"]
+
+Words = Annotated[str, Meta(min_length=1, max_length=65_536, pattern=r"\S")]
+"""A text that says something."""
+Title = Annotated[str, Meta(min_length=1, max_length=500, pattern=r"\S")]
+Name = Annotated[str, Meta(min_length=1, max_length=256)]
+"""An id or a name; its grammar is checked where it is looked up."""
+Moment = Annotated[str, Meta(max_length=64, extra_json_schema={"format": "date-time"})]
+Sha256 = Annotated[str, Meta(min_length=64, max_length=64, pattern="^[0-9a-f]{64}$")]
+"""Lower case, and no prefix: one digest has one form."""
+
+_MANY: Final = 1_000
+MOST_ARTIFACTS: Final = 256
+Texts = Annotated[tuple[Words, ...], Meta(max_length=_MANY)]
+Names = Annotated[tuple[Name, ...], Meta(max_length=_MANY)]
+
+
+class Part(Struct, frozen=True, forbid_unknown_fields=True):
+    """A part of a package."""
+
+
+class ExternalRef(Part, frozen=True):
+    """Something elsewhere that the task has to do with."""
+
+    type: Literal["workq_item", "file", "branch", "pr", "url", "session", "ticket", "other"]
+    value: Words
+    description: str | UnsetType = UNSET
+    version: str | UnsetType = UNSET
+
+
+class Task(Part, frozen=True):
+    """What is to be done."""
+
+    task_id: Name
+    title: Title
+    objective: Words
+    success_criteria: Annotated[tuple[Words, ...], Meta(min_length=1, max_length=_MANY)]
+    priority: Priority
+    deadline: Moment | UnsetType = UNSET
+    external_refs: Annotated[tuple[ExternalRef, ...], Meta(max_length=_MANY)] = ()
+
+
+class Context(Part, frozen=True):
+    """What has to be known to go on."""
+
+    summary: Words
+    constraints: Texts = ()
+    assumptions: Texts = ()
+    open_questions: Texts = ()
+    known_risks: Texts = ()
+
+
+class WorkState(Part, frozen=True):
+    """How far it is."""
+
+    status: Literal["not_started", "in_progress", "blocked", "review"]
+    next_step: Words
+    percent_complete: Annotated[float, Meta(ge=0, le=100)] | UnsetType = UNSET
+    completed_steps: Texts = ()
+    branch: str | UnsetType = UNSET
+    worktree_path: str | UnsetType = UNSET
+    test_status: Literal["passing", "failing", "untested"] | UnsetType = UNSET
+
+
+class WorkStateUpdate(Part, frozen=True):
+    """What has changed of it; the package itself does not change (S-ACP-11)."""
+
+    status: Literal["not_started", "in_progress", "blocked", "review"] | UnsetType = UNSET
+    next_step: Words | UnsetType = UNSET
+    percent_complete: Annotated[float, Meta(ge=0, le=100)] | UnsetType = UNSET
+    completed_steps: Texts = ()
+    branch: str | UnsetType = UNSET
+    worktree_path: str | UnsetType = UNSET
+    test_status: Literal["passing", "failing", "untested"] | UnsetType = UNSET
+
+
+class ArtifactRef(Part, frozen=True):
+    """Where an artifact is, and what it is known by."""
+
+    type: Literal["file", "branch", "pr", "url", "session", "workq_item"]
+    path: Annotated[str, Meta(min_length=1, max_length=4_096)]
+    sha256: Sha256 | UnsetType = UNSET
+    description: str | UnsetType = UNSET
+    version: str | UnsetType = UNSET
+    size_bytes: Annotated[int, Meta(ge=0, le=2**53 - 1)] | UnsetType = UNSET
+    required: bool = True
+
+
+class Artifact(Part, frozen=True):
+    """A result that goes along."""
+
+    artifact_id: Name
+    ref: ArtifactRef
+
+
+Artifacts = Annotated[tuple[Artifact, ...], Meta(max_length=MOST_ARTIFACTS)]
+
+
+class Provenance(Part, frozen=True):
+    """Where it comes from; the hub fills in what it knows itself."""
+
+    origin_session: str
+    related_sessions: Names = ()
+    decision_refs: Names = ()
+    message_thread_refs: Names = ()
+    handoff_chain: Names = ()
+
+
+class Policy(Part, frozen=True):
+    """What may be done with it."""
+
+    classification: Classification
+    requires_human_approval: bool
+    export_restrictions: Texts = ()
+    visibility: Visibility | UnsetType = UNSET
+    sensitivity: Sensitivity | UnsetType = UNSET
+    human_gate: Literal["none", "required"] | UnsetType = UNSET
+
+
+class Verification(Part, frozen=True):
+    """What the package is known by."""
+
+    schema_version: Literal["1.0.0"]
+    package_hash: Sha256
+
+
+class Package(Part, frozen=True):
+    """Everything that is handed over: it never changes once it is proposed (S-ACP-2)."""
+
+    handoff_id: Name
+    thread_id: Name
+    task: Task
+    context: Context
+    work_state: WorkState
+    artifacts: Artifacts
+    provenance: Provenance
+    policy: Policy
+    verification: Verification
+
+
+SECTIONS: Final = (
+    "task",
+    "context",
+    "work_state",
+    "artifacts",
+    "provenance",
+    "policy",
+    "verification",
+)
+"""The parts that a sender writes; the hub adds the ids."""

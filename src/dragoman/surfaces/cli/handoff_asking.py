@@ -1,0 +1,92 @@
+"""How the commands about handoffs ask: what changes something goes by the operation of the dialect.
+
+So the command line says no more and no less than every other door.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from dragoman.core.errors import Refusal, Refused
+from dragoman.surfaces.cli.call import Answer, Call
+from dragoman.surfaces.cli.place import Place
+from dragoman.surfaces.cli.screen import Screen
+
+if TYPE_CHECKING:
+    from dragoman.core.handoff import Handoff
+    from dragoman.engine.handoff_diagnosis import Diagnosis
+
+OPERATION = "acp_handoff"
+
+HandoffArgument = Annotated[
+    str, typer.Argument(metavar="ID", show_default=False, help="The handoff's id.")
+]
+
+
+def found(call: Call, place: Place, id: str) -> "Handoff":
+    """The handoff with this id, if the speaker may see it; a refusal is raised."""
+    from dragoman.engine.handoffs import find_handoff
+
+    handoff = find_handoff(place.hub.store, id, call.speaker(), closed(call, place))
+    if isinstance(handoff, Refusal):
+        raise Refused(handoff)
+    return handoff
+
+
+def closed(call: Call, place: Place) -> frozenset[str]:
+    """The teamspaces that are not the speaker's."""
+    from dragoman.engine.teamspaces import closed_to
+
+    return closed_to(place.settings.teamspaces, call.actor(place, call.speaker()))
+
+
+def asked(call: Call, action: str, arguments: Mapping[str, Any]) -> Answer:
+    """What comes of an action on a handoff."""
+    with call.writing(makes=False) as place:
+        return answered(call, place, action, arguments)
+
+
+def answered(call: Call, place: Place, action: str, arguments: Mapping[str, Any]) -> Answer:
+    """What comes of an action; what was not said is left out of it."""
+    from dragoman.engine.interpreter import Turned
+
+    given = {name: value for name, value in arguments.items() if value not in ("", None, [], ())}
+    actor = call.actor(place, call.speaker())
+    answer = place.interpreter.call(OPERATION, {"action": action, **given}, actor)
+    reply = cast(dict[str, Any], answer.reply or {})
+    after = _diagnosed(place, str(reply.get("handoff_id", "")))
+    no = (answer.code, answer.detail) if isinstance(answer, Turned) else None
+    return _answer(call, reply, no, after)
+
+
+def _diagnosed(place: Place, id: str) -> "Diagnosis | None":
+    from dragoman.engine.handoff_diagnosis import look_at
+    from dragoman.engine.handoffs import find_handoff
+
+    handoff = find_handoff(place.hub.store, id) if id else None
+    if handoff is None or isinstance(handoff, Refusal):
+        return None
+    return look_at(place.hub.store, handoff, place.hub.clock.now())
+
+
+def _answer(
+    call: Call, reply: dict[str, Any], no: tuple[str, str] | None, after: "Diagnosis | None"
+) -> Answer:
+    """The reply as the dialect has it; a no is told as every refusal is."""
+
+    def show(screen: Screen) -> None:
+        if no is not None:
+            call.err.line((f"{no[0]}: ", "bold red"), no[1])
+        if after is not None:
+            screen.line((after.handoff_id, "bold"), f" {after.status}")
+        metadata = cast(dict[str, Any], reply.get("metadata") or {})
+        for failure in metadata.get("verification_failed", ()):
+            screen.line(("failed: ", "red"), str(failure))
+        if metadata.get("workq_status") == "degraded":
+            screen.line("the work queue did not take part: its item may have to be claimed by hand")
+        if after is not None and after.steps:
+            screen.line(f"next: {after.summary}")
+
+    told = {} if no is None else {"code": no[0], "detail": no[1]}
+    return Answer({**reply, **told}, show, is_ok=no is None)

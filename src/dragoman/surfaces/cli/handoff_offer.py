@@ -1,0 +1,140 @@
+"""`dragoman handoff initiate`: an offer, from a file or from options."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, cast
+
+import typer
+
+from dragoman.core.errors import Refusal
+from dragoman.surfaces.cli.call import Answer, Call, wrong_usage
+from dragoman.surfaces.cli.handoff_asking import answered
+from dragoman.surfaces.cli.place import Place
+from dragoman.surfaces.cli.reading import read_source
+from dragoman.surfaces.cli.verb import Verb
+
+Priority = Literal["low", "normal", "high", "critical"]
+WorkStatus = Literal["not_started", "in_progress", "blocked", "review"]
+
+
+def _text(name: str, metavar: str, about: str) -> Any:
+    return typer.Option(f"--{name}", metavar=metavar, show_default=False, help=about)
+
+
+def initiate(
+    call: Call,
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="[FILE|-]",
+            show_default=False,
+            help="What `acp_handoff` is given, as JSON; options go before it.",
+        ),
+    ] = "",
+    *,
+    to: Annotated[str, _text("to", "NAME", "Who is to take it over.")] = "",
+    task: Annotated[str, _text("task", "ID", "The task; an unknown one is made.")] = "",
+    title: Annotated[str, _text("title", "TEXT", "Its title; else the task's.")] = "",
+    objective: Annotated[str, _text("objective", "TEXT", "What it is for; else its title.")] = "",
+    criterion: Annotated[
+        list[str] | None, _text("criterion", "TEXT", "When it is done; as often as needed.")
+    ] = None,
+    summary: Annotated[str, _text("summary", "TEXT", "How it stands.")] = "",
+    next_step: Annotated[str, _text("next-step", "TEXT", "What to do first.")] = "",
+    state: Annotated[
+        WorkStatus, typer.Option("--state", help="How far the work is.")
+    ] = "not_started",
+    priority: Annotated[Priority, typer.Option("--priority", help="Its priority.")] = "normal",
+    artifact: Annotated[
+        list[str] | None,
+        _text("artifact", "PATH", "A file to go with it, beneath an artifact root; repeatable."),
+    ] = None,
+    deadline: Annotated[str, _text("deadline", "RFC3339", "By when it is to be done.")] = "",
+    approval: Annotated[
+        bool, typer.Option("--needs-approval", help="A person has to approve it first.")
+    ] = False,
+    supersedes: Annotated[
+        str, _text("supersedes", "ID", "The handoff in whose place this one comes.")
+    ] = "",
+    reason: Annotated[str, _text("reason", "TEXT", "Why it is handed over.")] = "",
+    teamspace: Annotated[str, _text("teamspace", "NAME", "Its teamspace.")] = "",
+    thread: Annotated[str, _text("thread", "ID", "The thread that it belongs to.")] = "",
+    id: Annotated[str, _text("id", "ID", "An id of your own; else the hub gives it one.")] = "",
+) -> Answer:
+    """Offer work that you own to another agent.
+
+    A package has at least a summary, a next step and one criterion. It does not change any more
+    once it is offered; its hash stands for it. The work stays yours until the other one activates.
+
+    \b
+    Examples:
+      dragoman handoff initiate package.json --as ada
+      dragoman handoff initiate --as ada --to bob --task fix-login \\
+        --criterion "all tests pass" --summary "half done" --next-step "write the tests"
+    """
+    said: dict[str, Any] = {
+        "task": {
+            "task_id": task,
+            "title": title,
+            "objective": objective,
+            "success_criteria": criterion or [],
+            "priority": priority,
+        },
+        "context": {"summary": summary},
+        "work_state": {"status": state, "next_step": next_step},
+        "artifacts": [_artifact(path) for path in artifact or ()],
+    }
+    outside = {
+        "to_agent": to,
+        "deadline": deadline,
+        "supersedes": supersedes,
+        "reason": reason,
+        "teamspace_id": teamspace,
+        "thread_id": thread,
+        "handoff_id": id,
+    }
+    if approval:
+        said["policy"] = {"classification": "internal", "requires_human_approval": True}
+    if source:
+        said = _from_file(source)
+    elif not (to and task):
+        wrong_usage("say who is to take over what: --to NAME and --task ID, or name a file")
+    with call.writing() as place:
+        if not source:
+            name = title or objective or _title_of(place, task)
+            said["task"] |= {"title": title or name, "objective": objective or name}
+        return answered(call, place, "initiate", said | _given(outside))
+
+
+def _given(values: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in values.items() if value}
+
+
+def _artifact(path: str) -> dict[str, Any]:
+    return {"artifact_id": path.rpartition("/")[2], "ref": {"type": "file", "path": path}}
+
+
+def _title_of(place: Place, task: str) -> str:
+    """The title that the task has already; else its name."""
+    from dragoman.engine.ask import find_task
+
+    found = find_task(place.hub.store, task)
+    return task if isinstance(found, Refusal) else found.task.title
+
+
+def _from_file(source: str) -> dict[str, Any]:
+    from dragoman.text.strict_json import MOST_BYTES, StrictJsonError, parse_json
+
+    try:
+        value = parse_json(read_source(source, MOST_BYTES), MOST_BYTES)
+    except StrictJsonError as error:
+        where = f" at {error.path}" if error.path else ""
+        wrong_usage(f"{source} is not JSON that can be trusted{where}: {error.reason}")
+    if not isinstance(value, dict):
+        wrong_usage(f"{source} is no JSON object: it has to hold what acp_handoff is given")
+    said = cast(dict[str, Any], value)
+    if said.pop("action", "initiate") != "initiate":
+        wrong_usage(f"{source} asks for another action: use `dragoman call acp_handoff`")
+    return said
+
+
+VERBS = (Verb("initiate", initiate),)

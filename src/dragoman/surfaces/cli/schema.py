@@ -1,0 +1,32 @@
+"""`dragoman schema`: the JSON Schema of what a dialect hands over."""
+
+from typing import Annotated
+
+import typer
+
+from dragoman.surfaces.cli.call import Call, wrong_usage
+from dragoman.surfaces.cli.verb import Verb
+
+
+def schema(
+    call: Call,
+    dialect: Annotated[
+        str, typer.Argument(metavar="DIALECT", show_default=False, help="Which dialect.")
+    ] = "",
+) -> None:
+    """Print the JSON Schema (2020-12) of what a dialect hands over.
+
+    Of acp that is the handoff package. `dragoman lint` checks by the same shapes.
+
+    \b
+    Example:
+      dragoman schema acp > package.schema.json
+    """
+    published = {one.name: one.schema for one in call.house.dialects() if one.schema}
+    made = published.get(dialect)
+    if made is None:
+        wrong_usage(f"name a dialect that has a schema; known: {', '.join(published)}")
+    call.out.json(dict(made()))
+
+
+VERBS = (Verb("schema", schema, speaks=False),)

@@ -1,0 +1,130 @@
+"""Handoffs over HTTP: lists, one handoff, what happened to it, and why it is stuck.
+
+What changes one goes by the operation `acp_handoff`, as at every door.
+"""
+
+from typing import Annotated
+
+from msgspec import UNSET, Meta, Struct, UnsetType, field
+
+from dragoman.core.events import HandoffStatus
+from dragoman.core.handoff import Handoff
+from dragoman.core.ids import handoff_stream
+from dragoman.engine.handoff_diagnosis import Diagnosis, look_at
+from dragoman.engine.handoffs import LAST, Wanted, find_handoff, page_of
+from dragoman.engine.shown import shown_entry
+from dragoman.engine.shown_handoffs import (
+    HandoffSummary,
+    WholeHandoff,
+    handoff_summary,
+    whole_handoff,
+)
+from dragoman.engine.teamspaces import closed_to
+from dragoman.surfaces.http.endpoint import Endpoint, Query
+from dragoman.surfaces.http.names import AgentName, NewId, WantedTask
+from dragoman.surfaces.http.office import Call
+from dragoman.surfaces.http.tasks import Cursor, HistoryPage, HistoryQuery, Limit
+
+
+class HandoffsQuery(Query, frozen=True):
+    """Which handoffs."""
+
+    status: Annotated[HandoffStatus, Meta(description="Only in this state.")] | UnsetType = UNSET
+    task: WantedTask = ""
+    sender: AgentName = field(default="", name="from")
+    to: AgentName = ""
+    teamspace: NewId = ""
+    limit: Limit = 50
+    cursor: Cursor | UnsetType = UNSET
+
+
+class HandoffPage(Struct, frozen=True):
+    """Handoffs, newest first; `next` is the cursor of the next page, null after the last one."""
+
+    handoffs: list[HandoffSummary]
+    next: int | None
+
+
+async def list_handoffs(call: Call) -> HandoffPage:
+    """A page of handoffs; drafts only of the caller, and only where they are asked for."""
+    query: HandoffsQuery = call.query
+    wanted = Wanted(
+        status=query.status or None,
+        task=query.task,
+        sender=query.sender,
+        recipient=query.to,
+        teamspace=query.teamspace,
+        reader=_reader(call),
+        closed=_closed(call),
+        before=LAST if query.cursor is UNSET else query.cursor,
+        limit=query.limit,
+    )
+    page = await call.office.found(page_of, wanted)
+    return HandoffPage([handoff_summary(one) for one in page.handoffs], page.next)
+
+
+async def show(call: Call) -> WholeHandoff:
+    """One handoff."""
+    return whole_handoff(await _found(call))
+
+
+async def events_of(call: Call) -> HistoryPage:
+    """The entries of a handoff; counted by their number in its own history."""
+    query: HistoryQuery = call.query
+    handoff = await _found(call)
+    stream = handoff_stream(handoff.id)
+    found = await call.office.read(
+        lambda store: store.history(stream, query.after, query.limit + 1)
+    )
+    page = found[: query.limit]
+    return HistoryPage(
+        [shown_entry(entry) for entry in page], page[-1].version if found[query.limit :] else None
+    )
+
+
+async def diagnosis(call: Call) -> Diagnosis:
+    """What a handoff waits for, who has to act, and by when."""
+    handoff = await _found(call)
+    return await call.office.read(look_at, handoff, call.now)
+
+
+async def _found(call: Call) -> Handoff:
+    id = call.path["id"]
+    return await call.office.found(find_handoff, id, _reader(call), _closed(call))
+
+
+def _closed(call: Call) -> frozenset[str]:
+    return closed_to(call.office.door.settings.teamspaces, call.principal.actor)
+
+
+def _reader(call: Call) -> str:
+    """Who looks; the owner of the hub sees everything."""
+    return "" if call.principal.is_owner else call.principal.actor.name
+
+
+ENDPOINTS = (
+    Endpoint(
+        "GET",
+        "/v1/handoffs",
+        "List handoffs, newest first",
+        list_handoffs,
+        HandoffPage,
+        query=HandoffsQuery,
+    ),
+    Endpoint("GET", "/v1/handoffs/{id}", "Show a handoff", show, WholeHandoff),
+    Endpoint(
+        "GET",
+        "/v1/handoffs/{id}/events",
+        "Show a handoff's history",
+        events_of,
+        HistoryPage,
+        query=HistoryQuery,
+    ),
+    Endpoint(
+        "GET",
+        "/v1/handoffs/{id}/diagnosis",
+        "Say why a handoff does not go on",
+        diagnosis,
+        Diagnosis,
+    ),
+)

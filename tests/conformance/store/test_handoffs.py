@@ -1,0 +1,184 @@
+"""The table of handoffs: one under way for each task, whoever asks at the same time."""
+
+import threading
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+from msgspec.structs import replace
+
+from dragoman.core.actors import Actor
+from dragoman.core.commands import (
+    AcceptHandoff,
+    ActivateHandoff,
+    AnyCommand,
+    CreateTask,
+    DraftHandoff,
+    RejectHandoff,
+    WithdrawHandoff,
+)
+from dragoman.core.errors import Refusal, TaskOnItsWay
+from dragoman.core.handoff import Handoff
+from dragoman.engine.ask import state_of
+from dragoman.engine.ports import Changes, Store
+from dragoman.engine.request import Accepted, Outcome
+from dragoman.ledger.records import HandoffRecord, record_of
+from tests.conformance.store.changes import write
+from tests.conformance.store.hubs import ALICE, ANN, BOB, Hub, Hubs
+from tests.conformance.store.storages import Storage
+from tests.conformance.store.threads import PATIENCE, at_once
+from tests.core.handoffs import offer
+from tests.requirements import proves
+
+pytestmark = proves("STORE-CONTRACT", "ACP-TABLE")
+
+WORKERS = 8
+TRIALS = 100
+
+
+def a_record(id: str, task: str = "T", status: str = "proposed") -> HandoffRecord:
+    """A row made by hand."""
+    return HandoffRecord(id, "th", task, "a", "b", "t", "r", "{}", status, "{}", "{}", "2026")
+
+
+def rows(store: Store) -> list[tuple[str, str]]:
+    """Every row's id and status."""
+    return [(record.id, record.status) for record in store.handoffs("", 1_000)]
+
+
+def handoff(store: Store, id: str = "H") -> Handoff:
+    """As its stream has it."""
+    row = store.stream(f"handoff:{id}")
+    assert row is not None
+    state = state_of(store, row)
+    assert isinstance(state, Handoff)
+    return state
+
+
+def given(hub: Hub) -> None:
+    """T, ready for whoever takes it."""
+    hub.do(ANN, CreateTask("T", "T", ready=True))
+
+
+def test_rows_are_kept_by_id_and_only_their_course_is_written_over(store: Store) -> None:
+    first, second = a_record("a"), a_record("b", "U")
+    write(store, Changes(handoffs=[second, first]))
+    assert store.handoffs("", 9) == [first, second]
+    assert store.handoffs("a", 9) == [second]
+    assert store.handoffs("", 1) == [first]
+    later = replace(
+        first,
+        status="rejected",
+        verification_json='{"a":1}',
+        resolved_at="2027",
+        resolution_notes='{"b":"\N{SNOWMAN}"}',
+    )
+    write(store, Changes(handoffs=[later]))
+    assert store.handoffs("", 9) == [later, second]
+
+
+def test_a_task_has_one_under_way(store: Store) -> None:
+    write(store, Changes(handoffs=[a_record("a")]))
+    for status in ("proposed", "validating", "accepted", "activated"):
+        with pytest.raises(TaskOnItsWay, match="under way"):
+            write(store, Changes(handoffs=[a_record("b", status=status)]))
+    assert rows(store) == [("a", "proposed")]
+    for n, status in enumerate(("rejected", "completed", "closed")):
+        write(store, Changes(handoffs=[a_record(f"c{n}", status=status)]))
+    write(store, Changes(handoffs=[a_record("a", status="closed"), a_record("b")]))
+    with pytest.raises(TaskOnItsWay):
+        write(store, Changes(handoffs=[a_record("d"), a_record("e")]))
+    write(store, Changes(handoffs=[a_record("b", status="activated")]))
+    assert dict(rows(store))["b"] == "activated"
+
+
+def test_the_table_follows_the_ledger(hubs: Hubs) -> None:
+    hub = hubs.new()
+    given(hub)
+    hub.do(ALICE, DraftHandoff({}, "D"))
+    hub.do(ALICE, offer(title="a\0title"))
+    hub.do(BOB, AcceptHandoff("H", handoff(hub.store).package_hash, ("schema",)))
+    hub.do(BOB, ActivateHandoff("H"))
+    assert rows(hub.store) == [("H", "activated")]
+    hub.do(BOB, offer("carol", "H2", supersedes="H"))
+    assert rows(hub.store) == [("H", "completed"), ("H2", "proposed")]
+    for record in hub.store.handoffs("", 9):
+        assert record == record_of(handoff(hub.store, record.id))
+
+
+def test_a_withdrawn_offer_makes_room_within_one_request(hubs: Hubs) -> None:
+    hub = hubs.new()
+    given(hub)
+    hub.do(ALICE, offer())
+    hub.do(ALICE, WithdrawHandoff("H"), offer("carol", "A"))
+    assert rows(hub.store) == [("A", "proposed"), ("H", "rejected")]
+
+
+@proves("ACP-ONE-ACTIVE")
+def test_the_table_has_the_last_word(hubs: Hubs) -> None:
+    hub = hubs.new()
+    given(hub)
+    write(hub.store, Changes(handoffs=[a_record("from-elsewhere")]))
+    answer = hub.ask(ALICE, offer())
+    assert isinstance(answer, Refusal)
+    assert (answer.code, answer.kind) == ("ownership_conflict", "active_handoff")
+    assert rows(hub.store) == [("from-elsewhere", "proposed")]
+    assert hub.store.stream("handoff:H") is None
+
+
+def said(outcome: Outcome) -> str:
+    """A yes, or the code and kind of a no."""
+    return "yes" if isinstance(outcome, Accepted) else f"{outcome.code} {outcome.kind}".strip()
+
+
+@proves("ACP-RACE", "ACP-ONE-ACTIVE")
+def test_of_eight_that_hand_one_task_over_one_wins_a_hundred_times(database: Storage) -> None:
+    hubs = Hubs(database.open)
+    workers = [hubs.new() for _ in range(WORKERS)]
+    tasks = [f"T{n}" for n in range(TRIALS)]
+    workers[0].do(ANN, *(CreateTask(task, task, ready=True) for task in tasks))
+    start = threading.Barrier(WORKERS)
+
+    def handing(number: int) -> Callable[[], list[str]]:
+        def run() -> list[str]:
+            answers: list[str] = []
+            for task in tasks:
+                command = replace(offer(f"to-{number}", f"{task}.{number}"), task=task)
+                start.wait(PATIENCE)
+                answers.append(said(workers[number].ask(Actor("agent", f"w{number}"), command)))
+            return answers
+
+        return run
+
+    by_worker = at_once([handing(number) for number in range(WORKERS)])
+    for answers in zip(*by_worker, strict=True):
+        assert Counter(answers) == {"yes": 1, "ownership_conflict active_handoff": WORKERS - 1}
+    under_way = [record for record in workers[0].store.handoffs("", 1_000) if record.is_active]
+    assert sorted(record.task_id for record in under_way) == sorted(tasks)
+    hubs.close()
+
+
+@proves("ACP-RACE")
+def test_accept_and_reject_at_once_have_one_winner(hubs: Hubs) -> None:
+    both = hubs.new(), hubs.new()
+    for n in range(10):
+        both[0].do(ANN, CreateTask("T", f"T{n}", ready=True))
+        both[0].do(ALICE, replace(offer(id=f"H{n}"), task=f"T{n}"))
+        known = handoff(both[0].store, f"H{n}")
+        commands: tuple[AnyCommand, AnyCommand] = (
+            AcceptHandoff(known.id, known.package_hash, notes="gladly"),
+            RejectHandoff(known.id, "other", "no"),
+        )
+
+        def asking(hub: Hub, command: AnyCommand) -> Callable[[], Outcome]:
+            return lambda: hub.ask(BOB, command)
+
+        answers = at_once([asking(*pair) for pair in zip(both, commands, strict=True)])
+
+        after = handoff(both[0].store, known.id)
+        # Whichever came first, the rejection counts: what is accepted can still be rejected.
+        assert after.status == "rejected"
+        was_accepted = after.step("accepted") is not None
+        first = "yes" if was_accepted else "invalid_transition"
+        assert list(map(said, answers)) == [first, "yes"]
+        assert len(after.steps) == (4 if was_accepted else 2)

@@ -1,0 +1,131 @@
+"""Handoffs for the tests of deciders: a package, and worlds in which one has got so far."""
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from dragoman.core.actors import Actor
+from dragoman.core.commands import (
+    AcceptHandoff,
+    ActivateHandoff,
+    AnyCommand,
+    CloseHandoff,
+    CompleteHandoff,
+    DraftHandoff,
+    ProposeHandoff,
+    RejectHandoff,
+)
+from dragoman.core.events import HandoffStatus
+from dragoman.core.handoff import Handoff
+from dragoman.core.reading import Decision
+from tests.core.world import ALICE, BOB, NOW, World, held, task
+
+CAROL = Actor("agent", "carol")
+DAVE = Actor("agent", "dave")
+
+
+def package(**policy: object) -> dict[str, Any]:
+    """What has to be there, and not much more."""
+    return {
+        "task": {
+            "task_id": "T",
+            "title": "title of T",
+            "objective": "that it works",
+            "success_criteria": ["all tests pass"],
+            "priority": "normal",
+        },
+        "context": {"summary": "half done"},
+        "work_state": {"status": "in_progress", "next_step": "write the other half"},
+        "artifacts": [],
+        "policy": {"classification": "internal", "requires_human_approval": False, **policy},
+        "verification": {"schema_version": "1.0.0"},
+    }
+
+
+def offer(recipient: str = "bob", id: str = "H", **fields: Any) -> ProposeHandoff:
+    """T for somebody."""
+    return ProposeHandoff("T", recipient, fields.pop("package", None) or package(), id, **fields)
+
+
+def unheld() -> World:
+    """A world in which nobody has taken T."""
+    return World(task("T"))
+
+
+def offered(world: World | None = None, **fields: Any) -> World:
+    """Alice, who holds T, has offered it to bob."""
+    world = world or held()
+    world.do(ALICE, offer(**fields))
+    return world
+
+
+def accept(world: World, id: str = "H", **fields: Any) -> AcceptHandoff:
+    """The acceptance of what was looked at."""
+    looked_at = AcceptHandoff(id, world.handoffs[id].package_hash, ("schema",))
+    return replace(looked_at, **fields)
+
+
+def accepted(**fields: Any) -> World:
+    """And bob has accepted it."""
+    world = offered(**fields)
+    world.do(BOB, accept(world))
+    return world
+
+
+def activated(**fields: Any) -> World:
+    """And begun."""
+    world = accepted(**fields)
+    world.do(BOB, ActivateHandoff("H", "s-bob"))
+    return world
+
+
+def at(state: HandoffStatus) -> World:
+    """A world in which the handoff H, from alice to bob, is in this state."""
+    if state == "draft":
+        world = held()
+        world.do(ALICE, DraftHandoff(package(), "H", "bob"))
+        return world
+    world = _BEGUN[state]()
+    for actor, command in _THEN.get(state, ()):
+        world.do(actor, command)
+    assert world.handoffs["H"].status == state
+    return world
+
+
+def validating() -> World:
+    """Bob would accept it, but something is in the way."""
+    world = offered()
+    world.do(BOB, accept(world, waits_for="the disk does not answer"))
+    return world
+
+
+_BEGUN = {
+    "proposed": offered,
+    "validating": validating,
+    "accepted": accepted,
+    "activated": activated,
+    "rejected": offered,
+    "completed": activated,
+    "closed": activated,
+}
+_THEN: dict[HandoffStatus, tuple[tuple[Actor, AnyCommand], ...]] = {
+    "rejected": ((BOB, RejectHandoff("H", "capacity_unavailable", "too much to do")),),
+    "completed": ((BOB, CompleteHandoff("H", "done")),),
+    "closed": ((BOB, CompleteHandoff("H", "done")), (ALICE, CloseHandoff("H"))),
+}
+
+
+def again(world: World, actor: Actor, command: AnyCommand, cause: str, now: int = NOW) -> Decision:
+    """One more request, which has an id of its own."""
+    world.cause = cause
+    return world.do(actor, command, now)
+
+
+def letters(world: World, kind: str) -> list[tuple[str, ...]]:
+    """To whom letters of this kind have gone."""
+    return [mail.to for mail in world.mails.values() if mail.kind == kind]
+
+
+def handoff(world: World, id: str = "H") -> Handoff:
+    """As it stands."""
+    return world.handoffs[id]

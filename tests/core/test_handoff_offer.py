@@ -1,0 +1,339 @@
+"""Offers: drafts, what a package must have, its hash, its chain, and one at a time."""
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from dragoman.core.commands import (
+    AdoptTask,
+    ClaimTask,
+    DraftHandoff,
+    EditTask,
+    ReassignHandoff,
+    WithdrawHandoff,
+)
+from dragoman.core.errors import Refusal
+from dragoman.core.events import HandoffProposed
+from dragoman.core.handoff_package import hash_of
+from dragoman.core.moments import SPAN
+from dragoman.text.canonical import canonical_sha256
+from tests.core.handoffs import (
+    CAROL,
+    activated,
+    again,
+    at,
+    handoff,
+    letters,
+    offer,
+    offered,
+    package,
+    unheld,
+)
+from tests.core.world import (
+    ALICE,
+    BOB,
+    COORDINATOR,
+    NOW,
+    OBSERVER,
+    ORCHESTRATOR,
+    World,
+    events_of,
+    held,
+    task,
+    with_,
+)
+from tests.requirements import proves
+
+
+def refused(world: World, command: Any, actor: Any = ALICE) -> Refusal:
+    answer = world.ask(actor, command)
+    assert isinstance(answer, Refusal)
+    return answer
+
+
+@proves("ACP-CONTEXT")
+def test_a_draft_is_written_over_by_its_sender_only() -> None:
+    world = World()
+    world.do(ALICE, DraftHandoff({"context": {}}, recipient="bob"))
+    id = "cause-1"
+    assert (handoff(world, id).status, handoff(world, id).recipient) == ("draft", "bob")
+    again(world, ALICE, DraftHandoff({"context": {"summary": "x"}}, id), "cause-2", NOW + 5)
+    assert handoff(world, id).package == {"context": {"summary": "x"}}
+    assert handoff(world, id).recipient == ""
+    assert (handoff(world, id).created_at, handoff(world, id).deadline) == (NOW, None)
+    assert world.code(BOB, DraftHandoff({}, id)) == "not_authorized"
+    assert world.code(OBSERVER, DraftHandoff({})) == "not_authorized"
+
+
+@proves("ACP-REPEAT")
+def test_the_same_draft_again_adds_nothing() -> None:
+    world = at("draft")
+    assert events_of(world.do(ALICE, DraftHandoff(package(), "H", "bob"))) == []
+    assert events_of(world.do(ALICE, DraftHandoff(package(), "H", "carol"))) != []
+
+
+@proves("ACP-CONTEXT")
+@pytest.mark.parametrize(
+    ("fields", "code"),
+    [
+        ({"id": "../x"}, "invalid_id"),
+        ({"recipient": "no one"}, "invalid_id"),
+        ({"teamspace": "a/b"}, "invalid_id"),
+        ({"package": {"deep": 2**53}}, "invalid_field"),
+    ],
+)
+def test_what_a_draft_cannot_hold(fields: dict[str, Any], code: str) -> None:
+    assert refused(World(), replace(DraftHandoff({}), **fields)).code == code
+
+
+@proves("ACP-CONTEXT")
+def test_an_offered_package_is_no_draft_any_more() -> None:
+    world = offered()
+    assert world.code(ALICE, DraftHandoff({}, "H")) == "already_exists"
+    assert world.code(ALICE, offer("carol", package=package(extra=1))) == "already_exists"
+    assert world.code(BOB, offer("carol")) == "not_authorized"
+
+
+@proves("ACP-CONTEXT")
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("context.summary", None),
+        ("context.summary", "  "),
+        ("context.summary", 5),
+        ("work_state.next_step", ""),
+        ("task.success_criteria", None),
+        ("task.success_criteria", []),
+        ("task.success_criteria", [""]),
+        ("task.success_criteria", "all"),
+    ],
+)
+def test_nothing_is_offered_without_its_context(path: str, value: object) -> None:
+    part, _, field = path.partition(".")
+    whole = package()
+    whole[part][field] = value
+    answer = refused(held(), offer(package=whole))
+    assert (answer.code, answer.detail.partition(":")[0]) == ("schema_invalid", path)
+    whole[part] = "no object at all"
+    assert refused(held(), offer(package=whole)).code == "schema_invalid"
+
+
+@proves("ACP-CONTEXT")
+@pytest.mark.parametrize(
+    ("fields", "code"),
+    [
+        ({"id": "../x"}, "invalid_id"),
+        ({"recipient": "no one"}, "invalid_id"),
+        ({"teamspace": "a/b"}, "invalid_id"),
+        ({"thread": "a b"}, "invalid_id"),
+        ({"supersedes": "a b"}, "invalid_id"),
+        ({"title": "x" * 501}, "invalid_field"),
+        ({"reason": "x" * 4_001}, "invalid_field"),
+        ({"package": {"deep": 2**53}}, "invalid_field"),
+        ({"due_at": SPAN[1] + 1}, "invalid_field"),
+        ({"sla_ms": {"closed": 60_000}}, "invalid_field"),
+        ({"sla_ms": {"proposed": 1}}, "invalid_field"),
+        ({"task": "nothing"}, "task_not_found"),
+        ({"supersedes": "nothing"}, "handoff_not_found"),
+        ({"stated_hash": "0" * 64}, "hash_mismatch"),
+    ],
+)
+def test_what_cannot_be_offered(fields: dict[str, Any], code: str) -> None:
+    assert refused(held(), replace(offer(), **fields)).code == code
+    assert refused(held(), offer(), OBSERVER).code == "not_authorized"
+
+
+@proves("ACP-PACKAGE-HASH")
+def test_the_hub_fills_in_what_it_knows_and_seals_the_package() -> None:
+    world = with_(held(), session="s-1")
+    mine = package()
+    mine["provenance"] = {"origin_session": "made up", "decision_refs": ["d-1"]}
+    world.do(ALICE, offer(package=mine, thread="th-1", title="my title"))
+    known = handoff(world)
+    assert known.package["provenance"] == {
+        "origin_session": "s-1",
+        "decision_refs": ["d-1"],
+        "message_thread_refs": ["th-1"],
+        "handoff_chain": ["alice"],
+    }
+    assert (known.package["handoff_id"], known.package["thread_id"]) == ("H", "th-1")
+    assert (known.title, known.reason, known.thread) == ("my title", "requested", "th-1")
+    bare: dict[str, Any] = {**known.package, "verification": {"schema_version": "1.0.0"}}
+    assert known.package_hash == canonical_sha256(bare)
+    sealed: Any = known.package["verification"]
+    assert sealed["package_hash"] == known.package_hash
+
+
+@proves("ACP-PACKAGE-HASH")
+def test_a_stated_hash_is_that_of_the_package_as_sent_or_as_sealed() -> None:
+    mine = package()
+    stated = hash_of(mine)
+    mine["verification"]["package_hash"] = stated
+    world = offered(package=mine, stated_hash=stated)
+    known = handoff(world)
+    filled: dict[str, Any] = {**known.package}
+    assert world.code(ALICE, offer(package=filled, stated_hash=known.package_hash)) == ""
+    changed = package()
+    changed["context"]["summary"] = "another"
+    assert held().code(ALICE, offer(package=changed, stated_hash=stated)) == "hash_mismatch"
+
+
+@proves("ACP-PACKAGE-HASH")
+def test_what_has_no_canonical_form_has_no_hash() -> None:
+    with pytest.raises(ValueError, match=r"\d"):
+        canonical_sha256({"n": 2**60})
+
+
+@proves("ACP-ONE-ACTIVE")
+def test_a_second_handoff_of_a_task_is_refused_while_one_is_under_way() -> None:
+    world = offered()
+    answer = refused(world, offer("carol", "H2"))
+    assert (answer.code, answer.kind) == ("ownership_conflict", "active_handoff")
+    assert "H" in answer.detail
+    world.do(ALICE, WithdrawHandoff("H"))
+    again(world, ALICE, offer("carol", "H2"), "cause-2")
+
+
+@proves("ACP-ONE-ACTIVE")
+def test_only_its_owner_hands_work_on() -> None:
+    answer = refused(held(), offer("carol"), BOB)
+    assert (answer.code, answer.kind) == ("ownership_conflict", "not_owner")
+    world = World(task("T", "cancelled"))
+    assert refused(world, offer()).code == "invalid_transition"
+
+
+@proves("ACP-OWNER")
+def test_what_nobody_has_taken_is_its_senders_by_its_word() -> None:
+    world = World()
+    world.do(ALICE, AdoptTask("acp", "T", ready=True))
+    world.do(ALICE, offer())
+    found = world.tasks["T"]
+    assert (found.assignee, found.reserved_for, found.status) == ("alice", "alice", "ready")
+    assert world.leases == {}
+    assert handoff(world).chain == ("alice",)
+
+
+@proves("ACP-OWNER")
+def test_the_owner_is_written_down_only_where_that_is_news() -> None:
+    world = with_(unheld(), assignee="alice", reserved_for="alice")
+    names = [type(event).__name__ for event in events_of(world.do(ALICE, offer()))]
+    assert names == ["HandoffProposed", "TaskHandedOver", "MailPosted"]
+
+
+@proves("ACP-OWNER")
+def test_meanwhile_nobody_else_can_claim_it_and_its_owner_cannot_be_edited_away() -> None:
+    world = with_(unheld(), assignee="alice", reserved_for="alice")
+    world.do(ALICE, offer())
+    assert world.code(CAROL, ClaimTask("T", "carol")) == "reserved"
+    assert world.code(BOB, ClaimTask("T", "bob")) == "reserved"
+    answer = refused(world, EditTask("T", assignee="carol"), ORCHESTRATOR)
+    assert (answer.code, answer.kind) == ("ownership_conflict", "active_handoff")
+    assert world.code(ORCHESTRATOR, EditTask("T", title="better")) == ""
+    world.do(ALICE, ClaimTask("T", "alice"))
+
+
+@proves("ACP-CHAIN")
+def test_nobody_gets_work_again_that_it_has_owned() -> None:
+    assert refused(held(), offer("alice")).kind == "cycle"
+    world = activated()
+    assert world.tasks["T"].chain == ("alice", "bob")
+    answer = refused(world, offer("alice", "H2", supersedes="H"), BOB)
+    assert (answer.code, answer.kind) == ("ownership_conflict", "cycle")
+    assert "alice → bob" in answer.detail
+
+
+@proves("ACP-COUNTER-OFFER")
+def test_a_counter_offer_names_what_it_comes_after() -> None:
+    world = at("rejected")
+    again(world, ALICE, offer("bob", "H2", supersedes="H", reason="better"), "cause-2")
+    assert handoff(world).superseded_by == "H2"
+    assert (handoff(world).status, handoff(world, "H2").supersedes) == ("rejected", "H")
+
+
+@proves("ACP-COUNTER-OFFER")
+def test_only_a_handoff_of_the_same_task_can_be_superseded() -> None:
+    world = at("rejected")
+    world.put(task("U", "ready", "alice"))
+    other = replace(offer("bob", "H2", supersedes="H"), task="U")
+    assert refused(world, other).code == "invalid_field"
+    drafted = at("draft")
+    assert refused(drafted, offer("bob", "H2", supersedes="H")).code == "handoff_not_found"
+
+
+@proves("ACP-COUNTER-OFFER")
+def test_a_sender_may_offer_anew_before_the_work_begins_and_nobody_else() -> None:
+    world = offered()
+    assert refused(world, offer("carol", "H2", supersedes="H"), BOB).kind == "not_owner"
+    again(world, ALICE, offer("carol", "H2", supersedes="H"), "cause-2")
+    assert (handoff(world).status, handoff(world).superseded_by) == ("rejected", "H2")
+    assert handoff(world, "H2").status == "proposed"
+    begun = activated()
+    assert refused(begun, offer("carol", "H2", supersedes="H")).kind == "not_owner"
+
+
+@proves("ACP-REPEAT")
+def test_an_offer_repeated_while_it_is_under_way_is_the_same_one() -> None:
+    world = offered(id="")
+    known = handoff(world, "cause-1")
+    told = again(world, ALICE, offer(id=""), "cause-2")
+    assert (told.events, told.receipt.stream) == ((), "handoff:cause-1")
+    assert told.receipt.state == "proposed"
+    for other in (
+        offer("carol", ""),
+        offer(id="H2"),
+        offer(id="", reason="urgent"),
+        offer(id="", package=package(classification="restricted")),
+        offer(id="", supersedes="cause-1", reason="urgent"),
+    ):
+        world.cause = "cause-3"
+        answer = world.ask(ALICE, other)
+        assert isinstance(answer, Refusal) or answer.receipt.stream == "handoff:cause-3"
+    assert handoff(world, "cause-1") == known
+
+
+@proves("ACP-COORDINATE")
+@pytest.mark.parametrize("state", ["proposed", "validating", "accepted", "activated"])
+def test_a_coordinator_gives_the_same_package_to_somebody_else(state: Any) -> None:
+    world = at(state)
+    told = again(world, COORDINATOR, ReassignHandoff("H", "carol", "bob is away"), "cause-2")
+    old, new = handoff(world), handoff(world, "cause-2")
+    assert (old.status, old.superseded_by) == ("rejected", "cause-2")
+    assert (new.status, new.supersedes, new.sender) == ("proposed", "H", "alice")
+    assert (new.recipient, new.chain, new.thread) == ("carol", ("alice",), old.thread)
+    assert {**new.package, "handoff_id": "H", "verification": 0} == {
+        **old.package,
+        "verification": 0,
+    }
+    assert new.package_hash == hash_of(new.package) != old.package_hash
+    assert (told.receipt.stream, told.receipt.state) == ("handoff:cause-2", "proposed")
+    found = world.tasks["T"]
+    assert (found.assignee, found.chain) == ("alice", ("alice",))
+    assert found.status == ("ready" if state == "activated" else "in-progress")
+    assert ("T" in world.leases) == (state != "activated")
+    assert letters(world, "handoff.initiate")[-1] == ("carol",)
+
+
+@proves("ACP-COORDINATE")
+@pytest.mark.parametrize(
+    ("recipient", "notes", "code"),
+    [
+        ("alice", "", "ownership_conflict"),
+        ("bob", "", "invalid_field"),
+        ("no one", "", "invalid_id"),
+        ("carol", "x" * 70_000, "invalid_field"),
+    ],
+)
+def test_to_whom_it_cannot_be_reassigned(recipient: str, notes: str, code: str) -> None:
+    command = ReassignHandoff("H", recipient, notes)
+    assert refused(offered(), command, COORDINATOR).code == code
+
+
+@proves("ACP-OWNER")
+def test_the_recipient_is_told_by_id_and_hash_only() -> None:
+    world = offered()
+    (mail,) = world.mails.values()
+    assert (mail.kind, mail.to, mail.sender) == ("handoff.initiate", ("bob",), "alice")
+    assert mail.body == f'{{"handoff_id":"H","package_hash":"{handoff(world).package_hash}"}}'
+    (event,) = (e for e in events_of(held().do(ALICE, offer())) if isinstance(e, HandoffProposed))
+    assert event.teamspace == "default"

@@ -1,0 +1,177 @@
+"""The table of a handoff: which action leads from where, and who may ask for it."""
+
+import pytest
+from msgspec.structs import replace
+
+from dragoman.core.actors import Actor
+from dragoman.core.commands import (
+    ActivateHandoff,
+    AnyCommand,
+    ApproveHandoff,
+    CloseHandoff,
+    CompleteHandoff,
+    EscalateHandoff,
+    ExtendHandoff,
+    NoteHandoff,
+    ReassignHandoff,
+    RejectHandoff,
+    WithdrawHandoff,
+)
+from dragoman.core.errors import Refusal
+from dragoman.core.events import HandoffMoved, HandoffStatus
+from dragoman.core.handoff import HANDOFF_TRANSITIONS, LEGAL
+from tests.core.handoffs import accept, at, offer
+from tests.core.world import (
+    ALICE,
+    BOB,
+    COORDINATOR,
+    HUB,
+    HUMAN,
+    NOW,
+    OBSERVER,
+    ORCHESTRATOR,
+    World,
+    events_of,
+)
+from tests.requirements import proves
+
+EVE = Actor("agent", "eve")
+STATES: tuple[HandoffStatus, ...] = tuple(HANDOFF_TRANSITIONS)
+
+ACTIONS: dict[str, tuple[Actor, AnyCommand]] = {
+    "activate": (BOB, ActivateHandoff("H")),
+    "complete": (BOB, CompleteHandoff("H", "another word")),
+    "reject": (BOB, RejectHandoff("H", "other", "no")),
+    "withdraw": (ALICE, WithdrawHandoff("H")),
+    "close": (ALICE, CloseHandoff("H", "over and out")),
+    "extend_sla": (COORDINATOR, ExtendHandoff("H", 60_000)),
+    "reassign": (COORDINATOR, ReassignHandoff("H", "carol")),
+}
+LEADS_TO: dict[str, HandoffStatus] = {
+    "accept": "accepted",
+    "activate": "activated",
+    "complete": "completed",
+    "reject": "rejected",
+    "withdraw": "rejected",
+    "reassign": "rejected",
+    "close": "closed",
+}
+
+
+def asked(action: str, world: World) -> tuple[Actor, AnyCommand]:
+    """The action as the one asks for it who may."""
+    if action == "accept":
+        looked_at = world.handoffs["H"].package_hash or "0" * 64
+        return BOB, accept(world, package_hash=looked_at, notes="gladly")
+    return ACTIONS[action]
+
+
+@proves("ACP-STATES")
+@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize("action", ["accept", *ACTIONS])
+def test_every_action_in_every_state(action: str, state: HandoffStatus) -> None:
+    world = at(state)
+    actor, command = asked(action, world)
+    world.cause = "cause-2"
+    answer = world.ask(actor, command)
+    if (action, state) == ("activate", "activated"):
+        return  # it is a repeat, in the same words
+    if action not in LEGAL[state]:
+        assert isinstance(answer, Refusal)
+        assert answer.code == "invalid_transition"
+        for legal in LEGAL[state]:
+            assert legal in answer.detail
+        return
+    world.do(actor, command)
+    after = world.handoffs["H"]
+    assert after.status == LEADS_TO.get(action, state)
+    assert after.entered_at == (NOW if after.status != state else after.steps[-1].at)
+
+
+@proves("ACP-STATES")
+@pytest.mark.parametrize("state", STATES)
+def test_every_transition_is_one_of_the_table_and_an_entry(state: HandoffStatus) -> None:
+    reached: set[str] = {"draft"}
+    for action in ("accept", *ACTIONS):
+        world = at(state)
+        actor, command = asked(action, world)
+        world.cause = "cause-2"
+        if action not in LEGAL[state]:
+            continue
+        here: str = state
+        for stream, event in world.do(actor, command).events:
+            if stream == "handoff:H" and isinstance(event, HandoffMoved):
+                assert event.from_ == here
+                assert event.to in HANDOFF_TRANSITIONS[event.from_]
+                assert event.by
+                here = event.to
+                reached.add(here)
+        assert world.handoffs["H"].status == here
+        assert [step.to for step in world.handoffs["H"].steps][-1] == here
+    wanted = {"validating", "accepted", "rejected"} if state == "proposed" else set[str]()
+    assert wanted <= reached
+
+
+@proves("ACP-CALLERS")
+@pytest.mark.parametrize(
+    ("action", "state", "allowed"),
+    [
+        ("accept", "proposed", {"bob"}),
+        ("activate", "accepted", {"bob"}),
+        ("complete", "activated", {"bob"}),
+        ("withdraw", "accepted", {"alice"}),
+        ("reject", "activated", {"bob", "cora", "olga", "hera", "hub"}),
+        ("close", "rejected", {"alice", "cora", "olga", "hera", "hub"}),
+        ("extend_sla", "proposed", {"cora", "olga", "hera", "hub"}),
+        ("reassign", "proposed", {"cora", "olga", "hera", "hub"}),
+        ("note", "proposed", {"alice", "bob", "cora", "olga", "hera", "hub"}),
+        ("escalate", "proposed", {"olga", "hera", "hub"}),
+        ("approve", "proposed", {"hera"}),
+    ],
+)
+def test_each_action_is_for_its_own_callers(
+    action: str, state: HandoffStatus, allowed: set[str]
+) -> None:
+    others: dict[str, AnyCommand] = {
+        "note": NoteHandoff("H", "remark", "x"),
+        "escalate": EscalateHandoff("H"),
+        "approve": ApproveHandoff("H"),
+    }
+    for actor in (ALICE, BOB, EVE, COORDINATOR, ORCHESTRATOR, HUMAN, OBSERVER, HUB):
+        world = at(state)
+        command = others[action] if action in others else asked(action, world)[1]
+        world.cause = "cause-2"
+        code = world.code(actor, command)
+        assert code == ("" if actor.name in allowed else "not_authorized"), actor
+
+
+@proves("ACP-STATES")
+@pytest.mark.parametrize("action", ["accept", "escalate", "note", "approve", *ACTIONS])
+def test_what_is_not_there_is_not_found_and_what_has_no_name_is_said(action: str) -> None:
+    world = at("proposed")
+    commands: dict[str, tuple[Actor, AnyCommand]] = {
+        "note": (ALICE, NoteHandoff("H", "remark", "x")),
+        "escalate": (HUB, EscalateHandoff("H")),
+        "approve": (HUMAN, ApproveHandoff("H")),
+    }
+    actor, command = commands[action] if action in commands else asked(action, world)
+    for name, code in (("none", "handoff_not_found"), ("../H", "invalid_id")):
+        answer = world.ask(actor, replace(command, handoff=name))
+        assert isinstance(answer, Refusal)
+        assert answer.code == code
+
+
+@proves("ACP-STATES")
+def test_a_task_that_is_gone_is_told_as_such() -> None:
+    world = at("proposed")
+    del world.tasks["T"]
+    assert world.code(BOB, accept(world)) == "task_not_found"
+
+
+@proves("ACP-STATES")
+def test_an_offer_is_an_entry_of_its_own() -> None:
+    world = at("draft")
+    names = [type(event).__name__ for event in events_of(world.do(ALICE, offer()))]
+    assert names == ["TaskEdited", "HandoffProposed", "TaskHandedOver", "MailPosted"]
+    assert world.handoffs["H"].steps[0].by == "alice"
+    assert world.handoffs["H"].created_at == NOW

@@ -1,0 +1,310 @@
+"""What lasts too long, what follows from a task's own course, and what is said beside."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from dragoman.core.actors import Actor
+from dragoman.core.commands import (
+    AcceptHandoff,
+    CheckpointTask,
+    ClaimTask,
+    EscalateHandoff,
+    ExpireLease,
+    ExtendHandoff,
+    MoveTask,
+    NoteHandoff,
+    ReassignHandoff,
+    RejectHandoff,
+    ReportOutcome,
+)
+from dragoman.core.events import HandoffEscalated, HandoffMoved
+from dragoman.core.handoff import DEFAULT_SLA_MS, HandoffStatus, lists_of_handoff
+from dragoman.core.moments import SPAN
+from tests.core.handoffs import (
+    CAROL,
+    accept,
+    accepted,
+    activated,
+    again,
+    at,
+    handoff,
+    letters,
+    offer,
+    offered,
+)
+from tests.core.world import ALICE, BOB, COORDINATOR, HUB, HUMAN, NOW, TTL, World, events_of, held
+from tests.requirements import proves
+
+LATE = DEFAULT_SLA_MS["proposed"]
+
+
+def told(decision: Any) -> list[HandoffEscalated]:
+    """What was escalated."""
+    return [event for event in events_of(decision) if isinstance(event, HandoffEscalated)]
+
+
+@proves("ACP-SLA")
+@pytest.mark.parametrize("state", list(DEFAULT_SLA_MS))
+def test_each_state_has_its_time_and_is_told_once(state: HandoffStatus) -> None:
+    world = at(state)
+    due = NOW + DEFAULT_SLA_MS[state]
+    assert handoff(world).deadline == due
+    world.cause = "sweep-1"
+    assert events_of(world.do(HUB, EscalateHandoff("H"), due - 1)) == []
+    (late,) = told(again(world, HUB, EscalateHandoff("H", ("cora",)), "sweep-2", due + 7))
+    assert (late.trigger, late.to, late.task) == ("timeout", "coordinator", "T")
+    assert (late.sla_ms, late.elapsed_ms) == (DEFAULT_SLA_MS[state], DEFAULT_SLA_MS[state] + 7)
+    assert late.stage.startswith(f"{state}→")
+    assert letters(world, "status.blocked") == [("cora",)]
+    (mail,) = (m for m in world.mails.values() if m.kind == "status.blocked")
+    said = msgspec.json.decode(mail.body)
+    assert said["handoff_id"] == "H"
+    assert said["task_id"] == "T"
+    assert said["blocking_issue"] == "timeout"
+    assert said["escalation_level"] == "coordinator"
+    assert said["recommended_action"] in {"reassign", "extend_sla", "close"}
+    assert (handoff(world).status, handoff(world).deadline) == (state, None)
+    for n in range(50):
+        sweep = EscalateHandoff("H", ("cora",))
+        assert events_of(again(world, HUB, sweep, f"again-{n}", due + 10**9)) == []
+
+
+@proves("ACP-SLA")
+def test_where_nobody_is_registered_the_role_itself_is_told() -> None:
+    world = offered()
+    again(world, HUB, EscalateHandoff("H"), "sweep", NOW + LATE)
+    assert letters(world, "status.blocked") == [("coordinator",)]
+
+
+@proves("ACP-SLA")
+def test_each_entry_into_a_state_is_told_anew() -> None:
+    world = offered()
+    again(world, HUB, EscalateHandoff("H"), "sweep-1", NOW + LATE)
+    begun = NOW + LATE + 1
+    again(world, BOB, accept(world), "accept", begun)
+    assert handoff(world).deadline == begun + DEFAULT_SLA_MS["accepted"]
+    late = begun + DEFAULT_SLA_MS["accepted"]
+    assert len(told(again(world, HUB, EscalateHandoff("H"), "sweep-2", late))) == 1
+    assert len(handoff(world).escalations) == 2
+
+
+@proves("ACP-SLA")
+def test_a_clock_that_went_back_tells_nothing_early_and_nothing_twice() -> None:
+    world = offered()
+    assert told(world.do(HUB, EscalateHandoff("H"), NOW - 10**9)) == []
+    again(world, HUB, EscalateHandoff("H"), "sweep-1", NOW + LATE)
+    assert told(world.do(HUB, EscalateHandoff("H"), NOW)) == []
+    again(world, COORDINATOR, ExtendHandoff("H", 60_000), "extend", NOW - 10**9)
+    (late,) = told(again(world, HUB, EscalateHandoff("H"), "sweep-2", NOW - 10**9 + 60_000))
+    assert late.elapsed_ms == 0
+
+
+@proves("ACP-SLA")
+def test_a_handoff_may_have_times_of_its_own() -> None:
+    world = offered(sla_ms={"proposed": 60_000, "activated": 120_000})
+    assert handoff(world).deadline == NOW + 60_000
+    world = activated(sla_ms={"activated": 120_000})
+    assert handoff(world).deadline == NOW + 120_000
+    world = activated(sla_ms={"activated": 120_000}, due_at=NOW + 5_000)
+    assert (handoff(world).deadline, handoff(world).stage_ms) == (NOW + 5_000, 5_000)
+    world = activated(due_at=NOW - 5_000)
+    assert (handoff(world).deadline, handoff(world).stage_ms) == (NOW, 0)
+    assert handoff(offered(due_at=SPAN[1])).deadline == NOW + LATE
+    assert handoff(at("closed")).stage_ms == 0
+
+
+@proves("ACP-COORDINATE")
+@pytest.mark.parametrize("stage", ["", "proposed", "proposed→validating"])
+def test_a_coordinator_gives_a_state_more_time(stage: str) -> None:
+    world = offered()
+    again(world, COORDINATOR, ExtendHandoff("H", 60_000, stage), "extend-1")
+    assert handoff(world).deadline == NOW + LATE + 60_000
+    again(world, HUB, EscalateHandoff("H"), "sweep-1", NOW + LATE + 60_000)
+    later = NOW + LATE + 70_000
+    again(world, COORDINATOR, ExtendHandoff("H", 60_000, stage), "extend-2", later)
+    assert handoff(world).deadline == later + 60_000
+    assert len(told(again(world, HUB, EscalateHandoff("H"), "sweep-2", later + 60_000))) == 1
+
+
+@proves("ACP-REPEAT")
+def test_more_time_asked_for_twice_in_the_same_words_is_given_once() -> None:
+    world = offered()
+    world.do(COORDINATOR, ExtendHandoff("H", 60_000))
+    assert events_of(world.do(COORDINATOR, ExtendHandoff("H", 60_000))) == []
+    assert events_of(world.ask(COORDINATOR, ExtendHandoff("H", 61_000))) != []
+    assert events_of(world.ask(HUMAN, ExtendHandoff("H", 60_000))) != []
+
+
+@proves("ACP-COORDINATE")
+@pytest.mark.parametrize(("by_ms", "stage"), [(1, ""), (10**12, ""), (60_000, "activated")])
+def test_what_no_coordinator_can_give(by_ms: int, stage: str) -> None:
+    assert offered().code(COORDINATOR, ExtendHandoff("H", by_ms, stage)) == "invalid_field"
+
+
+@proves("ACP-REPEAT")
+def test_a_reassignment_repeated_answers_with_the_new_handoff() -> None:
+    world = offered()
+    again(world, COORDINATOR, ReassignHandoff("H", "carol"), "N")
+    told_again = again(world, COORDINATOR, ReassignHandoff("H", "carol"), "cause-3")
+    assert (told_again.events, told_again.receipt.stream) == ((), "handoff:N")
+    assert world.code(COORDINATOR, ReassignHandoff("H", "dave")) == "invalid_transition"
+    assert world.code(HUMAN, ReassignHandoff("H", "carol")) == "invalid_transition"
+    again(world, CAROL, RejectHandoff("N", "other", "no"), "cause-4")
+    assert world.code(COORDINATOR, ReassignHandoff("H", "carol")) == "invalid_transition"
+
+
+@proves("ACP-BESIDE")
+def test_what_is_said_beside_the_package_does_not_change_it() -> None:
+    world = activated()
+    before = handoff(world).package_hash
+    world.do(BOB, NoteHandoff("H", "remark", "half done", {"percent": 50}))
+    world.do(HUB, NoteHandoff("H", "workq_integration", "degraded"))
+    known = handoff(world)
+    assert (known.notes[-2].text, known.workq) == ("half done", "degraded")
+    assert known.package_hash == before
+    for n in range(100):
+        world.do(BOB, NoteHandoff("H", "remark", str(n)))
+    assert len(handoff(world).notes) == 64
+
+
+@proves("ACP-BESIDE")
+@pytest.mark.parametrize(
+    "command",
+    [
+        NoteHandoff("H", "", "x"),
+        NoteHandoff("H", "remark", "x" * 70_000),
+        NoteHandoff("H", "remark", data={"n": 2**53}),
+        NoteHandoff("H", "superseded_by", "H9"),
+        NoteHandoff("H", "completion_notes", "done"),
+        NoteHandoff("H", "waiting", "long"),
+    ],
+)
+def test_what_cannot_be_noted(command: NoteHandoff) -> None:
+    assert activated().code(BOB, command) == "invalid_field"
+
+
+@proves("ACP-STATES")
+def test_on_which_lists_a_handoff_stands() -> None:
+    assert lists_of_handoff(handoff(at("draft"))) == ("handoffs.draft:alice",)
+    assert lists_of_handoff(handoff(offered())) == (
+        "handoffs",
+        "handoffs.space:default",
+        "handoffs.task:T",
+        "handoffs.from:alice",
+        "handoffs.to:bob",
+        "handoffs.status:proposed",
+    )
+
+
+@proves("ACP-FOLLOWS-TASK")
+@pytest.mark.parametrize(
+    ("command", "status"),
+    [
+        (ReportOutcome("T", "done", apply=True), "completed"),
+        (ReportOutcome("T", "needs_review", apply=True), "completed"),
+        (ReportOutcome("T", "partial", apply=True), "completed"),
+        (ReportOutcome("T", "blocked", apply=True, blockers=("x",)), "activated"),
+        (ReportOutcome("T", "failed", apply=True), "activated"),
+        (CheckpointTask("T", "MANUAL", "c0ffee"), "completed"),
+        (CheckpointTask("T", "TIMEOUT"), "completed"),
+    ],
+)
+def test_what_the_recipient_reports_completes_the_handoff_or_not(
+    command: Any, status: HandoffStatus
+) -> None:
+    world = activated()
+    decision = again(world, BOB, command, "cause-2")
+    assert handoff(world).status == status
+    assert told(decision) == []
+    assert (world.tasks["T"].handoff is None) == (status == "completed")
+
+
+@proves("ACP-FOLLOWS-TASK")
+@pytest.mark.parametrize(
+    ("outcome", "is_over"),
+    [("done", True), ("needs_review", False), ("partial", False), ("blocked", False)],
+)
+def test_what_its_sender_finishes_before_is_not_handed_over_any_more(
+    outcome: Any, is_over: bool
+) -> None:
+    world = accepted()
+    command = ReportOutcome("T", outcome, apply=True, blockers=("x",))
+    again(world, ALICE, command, "cause-2")
+    known = handoff(world)
+    assert known.status == ("closed" if is_over else "accepted")
+    if is_over:
+        assert known.rejection is not None
+        assert (known.rejection.by, known.rejection.reason) == ("hub", "other")
+        assert letters(world, "system.error") == [("alice",)]
+    assert world.tasks["T"].status == ("blocked" if outcome == "blocked" else "review")
+
+
+@proves("ACP-FOLLOWS-TASK")
+@pytest.mark.parametrize("state", ["proposed", "validating", "accepted", "activated"])
+def test_a_cancelled_task_takes_its_handoff_with_it(state: HandoffStatus) -> None:
+    world = at(state)
+    decision = again(world, HUMAN, MoveTask("T", "cancelled"), "cause-2")
+    found = world.tasks["T"]
+    assert (found.status, found.handoff) == ("cancelled", None)
+    assert handoff(world).status == "closed"
+    steps = [(e.from_, e.to) for e in events_of(decision) if isinstance(e, HandoffMoved)]
+    assert steps == [(state, "rejected"), ("rejected", "closed")]
+
+
+@proves("ACP-FOLLOWS-TASK")
+def test_a_review_that_is_approved_ends_what_was_offered_from_it() -> None:
+    world = at("completed")
+    again(world, BOB, offer("carol", "H2"), "cause-2")
+    again(world, HUMAN, MoveTask("T", "done"), "cause-3")
+    assert handoff(world, "H2").status == "closed"
+    assert handoff(world).status == "completed"
+
+
+@proves("ACP-FOLLOWS-TASK")
+def test_a_recipient_that_goes_silent_is_told_at_once_and_keeps_the_task() -> None:
+    world = activated()
+    late = NOW + TTL
+    (lost,) = told(again(world, HUB, ExpireLease("T", told=("cora",)), "cause-2", late))
+    assert (lost.trigger, lost.recommended) == ("lease_lost", "reassign")
+    (mail,) = (m for m in world.mails.values() if m.kind == "status.blocked")
+    assert mail.to == ("cora",)
+    assert msgspec.json.decode(mail.body)["blocking_issue"] == "lease_lost"
+    known, found = handoff(world), world.tasks["T"]
+    assert (known.status, known.is_escalated) == ("activated", False)
+    assert (found.status, found.assignee) == ("ready", "bob")
+    assert world.code(ALICE, ClaimTask("T", "alice"), late) == "reserved"
+    world.do(BOB, ClaimTask("T", "bob"), late)
+
+
+@proves("ACP-FOLLOWS-TASK")
+def test_a_sender_that_goes_silent_leaves_the_handoff_as_it_is() -> None:
+    world = accepted()
+    assert told(again(world, HUB, ExpireLease("T"), "cause-2", NOW + TTL)) == []
+    found = world.tasks["T"]
+    assert (found.status, found.assignee) == ("ready", "alice")
+    assert handoff(world).status == "accepted"
+    assert world.code(CAROL, ClaimTask("T", "carol"), NOW + TTL) == "reserved"
+
+
+@proves("ACP-FOLLOWS-TASK")
+def test_a_word_for_the_successor_at_rest_changes_no_handoff() -> None:
+    world = activated()
+    again(world, HUB, ExpireLease("T"), "cause-2", NOW + TTL)
+    orchestrator = Actor("orchestrator", "olga")
+    again(world, orchestrator, CheckpointTask("T", "MANUAL", "c0ffee"), "cause-3")
+    assert handoff(world).status == "activated"
+    before = accepted()
+    again(before, ALICE, CheckpointTask("T", "MANUAL", "c0ffee"), "cause-2")
+    assert handoff(before).status == "accepted"
+
+
+@proves("ACP-FOLLOWS-TASK")
+def test_a_task_whose_handoff_is_gone_goes_its_way() -> None:
+    world = accepted()
+    del world.handoffs["H"]
+    again(world, HUMAN, MoveTask("T", "cancelled"), "cause-2")
+    assert world.tasks["T"].status == "cancelled"
+    alone = World(*held().tasks.values())
+    assert alone.code(HUMAN, AcceptHandoff("H", "")) == "handoff_not_found"

@@ -1,0 +1,340 @@
+"""The way through and the ways out: activate, complete, close, reject, withdraw, hand on."""
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from dragoman.core.commands import (
+    ActivateHandoff,
+    ClaimTask,
+    CloseHandoff,
+    CompleteHandoff,
+    EditTask,
+    MoveTask,
+    RejectHandoff,
+    RenewLease,
+    ReportOutcome,
+    UpdateTask,
+    WithdrawHandoff,
+)
+from dragoman.core.errors import Refusal
+from dragoman.core.events import TaskClaimed, TaskTransitioned
+from dragoman.core.moments import SPAN
+from tests.core.handoffs import (
+    CAROL,
+    accept,
+    accepted,
+    activated,
+    again,
+    at,
+    handoff,
+    letters,
+    offer,
+    offered,
+)
+from tests.core.world import ALICE, BOB, COORDINATOR, HUMAN, NOW, TTL, World, events_of, held, task
+from tests.core.world import with_ as changed
+from tests.requirements import proves
+
+
+def moves(decision: Any) -> list[tuple[str, str]]:
+    """The ways that the task has gone."""
+    return [(e.from_, e.to) for e in events_of(decision) if isinstance(e, TaskTransitioned)]
+
+
+@proves("ACP-OWNER")
+def test_activate_begins_a_new_attempt_and_the_senders_token_is_dead() -> None:
+    world = accepted()
+    update: dict[str, object] = {"percent_complete": 50}
+    command = ActivateHandoff("H", "s-bob", 60_000, update)
+    told = again(world, BOB, command, "cause-2", NOW + 5)
+    found, lease = world.tasks["T"], world.leases["T"]
+    assert (found.status, found.assignee, found.attempts, found.fence) == (
+        "in-progress",
+        "bob",
+        2,
+        2,
+    )
+    assert (lease.holder, lease.fence, lease.session) == ("bob", 2, "s-bob")
+    assert (told.receipt.fence, told.receipt.expires_at) == (2, NOW + 5 + 60_000)
+    assert (told.receipt.state, told.receipt.attempt) == ("activated", 2)
+    assert moves(told) == [("in-progress", "ready")]
+    assert found.chain == ("alice", "bob")
+    assert handoff(world).notes[-1].data == update
+    assert world.code(ALICE, RenewLease("T", 1)) == "lease_lost"
+    assert world.code(ALICE, ReportOutcome("T", "done")) == "lease_lost"
+
+
+@proves("ACP-OWNER")
+@pytest.mark.parametrize(
+    ("status", "way"),
+    [
+        ("ready", []),
+        ("review", []),
+        ("blocked", [("blocked", "ready")]),
+        ("backlog", [("backlog", "ready")]),
+    ],
+)
+def test_what_nobody_holds_is_taken_from_where_it_stands(status: Any, way: Any) -> None:
+    world = World(replace(task("T", status, "alice"), reserved_for="alice"))
+    world.do(ALICE, offer())
+    world.do(BOB, accept(world))
+    told = again(world, BOB, ActivateHandoff("H"), "cause-2")
+    assert moves(told) == way
+    (claimed,) = (event for event in events_of(told) if isinstance(event, TaskClaimed))
+    assert claimed.from_ == ("review" if status == "review" else "ready")
+    assert world.tasks["T"].status == "in-progress"
+
+
+@proves("ACP-OWNER")
+@pytest.mark.parametrize(
+    ("fields", "code"),
+    [
+        ({"ttl_ms": 1}, "invalid_field"),
+        ({"session": "a b"}, "invalid_id"),
+        ({"work_state_update": {"n": 2**53}}, "invalid_field"),
+        ({"failed": (("hash_mismatch", "the copy of a-1 is not what it was"),)}, "hash_mismatch"),
+    ],
+)
+def test_what_keeps_work_from_beginning(fields: dict[str, Any], code: str) -> None:
+    world = accepted()
+    assert world.code(BOB, replace(ActivateHandoff("H"), **fields)) == code
+    assert world.code(BOB, ActivateHandoff("H"), SPAN[1]) == "invalid_field"
+
+
+@proves("ACP-OWNER")
+def test_work_does_not_begin_in_the_deadletter_or_before_what_it_waits_for() -> None:
+    dead = changed(accepted(), status="deadletter")
+    assert dead.code(BOB, ActivateHandoff("H")) == "invalid_transition"
+    waiting = changed(accepted(), open_blockers=("U",))
+    assert waiting.code(BOB, ActivateHandoff("H")) == "waits_for"
+
+
+@proves("ACP-OWNER")
+def test_complete_is_the_report_of_the_attempt() -> None:
+    world = activated()
+    artifact: dict[str, object] = {"artifact_id": "out"}
+    command = CompleteHandoff("H", "it works", (artifact,))
+    told = again(world, BOB, command, "cause-2")
+    found = world.tasks["T"]
+    assert (found.status, found.handoff, found.chain) == ("review", None, ("alice", "bob"))
+    assert found.reported is not None
+    assert (found.reported.outcome, found.reported.notes) == ("done", "it works")
+    assert (told.receipt.state, told.receipt.status) == ("completed", "review")
+    assert told.receipt.stream == "handoff:H"
+    assert "T" not in world.leases
+    note = handoff(world).notes[-1]
+    assert (note.kind, note.text, note.data) == (
+        "completion_notes",
+        "it works",
+        {"final_artifacts": [artifact]},
+    )
+    assert letters(world, "handoff.complete") == [("alice",)]
+    assert handoff(world).resolved_at == NOW
+
+
+@proves("ACP-OWNER")
+def test_who_has_only_accepted_cannot_report_and_who_has_lost_it_cannot_complete() -> None:
+    assert accepted().code(BOB, ReportOutcome("T", "done")) == "unauthorized_agent"
+    world = activated()
+    del world.leases["T"]
+    world = changed(world, status="ready")
+    assert world.code(BOB, CompleteHandoff("H")) == "lease_lost"
+    assert world.code(CAROL, ClaimTask("T", "carol")) == "reserved"
+    assert world.code(ALICE, ClaimTask("T", "alice")) == "reserved"
+    world.do(BOB, ClaimTask("T", "bob"))
+    assert world.code(BOB, CompleteHandoff("H", "x" * 70_000)) == "invalid_field"
+    again(world, BOB, CompleteHandoff("H"), "cause-2")
+
+
+@proves("ACP-STATES")
+def test_close_ends_the_record() -> None:
+    world = at("completed")
+    told = again(world, ALICE, CloseHandoff("H", "thanks"), "cause-2")
+    assert (told.receipt.state, handoff(world).steps[-1].note) == ("closed", "thanks")
+    assert at("rejected").code(ALICE, CloseHandoff("H", "x" * 70_000)) == "invalid_field"
+
+
+@proves("ACP-REJECT")
+def test_a_rejection_says_why_and_tells_the_sender() -> None:
+    world = offered()
+    fix = "give it to carol, " * 100
+    command = RejectHandoff("H", "capability_mismatch", "no Rust here", fix)
+    told = again(world, BOB, command, "cause-2")
+    said = handoff(world).rejection
+    assert said is not None
+    assert (said.reason, said.detail, said.suggested_fix) == (
+        "capability_mismatch",
+        "no Rust here",
+        fix,
+    )
+    assert told.receipt.state == "rejected"
+    (mail,) = (m for m in world.mails.values() if m.kind == "system.error")
+    assert (mail.to, mail.sender) == (("alice",), "hub")
+    assert "no Rust here" in mail.body
+    assert "give it to carol" in mail.body
+    assert len(mail.body.encode()) <= 4_096
+    found = world.tasks["T"]
+    assert (found.status, found.assignee, found.chain) == ("in-progress", "alice", ("alice",))
+    assert "T" in world.leases
+
+
+@proves("ACP-REJECT")
+def test_the_longest_words_fit_into_a_letter() -> None:
+    worst = "\x01" * 65_536
+    world = offered()
+    world.do(BOB, RejectHandoff("H", "success_criteria_ambiguous", worst, worst))
+    assert handoff(world).status == "rejected"
+    sizes = [len(mail.body.encode()) for mail in world.mails.values()]
+    assert max(sizes) <= 4_096
+
+
+@proves("ACP-REJECT")
+@pytest.mark.parametrize(("detail", "fix"), [("", ""), (" ", ""), ("x", "x" * 70_000)])
+def test_a_rejection_without_a_detail_is_none(detail: str, fix: str) -> None:
+    assert offered().code(BOB, RejectHandoff("H", "other", detail, fix)) == "invalid_field"
+
+
+@proves("ACP-REJECT", "ACP-CHAIN")
+@pytest.mark.parametrize("status", ["in-progress", "ready", "blocked", "deadletter"])
+def test_what_was_activated_and_is_given_back_is_ready_for_its_sender(status: Any) -> None:
+    world = activated()
+    if status != "in-progress":
+        del world.leases["T"]
+        changed(world, status=status)
+    told = again(world, BOB, RejectHandoff("H", "timeout_risk", "not by then"), "cause-2")
+    found = world.tasks["T"]
+    assert (found.status, found.assignee, found.reserved_for) == ("ready", "alice", "alice")
+    assert (found.chain, found.handoff) == (("alice",), None)
+    assert told.receipt.status == "ready"
+    assert "T" not in world.leases
+    again(world, ALICE, offer("bob", "H2", supersedes="H"), "cause-3")
+
+
+@proves("ACP-REJECT")
+def test_a_coordinator_may_force_it() -> None:
+    world = activated()
+    again(world, COORDINATOR, RejectHandoff("H", "other", "stop"), "cause-2")
+    assert world.tasks["T"].assignee == "alice"
+
+
+@proves("ACP-REJECT")
+@pytest.mark.parametrize(("note", "detail"), [("", "withdrawn"), ("oops", "withdrawn: oops")])
+def test_a_sender_takes_its_offer_back(note: str, detail: str) -> None:
+    world = accepted()
+    again(world, ALICE, WithdrawHandoff("H", note), "cause-2")
+    said = handoff(world).rejection
+    assert said is not None
+    assert (said.by, said.reason, said.detail) == ("alice", "other", detail)
+    assert world.tasks["T"].handoff is None
+    assert accepted().code(ALICE, WithdrawHandoff("H", "x" * 70_000)) == "invalid_field"
+
+
+@proves("ACP-REDELEGATE")
+def test_what_is_activated_is_handed_on_in_one_transaction() -> None:
+    world = activated()
+    told = again(world, BOB, offer("carol", "H2", supersedes="H"), "cause-2")
+    old, new = handoff(world), handoff(world, "H2")
+    assert (old.status, old.superseded_by) == ("completed", "H2")
+    assert old.steps[-1].note == "re-delegated as H2"
+    assert (new.status, new.chain, new.sender) == ("proposed", ("alice", "bob"), "bob")
+    assert told.receipt.state == "proposed"
+    found = world.tasks["T"]
+    assert (found.status, found.assignee, found.reported) == ("in-progress", "bob", None)
+    assert world.leases["T"].holder == "bob"
+    again(world, CAROL, accept(world, "H2"), "cause-3")
+    again(world, CAROL, ActivateHandoff("H2"), "cause-4")
+    assert world.tasks["T"].chain == ("alice", "bob", "carol")
+    again(world, CAROL, RejectHandoff("H2", "other", "no"), "cause-5")
+    assert (world.tasks["T"].assignee, world.tasks["T"].chain) == ("bob", ("alice", "bob"))
+
+
+@proves("ACP-REDELEGATE")
+def test_what_is_only_accepted_stays_its_owners_when_it_is_handed_on() -> None:
+    world = accepted()
+    again(world, BOB, offer("carol", "H2", supersedes="H"), "cause-2")
+    old, new = handoff(world), handoff(world, "H2")
+    assert (old.status, old.superseded_by) == ("rejected", "H2")
+    assert (new.sender, new.chain) == ("bob", ("alice",))
+    found = world.tasks["T"]
+    assert (found.assignee, found.handoff and found.handoff.only) == ("alice", "alice")
+    again(world, CAROL, accept(world, "H2"), "cause-3")
+    again(world, CAROL, ActivateHandoff("H2"), "cause-4")
+    assert world.tasks["T"].chain == ("alice", "carol")
+    again(world, CAROL, RejectHandoff("H2", "other", "no"), "cause-5")
+    assert (world.tasks["T"].assignee, world.tasks["T"].chain) == ("alice", ("alice",))
+
+
+@proves("ACP-FROM-REVIEW")
+def test_what_is_in_review_can_be_handed_on_by_its_owner() -> None:
+    world = at("completed")
+    assert world.tasks["T"].status == "review"
+    again(world, BOB, offer("carol", "H2"), "cause-2")
+    again(world, CAROL, accept(world, "H2"), "cause-3")
+    again(world, CAROL, ActivateHandoff("H2"), "cause-4")
+    found = world.tasks["T"]
+    assert (found.status, found.assignee) == ("in-progress", "carol")
+    assert found.chain == ("alice", "bob", "carol")
+
+
+@proves("ACP-CHAIN")
+def test_a_chain_that_was_changed_by_hand_is_left_as_it_is() -> None:
+    world = changed(activated(), chain=("alice", "bob", "zoe"))
+    again(world, BOB, RejectHandoff("H", "other", "no"), "cause-2")
+    assert world.tasks["T"].chain == ("alice", "bob", "zoe")
+
+
+@proves("ACP-REPEAT")
+@pytest.mark.parametrize(
+    ("state", "actor", "command", "others"),
+    [
+        ("proposed", BOB, RejectHandoff("H", "other", "no"), [RejectHandoff("H", "other", "nah")]),
+        ("accepted", ALICE, WithdrawHandoff("H"), [WithdrawHandoff("H", "why")]),
+        (
+            "accepted",
+            BOB,
+            ActivateHandoff("H", work_state_update={"a": 1}),
+            [ActivateHandoff("H")],
+        ),
+        (
+            "activated",
+            BOB,
+            CompleteHandoff("H", "done", ({"a": 1},)),
+            [CompleteHandoff("H", "done"), CompleteHandoff("H", "Done", ({"a": 1},))],
+        ),
+        ("completed", ALICE, CloseHandoff("H", "fine"), [CloseHandoff("H")]),
+    ],
+)
+def test_a_repeat_adds_nothing(state: Any, actor: Any, command: Any, others: Any) -> None:
+    world = at(state)
+    first = again(world, actor, command, "cause-2")
+    told = again(world, actor, command, "cause-3")
+    assert (told.events, told.lease) == ((), None)
+    assert (told.receipt.stream, told.receipt.state) == ("handoff:H", first.receipt.state)
+    for other in others:
+        assert world.code(actor, other) == "invalid_transition"
+    assert world.code(HUMAN, command) != ""
+
+
+@proves("ACP-REPEAT")
+def test_an_acceptance_repeated_adds_nothing_until_the_work_has_begun() -> None:
+    world = accepted()
+    assert world.do(BOB, accept(world)).events == ()
+    assert world.code(BOB, accept(world, notes="gladly")) == "invalid_transition"
+    assert world.code(ALICE, accept(world)) == "invalid_transition"
+    begun = activated()
+    assert begun.code(BOB, accept(begun)) == "invalid_transition"
+    assert at("closed").code(BOB, CompleteHandoff("H", "done")) == "invalid_transition"
+
+
+@proves("ACP-OWNER")
+def test_the_word_of_the_recipient_counts_and_its_lease_lives_by_it() -> None:
+    world = activated()
+    told = world.do(BOB, UpdateTask("T", progress="half"), NOW + TTL - 1)
+    assert told.receipt.status == "in-progress"
+    assert world.code(ALICE, UpdateTask("T", progress="half")) == "lease_lost"
+    answer = world.ask(HUMAN, EditTask("T", assignee="zoe"))
+    assert isinstance(answer, Refusal)
+    assert answer.kind == "active_handoff"
+    assert held().code(HUMAN, MoveTask("T", "ready")) == ""

@@ -1,0 +1,72 @@
+"""The whole life of a handoff through HTTP in a real hub, in a process of its own."""
+
+import hashlib
+import json
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+from tests.e2e.program import Program
+from tests.e2e.test_up import hub
+from tests.protocols.acp.desk import artifact, offer
+from tests.requirements import proves
+
+pytestmark = proves("ACP-RESPONSE", "ACP-GATE", "ACP-ARTIFACTS")
+
+
+def post(url: str, token: str, said: dict[str, Any]) -> tuple[int, Any]:
+    """The status and the answer to an action."""
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    request = urllib.request.Request(  # noqa: S310  our own hub
+        f"{url}/v1/acp/acp_handoff", json.dumps(said).encode(), headers
+    )
+    try:
+        with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310
+            return answer.status, json.load(answer)
+    except urllib.error.HTTPError as error:
+        return error.code, json.load(error)
+
+
+def test_work_changes_hands_in_a_hub_that_runs(program: Program) -> None:
+    folder: Path = program.data / "teamspaces" / "default" / "artifacts"
+    folder.mkdir(parents=True)
+    (folder / "a.txt").write_text("hello\n")
+    stated = hashlib.sha256(b"hello\n").hexdigest()
+    tokens = {}
+    for name in ("alice", "bob"):
+        program.prepare("agent", "add", name, "--speaks", "acp")
+    with hub(program) as running:
+        for name in ("alice", "bob"):
+            tokens[name] = program.ask("agent", "token", name)["token"]
+
+        def act(by: str, **said: Any) -> tuple[int, Any]:
+            return post(running.url, tokens[by], said)
+
+        status, reply = act(
+            "alice",
+            **offer(artifacts=[artifact(sha256=stated)], policy={"requires_human_approval": True}),
+        )
+        assert (status, reply["status"]) == (200, "proposed")
+        on = {"handoff_id": reply["handoff_id"]}
+        assert act("alice", action="accept", **on)[0] == 403
+        status, reply = act("bob", action="accept", **on)
+        assert (status, reply["error"]["code"]) == (409, "approval_required")
+        assert act("bob", action="approve", **on)[0] == 403
+        assert program.run("handoff", "approve", on["handoff_id"]).code == 0
+        for action, by, state in (
+            ("accept", "bob", "accepted"),
+            ("activate", "bob", "activated"),
+            ("complete", "bob", "completed"),
+            ("close", "alice", "closed"),
+        ):
+            status, reply = act(by, action=action, **on)
+            assert (status, reply["success"], reply["status"]) == (200, True, state)
+        assert act("bob", action="query", **on)[1]["handoffs"][0]["status"] == "closed"
+        running.stop()
+    assert program.ask("verify")["found"] == 0
+    lines = (program.data / "teamspaces/default/handoffs/handoffs.jsonl").read_text().splitlines()
+    events = [json.loads(line)["event"] for line in lines]
+    assert (events[0], events[-1]) == ("handoff_created", "handoff_closed")
+    copy = program.data / "artifacts" / "sha256" / stated[:2] / stated
+    assert copy.read_text() == "hello\n"

@@ -1,0 +1,112 @@
+"""Handoffs in a lab: packages, and the steps from an offer to its end."""
+
+from typing import Any, Protocol
+
+from dragoman.core.actors import SYSTEM, Actor
+from dragoman.core.commands import (
+    AcceptHandoff,
+    ActivateHandoff,
+    AnyCommand,
+    CloseHandoff,
+    CompleteHandoff,
+    CreateTask,
+    EscalateHandoff,
+    ProposeHandoff,
+)
+from dragoman.core.errors import Refusal
+from dragoman.core.handoff import Handoff
+from dragoman.engine.handoffs import find_handoff
+from tests.engine.lab import ALICE, BOB, HUMAN, Lab
+
+
+class Doing(Protocol):
+    """A hub that things are done to."""
+
+    @property
+    def store(self) -> Any:
+        """Where it keeps everything."""
+        ...
+
+    def do(self, actor: Actor, *commands: AnyCommand) -> Any:
+        """What must be accepted."""
+        ...
+
+
+CHECKS = ("schema", "policy", "artifacts", "cycle", "package_hash")
+COORDINATOR = Actor("coordinator", "carl")
+
+
+def package(task: str = "t1", **more: Any) -> dict[str, object]:
+    """What is handed over, with all that a package must have."""
+    return {
+        "task": {
+            "task_id": task,
+            "title": "Fix the login",
+            "objective": "People can log in",
+            "success_criteria": ["all tests pass"],
+            "priority": "normal",
+        },
+        "context": {"summary": "The token is read too late."},
+        "work_state": {"status": "in_progress", "next_step": "write the test"},
+        "artifacts": [],
+        "policy": {"classification": "internal", "requires_human_approval": False},
+        "verification": {"schema_version": "1.0.0"},
+        **more,
+    }
+
+
+def make(lab: Doing, task: str = "t1") -> None:
+    """A task that nobody owns yet."""
+    lab.do(HUMAN, CreateTask("Fix the login", id=task, ready=True))
+
+
+def offer(
+    lab: Doing, id: str = "h1", task: str = "t1", to: str = "bob", by: Actor = ALICE, **more: Any
+) -> Handoff:
+    """A package that is offered."""
+    content = more.pop("package", None) or package(task)
+    lab.do(by, ProposeHandoff(task, to, content, id=id, **more))
+    return state(lab, id)
+
+
+def accept(lab: Doing, id: str = "h1", by: Actor = BOB, **more: Any) -> Handoff:
+    """The recipient accepts, and all checks pass unless more is said."""
+    given: dict[str, Any] = {"passed": CHECKS, **more}
+    lab.do(by, AcceptHandoff(id, state(lab, id).package_hash, **given))
+    return state(lab, id)
+
+
+def activate(lab: Doing, id: str = "h1", by: Actor = BOB) -> Handoff:
+    """The recipient begins."""
+    lab.do(by, ActivateHandoff(id))
+    return state(lab, id)
+
+
+def finish(lab: Doing, id: str = "h1", by: Actor = BOB, sender: Actor = ALICE) -> Handoff:
+    """The recipient is done, and the record is closed."""
+    lab.do(by, CompleteHandoff(id, "merged"))
+    lab.do(sender, CloseHandoff(id, "thanks"))
+    return state(lab, id)
+
+
+def life(lab: Doing, id: str = "h1", task: str = "t1") -> Handoff:
+    """A whole handoff, from a new task to its end."""
+    make(lab, task)
+    offer(lab, id, task)
+    accept(lab, id)
+    activate(lab, id)
+    return finish(lab, id)
+
+
+def late(lab: Lab, id: str = "h1", after: int = 25 * 3_600_000) -> Handoff:
+    """Time passes until its state has lasted too long, and that is told."""
+    lab.clock.advance(after)
+    lab.do(SYSTEM, EscalateHandoff(id))
+    return state(lab, id)
+
+
+def state(lab: Doing, id: str) -> Handoff:
+    """The handoff as it is stored."""
+    found = find_handoff(lab.store, id)
+    assert not isinstance(found, Refusal), found
+    return found

@@ -1,0 +1,347 @@
+"""Handoffs as they are read: one, pages of those that fit, what they show, why they are stuck."""
+
+from typing import Any
+
+import pytest
+from msgspec import Struct, to_builtins
+from msgspec.structs import replace
+
+from dragoman.core.actors import Actor
+from dragoman.core.commands import (
+    AliasTask,
+    ApproveHandoff,
+    CompleteHandoff,
+    DraftHandoff,
+    NoteHandoff,
+    PauseAgent,
+    RegisterAgent,
+    RejectHandoff,
+)
+from dragoman.core.errors import Refusal
+from dragoman.core.lease import Lease
+from dragoman.engine import handoffs
+from dragoman.engine.handoff_diagnosis import Diagnosis, Surroundings, diagnose, look_at
+from dragoman.engine.handoffs import LAST, Page, Wanted, find_handoff, page_of
+from dragoman.engine.shown_handoffs import handoff_summary, whole_handoff
+from dragoman.engine.teamspaces import belongs, closed_to
+from tests.engine.handoffs import (
+    CHECKS,
+    COORDINATOR,
+    accept,
+    activate,
+    late,
+    life,
+    make,
+    offer,
+    package,
+    state,
+)
+from tests.engine.lab import ALICE, BOB, CAROL, HUMAN, START, Lab
+from tests.requirements import proves
+
+NEEDS = {"classification": "internal", "requires_human_approval": True}
+
+
+def ids(lab: Lab, **wanted: Any) -> list[str]:
+    """The ids of a page."""
+    return [one.id for one in page(lab, **wanted).handoffs]
+
+
+def page(lab: Lab, **wanted: Any) -> Page:
+    """A page of those that fit."""
+    found = page_of(lab.store, Wanted(**wanted))
+    assert isinstance(found, Page), found
+    return found
+
+
+def several(lab: Lab) -> None:
+    """Three handoffs: closed, activated, and offered by somebody else in another teamspace."""
+    life(lab, "h1", "t1")
+    make(lab, "t2")
+    offer(lab, "h2", "t2")
+    accept(lab, "h2")
+    activate(lab, "h2")
+    make(lab, "t3")
+    offer(lab, "h3", "t3", to="alice", by=CAROL, teamspace="red")
+
+
+@proves("ACP-READ")
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [
+        ({}, ["h3", "h2", "h1"]),
+        ({"status": "activated"}, ["h2"]),
+        ({"status": "closed", "recipient": "bob"}, ["h1"]),
+        ({"status": "closed"}, ["h1"]),
+        ({"status": "closed", "recipient": "alice"}, []),
+        ({"task": "t3"}, ["h3"]),
+        ({"task": "bead:x-1"}, ["h2"]),
+        ({"task": "nowhere"}, []),
+        ({"sender": "alice"}, ["h2", "h1"]),
+        ({"recipient": "alice"}, ["h3"]),
+        ({"teamspace": "red"}, ["h3"]),
+        ({"teamspace": "red", "sender": "alice"}, []),
+        ({"limit": 2}, ["h3", "h2"]),
+    ],
+    ids=str,
+)
+def test_handoffs_are_found_by_what_they_are(wanted: dict[str, Any], found: list[str]) -> None:
+    lab = Lab()
+    several(lab)
+    lab.do(HUMAN, AliasTask("t2", "bead:x-1"))
+    assert ids(lab, **wanted) == found
+
+
+@proves("ACP-READ")
+def test_pages_follow_on_one_another() -> None:
+    lab = Lab()
+    several(lab)
+    seen, before = list[str](), LAST
+    while True:
+        found = page(lab, before=before, limit=1)
+        seen += [one.id for one in found.handoffs]
+        if found.next is None:
+            break
+        before = found.next
+    assert seen == ["h3", "h2", "h1"]
+
+
+@proves("ACP-READ")
+def test_a_page_ends_before_it_reads_the_whole_store(monkeypatch: pytest.MonkeyPatch) -> None:
+    lab = Lab()
+    several(lab)
+    monkeypatch.setattr(handoffs, "MOST_LOOKED_AT", 1)
+    found = page(lab, recipient="bob", teamspace="red")
+    assert found.handoffs == ()
+    assert found.next is not None
+    monkeypatch.setattr(handoffs, "MOST_LOOKED_AT", 5_000)
+    monkeypatch.setattr(handoffs, "MOST_BYTES", 1)
+    assert len(page(lab).handoffs) == 1
+
+
+@proves("ACP-READ")
+def test_a_draft_is_shown_to_its_sender_only() -> None:
+    lab = Lab()
+    lab.do(ALICE, DraftHandoff({"context": {}}, id="d1", recipient="bob"))
+    assert ids(lab) == []
+    assert ids(lab, status="draft", reader="alice") == ["d1"]
+    assert ids(lab, status="draft", sender="alice") == ["d1"]
+    assert ids(lab, status="draft", sender="alice", reader="bob") == []
+    assert isinstance(find_handoff(lab.store, "d1", "bob"), Refusal)
+    assert not isinstance(find_handoff(lab.store, "d1", "alice"), Refusal)
+
+
+@proves("ACP-READ")
+@pytest.mark.parametrize(("id", "code"), [("nothing", "handoff_not_found"), ("a b", "invalid_id")])
+def test_what_is_not_there_is_refused(id: str, code: str) -> None:
+    found = find_handoff(Lab().store, id)
+    assert isinstance(found, Refusal)
+    assert found.code == code
+
+
+@proves("ACP-READ")
+@pytest.mark.parametrize("field", ["task", "sender", "recipient", "teamspace"])
+def test_a_name_that_cannot_be_one_is_refused(field: str) -> None:
+    wanted: dict[str, Any] = {field: "a\x00b"}
+    found = page_of(Lab().store, Wanted(**wanted))
+    assert isinstance(found, Refusal)
+    assert found.code == "invalid_id"
+
+
+@proves("ACP-READ")
+def test_a_handoff_is_shown_with_all_that_was_said() -> None:
+    lab = Lab()
+    make(lab)
+    offer(lab, package=package(policy=NEEDS), reason="shift ends")
+    lab.do(HUMAN, ApproveHandoff("h1", note="fine"))
+    accept(lab, artifacts={"log": "ab" * 32}, left_out=("notes",))
+    activate(lab)
+    late(lab)
+    lab.do(BOB, NoteHandoff("h1", "note", "slow", {"percent": 40}))
+    lab.do(BOB, RejectHandoff("h1", "capacity_unavailable", "too much", "ask carol"))
+    shown = to_builtins(whole_handoff(state(lab, "h1")))
+    assert shown["status"] == "rejected"
+    assert shown["handoff_chain"] == ("alice",)
+    assert shown["reason"] == "shift ends"
+    assert shown["artifacts"] == {"log": "ab" * 32}
+    assert shown["artifacts_left_out"] == ("notes",)
+    assert shown["requires_human_approval"] is True
+    assert shown["approval"]["by"] == "hera"
+    assert shown["rejection"]["suggested_fix"] == "ask carol"
+    (told,) = shown["escalations"]
+    assert (told["sla_configured"], told["sla_elapsed"]) == ("24h", "25h")
+    assert shown["notes"][-1]["data"] == {"percent": 40}
+    assert shown["verification_passed"] == CHECKS
+    assert shown["package"]["context"]["summary"] == "The token is read too late."
+    brief = to_builtins(handoff_summary(state(lab, "h1")))
+    assert brief.items() <= shown.items()
+    assert "package" not in brief
+
+
+@proves("ACP-READ")
+def test_an_offer_says_by_when_it_has_to_be_accepted() -> None:
+    lab = Lab()
+    make(lab)
+    brief = handoff_summary(offer(lab))
+    assert (brief.due_by, brief.escalated) == ("2026-02-09T14:35:00.000Z", False)
+    assert (brief.resolved_at, brief.initiated_at) == (None, "2026-02-09T14:30:00.000Z")
+
+
+def diagnosis(lab: Lab, id: str = "h1") -> Diagnosis:
+    """What is said of a handoff now."""
+    return look_at(lab.store, state(lab, id), lab.clock.now())
+
+
+def steps(found: Diagnosis) -> list[tuple[tuple[str, ...], str]]:
+    """Who can do what."""
+    return [(step.who, step.action) for step in found.steps]
+
+
+@proves("ACP-DIAGNOSE")
+def test_in_each_state_it_is_said_who_has_to_act() -> None:
+    lab = Lab()
+    for name in ("alice", "bob"):
+        lab.do(HUMAN, RegisterAgent(name))
+    lab.do(ALICE, DraftHandoff({}, id="h1", recipient="bob"))
+    assert steps(diagnosis(lab)) == [(("alice",), "propose")]
+    make(lab)
+    offer(lab)
+    found = diagnosis(lab)
+    assert found.summary == "bob has to accept or reject it"
+    assert found.due_by == "2026-02-09T14:35:00.000Z"
+    assert steps(found) == [(("bob",), "accept"), (("bob",), "reject")]
+    assert found.steps[0].command == "dragoman handoff accept h1 --as bob"
+    assert found.findings == ()
+    accept(lab)
+    assert steps(diagnosis(lab))[0] == (("bob",), "activate")
+    activate(lab)
+    assert "its lease lasts until 2026-02-09T14:35:00.000Z" in diagnosis(lab).summary
+    lab.do(BOB, CompleteHandoff("h1"))
+    assert steps(diagnosis(lab)) == [(("alice",), "close")]
+    make(lab, "t2")
+    life_of_another = offer(lab, "h2", "t2")
+    lab.do(BOB, RejectHandoff("h2", "other", "no time"))
+    assert "(other: no time)" in diagnosis(lab, "h2").summary
+    assert steps(diagnosis(lab, life_of_another.id)) == [(("alice",), "close")]
+
+
+@proves("ACP-DIAGNOSE")
+def test_a_closed_handoff_asks_nothing_of_anybody() -> None:
+    lab = Lab()
+    life(lab)
+    found = diagnosis(lab)
+    assert (found.steps, found.findings, found.late) == ((), (), False)
+
+
+@proves("ACP-DIAGNOSE")
+def test_a_missing_approval_is_what_a_handoff_waits_for() -> None:
+    lab = Lab()
+    make(lab)
+    offer(lab, package=package(policy=NEEDS))
+    assert steps(diagnosis(lab))[0] == ((), "approve")
+    assert accept(lab).status == "validating"
+    found = diagnosis(lab)
+    assert found.summary == "a person has to approve this package, then bob accepts it again"
+    lab.do(HUMAN, ApproveHandoff("h1"))
+    assert steps(diagnosis(lab))[0] == (("bob",), "accept")
+
+
+@proves("ACP-DIAGNOSE")
+def test_what_could_not_be_checked_is_named() -> None:
+    lab = Lab()
+    make(lab)
+    offer(lab)
+    accept(lab, waits_for="the disk does not answer")
+    assert "the disk does not answer" in diagnosis(lab).summary
+
+
+@proves("ACP-DIAGNOSE")
+def test_a_late_handoff_names_coordinators_and_what_they_can_do() -> None:
+    lab = Lab()
+    make(lab)
+    offer(lab)
+    lab.clock.advance(6 * 60_000)
+    found = diagnosis(lab)
+    assert found.late
+    assert steps(found)[2:] == [((), "extend"), ((), "reassign")]
+    assert any("nobody is registered under the name bob" in one for one in found.findings)
+    late(lab, after=0)
+    lab.do(HUMAN, RegisterAgent("bob"), PauseAgent("bob", "out of budget"))
+    found = diagnosis(lab)
+    assert (found.late, found.due_by) == (True, None)
+    assert any("nobody is registered as coordinator" in one for one in found.findings)
+    assert any("bob is paused" in one for one in found.findings)
+    assert any("was told at" in one for one in found.findings)
+    lab.do(HUMAN, RegisterAgent("carl", role="coordinator"))
+    assert steps(diagnosis(lab))[2:] == [(("carl",), "extend"), (("carl",), "reassign")]
+
+
+@proves("ACP-DIAGNOSE")
+def test_a_recipient_without_a_lease_has_vanished() -> None:
+    lab = Lab()
+    make(lab)
+    offer(lab)
+    accept(lab)
+    activate(lab)
+    lab.clock.advance(10 * 60_000)
+    found = diagnosis(lab)
+    assert "no live lease" in found.summary
+    assert found.steps[0].command == "dragoman task claim t1 --agent bob"
+
+
+@proves("ACP-DIAGNOSE")
+def test_trouble_with_the_task_or_the_checks_is_named() -> None:
+    lab = Lab()
+    make(lab)
+    offer(lab)
+    handoff = accept(lab)
+    task = lab.task("t1")
+    seen: dict[str, str] = {}
+    for name, around in {
+        "gone": Surroundings(START),
+        "final": Surroundings(START, replace(task, status="cancelled")),
+        "dead": Surroundings(START, replace(task, status="deadletter")),
+        "waits": Surroundings(START, replace(task, open_blockers=("t0",))),
+        "fine": Surroundings(START, task, Lease("alice", 1, 0, 0, 0)),
+    }.items():
+        seen[name] = " / ".join(diagnose(handoff, around).findings)
+    assert "its task t1 is not there" in seen["gone"]
+    assert "t1 is cancelled" in seen["final"]
+    assert "t1 is deadletter" in seen["dead"]
+    assert "t1 waits for t0" in seen["waits"]
+    assert "t1" not in seen["fine"]
+    spoilt = replace(handoff, failed=("hash_mismatch: log",), workq="degraded", rejection=None)
+    found = diagnose(spoilt, Surroundings(START, task)).findings
+    assert found[0] == "check failed: hash_mismatch: log"
+    assert "work queue" in found[-1]
+    rejected = diagnose(replace(spoilt, status="rejected"), Surroundings(START, task))
+    assert rejected.summary.startswith("it was rejected: alice has the work")
+    quiet = diagnose(replace(handoff, status="validating"), Surroundings(START, task))
+    assert quiet.summary == "it was not accepted yet; bob may try again"
+
+
+class Crew(Struct, frozen=True):
+    """Whose teamspace it is."""
+
+    members: tuple[str, ...] = ()
+    coordinators: tuple[str, ...] = ()
+
+
+@proves("ACP-READ")
+def test_a_teamspace_with_members_is_closed_to_others() -> None:
+    lab = Lab()
+    several(lab)
+    teams = {"red": Crew(("carol", "alice"), ("carl",)), "blue": Crew(("carl",))}
+    for who, closed in (
+        (BOB, {"red", "blue"}),
+        (CAROL, {"blue"}),
+        (HUMAN, set[str]()),
+        (COORDINATOR, set[str]()),
+        (Actor("coordinator", "carol"), {"red", "blue"}),
+    ):
+        assert closed_to(teams, who) == closed, who
+    assert ids(lab, closed=closed_to(teams, BOB)) == ["h2", "h1"]
+    assert isinstance(find_handoff(lab.store, "h3", "bob", {"red"}), Refusal)
+    named = [belongs(teams, "red", name) for name in ("alice", "carl", "bob")]
+    assert named == [True, True, False]
+    assert belongs(teams, "green", "anybody")

@@ -1,0 +1,103 @@
+"""Verify finds a row of the table of handoffs that is missing, changed or nobody's."""
+
+from collections.abc import Callable
+
+import pytest
+from msgspec.structs import replace
+
+from dragoman.core.commands import CreateTask, DraftHandoff, RejectHandoff
+from dragoman.core.errors import Refusal, StoreConflict, StoreLost, TaskOnItsWay
+from dragoman.engine import verify
+from dragoman.engine.verify import Finding
+from dragoman.ledger.records import HandoffRecord
+from tests.core.handoffs import offer
+from tests.engine.lab import ALICE, BOB, HUMAN, Lab, OpenStore, findings
+from tests.requirements import proves
+
+pytestmark = proves("VERIFY-VIEWS", "ACP-TABLE")
+
+Records = dict[str, HandoffRecord]
+
+
+def handed() -> OpenStore:
+    """A store with a handoff that was rejected, one under way, and a draft."""
+    lab = Lab()
+    lab.do(HUMAN, CreateTask("T", "T", ready=True))
+    lab.do(ALICE, offer())
+    lab.do(BOB, RejectHandoff("H", "other", "no"))
+    lab.do(ALICE, offer("carol", "H2"))
+    lab.do(ALICE, DraftHandoff({}, "D"))
+    return lab.store
+
+
+def test_nothing_is_found_in_an_honest_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert findings(handed()) == []
+    monkeypatch.setattr(verify, "_PAGE", 1)
+    assert findings(handed()) == []
+
+
+def tampered(id: str, **fields: str) -> Callable[[Records], None]:
+    """A row with other contents."""
+
+    def change(records: Records) -> None:
+        records[id] = replace(records[id], **fields)
+
+    return change
+
+
+DIFFERS = "its row in the table handoffs is missing or differs from the replay"
+NOBODYS = "nothing in the ledger gave it a row in the table handoffs"
+
+
+TAMPERED: dict[str, tuple[Callable[[Records], object], list[Finding]]] = {
+    "removed": (lambda records: records.pop("H"), [Finding(DIFFERS, stream="handoff:H")]),
+    "moved": (tampered("H", status="closed"), [Finding(DIFFERS, stream="handoff:H")]),
+    "another package": (
+        tampered("H2", package_json="{}"),
+        [Finding(DIFFERS, stream="handoff:H2")],
+    ),
+    "of nobody": (
+        lambda records: records.update(X=replace(records["H"], id="X")),
+        [Finding(NOBODYS, stream="handoff:X")],
+    ),
+    "of a draft": (
+        lambda records: records.update(D=replace(records["H"], id="D")),
+        [Finding(NOBODYS, stream="handoff:D")],
+    ),
+}
+
+
+@pytest.mark.parametrize("how", TAMPERED)
+def test_what_was_done_to_the_table_is_found(how: str) -> None:
+    change, found = TAMPERED[how]
+    store = handed().copy()
+    change(store.tables.handoffs)
+    assert findings(store) == found
+
+
+@proves("ACP-ONE-ACTIVE")
+def test_what_the_table_forbids_at_every_try_is_refused() -> None:
+    lab = Lab()
+    lab.do(HUMAN, CreateTask("T", "T", ready=True))
+    lab.store.faults = [TaskOnItsWay("another handoff of T is under way")] * 99
+    answer = lab.hub.engine.handle_now(lab.hub.request(ALICE, offer()))
+    assert isinstance(answer, Refusal)
+    assert (answer.code, answer.kind) == ("ownership_conflict", "active_handoff")
+    lab.store.faults = [TaskOnItsWay("another handoff of T is under way")]
+    lab.do(ALICE, offer())
+    assert findings(lab.store) == []
+
+
+@proves("ACP-ONE-ACTIVE")
+@pytest.mark.parametrize("lost", [StoreLost("the line broke"), StoreConflict("another was faster")])
+def test_what_became_of_a_lost_try_stays_unknown(lost: Exception) -> None:
+    lab = Lab()
+    lab.do(HUMAN, CreateTask("T", "T", ready=True))
+    taken: list[Exception | None] = [TaskOnItsWay("another handoff of T is under way")] * 99
+    lab.store.faults = [lost, *taken]
+    request = lab.hub.request(ALICE, offer())
+    if isinstance(lost, StoreLost):
+        with pytest.raises(StoreLost):
+            lab.hub.engine.handle_now(request)
+    else:
+        assert isinstance(lab.hub.engine.handle_now(request), Refusal)

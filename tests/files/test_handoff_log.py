@@ -1,0 +1,445 @@
+"""The audit log of handoffs: each event once, whatever happens, and all of it can be replayed."""
+
+import json
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman.core.actors import Actor
+from dragoman.core.commands import (
+    ActivateHandoff,
+    ApproveHandoff,
+    CloseHandoff,
+    DraftHandoff,
+    ExtendHandoff,
+    NoteHandoff,
+    ReassignHandoff,
+    RejectHandoff,
+    WithdrawHandoff,
+)
+from dragoman.files.handoff_audit import check_handoff
+from dragoman.files.handoff_replay import Replayed, compare, essence, replay
+from dragoman.files.layout import artifact_path
+from dragoman.files.problems import BadFile
+from dragoman.system.beneath import Beneath
+from dragoman.text.safe_text import HARMFUL
+from tests.engine.handoffs import (
+    COORDINATOR,
+    accept,
+    activate,
+    late,
+    life,
+    make,
+    offer,
+    package,
+    state,
+)
+from tests.engine.lab import ALICE, BOB, CAROL, HUMAN
+from tests.files.lab import Died, FilesLab, MortalDisk, tree
+from tests.files.test_power_cut import Platter
+from tests.requirements import proves
+
+pytestmark = proves("ACP-AUDIT")
+
+LOG = "teamspaces/default/handoffs/handoffs.jsonl"
+SEVEN = {
+    "handoff_created",
+    "handoff_transition",
+    "handoff_rejected",
+    "handoff_verification",
+    "handoff_escalation",
+    "handoff_completed",
+    "handoff_closed",
+}
+DAN = Actor("agent", "dan")
+
+
+def lines(lab: FilesLab, path: str = LOG) -> list[dict[str, Any]]:
+    """The lines of a log."""
+    text = (lab.data / path).read_text(encoding="utf-8")
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def told(lab: FilesLab, *keys: str) -> list[tuple[Any, ...]]:
+    """The type of each line, and some of its keys."""
+    return [(line["event"].removeprefix("handoff_"), *map(line.get, keys)) for line in lines(lab)]
+
+
+def everything(lab: FilesLab) -> None:
+    """Handoffs in all kinds of ways: finished, given back, denied, late, passed on, reassigned."""
+    life(lab, "h1", "t1")
+    make(lab, "t2")
+    offer(lab, "h2", "t2")
+    accept(lab, "h2")
+    activate(lab, "h2")
+    late(lab, "h2")
+    lab.do(COORDINATOR, ExtendHandoff("h2", 60_000))
+    lab.do(BOB, NoteHandoff("h2", "note", "slow"))
+    offer(lab, "h3", "t2", to="carol", by=BOB, supersedes="h2")
+    accept(lab, "h3", CAROL)
+    activate(lab, "h3", CAROL)
+    lab.do(CAROL, RejectHandoff("h3", "capability_mismatch", "not my language", "ask dan"))
+    offer(lab, "h4", "t2", to="dan", by=BOB, supersedes="h3")
+    make(lab, "t5")
+    gated = package("t5", policy={"classification": "internal", "human_gate": "required"})
+    offer(lab, "h5", "t5", package=gated)
+    accept(lab, "h5")
+    lab.do(HUMAN, ApproveHandoff("h5", is_yes=False, note="not outside"))
+    make(lab, "t6")
+    lab.do(ALICE, DraftHandoff({"context": {}}, id="h6"))
+    offer(lab, "h6", "t6", teamspace="red")
+    accept(lab, "h6", failed=(("missing_artifact", "log is not there"),))
+    make(lab, "t7")
+    offer(lab, "h7", "t7")
+    lab.do(COORDINATOR, ReassignHandoff("h7", "dan", "bob is ill"))
+    make(lab, "t8")
+    offer(lab, "h8", "t8")
+    lab.do(ALICE, WithdrawHandoff("h8"))
+    lab.do(ALICE, CloseHandoff("h8"))
+
+
+def test_a_whole_life_is_written_line_by_line(tmp_path: Path) -> None:
+    lab = FilesLab(tmp_path)
+    life(lab)
+    lab.level()
+    assert told(lab, "from_status", "to_status", "actor") == [
+        ("created", None, None, "agent:alice"),
+        ("transition", "draft", "proposed", "agent:alice"),
+        ("transition", "proposed", "validating", "agent:bob"),
+        ("verification", None, None, "system"),
+        ("transition", "validating", "accepted", "agent:bob"),
+        ("transition", "accepted", "activated", "agent:bob"),
+        ("transition", "activated", "completed", "agent:bob"),
+        ("completed", None, None, "agent:bob"),
+        ("transition", "completed", "closed", "agent:alice"),
+        ("closed", None, None, "agent:alice"),
+    ]
+    first, *_ = rows = lines(lab)
+    assert (first["handoff_id"], first["task_id"]) == ("h1", "t1")
+    assert (first["from"], first["to"], first["owner"]) == ("alice", "bob", "alice")
+    assert first["timestamp"] == "2026-02-09T14:30:00.000Z"
+    assert rows[3]["passed"] == ["schema", "policy", "artifacts", "cycle", "package_hash"]
+    assert rows[3]["failed"] == []
+    assert (rows[5]["owner"], rows[5]["handoff_chain"]) == ("bob", ["alice", "bob"])
+    assert rows[7]["completion_notes"] == "merged"
+    assert rows[9]["closure_notes"] == "thanks"
+    assert [row["event_id"] for row in rows] == sorted({row["event_id"] for row in rows})
+    assert lab.differences() == []
+    assert lab.warnings == []
+
+
+def test_a_rejection_says_why_and_who_and_the_work_goes_back(tmp_path: Path) -> None:
+    lab = FilesLab(tmp_path)
+    make(lab)
+    offer(lab)
+    accept(lab)
+    activate(lab)
+    lab.do(BOB, RejectHandoff("h1", "timeout_risk", "Friday is too soon", "a week more"))
+    lab.level()
+    *_, said, moved = lines(lab)
+    assert (said["event"], said["reason"], said["detail"], said["actor"]) == (
+        "handoff_rejected",
+        "timeout_risk",
+        "Friday is too soon",
+        "agent:bob",
+    )
+    assert said["suggested_fix"] == "a week more"
+    assert (moved["from_status"], moved["to_status"]) == ("activated", "rejected")
+    assert (moved["owner"], moved["handoff_chain"]) == ("alice", ["alice"])
+
+
+def test_what_the_gate_turns_down_is_turned_down_by_the_system(tmp_path: Path) -> None:
+    lab = FilesLab(tmp_path)
+    make(lab)
+    offer(lab)
+    accept(lab, failed=(("hash_mismatch", "log is another file"),))
+    lab.level()
+    checked, said, moved = lines(lab)[-3:]
+    assert checked["failed"] == ["hash_mismatch: log is another file"]
+    assert (said["reason"], said["actor"]) == ("hash_mismatch", "system")
+    assert (moved["to_status"], moved["actor"]) == ("rejected", "system")
+
+
+def test_lateness_and_a_person_s_word_have_lines(tmp_path: Path) -> None:
+    lab = FilesLab(tmp_path)
+    make(lab)
+    offer(lab, package=package(policy={"classification": "internal", "human_gate": "required"}))
+    late(lab, after=6 * 60_000)
+    lab.do(HUMAN, ApproveHandoff("h1", note="fine"))
+    lab.level()
+    late_line, approved = lines(lab)[-2:]
+    assert late_line["event"] == "handoff_escalation"
+    assert (late_line["trigger"], late_line["escalated_to"]) == ("timeout", "coordinator")
+    assert (late_line["sla_configured"], late_line["sla_elapsed"]) == ("5m", "6m")
+    assert late_line["stage"] == "proposed→validating"
+    assert late_line["actor"] == "system"
+    assert (approved["event"], approved["passed"]) == ("handoff_verification", ["human_approval"])
+    assert (approved["actor"], approved["note"]) == ("human:hera", "fine")
+
+
+def test_there_are_seven_types_of_line_and_each_teamspace_has_a_file(tmp_path: Path) -> None:
+    lab = FilesLab(tmp_path)
+    everything(lab)
+    lab.level()
+    red = lines(lab, "teamspaces/red/handoffs/handoffs.jsonl")
+    assert {line["event"] for line in lines(lab)} | {line["event"] for line in red} == SEVEN
+    assert {line["handoff_id"] for line in red} == {"h6"}
+    assert red[0]["event"] == "handoff_created", "a draft is nobody's business"
+    assert lab.differences() == []
+
+
+def test_nothing_that_was_said_breaks_a_line_or_hides_in_it(tmp_path: Path) -> None:
+    lab = FilesLab(tmp_path)
+    make(lab)
+    hostile = '\x1b[2J\u202eevil\u2028\n{"event":"handoff_closed"}\n\x85'
+    offer(lab, package=package(context={"summary": hostile}))
+    lab.do(BOB, RejectHandoff("h1", "other", hostile))
+    lab.level()
+    text = (tmp_path / LOG).read_text(encoding="utf-8")
+    assert all(HARMFUL.search(line) is None for line in text.split("\n"))
+    assert len(text.splitlines()) == text.count("\n") == 4
+    assert lines(lab)[2]["detail"] == hostile
+
+
+@proves("FILES-CRASH")
+def test_a_crash_between_any_two_operations_is_made_good(tmp_path: Path) -> None:
+    clean = FilesLab(tmp_path / "clean")
+    clean.data.mkdir()
+    life(clean)
+    clean.level()
+    operations, is_over = 0, False
+    while not is_over:
+        lab = FilesLab(tmp_path / f"crash{operations}")
+        lab.data.mkdir()
+        life(lab)
+        try:
+            lab.projector(MortalDisk(Beneath(lab.data), operations)).level()
+            is_over = True
+        except Died:
+            lab.level()
+        assert tree(lab.data) == tree(clean.data), f"after {operations} operations"
+        operations += 1
+
+
+@proves("FILES-CRASH")
+@pytest.mark.parametrize("torn", [1, 40, -1])
+def test_a_torn_line_is_written_again(tmp_path: Path, torn: int) -> None:
+    lab = FilesLab(tmp_path)
+    make(lab)
+    offer(lab)
+    lab.level()
+    whole = (tmp_path / LOG).read_bytes()
+    cursor = (tmp_path / "projection.json").read_bytes()
+    accept(lab)
+    lab.level()
+    after = (tmp_path / LOG).read_bytes()
+    fresh = after[len(whole) :]
+    (tmp_path / LOG).write_bytes(whole + fresh[:torn])
+    (tmp_path / "projection.json").write_bytes(cursor)
+    lab.level()
+    assert (tmp_path / LOG).read_bytes() == after
+
+
+@proves("FILES-CRASH")
+def test_a_power_cut_is_made_good(tmp_path: Path) -> None:
+    operations, is_over = 0, False
+    while not is_over:
+        lab = FilesLab(tmp_path / f"data{operations}")
+        lab.data.mkdir()
+        make(lab)
+        offer(lab)
+        lab.level()
+        accept(lab)
+        after = tmp_path / f"after{operations}"
+        with Platter(lab.data) as platter:
+            try:
+                lab.projector(MortalDisk(Beneath(lab.data), operations)).level()
+                is_over = True
+            except Died:
+                operations += 1
+            platter.cut(after)
+        lab.projector(data=after).level()
+        lab.level()
+        assert tree(after) == tree(lab.data), f"after {operations} operations"
+
+
+@proves("FILES-COMPARE")
+def test_verify_names_a_log_that_is_not_as_the_ledger_says(tmp_path: Path) -> None:
+    lab = FilesLab(tmp_path)
+    everything(lab)
+    lab.level()
+    expected = tree(tmp_path)
+    log, red = tmp_path / LOG, tmp_path / "teamspaces/red/handoffs/handoffs.jsonl"
+    log.write_bytes(log.read_bytes().replace(b"agent:bob", b"agent:eve", 1))
+    red.unlink()
+    stray = tmp_path / "teamspaces/blue/handoffs/handoffs.jsonl"
+    stray.parent.mkdir(parents=True)
+    stray.write_bytes(log.read_bytes())
+    assert sorted(lab.differences()) == [
+        ("teamspaces/blue/handoffs/handoffs.jsonl", "surplus"),
+        (LOG, "changed"),
+        ("teamspaces/red/handoffs/handoffs.jsonl", "missing"),
+    ]
+    lab.projector().rebuild(lambda _: None)
+    assert tree(tmp_path) == expected
+
+
+def test_a_line_that_somebody_added_does_not_silence_the_log(tmp_path: Path) -> None:
+    lab = FilesLab(tmp_path)
+    make(lab)
+    offer(lab)
+    lab.level()
+    log = tmp_path / LOG
+    log.write_bytes(log.read_bytes() + b'{"event_id":99999999}\nnot ours\n')
+    accept(lab)
+    lab.level()
+    assert [line["event"] for line in lines_that_are_ours(log)][-1] == "handoff_transition"
+    lab.projector().rebuild(lambda _: None)
+    assert lab.differences() == []
+
+
+def lines_that_are_ours(log: Path) -> list[dict[str, Any]]:
+    """All lines that are about a handoff."""
+    kept = [line for line in log.read_text().splitlines() if '"handoff_id"' in line]
+    return [json.loads(line) for line in kept]
+
+
+@proves("FILES-BENEATH")
+@pytest.mark.parametrize("place", ["teamspaces/default", "teamspaces/default/handoffs"])
+def test_a_link_on_the_way_is_set_aside_and_not_followed(tmp_path: Path, place: str) -> None:
+    data, outside = tmp_path / "data", tmp_path / "outside"
+    outside.mkdir()
+    (data / place).parent.mkdir(parents=True)
+    (data / place).symlink_to(outside)
+    lab = FilesLab(data)
+    life(lab)
+    lab.level()
+    assert list(outside.iterdir()) == []
+    assert (data / LOG).is_file()
+    assert lab.differences() == []
+
+
+def test_many_handoffs_are_followed_without_remembering_all_of_them(tmp_path: Path) -> None:
+    lab = FilesLab(tmp_path)
+    for number in range(260):
+        make(lab, f"t{number}")
+        offer(lab, f"h{number}", f"t{number}")
+    lab.do(BOB, RejectHandoff("h0", "other", "no time"))
+    lab.level()
+    assert lines(lab)[-1]["handoff_id"] == "h0"
+    assert lab.differences() == []
+
+
+def replayed(lab: FilesLab, *paths: str) -> Replayed:
+    """What the files tell by themselves."""
+    return replay(b"".join((lab.data / path).read_bytes() for path in paths).splitlines(True))
+
+
+@proves("ACP-AUDIT-REPLAY")
+def test_a_replay_gives_the_same_state_owner_and_chain(tmp_path: Path) -> None:
+    lab = FilesLab(tmp_path)
+    everything(lab)
+    lab.level()
+    told = replayed(lab, LOG, "teamspaces/red/handoffs/handoffs.jsonl")
+    known = {row["handoff_id"] for row in lines(lab)} | {"h6"}
+    assert set(told.handoffs) == known
+    for id, handoff in told.handoffs.items():
+        assert essence(handoff) == essence(state(lab, id)), id
+        assert (handoff.status, handoff.chain) == (state(lab, id).status, state(lab, id).chain)
+    for task in ("t1", "t2", "t5", "t6", "t7", "t8"):
+        assert told.owners[task] == lab.task(task).assignee, task
+        assert told.chains[task] == lab.task(task).chain, task
+    assert compare(told, lab.store) == {}
+
+
+@proves("ACP-AUDIT-REPLAY")
+def test_a_file_of_another_ledger_is_told_apart(tmp_path: Path) -> None:
+    lab, other = FilesLab(tmp_path / "one"), FilesLab(tmp_path / "other")
+    for one in (lab, other):
+        one.data.mkdir()
+        make(one)
+        offer(one)
+    accept(other)
+    other.do(BOB, ActivateHandoff("h1"))
+    make(other, "t2")
+    offer(other, "h2", "t2")
+    other.level()
+    wrong = compare(replayed(other, LOG), lab.store)
+    assert wrong["h2"] == "the ledger does not know it"
+    assert "status" in wrong["h1"]
+
+
+@proves("ACP-AUDIT-REPLAY")
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        (b'"to_status":"validating"', b'"to_status":"accepted"', "line 3: it says proposed"),
+        (b'"to":"validating"', b'"to":"closed"', "line 3: there is no way from proposed to closed"),
+        (b"too late", b"too soon", "line 1: the package of h1 is not the one"),
+        (b'"v":1', b'"v":99', "line 1"),
+        (b'"event":"handoff.moved"', b'"event":"task.noted"', "line 3"),
+        (b'"handoff_id":"h1","task_id":"t1","timestamp"', b'"handoff_id":"h9","timestamp"', "h1"),
+        (b'"event_id"', b'"event-id"', "line 1"),
+        (b"{", b"[", "line 1"),
+    ],
+    ids=str,
+)
+def test_a_line_that_cannot_be_true_is_named(
+    tmp_path: Path, old: bytes, new: bytes, why: str
+) -> None:
+    lab = FilesLab(tmp_path)
+    life(lab)
+    lab.level()
+    data = (tmp_path / LOG).read_bytes()
+    assert old in data
+    with pytest.raises(BadFile) as wrong:
+        replay(data.replace(old, new, 1).splitlines(True))
+    assert why in wrong.value.detail
+
+
+@proves("ACP-AUDIT-REPLAY")
+def test_lines_out_of_order_or_cut_off_are_noticed(tmp_path: Path) -> None:
+    lab = FilesLab(tmp_path)
+    life(lab)
+    lab.level()
+    all_lines = (tmp_path / LOG).read_bytes().splitlines(True)
+    for spoilt, why in (
+        ([*all_lines, all_lines[-1]], "it stands twice"),
+        (all_lines[2:], "it was not created before"),
+        ([*all_lines[:2], *all_lines[4:]], "h1 was proposed, not validating"),
+    ):
+        with pytest.raises(BadFile) as wrong:
+            replay(spoilt)
+        assert why.replace("it was not created", "was not created") in wrong.value.detail
+    torn = replay([*all_lines[:3], all_lines[3][:-1]])
+    assert (torn.lines, torn.handoffs["h1"].status) == (3, "validating")
+
+
+def checks(lab: FilesLab, id: str = "h1") -> dict[str, bool]:
+    """Which checks of a handoff hold."""
+    found = check_handoff(lab.store, Beneath(lab.data), state(lab, id))
+    return {check.check: check.ok for check in found}
+
+
+@proves("ACP-CLI")
+def test_one_handoff_is_looked_at_from_all_sides(tmp_path: Path) -> None:
+    lab = FilesLab(tmp_path)
+    make(lab)
+    offer(lab)
+    digest = sha256(b"what happened").hexdigest()
+    accept(lab, artifacts={"log": digest})
+    copy = tmp_path / artifact_path(digest)
+    copy.parent.mkdir(parents=True)
+    copy.write_bytes(b"what happened")
+    lab.level()
+    names = ("entries", "state", "package_hash", "audit", "artifact")
+    assert checks(lab) == dict.fromkeys(names, True)
+    copy.write_bytes(b"something else")
+    assert checks(lab) == dict.fromkeys(names, True) | {"artifact": False}
+    copy.unlink()
+    (tmp_path / LOG).write_bytes(b"")
+    assert checks(lab) == dict.fromkeys(names, True) | {"artifact": False, "audit": False}
+    lab.do(ALICE, DraftHandoff({"context": {}}, id="d1"))
+    assert checks(lab, "d1") == {"entries": True, "state": True}

@@ -1,0 +1,139 @@
+"""A hub that speaks ACP under a hand-moved clock, on a real disk, and packages as agents write."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from dragoman.core.actors import Actor
+from dragoman.core.errors import Refusal
+from dragoman.core.handoff import Handoff
+from dragoman.core.ids import handoff_stream
+from dragoman.core.task import Task
+from dragoman.engine.facts import StoreFacts
+from dragoman.engine.handoffs import find_handoff
+from dragoman.engine.interpreter import Answer, Interpreter, Taken
+from dragoman.files.artifacts import ArtifactShelf
+from dragoman.ledger.views import encode_state
+from dragoman.protocols import acp
+from dragoman.services.workq import HubWorkq
+from dragoman.system.beneath import Beneath
+from dragoman.system.ids import CountingIds
+from tests.engine.lab import ALICE, BOB, CAROL, HUMAN, Lab
+
+COORDINATOR = Actor("coordinator", "cora")
+OBSERVER = Actor("observer", "otto")
+MOST = 1 << 20
+
+Said = dict[str, Any]
+
+
+def offer(to: str = "bob", task: str = "t-1", **more: Any) -> Said:
+    """The arguments of an initiate; what is None is left away."""
+    said: Said = {
+        "action": "initiate",
+        "to_agent": to,
+        "task": {
+            "task_id": task,
+            "title": "Login",
+            "objective": "People can log in.",
+            "success_criteria": ["the tests pass"],
+        },
+        "context": {"summary": "Half of it is there."},
+        "work_state": {"status": "in_progress", "next_step": "Write the form."},
+        **more,
+    }
+    return {name: value for name, value in said.items() if value is not None}
+
+
+def artifact(id: str = "a", path: str = "a.txt", **ref: Any) -> Said:
+    """An artifact that is a file."""
+    return {"artifact_id": id, "ref": {"type": "file", "path": path, **ref}}
+
+
+class Desk:
+    """The hub and its door for ACP, with a place for artifacts."""
+
+    def __init__(self, data: Path, lab: Lab | None = None, **choices: Any) -> None:
+        self.lab = lab or Lab()
+        self.artifacts = data / "teamspaces" / "default" / "artifacts"
+        self.artifacts.mkdir(parents=True)
+        shelf = ArtifactShelf(data, Beneath, CountingIds(), (data / "more",), MOST)
+        usual: Any = {"artifacts": shelf, "workq": HubWorkq(self.lab.hub)}
+        chosen = acp.Choices(**(usual | choices))
+        facts = StoreFacts(self.lab.store, lambda _task, _ref: False)
+        self.door = Interpreter(self.lab.hub, (acp.dialect(chosen),), facts)
+
+    def put(self, name: str = "a.txt", text: str = "hello\n") -> Path:
+        """A file among the artifacts."""
+        path = self.artifacts / name
+        path.write_text(text)
+        return path
+
+    def call(self, said: Said, actor: Actor, operation: str = "acp_handoff") -> Answer:
+        """An operation by its name."""
+        return self.door.call(operation, said, actor)
+
+    def say(self, said: Said, actor: Actor, operation: str = "acp_handoff") -> Any:
+        """The reply, a yes or a no."""
+        return self.call(said, actor, operation).reply
+
+    def soon(self, said: Said, actor: Actor) -> Any:
+        """The same by the way that a server takes."""
+        return asyncio.run(self.door.call_soon("acp_handoff", said, actor)).reply
+
+    def code(self, said: Said, actor: Actor, operation: str = "acp_handoff") -> str:
+        """The code of a no; empty for a yes."""
+        reply = self.say(said, actor, operation)
+        assert reply["success"] is ("error" not in reply), reply
+        return reply["error"]["code"] if "error" in reply else ""
+
+    def do(self, action: str, id: str, actor: Actor, **more: Any) -> Any:
+        """An action on a handoff; the reply."""
+        return self.say({"action": action, "handoff_id": id, **more}, actor)
+
+    def offered(self, **more: Any) -> str:
+        """An offer of alice's; its id."""
+        answer = self.call(offer(**more), ALICE)
+        assert isinstance(answer, Taken), answer
+        return answer.reply["handoff_id"]
+
+    def at(self, state: str, **more: Any) -> str:
+        """A handoff that has come so far; its id."""
+        id = self.offered(**more)
+        for action, actor in _WAY[state]:
+            reply = self.do(action, id, actor)
+            assert reply["success"], reply
+        return id
+
+    def handoff(self, id: str) -> Handoff:
+        """A handoff as it stands."""
+        found = find_handoff(self.lab.store, id)
+        assert not isinstance(found, Refusal), found
+        return found
+
+    def task(self, name: str = "t-1") -> Task:
+        """A task as it stands."""
+        return self.lab.task(name)
+
+    def tamper(self, id: str, **fields: Any) -> None:
+        """Change what is stored of a handoff behind the hub's back."""
+        tables = self.lab.store.tables
+        name = handoff_stream(id)
+        number = next(row.number for row in tables.rows.values() if row.name == name)
+        changed = replace(self.handoff(id), **fields)
+        tables.rows[number] = replace(tables.rows[number], state=encode_state(changed))
+        self.lab.store.is_fresh = False
+
+
+_WAY: dict[str, tuple[tuple[str, Actor], ...]] = {
+    "proposed": (),
+    "accepted": (("accept", BOB),),
+    "activated": (("accept", BOB), ("activate", BOB)),
+    "completed": (("accept", BOB), ("activate", BOB), ("complete", BOB)),
+    "closed": (("accept", BOB), ("activate", BOB), ("complete", BOB), ("close", ALICE)),
+}
+"""State -> how a handoff gets there from its offer."""
+
+__all__ = ["ALICE", "BOB", "CAROL", "COORDINATOR", "HUMAN", "MOST", "OBSERVER", "Desk"]

@@ -1,0 +1,257 @@
+"""The actions of `acp_handoff`: the whole way, wrong callers, repeats, and one form of answer."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman.core.commands import CreateTask
+from dragoman.core.handoff_package import hash_of
+from dragoman.engine.interpreter import Turned
+from tests.protocols.acp.desk import (
+    ALICE,
+    BOB,
+    CAROL,
+    COORDINATOR,
+    HUMAN,
+    OBSERVER,
+    Desk,
+    artifact,
+    offer,
+)
+from tests.requirements import proves
+
+pytestmark = proves("ACP-RESPONSE")
+
+NOBODY = "0" * 64
+
+
+def test_the_whole_way_from_the_offer_to_the_closed_record(desk: Desk) -> None:
+    desk.put()
+    id = desk.offered(artifacts=[artifact()], reason="holidays")
+    assert (desk.task().assignee, desk.handoff(id).reason) == ("alice", "holidays")
+
+    taken = desk.do("accept", id, BOB, notes="gladly")
+    assert taken == {
+        "success": True,
+        "handoff_id": id,
+        "status": "accepted",
+        "metadata": {
+            "escalation_triggered": False,
+            "verification_passed": ["schema", "policy", "artifacts", "cycle", "package_hash"],
+            "verification_failed": [],
+        },
+    }
+    begun = desk.do("activate", id, BOB, work_state_update={"percent_complete": 50})
+    assert (begun["status"], begun["metadata"]["workq_status"]) == ("activated", "not_applicable")
+    assert (begun["metadata"]["attempt"], begun["metadata"]["fence"]) == (1, 1)
+    assert (desk.task().assignee, desk.task().status) == ("bob", "in-progress")
+    assert desk.do("complete", id, BOB, completion_notes="all")["status"] == "completed"
+    assert desk.do("close", id, ALICE, closure_notes="thanks")["status"] == "closed"
+
+
+def test_the_way_of_a_server_is_the_same(desk: Desk) -> None:
+    id = desk.soon(offer(), ALICE)["handoff_id"]
+    on = {"handoff_id": id}
+    assert desk.soon({"action": "accept", **on}, BOB)["status"] == "accepted"
+    no = desk.soon({"action": "activate", **on}, CAROL)
+    assert (no["success"], no["status"]) == (False, "accepted")
+    assert [row["handoff_id"] for row in desk.soon({"action": "query"}, CAROL)["handoffs"]] == [id]
+
+
+@proves("ACP-PACKAGE")
+def test_what_the_hub_knows_is_filled_in_and_the_hash_stands_for_all_of_it(desk: Desk) -> None:
+    said = {"origin_session": "made-up", "handoff_chain": ["eve"], "decision_refs": ["adr-7"]}
+    kept = desk.handoff(desk.offered(provenance=said, thread_id="th-1"))
+    package: Any = kept.package
+    assert package["provenance"] == {
+        "origin_session": "",
+        "handoff_chain": ["alice"],
+        "decision_refs": ["adr-7"],
+        "message_thread_refs": ["th-1"],
+    }
+    assert (package["handoff_id"], package["thread_id"]) == (kept.id, "th-1")
+    assert package["policy"] == {"classification": "internal", "requires_human_approval": False}
+    assert package["verification"] == {
+        "schema_version": "1.0.0",
+        "package_hash": kept.package_hash,
+    }
+    assert hash_of(package) == kept.package_hash
+
+
+@proves("ACP-PACKAGE")
+def test_a_stated_hash_is_that_of_the_package_as_it_was_written(desk: Desk) -> None:
+    parts = ("task", "context", "work_state")
+    said = offer()
+    written: dict[str, Any] = {name: said[name] for name in parts}
+    stated = hash_of({**written, "verification": {}})
+    wrong = offer(verification={"package_hash": NOBODY})
+    assert desk.code(wrong, ALICE) == "hash_mismatch"
+    assert desk.code(offer(verification={"package_hash": stated}), ALICE) == ""
+
+
+STRANGERS: dict[str, tuple[str, Any, dict[str, str]]] = {
+    "accept": ("proposed", CAROL, {}),
+    "reject": ("proposed", CAROL, {"reason": "other", "detail": "no"}),
+    "activate": ("accepted", ALICE, {}),
+    "complete": ("activated", ALICE, {}),
+    "close": ("completed", BOB, {}),
+    "withdraw": ("proposed", BOB, {}),
+    "extend_sla": ("proposed", ALICE, {"by": "30m"}),
+    "reassign": ("proposed", ALICE, {"to_agent": "carol"}),
+    "approve": ("proposed", COORDINATOR, {}),
+    "deny": ("proposed", BOB, {}),
+}
+
+
+@pytest.mark.parametrize("action", STRANGERS)
+def test_a_wrong_caller_is_told_so_and_where_the_handoff_stands(desk: Desk, action: str) -> None:
+    state, actor, more = STRANGERS[action]
+    id = desk.at(state)
+    reply = desk.do(action, id, actor, **more)
+    assert reply["error"]["code"] == "not_authorized"
+    assert (reply["success"], reply["handoff_id"], reply["status"]) == (False, id, state)
+    assert desk.code({"action": action, "handoff_id": id, **more}, OBSERVER) == "not_authorized"
+
+
+@pytest.mark.parametrize("action", STRANGERS)
+def test_what_is_not_there_and_what_can_be_no_id(desk: Desk, action: str) -> None:
+    actor, more = BOB, STRANGERS[action][2]
+    assert desk.code({"action": action, "handoff_id": "gone", **more}, actor) == "not_found"
+    assert desk.code({"action": action, "handoff_id": "a b", **more}, actor) == "invalid_id"
+
+
+def test_a_wrong_state_is_told_with_what_can_be_done(desk: Desk) -> None:
+    id = desk.at("proposed")
+    reply = desk.do("complete", id, BOB)
+    assert reply["error"]["code"] == "invalid_transition"
+    assert "accept" in reply["error"]["detail"]
+
+
+def test_the_kinds_of_an_ownership_conflict(desk: Desk) -> None:
+    id = desk.at("proposed")
+
+    def kind(said: dict[str, Any], actor: Any) -> Any:
+        reply = desk.say(said, actor)
+        assert reply["error"]["code"] == "ownership_conflict"
+        return reply["error"]["kind"]
+
+    assert kind(offer(to="carol"), ALICE) == "active_handoff"
+    desk.do("accept", id, BOB)
+    desk.do("activate", id, BOB)
+    desk.do("complete", id, BOB)
+    assert kind(offer(to="carol"), ALICE) == "not_owner"
+    assert kind(offer(to="alice"), BOB) == "cycle"
+
+
+@pytest.mark.parametrize("action", ["accept", "activate", "complete", "close"])
+def test_an_action_said_twice_is_answered_as_before_and_adds_nothing(
+    desk: Desk, action: str
+) -> None:
+    before = {"accept": "proposed", "activate": "accepted", "complete": "activated"}
+    id = desk.at(before.get(action, "completed"))
+    actor = ALICE if action == "close" else BOB
+    first = desk.do(action, id, actor)
+    head = desk.lab.store.head()
+    assert desk.do(action, id, actor) == first
+    assert desk.lab.store.head() == head
+
+
+def test_an_offer_said_twice_is_the_same_offer(desk: Desk) -> None:
+    first = desk.say(offer(), ALICE)
+    head = desk.lab.store.head()
+    assert desk.say(offer(), ALICE) == first
+    assert desk.lab.store.head() == head
+
+
+def test_the_answers_of_a_coordinator(desk: Desk) -> None:
+    id = desk.at("proposed")
+    assert desk.do("extend_sla", id, COORDINATOR, by="30m")["success"]
+    moved = desk.do("reassign", id, COORDINATOR, to_agent="carol", notes="bob is away")
+    assert (moved["status"], desk.handoff(moved["handoff_id"]).recipient) == ("proposed", "carol")
+    assert desk.handoff(id).status == "rejected"
+    forced = {"reason": "timeout_risk", "detail": "too late"}
+    assert desk.do("reject", moved["handoff_id"], COORDINATOR, **forced)["success"]
+
+
+def test_a_rejection_gives_its_reason_and_another_try_supersedes_it(desk: Desk) -> None:
+    id = desk.at("activated")
+    no = {"reason": "capacity_unavailable", "detail": "no time", "suggested_fix": "ask carol"}
+    assert desk.do("reject", id, BOB, **no)["status"] == "rejected"
+    assert (desk.task().status, desk.task().assignee) == ("ready", "alice")
+    counter = desk.say(offer(to="carol", supersedes=id), ALICE)
+    assert desk.handoff(counter["handoff_id"]).supersedes == id
+    assert desk.do("withdraw", counter["handoff_id"], ALICE, notes="later")["status"] == "rejected"
+
+
+def test_a_deadline_of_its_own_is_when_the_work_is_late(desk: Desk) -> None:
+    at_noon = offer(deadline="2026-02-10T12:00:00Z", sla={"proposed": "1m", "accepted": "2h"})
+    kept = desk.handoff(desk.say(at_noon, ALICE)["handoff_id"])
+    assert kept.due_at == 1_770_724_800_000
+    assert (kept.sla_ms["proposed"], kept.sla_ms["accepted"]) == (60_000, 7_200_000)
+
+
+def test_a_known_task_is_not_adopted_and_an_unknown_one_only_if_that_is_wanted(
+    tmp_path: Path,
+) -> None:
+    strict = Desk(tmp_path, adopt=False)
+    assert strict.code(offer(), ALICE) == "task_not_found"
+    strict.lab.do(HUMAN, CreateTask("Known", id="t-1", ready=True))
+    assert strict.code(offer(), ALICE) == ""
+    assert strict.task().title == "Known"
+
+
+WRONG: dict[str, tuple[Any, str]] = {
+    "no object": ([], "no JSON object"),
+    "no action": ({}, "action"),
+    "an unknown action": ({"action": "take"}, "action"),
+    "an unknown argument": ({"action": "accept", "handoff_id": "h", "note": "x"}, "note"),
+    "no id": ({"action": "accept"}, "handoff_id"),
+    "no detail": ({"action": "reject", "handoff_id": "h", "reason": "other"}, "detail"),
+    "a blank detail": (
+        {"action": "reject", "handoff_id": "h", "reason": "other", "detail": " "},
+        "detail",
+    ),
+    "no reason": ({"action": "reject", "handoff_id": "h", "detail": "x"}, "reason"),
+    "no length of time": ({"action": "extend_sla", "handoff_id": "h", "by": "soon"}, "by"),
+    "an artifact that is none of it": (
+        {"action": "complete", "handoff_id": "h", "final_artifacts": [artifact(path="../x")]},
+        "final_artifacts[0].ref.path",
+    ),
+}
+
+
+@pytest.mark.parametrize("which", WRONG)
+def test_arguments_that_are_wrong_are_named_with_their_place(desk: Desk, which: str) -> None:
+    said, place = WRONG[which]
+    answer = desk.door.call("acp_handoff", said, BOB)
+    assert isinstance(answer, Turned)
+    assert (answer.code, answer.reply["error"]["code"]) == ("schema_invalid", "schema_invalid")
+    assert place in answer.detail
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b'{"action":"query","action":"accept"}',
+        b'{"action":"initiate","to_agent":"b","task":{"a":1,"a":2}}',
+        b'{"action":"query","limit":9007199254740993}',
+        b"{",
+    ],
+)
+def test_json_that_can_be_read_in_two_ways_is_refused_whole(desk: Desk, text: bytes) -> None:
+    answer = desk.door.call("acp_handoff", text, ALICE)
+    assert isinstance(answer, Turned)
+    assert answer.reply["error"]["code"] == "schema_invalid"
+
+
+def test_nobody_hands_over_in_the_name_of_somebody_else(desk: Desk) -> None:
+    assert desk.code(offer(from_agent="alice"), BOB) == "not_authorized"
+    assert desk.code(offer(from_agent="alice"), ALICE) == ""
+
+
+def test_without_a_place_for_artifacts_nothing_is_accepted_that_has_some(tmp_path: Path) -> None:
+    bare = Desk(tmp_path, artifacts=None)
+    id = bare.offered(artifacts=[artifact()])
+    reply = bare.do("accept", id, BOB)
+    assert (reply["status"], reply["error"]["code"]) == ("validating", "try_again")

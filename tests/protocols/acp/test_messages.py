@@ -1,0 +1,116 @@
+"""Messages beside handoffs: sent, found, kept small; and that handoffs themselves send theirs."""
+
+from typing import Any
+
+import pytest
+
+from dragoman.core.commands import CreateTask, PostMail, RegisterAgent
+from dragoman.protocols.acp.messages import TYPES
+from tests.protocols.acp.desk import ALICE, BOB, CAROL, HUMAN, OBSERVER, Desk
+from tests.requirements import proves
+
+pytestmark = proves("ACP-MESSAGES")
+
+
+def message(type: str = "status.update", **more: Any) -> dict[str, Any]:
+    return {"to": ["bob"], "type": type, "payload": {"progress": "half"}, **more}
+
+
+def types(desk: Desk, actor: Any, operation: str = "acp_inbox", **asked: Any) -> list[str]:
+    reply = desk.say(asked, actor, operation)
+    assert reply["success"], reply
+    return [row["type"] for row in reply["messages"]]
+
+
+@pytest.mark.parametrize("type", sorted(TYPES))
+def test_a_message_of_every_type_arrives_with_its_payload(desk: Desk, type: str) -> None:
+    is_handoff = type.startswith("handoff.")
+    payload = {"handoff_id": "h", "package_hash": "0" * 64} if is_handoff else {"a": [1, "ü"]}
+    sent = desk.say(message(type, payload=payload, thread_id="th"), ALICE, "acp_send")
+    assert (sent["success"], sent["thread_id"]) == (True, "th")
+    (row,) = desk.say({}, BOB, "acp_inbox")["messages"]
+    assert (row["message_id"], row["type"], row["payload"]) == (sent["message_id"], type, payload)
+    assert (row["from"], row["to"], row["read"]) == ("alice", ("bob",), False)
+
+
+def test_a_payload_is_small_and_that_of_a_handoff_is_its_id_and_hash(desk: Desk) -> None:
+    def code(said: dict[str, Any]) -> str:
+        return desk.code(said, ALICE, "acp_send")
+
+    assert code(message(payload={"x": "y" * (4_096 - len('{"x":""}'))})) == ""
+    assert code(message(payload={"x": "y" * (4_097 - len('{"x":""}'))})) == "message_too_large"
+    assert code(message("handoff.accept", payload={"handoff_id": "h"})) == "schema_invalid"
+    assert code(message("handoff.take")) == "schema_invalid"
+    assert code(message(to=[])) == "schema_invalid"
+    assert code(message(to=["b b"])) == "invalid_id"
+    assert code(message(reply_to="gone")) == "not_found"
+    assert code(message(**{"from": "bob"})) == "not_authorized"
+    assert code(message(**{"from": "alice"})) == ""
+    assert desk.code(message(), OBSERVER, "acp_send") == "not_authorized"
+
+
+def test_messages_are_found_by_thread_task_sender_and_recipient(desk: Desk) -> None:
+    desk.lab.do(HUMAN, CreateTask("T", id="t-1"))
+    for said in (
+        message("status.update", task_id="t-1"),
+        message("knowledge.push", to=["carol"], thread_id="th"),
+        message("system.ack", to=["carol", "bob"]),
+    ):
+        desk.say(said, ALICE, "acp_send")
+
+    def found(**asked: Any) -> list[str]:
+        return types(desk, BOB, "acp_query", **asked)
+
+    assert found() == ["status.update", "system.ack"]
+    assert found(task_id="t-1") == ["status.update"]
+    assert found(thread_id="th") == ["knowledge.push"]
+    assert found(**{"from": "alice", "to": "carol"}) == ["knowledge.push", "system.ack"]
+    assert found(**{"from": "alice", "type": "system.ack"}) == ["system.ack"]
+    page = desk.say({"from": "alice", "limit": 1}, BOB, "acp_query")
+    assert page["more"]
+    assert found(**{"from": "alice", "after": page["cursor"]}) == ["knowledge.push", "system.ack"]
+    assert desk.code({"task_id": "gone"}, BOB, "acp_query") == "task_not_found"
+    for wrong in ({"thread_id": "a b"}, {"from": "a b"}, {"to": "a b"}):
+        assert desk.code(wrong, BOB, "acp_query") == "invalid_id"
+    assert desk.code({"thread": "x"}, BOB, "acp_query") == "schema_invalid"
+
+
+def test_a_box_shows_what_is_unread_and_of_a_type(desk: Desk) -> None:
+    desk.say(message(), ALICE, "acp_send")
+    desk.say(message("system.error"), ALICE, "acp_send")
+    assert types(desk, BOB, type="system.error") == ["system.error"]
+    assert types(desk, BOB, unread=True) == ["status.update", "system.error"]
+    assert types(desk, CAROL) == []
+
+
+def test_letters_of_other_kinds_are_not_shown_and_one_by_hand_is_shown_as_text(desk: Desk) -> None:
+    desk.lab.do(ALICE, PostMail(("bob",), "lunch?", "at noon"))
+    desk.lab.do(ALICE, PostMail(("bob",), "up", "half way", kind="status.update"))
+    desk.lab.do(ALICE, PostMail(("bob",), "up", "[]", kind="status.update"))
+    rows = desk.say({}, BOB, "acp_inbox")["messages"]
+    assert [row["payload"] for row in rows] == [{"text": "half way"}, {"text": "[]"}]
+
+
+def test_the_coordinator_is_whoever_has_that_role(desk: Desk) -> None:
+    to_role = message("status.blocked", to=["coordinator"])
+    desk.say(to_role, ALICE, "acp_send")
+    desk.lab.do(HUMAN, RegisterAgent("cora", "coordinator"))
+    desk.say(to_role, ALICE, "acp_send")
+    desk.lab.do(HUMAN, RegisterAgent("coordinator", "agent"))
+    desk.say(to_role, ALICE, "acp_send")
+
+    def box(name: str) -> int:
+        return len(desk.say({"to": name}, BOB, "acp_query")["messages"])
+
+    assert (box("coordinator"), box("cora")) == (2, 1)
+
+
+def test_a_handoff_tells_its_sides_with_its_id_and_hash(desk: Desk) -> None:
+    id = desk.at("closed")
+    (told,) = desk.say({"type": "handoff.initiate"}, BOB, "acp_inbox")["messages"]
+    assert told["payload"] == {"handoff_id": id, "package_hash": desk.handoff(id).package_hash}
+    assert "handoff.accept" in types(desk, ALICE)
+    other = desk.offered(task="t-2")
+    desk.do("reject", other, BOB, reason="other", detail="no")
+    (error,) = desk.say({"type": "system.error"}, ALICE, "acp_inbox")["messages"]
+    assert (error["payload"]["reason"], error["payload"]["detail"]) == ("other", "no")

@@ -1,0 +1,315 @@
+"""The package: its JSON Schema says yes and no where the shapes do, and drafts become packages."""
+
+import copy
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from jsonschema import Draft202012Validator
+
+from dragoman.core.handoff_package import hash_of
+from dragoman.protocols.acp.lint import lint
+from dragoman.protocols.acp.schema import package_schema
+from dragoman.protocols.acp.wire import Package
+from tests.protocols.acp.desk import ALICE, BOB, COORDINATOR, Desk, artifact, offer
+from tests.requirements import proves
+
+pytestmark = proves("ACP-PACKAGE")
+
+SCHEMA = json.loads(json.dumps(package_schema()))
+VALIDATOR: Any = Draft202012Validator(SCHEMA)
+
+
+def full() -> dict[str, Any]:
+    """A package with every field that there is."""
+    package: dict[str, Any] = {
+        "handoff_id": "01890a5d-ac96-774b-bcce-b302099a8057",
+        "thread_id": "th-1",
+        "task": {
+            "task_id": "t-1",
+            "title": "Login",
+            "objective": "People can log in.",
+            "success_criteria": ["the tests pass"],
+            "deadline": "2026-02-21T14:00:00Z",
+            "priority": "critical",
+            "external_refs": [
+                {
+                    "type": "workq_item",
+                    "value": "workq:task-123",
+                    "description": "Related",
+                    "version": "1.0.0",
+                }
+            ],
+        },
+        "context": {
+            "summary": "Half of it is there.",
+            "constraints": ["no new tables"],
+            "assumptions": ["names are unique"],
+            "open_questions": ["which colour?"],
+            "known_risks": ["time"],
+        },
+        "work_state": {
+            "status": "blocked",
+            "percent_complete": 12.5,
+            "completed_steps": ["one"],
+            "next_step": "Write the form.",
+            "branch": "login",
+            "worktree_path": "/w/login",
+            "test_status": "failing",
+        },
+        "artifacts": [
+            artifact(
+                sha256="a" * 64,
+                description="log",
+                version="2",
+                size_bytes=7,
+                required=False,
+            ),
+            {"artifact_id": "b", "ref": {"type": "branch", "path": "login"}},
+        ],
+        "provenance": {
+            "origin_session": "s-1",
+            "related_sessions": ["s-0"],
+            "decision_refs": ["adr-1"],
+            "message_thread_refs": ["th-1"],
+            "handoff_chain": ["alice"],
+        },
+        "policy": {
+            "classification": "restricted",
+            "requires_human_approval": True,
+            "export_restrictions": ["none"],
+            "visibility": "human-audit",
+            "sensitivity": "moderate",
+            "human_gate": "required",
+        },
+        "verification": {"schema_version": "1.0.0"},
+    }
+    package["verification"]["package_hash"] = hash_of(package)
+    return package
+
+
+def changed(path: str, value: Any) -> dict[str, Any]:
+    """The full package with another value at a place; None: nothing there."""
+    package = copy.deepcopy(full())
+    *above, last = path.split("/")
+    at: Any = package
+    for part in above:
+        at = at[int(part)] if part.isdigit() else at[part]
+    if value is None:
+        del at[last]
+    else:
+        at[last] = value
+    return package
+
+
+WRONG: dict[str, Any] = {
+    "handoff_id": None,
+    "thread_id": 7,
+    "more": 1,
+    "task/task_id": "",
+    "task/title": " ",
+    "task/objective": None,
+    "task/success_criteria": [],
+    "task/priority": "urgent",
+    "task/deadline": 7,
+    "task/external_refs": [{"type": "beads", "value": "x"}],
+    "task/owner": "alice",
+    "context/summary": "",
+    "context/known_risks": [1],
+    "work_state/status": "done",
+    "work_state/next_step": "\n",
+    "work_state/percent_complete": 101,
+    "work_state/test_status": "green",
+    "artifacts": None,
+    "artifacts/0/ref/sha256": "A" * 64,
+    "artifacts/0/ref/size_bytes": -1,
+    "artifacts/0/ref/type": "folder",
+    "artifacts/0/ref/required": "yes",
+    "artifacts/0/artifact_id": None,
+    "provenance/origin_session": None,
+    "policy/classification": "public",
+    "policy/requires_human_approval": "no",
+    "policy/requires_human_aproval": True,
+    "policy/visibility": "everyone",
+    "policy/sensitivity": "huge",
+    "policy/human_gate": True,
+    "verification/schema_version": "2.0.0",
+    "verification/package_hash": f"sha256:{'a' * 64}",
+}
+
+
+def test_the_schema_is_one_of_its_draft() -> None:
+    Draft202012Validator.check_schema(SCHEMA)
+    assert SCHEMA["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    assert SCHEMA["title"] == "ACPHandoffPackage"
+
+
+def test_the_full_package_is_one_for_both() -> None:
+    assert VALIDATOR.is_valid(full())
+    assert lint(full(), "package", True).ok
+
+
+def test_every_field_of_a_package_has_its_place() -> None:
+    read = msgspec.convert(full(), Package)
+    task, context, state = read.task, read.context, read.work_state
+    assert task.success_criteria == ("the tests pass",)
+    assert (task.external_refs[0].description, task.external_refs[0].version) == (
+        "Related",
+        "1.0.0",
+    )
+    assert (context.constraints, context.assumptions) == (("no new tables",), ("names are unique",))
+    assert (context.open_questions, context.known_risks) == (("which colour?",), ("time",))
+    assert (state.percent_complete, state.completed_steps) == (12.5, ("one",))
+    assert (state.branch, state.worktree_path, state.test_status) == (
+        "login",
+        "/w/login",
+        "failing",
+    )
+    ref = read.artifacts[0].ref
+    assert (ref.description, ref.version, ref.required) == ("log", "2", False)
+    come = read.provenance
+    assert (come.origin_session, come.related_sessions) == ("s-1", ("s-0",))
+    assert (come.decision_refs, come.message_thread_refs) == (("adr-1",), ("th-1",))
+    policy = read.policy
+    assert (policy.classification, policy.requires_human_approval) == ("restricted", True)
+    assert (policy.visibility, policy.sensitivity) == ("human-audit", "moderate")
+    assert (policy.human_gate, policy.export_restrictions) == ("required", ("none",))
+    assert read.verification.schema_version == "1.0.0"
+
+
+@pytest.mark.parametrize("path", WRONG)
+def test_schema_and_shapes_say_no_to_the_same(path: str) -> None:
+    package = changed(path, WRONG[path])
+    linted = lint(package, "", False)
+    assert not VALIDATOR.is_valid(package)
+    assert (linted.ok, linted.type) == (False, "package")
+    (issue,) = linted.issues
+    assert issue["path"].startswith(path.partition("/")[0])
+
+
+def test_every_part_is_checked_and_all_findings_are_told() -> None:
+    wrong: dict[str, Any] = {"task": {}, "context": 1, "policy": {}, "more": 1, "other": 2}
+    package = full() | wrong
+    assert [issue["path"] for issue in lint(package, "", False).issues] == [
+        "more",
+        "other",
+        "task",
+        "context",
+        "policy",
+    ]
+
+
+def test_what_a_schema_cannot_say_is_said_all_the_same() -> None:
+    twice = changed("artifacts", [artifact(), artifact()])
+    assert lint(twice, "", False).issues[0]["path"] == "artifacts[1].artifact_id"
+    never = changed("task/deadline", "tomorrow")
+    assert lint(never, "", False).issues[0]["path"] == "task.deadline"
+
+
+def test_strict_looks_at_the_hash() -> None:
+    package = changed("context/summary", "Another.")
+    assert lint(package, "", False).ok
+    assert lint(package, "", True).issues[0]["path"] == "verification.package_hash"
+    endless = full() | {"work_state": {**full()["work_state"], "percent_complete": 2**60}}
+    assert any("hashed" in issue["reason"] for issue in lint(endless, "", True).issues)
+
+
+def test_lint_knows_actions_and_messages_and_asks_for_the_kind_that_is_meant() -> None:
+    assert lint(offer(), "acp_handoff", False).ok
+    assert not lint({"action": "accept"}, "", False).ok
+    message: Any = {"to": ["bob"], "type": "status.update", "payload": {}}
+    assert lint(message, "acp_send", False).ok
+    assert not lint({**message, "payload": {"x": "y" * 5_000}}, "", False).ok
+    assert lint(offer(), "package", False).issues[-1]["reason"].startswith("this is acp_handoff")
+    assert lint(7, "", False).issues == ({"path": "", "reason": "this is no JSON object"},)
+    assert not lint(7, "package", False).ok
+
+
+@proves("ACP-DRAFT")
+def test_a_draft_is_made_step_by_step(desk: Desk) -> None:
+    said = offer()
+    begun = desk.say({"action": "draft", "task": said["task"]}, ALICE)
+    id = begun["handoff_id"]
+    assert (begun["success"], begun["status"]) == (True, "draft")
+
+    lacks = desk.do("validate", id, ALICE)
+    assert (lacks["error"]["code"], lacks["status"]) == ("schema_invalid", "draft")
+    assert lacks["metadata"]["verification_failed"] == [lacks["error"]["detail"]]
+    assert desk.do("propose", id, ALICE)["error"]["code"] == "schema_invalid"
+
+    more = {"context": said["context"], "work_state": said["work_state"], "to_agent": "bob"}
+    assert desk.do("draft", id, ALICE, **more)["success"]
+    fine = desk.do("validate", id, ALICE)
+    assert (fine["success"], fine["metadata"]["verification_passed"]) == (
+        True,
+        ["schema", "policy"],
+    )
+    assert desk.do("propose", id, ALICE)["status"] == "proposed"
+    kept = desk.handoff(id)
+    assert (kept.id, kept.recipient, kept.task) == (id, "bob", "t-1")
+    assert desk.do("validate", id, ALICE)["error"]["code"] == "invalid_transition"
+    assert desk.do("accept", id, BOB)["success"]
+
+
+@proves("ACP-DRAFT")
+def test_a_draft_is_its_sender_s_alone(desk: Desk) -> None:
+    id = desk.say({"action": "draft", **_without(offer(), "action")}, ALICE)["handoff_id"]
+    for action in ("validate", "propose"):
+        assert desk.do(action, id, BOB)["error"]["code"] == "not_found"
+    stolen = desk.do("draft", id, BOB, context={"summary": "mine"})
+    assert (stolen["error"]["code"], "status" in stolen) == ("not_authorized", False)
+    assert desk.say({"action": "query", "status": "draft"}, BOB)["handoffs"] == []
+    assert desk.say({"action": "query", "handoff_id": id}, BOB)["error"]["code"] == "not_found"
+    (own,) = desk.say({"action": "query", "status": "draft"}, ALICE)["handoffs"]
+    assert own["handoff_id"] == id
+
+
+@proves("ACP-DRAFT")
+def test_a_draft_can_be_offered_by_initiate_with_its_id(desk: Desk) -> None:
+    id = desk.say({"action": "draft", "reason": "holidays"}, ALICE)["handoff_id"]
+    assert desk.say(offer(handoff_id=id), ALICE)["handoff_id"] == id
+    assert desk.handoff(id).status == "proposed"
+
+
+@proves("ACP-DRAFT")
+def test_a_policy_that_is_not_permitted_is_told_before_it_is_offered(tmp_path: Any) -> None:
+    desk = Desk(tmp_path, visibilities=frozenset[str]())
+    said = _without(offer(policy={"visibility": "team"}), "action")
+    id = desk.say({"action": "draft", **said}, ALICE)["handoff_id"]
+    reply = desk.do("validate", id, ALICE)
+    assert (reply["error"]["code"], reply["metadata"]["verification_passed"]) == (
+        "policy_violation",
+        ["schema"],
+    )
+
+
+@proves("ACP-QUERY")
+def test_a_query_finds_by_every_filter_page_by_page(desk: Desk) -> None:
+    ids = [desk.offered(task=f"t-{n}", to=to) for n, to in enumerate(("bob", "carol", "bob"))]
+    desk.do("accept", ids[2], BOB)
+
+    def found(**filters: Any) -> list[str]:
+        reply = desk.say({"action": "query", **filters}, COORDINATOR)
+        return [row["handoff_id"] for row in reply["handoffs"]]
+
+    head = desk.lab.store.head()
+    assert found() == ids[::-1]
+    assert found(to_agent="bob") == [ids[2], ids[0]]
+    assert found(task_id="t-1") == [ids[1]]
+    assert found(from_agent="alice", status="accepted") == [ids[2]]
+    assert found(teamspace_id="elsewhere") == []
+    first = desk.say({"action": "query", "limit": 2}, COORDINATOR)
+    rest = desk.say({"action": "query", "limit": 2, "cursor": first["cursor"]}, COORDINATOR)
+    assert [row["handoff_id"] for row in rest["handoffs"]] == [ids[0]]
+    assert rest["cursor"] is None
+    whole = desk.say({"action": "query", "handoff_id": ids[2]}, COORDINATOR)
+    assert (whole["status"], whole["handoffs"][0]["package"]["task"]["task_id"]) == (
+        "accepted",
+        "t-2",
+    )
+    assert desk.lab.store.head() == head
+
+
+def _without(said: dict[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in said.items() if key != name}

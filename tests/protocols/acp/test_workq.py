@@ -1,0 +1,163 @@
+"""The work queue: items with an owner, handed on with a handoff and never holding it up."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman.core.errors import StoreUnavailable
+from dragoman.engine.workq import ItemState, Moved
+from dragoman.services.workq import HubWorkq
+from tests.protocols.acp.desk import ALICE, BOB, CAROL, COORDINATOR, OBSERVER, Desk, offer
+from tests.requirements import proves
+
+pytestmark = proves("ACP-WORKQ")
+
+
+def with_items(*items: str, **more: Any) -> dict[str, Any]:
+    """An offer whose task refers to items."""
+    said = offer(**more)
+    refs = [{"type": "workq_item", "value": item} for item in items]
+    said["task"] = {**said["task"], "external_refs": [*refs, {"type": "pr", "value": "7"}]}
+    return said
+
+
+def begun(desk: Desk, said: dict[str, Any]) -> Any:
+    """What activate answers, at the end of the way there."""
+    id = desk.say(said, ALICE)["handoff_id"]
+    assert desk.do("accept", id, BOB)["success"]
+    return desk.do("activate", id, BOB)
+
+
+def item(desk: Desk, id: str = "wq-1", **more: Any) -> Any:
+    return desk.say({"item_id": id, **more}, ALICE, "workq.get")
+
+
+def test_an_item_is_created_claimed_released_and_found(desk: Desk) -> None:
+    made = desk.say({"item_id": "workq:wq-1", "title": "Login"}, ALICE, "workq.create")
+    assert (made["success"], made["item_id"], made["status"], made["owner"]) == (
+        True,
+        "wq-1",
+        "open",
+        None,
+    )
+    taken = desk.say({"item_id": "wq-1"}, ALICE, "workq.claim")
+    assert (taken["status"], taken["owner"]) == ("claimed", "alice")
+    assert desk.code({"item_id": "wq-1"}, BOB, "workq.claim") == "already_claimed"
+    assert desk.code({"item_id": "wq-1"}, BOB, "workq.release") == "not_authorized"
+    assert desk.say({"item_id": "wq-1"}, ALICE, "workq.release")["status"] == "open"
+    named = desk.say({"title": "Without a name"}, ALICE, "workq.create")
+    assert item(desk, named["item_id"])["title"] == "Without a name"
+    assert desk.code({"item_id": "gone"}, ALICE, "workq.get") == "not_found"
+    assert desk.code({"item_id": "a b"}, ALICE, "workq.get") == "invalid_id"
+    assert desk.code({"item_id": "gone"}, ALICE, "workq.claim") == "not_found"
+    assert desk.code({"id": "x"}, ALICE, "workq.claim") == "schema_invalid"
+    assert desk.code({"item_id": "wq-1"}, OBSERVER, "workq.claim") == "not_authorized"
+
+
+def test_an_item_changes_hands_with_its_handoff(desk: Desk) -> None:
+    desk.say({"item_id": "wq-1"}, ALICE, "workq.create")
+    desk.say({"item_id": "wq-1"}, ALICE, "workq.claim")
+    reply = begun(desk, with_items("workq:wq-1"))
+    assert reply["metadata"]["workq_status"] == "transferred"
+    assert item(desk)["owner"] == "bob"
+    assert desk.handoff(reply["handoff_id"]).workq == "transferred"
+    assert desk.do("activate", reply["handoff_id"], BOB) == reply
+
+
+def test_items_may_be_artifacts_too(desk: Desk) -> None:
+    desk.say({"item_id": "wq-1"}, ALICE, "workq.create")
+    ref = {"artifact_id": "w", "ref": {"type": "workq_item", "path": "workq:wq-1"}}
+    reply = begun(desk, offer(artifacts=[ref]))
+    assert reply["metadata"]["workq_status"] == "transferred"
+    assert item(desk)["owner"] == "bob"
+
+
+def test_without_an_item_or_without_such_an_item_it_is_not_applicable(desk: Desk) -> None:
+    assert begun(desk, offer())["metadata"]["workq_status"] == "not_applicable"
+    gone = begun(desk, with_items("workq:gone", "workq:a b", task="t-2"))
+    assert (gone["success"], gone["metadata"]["workq_status"]) == (True, "not_applicable")
+
+
+def test_an_item_of_a_third_stays_where_it_is_and_the_handoff_goes_on(desk: Desk) -> None:
+    desk.say({"item_id": "wq-1"}, CAROL, "workq.create")
+    desk.say({"item_id": "wq-1"}, CAROL, "workq.claim")
+    reply = begun(desk, with_items("wq-1"))
+    assert (reply["success"], reply["status"]) == (True, "activated")
+    assert reply["metadata"]["workq_status"] == "degraded"
+    assert item(desk)["owner"] == "carol"
+    (note,) = [n for n in desk.handoff(reply["handoff_id"]).notes if n.kind == "workq_integration"]
+    assert (note.text, note.data["items"]) == (
+        "degraded",
+        {"wq-1": {"outcome": "refused", "detail": "wq-1 is carol's"}},
+    )
+
+
+class Outside:
+    """A work queue elsewhere that answers what it is told to."""
+
+    def __init__(self, moved: Moved) -> None:
+        self.moved = moved
+        self.asked: list[tuple[str, str, str]] = []
+
+    def transfer_ownership(self, item: str, sender: str, recipient: str) -> Moved:
+        """Note down what was asked for."""
+        self.asked.append((item, sender, recipient))
+        return self.moved
+
+    def item_exists(self, item: str) -> bool | None:
+        """Nobody can say."""
+        del item
+        return None
+
+    def item_status(self, item: str) -> ItemState | None:
+        """Nobody can say."""
+        del item
+        return None
+
+
+def test_a_queue_that_does_not_answer_leaves_an_orphan_for_somebody_to_claim(
+    tmp_path: Path,
+) -> None:
+    outside = Outside(Moved("unavailable", "no answer"))
+    desk = Desk(tmp_path, workq=outside)
+    reply = begun(desk, with_items("workq:far-1"))
+    assert (reply["success"], reply["metadata"]["workq_status"]) == (True, "degraded")
+    assert outside.asked == [("far-1", "alice", "bob")]
+    assert item(desk, "far-1")["status"] == "orphaned"
+    claimed = desk.say({"item_id": "far-1"}, BOB, "workq.claim")
+    assert (claimed["status"], claimed["owner"]) == ("claimed", "bob")
+
+
+@pytest.mark.parametrize("outcome", ["transferred", "missing", "refused"])
+def test_what_a_queue_outside_says_is_what_the_caller_is_told(tmp_path: Path, outcome: Any) -> None:
+    desk = Desk(tmp_path, workq=Outside(Moved(outcome)))
+    reply = begun(desk, with_items("workq:far-1"))
+    told = {"transferred": "transferred", "missing": "not_applicable", "refused": "degraded"}
+    assert reply["metadata"]["workq_status"] == told[outcome]
+    assert desk.code({"item_id": "far-1"}, ALICE, "workq.get") == "not_found"
+
+
+def test_without_any_queue_it_is_not_applicable(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, workq=None)
+    assert begun(desk, with_items("wq-1"))["metadata"]["workq_status"] == "not_applicable"
+
+
+def test_the_hub_s_own_queue_by_its_interface(desk: Desk) -> None:
+    queue = HubWorkq(desk.lab.hub)
+    assert (queue.item_exists("wq-1"), queue.item_status("wq-1")) == (False, None)
+    desk.say({"item_id": "wq-1"}, ALICE, "workq.create")
+    assert queue.item_exists("wq-1")
+    assert queue.transfer_ownership("wq-1", "alice", "bob") == Moved("transferred")
+    assert queue.item_status("wq-1") == ItemState("wq-1", "claimed", "bob")
+    assert queue.transfer_ownership("gone", "alice", "bob").outcome == "missing"
+    desk.lab.store.faults = [StoreUnavailable("no disk")] * 3
+    assert queue.transfer_ownership("wq-1", "bob", "carol").outcome == "unavailable"
+    desk.lab.store.faults.clear()
+
+
+def test_whoever_runs_the_show_may_give_items(desk: Desk) -> None:
+    desk.say({"item_id": "wq-1"}, ALICE, "workq.create")
+    given = desk.say({"item_id": "wq-1", "owner": "carol"}, COORDINATOR, "workq.claim")
+    assert given["owner"] == "carol"
+    assert desk.code({"item_id": "wq-1", "owner": "bob"}, ALICE, "workq.claim") == "not_authorized"

@@ -1,0 +1,174 @@
+"""Handoffs that do not go on: told once for each entry into a state, whoever sweeps how often."""
+
+import threading
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+from dragoman.core.commands import (
+    AcceptHandoff,
+    ActivateHandoff,
+    CreateTask,
+    ExtendHandoff,
+    RegisterAgent,
+)
+from dragoman.core.deadlines import Backoff
+from dragoman.core.handoff import DEFAULT_SLA_MS, Handoff
+from dragoman.core.mail import Mail
+from dragoman.engine.ask import state_of
+from dragoman.engine.handle import Engine
+from dragoman.engine.hub import Hub
+from dragoman.engine.ports import Store
+from dragoman.services.recovery import Recovery
+from dragoman.services.sla import Sla
+from dragoman.store.sqlite import SqliteStore
+from dragoman.system.clock import HandClock
+from dragoman.system.ids import CountingIds, new_id
+from tests.core.handoffs import offer
+from tests.core.world import COORDINATOR
+from tests.engine.lab import ALICE, BOB, HUMAN, START, TTL, Lab, findings
+from tests.requirements import proves
+
+PROPOSED, ACCEPTED = DEFAULT_SLA_MS["proposed"], DEFAULT_SLA_MS["accepted"]
+
+
+def offered(hub: Hub) -> Hub:
+    """Alice has offered T to bob."""
+    hub.do(HUMAN, CreateTask("T", "T", ready=True, assignee="alice"))
+    hub.do(ALICE, offer())
+    return hub
+
+
+def handoff(store: Store) -> Handoff:
+    """As it is stored."""
+    row = store.stream("handoff:H")
+    assert row is not None
+    state = state_of(store, row)
+    assert isinstance(state, Handoff)
+    return state
+
+
+def told(store: Store) -> list[tuple[str, ...]]:
+    """To whom it was told that something is blocked, and how often."""
+    rows = store.kind("mail", "", 1_000)
+    mails = [state for row in rows if isinstance(state := state_of(store, row), Mail)]
+    return [mail.to for mail in mails if mail.kind == "status.blocked"]
+
+
+@proves("ACP-SLA")
+def test_fifty_sweeps_tell_once_and_move_nothing() -> None:
+    lab = Lab()
+    offered(lab.hub)
+    lab.clock.advance(PROPOSED - 1)
+    assert Sla(lab.hub).run_once(lab.clock.now()) == 0
+    lab.clock.advance(1)
+    assert [Sla(lab.hub).run_once(lab.clock.now()) for _ in range(50)] == [1] + [0] * 49
+    assert (handoff(lab.store).status, len(handoff(lab.store).escalations)) == ("proposed", 1)
+    assert told(lab.store) == [("coordinator",)]
+    assert findings(lab.store) == []
+
+
+@proves("ACP-SLA")
+def test_all_coordinators_are_told_and_else_whoever_is_named() -> None:
+    lab = Lab()
+    offered(lab.hub)
+    lab.clock.advance(PROPOSED)
+    Sla(lab.hub, "boss").run_once(lab.clock.now())
+    lab.do(HUMAN, RegisterAgent("cora", "coordinator"), RegisterAgent("cleo", "coordinator"))
+    lab.do(BOB, AcceptHandoff("H", handoff(lab.store).package_hash))
+    lab.clock.advance(ACCEPTED)
+    Sla(lab.hub, "boss").run_once(lab.clock.now())
+    assert told(lab.store) == [("boss",), ("cleo", "cora")]
+
+
+@proves("ACP-SLA")
+def test_what_was_due_while_the_hub_was_down_is_told_when_it_is_up(tmp_path: Path) -> None:
+    path, clock, ids = tmp_path / "db", HandClock(START), CountingIds()
+
+    def hub() -> Hub:
+        return Hub(Engine(SqliteStore.open(path, new_id), clock, b"secret"), ids)
+
+    first = offered(hub())
+    first.store.close()
+    clock.advance(PROPOSED * 10)
+    second = hub()
+    assert [Sla(second).run_once(clock.now()) for _ in range(3)] == [1, 0, 0]
+    (late,) = handoff(second.store).escalations
+    assert (late.sla_ms, late.elapsed_ms) == (PROPOSED, PROPOSED * 10)
+    second.store.close()
+
+
+@proves("ACP-SLA")
+def test_a_clock_that_goes_back_tells_nothing_twice() -> None:
+    lab = Lab()
+    offered(lab.hub)
+    lab.clock.advance(PROPOSED)
+    assert Sla(lab.hub).run_once(lab.clock.now()) == 1
+    lab.clock.advance(-PROPOSED * 5)
+    assert Sla(lab.hub).run_once(lab.clock.now()) == 0
+    lab.clock.advance(PROPOSED * 10)
+    assert Sla(lab.hub).run_once(lab.clock.now()) == 0
+    assert len(told(lab.store)) == 1
+
+
+@proves("ACP-SLA", "ACP-COORDINATE")
+def test_more_time_puts_the_deadline_off() -> None:
+    lab = Lab()
+    offered(lab.hub)
+    lab.do(COORDINATOR, ExtendHandoff("H", 60_000))
+    lab.clock.advance(PROPOSED)
+    assert Sla(lab.hub).run_once(lab.clock.now()) == 0
+    lab.clock.advance(60_000)
+    assert Sla(lab.hub).run_once(lab.clock.now()) == 1
+
+
+@pytest.fixture
+def hubs(tmp_path: Path) -> Generator[tuple[Hub, Hub]]:
+    """Two processes' hubs on one database, under one clock."""
+    clock = HandClock(START)
+    stores = [SqliteStore.open(tmp_path / "db", new_id) for _ in range(2)]
+    ids = CountingIds()
+    first, second = (Hub(Engine(store, clock, b"secret"), ids) for store in stores)
+    yield first, second
+    for store in stores:
+        store.close()
+
+
+@proves("ACP-SLA")
+def test_two_sweeps_at_once_tell_once(hubs: tuple[Hub, Hub]) -> None:
+    offered(hubs[0])
+    late = hubs[0].clock.now() + PROPOSED
+    clock = hubs[0].clock
+    assert isinstance(clock, HandClock)
+    clock.advance(PROPOSED)
+    start = threading.Barrier(2)
+
+    def sweep(hub: Hub) -> None:
+        start.wait()
+        for _ in range(5):
+            Sla(hub).run_once(late)
+
+    threads = [threading.Thread(target=sweep, args=(hub,)) for hub in hubs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(handoff(hubs[0].store).escalations) == 1
+    assert len(told(hubs[0].store)) == 1
+
+
+@proves("ACP-FOLLOWS-TASK")
+def test_a_recipient_that_goes_silent_is_told_by_the_recovery() -> None:
+    lab = Lab()
+    offered(lab.hub)
+    lab.do(HUMAN, RegisterAgent("cora", "coordinator"))
+    lab.do(BOB, AcceptHandoff("H", handoff(lab.store).package_hash))
+    lab.do(BOB, ActivateHandoff("H", ttl_ms=TTL))
+    lab.clock.advance(TTL)
+    assert Recovery(lab.hub, Backoff()).run_once(lab.clock.now()) == 1
+    assert told(lab.store) == [("cora",)]
+    assert (lab.task("T").status, lab.task("T").assignee) == ("ready", "bob")
+    assert handoff(lab.store).status == "activated"
+    assert Sla(lab.hub).run_once(lab.clock.now()) == 0
+    assert findings(lab.store) == []

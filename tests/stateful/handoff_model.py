@@ -1,0 +1,226 @@
+"""Handoffs as the semantics have them, written down once more and as simply as can be."""
+
+from dataclasses import dataclass, field
+
+ACTIVE = ("proposed", "validating", "accepted", "activated")
+BOSSES = ("cora", "hera")
+
+Answer = str
+"""Empty for a yes, else the code, and the kind of a conflict behind a space."""
+
+
+@dataclass
+class Passing:
+    """One handoff."""
+
+    task: str
+    sender: str
+    recipient: str
+    owner: str
+    chain: list[str]
+    status: str = "proposed"
+
+
+@dataclass
+class Work:
+    """One task."""
+
+    status: str = "ready"
+    owner: str = ""
+    reserved: str = ""
+    holder: str = ""
+    chain: list[str] = field(default_factory=list[str])
+    active: str = ""
+
+
+@dataclass
+class HandoffModel:
+    """All of them, and what each request makes of them."""
+
+    tasks: dict[str, Work]
+    handoffs: dict[str, Passing] = field(default_factory=dict[str, Passing])
+
+    def offer(self, actor: str, new: str, name: str, recipient: str, supersedes: str) -> Answer:
+        """Work is offered, perhaps in the place of another offer."""
+        task = self.tasks[name]
+        old = self.handoffs.get(supersedes)
+        if old is not None and old.task != name:
+            return "invalid_field"
+        if task.status in ("done", "cancelled"):
+            return "invalid_transition"
+        if task.active:
+            if supersedes != task.active or old is None:
+                return "ownership_conflict active_handoff"
+            is_recipient = actor == old.recipient and old.status in ("accepted", "activated")
+            is_sender = actor == old.sender and old.status != "activated"
+            if not is_recipient and not is_sender:
+                return "ownership_conflict not_owner"
+        elif task.owner not in ("", actor):
+            return "ownership_conflict not_owner"
+        owner = task.owner or actor
+        chain = task.chain if owner in task.chain else [*task.chain, owner]
+        if recipient in chain:
+            return "ownership_conflict cycle"
+        if old is not None and old.status in ACTIVE:
+            old.status = "completed" if old.status == "activated" else "rejected"
+        self._begin(new, Passing(name, actor, recipient, owner, chain))
+        return ""
+
+    def accept(self, actor: str, id: str, is_fine: bool) -> Answer:
+        """The recipient takes it, if it stands the checks."""
+        handoff = self.handoffs[id]
+        if handoff.status not in ("proposed", "validating"):
+            return "invalid_transition"
+        if actor != handoff.recipient:
+            return "not_authorized"
+        handoff.status = "accepted" if is_fine else "rejected"
+        if not is_fine:
+            self.tasks[handoff.task].active = ""
+        return ""
+
+    def activate(self, actor: str, id: str) -> Answer:
+        """The work changes hands."""
+        handoff = self.handoffs[id]
+        if handoff.status != "accepted":
+            return "invalid_transition"
+        if actor != handoff.recipient:
+            return "not_authorized"
+        task = self.tasks[handoff.task]
+        handoff.status, task.status = "activated", "in-progress"
+        task.owner = task.reserved = task.holder = handoff.recipient
+        task.chain = [*handoff.chain, handoff.recipient]
+        return ""
+
+    def complete(self, actor: str, id: str) -> Answer:
+        """The recipient has done it."""
+        handoff = self.handoffs[id]
+        if handoff.status != "activated":
+            return "invalid_transition"
+        if actor != handoff.recipient:
+            return "not_authorized"
+        task = self.tasks[handoff.task]
+        if task.holder != actor:
+            return "lease_lost"
+        handoff.status = "completed"
+        task.status, task.holder, task.active = "review", "", ""
+        return ""
+
+    def close(self, actor: str, id: str) -> Answer:
+        """The record ends."""
+        handoff = self.handoffs[id]
+        if handoff.status not in ("rejected", "completed"):
+            return "invalid_transition"
+        if actor not in (handoff.sender, *BOSSES):
+            return "not_authorized"
+        handoff.status = "closed"
+        return ""
+
+    def reject(self, actor: str, id: str) -> Answer:
+        """It is not taken, or given back."""
+        handoff = self.handoffs[id]
+        if handoff.status not in ACTIVE:
+            return "invalid_transition"
+        if actor not in (handoff.recipient, *BOSSES):
+            return "not_authorized"
+        self._turn_down(handoff)
+        return ""
+
+    def withdraw(self, actor: str, id: str) -> Answer:
+        """The sender takes it back."""
+        handoff = self.handoffs[id]
+        if handoff.status not in ("proposed", "validating", "accepted"):
+            return "invalid_transition"
+        if actor != handoff.sender:
+            return "not_authorized"
+        self._turn_down(handoff)
+        return ""
+
+    def reassign(self, actor: str, id: str, new: str, recipient: str) -> Answer:
+        """Somebody else gets the same."""
+        handoff = self.handoffs[id]
+        if handoff.status not in ACTIVE:
+            return "invalid_transition"
+        if actor not in BOSSES:
+            return "not_authorized"
+        if recipient in handoff.chain:
+            return "ownership_conflict cycle"
+        if recipient == handoff.recipient:
+            return "invalid_field"
+        self._turn_down(handoff)
+        owner = self.tasks[handoff.task].owner
+        again = Passing(handoff.task, handoff.sender, recipient, owner, handoff.chain)
+        self._begin(new, again)
+        return ""
+
+    def claim(self, actor: str, name: str) -> bool:
+        """Whether somebody gets the task by asking for it."""
+        task = self.tasks[name]
+        if task.holder or task.status not in ("ready", "review"):
+            return False
+        if task.status == "review" and task.owner != actor:
+            return False
+        if task.active and actor != self._only(task):
+            return False
+        if task.reserved not in ("", actor):
+            return False
+        task.status, task.owner, task.holder = "in-progress", actor, actor
+        return True
+
+    def report(self, actor: str, name: str) -> bool:
+        """Whether somebody may say that it is done."""
+        task = self.tasks[name]
+        if task.status in ("review", "done"):
+            return True
+        if task.holder != actor:
+            return False
+        task.status, task.holder = "review", ""
+        self._follow(task)
+        return True
+
+    def end(self, name: str, status: str) -> bool:
+        """Whether a person may end the task like this."""
+        task = self.tasks[name]
+        if task.status == status:
+            return True
+        if task.status in ("done", "cancelled") or (status == "done" and task.status != "review"):
+            return False
+        task.status, task.holder = status, ""
+        self._follow(task)
+        return True
+
+    def expire(self) -> None:
+        """Everybody has been silent for too long."""
+        for task in self.tasks.values():
+            if task.holder:
+                task.status, task.owner, task.holder = "ready", task.reserved, ""
+
+    def _only(self, task: Work) -> str:
+        handoff = self.handoffs[task.active]
+        return handoff.recipient if handoff.status == "activated" else handoff.owner
+
+    def _follow(self, task: Work) -> None:
+        """What the end of its work does to the handoff of a task."""
+        if not task.active:
+            return
+        handoff = self.handoffs[task.active]
+        is_done = handoff.status == "activated" and task.status == "review"
+        if handoff.status == "activated" and not is_done:
+            task.chain = task.chain[:-1]
+        handoff.status = "completed" if is_done else "closed"
+        task.active = ""
+
+    def _begin(self, id: str, handoff: Passing) -> None:
+        task = self.tasks[handoff.task]
+        self.handoffs[id] = handoff
+        task.owner = task.reserved = handoff.owner
+        task.chain = handoff.chain
+        task.active = id
+
+    def _turn_down(self, handoff: Passing) -> None:
+        task = self.tasks[handoff.task]
+        if handoff.status == "activated":
+            task.status, task.holder = "ready", ""
+            task.owner = task.reserved = handoff.owner
+            task.chain = task.chain[:-1]
+        handoff.status = "rejected"
+        task.active = ""

@@ -1,0 +1,240 @@
+"""For any sequence of handoffs the model, the implementation, the table and the replay agree."""
+
+from itertools import count
+from typing import Any
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from msgspec.structs import replace
+
+from dragoman.core.actors import Actor
+from dragoman.core.commands import (
+    AcceptHandoff,
+    ActivateHandoff,
+    AnyCommand,
+    ClaimTask,
+    CloseHandoff,
+    CompleteHandoff,
+    CreateTask,
+    MoveTask,
+    ReassignHandoff,
+    RejectHandoff,
+    ReportOutcome,
+    WithdrawHandoff,
+)
+from dragoman.core.deadlines import Backoff
+from dragoman.core.errors import Refusal
+from dragoman.core.handoff import Handoff
+from dragoman.engine.ask import find_task, history, state_of
+from dragoman.engine.handle import Engine
+from dragoman.engine.hub import Hub
+from dragoman.engine.request import Outcome
+from dragoman.engine.verify import check_ledger, check_views
+from dragoman.ledger.views import decode_state, refold
+from dragoman.services.recovery import Recovery
+from dragoman.store.memory import MemoryStore
+from dragoman.system.clock import HandClock
+from dragoman.system.ids import CountingIds
+from tests.core.handoffs import offer, package
+from tests.requirements import proves
+from tests.stateful.handoff_model import HandoffModel, Work
+
+START = 1_770_609_600_000
+TTL = 300_000
+TASKS = ("T", "U")
+AGENTS = ("alice", "bob", "carol", "dave")
+HERA = Actor("human", "hera")
+ACTORS = st.sampled_from([*(Actor("agent", name) for name in AGENTS), Actor("coordinator", "cora")])
+NAMES = st.sampled_from(AGENTS)
+WHICH = st.integers(0, 5)
+"""Which handoff is meant, counted from the newest back."""
+
+
+class HandoffMachine(RuleBasedStateMachine):
+    """Two tasks, four agents, a coordinator and a person."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._clock = HandClock(START)
+        store = MemoryStore("machine")
+        self._hub = Hub(Engine(store, self._clock, b"secret"), CountingIds())
+        self._model = HandoffModel({name: Work() for name in TASKS})
+        self._words = count()
+        for name in TASKS:
+            self._hub.do(HERA, CreateTask(name, name, ready=True, max_attempts=1_000))
+
+    # What is asked for: each time in new words, because the same ones again are no request
+
+    @rule(actor=ACTORS, task=st.sampled_from(TASKS), to=NAMES, which=st.none() | WHICH)
+    def offer(self, actor: Actor, task: str, to: str, which: int | None) -> None:
+        """Work is offered, perhaps in the place of another offer."""
+        old = "" if which is None or not self._model.handoffs else self._id(which)
+        words = package()
+        words["context"]["summary"] = self._word()
+        new = f"h{len(self._model.handoffs)}"
+        command = replace(offer(to, new, package=words, supersedes=old), task=task)
+        self._ask(actor, command, self._model.offer(actor.name, new, task, to, old))
+
+    @precondition(lambda self: bool(self._model.handoffs))
+    @rule(actor=ACTORS, which=WHICH, is_fine=st.sampled_from((True, True, False)))
+    def accept(self, actor: Actor, which: int, is_fine: bool) -> None:
+        """The recipient, or somebody else, accepts."""
+        id = self._id(which)
+        looked_at = AcceptHandoff(id, self._handoff(id).package_hash, notes=self._word())
+        if not is_fine:
+            looked_at = replace(looked_at, failed=(("missing_artifact", self._word()),))
+        if self._handoff(id).status == "rejected":
+            return  # the gate says no again, whatever the words
+        self._ask(actor, looked_at, self._model.accept(actor.name, id, is_fine))
+
+    @precondition(lambda self: bool(self._model.handoffs))
+    @rule(
+        actor=ACTORS,
+        which=WHICH,
+        action=st.sampled_from(("activate", "complete", "close", "reject", "withdraw")),
+    )
+    def act(self, actor: Actor, which: int, action: str) -> None:
+        """Somebody does something to a handoff."""
+        id, word = self._id(which), self._word()
+        commands: dict[str, AnyCommand] = {
+            "activate": ActivateHandoff(id, ttl_ms=TTL, work_state_update={"word": word}),
+            "complete": CompleteHandoff(id, word),
+            "close": CloseHandoff(id, word),
+            "reject": RejectHandoff(id, "other", word),
+            "withdraw": WithdrawHandoff(id, word),
+        }
+        decide: Any = getattr(self._model, action)
+        self._ask(actor, commands[action], decide(actor.name, id))
+
+    @precondition(lambda self: bool(self._model.handoffs))
+    @rule(actor=ACTORS, which=WHICH)
+    def act_as_the_one_who_may(self, actor: Actor, which: int) -> None:
+        """The next step of a handoff, by whoever it is for."""
+        id = self._id(which)
+        handoff = self._model.handoffs[id]
+        recipient = Actor("agent", handoff.recipient)
+        del actor
+        if handoff.status == "proposed":
+            self.accept(recipient, which, True)
+        elif handoff.status == "accepted":
+            self.act(recipient, which, "activate")
+        elif handoff.status == "activated":
+            self.act(recipient, which, "complete")
+
+    @precondition(lambda self: bool(self._model.handoffs))
+    @rule(actor=ACTORS, which=WHICH, to=NAMES)
+    def reassign(self, actor: Actor, which: int, to: str) -> None:
+        """A coordinator, or somebody else, gives it to another one."""
+        id = self._id(which)
+        old = self._handoff(id)
+        if old.status == "rejected" and old.superseded_by:
+            return  # perhaps a repeat
+        request = self._hub.request(actor, ReassignHandoff(id, to))
+        expected = self._model.reassign(actor.name, id, request.id, to)
+        assert self._said(self._hub.engine.handle_now(request)) == expected
+
+    @rule(actor=ACTORS, task=st.sampled_from(TASKS))
+    def claim(self, actor: Actor, task: str) -> None:
+        """An agent takes the task."""
+        if actor.role == "agent":
+            is_yes = self._model.claim(actor.name, task)
+            command = ClaimTask(task, actor.name, ttl_ms=TTL)
+            assert (self._answer(actor, command) == "") == is_yes
+
+    @rule(actor=ACTORS, task=st.sampled_from(TASKS))
+    def report(self, actor: Actor, task: str) -> None:
+        """Somebody says that the task is done."""
+        is_yes = self._model.report(actor.name, task)
+        command = ReportOutcome(task, "done", self._word(), apply=True)
+        assert (self._answer(actor, command) == "") == is_yes
+
+    @rule(task=st.sampled_from(TASKS), status=st.sampled_from(("done", "done", "cancelled")))
+    def end(self, task: str, status: Any) -> None:
+        """A person ends a task; not too often, or nothing is left to hand over."""
+        if next(self._words) % 5 == 0:
+            is_yes = self._model.end(task, status)
+            assert (self._answer(HERA, MoveTask(task, status)) == "") == is_yes
+
+    @rule()
+    def everybody_falls_silent(self) -> None:
+        """All leases end."""
+        self._clock.advance(TTL)
+        self._model.expire()
+        Recovery(self._hub, Backoff()).run_once(self._clock.now())
+
+    # What must be true
+
+    @invariant()
+    def the_implementation_is_as_the_model_says(self) -> None:
+        """Every task and every handoff."""
+        for name, expected in self._model.tasks.items():
+            view = find_task(self._hub.store, name)
+            assert not isinstance(view, Refusal)
+            task, lease = view.task, view.lease
+            assert (task.status, task.assignee, task.reserved_for) == (
+                expected.status,
+                expected.owner,
+                expected.reserved,
+            )
+            assert (lease.holder if lease else "") == expected.holder
+            assert list(task.chain) == expected.chain
+            assert (task.handoff.id if task.handoff else "") == expected.active
+        for id, expected in self._model.handoffs.items():
+            handoff = self._handoff(id)
+            assert (handoff.status, handoff.sender, handoff.recipient, list(handoff.chain)) == (
+                expected.status,
+                expected.sender,
+                expected.recipient,
+                expected.chain,
+            )
+
+    @invariant()
+    def no_task_has_two_under_way(self) -> None:
+        """Neither by its states nor by the table."""
+        records = self._hub.store.handoffs("", 1_000)
+        assert {record.id: record.status for record in records} == {
+            id: handoff.status for id, handoff in self._model.handoffs.items()
+        }
+        under_way = [record.task_id for record in records if record.is_active]
+        assert len(under_way) == len(set(under_way))
+
+    def teardown(self) -> None:
+        """At the end every stream folds into its stored state, and verify finds nothing."""
+        store = self._hub.store
+        for row in store.rows(0, 10_000):
+            replayed = refold(entry.line for entry in history(store, row.name))
+            assert replayed == (decode_state(row.name, row.state) if row.state else None)
+        assert list(check_ledger(store, (), _silent)) == []
+        assert list(check_views(store, _silent)) == []
+
+    def _ask(self, actor: Actor, command: AnyCommand, expected: str) -> None:
+        assert self._answer(actor, command) == expected
+
+    def _answer(self, actor: Actor, command: AnyCommand) -> str:
+        return self._said(self._hub.engine.handle_now(self._hub.request(actor, command)))
+
+    def _said(self, answer: Outcome) -> str:
+        return f"{answer.code} {answer.kind}".strip() if isinstance(answer, Refusal) else ""
+
+    def _id(self, which: int) -> str:
+        ids = list(self._model.handoffs)
+        return ids[-1 - which % len(ids)]
+
+    def _word(self) -> str:
+        return f"word {next(self._words)}"
+
+    def _handoff(self, id: str) -> Handoff:
+        row = self._hub.store.stream(f"handoff:{id}")
+        assert row is not None
+        state = state_of(self._hub.store, row)
+        assert isinstance(state, Handoff)
+        return state
+
+
+def _silent(_: int) -> None:
+    """Nobody watches."""
+
+
+TestHandoffs = proves("ACP-MODEL", "ACP-CHAIN", "ACP-ONE-ACTIVE")(HandoffMachine.TestCase)
+TestHandoffs.settings = settings(max_examples=max(10, settings().max_examples // 3))

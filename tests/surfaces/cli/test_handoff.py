@@ -1,0 +1,310 @@
+"""handoff: every step of one by its command, lists, proofs, and why one is stuck."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman.core.events import RejectReason
+from dragoman.surfaces.cli.person import login_name
+from dragoman.text.safe_text import HARMFUL
+from tests.requirements import proves
+from tests.surfaces.cli.console import NOON, Console
+from tests.surfaces.cli.letters import Letters
+
+pytestmark = proves("ACP-CLI")
+
+PACKAGE = (
+    *("--criterion", "all tests pass", "--summary", "half done", "--next-step", "write the tests"),
+)
+LOG = "teamspaces/default/handoffs/handoffs.jsonl"
+
+
+def offer(dragoman: Console, *words: str, id: str = "h1", task: str = "t1") -> dict[str, Any]:
+    """Ada offers a task to Bob."""
+    given = ("--as", "ada", "--to", "bob", "--task", task, "--id", id, *PACKAGE, *words)
+    return dragoman.ask("handoff", "initiate", *given)
+
+
+def step(dragoman: Console, action: str, by: str, *words: str, id: str = "h1") -> Any:
+    """A step that must succeed; where the handoff stands after it."""
+    return dragoman.ask("handoff", action, id, "--as", by, *words)["status"]
+
+
+def test_a_handoff_goes_from_its_offer_to_the_closed_record(dragoman: Console) -> None:
+    task = dragoman.make("Fix the login", "--ready")
+    offered = offer(dragoman, "--priority", "high", task=task)
+    assert (offered["ok"], offered["success"], offered["status"]) == (True, True, "proposed")
+    assert step(dragoman, "accept", "bob", "--notes", "fine") == "accepted"
+    assert step(dragoman, "activate", "bob") == "activated"
+    assert dragoman.ask("task", "show", task)["assignee"] == "bob"
+    assert step(dragoman, "complete", "bob", "--notes", "merged") == "completed"
+    assert step(dragoman, "close", "ada") == "closed"
+    shown = dragoman.ask("handoff", "show", "h1")
+    assert (shown["title"], shown["status"]) == ("Fix the login", "closed")
+    assert shown["package"]["task"]["priority"] == "high"
+    told = [json.loads(line)["event"] for line in (dragoman.data / LOG).read_text().splitlines()]
+    assert told[-1] == "handoff_closed"
+    assert dragoman("verify").code == 0
+
+
+def test_an_offer_of_a_file_says_more(dragoman: Console, letter: Letters) -> None:
+    package = {
+        "action": "initiate",
+        "to_agent": "bob",
+        "task": {
+            "task_id": "t1",
+            "title": "Fix it",
+            "objective": "It works",
+            "success_criteria": ["tests pass"],
+            "priority": "low",
+        },
+        "context": {"summary": "broken", "known_risks": ["time"]},
+        "work_state": {"status": "blocked", "next_step": "look"},
+    }
+    offered = dragoman.ask("handoff", "initiate", letter(package), "--as", "ada", "--to", "carol")
+    shown = dragoman.ask("handoff", "show", offered["handoff_id"])
+    assert (shown["to_agent"], shown["package"]["context"]["known_risks"]) == ("carol", ["time"])
+
+
+@proves("CLI-EXIT")
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("[]", "is no JSON object"),
+        ('{"a":1,"a":2}', "is not JSON that can be trusted"),
+        ('{"action":"accept"}', "asks for another action"),
+    ],
+)
+def test_a_file_that_is_no_offer_is_wrong_usage(
+    dragoman: Console, letter: Letters, content: str, said: str
+) -> None:
+    done = dragoman("handoff", "initiate", letter(content), "--as", "ada")
+    assert done.code == 2
+    assert said in done.err
+
+
+@proves("CLI-EXIT")
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("initiate", "--as", "ada", "--to", "bob"), "--to NAME and --task ID"),
+        (("verify",), "name a handoff, or a file"),
+        (("verify", "h1", "--replay", "x"), "name a handoff, or a file"),
+        (("reject", "h1", "--reason", "bored", "--detail", "x"), "'bored' is not one of"),
+        (("list", "--status", "lost"), "'lost' is not one of"),
+    ],
+    ids=str,
+)
+def test_what_is_not_understood_is_told(
+    dragoman: Console, words: tuple[str, ...], said: str
+) -> None:
+    done = dragoman("handoff", *words)
+    assert (done.code, said in done.err) == (2, True), done
+
+
+@proves("CLI-EXIT")
+def test_a_refusal_has_the_form_of_the_protocol_and_of_the_command_line(
+    dragoman: Console,
+) -> None:
+    offer(dragoman)
+    again = dragoman.ask(
+        *("handoff", "initiate", "--as", "ada", "--to", "carol", "--task", "t1", *PACKAGE), code=1
+    )
+    assert (again["ok"], again["success"], again["code"]) == (False, False, "ownership_conflict")
+    assert again["error"]["kind"] == "active_handoff"
+    wrong = dragoman("handoff", "accept", "h1", "--as", "eve")
+    assert wrong.code == 1
+    assert wrong.err.startswith("not_authorized: ")
+    assert dragoman.ask("handoff", "show", "nothing", code=1)["code"] == "handoff_not_found"
+
+
+@pytest.mark.parametrize("by", ["bob", "carl"])
+def test_work_is_rejected_with_a_reason_and_may_be_offered_anew(dragoman: Console, by: str) -> None:
+    dragoman.ask("agent", "add", "carl", "--role", "coordinator")
+    offer(dragoman)
+    reason: RejectReason = "capacity_unavailable"
+    words = ("--reason", reason, "--detail", "not before Friday", "--fix", "ask carol")
+    assert step(dragoman, "reject", by, *words) == "rejected"
+    shown = dragoman.ask("handoff", "show", "h1")
+    assert shown["rejection"]["suggested_fix"] == "ask carol"
+    offer(dragoman, "--supersedes", "h1", id="h2")
+    assert dragoman.ask("handoff", "show", "h2")["supersedes"] == "h1"
+    text = dragoman("handoff", "show", "h1").out
+    assert "capacity_unavailable by" in text
+    assert "superseded  by h2" in text
+
+
+def test_a_person_approves_and_an_agent_cannot(dragoman: Console) -> None:
+    offer(dragoman, "--needs-approval")
+    waiting = dragoman.ask("handoff", "accept", "h1", "--as", "bob", code=1)
+    assert (waiting["status"], waiting["code"]) == ("validating", "approval_required")
+    assert "a person has to approve" in dragoman("handoff", "diagnose", "h1").out
+    assert dragoman.ask("handoff", "approve", "h1", "--as", "bob", code=1)["code"] == (
+        "not_authorized"
+    )
+    other = dragoman.ask("handoff", "approve", "h1", "--hash", "ab" * 32, code=1)
+    assert other["code"] == "hash_mismatch"
+    seen = dragoman.ask("handoff", "show", "h1")["package_hash"]
+    dragoman.ask("handoff", "approve", "h1", "--hash", seen, "--note", "fine")
+    assert dragoman.ask("handoff", "show", "h1")["approval"]["by"] == login_name()
+    assert step(dragoman, "accept", "bob") == "accepted"
+    assert f"approved by {login_name()}" in dragoman("handoff", "show", "h1").out
+
+
+def test_a_registered_person_may_deny_under_its_own_name(dragoman: Console) -> None:
+    dragoman.ask("agent", "add", "olga", "--role", "human")
+    offer(dragoman, "--needs-approval")
+    denied = dragoman.ask("handoff", "deny", "h1", "--as", "olga", "--note", "not outside")
+    assert denied["status"] == "rejected"
+    shown = dragoman.ask("handoff", "show", "h1")
+    assert (shown["rejection"]["reason"], shown["approval"]["approved"]) == (
+        "policy_violation",
+        False,
+    )
+    assert "denied by olga" in dragoman("handoff", "show", "h1").out
+
+
+def test_a_coordinator_sees_to_what_is_late(dragoman: Console) -> None:
+    dragoman.ask("agent", "add", "carl", "--role", "coordinator")
+    offer(dragoman, "--now", NOON)
+    later = "2026-02-09T12:06:00Z"
+    assert dragoman("tick", "--now", later).code == 0
+    text = dragoman("handoff", "diagnose", "h1", "--now", later).out
+    assert "late: it has been in this state for too long" in text
+    assert "carl can extend: dragoman handoff extend h1 --by 30m --as carl" in text
+    assert "late" in dragoman("handoff", "list", "--now", later).out
+    assert "timeout in proposed→validating after 6m" in dragoman("handoff", "show", "h1").out
+    step(dragoman, "extend", "carl", "--by", "30m", "--stage", "proposed", "--now", later)
+    found = dragoman.ask("handoff", "diagnose", "h1", "--now", later)
+    assert (found["late"], found["due_by"]) == (False, "2026-02-09T12:36:00.000Z")
+    new = dragoman.ask("handoff", "reassign", "h1", "--to", "dan", "--as", "carl", "--now", later)
+    assert new["status"] == "proposed"
+    assert dragoman.ask("handoff", "show", "h1")["superseded_by"] == new["handoff_id"]
+
+
+def test_an_offer_can_be_taken_back(dragoman: Console) -> None:
+    offer(dragoman)
+    assert step(dragoman, "withdraw", "ada", "--notes", "done myself") == "rejected"
+    assert dragoman.ask("handoff", "show", "h1")["rejection"]["detail"].startswith("withdrawn")
+
+
+def test_artifacts_travel_and_may_be_left_out(dragoman: Console) -> None:
+    root = dragoman.data / "teamspaces/default/artifacts"
+    root.mkdir(parents=True)
+    for name in ("log.txt", "notes.md"):
+        (root / name).write_text(name)
+    offer(dragoman, "--artifact", "log.txt", "--artifact", "notes.md")
+    assert step(dragoman, "accept", "bob", "--leave-out", "notes.md") == "accepted"
+    shown = dragoman.ask("handoff", "show", "h1")
+    assert list(shown["artifacts"]) == ["log.txt"]
+    assert shown["artifacts_left_out"] == ["notes.md"]
+    checks = dragoman.ask("handoff", "verify", "h1")["checks"]
+    assert [check["check"] for check in checks][-1] == "artifact"
+    copy = next((dragoman.data / "artifacts/sha256").rglob("[0-9a-f]" * 64))
+    copy.unlink()
+    broken = dragoman.ask("handoff", "verify", "h1", code=1)
+    assert (broken["code"], "log.txt" in broken["detail"]) == ("handoff_broken", True)
+    missing = offer(dragoman, "--artifact", "gone.txt", id="h2", task="t2")
+    assert missing["status"] == "proposed"
+    failed = dragoman("handoff", "accept", "h2", "--as", "bob")
+    assert failed.code == 1
+    assert failed.err.startswith("missing_artifact: ")
+    assert "failed: missing_artifact" in failed.out
+
+
+def test_handoffs_are_listed_by_filters_and_pages(dragoman: Console) -> None:
+    for number in range(3):
+        offer(dragoman, id=f"h{number}", task=f"t{number}")
+    step(dragoman, "accept", "bob", id="h0")
+
+    def ids(*words: str) -> list[str]:
+        page = dragoman.ask("handoff", "list", *words)
+        return [row["handoff_id"] for row in page["handoffs"]]
+
+    assert ids() == ["h2", "h1", "h0"]
+    assert ids("--status", "accepted") == ["h0"]
+    assert ids("--task", "t1", "--from", "ada", "--to", "bob", "--teamspace", "default") == ["h1"]
+    page = dragoman.ask("handoff", "list", "--limit", "2")
+    assert ids("--before", str(page["next"])) == ["h0"]
+    text = dragoman("handoff", "list", "--limit", "2").out
+    assert f"There may be more: add --before {page['next']}" in text
+    assert dragoman("handoff", "list", "--to", "nobody").out == "no handoffs\n"
+
+
+def test_what_happened_is_told_in_order_and_in_words(dragoman: Console) -> None:
+    offer(dragoman)
+    step(dragoman, "accept", "bob")
+    text = dragoman("handoff", "timeline", "h1").out
+    assert [line.split("  ")[-1].split(":")[0] for line in text.splitlines()] == [
+        "offers t1 to bob",
+        "proposed → validating",
+        "checked",
+        "validating → accepted",
+    ]
+    page = dragoman.ask("handoff", "timeline", "h1", "--limit", "1")
+    assert (len(page["entries"]), page["next"]) == (1, 1)
+    rest = dragoman.ask("handoff", "timeline", "h1", "--after", "1")
+    assert (len(rest["entries"]), rest["next"]) == (3, None)
+    assert (
+        "There are more: add --after 1"
+        in dragoman(*("handoff", "timeline", "h1", "--limit", "1")).out
+    )
+
+
+@proves("ACP-AUDIT-REPLAY")
+def test_an_audit_file_is_replayed_and_compared(dragoman: Console, tmp_path: Path) -> None:
+    offer(dragoman)
+    step(dragoman, "accept", "bob")
+    step(dragoman, "activate", "bob")
+    file = tmp_path / "copy.jsonl"
+    file.write_bytes((dragoman.data / LOG).read_bytes())
+    same = dragoman.ask("handoff", "verify", "--replay", str(file))
+    assert (same["handoffs"], same["owners"]) == ({"h1": "activated"}, {"t1": "bob"})
+    assert same["chains"] == {"t1": ["ada", "bob"]}
+    assert "as the ledger has them" in dragoman("handoff", "verify", "--replay", str(file)).out
+    step(dragoman, "complete", "bob")
+    old = dragoman("handoff", "verify", "--replay", str(file))
+    assert old.code == 1
+    assert "h1: the ledger has another" in old.out
+    elsewhere = Console(tmp_path / "elsewhere")
+    alone = elsewhere.ask("handoff", "verify", "--replay", str(file))
+    assert (alone["compared"], alone["differences"]) == (False, {})
+    file.write_bytes(b"nothing\n")
+    broken = dragoman.ask("handoff", "verify", "--replay", str(file), code=1)
+    assert (broken["code"], broken["detail"][:7]) == ("bad_file", "line 1:")
+
+
+def test_a_sound_handoff_is_said_to_be_so(dragoman: Console) -> None:
+    offer(dragoman)
+    text = dragoman("handoff", "verify", "h1").out
+    assert text.splitlines()[0] == "h1  all good"
+    (dragoman.data / LOG).write_text("")
+    spoilt = dragoman("handoff", "verify", "h1")
+    assert (spoilt.code, "NOT good" in spoilt.out) == (1, True)
+
+
+def test_what_agents_wrote_cannot_steer_a_terminal(dragoman: Console) -> None:
+    hostile = "\x1b[2J\u202eevil\nok: true"
+    offer(dragoman, "--title", f"T{hostile}", "--reason", f"R{hostile}", "--summary", hostile)
+    step(dragoman, "reject", "bob", "--reason", "other", "--detail", hostile)
+    for words in (("list",), ("show", "h1"), ("timeline", "h1"), ("diagnose", "h1")):
+        lines = dragoman("handoff", *words).out.splitlines()
+        assert all(HARMFUL.search(line) is None for line in lines), words
+        assert "ok: true" not in lines
+    assert "\u202e" not in dragoman.on_terminal("handoff", "show", "h1").out
+
+
+def test_a_draft_is_its_maker_s(dragoman: Console) -> None:
+    said = json.dumps({"action": "draft", "to_agent": "bob", "context": {"summary": "x"}})
+    drafted = json.loads(dragoman("call", "acp_handoff", said, "--as", "ada").out)
+    id = drafted["handoff_id"]
+    assert [
+        row["handoff_id"]
+        for row in dragoman.ask("handoff", "list", "--status", "draft", "--as", "ada")["handoffs"]
+    ] == [id]
+    assert dragoman.ask("handoff", "show", id, "--as", "bob", code=1)["code"] == (
+        "handoff_not_found"
+    )
+    assert "has not offered it yet" in dragoman("handoff", "diagnose", id).out

@@ -1,0 +1,76 @@
+"""Canonical JSON: the fast way and the standard's way write the same bytes."""
+
+from typing import Any
+
+import pytest
+import rfc8785
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.text.canonical import canonical, canonical_sha256
+from tests.requirements import proves
+
+pytestmark = proves("ACP-PACKAGE-HASH")
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+SCALARS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(2**53) + 1, 2**53 - 1),
+    st.floats(allow_nan=False, allow_infinity=False),
+    TEXT,
+)
+VALUES: st.SearchStrategy[Any] = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXT, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(st.dictionaries(TEXT, VALUES, max_size=6))
+def test_every_object_is_written_as_the_standard_wants_it(value: dict[str, Any]) -> None:
+    assert canonical(value) == rfc8785.dumps(value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"b": 1, "a": [True, None, '\x00\x1f\x7f"\\/\b\f\n\r\t']},
+        {"a": "\u2028 \u202e \U0001f600 é"},
+        {"\U0001f600": 1, "\ufb33": 2},
+        {"é": 1, "z": 2},
+        {"a": 1.0, "b": -0.0, "c": 1e21, "d": 0.1},
+        {"a": (1, 2)},
+        {"a": list(range(200_000))},
+    ],
+    ids=lambda value: str(value)[:20],
+)
+def test_what_tempts_to_be_written_otherwise(value: dict[str, Any]) -> None:
+    assert canonical(value) == rfc8785.dumps(value)
+
+
+def deep(levels: int, inmost: float) -> dict[str, Any]:
+    """An object within an object within an object."""
+    value: dict[str, Any] = {"a": inmost}
+    for _ in range(levels):
+        value = {"a": value}
+    return value
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"a": 2**53},
+        {"a": -(2**53)},
+        {"a": float("nan")},
+        {"a": "\ud800"},
+        {"a": "\ud800", "b": 0.5},
+        {"a": b"x"},
+        deep(9_999, 0),
+        deep(9_999, 0.5),
+    ],
+    ids=range(8),
+)
+def test_what_has_no_canonical_form_has_no_hash(value: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        canonical_sha256(value)
