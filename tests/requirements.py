@@ -1758,6 +1758,47 @@ _MANIFEST: tuple[Requirement, ...] = (
         "Speed",
         "The measured completion reports have 600 bytes each, differ, and reach every task.",
     ),
+    # --- CCOS: the dialect, its chain and its doors
+    Requirement(
+        "CBOR-STRICT",
+        "S-LIMIT",
+        "CBOR is read as strictly as JSON: the same values, the same bounds, no key twice; it is "
+        "written in one form only.",
+    ),
+    Requirement(
+        "CCOS-FORMS",
+        "S-CCOS-2",
+        "TaskRequest, TaskResult and TaskUpdate are read in the seed's minimal form and with the "
+        "additive fields; protocol_version is read and not written.",
+    ),
+    Requirement(
+        "CCOS-ONE-OF",
+        "S-CCOS-1",
+        "A success has an output, which may be null, and no error; a failure has an error and no "
+        "output; nothing else can be made, read or sent.",
+    ),
+    Requirement(
+        "CCOS-CBOR",
+        "S-CCOS-2",
+        "A message is the same whether it comes as JSON or as CBOR.",
+    ),
+    Requirement(
+        "CCOS-CARDS",
+        "S-CCOS-5",
+        "Agents are discovered from A2A agent cards, by file or URL; a card says what an agent can "
+        "do, and nothing about how far it is trusted.",
+    ),
+    Requirement(
+        "LEDGER-PROOF",
+        "S-CCOS-8",
+        "A leaf of the ledger's tree proves its place by its neighbours alone, as RFC 9162 says.",
+    ),
+    Requirement(
+        "CHAIN-FILE",
+        "S-CCOS-8",
+        "One stream in a file proves itself without the ledger: any change shows, up to a signed "
+        "checkpoint even a chain that was written anew.",
+    ),
 )
 
 REQUIREMENTS = {requirement.id: requirement for requirement in _MANIFEST}
