@@ -1742,6 +1742,111 @@ _MANIFEST: tuple[Requirement, ...] = (
         "The library's page shows the seed's example in Python, and it runs.",
     ),
     Requirement(
+        "CCOS-RESULT",
+        "S-CCOS-1",
+        "A result has an output or an error, never both and never neither; anything else is an "
+        "anomaly.",
+    ),
+    Requirement(
+        "CCOS-RECEIPT",
+        "S-CCOS-3",
+        "A result counts if it answers the open request of its intent; an equal repeat is a no-op; "
+        "one that is unmatched, different or late is an anomaly on record and changes nothing.",
+    ),
+    Requirement(
+        "CCOS-OWNER",
+        "S-CCOS-3",
+        "When the task has another owner, the open request ends without feedback, and the owner "
+        "has one.",
+    ),
+    Requirement(
+        "CCOS-LIFE",
+        "S-CCOS-4",
+        "An intent is proposed, approved or rejected with reasons, dispatched, completed, fed back "
+        "and satisfied, or needs somebody to follow it up; each step is an entry of its own.",
+    ),
+    Requirement(
+        "CCOS-GOVERNANCE",
+        "S-CCOS-4",
+        "Forbidden goals, threshold, capability, trust, cost, data locality, capacity, availability "
+        "and latency are checked when work is given out, by rules of the settings; a no has its "
+        "reason, and the next candidate is tried.",
+    ),
+    Requirement(
+        "CCOS-RETRY",
+        "S-CCOS-4",
+        "A failure or a timeout goes on to the next candidate, up to the limit; then the task is in "
+        "the deadletter. Whoever failed an intent is not tried again for it.",
+    ),
+    Requirement(
+        "CCOS-FOLLOW-UP",
+        "S-CCOS-4",
+        "An intent that follows another one up is linked with it, both ways, and passes governance "
+        "like any other.",
+    ),
+    Requirement(
+        "CCOS-OTHERS",
+        "S-CCOS-4",
+        "Whatever is said about the task of an intent in another dialect, the intent follows in "
+        "the same transaction.",
+    ),
+    Requirement(
+        "CCOS-DESCRIPTOR",
+        "S-CCOS-5",
+        "An agent is described by skills, constraints, places, trust, cost, latency, capacity and "
+        "how it is reached; it may describe itself, but raises nobody's trust, its own included.",
+    ),
+    Requirement(
+        "CCOS-SCORE",
+        "S-CCOS-5",
+        "A score is the sum of parts that are told: skills by whole words, constraints, what its "
+        "results prove, trust, cost; ties go by name, and nothing that a goal says about agents "
+        "counts.",
+    ),
+    Requirement(
+        "CCOS-NEWCOMERS",
+        "S-CCOS-5",
+        "A newcomer gets its share of work; whoever fails loses its place, and can win it back.",
+    ),
+    Requirement(
+        "CCOS-FEEDBACK",
+        "S-CCOS-6",
+        "What came of a request is counted for its agent exactly once, in the same transaction.",
+    ),
+    Requirement(
+        "CCOS-THRESHOLD",
+        "S-CCOS-6",
+        "The threshold falls with proven reliability and rises with failures, within bounds, and "
+        "does not move before there are enough results.",
+    ),
+    Requirement(
+        "CCOS-LEARNING",
+        "S-CCOS-6",
+        "With three agents of different quality the share of the best one rises, and more succeeds "
+        "than by chance and than by the formula of the origin.",
+    ),
+    Requirement(
+        "CCOS-RESEND",
+        "S-CCOS-7",
+        "A request that was dispatched is open until it is answered, under the same id after a "
+        "crash too; only one execution counts.",
+    ),
+    Requirement(
+        "CCOS-DEADLINE",
+        "S-CCOS-7",
+        "A request whose deadline has passed fails by that, and a duty sees to it.",
+    ),
+    Requirement(
+        "CCOS-UNWRITABLE",
+        "S-CCOS-8",
+        "If the ledger cannot be written, the delegation does not happen.",
+    ),
+    Requirement(
+        "CCOS-ROSTER",
+        "S-CCOS-5",
+        "The registry in memory follows the ledger, and reads only what has changed.",
+    ),
+    Requirement(
         "BENCH-MAIL-BYTES",
         "Speed",
         "The measured letters are one of each type, with bodies of 600 bytes, and pass "

@@ -79,6 +79,8 @@ CODES = {
     "mail_not_found",
     "wave_not_found",
     "reservation_not_found",
+    "intent_not_found",
+    "anomaly",
     "overloaded",
 }
 """Written here once more, because dialects and scripts will depend on them."""

@@ -28,11 +28,14 @@ from dragoman.core.commands import (
     CheckpointTask,
     ClaimTask,
     CreateTask,
+    DelegateIntent,
+    DescribeAgent,
     EditTask,
     EndAttempt,
     EscalateDelegation,
     EscalateMail,
     ExpireLease,
+    ExpireRequest,
     IssueToken,
     KeyAgent,
     LinkTask,
@@ -41,6 +44,7 @@ from dragoman.core.commands import (
     PauseAgent,
     PostMail,
     ReadMail,
+    ReceiveResult,
     RegisterAgent,
     RejectDelegation,
     RejectMessage,
@@ -54,14 +58,17 @@ from dragoman.core.commands import (
     ResumeAgent,
     RevokeToken,
     StartWave,
+    UpdateIntent,
     UpdateTask,
     WarnTask,
     command_name,
 )
 from dragoman.core.events import Status, WaveBead
+from dragoman.core.intent import Intent, OpenRequest
 from dragoman.core.mail import Mail
 from dragoman.core.reading import Decision
 from dragoman.core.reservations import Reservation, Reservations
+from dragoman.core.standing import Standing
 from dragoman.core.task import Delegation, Reported
 from dragoman.core.wave import Wave
 from tests.core.world import (
@@ -143,6 +150,11 @@ def commands(who: str) -> tuple[AnyCommand, ...]:
         ReserveFiles(("a",), TTL),
         RenewReservations(("r",), TTL),
         ReleaseReservations(("r",)),
+        DescribeAgent("known", ("python",)),
+        DelegateIntent("write it", "new"),
+        ReceiveResult("i", who, success=True),
+        UpdateIntent("i", who, 50),
+        ExpireRequest("i"),
     )
 
 
@@ -165,15 +177,22 @@ def world(status: Status) -> World:
     built.waves["w"] = Wave("w", (WaveBead("UU"),), 1, "hera", NOW)
     built.reservations = Reservations((Reservation("r", ("b",), "ann", NOW + TTL),))
     built.put(task("UU", "backlog"))
+    built.put(replace(task("III", "ready", "ann"), reserved_for="ann", aliases=("intent:i",)))
+    asked = OpenRequest("i.1", "ann", 1, NOW, 0, NOW + TTL)
+    built.intents["i"] = Intent(
+        "i", "III", "write it", "hera", NOW, "TaskDispatched", request=asked
+    )
+    built.standings["ann"] = Standing("ann", open=1)
     return built
 
 
 def changes(actor: Actor, name: str, status: Status) -> bool:
     """Whether anything is different after this actor has given this command."""
     command = commands(actor.name)[NAMES.index(name)]
-    now = NOW + TTL if isinstance(command, ExpireLease) else NOW
+    now = NOW + TTL if isinstance(command, ExpireLease | ExpireRequest) else NOW
     answer = world(status).ask(actor, command, now)
-    return isinstance(answer, Decision) and bool(answer.events or answer.lease)
+    is_yes = isinstance(answer, Decision) and answer.refusal is None
+    return is_yes and bool(answer.events or answer.lease)
 
 
 _OPEN: tuple[Status, ...] = ("backlog", "ready", "in-progress", "blocked", "review")
@@ -216,6 +235,11 @@ BY_HAND: dict[str, tuple[str, dict[Status, str]]] = {
     "reservation.take": ("hoscHOadn", {}),
     "reservation.renew": ("a", {}),
     "reservation.release": ("hosca", {}),
+    "agent.describe": ("hos", {}),
+    "intent.delegate": ("hoscHOadn", {}),
+    "intent.result": ("a", {}),
+    "intent.update": ("a", {}),
+    "intent.expire": ("hos", {}),
 }
 """Command -> who may give it with effect: in any status, and where that differs."""
 

@@ -13,9 +13,12 @@ from dragoman.core.commands import (
     CheckpointTask,
     ClaimTask,
     CreateTask,
+    DelegateIntent,
+    DescribeAgent,
     EditTask,
     EndAttempt,
     EscalateMail,
+    ExpireRequest,
     IssueToken,
     KeyAgent,
     LinkTask,
@@ -89,6 +92,9 @@ ELSEWHERE: tuple[AnyCommand, ...] = (
     RevokeToken("alice"),
     PauseAgent("alice"),
     ResumeAgent("alice"),
+    DescribeAgent("alice", ("python",)),
+    DelegateIntent("another thing to do"),
+    ExpireRequest("i"),
 )
 
 

@@ -13,16 +13,20 @@ from dragoman.core.events import (
     AgentEvent,
     AnyEvent,
     CommandRefused,
+    IntentEvent,
     MailEvent,
     MessageReceived,
+    StandingEvent,
     Status,
     TaskEvent,
 )
 from dragoman.core.ids import check_alias, check_task_id
+from dragoman.core.intent import Intent
 from dragoman.core.lease import Lease
 from dragoman.core.mail import Mail
 from dragoman.core.reading import Decision
 from dragoman.core.reservations import Reservations
+from dragoman.core.standing import Standing
 from dragoman.core.task import EVOLVE_TASK, Task
 from dragoman.core.wave import Wave
 from dragoman.ledger.views import fold
@@ -86,6 +90,14 @@ class Facts:
         """All files that are reserved."""
         return self._world.reservations
 
+    def intent(self, id: str) -> Intent | None:
+        """The intent with this id."""
+        return self._world.intents.get(id)
+
+    def standing(self, name: str) -> Standing | None:
+        """How an agent stands in the registry."""
+        return self._world.standings.get(name)
+
     @property
     def cause(self) -> str:
         """The id of the request."""
@@ -123,6 +135,8 @@ class World:
         self.mails: dict[str, Mail] = {}
         self.waves: dict[str, Wave] = {}
         self.reservations = Reservations()
+        self.intents: dict[str, Intent] = {}
+        self.standings: dict[str, Standing] = {}
         self.numbers: dict[str, int] = {}
 
     def put(self, known: Task) -> None:
@@ -144,6 +158,11 @@ class World:
         """Decide, and let the world follow."""
         decision = self.ask(actor, command, now)
         assert isinstance(decision, Decision), decision
+        self.follow(decision, now)
+        return decision
+
+    def follow(self, decision: Decision, now: int = NOW) -> None:
+        """What was decided happens."""
         for stream, event in decision.events:
             assert not isinstance(event, CommandRefused | MessageReceived)
             kind, _, name = stream.partition(":")
@@ -153,6 +172,16 @@ class World:
             elif isinstance(event, MailEvent):
                 assert kind == "mail"
                 self._posted(fold(self.mails.get(name), event, now))
+            elif isinstance(event, IntentEvent):
+                assert kind == "intent"
+                state = fold(self.intents.get(name), event, now)
+                assert isinstance(state, Intent)
+                self.intents[name] = state
+            elif isinstance(event, StandingEvent):
+                assert kind == "standing"
+                state = fold(self.standings.get(name), event, now)
+                assert isinstance(state, Standing)
+                self.standings[name] = state
             else:
                 assert isinstance(event, TaskEvent), "waves are tried on a real hub"
                 assert kind == "task"
@@ -164,7 +193,6 @@ class World:
         if decision.number is not None:
             day, number = decision.number
             self.numbers[day] = number
-        return decision
 
     def _posted(self, state: object) -> None:
         assert isinstance(state, Mail)

@@ -34,6 +34,8 @@ OF_OTHER_COMMANDS = {
     "mail_not_found",
     "wave_not_found",
     "reservation_not_found",
+    "intent_not_found",
+    "anomaly",
     "token_not_found",
 }
 """Refusals that no message of AOF/1 and no claim can meet."""

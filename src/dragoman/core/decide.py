@@ -10,6 +10,8 @@ from dragoman.core import (
     attempts,
     credentials,
     delegation,
+    following,
+    intents,
     lifecycle,
     links,
     mailing,
@@ -17,6 +19,7 @@ from dragoman.core import (
     pausing,
     registry,
     reserving,
+    results,
     updates,
     waving,
 )
@@ -32,11 +35,14 @@ from dragoman.core.commands import (
     CheckpointTask,
     ClaimTask,
     CreateTask,
+    DelegateIntent,
+    DescribeAgent,
     EditTask,
     EndAttempt,
     EscalateDelegation,
     EscalateMail,
     ExpireLease,
+    ExpireRequest,
     IssueToken,
     KeyAgent,
     LinkTask,
@@ -45,6 +51,7 @@ from dragoman.core.commands import (
     PauseAgent,
     PostMail,
     ReadMail,
+    ReceiveResult,
     RegisterAgent,
     RejectDelegation,
     RejectMessage,
@@ -58,6 +65,7 @@ from dragoman.core.commands import (
     ResumeAgent,
     RevokeToken,
     StartWave,
+    UpdateIntent,
     UpdateTask,
     WarnTask,
 )
@@ -104,7 +112,17 @@ DECIDERS: dict[type[AnyCommand], Callable[[Any, Read, int], Decision | Refusal]]
     ReserveFiles: reserving.take,
     RenewReservations: reserving.renew,
     ReleaseReservations: reserving.release,
+    DescribeAgent: intents.describe,
+    DelegateIntent: intents.delegate,
+    ReceiveResult: results.receive,
+    UpdateIntent: results.update,
+    ExpireRequest: results.expire,
 }
+
+_INTENTS_OWN: frozenset[type[AnyCommand]] = frozenset(
+    {DelegateIntent, ReceiveResult, UpdateIntent, ExpireRequest}
+)
+"""These see to their intent themselves."""
 
 
 def decide(command: AnyCommand, read: Read, now: int) -> Decision | Refusal:
@@ -115,7 +133,11 @@ def decide(command: AnyCommand, read: Read, now: int) -> Decision | Refusal:
             return within
         command = within
     decision = DECIDERS[type(command)](command, read, now)
-    if isinstance(decision, Refusal) or decision.lease is not None:
+    if isinstance(decision, Refusal) or decision.refusal is not None:
+        return decision
+    if decision.events and type(command) not in _INTENTS_OWN:
+        decision = following.followed(decision, read, now)
+    if decision.lease is not None:
         return decision
     lease = renewal(command, read, now)
     return decision if lease is None else replace(decision, lease=lease)

@@ -12,12 +12,16 @@ from dragoman.core.commands import (
     AnswerMail,
     AnyCommand,
     CreateTask,
+    DelegateIntent,
+    DescribeAgent,
     EscalateMail,
+    ExpireRequest,
     IssueToken,
     KeyAgent,
     PauseAgent,
     PostMail,
     ReadMail,
+    ReceiveResult,
     RegisterAgent,
     RejectMessage,
     ReleaseReservations,
@@ -27,6 +31,7 @@ from dragoman.core.commands import (
     RevokeToken,
     StartWave,
     TaskCommand,
+    UpdateIntent,
 )
 from dragoman.core.errors import Refusal
 from dragoman.core.reading import Read
@@ -52,6 +57,11 @@ SPEAKS_FOR: Final[dict[type[Any], Callable[[Any], str] | None]] = {
     ReserveFiles: None,
     RenewReservations: None,
     ReleaseReservations: None,
+    DescribeAgent: lambda _: "",
+    DelegateIntent: lambda command: f"intent:{command.follows}" if command.follows else "",
+    ReceiveResult: lambda command: command.about,
+    UpdateIntent: lambda command: command.about,
+    ExpireRequest: lambda _: "",
 }
 """Command (a kind of them) -> the task that must be the credential's; empty: never is; None: need
 not be, because it changes no task."""

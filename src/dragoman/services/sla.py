@@ -1,9 +1,9 @@
-"""SLA: what has not come by its deadline is recorded as late, once: delegated work, mail."""
+"""SLA: what has not come by its deadline is seen to, once: delegated work, mail, results."""
 
 from collections.abc import Callable
 
 from dragoman.core.actors import SYSTEM
-from dragoman.core.commands import AnyCommand, EscalateDelegation, EscalateMail
+from dragoman.core.commands import AnyCommand, EscalateDelegation, EscalateMail, ExpireRequest
 from dragoman.core.errors import LedgerError
 from dragoman.engine.ask import names_in_role
 from dragoman.engine.hub import Hub
@@ -14,12 +14,13 @@ _PAGE = 100
 ESCALATE: dict[str, Callable[[str, Store], AnyCommand]] = {
     "task": lambda name, _: EscalateDelegation(name),
     "mail": lambda name, store: EscalateMail(name, names_in_role(store, "orchestrator")),
+    "intent": lambda name, _: ExpireRequest(name),
 }
 """Kind of stream -> what is asked for when it is late."""
 
 
 class Sla:
-    """Escalates whatever is late; no status changes by that."""
+    """Escalates whatever is late, and ends requests whose time is over."""
 
     name = "sla"
 
@@ -47,4 +48,6 @@ class Sla:
         except LedgerError:
             return False
         row = self._hub.store.stream(stream)
-        return row is not None and row.shelf.deadline is None
+        # A request that has timed out may have been followed by another one, with a deadline.
+        deadline = None if row is None else row.shelf.deadline
+        return row is not None and (deadline is None or deadline > self._hub.clock.now())

@@ -47,6 +47,8 @@ STATUS: dict[str, int] = {
     "token_not_found": 404,
     "mail_not_found": 404,
     "wave_not_found": 404,
+    "intent_not_found": 404,
+    "anomaly": 409,
     "reservation_not_found": 404,
     "method_not_allowed": 405,
     "request_timeout": 408,
