@@ -29,6 +29,7 @@ from dragoman.engine.operation import (
     beginning,
     find_operation,
     json_fault,
+    words_of,
 )
 from dragoman.engine.request import Accepted, Outcome, Request
 from dragoman.text.strict_json import MOST_BYTES, StrictJsonError
@@ -121,11 +122,23 @@ class _Plan(Struct, frozen=True):
             effect=self.effect,
         )
 
-    def answer(self, outcome: Outcome) -> Answer:
-        """The hub's word, as the caller is told it."""
-        return self._turned(outcome) if isinstance(outcome, Refusal) else self._taken(outcome)
+    @property
+    def looks(self) -> bool:
+        """Whether the answer has to be looked up."""
+        return self.operation is not None and self.operation.look is not None
 
-    def _taken(self, accepted: Accepted) -> Taken:
+    def answer(self, outcome: Outcome, facts: Facts) -> Answer:
+        """The hub's word, as the caller is told it."""
+        if isinstance(outcome, Refusal):
+            return self._turned(outcome)
+        return self._taken(outcome, facts)
+
+    def _reply(self, operation: Operation, accepted: Accepted, facts: Facts) -> Any:
+        if operation.look is not None:
+            return operation.look(self.message, accepted, facts)
+        return operation.reply(self.message, self.commands, accepted)
+
+    def _taken(self, accepted: Accepted, facts: Facts) -> Taken:
         assert self.operation is not None, "what has no operation is refused"
         warnings = [command.detail for command in self.commands if isinstance(command, WarnTask)]
         declined = accepted.declined
@@ -137,7 +150,7 @@ class _Plan(Struct, frozen=True):
             kind=self.kind,
             actor=self.actor.name,
             receipts=accepted.receipts,
-            reply=self.operation.reply(self.message, self.commands, accepted),
+            reply=self._reply(self.operation, accepted, facts),
             warnings=tuple(warnings),
             repeated=accepted.repeated,
             commands=self.commands if declined else self.commands + self.effect,
@@ -195,7 +208,10 @@ class Interpreter:
         """Whose message this is, of all dialects or of the named one; None: nobody's."""
         incoming = Incoming(said, self._most_bytes)
         for one in self.dialects:
-            heard = one.hear(incoming) if dialect in ("", one.name) else None
+            if dialect not in ("", one.name):
+                continue
+            is_long = incoming.is_too_large and one.most_bytes > self._most_bytes
+            heard = one.hear(Incoming(said, one.most_bytes) if is_long else incoming)
             if heard is not None:
                 return Spoken(one, heard)
         return None
@@ -231,11 +247,15 @@ class Interpreter:
 
     def _ask(self, plan: _Plan) -> Answer:
         request = plan.request(self._hub)
-        return plan.answer(self._hub.engine.handle_now(request) if request else _NOTHING_TO_DO)
+        outcome = self._hub.engine.handle_now(request) if request else _NOTHING_TO_DO
+        return plan.answer(outcome, self._facts)
 
     async def _ask_soon(self, plan: _Plan) -> Answer:
         request = plan.request(self._hub)
-        return plan.answer(await self._hub.engine.handle(request) if request else _NOTHING_TO_DO)
+        outcome = await self._hub.engine.handle(request) if request else _NOTHING_TO_DO
+        if plan.looks:
+            return await asyncio.to_thread(plan.answer, outcome, self._facts)
+        return plan.answer(outcome, self._facts)
 
     def _planned(self, said: Said, speaker: Actor | None, via: str) -> _Plan | None:
         spoken = self.hear(said)
@@ -264,7 +284,7 @@ class Interpreter:
         self, dialect: Dialect, operation: Operation, arguments: Said, actor: Actor
     ) -> Answer:
         """What an operation that only reads has to say; nothing is recorded, not even a no."""
-        heard = _heard(operation, Incoming(arguments, self._most_bytes))
+        heard = _heard(operation, self._incoming(operation, arguments))
         answer: Any = heard.fault or _unfit(operation, heard.message, actor)
         if answer is None:
             assert operation.ask is not None, "others are asked for by a plan"
@@ -276,9 +296,12 @@ class Interpreter:
             )
         return Taken(dialect.name, operation.name, actor.name, (), answer)
 
+    def _incoming(self, operation: Operation, arguments: Said) -> Incoming:
+        return Incoming(arguments, operation.most_bytes or self._most_bytes)
+
     def _heard_call(self, dialect: Dialect, operation: Operation, arguments: Said) -> Heard:
         """The arguments of a call; a whole message of that kind may stand for them."""
-        incoming = Incoming(arguments, self._most_bytes)
+        incoming = self._incoming(operation, arguments)
         heard = dialect.hear(incoming)
         if heard is None or heard.operation is not operation:
             return _heard(operation, incoming)
@@ -301,7 +324,7 @@ def _heard(operation: Operation, incoming: Incoming) -> Heard:
     value = incoming.value
     if isinstance(value, StrictJsonError):
         return Heard(operation.name, beginning(incoming.text), fault=json_fault(value))
-    read, said = operation.read(value), Raw(incoming.text)
+    read, said = operation.read(value), words_of(incoming)
     if isinstance(read, Fault):
         return Heard(operation.name, said, fault=read)
     about = operation.about(read)

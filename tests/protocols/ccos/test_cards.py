@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.protocols.ccos.cards import BadCard, Discovered, read_card, url_of_card
+from dragoman.protocols.ccos.cards import BadCard, Discovered, read_card
 from tests.requirements import proves
 
 pytestmark = proves("CCOS-CARDS")
@@ -88,16 +88,3 @@ def test_what_is_no_card_is_told(value: Any, reason: str) -> None:
 def test_what_is_no_json_is_told() -> None:
     with pytest.raises(BadCard, match="not an agent card"):
         read_card(b"<html>")
-
-
-@pytest.mark.parametrize(
-    ("url", "card_at"),
-    [
-        ("https://host.example", "https://host.example/.well-known/agent-card.json"),
-        ("https://host.example/", "https://host.example/.well-known/agent-card.json"),
-        ("https://host.example:8443", "https://host.example:8443/.well-known/agent-card.json"),
-        ("https://host.example/cards/a.json", "https://host.example/cards/a.json"),
-    ],
-)
-def test_where_a_card_is(url: str, card_at: str) -> None:
-    assert url_of_card(url) == card_at

@@ -15,8 +15,6 @@ from dragoman.core.ids import check_agent
 from dragoman.text.safe_text import safe_text
 from dragoman.text.strict_json import StrictJsonError, parse_json
 
-WELL_KNOWN: Final = "/.well-known/agent-card.json"
-"""Where a host keeps its card."""
 MOST_BYTES: Final = 256 * 1024
 _MOST_SKILLS: Final = 64
 _MOST_WORDS: Final = 64
@@ -99,13 +97,6 @@ def read_card(data: bytes, name: str = "") -> Discovered:
 def name_of(title: str) -> str:
     """A title in the form of a name: Route Planner (EU) -> route-planner-eu."""
     return _NOT_IN_NAMES.sub("-", title.lower()).strip("-._")[:_LONGEST_NAME]
-
-
-def url_of_card(url: str) -> str:
-    """Where the card of an address is: at the well-known place unless the address says more."""
-    scheme, _, rest = url.partition("://")
-    host, slash, path = rest.partition("/")
-    return url if slash and path else f"{scheme}://{host}{WELL_KNOWN}"
 
 
 def _skills(card: Card) -> Iterator[str]:

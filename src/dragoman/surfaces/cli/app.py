@@ -12,12 +12,14 @@ from typer.main import get_command
 import dragoman
 from dragoman.surfaces.cli import (
     agent,
+    delegate,
     demo,
     doctor,
     events,
     files,
     guard,
     init,
+    intent,
     lint,
     mail,
     mcp,
@@ -52,6 +54,7 @@ VERBS = (
     *mcp.VERBS,
     *send.VERBS,
     *operate.VERBS,
+    *delegate.VERBS,
     *lint.VERBS,
     *tick.VERBS,
     *events.VERBS,
@@ -116,6 +119,8 @@ def build() -> typer.Typer:
         add_verb(app, verb)
     app.add_typer(task.group(), name="task")
     app.add_typer(agent.group(), name="agent")
+    app.add_typer(agent.group(), name="agents", hidden=True)
+    app.add_typer(intent.group(), name="intent")
     app.add_typer(mail.group(), name="mail")
     app.add_typer(wave.group(), name="wave")
     app.add_typer(reserve.group(), name="reserve")

@@ -50,9 +50,10 @@ from dragoman.core.events import (
 from dragoman.core.moments import duration, to_rfc3339
 from dragoman.ledger.codec import CODEC
 from dragoman.ledger.entry import Entry, read_line
+from dragoman.surfaces.cli.words_of_intents import INTENT_WORDS
 
 _LONGEST = 240
-_SUBJECTS = ("task", "agent", "mail", "wave")
+_SUBJECTS = ("task", "agent", "mail", "wave", "intent", "standing")
 """Kinds of streams whose name says what an entry is about."""
 
 _FORWARD: dict[LinkKind, str] = {
@@ -328,5 +329,6 @@ WORDS: dict[type[Event], Callable[[Any], str]] = {
     MailEscalated: _late,
     AgentPaused: _paused,
     AgentResumed: _resumed,
+    **INTENT_WORDS,
 }
 """Event -> its words; a test: every event has some."""
