@@ -27,11 +27,14 @@ from dragoman.core.commands import (
     CheckpointTask,
     ClaimTask,
     CreateTask,
+    DelegateIntent,
+    DescribeAgent,
     EditTask,
     EndAttempt,
     EscalateDelegation,
     EscalateMail,
     ExpireLease,
+    ExpireRequest,
     IssueToken,
     KeyAgent,
     LinkTask,
@@ -40,6 +43,7 @@ from dragoman.core.commands import (
     PauseAgent,
     PostMail,
     ReadMail,
+    ReceiveResult,
     RegisterAgent,
     RejectDelegation,
     RejectMessage,
@@ -53,10 +57,12 @@ from dragoman.core.commands import (
     ResumeAgent,
     RevokeToken,
     StartWave,
+    UpdateIntent,
     UpdateTask,
     WarnTask,
 )
 from dragoman.core.events import MessageReceived, WaveBead
+from dragoman.core.offers import Candidate, Parts, Policy
 from dragoman.engine.handle import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import Store
@@ -328,6 +334,43 @@ def play_dispatch(store: Store) -> None:
     ask(HERA, MoveTask("one", "done"))
 
 
+def play_intents(store: Store) -> None:
+    """What delegation adds: a registry that learns, and intents from their goal to their end."""
+    play = Play(store)
+    ask = play.ask
+    ask(OLGA, RegisterAgent("alice"), RegisterAgent("carol"))
+    ask(OLGA, DescribeAgent("alice", ("python", "tests"), ("gdpr",), ("eu",), "T2", 0.5))
+    ask(CAROL, DescribeAgent("carol", ("python",), latency_ms=500, capacity=3, reach="queue"))
+    first = Candidate("alice", 0.7125, Parts(0.5, 0.2, 0.0125, cost=-0.1), 0.25, ("python",))
+    second = Candidate("carol", 0.55, Parts(0.3, 0.1, newcomer=0.15), 0.25, ("python",))
+    rules = Policy(1.0, "T0", (), ("python",), ("delete everything",))
+    goal = DelegateIntent(
+        "Write python tests",
+        "parse",
+        {"path": "src", "deep": [1, None]},
+        ("gdpr",),
+        ("python",),
+        60_000,
+        "plan-1",
+        tries=2,
+        candidates=(first, second),
+        policy=rules,
+    )
+    ask(OLGA, goal, said=b'{"goal":"Write python tests"}')
+    ask(ALICE, UpdateIntent("parse", "alice", 50, "half", "parse.1", 1, {"lines": 3}))
+    ask(BOB, ReceiveResult("parse", "bob@laptop", success=True))
+    ask(ALICE, ReceiveResult("parse", "alice", success=False, error="no parser"))
+    ask(CAROL, ReceiveResult("parse", "carol", success=True, output={"lines": 9}))
+    ask(OLGA, replace(goal, goal="Delete everything", id="no", follows="parse"))
+    handed = replace(goal, id="handed", params={}, follows="")
+    ask(HERA, handed)
+    ask(HERA, EditTask("handed", assignee="carol"))
+    play.clock.advance(70_000)
+    ask(SYSTEM, ExpireRequest("handed"))
+    ask(HERA, replace(goal, id="stopped", params={}))
+    ask(HERA, MoveTask("intent:stopped", "cancelled"))
+
+
 SCRIPTS: dict[str, Callable[[Store], None]] = {
     "v1": play,
     "v2": play_messages,
@@ -336,6 +379,7 @@ SCRIPTS: dict[str, Callable[[Store], None]] = {
     "v5": play_waves,
     "v6": play_pauses,
     "v7": play_dispatch,
+    "v8": play_intents,
 }
 """Name of a golden ledger -> the script that writes it."""
 

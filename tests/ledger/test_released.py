@@ -41,6 +41,7 @@ ROOTS = {
     "v5": "c1b68184e9c6b9bf554d4c57fde2640cc7546743a5823656b301bb4c67d07bf3",
     "v6": "dcc94e4dd5ecbad3c4d1ce991253bd4d2174f2b7e6c4cc5bba9e3892f07292aa",
     "v7": "a712f6ac7fb5a7831158ec4f11562e89ee669bcdff54a93eb01a87788881fc93",
+    "v8": "215c0c7dd88462febc744d72ac3505053ae103cd4271cb18ae22922feba2a8c4",
 }
 """The Merkle root over each golden ledger, as RFC 9162 has it."""
 
@@ -193,7 +194,7 @@ def test_a_line_is_one_line_of_json_with_its_fields_in_order() -> None:
 def test_every_kind_of_event_is_in_it_under_its_own_name() -> None:
     assert {entry.event for entry in EVERY} == set(EVENT_NAMES.values())
     assert {type(_event(entry)) for entry in EVERY} == set(get_args(AnyEvent))
-    kinds = {"task", "actor", "agent", "mail", "wave", "reservations"}
+    kinds = {"task", "actor", "agent", "mail", "wave", "reservations", "standing", "intent"}
     assert {entry.stream.partition(":")[0] for entry in EVERY} == kinds
     for entry in EVERY:
         assert "dragoman." not in entry.line
