@@ -1894,6 +1894,48 @@ _MANIFEST: tuple[Requirement, ...] = (
         "do, and nothing about how far it is trusted.",
     ),
     Requirement(
+        "CCOS-ACCEPTANCE",
+        "S-CCOS-4",
+        "The five acceptance criteria of section 12 hold: hook, pluggable dispatcher, receipt, "
+        "success, failure, mismatch and feedback, and the documents.",
+    ),
+    Requirement(
+        "CCOS-DIALECT",
+        "S-CCOS-3",
+        "The operations of CCOS say what interfaces promise, refuse with codes that are mapped, "
+        "and record what they refuse.",
+    ),
+    Requirement(
+        "CCOS-CHAIN",
+        "S-CCOS-8",
+        "Every entry about an intent is an Action with a cause; Actions are asked for by intent, "
+        "plan, type, time, parent and agent.",
+    ),
+    Requirement(
+        "CCOS-PAYLOADS",
+        "S-CCOS-4",
+        "An output that is longer than policy says stands in the ledger as a digest only, its "
+        "original words included; a result may have 16 MiB.",
+    ),
+    Requirement(
+        "CCOS-LINT",
+        "S-CCOS-1",
+        "lint tells every finding about a message of CCOS with its place, and strictly also what "
+        "the hub would refuse or not know.",
+    ),
+    Requirement(
+        "CCOS-RUNNERS",
+        "S-CCOS-7",
+        "A request reaches its agent as a program's input, by a URL, by a function or by the "
+        "queue; handed over again it has the same request_id, and one execution counts.",
+    ),
+    Requirement(
+        "CCOS-CLI",
+        "S-CCOS-8",
+        "delegate, why, intent and agent rank|discover do on the command line what the operations "
+        "do; why --export and verify --chain prove one chain alone, offline.",
+    ),
+    Requirement(
         "LEDGER-PROOF",
         "S-CCOS-8",
         "A leaf of the ledger's tree proves its place by its neighbours alone, as RFC 9162 says.",

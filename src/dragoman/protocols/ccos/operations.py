@@ -158,8 +158,7 @@ def _intent_of(message: TaskResult | TaskUpdate | Broken) -> str:
 def _delegated(_: Any, accepted: Accepted, facts: Facts) -> Any:
     """How the intent stands, with the request if one is open."""
     told = _state(accepted, facts)
-    if isinstance(told, Refusal):
-        return {"intent_id": _name_of(accepted)}
+    assert not isinstance(told, Refusal), "it was delegated in the same breath"
     return told
 
 

@@ -5,7 +5,7 @@ from typing import Any
 from dragoman.core.agents import AgentRecord
 from dragoman.core.standing import Standing
 from dragoman.core.threshold import threshold
-from dragoman.engine.ask import find_agent, list_agents
+from dragoman.engine.ask import list_agents
 from dragoman.engine.intents import find_standing
 from dragoman.engine.operation import Facts
 from dragoman.protocols.ccos.arguments import Agents
@@ -28,14 +28,6 @@ def agents(asked: Agents, facts: Facts) -> Any:
                 return {"agents": found, "next": found[-1]["agent_id"]}
             found.append(shown(record, standing, now))
     return {"agents": found}
-
-
-def one_agent(facts: Facts, name: str) -> dict[str, Any] | None:
-    """One of them; None: nobody has said what it can do."""
-    record, standing = find_agent(facts.store, name), find_standing(facts.store, name)
-    if record is None or standing is None or standing.descriptor is None:
-        return None
-    return shown(record, standing, facts.now())
 
 
 def _fits(asked: Agents, record: AgentRecord, standing: Standing) -> bool:

@@ -46,10 +46,10 @@ class TaskParams(Struct, frozen=True, omit_defaults=True):
 
 def open_request(store: Store, intent: Intent) -> TaskRequest | None:
     """The request that is open for an intent; None: none is."""
-    if intent.request is None:
+    found = None if intent.request is None else find_task(store, intent.task)
+    if found is None or isinstance(found, Refusal):
         return None
-    found = find_task(store, intent.task)
-    return None if isinstance(found, Refusal) else request_of(intent, found.task)
+    return request_of(intent, found.task)
 
 
 def request_of(intent: Intent, task: Task) -> TaskRequest | None:
