@@ -3,7 +3,7 @@
 import asyncio
 import json
 import sys
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
@@ -179,9 +179,9 @@ def test_what_could_not_be_handed_over_is_handed_over_again_under_the_same_name(
     run(story())
 
 
-@pytest.mark.parametrize("function", ["works", "works_later"])
-def test_a_function_is_called(tmp_path: Path, function: str) -> None:
-    settings = FAST + section("ada", function=f"tests.agents.answering:{function}")
+@pytest.mark.parametrize("function", [answering.works, answering.works_later])
+def test_a_function_is_called(tmp_path: Path, function: Callable[[bytes], object]) -> None:
+    settings = FAST + section("ada", function=f"tests.agents.answering:{function.__name__}")
 
     async def story() -> None:
         async with floor(tmp_path / "d", settings) as hub:
@@ -194,10 +194,13 @@ def test_a_function_is_called(tmp_path: Path, function: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("function", "why"), [("breaks", "RuntimeError: out of ink"), ("mumbles", "no message")]
+    ("function", "why"),
+    [(answering.breaks, "RuntimeError: out of ink"), (answering.mumbles, "no message")],
 )
-def test_a_function_that_fails_has_failed(tmp_path: Path, function: str, why: str) -> None:
-    settings = FAST + section("ada", function=f"tests.agents.answering:{function}")
+def test_a_function_that_fails_has_failed(
+    tmp_path: Path, function: Callable[[bytes], bytes], why: str
+) -> None:
+    settings = FAST + section("ada", function=f"tests.agents.answering:{function.__name__}")
 
     async def story() -> None:
         async with floor(tmp_path / "d", settings) as hub:

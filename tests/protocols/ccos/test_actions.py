@@ -136,6 +136,8 @@ def test_every_kind_of_entry_has_a_type_and_can_be_rendered_alone() -> None:
     assert next(render(entry).type for entry in entries) == "New"
     assert len(set(TYPES.values())) == len(TYPES)
     assert HUMAN.label == render(entries[0]).actor
+    sent = render(entries[3])
+    assert sent.dispatched_at == sent.at
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from dragoman.core.actors import Actor
+from dragoman.core.commands import CheckpointTask
 from dragoman.core.errors import REFUSALS
 from dragoman.core.events import EVENT_NAMES
 from dragoman.core.offers import Policy
@@ -16,6 +17,7 @@ from dragoman.engine.facts import StoreFacts
 from dragoman.engine.interpreter import Interpreter, Taken, Turned
 from dragoman.protocols import ccos
 from dragoman.protocols.ccos import Choices, TaskRequest, TaskResult, failed, succeeded
+from dragoman.protocols.ccos.requests import LeftOff, TaskParams
 from dragoman.testing import HandHub, Refused, hand_hub
 from dragoman.text.strict_cbor import to_cbor
 from tests.engine.lab import HUMAN, Lab
@@ -78,6 +80,15 @@ def test_a_request_has_what_the_task_says(hub: HandHub) -> None:
     assert request["deadline"] == "2026-02-09T21:55:00.000Z"
     assert (request["request_id"], request["attempt"]) == ("i-1.1", 1)
     assert msgspec.convert(request, TaskRequest).agent_id == "ada"
+
+
+def test_a_successor_is_told_where_the_last_one_stopped(hub: HandHub) -> None:
+    delegate(hub)
+    hub.claim("i-1", agent="ada")
+    hub.do(CheckpointTask("i-1", "CONTEXT_HIGH", "abc123", "half", "go on"), agent="ada")
+    (request,) = hub.call("ccos.requests", agent_id="ada")["requests"]
+    known = msgspec.convert(request["params"]["task"], TaskParams)
+    assert known.left_off == LeftOff("abc123", "half", "go on")
 
 
 def test_a_parameter_of_the_caller_is_not_overwritten(hub: HandHub) -> None:
