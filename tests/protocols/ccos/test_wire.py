@@ -1,6 +1,8 @@
 """TaskRequest, TaskResult and TaskUpdate: their shapes, the one-of rule, JSON and CBOR."""
 
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -162,3 +164,14 @@ def test_what_is_too_long_is_told() -> None:
 )
 def test_what_a_message_is_shows_in_what_it_says(value: dict[str, Any], kind: str) -> None:
     assert wire.kind_of(value) == kind
+
+
+@proves("CCOS-FORMS")
+def test_the_example_of_the_page_runs_as_it_stands() -> None:
+    page = Path(__file__).parents[3] / "docs" / "dialects" / "ccos.md"
+    (example,) = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    namespace: dict[str, Any] = {}
+    exec(compile(example, "ccos.md", "exec"), namespace)  # noqa: S102  our own page
+    request = TaskRequest(intent_id="i-1", agent_id="ada", goal="Count the pages")
+    answer = namespace["work"](wire.as_cbor(request))
+    assert wire.read(answer, TaskResult).output == {"pages": 3}
