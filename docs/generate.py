@@ -204,8 +204,9 @@ def _helps(command: Any, path: str) -> Iterator[tuple[str, str]]:
     context = command.make_context(path, ["--help"], resilient_parsing=True, max_content_width=80)
     context.terminal_width = 80
     yield path, command.get_help(context)
-    for name in getattr(command, "commands", {}):
-        yield from _helps(command.commands[name], f"{path} {name}")
+    for name, below in getattr(command, "commands", {}).items():
+        if not below.hidden:  # another name of something that has its page
+            yield from _helps(below, f"{path} {name}")
 
 
 def _node(status: str) -> str:
