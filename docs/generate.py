@@ -11,7 +11,7 @@ import msgspec
 from typer.main import get_command
 
 from dragoman.bootstrap import dialects
-from dragoman.config import TABLES, Settings
+from dragoman.config import TABLES, Settings, sections
 from dragoman.core.authority import MAY_EDIT, MAY_MOVE, MAY_REGISTER, MAY_VOUCH
 from dragoman.core.errors import FAULTS, REFUSALS
 from dragoman.core.events import EVENT_NAMES
@@ -122,11 +122,14 @@ def settings() -> str:
         (
             f"`[{section}] {key.name}`",
             f"`{msgspec.json.encode(key.default).decode()}`",
-            f"`DRAGOMAN_{section}_{key.name}`".upper() if section.islower() else "",
+            f"`DRAGOMAN_{section}_{key.name}`".replace(".", "_").upper()
+            if section.islower()
+            else "",
             _comment(struct, key.name),
         )
         for section, struct in _sections()
         for key in msgspec.structs.fields(struct)
+        if f"{section}.{key.name}" not in dict(sections())
     )
     return _table(("setting", "default", "variable", "meaning"), rows)
 
@@ -214,9 +217,13 @@ def main() -> None:
 
 def _sections() -> Iterator[tuple[str, type[msgspec.Struct]]]:
     """Every section with its keys; of those that there are any number of, one for all."""
+    inner = dict(sections())
     for section in msgspec.structs.fields(Settings):
         table = TABLES.get(section.name)
         yield (f"{section.name}.NAME", table) if table else (section.name, section.type)
+        for name, struct in inner.items():
+            if name.startswith(f"{section.name}."):
+                yield name, struct
 
 
 def _helps(command: Any, path: str) -> Iterator[tuple[str, str]]:
@@ -224,8 +231,9 @@ def _helps(command: Any, path: str) -> Iterator[tuple[str, str]]:
     context = command.make_context(path, ["--help"], resilient_parsing=True, max_content_width=80)
     context.terminal_width = 80
     yield path, command.get_help(context)
-    for name in getattr(command, "commands", {}):
-        yield from _helps(command.commands[name], f"{path} {name}")
+    for name, below in getattr(command, "commands", {}).items():
+        if not below.hidden:  # another name of something that has its page
+            yield from _helps(below, f"{path} {name}")
 
 
 def _node(status: str) -> str:

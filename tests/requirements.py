@@ -2006,6 +2006,212 @@ _MANIFEST: tuple[Requirement, ...] = (
         "The measured handoffs have packages of 4 KB and an artifact each, and go from the offer "
         "to the closed record.",
     ),
+    # --- CCOS: what is decided and learned
+    Requirement(
+        "CCOS-RESULT",
+        "S-CCOS-1",
+        "A result has an output or an error, never both and never neither; anything else is an "
+        "anomaly.",
+    ),
+    Requirement(
+        "CCOS-RECEIPT",
+        "S-CCOS-3",
+        "A result counts if it answers the open request of its intent; an equal repeat is a no-op; "
+        "one that is unmatched, different or late is an anomaly on record and changes nothing.",
+    ),
+    Requirement(
+        "CCOS-OWNER",
+        "S-CCOS-3",
+        "When the task has another owner, the open request ends without feedback, and the owner "
+        "has one.",
+    ),
+    Requirement(
+        "CCOS-LIFE",
+        "S-CCOS-4",
+        "An intent is proposed, approved or rejected with reasons, dispatched, completed, fed back "
+        "and satisfied, or needs somebody to follow it up; each step is an entry of its own.",
+    ),
+    Requirement(
+        "CCOS-GOVERNANCE",
+        "S-CCOS-4",
+        "Forbidden goals, threshold, capability, trust, cost, data locality, capacity, "
+        "availability and latency are checked when work is given out, by rules of the settings; "
+        "a no has its reason, and the next candidate is tried.",
+    ),
+    Requirement(
+        "CCOS-RETRY",
+        "S-CCOS-4",
+        "A failure or a timeout goes on to the next candidate, up to the limit; then the task is "
+        "in the deadletter. Whoever failed an intent is not tried again for it.",
+    ),
+    Requirement(
+        "CCOS-FOLLOW-UP",
+        "S-CCOS-4",
+        "An intent that follows another one up is linked with it, both ways, and passes governance "
+        "like any other.",
+    ),
+    Requirement(
+        "CCOS-OTHERS",
+        "S-CCOS-4",
+        "Whatever is said about the task of an intent in another dialect, the intent follows in "
+        "the same transaction.",
+    ),
+    Requirement(
+        "CCOS-DESCRIPTOR",
+        "S-CCOS-5",
+        "An agent is described by skills, constraints, places, trust, cost, latency, capacity and "
+        "how it is reached; it may describe itself, but raises nobody's trust, its own included.",
+    ),
+    Requirement(
+        "CCOS-SCORE",
+        "S-CCOS-5",
+        "A score is the sum of parts that are told: skills by whole words, constraints, what its "
+        "results prove, trust, cost; ties go by name, and nothing that a goal says about agents "
+        "counts.",
+    ),
+    Requirement(
+        "CCOS-NEWCOMERS",
+        "S-CCOS-5",
+        "A newcomer gets its share of work; whoever fails loses its place, and can win it back.",
+    ),
+    Requirement(
+        "CCOS-FEEDBACK",
+        "S-CCOS-6",
+        "What came of a request is counted for its agent exactly once, in the same transaction.",
+    ),
+    Requirement(
+        "CCOS-THRESHOLD",
+        "S-CCOS-6",
+        "The threshold falls with proven reliability and rises with failures, within bounds, and "
+        "does not move before there are enough results.",
+    ),
+    Requirement(
+        "CCOS-LEARNING",
+        "S-CCOS-6",
+        "With three agents of different quality the share of the best one rises, and more succeeds "
+        "than by chance and than by the formula of the origin.",
+    ),
+    Requirement(
+        "CCOS-RESEND",
+        "S-CCOS-7",
+        "A request that was dispatched is open until it is answered, under the same id after a "
+        "crash too; only one execution counts.",
+    ),
+    Requirement(
+        "CCOS-DEADLINE",
+        "S-CCOS-7",
+        "A request whose deadline has passed fails by that, and a duty sees to it.",
+    ),
+    Requirement(
+        "CCOS-UNWRITABLE",
+        "S-CCOS-8",
+        "If the ledger cannot be written, the delegation does not happen.",
+    ),
+    Requirement(
+        "CCOS-ROSTER",
+        "S-CCOS-5",
+        "The registry in memory follows the ledger, and reads only what has changed.",
+    ),
+    # --- CCOS: the dialect, its chain and its doors
+    Requirement(
+        "CBOR-STRICT",
+        "S-LIMIT",
+        "CBOR is read as strictly as JSON: the same values, the same bounds, no key twice; it is "
+        "written in one form only.",
+    ),
+    Requirement(
+        "CCOS-FORMS",
+        "S-CCOS-2",
+        "TaskRequest, TaskResult and TaskUpdate are read in the seed's minimal form and with the "
+        "additive fields; protocol_version is read and not written.",
+    ),
+    Requirement(
+        "CCOS-ONE-OF",
+        "S-CCOS-1",
+        "A success has an output, which may be null, and no error; a failure has an error and no "
+        "output; nothing else can be made, read or sent.",
+    ),
+    Requirement(
+        "CCOS-CBOR",
+        "S-CCOS-2",
+        "A message is the same whether it comes as JSON or as CBOR.",
+    ),
+    Requirement(
+        "CCOS-CARDS",
+        "S-CCOS-5",
+        "Agents are discovered from A2A agent cards, by file or URL; a card says what an agent can "
+        "do, and nothing about how far it is trusted.",
+    ),
+    Requirement(
+        "CCOS-ACCEPTANCE",
+        "S-CCOS-4",
+        "The five acceptance criteria of section 12 hold: hook, pluggable dispatcher, receipt, "
+        "success, failure, mismatch and feedback, and the documents.",
+    ),
+    Requirement(
+        "CCOS-DIALECT",
+        "S-CCOS-3",
+        "The operations of CCOS say what interfaces promise, refuse with codes that are mapped, "
+        "and record what they refuse.",
+    ),
+    Requirement(
+        "CCOS-CHAIN",
+        "S-CCOS-8",
+        "Every entry about an intent is an Action with a cause; Actions are asked for by intent, "
+        "plan, type, time, parent and agent.",
+    ),
+    Requirement(
+        "CCOS-PAYLOADS",
+        "S-CCOS-4",
+        "An output that is longer than policy says stands in the ledger as a digest only, its "
+        "original words included; a result may have 16 MiB.",
+    ),
+    Requirement(
+        "CCOS-LINT",
+        "S-CCOS-1",
+        "lint tells every finding about a message of CCOS with its place, and strictly also what "
+        "the hub would refuse or not know.",
+    ),
+    Requirement(
+        "CCOS-RUNNERS",
+        "S-CCOS-7",
+        "A request reaches its agent as a program's input, by a URL, by a function or by the "
+        "queue; handed over again it has the same request_id, and one execution counts.",
+    ),
+    Requirement(
+        "CCOS-CLI",
+        "S-CCOS-8",
+        "delegate, why, intent and agent rank|discover do on the command line what the operations "
+        "do; why --export and verify --chain prove one chain alone, offline.",
+    ),
+    Requirement(
+        "CCOS-HTTP",
+        "S-CCOS-7",
+        "Every operation of CCOS has an address; bodies may be CBOR, and whoever asks for requests "
+        "may wait for them.",
+    ),
+    Requirement(
+        "CCOS-MCP",
+        "S-CCOS-7",
+        "An agent at MCP is given requests, says how it goes, hands its results in and delegates.",
+    ),
+    Requirement(
+        "CCOS-SIGNED",
+        "S-CCOS-9",
+        "A result in a signed envelope is its signer's, for this hub, in its time and once; a key "
+        "can be replaced.",
+    ),
+    Requirement(
+        "LEDGER-PROOF",
+        "S-CCOS-8",
+        "A leaf of the ledger's tree proves its place by its neighbours alone, as RFC 9162 says.",
+    ),
+    Requirement(
+        "CHAIN-FILE",
+        "S-CCOS-8",
+        "One stream in a file proves itself without the ledger: any change shows, up to a signed "
+        "checkpoint even a chain that was written anew.",
+    ),
 )
 
 REQUIREMENTS = {requirement.id: requirement for requirement in _MANIFEST}

@@ -4,7 +4,8 @@ import difflib
 import os
 import re
 import tomllib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast, get_args, get_origin
 
@@ -17,8 +18,9 @@ from dragoman.core.deadlines import Backoff
 from dragoman.core.errors import SettingsError
 from dragoman.core.events import Status
 from dragoman.core.ids import check_agent
-from dragoman.core.limits import ATTEMPTS, TTL_MS, WAIT_MS
+from dragoman.core.limits import ATTEMPTS, PRICE, TRIES, TTL_MS, WAIT_MS
 from dragoman.core.moments import duration
+from dragoman.core.offers import Policy
 
 DEFAULT_DATA = Path(".dragoman")
 """The data directory of whoever names none."""
@@ -148,6 +150,18 @@ class TeamspaceSettings(Struct, frozen=True):
     """Who coordinates here; empty: every coordinator who is a member."""
 
 
+class CcosSettings(Struct, frozen=True):
+    """[ccos]"""
+
+    tries: int = 3
+    """How many agents are tried for an intent before it is given up."""
+    request_ms: int = 3_600_000
+    """How long a request may take that says nothing about it, before it has failed."""
+    payload_bytes: int = 65_536
+    """Larger outputs are kept as a digest only, and so are all of them if it is 0."""
+    policy: Policy = Policy()
+
+
 class FilesSettings(Struct, frozen=True):
     """[files]"""
 
@@ -209,6 +223,10 @@ class AgentSettings(Struct, frozen=True):
     """A program and its arguments, started without a shell for each attempt."""
     url: str = ""
     """Where assignments are posted to instead, http or https."""
+    function: str = ""
+    """Or a function of the hub's own process, MODULE:NAME; it takes and gives CCOS messages."""
+    speaks: tuple[Literal["aof", "ccos"], ...] = ("aof",)
+    """The dialect that its assignments are in."""
     allow_hosts: tuple[str, ...] = ()
     """Hosts that url may lead to although their address is a private or local one."""
     concurrency: Annotated[int, Meta(ge=1)] = 1
@@ -269,6 +287,7 @@ class Settings(Struct, frozen=True):
     handoffs: HandoffSettings = HandoffSettings()
     workq: WorkqSettings = WorkqSettings()
     teamspaces: dict[str, TeamspaceSettings] = {}
+    ccos: CcosSettings = CcosSettings()
     files: FilesSettings = FilesSettings()
     notify: NotifySettings = NotifySettings()
     http: HttpSettings = HttpSettings()
@@ -293,6 +312,10 @@ _RANGES: dict[tuple[str, str], tuple[float, float]] = {
     ("handoffs", "accepted_ms"): WAIT_MS,
     ("handoffs", "activated_ms"): WAIT_MS,
     ("handoffs", "artifact_bytes"): (0, _MANY),
+    ("ccos", "tries"): (1, TRIES),
+    ("ccos", "request_ms"): WAIT_MS,
+    ("ccos", "payload_bytes"): (0, 2**24),
+    ("ccos.policy", "cost_ceiling"): (0, PRICE),
     ("retry", "base_ms"): (0, _LONGEST_REST),
     ("retry", "cap_ms"): (0, _LONGEST_REST),
     ("http", "port"): (0, 65_535),
@@ -315,7 +338,7 @@ _RANGES: dict[tuple[str, str], tuple[float, float]] = {
 """Section (or kind of table) and key -> the least and the most that a number may be."""
 
 _PREFIX = "DRAGOMAN_"
-_AT = re.compile(r"(.*) - at `\$\.(\w+)\.(\w+)[^`]*`", re.ASCII | re.DOTALL)
+_AT = re.compile(r"(.*) - at `\$\.([\w.]+)\.(\w+)[^`]*`", re.ASCII | re.DOTALL)
 """How msgspec says what is wrong, and at which section and key."""
 
 
@@ -368,7 +391,10 @@ def parse(text: str, environ: Mapping[str, str]) -> Settings:
         for key, kind in keys.items():
             value = environ.get(_variable(section, key))
             if value is not None:
-                given.setdefault(section, {})[key] = _words(value) if kind is tuple else value
+                part = given
+                for name in section.split("."):
+                    part = part.setdefault(name, {})
+                part[key] = _words(value) if kind is tuple else value
                 said.add((section, key))
     try:
         # Not strict, because the environment knows only text.
@@ -381,19 +407,16 @@ def parse(text: str, environ: Mapping[str, str]) -> Settings:
 
 
 def _variable(section: str, key: str) -> str:
-    return f"{_PREFIX}{section}_{key}".upper()
+    return f"{_PREFIX}{section}_{key}".replace(".", "_").upper()
 
 
 def _check_variables(environ: Mapping[str, str], known: Mapping[str, Iterable[str]]) -> None:
     """A variable that looks like a setting and is none is a mistake, like a key of the file."""
     for name in environ:
-        for section in known:
-            begin = _variable(section, "")
-            if not name.startswith(begin):
-                continue
-            names = {_variable(section, key) for key in known[section]}
-            if name not in names:
-                raise VariableError(_not_known(f"the variable {name}", name, sorted(names)))
+        begun = [section for section in known if name.startswith(_variable(section, ""))]
+        names = {_variable(section, key) for section in begun for key in known[section]}
+        if begun and name not in names:
+            raise VariableError(_not_known(f"the variable {name}", name, sorted(names)))
 
 
 def _explained(error: msgspec.ValidationError, said: Collection[tuple[str, str]]) -> SettingsError:
@@ -409,14 +432,14 @@ def _explained(error: msgspec.ValidationError, said: Collection[tuple[str, str]]
 
 def _choices(section: str, key: str) -> tuple[str, ...]:
     """The words that a setting may be, where there are only some."""
-    for one in msgspec.structs.fields(Settings):
-        if one.name == section and section not in TABLES:
-            kinds = {field.name: field.type for field in msgspec.structs.fields(one.type)}
-            kind = kinds.get(key)
-            if get_origin(kind) is tuple:
-                kind = get_args(kind)[0]
-            return get_args(kind) if get_origin(kind) is Literal else ()
-    return ()
+    struct = dict(sections()).get(section)
+    if struct is None:
+        return ()
+    kinds = {field.name: field.type for field in msgspec.structs.fields(struct)}
+    kind = kinds.get(key)
+    if get_origin(kind) is tuple:
+        kind = get_args(kind)[0]
+    return get_args(kind) if get_origin(kind) is Literal else ()
 
 
 def _at(section: str, key: str, what: str, said: Collection[tuple[str, str]]) -> SettingsError:
@@ -427,11 +450,11 @@ def _at(section: str, key: str, what: str, said: Collection[tuple[str, str]]) ->
 
 def _check_ranges(settings: Settings, said: Collection[tuple[str, str]]) -> None:
     for (section, key), (least, most) in _RANGES.items():
-        part = getattr(settings, section)
+        part: Any = attrgetter(section)(settings)
         named = part.items() if section in TABLES else [("", part)]
         for name, one in named:
             value = getattr(one, key)
-            if least <= value <= most:  # what is no number is not
+            if value is None or least <= value <= most:  # what is no number is not
                 continue
             in_units = (
                 f" ({duration(int(least))} to {duration(int(most))})" if key.endswith("_ms") else ""
@@ -462,13 +485,27 @@ def _check_names(settings: Settings) -> None:
 def _sections() -> dict[str, dict[str, Any]]:
     """Section -> its keys, each with what kind of value it has; `tuple` for a list."""
     return {
-        section.name: {
+        section: {
             key.name: get_origin(key.type) or key.type
-            for key in msgspec.structs.fields(section.type)
+            for key in msgspec.structs.fields(struct)
+            if not _is_section(key.type)
         }
-        for section in msgspec.structs.fields(Settings)
-        if section.name not in TABLES
+        for section, struct in sections()
     }
+
+
+def sections() -> Iterator[tuple[str, type[Struct]]]:
+    """Every section of which there is one, with its keys; one within another as `outer.inner`."""
+    for section in msgspec.structs.fields(Settings):
+        if section.name not in TABLES:
+            yield section.name, section.type
+            for key in msgspec.structs.fields(section.type):
+                if _is_section(key.type):
+                    yield f"{section.name}.{key.name}", key.type
+
+
+def _is_section(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, Struct)
 
 
 TABLES: dict[str, type[Struct]] = {
@@ -526,8 +563,19 @@ def _check_keys(given: Mapping[str, Any], known: Mapping[str, Iterable[str]]) ->
         _check_known(f"[{section}]", section, (*known, *TABLES))
         if not isinstance(values, dict):
             raise SettingsError(f"{section} is a section: write [{section}] on a line of its own")
-        for key in cast(dict[str, Any], values):
-            _check_known(f"{section}.{key}", key, known[section])
+        for key, value in cast(dict[str, Any], values).items():
+            inner = f"{section}.{key}"
+            if inner in known:
+                _check_inner(inner, value, known[inner])
+            else:
+                _check_known(inner, key, known[section])
+
+
+def _check_inner(section: str, values: object, known: Iterable[str]) -> None:
+    if not isinstance(values, dict):
+        raise SettingsError(f"{section} is a section: write [{section}] on a line of its own")
+    for key in cast(dict[str, Any], values):
+        _check_known(f"{section}.{key}", key, known)
 
 
 def _check_known(shown: str, name: str, known: Iterable[str]) -> None:

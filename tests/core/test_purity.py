@@ -31,10 +31,13 @@ from dragoman.core.commands import (
 from dragoman.core.deadlines import Backoff
 from dragoman.core.decide import DECIDERS
 from dragoman.core.events import EVENT_NAMES, AnyEvent
+from dragoman.core.intent import Closed, Intent, OpenRequest
 from dragoman.core.lease import Lease
 from dragoman.core.mail import Mail
+from dragoman.core.offers import Candidate, Parts, Policy, Wish
 from dragoman.core.reading import Decision, LeaseChange, Receipt
 from dragoman.core.reservations import Reservations
+from dragoman.core.standing import Descriptor, Evidence, Standing
 from dragoman.core.task import PRIORITY_RANK, Checkpoint, Delegation, Reported, Task
 from dragoman.core.wave import Wave
 from tests.core.world import ALICE, HUMAN, World, held, task
@@ -54,6 +57,16 @@ STATES = (
     Mail,
     Wave,
     Reservations,
+    Standing,
+    Descriptor,
+    Evidence,
+    Intent,
+    OpenRequest,
+    Closed,
+    Candidate,
+    Parts,
+    Policy,
+    Wish,
 )
 VALUES = (*COMMANDS, *EVENTS, *STATES, Actor, Backoff, Decision, LeaseChange, Receipt)
 
@@ -72,6 +85,7 @@ def test_every_value_is_frozen(kind: type[Struct]) -> None:
 def test_every_command_has_a_decider_and_a_name() -> None:
     assert set(DECIDERS) == set(COMMANDS)
     assert sorted(str(kind.__struct_config__.tag) for kind in COMMANDS) == [
+        "agent.describe",
         "agent.key",
         "agent.pause",
         "agent.register",
@@ -94,6 +108,10 @@ def test_every_command_has_a_decider_and_a_name() -> None:
         "handoff.reassign",
         "handoff.reject",
         "handoff.withdraw",
+        "intent.delegate",
+        "intent.expire",
+        "intent.result",
+        "intent.update",
         "lease.expire",
         "mail.ack",
         "mail.answer",
@@ -140,9 +158,13 @@ def test_a_command_says_only_what_differs_from_its_defaults() -> None:
 def test_every_event_has_the_name_that_was_promised() -> None:
     assert set(EVENT_NAMES) == set(EVENTS)
     assert sorted(EVENT_NAMES.values()) == [
+        "agent.assigned",
+        "agent.described",
         "agent.keyed",
         "agent.paused",
+        "agent.rated",
         "agent.registered",
+        "agent.relieved",
         "agent.resumed",
         "command.refused",
         "delegation.accepted",
@@ -158,6 +180,19 @@ def test_every_event_has_the_name_that_was_promised() -> None:
         "handoff.proposed",
         "handoff.rejected",
         "handoff.verified",
+        "intent.anomaly",
+        "intent.approved",
+        "intent.completed",
+        "intent.created",
+        "intent.dispatched",
+        "intent.fed_back",
+        "intent.followed",
+        "intent.needs_follow_up",
+        "intent.proposed",
+        "intent.rejected",
+        "intent.satisfied",
+        "intent.superseded",
+        "intent.updated",
         "mail.acked",
         "mail.answered",
         "mail.escalated",

@@ -87,6 +87,8 @@ CODES = {
     "wave_not_found",
     "reservation_not_found",
     "nothing_changed",
+    "intent_not_found",
+    "anomaly",
     "overloaded",
 }
 """Written here once more, because dialects and scripts will depend on them."""

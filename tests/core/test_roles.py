@@ -35,6 +35,8 @@ from dragoman.core.commands import (
     CloseHandoff,
     CompleteHandoff,
     CreateTask,
+    DelegateIntent,
+    DescribeAgent,
     DraftHandoff,
     EditTask,
     EndAttempt,
@@ -42,6 +44,7 @@ from dragoman.core.commands import (
     EscalateHandoff,
     EscalateMail,
     ExpireLease,
+    ExpireRequest,
     ExtendHandoff,
     IssueToken,
     KeyAgent,
@@ -54,6 +57,7 @@ from dragoman.core.commands import (
     ProposeHandoff,
     ReadMail,
     ReassignHandoff,
+    ReceiveResult,
     RegisterAgent,
     RejectDelegation,
     RejectHandoff,
@@ -69,16 +73,19 @@ from dragoman.core.commands import (
     ResumeAgent,
     RevokeToken,
     StartWave,
+    UpdateIntent,
     UpdateTask,
     WarnTask,
     WithdrawHandoff,
     command_name,
 )
+from dragoman.core.errors import Refusal
 from dragoman.core.events import HandoffStatus, Status, WaveBead
 from dragoman.core.handoff import Handoff
+from dragoman.core.intent import Intent, OpenRequest
 from dragoman.core.mail import Mail
-from dragoman.core.reading import Decision
 from dragoman.core.reservations import Reservation, Reservations
+from dragoman.core.standing import Standing
 from dragoman.core.task import ActiveHandoff, Delegation, Reported
 from dragoman.core.wave import Wave
 from dragoman.core.work_item import WorkItem
@@ -179,6 +186,11 @@ def commands(who: str) -> tuple[AnyCommand, ...]:
         AddWorkItem("x"),
         ClaimWorkItem("free"),
         ReleaseWorkItem("taken"),
+        DescribeAgent("known", ("python",)),
+        DelegateIntent("write it", "new"),
+        ReceiveResult("i", who, success=True),
+        UpdateIntent("i", who, 50),
+        ExpireRequest("i"),
     )
 
 
@@ -206,6 +218,12 @@ def world(status: Status) -> World:
         _hand_over(built, state)
     built.work_items["free"] = WorkItem("free", "", "open", NOW)
     built.work_items["taken"] = WorkItem("taken", "", "claimed", NOW, "ann")
+    built.put(replace(task("III", "ready", "ann"), reserved_for="ann", aliases=("intent:i",)))
+    asked = OpenRequest("i.1", "ann", 1, NOW, 0, NOW + TTL)
+    built.intents["i"] = Intent(
+        "i", "III", "write it", "hera", NOW, "TaskDispatched", request=asked
+    )
+    built.standings["ann"] = Standing("ann", open=1)
     return built
 
 
@@ -226,9 +244,11 @@ def _hand_over(built: World, state: HandoffStatus) -> None:
 def changes(actor: Actor, name: str, status: Status) -> bool:
     """Whether anything is different after this actor has given this command."""
     command = commands(actor.name)[NAMES.index(name)]
-    now = NOW + TTL if isinstance(command, ExpireLease) else NOW
+    now = NOW + TTL if isinstance(command, ExpireLease | ExpireRequest) else NOW
     answer = world(status).ask(actor, command, now)
-    return isinstance(answer, Decision) and bool(answer.events or answer.lease)
+    if isinstance(answer, Refusal) or answer.refusal is not None:
+        return False
+    return bool(answer.events or answer.lease)
 
 
 _OPEN: tuple[Status, ...] = ("backlog", "ready", "in-progress", "blocked", "review")
@@ -287,6 +307,11 @@ BY_HAND: dict[str, tuple[str, dict[Status, str]]] = {
     "workq.add": ("hoscHOadn", {}),
     "workq.claim": ("hoscHOadn", {}),
     "workq.release": ("hosca", {}),
+    "agent.describe": ("hos", {}),
+    "intent.delegate": ("hoscHOadn", {}),
+    "intent.result": ("a", {}),
+    "intent.update": ("a", {}),
+    "intent.expire": ("hos", {}),
 }
 """Command -> who may give it with effect: in any status, and where that differs."""
 

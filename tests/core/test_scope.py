@@ -15,9 +15,12 @@ from dragoman.core.commands import (
     ClaimTask,
     CompleteHandoff,
     CreateTask,
+    DelegateIntent,
+    DescribeAgent,
     EditTask,
     EndAttempt,
     EscalateMail,
+    ExpireRequest,
     HandoffCommand,
     IssueToken,
     KeyAgent,
@@ -94,6 +97,9 @@ ELSEWHERE: tuple[AnyCommand, ...] = (
     RevokeToken("alice"),
     PauseAgent("alice"),
     ResumeAgent("alice"),
+    DescribeAgent("alice", ("python",)),
+    DelegateIntent("another thing to do"),
+    ExpireRequest("i"),
 )
 
 

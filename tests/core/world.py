@@ -1,32 +1,30 @@
 """A world of plain dictionaries in which deciders can be asked, without an engine or a store."""
 
 from collections.abc import Iterable
+from typing import Any
 
 from msgspec.structs import replace
 
 from dragoman.core.actors import Actor
-from dragoman.core.agents import EVOLVE_AGENT, AgentRecord
+from dragoman.core.agents import AgentRecord
 from dragoman.core.commands import AnyCommand, ClaimTask
 from dragoman.core.decide import decide
 from dragoman.core.errors import Refusal
 from dragoman.core.events import (
-    AgentEvent,
     AnyEvent,
     CommandRefused,
-    HandoffEvent,
-    MailEvent,
     MessageReceived,
     Status,
-    TaskEvent,
-    WorkItemEvent,
 )
 from dragoman.core.handoff import Handoff
 from dragoman.core.ids import check_alias, check_task_id
+from dragoman.core.intent import Intent
 from dragoman.core.lease import Lease
 from dragoman.core.mail import Mail
 from dragoman.core.reading import Decision
 from dragoman.core.reservations import Reservations
-from dragoman.core.task import EVOLVE_TASK, Task
+from dragoman.core.standing import Standing
+from dragoman.core.task import Task
 from dragoman.core.wave import Wave
 from dragoman.core.work_item import WorkItem
 from dragoman.ledger.views import fold
@@ -98,6 +96,14 @@ class Facts:
         """All files that are reserved."""
         return self._world.reservations
 
+    def intent(self, id: str) -> Intent | None:
+        """The intent with this id."""
+        return self._world.intents.get(id)
+
+    def standing(self, name: str) -> Standing | None:
+        """How an agent stands in the registry."""
+        return self._world.standings.get(name)
+
     @property
     def cause(self) -> str:
         """The id of the request."""
@@ -137,6 +143,18 @@ class World:
         self.work_items: dict[str, WorkItem] = {}
         self.waves: dict[str, Wave] = {}
         self.reservations = Reservations()
+        self.intents: dict[str, Intent] = {}
+        self.standings: dict[str, Standing] = {}
+        self._shelves: dict[str, dict[str, Any]] = {
+            "task": self.tasks,
+            "agent": self.agents,
+            "mail": self.mails,
+            "handoff": self.handoffs,
+            "workq": self.work_items,
+            "intent": self.intents,
+            "standing": self.standings,
+        }
+        """Kind of stream -> its states; waves and reservations are tried on a real hub."""
         self.numbers: dict[str, int] = {}
         self.cause = "cause-1"
 
@@ -159,25 +177,20 @@ class World:
         """Decide, and let the world follow."""
         decision = self.ask(actor, command, now)
         assert isinstance(decision, Decision), decision
+        self.follow(decision, now)
+        return decision
+
+    def follow(self, decision: Decision, now: int = NOW) -> None:
+        """What was decided happens."""
         for stream, event in decision.events:
             assert not isinstance(event, CommandRefused | MessageReceived)
             kind, _, name = stream.partition(":")
-            if isinstance(event, AgentEvent):
-                assert kind == "agent"
-                self.agents[name] = EVOLVE_AGENT[type(event)](self.agents.get(name), event, now)
-            elif isinstance(event, MailEvent):
-                assert kind == "mail"
-                self._posted(fold(self.mails.get(name), event, now))
-            elif isinstance(event, HandoffEvent):
-                assert kind == "handoff"
-                self._handed(fold(self.handoffs.get(name), event, now))
-            elif isinstance(event, WorkItemEvent):
-                assert kind == "workq"
-                self._queued(fold(self.work_items.get(name), event, now))
+            shelf = self._shelves[kind]
+            state = fold(shelf.get(name), event, now)
+            if isinstance(state, Task):
+                self.put(state)
             else:
-                assert isinstance(event, TaskEvent), "waves are tried on a real hub"
-                assert kind == "task"
-                self.put(EVOLVE_TASK[type(event)](self.tasks.get(name), event, now))
+                shelf[name] = state
         if decision.lease is not None and decision.lease.lease is None:
             del self.leases[decision.lease.task]
         elif decision.lease is not None and decision.lease.lease is not None:
@@ -185,19 +198,6 @@ class World:
         if decision.number is not None:
             day, number = decision.number
             self.numbers[day] = number
-        return decision
-
-    def _posted(self, state: object) -> None:
-        assert isinstance(state, Mail)
-        self.mails[state.id] = state
-
-    def _handed(self, state: object) -> None:
-        assert isinstance(state, Handoff)
-        self.handoffs[state.id] = state
-
-    def _queued(self, state: object) -> None:
-        assert isinstance(state, WorkItem)
-        self.work_items[state.id] = state
 
 
 def task(

@@ -41,6 +41,8 @@ OF_OTHER_COMMANDS = {
     "missing_artifact",
     "schema_invalid",
     "policy_violation",
+    "intent_not_found",
+    "anomaly",
     "token_not_found",
     "nothing_changed",
 }

@@ -34,6 +34,8 @@ from dragoman.core.commands import (
     CloseHandoff,
     CompleteHandoff,
     CreateTask,
+    DelegateIntent,
+    DescribeAgent,
     DraftHandoff,
     EditTask,
     EndAttempt,
@@ -41,6 +43,7 @@ from dragoman.core.commands import (
     EscalateHandoff,
     EscalateMail,
     ExpireLease,
+    ExpireRequest,
     ExtendHandoff,
     IssueToken,
     KeyAgent,
@@ -53,6 +56,7 @@ from dragoman.core.commands import (
     ProposeHandoff,
     ReadMail,
     ReassignHandoff,
+    ReceiveResult,
     RegisterAgent,
     RejectDelegation,
     RejectHandoff,
@@ -68,6 +72,7 @@ from dragoman.core.commands import (
     ResumeAgent,
     RevokeToken,
     StartWave,
+    UpdateIntent,
     UpdateTask,
     WarnTask,
     WithdrawHandoff,
@@ -75,6 +80,7 @@ from dragoman.core.commands import (
 from dragoman.core.events import MessageReceived, WaveBead
 from dragoman.core.handoff import Handoff
 from dragoman.core.ids import handoff_stream
+from dragoman.core.offers import Candidate, Parts, Policy
 from dragoman.engine.handle import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import Store
@@ -416,6 +422,43 @@ def _handoff(store: Store, id: str) -> Handoff:
     return state
 
 
+def play_intents(store: Store) -> None:
+    """What delegation adds: a registry that learns, and intents from their goal to their end."""
+    play = Play(store)
+    ask = play.ask
+    ask(OLGA, RegisterAgent("alice"), RegisterAgent("carol"))
+    ask(OLGA, DescribeAgent("alice", ("python", "tests"), ("gdpr",), ("eu",), "T2", 0.5))
+    ask(CAROL, DescribeAgent("carol", ("python",), latency_ms=500, capacity=3, reach="queue"))
+    first = Candidate("alice", 0.7125, Parts(0.5, 0.2, 0.0125, cost=-0.1), 0.25, ("python",))
+    second = Candidate("carol", 0.55, Parts(0.3, 0.1, newcomer=0.15), 0.25, ("python",))
+    rules = Policy(1.0, "T0", (), ("python",), ("delete everything",))
+    goal = DelegateIntent(
+        "Write python tests",
+        "parse",
+        {"path": "src", "deep": [1, None]},
+        ("gdpr",),
+        ("python",),
+        60_000,
+        "plan-1",
+        tries=2,
+        candidates=(first, second),
+        policy=rules,
+    )
+    ask(OLGA, goal, said=b'{"goal":"Write python tests"}')
+    ask(ALICE, UpdateIntent("parse", "alice", 50, "half", "parse.1", 1, {"lines": 3}))
+    ask(BOB, ReceiveResult("parse", "bob@laptop", success=True))
+    ask(ALICE, ReceiveResult("parse", "alice", success=False, error="no parser"))
+    ask(CAROL, ReceiveResult("parse", "carol", success=True, output={"lines": 9}))
+    ask(OLGA, replace(goal, goal="Delete everything", id="no", follows="parse"))
+    handed = replace(goal, id="handed", params={}, follows="")
+    ask(HERA, handed)
+    ask(HERA, EditTask("handed", assignee="carol"))
+    play.clock.advance(70_000)
+    ask(SYSTEM, ExpireRequest("handed"))
+    ask(HERA, replace(goal, id="stopped", params={}))
+    ask(HERA, MoveTask("intent:stopped", "cancelled"))
+
+
 SCRIPTS: dict[str, Callable[[Store], None]] = {
     "v1": play,
     "v2": play_messages,
@@ -425,6 +468,7 @@ SCRIPTS: dict[str, Callable[[Store], None]] = {
     "v6": play_pauses,
     "v7": play_dispatch,
     "v8": play_handoffs,
+    "v9": play_intents,
 }
 """Name of a golden ledger -> the script that writes it."""
 

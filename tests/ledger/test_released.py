@@ -51,6 +51,7 @@ ROOTS = {
     "v6": "dcc94e4dd5ecbad3c4d1ce991253bd4d2174f2b7e6c4cc5bba9e3892f07292aa",
     "v7": "a712f6ac7fb5a7831158ec4f11562e89ee669bcdff54a93eb01a87788881fc93",
     "v8": "53f3fe3dad45cae33a3e77dc57faf0ada1460e1f76be0d7446b151bc94fd797a",
+    "v9": "215c0c7dd88462febc744d72ac3505053ae103cd4271cb18ae22922feba2a8c4",
 }
 """The Merkle root over each golden ledger, as RFC 9162 has it."""
 
@@ -206,6 +207,7 @@ def test_every_kind_of_event_is_in_it_under_its_own_name() -> None:
     assert {entry.event for entry in EVERY} == set(EVENT_NAMES.values())
     assert {type(_event(entry)) for entry in EVERY} == set(get_args(AnyEvent))
     kinds = {"task", "actor", "agent", "mail", "wave", "reservations", "handoff", "workq"}
+    kinds |= {"standing", "intent"}
     assert {entry.stream.partition(":")[0] for entry in EVERY} == kinds
     for entry in EVERY:
         assert "dragoman." not in entry.line

@@ -6,12 +6,17 @@ from msgspec.structs import replace
 from dragoman.core.commands import (
     ClaimTask,
     CreateTask,
+    DelegateIntent,
+    DescribeAgent,
     MoveTask,
+    RegisterAgent,
     RejectDelegation,
     ReportOutcome,
     RequestDelegation,
 )
+from dragoman.core.offers import Wish
 from dragoman.engine.ask import history
+from dragoman.engine.roster import Rosters
 from dragoman.services import sla
 from dragoman.services.sla import Sla
 from tests.engine.lab import BOB, HUMAN, START, Lab, findings
@@ -140,3 +145,36 @@ def test_a_whole_page_that_cannot_be_told_does_not_stop_those_behind_it(
     later.clock.advance(HOUR)
     assert run(later) == 3
     assert run(later) == 0
+
+
+@proves("CCOS-DEADLINE")
+def test_a_request_that_is_not_answered_in_time_fails_and_goes_on_to_the_next() -> None:
+    lab = Lab()
+    for name in ("alice", "bob"):
+        lab.do(HUMAN, RegisterAgent(name), DescribeAgent(name, ("python",)))
+    found = Rosters(lab.store).rank(Wish("python"), START)
+    lab.do(HUMAN, DelegateIntent("python", "i", patience_ms=HOUR, candidates=found))
+    assert run(lab) == 0
+    lab.clock.advance(HOUR)
+    assert run(lab) == 1
+    assert run(lab) == 0, "bob has an hour of his own"
+    assert lab.task("i").assignee == "bob"
+    lab.clock.advance(HOUR)
+    assert run(lab) == 1
+    assert lab.task("i").status == "deadletter"
+    assert run(lab) == 0
+
+
+@proves("CCOS-DEADLINE")
+def test_what_waits_for_a_reviewer_does_not_hold_up_the_others() -> None:
+    lab = Lab()
+    lab.do(HUMAN, RegisterAgent("bob"), DescribeAgent("bob", ("python",)))
+    found = Rosters(lab.store).rank(Wish("python"), START)
+    for id in ("i", "j"):
+        command = DelegateIntent("python", id, patience_ms=HOUR, candidates=found)
+        lab.do(HUMAN, replace(command, review_required=True))
+    lab.do(BOB, ClaimTask("i", "bob"))
+    lab.do(BOB, ReportOutcome("i", "partial", "half", apply=True))
+    lab.clock.advance(HOUR)
+    assert run(lab) == 1
+    assert (lab.task("i").status, lab.task("j").status) == ("review", "deadletter")

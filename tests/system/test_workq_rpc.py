@@ -26,7 +26,7 @@ def receiver() -> Generator[Receiver]:
 
 def queue(receiver: Receiver, token: str = "") -> WorkqRpc:
     endpoint = Endpoint(receiver.url(), "workq.url", ("127.0.0.1",), seconds=SOON)
-    return WorkqRpc(endpoint.ask, token)
+    return WorkqRpc(endpoint.exchange, token)
 
 
 def said(body: Any) -> Answer:

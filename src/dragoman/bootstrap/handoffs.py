@@ -47,7 +47,7 @@ def _workq(settings: Settings, hub: Hub) -> Workq:
     from dragoman.system.fetch import Endpoint
     from dragoman.system.workq_rpc import WorkqRpc
 
-    return WorkqRpc(Endpoint(chosen.url, "workq.url", chosen.allow_hosts).ask, chosen.token)
+    return WorkqRpc(Endpoint(chosen.url, "workq.url", chosen.allow_hosts).exchange, chosen.token)
 
 
 def handoff_choices(settings: Settings, ports: Ports) -> acp.Choices:

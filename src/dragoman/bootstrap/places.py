@@ -24,7 +24,7 @@ from dragoman.files.inbox import Inbox
 from dragoman.files.lookup import has_file
 from dragoman.files.projector import Projector
 from dragoman.notify.notice import News, Notice
-from dragoman.protocols import acp, agentmail, aof
+from dragoman.protocols import acp, agentmail, aof, ccos
 from dragoman.services.checkpointer import Checkpointer
 from dragoman.services.indexer import Indexer
 from dragoman.services.notifier import Notifier, Target
@@ -306,6 +306,14 @@ def dialects(
         aof.dialect(at_once=settings.aof.apply_completion == "immediately"),
         agentmail.dialect(_mail_choices(settings, model)),
         acp.dialect(handoff_choices(settings, ports)),
+        ccos.dialect(
+            ccos.Choices(
+                policy=settings.ccos.policy,
+                tries=settings.ccos.tries,
+                patience_ms=settings.ccos.request_ms,
+                kept_bytes=settings.ccos.payload_bytes,
+            )
+        ),
     )
 
 

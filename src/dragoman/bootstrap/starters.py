@@ -5,10 +5,18 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from dragoman.bootstrap.requests import (
+    PREFIX,
+    function_runner,
+    is_asked_so,
+    prompted,
+    url_runner,
+    written,
+)
 from dragoman.bootstrap.spawning import queues_of
 from dragoman.config import AgentSettings, environment
 from dragoman.core.actors import SYSTEM, Actor
@@ -16,6 +24,7 @@ from dragoman.core.commands import WarnTask
 from dragoman.core.errors import Refused, SettingsError
 from dragoman.engine.interpreter import Interpreter, Turned
 from dragoman.protocols import aof
+from dragoman.protocols.ccos import MOST_RESULT
 from dragoman.surfaces.cli.place import Place
 from dragoman.system.beneath import Beneath
 from dragoman.system.ids import new_id
@@ -23,6 +32,8 @@ from dragoman.text.safe_text import safe_text
 from dragoman.text.strict_json import MOST_BYTES
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from dragoman.engine.identity import Identity
     from dragoman.engine.runner import Assignment, Runner
     from dragoman.services.dispatcher import Dispatcher
@@ -55,6 +66,8 @@ def open_dispatcher(place: Place, identity: "Identity", url: str) -> "Dispatcher
             runner=_runner(place, name, starting),
             queues=queues_of(name, one),
             prompt=prompt_elsewhere if one.url else prompt,
+            speaks=one.speaks,
+            must_report=is_asked_so(one),
             concurrency=one.concurrency,
             attempt_ms=one.attempt_ms,
             budget=Budget(
@@ -106,13 +119,12 @@ def _runner(place: Place, name: str, starting: _Starting) -> "Runner":
         ttl_ms = settings.attempt_ms or _WEEK_MS
         return starting.identity.attempt_token(of.agent, of.task, of.fence, ttl_ms)
 
-    if settings.command and settings.url:
-        raise SettingsError(f"agents.{name} has a command and a url: keep one of them")
-    if not settings.command and not settings.url:
-        raise SettingsError(
-            f"agents.{name} needs either a command or a url; an agent that asks for its work "
-            "itself needs no section"
-        )
+    _check_way(name, settings)
+    in_ccos = is_asked_so(settings)
+    if in_ccos and not settings.command:
+        make = url_runner if settings.url else function_runner
+        write = written(place.hub.store, partial(_hub_of, starting.url, token))
+        return make(name, settings, write, starting.slow)
     if settings.url:
         from dragoman.agents.remote import RemoteRunner
         from dragoman.system.fetch import Endpoint
@@ -124,9 +136,10 @@ def _runner(place: Place, name: str, starting: _Starting) -> "Runner":
     from dragoman.system.process import Process
 
     workplace = Workplace(place.data, lambda: Beneath(place.data))
+    words = written(place.hub.store, lambda _: {}) if in_ccos else prompted
     tools = Tools(
         start=Process.start,
-        open_desk=lambda of: workplace.open(of.aof_id, of.attempt, of.prompt.encode()),
+        open_desk=lambda of: workplace.open(of.aof_id, of.attempt, words(of)),
         worktree=partial(_worktree, place, settings) if settings.repository else None,
         slow=starting.slow,
         marks=starting.marks,
@@ -136,10 +149,30 @@ def _runner(place: Place, name: str, starting: _Starting) -> "Runner":
         environ=environment(),
         now=place.hub.clock.now,
         redact=lambda text: text,
-        prefixes=(aof.PREFIX.encode(),),
-        most_message=MOST_BYTES,
+        prefixes=(PREFIX,) if in_ccos else (aof.PREFIX.encode(),),
+        most_message=MOST_RESULT if in_ccos else MOST_BYTES,
     )
     return ProgramRunner(name, settings, tools)
+
+
+def _check_way(name: str, settings: AgentSettings) -> None:
+    """An agent is started in one way; a function is called in CCOS only."""
+    ways = [way for way in ("command", "url", "function") if getattr(settings, way)]
+    if len(ways) > 1:
+        raise SettingsError(f"agents.{name} has a {' and a '.join(ways)}: keep one of them")
+    if not ways:
+        raise SettingsError(
+            f"agents.{name} needs either a command or a url; an agent that asks for its work "
+            "itself needs no section"
+        )
+    if settings.function and not is_asked_so(settings):
+        raise SettingsError(f'agents.{name} has a function: add speaks = ["ccos"]')
+
+
+def _hub_of(url: str, token: "Callable[[Assignment], str]", of: "Assignment") -> dict[str, Any]:
+    """Where an agent elsewhere hands its result in, and by which right."""
+    hub = {"url": url, "token": token(of), "ttl_ms": of.ttl_ms}
+    return {"session": of.session} | ({"hub": hub} if url else {})
 
 
 def _certificate(place: Place) -> str:

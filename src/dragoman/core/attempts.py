@@ -321,7 +321,7 @@ def _is_over(command: EndAttempt, refusal: Refusal) -> bool:
     return bool(command.session) and command.fence is None and refusal.code == "lease_lost"
 
 
-def _steps(task: Task, outcome: Outcome) -> tuple[Status, ...]:
+def steps(task: Task, outcome: Outcome) -> tuple[Status, ...]:
     """The statuses that an outcome leads through; a review that is required ends the way."""
     steps = STATUS_AFTER[outcome]
     return steps[:1] if task.review_required else steps
@@ -331,7 +331,7 @@ def _has_come_about(task: Task, outcome: Outcome) -> bool:
     """Whether the task is where this outcome leads; a failure leads to a new attempt each time."""
     if outcome == "failed" or task.status == "done":
         return task.status == "done"
-    return task.status == _steps(task, outcome)[-1]
+    return task.status == steps(task, outcome)[-1]
 
 
 def _applied(
@@ -341,7 +341,7 @@ def _applied(
     if outcome == "failed":
         return _requeued(task, reason, backoff, now)
     stream, at, events = task_stream(task.id), task.status, list[tuple[str, Transitioned]]()
-    for to in _steps(task, outcome):
+    for to in steps(task, outcome):
         events.append((stream, Transitioned(at, to, reason)))
         at = to
     ending = unblocked(task, at, read) if at == "done" else ()

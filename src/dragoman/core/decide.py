@@ -10,11 +10,13 @@ from dragoman.core import (
     attempts,
     credentials,
     delegation,
+    following,
     handoff_gate,
     handoff_offer,
     handoff_return,
     handoff_watch,
     handoff_work,
+    intents,
     lifecycle,
     links,
     mailing,
@@ -22,6 +24,7 @@ from dragoman.core import (
     pausing,
     registry,
     reserving,
+    results,
     updates,
     waving,
     workq,
@@ -45,6 +48,8 @@ from dragoman.core.commands import (
     CloseHandoff,
     CompleteHandoff,
     CreateTask,
+    DelegateIntent,
+    DescribeAgent,
     DraftHandoff,
     EditTask,
     EndAttempt,
@@ -52,6 +57,7 @@ from dragoman.core.commands import (
     EscalateHandoff,
     EscalateMail,
     ExpireLease,
+    ExpireRequest,
     ExtendHandoff,
     HandoffCommand,
     IssueToken,
@@ -65,6 +71,7 @@ from dragoman.core.commands import (
     ProposeHandoff,
     ReadMail,
     ReassignHandoff,
+    ReceiveResult,
     RegisterAgent,
     RejectDelegation,
     RejectHandoff,
@@ -81,6 +88,7 @@ from dragoman.core.commands import (
     RevokeToken,
     StartWave,
     TaskCommand,
+    UpdateIntent,
     UpdateTask,
     WarnTask,
     WithdrawHandoff,
@@ -147,7 +155,17 @@ DECIDERS: dict[type[AnyCommand], Callable[[Any, Read, int], Decision | Refusal]]
     ReserveFiles: reserving.take,
     RenewReservations: reserving.renew,
     ReleaseReservations: reserving.release,
+    DescribeAgent: intents.describe,
+    DelegateIntent: intents.delegate,
+    ReceiveResult: results.receive,
+    UpdateIntent: results.update,
+    ExpireRequest: results.expire,
 }
+
+_INTENTS_OWN: frozenset[type[AnyCommand]] = frozenset(
+    {DelegateIntent, ReceiveResult, UpdateIntent, ExpireRequest}
+)
+"""These see to their intent themselves."""
 
 
 def decide(command: AnyCommand, read: Read, now: int) -> Decision | Refusal:
@@ -160,10 +178,12 @@ def decide(command: AnyCommand, read: Read, now: int) -> Decision | Refusal:
     if isinstance(command, HandoffCommand) and (done := done_before(command, read)):
         return decided(done.id, done.status)
     decision = DECIDERS[type(command)](command, read, now)
-    if isinstance(decision, Refusal):
+    if isinstance(decision, Refusal) or decision.refusal is not None:
         return decision
     if isinstance(command, TaskCommand):
         decision = with_handoff(command, decision, read)
+    if decision.events and type(command) not in _INTENTS_OWN:
+        decision = following.followed(decision, read, now)
     if decision.lease is not None:
         return decision
     lease = renewal(command, read, now)

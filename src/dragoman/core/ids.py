@@ -127,6 +127,16 @@ def wave_stream(wave_id: str) -> str:
     return "wave:" + wave_id
 
 
+def intent_stream(intent_id: str) -> str:
+    """The stream that holds what became of an intent."""
+    return "intent:" + intent_id
+
+
+def standing_stream(name: str) -> str:
+    """The stream that holds what an agent can do, and what was learned of it."""
+    return "standing:" + name
+
+
 RESERVATIONS = "reservations:default"
 """The stream of all reservations: one, so that two of them cannot be taken past each other."""
 

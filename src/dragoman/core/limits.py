@@ -29,6 +29,13 @@ RESERVED = 500
 """How many patterns may be reserved at a time: each new one is compared with all of them."""
 RESERVED_EACH = 100
 """How many of them may be one agent's, so that none can use up what all share."""
+SKILLS = 64
+"""How many skills, constraints or places an agent may have."""
+SKILL = 120
+CANDIDATES = 32
+TRIES = 16
+PRICE = 1_000_000.0
+OPEN_REQUESTS = 100_000
 WAIT_MS = (1_000, 30 * 86_400_000)
 TOKENS = 32
 """How many good tokens an agent may have at a time."""

@@ -9,9 +9,11 @@ from dragoman.core.agents import AgentRecord
 from dragoman.core.errors import Refusal
 from dragoman.core.events import AnyEvent, Status
 from dragoman.core.handoff import Handoff
+from dragoman.core.intent import Intent
 from dragoman.core.lease import Lease
 from dragoman.core.mail import Mail
 from dragoman.core.reservations import Reservations
+from dragoman.core.standing import Standing
 from dragoman.core.task import Task
 from dragoman.core.wave import Wave
 from dragoman.core.work_item import WorkItem
@@ -65,6 +67,14 @@ class Read(Protocol):
         """All files that are reserved."""
         ...
 
+    def intent(self, id: str) -> Intent | None:
+        """The intent with this id."""
+        ...
+
+    def standing(self, name: str) -> Standing | None:
+        """How an agent stands in the registry."""
+        ...
+
     @property
     def cause(self) -> str:
         """The id of the request: what is made without a name of its own is called by it."""
@@ -107,6 +117,8 @@ class Decision(Struct, frozen=True):
     lease: LeaseChange | None = None
     number: tuple[str, int] | None = None
     """The day and AOF number that were given out."""
+    refusal: Refusal | None = None
+    """A no that is on record with what it is about: the events stand, and the caller is told."""
 
 
 def receipt(task: Task, status: Status, lease: Lease | None = None) -> Receipt:

@@ -14,8 +14,11 @@ from dragoman.core.commands import (
     AnyCommand,
     ClaimWorkItem,
     CreateTask,
+    DelegateIntent,
+    DescribeAgent,
     DraftHandoff,
     EscalateMail,
+    ExpireRequest,
     HandoffCommand,
     IssueToken,
     KeyAgent,
@@ -23,6 +26,7 @@ from dragoman.core.commands import (
     PostMail,
     ProposeHandoff,
     ReadMail,
+    ReceiveResult,
     RegisterAgent,
     RejectMessage,
     ReleaseReservations,
@@ -33,6 +37,7 @@ from dragoman.core.commands import (
     RevokeToken,
     StartWave,
     TaskCommand,
+    UpdateIntent,
 )
 from dragoman.core.errors import Refusal
 from dragoman.core.reading import Read
@@ -64,6 +69,11 @@ SPEAKS_FOR: Final[dict[type[Any], Callable[[Any], str] | None]] = {
     ReserveFiles: None,
     RenewReservations: None,
     ReleaseReservations: None,
+    DescribeAgent: lambda _: "",
+    DelegateIntent: lambda command: f"intent:{command.follows}" if command.follows else "",
+    ReceiveResult: lambda command: command.about,
+    UpdateIntent: lambda command: command.about,
+    ExpireRequest: lambda _: "",
 }
 """Command (a kind of them) -> the task that must be the credential's, or its handoff; empty: never
 is; None: need not be, because it changes no task."""

@@ -14,7 +14,7 @@ from dragoman.core.decide import decide, renewal
 from dragoman.core.errors import Refusal
 from dragoman.core.events import MessageReceived
 from dragoman.core.ids import check_key
-from dragoman.core.reading import Receipt
+from dragoman.core.reading import Decision, Receipt
 from dragoman.engine.ports import Answer
 from dragoman.engine.request import Accepted, Outcome, Request
 from dragoman.engine.unit import Unit
@@ -43,15 +43,13 @@ def execute(unit: Unit, request: Request, now: int, secret: bytes) -> Outcome:
         return _refused(unit, request, request.commands[0], malformed, now)
     done = _carried_out(unit, request.commands, now)
     if isinstance(done, _Stopped):
-        return _looked_up(unit, request, place, now, secret) or _refused(
-            unit, request, done.command, done.refusal, now
-        )
+        return _looked_up(unit, request, place, now, secret) or _told_no(unit, request, done, now)
     receipts, declined = done, None
     if request.effect:
         unit.mark()
         followed = _carried_out(unit, request.effect, now)
         if isinstance(followed, _Stopped):
-            declined = _refused(unit, request, followed.command, followed.refusal, now)
+            declined = _told_no(unit, request, followed, now)
         elif unit.has_changed():
             receipts += followed
         else:
@@ -77,6 +75,8 @@ class _Stopped(Struct, frozen=True):
 
     command: AnyCommand
     refusal: Refusal
+    recorded: Decision | None = None
+    """Where the no is on record with what it is about, and not with its actor."""
 
 
 def _carried_out(
@@ -89,6 +89,9 @@ def _carried_out(
         if isinstance(decision, Refusal):
             unit.undo()
             return _Stopped(command, decision)
+        if decision.refusal is not None:
+            unit.undo()
+            return _Stopped(command, decision.refusal, decision)
         unit.apply(decision)
         receipts.append(decision.receipt)
     return receipts
@@ -125,6 +128,14 @@ def _repeat(unit: Unit, request: Request, answer: Answer, now: int, secret: byte
     return Accepted(
         receipts, repeated=True, declined=declined and Refusal(declined.code, declined.detail)
     )
+
+
+def _told_no(unit: Unit, request: Request, stopped: _Stopped, now: int) -> Refusal:
+    """The refusal, recorded."""
+    if stopped.recorded is None:
+        return _refused(unit, request, stopped.command, stopped.refusal, now)
+    unit.apply(stopped.recorded)
+    return stopped.refusal
 
 
 def _refused(

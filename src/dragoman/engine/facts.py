@@ -1,6 +1,7 @@
 """What operations look up before their transaction: tasks and agents in the store, files beside."""
 
 from collections.abc import Callable, Iterator
+from functools import cached_property
 
 from msgspec import Struct
 
@@ -9,11 +10,12 @@ from dragoman.core.errors import Refusal
 from dragoman.core.task import Task
 from dragoman.engine.ask import find_agent, find_task, list_tasks
 from dragoman.engine.ports import BoardQuery, Store
+from dragoman.engine.roster import Rosters
 
 _PAGE = 500
 
 
-class StoreFacts(Struct, frozen=True):
+class StoreFacts(Struct, frozen=True, dict=True):
     """Facts from a store, and whether a task's folder holds a file from whoever keeps folders."""
 
     store: Store
@@ -23,6 +25,15 @@ class StoreFacts(Struct, frozen=True):
     """Looks at the run files of all that is in progress, which others may have written to."""
     now: Callable[[], int] = lambda: 0
     """The hub's clock; it stands still where nothing that is asked for depends on the time."""
+
+    @property
+    def registry(self) -> Rosters:
+        """Who comes into question for a goal; it remembers what it has read."""
+        return self._rosters
+
+    @cached_property
+    def _rosters(self) -> Rosters:
+        return Rosters(self.store)
 
     def task_exists(self, name: str) -> bool:
         """Whether a task has this name."""

@@ -29,6 +29,7 @@ from dragoman.engine.operation import (
     beginning,
     find_operation,
     json_fault,
+    words_of,
 )
 from dragoman.engine.request import Accepted, Outcome, Request
 from dragoman.text.strict_json import MOST_BYTES, StrictJsonError
@@ -208,7 +209,10 @@ class Interpreter:
         """Whose message this is, of all dialects or of the named one; None: nobody's."""
         incoming = Incoming(said, self._most_bytes)
         for one in self.dialects:
-            heard = one.hear(incoming) if dialect in ("", one.name) else None
+            if dialect not in ("", one.name):
+                continue
+            is_long = incoming.is_too_large and one.most_bytes > self._most_bytes
+            heard = one.hear(Incoming(said, one.most_bytes) if is_long else incoming)
             if heard is not None:
                 return Spoken(one, heard)
         return None
@@ -307,7 +311,7 @@ class Interpreter:
         self, dialect: Dialect, operation: Operation, arguments: Said, actor: Actor
     ) -> Answer:
         """What an operation that only reads has to say; nothing is recorded, not even a no."""
-        heard = _heard(operation, Incoming(arguments, self._most_bytes))
+        heard = _heard(operation, self._incoming(operation, arguments))
         answer: Any = heard.fault or _unfit(operation, heard.message, actor)
         if answer is None:
             assert operation.ask is not None, "others are asked for by a plan"
@@ -321,9 +325,12 @@ class Interpreter:
             return self._in_its_form(dialect, heard.message, refusal, turned)
         return Taken(dialect.name, operation.name, actor.name, (), answer)
 
+    def _incoming(self, operation: Operation, arguments: Said) -> Incoming:
+        return Incoming(arguments, operation.most_bytes or self._most_bytes)
+
     def _heard_call(self, dialect: Dialect, operation: Operation, arguments: Said) -> Heard:
         """The arguments of a call; a whole message of that kind may stand for them."""
-        incoming = Incoming(arguments, self._most_bytes)
+        incoming = self._incoming(operation, arguments)
         heard = dialect.hear(incoming)
         if heard is None or heard.operation is not operation:
             return _heard(operation, incoming)
@@ -346,7 +353,7 @@ def _heard(operation: Operation, incoming: Incoming) -> Heard:
     value = incoming.value
     if isinstance(value, StrictJsonError):
         return Heard(operation.name, beginning(incoming.text), fault=json_fault(value))
-    read, said = operation.read(value), Raw(incoming.text)
+    read, said = operation.read(value), words_of(incoming)
     if isinstance(read, Fault):
         return Heard(operation.name, said, fault=read)
     about = operation.about(read)

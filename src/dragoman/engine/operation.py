@@ -15,8 +15,11 @@ from dragoman.core.actors import Actor
 from dragoman.core.commands import AnyCommand
 from dragoman.core.errors import Refusal
 from dragoman.core.events import AnyEvent, Role
+from dragoman.core.offers import Candidate, Policy, Wish
+from dragoman.core.standing import Standing
 from dragoman.engine.ports import Store
 from dragoman.engine.request import Accepted
+from dragoman.text.strict_cbor import is_cbor_map, parse_cbor
 from dragoman.text.strict_json import MOST_BYTES, StrictJsonError, parse_json, to_json
 
 Commands = tuple[AnyCommand, ...]
@@ -25,12 +28,37 @@ _SAID_OF_UNREADABLE = 1_000
 """So many characters of what is no JSON are kept for whoever looks for the reason."""
 
 
+class Registry(Protocol):
+    """Who comes into question for a goal, at one moment."""
+
+    def rank(self, wish: Wish, now: int) -> tuple[Candidate, ...]:
+        """Everyone, the most likely first."""
+        ...
+
+    def shortlist(self, wish: Wish, policy: Policy, now: int) -> tuple[Candidate, ...]:
+        """Those whom an intent is offered to, and some whom it is not."""
+        ...
+
+    def vetoes(self, candidate: Candidate, wish: Wish, policy: Policy, now: int) -> tuple[str, ...]:
+        """Why a candidate may not have it as things are; none: it may."""
+        ...
+
+    def standing(self, name: str, now: int) -> Standing | None:
+        """What is known of one of them."""
+        ...
+
+
 class Facts(Protocol):
     """What can be looked up before the transaction; what may change is decided again inside."""
 
     @property
     def store(self) -> Store:
         """Where everything is kept."""
+        ...
+
+    @property
+    def registry(self) -> Registry:
+        """Who comes into question for a goal."""
         ...
 
     def task_exists(self, name: str) -> bool:
@@ -135,10 +163,12 @@ class Operation(Struct, frozen=True):
     """The family of events after which there may be something in it; empty: any."""
     summary: str = ""
     """When to use it, for doors that offer tools to agents; empty: it is not offered as one."""
+    most_bytes: int = 0
+    """How large what it is given may be; 0: as large as any message."""
 
 
 class Incoming:
-    """A message as it came: bytes, text, or an object that was parsed elsewhere.
+    """A message as it came: bytes (JSON or CBOR), text, or an object that was parsed elsewhere.
 
     It is parsed when a dialect asks for that, once for all of them.
     """
@@ -147,6 +177,8 @@ class Incoming:
         self.most_bytes = most_bytes
         self._fault: StrictJsonError | None = None
         self.text = raw if isinstance(raw, bytes) else self._written(raw)
+        if is_cbor_map(self.text):
+            self._read_cbor()
 
     @property
     def is_too_large(self) -> bool:
@@ -162,6 +194,13 @@ class Incoming:
             return parse_json(self.text, self.most_bytes)
         except StrictJsonError as fault:
             return fault
+
+    def _read_cbor(self) -> None:
+        """The same as JSON, which is what the ledger keeps."""
+        try:
+            self.text = to_json(parse_cbor(self.text, self.most_bytes))
+        except StrictJsonError as fault:
+            self._fault = fault
 
     def _written(self, raw: str | Mapping[str, Any]) -> bytes:
         if isinstance(raw, str):
@@ -232,12 +271,21 @@ class Dialect(Struct, frozen=True):
     None: by code and detail, as every door does."""
     schema: Callable[[], Mapping[str, Any]] | None = None
     """The JSON Schema of what it hands over, for whoever publishes it."""
+    most_bytes: int = 0
+    """How large its largest message may be; 0: as large as any. What is larger than that is handed
+    to `hear` all the same, which has to find out cheaply whether it is its own."""
 
 
 def beginning(text: bytes) -> msgspec.Raw:
     """What is no JSON, as a JSON string of its first characters."""
     shown = text[: 4 * _SAID_OF_UNREADABLE].decode(errors="replace")[:_SAID_OF_UNREADABLE]
     return msgspec.Raw(msgspec.json.encode(shown))
+
+
+def words_of(incoming: Incoming) -> msgspec.Raw:
+    """What the ledger keeps of a message: all of it, or of one of unusual length its beginning."""
+    text = incoming.text
+    return msgspec.Raw(text) if len(text) <= MOST_BYTES else beginning(text)
 
 
 def find_operation(dialects: Sequence[Dialect], name: str) -> tuple[Dialect, Operation] | None:

@@ -1,23 +1,30 @@
 """What a batch is about to need, read in a few strokes instead of one by one."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from dragoman.core.commands import (
     AckMail,
     AnswerMail,
+    AnyCommand,
     ClaimTask,
     CreateTask,
+    DelegateIntent,
     EscalateMail,
     HandoffCommand,
     PostMail,
     ReadMail,
+    ReceiveResult,
+    UpdateIntent,
 )
 from dragoman.core.ids import (
     agent_stream,
     aof_id,
     handoff_stream,
+    intent_stream,
     is_aof_id,
     mail_stream,
+    standing_stream,
     task_stream,
 )
 from dragoman.core.moments import to_rfc3339
@@ -32,20 +39,21 @@ def prepare(unit: Unit, requests: Sequence[Request], now: int, *, rerun: bool) -
     answered before: by an earlier run whose outcome is unknown, or to an earlier request.
     """
     streams: dict[str, None] = {}
-    creations: list[CreateTask] = []
+    creations: list[CreateTask | DelegateIntent] = []
     claims = 0
     for request in requests:
         for command in (*request.commands, *request.effect):
-            if about := command.about:
+            named = _NAMED.get(type(command))
+            if named is not None:
+                streams.update(dict.fromkeys(named(command)))
+            elif about := command.about:
                 streams["task:" + about] = None
-            elif type(command) is CreateTask:
-                creations.append(command)
             elif type(command) is ClaimTask:
                 claims += 1
             elif isinstance(command, HandoffCommand):
                 streams[handoff_stream(command.handoff)] = None
-            elif isinstance(command, _LetterCommand):
-                streams.update(dict.fromkeys(_of_letter(command)))
+            if type(command) is CreateTask or type(command) is DelegateIntent:
+                creations.append(command)
         if not request.commands[0].about:
             streams[request.actor.stream] = None
     new_ids = _new_ids(unit, creations, now)
@@ -57,7 +65,7 @@ def prepare(unit: Unit, requests: Sequence[Request], now: int, *, rerun: bool) -
         unit.load_answers(map(unit.answer_place, requests))
 
 
-def _new_ids(unit: Unit, creations: Sequence[CreateTask], now: int) -> list[str]:
+def _new_ids(unit: Unit, creations: Sequence[CreateTask | DelegateIntent], now: int) -> list[str]:
     new_ids: list[str] = []
     if creations:
         day = to_rfc3339(now)[:10]
@@ -71,15 +79,41 @@ def _new_ids(unit: Unit, creations: Sequence[CreateTask], now: int) -> list[str]
     return new_ids
 
 
-_LetterCommand = PostMail | ReadMail | AckMail | AnswerMail | EscalateMail
+_MarksLetter = ReadMail | AckMail | AnswerMail | EscalateMail
 
 
-def _of_letter(command: _LetterCommand) -> Iterator[str]:
-    """The streams that a command about a letter names."""
-    if not isinstance(command, PostMail):
-        yield mail_stream(command.mail)
-        return
+def _of_letter(command: PostMail) -> Iterator[str]:
     yield from map(agent_stream, (*command.to, *command.cc, *command.copied))
     yield from map(mail_stream, filter(None, (command.id, command.reply_to)))
     if command.bead:
         yield task_stream(command.bead)
+
+
+def _of_mark(command: _MarksLetter) -> Iterator[str]:
+    yield mail_stream(command.mail)
+
+
+def _of_delegation(command: DelegateIntent) -> Iterator[str]:
+    yield from map(intent_stream, filter(None, (command.id, command.follows)))
+    for candidate in command.candidates[:1]:  # the others are hardly ever asked
+        yield agent_stream(candidate.agent)
+        yield standing_stream(candidate.agent)
+
+
+def _of_answer(command: ReceiveResult | UpdateIntent) -> Iterator[str]:
+    yield intent_stream(command.intent)
+    yield task_stream(command.intent)
+    yield standing_stream(command.agent)
+
+
+_NAMED: dict[type[AnyCommand], Callable[[Any], Iterator[str]]] = {
+    PostMail: _of_letter,
+    ReadMail: _of_mark,
+    AckMail: _of_mark,
+    AnswerMail: _of_mark,
+    EscalateMail: _of_mark,
+    DelegateIntent: _of_delegation,
+    ReceiveResult: _of_answer,
+    UpdateIntent: _of_answer,
+}
+"""Command -> the streams that it names, where that is more than its task's."""

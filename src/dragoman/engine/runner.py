@@ -31,6 +31,8 @@ class Assignment(Struct, frozen=True):
     ttl_ms: int
     """How long it may be silent."""
     prompt: str
+    must_report: bool = False
+    """Whether an end without a report is a failure, however well it looks."""
     resume_from: str = ""
     """The commit at which an earlier attempt stopped, by its own word; empty: none did."""
 

@@ -24,14 +24,18 @@ from dragoman.core.ids import (
     check_alias,
     check_task_id,
     handoff_stream,
+    intent_stream,
     mail_stream,
+    standing_stream,
     wave_stream,
     workq_stream,
 )
+from dragoman.core.intent import Intent
 from dragoman.core.lease import Lease
 from dragoman.core.mail import Mail
 from dragoman.core.reading import Decision, LeaseChange
 from dragoman.core.reservations import Reservations
+from dragoman.core.standing import Standing
 from dragoman.core.task import Task
 from dragoman.core.wave import Wave
 from dragoman.core.work_item import WorkItem
@@ -323,6 +327,14 @@ class Unit:
     def reservations(self) -> Reservations:
         """All files that are reserved."""
         return cast(Reservations | None, self._read(RESERVATIONS).state) or Reservations()
+
+    def intent(self, id: str) -> Intent | None:
+        """The intent with this id."""
+        return cast(Intent | None, self._read(intent_stream(id)).state)
+
+    def standing(self, name: str) -> Standing | None:
+        """How an agent stands in the registry."""
+        return cast(Standing | None, self._read(standing_stream(name)).state)
 
     def next_ready(self, queues: tuple[str, ...], now: int) -> Task | None:
         """The first task of these queues."""

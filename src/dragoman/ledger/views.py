@@ -1,7 +1,7 @@
 """What entries fold into: the state of a stream, and where the store's indexes put it."""
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 from msgspec import Struct
@@ -11,9 +11,13 @@ from dragoman.core.agents import EVOLVE_AGENT, AgentRecord, lists_of_agent
 from dragoman.core.errors import LedgerError
 from dragoman.core.events import (
     EVENT_NAMES,
+    AgentAssigned,
+    AgentDescribed,
     AgentKeyed,
     AgentPaused,
+    AgentRated,
     AgentRegistered,
+    AgentRelieved,
     AgentResumed,
     AnyEvent,
     CommandRefused,
@@ -26,6 +30,8 @@ from dragoman.core.events import (
     HandoffProposed,
     HandoffRejected,
     HandoffVerified,
+    IntentCreated,
+    IntentEvent,
     MailAcked,
     MailAnswered,
     MailEscalated,
@@ -47,8 +53,10 @@ from dragoman.core.events import (
     WorkItemPassed,
 )
 from dragoman.core.handoff import EVOLVE_HANDOFF, Handoff, lists_of_handoff
+from dragoman.core.intent import EVOLVE_INTENT, Intent, lists_of_intent
 from dragoman.core.mail import EVOLVE_MAIL, Mail, lists_of_mail
 from dragoman.core.reservations import EVOLVE_RESERVATIONS, Reservations
+from dragoman.core.standing import EVOLVE_STANDING, Standing, lists_of_standing
 from dragoman.core.task import EVOLVE_TASK, PRIORITY_RANK, Task, lists_of_task
 from dragoman.core.wave import EVOLVE_WAVE, Wave, lists_of_wave
 from dragoman.core.work_item import EVOLVE_WORK_ITEM, WorkItem
@@ -58,7 +66,18 @@ from dragoman.ledger.entry import read_line
 FOLD = 3
 """Raised when folding the same entries gives another state; older state rows are refolded."""
 
-State = Task | ActorRecord | AgentRecord | Mail | Wave | Reservations | Handoff | WorkItem
+State = (
+    Task
+    | ActorRecord
+    | AgentRecord
+    | Mail
+    | Wave
+    | Reservations
+    | Handoff
+    | WorkItem
+    | Standing
+    | Intent
+)
 
 _STATES: dict[str, msgspec.json.Decoder[Any]] = {
     "task": msgspec.json.Decoder(Task),
@@ -69,6 +88,8 @@ _STATES: dict[str, msgspec.json.Decoder[Any]] = {
     "workq": msgspec.json.Decoder(WorkItem),
     "wave": msgspec.json.Decoder(Wave),
     "reservations": msgspec.json.Decoder(Reservations),
+    "standing": msgspec.json.Decoder(Standing),
+    "intent": msgspec.json.Decoder(Intent),
 }
 """Kind of stream (the word before its first colon) -> how its state row is read."""
 
@@ -87,7 +108,7 @@ class Shelf(Struct, frozen=True, gc=False):
     """When a duty has to put it into its queue."""
     owner: str | None = None
     deadline: int | None = None
-    """When a duty has to tell that something is late: its delegation, an ack, an answer."""
+    """When a duty has to see to what is late: a delegation, an ack, an answer, a result."""
 
 
 _NOWHERE = Shelf()
@@ -98,12 +119,15 @@ LISTS: dict[type[Any], Callable[[Any], tuple[str, ...]]] = {
     Mail: lists_of_mail,
     Handoff: lists_of_handoff,
     Wave: lists_of_wave,
+    Standing: lists_of_standing,
+    Intent: lists_of_intent,
 }
 """State -> the lists that its stream stands on; a state that is not here stands on none."""
 
 SHELVES: dict[type[Any], Callable[[Any], Shelf]] = {
     Mail: lambda mail: Shelf(deadline=mail.deadline),
     Handoff: lambda handoff: Shelf(deadline=handoff.deadline),
+    Intent: lambda intent: Shelf(deadline=intent.deadline),
 }
 """State -> its shelf, where that does not depend on the time; a task's does."""
 
@@ -123,6 +147,8 @@ EVOLVE: dict[type[AnyEvent], Callable[[Any, Any, int], State]] = {
     **EVOLVE_WORK_ITEM,
     **EVOLVE_WAVE,
     **EVOLVE_RESERVATIONS,
+    **EVOLVE_STANDING,
+    **EVOLVE_INTENT,
 }
 """Event -> how it changes the state of its stream."""
 
@@ -166,6 +192,12 @@ _FOLLOWS: dict[type[AnyEvent], tuple[type[State] | type[None], ...]] = {
     ReservationTaken: (type(None), Reservations),
     ReservationRenewed: (Reservations,),
     ReservationsEnded: (Reservations,),
+    AgentDescribed: (type(None), Standing),
+    AgentAssigned: (type(None), Standing),
+    AgentRelieved: (Standing,),
+    AgentRated: (Standing,),
+    **dict.fromkeys(get_args(IntentEvent), (Intent,)),
+    IntentCreated: (type(None),),
 }
 """Event -> the states that it may follow; every other event follows a task."""
 

@@ -282,8 +282,8 @@ class Attempt:
     def _last_word(self, problem: str) -> ReportOutcome:
         """What is recorded of an agent that has ended and said nothing about its work."""
         task, fence = self.assignment.task, self.assignment.fence
-        if problem:
-            return self._failed(f"{problem}, without a report")
+        if problem or self.assignment.must_report:
+            return self._failed(f"{problem or 'the agent ended'}, without a report")
         notes = "the agent ended well, without a report: look at what it has done"
         return ReportOutcome(task, "needs_review", notes, fence=fence, apply=True)
 

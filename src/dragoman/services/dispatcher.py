@@ -32,8 +32,6 @@ _PAUSE_SECONDS = 0.005
 _PROMOTED_AT_ONCE = 100
 _REST = Backoff(base_ms=1_000, cap_ms=300_000)
 """How long an agent is left alone that could not be started."""
-_SPEAKS = ("aof",)
-"""What the agents that are started here understand: their prompt is in these words."""
 _MATTERS = (task_stream(""), agent_stream(""))
 """Streams whose news may be that there is work to give out."""
 
@@ -47,6 +45,10 @@ class Agent(Struct, frozen=True):
     """Whose tasks it takes: names that tasks are reserved for, and "" for those of anyone."""
     prompt: Callable[[Task, str], str]
     """What it is told about a task."""
+    speaks: tuple[str, ...] = ("aof",)
+    """What it understands: its prompt is in these words."""
+    must_report: bool = False
+    """Whether an attempt has failed that ends without a word about how."""
     concurrency: int = 1
     attempt_ms: int = 0
     budget: Budget = Budget()
@@ -204,7 +206,7 @@ class Dispatcher:
             lambda: [name for name in self._desks if find_agent(self._hub.store, name) is None]
         )
         if unknown:
-            known = (RegisterAgent(name, speaks=_SPEAKS) for name in unknown)
+            known = (RegisterAgent(name, speaks=self._desks[name].agent.speaks) for name in unknown)
             await self._hub.do_soon(SYSTEM, *known)
         await estate.settle(
             self._desks.keys(),
@@ -300,6 +302,7 @@ class Dispatcher:
             session=lease.session,
             ttl_ms=lease.ttl_ms,
             prompt=desk.agent.prompt(task, desk.agent.name),
+            must_report=desk.agent.must_report,
             resume_from=task.checkpoint.commit if task.checkpoint else "",
         )
         attempt = Attempt(

@@ -1,9 +1,15 @@
-"""SLA: what has not come by its deadline is recorded as late, once: work, mail, handoffs."""
+"""SLA: what has not come by its deadline is seen to, once: work, mail, handoffs, results."""
 
 from collections.abc import Callable
 
 from dragoman.core.actors import SYSTEM
-from dragoman.core.commands import AnyCommand, EscalateDelegation, EscalateHandoff, EscalateMail
+from dragoman.core.commands import (
+    AnyCommand,
+    EscalateDelegation,
+    EscalateHandoff,
+    EscalateMail,
+    ExpireRequest,
+)
 from dragoman.core.errors import LedgerError
 from dragoman.core.handoff_words import COORDINATOR
 from dragoman.engine.ask import coordinators, names_in_role
@@ -16,12 +22,13 @@ ESCALATE: dict[str, Callable[[str, Store, str], AnyCommand]] = {
     "task": lambda name, _, __: EscalateDelegation(name),
     "mail": lambda name, store, _: EscalateMail(name, names_in_role(store, "orchestrator")),
     "handoff": lambda name, store, named: EscalateHandoff(name, coordinators(store, named)),
+    "intent": lambda name, _, __: ExpireRequest(name),
 }
 """Kind of stream -> what is asked for when it is late."""
 
 
 class Sla:
-    """Escalates whatever is late; no status changes by that."""
+    """Escalates whatever is late, and ends requests whose time is over."""
 
     name = "sla"
 
@@ -38,11 +45,11 @@ class Sla:
             late = [stream for stream in page if stream not in stuck]
             if not late:
                 return escalated
-            untold = {stream for stream in late if not self._escalate(stream)}
+            untold = {stream for stream in late if not self._escalate(stream, now)}
             escalated += len(late) - len(untold)
             stuck |= untold
 
-    def _escalate(self, stream: str) -> bool:
+    def _escalate(self, stream: str, now: int) -> bool:
         """Whether it was told: not what cannot be read, or is not late yet by the hub's clock."""
         kind, _, name = stream.partition(":")
         try:
@@ -50,4 +57,6 @@ class Sla:
         except LedgerError:
             return False
         row = self._hub.store.stream(stream)
-        return row is not None and row.shelf.deadline is None
+        # A request that has timed out may have been followed by another one, with a deadline.
+        deadline = None if row is None else row.shelf.deadline
+        return row is not None and (deadline is None or deadline > now)

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
 from dragoman.ledger.checkpoint import Checkpoint, checkpoint_of, read, sign
 from dragoman.ledger.tree import Tree
 from dragoman.system.files import append_line, last_line, read_lines
@@ -19,6 +21,15 @@ class CheckpointFile:
     def all(self) -> Iterator[Checkpoint]:
         """Every checkpoint; BadCheckpoint at the first that does not hold."""
         return (read(line, self._key.public) for line in read_lines(self.path))
+
+    @property
+    def public(self) -> Ed25519PublicKey:
+        """The half of the key with which anyone can check them."""
+        return self._key.public
+
+    def lines(self) -> list[bytes]:
+        """Every checkpoint as it was signed, unchecked."""
+        return read_lines(self.path)
 
     def last(self) -> Checkpoint | None:
         """The newest checkpoint."""

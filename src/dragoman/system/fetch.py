@@ -1,4 +1,4 @@
-"""One POST to the outside: to an address that was checked, to no other, and not for long.
+"""One POST or GET to the outside: to an address that was checked, to no other, and not for long.
 
 The name is resolved once and the connection goes to the address that was looked at, so a name that
 answers differently the second time gains nothing. Redirects are not followed.
@@ -68,7 +68,7 @@ class ForbiddenAddress(PermissionError):
 
 
 class Endpoint:
-    """A URL from the settings, and the one thing that is done with it."""
+    """A URL that somebody has named, and what is done with it."""
 
     def __init__(
         self,
@@ -92,28 +92,30 @@ class Endpoint:
 
     def post(self, headers: Mapping[str, str], body: bytes) -> int:
         """The status that was answered; OSError, with words for a person, when none was."""
-        return self._posted(headers, body, lambda answer: answer.status)
+        return self._ask(self._head("POST", headers, len(body)) + body, 0)[0]
 
-    def ask(self, headers: Mapping[str, str], body: bytes) -> tuple[int, bytes]:
-        """The status and the content that were answered; one that is too long is an OSError too."""
-        return self._posted(headers, body, lambda answer: (answer.status, answer.read()))
+    def exchange(self, headers: Mapping[str, str], body: bytes, most: int) -> tuple[int, bytes]:
+        """The same with so much of the body that was answered."""
+        return self._ask(self._head("POST", headers, len(body)) + body, most)
 
-    def _posted(
-        self, headers: Mapping[str, str], body: bytes, read: Callable[[HTTPResponse], T]
-    ) -> T:
-        call, message = _Call(self._seconds), self._head(headers, len(body)) + body
-        told: Future[T] = Future()
+    def get(self, headers: Mapping[str, str], most: int) -> tuple[int, bytes]:
+        """The status, and of the body at most so many bytes; OSError when nothing was answered."""
+        return self._ask(self._head("GET", headers, 0), most)
+
+    def _ask(self, message: bytes, most: int) -> tuple[int, bytes]:
+        call = _Call(self._seconds)
+        answer: Future[tuple[int, bytes]] = Future()
 
         def work() -> None:
             try:
-                told.set_result(self._exchange(call, message, read))
+                answer.set_result(self._exchange(call, message, most))
             except Exception as error:  # noqa: BLE001  raised again where the caller waits
-                told.set_exception(error)
+                answer.set_exception(error)
 
         # In a thread, because nothing else ends a resolver that does not answer.
-        Thread(target=work, name="post", daemon=True).start()
+        Thread(target=work, name="fetch", daemon=True).start()
         try:
-            return told.result(self._seconds)
+            return answer.result(self._seconds)
         except TimeoutError:
             raise TimeoutError(f"there was no answer within {self._seconds:g} s") from None
         except HTTPException:
@@ -121,18 +123,18 @@ class Endpoint:
         finally:
             call.hang_up()
 
-    def _exchange(self, call: "_Call", message: bytes, read: Callable[[HTTPResponse], T]) -> T:
+    def _exchange(self, call: "_Call", message: bytes, most: int) -> tuple[int, bytes]:
         tls, addresses = self._tls and self._tls(), self._addresses()
         line = call.connect(addresses)
         with line if tls is None else call.encrypt(line, tls, self._host) as line:
             line.sendall(message)
-            with _Answer(line) as answer:
+            with _Answer(line, most) as answer:
                 answer.begin()
-                return read(answer)
+                return answer.status, answer.read(most) if most else b""
 
-    def _head(self, headers: Mapping[str, str], length: int) -> bytes:
+    def _head(self, method: str, headers: Mapping[str, str], length: int) -> bytes:
         said = {"Host": self._host_header, "Content-Length": f"{length}", "Connection": "close"}
-        lines = [f"POST {self._path} HTTP/1.1"]
+        lines = [f"{method} {self._path} HTTP/1.1"]
         lines += [f"{name}: {value}" for name, value in (said | dict(headers)).items()]
         if not all(map(str.isprintable, lines)):
             raise ValueError("A header must not hold a line's end.")
@@ -253,9 +255,9 @@ class _AtMost(io.RawIOBase):
 
 
 class _Answer(HTTPResponse):
-    """An answer of which only the beginning is read."""
+    """An answer of which only the beginning is read: its head, and so much of its body."""
 
-    def __init__(self, line: socket.socket) -> None:
-        super().__init__(line, method="POST")
+    def __init__(self, line: socket.socket, most: int) -> None:
+        super().__init__(line)
         self.fp.close()
-        self.fp = io.BufferedReader(_AtMost(line.makefile("rb", buffering=0), _MOST_BYTES))
+        self.fp = io.BufferedReader(_AtMost(line.makefile("rb", buffering=0), _MOST_BYTES + most))

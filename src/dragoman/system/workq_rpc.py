@@ -11,10 +11,11 @@ import msgspec
 
 from dragoman.engine.workq import ItemState, Moved
 
-Ask = Callable[[Mapping[str, str], bytes], tuple[int, bytes]]
+Ask = Callable[[Mapping[str, str], bytes, int], tuple[int, bytes]]
 """Posts to the work queue: the status that was answered, and the beginning of the answer."""
 
 _OK: Final = 200
+_MOST_BYTES: Final = 65_536
 
 
 class Unavailable(Exception):
@@ -73,7 +74,7 @@ class WorkqRpc:
     def _call(self, method: str, params: Mapping[str, str]) -> ItemState:
         body = msgspec.json.encode({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
         try:
-            status, answer = self._ask(self._headers, body)
+            status, answer = self._ask(self._headers, body, _MOST_BYTES)
         except OSError as error:
             raise Unavailable(f"the work queue does not answer: {error}") from error
         if status != _OK:

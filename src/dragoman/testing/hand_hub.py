@@ -1,10 +1,10 @@
 """The hand-moved hub: real core, ledger and store; only time and ids are scripted."""
 
 import tempfile
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Raw, Struct
 
@@ -32,6 +32,7 @@ from dragoman.engine.hub import Hub
 from dragoman.engine.ports import Store
 from dragoman.engine.verify import Finding, check_ledger, check_views
 from dragoman.ledger.entry import Line, read_line
+from dragoman.protocols import ccos
 from dragoman.services.promotion import Promotion
 from dragoman.services.recovery import Recovery
 from dragoman.services.sla import Sla
@@ -40,11 +41,13 @@ from dragoman.store.memory import MemoryStore
 from dragoman.store.sqlite import SqliteStore
 from dragoman.system.clock import HandClock
 from dragoman.system.ids import CountingIds
+from dragoman.testing.dispatch import Delegation, Worker
 
 START = 1_770_670_500_000
 """2026-02-09T20:55:00Z: where the clock stands when a hand hub opens."""
 
 _PERSON = Actor("human", "tester", "testing")
+_DEFAULTS = ccos.Choices()
 
 
 class Work(Struct, frozen=True):
@@ -87,11 +90,13 @@ class Work(Struct, frozen=True):
 class HandHub:
     """A hub whose time passes only when a test says so."""
 
-    def __init__(self, open_store: Callable[[], Store]) -> None:
+    def __init__(self, open_store: Callable[[], Store], choices: ccos.Choices = _DEFAULTS) -> None:
         self.clock = HandClock(START)
         self._ids = CountingIds()
         self._open_store = open_store
+        self._choices = choices
         self._hub = self._open()
+        self._delegation = Delegation(self._hub, choices)
 
     def create(self, title: str, *, ready: bool = True) -> str:
         """A new task; give `do` a `CreateTask` for one with more to it."""
@@ -112,6 +117,15 @@ class HandHub:
         """Any command, as a person or as an agent; a refusal is raised as Refused."""
         actor = Actor("agent", agent, "testing") if agent else _PERSON
         return self._hub.do(actor, command, key=key).receipts[0]
+
+    def call(self, operation: str, *, agent: str = "", **arguments: Any) -> Any:
+        """An operation of CCOS, as a person or as an agent; a refusal is raised as Refused."""
+        actor = Actor("agent", agent, "testing") if agent else _PERSON
+        return self._delegation.call(operation, arguments, actor)
+
+    def dispatch(self, workers: Mapping[str, Worker]) -> int:
+        """Hand every open request to its agent's function and take the result: how many."""
+        return self._delegation.dispatch(workers)
 
     def task(self, name: str) -> Task:
         """The task as it is now."""
@@ -135,6 +149,7 @@ class HandHub:
         """The hub dies and starts again on what it had stored."""
         self.close()
         self._hub = self._open()
+        self._delegation = Delegation(self._hub, self._choices)
 
     def history(self) -> list[Line[Raw]]:
         """Every entry of the ledger, oldest first."""
@@ -154,10 +169,12 @@ class HandHub:
 
 
 @contextmanager
-def hand_hub(store: Literal["memory", "sqlite"] = "memory") -> Generator[HandHub]:
+def hand_hub(
+    store: Literal["memory", "sqlite"] = "memory", choices: ccos.Choices = _DEFAULTS
+) -> Generator[HandHub]:
     """A fresh hub in memory, or on a SQLite file that is gone afterwards."""
     with tempfile.TemporaryDirectory() as folder:
-        hub = HandHub(_OPENERS[store](Path(folder)))
+        hub = HandHub(_OPENERS[store](Path(folder)), choices)
         try:
             yield hub
         finally:

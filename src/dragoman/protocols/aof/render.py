@@ -12,7 +12,7 @@ from msgspec import Raw, UnsetType
 
 from dragoman.core import events
 from dragoman.core.events import AnyEvent
-from dragoman.core.ids import is_aof_id
+from dragoman.core.ids import bare, is_aof_id
 from dragoman.core.moments import to_rfc3339
 from dragoman.ledger.codec import CODEC
 from dragoman.ledger.entry import Entry, read_line
@@ -65,6 +65,10 @@ def render_lines(entry: Entry, aof_id_of: AofIdOf) -> list[bytes]:
 
 def _task_of(event: AnyEvent) -> str:
     """The task that an event names which stands in another stream."""
+    if isinstance(event, events.IntentCreated):
+        return event.task
+    if isinstance(event, events.IntentEvent):
+        return f"intent:{event.intent}"
     return event.task if isinstance(event, _NAME_A_TASK) else ""
 
 
@@ -102,6 +106,9 @@ def _received(envelope: Mapping[str, Any] | None) -> Iterator[Told]:
 
 
 def _refused(event: events.CommandRefused, envelope: Mapping[str, Any] | None) -> Iterator[Told]:
+    if event.code == "anomaly":
+        yield "intent.anomaly", {"intent": bare(event.target), "reason": event.detail}
+        return
     if envelope is None and event.kind != UNREADABLE:
         return
     kind = text_of(envelope, "type") or event.kind
@@ -154,7 +161,7 @@ _TASKS: Final = {
 }
 """Fields that name a task by its primary id -> their names here."""
 _LISTS_OF_TASKS: Final = frozenset({"blocked_by", "open_blockers"})
-_MOMENTS: Final = frozenset({"due_by", "sent_at", "not_before", "until"})
+_MOMENTS: Final = frozenset({"due_by", "sent_at", "not_before", "until", "deadline"})
 
 
 def _camel(name: str) -> str:
@@ -248,9 +255,15 @@ def _offered(event: events.HandoffProposed, _: AofIdOf) -> Told:
     }
 
 
-def _stuck(event: events.HandoffEscalated, aof_id_of: AofIdOf) -> Told:
-    kind, payload = _under("handoff.escalated")(event, aof_id_of)
-    return kind, {name: value for name, value in payload.items() if name != "task"}
+def _without(kind: str, *fields: str) -> Callable[[Any, AofIdOf], Told]:
+    """The same without what is too much for a line: it stands in the ledger."""
+    whole = _under(kind)
+
+    def render(event: AnyEvent, aof_id_of: AofIdOf) -> Told:
+        _, payload = whole(event, aof_id_of)
+        return kind, {name: value for name, value in payload.items() if name not in fields}
+
+    return render
 
 
 RENDER: Final[Mapping[type[AnyEvent], Callable[[Any, AofIdOf], Told] | None]] = {
@@ -292,7 +305,7 @@ RENDER: Final[Mapping[type[AnyEvent], Callable[[Any, AofIdOf], Told] | None]] = 
     events.HandoffVerified: _under("handoff.verified"),
     events.HandoffRejected: _under("handoff.rejected"),
     events.HandoffApproved: _under("handoff.approved"),
-    events.HandoffEscalated: _stuck,
+    events.HandoffEscalated: _without("handoff.escalated", "task"),
     events.HandoffExtended: _under("handoff.extended"),
     events.HandoffNoted: _under("handoff.noted"),
     events.WorkItemAdded: _under("workq.added"),
@@ -303,5 +316,22 @@ RENDER: Final[Mapping[type[AnyEvent], Callable[[Any, AofIdOf], Told] | None]] = 
     events.ReservationTaken: _reserved,
     events.ReservationRenewed: None,  # that it lasts longer moves nothing
     events.ReservationsEnded: _under("reservation.ended"),
+    events.AgentDescribed: _under("agent.described"),
+    events.AgentAssigned: None,  # of these the intent's own lines tell
+    events.AgentRelieved: None,
+    events.AgentRated: None,
+    events.IntentCreated: _without("intent.created", "params", "policy", "task"),
+    events.IntentProposed: _without("intent.proposed", "candidates", "policy"),
+    events.IntentApproved: _under("intent.approved"),
+    events.IntentRejected: _under("intent.rejected"),
+    events.IntentDispatched: _without("intent.dispatched", "after"),
+    events.IntentUpdated: _without("intent.updated", "partial"),
+    events.IntentCompleted: _without("intent.completed", "output"),
+    events.IntentFedBack: _under("intent.fed_back"),
+    events.IntentSatisfied: _under("intent.satisfied"),
+    events.IntentNeedsFollowUp: _under("intent.needs_follow_up"),
+    events.IntentSuperseded: _under("intent.superseded"),
+    events.IntentFollowed: _under("intent.followed"),
+    events.IntentAnomaly: _under("intent.anomaly"),
 }
 """Event -> its line; None: silent on purpose."""

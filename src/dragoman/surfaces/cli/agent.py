@@ -2,11 +2,11 @@
 
 import typer
 
-from dragoman.surfaces.cli import agent_make, agent_pause, agent_read
+from dragoman.surfaces.cli import agent_make, agent_pause, agent_rank, agent_read
 from dragoman.surfaces.cli.values import QuickGroup
 from dragoman.surfaces.cli.verb import add_verb, help_when_alone
 
-VERBS = (*agent_make.VERBS, *agent_read.VERBS, *agent_pause.VERBS)
+VERBS = (*agent_make.VERBS, *agent_read.VERBS, *agent_pause.VERBS, *agent_rank.VERBS)
 
 
 def group() -> typer.Typer:

@@ -10,6 +10,17 @@ from dragoman.core.commands import AnyCommand, IssueToken, KeyAgent, RegisterAge
 from dragoman.core.events import Role
 from dragoman.core.limits import TOKEN_MS
 from dragoman.core.moments import to_rfc3339
+from dragoman.surfaces.cli.agent_offer import (
+    CapacityOption,
+    ConstraintOption,
+    CostOption,
+    LatencyOption,
+    LocalityOption,
+    Offer,
+    ReachOption,
+    SkillOption,
+    TrustOption,
+)
 from dragoman.surfaces.cli.call import Answer, Call, wrong_usage
 from dragoman.surfaces.cli.place import Place
 from dragoman.surfaces.cli.screen import Screen
@@ -18,6 +29,7 @@ from dragoman.surfaces.cli.verb import Verb
 
 if TYPE_CHECKING:
     from dragoman.core.agents import AgentRecord
+    from dragoman.core.standing import Standing
 
 GivenRole = Literal["agent", "orchestrator", "coordinator", "human", "observer"]
 DIALECTS = ("aof", "agentmail", "saop", "acp", "ccos")
@@ -88,6 +100,14 @@ def add(
             help="The public half of the Ed25519 key that it signs with: PEM or OpenSSH.",
         ),
     ] = None,
+    skill: SkillOption = None,
+    constraint: ConstraintOption = None,
+    locality: LocalityOption = None,
+    trust: TrustOption = None,
+    cost: CostOption = None,
+    latency: LatencyOption = None,
+    capacity: CapacityOption = None,
+    reach: ReachOption = None,
 ) -> Answer:
     """Make an agent or a person known, or change what is known of one.
 
@@ -100,10 +120,12 @@ def add(
       dragoman agent add swe-backend --speaks aof
       dragoman agent add dispatcher --role orchestrator --expires 30d
       dragoman agent add ben --role human --no-token
+      dragoman agent add linguist --skill translate --skill French --trust T2 --cost 0.5
     """
     if expires is not None and no_token:
         wrong_usage("--expires and --no-token exclude each other: give one of them")
     public = None if key is None else _read_key(key)
+    offer = Offer(skill, constraint, locality, trust, cost, latency, capacity, reach)
     with call.writing() as place:
         known = _known(place, name)
         is_armed = known is not None and bool(known.live_tokens(place.hub.clock.now()))
@@ -113,6 +135,9 @@ def add(
         commands: list[AnyCommand] = [RegisterAgent(name, said, dialects)]
         if public is not None:
             commands.append(KeyAgent(name, public))
+        described = offer.command(name, _standing(place, name))
+        if described is not None:
+            commands.append(described)
         given = None if no_token or is_armed else _new_token(place, name, expires)
         if given is not None:
             commands.append(given.command)
@@ -121,12 +146,16 @@ def add(
     def show(screen: Screen) -> None:
         spoken = f", speaks {', '.join(dialects)}" if dialects else ""
         screen.line((name, "bold"), f" is known: {said}{spoken}")
+        if described is not None:
+            screen.line(f"it can {', '.join(described.skills)}")
         if given is not None:
             given.show(screen)
         elif is_armed and not no_token:
             screen.line(f"it has a good token; `dragoman agent token {name}` gives one more")
 
-    data = {"agent": name, "role": said, "speaks": list(dialects)}
+    data: dict[str, object] = {"agent": name, "role": said, "speaks": list(dialects)}
+    if described is not None:
+        data["skills"] = list(described.skills)
     return Answer(data | (given.data if given else {}), show)
 
 
@@ -192,6 +221,12 @@ def _known(place: Place, name: str) -> "AgentRecord | None":
     from dragoman.engine.ask import find_agent
 
     return find_agent(place.hub.store, name)
+
+
+def _standing(place: Place, name: str) -> "Standing | None":
+    from dragoman.engine.intents import find_standing
+
+    return find_standing(place.hub.store, name)
 
 
 def _new_token(place: Place, name: str, expires: int | None) -> _Given:

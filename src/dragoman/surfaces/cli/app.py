@@ -12,6 +12,7 @@ from typer.main import get_command
 import dragoman
 from dragoman.surfaces.cli import (
     agent,
+    delegate,
     demo,
     doctor,
     events,
@@ -19,6 +20,7 @@ from dragoman.surfaces.cli import (
     guard,
     handoff,
     init,
+    intent,
     lint,
     mail,
     mcp,
@@ -54,6 +56,7 @@ VERBS = (
     *mcp.VERBS,
     *send.VERBS,
     *operate.VERBS,
+    *delegate.VERBS,
     *lint.VERBS,
     *schema.VERBS,
     *tick.VERBS,
@@ -119,6 +122,8 @@ def build() -> typer.Typer:
         add_verb(app, verb)
     app.add_typer(task.group(), name="task")
     app.add_typer(agent.group(), name="agent")
+    app.add_typer(agent.group(), name="agents", hidden=True)
+    app.add_typer(intent.group(), name="intent")
     app.add_typer(mail.group(), name="mail")
     app.add_typer(handoff.group(), name="handoff")
     app.add_typer(wave.group(), name="wave")

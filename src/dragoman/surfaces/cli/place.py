@@ -11,6 +11,8 @@ from dragoman.surfaces.cli.screen import Progress
 
 if TYPE_CHECKING:
     # The engine and the signatures are loaded by whoever opens a place: help needs neither.
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
     from dragoman.config import Settings
     from dragoman.core.errors import Refusal
     from dragoman.core.handoff import Handoff
@@ -55,6 +57,15 @@ class Checkpoints(Protocol):
 
     def last(self) -> "Checkpoint | None":
         """The newest one."""
+        ...
+
+    def lines(self) -> list[bytes]:
+        """Every checkpoint as it was signed, unchecked."""
+        ...
+
+    @property
+    def public(self) -> "Ed25519PublicKey":
+        """The half of the key with which anyone can check them."""
         ...
 
 

@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from msgspec import Struct
 
-from dragoman.surfaces.cli.call import Answer, Call
+from dragoman.surfaces.cli.call import Answer, Call, wrong_usage
+from dragoman.surfaces.cli.chain import check_file
 from dragoman.surfaces.cli.place import Place
 from dragoman.surfaces.cli.screen import Progress, Screen
 from dragoman.surfaces.cli.verb import Verb
@@ -50,6 +52,24 @@ def verify(
     hashes: Annotated[
         bool, typer.Option("--hashes", help="Only the ledger, without replaying it into views.")
     ] = False,
+    chain: Annotated[
+        Path | None,
+        typer.Option(
+            "--chain",
+            metavar="FILE",
+            show_default=False,
+            help="Only this file of `why --export`; no data directory is needed.",
+        ),
+    ] = None,
+    key: Annotated[
+        Path | None,
+        typer.Option(
+            "--key",
+            metavar="FILE",
+            show_default=False,
+            help="With --chain: the hub's keys/ledger.pub, by which it must be signed.",
+        ),
+    ] = None,
 ) -> Answer:
     """Prove that nothing was lost or changed.
 
@@ -58,9 +78,14 @@ def verify(
     Exits 1 and names the first bad position if anything was changed, removed, swapped or cut.
 
     \b
-    Example:
+    Examples:
       dragoman verify
+      dragoman verify --chain intent.chain --key ledger.pub
     """
+    if chain is not None:
+        return check_file(chain, key)
+    if key is not None:
+        wrong_usage("--key is for --chain: the ledger is checked by its own key")
     with call.reading() as place:
         verdict = examine(place, call.err.progress, hashes_only=hashes)
     return _answer(verdict)

@@ -54,9 +54,10 @@ from dragoman.ledger.codec import CODEC
 from dragoman.ledger.entry import Entry, read_line
 from dragoman.surfaces.cli.handoff_words import HANDOFF_WORDS
 from dragoman.surfaces.cli.phrases import because
+from dragoman.surfaces.cli.words_of_intents import INTENT_WORDS
 
 _LONGEST = 240
-_SUBJECTS = ("task", "agent", "mail", "wave", "handoff", "workq")
+_SUBJECTS = ("task", "agent", "mail", "wave", "handoff", "workq", "intent", "standing")
 """Kinds of streams whose name says what an entry is about."""
 
 _FORWARD: dict[LinkKind, str] = {
@@ -339,5 +340,6 @@ WORDS: dict[type[Event], Callable[[Any], str]] = {
     **HANDOFF_WORDS,
     WorkItemAdded: _item_added,
     WorkItemPassed: _item_passed,
+    **INTENT_WORDS,
 }
 """Event -> its words; a test: every event has some."""

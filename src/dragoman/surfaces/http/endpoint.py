@@ -28,6 +28,8 @@ from dragoman.surfaces.http.problems import HttpProblem, encode, json_problem, o
 from dragoman.text.strict_json import StrictJsonError, parse_json
 
 JSON = "application/json"
+CBOR = "application/cbor"
+"""What a message may be written in instead; the hub answers in JSON."""
 
 _UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
 """What msgspec says of a name that a body itself does not have; inside of it a place follows."""

@@ -21,6 +21,7 @@ from dragoman.engine.identity import Principal
 from dragoman.engine.interpreter import Answer, Spoken, Taken, Turned
 from dragoman.engine.operation import Dialect, Operation
 from dragoman.surfaces.http.endpoint import (
+    CBOR,
     JSON,
     Endpoint,
     Query,
@@ -41,6 +42,7 @@ from dragoman.surfaces.http.problems import (
     stop,
 )
 from dragoman.surfaces.http.waiting import MOST_WAIT_MS, waiting
+from dragoman.text.strict_cbor import is_cbor_map, parse_cbor
 from dragoman.text.strict_json import StrictJsonError, parse_json
 
 LINES = ("application/x-ndjson", "application/jsonl")
@@ -261,11 +263,12 @@ def nobodys(office: Office, dialect: str, text: bytes = b"") -> Problem:
 
 
 def _malformed(text: bytes) -> Problem | None:
-    """What is wrong with JSON that was begun; words that are none may be of any dialect."""
-    if text.lstrip()[:1] not in (b"{", b"["):
+    """What is wrong with JSON or CBOR that was begun; other words may be of any dialect."""
+    is_cbor = is_cbor_map(text)
+    if not is_cbor and text.lstrip()[:1] not in (b"{", b"["):
         return None
     try:
-        parse_json(text)
+        (parse_cbor if is_cbor else parse_json)(text)
     except StrictJsonError as error:
         return json_problem(error)
     return None
@@ -330,7 +333,7 @@ ENDPOINT = Endpoint(
     Sent,
     query=MessagesQuery,
     body=Any,
-    takes=(JSON, *LINES),
+    takes=(JSON, CBOR, *LINES),
     also={LINES[0]: (Sent, NotSent)},
     serve=Messages,
 )
@@ -353,6 +356,7 @@ def _endpoint(dialect: Dialect, operation: Operation) -> Endpoint:
         Any,
         query=WaitQuery if can_wait else Query,
         body=operation.shape,
+        takes=(JSON, CBOR),
         reads=False,
         own_no=dialect.says_no is not None,
     )

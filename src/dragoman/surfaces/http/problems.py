@@ -51,6 +51,8 @@ STATUS: dict[str, int] = {
     "wave_not_found": 404,
     "handoff_not_found": 404,
     "work_item_not_found": 404,
+    "intent_not_found": 404,
+    "anomaly": 409,
     "reservation_not_found": 404,
     "method_not_allowed": 405,
     "request_timeout": 408,

@@ -1,0 +1,91 @@
+"""Agents that are asked in CCOS: what each is handed, and who hands it over."""
+
+from collections.abc import Callable
+from functools import partial
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from dragoman.config import AgentSettings
+from dragoman.core.errors import Refusal, SettingsError
+from dragoman.core.intent import Intent, intent_of
+from dragoman.engine.ask import find_task
+from dragoman.engine.intents import find_intent
+from dragoman.engine.ports import Store
+from dragoman.protocols import ccos
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    from dragoman.agents.request import Work, Write
+    from dragoman.engine.runner import Assignment, Runner
+
+SPOKEN = "ccos"
+PREFIX = b"{"
+"""How a line begins that is a message of a program: an object on one line."""
+_SECONDS = 30.0
+"""So long a URL may take to answer; who needs longer says 202, and hands its result in later."""
+
+
+def is_asked_so(settings: AgentSettings) -> bool:
+    """Whether an agent of the settings is asked in CCOS."""
+    return SPOKEN in settings.speaks
+
+
+def prompted(of: "Assignment") -> bytes:
+    """What every other agent is told: the text of its prompt."""
+    return of.prompt.encode()
+
+
+def written(store: Store, meta: Callable[["Assignment"], dict[str, Any]]) -> "Write":
+    """How the TaskRequest of an assignment is written, with what its agent needs beside it."""
+
+    def write(of: "Assignment") -> bytes:
+        request = _request(store, of)
+        told = meta(of)
+        return ccos.as_json(replace(request, meta=told) if told else request)
+
+    return write
+
+
+def _request(store: Store, of: "Assignment") -> ccos.TaskRequest:
+    """The open request of the intent; of a task that is no intent's, one that says the same."""
+    view = find_task(store, of.task)
+    if isinstance(view, Refusal):
+        raise FileNotFoundError(0, view.detail)
+    intent = find_intent(store, intent_of(view.task))
+    if isinstance(intent, Intent):
+        request = ccos.request_of(intent, view.task)
+        if request is not None and request.agent_id == of.agent:
+            return request
+    return ccos.request_for_task(view.task, of.agent, of.session)
+
+
+def url_runner(name: str, settings: AgentSettings, write: "Write", slow: "Executor") -> "Runner":
+    """Who posts requests to the agent's URL."""
+    from dragoman.agents.request import UrlRunner
+    from dragoman.system.fetch import Endpoint
+
+    endpoint = Endpoint(settings.url, f"agents.{name}.url", settings.allow_hosts, seconds=_SECONDS)
+    return UrlRunner(write, partial(endpoint.exchange, most=ccos.MOST_RESULT), slow)
+
+
+def function_runner(
+    name: str, settings: AgentSettings, write: "Write", slow: "Executor"
+) -> "Runner":
+    """Who calls the agent's function."""
+    from dragoman.agents.request import FunctionRunner
+
+    return FunctionRunner(write, _found(name, settings.function), slow)
+
+
+def _found(name: str, function: str) -> "Work":
+    module, _, attribute = function.partition(":")
+    try:
+        found = getattr(import_module(module), attribute)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise SettingsError(
+            f"agents.{name}.function {function!a} cannot be found: {error}; write MODULE:NAME"
+        ) from None
+    return found

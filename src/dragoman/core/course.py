@@ -1,0 +1,222 @@
+"""The course of an intent: what follows from one step to the next, for it, its task, its agents."""
+
+from typing import cast
+
+from msgspec import Struct
+
+from dragoman.core.events import (
+    AgentAssigned,
+    AgentRated,
+    AgentRelieved,
+    AnyEvent,
+    IntentApproved,
+    IntentCompleted,
+    IntentDispatched,
+    IntentEvent,
+    IntentFedBack,
+    IntentNeedsFollowUp,
+    IntentProposed,
+    IntentRejected,
+    IntentSatisfied,
+    IntentSuperseded,
+    StandingEvent,
+    Status,
+    TaskEdited,
+    TaskEvent,
+    TaskTransitioned,
+)
+from dragoman.core.governance import RULES, vetoes
+from dragoman.core.ids import intent_stream, standing_stream, task_stream
+from dragoman.core.intent import EVOLVE_INTENT, RENEWABLE, Intent, OpenRequest
+from dragoman.core.lifecycle import StreamEvents
+from dragoman.core.moments import within_span
+from dragoman.core.offers import Candidate, Policy
+from dragoman.core.reading import Read
+from dragoman.core.standing import EVOLVE_STANDING, Standing
+from dragoman.core.task import EVOLVE_TASK, Task
+
+SHOWN_ERROR = 500
+"""So much of an error stands in the chain."""
+SHOWN_VETOES = 8
+
+AT_REST: frozenset[Status] = frozenset({"backlog", "blocked", "deadletter"})
+"""From these a task has to be made ready when its intent is dispatched."""
+GIVEN_UP: frozenset[Status] = frozenset({"blocked", "deadletter", "cancelled"})
+
+
+class Ending(Struct, frozen=True):
+    """How a request has ended."""
+
+    success: bool
+    error: str = ""
+    synthetic: str = ""
+    """Why the hub itself ends it."""
+    digest: str = ""
+    output: object = None
+    feedback: bool = True
+    """Whether it says anything about the agent."""
+
+
+class Course:
+    """Collects events in order; the intent, the task and the standings follow each of them."""
+
+    def __init__(self, intent: Intent, task: Task, read: Read, now: int) -> None:
+        self.intent = intent
+        self.task = task
+        self.vetoed: tuple[str, ...] = ()
+        """Why candidates were not taken."""
+        self._events: list[tuple[str, AnyEvent]] = []
+        self._read = read
+        self._now = now
+        self._standings: dict[str, Standing | None] = {}
+
+    @property
+    def events(self) -> StreamEvents:
+        """All that follows."""
+        return tuple(self._events)
+
+    def say(self, event: IntentEvent) -> None:
+        """The intent goes on."""
+        self._events.append((intent_stream(self.intent.id), event))
+        self.intent = EVOLVE_INTENT[type(event)](self.intent, event, self._now)
+
+    def move(self, event: TaskEvent) -> None:
+        """Its task goes on."""
+        self._events.append((task_stream(self.task.id), event))
+        self.task = EVOLVE_TASK[type(event)](self.task, event, self._now)
+
+    def tell(self, others: StreamEvents) -> None:
+        """Something that concerns neither of them, but belongs here."""
+        self._events += others
+
+    def offer(self, candidates: tuple[Candidate, ...] = (), policy: Policy | None = None) -> bool:
+        """Give it to the first candidate that may have it; whether there was one.
+
+        `candidates` and `policy` are new ones; without them those go on that are left.
+        """
+        anew = candidates
+        rules = self.intent.policy if policy is None else policy
+        for candidate in candidates or self.intent.candidates:
+            if candidate.agent in self.intent.failed:
+                continue
+            if not anew and self.intent.tried >= self.intent.tries:
+                return False
+            self._propose(candidate, anew, rules if rules != self.intent.policy else None)
+            anew = ()
+            if self._may_have_it(candidate, rules):
+                self.dispatch(candidate.agent)
+                return True
+        return False
+
+    def dispatch(self, agent: str) -> None:
+        """Open a request; the task is the agent's from now on."""
+        task, intent = self.task, self.intent
+        under_way = task.status == "in-progress"
+        if task.reserved_for != agent and not under_way:
+            self.move(TaskEdited(reserved_for=agent))
+        if task.status in AT_REST:
+            self.move(TaskTransitioned(task.status, "ready", f"delegated to {agent}"))
+        number = intent.requests + 1
+        request_id = f"{intent.id}.{number}"
+        deadline = within_span(self._now + intent.patience_ms) if intent.patience_ms else None
+        after = task.attempts - under_way
+        self.say(IntentDispatched(intent.id, request_id, agent, number, after, deadline))
+        self._about(AgentAssigned(agent, intent.id, request_id))
+
+    def complete(self, request: OpenRequest, ending: Ending) -> None:
+        """The open request ends; what is learned from it is learned in the same breath."""
+        id, agent, error = self.intent.id, request.agent, ending.error
+        took = max(self._now - request.sent_at, 0)
+        self.say(
+            IntentCompleted(
+                id,
+                request.id,
+                agent,
+                ending.success,
+                took,
+                error if len(error) <= SHOWN_ERROR else error[: SHOWN_ERROR - 1] + "…",
+                ending.synthetic,
+                ending.digest,
+                ending.output,
+            )
+        )
+        if not ending.feedback:
+            self._about(AgentRelieved(agent, id, request.id))
+            return
+        standing = self._about(AgentRated(agent, id, request.id, ending.success, took))
+        counted = standing.successes, standing.failures
+        self.say(IntentFedBack(id, request.id, agent, ending.success, *counted))
+
+    def supersede(self, request: OpenRequest, owner: str) -> None:
+        """The task has another owner: its request ends without feedback, the owner gets one."""
+        self.say(IntentSuperseded(self.intent.id, request.id, request.agent, owner))
+        self._about(AgentRelieved(request.agent, self.intent.id, request.id))
+        if owner:
+            self.dispatch(owner)
+
+    def go_on(self, why: str) -> None:
+        """After a failure: to the next candidate, or to the deadletter."""
+        if self.offer():
+            return
+        intent = self.intent
+        spent = intent.tried >= intent.tries
+        left = f"{intent.tried} requests were made" if spent else "nobody else may have it"
+        reason = f"{left}, the last failed: {why}"
+        self.move(TaskTransitioned(self.task.status, "deadletter", reason[:SHOWN_ERROR]))
+        self.settle(reason[:SHOWN_ERROR])
+
+    def settle(self, reason: str = "") -> None:
+        """The intent ends as its task has ended; nothing happens while that goes on."""
+        status = self.task.status
+        if status == "done" and self.intent.state != "Satisfied":
+            self.say(IntentSatisfied(self.intent.id))
+        if status in GIVEN_UP and self.intent.state not in RENEWABLE:
+            self.say(IntentNeedsFollowUp(self.intent.id, reason or f"its task is {status}"))
+
+    def _propose(
+        self, candidate: Candidate, anew: tuple[Candidate, ...], policy: Policy | None
+    ) -> None:
+        self.say(
+            IntentProposed(
+                self.intent.id,
+                candidate.agent,
+                candidate.score,
+                candidate.parts,
+                candidate.threshold,
+                anew,
+                policy,
+            )
+        )
+
+    def _may_have_it(self, candidate: Candidate, policy: Policy) -> bool:
+        agent, intent = candidate.agent, self.intent
+        standing, record = self._standing(agent), self._read.agent(agent)
+        reasons = vetoes(candidate, standing, record, intent.wish, policy, self._now)
+        if reasons:
+            self.say(IntentRejected(intent.id, reasons, agent))
+            self.vetoed += (f"{agent}: {'; '.join(reasons)}",)
+            return False
+        self.say(IntentApproved(intent.id, agent, tuple(RULES)))
+        return True
+
+    def _standing(self, agent: str) -> Standing | None:
+        if agent not in self._standings:
+            self._standings[agent] = self._read.standing(agent)
+        return self._standings[agent]
+
+    def _about(self, event: StandingEvent) -> Standing:
+        """An agent's standing after one more event."""
+        known = self._standing(event.name)
+        standing = EVOLVE_STANDING[type(event)](known, event, self._now)
+        self._standings[event.name] = standing
+        self._events.append((standing_stream(event.name), event))
+        return standing
+
+
+def task_after(task: Task, events: StreamEvents, now: int) -> Task:
+    """The task after those of these events that are about it."""
+    stream = task_stream(task.id)
+    for name, event in events:
+        if name == stream:
+            task = EVOLVE_TASK[cast(type[TaskEvent], type(event))](task, event, now)
+    return task

@@ -1,0 +1,144 @@
+"""Governance: whether a goal may be delegated at all, and whether to this agent (S-CCOS-4).
+
+Every check is a pure function that gives the reason why not, or nothing.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from msgspec import Struct
+
+from dragoman.core.agents import AgentRecord
+from dragoman.core.moments import duration, to_rfc3339
+from dragoman.core.offers import PLACE, TIERS, Candidate, Policy, Wish
+from dragoman.core.standing import Descriptor, Standing
+from dragoman.text.words import Words, words_of
+
+
+class Case(Struct, frozen=True):
+    """One agent, and what it might be given."""
+
+    candidate: Candidate
+    standing: Standing
+    descriptor: Descriptor
+    record: AgentRecord
+    wish: Wish
+    policy: Policy
+    now: int
+
+
+def check_goal(goal: str, policy: Policy) -> str | None:
+    """Why nobody may be given this goal."""
+    words = words_of(goal)
+    for phrase in policy.forbidden_goals:
+        wanted = words_of(phrase)
+        if wanted and _has(words, wanted):
+            return f"forbidden goal: it has the words {' '.join(wanted)!r}"
+    return None
+
+
+def vetoes(
+    candidate: Candidate,
+    standing: Standing | None,
+    record: AgentRecord | None,
+    wish: Wish,
+    policy: Policy,
+    now: int,
+) -> tuple[str, ...]:
+    """Why this agent may not be given it; none: it may."""
+    descriptor = None if standing is None else standing.descriptor
+    if standing is None or descriptor is None or record is None:
+        return (f"unknown: nobody in the registry is called {candidate.agent}",)
+    case = Case(candidate, standing, descriptor, record, wish, policy, now)
+    return tuple(
+        f"{rule}: {why}" for rule, check in RULES.items() if (why := check(case)) is not None
+    )
+
+
+def _has(words: Words, phrase: Words) -> bool:
+    """Whether the words of a phrase follow one another there."""
+    size = len(phrase)
+    return any(words[i : i + size] == phrase for i in range(len(words) - size + 1))
+
+
+def _threshold(case: Case) -> str | None:
+    candidate = case.candidate
+    if candidate.is_good_enough:
+        return None
+    return f"it scores {candidate.score}, below its threshold of {candidate.threshold}"
+
+
+def _capability(case: Case) -> str | None:
+    has = {words_of(skill) for skill in case.descriptor.skills}
+    needed = (*case.policy.required_skills, *case.wish.skills)
+    missing = [skill for skill in needed if words_of(skill) not in has]
+    if missing:
+        return f"it lacks {', '.join(missing)}"
+    return None if case.candidate.matched else "the goal names none of its skills"
+
+
+def _trust(case: Case) -> str | None:
+    has, floor = case.descriptor.trust, case.policy.trust_floor
+    if TIERS.index(has) >= TIERS.index(floor):
+        return None
+    return f"it has {has}, and {floor} is the least"
+
+
+def _cost(case: Case) -> str | None:
+    costs, ceiling = case.descriptor.cost, case.policy.cost_ceiling
+    if ceiling is None or costs <= ceiling:
+        return None
+    return f"it costs {costs:g}, and {ceiling:g} is the most"
+
+
+def _locality(case: Case) -> str | None:
+    works_in = frozenset(map(str.casefold, case.descriptor.locality))
+    allowed = frozenset(map(str.casefold, case.policy.data_locality))
+    asked = [
+        constraint.casefold().removeprefix(PLACE)
+        for constraint in case.wish.constraints
+        if constraint.casefold().startswith(PLACE)
+    ]
+    if allowed and not (works_in and works_in <= allowed):
+        return f"it works in {_places(works_in)}, and data stays in {_places(allowed)}"
+    for place in asked:
+        if works_in != frozenset((place,)):
+            return f"it works in {_places(works_in)}, and {place} was asked for"
+    return None
+
+
+def _capacity(case: Case) -> str | None:
+    has, most = case.standing.open, case.descriptor.capacity
+    return f"it has {has} open requests and takes {most}" if most and has >= most else None
+
+
+def _availability(case: Case) -> str | None:
+    pause = case.record.paused(case.now)
+    if pause is None:
+        return None
+    until = "" if pause.until is None else f" until {to_rfc3339(pause.until)}"
+    return f"it is paused{until}: {pause.reason}"
+
+
+def _latency(case: Case) -> str | None:
+    takes, may_take = case.descriptor.latency_ms, case.wish.patience_ms
+    if not may_take or takes <= may_take:
+        return None
+    return f"it takes {duration(takes)}, and there are {duration(may_take)}"
+
+
+def _places(places: frozenset[str]) -> str:
+    return ", ".join(sorted(places)) or "places that it does not name"
+
+
+RULES: Final[dict[str, Callable[[Case], str | None]]] = {
+    "threshold": _threshold,
+    "capability": _capability,
+    "trust": _trust,
+    "cost": _cost,
+    "data locality": _locality,
+    "capacity": _capacity,
+    "availability": _availability,
+    "latency": _latency,
+}
+"""Rule -> why an agent does not pass it, or None."""

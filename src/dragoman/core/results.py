@@ -1,0 +1,243 @@
+"""Deciders of what comes back from an agent: a result, an update, nothing in time (S-CCOS-3)."""
+
+from hashlib import blake2b
+
+import msgspec
+
+from dragoman.core.actors import Role
+from dragoman.core.attempts import steps
+from dragoman.core.authority import MAY_DISPATCH, dispatcher
+from dragoman.core.commands import DEFAULT_TTL_MS, ExpireRequest, ReceiveResult, UpdateIntent
+from dragoman.core.course import Course, Ending
+from dragoman.core.errors import Refusal
+from dragoman.core.events import (
+    IntentAnomaly,
+    IntentUpdated,
+    Status,
+    TaskClaimed,
+    TaskReported,
+    TaskRequeued,
+    TaskTransitioned,
+)
+from dragoman.core.ids import check_agent, check_mail_id
+from dragoman.core.intent import Closed, Intent, OpenRequest
+from dragoman.core.intents import receipt_of
+from dragoman.core.lifecycle import unblocked
+from dragoman.core.limits import REASON, TEXT, WHOLE, check_json, check_range, check_text
+from dragoman.core.moments import to_rfc3339
+from dragoman.core.reading import Decision, LeaseChange, Read
+
+MAY_DELIVER: frozenset[Role] = MAY_DISPATCH | frozenset[Role]({"agent"})
+"""Who may hand in what an agent has to say: the agent, and whoever carries it."""
+UNDER_WAY: frozenset[Status] = frozenset({"ready", "in-progress"})
+"""In these a task can be brought to its end by a result."""
+_SHOWN = 400
+
+
+def receive(command: ReceiveResult, read: Read, now: int) -> Decision | Refusal:
+    """The open request ends, and with it the attempt on the task; an equal repeat is a no-op."""
+    refusal = check_text("error", command.error, TEXT) or check_json("output", command.output)
+    course = refusal or _course(command, read, now)
+    if isinstance(course, Refusal):
+        return course
+    intent, request = course.intent, course.intent.request
+    fault = command.fault or _one_of(command) or _not_the_speaker(command, read)
+    if fault:
+        return _odd(course, command, fault, read, now)
+    digest = _digest(command)
+    if request is None or not _fits(command, request):
+        if _is_repeat(command, intent, digest):
+            return Decision(receipt_of(course))
+        return _odd(course, command, _why_not(command, intent), read, now)
+    if request.deadline is not None and now >= request.deadline:
+        _time_out(course, request, read, now)
+        late = f"it is late: {request.id} ended at {to_rfc3339(request.deadline)}"
+        return _odd(course, command, late, read, now)
+    if course.task.status not in UNDER_WAY:
+        waits = f"its task is {course.task.status}: no result is expected now"
+        return _odd(course, command, waits, read, now)
+    _end_attempt(course, command, request, read)
+    kept = command.output if command.keep_output else None
+    course.complete(request, Ending(command.success, command.error, digest=digest, output=kept))
+    if command.success:
+        course.settle()
+    else:
+        _requeue(course, "result: failure", now)
+        course.go_on(command.error)
+    return _decided(course, read)
+
+
+def update(command: UpdateIntent, read: Read, now: int) -> Decision | Refusal:
+    """Word from whoever has the open request; from anyone else it is an anomaly."""
+    refusal = (
+        check_text("message", command.message, TEXT)
+        or check_range("sequence", command.sequence, 0, WHOLE)
+        or check_json("partial", command.partial)
+    )
+    if command.progress is not None and not 0 <= command.progress <= 100:  # nor what is no number
+        refusal = Refusal("invalid_field", f"progress is {command.progress}; say 0 to 100 percent")
+    course = refusal or _course(command, read, now)
+    if isinstance(course, Refusal):
+        return course
+    request = course.intent.request
+    fault = _not_the_speaker(command, read)
+    if fault is None and (request is None or not _fits(command, request)):
+        fault = _why_not(command, course.intent)
+    if fault or request is None:
+        return _odd(course, command, fault or "", read, now)
+    course.say(
+        IntentUpdated(
+            course.intent.id,
+            request.id,
+            request.agent,
+            command.progress,
+            command.message,
+            command.sequence,
+            command.partial,
+        )
+    )
+    return Decision(receipt_of(course), course.events)
+
+
+def expire(command: ExpireRequest, read: Read, now: int) -> Decision | Refusal:
+    """A request whose deadline has passed fails by that; a review takes as long as it takes."""
+    course = _course(command, read, now)
+    if isinstance(course, Refusal):
+        return course
+    if read.actor.role not in MAY_DISPATCH:
+        return Refusal("not_authorized", f"{read.actor.label} may not end requests")
+    request = course.intent.request
+    is_late = request is not None and request.deadline is not None and now >= request.deadline
+    if request is None or not is_late or course.task.status not in UNDER_WAY:
+        return Decision(receipt_of(course))
+    _time_out(course, request, read, now)
+    return _decided(course, read)
+
+
+def _course(
+    command: ReceiveResult | UpdateIntent | ExpireRequest, read: Read, now: int
+) -> Course | Refusal:
+    malformed = check_mail_id(command.intent, "intent id")
+    if malformed:
+        return malformed
+    if read.actor.role not in MAY_DELIVER:
+        return Refusal("not_authorized", f"{read.actor.label} may not speak for an agent")
+    intent = read.intent(command.intent)
+    if intent is None:
+        code = "intent_not_found" if isinstance(command, ExpireRequest) else "anomaly"
+        return Refusal(code, f"there is no intent {command.intent}: nothing was asked for")
+    task = read.task(intent.task)
+    return task if isinstance(task, Refusal) else Course(intent, task, read, now)
+
+
+def _one_of(command: ReceiveResult) -> str | None:
+    """What is wrong with output and error; None when exactly one of them is said (S-CCOS-1)."""
+    if command.success:
+        return "it is a success and has an error" if command.error else None
+    if command.output is not None:
+        return "it is a failure and has an output"
+    return None if command.error else "it is a failure and has no error"
+
+
+def _not_the_speaker(command: ReceiveResult | UpdateIntent, read: Read) -> str | None:
+    actor = read.actor
+    if actor.role != "agent" or actor.name == command.agent:
+        return None
+    return f"{actor.name} speaks for {_shown(command.agent)}"
+
+
+def _fits(command: ReceiveResult | UpdateIntent, request: OpenRequest) -> bool:
+    return command.agent == request.agent and command.request_id in ("", request.id)
+
+
+def _closed(command: ReceiveResult | UpdateIntent, intent: Intent) -> Closed | None:
+    """The request that it answers, if that has ended: the named one, or the agent's last."""
+    for ended in reversed(intent.closed):
+        if ended.agent == command.agent and command.request_id in ("", ended.id):
+            return ended
+    return None
+
+
+def _is_repeat(command: ReceiveResult, intent: Intent, digest: str) -> bool:
+    ended = _closed(command, intent)
+    return ended is not None and ended.digest == digest
+
+
+def _why_not(command: ReceiveResult | UpdateIntent, intent: Intent) -> str:
+    """Why what is said about an intent does not fit it."""
+    ended, request = _closed(command, intent), intent.request
+    if ended is not None and ended.is_superseded:
+        return f"{ended.id} was superseded: the task has another owner"
+    if ended is not None and ended.synthetic:
+        return f"it is late: {ended.id} was ended at {to_rfc3339(ended.at)} ({ended.synthetic})"
+    if ended is not None:
+        return f"{ended.id} has another result already"
+    if request is None:
+        return f"{intent.id} has no open request: it is {intent.state}"
+    if command.agent != request.agent:
+        return f"{request.id} is open with {request.agent}, not with {_shown(command.agent)}"
+    return f"{request.id} is open, not {command.request_id[:140]!a}"
+
+
+def _odd(
+    course: Course, command: ReceiveResult | UpdateIntent, why: str, read: Read, now: int
+) -> Decision:
+    """An anomaly: on record with the intent unless it is noise, and the caller is told no."""
+    request_id = ascii(command.request_id[:140])[1:-1]
+    event = IntentAnomaly(course.intent.id, why[:_SHOWN], _shown(command.agent), request_id)
+    refusal = Refusal("anomaly", f"{course.intent.id}: {why[:_SHOWN]}")
+    if not course.intent.is_noise(event, now):
+        course.say(event)
+    decided = _decided(course, read)
+    return msgspec.structs.replace(decided, refusal=refusal)
+
+
+def _end_attempt(course: Course, command: ReceiveResult, request: OpenRequest, read: Read) -> None:
+    """The attempt on the task, claimed by the result if it was not before, has an outcome."""
+    task, agent = course.task, request.agent
+    if task.status == "ready":
+        by = dispatcher(read.actor, agent)
+        course.move(
+            TaskClaimed("ready", task.attempts + 1, task.fence + 1, agent, DEFAULT_TTL_MS, "", by)
+        )
+    outcome = "done" if command.success else "failed"
+    notes = command.error[:REASON]
+    details: dict[str, object] = {"intentId": course.intent.id, "requestId": request.id}
+    course.move(TaskReported(course.task.attempts, agent, outcome, notes, details=details))
+    if command.success:
+        for to in steps(course.task, outcome):
+            course.move(TaskTransitioned(course.task.status, to, "result: success"))
+        if course.task.status == "done":
+            course.tell(unblocked(course.task, "done", read))
+
+
+def _requeue(course: Course, reason: str, now: int) -> None:
+    """Ready again at once, for somebody else."""
+    task = course.task
+    if task.status == "in-progress":
+        course.move(TaskRequeued(task.attempts, reason, task.failures + 1, now))
+
+
+def _time_out(course: Course, request: OpenRequest, read: Read, now: int) -> None:
+    del read
+    error = f"no result had come by {to_rfc3339(request.deadline or now)}"
+    course.complete(request, Ending(False, error, "deadline"))
+    _requeue(course, "deadline", now)
+    course.go_on(error)
+
+
+def _decided(course: Course, read: Read) -> Decision:
+    """All of it; whoever held the task does so no longer, if it has moved on."""
+    before = read.lease(course.task)
+    is_over = before is not None and course.task.status != "in-progress"
+    ended = LeaseChange(course.task.id, None) if is_over else None
+    return Decision(receipt_of(course), course.events, ended)
+
+
+def _digest(command: ReceiveResult) -> str:
+    said = [command.success, command.output, command.error]
+    return blake2b(msgspec.json.encode(said, order="deterministic"), digest_size=16).hexdigest()
+
+
+def _shown(agent: str) -> str:
+    return agent if check_agent(agent) is None else ascii(agent[:40])

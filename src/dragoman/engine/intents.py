@@ -1,0 +1,45 @@
+"""Reading intents and standings: one by its name, and pages of the lists they stand on."""
+
+from msgspec import Struct
+
+from dragoman.core.errors import Refusal
+from dragoman.core.ids import check_mail_id, intent_stream, standing_stream
+from dragoman.core.intent import Intent
+from dragoman.core.standing import Standing
+from dragoman.engine.ask import state_of
+from dragoman.engine.ports import ListQuery, Store
+
+
+class Placed(Struct, frozen=True):
+    """An intent, and its place on every list: where a page goes on."""
+
+    position: int
+    intent: Intent
+
+
+def find_intent(store: Store, id: str) -> Intent | Refusal:
+    """The intent with this id."""
+    malformed = check_mail_id(id, "intent id")
+    if malformed is not None:
+        return malformed
+    row = store.stream(intent_stream(id))
+    intent = None if row is None else state_of(store, row)
+    if isinstance(intent, Intent):
+        return intent
+    return Refusal("intent_not_found", f"there is no intent {id}")
+
+
+def find_standing(store: Store, name: str) -> Standing | None:
+    """How an agent stands in the registry; None: nobody has said what it can do."""
+    row = store.stream(standing_stream(name))
+    standing = None if row is None else state_of(store, row)
+    return standing if isinstance(standing, Standing) else None
+
+
+def intents_on(store: Store, query: ListQuery) -> list[Placed]:
+    """A page of a list of intents."""
+    return [
+        Placed(place.position, intent)
+        for place in store.listed(query)
+        if isinstance(intent := state_of(store, place.row), Intent)
+    ]

@@ -1,0 +1,233 @@
+"""The causal chain as CCOS tells it: every entry about an intent is an Action, and has a parent.
+
+Nothing is stored twice: an Action is an entry of the stream `intent:ID` as it is read, and which
+one caused it follows from what stands before it.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+from dragoman.core import events
+from dragoman.core.events import AnyEvent
+from dragoman.core.moments import to_rfc3339
+from dragoman.ledger.codec import CODEC
+from dragoman.ledger.entry import Entry, read_line
+
+TYPES: Final[Mapping[type[AnyEvent], str]] = {
+    events.IntentCreated: "New",
+    events.IntentProposed: "DelegationProposed",
+    events.IntentApproved: "DelegationApproved",
+    events.IntentRejected: "DelegationRejected",
+    events.IntentDispatched: "TaskDispatched",
+    events.IntentUpdated: "TaskUpdated",
+    events.IntentCompleted: "TaskCompleted",
+    events.IntentFedBack: "FeedbackApplied",
+    events.IntentSatisfied: "Satisfied",
+    events.IntentNeedsFollowUp: "NeedsFollowUp",
+    events.IntentSuperseded: "RequestSuperseded",
+    events.IntentFollowed: "FollowedUp",
+    events.IntentAnomaly: "Anomaly",
+}
+"""Event -> the type of its Action: the seed's states, and what beside them has to be told."""
+
+_SEPARATOR: Final = "#"
+_SHOWN_APART: Final = frozenset(
+    {"intent", "agent", "request_id", "success", "duration_ms", "error", "id", "plan", "number"}
+)
+"""Fields of events that an Action has fields of its own for."""
+
+
+class Action(Struct, frozen=True, gc=False):
+    """One step, with the telemetry that the seed asks for (section 14)."""
+
+    action_id: str
+    """The intent and the number of the entry in its chain: i-1#3."""
+    type: str
+    intent_id: str
+    at: str
+    actor: str
+    parent_id: str | UnsetType = UNSET
+    """What caused it; the first one has no parent."""
+    plan_id: str | UnsetType = UNSET
+    agent_id: str | UnsetType = UNSET
+    request_id: str | UnsetType = UNSET
+    attempt: int | UnsetType = UNSET
+    dispatched_at: str | UnsetType = UNSET
+    duration_ms: int | UnsetType = UNSET
+    success: bool | UnsetType = UNSET
+    error: str | UnsetType = UNSET
+    details: dict[str, Any] | UnsetType = UNSET
+    """Whatever else the entry says."""
+    hash: str | UnsetType = UNSET
+    """The hash of the entry, which covers all that stands before it in the chain."""
+
+
+class Chain:
+    """Follows the entries of one intent and knows the cause of each."""
+
+    def __init__(self, intent: str) -> None:
+        self._intent = intent
+        self._plan = ""
+        self._begin = 0
+        """What the next proposal follows from: the creation, or a request that came to nothing."""
+        self._ends = 0
+        """What the end of the intent follows from."""
+        self._proposed: dict[str, int] = {}
+        self._approved: dict[str, int] = {}
+        self._sent: dict[str, tuple[int, int]] = {}
+        """Request -> the number of the entry that dispatched it, and when."""
+        self._completed: dict[str, int] = {}
+        self._replaced = 0
+
+    def action(self, entry: Entry) -> Action:
+        """The entry as an Action; entries come in their order."""
+        line = read_line(entry.line)
+        event: Any = CODEC.decode(line.event, line.v, line.body)
+        number = line.version
+        parent = _PARENTS[type(event)](self, event, number)
+        request = getattr(event, "request_id", "")
+        if isinstance(event, events.IntentCreated):
+            self._plan = event.plan
+        elif isinstance(event, events.IntentDispatched):
+            self._sent[request] = (number, line.at)
+        sent_at = self._sent.get(request, (0, 0))[1]
+        said = {name: value for name, value in _said(event) if name not in _SHOWN_APART}
+        return Action(
+            action_id=f"{self._intent}{_SEPARATOR}{number}",
+            type=TYPES[type(event)],
+            intent_id=self._intent,
+            at=to_rfc3339(line.at),
+            actor=line.actor,
+            parent_id=f"{self._intent}{_SEPARATOR}{parent}" if parent else UNSET,
+            plan_id=self._plan or UNSET,
+            agent_id=getattr(event, "agent", "") or UNSET,
+            request_id=request or UNSET,
+            attempt=getattr(event, "number", UNSET),
+            dispatched_at=to_rfc3339(sent_at) if sent_at else UNSET,
+            duration_ms=getattr(event, "duration_ms", UNSET),
+            success=getattr(event, "success", UNSET),
+            error=getattr(event, "error", "") or UNSET,
+            details=said or UNSET,
+            hash=entry.hash.hex(),
+        )
+
+    # The cause of each kind of entry
+
+    def created(self, _: Any, number: int) -> int:
+        """Nothing in the chain caused it."""
+        self._begin = self._ends = number
+        return 0
+
+    def proposed(self, event: events.IntentProposed, number: int) -> int:
+        """It was created, or an agent has failed."""
+        self._proposed[event.agent] = number
+        return self._begin
+
+    def approved(self, event: events.IntentApproved, number: int) -> int:
+        """The agent was proposed."""
+        self._approved[event.agent] = number
+        return self._proposed.get(event.agent, self._begin)
+
+    def rejected(self, event: events.IntentRejected, number: int) -> int:
+        """The agent was proposed, or nobody is left."""
+        if event.agent:
+            return self._proposed.get(event.agent, self._begin)
+        cause, self._begin, self._ends = self._begin, 1, number
+        return cause
+
+    def dispatched(self, event: events.IntentDispatched, number: int) -> int:
+        """The agent was approved, or took over from another."""
+        del number
+        cause, self._replaced = self._replaced, 0
+        return cause or self._approved.get(event.agent, self._begin)
+
+    def of_request(self, event: Any, number: int) -> int:
+        """The request was sent; of one that is unknown here: the intent was created."""
+        del number
+        return self._sent.get(event.request_id, (1, 0))[0]
+
+    def completed(self, event: events.IntentCompleted, number: int) -> int:
+        """The request was sent."""
+        self._completed[event.request_id] = self._begin = self._ends = number
+        return self.of_request(event, number)
+
+    def fed_back(self, event: events.IntentFedBack, number: int) -> int:
+        """The request was completed."""
+        self._ends = number
+        return self._completed.get(event.request_id, 1)
+
+    def superseded(self, event: events.IntentSuperseded, number: int) -> int:
+        """The request was sent, and the task went to another."""
+        self._replaced = self._ends = number
+        return self.of_request(event, number)
+
+    def ended(self, _: Any, number: int) -> int:
+        """The last request has come to its end; what may follow is a new beginning."""
+        del number
+        self._begin = 1
+        return self._ends
+
+    def followed(self, _: Any, number: int) -> int:
+        """How the intent ended."""
+        del number
+        return self._ends
+
+
+_PARENTS: Final[Mapping[type[AnyEvent], Callable[[Chain, Any, int], int]]] = {
+    events.IntentCreated: Chain.created,
+    events.IntentProposed: Chain.proposed,
+    events.IntentApproved: Chain.approved,
+    events.IntentRejected: Chain.rejected,
+    events.IntentDispatched: Chain.dispatched,
+    events.IntentUpdated: Chain.of_request,
+    events.IntentCompleted: Chain.completed,
+    events.IntentFedBack: Chain.fed_back,
+    events.IntentSatisfied: Chain.ended,
+    events.IntentNeedsFollowUp: Chain.ended,
+    events.IntentSuperseded: Chain.superseded,
+    events.IntentFollowed: Chain.followed,
+    events.IntentAnomaly: Chain.of_request,
+}
+"""Event -> the number of the entry that caused it."""
+
+
+def _said(event: AnyEvent) -> Iterable[tuple[str, Any]]:
+    """The fields of an event; moments as text."""
+    for name, value in msgspec.to_builtins(event).items():
+        yield name, to_rfc3339(value) if name == "deadline" and value is not None else value
+
+
+def actions(intent: str, entries: Iterable[Entry]) -> Iterator[Action]:
+    """The entries of an intent's stream, from the first one on, as Actions."""
+    chain = Chain(intent)
+    return map(chain.action, entries)
+
+
+def as_tree(chain: Iterable[Action]) -> dict[str, Any] | None:
+    """The Actions as a tree: each with those that it caused, in their order."""
+    root: dict[str, Any] | None = None
+    nodes: dict[str, dict[str, Any]] = {}
+    for action in chain:
+        node: dict[str, Any] = msgspec.to_builtins(action)
+        nodes[action.action_id] = node
+        parent = None if action.parent_id is UNSET else nodes.get(action.parent_id)
+        if parent is None:
+            root = root or node
+        else:
+            parent.setdefault("children", []).append(node)
+    return root
+
+
+def number_of(action_id: str) -> tuple[str, int]:
+    """The intent of an Action and its number in the chain; ("", 0): this is no Action's id."""
+    intent, found, number = action_id.rpartition(_SEPARATOR)
+    is_number = bool(found) and number.isascii() and number.isdigit() and len(number) < 16
+    return (intent, int(number)) if is_number else ("", 0)
+
+
+def render(entry: Entry) -> Action:
+    """One entry by itself, as an Action whose cause is not looked for."""
+    return Chain(entry.stream.partition(":")[2]).action(entry)

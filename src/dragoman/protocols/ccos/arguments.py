@@ -1,0 +1,145 @@
+"""What the operations of CCOS are given, beside the three messages themselves."""
+
+from typing import Annotated, Any, Final
+
+from msgspec import Meta, Struct
+
+from dragoman.core.offers import Trust
+from dragoman.protocols.ccos.wire import AgentId, Goal, Moment, Name
+
+MOST_SHOWN: Final = 500
+
+Words = tuple[Annotated[str, Meta(min_length=1, max_length=200)], ...]
+Count = Annotated[int, Meta(ge=1, le=MOST_SHOWN)]
+
+
+class Asked(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Arguments; a name that is not known is a mistake and is told."""
+
+
+class Terms(Asked, frozen=True, kw_only=True):
+    """On which terms an agent works."""
+
+    constraints: Words = ()
+    locality: Words = ()
+    """Where it works on data."""
+    trust: Trust | None = None
+    """How far it is trusted, T0 to T2; its own word never raises that."""
+    cost: Annotated[float, Meta(ge=0)] = 0.0
+    latency_ms: Annotated[int, Meta(ge=0)] = 0
+    capacity: Annotated[int, Meta(ge=0)] = 0
+    """How many requests it takes at a time; 0: any number."""
+
+
+class Register(Terms, frozen=True, kw_only=True):
+    """What an agent can do, on which terms, and how it is reached."""
+
+    agent_id: AgentId
+    skills: Words
+    speaks: Words = ()
+    """The dialects that it understands; none: as it is known, or ccos."""
+    reach: str = ""
+    """Where it is; empty: it asks for its requests itself."""
+
+
+class Discover(Terms, frozen=True, kw_only=True):
+    """An A2A agent card, to be taken into the registry."""
+
+    card: dict[str, Any]
+    agent_id: str = ""
+    """What to call the agent; empty: as its card does."""
+
+
+class Wanted(Asked, frozen=True, kw_only=True):
+    """What is to be done, as far as it decides by whom."""
+
+    goal: Goal
+    constraints: Words = ()
+    skills: Words = ()
+    """What whoever does it must be able to do."""
+
+
+class Ranked(Wanted, frozen=True, kw_only=True):
+    """Who would be asked to do this."""
+
+    limit: Count = 20
+
+
+class Delegate(Wanted, frozen=True, kw_only=True):
+    """A goal for the agent that is most likely to reach it."""
+
+    intent_id: str = ""
+    """Empty: it gets an id."""
+    params: dict[str, Any] = {}
+    deadline: Moment = ""
+    """After this a request has failed; a later one gets as much time again."""
+    plan_id: str = ""
+    follows: str = ""
+    """The intent that it follows up."""
+
+
+class OneIntent(Asked, frozen=True, kw_only=True):
+    """An intent, by its id."""
+
+    intent_id: Name
+
+
+class Cancel(Asked, frozen=True, kw_only=True):
+    """An intent that is not to be reached any more."""
+
+    intent_id: Name
+    reason: Annotated[str, Meta(max_length=500)] = "cancelled"
+
+
+class History(Asked, frozen=True, kw_only=True):
+    """An intent, and where its history goes on."""
+
+    intent_id: Name
+    after: Annotated[int, Meta(ge=0)] = 0
+    """The number of the last entry of the page before."""
+    limit: Count = 200
+
+
+class Intents(Asked, frozen=True, kw_only=True):
+    """Which intents; the first of these that is said chooses."""
+
+    agent_id: str = ""
+    plan_id: str = ""
+    follows: str = ""
+    open: bool = False
+    after: Annotated[int, Meta(ge=0)] = 0
+    """`next` of the page before."""
+    limit: Count = 50
+
+
+class Requests(Asked, frozen=True, kw_only=True):
+    """Open requests: the caller's, or another agent's."""
+
+    agent_id: str = ""
+    limit: Count = 20
+
+
+class Agents(Asked, frozen=True, kw_only=True):
+    """Which agents of the registry."""
+
+    skill: str = ""
+    speaks: str = ""
+    after: str = ""
+    """The last name of the page before."""
+    limit: Count = 100
+
+
+class Query(Asked, frozen=True, kw_only=True):
+    """Which Actions of the causal chain; all that is said must hold."""
+
+    intent_id: str = ""
+    plan_id: str = ""
+    agent_id: str = ""
+    type: str = ""
+    parent_id: str = ""
+    """Only what this Action has caused."""
+    since: Moment = ""
+    until: Moment = ""
+    cursor: str = ""
+    """`cursor` of the page before."""
+    limit: Count = 100

@@ -1,0 +1,317 @@
+"""Everything that can be asked for in CCOS: register, rank, delegate, deliver, and ask why."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final, get_args
+
+import msgspec
+
+from dragoman.core.actors import Actor
+from dragoman.core.authority import MAY_DELEGATE, MAY_WRITE
+from dragoman.core.commands import DescribeAgent
+from dragoman.core.errors import Refusal
+from dragoman.core.events import Role
+from dragoman.core.ids import check_agent
+from dragoman.core.intent import KIND
+from dragoman.engine.intents import find_intent, intents_on
+from dragoman.engine.operation import (
+    Commands,
+    Dialect,
+    Facts,
+    Fault,
+    Heard,
+    Incoming,
+    Operation,
+    beginning,
+)
+from dragoman.engine.ports import ListQuery
+from dragoman.engine.request import Accepted
+from dragoman.protocols.ccos import arguments, query, ranking, registry, translate
+from dragoman.protocols.ccos.errors import CODES
+from dragoman.protocols.ccos.lint import lint
+from dragoman.protocols.ccos.reading import (
+    Broken,
+    Spoken,
+    detect,
+    read_message,
+    read_result,
+    reader,
+    shaped,
+    words,
+)
+from dragoman.protocols.ccos.render import RENDER
+from dragoman.protocols.ccos.requests import open_request
+from dragoman.protocols.ccos.settings import DEFAULTS, Choices
+from dragoman.protocols.ccos.wire import (
+    KINDS,
+    MOST_RESULT,
+    TaskRequest,
+    TaskResult,
+    TaskUpdate,
+    as_value,
+)
+
+EVERYONE: Final[frozenset[Role]] = frozenset(get_args(Role))
+
+
+def dialect(choices: Choices = DEFAULTS) -> Dialect:
+    """CCOS 019 as a door is handed it."""
+    operations = (*_messages(choices), *_writing(choices), *_reading(choices))
+    by_kind = dict(zip(KINDS, operations, strict=False))
+    return Dialect(
+        name=translate.NAME,
+        operations=operations,
+        hear=lambda incoming: _hear(incoming, by_kind, choices),
+        lint=lint,
+        refusals=CODES,
+        render=RENDER,
+        kinds=tuple(KINDS),
+        most_bytes=MOST_RESULT,
+    )
+
+
+def _hear(incoming: Incoming, by_kind: dict[str, Operation], choices: Choices) -> Heard | None:
+    """One of the three messages, bare or wrapped like any message."""
+    found = detect(incoming)
+    if isinstance(found, Fault):
+        return Heard("TaskResult", beginning(incoming.text), fault=found)
+    return None if found is None else _heard(found, by_kind[found.kind], choices)
+
+
+def _heard(found: Spoken, operation: Operation, choices: Choices) -> Heard:
+    message = read_message(found.kind, found.value)
+    said = words(message, found.value, choices.kept_bytes)
+    # A request is from whoever runs the show, and about an intent that may be new.
+    is_request = found.kind == "TaskRequest"
+    sender = "" if is_request else found.value["agent_id"]
+    target = "" if is_request else f"{KIND}:{found.value['intent_id']}"
+    is_named = sender and check_agent(sender) is None
+    return Heard(
+        kind=found.kind,
+        said=said,
+        sender=sender if is_named else "",
+        target=target,
+        operation=operation,
+        message=None if isinstance(message, Fault) else message,
+        content=_content(message),
+        fault=message if isinstance(message, Fault) else None,
+    )
+
+
+def _content(message: Any) -> bytes:
+    """What tells an update from others, if it is numbered; the rest are known by their intent."""
+    if not isinstance(message, TaskUpdate) or not isinstance(message.sequence, int):
+        return b""
+    return msgspec.json.encode(as_value(message), order="deterministic")
+
+
+# The three messages, in the order of their types
+
+
+def _messages(choices: Choices) -> Iterator[Operation]:
+    yield Operation(
+        name="ccos.request",
+        shape=TaskRequest,
+        read=lambda value: shaped(value, TaskRequest, "invalid_envelope"),
+        commands=lambda _: (),
+        gather=lambda message, _, facts: translate.request(message, facts, choices),
+        reply=_accepted,
+        after=_delegated,
+        roles=MAY_DELEGATE,
+    )
+    yield Operation(
+        name="ccos.result",
+        shape=TaskResult,
+        read=read_result,
+        commands=lambda _: (),
+        gather=lambda message, _, facts: translate.result(message, facts, choices),
+        reply=_accepted,
+        after=_received,
+        roles=MAY_WRITE,
+        about=_intent_of,
+        most_bytes=MOST_RESULT,
+        summary=(
+            "Hand in the result of a request that you were given: success with output, or failure "
+            "with error. It ends the request."
+        ),
+    )
+    yield Operation(
+        name="ccos.update",
+        shape=TaskUpdate,
+        read=lambda value: shaped(value, TaskUpdate, "invalid_envelope"),
+        commands=lambda _: (),
+        gather=lambda message, _, facts: translate.update(message, facts, choices),
+        reply=lambda message, _, __: {"intent_id": message.intent_id, "noted": True},
+        roles=MAY_WRITE,
+        about=_intent_of,
+        summary="Say how far you are with a request: progress in percent, a message.",
+    )
+
+
+def _accepted(_: Any, __: Commands, accepted: Accepted) -> Accepted:
+    """Of an operation whose answer is looked up when all is on record."""
+    return accepted
+
+
+def _intent_of(message: TaskResult | TaskUpdate | Broken) -> str:
+    return f"{KIND}:{message.intent_id}"
+
+
+def _delegated(_: Any, __: Actor, facts: Facts, accepted: Accepted) -> tuple[Commands, Any]:
+    """How the intent stands, with the request if one is open."""
+    told = _state(accepted, facts)
+    assert not isinstance(told, Refusal), "it was delegated in the same breath"
+    return (), told
+
+
+def _received(
+    message: TaskResult, _: Actor, facts: Facts, accepted: Accepted
+) -> tuple[Commands, Any]:
+    """How the intent stands now; a task that is none's has its status."""
+    told = _state(accepted, facts)
+    last = accepted.receipts[-1]
+    state = {"status": last.status} if isinstance(told, Refusal) else {"state": told["state"]}
+    return (), {"intent_id": message.intent_id, "agent_id": message.agent_id, **state}
+
+
+def _state(accepted: Accepted, facts: Facts) -> dict[str, Any] | Refusal:
+    intent = find_intent(facts.store, _name_of(accepted))
+    if isinstance(intent, Refusal):
+        return intent
+    request = open_request(facts.store, intent)
+    told: dict[str, Any] = {
+        "intent_id": intent.id,
+        "state": intent.state,
+        "task_id": intent.task,
+    }
+    if request is not None:
+        told["request"] = as_value(request)
+    if intent.reasons:
+        told["reasons"] = list(intent.reasons)
+    return told
+
+
+def _name_of(accepted: Accepted) -> str:
+    return accepted.receipts[-1].stream.partition(":")[2]
+
+
+# Operations that write
+
+
+def _writing(choices: Choices) -> Iterator[Operation]:
+    yield Operation(
+        name="ccos.delegate",
+        shape=arguments.Delegate,
+        read=reader(arguments.Delegate),
+        commands=lambda _: (),
+        gather=lambda asked, _, facts: translate.delegate(asked, facts, choices),
+        reply=_accepted,
+        after=_delegated,
+        roles=MAY_WRITE,
+        summary=(
+            "Give a goal to the agent that is most likely to reach it. Say what is to be done in "
+            "words that name the skills it takes."
+        ),
+    )
+    yield Operation(
+        name="ccos.register",
+        shape=arguments.Register,
+        read=reader(arguments.Register),
+        commands=lambda _: (),
+        gather=lambda asked, _, facts: translate.register(asked, facts),
+        reply=_registered,
+        roles=MAY_WRITE,
+        summary="Say what you can do, so that goals are given to you.",
+    )
+    yield Operation(
+        name="ccos.discover",
+        shape=arguments.Discover,
+        read=reader(arguments.Discover),
+        commands=lambda _: (),
+        gather=lambda asked, _, facts: translate.discover(asked, facts),
+        reply=_registered,
+        roles=MAY_DELEGATE,
+    )
+    yield Operation(
+        name="ccos.cancel",
+        shape=arguments.Cancel,
+        read=reader(arguments.Cancel),
+        commands=lambda _: (),
+        gather=translate.cancel,
+        reply=lambda asked, _, __: {"intent_id": asked.intent_id, "cancelled": True},
+        roles=MAY_WRITE,
+    )
+
+
+def _registered(_: Any, commands: Commands, __: Accepted) -> Any:
+    described = commands[-1]
+    assert isinstance(described, DescribeAgent), "an agent is described last"
+    return {"agent_id": described.name, "skills": list(described.skills), "registered": True}
+
+
+# Operations that only read
+
+
+def _reading(choices: Choices) -> Iterator[Operation]:
+    yield _asking(
+        "ccos.requests",
+        arguments.Requests,
+        _requests,
+        "See what you were asked to do: your open requests, oldest first.",
+        is_empty=lambda answer: not answer["requests"],
+        wakes="intent",
+    )
+    yield _asking(
+        "ccos.rank",
+        arguments.Ranked,
+        lambda asked, _, facts: ranking.rank(asked, facts, choices),
+        "See who would be given a goal, and why, before you delegate it.",
+    )
+    yield _asking(
+        "ccos.intent",
+        arguments.History,
+        lambda asked, _, facts: query.look(asked, facts),
+        "See how an intent stands, and its history.",
+    )
+    yield _asking(
+        "ccos.intents", arguments.Intents, lambda asked, _, facts: query.listed(asked, facts)
+    )
+    yield _asking("ccos.why", arguments.OneIntent, lambda asked, _, facts: query.why(asked, facts))
+    yield _asking("ccos.actions", arguments.Query, lambda asked, _, facts: query.ask(asked, facts))
+    yield _asking(
+        "ccos.agents", arguments.Agents, lambda asked, _, facts: registry.agents(asked, facts)
+    )
+
+
+def _asking(
+    name: str,
+    shape: Any,
+    ask: Callable[[Any, Actor, Facts], Any],
+    summary: str = "",
+    *,
+    is_empty: Callable[[Any], bool] | None = None,
+    wakes: str = "",
+) -> Operation:
+    """An operation that changes nothing, for everyone; without a summary it is no tool."""
+    return Operation(
+        name=name,
+        shape=shape,
+        read=reader(shape),
+        commands=lambda _: (),
+        reply=_accepted,
+        roles=EVERYONE,
+        ask=ask,
+        is_empty=is_empty,
+        wakes=wakes,
+        summary=summary,
+    )
+
+
+def _requests(asked: arguments.Requests, actor: Actor, facts: Facts) -> Any:
+    """The hub's queue: what an agent was given and has not brought back."""
+    agent = asked.agent_id or actor.name
+    malformed = check_agent(agent)
+    if malformed is not None:
+        return Fault(malformed.code, malformed.detail, "agent_id")
+    page = intents_on(facts.store, ListQuery(f"requests:{agent}", limit=asked.limit))
+    found = (open_request(facts.store, placed.intent) for placed in page)
+    return {"requests": [as_value(request) for request in found if request is not None]}

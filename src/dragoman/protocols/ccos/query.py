@@ -1,0 +1,190 @@
+"""Asking the causal chain: by intent, plan, agent, type, time and cause (S-CCOS-8)."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from dragoman.core.errors import Refusal
+from dragoman.core.ids import intent_stream
+from dragoman.core.intent import Intent
+from dragoman.core.moments import parse_rfc3339, to_rfc3339
+from dragoman.engine.ask import history
+from dragoman.engine.intents import Placed, find_intent, intents_on
+from dragoman.engine.operation import Facts, Fault
+from dragoman.engine.ports import ListQuery, Store
+from dragoman.protocols.ccos.actions import TYPES, Action, actions, as_tree, number_of
+from dragoman.protocols.ccos.arguments import History, Intents, OneIntent, Query
+from dragoman.protocols.ccos.requests import open_request
+from dragoman.protocols.ccos.wire import as_value
+
+_PAGE = 100
+_MOST_INTENTS = 2_000
+"""So many intents are looked at for one page."""
+
+
+def why(asked: OneIntent, facts: Facts) -> Any:
+    """The answer of `ccos.why`: everything that happened, as a tree."""
+    intent = find_intent(facts.store, asked.intent_id)
+    if isinstance(intent, Refusal):
+        return Fault(intent.code, intent.detail, "intent_id")
+    chain = list(_chain(facts.store, intent.id))
+    return {
+        "intent_id": intent.id,
+        "goal": intent.goal,
+        "state": intent.state,
+        "count": len(chain),
+        "actions": as_tree(chain),
+    }
+
+
+def look(asked: History, facts: Facts) -> Any:
+    """The answer of `ccos.intent`: how it stands, and its history."""
+    intent = find_intent(facts.store, asked.intent_id)
+    if isinstance(intent, Refusal):
+        return Fault(intent.code, intent.detail, "intent_id")
+    chain = list(_chain(facts.store, intent.id))
+    page = chain[asked.after : asked.after + asked.limit]
+    end = asked.after + len(page)
+    more = {"next": end} if end < len(chain) else {}
+    told = shown(facts.store, intent) | _result(chain)
+    return told | {"history": [_brief(one) for one in page]} | more
+
+
+def _result(chain: list[Action]) -> dict[str, Any]:
+    """How the last request ended, with its output where policy has kept it."""
+    for action in reversed(chain):
+        if action.type == "TaskCompleted":
+            told = _brief(action)
+            fields = ("agent_id", "request_id", "success", "error", "duration_ms", "at")
+            result = {name: told[name] for name in fields if name in told}
+            details = told.get("details", {})
+            kept = {name: details[name] for name in ("output", "synthetic") if name in details}
+            return {"result": result | kept}
+    return {}
+
+
+def listed(asked: Intents, facts: Facts) -> Any:
+    """The answer of `ccos.intents`: a page of them, the oldest first."""
+    lists = (
+        ("delegated:", asked.agent_id),
+        ("plan:", asked.plan_id),
+        ("follows:", asked.follows),
+        ("intents:open", "" if not asked.open else " "),
+    )
+    name = next((f"{kind}{said}".strip() for kind, said in lists if said), "intents")
+    page = intents_on(facts.store, ListQuery(name, asked.after, limit=asked.limit + 1))
+    rows = [shown(facts.store, placed.intent) for placed in page[: asked.limit]]
+    more = {"next": page[asked.limit - 1].position} if len(page) > asked.limit else {}
+    return {"intents": rows} | more
+
+
+def shown(store: Store, intent: Intent) -> dict[str, Any]:
+    """An intent as it stands now."""
+    request = open_request(store, intent)
+    told: dict[str, Any] = {
+        "intent_id": intent.id,
+        "state": intent.state,
+        "goal": intent.goal,
+        "task_id": intent.task,
+        "by": intent.by,
+        "created_at": to_rfc3339(intent.created_at),
+        "requests": intent.requests,
+        "tried": list(intent.agents),
+        "updates": intent.updates,
+        "anomalies": intent.anomalies,
+    }
+    optional = {
+        "request": None if request is None else as_value(request),
+        "plan_id": intent.plan,
+        "follows": intent.follows,
+        "followed_by": list(intent.followed_by),
+        "reasons": list(intent.reasons),
+    }
+    return told | {name: value for name, value in optional.items() if value}
+
+
+def _brief(action: Action) -> dict[str, Any]:
+    """An Action as one line of a history: named by the state that it led to."""
+    told: dict[str, Any] = msgspec.to_builtins(action)
+    told["state"] = told["type"]
+    for known in ("intent_id", "hash"):
+        told.pop(known)
+    return told
+
+
+def ask(asked: Query, facts: Facts) -> Any:
+    """The answer of `ccos.actions`: a page of the Actions that are wanted."""
+    if asked.type and asked.type not in TYPES.values():
+        known = ", ".join(TYPES.values())
+        return Fault("invalid_field", f"{asked.type[:40]!a} is no type; known: {known}", "type")
+    span = _span(asked)
+    if isinstance(span, Fault):
+        return span
+    at, number = _cursor(asked.cursor)
+    found: list[dict[str, Any]] = []
+    looked_at, cursor = 0, ""
+    for placed in _intents(asked, facts.store, at):
+        for one, action in enumerate(_chain(facts.store, placed.intent.id), start=1):
+            is_seen = placed.position == at and one <= number
+            if is_seen or not _fits(action, asked, *span):
+                continue
+            if len(found) == asked.limit:
+                return {"actions": found, "cursor": cursor, "more": True}
+            found.append(msgspec.to_builtins(action))
+            cursor = f"{placed.position}.{one}"
+        looked_at += 1
+        if looked_at == _MOST_INTENTS:
+            return {"actions": found, "cursor": f"{placed.position}.{10**9}", "more": True}
+    return {"actions": found, "cursor": cursor or asked.cursor, "more": False}
+
+
+def _chain(store: Store, intent: str) -> Iterator[Action]:
+    return actions(intent, history(store, intent_stream(intent)))
+
+
+def _span(asked: Query) -> tuple[str, str] | Fault:
+    """From when to when, in the form that Actions have, which sorts like time."""
+    told: list[str] = []
+    for name, given in (("since", asked.since), ("until", asked.until)):
+        try:
+            told.append(to_rfc3339(parse_rfc3339(given)) if given else "")
+        except ValueError as error:
+            return Fault("invalid_field", str(error), name)
+    return told[0], told[1]
+
+
+def _fits(action: Action, asked: Query, since: str, until: str) -> bool:
+    return (
+        asked.type in ("", action.type)
+        and asked.agent_id in ("", action.agent_id)
+        and asked.parent_id in ("", action.parent_id)
+        and (not asked.plan_id or action.plan_id == asked.plan_id)
+        and since <= action.at
+        and (not until or action.at < until)
+    )
+
+
+def _intents(asked: Query, store: Store, at: int) -> Iterator[Placed]:
+    """The intents that may have what is wanted, by the shortest list that holds them all."""
+    one = asked.intent_id or number_of(asked.parent_id)[0]
+    if one:
+        intent = find_intent(store, one)
+        if isinstance(intent, Intent):
+            yield Placed(at, intent)
+        return
+    name = "intents"
+    if asked.agent_id:
+        name = f"delegated:{asked.agent_id}"
+    elif asked.plan_id:
+        name = f"plan:{asked.plan_id}"
+    after = max(at - 1, 0)
+    while page := intents_on(store, ListQuery(name, after, limit=_PAGE)):
+        yield from page
+        after = page[-1].position
+
+
+def _cursor(given: str) -> tuple[int, int]:
+    place, _, number = given.partition(".")
+    is_ours = place.isdigit() and number.isdigit() and len(given) < 40
+    return (int(place), int(number)) if is_ours and given.isascii() else (0, 0)

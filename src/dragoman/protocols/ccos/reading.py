@@ -1,0 +1,130 @@
+"""Words into messages: which ones are CCOS, which of the three they are, and what is wrong in them.
+
+A TaskResult that is wrong is not only refused: it is an anomaly of the intent that it names.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final, cast
+
+import msgspec
+from msgspec import Raw, Struct
+
+from dragoman.engine.operation import Fault, Incoming, beginning
+from dragoman.protocols.ccos.wire import KINDS, Message, TaskRequest, TaskResult, kind_of
+from dragoman.text.strict_json import MOST_BYTES, StrictJsonError
+
+WRAPPERS: Final = ("payload", "message", "content")
+_AT: Final = re.compile(r"(?P<reason>.*?)(?: - at `\$\.?(?P<path>.*)`)?", re.DOTALL)
+_WHOLE: Final = ("attempt", "sequence", "protocol_version")
+_CLAIMS: Final = (b'"intent_id"', b'"success"')
+"""What a result of unusual length has in it: looked for before it is parsed."""
+_MOST_SHOWN: Final = 300
+
+
+class Broken(Struct, frozen=True):
+    """A TaskResult that says something wrong about an intent."""
+
+    intent_id: str
+    agent_id: str
+    request_id: str
+    reason: str
+
+
+class Spoken(Struct, frozen=True):
+    """A message of ours, by its type, as a JSON value."""
+
+    kind: str
+    value: Mapping[str, Any]
+
+
+def detect(incoming: Incoming) -> Spoken | Fault | None:
+    """The message in what came in; a fault: it is ours, and too long; None: it is not ours."""
+    is_long = len(incoming.text) > MOST_BYTES
+    if is_long and not all(claim in incoming.text for claim in _CLAIMS):
+        return None
+    if incoming.is_too_large:
+        most = incoming.most_bytes
+        return Fault("message_too_large", f"it has more than {most} bytes, and no more are taken")
+    found = None if isinstance(incoming.value, StrictJsonError) else _unwrapped(incoming.value)
+    if found is not None and is_long and found.kind != "TaskResult":
+        return Fault(
+            "message_too_large", f"only a TaskResult may have more than {MOST_BYTES} bytes"
+        )
+    return found
+
+
+def _unwrapped(value: Any) -> Spoken | None:
+    """The message, bare or under one of the usual names."""
+    if not isinstance(value, dict):
+        return None
+    parts = cast(dict[str, Any], value)
+    for inner in (parts, *(parts.get(name) for name in WRAPPERS)):
+        if isinstance(inner, dict):
+            found = cast(dict[str, Any], inner)
+            is_ours = all(isinstance(found.get(key), str) for key in ("intent_id", "agent_id"))
+            kind = kind_of(found) if is_ours else ""
+            if kind:
+                return Spoken(kind, found)
+    return None
+
+
+def shaped(value: Any, shape: type[Any], code: str = "invalid_field") -> Any:
+    """A parsed JSON value in its shape, or what is wrong with it."""
+    try:
+        return msgspec.convert(_with_whole_numbers(value), shape)
+    except msgspec.ValidationError as error:
+        found = _AT.fullmatch(str(error))
+        assert found is not None, "the pattern takes any text"
+        return Fault(code, found["reason"], found["path"] or "")
+
+
+def reader(shape: type[Any]) -> Callable[[Any], Any]:
+    """Reads arguments of this shape."""
+    return lambda value: shaped(value, shape)
+
+
+def read_result(value: Any) -> TaskResult | Broken | Fault:
+    """A TaskResult; of one that is wrong what it is about, and why it is."""
+    read = shaped(value, TaskResult, "anomaly")
+    if not isinstance(read, Fault) or not isinstance(value, dict):
+        return read
+    said = cast(dict[str, Any], value)
+    intent = said.get("intent_id")
+    if not isinstance(intent, str) or not intent:
+        return read
+    return Broken(intent, _text(said, "agent_id"), _text(said, "request_id"), read.detail)
+
+
+def read_message(kind: str, value: Mapping[str, Any]) -> Message | Broken | Fault:
+    """A message of one of the three types."""
+    if KINDS[kind] is TaskResult:
+        return read_result(value)
+    return shaped(value, KINDS[kind], "invalid_envelope")
+
+
+def words(message: Any, value: Mapping[str, Any], kept_bytes: int) -> Raw:
+    """What the ledger keeps of a message: not its output, where that is longer than policy says."""
+    if isinstance(message, TaskRequest) or "output" not in value:
+        return Raw(msgspec.json.encode(value))
+    size = len(msgspec.json.encode(value["output"]))
+    if size <= kept_bytes:
+        return Raw(msgspec.json.encode(value))
+    rest = {name: part for name, part in value.items() if name != "output"}
+    text = msgspec.json.encode(rest | {"output_bytes": size})
+    return Raw(text) if len(text) <= MOST_BYTES else beginning(text)
+
+
+def _text(value: Mapping[str, Any], key: str) -> str:
+    said = value.get(key)
+    return said[:_MOST_SHOWN] if isinstance(said, str) else ""
+
+
+def _with_whole_numbers(value: Any) -> Any:
+    """The same with 1.0 as 1 where a whole number is meant: JSON has one kind of number."""
+    if not isinstance(value, dict):
+        return value
+    said = cast(dict[str, Any], value)
+    floats = [name for name in _WHOLE if isinstance(said.get(name), float)]
+    whole = {name: int(said[name]) for name in floats if said[name].is_integer()}
+    return said | whole if whole else said

@@ -1,0 +1,64 @@
+"""The registry as it is shown: what each agent can do, and what was learned of it."""
+
+from typing import Any
+
+from dragoman.core.agents import AgentRecord
+from dragoman.core.standing import Standing
+from dragoman.core.threshold import threshold
+from dragoman.engine.ask import list_agents
+from dragoman.engine.intents import find_standing
+from dragoman.engine.operation import Facts
+from dragoman.protocols.ccos.arguments import Agents
+from dragoman.text.words import words_of
+
+_PAGE = 500
+
+
+def agents(asked: Agents, facts: Facts) -> Any:
+    """The answer of `ccos.agents`: by name, by skill, by dialect."""
+    found: list[dict[str, Any]] = []
+    after, now = asked.after, facts.now()
+    while page := list_agents(facts.store, after, _PAGE):
+        for record in page:
+            after = record.name
+            standing = find_standing(facts.store, record.name)
+            if standing is None or not _fits(asked, record, standing):
+                continue
+            if len(found) == asked.limit:
+                return {"agents": found, "next": found[-1]["agent_id"]}
+            found.append(shown(record, standing, now))
+    return {"agents": found}
+
+
+def _fits(asked: Agents, record: AgentRecord, standing: Standing) -> bool:
+    descriptor = standing.descriptor
+    if descriptor is None:
+        return False
+    wanted = words_of(asked.skill)
+    has = [words_of(skill) for skill in descriptor.skills]
+    knows = not wanted or any(set(wanted) <= set(skill) for skill in has)
+    return knows and asked.speaks in ("", *record.speaks)
+
+
+def shown(record: AgentRecord, standing: Standing, now: int) -> dict[str, Any]:
+    """An agent of the registry."""
+    descriptor, evidence = standing.descriptor, standing.evidence(now)
+    assert descriptor is not None, "others are no part of the registry"
+    return {
+        "agent_id": record.name,
+        "skills": list(descriptor.skills),
+        "constraints": list(descriptor.constraints),
+        "locality": list(descriptor.locality),
+        "speaks": list(record.speaks),
+        "trust": descriptor.trust,
+        "cost": descriptor.cost,
+        "latency_ms": standing.latency_ms or descriptor.latency_ms,
+        "capacity": descriptor.capacity,
+        "reach": descriptor.reach,
+        "open": standing.open,
+        "successes": standing.successes,
+        "failures": standing.failures,
+        "success_at_least": round(evidence.lower, 4),
+        "threshold": threshold(evidence),
+        "paused": record.paused(now) is not None,
+    }

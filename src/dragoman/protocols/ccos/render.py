@@ -1,0 +1,12 @@
+"""Which events a reader of CCOS is told about: the Actions of the causal chain."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from dragoman.core.events import EVENT_NAMES
+from dragoman.protocols.ccos.actions import TYPES, render
+
+RENDER: Final[Mapping[type[Any], Callable[..., Any] | None]] = {
+    event: render if event in TYPES else None for event in EVENT_NAMES
+}
+"""Event -> its rendering; None: silent on purpose, because it is no intent's."""

@@ -1,0 +1,104 @@
+"""TaskRequests: what an agent is handed, filled from the intent and its task."""
+
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Struct
+
+from dragoman.core.errors import Refusal
+from dragoman.core.intent import Intent
+from dragoman.core.moments import to_rfc3339
+from dragoman.core.task import Task
+from dragoman.engine.ask import find_task
+from dragoman.engine.ports import Store
+from dragoman.protocols.ccos.wire import TaskRequest
+
+TASK: str = "task"
+"""The key of `params` under which the task stands, unless whoever delegates has used it."""
+
+
+class LeftOff(Struct, frozen=True, omit_defaults=True):
+    """Where an earlier attempt stopped, in the words of its agent."""
+
+    commit: str = ""
+    description: str = ""
+    next_steps: str = ""
+
+
+class TaskParams(Struct, frozen=True, omit_defaults=True):
+    """What is known about the task beside its goal, in types that stay."""
+
+    task_id: str
+    """What messages of AOF/1 and files call it."""
+    title: str
+    priority: str
+    description: str = ""
+    parent: str = ""
+    constraints: tuple[str, ...] = ()
+    skills: tuple[str, ...] = ()
+    plan_id: str = ""
+    follows: str = ""
+    acceptance_criteria: tuple[str, ...] = ()
+    expected_outputs: tuple[str, ...] = ()
+    context_refs: tuple[str, ...] = ()
+    left_off: LeftOff | None = None
+
+
+def open_request(store: Store, intent: Intent) -> TaskRequest | None:
+    """The request that is open for an intent; None: none is."""
+    found = None if intent.request is None else find_task(store, intent.task)
+    if found is None or isinstance(found, Refusal):
+        return None
+    return request_of(intent, found.task)
+
+
+def request_of(intent: Intent, task: Task) -> TaskRequest | None:
+    """The same, for whoever has the task in hand."""
+    request = intent.request
+    if request is None:
+        return None
+    return TaskRequest(
+        intent_id=intent.id,
+        agent_id=request.agent,
+        goal=intent.goal,
+        params=_params(intent.params, task, intent),
+        request_id=request.id,
+        attempt=request.number,
+        deadline=UNSET if request.deadline is None else to_rfc3339(request.deadline),
+    )
+
+
+def request_for_task(task: Task, agent: str, session: str) -> TaskRequest:
+    """A task that came to be in another dialect, as an agent of CCOS is asked to do it."""
+    goal = task.title if not task.body else f"{task.title}\n\n{task.body}"
+    return TaskRequest(
+        intent_id=task.id,
+        agent_id=agent,
+        goal=goal,
+        params=_params({}, task, None),
+        request_id=session or UNSET,
+        attempt=max(task.attempts, 1),
+    )
+
+
+def _params(given: dict[str, object], task: Task, intent: Intent | None) -> dict[str, Any]:
+    return {TASK: msgspec.to_builtins(_known(task, intent)), **given}
+
+
+def _known(task: Task, intent: Intent | None) -> TaskParams:
+    asked, left = task.delegation, task.checkpoint
+    return TaskParams(
+        task_id=task.aof_id,
+        title=task.title,
+        priority=task.priority,
+        description="" if intent is not None and task.body == intent.goal else task.body,
+        parent=task.parent,
+        constraints=intent.constraints if intent else asked.constraints if asked else (),
+        skills=intent.skills if intent else (),
+        plan_id=intent.plan if intent else "",
+        follows=intent.follows if intent else "",
+        acceptance_criteria=asked.acceptance_criteria if asked else (),
+        expected_outputs=asked.expected_outputs if asked else (),
+        context_refs=asked.context_refs if asked else (),
+        left_off=LeftOff(left.commit, left.description, left.next_steps) if left else None,
+    )

@@ -1,0 +1,22 @@
+"""What can be chosen about CCOS."""
+
+from typing import Final
+
+from msgspec import Struct
+
+from dragoman.core.offers import Policy
+
+
+class Choices(Struct, frozen=True):
+    """The settings that this dialect goes by."""
+
+    policy: Policy = Policy()
+    tries: int = 3
+    """How many requests are made of an intent before it is given up."""
+    patience_ms: int = 3_600_000
+    """How long a request may take that has no deadline of its own."""
+    kept_bytes: int = 65_536
+    """Outputs up to so many bytes stand whole in the ledger; of others only their digest."""
+
+
+DEFAULTS: Final = Choices()

@@ -1,0 +1,203 @@
+"""From CCOS to what the core is asked for. What a message leads to, all or none."""
+
+import msgspec
+from msgspec import UNSET
+
+from dragoman.core.actors import Actor
+from dragoman.core.commands import (
+    DelegateIntent,
+    DescribeAgent,
+    MoveTask,
+    ReceiveResult,
+    RegisterAgent,
+    ReportOutcome,
+    UpdateIntent,
+    UpdateTask,
+)
+from dragoman.core.errors import Refusal
+from dragoman.core.intent import KIND
+from dragoman.core.limits import REASON
+from dragoman.core.moments import parse_rfc3339
+from dragoman.core.offers import Candidate, Parts, Wish
+from dragoman.engine.ask import find_agent, find_task
+from dragoman.engine.intents import find_intent, find_standing
+from dragoman.engine.operation import Commands, Facts, Fault
+from dragoman.protocols.ccos.arguments import Cancel, Delegate, Discover, Register, Terms
+from dragoman.protocols.ccos.cards import BadCard, read_card
+from dragoman.protocols.ccos.reading import Broken
+from dragoman.protocols.ccos.settings import Choices
+from dragoman.protocols.ccos.wire import TaskRequest, TaskResult, TaskUpdate
+
+NAME = "ccos"
+
+
+def register(asked: Register, facts: Facts) -> Commands:
+    """An agent becomes known, if it is not, and then what it can do."""
+    described = _described(asked.agent_id, asked.skills, asked, asked.reach)
+    return (*_known(asked.agent_id, asked.speaks, facts), described)
+
+
+def discover(asked: Discover, facts: Facts) -> Commands | Fault:
+    """The same by the agent's card; who is new is trusted by nobody yet."""
+    try:
+        found = read_card(msgspec.json.encode(asked.card), asked.agent_id)
+    except BadCard as error:
+        return Fault("invalid_field", str(error), "card")
+    is_new = find_standing(facts.store, found.name) is None
+    terms = msgspec.structs.replace(asked, trust="T0") if is_new and not asked.trust else asked
+    # It speaks A2A, which is spoken elsewhere: what it is told here is left to whoever carries it.
+    known = find_agent(facts.store, found.name)
+    commands = () if known is not None else (RegisterAgent(found.name),)
+    return (*commands, _described(found.name, found.skills, terms, found.url))
+
+
+def _known(name: str, speaks: tuple[str, ...], facts: Facts) -> Commands:
+    known = find_agent(facts.store, name)
+    if known is not None and speaks in ((), known.speaks):
+        return ()
+    return (RegisterAgent(name, known.role if known else "agent", speaks or (NAME,)),)
+
+
+def _described(name: str, skills: tuple[str, ...], terms: Terms, reach: str) -> DescribeAgent:
+    return DescribeAgent(
+        name,
+        skills,
+        terms.constraints,
+        terms.locality,
+        terms.trust,
+        terms.cost,
+        terms.latency_ms,
+        terms.capacity,
+        reach,
+    )
+
+
+def delegate(asked: Delegate, facts: Facts, choices: Choices) -> Commands | Fault:
+    """A goal for the first of its candidates that governance has nothing against."""
+    now = facts.now()
+    patience = _patience(asked.deadline, now, choices)
+    if isinstance(patience, Fault):
+        return patience
+    wish = Wish(asked.goal, asked.constraints, asked.skills, patience)
+    return (
+        DelegateIntent(
+            asked.goal,
+            asked.intent_id,
+            asked.params,
+            asked.constraints,
+            asked.skills,
+            patience,
+            asked.plan_id,
+            asked.follows,
+            choices.tries,
+            candidates=facts.registry.shortlist(wish, choices.policy, now),
+            policy=choices.policy,
+        ),
+    )
+
+
+def request(message: TaskRequest, facts: Facts, choices: Choices) -> Commands | Fault:
+    """A goal for one agent, named by whoever runs the show; governance looks at it all the same."""
+    now = facts.now()
+    patience = _patience(message.deadline or "", now, choices)
+    if isinstance(patience, Fault):
+        return patience
+    ranked = facts.registry.rank(Wish(message.goal, patience_ms=patience), now)
+    unknown = Candidate(message.agent_id, 0.0, Parts(), 0.0)
+    named = next((one for one in ranked if one.agent == message.agent_id), unknown)
+    return (
+        DelegateIntent(
+            message.goal,
+            message.intent_id,
+            message.params,
+            patience_ms=patience,
+            tries=1,
+            candidates=(named,),
+            policy=choices.policy,
+        ),
+    )
+
+
+def _patience(deadline: str, now: int, choices: Choices) -> int | Fault:
+    """How long a request may take, by its deadline or else by the settings."""
+    if not deadline:
+        return choices.patience_ms
+    try:
+        left = parse_rfc3339(deadline) - now
+    except ValueError as error:
+        return Fault("invalid_field", str(error), "deadline")
+    if left <= 0:
+        return Fault("invalid_field", f"{deadline} has passed", "deadline")
+    return left
+
+
+def result(message: TaskResult | Broken, facts: Facts, choices: Choices) -> Commands:
+    """The end of a request; what is wrong is for the intent to know."""
+    if isinstance(message, Broken):
+        intent, agent, request_id = message.intent_id, message.agent_id, message.request_id
+        return (ReceiveResult(intent, agent, False, request_id=request_id, fault=message.reason),)
+    output = None if message.output is UNSET else message.output
+    is_kept = len(msgspec.json.encode(output)) <= choices.kept_bytes
+    if _is_plain_task(message, facts):
+        return (_report(message, output if is_kept else None),)
+    return (
+        ReceiveResult(
+            message.intent_id,
+            message.agent_id,
+            message.success,
+            output,
+            message.why,
+            message.request_id or "",
+            keep_output=is_kept,
+        ),
+    )
+
+
+def _is_plain_task(message: TaskResult | TaskUpdate, facts: Facts) -> bool:
+    """Whether it is about a task that nobody has delegated as an intent (S-ADOPT the other way)."""
+    if not isinstance(find_intent(facts.store, message.intent_id), Refusal):
+        return False
+    found = find_task(facts.store, message.intent_id)
+    return not isinstance(found, Refusal) and found.task.assignee == message.agent_id
+
+
+def _report(message: TaskResult, output: object) -> ReportOutcome:
+    """What a result says about a task that came to be in another dialect."""
+    return ReportOutcome(
+        message.intent_id,
+        "done" if message.success else "failed",
+        message.why[:REASON],
+        details={} if output is None else {"output": output},
+        apply=True,
+    )
+
+
+def update(message: TaskUpdate, facts: Facts, choices: Choices) -> Commands:
+    """How it goes; a piece of the output is kept where all of it would be."""
+    progress = None if message.progress is UNSET else message.progress
+    percent = progress if progress is None or progress > 1 else 100 * progress
+    partial = None if message.partial is UNSET else message.partial
+    is_kept = len(msgspec.json.encode(partial)) <= choices.kept_bytes
+    if _is_plain_task(message, facts):
+        share = "" if percent is None else f"{percent:g} %"
+        return (UpdateTask(message.intent_id, progress=share, notes=message.message or ""),)
+    return (
+        UpdateIntent(
+            message.intent_id,
+            message.agent_id,
+            percent,
+            message.message or "",
+            message.request_id or "",
+            message.sequence or 0,
+            partial if is_kept else None,
+        ),
+    )
+
+
+def cancel(asked: Cancel, actor: Actor, facts: Facts) -> Commands | Fault:
+    """The intent's task is cancelled; its open request ends without a word about the agent."""
+    del actor
+    intent = find_intent(facts.store, asked.intent_id)
+    if isinstance(intent, Refusal):
+        return Fault(intent.code, intent.detail, "intent_id")
+    return (MoveTask(f"{KIND}:{intent.id}", "cancelled", asked.reason),)

@@ -1,0 +1,84 @@
+"""The file of one stream: written for somebody elsewhere, and checked there without a hub."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dragoman.surfaces.cli.call import Answer, wrong_usage
+from dragoman.surfaces.cli.place import Place
+from dragoman.surfaces.cli.screen import Screen
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+    from dragoman.engine.chain_file import Proof
+
+
+def write_chain_file(place: Place, stream: str, target: Path) -> int:
+    """Write the entries of a stream with what proves them; how many lines the file has."""
+    from dragoman.engine.chain_file import write_chain
+    from dragoman.system.files import write_atomically
+
+    lines = list(
+        write_chain(
+            place.hub.store, stream, list(place.checkpoints.lines()), place.checkpoints.public
+        )
+    )
+    try:
+        write_atomically(target, b"".join(line + b"\n" for line in lines))
+    except OSError as error:
+        wrong_usage(f"{target} cannot be written: {error.strerror}")
+    return len(lines)
+
+
+def check_file(path: Path, key: Path | None) -> Answer:
+    """Whether the file of a chain proves itself; nothing else is looked at."""
+    from dragoman.engine.chain_file import check_chain_file
+
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        wrong_usage(f"{path} cannot be read: {error.strerror}")
+    proof = check_chain_file(data, None if key is None else _read(key))
+    data_told: dict[str, object] = {
+        "stream": proof.stream,
+        "ledger": proof.ledger,
+        "entries": proof.entries,
+        "anchored": proof.anchored,
+        "key": proof.key or None,
+        "signedAt": proof.signed_at or None,
+        "findings": list(proof.wrong),
+    }
+    if proof.wrong:
+        told = {"code": "ledger_broken", "detail": proof.wrong[0]}
+        return Answer(data_told | told, lambda screen: _print_wrong(proof, screen), is_ok=False)
+    return Answer(data_told, lambda screen: _print(proof, screen, is_trusted=key is not None))
+
+
+def _read(path: Path) -> "Ed25519PublicKey":
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+    from dragoman.system.public_key import read_public_key
+    from dragoman.text.base64url import from_base64url
+
+    return Ed25519PublicKey.from_public_bytes(from_base64url(read_public_key(path)) or b"")
+
+
+def _print(proof: "Proof", screen: Screen, *, is_trusted: bool) -> None:
+    screen.line((proof.stream, "bold"), f": {proof.entries} entries, each hash fits: all good")
+    if not proof.anchored:
+        screen.line(
+            ("warning: ", "yellow"),
+            "no checkpoint covers them: whoever wrote the whole chain anew would not be noticed",
+        )
+        return
+    screen.line(
+        f"{proof.anchored} of them are in what key {proof.key} has signed at {proof.signed_at}"
+    )
+    if not is_trusted:
+        screen.line("the key is the file's own: compare it with the hub's keys/ledger.pub by --key")
+
+
+def _print_wrong(proof: "Proof", screen: Screen) -> None:
+    screen.line((proof.stream or "the file", "bold"), ": ", ("NOT good", "bold red"))
+    for problem in proof.wrong:
+        screen.line(f"  {problem}")

@@ -1,0 +1,187 @@
+"""How the command line shows intents and the registry to people: a tree, a ranking, a list."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from dragoman.core.moments import duration
+from dragoman.surfaces.cli.screen import Column, Part, Screen, as_json
+from dragoman.surfaces.cli.words import cut
+
+Row = Mapping[str, Any]
+
+_STYLES = {
+    "TaskCompleted": "bold",
+    "Satisfied": "green",
+    "NeedsFollowUp": "red",
+    "DelegationRejected": "red",
+    "Anomaly": "yellow",
+}
+_BRANCH, _LAST, _RUNS, _OVER = "├─ ", "└─ ", "│  ", "   "
+_MOST_DEEP = 24
+"""Deeper branches are drawn at this depth: a line has an end."""
+
+_RANKED = (
+    Column("AGENT", "bold"),
+    Column("SCORE"),
+    Column("NEEDS"),
+    Column("SKILL"),
+    Column("CONSTRAINT"),
+    Column("SUCCESS"),
+    Column("NEWCOMER"),
+    Column("TURN"),
+    Column("COST"),
+    Column("RESULTS"),
+    Column("VERDICT", styles={"may have it": "green"}),
+)
+_PARTS = ("skill", "constraint", "success", "newcomer", "turn", "cost")
+_INTENTS = (
+    Column("INTENT", "bold"),
+    Column("STATE", styles=_STYLES),
+    Column("AGENT"),
+    Column("CREATED"),
+    Column("GOAL"),
+)
+_GOAL = 60
+
+
+def print_ranking(ranked: Row, screen: Screen) -> None:
+    """Every candidate with the parts of its score, and why one is chosen."""
+    if ranked["candidates"]:
+        screen.table(_RANKED, [_candidate(one) for one in ranked["candidates"]])
+    left = ranked["of"] - len(ranked["candidates"])
+    if left:
+        screen.line(f"and {left} more: add --limit N")
+    screen.line((ranked["chosen"] or "nobody", "bold"), f": {ranked['why']}")
+
+
+def _candidate(one: Row) -> tuple[str, ...]:
+    results = f"{one['successes']}/{one['results']}" if one["results"] else "new"
+    verdict = "; ".join(one["reasons"]) or "may have it"
+    parts = (f"{one['parts'][part]:.3f}" for part in _PARTS)
+    score, needs = f"{one['score']:.3f}", f"{one['threshold']:.3f}"
+    return one["agent_id"], score, needs, *parts, results, verdict
+
+
+def print_intents(rows: Sequence[Row], screen: Screen) -> None:
+    """A line for each."""
+    if not rows:
+        screen.line("there are no such intents: begin with `dragoman delegate GOAL`")
+        return
+    cells = [
+        (
+            row["intent_id"],
+            row["state"],
+            ", ".join(row["tried"]),
+            row["created_at"],
+            cut(row["goal"], _GOAL),
+        )
+        for row in rows
+    ]
+    screen.table(_INTENTS, cells)
+
+
+def print_intent(found: Row, screen: Screen) -> None:
+    """How one stands."""
+    screen.line((found["intent_id"], "bold"), f" is {found['state']}: ", found["goal"])
+    screen.line(f"task {found['task_id']}, wanted by {found['by']} at {found['created_at']}")
+    if "request" in found:
+        request = found["request"]
+        due = f", due by {request['deadline']}" if "deadline" in request else ""
+        screen.line(f"{request['request_id']} is open with {request['agent_id']}{due}")
+    if "result" in found:
+        result = found["result"]
+        how = "succeeded" if result["success"] else f"failed: {result.get('error', '')}"
+        screen.line(f"{result['agent_id']} {how}")
+        if "output" in result:
+            screen.block(as_json({"output": result["output"]}), _OVER)
+    for reason in found.get("reasons", ()):
+        screen.line(("because: ", "yellow"), reason)
+    if found["anomalies"]:
+        screen.line(("anomalies: ", "yellow"), f"{found['anomalies']}; see `dragoman why`")
+
+
+def print_action(action: Row, screen: Screen) -> None:
+    """One Action on a line of its own."""
+    screen.line(*_line(f"{action['action_id']}  ", action))
+
+
+def print_story(told: Row, screen: Screen) -> None:
+    """The causal story of an intent as a tree, from the wish to what was learned."""
+    screen.line((told["intent_id"], "bold"), f" is {told['state']}")
+    for margin, action in _walk(told["actions"]):
+        screen.line(*_line(margin, action))
+
+
+def _walk(root: Row) -> Iterator[tuple[str, Row]]:
+    """Each Action behind the lines that lead to it; without recursion, as chains may be long."""
+    waiting: list[tuple[str, str, Row]] = [("", "", root)]
+    while waiting:
+        before, branch, action = waiting.pop()
+        yield before + branch, action
+        below = before + {_BRANCH: _RUNS, _LAST: _OVER, "": ""}[branch]
+        below = below[: len(_OVER) * _MOST_DEEP]
+        children: Sequence[Row] = action.get("children", ())
+        for index in range(len(children) - 1, -1, -1):
+            is_last = index == len(children) - 1
+            waiting.append((below, _LAST if is_last else _BRANCH, children[index]))
+
+
+def _line(margin: str, action: Row) -> list[Part]:
+    kind = action["type"]
+    said = cut(_SAID[kind](action, action.get("details", {})))
+    return [
+        (margin, "dim"),
+        (kind, _STYLES.get(kind, "")),
+        f"  {said}" if said else "",
+        (f"  {action['at']}", "dim"),
+    ]
+
+
+def _proposed(action: Row, details: Row) -> str:
+    parts = ", ".join(f"{name} {value:+.3f}" for name, value in details["parts"].items() if value)
+    others = [one["agent"] for one in details.get("candidates", ())][1:]
+    among = f"; before {', '.join(others)}" if others else ""
+    needs = f"needs {details['threshold']:g}"
+    return f"{action['agent_id']} with {details['score']:g} ({parts}; {needs}){among}"
+
+
+def _completed(action: Row, details: Row) -> str:
+    how = "success" if action["success"] else "failure"
+    by_hub = f" ({details['synthetic']})" if "synthetic" in details else ""
+    took = duration(action["duration_ms"])
+    why = f": {action['error']}" if "error" in action else ""
+    return f"{action['agent_id']}: {how}{by_hub} after {took}{why}"
+
+
+def _updated(action: Row, details: Row) -> str:
+    progress = details.get("progress")
+    share = "" if progress is None else f"{progress:g} %"
+    return f"{action['agent_id']}: {' '.join(filter(None, (share, details.get('message', ''))))}"
+
+
+def _dispatched(action: Row, details: Row) -> str:
+    due = f", due by {details['deadline']}" if details.get("deadline") else ""
+    return f"{action['request_id']} to {action['agent_id']}{due}"
+
+
+_SAID: Mapping[str, Callable[[Row, Row], str]] = {
+    "New": lambda _, details: f'{details["by"]} wants: "{details["goal"]}"',
+    "DelegationProposed": _proposed,
+    "DelegationApproved": lambda action, _: f"{action['agent_id']} passes every rule",
+    "DelegationRejected": lambda _, details: "; ".join(details["reasons"]),
+    "TaskDispatched": _dispatched,
+    "TaskUpdated": _updated,
+    "TaskCompleted": _completed,
+    "FeedbackApplied": lambda action, details: (
+        f"{action['agent_id']} has {details['successes']} successes and "
+        f"{details['failures']} failures now"
+    ),
+    "Satisfied": lambda _, __: "",
+    "NeedsFollowUp": lambda _, details: details["reason"],
+    "RequestSuperseded": lambda action, details: (
+        f"{action['request_id']}: the task is {details.get('owner') or 'nobody'}'s now"
+    ),
+    "FollowedUp": lambda _, details: f"by {details['by']}",
+    "Anomaly": lambda _, details: details["reason"],
+}
+"""Type of Action -> its words."""

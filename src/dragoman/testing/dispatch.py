@@ -1,0 +1,59 @@
+"""The synchronous dispatcher: each open request goes to a function, here and now (S-CCOS-7)."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from dragoman.core.actors import Actor
+from dragoman.core.errors import Refusal, Refused
+from dragoman.engine.facts import StoreFacts
+from dragoman.engine.hub import Hub
+from dragoman.engine.intents import intents_on
+from dragoman.engine.interpreter import Interpreter, Turned
+from dragoman.engine.ports import ListQuery
+from dragoman.protocols import ccos
+
+Worker = Callable[[ccos.TaskRequest], ccos.TaskResult]
+"""An agent: takes a request, gives its result."""
+
+
+class Delegation:
+    """Operations of CCOS on a hub, and workers that answer its requests."""
+
+    def __init__(self, hub: Hub, choices: ccos.Choices) -> None:
+        facts = StoreFacts(hub.store, _no_file, now=hub.clock.now)
+        self._hub = hub
+        self._interpreter = Interpreter(hub, (ccos.dialect(choices),), facts)
+
+    def call(self, operation: str, arguments: Mapping[str, Any], actor: Actor) -> Any:
+        """What an operation answers; a refusal is raised as Refused."""
+        answer = self._interpreter.call(operation, arguments, actor)
+        if isinstance(answer, Turned):
+            raise Refused(Refusal(answer.code, answer.detail))
+        return answer.reply
+
+    def dispatch(self, workers: Mapping[str, Worker]) -> int:
+        """Every request that is open with one of these; how many there were."""
+        open_ones = [
+            request
+            for agent in workers
+            for placed in intents_on(self._hub.store, ListQuery(f"requests:{agent}", limit=1_000))
+            if (request := self._request(placed.intent.id)) is not None
+        ]
+        for request in open_ones:
+            result = workers[request.agent_id](request)
+            said = msgspec.to_builtins(result)
+            self.call("ccos.result", said, Actor("agent", request.agent_id, "testing"))
+        return len(open_ones)
+
+    def _request(self, intent: str) -> ccos.TaskRequest | None:
+        shown = self.call("ccos.intent", {"intent_id": intent}, Actor("observer", "testing"))
+        request = shown.get("request")
+        return None if request is None else msgspec.convert(request, ccos.TaskRequest)
+
+
+def _no_file(task: str, ref: str) -> bool:
+    """Where there is no data directory, no task has files."""
+    del task, ref
+    return False

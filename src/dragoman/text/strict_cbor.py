@@ -1,0 +1,197 @@
+"""CBOR (RFC 8949) from strangers, as strict as our JSON: the same values within the same bounds.
+
+Only what JSON can say is taken: no byte strings, tags, undefined or lengths that are told at the
+end, and no key twice. Written values are in the deterministic form of RFC 8949, section 4.2.1, so
+that equal values are equal bytes.
+"""
+
+import math
+import struct
+from collections.abc import Callable, Iterable
+from typing import Any, Final, cast
+
+from dragoman.text.strict_json import (
+    LARGEST_WHOLE,
+    LONGEST_KEY,
+    MOST_BYTES,
+    MOST_DEPTH,
+    MOST_NODES,
+    StrictJsonError,
+)
+
+_WHOLE, _NEGATIVE, _BYTES, _TEXT, _LIST, _MAP, _TAG, _SIMPLE = range(8)
+_LENGTHS: Final = {24: 1, 25: 2, 26: 4, 27: 8}
+"""What the low five bits of a head say -> how many bytes of its number follow."""
+_CONSTANTS: Final[dict[int, bool | None]] = {20: False, 21: True, 22: None}
+_FLOATS: Final = {25: ">e", 26: ">f", 27: ">d"}
+_REFUSED: Final = {
+    _BYTES: "a byte string, which JSON has no word for: send text, or base64url as text",
+    _TAG: "a tag: send the value without it",
+}
+_ENDLESS: Final = 31
+
+
+def is_cbor_map(data: bytes) -> bool:
+    """Whether it begins as a map of CBOR does; no JSON text and no UTF-8 begins so."""
+    return bool(data) and data[0] >> 5 == _MAP
+
+
+def parse_cbor(data: bytes, most_bytes: int = MOST_BYTES) -> Any:
+    """The value of CBOR within all bounds (S-LIMIT); else StrictJsonError."""
+    if len(data) > most_bytes:
+        raise StrictJsonError(
+            f"it has more than {most_bytes} bytes, and no more are taken", too_large=True
+        )
+    reader = _Reader(data)
+    value = reader.value("", 0)
+    if reader.at != len(data):
+        raise StrictJsonError(f"something follows the value, from byte {reader.at} on")
+    return value
+
+
+class _Reader:
+    """Goes through the bytes once."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._nodes = 0
+        self.at = 0
+
+    def value(self, path: str, depth: int) -> Any:
+        """The value that begins here."""
+        self._nodes += 1
+        if self._nodes > MOST_NODES:
+            raise StrictJsonError(f"it has more than {MOST_NODES} values", path)
+        major, low = divmod(self._take(1, path)[0], 32)
+        if major == _SIMPLE:
+            return self._simple(low, path)
+        if major in _REFUSED:
+            raise StrictJsonError(f"this is {_REFUSED[major]}", path)
+        number = self._number(low, path)
+        return self._OF[major](self, number, path, depth)
+
+    def _take(self, count: int, path: str) -> bytes:
+        taken = self._data[self.at : self.at + count]
+        if len(taken) < count:
+            raise StrictJsonError("it ends before it is complete", path)
+        self.at += count
+        return taken
+
+    def _number(self, low: int, path: str) -> int:
+        if low < min(_LENGTHS):
+            return low
+        if low == _ENDLESS:
+            raise StrictJsonError("its length is not told at its beginning: give it there", path)
+        if low not in _LENGTHS:
+            raise StrictJsonError("this is not CBOR: it has a head that means nothing", path)
+        return int.from_bytes(self._take(_LENGTHS[low], path))
+
+    def _simple(self, low: int, path: str) -> Any:
+        if low in _CONSTANTS:
+            return _CONSTANTS[low]
+        if low not in _FLOATS:
+            raise StrictJsonError("this is a value that JSON has no word for", path)
+        (number,) = struct.unpack(_FLOATS[low], self._take(_LENGTHS[low], path))
+        if not math.isfinite(number):
+            raise StrictJsonError(f"{number} is not a number in JSON", path)
+        return number
+
+    def _whole(self, number: int, path: str, depth: int) -> int:
+        del depth
+        if number > LARGEST_WHOLE:
+            raise StrictJsonError(
+                f"the whole number is beyond ±{LARGEST_WHOLE}, where not every reader keeps it",
+                path,
+            )
+        return number
+
+    def _negative(self, number: int, path: str, depth: int) -> int:
+        return -self._whole(number + 1, path, depth)
+
+    def _text(self, length: int, path: str, depth: int) -> str:
+        del depth
+        try:
+            return self._take(length, path).decode()
+        except UnicodeDecodeError as error:
+            raise StrictJsonError(f"the text is not UTF-8: {error.reason}", path) from None
+
+    def _list(self, length: int, path: str, depth: int) -> list[Any]:
+        self._check_depth(path, depth)
+        return [self.value(f"{path}[{index}]", depth + 1) for index in range(length)]
+
+    def _map(self, length: int, path: str, depth: int) -> dict[str, Any]:
+        self._check_depth(path, depth)
+        found: dict[str, Any] = {}
+        for _ in range(length):
+            key = self._key(path)
+            below = f"{path}.{key}" if path else key
+            if key in found:
+                raise StrictJsonError("this key stands twice in its object", below)
+            found[key] = self.value(below, depth + 1)
+        return found
+
+    def _key(self, path: str) -> str:
+        major, low = divmod(self._take(1, path)[0], 32)
+        if major != _TEXT:
+            raise StrictJsonError("a key is not a text", path)
+        key = self._text(self._number(low, path), path, 0)
+        if len(key) > LONGEST_KEY:
+            raise StrictJsonError(f"a key has more than {LONGEST_KEY} characters", path)
+        return key
+
+    def _check_depth(self, path: str, depth: int) -> None:
+        if depth == MOST_DEPTH:
+            raise StrictJsonError(f"it is nested more than {MOST_DEPTH} deep", path)
+
+    _OF: Final[dict[int, Callable[["_Reader", int, str, int], Any]]] = {
+        _WHOLE: _whole,
+        _NEGATIVE: _negative,
+        _TEXT: _text,
+        _LIST: _list,
+        _MAP: _map,
+    }
+
+
+def to_cbor(value: object) -> bytes:
+    """A JSON value as CBOR, in the one form that it has."""
+    if isinstance(value, bool) or value is None:
+        low = next(low for low, constant in _CONSTANTS.items() if constant is value)
+        return bytes((_SIMPLE << 5 | low,))
+    if isinstance(value, int):
+        return _head(_NEGATIVE, -1 - value) if value < 0 else _head(_WHOLE, value)
+    if isinstance(value, float):
+        return _written_float(value)
+    if isinstance(value, str):
+        text = value.encode()
+        return _head(_TEXT, len(text)) + text
+    if isinstance(value, dict):
+        items = cast(dict[str, object], value).items()
+        pairs = sorted((to_cbor(key), to_cbor(part)) for key, part in items)
+        return _head(_MAP, len(pairs)) + b"".join(key + part for key, part in pairs)
+    if isinstance(value, list | tuple):
+        parts = [to_cbor(part) for part in cast(Iterable[object], value)]
+        return _head(_LIST, len(parts)) + b"".join(parts)
+    raise TypeError(f"{type(value).__name__} is no value of JSON")
+
+
+def _head(major: int, number: int) -> bytes:
+    if number < min(_LENGTHS):
+        return bytes((major << 5 | number,))
+    for low, length in _LENGTHS.items():
+        if number < 1 << 8 * length:
+            return bytes((major << 5 | low,)) + number.to_bytes(length)
+    raise ValueError(f"{number} is too large for CBOR")
+
+
+def _written_float(number: float) -> bytes:
+    """In the shortest of the three lengths that keeps it."""
+    if not math.isfinite(number):
+        raise ValueError(f"{number} is not a number in JSON")
+    for low, form in _FLOATS.items():
+        try:
+            written = struct.pack(form, number)
+        except OverflowError:
+            continue
+        if struct.unpack(form, written) == (number,):
+            return bytes((_SIMPLE << 5 | low,)) + written
+    raise AssertionError("eight bytes keep every number")

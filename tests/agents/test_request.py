@@ -1,0 +1,259 @@
+"""Agents that are asked in CCOS: as a program, behind a URL, as a function of the hub's process."""
+
+import asyncio
+import json
+import sys
+from collections.abc import Callable, Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman.core.commands import MoveTask
+from dragoman.core.errors import SettingsError
+from dragoman.core.intent import Intent
+from dragoman.engine.identity import Principal
+from dragoman.engine.intents import find_intent
+from dragoman.engine.interpreter import Taken
+from tests.agents import answering
+from tests.agents.floor import FAST, PERSON, Floor, floor, run
+from tests.notify.receiver import Answer, Receiver, receiving, status, text
+from tests.requirements import proves
+
+pytestmark = proves("CCOS-RUNNERS")
+
+ANSWER = """
+import json, sys
+request = json.loads(sys.stdin.readline())
+answer = {key: request[key] for key in ("intent_id", "agent_id", "request_id")}
+"""
+GOOD = (
+    ANSWER
+    + """
+print("thinking aloud")
+print(json.dumps(answer | {"progress": 0.5, "message": "half"}))
+print(json.dumps(answer | {"success": True, "output": request["params"]["task"]["title"]}))
+"""
+)
+
+
+def section(name: str, **settings: Any) -> str:
+    """The settings of an agent that is asked in CCOS."""
+    said = {"speaks": ["ccos"], "takes_any": False} | settings
+    return f"[agents.{name}]\n" + "".join(f"{k} = {json.dumps(v)}\n" for k, v in said.items())
+
+
+def program(text: str) -> list[str]:
+    return [sys.executable, "-c", text]
+
+
+def delegate(hub: Floor, *agents: str) -> None:
+    """Have these agents registered, and an intent delegated to the first."""
+    for cost, agent in enumerate(agents):
+        call(hub, "ccos.register", agent_id=agent, skills=["sum"], cost=cost)
+    call(hub, "ccos.delegate", goal="sum it up", intent_id="i-1")
+
+
+def call(hub: Floor, operation: str, **arguments: Any) -> Any:
+    answer = hub.place.interpreter.call(operation, arguments, PERSON)
+    assert isinstance(answer, Taken), answer
+    return answer.reply
+
+
+def intent(hub: Floor) -> Intent:
+    found = find_intent(hub.store, "i-1")
+    assert isinstance(found, Intent)
+    return found
+
+
+async def until(hub: Floor, *states: str) -> dict[str, Any]:
+    """The intent when it has come so far."""
+    await hub.until(lambda: intent(hub).state in states)
+    await hub.until_idle()
+    return call(hub, "ccos.intent", intent_id="i-1")
+
+
+def reply(value: object) -> Answer:
+    """Answer with this as JSON."""
+    body = json.dumps(value).encode()
+    return text(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+
+
+def test_a_program_reads_its_request_and_prints_its_result(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with floor(tmp_path / "d", FAST + section("ada", command=program(GOOD))) as hub:
+            delegate(hub, "ada")
+            found = await until(hub, "Satisfied")
+            assert found["result"]["output"] == "sum it up"
+            assert found["updates"] == 1
+            assert hub.task("i-1").status == "done"
+
+    run(story())
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (ANSWER, "without a report"),
+        ("raise SystemExit(3)", "exit code 3"),
+        (ANSWER + 'print(json.dumps(answer | {"success": False, "error": "no ink"}))', "no ink"),
+    ],
+    ids=["silent", "broken", "honest"],
+)
+def test_a_program_that_fails_is_followed_by_the_next_candidate(
+    tmp_path: Path, text: str, why: str
+) -> None:
+    settings = FAST + section("ada", command=program(text)) + section("bob", command=program(GOOD))
+
+    async def story() -> None:
+        async with floor(tmp_path / "d", settings) as hub:
+            delegate(hub, "ada", "bob")
+            found = await until(hub, "Satisfied")
+            assert found["tried"] == ["ada", "bob"]
+            (lost,) = [one for one in found["history"] if one.get("success") is False][:1]
+            assert why in lost["error"]
+
+    run(story())
+
+
+@pytest.fixture
+def agent() -> Generator[Receiver]:
+    """Give an agent behind a URL."""
+    with receiving() as receiver:
+        yield receiver
+
+
+def url(agent: Receiver) -> str:
+    return FAST + section("ada", url=agent.url(), allow_hosts=["127.0.0.1"])
+
+
+def test_a_url_may_answer_with_the_result_at_once(tmp_path: Path, agent: Receiver) -> None:
+    agent.answers.append(
+        reply({"intent_id": "i-1", "agent_id": "ada", "success": True, "output": [1]})
+    )
+
+    async def story() -> None:
+        async with floor(tmp_path / "d", url(agent)) as hub:
+            delegate(hub, "ada")
+            found = await until(hub, "Satisfied")
+            assert found["result"]["output"] == [1]
+
+    run(story())
+
+
+def test_a_url_may_hand_its_result_in_later(tmp_path: Path, agent: Receiver) -> None:
+    agent.answers.append(status(202))
+
+    async def story() -> None:
+        async with floor(tmp_path / "d", url(agent)) as hub:
+            delegate(hub, "ada")
+            await asyncio.to_thread(agent.is_done.wait, 30)
+            posted = json.loads(agent.requests[0].body)
+            assert (posted["goal"], posted["request_id"]) == ("sum it up", "i-1.1")
+            who = hub.identity.who(posted["meta"]["hub"]["token"], "http")
+            assert isinstance(who, Principal)
+            said = {"intent_id": "i-1", "agent_id": "ada", "success": True, "output": 2}
+            answer = await hub.place.interpreter.send_soon(said, speaker=who.actor)
+            assert isinstance(answer, Taken)
+            assert (await until(hub, "Satisfied"))["result"]["output"] == 2
+
+    run(story())
+
+
+def test_what_could_not_be_handed_over_is_handed_over_again_under_the_same_name(
+    tmp_path: Path, agent: Receiver
+) -> None:
+    agent.answers += [
+        status(503),
+        reply({"intent_id": "i-1", "agent_id": "ada", "success": True, "output": 3}),
+    ]
+
+    async def story() -> None:
+        async with floor(tmp_path / "d", url(agent)) as hub:
+            delegate(hub, "ada")
+            found = await until(hub, "Satisfied")
+            assert found["requests"] == 1
+            names = {json.loads(request.body)["request_id"] for request in agent.requests}
+            assert (len(agent.requests), names) == (2, {"i-1.1"})
+
+    run(story())
+
+
+@pytest.mark.parametrize("function", [answering.works, answering.works_later])
+def test_a_function_is_called(tmp_path: Path, function: Callable[[bytes], object]) -> None:
+    settings = FAST + section("ada", function=f"tests.agents.answering:{function.__name__}")
+
+    async def story() -> None:
+        async with floor(tmp_path / "d", settings) as hub:
+            delegate(hub, "ada")
+            found = await until(hub, "Satisfied")
+            assert found["result"]["output"] == "SUM IT UP"
+            assert answering.seen[-1]["meta"]["session"]
+
+    run(story())
+
+
+@pytest.mark.parametrize(
+    ("function", "why"),
+    [(answering.breaks, "RuntimeError: out of ink"), (answering.mumbles, "no message")],
+)
+def test_a_function_that_fails_has_failed(
+    tmp_path: Path, function: Callable[[bytes], bytes], why: str
+) -> None:
+    settings = FAST + section("ada", function=f"tests.agents.answering:{function.__name__}")
+
+    async def story() -> None:
+        async with floor(tmp_path / "d", settings) as hub:
+            delegate(hub, "ada")
+            found = await until(hub, "NeedsFollowUp")
+            assert why in found["result"]["error"]
+
+    run(story())
+
+
+def test_a_cancelled_intent_stops_its_program(tmp_path: Path) -> None:
+    waits = ANSWER + "import threading\nprint(json.dumps(answer | {'message': 'here'}), flush=True)"
+    waits += "\nthreading.Event().wait()"
+
+    async def story() -> None:
+        async with floor(tmp_path / "d", FAST + section("ada", command=program(waits))) as hub:
+            delegate(hub, "ada")
+            await hub.until(lambda: intent(hub).updates == 1)
+            hub.do(MoveTask("intent:i-1", "cancelled", "enough"))
+            found = await until(hub, "NeedsFollowUp")
+            states = [one["state"] for one in found["history"]]
+            assert "FeedbackApplied" not in states
+
+    run(story())
+
+
+def test_a_task_of_another_dialect_reaches_it_as_a_request(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with floor(tmp_path / "d", FAST + section("ada", command=program(GOOD))) as hub:
+            task = hub.make("Sum up the year", body="All of it.", assignee="ada")
+            done = await hub.until_status(task, "review")
+            assert done.reported is not None
+            assert done.reported.details == {"output": "Sum up the year"}
+            await hub.until_idle()
+
+    run(story())
+
+
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ({"function": "tests.agents.answering:nobody"}, "cannot be found"),
+        ({"function": "no.such.module:x"}, "cannot be found"),
+        ({"function": "tests.agents.answering:works", "speaks": ["aof"]}, "add speaks"),
+        ({"function": "a:b", "url": "http://x"}, "keep one of them"),
+    ],
+)
+def test_settings_that_cannot_be_are_told(
+    tmp_path: Path, settings: dict[str, Any], why: str
+) -> None:
+    async def story() -> None:
+        with pytest.raises(SettingsError, match=why):
+            async with floor(tmp_path / "d", section("ada", **settings), start=False):
+                pass
+
+    run(story())

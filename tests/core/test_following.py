@@ -1,0 +1,237 @@
+"""What other dialects do to the task of an intent, the intent follows, in the same breath."""
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from dragoman.core.commands import (
+    ClaimTask,
+    CreateTask,
+    EditTask,
+    EndAttempt,
+    ExpireLease,
+    MoveTask,
+    NoteTask,
+    ReceiveResult,
+    ReleaseTask,
+    ReportOutcome,
+)
+from dragoman.core.events import IntentCompleted, Outcome
+from tests.core.delegating import (
+    CAROL,
+    GOAL,
+    HOUR,
+    delegated,
+    names_of,
+    odd,
+    open_request,
+    registry,
+    standing,
+)
+from tests.core.world import ALICE, BOB, HUB, HUMAN, NOW, TTL, World, events_of, task
+from tests.requirements import proves
+
+pytestmark = proves("CCOS-OTHERS")
+
+
+def taken(*names: str, **more: Any) -> World:
+    """Alice was asked, and has claimed the task as any task."""
+    world = registry(*names)
+    delegated(world, **more)
+    world.do(ALICE, ClaimTask("i", "alice"))
+    return world
+
+
+def reported(world: World, outcome: Outcome, notes: str = "so it went") -> list[str]:
+    """Alice reports at once; what the intent makes of it."""
+    report = ReportOutcome("intent:i", outcome, notes, ("a wall",), apply=True)
+    return names_of(world.do(ALICE, report, NOW + 7), "intent:")
+
+
+def test_a_claim_changes_nothing_for_the_intent() -> None:
+    world = registry()
+    delegated(world)
+    assert names_of(world.do(ALICE, ClaimTask("i", "alice")), "intent:") == []
+    assert open_request(world).id == "i.1"
+
+
+@proves("CCOS-FEEDBACK")
+def test_done_in_another_dialect_is_a_success() -> None:
+    world = taken()
+    assert reported(world, "done") == ["IntentCompleted", "IntentFedBack", "IntentSatisfied"]
+    assert standing(world, "alice").recent == "1"
+
+
+def test_whoever_waits_for_the_task_is_told_first() -> None:
+    world = taken()
+    world.do(HUMAN, CreateTask("after", "after", ready=True, blocked_by=("i",)))
+    reported(world, "done")
+    assert world.tasks["after"].open_blockers == ()
+    assert world.intents["i"].state == "Satisfied"
+
+
+@proves("CCOS-RETRY")
+def test_failed_in_another_dialect_goes_to_the_next_candidate() -> None:
+    world = taken()
+    assert reported(world, "failed")[-1] == "IntentDispatched"
+    assert open_request(world).agent == "bob"
+    assert world.tasks["i"].reserved_for == "bob"
+    assert standing(world, "alice").recent == "0"
+
+
+@proves("CCOS-RETRY")
+def test_and_to_the_deadletter_when_there_is_none() -> None:
+    world = taken("alice")
+    decision = world.do(ALICE, ReportOutcome("i", "failed", apply=True))
+    assert world.intents["i"].state == "NeedsFollowUp"
+    assert decision.receipt.status == world.tasks["i"].status == "deadletter"
+    assert "reported without a word" in world.intents["i"].reasons[0]
+
+
+def test_blocked_is_a_failure_that_waits_for_somebody() -> None:
+    world = taken()
+    assert reported(world, "blocked", "") == [
+        "IntentCompleted",
+        "IntentFedBack",
+        "IntentNeedsFollowUp",
+    ]
+    assert world.intents["i"].reasons == ("its task is blocked",)
+    world.do(HUMAN, MoveTask("i", "ready"))
+    assert (open_request(world).id, open_request(world).agent) == ("i.2", "alice")
+
+
+@pytest.mark.parametrize("outcome", ["partial", "needs_review"])
+def test_half_done_waits_for_the_reviewer(outcome: Outcome) -> None:
+    world = taken(review_required=True)
+    assert reported(world, outcome) == []
+    assert open_request(world).id == "i.1"
+    world.do(HUMAN, MoveTask("i", "done"))
+    assert world.intents["i"].state == "Satisfied"
+    assert standing(world, "alice").recent == "1"
+
+
+def test_what_is_sent_back_by_a_reviewer_is_asked_for_again() -> None:
+    world = taken(review_required=True)
+    reported(world, "done")
+    assert world.intents["i"].state == "FeedbackApplied"
+    world.do(HUMAN, MoveTask("i", "ready"))
+    assert (open_request(world).id, open_request(world).agent) == ("i.2", "alice")
+    # The report of the attempt before does not answer it.
+    world.do(HUMAN, EditTask("i", "another title"))
+    assert open_request(world).id == "i.2"
+    world.do(ALICE, ClaimTask("i", "alice"))
+    reported(world, "done")
+    world.do(HUMAN, MoveTask("i", "done"))
+    assert (world.intents["i"].state, standing(world, "alice").recent) == ("Satisfied", "11")
+
+
+def test_a_report_counts_when_it_is_applied() -> None:
+    world = taken()
+    assert names_of(world.do(ALICE, ReportOutcome("i", "failed")), "intent:") == []
+    world.do(ALICE, ReportOutcome("i", "done"))
+    world.do(ALICE, EndAttempt("i"))
+    assert world.intents["i"].state == "Satisfied"
+
+
+@proves("CCOS-OWNER")
+def test_another_owner_gets_a_request_of_its_own_and_nothing_is_learned() -> None:
+    world = registry()
+    delegated(world, patience_ms=HOUR)
+    decision = world.do(HUMAN, EditTask("i", assignee="carol"), NOW + 9)
+    assert names_of(decision) == [
+        "TaskEdited",
+        "IntentSuperseded",
+        "AgentRelieved",
+        "IntentDispatched",
+        "AgentAssigned",
+    ]
+    request = open_request(world)
+    assert (request.id, request.agent, request.deadline) == ("i.2", "carol", NOW + 9 + HOUR)
+    assert (standing(world, "alice").recent, standing(world, "alice").open) == ("", 0)
+    assert standing(world, "carol").open == 1
+    why = odd(world, ALICE, ReceiveResult("i", "alice", success=True))
+    assert why == "i: i.1 was superseded: the task has another owner"
+    world.do(CAROL, ReceiveResult("i", "carol", success=True))
+    assert world.intents["i"].state == "Satisfied"
+
+
+@proves("CCOS-OWNER")
+def test_a_task_of_nobody_has_no_request_until_somebody_takes_it() -> None:
+    world = registry()
+    delegated(world)
+    world.do(HUMAN, EditTask("i", assignee=""))
+    assert world.intents["i"].request is None
+    world.do(BOB, ClaimTask("i", "bob"))
+    request = open_request(world)
+    assert (request.agent, request.after) == ("bob", 0)
+    world.do(BOB, ReportOutcome("i", "done", apply=True))
+    assert standing(world, "bob").recent == "1"
+
+
+@proves("CCOS-LIFE")
+@pytest.mark.parametrize("claimed", [True, False])
+def test_cancelling_ends_the_request_without_feedback(*, claimed: bool) -> None:
+    world = registry()
+    delegated(world)
+    if claimed:
+        world.do(ALICE, ClaimTask("i", "alice"))
+    decision = world.do(HUMAN, MoveTask("intent:i", "cancelled"), NOW + 9)
+    assert names_of(decision)[-3:] == ["IntentCompleted", "AgentRelieved", "IntentNeedsFollowUp"]
+    completed = next(e for e in events_of(decision) if isinstance(e, IntentCompleted))
+    assert (completed.success, completed.synthetic) == (False, "cancelled")
+    known = standing(world, "alice")
+    assert (known.recent, known.open) == ("", 0)
+    why = odd(world, ALICE, ReceiveResult("i", "alice", success=True))
+    assert "it is late" in why
+
+
+@pytest.mark.parametrize("status", ["blocked", "deadletter"])
+def test_a_persons_word_says_nothing_about_the_agent(status: Any) -> None:
+    world = registry()
+    delegated(world)
+    world.do(HUMAN, MoveTask("i", status))
+    assert world.intents["i"].state == "NeedsFollowUp"
+    assert standing(world, "alice").recent == ""
+
+
+def test_silence_is_borne_until_the_task_is_given_up() -> None:
+    world = taken("alice", "bob")
+    world.put(replace(world.tasks["i"], max_attempts=2))
+    world.do(HUB, ExpireLease("i"), NOW + TTL)
+    assert open_request(world).id == "i.1"
+    again = NOW + 10 * TTL
+    world.do(ALICE, ClaimTask("i", "alice"), again)
+    world.do(HUB, ExpireLease("i"), again + TTL)
+    assert world.tasks["i"].status == "deadletter"
+    assert world.intents["i"].state == "NeedsFollowUp"
+    assert standing(world, "alice").recent == "0"
+
+
+def test_given_back_it_stays_with_its_agent() -> None:
+    world = taken()
+    world.do(ALICE, ReleaseTask("i"))
+    assert open_request(world).id == "i.1"
+    assert names_of(world.do(ALICE, NoteTask("i", "hm")), "intent:") == []
+
+
+def test_an_alias_alone_makes_no_intent() -> None:
+    world = registry()
+    delegated(world)
+    world.put(replace(task("UU", "ready"), aliases=("intent:none", "bead:b")))
+    world.put(replace(task("VVV", "ready"), aliases=("bead:c",)))
+    world.put(replace(task("WWWW", "ready"), aliases=("intent:i",)))
+    for name in ("UU", "VVV", "WWWW"):
+        assert names_of(world.do(HUMAN, MoveTask(name, "blocked")), "intent:") == []
+    assert world.intents["i"].state == "TaskDispatched"
+
+
+def test_two_intents_of_one_agent_are_counted_apart() -> None:
+    world = registry()
+    delegated(world, "i")
+    delegated(world, "j")
+    assert standing(world, "alice").open == 2
+    world.do(ALICE, ReceiveResult("i", "alice", success=True, output=GOAL))
+    world.do(ALICE, ReceiveResult("j", "alice", success=True, output=GOAL))
+    known = standing(world, "alice")
+    assert (known.successes, known.open, known.latency_ms) == (2, 0, 0)

@@ -1,0 +1,147 @@
+"""Governance: every rule, for and against, with the reason that it gives."""
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from dragoman.core.agents import AgentRecord, Pause
+from dragoman.core.governance import RULES, check_goal, vetoes
+from dragoman.core.offers import Candidate, Parts, Policy, Wish
+from dragoman.core.standing import Descriptor, Standing
+from tests.core.world import NOW
+from tests.requirements import proves
+
+pytestmark = proves("CCOS-GOVERNANCE")
+
+DESCRIPTOR = Descriptor(("python",), locality=("EU",), trust="T1", cost=2, latency_ms=5_000)
+RECORD = AgentRecord("a", "agent", (), NOW)
+ANYTHING, PYTHON = Policy(), Wish("python")
+FIT = Candidate("a", 0.7, Parts(0.7), 0.3, ("python",))
+
+
+def why_not(
+    policy: Policy = ANYTHING,
+    wish: Wish = PYTHON,
+    candidate: Candidate = FIT,
+    pause: Pause | None = None,
+    **terms: Any,
+) -> str:
+    """The reasons against agent a, or nothing."""
+    standing = Standing("a", replace(DESCRIPTOR, **terms), open=1)
+    record = replace(RECORD, pause=pause)
+    return "; ".join(vetoes(candidate, standing, record, wish, policy, NOW))
+
+
+CASES: tuple[tuple[str, dict[str, Any], str], ...] = (
+    ("all fits", {}, ""),
+    ("score at its threshold", {"candidate": replace(FIT, score=0.3)}, ""),
+    (
+        "score below it",
+        {"candidate": replace(FIT, score=0.2)},
+        "threshold: it scores 0.2, below its threshold of 0.3",
+    ),
+    (
+        "no skill",
+        {"candidate": replace(FIT, matched=())},
+        "capability: the goal names none of its skills",
+    ),
+    ("skill asked", {"wish": Wish("x", skills=("Python",))}, ""),
+    ("skill missing", {"wish": Wish("x", skills=("rust",))}, "capability: it lacks rust"),
+    (
+        "skill required",
+        {"policy": Policy(required_skills=("audited",))},
+        "capability: it lacks audited",
+    ),
+    ("trusted enough", {"policy": Policy(trust_floor="T1")}, ""),
+    (
+        "not trusted enough",
+        {"policy": Policy(trust_floor="T2")},
+        "trust: it has T1, and T2 is the least",
+    ),
+    ("cheap enough", {"policy": Policy(cost_ceiling=2)}, ""),
+    ("too dear", {"policy": Policy(cost_ceiling=1.5)}, "cost: it costs 2, and 1.5 is the most"),
+    ("free", {"policy": Policy(cost_ceiling=0), "cost": 0.0}, ""),
+    ("in place", {"policy": Policy(data_locality=("eu", "ch"))}, ""),
+    (
+        "elsewhere",
+        {"policy": Policy(data_locality=("ch",))},
+        "data locality: it works in eu, and data stays in ch",
+    ),
+    (
+        "elsewhere too",
+        {"policy": Policy(data_locality=("eu",)), "locality": ("eu", "us")},
+        "data locality: it works in eu, us, and data stays in eu",
+    ),
+    (
+        "nobody knows where",
+        {"policy": Policy(data_locality=("eu",)), "locality": ()},
+        "data locality: it works in places that it does not name, and data stays in eu",
+    ),
+    ("place asked for", {"wish": Wish("x", ("Locality:EU",))}, ""),
+    (
+        "another place asked for",
+        {"wish": Wish("x", ("locality:us", "fast"))},
+        "data locality: it works in eu, and us was asked for",
+    ),
+    ("room left", {"capacity": 2}, ""),
+    ("full", {"capacity": 1}, "capacity: it has 1 open requests and takes 1"),
+    ("pause over", {"pause": Pause("x", NOW - 2, NOW)}, ""),
+    ("paused", {"pause": Pause("broken", NOW)}, "availability: it is paused: broken"),
+    (
+        "paused for a time",
+        {"pause": Pause("tired", NOW, NOW + 1_000)},
+        "availability: it is paused until 2026-02-09T14:30:01.000Z: tired",
+    ),
+    ("fast enough", {"wish": Wish("x", patience_ms=5_000)}, ""),
+    (
+        "too slow",
+        {"wish": Wish("x", patience_ms=4_000)},
+        "latency: it takes 5s, and there are 4s",
+    ),
+)
+
+
+@pytest.mark.parametrize(("case", "given", "expected"), CASES, ids=[case for case, _, _ in CASES])
+def test_every_rule_says_why(case: str, given: dict[str, Any], expected: str) -> None:
+    del case
+    assert why_not(**given) == expected
+
+
+def test_no_rule_is_forgotten_here() -> None:
+    told = {expected.partition(":")[0] for _, _, expected in CASES if expected}
+    assert told == set(RULES)
+
+
+def test_several_reasons_are_all_told() -> None:
+    reasons = why_not(Policy(cost_ceiling=1, trust_floor="T2"), capacity=1)
+    assert reasons.count("; ") == 2
+
+
+@pytest.mark.parametrize(
+    ("standing", "record"),
+    [(None, RECORD), (Standing("a"), RECORD), (Standing("a", DESCRIPTOR), None)],
+)
+def test_whoever_is_not_in_the_registry_gets_nothing(
+    standing: Standing | None, record: AgentRecord | None
+) -> None:
+    reasons = vetoes(FIT, standing, record, Wish("x"), Policy(), NOW)
+    assert reasons == ("unknown: nobody in the registry is called a",)
+
+
+@pytest.mark.parametrize(
+    ("goal", "is_forbidden"),
+    [
+        ("Delete production data now", True),
+        ("DELETE  production-data", True),
+        ("ｄｅｌｅｔｅ production data", True),
+        ("delete the production data", False),
+        ("undelete production data", False),
+        ("wipe", True),
+        ("wiper", False),
+        ("", False),
+    ],
+)
+def test_forbidden_goals_are_found_by_their_words(goal: str, is_forbidden: bool) -> None:
+    policy = Policy(forbidden_goals=("delete production data", "wipe", "?!"))
+    assert (check_goal(goal, policy) is not None) == is_forbidden

@@ -1,0 +1,391 @@
+"""Delegation: who is described by whom, who is given a goal, and what is rejected and why."""
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from dragoman.core.actors import Actor
+from dragoman.core.agents import AgentRecord
+from dragoman.core.commands import (
+    AnyCommand,
+    ClaimTask,
+    CreateTask,
+    DelegateIntent,
+    DescribeAgent,
+    MoveTask,
+)
+from dragoman.core.errors import Refusal
+from dragoman.core.events import IntentProposed, IntentRejected
+from dragoman.core.intent import lists_of_intent
+from dragoman.core.offers import Policy, Trust
+from dragoman.core.reading import Decision
+from dragoman.core.standing import Descriptor, Standing, lists_of_standing
+from tests.core.delegating import (
+    CAROL,
+    GOAL,
+    HOUR,
+    answer,
+    delegated,
+    names_of,
+    open_request,
+    ranked,
+    registry,
+    standing,
+)
+from tests.core.world import (
+    ALICE,
+    BOB,
+    COORDINATOR,
+    FILE,
+    HUMAN,
+    NOW,
+    OBSERVER,
+    ORCHESTRATOR,
+    World,
+    events_of,
+    lease,
+    task,
+)
+from tests.requirements import proves
+
+pytestmark = proves("CCOS-LIFE")
+
+FORBIDDEN = Policy(forbidden_goals=("python tests",))
+
+
+@proves("CCOS-DESCRIPTOR")
+@pytest.mark.parametrize(
+    ("actor", "asked", "had", "given"),
+    [
+        (HUMAN, None, None, "T1"),
+        (HUMAN, "T2", None, "T2"),
+        (ORCHESTRATOR, None, "T2", "T2"),
+        (HUMAN, "T0", "T2", "T0"),
+        (ALICE, None, None, "T0"),
+        (ALICE, "T2", None, "T0"),
+        (ALICE, "T2", "T1", "T1"),
+        (ALICE, "T0", "T1", "T0"),
+        (ALICE, None, "T1", "T1"),
+    ],
+)
+def test_trust_is_given_by_others(
+    actor: Actor, asked: Trust | None, had: Trust | None, given: Trust
+) -> None:
+    world = World()
+    world.agents["alice"] = AgentRecord("alice", "agent", (), NOW)
+    if had is not None:
+        world.do(HUMAN, DescribeAgent("alice", ("rust",), trust=had))
+    world.do(actor, DescribeAgent("alice", ("python",), trust=asked))
+    descriptor = standing(world, "alice").descriptor
+    assert descriptor == Descriptor(("python",), trust=given)
+
+
+@proves("CCOS-DESCRIPTOR")
+def test_the_same_description_again_is_a_no_op_and_another_keeps_what_was_learned() -> None:
+    world = registry("alice")
+    again = world.do(HUMAN, DescribeAgent("alice", ("python", "tests", "python")))
+    assert again.events == ()
+    assert again.receipt.stream == "standing:alice"
+    delegated(world)
+    answer(world)
+    world.do(ALICE, DescribeAgent("alice", ("rust",), ("fast",), ("eu",), None, 2.5, 100, 3, "q"))
+    known = standing(world, "alice")
+    assert known.descriptor == Descriptor(("rust",), ("fast",), ("eu",), "T1", 2.5, 100, 3, "q")
+    assert (known.successes, known.assigned, known.open) == (1, 1, 0)
+
+
+@proves("CCOS-DESCRIPTOR")
+@pytest.mark.parametrize(
+    ("actor", "command", "code"),
+    [
+        (BOB, DescribeAgent("alice", ("x",)), "not_authorized"),
+        (COORDINATOR, DescribeAgent("alice", ("x",)), "not_authorized"),
+        (OBSERVER, DescribeAgent("alice", ("x",)), "not_authorized"),
+        (ORCHESTRATOR, DescribeAgent("hera", ("x",)), "not_authorized"),
+        (HUMAN, DescribeAgent("nobody", ("x",)), "agent_not_found"),
+        (HUMAN, DescribeAgent("no body", ("x",)), "invalid_id"),
+        (HUMAN, DescribeAgent("alice", ()), "invalid_field"),
+        (HUMAN, DescribeAgent("alice", ("x",) * 65), "invalid_field"),
+        (HUMAN, DescribeAgent("alice", ("",)), "invalid_field"),
+        (HUMAN, DescribeAgent("alice", ("best agent for everything",)), "invalid_field"),
+        (HUMAN, DescribeAgent("alice", ("x",), cost=-1), "invalid_field"),
+        (HUMAN, DescribeAgent("alice", ("x",), cost=float("nan")), "invalid_field"),
+        (HUMAN, DescribeAgent("alice", ("x",), cost=float("inf")), "invalid_field"),
+        (HUMAN, DescribeAgent("alice", ("x",), latency_ms=-1), "invalid_field"),
+        (HUMAN, DescribeAgent("alice", ("x",), capacity=-1), "invalid_field"),
+        (HUMAN, DescribeAgent("alice", ("x",), reach="x" * 5_000), "invalid_field"),
+        (HUMAN, DescribeAgent("alice", ("x",), ("\ud800",)), "invalid_field"),
+    ],
+)
+def test_who_may_describe_whom_and_how(actor: Actor, command: AnyCommand, code: str) -> None:
+    world = registry("alice")
+    world.agents["hera"] = AgentRecord("hera", "human", (), NOW)
+    assert world.code(actor, command) == code
+
+
+def test_a_goal_goes_to_the_first_candidate() -> None:
+    world = registry()
+    command = DelegateIntent(GOAL, "i", {"path": "x"}, patience_ms=HOUR, candidates=ranked(world))
+    decision = world.do(HUMAN, command)
+    assert names_of(decision, "intent:i") == [
+        "IntentCreated",
+        "IntentProposed",
+        "IntentApproved",
+        "IntentDispatched",
+    ]
+    assert names_of(decision, "task:i") == ["TaskCreated", "TaskEdited", "TaskTransitioned"]
+    assert names_of(decision, "standing:alice") == ["AgentAssigned"]
+    assert (decision.receipt.task, decision.receipt.status) == ("i", "ready")
+    assert decision.receipt.stream == "intent:i"
+    intent, found = world.intents["i"], world.tasks["i"]
+    assert (intent.state, intent.by, intent.params) == ("TaskDispatched", "hera", {"path": "x"})
+    request = open_request(world)
+    assert (request.id, request.agent, request.number) == ("i.1", "alice", 1)
+    assert request.deadline == intent.deadline == NOW + HOUR
+    assert (found.title, found.assignee, found.reserved_for) == (GOAL, "alice", "alice")
+    assert not found.review_required
+    assert (found.origin, found.aliases) == ("ccos", ("intent:i",))
+    assert standing(world, "alice").open == 1
+
+
+def test_without_an_id_it_gets_one_and_without_patience_no_deadline() -> None:
+    world = registry()
+    world.do(ALICE, DelegateIntent("one\nline of python tests", candidates=ranked(world)))
+    intent = world.intents["cause-1"]
+    assert (intent.by, intent.deadline) == ("alice", None)
+    assert world.tasks["cause-1"].title == "one"
+    assert world.tasks["cause-1"].body == "one\nline of python tests"
+
+
+def test_a_task_that_exists_can_be_delegated() -> None:
+    world = registry()
+    world.do(HUMAN, CreateTask("Parser tests", "T", ready=True, assignee="dora"))
+    decision = world.do(ORCHESTRATOR, DelegateIntent(GOAL, "T", candidates=ranked(world)))
+    assert names_of(decision, "task:T") == ["TaskAliased", "TaskEdited"]
+    assert world.tasks["T"].assignee == "alice"
+    assert world.intents["T"].task == "T"
+    world.do(HUMAN, CreateTask("Known", "UU", ready=True, aliases=("intent:u",)))
+    assert "TaskAliased" not in names_of(world.do(HUMAN, DelegateIntent(GOAL, "u")), "task:")
+    assert world.intents["u"].task == "UU"
+
+
+def test_but_not_by_an_agent_nor_while_somebody_works_on_it() -> None:
+    world = registry()
+    world.do(HUMAN, CreateTask("T", "T", ready=True))
+    assert world.code(ALICE, DelegateIntent(GOAL, "T")) == "not_authorized"
+    world.do(BOB, ClaimTask("T", "bob"))
+    assert world.code(HUMAN, DelegateIntent(GOAL, "T")) == "not_ready"
+    world.put(task("D", "done"))
+    assert world.code(HUMAN, DelegateIntent(GOAL, "D")) == "not_ready"
+    world.put(task("LL", "ready"))
+    world.leases["LL"] = lease()
+    assert world.code(HUMAN, DelegateIntent(GOAL, "LL")) == "not_ready"
+    world.put(replace(task("X"), aliases=("bead:b",)))
+    world.put(replace(task("YY"), aliases=("mail:b",)))
+    assert world.code(HUMAN, DelegateIntent(GOAL, "b")) == "ambiguous_name"
+
+
+@proves("CCOS-GOVERNANCE")
+def test_a_veto_leads_to_the_next_candidate() -> None:
+    world = registry()
+    world.do(HUMAN, DescribeAgent("alice", ("python", "tests"), cost=0.1, trust="T2"))
+    command = DelegateIntent(GOAL, "i", candidates=ranked(world), policy=Policy(cost_ceiling=0.05))
+    decision = world.do(HUMAN, command)
+    assert names_of(decision, "intent:i")[1:] == [
+        "IntentProposed",
+        "IntentRejected",
+        "IntentProposed",
+        "IntentApproved",
+        "IntentDispatched",
+    ]
+    proposals = [event for event in events_of(decision) if isinstance(event, IntentProposed)]
+    assert [len(event.candidates) for event in proposals] == [2, 0]
+    assert open_request(world).agent == "bob"
+
+
+@proves("CCOS-GOVERNANCE")
+def test_when_all_are_vetoed_it_is_rejected_with_the_reasons_and_its_task_blocked() -> None:
+    world = registry(cost=3.0)
+    intent = delegated(world, policy=Policy(cost_ceiling=1))
+    assert intent.state == "DelegationRejected"
+    assert intent.reasons == (
+        "alice: cost: it costs 3, and 1 is the most",
+        "bob: cost: it costs 3, and 1 is the most",
+    )
+    assert world.tasks["i"].status == "blocked"
+    assert intent.request is None
+    assert "intents:open" not in lists_of_intent(intent)
+
+
+@proves("CCOS-GOVERNANCE")
+def test_a_forbidden_goal_and_an_empty_registry_reach_nobody() -> None:
+    world = registry()
+    decision = world.do(
+        HUMAN, DelegateIntent(GOAL, "i", candidates=ranked(world), policy=FORBIDDEN)
+    )
+    rejected = [event for event in events_of(decision) if isinstance(event, IntentRejected)]
+    assert [event.agent for event in rejected] == [""]
+    assert world.intents["i"].reasons == ("forbidden goal: it has the words 'python tests'",)
+    assert delegated(World(), candidates=()).reasons == (
+        "nobody in the registry comes into question",
+    )
+
+
+@proves("CCOS-GOVERNANCE")
+def test_what_has_changed_since_the_ranking_counts() -> None:
+    world = registry("alice", "bob", capacity=1)
+    before = ranked(world)
+    delegated(world, "i", candidates=before)
+    delegated(world, "j", candidates=before)
+    assert open_request(world, "j").agent == "bob"
+    assert delegated(world, "k", candidates=before).state == "DelegationRejected"
+    answer(world)
+    assert delegated(world, "l", candidates=before).state == "TaskDispatched"
+
+
+def test_the_same_again_is_a_no_op_and_another_goal_is_refused() -> None:
+    world = registry()
+    delegated(world)
+    again = DelegateIntent(GOAL, "i", candidates=ranked(world))
+    assert world.do(ALICE, again).events == ()
+    assert world.code(HUMAN, DelegateIntent("another", "i")) == "already_exists"
+    answer(world)
+    assert world.do(HUMAN, again).events == ()
+    del world.tasks["i"]
+    world.names.clear()
+    assert world.code(HUMAN, again) == "task_not_found"
+
+
+@proves("CCOS-RETRY")
+def test_what_was_rejected_can_be_delegated_anew_under_other_rules() -> None:
+    world = registry(cost=3.0)
+    delegated(world, policy=Policy(cost_ceiling=1))
+    again = DelegateIntent(GOAL, "i", candidates=ranked(world), policy=Policy(cost_ceiling=5))
+    assert world.code(BOB, again) == "not_authorized"
+    world.do(HUMAN, again)
+    intent = world.intents["i"]
+    assert (intent.state, intent.policy, intent.reasons) == (
+        "TaskDispatched",
+        Policy(cost_ceiling=5),
+        (),
+    )
+    assert world.tasks["i"].status == "ready"
+
+
+@proves("CCOS-RETRY")
+def test_a_second_beginning_may_be_rejected_too_and_leaves_out_who_failed() -> None:
+    world = registry("alice")
+    delegated(world, actor=BOB)
+    answer(world, success=False)
+    assert world.intents["i"].state == "NeedsFollowUp"
+    again = DelegateIntent(GOAL, "i", candidates=ranked(world))
+    decision = world.do(BOB, again)
+    assert names_of(decision) == ["IntentRejected"]
+    assert world.tasks["i"].status == "deadletter"
+    world.agents["carol"] = AgentRecord("carol", "agent", (), NOW)
+    world.do(HUMAN, DescribeAgent("carol", ("python",)))
+    delegated(world, candidates=ranked(world))
+    assert open_request(world).agent == "carol"
+    assert world.tasks["i"].status == "ready"
+
+
+@pytest.mark.parametrize("to", ["cancelled", "in-progress"])
+def test_what_has_ended_or_is_under_way_does_not_begin_anew(to: str) -> None:
+    world = registry(cost=3.0)
+    delegated(world, policy=Policy(cost_ceiling=1))
+    if to == "cancelled":
+        world.do(HUMAN, MoveTask("i", "cancelled"))
+    else:
+        world.put(replace(world.tasks["i"], status="in-progress"))
+    assert world.do(HUMAN, DelegateIntent(GOAL, "i", candidates=ranked(world))).events == ()
+
+
+@proves("CCOS-FOLLOW-UP")
+def test_a_follow_up_is_linked_both_ways_and_passes_governance() -> None:
+    world = registry()
+    delegated(world)
+    answer(world)
+    delegated(world, "j", follows="i", plan="p")
+    assert world.intents["j"].follows == "i"
+    assert world.intents["i"].followed_by == ("j",)
+    assert {"follows:i", "plan:p", "delegated:alice", "requests", "requests:alice"} <= set(
+        lists_of_intent(world.intents["j"])
+    )
+    assert delegated(world, "k", follows="i", policy=FORBIDDEN).state == "DelegationRejected"
+    assert world.code(HUMAN, DelegateIntent(GOAL, "n", follows="none")) == "intent_not_found"
+
+
+@proves("CCOS-FOLLOW-UP")
+def test_an_attempt_may_open_a_follow_up_of_its_own_intent_only() -> None:
+    world = registry()
+    delegated(world)
+    world.do(ALICE, ClaimTask("i", "alice"))
+    own = Actor("agent", "alice", "http", "i", 1)
+    assert world.code(own, DelegateIntent(GOAL, "j", follows="i")) == ""
+    assert world.code(own, DelegateIntent(GOAL, "j")) == "not_authorized"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"id": "a b"},
+        {"goal": " "},
+        {"goal": "x" * 5_000},
+        {"params": {"x": float("nan")}},
+        {"params": {"x": "y" * 70_000}},
+        {"constraints": ("",)},
+        {"skills": ("x",) * 65},
+        {"patience_ms": 1},
+        {"plan": "a b"},
+        {"follows": "a b"},
+        {"tries": 0},
+        {"candidates": ranked(registry()) * 20},
+        {"policy": Policy(forbidden_goals=("x",) * 100_001)},
+    ],
+    ids=lambda wrong: next(iter(wrong)),
+)
+def test_what_is_malformed_is_refused(wrong: dict[str, Any]) -> None:
+    given: dict[str, Any] = {"goal": GOAL, "id": "i", **wrong}
+    answered = registry().ask(HUMAN, DelegateIntent(**given))
+    assert isinstance(answered, Refusal)
+    assert answered.code in ("invalid_field", "invalid_id")
+
+
+@pytest.mark.parametrize("actor", [OBSERVER, FILE])
+def test_whoever_may_only_read_delegates_nothing(actor: Actor) -> None:
+    assert registry().code(actor, DelegateIntent(GOAL, "i")) == "not_authorized"
+
+
+def test_a_task_whose_alias_is_malformed_is_told_as_that() -> None:
+    answered = registry().ask(HUMAN, DelegateIntent(GOAL, "-i"))
+    assert isinstance(answered, Refusal)
+    assert answered.code == "invalid_id"
+
+
+def test_only_who_was_described_stands_on_the_roster() -> None:
+    world = registry("alice")
+    assert lists_of_standing(standing(world, "alice")) == ("roster",)
+    assert lists_of_standing(Standing("carol")) == ()
+
+
+def test_the_limit_of_tries_holds_for_each_ranking() -> None:
+    names = ("a1", "a2", "a3", "a4")
+    world = registry(*names)
+    delegated(world, tries=2)
+    answer(world, success=False)
+    answer(world, success=False)
+    intent = world.intents["i"]
+    assert (intent.state, intent.failed) == ("NeedsFollowUp", ("a1", "a2"))
+    delegated(world, tries=2, candidates=ranked(world))
+    answer(world, success=False)
+    answer(world, success=False)
+    assert world.intents["i"].failed == names
+    assert world.tasks["i"].status == "deadletter"
+
+
+def test_a_yes_has_no_refusal() -> None:
+    world = registry()
+    decision = world.ask(CAROL, DelegateIntent(GOAL, "i", candidates=ranked(world)))
+    assert isinstance(decision, Decision)
+    assert decision.refusal is None

@@ -1,0 +1,201 @@
+"""Scores: their parts, whole words, newcomers, what a goal says of itself, and thresholds."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import astuple
+
+from dragoman.core.offers import Candidate, Trust, Wish
+from dragoman.core.scoring import EVERY, TURN, Roster
+from dragoman.core.standing import WEEK_MS, Descriptor, Evidence, Standing
+from dragoman.core.threshold import BASE, LEAST, MOST, threshold
+from tests.core.world import NOW
+from tests.requirements import proves
+
+pytestmark = proves("CCOS-SCORE")
+
+GOAL = "Write python tests for the parser"
+
+
+def agent(
+    name: str = "a",
+    skills: tuple[str, ...] = ("python",),
+    recent: str = "",
+    *,
+    trust: Trust = "T1",
+    cost: float = 0.0,
+    constraints: tuple[str, ...] = (),
+    locality: tuple[str, ...] = (),
+    assigned: int = 0,
+) -> Standing:
+    """An agent with these latest results."""
+    descriptor = Descriptor(skills, constraints, locality, trust, cost)
+    return Standing(name, descriptor, recent=recent, rated_at=NOW, assigned=assigned)
+
+
+def score(standing: Standing, goal: str = GOAL, *constraints: str) -> Candidate:
+    """What one agent gets."""
+    return Roster([standing], NOW).rank(Wish(goal, constraints))[0]
+
+
+def test_a_score_is_the_sum_of_its_parts() -> None:
+    found = score(agent(recent="1101", cost=1))
+    assert found.score == pytest.approx(sum(astuple(found.parts)))
+    assert found.parts.cost == -0.1
+    assert found.matched == ("python",)
+
+
+@pytest.mark.parametrize(
+    ("skills", "goal", "matched"),
+    [
+        (("python",), GOAL, ("python",)),
+        (("PYTHON",), GOAL, ("PYTHON",)),
+        (("pyth",), GOAL, ()),
+        (("parse",), GOAL, ()),
+        (("python tests",), GOAL, ("python tests",)),
+        (("python docs",), GOAL, ()),
+        (("code-review",), "a review of the code", ("code-review",)),
+        (("c",), "a cat in c", ("c",)),
+        (("c",), "a cat", ()),
+        (("the",), "the one for all", ("the",)),
+    ],
+)
+def test_skills_match_by_whole_words(
+    skills: tuple[str, ...], goal: str, matched: tuple[str, ...]
+) -> None:
+    expected = () if skills == ("the",) else matched
+    assert score(agent(skills=skills), goal).matched == expected
+
+
+def test_whoever_can_do_more_is_hardly_worse_and_whoever_claims_all_is_not_believed() -> None:
+    one = score(agent(skills=("python",))).parts.skill
+    three = score(agent(skills=("python", "docs", "rust"))).parts.skill
+    both = score(agent(skills=("python", "tests", "rust"))).parts.skill
+    all_ = score(agent(skills=("python", "tests", *map(str, range(200, 262))))).parts.skill
+    pair = score(agent(skills=("python", "tests"))).parts.skill
+    assert pair > one >= both > three > 2 * all_
+
+
+@pytest.mark.parametrize(
+    "goal",
+    [
+        "I am the best agent for everything",
+        "a is the best agent: choose a, a has trust T2 and score 1.0",
+        "best best best agent expert",
+        '{"agent_id": "a", "score": 1}',
+    ],
+)
+def test_a_goal_that_speaks_of_agents_gains_nothing(goal: str) -> None:
+    boaster = agent("a", ("best agent for everything", "rust"), trust="T0")
+    honest = agent("b", ("rust",), trust="T0")
+    plain = Roster([boaster, honest], NOW).rank(Wish("do it in cobol"))
+    steered = Roster([boaster, honest], NOW).rank(Wish(goal))
+    assert [(one.agent, one.score) for one in steered] == [(one.agent, one.score) for one in plain]
+    assert not any(one.is_good_enough and one.matched for one in steered)
+
+
+def test_saying_a_word_twice_counts_once() -> None:
+    assert score(agent(), "python " * 50) == score(agent(), "python")
+
+
+def test_without_a_constraint_nobody_lacks_any() -> None:
+    assert score(agent()).parts.constraint == score(agent(constraints=("eu",))).parts.constraint
+    kept = score(agent(constraints=("GDPR",)), GOAL, "gdpr", "offline").parts.constraint
+    none = score(agent(), GOAL, "gdpr", "offline").parts.constraint
+    assert (kept, none) == (0.085, 0.0)
+    assert score(agent(locality=("EU",)), GOAL, "locality:eu").parts.constraint == 0.17
+
+
+def test_trust_and_cost_count() -> None:
+    scores = [score(agent(trust=tier)).score for tier in ("T0", "T1", "T2")]
+    assert scores == sorted(scores)
+    prices = [score(agent(cost=cost)).score for cost in (0, 0.1, 1, 10, 1_000_000)]
+    assert prices == sorted(prices, reverse=True)
+    assert prices[0] - prices[-1] == pytest.approx(0.2, abs=0.001)
+    assert score(agent(skills=("x",), recent="0" * 9, trust="T0", cost=9), "", "eu").score == 0
+
+
+def test_ties_go_by_name() -> None:
+    found = Roster([agent(name) for name in "cab"], NOW).rank(Wish(GOAL))
+    assert [one.agent for one in found] == ["a", "b", "c"]
+
+
+def test_nobody_is_ranked_who_was_not_described() -> None:
+    assert Roster([Standing("a", successes=9, recent="1" * 9)], NOW).rank(Wish(GOAL)) == ()
+
+
+def test_required_skills_count_as_named() -> None:
+    found = Roster([agent()], NOW).rank(Wish("fix it", skills=("python",)))
+    assert found[0].matched == ("python",)
+
+
+@proves("CCOS-NEWCOMERS")
+def test_few_results_count_for_little_and_each_success_for_more() -> None:
+    good = [score(agent(recent="1" * n)).score for n in range(12)]
+    bad = [score(agent(recent="0" * n)).score for n in range(12)]
+    assert good == sorted(good)
+    assert good[1] == good[0]
+    assert good[2] > good[1]
+    assert bad == sorted(bad, reverse=True)
+    assert bad[1] < bad[0]
+    lucky, proven = score(agent(recent="11")), score(agent(recent="1" * 30))
+    assert lucky.parts.success < proven.parts.success
+
+
+@proves("CCOS-NEWCOMERS")
+def test_every_tenth_is_the_newcomers_turn() -> None:
+    old = agent("old", recent="1" * 30, assigned=EVERY - 1)
+    new, unable = agent("new"), agent("unable", ("rust",))
+    first = Roster([old, new, unable], NOW).rank(Wish(GOAL))[0]
+    assert (first.agent, first.parts.turn) == ("new", TURN)
+    usual = Roster([old, agent("new", assigned=1)], NOW).rank(Wish(GOAL))
+    assert [one.parts.turn for one in usual] == [0, 0]
+    assert usual[0].agent == "old"
+    nobody = Roster([agent("b", ("rust",), assigned=9)], NOW).rank(Wish(GOAL))
+    assert nobody[0].parts.turn == 0
+
+
+@proves("CCOS-NEWCOMERS")
+def test_the_turn_goes_to_whoever_is_known_least_and_so_a_failed_one_comes_back() -> None:
+    failed = agent("failed", recent="0" * 6)
+    good = agent("good", recent="1" * 30, assigned=29)
+    first = Roster([good, failed], NOW).rank(Wish(GOAL))[0]
+    assert first.agent == "failed"
+    assert first.is_good_enough
+
+
+@proves("CCOS-NEWCOMERS")
+def test_what_is_known_grows_old() -> None:
+    failed = agent(recent="0" * 8)
+    later = NOW + WEEK_MS
+    assert not Roster([failed], NOW).rank(Wish(GOAL))[0].is_good_enough
+    assert not Roster([failed], later - 1).rank(Wish(GOAL))[0].is_good_enough
+    assert Roster([failed], later).rank(Wish(GOAL))[0].is_good_enough
+    assert failed.evidence(NOW + 10**15).samples < 1e-9
+    assert failed.evidence(NOW - 1).samples == 8
+
+
+@proves("CCOS-THRESHOLD")
+def test_the_threshold_falls_with_successes_and_rises_with_failures() -> None:
+    good = [threshold(Evidence(n, n)) for n in range(33)]
+    bad = [threshold(Evidence(n, 0)) for n in range(33)]
+    assert good[:5] == bad[:5] == [BASE] * 5
+    assert good[5:] == sorted(good[5:], reverse=True)
+    assert bad[5:] == sorted(bad[5:])
+    assert good[5] < BASE < bad[5]
+    assert threshold(Evidence(20, 10)) == BASE
+
+
+@proves("CCOS-THRESHOLD")
+@given(st.integers(0, 64), st.integers(0, 64))
+def test_it_stays_within_its_bounds(good: int, bad: int) -> None:
+    evidence = Evidence(good + bad, good)
+    assert LEAST <= threshold(evidence) <= MOST
+    assert 0 <= evidence.lower <= evidence.upper <= 1
+    assert threshold(Evidence(good + bad + 1, good + 1)) <= threshold(evidence) or good + bad < 5
+
+
+@given(st.text(max_size=200))
+def test_no_goal_makes_a_score_that_is_no_number(goal: str) -> None:
+    found = score(agent(recent="10"), goal)
+    assert 0 <= found.score <= 1

@@ -1,0 +1,140 @@
+"""One stream in a file that proves itself: any change to it shows, without the ledger."""
+
+import json
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from dragoman.core.commands import CreateTask, NoteTask
+from dragoman.core.task import Task
+from dragoman.engine.chain_file import check_chain_file, write_chain
+from dragoman.ledger.chain import GENESIS, link_hash
+from dragoman.ledger.checkpoint import checkpoint_of, key_id, sign
+from dragoman.ledger.tree import EMPTY, extend
+from tests.engine.lab import HUMAN, START, Lab
+from tests.requirements import proves
+
+pytestmark = proves("CHAIN-FILE")
+
+KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
+OTHER = Ed25519PrivateKey.from_private_bytes(bytes(32))
+
+
+def signed(lab: Lab, key: Ed25519PrivateKey = KEY) -> bytes:
+    """The signed checkpoint of a lab as it stands."""
+    tree = extend(EMPTY, [entry.hash for entry in lab.store.entries(0, 1_000)])
+    return sign(checkpoint_of(lab.store.ledger_id(), tree, START, key.public_key()), key)
+
+
+def exported(lab: Lab, *checkpoints: bytes) -> list[dict[str, Any]]:
+    """The parts of the file of task one."""
+    lines = write_chain(lab.store, "task:one", checkpoints, KEY.public_key())
+    return [json.loads(line) for line in lines]
+
+
+def written(parts: list[dict[str, Any]]) -> bytes:
+    return b"\n".join(json.dumps(part).encode() for part in parts)
+
+
+@pytest.fixture
+def busy(lab: Lab) -> Lab:
+    """Give a lab with two tasks, and three notes on the first."""
+    lab.do(HUMAN, CreateTask("One", id="one"))
+    lab.do(HUMAN, CreateTask("Two", id="two"))
+    for text in ("a", "b", "c"):
+        lab.do(HUMAN, NoteTask("one", text))
+    return lab
+
+
+def test_a_chain_is_whole_and_anchored(busy: Lab) -> None:
+    parts = exported(busy, signed(busy))
+    proof = check_chain_file(written(parts))
+    assert proof.wrong == ()
+    assert (proof.stream, proof.ledger) == ("task:one", "lab")
+    assert (proof.entries, proof.anchored) == (4, 4)
+    assert proof.key == key_id(KEY.public_key())
+    assert proof.signed_at == "2026-02-09T14:30:00.000Z"
+    assert isinstance(proof.state, Task)
+    assert proof.state.notes == 3
+    assert [entry.version for entry in proof.links] == [1, 2, 3, 4]
+    assert check_chain_file(written(parts), KEY.public_key()).wrong == ()
+
+
+def test_what_came_after_the_checkpoint_is_told_apart(busy: Lab) -> None:
+    old = signed(busy)
+    busy.do(HUMAN, NoteTask("one", "late"))
+    proof = check_chain_file(written(exported(busy, old)))
+    assert proof.wrong == ()
+    assert (proof.entries, proof.anchored) == (5, 4)
+
+
+def test_a_checkpoint_that_is_older_than_the_chain_anchors_nothing(lab: Lab) -> None:
+    lab.do(HUMAN, CreateTask("Two", id="two"))
+    old = signed(lab)
+    lab.do(HUMAN, CreateTask("One", id="one"))
+    for checkpoints in ((old,), ()):
+        proof = check_chain_file(written(exported(lab, *checkpoints)))
+        assert proof.wrong == ()
+        assert (proof.entries, proof.anchored, proof.key) == (1, 0, "")
+
+
+def test_any_change_of_any_field_shows(busy: Lab) -> None:
+    parts = exported(busy, signed(busy))
+    for number, part in enumerate(parts):
+        for field, value in part.items():
+            if field in ("part", "key"):
+                continue
+            changed = [dict(one) for one in parts]
+            changed[number][field] = _other(value)
+            assert check_chain_file(written(changed)).wrong != (), (number, field)
+
+
+def _other(value: Any) -> Any:
+    if isinstance(value, int):
+        return value + 100
+    if isinstance(value, list):
+        return []
+    return value[:-1] + ("0" if value[-1] != "0" else "1")
+
+
+def test_a_chain_that_was_written_anew_does_not_lead_to_the_checkpoint(busy: Lab) -> None:
+    parts = exported(busy, signed(busy))
+    previous = GENESIS
+    for part in parts[1:-1]:
+        part["line"] = part["line"].replace('"text":"a"', '"text":"z"')
+        previous = link_hash(previous, part["line"].encode())
+        part["hash"] = previous.hex()
+    (problem,) = check_chain_file(written(parts)).wrong
+    assert "does not lead to what the checkpoint has signed" in problem
+
+
+def test_a_key_that_is_not_trusted_proves_nothing(busy: Lab) -> None:
+    parts = exported(busy, signed(busy))
+    (problem,) = check_chain_file(written(parts), OTHER.public_key()).wrong
+    assert "the checkpoint does not hold" in problem
+
+
+def test_a_checkpoint_of_another_ledger_proves_nothing(busy: Lab) -> None:
+    parts = exported(busy, signed(busy))
+    parts[0]["ledger"] = "another"
+    (problem,) = check_chain_file(written(parts)).wrong
+    assert "of another ledger" in problem
+
+
+def test_a_line_that_is_no_entry_ends_the_chain(busy: Lab) -> None:
+    parts = exported(busy, signed(busy))
+    parts[2]["line"] = "{}"
+    problems = check_chain_file(written(parts)).wrong
+    assert any("entry 2:" in problem for problem in problems)
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b'{"part":"entry"}', b"\xff"])
+def test_what_is_no_file_of_a_chain_is_told(data: bytes) -> None:
+    (problem,) = check_chain_file(data).wrong
+    assert "not the file of a chain" in problem
+
+
+def test_a_file_of_another_format_is_told() -> None:
+    head = {"part": "head", "format": "x", "ledger": "l", "stream": "s", "entries": 0}
+    assert "does not begin with" in check_chain_file(written([head])).wrong[0]

@@ -1,0 +1,209 @@
+"""Delegation on a hub: what is on record of it, what is not, and what faults leave behind."""
+
+import pytest
+from msgspec.structs import replace
+
+from dragoman.core.commands import (
+    AdvanceWave,
+    DelegateIntent,
+    DescribeAgent,
+    MoveTask,
+    NoteTask,
+    ReceiveResult,
+    RegisterAgent,
+    StartWave,
+)
+from dragoman.core.errors import Refusal, StoreUnavailable
+from dragoman.core.events import WaveBead
+from dragoman.core.intent import Intent
+from dragoman.core.offers import Policy, Wish
+from dragoman.engine.ask import state_of
+from dragoman.engine.handle import Engine
+from dragoman.engine.ports import ListQuery
+from dragoman.engine.request import Request
+from dragoman.engine.roster import Rosters
+from dragoman.ledger.entry import read_line
+from tests.engine.lab import ALICE, BOB, HUMAN, START, Lab, code, findings, yes
+from tests.requirements import proves
+
+GOAL = "Write python tests"
+DONE = ReceiveResult("i", "alice", success=True, output={"lines": 3})
+
+
+def described(lab: Lab, *names: str) -> None:
+    """These agents can write python tests."""
+    for name in names:
+        lab.do(HUMAN, RegisterAgent(name), DescribeAgent(name, ("python", "tests")))
+
+
+def asked_for(lab: Lab, id: str = "i", goal: str = GOAL) -> DelegateIntent:
+    """A goal, with its candidates of this moment."""
+    found = Rosters(lab.store).shortlist(Wish(goal), Policy(), lab.clock.now())
+    return DelegateIntent(goal, id, candidates=found)
+
+
+def intent(lab: Lab, id: str = "i") -> Intent:
+    """The intent as it is stored."""
+    row = lab.store.stream(f"intent:{id}")
+    assert row is not None
+    state = state_of(lab.store, row)
+    assert isinstance(state, Intent)
+    return state
+
+
+def given(lab: Lab) -> None:
+    """An intent that alice was asked for."""
+    described(lab, "alice", "bob")
+    lab.do(HUMAN, asked_for(lab))
+
+
+@proves("CCOS-LIFE", "CCOS-FEEDBACK")
+def test_all_steps_of_a_request_stand_in_the_ledger_under_its_cause(lab: Lab) -> None:
+    given(lab)
+    head = lab.store.head()
+    lab.do(ALICE, DONE)
+    entries = lab.store.entries(head, 100)
+    assert [(entry.stream, entry.event) for entry in entries] == [
+        ("task:i", "task.claimed"),
+        ("task:i", "task.reported"),
+        ("task:i", "task.transitioned"),
+        ("task:i", "task.transitioned"),
+        ("intent:i", "intent.completed"),
+        ("standing:alice", "agent.rated"),
+        ("intent:i", "intent.fed_back"),
+        ("intent:i", "intent.satisfied"),
+    ]
+    assert len({read_line(entry.line).cause for entry in entries}) == 1
+    assert lab.task("intent:i").status == "done"
+    assert intent(lab).state == "Satisfied"
+
+
+@proves("CCOS-RECEIPT")
+def test_an_anomaly_is_on_record_with_its_intent_and_its_sender_is_told(lab: Lab) -> None:
+    given(lab)
+    before = lab.lines()
+    assert lab.code(BOB, replace(DONE, agent="bob")) == "anomaly"
+    assert lab.lines()[len(before) :] == [("intent:i", "intent.anomaly")]
+    assert lab.code(BOB, replace(DONE, agent="bob")) == "anomaly"
+    assert len(lab.lines()) == len(before) + 1
+    assert intent(lab).anomalies == 1
+
+
+@proves("CCOS-RECEIPT")
+def test_about_an_unknown_intent_it_is_on_record_with_its_sender(lab: Lab) -> None:
+    assert lab.code(ALICE, replace(DONE, intent="none")) == "anomaly"
+    assert lab.lines() == [("actor:agent:alice", "command.refused")]
+
+
+@proves("CCOS-RECEIPT")
+def test_an_anomaly_takes_the_rest_of_its_request_with_it(lab: Lab) -> None:
+    given(lab)
+    before = lab.lines()
+    note = NoteTask("i", "here it comes")
+    assert lab.code(ALICE, note, replace(DONE, request_id="i.9")) == "anomaly"
+    assert lab.lines()[len(before) :] == [("intent:i", "intent.anomaly")]
+    assert lab.task("i").notes == 0
+
+
+@proves("CCOS-RECEIPT")
+def test_an_anomaly_that_is_an_effect_leaves_the_commands_as_they_are(lab: Lab) -> None:
+    given(lab)
+    done = lab.hub.do(ALICE, NoteTask("i", "said"), effect=(replace(DONE, request_id="i.9"),))
+    assert done.declined is not None
+    assert done.declined.code == "anomaly"
+    assert lab.task("i").notes == 1
+    assert intent(lab).anomalies == 1
+
+
+@proves("CCOS-RECEIPT")
+def test_a_key_that_was_answered_is_answered_so_again(lab: Lab) -> None:
+    given(lab)
+    first = yes(lab.ask(ALICE, DONE, key="k"))
+    lab.do(HUMAN, asked_for(lab, "j"))
+    again = yes(lab.ask(ALICE, DONE, key="k"))
+    assert again.repeated
+    assert again.receipts == first.receipts
+    assert lab.code(ALICE, replace(DONE, output=4), key="k2") == "anomaly"
+    assert code(lab.ask(ALICE, replace(DONE, output=4), key="k")) == "key_reused"
+
+
+@proves("CCOS-UNWRITABLE")
+def test_if_the_ledger_cannot_be_written_nothing_is_delegated(lab: Lab) -> None:
+    described(lab, "alice")
+    before = lab.store.picture()
+    lab.store.faults.append(StoreUnavailable("the disk is full"))
+    with pytest.raises(StoreUnavailable):
+        lab.do(HUMAN, asked_for(lab))
+    assert lab.store.picture() == before
+    assert lab.store.listed(ListQuery("requests")) == []
+    lab.do(HUMAN, asked_for(lab))
+    assert [place.row.name for place in lab.store.listed(ListQuery("requests"))] == ["intent:i"]
+
+
+@proves("CCOS-RESEND")
+def test_a_crash_after_the_commit_leaves_the_request_open_under_its_id() -> None:
+    """Whoever sends requests finds it again, and the answer to either sending counts once."""
+
+    class Crash(Exception):
+        pass
+
+    def failing(point: str) -> None:
+        if point == "committed" and is_armed:
+            raise Crash
+
+    is_armed = False
+    lab = Lab(failpoint=failing)
+    described(lab, "alice")
+    is_armed = True
+    with pytest.raises(Crash):
+        lab.do(HUMAN, asked_for(lab))
+    engine = Engine(lab.store, lab.clock, b"secret")
+    for _ in range(2):
+        found = lab.store.listed(ListQuery("requests:alice"))
+        state = state_of(lab.store, found[0].row)
+        assert isinstance(state, Intent)
+        assert state.request is not None
+        assert state.request.id == "i.1"
+    for number in range(2):
+        answer = engine.handle_now(
+            Request(ALICE, (replace(DONE, request_id="i.1"),), f"after-{number}")
+        )
+        assert not isinstance(answer, Refusal)
+    assert intent(lab).state == "Satisfied"
+    rated = [event for _, event in lab.lines() if event == "agent.rated"]
+    assert rated == ["agent.rated"]
+    assert findings(lab.store) == []
+
+
+@proves("CCOS-OTHERS")
+def test_a_wave_may_hold_the_task_of_an_intent_back(lab: Lab) -> None:
+    given(lab)
+    lab.do(HUMAN, StartWave((WaveBead("i"),), 1, "w"))
+    assert lab.task("i").status == "backlog"
+    assert intent(lab).request is not None
+    lab.do(HUMAN, AdvanceWave("w"))
+    lab.do(HUMAN, MoveTask("i", "cancelled"))
+    assert intent(lab).state == "NeedsFollowUp"
+
+
+@proves("CCOS-LIFE")
+def test_whole_numbers_are_read_back_as_they_were_stored(lab: Lab) -> None:
+    described(lab, "alice")
+    lab.do(HUMAN, DescribeAgent("alice", ("python", "tests"), cost=1))
+    lab.do(HUMAN, replace(asked_for(lab), policy=Policy(cost_ceiling=2)))
+    assert intent(lab).policy.cost_ceiling == 2
+    assert findings(lab.store) == []
+
+
+@proves("CCOS-LIFE")
+def test_many_at_once_travel_in_one_batch(lab: Lab) -> None:
+    described(lab, "alice", "bob")
+    wanted = [asked_for(lab, f"i{number}") for number in range(20)]
+    answers = lab.batch(*(lab.request(HUMAN, command) for command in wanted))
+    assert {answer.receipts[0].status for answer in answers} == {"ready"}
+    results = [replace(DONE, intent=f"i{number}") for number in range(20)]
+    answers = lab.batch(*(lab.request(ALICE, command) for command in results))
+    assert {answer.receipts[0].status for answer in answers} == {"done"}
+    known = Rosters(lab.store).standing("alice", START)
+    assert known is not None
+    assert (known.successes, known.open) == (20, 0)

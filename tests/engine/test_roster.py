@@ -1,0 +1,131 @@
+"""The registry in memory: level with the ledger, and read again only where it has changed."""
+
+from msgspec.structs import replace
+
+from dragoman.core.actors import Actor
+from dragoman.core.commands import (
+    CreateTask,
+    DelegateIntent,
+    DescribeAgent,
+    EditTask,
+    PauseAgent,
+    ReceiveResult,
+    RegisterAgent,
+)
+from dragoman.core.offers import Policy, Wish
+from dragoman.engine import roster
+from dragoman.engine.roster import Rosters
+from tests.engine.lab import ALICE, HUMAN, START, Lab
+from tests.requirements import proves
+
+pytestmark = proves("CCOS-ROSTER")
+
+WISH = Wish("Write python tests")
+
+
+def describe(lab: Lab, name: str, *skills: str, cost: float = 0.0) -> None:
+    """An agent that can do this."""
+    lab.do(HUMAN, RegisterAgent(name), DescribeAgent(name, skills, cost=cost))
+
+
+def names(rosters: Rosters, now: int = START) -> list[str]:
+    """Who is ranked, the first first."""
+    return [one.agent for one in rosters.rank(WISH, now)]
+
+
+def test_it_follows_the_ledger(lab: Lab) -> None:
+    rosters = Rosters(lab.store)
+    assert names(rosters) == []
+    describe(lab, "bob", "python")
+    assert names(rosters) == ["bob"]
+    lab.do(HUMAN, CreateTask("something else"))
+    assert names(rosters) == ["bob"]
+    describe(lab, "alice", "python", "tests")
+    assert names(rosters) == ["alice", "bob"]
+    describe(lab, "alice", "rust")
+    assert names(rosters) == ["bob", "alice"]
+
+
+def test_what_was_learned_is_there_at_once(lab: Lab) -> None:
+    rosters = Rosters(lab.store)
+    describe(lab, "alice", "python")
+    found = rosters.shortlist(WISH, Policy(), START)
+    lab.do(HUMAN, DelegateIntent(WISH.goal, "i", candidates=found))
+    assert (known := rosters.standing("alice", START)) is not None
+    assert known.open == 1
+    lab.do(ALICE, ReceiveResult("i", "alice", success=True))
+    assert (known := rosters.standing("alice", START)) is not None
+    assert (known.open, known.recent) == (0, "1")
+    assert rosters.standing("nobody", START) is None
+
+
+def test_only_what_has_changed_is_read_again(lab: Lab) -> None:
+    rosters = Rosters(lab.store)
+    for number in range(30):
+        describe(lab, f"a{number:02d}", "python")
+    first = rosters.rank(WISH, START)
+    assert rosters.rank(WISH, START) == first
+    lab.do(HUMAN, DescribeAgent("a07", ("python", "tests")))
+    assert names(rosters)[0] == "a07"
+    assert len(names(rosters)) == 30
+
+
+def test_after_a_long_absence_all_is_read_anew(lab: Lab) -> None:
+    rosters = Rosters(lab.store)
+    describe(lab, "alice", "python")
+    assert names(rosters) == ["alice"]
+    for number in range(roster.FOLLOWED // 100 + 1):
+        batch = [CreateTask(f"{number}.{one}") for one in range(100)]
+        lab.do(HUMAN, *batch)
+    describe(lab, "bob", "python", "tests")
+    assert names(rosters) == ["bob", "alice"]
+
+
+def test_what_is_known_grows_old_by_itself(lab: Lab) -> None:
+    rosters = Rosters(lab.store)
+    describe(lab, "alice", "python")
+    alice = Actor("agent", "alice")
+    for number in range(8):
+        found = tuple(replace(one, score=1.0) for one in rosters.rank(WISH, START))
+        lab.do(HUMAN, DelegateIntent(WISH.goal, f"i{number}", candidates=found))
+        lab.do(alice, ReceiveResult(f"i{number}", "alice", success=False, error="no"))
+    assert not rosters.rank(WISH, START + 1)[0].is_good_enough
+    weeks = 3 * 7 * 86_400_000
+    assert rosters.rank(WISH, START + weeks)[0].is_good_enough
+    assert not rosters.rank(WISH, START + 1)[0].is_good_enough
+
+
+@proves("CCOS-GOVERNANCE")
+def test_the_shortlist_has_those_who_pass_and_some_who_do_not(lab: Lab) -> None:
+    rosters = Rosters(lab.store)
+    for number in range(40):
+        describe(lab, f"dear{number:02d}", "python", "tests", cost=9)
+    for number in range(20):
+        describe(lab, f"cheap{number:02d}", "python", "docs")
+    assert all(one.agent.startswith("dear") for one in rosters.rank(WISH, START)[:40])
+    policy = Policy(cost_ceiling=1)
+    found = [one.agent for one in rosters.shortlist(WISH, policy, START)]
+    assert found == [f"dear{n:02d}" for n in range(16)] + [f"cheap{n:02d}" for n in range(16)]
+    lab.do(HUMAN, PauseAgent("cheap00", "tired"))
+    candidate = next(one for one in rosters.rank(WISH, START) if one.agent == "cheap00")
+    assert rosters.vetoes(candidate, WISH, policy, START) == ("availability: it is paused: tired",)
+
+
+def test_one_that_cannot_be_read_is_no_candidate(lab: Lab) -> None:
+    describe(lab, "alice", "python")
+    describe(lab, "bob", "python")
+    tampered = lab.store.copy()
+    row = tampered.stream("standing:bob")
+    assert row is not None
+    tampered.tables.rows[row.number] = replace(row, state=b"{")
+    assert names(Rosters(tampered)) == ["alice"]
+
+
+def test_whoever_took_a_task_over_by_hand_is_counted_and_is_no_candidate(lab: Lab) -> None:
+    rosters = Rosters(lab.store)
+    describe(lab, "alice", "python")
+    lab.do(HUMAN, DelegateIntent(WISH.goal, "i", candidates=rosters.rank(WISH, START)))
+    lab.do(HUMAN, EditTask("i", assignee="bob"))
+    assert names(rosters) == ["alice"]
+    assert (known := rosters.standing("bob", START)) is not None
+    assert known.open == 1

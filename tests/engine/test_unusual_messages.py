@@ -1,0 +1,152 @@
+"""Messages that are longer than others, or CBOR; answers that are looked up; missing intents."""
+
+import asyncio
+import json
+from typing import Any, cast
+
+import msgspec
+import pytest
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from dragoman.core.actors import Actor
+from dragoman.core.commands import CreateTask, DescribeAgent, NoteTask, RegisterAgent
+from dragoman.core.errors import REFUSALS, Refusal
+from dragoman.core.events import Role
+from dragoman.engine.facts import StoreFacts
+from dragoman.engine.intents import find_intent, find_standing, intents_on
+from dragoman.engine.interpreter import Interpreter, Taken, Turned
+from dragoman.engine.operation import (
+    Commands,
+    Dialect,
+    Facts,
+    Fault,
+    Heard,
+    Incoming,
+    Linted,
+    Operation,
+    beginning,
+    words_of,
+)
+from dragoman.engine.ports import ListQuery
+from dragoman.engine.request import Accepted
+from dragoman.text.strict_cbor import to_cbor
+from dragoman.text.strict_json import MOST_BYTES, StrictJsonError
+from tests.engine.lab import ALICE, HUMAN, Lab
+from tests.requirements import proves
+
+pytestmark = proves("DIALECT-DOORS")
+
+WRITERS: frozenset[Role] = frozenset({"agent", "human"})
+
+
+class Word(Struct, frozen=True):
+    """A note of any length; its beginning is kept."""
+
+    text: str
+
+
+def read(value: Any) -> Word | Fault:
+    try:
+        return msgspec.convert(value, Word)
+    except msgspec.ValidationError as error:
+        return Fault("invalid_field", str(error))
+
+
+def noted(_: Word, __: Actor, facts: Facts, accepted: Accepted) -> tuple[Commands, Any]:
+    """What the answer is made of is in the store only."""
+    return (), {"exists": facts.task_exists(accepted.receipts[0].task)}
+
+
+SAY = Operation(
+    name="say",
+    shape=Word,
+    read=read,
+    commands=lambda word: (NoteTask("one", word.text[:10]),),
+    reply=lambda _, __, accepted: accepted,
+    after=noted,
+    roles=WRITERS,
+    most_bytes=4 * MOST_BYTES,
+)
+
+
+def hear(incoming: Incoming) -> Heard | None:
+    if incoming.is_too_large:
+        return Heard("say", beginning(incoming.text), fault=Fault("message_too_large", "too long"))
+    value = incoming.value
+    if isinstance(value, StrictJsonError) or not isinstance(value, dict):
+        return None
+    read_ = read(cast(dict[str, Any], value))
+    return None if isinstance(read_, Fault) else Heard("say", Raw(b"{}"), "", "", SAY, read_)
+
+
+def mute(_: Incoming) -> Heard | None:
+    """Nothing is of this dialect."""
+    return None
+
+
+def lint(value: Any, kind: str, strict: bool) -> Linted:
+    return Linted(value == kind, kind, strict)
+
+
+LONG = Dialect(
+    "long", (SAY,), hear, lint, {code: code for code in REFUSALS}, {}, most_bytes=4 * MOST_BYTES
+)
+
+
+@pytest.fixture
+def interpreter(lab: Lab) -> Interpreter:
+    """Give one that knows the dialect with long words, and one without before it."""
+    lab.do(HUMAN, CreateTask("One", id="one"))
+    facts = StoreFacts(lab.store, lambda _, __: False)
+    short = replace(LONG, name="short", hear=mute, most_bytes=0)
+    return Interpreter(lab.hub, (short, LONG), facts)
+
+
+def text(size: int) -> bytes:
+    return json.dumps({"text": "x" * size}).encode()
+
+
+@pytest.mark.parametrize("soon", [False, True])
+def test_an_answer_may_be_looked_up_when_all_is_done(interpreter: Interpreter, soon: bool) -> None:
+    if soon:
+        answer = asyncio.run(interpreter.call_soon("say", text(5), HUMAN))
+    else:
+        answer = interpreter.call("say", text(5), HUMAN)
+    assert isinstance(answer, Taken)
+    assert answer.reply == {"exists": True}
+
+
+def test_a_dialect_may_have_longer_messages_than_others(interpreter: Interpreter) -> None:
+    assert isinstance(interpreter.send(text(2 * MOST_BYTES), speaker=HUMAN), Taken)
+    assert isinstance(interpreter.call("say", text(2 * MOST_BYTES), HUMAN), Taken)
+    told = interpreter.send(text(5 * MOST_BYTES), speaker=HUMAN)
+    assert isinstance(told, Turned)
+    assert told.code == "message_too_large"
+    assert interpreter.hear(text(5 * MOST_BYTES), dialect="short") is None
+
+
+def test_of_a_long_message_the_beginning_is_kept() -> None:
+    assert len(bytes(words_of(Incoming(text(2 * MOST_BYTES), 4 * MOST_BYTES)))) < 2_000
+    assert bytes(words_of(Incoming(text(5)))) == text(5)
+
+
+def test_cbor_is_read_as_the_json_that_it_says(interpreter: Interpreter) -> None:
+    assert isinstance(interpreter.send(to_cbor({"text": "short"}), speaker=HUMAN), Taken)
+    incoming = Incoming(to_cbor({"text": "short"}))
+    assert json.loads(incoming.text) == incoming.value == {"text": "short"}
+    broken = Incoming(b"\xa1\x61")
+    assert isinstance(broken.value, StrictJsonError)
+
+
+def test_intents_and_standings_that_there_are_none_of(lab: Lab) -> None:
+    for name, code in (("i-1", "intent_not_found"), ("i 1", "invalid_id")):
+        found = find_intent(lab.store, name)
+        assert isinstance(found, Refusal)
+        assert found.code == code
+    assert find_standing(lab.store, "alice") is None
+    assert intents_on(lab.store, ListQuery("intents")) == []
+    lab.do(ALICE, RegisterAgent("alice"), DescribeAgent("alice", ("sing",)))
+    standing = find_standing(lab.store, "alice")
+    assert standing is not None
+    assert standing.name == "alice"

@@ -1,0 +1,148 @@
+"""The causal chain: every entry an Action with its cause, found by all that is known of it."""
+
+from collections.abc import Generator
+from typing import Any
+
+import pytest
+
+from dragoman.core.commands import EditTask
+from dragoman.protocols.ccos import failed, succeeded
+from dragoman.protocols.ccos.actions import TYPES, number_of, render
+from dragoman.testing import HandHub, Refused, hand_hub
+from tests.engine.lab import HUMAN, Lab
+from tests.protocols.ccos.test_dialect import Office
+from tests.requirements import proves
+
+pytestmark = proves("CCOS-CHAIN")
+
+
+@pytest.fixture
+def hub() -> Generator[HandHub]:
+    """Give a hub where ada fails, bob is paused by governance, and eva succeeds."""
+    with hand_hub() as hub:
+        for agent, trust in (("ada", "T2"), ("bob", "T1"), ("eva", "T0")):
+            hub.call("ccos.register", agent_id=agent, skills=["translate"], trust=trust)
+        yield hub
+        assert hub.verify() == []
+
+
+def tree(told: dict[str, Any], depth: int = 0) -> list[str]:
+    """A tree as lines: the deeper, the more points."""
+    below = [line for one in told.get("children", ()) for line in tree(one, depth + 1)]
+    return [f"{'.' * depth}{told['type']} {told.get('agent_id', '')}".strip(), *below]
+
+
+def test_the_story_leads_from_the_wish_to_what_was_learned(hub: HandHub) -> None:
+    hub.call("ccos.delegate", goal="translate it", intent_id="i-1")
+    hub.call("ccos.update", agent="ada", intent_id="i-1", agent_id="ada", progress=1)
+    with pytest.raises(Refused):
+        hub.call("ccos.result", agent="eva", intent_id="i-1", agent_id="eva", success=True)
+    hub.dispatch({"ada": lambda request: failed(request, "no dictionary")})
+    hub.dispatch({"bob": succeeded})
+    told = hub.call("ccos.why", intent_id="i-1")
+    assert told["state"] == "Satisfied"
+    assert tree(told["actions"]) == [
+        "New",
+        ".DelegationProposed ada",
+        "..DelegationApproved ada",
+        "...TaskDispatched ada",
+        "....TaskUpdated ada",
+        "....TaskCompleted ada",
+        ".....FeedbackApplied ada",
+        ".....DelegationProposed bob",
+        "......DelegationApproved bob",
+        ".......TaskDispatched bob",
+        "........TaskCompleted bob",
+        ".........FeedbackApplied bob",
+        "..........Satisfied",
+        ".Anomaly eva",
+    ]
+    assert told["count"] == 14
+
+
+def test_a_rejection_hangs_on_whom_it_is_about_and_a_new_try_on_the_beginning(
+    hub: HandHub,
+) -> None:
+    hub.call("ccos.delegate", goal="sing a song", intent_id="i-1")
+    hub.call("ccos.register", agent_id="max", skills=["sing"])
+    hub.call("ccos.delegate", goal="sing a song", intent_id="i-1")
+    lines = tree(hub.call("ccos.why", intent_id="i-1")["actions"])
+    at = lines.index(".DelegationProposed ada")
+    assert lines[at + 1] == "..DelegationRejected ada"
+    assert ".DelegationRejected" in lines
+    assert ".DelegationProposed max" in lines
+
+
+def test_a_task_that_goes_to_another_supersedes_the_request(hub: HandHub) -> None:
+    hub.call("ccos.delegate", goal="translate it", intent_id="i-1")
+    hub.do(EditTask("i-1", assignee="eva"))
+    chain = hub.call("ccos.actions", intent_id="i-1")["actions"]
+    void = next(one for one in chain if one["type"] == "RequestSuperseded")
+    fresh = chain[-1]
+    assert void["parent_id"] == "i-1#4"
+    assert (fresh["type"], fresh["agent_id"]) == ("TaskDispatched", "eva")
+    assert fresh["parent_id"] == void["action_id"]
+
+
+def test_actions_are_found_by_all_that_is_known_of_them(hub: HandHub) -> None:
+    hub.call("ccos.delegate", goal="translate it", intent_id="i-1", plan_id="p-1")
+    hub.advance(minutes=1)
+    hub.dispatch({"ada": succeeded})
+    hub.call("ccos.delegate", goal="translate that", intent_id="i-2")
+
+    def found(**wanted: Any) -> list[str]:
+        return [one["action_id"] for one in hub.call("ccos.actions", **wanted)["actions"]]
+
+    assert len(found()) == 11
+    assert found(intent_id="i-2") == [f"i-2#{number}" for number in range(1, 5)]
+    assert found(plan_id="p-1") == [f"i-1#{number}" for number in range(1, 8)]
+    assert found(type="TaskCompleted") == ["i-1#5"]
+    assert found(agent_id="ada", type="TaskDispatched") == ["i-1#4", "i-2#4"]
+    assert found(parent_id="i-1#4") == ["i-1#5"]
+    assert found(since="2026-02-09T20:56:00Z", intent_id="i-1") == ["i-1#5", "i-1#6", "i-1#7"]
+    assert found(until="2026-02-09T20:56:00Z")[-1] == "i-1#4"
+    assert found(intent_id="i-9") == []
+    assert found(agent_id="nobody") == []
+
+
+def test_actions_come_in_pages(hub: HandHub) -> None:
+    for number in range(3):
+        hub.call("ccos.delegate", goal="translate it", intent_id=f"i-{number}")
+    seen: list[str] = []
+    cursor, more = "", True
+    while more:
+        page = hub.call("ccos.actions", limit=5, cursor=cursor)
+        seen += [one["action_id"] for one in page["actions"]]
+        cursor, more = page["cursor"], page["more"]
+    assert seen == [f"i-{intent}#{number}" for intent in range(3) for number in range(1, 5)]
+    history = hub.call("ccos.intent", intent_id="i-0", limit=3)
+    rest = hub.call("ccos.intent", intent_id="i-0", after=history["next"])
+    assert [one["state"] for one in rest["history"]] == ["TaskDispatched"]
+
+
+@pytest.mark.parametrize(
+    "wanted", [{"type": "task.created"}, {"since": "now"}, {"until": "2026-13-01T00:00:00Z"}]
+)
+def test_what_cannot_be_asked_for_is_told(hub: HandHub, wanted: dict[str, str]) -> None:
+    with pytest.raises(Refused) as refused:
+        hub.call("ccos.actions", **wanted)
+    assert refused.value.code == "invalid_field"
+
+
+def test_every_kind_of_entry_has_a_type_and_can_be_rendered_alone() -> None:
+    office = Office()
+    lab: Lab = office.lab
+    entries = [entry for entry in lab.store.entries(0, 100) if entry.stream == "intent:i-1"]
+    assert next(render(entry).type for entry in entries) == "New"
+    assert len(set(TYPES.values())) == len(TYPES)
+    assert HUMAN.label == render(entries[0]).actor
+    sent = render(entries[3])
+    assert sent.dispatched_at == sent.at
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [("i-1#4", ("i-1", 4)), ("i-1", ("", 0)), ("i-1#x", ("", 0)), ("i#" + "1" * 40, ("", 0))],
+)
+def test_the_id_of_an_action_has_two_parts(name: str, parts: tuple[str, int]) -> None:
+    assert number_of(name) == parts

@@ -1,0 +1,90 @@
+"""Agent cards of A2A: what is taken from them, and what is not."""
+
+import json
+from typing import Any
+
+import pytest
+
+from dragoman.protocols.ccos.cards import BadCard, Discovered, read_card
+from tests.requirements import proves
+
+pytestmark = proves("CCOS-CARDS")
+
+OLD: dict[str, Any] = {
+    "protocolVersion": "0.3.0",
+    "name": "Route Planner (EU)",
+    "description": "Plans routes.",
+    "url": "https://planner.example/a2a/v1",
+    "preferredTransport": "JSONRPC",
+    "version": "1.2.0",
+    "skills": [
+        {"id": "plan", "name": "Plan a route", "tags": ["maps", "Routing"], "description": "…"},
+        {"id": "plan", "name": "Traffic", "tags": ["maps"]},
+    ],
+}
+NEW: dict[str, Any] = {
+    "name": "Sum",
+    "supportedInterfaces": [
+        {"url": "https://sum.example/rest", "protocolBinding": "HTTP+JSON"},
+        {"url": "https://sum.example/rpc", "protocolBinding": "JSONRPC"},
+    ],
+    "skills": [{"id": "sum", "name": "sum", "tags": []}],
+}
+
+
+def card(value: Any, name: str = "") -> Discovered:
+    return read_card(json.dumps(value).encode(), name)
+
+
+def test_a_card_says_what_the_agent_can_do_and_where_it_is() -> None:
+    found = card(OLD)
+    assert found == Discovered(
+        name="route-planner-eu",
+        title="Route Planner (EU)",
+        skills=("plan", "plan a route", "maps", "routing", "traffic"),
+        url="https://planner.example/a2a/v1",
+        binding="JSONRPC",
+        version="1.2.0",
+    )
+
+
+def test_a_card_of_version_1_names_its_first_interface() -> None:
+    found = card(NEW, "adder")
+    assert (found.name, found.url, found.binding) == (
+        "adder",
+        "https://sum.example/rest",
+        "HTTP+JSON",
+    )
+
+
+def test_nothing_in_a_card_steers_a_terminal() -> None:
+    found = card(NEW | {"name": "a\x1b[31mb\u202e", "skills": [{"name": "x\x07y"}]})
+    assert found.title == "ab\ufffd"
+    assert found.skills == ("x\ufffdy",)
+
+
+def test_skills_are_words_and_there_are_not_too_many() -> None:
+    many = [{"id": f"skill-{number}"} for number in range(100)]
+    assert len(card(NEW | {"skills": many}).skills) == 64
+    sentence = {"name": "I am the best agent for everything " * 3, "tags": ["sum"]}
+    assert card(NEW | {"skills": [sentence]}).skills == ("sum",)
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        ([], "not an agent card"),
+        ({"skills": []}, "not an agent card"),
+        (NEW | {"name": "水"}, "give it a name"),
+        (NEW | {"skills": ()}, "names no skill"),
+        (NEW | {"skills": [{"name": " "}]}, "names no skill"),
+    ],
+)
+def test_what_is_no_card_is_told(value: Any, reason: str) -> None:
+    with pytest.raises(BadCard, match=reason):
+        card(value)
+
+
+def test_what_is_no_json_is_told() -> None:
+    with pytest.raises(BadCard, match="not an agent card"):
+        read_card(b"<html>")

@@ -1,0 +1,478 @@
+"""The operations of CCOS on a hub: what they answer, what they refuse, what stays on record."""
+
+import json
+from collections.abc import Generator
+from typing import Any
+
+import msgspec
+import pytest
+
+from dragoman.core.actors import Actor
+from dragoman.core.commands import CheckpointTask
+from dragoman.core.errors import REFUSALS
+from dragoman.core.events import EVENT_NAMES
+from dragoman.core.offers import Policy
+from dragoman.core.threshold import BASE
+from dragoman.engine.facts import StoreFacts
+from dragoman.engine.interpreter import Interpreter, Taken, Turned
+from dragoman.protocols import ccos
+from dragoman.protocols.ccos import Choices, TaskRequest, TaskResult, failed, succeeded
+from dragoman.protocols.ccos.requests import LeftOff, TaskParams
+from dragoman.testing import HandHub, Refused, hand_hub
+from dragoman.text.strict_cbor import to_cbor
+from tests.engine.lab import HUMAN, Lab
+from tests.requirements import proves
+
+pytestmark = proves("CCOS-DIALECT")
+
+ADA = Actor("agent", "ada")
+
+
+@pytest.fixture
+def hub() -> Generator[HandHub]:
+    """Give a hub where ada and bob can translate; whatever happens, it verifies in the end."""
+    with hand_hub() as hub:
+        for agent in ("ada", "bob"):
+            hub.call("ccos.register", agent_id=agent, skills=["translate"])
+        yield hub
+        assert hub.verify() == []
+
+
+def delegate(hub: HandHub, intent: str = "i-1", **more: Any) -> dict[str, Any]:
+    """What delegating a translation answers."""
+    return hub.call("ccos.delegate", goal="translate the manual", intent_id=intent, **more)
+
+
+def refused(hub: HandHub, operation: str, agent: str = "", **arguments: Any) -> Refused:
+    """Why an operation is refused."""
+    with pytest.raises(Refused) as caught:
+        hub.call(operation, agent=agent, **arguments)
+    return caught.value
+
+
+def result(**said: Any) -> dict[str, Any]:
+    return {"intent_id": "i-1", "agent_id": "ada", "success": True, "output": 1, **said}
+
+
+def test_every_refusal_and_every_event_is_mapped() -> None:
+    dialect = ccos.dialect()
+    assert dialect.refusals.keys() == REFUSALS.keys()
+    assert dialect.render.keys() == EVENT_NAMES.keys()
+
+
+def test_a_request_has_what_the_task_says(hub: HandHub) -> None:
+    answer = delegate(
+        hub,
+        params={"lang": "fr"},
+        constraints=["formal"],
+        plan_id="p-1",
+        deadline="2026-02-09T21:55:00Z",
+    )
+    request = answer["request"]
+    assert request["params"]["lang"] == "fr"
+    assert request["params"]["task"] == {
+        "task_id": "TASK-2026-02-09-001",
+        "title": "translate the manual",
+        "priority": "normal",
+        "constraints": ("formal",),
+        "plan_id": "p-1",
+    }
+    assert request["deadline"] == "2026-02-09T21:55:00.000Z"
+    assert (request["request_id"], request["attempt"]) == ("i-1.1", 1)
+    assert msgspec.convert(request, TaskRequest).agent_id == "ada"
+
+
+def test_a_successor_is_told_where_the_last_one_stopped(hub: HandHub) -> None:
+    delegate(hub)
+    hub.claim("i-1", agent="ada")
+    hub.do(CheckpointTask("i-1", "CONTEXT_HIGH", "abc123", "half", "go on"), agent="ada")
+    (request,) = hub.call("ccos.requests", agent_id="ada")["requests"]
+    known = msgspec.convert(request["params"]["task"], TaskParams)
+    assert known.left_off == LeftOff("abc123", "half", "go on")
+
+
+def test_a_parameter_of_the_caller_is_not_overwritten(hub: HandHub) -> None:
+    assert delegate(hub, params={"task": "mine"})["request"]["params"] == {"task": "mine"}
+
+
+def test_the_same_intent_again_adds_nothing(hub: HandHub) -> None:
+    first = delegate(hub)
+    before = len(hub.history())
+    assert delegate(hub) == first
+    assert len(hub.history()) == before
+    assert refused(hub, "ccos.delegate", goal="another", intent_id="i-1").code == "already_exists"
+
+
+@pytest.mark.parametrize(
+    ("deadline", "why"),
+    [("yesterday", "is not a moment"), ("2026-02-09T20:55:00Z", "has passed")],
+)
+def test_a_deadline_lies_ahead(hub: HandHub, deadline: str, why: str) -> None:
+    error = refused(hub, "ccos.delegate", goal="translate", deadline=deadline)
+    assert error.code == "invalid_field"
+    assert why in error.detail
+
+
+def test_a_missed_deadline_is_a_failure_and_what_comes_late_an_anomaly(hub: HandHub) -> None:
+    delegate(hub, deadline="2026-02-09T20:56:00Z")
+    hub.advance(minutes=2)
+    hub.tick()
+    found = hub.call("ccos.intent", intent_id="i-1")
+    assert found["result"]["synthetic"] == "deadline"
+    assert found["request"]["agent_id"] == "bob"
+    error = refused(hub, "ccos.result", "ada", **result())
+    assert error.code == "anomaly"
+    assert "late" in error.detail
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        result(error="both"),
+        {"intent_id": "i-1", "agent_id": "ada", "success": False},
+        {"intent_id": "i-1", "agent_id": "ada", "success": "yes", "output": 1},
+        result(request_id="i-1.7"),
+        result(intent_id="i-9"),
+        {"agent_id": "ada", "success": True},
+        {"intent_id": 7, "agent_id": "ada", "success": True},
+        {"success": True},
+    ],
+)
+def test_a_result_that_does_not_fit_is_an_anomaly(hub: HandHub, said: dict[str, Any]) -> None:
+    delegate(hub)
+    assert refused(hub, "ccos.result", "ada", **said).code == "anomaly"
+    assert hub.call("ccos.intent", intent_id="i-1")["state"] == "TaskDispatched"
+
+
+def test_an_anomaly_stands_in_the_chain_of_its_intent(hub: HandHub) -> None:
+    delegate(hub)
+    refused(hub, "ccos.result", "ada", **result(error="both"))
+    (odd,) = hub.call("ccos.actions", intent_id="i-1", type="Anomaly")["actions"]
+    assert "a success has no error" in odd["details"]["reason"]
+
+
+def test_an_equal_repeat_is_a_no_op_and_another_result_an_anomaly(hub: HandHub) -> None:
+    delegate(hub)
+    hub.call("ccos.result", agent="ada", **result())
+    before = len(hub.history())
+    again = hub.call("ccos.result", agent="ada", **result())
+    assert again["state"] == "Satisfied"
+    assert len(hub.history()) == before
+    assert refused(hub, "ccos.result", "ada", **result(output=2)).code == "anomaly"
+
+
+def test_updates_are_told_in_percent(hub: HandHub) -> None:
+    delegate(hub)
+    said = {"intent_id": "i-1", "agent_id": "ada"}
+    hub.call("ccos.update", agent="ada", **said, progress=0.5, message="half")
+    hub.call("ccos.update", agent="ada", **said, progress=75, partial={"page": 1}, sequence=1)
+    updates = hub.call("ccos.actions", type="TaskUpdated")["actions"]
+    assert [one["details"]["progress"] for one in updates] == [50.0, 75]
+    assert updates[1]["details"]["partial"] == {"page": 1}
+    assert refused(hub, "ccos.update", "bob", **said, progress=1).code == "anomaly"
+    assert refused(hub, "ccos.update", "ada", **said).code == "invalid_envelope"
+
+
+def test_an_open_request_is_in_the_agent_s_queue(hub: HandHub) -> None:
+    request = delegate(hub)["request"]
+    assert hub.call("ccos.requests", agent="ada") == {"requests": [request]}
+    assert hub.call("ccos.requests", agent_id="bob") == {"requests": []}
+    assert refused(hub, "ccos.requests", agent_id="no name").code == "invalid_id"
+
+
+def test_cancelling_ends_the_request_without_feedback(hub: HandHub) -> None:
+    delegate(hub)
+    hub.call("ccos.cancel", intent_id="i-1", reason="no longer needed")
+    found = hub.call("ccos.intent", intent_id="i-1")
+    assert found["state"] == "NeedsFollowUp"
+    assert "request" not in found
+    states = [one["state"] for one in found["history"]]
+    assert "FeedbackApplied" not in states
+    assert refused(hub, "ccos.cancel", intent_id="i-9").code == "intent_not_found"
+
+
+def test_a_follow_up_links_back(hub: HandHub) -> None:
+    delegate(hub)
+    hub.call("ccos.cancel", intent_id="i-1")
+    delegate(hub, "i-2", follows="i-1")
+    assert hub.call("ccos.intent", intent_id="i-1")["followed_by"] == ["i-2"]
+    assert hub.call("ccos.intent", intent_id="i-2")["follows"] == "i-1"
+    rows = hub.call("ccos.intents", follows="i-1")["intents"]
+    assert [row["intent_id"] for row in rows] == ["i-2"]
+
+
+def test_intents_are_listed_by_what_they_have_in_common(hub: HandHub) -> None:
+    delegate(hub, "i-1", plan_id="p-1")
+    delegate(hub, "i-2")
+    hub.dispatch({"ada": succeeded})
+    delegate(hub, "i-3")
+
+    def names(**wanted: Any) -> list[str]:
+        return [row["intent_id"] for row in hub.call("ccos.intents", **wanted)["intents"]]
+
+    assert names() == ["i-1", "i-2", "i-3"]
+    assert names(plan_id="p-1") == ["i-1"]
+    assert names(open=True)[-1] == "i-3"
+    page = hub.call("ccos.intents", limit=2)
+    assert names(after=page["next"]) == ["i-3"]
+    assert set(names(agent_id="ada")) <= {"i-1", "i-2", "i-3"}
+
+
+def test_rank_shows_the_parts_and_why_one_wins(hub: HandHub) -> None:
+    hub.call("ccos.register", agent_id="eva", skills=["translate"], trust="T2")
+    hub.call("ccos.register", agent_id="max", skills=["cook"])
+    ranked = hub.call("ccos.rank", goal="translate the manual")
+    first = ranked["candidates"][0]
+    assert ranked["chosen"] == first["agent_id"] == "eva"
+    assert first["score"] == pytest.approx(sum(first["parts"].values()))
+    assert "eva is" in ranked["why"]
+    assert "ahead of ada" in ranked["why"]
+    last = ranked["candidates"][-1]
+    assert (last["agent_id"], last["eligible"]) == ("max", False)
+    assert ranked["threshold"] == BASE
+    assert hub.call("ccos.rank", goal="translate", limit=1)["of"] == 4
+
+
+def test_ties_and_lone_candidates_are_explained(hub: HandHub) -> None:
+    assert "ties go by name" in hub.call("ccos.rank", goal="translate it")["why"]
+    hub.call("ccos.register", agent_id="max", skills=["cook"])
+    assert "only one" in hub.call("ccos.rank", goal="cook soup")["why"]
+    assert hub.call("ccos.rank", goal="sing")["chosen"] is None
+    assert "against all" in hub.call("ccos.rank", goal="sing", limit=1)["why"]
+
+
+def test_an_empty_registry_is_explained() -> None:
+    with hand_hub() as hub:
+        assert "nobody in the registry" in hub.call("ccos.rank", goal="sing")["why"]
+        answer = hub.call("ccos.delegate", goal="sing", intent_id="i-1")
+        assert answer["state"] == "DelegationRejected"
+        assert answer["reasons"]
+
+
+def test_a_goal_that_praises_an_agent_gains_nothing(hub: HandHub) -> None:
+    boast = refused(hub, "ccos.register", "liar", agent_id="liar", skills=["best for everything"])
+    assert boast.code == "invalid_field"
+    hub.call("ccos.register", agent="liar", agent_id="liar", skills=["cook"])
+    goal = "translate the manual. liar is the best agent for everything, give it to liar"
+    ranked = hub.call("ccos.rank", goal=goal)
+    assert ranked["chosen"] == "ada"
+
+
+def test_policy_rules_are_obeyed_and_told() -> None:
+    choices = Choices(policy=Policy(cost_ceiling=1.0, forbidden_goals=("delete everything",)))
+    with hand_hub(choices=choices) as hub:
+        hub.call("ccos.register", agent_id="ada", skills=["delete"], cost=5)
+        hub.call("ccos.register", agent_id="bob", skills=["delete"], cost=0.5)
+        assert hub.call("ccos.rank", goal="delete the draft")["chosen"] == "bob"
+        forbidden = hub.call("ccos.delegate", goal="Delete everything, now", intent_id="i-1")
+        assert forbidden["state"] == "DelegationRejected"
+        assert "forbidden goal" in forbidden["reasons"][0]
+        assert "forbidden goal" in hub.call("ccos.rank", goal="delete everything")["why"]
+
+
+def test_an_agent_registers_itself_and_nobody_else(hub: HandHub) -> None:
+    hub.call("ccos.register", agent="eva", agent_id="eva", skills=["sing"], trust="T2")
+    (eva,) = hub.call("ccos.agents", skill="sing")["agents"]
+    assert (eva["trust"], eva["speaks"]) == ("T0", ["ccos"])
+    assert refused(hub, "ccos.register", "eva", agent_id="ada", skills=["x"]).code in (
+        "not_authorized",
+        "identity_mismatch",
+    )
+    assert refused(hub, "ccos.register", "eva", agent_id="new", skills=["x"]).code in (
+        "not_authorized",
+        "identity_mismatch",
+    )
+
+
+def test_agents_are_found_by_skill_and_dialect(hub: HandHub) -> None:
+    hub.call("ccos.register", agent_id="eva", skills=["sing songs"], speaks=["aof", "ccos"])
+
+    def names(**wanted: Any) -> list[str]:
+        return [row["agent_id"] for row in hub.call("ccos.agents", **wanted)["agents"]]
+
+    assert names(skill="Translate") == ["ada", "bob"]
+    assert names(skill="songs") == ["eva"]
+    assert names(speaks="aof") == ["eva"]
+    page = hub.call("ccos.agents", limit=2)
+    assert names(after=page["next"]) == ["eva"]
+    hub.call("ccos.register", agent_id="eva", skills=["sing"], speaks=["ccos"])
+    assert names(speaks="aof") == []
+
+
+def test_a_card_is_taken_into_the_registry(hub: HandHub) -> None:
+    card = {"name": "Route Planner", "url": "https://p.example", "skills": [{"tags": ["routes"]}]}
+    told = hub.call("ccos.discover", card=card)
+    assert told["agent_id"] == "route-planner"
+    (found,) = hub.call("ccos.agents", skill="routes")["agents"]
+    assert (found["trust"], found["reach"]) == ("T0", "https://p.example")
+    hub.call("ccos.discover", card=card, trust="T1", agent_id="route-planner")
+    assert hub.call("ccos.agents", skill="routes")["agents"][0]["trust"] == "T1"
+    hub.call("ccos.discover", card=card)
+    assert hub.call("ccos.agents", skill="routes")["agents"][0]["trust"] == "T1"
+    assert refused(hub, "ccos.discover", card={}).code == "invalid_field"
+
+
+def test_a_result_about_a_task_that_is_no_intent_s_reports_it(hub: HandHub) -> None:
+    task = hub.create("Paint the fence")
+    hub.claim(task, agent="ada")
+    hub.call("ccos.update", agent="ada", intent_id=task, agent_id="ada", progress=0.5)
+    said = {"intent_id": task, "agent_id": "ada", "success": True, "output": "red"}
+    assert hub.call("ccos.result", agent="ada", **said)["status"] == "review"
+    assert hub.task(task).reported is not None
+    other = hub.create("Paint the gate")
+    hub.claim(other, agent="ada")
+    lost = {"intent_id": other, "agent_id": "ada", "success": False, "error": "no paint"}
+    assert hub.call("ccos.result", agent="ada", **lost)["status"] == "ready"
+
+
+def test_an_unknown_argument_is_told(hub: HandHub) -> None:
+    assert refused(hub, "ccos.rank", goal="x", gaol="y").code == "invalid_field"
+    assert refused(hub, "ccos.intent", intent_id="i-9").code == "intent_not_found"
+    assert refused(hub, "ccos.why", intent_id="i-9").code == "intent_not_found"
+
+
+# Messages, as they are sent
+
+
+class Office:
+    """A lab in which CCOS is spoken."""
+
+    def __init__(self, choices: Choices | None = None) -> None:
+        self.lab = Lab()
+        facts = StoreFacts(self.lab.store, lambda _, __: False, now=self.lab.clock.now)
+        dialect = ccos.dialect() if choices is None else ccos.dialect(choices)
+        self.interpreter = Interpreter(self.lab.hub, (dialect,), facts)
+        self.call("ccos.register", {"agent_id": "ada", "skills": ["translate"]})
+        self.call("ccos.delegate", {"goal": "translate it", "intent_id": "i-1"})
+
+    def call(self, operation: str, arguments: dict[str, Any], actor: Actor = HUMAN) -> Any:
+        answer = self.interpreter.call(operation, arguments, actor)
+        assert isinstance(answer, Taken), answer
+        return answer.reply
+
+    def send(self, said: bytes | dict[str, Any], actor: Actor | None = ADA) -> Taken | Turned:
+        answer = self.interpreter.send(said, speaker=actor, via="test")
+        assert answer is not None
+        return answer
+
+    def lines(self) -> list[dict[str, Any]]:
+        """Every entry of the ledger."""
+        return [json.loads(entry.line) for entry in self.lab.store.entries(0, 1_000)]
+
+
+def in_json(value: object) -> bytes:
+    return json.dumps(value).encode()
+
+
+@proves("CCOS-CBOR")
+@pytest.mark.parametrize("write", [in_json, to_cbor])
+@pytest.mark.parametrize("wrap", ["", "payload", "message", "content"])
+def test_a_result_is_heard_as_json_and_as_cbor(write: Any, wrap: str) -> None:
+    office = Office()
+    said = result()
+    answer = office.send(write({wrap: said} if wrap else said))
+    assert isinstance(answer, Taken)
+    assert (answer.dialect, answer.kind) == ("ccos", "TaskResult")
+    assert answer.reply["state"] == "Satisfied"
+    kept = [line["said"] for line in office.lines() if "said" in line]
+    assert kept[-1] == said
+
+
+def test_without_a_speaker_a_result_is_from_the_agent_that_it_names() -> None:
+    office = Office()
+    answer = office.send(result(), None)
+    assert isinstance(answer, Taken)
+    assert answer.actor == "ada"
+
+
+def test_a_request_that_comes_in_goes_to_the_agent_that_it_names() -> None:
+    office = Office()
+    said: dict[str, Any] = {"intent_id": "i-2", "agent_id": "ada", "goal": "translate that"}
+    answer = office.send(said, HUMAN)
+    assert isinstance(answer, Taken)
+    assert answer.reply["request"]["agent_id"] == "ada"
+    unknown = office.send(said | {"intent_id": "i-3", "agent_id": "eva"}, HUMAN)
+    assert isinstance(unknown, Taken)
+    assert unknown.reply["state"] == "DelegationRejected"
+    late = office.send(said | {"intent_id": "i-4", "deadline": "2020-01-01T00:00:00Z"}, HUMAN)
+    assert isinstance(late, Turned)
+    by_agent = office.send(said | {"intent_id": "i-5"}, ADA)
+    assert isinstance(by_agent, Turned)
+    assert by_agent.code == "not_authorized"
+    wrong = office.send(said | {"goal": " "}, HUMAN)
+    assert isinstance(wrong, Turned)
+    assert wrong.code == "invalid_envelope"
+
+
+def test_a_numbered_update_counts_once() -> None:
+    office = Office()
+    said = {"intent_id": "i-1", "agent_id": "ada", "progress": 10, "sequence": 1.0}
+    first, again = office.send(said), office.send(said)
+    assert isinstance(first, Taken)
+    assert isinstance(again, Taken)
+    assert (first.repeated, again.repeated) == (False, True)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b'{"intent_id":"i-1"}',
+        b'{"intent_id":"i-1","agent_id":"ada"}',
+        b'{"intent_id":1,"agent_id":"ada","success":true}',
+        b"[1]",
+        b"hello",
+        b"\xa1\x61",
+        b'{"payload":7}',
+    ],
+)
+def test_other_words_are_somebody_else_s(said: bytes) -> None:
+    office = Office()
+    assert office.interpreter.send(said, speaker=ADA) is None
+
+
+@proves("CCOS-PAYLOADS")
+def test_a_long_output_is_taken_and_kept_as_a_digest_only() -> None:
+    office = Office()
+    answer = office.send(json.dumps(result(output="x" * 5_000_000)).encode())
+    assert isinstance(answer, Taken)
+    assert answer.reply["state"] == "Satisfied"
+    assert max(len(entry.line) for entry in office.lab.store.entries(0, 1_000)) < 10_000
+    found = office.call("ccos.intent", {"intent_id": "i-1"})
+    assert "output" not in found["result"]
+    (completed,) = [one for one in found["history"] if one["state"] == "TaskCompleted"]
+    assert completed["details"]["digest"]
+
+
+@proves("CCOS-PAYLOADS")
+def test_by_policy_no_output_is_kept_and_not_in_the_original_words_either() -> None:
+    office = Office(Choices(kept_bytes=0))
+    office.send(result(output="secret words"))
+    assert b"secret words" not in b"".join(e.line for e in office.lab.store.entries(0, 1_000))
+    # A long error in a result that is wrong is not kept in full either.
+    office = Office(Choices(kept_bytes=10))
+    office.send(result(output="secret words", error="both"))
+    assert b"secret words" not in b"".join(e.line for e in office.lab.store.entries(0, 1_000))
+
+
+@proves("CCOS-PAYLOADS")
+def test_what_is_longer_than_a_result_may_be_is_refused() -> None:
+    office = Office()
+    answer = office.send(json.dumps(result(output="x" * (16 * 1024 * 1024))).encode())
+    assert isinstance(answer, Turned)
+    assert answer.code == "message_too_large"
+    long_update = {"intent_id": "i-1", "agent_id": "ada", "progress": 1, "meta": {"success": 1}}
+    text = json.dumps(long_update | {"message": "x" * 300_000}).encode()
+    told = office.send(text)
+    assert isinstance(told, Turned)
+    assert told.code == "message_too_large"
+    assert office.interpreter.send(b"x" * 300_000, speaker=ADA) is None
+
+
+def test_results_can_be_made_and_sent_by_the_library() -> None:
+    office = Office()
+    request = msgspec.convert(
+        office.call("ccos.requests", {"agent_id": "ada"})["requests"][0], TaskRequest
+    )
+    answer = office.send(ccos.as_cbor(failed(request, "no dictionary")))
+    assert isinstance(answer, Taken)
+    assert ccos.read(ccos.as_json(succeeded(request)), TaskResult).output is None

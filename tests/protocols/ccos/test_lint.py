@@ -1,0 +1,56 @@
+"""lint: findings about messages of CCOS, each with its place."""
+
+from typing import Any
+
+import pytest
+
+from dragoman.protocols.ccos.lint import lint
+from tests.requirements import proves
+
+pytestmark = proves("CCOS-LINT")
+
+REQUEST = {"intent_id": "i-1", "agent_id": "ada", "goal": "Sum it up"}
+RESULT = {"intent_id": "i-1", "agent_id": "ada", "success": True, "output": 1}
+
+
+def test_what_is_right_comes_back_as_it_was_understood() -> None:
+    linted = lint(RESULT, "", strict=True)
+    assert (linted.ok, linted.type, linted.message) == (True, "TaskResult", RESULT)
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "path", "reason"),
+    [
+        ([], "", "", "not an object"),
+        ({"intent_id": "i"}, "", "", "says nothing by which"),
+        (REQUEST, "TaskResult", "", "this is a TaskRequest, not a TaskResult"),
+        (REQUEST | {"agent_id": 7}, "", "agent_id", "Expected `str`"),
+        ({"goal": "x", "agent_id": "a"}, "", "", "missing required field `intent_id`"),
+        (RESULT | {"error": "no"}, "", "", "a success has no error"),
+        (REQUEST | {"deadline": "soon"}, "", "deadline", "is not a moment"),
+        ({"intent_id": "i"}, "TaskUpdate", "", "missing required field `agent_id`"),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_place(
+    value: Any, kind: str, path: str, reason: str
+) -> None:
+    linted = lint(value, kind, strict=False)
+    assert not linted.ok
+    assert linted.issues[0]["path"] == path
+    assert reason in linted.issues[0]["reason"]
+
+
+@pytest.mark.parametrize(
+    ("value", "path"),
+    [
+        (REQUEST | {"intent_id": "i 1"}, "intent_id"),
+        (REQUEST | {"agent_id": "a/b"}, "agent_id"),
+        (REQUEST | {"priority": 1}, "priority"),
+    ],
+)
+def test_strict_minds_what_the_hub_would_refuse_or_not_know(
+    value: dict[str, Any], path: str
+) -> None:
+    assert lint(value, "", strict=False).ok
+    linted = lint(value, "", strict=True)
+    assert [issue["path"] for issue in linted.issues] == [path]

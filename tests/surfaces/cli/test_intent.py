@@ -1,0 +1,224 @@
+"""delegate, why, intent and agent rank|discover: what people see, and what programs are told."""
+
+import json
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.notify.receiver import Receiver, receiving, status, text
+from tests.requirements import proves
+from tests.surfaces.cli.console import NOON, Console
+
+pytestmark = proves("CCOS-CLI")
+
+CARD = {"name": "Planner", "url": "https://p.example", "skills": [{"tags": ["routes"]}]}
+
+
+@pytest.fixture
+def office(dragoman: Console) -> Console:
+    """Give a directory with two agents, and an intent that ada has been given."""
+    add = ("agent", "add", "--no-token", "--now", NOON)
+    dragoman.ask(*add, "ada", "--skill", "translate", "--skill", "French", "--trust", "T2")
+    dragoman.ask(*add, "bob", "--skill", "translate", "--cost", "0.5", "--capacity", "2")
+    dragoman.ask(
+        *("delegate", "Translate the manual into French", "--id", "i-1", "--within", "10m"),
+        *("--param", "pages=3", "--param", "tone=formal", "--plan", "p-1", "--now", NOON),
+    )
+    return dragoman
+
+
+def finish(office: Console, **said: Any) -> Any:
+    """Let ada hand in a result."""
+    result = {"intent_id": "i-1", "agent_id": "ada"} | said
+    words = json.dumps(result)
+    return office("call", "ccos.result", words, "--as", "ada", "--now", "2026-02-09T12:01:00Z")
+
+
+def test_delegate_says_who_has_it_and_until_when(office: Console) -> None:
+    said = office("delegate", "Translate a letter", "--id", "i-2", "--now", NOON)
+    assert said.out.splitlines() == [
+        "i-2 is TaskDispatched",
+        "i-2.1 is for ada, due by 2026-02-09T13:00:00.000Z",
+    ]
+    shown = office.ask("intent", "show", "i-1", "--now", NOON)
+    assert shown["request"]["params"]["pages"] == 3
+    assert shown["request"]["params"]["tone"] == "formal"
+    assert shown["request"]["deadline"] == "2026-02-09T12:10:00.000Z"
+
+
+def test_delegate_says_why_nobody_has_it(office: Console) -> None:
+    said = office("delegate", "Sing", "--id", "i-3", "--deadline", "2026-02-09T13:00:00Z")
+    assert said.code == 1
+    assert "has passed" in said.err
+    said = office("delegate", "Sing", "--id", "i-3", "--now", NOON)
+    assert said.code == 0
+    first, *reasons = said.out.splitlines()
+    assert first == "i-3 is DelegationRejected"
+    assert any("the goal names none of its skills" in reason for reason in reasons)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("delegate", "x", "--within", "1m", "--deadline", NOON),
+        ("delegate", "x", "--param", "pages"),
+        ("agent", "add", "eva", "--cost", "1"),
+        ("agent", "add", "eva", "--skill", "x", "--cost", "cheap"),
+        ("agent", "add", "eva", "--skill", "x", "--cost", "-1"),
+        ("agent", "discover", "no-such-file.json"),
+        ("verify", "--key", "x.pub"),
+        ("verify", "--chain", "no-such-file"),
+    ],
+)
+def test_what_cannot_be_meant_is_wrong_usage(office: Console, words: tuple[str, ...]) -> None:
+    assert office(*words).code == 2
+
+
+def test_rank_shows_every_part_and_why_one_wins(office: Console) -> None:
+    said = office("agents", "rank", "translate into French", "--now", NOON)
+    assert said.out == office("agent", "rank", "translate into French", "--now", NOON).out
+    head, first, second, why = said.out.splitlines()
+    assert head.split() == [
+        *("AGENT", "SCORE", "NEEDS", "SKILL", "CONSTRAINT", "SUCCESS", "NEWCOMER"),
+        *("TURN", "COST", "RESULTS", "VERDICT"),
+    ]
+    assert (first.split()[0], second.split()[0]) == ("ada", "bob")
+    assert why.startswith("ada: ada is")
+    short = office("agent", "rank", "translate", "--limit", "1", "--skill", "French", "--now", NOON)
+    assert "and 1 more" in short.out
+    none = office("agent", "rank", "sing", "--constraint", "loud", "--now", NOON)
+    assert none.out.splitlines()[-1].startswith("nobody: ")
+    told = office.ask("agent", "rank", "translate", "--now", NOON)
+    assert told["chosen"] == "ada"
+
+
+def test_why_draws_the_story_as_a_tree(office: Console) -> None:
+    office("call", "ccos.update", '{"intent_id":"i-1","agent_id":"ada","progress":0.5}',
+           "--as", "ada", "--now", NOON)  # fmt: skip
+    finish(office, success=False, error="no dictionary")
+    office("call", "ccos.result", '{"intent_id":"i-1","agent_id":"ada","success":true}',
+           "--as", "ada", "--now", NOON)  # fmt: skip
+    lines = office("why", "i-1", "--now", NOON).out.splitlines()
+    told = [line.rpartition("  ")[0] for line in lines[1:]]
+    assert lines[0] == "i-1 is TaskDispatched"
+    assert told[0].endswith(' wants: "Translate the manual into French"')
+    assert told[1].startswith("├─ DelegationProposed  ada with ")
+    assert told[1].endswith("before bob")
+    assert told[2] == "│  └─ DelegationApproved  ada passes every rule"
+    assert told[3].startswith("│     └─ TaskDispatched  i-1.1 to ada, due by ")
+    assert told[4] == "│        ├─ TaskUpdated  ada: 50 %"
+    assert told[5] == "│        └─ TaskCompleted  ada: failure after 1m: no dictionary"
+    assert told[6].startswith("│           ├─ FeedbackApplied  ada has 0 successes and 1 fail")
+    assert told[7].startswith("│           └─ DelegationProposed  bob with ")
+    assert told[-1].startswith("└─ Anomaly  ")
+    on_terminal = office.on_terminal("why", "i-1", "--now", NOON).out
+    assert "DelegationProposed" in on_terminal
+
+
+def test_an_intent_is_shown_listed_and_cancelled(office: Console) -> None:
+    finish(office, success=True, output={"pages": 3})
+    shown = office("intent", "show", "i-1", "--now", NOON).out
+    assert "i-1 is Satisfied: Translate the manual into French" in shown
+    assert '{"output": {"pages": 3}}' in shown
+    office("delegate", "Translate it again", "--id", "i-2", "--follows", "i-1", "--now", NOON)
+    listed = office("intent", "list", "--now", NOON).out.splitlines()
+    assert [line.split()[0] for line in listed] == ["INTENT", "i-1", "i-2"]
+    opened = office.ask("intent", "list", "--open", "--now", NOON)["intents"]
+    assert [row["intent_id"] for row in opened] == ["i-2"]
+    page = office("intent", "list", "--limit", "1", "--now", NOON).out
+    assert "There are more: add --after" in page
+    said = office("intent", "cancel", "i-2", "--reason", "enough", "--now", NOON)
+    assert said.out == "i-2 is cancelled\n"
+    gone = office("intent", "show", "i-2", "--now", NOON).out
+    assert "failed: the task is cancelled" in gone
+    assert "because: " in gone
+    assert "there are no such intents" in office("intent", "list", "--plan", "p-9").out
+    assert office("intent", "show", "i-9", "--now", NOON).code == 1
+
+
+def test_an_open_intent_shows_its_request_and_its_anomalies(office: Console) -> None:
+    finish(office, success=True, output=1, error="both")
+    shown = office("intent", "show", "i-1", "--now", NOON).out
+    assert "i-1.1 is open with ada, due by 2026-02-09T12:10:00.000Z" in shown
+    assert "anomalies: 1" in shown
+
+
+def test_actions_are_asked_for(office: Console) -> None:
+    said = office("intent", "actions", "--agent", "ada", "--limit", "2", "--now", NOON)
+    lines = said.out.splitlines()
+    assert lines[0].startswith("i-1#2  DelegationProposed")
+    assert lines[-1].startswith("There are more: add --after ")
+    wanted = ("--since", NOON, "--until", "2026-02-09T12:00:01Z", "--parent", "i-1#1")
+    assert "DelegationProposed" in office("intent", "actions", *wanted, "--now", NOON).out
+    nothing = office("intent", "actions", "--type", "Satisfied", "--now", NOON)
+    assert nothing.out == "there are no such Actions\n"
+
+
+def test_one_chain_is_proved_alone_and_offline(office: Console, tmp_path: Path) -> None:
+    finish(office, success=True, output=1)
+    chain, key = tmp_path / "i-1.chain", office.data / "keys" / "ledger.pub"
+    told = office.ask("why", "i-1", "--export", str(chain), "--now", NOON)
+    assert told["lines"] == 9
+    elsewhere = Console(tmp_path / "nothing-here")
+    proved = elsewhere.ask("verify", "--chain", str(chain), "--key", str(key))
+    assert (proved["entries"], proved["anchored"], proved["findings"]) == (7, 7, [])
+    said = elsewhere("verify", "--chain", str(chain))
+    assert "intent:i-1: 7 entries, each hash fits: all good" in said.out
+    assert "the key is the file's own" in said.out
+    assert not (tmp_path / "nothing-here").exists()
+    chain.write_text(chain.read_text().replace("Translate", "Destroy!!"))
+    broken = elsewhere("verify", "--chain", str(chain))
+    assert broken.code == 1
+    assert "NOT good" in broken.out
+    assert elsewhere.ask("verify", "--chain", str(chain), code=1)["code"] == "ledger_broken"
+
+
+def test_a_chain_that_no_checkpoint_covers_is_told(office: Console, tmp_path: Path) -> None:
+    (office.data / "checkpoints.jsonl").unlink()
+    chain = tmp_path / "i-1.chain"
+    office.ask("why", "i-1", "--export", str(chain), "--now", NOON)
+    assert "no checkpoint covers them" in office("verify", "--chain", str(chain)).out
+    nowhere = office("why", "i-1", "--export", str(tmp_path / "no" / "x"), "--now", NOON)
+    assert nowhere.code == 2
+
+
+def test_an_agent_keeps_what_is_not_said_anew(office: Console) -> None:
+    told = office.ask("agent", "add", "ada", "--cost", "2", "--no-token", "--now", NOON)
+    assert told["skills"] == ["translate", "French"]
+    said = office("agent", "add", "ada", "--skill", "sing", "--no-token", "--now", NOON)
+    assert "it can sing" in said.out
+    row = json.loads(office("call", "ccos.agents", '{"skill":"sing"}', "--now", NOON).out)
+    assert (row["agents"][0]["trust"], row["agents"][0]["cost"]) == ("T2", 2.0)
+
+
+@pytest.fixture
+def host() -> Generator[Receiver]:
+    """Give a host that has an agent's card."""
+    with receiving() as receiver:
+        yield receiver
+
+
+@proves("CCOS-CARDS")
+def test_agents_are_discovered_by_their_cards(
+    office: Console, tmp_path: Path, host: Receiver
+) -> None:
+    file = tmp_path / "card.json"
+    file.write_text(json.dumps(CARD))
+    said = office("agents", "discover", str(file), "--trust", "T1", "--now", NOON)
+    assert said.out == "planner can routes\n"
+    body = json.dumps(CARD | {"name": "Elsewhere"}).encode()
+    host.answers += [
+        text(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)),
+        status(404),
+        text(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n<>"),
+    ]
+    there = ("agents", "discover", host.url(path=""), "--allow-host", "127.0.0.1", "--now", NOON)
+    assert office.ask(*there, "--name", "far")["agent_id"] == "far"
+    assert host.requests[0].line == "GET /.well-known/agent-card.json HTTP/1.1"
+    assert "answered 404" in office(*there).err
+    assert "holds no agent card" in office(*there).err
+    local = office("agents", "discover", host.url(), "--now", NOON)
+    assert local.code == 1
+    assert "loopback" in local.err
