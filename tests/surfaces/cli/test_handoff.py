@@ -296,6 +296,19 @@ def test_what_agents_wrote_cannot_steer_a_terminal(dragoman: Console) -> None:
     assert "\u202e" not in dragoman.on_terminal("handoff", "show", "h1").out
 
 
+def test_a_closed_teamspace_is_not_there_for_others(dragoman: Console) -> None:
+    dragoman.ask("init")
+    settings = dragoman.data / "dragoman.toml"
+    settings.write_text('[teamspaces.default]\nmembers = ["ada", "bob"]\n')
+    offer(dragoman)
+    assert dragoman("handoff", "list", "--as", "eve").out == "no handoffs\n"
+    assert dragoman.ask("handoff", "show", "h1", "--as", "eve", code=1)["code"] == (
+        "handoff_not_found"
+    )
+    assert dragoman.ask("handoff", "show", "h1", "--as", "bob")["status"] == "proposed"
+    assert dragoman.ask("handoff", "show", "h1")["status"] == "proposed"
+
+
 def test_a_draft_is_its_maker_s(dragoman: Console) -> None:
     said = json.dumps({"action": "draft", "to_agent": "bob", "context": {"summary": "x"}})
     drafted = json.loads(dragoman("call", "acp_handoff", said, "--as", "ada").out)
