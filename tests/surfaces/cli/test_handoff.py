@@ -36,9 +36,13 @@ def test_a_handoff_goes_from_its_offer_to_the_closed_record(dragoman: Console) -
     task = dragoman.make("Fix the login", "--ready")
     offered = offer(dragoman, "--priority", "high", task=task)
     assert (offered["ok"], offered["success"], offered["status"]) == (True, True, "proposed")
+    assert "on its way  from ada to bob, handoff h1" in dragoman("task", "show", task).out
     assert step(dragoman, "accept", "bob", "--notes", "fine") == "accepted"
     assert step(dragoman, "activate", "bob") == "activated"
-    assert dragoman.ask("task", "show", task)["assignee"] == "bob"
+    taken = dragoman.ask("task", "show", task)
+    assert (taken["assignee"], taken["handoff"]) == ("bob", "h1")
+    assert taken["handoffChain"] == ["ada", "bob"]
+    assert "taken over by bob" in dragoman("task", "show", task).out
     assert step(dragoman, "complete", "bob", "--notes", "merged") == "completed"
     assert step(dragoman, "close", "ada") == "closed"
     shown = dragoman.ask("handoff", "show", "h1")
