@@ -33,7 +33,7 @@ def test_work_changes_hands_in_a_hub_that_runs(program: Program) -> None:
     folder.mkdir(parents=True)
     (folder / "a.txt").write_text("hello\n")
     stated = hashlib.sha256(b"hello\n").hexdigest()
-    tokens = {}
+    tokens: dict[str, str] = {}
     for name in ("alice", "bob"):
         program.prepare("agent", "add", name, "--speaks", "acp")
     with hub(program) as running:
