@@ -166,6 +166,17 @@ def test_the_hub_fills_in_what_it_knows_and_seals_the_package() -> None:
 
 
 @proves("ACP-PACKAGE-HASH")
+def test_a_sender_that_holds_nothing_says_itself_where_the_work_comes_from() -> None:
+    for said, expected in (({"origin_session": "tmux:1"}, "tmux:1"), ({}, "agent:alice")):
+        mine = package()
+        mine["provenance"] = said
+        world = with_(unheld(), session="of somebody before")
+        world.do(ALICE, offer(package=mine))
+        provenance: Any = handoff(world).package["provenance"]
+        assert provenance["origin_session"] == expected
+
+
+@proves("ACP-PACKAGE-HASH")
 def test_a_stated_hash_is_that_of_the_package_as_sent_or_as_sealed() -> None:
     mine = package()
     stated = hash_of(mine)

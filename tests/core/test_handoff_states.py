@@ -145,6 +145,15 @@ def test_each_action_is_for_its_own_callers(
         assert code == ("" if actor.name in allowed else "not_authorized"), actor
 
 
+@proves("ACP-CALLERS")
+def test_who_may_only_read_takes_nothing_over() -> None:
+    world = at("proposed")
+    reader = Actor("observer", "bob")
+    assert world.code(reader, accept(world)) == "not_authorized"
+    assert world.code(reader, RejectHandoff("H", "other", "no")) == "not_authorized"
+    assert world.code(reader, NoteHandoff("H", "remark", "x")) == "not_authorized"
+
+
 @proves("ACP-STATES")
 @pytest.mark.parametrize("action", ["accept", "escalate", "note", "approve", *ACTIONS])
 def test_what_is_not_there_is_not_found_and_what_has_no_name_is_said(action: str) -> None:

@@ -159,22 +159,27 @@ def test_a_handoff_is_shown_with_all_that_was_said() -> None:
     late(lab)
     lab.do(BOB, NoteHandoff("h1", "note", "slow", {"percent": 40}))
     lab.do(BOB, RejectHandoff("h1", "capacity_unavailable", "too much", "ask carol"))
-    shown = to_builtins(whole_handoff(state(lab, "h1")))
-    assert shown["status"] == "rejected"
-    assert shown["handoff_chain"] == ("alice",)
-    assert shown["reason"] == "shift ends"
-    assert shown["artifacts"] == {"log": "ab" * 32}
-    assert shown["artifacts_left_out"] == ("notes",)
-    assert shown["requires_human_approval"] is True
-    assert shown["approval"]["by"] == "hera"
-    assert shown["rejection"]["suggested_fix"] == "ask carol"
-    (told,) = shown["escalations"]
-    assert (told["sla_configured"], told["sla_elapsed"]) == ("24h", "25h")
-    assert shown["notes"][-1]["data"] == {"percent": 40}
-    assert shown["verification_passed"] == CHECKS
-    assert shown["package"]["context"]["summary"] == "The token is read too late."
+    shown = whole_handoff(state(lab, "h1"))
+    assert (shown.status, shown.reason, shown.handoff_chain) == (
+        "rejected",
+        "shift ends",
+        ("alice",),
+    )
+    assert (shown.artifacts, shown.artifacts_left_out) == ({"log": "ab" * 32}, ("notes",))
+    assert (shown.verification_passed, shown.verification_failed) == (CHECKS, ())
+    assert shown.requires_human_approval
+    assert shown.approval is not None
+    assert (shown.approval.by, shown.approval.approved) == ("hera", True)
+    assert shown.rejection is not None
+    assert shown.rejection.suggested_fix == "ask carol"
+    (told,) = shown.escalations
+    assert (told.sla_configured, told.sla_elapsed) == ("24h", "25h")
+    assert (told.escalated_to, told.escalated_at) == ("coordinator", shown.status_since)
+    assert shown.notes[-1].data == {"percent": 40}
+    assert shown.workq_integration is None
+    assert shown.package["context"]["summary"] == "The token is read too late."
     brief = to_builtins(handoff_summary(state(lab, "h1")))
-    assert brief.items() <= shown.items()
+    assert brief.items() <= to_builtins(shown).items()
     assert "package" not in brief
 
 
@@ -243,7 +248,9 @@ def test_a_missing_approval_is_what_a_handoff_waits_for() -> None:
     found = diagnosis(lab)
     assert found.summary == "a person has to approve this package, then bob accepts it again"
     lab.do(HUMAN, ApproveHandoff("h1"))
-    assert steps(diagnosis(lab))[0] == (("bob",), "accept")
+    found = diagnosis(lab)
+    assert found.summary == "a person has approved it; bob can accept it now"
+    assert steps(found)[0] == (("bob",), "accept")
 
 
 @proves("ACP-DIAGNOSE")

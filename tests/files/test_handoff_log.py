@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from dragoman.core.actors import Actor
 from dragoman.core.commands import (
     ActivateHandoff,
     ApproveHandoff,
@@ -53,7 +52,6 @@ SEVEN = {
     "handoff_completed",
     "handoff_closed",
 }
-DAN = Actor("agent", "dan")
 
 
 def lines(lab: FilesLab, path: str = LOG) -> list[dict[str, Any]]:

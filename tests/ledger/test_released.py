@@ -50,7 +50,7 @@ ROOTS = {
     "v5": "c1b68184e9c6b9bf554d4c57fde2640cc7546743a5823656b301bb4c67d07bf3",
     "v6": "dcc94e4dd5ecbad3c4d1ce991253bd4d2174f2b7e6c4cc5bba9e3892f07292aa",
     "v7": "a712f6ac7fb5a7831158ec4f11562e89ee669bcdff54a93eb01a87788881fc93",
-    "v8": "53f3fe3dad45cae33a3e77dc57faf0ada1460e1f76be0d7446b151bc94fd797a",
+    "v8": "4b93ff92c27530536b35a15a4bc4d4e4d6b470c54fd12b3b1079e5ddac6e5485",
     "v9": "215c0c7dd88462febc744d72ac3505053ae103cd4271cb18ae22922feba2a8c4",
 }
 """The Merkle root over each golden ledger, as RFC 9162 has it."""

@@ -73,6 +73,9 @@ LEGAL: Final[Mapping[HandoffStatus, tuple[str, ...]]] = {
 }
 """State -> the actions that it has."""
 
+ALL_HANDOFFS: Final = "handoffs"
+"""The list of all that were offered."""
+
 REMEMBERED: Final = 64
 """How many notes, and how many escalations, a handoff keeps at hand; the ledger has them all."""
 
@@ -236,7 +239,7 @@ def lists_of_handoff(handoff: Handoff) -> tuple[str, ...]:
     if handoff.status == "draft":
         return (f"handoffs.draft:{handoff.sender}",)
     return (
-        "handoffs",
+        ALL_HANDOFFS,
         f"handoffs.space:{handoff.teamspace}",
         f"handoffs.task:{handoff.task}",
         f"handoffs.from:{handoff.sender}",

@@ -96,8 +96,9 @@ def propose(command: ProposeHandoff, read: Read, now: int) -> Decision | Refusal
     )
     if refusal:
         return refusal
-    thread = command.thread or task.id
-    package, package_hash = sealed(filled(command, id, thread, task.session, chain))
+    thread, sender = command.thread or task.id, read.actor.label
+    whole = filled(command, id, thread, sender, session=_session(task), chain=chain)
+    package, package_hash = sealed(whole)
     stated = command.stated_hash
     if stated not in ("", package_hash) and stated != hash_of(command.package):
         return Refusal("hash_mismatch", "the package is not the one whose package_hash is stated")
@@ -119,6 +120,11 @@ def propose(command: ProposeHandoff, read: Read, now: int) -> Decision | Refusal
     )
     ended = _replaced(old, id, read.actor.name) if old else ()
     return Decision(about(id, "proposed", task), (*ended, *_begun(offered, task, owner, read, now)))
+
+
+def _session(task: Task) -> str:
+    """The stay in which its owner works on it, or has; one that waits was left by another."""
+    return "" if task.status in ("ready", "backlog") else task.session
 
 
 def _begun(offered: HandoffProposed, task: Task, owner: str, read: Read, now: int) -> StreamEvents:

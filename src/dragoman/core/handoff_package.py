@@ -8,12 +8,22 @@ from dragoman.text.canonical import canonical_sha256
 
 
 def filled(
-    command: ProposeHandoff, id: str, thread: str, session: str, chain: tuple[str, ...]
+    command: ProposeHandoff,
+    id: str,
+    thread: str,
+    sender: str,
+    *,
+    session: str,
+    chain: tuple[str, ...],
 ) -> dict[str, object]:
-    """The package with what the hub knows (S-ACP-16)."""
+    """The package with what the hub knows (S-ACP-16).
+
+    A sender that holds nothing has no session that the hub knows of; what it says itself counts.
+    """
+    said = section(command.package, "provenance")
     provenance = {
-        **section(command.package, "provenance"),
-        "origin_session": session,
+        **said,
+        "origin_session": session or said.get("origin_session") or sender,
         "message_thread_refs": [thread],
         "handoff_chain": list(chain),
     }

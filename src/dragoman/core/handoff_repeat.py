@@ -34,7 +34,8 @@ def offered_before(command: ProposeHandoff, task: Task, read: Read) -> Handoff |
     if known is None or known.sender != read.actor.name or command.id not in ("", known.id):
         return None
     session = section(known.package, "provenance").get("origin_session", "")
-    same = filled(command, known.id, command.thread or task.id, session, known.chain)
+    thread, sender = command.thread or task.id, read.actor.label
+    same = filled(command, known.id, thread, sender, session=session, chain=known.chain)
     said = (command.recipient, command.reason or "requested", command.teamspace)
     done = (known.recipient, known.reason, known.teamspace)
     if said != done or command.supersedes != known.supersedes:

@@ -8,7 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from dragoman.core.actors import Actor
-from dragoman.core.authority import MAY_DISPATCH
+from dragoman.core.authority import MAY_DISPATCH, check_write
 from dragoman.core.errors import Refusal
 from dragoman.core.events import AnyEvent, HandoffStatus, MailPosted, Role
 from dragoman.core.handoff import LEGAL, Handoff
@@ -49,8 +49,9 @@ def found(
 
 
 def known(id: str, read: Read) -> Handoff | Refusal:
-    """The handoff with this id."""
-    return check_mail_id(id, "handoff id") or read.handoff(id) or not_found(id)
+    """The handoff with this id, for somebody who may do something about it."""
+    refusal = check_write(read.actor) or check_mail_id(id, "handoff id")
+    return refusal or read.handoff(id) or not_found(id)
 
 
 def letter(

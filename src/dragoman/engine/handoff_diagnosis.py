@@ -111,7 +111,10 @@ def _validating(handoff: Handoff, around: Surroundings) -> Waits:
     if handoff.needs_approval and not handoff.is_approved:
         summary, first = _approval(handoff, around)
         return f"{summary}, then {handoff.recipient} accepts it again", (*first, *again)
-    why = next((note.text for note in reversed(handoff.notes) if note.kind == "waiting"), "")
+    waiting = [note for note in handoff.notes if note.kind == "waiting"]
+    if handoff.approval is not None and all(n.at <= handoff.approval.at for n in waiting):
+        return f"a person has approved it; {handoff.recipient} can accept it now", again
+    why = waiting[-1].text if waiting else ""
     because = f": {why}" if why else ""
     return f"it was not accepted yet{because}; {handoff.recipient} may try again", again
 

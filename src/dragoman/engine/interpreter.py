@@ -126,11 +126,14 @@ class _Plan(Struct, frozen=True):
             effect=self.effect,
         )
 
-    @property
-    def has_more_to_do(self) -> bool:
-        """Whether something is looked up or done once the hub has answered."""
-        after = None if self.operation is None else self.operation.after
-        return self.dialect.says_no is not None or after is not None
+    def lingers(self, answer: Answer) -> bool:
+        """Whether something is looked up, or somebody called, once the hub has answered."""
+        if isinstance(answer, Turned):
+            return self.dialect.says_no is not None
+        operation = self.operation
+        assert operation is not None, "what has no operation is refused"
+        has_after = operation.after is not None and self.told is None
+        return has_after and operation.lingers(self.message, answer.reply)
 
     def answer(self, outcome: Outcome) -> Answer:
         """The hub's word, as the caller is told it."""
@@ -249,18 +252,18 @@ class Interpreter:
     def _ask(self, plan: _Plan) -> Answer:
         request = plan.request(self._hub)
         outcome = self._hub.engine.handle_now(request) if request else _NOTHING_TO_DO
-        return self._told(plan, outcome)
+        return self._told(plan, outcome, plan.answer(outcome))
 
     async def _ask_soon(self, plan: _Plan) -> Answer:
         request = plan.request(self._hub)
         outcome = await self._hub.engine.handle(request) if request else _NOTHING_TO_DO
-        if plan.has_more_to_do:
-            return await asyncio.to_thread(self._told, plan, outcome)
-        return plan.answer(outcome)
-
-    def _told(self, plan: _Plan, outcome: Outcome) -> Answer:
-        """The answer, after what is to be done once it is on record; a no in its own form."""
         answer = plan.answer(outcome)
+        if plan.lingers(answer):
+            return await asyncio.to_thread(self._told, plan, outcome, answer)
+        return self._told(plan, outcome, answer)
+
+    def _told(self, plan: _Plan, outcome: Outcome, answer: Answer) -> Answer:
+        """The answer, after what is to be done once it is on record; a no in its own form."""
         if isinstance(answer, Turned):
             assert isinstance(outcome, Refusal), "nothing else is turned down"
             return self._in_its_form(plan.dialect, plan.message, outcome, answer)
@@ -391,7 +394,7 @@ def _looks(heard: Heard, actor: Actor) -> bool:
     if heard.fault is not None or operation is None:
         return False
     if operation.gather or operation.effect or operation.asks:
-        return True
+        return operation.looks(heard.message)
     return _unfit(operation, heard.message, actor) is not None
 
 

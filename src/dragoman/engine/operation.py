@@ -125,6 +125,10 @@ def nobody_else(_message: Any, _speaker: str) -> Fault | None:
     return None
 
 
+def _always(*_: Any) -> bool:
+    return True
+
+
 class Operation(Struct, frozen=True):
     """One thing that can be asked for in a dialect: shape, commands and reply in one place."""
 
@@ -155,6 +159,11 @@ class Operation(Struct, frozen=True):
     after: Callable[[Any, Actor, Facts, Any], tuple[Commands, Any]] | None = None
     """What is to be done when it is on record, outside of the transaction, and never undoes it:
     given the reply so far, what the hub notes down of it, and the reply."""
+    looks: Callable[[Any], bool] = _always
+    """Whether `gather`, `effect` or `asks` look something up for this message, so that nobody else
+    should wait for them."""
+    lingers: Callable[[Any, Any], bool] = _always
+    """The same of `after`, by the message and the reply so far."""
     no_in: Callable[[Any], Refusal | None] = lambda _: None
     """The no in a reply: what was asked for is on record, and was not granted."""
     is_empty: Callable[[Any], bool] | None = None

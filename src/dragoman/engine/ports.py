@@ -12,7 +12,7 @@ from msgspec import Struct
 from dragoman.core.events import Status
 from dragoman.core.lease import Lease
 from dragoman.ledger.entry import Entry
-from dragoman.ledger.records import HandoffRecord
+from dragoman.ledger.records import HandoffCourse, HandoffRecord
 from dragoman.ledger.views import Shelf
 from dragoman.text.words import Wanted, Words
 
@@ -88,6 +88,9 @@ class Changes(Struct):
     every list is the position of its first entry."""
     unlisted: list[tuple[str, int]] = []
     """Lists and the streams that no longer stand on them."""
+    courses: list[HandoffCourse] = []
+    """How handoffs have gone on whose rows there are; written before the new ones, so that what is
+    over makes room."""
     handoffs: list[HandoffRecord] = []
     """Those that are over stand before those that are under way: a task has one of these only."""
 

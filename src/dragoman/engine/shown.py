@@ -104,6 +104,10 @@ class TaskSummary(_Shape, frozen=True):
     report: ShownReport | None
     delegation: ShownDelegation | None
     delegation_depth: int
+    handoff: str | None
+    """The handoff by which it is on its way, or was taken over."""
+    handoff_chain: tuple[str, ...]
+    """Its owners so far, as handoffs have made them."""
     warnings: int
     checkpoint: ShownCheckpoint | None
 
@@ -214,6 +218,8 @@ def _facts(task: Task, lease: Lease | None, now: int) -> dict[str, Any]:
         "report": task.reported and shown_report(task.reported),
         "delegation": task.delegation and _delegation(task.delegation),
         "delegation_depth": task.depth,
+        "handoff": task.handoff.id if task.handoff else None,
+        "handoff_chain": task.chain,
         "warnings": task.warnings,
         "checkpoint": task.checkpoint and _checkpoint(task.checkpoint),
     }

@@ -17,7 +17,7 @@ from dragoman.core.actors import ActorRecord
 from dragoman.core.agents import AgentRecord
 from dragoman.core.errors import Refusal
 from dragoman.core.events import AnyEvent
-from dragoman.core.handoff import Handoff
+from dragoman.core.handoff import ALL_HANDOFFS, Handoff
 from dragoman.core.ids import (
     RESERVATIONS,
     agent_stream,
@@ -45,7 +45,7 @@ from dragoman.engine.request import Request
 from dragoman.ledger.chain import GENESIS, link_hash
 from dragoman.ledger.codec import WRITTEN
 from dragoman.ledger.entry import Line, write_line
-from dragoman.ledger.records import in_order
+from dragoman.ledger.records import HandoffCourse, course_of, in_order
 from dragoman.ledger.views import (
     EVOLVE,
     FOLD,
@@ -383,8 +383,19 @@ class Unit:
             numbers=dict(self._numbers.items() - self._numbers_read.items()),
             listed=listed,
             unlisted=unlisted,
-            handoffs=in_order(known[name].state for name in self.changed),
+            courses=self._courses(),
+            handoffs=in_order(
+                known[name].state for name in self.changed if not self._had_row(name)
+            ),
         )
+
+    def _had_row(self, stream: str) -> bool:
+        """Whether a handoff was offered before this batch."""
+        return ALL_HANDOFFS in self._stood[stream]
+
+    def _courses(self) -> list[HandoffCourse]:
+        states = (self._known[name].state for name in self.changed if self._had_row(name))
+        return [course_of(state) for state in states if isinstance(state, Handoff)]
 
     def _moved_on_lists(self) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
         """Which streams stand on which lists anew, and which no longer."""

@@ -41,21 +41,20 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Source(Struct, frozen=True):
-    """What a line is made of: who did it, and the handoff before and after."""
+    """What a line is made of beside the event: who did it, and the handoff after it."""
 
     actor: str
-    before: Handoff | None
     after: Handoff
 
 
-def lines_of(entry: Entry, before: Handoff | None, after: Handoff) -> list[bytes]:
-    """The lines of an entry of a handoff's stream, without their line feeds."""
+def lines_of(entry: Entry, after: Handoff) -> list[bytes]:
+    """The lines of an entry, without their line feeds; `after` is the handoff after it."""
     line = read_line(entry.line)
     event = CODEC.decode(line.event, line.v, line.body)
     tell = _TELL.get(type(event))
     if tell is None:
         return []
-    source = Source(_actor(line.actor), before, after)
+    source = Source(_actor(line.actor), after)
     common = {"handoff_id": after.id, "task_id": after.task, "timestamp": to_rfc3339(line.at)}
     told = [*tell(event, source)]
     return [
@@ -100,7 +99,7 @@ def _proposed(event: HandoffProposed, source: Source) -> Iterator[Told]:
             "thread_id": event.thread,
             "package_hash": event.package_hash,
             "handoff_chain": event.chain,
-            "owner": event.chain[-1],
+            "owner": _last(event.chain, event.sender),
             **({"supersedes": event.supersedes} if event.supersedes else {}),
         },
     )
@@ -129,8 +128,14 @@ def _owner(event: HandoffMoved, handoff: Handoff) -> Keys:
     if event.to == "activated":
         return {"owner": handoff.recipient, "handoff_chain": (*handoff.chain, handoff.recipient)}
     if event.from_ == "activated" and event.to == "rejected":
-        return {"owner": handoff.chain[-1], "handoff_chain": handoff.chain}
+        owner = _last(handoff.chain, handoff.sender)
+        return {"owner": owner, "handoff_chain": handoff.chain}
     return {}
+
+
+def _last(chain: tuple[str, ...], sender: str) -> str:
+    """Whose the work is before it changes hands: a chain has its present owner last."""
+    return chain[-1] if chain else sender
 
 
 def _verified(event: HandoffVerified, source: Source) -> Iterator[Told]:

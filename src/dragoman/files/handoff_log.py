@@ -38,8 +38,8 @@ def handoff_log(store: Store, disk: Disk, warn: Warn) -> LineLog:
     def rendered(entry: Entry) -> Written:
         if not entry.stream.startswith(_STREAM):
             return _NOTHING
-        before, after = courses.around(entry)
-        return handoffs_path(after.teamspace), lines_of(entry, before, after)
+        after = courses.after(entry)
+        return handoffs_path(after.teamspace), lines_of(entry, after)
 
     def found() -> Iterator[str]:
         for space in disk.list(TEAMSPACES):
@@ -65,17 +65,17 @@ class _Courses:
         self._store = store
         self._last: dict[str, tuple[int, State]] = {}
 
-    def around(self, entry: Entry) -> tuple[Handoff | None, Handoff]:
-        """The handoff before and after an entry of its stream."""
+    def after(self, entry: Entry) -> Handoff:
+        """The handoff after an entry of its stream."""
         version, state = self._last.pop(entry.stream, (0, None))
         if version != entry.version - 1:
             state = self._folded(entry)
-        before, after = state, _after(state, entry)
+        after = _after(state, entry)
         self._last[entry.stream] = entry.version, after
         if len(self._last) > _REMEMBERED:
             del self._last[next(iter(self._last))]
         assert isinstance(after, Handoff), "no other event stands in such a stream"
-        return before if isinstance(before, Handoff) else None, after
+        return after
 
     def _folded(self, until: Entry) -> State | None:
         state: State | None = None

@@ -34,16 +34,38 @@ class HandoffRecord(Struct, frozen=True, gc=False):
         return self.status in ACTIVE
 
 
+class HandoffCourse(Struct, frozen=True, gc=False):
+    """What changes of a row after it was written."""
+
+    status: str
+    verification_json: str
+    resolved_at: str | None
+    resolution_notes: str | None
+    id: str
+
+
+def course_of(handoff: Handoff) -> HandoffCourse:
+    """How a handoff that was offered has gone on."""
+    verification = {
+        **section(handoff.package, "verification"),
+        "passed": handoff.passed,
+        "failed": handoff.failed,
+    }
+    resolved_at = handoff.resolved_at
+    return HandoffCourse(
+        handoff.status,
+        _json(verification),
+        None if resolved_at is None else to_rfc3339(resolved_at),
+        _notes(handoff),
+        handoff.id,
+    )
+
+
 def record_of(state: State | None) -> HandoffRecord | None:
     """The row of a handoff; None for anything else, and for a draft, which is nobody's yet."""
     if not isinstance(state, Handoff) or state.status == "draft":
         return None
-    verification = {
-        **section(state.package, "verification"),
-        "passed": state.passed,
-        "failed": state.failed,
-    }
-    resolved_at = state.resolved_at
+    course = course_of(state)
     return HandoffRecord(
         id=state.id,
         thread_id=state.thread,
@@ -53,12 +75,12 @@ def record_of(state: State | None) -> HandoffRecord | None:
         title=_storable(state.title),
         reason=_storable(state.reason),
         package_json=_json(state.package),
-        status=state.status,
+        status=course.status,
         provenance_json=_json(section(state.package, "provenance")),
-        verification_json=_json(verification),
+        verification_json=course.verification_json,
         initiated_at=to_rfc3339(state.steps[0].at),
-        resolved_at=None if resolved_at is None else to_rfc3339(resolved_at),
-        resolution_notes=_notes(state),
+        resolved_at=course.resolved_at,
+        resolution_notes=course.resolution_notes,
     )
 
 

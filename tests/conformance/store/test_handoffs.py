@@ -24,7 +24,7 @@ from dragoman.engine.ports import Changes, Store
 from dragoman.engine.request import Accepted, Outcome
 from dragoman.ledger.records import HandoffRecord, record_of
 from tests.conformance.store.changes import write
-from tests.conformance.store.hubs import ALICE, ANN, BOB, Hub, Hubs
+from tests.conformance.store.hubs import ALICE, ANN, BOB, Hub, Hubs, nothing_happens
 from tests.conformance.store.storages import Storage
 from tests.conformance.store.threads import PATIENCE, at_once
 from tests.core.handoffs import offer
@@ -124,6 +124,33 @@ def test_the_table_has_the_last_word(hubs: Hubs) -> None:
     assert (answer.code, answer.kind) == ("ownership_conflict", "active_handoff")
     assert rows(hub.store) == [("from-elsewhere", "proposed")]
     assert hub.store.stream("handoff:H") is None
+
+
+class Crash(Exception):
+    """What a test throws into a hub."""
+
+
+@proves("ACP-DECIDES-GATE")
+@pytest.mark.parametrize("point", ["decided", "written"])
+def test_a_crash_after_the_gate_and_before_the_commit_leaves_the_offer(
+    hubs: Hubs, point: str
+) -> None:
+    hub = hubs.new()
+    given(hub)
+    hub.do(ALICE, offer())
+    offered = handoff(hub.store)
+
+    def crash(reached: str) -> None:
+        if reached == point:
+            raise Crash
+
+    hub.on_failpoint = crash
+    with pytest.raises(Crash):
+        hub.ask(BOB, AcceptHandoff("H", offered.package_hash, ("schema",)))
+    hub.on_failpoint = nothing_happens
+    assert (handoff(hub.store), rows(hub.store)) == (offered, [("H", "proposed")])
+    hub.do(BOB, AcceptHandoff("H", offered.package_hash, ("schema",)))
+    assert rows(hub.store) == [("H", "accepted")]
 
 
 def said(outcome: Outcome) -> str:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from dragoman.core.actors import Actor
 from dragoman.core.errors import Refusal
 from dragoman.core.handoff import Handoff
-from dragoman.core.ids import handoff_stream
+from dragoman.core.ids import handoff_stream, task_stream
 from dragoman.core.task import Task
 from dragoman.engine.facts import StoreFacts
 from dragoman.engine.handoffs import find_handoff
@@ -119,11 +119,16 @@ class Desk:
 
     def tamper(self, id: str, **fields: Any) -> None:
         """Change what is stored of a handoff behind the hub's back."""
-        tables = self.lab.store.tables
-        name = handoff_stream(id)
-        number = next(row.number for row in tables.rows.values() if row.name == name)
-        changed = replace(self.handoff(id), **fields)
-        tables.rows[number] = replace(tables.rows[number], state=encode_state(changed))
+        self._put(handoff_stream(id), replace(self.handoff(id), **fields))
+
+    def tamper_task(self, name: str, **fields: Any) -> None:
+        """The same with a task."""
+        self._put(task_stream(name), replace(self.task(name), **fields))
+
+    def _put(self, stream: str, state: Handoff | Task) -> None:
+        rows = self.lab.store.tables.rows
+        number = next(row.number for row in rows.values() if row.name == stream)
+        rows[number] = replace(rows[number], state=encode_state(state))
         self.lab.store.is_fresh = False
 
 

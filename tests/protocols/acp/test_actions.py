@@ -61,11 +61,11 @@ def test_the_way_of_a_server_is_the_same(desk: Desk) -> None:
 
 @proves("ACP-PACKAGE")
 def test_what_the_hub_knows_is_filled_in_and_the_hash_stands_for_all_of_it(desk: Desk) -> None:
-    said = {"origin_session": "made-up", "handoff_chain": ["eve"], "decision_refs": ["adr-7"]}
+    said = {"origin_session": "s-7", "handoff_chain": ["eve"], "decision_refs": ["adr-7"]}
     kept = desk.handoff(desk.offered(provenance=said, thread_id="th-1"))
     package: Any = kept.package
     assert package["provenance"] == {
-        "origin_session": "",
+        "origin_session": "s-7",
         "handoff_chain": ["alice"],
         "decision_refs": ["adr-7"],
         "message_thread_refs": ["th-1"],

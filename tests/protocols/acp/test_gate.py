@@ -280,3 +280,14 @@ def test_the_bound_is_that_of_the_settings(desk: Desk) -> None:
     desk.put("edge", "x" * (MOST + 1))
     given = artifact(path="edge")
     assert rejected(desk, given, task="t-2")["error"]["code"] == "policy_violation"
+
+
+def test_a_cycle_that_has_come_about_since_the_gate_looked_is_a_no_all_the_same(
+    desk: Desk,
+) -> None:
+    id = desk.offered()
+    desk.tamper_task("t-1", chain=("bob", "alice"))
+    reply = desk.do("accept", id, BOB)
+    assert (reply["success"], reply["status"]) == (False, "rejected")
+    assert reply["error"]["code"] == "ownership_conflict"
+    assert reply["metadata"]["verification_failed"]

@@ -36,9 +36,13 @@ def test_a_handoff_goes_from_its_offer_to_the_closed_record(dragoman: Console) -
     task = dragoman.make("Fix the login", "--ready")
     offered = offer(dragoman, "--priority", "high", task=task)
     assert (offered["ok"], offered["success"], offered["status"]) == (True, True, "proposed")
+    assert "on its way  from ada to bob, handoff h1" in dragoman("task", "show", task).out
     assert step(dragoman, "accept", "bob", "--notes", "fine") == "accepted"
     assert step(dragoman, "activate", "bob") == "activated"
-    assert dragoman.ask("task", "show", task)["assignee"] == "bob"
+    taken = dragoman.ask("task", "show", task)
+    assert (taken["assignee"], taken["handoff"]) == ("bob", "h1")
+    assert taken["handoffChain"] == ["ada", "bob"]
+    assert "taken over by bob" in dragoman("task", "show", task).out
     assert step(dragoman, "complete", "bob", "--notes", "merged") == "completed"
     assert step(dragoman, "close", "ada") == "closed"
     shown = dragoman.ask("handoff", "show", "h1")
@@ -294,6 +298,19 @@ def test_what_agents_wrote_cannot_steer_a_terminal(dragoman: Console) -> None:
         assert all(HARMFUL.search(line) is None for line in lines), words
         assert "ok: true" not in lines
     assert "\u202e" not in dragoman.on_terminal("handoff", "show", "h1").out
+
+
+def test_a_closed_teamspace_is_not_there_for_others(dragoman: Console) -> None:
+    dragoman.ask("init")
+    settings = dragoman.data / "dragoman.toml"
+    settings.write_text('[teamspaces.default]\nmembers = ["ada", "bob"]\n')
+    offer(dragoman)
+    assert dragoman("handoff", "list", "--as", "eve").out == "no handoffs\n"
+    assert dragoman.ask("handoff", "show", "h1", "--as", "eve", code=1)["code"] == (
+        "handoff_not_found"
+    )
+    assert dragoman.ask("handoff", "show", "h1", "--as", "bob")["status"] == "proposed"
+    assert dragoman.ask("handoff", "show", "h1")["status"] == "proposed"
 
 
 def test_a_draft_is_its_maker_s(dragoman: Console) -> None:

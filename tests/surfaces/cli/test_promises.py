@@ -45,6 +45,7 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "send": ("{beside}/message.json",),
     "call": ("session_end", "{}"),
     "lint": ("--dialect", "aof", "{beside}/message.json"),
+    "schema": ("acp",),
     "export": ("{beside}/hub.tar",),
     "import": ("{beside}/before.tar",),
 }

@@ -15,7 +15,7 @@ KEYS = {
     "body", "parent", "children", "blockedBy", "waitsFor", "blocks", "discoveredFrom",
     "discovered", "aliases", "origin", "attempt", "fence", "maxAttempts", "failures", "notes",
     "notBefore", "createdAt", "updatedAt", "lastTransitionAt", "lease", "report",
-    "delegation", "delegationDepth", "warnings", "checkpoint",
+    "delegation", "delegationDepth", "handoff", "handoffChain", "warnings", "checkpoint",
 }  # fmt: skip
 
 

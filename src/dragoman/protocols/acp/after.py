@@ -26,25 +26,48 @@ _ITEM: Final = "workq_item"
 _PREFIX: Final = "workq:"
 
 
+def lingers(asked: Asked, reply: Reply, choices: Choices) -> bool:
+    """Whether something is looked up or somebody is called; else nobody has to wait for it."""
+    if _lacks(asked, reply):
+        return True
+    is_begun = asked.action == "activate" and choices.workq is not None
+    return is_begun and any(items_of(handoff) for handoff in asked.seen)
+
+
 def follow_up(
     asked: Asked, _: Actor, facts: Facts, reply: Reply, choices: Choices
 ) -> tuple[Commands, Any]:
     """What the hub notes down, and the whole reply."""
-    handoff = find_handoff(facts.store, reply["handoff_id"])
-    if isinstance(handoff, Refusal) or reply["status"] == "draft":
+    handoff = next(iter(asked.seen), None)
+    if _lacks(asked, reply):
+        found = find_handoff(facts.store, reply["handoff_id"])
+        handoff = found if isinstance(found, Handoff) else handoff
+    if handoff is None or reply["status"] == "draft":
         return (), reply
     told = with_metadata(reply, escalation_triggered=bool(handoff.escalations))
     if asked.action == "accept":
-        return (), at_gate(told, handoff)
+        return (), at_gate(told, handoff) if _lacks(asked, reply) else told
     if asked.action != "activate":
         return (), told
-    task = find_task(facts.store, handoff.task)
-    if not isinstance(task, Refusal):
-        told = with_metadata(told, attempt=task.task.attempts, fence=task.task.fence)
+    if _lacks(asked, reply):
+        told = _with_attempt(told, handoff, facts)
     if handoff.workq:
         return (), with_metadata(told, workq_status=handoff.workq)
     noted, status = _handed_on(handoff, choices.workq)
     return noted, with_metadata(told, workq_status=status)
+
+
+def _lacks(asked: Asked, reply: Reply) -> bool:
+    """Whether what is told of such an action is not known: it was said before, and not done now."""
+    wanted = {"accept": "verification_passed", "activate": "fence"}.get(asked.action)
+    return wanted is not None and wanted not in reply.get("metadata", {})
+
+
+def _with_attempt(told: Reply, handoff: Handoff, facts: Facts) -> Reply:
+    found = find_task(facts.store, handoff.task)
+    if isinstance(found, Refusal):
+        return told
+    return with_metadata(told, attempt=found.task.attempts, fence=found.task.fence)
 
 
 def items_of(handoff: Handoff) -> tuple[str, ...]:

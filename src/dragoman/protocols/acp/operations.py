@@ -6,7 +6,7 @@ from dragoman.core.actors import Actor
 from dragoman.engine.operation import Dialect, Facts, Fault, Operation
 from dragoman.protocols.acp import messages, query, translate, workq
 from dragoman.protocols.acp.actions import HandoffCall
-from dragoman.protocols.acp.after import follow_up
+from dragoman.protocols.acp.after import follow_up, lingers
 from dragoman.protocols.acp.detect import HANDOFF, hear
 from dragoman.protocols.acp.errors import CODES
 from dragoman.protocols.acp.lint import KINDS, lint
@@ -17,6 +17,10 @@ from dragoman.protocols.acp.schema import package_schema
 from dragoman.protocols.acp.settings import DEFAULTS, Choices
 
 NAME: Final = "acp"
+_LOOKS: Final = frozenset(
+    {"initiate", "draft", "propose", "validate", "query", "accept", "activate"}
+)
+"""Actions for which something is looked up before the hub is asked."""
 
 
 def dialect(choices: Choices = DEFAULTS) -> Dialect:
@@ -49,6 +53,8 @@ def _handoff(choices: Choices) -> Operation:
         asks=lambda asked, actor, facts: query.answer(asked, actor, facts, choices),
         reply=done,
         after=after,
+        looks=lambda asked: asked.action in _LOOKS or bool(choices.teamspaces),
+        lingers=lambda asked, reply: lingers(asked, reply, choices),
         no_in=no_in,
         roles=messages.EVERYONE,
         identity=_impostor,

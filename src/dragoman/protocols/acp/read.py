@@ -6,6 +6,7 @@ from typing import Any, Final, cast
 import msgspec
 from msgspec import UNSET, Struct
 
+from dragoman.core.handoff import Handoff
 from dragoman.core.moments import parse_rfc3339
 from dragoman.engine.operation import Fault
 from dragoman.protocols.acp.actions import ACTIONS, SHAPES, Action, Complete, Initiate
@@ -28,6 +29,8 @@ class Asked(Struct, frozen=True):
     """The same as JSON, with what is usual filled in."""
     words: Mapping[str, Any] = {}
     """The same as it came."""
+    seen: list[Handoff] = []
+    """The handoff as it was looked up for this, if it was: whoever answers need not look again."""
 
 
 def read_action(value: Any) -> Asked | Fault:

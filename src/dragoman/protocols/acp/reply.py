@@ -1,9 +1,9 @@
 """What a caller is told, in the one form that `acp_handoff` has for it: a yes, a no, a question."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from dragoman.core.commands import AcceptHandoff
+from dragoman.core.commands import AcceptHandoff, ActivateHandoff
 from dragoman.core.errors import Refusal
 from dragoman.core.handoff import Handoff
 from dragoman.engine.handoffs import find_handoff
@@ -26,12 +26,27 @@ def done(_: Asked, commands: Commands, accepted: Accepted) -> Reply:
         "handoff_id": told.stream.partition(":")[2],
         "status": told.state,
     }
-    if isinstance(command, AcceptHandoff) and told.state == "validating":
-        is_passing = bool(command.waits_for)
-        code = TRY_AGAIN if is_passing else APPROVAL_REQUIRED
-        why = command.waits_for or "a person's approval is missing"
-        return denied(reply, code, f"{why}; it stays where it is, and can be accepted again")
+    if isinstance(command, AcceptHandoff):
+        return _of_gate(reply, command)
+    if isinstance(command, ActivateHandoff) and told.fence:
+        return with_metadata(reply, attempt=told.attempt, fence=told.fence)
     return reply
+
+
+def _of_gate(reply: Reply, command: AcceptHandoff) -> Reply:
+    """What the gate has found just now; nothing, if all was said before, or the hub found more."""
+    is_unknown = reply["status"] == "rejected" and not command.failed
+    if is_unknown or not (command.passed or command.failed):
+        return reply
+    failed = [f"{code}: {detail}" for code, detail in command.failed]
+    told = _verified(reply, command.passed, failed, command.left_out)
+    if command.failed:
+        return denied(told, *command.failed[0])
+    if reply["status"] == "validating":
+        code = TRY_AGAIN if command.waits_for else APPROVAL_REQUIRED
+        why = command.waits_for or "a person's approval is missing"
+        return denied(told, code, f"{why}; it stays where it is, and can be accepted again")
+    return told
 
 
 def with_metadata(reply: Reply, **more: Any) -> Reply:
@@ -41,17 +56,18 @@ def with_metadata(reply: Reply, **more: Any) -> Reply:
 
 def at_gate(reply: Reply, handoff: Handoff) -> Reply:
     """What the gate has said: which checks it made, and why it did not let the handoff through."""
-    told = with_metadata(
-        reply,
-        verification_passed=list(handoff.passed),
-        verification_failed=list(handoff.failed),
-    )
-    if handoff.left_out:
-        told = with_metadata(told, left_out=list(handoff.left_out))
+    told = _verified(reply, handoff.passed, handoff.failed, handoff.left_out)
     if reply["status"] == "rejected" and handoff.rejection is not None:
         said = handoff.rejection
         return denied(told, said.reason, said.detail)
     return told
+
+
+def _verified(
+    reply: Reply, passed: Sequence[str], failed: Sequence[str], left_out: Sequence[str]
+) -> Reply:
+    told = with_metadata(reply, verification_passed=list(passed), verification_failed=list(failed))
+    return with_metadata(told, left_out=list(left_out)) if left_out else told
 
 
 def denied(reply: Reply, code: str, detail: str) -> Reply:

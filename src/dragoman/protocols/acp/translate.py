@@ -54,10 +54,21 @@ def commands(asked: Asked, actor: Actor, facts: Facts, choices: Choices) -> Comm
     """What the hub is asked for by an action."""
     if actor.role not in MAY_WRITE:
         return Fault("not_authorized", f"{actor.label} may look handoffs up, and nothing else")
-    known = _known(asked.given, facts)
+    known = _known(asked.given, facts) if is_looked_up(asked, choices) else None
+    if known is not None:
+        asked.seen.append(known)
     if known is not None and (stranger := outsider(known.teamspace, actor, choices)):
         return stranger
     return _COMMANDS[asked.action](asked, known, actor, facts, choices)
+
+
+_LOOKED_UP: Final = frozenset({"draft", "propose", "accept", "activate"})
+"""Actions for which it counts what a handoff is like before they are decided."""
+
+
+def is_looked_up(asked: Asked, choices: Choices) -> bool:
+    """Whether the handoff has to be known before the hub is asked."""
+    return asked.action in _LOOKED_UP or bool(choices.teamspaces)
 
 
 def _known(given: Any, facts: Facts) -> Handoff | None:

@@ -89,7 +89,7 @@ class MemorySession:
         for answer in changes.answers:
             if (answer.scope, answer.key) in self._tables.answers:
                 raise StoreConflict(f"key {answer.key} was answered")
-        self._check_handoffs(changes.handoffs)
+        self._check_handoffs(self._tables.after(changes))
         self.written.append(changes)
 
     def _check_handoffs(self, records: Sequence[HandoffRecord]) -> None:

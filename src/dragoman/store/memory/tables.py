@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from dragoman.engine.ports import Answer, Changes, Row
 from dragoman.ledger.entry import Entry
@@ -73,7 +73,16 @@ class Tables:
             for first in self._first_entry(number):
                 self.lists.setdefault(name, {})[first.position] = first.stream
 
-        self._put_handoffs(changes.handoffs)
+        self._put_handoffs(self.after(changes))
+
+    def after(self, changes: Changes) -> list[HandoffRecord]:
+        """The rows of handoffs as they will be, those first that go on."""
+        gone_on = [
+            replace(self.handoffs[course.id], **asdict(course))
+            for course in changes.courses
+            if course.id in self.handoffs
+        ]
+        return [*gone_on, *changes.handoffs]
 
     def _put_handoffs(self, records: Sequence[HandoffRecord]) -> None:
         for record in records:

@@ -142,6 +142,14 @@ ON CONFLICT (id) DO UPDATE
 SET status = excluded.status, verification_json = excluded.verification_json,
     resolved_at = excluded.resolved_at, resolution_notes = excluded.resolution_notes
 
+-- name: move_handoffs
+UPDATE handoffs h
+SET status = new.status, verification_json = new.verification_json,
+    resolved_at = new.resolved_at, resolution_notes = new.resolution_notes
+FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[])
+  AS new (status, verification_json, resolved_at, resolution_notes, id)
+WHERE h.id = new.id
+
 -- Each by itself, as with `list`.
 -- name: unlist
 DELETE FROM lists

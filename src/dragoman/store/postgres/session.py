@@ -9,7 +9,6 @@ from msgspec.structs import astuple
 from dragoman.core.errors import StoreConflict
 from dragoman.core.lease import Lease
 from dragoman.engine.ports import Answer, Changes, NewEntry, ReadyKey, Row
-from dragoman.ledger.records import HandoffRecord
 from dragoman.ledger.views import FOLD, Shelf, current_state, shelve
 from dragoman.store.postgres.binary import (
     Scalar,
@@ -236,8 +235,10 @@ def _writing(changes: Changes) -> list[Call]:
     if changes.numbers:
         days, last = zip(*sorted(changes.numbers.items()), strict=True)
         calls.append(Call("put_numbers", (texts(days), numbers(last))))
-    if changes.handoffs:
-        calls.append(_putting_handoffs(changes.handoffs))
+    for query, rows in (("move_handoffs", changes.courses), ("put_handoffs", changes.handoffs)):
+        if rows:
+            columns = zip(*map(astuple, rows), strict=True)
+            calls.append(Call(query, tuple(map(some_texts, columns))))
     return calls
 
 
@@ -287,10 +288,6 @@ def _putting_answers(answers: Sequence[Answer]) -> Call:
             blobs([answer.answer for answer in answers]),
         ),
     )
-
-
-def _putting_handoffs(records: Sequence[HandoffRecord]) -> Call:
-    return Call("put_handoffs", tuple(map(some_texts, zip(*map(astuple, records), strict=True))))
 
 
 def _appending(entries: Sequence[NewEntry]) -> Call:

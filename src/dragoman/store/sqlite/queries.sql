@@ -103,6 +103,11 @@ INSERT INTO handoffs VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, 
 ON CONFLICT (id) DO UPDATE
 SET status = ?9, verification_json = ?11, resolved_at = ?13, resolution_notes = ?14
 
+-- name: move_handoff
+UPDATE handoffs
+SET status = ?, verification_json = ?, resolved_at = ?, resolution_notes = ?
+WHERE id = ?
+
 -- name: put_text
 INSERT INTO texts (rowid, words) VALUES (?, ?)
 

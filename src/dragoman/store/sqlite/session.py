@@ -97,6 +97,7 @@ class SqliteSession:
             self._put("put_number", list(changes.numbers.items()))
             self._put("unlist", changes.unlisted)
             self._put("list", changes.listed)
+            self._put("move_handoff", list(map(astuple, changes.courses)))
             self._put("put_handoff", list(map(astuple, changes.handoffs)))
         except apsw.ConstraintError as error:
             if _ONE_UNDER_WAY in str(error):

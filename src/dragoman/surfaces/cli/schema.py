@@ -14,9 +14,9 @@ def schema(
         str, typer.Argument(metavar="DIALECT", show_default=False, help="Which dialect.")
     ] = "",
 ) -> None:
-    """Print the JSON Schema (2020-12) of what a dialect hands over.
+    """Print the JSON Schema of what a dialect sends.
 
-    Of acp that is the handoff package. `dragoman lint` checks by the same shapes.
+    Of acp that is the handoff package (draft 2020-12). `dragoman lint` checks by the same shapes.
 
     \b
     Example:

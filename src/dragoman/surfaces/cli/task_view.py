@@ -4,7 +4,7 @@ from msgspec import Struct, to_builtins
 
 from dragoman.core.lease import Lease
 from dragoman.core.moments import to_rfc3339
-from dragoman.core.task import Checkpoint, Delegation, Reported, Task
+from dragoman.core.task import ActiveHandoff, Checkpoint, Delegation, Reported, Task
 from dragoman.engine.shown import task_summary, whole_task
 from dragoman.surfaces.cli.screen import Column, Screen
 
@@ -92,6 +92,8 @@ def _facts(shown: Shown) -> tuple[tuple[str, str], ...]:
         ("lease", _lease_in_words(shown.lease, shown.now)),
         ("report", _report_in_words(task.reported)),
         ("handoff", _delegation_in_words(task.delegation)),
+        ("on its way", _handoff_in_words(task.handoff)),
+        ("owners", " → ".join(task.chain)),
         ("checkpoint", _checkpoint_in_words(task.checkpoint)),
         ("created", to_rfc3339(task.created_at)),
         ("updated", to_rfc3339(task.updated_at)),
@@ -114,6 +116,13 @@ def _lease_in_words(lease: Lease | None, now: int) -> str:
     until = to_rfc3339(lease.expires_at)
     state = f"live until {until}" if lease.is_live(now) else f"ended at {until}, awaits `tick`"
     return f"{lease.holder}, fence {lease.fence}{session}, {lease.beats} beats, {state}"
+
+
+def _handoff_in_words(under_way: ActiveHandoff | None) -> str:
+    if under_way is None:
+        return ""
+    how = "taken over by" if under_way.is_taken else f"from {under_way.owner} to"
+    return f"{how} {under_way.recipient}, handoff {under_way.id}"
 
 
 def _delegation_in_words(asked: Delegation | None) -> str:

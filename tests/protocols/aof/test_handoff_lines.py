@@ -1,0 +1,59 @@
+"""Handoffs in the event log: each line names its handoff, and an escalation its task as well."""
+
+from typing import Any
+
+import msgspec
+
+from dragoman.protocols.aof.render import render_lines
+from dragoman.store.memory import MemoryStore
+from tests.ledger.released import FIRST, SCRIPTS
+from tests.requirements import proves
+
+pytestmark = proves("ACP-SLA", "ACP-STATES")
+
+
+def lines(prefix: str) -> list[dict[str, Any]]:
+    """The lines of a scripted run whose types begin like this."""
+    store = MemoryStore("lines")
+    SCRIPTS["v8"](store)
+    entries = store.entries(0, 1_000)
+    written = [
+        msgspec.json.decode(raw) for e in entries for raw in render_lines(e, lambda _: FIRST)
+    ]
+    return [line for line in written if line["type"].startswith(prefix)]
+
+
+def test_every_line_of_a_handoff_names_it() -> None:
+    about = lines("handoff.")
+    assert all(line["payload"]["handoff"] for line in about)
+    assert {line["type"] for line in about} >= {
+        "handoff.proposed",
+        "handoff.transitioned",
+        "handoff.verified",
+        "handoff.rejected",
+        "handoff.approved",
+        "handoff.escalated",
+        "handoff.extended",
+        "handoff.noted",
+    }
+    moved = lines("handoff.transitioned")[0]["payload"]
+    assert (moved["from"], moved["to"], moved["by"]) == ("proposed", "validating", "carol")
+
+
+def test_an_offer_names_both_sides_and_the_hash_but_not_the_package() -> None:
+    first = lines("handoff.proposed")[0]
+    assert first["taskId"] == FIRST
+    assert set(first["payload"]) == {"handoff", "from", "to", "packageHash"}
+
+
+def test_an_escalation_names_its_task_and_what_it_is_about() -> None:
+    late, lost = lines("handoff.escalated")
+    assert (late["taskId"], late["payload"]["trigger"]) == (FIRST, "timeout")
+    assert late["payload"]["stage"] == "accepted→activated"
+    assert "task" not in late["payload"]
+    assert lost["payload"]["trigger"] == "lease_lost"
+
+
+def test_more_time_is_told_as_a_moment() -> None:
+    (line,) = lines("handoff.extended")
+    assert line["payload"]["until"].endswith("Z")
