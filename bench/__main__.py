@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from bench import agents, aof, files, http, hub, letters, lifecycle, mail
+from bench import agents, aof, delegation, files, http, hub, letters, lifecycle, mail
 
 _CALLERS = 64
 
@@ -25,10 +25,12 @@ class _Sizes(Struct, frozen=True):
     """Tasks that have files."""
     letters: int
     """Letters in a full box."""
+    actions: int
+    """Actions of a long intent."""
 
 
-_FULL = _Sizes(few=1_000, many=100_000, in_files=300, letters=1_000_000)
-_QUICK = _Sizes(few=100, many=1_000, in_files=20, letters=2_000)
+_FULL = _Sizes(few=1_000, many=100_000, in_files=300, letters=1_000_000, actions=10_000)
+_QUICK = _Sizes(few=100, many=1_000, in_files=20, letters=2_000, actions=100)
 
 Measure = Callable[[Path, float], float]
 """Takes an empty folder and a length in seconds; a rate per second."""
@@ -207,6 +209,29 @@ def _letters(sizes: _Sizes) -> Iterator[_Row]:
         )
 
 
+def _delegation(sizes: _Sizes) -> Iterator[_Row]:
+    for agents_ in (100, 1_000):
+        yield _Row(
+            f"ranking of {agents_:,} agents",
+            "of 10",
+            lambda _, s: delegation.ranked(10, s),
+            lambda _, s, agents_=agents_: delegation.ranked(agents_, s),
+        )
+    yield _Row(
+        f"delegated, done, fed back, {_CALLERS} callers",
+        "raw entries",
+        lambda folder, s: delegation.raw_entries(folder, _CALLERS, s),
+        lambda folder, s: delegation.there_and_back(folder, _CALLERS, s),
+    )
+    with _folder() as place, delegation.open_story(place, sizes.actions) as story:
+        yield _Row(
+            f"why, {sizes.actions:,} Actions",
+            "reading them",
+            lambda _, s: story.read_per_second(s),
+            lambda _, s: story.told_per_second(s),
+        )
+
+
 _PARTS: dict[str, Callable[[_Sizes], Iterator[_Row]]] = {
     "lifecycle": _lifecycles,
     "reports": _reports,
@@ -216,6 +241,7 @@ _PARTS: dict[str, Callable[[_Sizes], Iterator[_Row]]] = {
     "http": _http,
     "mail": _mail,
     "letters": _letters,
+    "delegation": _delegation,
 }
 
 

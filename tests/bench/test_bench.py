@@ -40,6 +40,10 @@ def test_one_run_measures_all_pairs_side_by_side() -> None:
         ("letters sent, 8 at a time", "raw append"),
         ("letters sent, 64 at a time", "raw append"),
         ("page of a box of 2,000", "of 100"),
+        ("ranking of 100 agents", "of 10"),
+        ("ranking of 1,000 agents", "of 10"),
+        ("delegated, done, fed back, 64 callers", "raw entries"),
+        ("why, 100 Actions", "reading them"),
     ]
     assert all(row["base_per_second"] > 0 for row in results)
     assert all(row["dragoman_per_second"] > 0 for row in results)
