@@ -25,7 +25,7 @@ from dragoman.protocols import ccos
 from dragoman.store.sqlite import SqliteStore
 from dragoman.system.ids import new_id
 
-ON_THE_WAY_OUT, ON_THE_WAY_BACK = 8, 9
+ON_THE_WAY_OUT, ON_THE_WAY_BACK = 8, 8
 """How many entries a delegation writes, and its result with the feedback; a test counts them."""
 AGENTS = 8
 

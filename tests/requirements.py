@@ -1936,6 +1936,23 @@ _MANIFEST: tuple[Requirement, ...] = (
         "do; why --export and verify --chain prove one chain alone, offline.",
     ),
     Requirement(
+        "CCOS-HTTP",
+        "S-CCOS-7",
+        "Every operation of CCOS has an address; bodies may be CBOR, and whoever asks for requests "
+        "may wait for them.",
+    ),
+    Requirement(
+        "CCOS-MCP",
+        "S-CCOS-7",
+        "An agent at MCP is given requests, says how it goes, hands its results in and delegates.",
+    ),
+    Requirement(
+        "CCOS-SIGNED",
+        "S-CCOS-9",
+        "A result in a signed envelope is its signer's, for this hub, in its time and once; a key "
+        "can be replaced.",
+    ),
+    Requirement(
         "LEDGER-PROOF",
         "S-CCOS-8",
         "A leaf of the ledger's tree proves its place by its neighbours alone, as RFC 9162 says.",

@@ -24,7 +24,7 @@ from dragoman.engine.hub import Hub
 from dragoman.engine.identity import Identity
 from dragoman.engine.interpreter import Interpreter
 from dragoman.engine.ports import Clock, Store
-from dragoman.protocols import agentmail, aof
+from dragoman.protocols import agentmail, aof, ccos
 from dragoman.services.dispatcher import AgentState
 from dragoman.store.memory import MemoryStore
 from dragoman.surfaces.http import Door, HttpServer, Patience, build_app
@@ -87,11 +87,13 @@ class House:
         engine = Engine(self.store, clock or self.clock, SECRET, on_commit=self._told)
         self.hub = Hub(engine, self.ids)
         self.identity = Identity(self.store, SECRET, OWNER_TOKEN.encode(), clock or self.clock)
-        facts = StoreFacts(self.store, lambda _task, _ref: True)
+        facts = StoreFacts(self.store, lambda _task, _ref: True, now=(clock or self.clock).now)
         self.tokens = {"owner": OWNER_TOKEN}
         self.door = Door(
             hub=self.hub,
-            interpreter=Interpreter(self.hub, (aof.dialect(), agentmail.dialect()), facts),
+            interpreter=Interpreter(
+                self.hub, (aof.dialect(), agentmail.dialect(), ccos.dialect()), facts
+            ),
             identity=self.identity,
             settings=Settings(http=http or HttpSettings(port=0, rate_per_second=0)),
             hints=self.hints,

@@ -17,6 +17,7 @@ from schemathesis import checks
 from dragoman.config import HttpSettings
 from dragoman.core.commands import CreateTask
 from dragoman.surfaces.http.problems import STATUS
+from dragoman.text.strict_cbor import to_cbor
 from tests.conftest import LONG_RUN
 from tests.requirements import proves
 from tests.surfaces.http.house import OWNER_TOKEN, House
@@ -30,6 +31,15 @@ EXAMPLES = 300 if os.environ.get(LONG_RUN) else 8
 def in_lines(_: Any, value: Any) -> bytes:
     """A batch of one line."""
     return json.dumps(value).encode()
+
+
+@schemathesis.serializer("application/cbor")
+def in_cbor(_: Any, value: Any) -> bytes:
+    """The same as CBOR; what it cannot say goes as JSON, which is refused there too."""
+    try:
+        return to_cbor(value)
+    except (TypeError, ValueError):
+        return json.dumps(value).encode()
 
 
 def _house() -> House:

@@ -129,7 +129,7 @@ class Agents(Asked, frozen=True, kw_only=True):
     limit: Count = 100
 
 
-class Query(Asked, frozen=True, kw_only=True):
+class WantedActions(Asked, frozen=True, kw_only=True):
     """Which Actions of the causal chain; all that is said must hold."""
 
     intent_id: str = ""
