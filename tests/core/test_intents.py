@@ -346,7 +346,7 @@ def test_an_attempt_may_open_a_follow_up_of_its_own_intent_only() -> None:
     ids=lambda wrong: next(iter(wrong)),
 )
 def test_what_is_malformed_is_refused(wrong: dict[str, Any]) -> None:
-    given = {"goal": GOAL, "id": "i", **wrong}
+    given: dict[str, Any] = {"goal": GOAL, "id": "i", **wrong}
     answered = registry().ask(HUMAN, DelegateIntent(**given))
     assert isinstance(answered, Refusal)
     assert answered.code in ("invalid_field", "invalid_id")

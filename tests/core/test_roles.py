@@ -63,10 +63,10 @@ from dragoman.core.commands import (
     WarnTask,
     command_name,
 )
+from dragoman.core.errors import Refusal
 from dragoman.core.events import Status, WaveBead
 from dragoman.core.intent import Intent, OpenRequest
 from dragoman.core.mail import Mail
-from dragoman.core.reading import Decision
 from dragoman.core.reservations import Reservation, Reservations
 from dragoman.core.standing import Standing
 from dragoman.core.task import Delegation, Reported
@@ -191,8 +191,9 @@ def changes(actor: Actor, name: str, status: Status) -> bool:
     command = commands(actor.name)[NAMES.index(name)]
     now = NOW + TTL if isinstance(command, ExpireLease | ExpireRequest) else NOW
     answer = world(status).ask(actor, command, now)
-    is_yes = isinstance(answer, Decision) and answer.refusal is None
-    return is_yes and bool(answer.events or answer.lease)
+    if isinstance(answer, Refusal) or answer.refusal is not None:
+        return False
+    return bool(answer.events or answer.lease)
 
 
 _OPEN: tuple[Status, ...] = ("backlog", "ready", "in-progress", "blocked", "review")
