@@ -1768,15 +1768,15 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "CCOS-GOVERNANCE",
         "S-CCOS-4",
-        "Forbidden goals, threshold, capability, trust, cost, data locality, capacity, availability "
-        "and latency are checked when work is given out, by rules of the settings; a no has its "
+        "Forbidden goals, threshold, capability, trust, cost, data locality, capacity, "
+        "availability and latency are checked when work is given out, by rules of the settings; a no has its "
         "reason, and the next candidate is tried.",
     ),
     Requirement(
         "CCOS-RETRY",
         "S-CCOS-4",
-        "A failure or a timeout goes on to the next candidate, up to the limit; then the task is in "
-        "the deadletter. Whoever failed an intent is not tried again for it.",
+        "A failure or a timeout goes on to the next candidate, up to the limit; then the task is "
+        "in the deadletter. Whoever failed an intent is not tried again for it.",
     ),
     Requirement(
         "CCOS-FOLLOW-UP",
