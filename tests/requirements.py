@@ -1769,8 +1769,8 @@ _MANIFEST: tuple[Requirement, ...] = (
         "CCOS-GOVERNANCE",
         "S-CCOS-4",
         "Forbidden goals, threshold, capability, trust, cost, data locality, capacity, "
-        "availability and latency are checked when work is given out, by rules of the settings; a no "
-        "has its reason, and the next candidate is tried.",
+        "availability and latency are checked when work is given out, by rules of the settings; a "
+        "no has its reason, and the next candidate is tried.",
     ),
     Requirement(
         "CCOS-RETRY",
