@@ -11,7 +11,18 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from bench import agents, aof, files, handoffs, http, hub, letters, lifecycle, mail
+from bench import (
+    agents,
+    aof,
+    delegation,
+    files,
+    handoffs,
+    http,
+    hub,
+    letters,
+    lifecycle,
+    mail,
+)
 
 _CALLERS = 64
 
@@ -27,10 +38,19 @@ class _Sizes(Struct, frozen=True):
     """Letters in a full box."""
     handoffs: int
     """Handoffs to one recipient."""
+    actions: int
+    """Actions of a long intent."""
 
 
-_FULL = _Sizes(few=1_000, many=100_000, in_files=300, letters=1_000_000, handoffs=1_000_000)
-_QUICK = _Sizes(few=100, many=1_000, in_files=20, letters=2_000, handoffs=1_000)
+_FULL = _Sizes(
+    few=1_000,
+    many=100_000,
+    in_files=300,
+    letters=1_000_000,
+    handoffs=1_000_000,
+    actions=10_000,
+)
+_QUICK = _Sizes(few=100, many=1_000, in_files=20, letters=2_000, handoffs=1_000, actions=100)
 
 Measure = Callable[[Path, float], float]
 """Takes an empty folder and a length in seconds; a rate per second."""
@@ -237,6 +257,29 @@ def _handoffs(sizes: _Sizes) -> Iterator[_Row]:
         )
 
 
+def _delegation(sizes: _Sizes) -> Iterator[_Row]:
+    for agents_ in (100, 1_000):
+        yield _Row(
+            f"ranking of {agents_:,} agents",
+            "of 10",
+            lambda _, s: delegation.ranked(10, s),
+            lambda _, s, agents_=agents_: delegation.ranked(agents_, s),
+        )
+    yield _Row(
+        f"delegated, done, fed back, {_CALLERS} callers",
+        "raw entries",
+        lambda folder, s: delegation.raw_entries(folder, _CALLERS, s),
+        lambda folder, s: delegation.there_and_back(folder, _CALLERS, s),
+    )
+    with _folder() as place, delegation.open_story(place, sizes.actions) as story:
+        yield _Row(
+            f"why, {sizes.actions:,} Actions",
+            "reading them",
+            lambda _, s: story.read_per_second(s),
+            lambda _, s: story.told_per_second(s),
+        )
+
+
 _PARTS: dict[str, Callable[[_Sizes], Iterator[_Row]]] = {
     "lifecycle": _lifecycles,
     "reports": _reports,
@@ -247,6 +290,7 @@ _PARTS: dict[str, Callable[[_Sizes], Iterator[_Row]]] = {
     "mail": _mail,
     "letters": _letters,
     "handoffs": _handoffs,
+    "delegation": _delegation,
 }
 
 

@@ -2006,7 +2006,7 @@ _MANIFEST: tuple[Requirement, ...] = (
         "The measured handoffs have packages of 4 KB and an artifact each, and go from the offer "
         "to the closed record.",
     ),
-    # --- CCOS: what is decided and learned
+    # --- CCOS: delegation, the registry, the chain
     Requirement(
         "CCOS-RESULT",
         "S-CCOS-1",
@@ -2035,8 +2035,8 @@ _MANIFEST: tuple[Requirement, ...] = (
         "CCOS-GOVERNANCE",
         "S-CCOS-4",
         "Forbidden goals, threshold, capability, trust, cost, data locality, capacity, "
-        "availability and latency are checked when work is given out, by rules of the settings; "
-        "a no has its reason, and the next candidate is tried.",
+        "availability and latency are checked when work is given out, by rules of the settings; a "
+        "no has its reason, and the next candidate is tried.",
     ),
     Requirement(
         "CCOS-RETRY",
@@ -2112,7 +2112,6 @@ _MANIFEST: tuple[Requirement, ...] = (
         "S-CCOS-5",
         "The registry in memory follows the ledger, and reads only what has changed.",
     ),
-    # --- CCOS: the dialect, its chain and its doors
     Requirement(
         "CBOR-STRICT",
         "S-LIMIT",

@@ -45,6 +45,10 @@ def test_one_run_measures_all_pairs_side_by_side() -> None:
         ("the same, each with a new artifact", "raw loop"),
         ("artifacts verified, 16 MB", "hashlib"),
         ("page of 1,000 handoffs", "of 100"),
+        ("ranking of 100 agents", "of 10"),
+        ("ranking of 1,000 agents", "of 10"),
+        ("delegated, done, fed back, 64 callers", "raw entries"),
+        ("why, 100 Actions", "reading them"),
     ]
     assert all(row["base_per_second"] > 0 for row in results)
     assert all(row["dragoman_per_second"] > 0 for row in results)

@@ -6,6 +6,7 @@ import pytest
 
 from dragoman.config import Settings, load_settings, parse
 from dragoman.core.errors import SettingsError
+from dragoman.core.offers import Policy
 from tests.requirements import proves
 
 pytestmark = proves("CONFIG-ONCE")
@@ -40,6 +41,12 @@ def test_the_file_sets_and_the_environment_wins(tmp_path: Path) -> None:
         ("[agentmail]\nspawn_within_ms = 0", "agentmail.spawn_within_ms is 0; it must be from"),
         ("[agentmail]\nhelper = 'a b'", "agentmail.helper: 'a b' is not a valid name"),
         ("[agentmail]\nspawner = ''", "agentmail.spawner: '' is not a valid name"),
+        ("[ccos]\npolicy = 1", "write [ccos.policy] on a line of its own"),
+        ("[ccos]\ntrys = 1", "ccos.trys is not a setting; did you mean tries"),
+        ("[ccos.policy]\ncost_cieling = 1", "did you mean cost_ceiling"),
+        ("[ccos.policy]\ncost_ceiling = -1", "ccos.policy.cost_ceiling is -1.0; it must be from 0"),
+        ("[ccos.policy]\ntrust_floor = 'T3'", "ccos.policy.trust_floor: Invalid enum value 'T3';"),
+        ("[ccos.policy]\ntrust_floor = 'T3'", "use one of: T0, T1, T2"),
         ("[groups.cooks]\nmembers = ['bob', '@x']", "groups.cooks.members: '@x' is not a valid"),
     ],
 )
@@ -80,6 +87,14 @@ def test_every_number_has_its_bounds(key: str, value: str) -> None:
         ("DRAGOMAN_HTTP_RATE_PER_SECOMD", "5", "did you mean DRAGOMAN_HTTP_RATE_PER_SECOND?"),
         ("DRAGOMAN_HTTP_PORT", "x", "the variable DRAGOMAN_HTTP_PORT: Expected `int`"),
         ("DRAGOMAN_HTTP_PORT", "99999", "the variable DRAGOMAN_HTTP_PORT is 99999; it must be"),
+        ("DRAGOMAN_CCOS_TRYS", "1", "did you mean DRAGOMAN_CCOS_TRIES?"),
+        ("DRAGOMAN_CCOS_POLICY_TRUST", "T1", "did you mean DRAGOMAN_CCOS_POLICY_TRUST_FLOOR?"),
+        (
+            "DRAGOMAN_CCOS_POLICY_TRUST_FLOOR",
+            "x",
+            "the variable DRAGOMAN_CCOS_POLICY_TRUST_FLOOR: ",
+        ),
+        ("DRAGOMAN_CCOS_POLICY_COST_CEILING", "-2", "COST_CEILING is -2.0; it must be from 0"),
         ("DRAGOMAN_HUB_ON_STOP", "kep", "DRAGOMAN_HUB_ON_STOP: Invalid enum value 'kep'; use one"),
     ],
 )
@@ -97,6 +112,15 @@ def test_words_that_are_none_of_a_choice_are_told_which_there_are() -> None:
         parse("[hub]\non_stop = 'kep'", {})
     with pytest.raises(SettingsError, match=r"notify\.statuses: .* use one of: .*deadletter"):
         parse("[notify]\nstatuses = ['dnoe']", {})
+
+
+def test_a_section_within_a_section_is_set_by_file_and_variable() -> None:
+    text = "[ccos]\ntries = 5\n[ccos.policy]\ncost_ceiling = 2\nforbidden_goals = ['wipe it']\n"
+    settings = parse(text, {"DRAGOMAN_CCOS_POLICY_DATA_LOCALITY": "eu, ch"})
+    assert settings.ccos.tries == 5
+    assert settings.ccos.policy == Policy(2.0, "T0", ("eu", "ch"), (), ("wipe it",))
+    only = parse("", {"DRAGOMAN_CCOS_POLICY_TRUST_FLOOR": "T2", "DRAGOMAN_CCOS_TRIES": "2"})
+    assert (only.ccos.policy.trust_floor, only.ccos.tries) == ("T2", 2)
 
 
 def test_other_variables_are_nobody_s_business() -> None:

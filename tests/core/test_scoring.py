@@ -1,5 +1,7 @@
 """Scores: their parts, whole words, newcomers, what a goal says of itself, and thresholds."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -54,6 +56,7 @@ def test_a_score_is_the_sum_of_its_parts() -> None:
         (("parse",), GOAL, ()),
         (("python tests",), GOAL, ("python tests",)),
         (("python docs",), GOAL, ()),
+        (("parser zebra",), GOAL, ()),
         (("code-review",), "a review of the code", ("code-review",)),
         (("c",), "a cat in c", ("c",)),
         (("c",), "a cat", ()),
@@ -199,3 +202,36 @@ def test_it_stays_within_its_bounds(good: int, bad: int) -> None:
 def test_no_goal_makes_a_score_that_is_no_number(goal: str) -> None:
     found = score(agent(recent="10"), goal)
     assert 0 <= found.score <= 1
+
+
+@proves("CCOS-ROSTER")
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from("abcde"),
+            st.sampled_from([("python",), ("tests", "python code"), ("rust",), ("the",)]),
+            st.sampled_from(["", "1", "0000000", "10" * 16]),
+            st.sampled_from([(), ("eu",), ("eu", "fast")]),
+            st.integers(0, 12),
+        ),
+        max_size=12,
+    )
+)
+def test_a_roster_that_was_kept_up_to_date_ranks_like_a_new_one(steps: list[Any]) -> None:
+    """Whatever changes: skills, results, constraints, how much was given out."""
+    kept, latest = Roster((), NOW), dict[str, Standing]()
+    wishes = [Wish("python tests code"), Wish(GOAL, ("eu", "FAST")), Wish("rust")]
+    for name, skills, recent, constraints, assigned in steps:
+        one = agent(name, skills, recent, constraints=constraints, assigned=assigned)
+        kept.put(one, NOW)
+        latest[name] = one
+        for wish in wishes:
+            assert kept.rank(wish) == Roster(latest.values(), NOW).rank(wish)
+
+
+@proves("CCOS-ROSTER")
+def test_so_many_orders_are_kept_and_no_more() -> None:
+    roster = Roster([agent("a", constraints=("c1",)), agent("b")], NOW)
+    for number in (*range(200), 1):
+        found = roster.rank(Wish(GOAL, (f"c{number}",)))
+        assert [one.agent for one in found] == ["a", "b"]

@@ -26,6 +26,7 @@ from dragoman.engine.operation import (
     Linted,
     Operation,
     beginning,
+    longest_message,
     words_of,
 )
 from dragoman.engine.ports import ListQuery
@@ -124,6 +125,11 @@ def test_a_dialect_may_have_longer_messages_than_others(interpreter: Interpreter
     assert isinstance(told, Turned)
     assert told.code == "message_too_large"
     assert interpreter.hear(text(5 * MOST_BYTES), dialect="short") is None
+
+
+def test_the_longest_message_is_that_of_any_dialect() -> None:
+    assert longest_message([LONG, replace(LONG, most_bytes=0)]) == 4 * MOST_BYTES
+    assert longest_message([replace(LONG, most_bytes=0)]) == MOST_BYTES
 
 
 def test_of_a_long_message_the_beginning_is_kept() -> None:

@@ -133,7 +133,7 @@ def values_of(hint: Any) -> st.SearchStrategy[Any]:
         return st.one_of(*map(values_of, parts))
     if get_origin(hint) is tuple:
         return st.lists(values_of(parts[0]), max_size=3).map(tuple)
-    return cast(st.SearchStrategy[Any], st.from_type(hint))
+    return st.from_type(cast(type[Any], hint))
 
 
 @proves("LEDGER-LINE")

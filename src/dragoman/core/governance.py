@@ -4,6 +4,7 @@ Every check is a pure function that gives the reason why not, or nothing.
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Final
 
 from msgspec import Struct
@@ -61,6 +62,11 @@ def _has(words: Words, phrase: Words) -> bool:
     return any(words[i : i + size] == phrase for i in range(len(words) - size + 1))
 
 
+@lru_cache(maxsize=4_096)
+def _words(skill: str) -> Words:
+    return words_of(skill)
+
+
 def _threshold(case: Case) -> str | None:
     candidate = case.candidate
     if candidate.is_good_enough:
@@ -69,11 +75,12 @@ def _threshold(case: Case) -> str | None:
 
 
 def _capability(case: Case) -> str | None:
-    has = {words_of(skill) for skill in case.descriptor.skills}
     needed = (*case.policy.required_skills, *case.wish.skills)
-    missing = [skill for skill in needed if words_of(skill) not in has]
-    if missing:
-        return f"it lacks {', '.join(missing)}"
+    if needed:
+        has = set(map(_words, case.descriptor.skills))
+        missing = [skill for skill in needed if _words(skill) not in has]
+        if missing:
+            return f"it lacks {', '.join(missing)}"
     return None if case.candidate.matched else "the goal names none of its skills"
 
 

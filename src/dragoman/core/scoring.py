@@ -5,13 +5,15 @@
 What a goal says about agents does not count: only whether it names their skills, by whole words.
 """
 
-from collections.abc import Iterable, Mapping
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Final
 
 from msgspec import Struct
 
 from dragoman.core.offers import PLACE, Candidate, Parts, Trust, Wish
-from dragoman.core.standing import Standing
+from dragoman.core.standing import Descriptor, Standing
 from dragoman.core.threshold import ENOUGH, threshold
 from dragoman.text.words import words_of
 
@@ -27,6 +29,12 @@ COST: Final = 0.2
 """The most that a price can take away; half of it is taken at a price of 1."""
 TRUST: Final[Mapping[Trust, float]] = {"T0": 0.7, "T1": 0.85, "T2": 1.0}
 
+_DIGITS: Final = 4
+_UNITS: Final = 10**_DIGITS
+_TURN_UNITS: Final = round(TURN * _UNITS)
+_ORDERS: Final = 64
+"""For so many sets of constraints the order is kept."""
+
 MEANINGLESS: Final = frozenset(
     words_of(
         "a all am an and any anything are as at be best by can do every everything for from good "
@@ -37,6 +45,7 @@ MEANINGLESS: Final = frozenset(
 """Words that stand in any goal, or that anyone may say of itself: naming them is no match."""
 
 
+@lru_cache(maxsize=65_536)
 def telling(text: str) -> frozenset[str]:
     """The words of a text that say something."""
     return frozenset(words_of(text)) - MEANINGLESS
@@ -46,10 +55,11 @@ class _Entry(Struct, frozen=True, gc=False):
     """An agent, as far as its score does not depend on what is to be done."""
 
     agent: str
-    skills: tuple[tuple[str, frozenset[str]], ...]
-    """Each with its words; without those that say nothing."""
-    claimed: int
-    """How many skills it says that it has."""
+    skills: tuple[str, ...]
+    alone: tuple[tuple[str, ...], ...]
+    """Each of them by itself."""
+    levels: tuple[float, ...]
+    """The part for skill if the goal names so many of them."""
     constraints: frozenset[str]
     trust: float
     success: float
@@ -60,39 +70,108 @@ class _Entry(Struct, frozen=True, gc=False):
     assigned: int
 
 
+_Place = tuple[int, str, Candidate]
+"""What the order goes by: the best score first (counted in units), then the name."""
+
+
+class _Order(Struct, frozen=True):
+    """All agents in order, as if the goal named no skill of theirs."""
+
+    places: list[_Place]
+    bases: dict[str, tuple[int, float]]
+    """Agent -> its score as it is then, which may be below zero, and the part for constraints."""
+
+
 class Roster:
-    """Everyone whom something can be delegated to, at one moment; words are looked up once."""
+    """Everyone whom something can be delegated to.
+
+    What does not depend on the goal is reckoned once for each agent, and once for each agent and
+    set of constraints: a ranking looks only at those of whose skills the goal names a word.
+    """
 
     def __init__(self, standings: Iterable[Standing], now: int) -> None:
-        self._entries = [
-            _entry(standing, now) for standing in standings if standing.descriptor is not None
-        ]
-        self._assigned = sum(entry.assigned for entry in self._entries)
+        self._entries: dict[str, _Entry] = {}
+        self._skills: dict[str, list[tuple[str, int, frozenset[str]]]] = {}
+        """One word of a skill -> agent, which of its skills that is, and all of its words."""
+        self._orders: dict[frozenset[str], _Order] = {}
+        """Constraints -> the order under these."""
+        self._assigned = 0
+        for standing in standings:
+            self.put(standing, now)
+
+    def put(self, standing: Standing, now: int) -> None:
+        """This is how an agent stands now."""
+        descriptor = standing.descriptor
+        if descriptor is None:
+            return
+        entry = _entry(standing, descriptor, now)
+        before = self._entries.get(entry.agent)
+        self._entries[entry.agent] = entry
+        self._assigned += entry.assigned - (before.assigned if before else 0)
+        for asked, order in self._orders.items():
+            if before is not None:
+                base, constraint = order.bases[before.agent]
+                del order.places[bisect_left(order.places, _place(before, base, constraint))]
+            base, constraint = order.bases[entry.agent] = _base(entry, asked)
+            insort(order.places, _place(entry, base, constraint))
+        if before is None or before.skills != entry.skills:
+            self._learn(entry, before)
 
     def rank(self, wish: Wish) -> tuple[Candidate, ...]:
         """All of them, the most likely first; ties go by name."""
-        words = telling(" ".join((wish.goal, *wish.skills)))
         asked = frozenset(map(str.casefold, wish.constraints))
-        matched = [_matched(entry, words) for entry in self._entries]
+        matched = self._matched(telling(" ".join((wish.goal, *wish.skills))))
         turn = self._whose_turn(matched)
-        ranked = [
-            _candidate(entry, found, asked, is_turn=entry is turn)
-            for entry, found in zip(self._entries, matched, strict=True)
-        ]
-        ranked.sort(key=lambda candidate: (-candidate.score, candidate.agent))
-        return tuple(ranked)
+        order, entries = self._order(asked), self._entries
+        places = [place for place in order.places if place[1] not in matched]
+        for agent, found in matched.items():
+            base, constraint = order.bases[agent]
+            named = found if len(found) == 1 else sorted(found)
+            is_turn = agent == turn
+            places.append(_place(entries[agent], base, constraint, named, is_turn=is_turn))
+        places.sort()
+        return tuple([candidate for _, _, candidate in places])
 
-    def _whose_turn(self, matched: list[tuple[str, ...]]) -> _Entry | None:
+    def _matched(self, words: frozenset[str]) -> dict[str, list[int]]:
+        """Agent -> those of its skills all of whose words the goal has."""
+        matched: dict[str, list[int]] = {}
+        for word in words:
+            for agent, index, told in self._skills.get(word, ()):
+                if told <= words:
+                    matched.setdefault(agent, []).append(index)
+        return matched
+
+    def _order(self, asked: frozenset[str]) -> _Order:
+        order = self._orders.get(asked)
+        if order is None:
+            if len(self._orders) >= _ORDERS:
+                self._orders.clear()
+            bases = {agent: _base(entry, asked) for agent, entry in self._entries.items()}
+            places = (_place(self._entries[agent], *base) for agent, base in bases.items())
+            order = self._orders[asked] = _Order(sorted(places), bases)
+        return order
+
+    def _whose_turn(self, matched: Iterable[str]) -> str:
         """Of those who could do it, whoever is known least, if it is the newcomers' turn."""
         if (self._assigned + 1) % EVERY:
-            return None
-        able = [entry for entry, found in zip(self._entries, matched, strict=True) if found]
-        return min(able, key=lambda one: (one.samples, one.assigned, one.agent), default=None)
+            return ""
+        able = (self._entries[agent] for agent in matched)
+        first = min(able, key=lambda one: (one.samples, one.assigned, one.agent), default=None)
+        return "" if first is None else first.agent
+
+    def _learn(self, entry: _Entry, before: _Entry | None) -> None:
+        """What an agent can do is found by one word of each of its skills."""
+        for skill in before.skills if before else ():
+            for word in sorted(telling(skill))[:1]:
+                known = self._skills[word]
+                self._skills[word] = [one for one in known if one[0] != entry.agent]
+        for index, skill in enumerate(entry.skills):
+            words = telling(skill)
+            for word in sorted(words)[:1]:
+                self._skills.setdefault(word, []).append((entry.agent, index, words))
 
 
-def _entry(standing: Standing, now: int) -> _Entry:
-    descriptor = standing.descriptor
-    assert descriptor is not None
+def _entry(standing: Standing, descriptor: Descriptor, now: int) -> _Entry:
     places = (PLACE + place for place in descriptor.locality)
     evidence = standing.evidence(now)
     lower = evidence.lower
@@ -100,42 +179,59 @@ def _entry(standing: Standing, now: int) -> _Entry:
     trust = TRUST[descriptor.trust]
     return _Entry(
         standing.name,
-        tuple((skill, words) for skill in descriptor.skills if (words := telling(skill))),
-        len(descriptor.skills),
+        descriptor.skills,
+        tuple((skill,) for skill in descriptor.skills),
+        _levels(trust, len(descriptor.skills)),
         frozenset(map(str.casefold, (*descriptor.constraints, *places))),
         trust,
-        round(trust * SUCCESS * lower, 4),
-        round(trust * SUCCESS * doubt, 4),
-        round(-COST * descriptor.cost / (descriptor.cost + 1), 4),
+        round(trust * SUCCESS * lower, _DIGITS),
+        round(trust * SUCCESS * doubt, _DIGITS),
+        -round(COST * descriptor.cost / (descriptor.cost + 1), _DIGITS) + 0.0,  # and not -0.0
         threshold(evidence),
         evidence.samples,
         standing.assigned,
     )
 
 
-def _matched(entry: _Entry, words: frozenset[str]) -> tuple[str, ...]:
-    """The skills all of whose words the goal has."""
-    return tuple([skill for skill, told in entry.skills if told <= words])
-
-
-def _candidate(
-    entry: _Entry, matched: tuple[str, ...], asked: frozenset[str], *, is_turn: bool
-) -> Candidate:
-    # A skill that the goal does not name counts against the others by half: whoever can do more
-    # than is asked for is no worse for it by much, and whoever claims to be able to do all is.
-    # Each one that it does name takes away three quarters of the doubt whether that is enough.
-    hits, others = len(matched), entry.claimed - len(matched)
-    skill = hits / (hits + others / 2) * (1 - 0.25**hits) if matched else 0.0
+def _base(entry: _Entry, asked: frozenset[str]) -> tuple[int, float]:
+    """The score without any skill, in units, and the part for constraints."""
     kept = len(asked & entry.constraints) / len(asked) if asked else 1.0
-    parts = Parts(
-        round(entry.trust * SKILL * skill, 4),
-        round(entry.trust * CONSTRAINT * kept, 4),
-        entry.success,
-        entry.newcomer,
-        TURN if is_turn else 0.0,
-        entry.cost,
+    constraint = round(entry.trust * CONSTRAINT * kept, _DIGITS)
+    return round((constraint + entry.success + entry.newcomer + entry.cost) * _UNITS), constraint
+
+
+def _place(
+    entry: _Entry,
+    base: int,
+    constraint: float,
+    named: Sequence[int] = (),
+    *,
+    is_turn: bool = False,
+) -> _Place:
+    # Counted in whole units, because rounding sums is what takes most of the time.
+    agent, skill, turn = entry.agent, entry.levels[len(named)], TURN if is_turn else 0.0
+    units = base + int(skill * _UNITS + 0.5)
+    if is_turn:
+        units += _TURN_UNITS
+    score = units / _UNITS if units > 0 else 0.0
+    parts = Parts(skill, constraint, entry.success, entry.newcomer, turn, entry.cost)
+    skills = entry.alone[named[0]] if len(named) == 1 else _picked(entry, named)
+    return -units, agent, Candidate(agent, score, parts, entry.threshold, skills)
+
+
+def _picked(entry: _Entry, named: Sequence[int]) -> tuple[str, ...]:
+    return tuple([entry.skills[index] for index in named])
+
+
+@lru_cache(maxsize=4_096)
+def _levels(trust: float, claimed: int) -> tuple[float, ...]:
+    """The part for skill of whoever claims to have so many, by how many of them the goal names.
+
+    One that it does not name counts against the others by half: whoever can do more than is asked
+    for is no worse for it by much, and whoever claims to be able to do all is. Each one that it
+    does name takes away three quarters of the doubt whether that is enough.
+    """
+    shares = (
+        hits / (hits + (claimed - hits) / 2) * (1 - 0.25**hits) for hits in range(claimed + 1)
     )
-    score = (
-        parts.skill + parts.constraint + parts.success + parts.newcomer + parts.turn + parts.cost
-    )
-    return Candidate(entry.agent, round(max(0.0, score), 4), parts, entry.threshold, matched)
+    return tuple(round(trust * SKILL * share, _DIGITS) for share in shares)

@@ -306,9 +306,16 @@ def find_operation(dialects: Sequence[Dialect], name: str) -> tuple[Dialect, Ope
     return None
 
 
-def lint_text(linter: Linter, text: bytes, kind: str, *, strict: bool) -> Linted:
+def longest_message(dialects: Sequence[Dialect]) -> int:
+    """How many bytes a message may have in any of these dialects."""
+    return max(MOST_BYTES, *(dialect.most_bytes for dialect in dialects))
+
+
+def lint_text(
+    linter: Linter, text: bytes, kind: str, *, strict: bool, most_bytes: int = MOST_BYTES
+) -> Linted:
     """What a linter says about one JSON value in bytes; what is no JSON is one finding."""
-    value = Incoming(text).value
+    value = Incoming(text, most_bytes).value
     if isinstance(value, StrictJsonError):
         return Linted(False, "", None, ({"path": value.path, "reason": value.reason},))
     return linter(value, kind, strict)

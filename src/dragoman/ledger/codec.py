@@ -27,17 +27,17 @@ class Codec(Struct, frozen=True):
 
     def decode(self, name: str, version: int, body: bytes) -> AnyEvent:
         """The event of a stored body, lifted to today's shape."""
-        event_type = self.types.get(name)
-        if event_type is None or not 1 <= version <= self.version(name):
+        event_type, newest = self.types.get(name), self.version(name)
+        if event_type is None or not 1 <= version <= newest:
             raise LedgerError(
                 f"event {name} version {version} is not known to this release: "
                 "it was written by a newer one, or changed"
             )
         try:
-            if version == self.version(name):
+            if version == newest:
                 return cast(AnyEvent, msgspec.json.decode(body, type=event_type))
             fields = msgspec.json.decode(body, type=dict[str, Any])
-            for old in range(version, self.version(name)):
+            for old in range(version, newest):
                 fields = self.upcasters[name, old](fields)
             return cast(AnyEvent, msgspec.convert(fields, event_type))
         except (msgspec.DecodeError, UnicodeDecodeError) as error:

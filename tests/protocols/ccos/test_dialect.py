@@ -9,7 +9,7 @@ import pytest
 
 from dragoman.core.actors import Actor
 from dragoman.core.commands import CheckpointTask
-from dragoman.core.errors import REFUSALS
+from dragoman.core.errors import REFUSALS, StoreUnavailable
 from dragoman.core.events import EVENT_NAMES
 from dragoman.core.offers import Policy
 from dragoman.core.threshold import BASE
@@ -466,6 +466,17 @@ def test_what_is_longer_than_a_result_may_be_is_refused() -> None:
     assert isinstance(told, Turned)
     assert told.code == "message_too_large"
     assert office.interpreter.send(b"x" * 300_000, speaker=ADA) is None
+
+
+def test_while_the_ledger_cannot_be_written_nothing_is_delegated() -> None:
+    office = Office()
+    before = office.lines()
+    office.lab.store.faults = [StoreUnavailable("the disk is full")]
+    with pytest.raises(StoreUnavailable):
+        office.interpreter.call("ccos.delegate", {"goal": "translate it", "intent_id": "x"}, HUMAN)
+    assert office.lines() == before
+    assert office.call("ccos.requests", {"agent_id": "ada"})["requests"][0]["intent_id"] == "i-1"
+    assert office.call("ccos.delegate", {"goal": "translate it", "intent_id": "x"})["request"]
 
 
 def test_results_can_be_made_and_sent_by_the_library() -> None:

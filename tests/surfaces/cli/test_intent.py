@@ -22,6 +22,7 @@ def office(dragoman: Console) -> Console:
     add = ("agent", "add", "--no-token", "--now", NOON)
     dragoman.ask(*add, "ada", "--skill", "translate", "--skill", "French", "--trust", "T2")
     dragoman.ask(*add, "bob", "--skill", "translate", "--cost", "0.5", "--capacity", "2")
+    dragoman.ask(*add, "eva")
     dragoman.ask(
         *("delegate", "Translate the manual into French", "--id", "i-1", "--within", "10m"),
         *("--param", "pages=3", "--param", "tone=formal", "--plan", "p-1", "--now", NOON),
@@ -182,6 +183,26 @@ def test_a_chain_that_no_checkpoint_covers_is_told(office: Console, tmp_path: Pa
     assert "no checkpoint covers them" in office("verify", "--chain", str(chain)).out
     nowhere = office("why", "i-1", "--export", str(tmp_path / "no" / "x"), "--now", NOON)
     assert nowhere.code == 2
+
+
+def test_a_long_result_is_sent_from_a_file(office: Console, tmp_path: Path) -> None:
+    file = tmp_path / "result.json"
+    said = {"intent_id": "i-1", "agent_id": "ada", "success": True, "output": "x" * 1_000_000}
+    file.write_text(json.dumps(said))
+    assert office("lint", "--dialect", "ccos", "--strict", str(file)).code == 0
+    told = office.ask("send", str(file), "--now", NOON)
+    assert told["reply"]["state"] == "Satisfied"
+    assert told["tasks"][0]["status"] == "done"
+
+
+def test_what_an_agent_offers_is_shown(office: Console) -> None:
+    finish(office, success=True, output=1)
+    shown = office("agent", "show", "ada", "--now", NOON).out
+    assert "can translate, French; trust T2" in shown
+    assert "1 of 1 requests went well" in shown
+    told = office.ask("agent", "show", "bob", "--now", NOON)["offer"]
+    assert (told["skills"], told["cost"], told["capacity"]) == (["translate"], 0.5, 2)
+    assert "offer" not in office.ask("agent", "show", "eva", "--now", NOON)
 
 
 def test_an_agent_keeps_what_is_not_said_anew(office: Console) -> None:

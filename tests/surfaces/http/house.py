@@ -47,7 +47,7 @@ JSON = {"Content-Type": "application/json"}
 
 def _dialects(hub: Hub) -> tuple[Dialect, ...]:
     handoffs = acp.dialect(acp.Choices(workq=HubWorkq(hub)))
-    return aof.dialect(), agentmail.dialect(), handoffs
+    return aof.dialect(), agentmail.dialect(), handoffs, ccos.dialect()
 
 
 class Answer(Struct, frozen=True):
@@ -94,7 +94,7 @@ class House:
         engine = Engine(self.store, clock or self.clock, SECRET, on_commit=self._told)
         self.hub = Hub(engine, self.ids)
         self.identity = Identity(self.store, SECRET, OWNER_TOKEN.encode(), clock or self.clock)
-        facts = StoreFacts(self.store, lambda _task, _ref: True)
+        facts = StoreFacts(self.store, lambda _task, _ref: True, now=(clock or self.clock).now)
         self.tokens = {"owner": OWNER_TOKEN}
         self.door = Door(
             hub=self.hub,

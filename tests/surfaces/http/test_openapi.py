@@ -17,6 +17,7 @@ from schemathesis import checks
 from dragoman.config import HttpSettings
 from dragoman.core.commands import CreateTask
 from dragoman.surfaces.http.problems import STATUS
+from dragoman.text.strict_cbor import to_cbor
 from tests.conftest import LONG_RUN
 from tests.requirements import proves
 from tests.surfaces.http.house import OWNER_TOKEN, House
@@ -30,6 +31,15 @@ EXAMPLES = 300 if os.environ.get(LONG_RUN) else 8
 def in_lines(_: Any, value: Any) -> bytes:
     """A batch of one line."""
     return json.dumps(value).encode()
+
+
+@schemathesis.serializer("application/cbor")
+def in_cbor(_: Any, value: Any) -> bytes:
+    """The same as CBOR; what it cannot say goes as JSON, which is refused there too."""
+    try:
+        return to_cbor(value)
+    except (TypeError, ValueError):
+        return json.dumps(value).encode()
 
 
 def _house() -> House:
@@ -51,7 +61,7 @@ SCHEMA = schemathesis.openapi.from_asgi("/openapi.json", HOUSE.app, config=CONFI
 # A stream has no end; tests/surfaces/http/test_stream.py reads it.
 FINITE = SCHEMA.exclude(path="/v1/stream")
 
-FORM_IS_THE_CORE_S = ("/v1/do", "/v1/agentmail/")
+FORM_IS_THE_CORE_S = ("/v1/do", "/v1/agentmail/", "/v1/ccos/")
 """Where the description does not say how names are written."""
 NOT_TO_BE_DESCRIBED: dict[str, frozenset[str]] = {
     "invalid_envelope": frozenset(

@@ -34,6 +34,7 @@ TYPES: Final[Mapping[type[AnyEvent], str]] = {
 """Event -> the type of its Action: the seed's states, and what beside them has to be told."""
 
 _SEPARATOR: Final = "#"
+_FIRST: Final = (1, "")
 _SHOWN_APART: Final = frozenset(
     {"intent", "agent", "request_id", "success", "duration_ms", "error", "id", "plan", "number"}
 )
@@ -77,7 +78,7 @@ class Chain:
         """What the end of the intent follows from."""
         self._proposed: dict[str, int] = {}
         self._approved: dict[str, int] = {}
-        self._sent: dict[str, tuple[int, int]] = {}
+        self._sent: dict[str, tuple[int, str]] = {}
         """Request -> the number of the entry that dispatched it, and when."""
         self._completed: dict[str, int] = {}
         self._replaced = 0
@@ -86,38 +87,40 @@ class Chain:
         """The entry as an Action; entries come in their order."""
         line = read_line(entry.line)
         event: Any = CODEC.decode(line.event, line.v, line.body)
-        number = line.version
+        number, at = line.version, to_rfc3339(line.at)
         parent = _PARENTS[type(event)](self, event, number)
-        request = getattr(event, "request_id", "")
-        if isinstance(event, events.IntentCreated):
-            self._plan = event.plan
-        elif isinstance(event, events.IntentDispatched):
-            self._sent[request] = (number, line.at)
-        sent_at = self._sent.get(request, (0, 0))[1]
-        said = {name: value for name, value in _said(event) if name not in _SHOWN_APART}
+        said: dict[str, Any] = msgspec.to_builtins(event)
+        request = said.get("request_id", "")
+        if isinstance(event, events.IntentDispatched):
+            self._sent[request] = (number, at)
+        sent = self._sent.get(request)
+        told = {name: value for name, value in said.items() if name not in _SHOWN_APART}
+        if told.get("deadline") is not None:
+            told["deadline"] = to_rfc3339(told["deadline"])
         return Action(
             action_id=f"{self._intent}{_SEPARATOR}{number}",
             type=TYPES[type(event)],
             intent_id=self._intent,
-            at=to_rfc3339(line.at),
+            at=at,
             actor=line.actor,
             parent_id=f"{self._intent}{_SEPARATOR}{parent}" if parent else UNSET,
             plan_id=self._plan or UNSET,
-            agent_id=getattr(event, "agent", "") or UNSET,
+            agent_id=said.get("agent") or UNSET,
             request_id=request or UNSET,
-            attempt=getattr(event, "number", UNSET),
-            dispatched_at=to_rfc3339(sent_at) if sent_at else UNSET,
-            duration_ms=getattr(event, "duration_ms", UNSET),
-            success=getattr(event, "success", UNSET),
-            error=getattr(event, "error", "") or UNSET,
-            details=said or UNSET,
+            attempt=said.get("number", UNSET),
+            dispatched_at=sent[1] if sent else UNSET,
+            duration_ms=said.get("duration_ms", UNSET),
+            success=said.get("success", UNSET),
+            error=said.get("error") or UNSET,
+            details=told or UNSET,
             hash=entry.hash.hex(),
         )
 
     # The cause of each kind of entry
 
-    def created(self, _: Any, number: int) -> int:
+    def created(self, event: events.IntentCreated, number: int) -> int:
         """Nothing in the chain caused it."""
+        self._plan = event.plan
         self._begin = self._ends = number
         return 0
 
@@ -147,7 +150,7 @@ class Chain:
     def of_request(self, event: Any, number: int) -> int:
         """The request was sent; of one that is unknown here: the intent was created."""
         del number
-        return self._sent.get(event.request_id, (1, 0))[0]
+        return self._sent.get(event.request_id, _FIRST)[0]
 
     def completed(self, event: events.IntentCompleted, number: int) -> int:
         """The request was sent."""
@@ -192,12 +195,6 @@ _PARENTS: Final[Mapping[type[AnyEvent], Callable[[Chain, Any, int], int]]] = {
     events.IntentAnomaly: Chain.of_request,
 }
 """Event -> the number of the entry that caused it."""
-
-
-def _said(event: AnyEvent) -> Iterable[tuple[str, Any]]:
-    """The fields of an event; moments as text."""
-    for name, value in msgspec.to_builtins(event).items():
-        yield name, to_rfc3339(value) if name == "deadline" and value is not None else value
 
 
 def actions(intent: str, entries: Iterable[Entry]) -> Iterator[Action]:

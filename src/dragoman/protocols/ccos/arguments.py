@@ -5,11 +5,12 @@ from typing import Annotated, Any, Final
 from msgspec import Meta, Struct
 
 from dragoman.core.offers import Trust
-from dragoman.protocols.ccos.wire import AgentId, Goal, Moment, Name
+from dragoman.protocols.ccos.wire import AgentId, Goal, Name
 
 MOST_SHOWN: Final = 500
 
 Words = tuple[Annotated[str, Meta(min_length=1, max_length=200)], ...]
+MaybeMoment = Annotated[str, Meta(max_length=100, description="RFC 3339; empty: any")]
 Count = Annotated[int, Meta(ge=1, le=MOST_SHOWN)]
 
 
@@ -71,7 +72,7 @@ class Delegate(Wanted, frozen=True, kw_only=True):
     intent_id: str = ""
     """Empty: it gets an id."""
     params: dict[str, Any] = {}
-    deadline: Moment = ""
+    deadline: MaybeMoment = ""
     """After this a request has failed; a later one gets as much time again."""
     plan_id: str = ""
     follows: str = ""
@@ -129,7 +130,7 @@ class Agents(Asked, frozen=True, kw_only=True):
     limit: Count = 100
 
 
-class Query(Asked, frozen=True, kw_only=True):
+class WantedActions(Asked, frozen=True, kw_only=True):
     """Which Actions of the causal chain; all that is said must hold."""
 
     intent_id: str = ""
@@ -138,8 +139,8 @@ class Query(Asked, frozen=True, kw_only=True):
     type: str = ""
     parent_id: str = ""
     """Only what this Action has caused."""
-    since: Moment = ""
-    until: Moment = ""
+    since: MaybeMoment = ""
+    until: MaybeMoment = ""
     cursor: str = ""
     """`cursor` of the page before."""
     limit: Count = 100

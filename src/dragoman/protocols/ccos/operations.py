@@ -276,7 +276,9 @@ def _reading(choices: Choices) -> Iterator[Operation]:
         "ccos.intents", arguments.Intents, lambda asked, _, facts: query.listed(asked, facts)
     )
     yield _asking("ccos.why", arguments.OneIntent, lambda asked, _, facts: query.why(asked, facts))
-    yield _asking("ccos.actions", arguments.Query, lambda asked, _, facts: query.ask(asked, facts))
+    yield _asking(
+        "ccos.actions", arguments.WantedActions, lambda asked, _, facts: query.ask(asked, facts)
+    )
     yield _asking(
         "ccos.agents", arguments.Agents, lambda asked, _, facts: registry.agents(asked, facts)
     )

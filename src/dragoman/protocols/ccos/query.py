@@ -14,7 +14,7 @@ from dragoman.engine.intents import Placed, find_intent, intents_on
 from dragoman.engine.operation import Facts, Fault
 from dragoman.engine.ports import ListQuery, Store
 from dragoman.protocols.ccos.actions import TYPES, Action, actions, as_tree, number_of
-from dragoman.protocols.ccos.arguments import History, Intents, OneIntent, Query
+from dragoman.protocols.ccos.arguments import History, Intents, OneIntent, WantedActions
 from dragoman.protocols.ccos.requests import open_request
 from dragoman.protocols.ccos.wire import as_value
 
@@ -113,7 +113,7 @@ def _brief(action: Action) -> dict[str, Any]:
     return told
 
 
-def ask(asked: Query, facts: Facts) -> Any:
+def ask(asked: WantedActions, facts: Facts) -> Any:
     """The answer of `ccos.actions`: a page of the Actions that are wanted."""
     if asked.type and asked.type not in TYPES.values():
         known = ", ".join(TYPES.values())
@@ -143,7 +143,7 @@ def _chain(store: Store, intent: str) -> Iterator[Action]:
     return actions(intent, history(store, intent_stream(intent)))
 
 
-def _span(asked: Query) -> tuple[str, str] | Fault:
+def _span(asked: WantedActions) -> tuple[str, str] | Fault:
     """From when to when, in the form that Actions have, which sorts like time."""
     told: list[str] = []
     for name, given in (("since", asked.since), ("until", asked.until)):
@@ -154,7 +154,7 @@ def _span(asked: Query) -> tuple[str, str] | Fault:
     return told[0], told[1]
 
 
-def _fits(action: Action, asked: Query, since: str, until: str) -> bool:
+def _fits(action: Action, asked: WantedActions, since: str, until: str) -> bool:
     return (
         asked.type in ("", action.type)
         and asked.agent_id in ("", action.agent_id)
@@ -165,7 +165,7 @@ def _fits(action: Action, asked: Query, since: str, until: str) -> bool:
     )
 
 
-def _intents(asked: Query, store: Store, at: int) -> Iterator[Placed]:
+def _intents(asked: WantedActions, store: Store, at: int) -> Iterator[Placed]:
     """The intents that may have what is wanted, by the shortest list that holds them all."""
     one = asked.intent_id or number_of(asked.parent_id)[0]
     if one:

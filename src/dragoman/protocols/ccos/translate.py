@@ -1,7 +1,7 @@
 """From CCOS to what the core is asked for. What a message leads to, all or none."""
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from dragoman.core.actors import Actor
 from dragoman.core.commands import (
@@ -75,7 +75,7 @@ def _described(name: str, skills: tuple[str, ...], terms: Terms, reach: str) -> 
 def delegate(asked: Delegate, facts: Facts, choices: Choices) -> Commands | Fault:
     """A goal for the first of its candidates that governance has nothing against."""
     now = facts.now()
-    patience = _patience(asked.deadline, now, choices)
+    patience = _patience(asked.deadline or UNSET, now, choices)
     if isinstance(patience, Fault):
         return patience
     wish = Wish(asked.goal, asked.constraints, asked.skills, patience)
@@ -99,7 +99,7 @@ def delegate(asked: Delegate, facts: Facts, choices: Choices) -> Commands | Faul
 def request(message: TaskRequest, facts: Facts, choices: Choices) -> Commands | Fault:
     """A goal for one agent, named by whoever runs the show; governance looks at it all the same."""
     now = facts.now()
-    patience = _patience(message.deadline or "", now, choices)
+    patience = _patience(message.deadline, now, choices)
     if isinstance(patience, Fault):
         return patience
     ranked = facts.registry.rank(Wish(message.goal, patience_ms=patience), now)
@@ -118,9 +118,9 @@ def request(message: TaskRequest, facts: Facts, choices: Choices) -> Commands | 
     )
 
 
-def _patience(deadline: str, now: int, choices: Choices) -> int | Fault:
+def _patience(deadline: str | UnsetType, now: int, choices: Choices) -> int | Fault:
     """How long a request may take, by its deadline or else by the settings."""
-    if not deadline:
+    if deadline is UNSET:
         return choices.patience_ms
     try:
         left = parse_rfc3339(deadline) - now

@@ -6,7 +6,9 @@ import msgspec
 import typer
 
 from dragoman.core.errors import Refusal, Refused
+from dragoman.core.standing import Descriptor, Standing
 from dragoman.engine.ask import find_agent, list_agents
+from dragoman.engine.intents import find_standing
 from dragoman.engine.shown_agents import ShownAgent, shown_agent
 from dragoman.surfaces.cli.agent_make import NameArgument
 from dragoman.surfaces.cli.call import Answer, Call
@@ -72,10 +74,34 @@ def show(call: Call, name: NameArgument) -> Answer:
     with call.reading() as place:
         now = place.hub.clock.now()
         record = find_agent(place.hub.store, name)
+        standing = find_standing(place.hub.store, name)
     if record is None:
         raise Refused(Refusal("agent_not_found", f"no agent or person is known as {name}"))
     agent = shown_agent(record, now)
-    return Answer(msgspec.to_builtins(agent), lambda screen: _print(agent, screen))
+    data: dict[str, object] = msgspec.to_builtins(agent)
+    if standing is not None and standing.descriptor is not None:
+        data["offer"] = {
+            **msgspec.structs.asdict(standing.descriptor),
+            "skills": list(standing.descriptor.skills),
+            "successes": standing.successes,
+            "failures": standing.failures,
+            "open": standing.open,
+        }
+
+    def print_all(screen: Screen) -> None:
+        _print(agent, screen)
+        if standing is not None and standing.descriptor is not None:
+            _print_offer(standing, standing.descriptor, screen)
+
+    return Answer(data, print_all)
+
+
+def _print_offer(standing: Standing, descriptor: Descriptor, screen: Screen) -> None:
+    cost = f", costs {descriptor.cost:g}" if descriptor.cost else ""
+    screen.line(f"can {', '.join(descriptor.skills)}; trust {descriptor.trust}{cost}")
+    done = standing.successes + standing.failures
+    if done:
+        screen.line(f"{standing.successes} of {done} requests went well; {standing.open} are open")
 
 
 def _row(agent: ShownAgent) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from dragoman.surfaces.cli.reading import STANDARD_INPUT, SourceArgument, open_s
 from dragoman.surfaces.cli.verb import Verb
 
 if TYPE_CHECKING:
-    from dragoman.engine.operation import Linted, Linter
+    from dragoman.engine.operation import Dialect, Linted
 
 
 def lint(
@@ -42,9 +42,9 @@ def lint(
       dragoman lint --dialect aof message.json
       dragoman lint --dialect aof --strict --jsonl < sent.jsonl
     """
-    linter = _linter(call, dialect, kind)
+    spoken = _spoken(call, dialect, kind)
     is_ok = True
-    for linted in _each(linter, source, kind, strict=strict, jsonl=jsonl):
+    for linted in _each(spoken, source, kind, strict=strict, jsonl=jsonl):
         is_ok = is_ok and linted.ok
         if jsonl or call.shared.json:
             call.out.json(_as_object(linted))
@@ -54,28 +54,32 @@ def lint(
         raise typer.Exit(1)
 
 
-def _linter(call: Call, name: str, kind: str) -> "Linter":
+def _spoken(call: Call, name: str, kind: str) -> "Dialect":
     spoken = {dialect.name: dialect for dialect in call.house.dialects()}
     if name not in spoken:
         wrong_usage(f"name a dialect with --dialect; known: {', '.join(spoken)}")
     kinds = spoken[name].kinds
     if kind and kind not in kinds:
         wrong_usage(f"{kind!a} is no --kind of {name}; known: {', '.join(kinds)}")
-    return spoken[name].lint
+    return spoken[name]
 
 
 def _each(
-    linter: "Linter", source: str, kind: str, *, strict: bool, jsonl: bool
+    spoken: "Dialect", source: str, kind: str, *, strict: bool, jsonl: bool
 ) -> "Iterator[Linted]":
-    from dragoman.engine.operation import lint_text
-    from dragoman.text.strict_json import MOST_BYTES
+    from dragoman.engine.operation import lint_text, longest_message
+
+    most = longest_message([spoken])
+
+    def linted(text: bytes) -> "Linted":
+        return lint_text(spoken.lint, text, kind, strict=strict, most_bytes=most)
 
     if not jsonl:
-        yield lint_text(linter, read_source(source, MOST_BYTES), kind, strict=strict)
+        yield linted(read_source(source, most))
         return
     with open_source(source) as lines:
         for line in filter(bytes.strip, lines):  # a blank line is no message
-            yield lint_text(linter, line, kind, strict=strict)
+            yield linted(line)
 
 
 def _as_object(linted: "Linted") -> dict[str, object]:

@@ -36,9 +36,10 @@ def operate(
       dragoman call session_end '{"sessionId":"s-1"}'
     """
     from dragoman.engine.interpreter import Turned
-    from dragoman.text.strict_json import MOST_BYTES
+    from dragoman.engine.operation import longest_message
 
-    given = read_source(arguments, MOST_BYTES) if arguments == STANDARD_INPUT else arguments
+    most = longest_message(call.house.dialects())
+    given = read_source(arguments, most) if arguments == STANDARD_INPUT else arguments
     with call.writing() as place:
         actor = call.actor(place, call.speaker())
         answer = place.interpreter.call(operation, given, actor)

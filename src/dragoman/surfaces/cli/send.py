@@ -21,9 +21,9 @@ def send(call: Call, source: SourceArgument = STANDARD_INPUT) -> Answer:
       dragoman send < message.txt
     """
     from dragoman.engine.interpreter import Turned
-    from dragoman.text.strict_json import MOST_BYTES
+    from dragoman.engine.operation import longest_message
 
-    message = read_source(source, MOST_BYTES)
+    message = read_source(source, longest_message(call.house.dialects()))
     with call.writing() as place:
         name = call.speaker()
         speaker = call.actor(place, name) if name else None

@@ -1,0 +1,72 @@
+"""Intents in events/: a line for each step with its task, an anomaly by its name, no payload."""
+
+import json
+from typing import Any
+
+from dragoman.core.actors import Actor
+from dragoman.core.commands import (
+    DelegateIntent,
+    DescribeAgent,
+    MoveTask,
+    ReceiveResult,
+    RegisterAgent,
+    UpdateIntent,
+)
+from dragoman.core.offers import Policy, Wish
+from dragoman.engine.ask import find_task
+from dragoman.engine.roster import Rosters
+from dragoman.protocols.aof.render import render_lines
+from tests.engine.lab import ALICE, HUMAN, START, Lab
+from tests.requirements import proves
+
+pytestmark = proves("CCOS-LIFE", "CCOS-RECEIPT")
+
+BOB = Actor("agent", "bob")
+SECRET = "a long output that is nobody's business"
+
+
+def lines(lab: Lab) -> list[dict[str, Any]]:
+    """All lines of the day about intents and agents."""
+
+    def aof_id_of(name: str) -> str:
+        found = find_task(lab.store, name)
+        return getattr(getattr(found, "task", None), "aof_id", name)
+
+    rendered = (render_lines(entry, aof_id_of) for entry in lab.store.entries(0, 1_000))
+    return [json.loads(line) for part in rendered for line in part]
+
+
+def test_every_step_has_a_line_with_its_task_and_without_payload() -> None:
+    lab = Lab()
+    lab.do(HUMAN, RegisterAgent("alice"), DescribeAgent("alice", ("python",)))
+    found = Rosters(lab.store).shortlist(Wish("python"), Policy(), START)
+    asked = DelegateIntent("python", "i", {"x": SECRET}, patience_ms=60_000, candidates=found)
+    lab.do(HUMAN, asked)
+    lab.do(ALICE, UpdateIntent("i", "alice", 50, "half", partial=SECRET))
+    assert lab.code(BOB, ReceiveResult("i", "bob", success=True)) == "anomaly"
+    assert lab.code(BOB, ReceiveResult("none", "bob", success=True)) == "anomaly"
+    lab.do(ALICE, ReceiveResult("i", "alice", success=True, output=SECRET))
+    lab.do(HUMAN, DelegateIntent("python", "j", candidates=found))
+    lab.do(HUMAN, MoveTask("j", "cancelled"))
+    told = lines(lab)
+    intents = [line for line in told if line["type"].startswith("intent.")]
+    assert [line["type"] for line in intents[:6]] == [
+        "intent.created",
+        "intent.proposed",
+        "intent.approved",
+        "intent.dispatched",
+        "intent.updated",
+        "intent.anomaly",
+    ]
+    assert {
+        "intent.completed",
+        "intent.fed_back",
+        "intent.satisfied",
+        "intent.needs_follow_up",
+    } <= {line["type"] for line in intents}
+    known = lab.task("i").aof_id
+    assert {line["taskId"] for line in intents[:6]} == {known}
+    assert intents[3]["payload"]["deadline"].endswith("Z")
+    unknown = next(line for line in intents if line["payload"].get("intent") == "none")
+    assert (unknown["type"], unknown["actor"]) == ("intent.anomaly", "bob")
+    assert SECRET not in json.dumps(told)
