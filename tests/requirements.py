@@ -1476,6 +1476,38 @@ _MANIFEST: tuple[Requirement, ...] = (
         "Tools send, show, ack and find letters; inbox has the unread ones, send takes a letter as "
         "any message, and a thread is a resource.",
     ),
+    # --- rewind, capture and watch
+    Requirement(
+        "REWIND-STATE",
+        "S-SAOP-10",
+        "A rewind makes a task what it was at one of its transitions, by a new entry; history, "
+        "names, links and tokens stay; a human or an orchestrator may, and twice is once.",
+    ),
+    Requirement(
+        "REWIND-FILES",
+        "S-SAOP-10",
+        "A rewind shows what would change first; then the files of that commit stand on a fresh "
+        "branch or worktree, and nothing uncommitted is touched. A missing commit, a shallow clone "
+        "and a dirty repository are told in words.",
+    ),
+    Requirement(
+        "CAPTURE-TRANSCRIPT",
+        "Capture",
+        "The session files of Claude Code and Codex become turns and events: thoughts, plans, "
+        "observations, tools with durations, terminal lines; read twice or growing, each once.",
+    ),
+    Requirement(
+        "CAPTURE-OTLP",
+        "Capture",
+        "Spans of OpenTelemetry's GenAI conventions become turns and events, and a task's trace "
+        "can be sent on as such spans.",
+    ),
+    Requirement(
+        "WATCH-TASK",
+        "Watch",
+        "watch shows what an agent thinks, does and observes as it happens, beside a hub and "
+        "without one; the screen is drawn anew a few times a second, however much comes.",
+    ),
     # --- waves and reservations
     Requirement(
         "WAVE-START",

@@ -45,6 +45,7 @@ from dragoman.core.commands import (
     ReserveFiles,
     ResumeAgent,
     RevokeToken,
+    RewindTask,
     StartWave,
     UpdateTask,
     WarnTask,
@@ -122,7 +123,7 @@ def test_no_command_about_a_task_is_forgotten_here() -> None:
     others = {CreateTask, AdoptTask, ClaimTask, ExpireLease, RegisterAgent, RejectMessage}
     # A warning goes with a message that is judged itself; the others are not for a holder.
     others |= {WarnTask, AcceptDelegation, RejectDelegation, EscalateDelegation}
-    others |= {KeyAgent, IssueToken, RevokeToken, PauseAgent, ResumeAgent}
+    others |= {KeyAgent, IssueToken, RevokeToken, PauseAgent, ResumeAgent, RewindTask}
     # Of letters, waves and reservations, none is about a task alone.
     others |= {PostMail, ReadMail, AckMail, AnswerMail, EscalateMail}
     others |= {StartWave, AdvanceWave, ReserveFiles, RenewReservations, ReleaseReservations}

@@ -53,6 +53,7 @@ from dragoman.core.commands import (
     ReserveFiles,
     ResumeAgent,
     RevokeToken,
+    RewindTask,
     StartWave,
     UpdateTask,
     WarnTask,
@@ -143,6 +144,7 @@ def commands(who: str) -> tuple[AnyCommand, ...]:
         ReserveFiles(("a",), TTL),
         RenewReservations(("r",), TTL),
         ReleaseReservations(("r",)),
+        RewindTask("T", 1),
     )
 
 
@@ -165,6 +167,7 @@ def world(status: Status) -> World:
     built.waves["w"] = Wave("w", (WaveBead("UU"),), 1, "hera", NOW)
     built.reservations = Reservations((Reservation("r", ("b",), "ann", NOW + TTL),))
     built.put(task("UU", "backlog"))
+    built.past["T", 1] = replace(task("T"), title="as it was called then")
     return built
 
 
@@ -216,6 +219,7 @@ BY_HAND: dict[str, tuple[str, dict[Status, str]]] = {
     "reservation.take": ("hoscHOadn", {}),
     "reservation.renew": ("a", {}),
     "reservation.release": ("hosca", {}),
+    "task.rewind": ("ho", {}),
 }
 """Command -> who may give it with effect: in any status, and where that differs."""
 

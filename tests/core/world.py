@@ -61,6 +61,10 @@ class Facts:
         malformed = check_alias(name) if ":" in name else check_task_id(name)
         return malformed or Refusal("task_not_found", name)
 
+    def task_at(self, task: Task, version: int) -> Task | None:
+        """As it was then, where a test says how that was."""
+        return self._world.past.get((task.id, version))
+
     def is_taken(self, name: str) -> bool:
         """Whether any task has this name."""
         found = self.task(name)
@@ -124,6 +128,7 @@ class World:
         self.waves: dict[str, Wave] = {}
         self.reservations = Reservations()
         self.numbers: dict[str, int] = {}
+        self.past: dict[tuple[str, int], Task] = {}
 
     def put(self, known: Task) -> None:
         """This is how the task stands now."""

@@ -409,6 +409,16 @@ class RejectMessage(Command, frozen=True, tag="message.reject"):
         return self.target
 
 
+class RewindTask(TaskCommand, frozen=True, tag="task.rewind"):
+    """Make a task what it was at an earlier entry of its own, by a new one."""
+
+    version: int
+    """Of that entry, in the stream of the task."""
+    commit: str = ""
+    branch: str = ""
+    reason: str = ""
+
+
 AnyCommand = (
     CreateTask
     | AdoptTask
@@ -447,6 +457,7 @@ AnyCommand = (
     | ReserveFiles
     | RenewReservations
     | ReleaseReservations
+    | RewindTask
 )
 
 

@@ -17,6 +17,7 @@ from dragoman.core import (
     pausing,
     registry,
     reserving,
+    rewinding,
     updates,
     waving,
 )
@@ -57,6 +58,7 @@ from dragoman.core.commands import (
     ReserveFiles,
     ResumeAgent,
     RevokeToken,
+    RewindTask,
     StartWave,
     UpdateTask,
     WarnTask,
@@ -104,6 +106,7 @@ DECIDERS: dict[type[AnyCommand], Callable[[Any, Read, int], Decision | Refusal]]
     ReserveFiles: reserving.take,
     RenewReservations: reserving.renew,
     ReleaseReservations: reserving.release,
+    RewindTask: rewinding.rewind,
 }
 
 

@@ -383,6 +383,41 @@ class ReservationsEnded(Event, frozen=True):
     why: Literal["released", "over"]
 
 
+class Restored(Struct, frozen=True, omit_defaults=True):
+    """How a task stood at one of its transitions: all of it that a rewind brings back."""
+
+    status: Status
+    title: str
+    body: str = ""
+    priority: Priority = "normal"
+    review_required: bool = True
+    reserved_for: str = ""
+    assignee: str = ""
+    failures: int = 0
+    report: TaskReported | None = None
+    reported_at: int = 0
+    checkpoint: TaskCheckpointed | None = None
+    checkpointed_at: int = 0
+
+
+class TaskRewound(Event, frozen=True):
+    """The task is again as it was at an earlier entry of its own; what came since stays on record.
+
+    Work that was under way then is ready, because whoever did it does so no longer.
+    """
+
+    from_: Status
+    to: Status
+    version: int
+    """Of that entry, in the stream of the task."""
+    restored: Restored
+    commit: str = ""
+    """What its repository had checked out then, if that is known."""
+    branch: str = ""
+    """The branch on which the files of then are, if one was made."""
+    reason: str = ""
+
+
 TaskEvent = (
     TaskCreated
     | TaskAliased
@@ -402,6 +437,7 @@ TaskEvent = (
     | DelegationRejected
     | DelegationEscalated
     | TaskCheckpointed
+    | TaskRewound
 )
 ActorEvent = CommandRefused | MessageReceived
 AgentEvent = AgentRegistered | AgentKeyed | TokenIssued | TokenRevoked | AgentPaused | AgentResumed
@@ -448,5 +484,6 @@ EVENT_NAMES: dict[type[Event], str] = {
     ReservationTaken: "reservation.taken",
     ReservationRenewed: "reservation.renewed",
     ReservationsEnded: "reservation.ended",
+    TaskRewound: "task.rewound",
 }
 """The name under which each event is stored. We own these names; class names may change."""

@@ -27,6 +27,10 @@ class Read(Protocol):
         """The task with this id, alias (KIND:NAME) or bare alias name."""
         ...
 
+    def task_at(self, task: Task, version: int) -> Task | None:
+        """The task as it was after this entry of its stream; None: it has no such entry."""
+        ...
+
     def is_taken(self, name: str) -> bool:
         """Whether any task has this id, alias or bare alias name."""
         ...

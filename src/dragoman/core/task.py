@@ -27,6 +27,7 @@ from dragoman.core.events import (
     TaskProgressed,
     TaskReported,
     TaskRequeued,
+    TaskRewound,
     TaskTransitioned,
     TaskUnblocked,
     TaskWarned,
@@ -357,6 +358,27 @@ def _with_delegation(task: Task, at: int, **changes: object) -> Task:
     return replace(task, delegation=asked and replace(asked, **changes), updated_at=at)
 
 
+def _rewound(task: Task, event: TaskRewound, at: int) -> Task:
+    was = event.restored
+    report, left = was.report, was.checkpoint
+    return replace(
+        task,
+        status=event.to,
+        title=was.title,
+        body=was.body,
+        priority=was.priority,
+        review_required=was.review_required,
+        reserved_for=was.reserved_for,
+        assignee=was.assignee,
+        failures=was.failures,
+        not_before=0,
+        reported=report and Reported(at=was.reported_at, **asdict(report)),
+        checkpoint=left and Checkpoint(at=was.checkpointed_at, **asdict(left)),
+        updated_at=at,
+        moved_at=at,
+    )
+
+
 EVOLVE_TASK: dict[type[TaskEvent], Callable[[Any, Any, int], Task]] = {
     TaskCreated: _created,
     TaskAliased: _aliased,
@@ -376,5 +398,6 @@ EVOLVE_TASK: dict[type[TaskEvent], Callable[[Any, Any, int], Task]] = {
     DelegationRejected: _rejected,
     DelegationEscalated: _escalated,
     TaskCheckpointed: _checkpointed,
+    TaskRewound: _rewound,
 }
 """Event -> the task after it, from the task before it (None at its creation) and its time."""

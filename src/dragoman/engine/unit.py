@@ -46,6 +46,7 @@ from dragoman.ledger.views import (
     encode_state,
     lists_of,
     names_of,
+    refold,
     shelve,
     split_alias,
 )
@@ -282,6 +283,11 @@ class Unit:
         """The task with this id, alias (KIND:NAME) or bare alias name."""
         known = self._known.get("task:" + name) or self._read("task:" + name)
         return cast(Task, known.state) if known.state is not None else self._by_alias(name)
+
+    def task_at(self, task: Task, version: int) -> Task | None:
+        """The task as it was after this entry of its stream, if the store has it."""
+        lines = self._session.history("task:" + task.id)
+        return cast(Task, refold(lines[:version])) if 1 <= version <= len(lines) else None
 
     def is_taken(self, name: str) -> bool:
         """Whether any task has this id, alias or bare alias name."""

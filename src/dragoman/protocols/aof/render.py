@@ -177,6 +177,17 @@ def _requeued(event: events.TaskRequeued, _: AofIdOf) -> Told:
     )
 
 
+def _rewound(event: events.TaskRewound, _: AofIdOf) -> Told:
+    return _transitioned(
+        event.from_,
+        event.to,
+        event.reason or "rewound",
+        rewoundTo=event.version,
+        commit=event.commit,
+        branch=event.branch,
+    )
+
+
 def _transitioned(from_: str, to: str, reason: str, **more: Any) -> Told:
     return "task.transitioned", {"from": from_, "to": to, "reason": reason, **more}
 
@@ -272,5 +283,6 @@ RENDER: Final[Mapping[type[AnyEvent], Callable[[Any, AofIdOf], Told] | None]] = 
     events.ReservationTaken: _reserved,
     events.ReservationRenewed: None,  # that it lasts longer moves nothing
     events.ReservationsEnded: _under("reservation.ended"),
+    events.TaskRewound: _rewound,
 }
 """Event -> its line; None: silent on purpose."""

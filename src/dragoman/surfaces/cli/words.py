@@ -38,6 +38,7 @@ from dragoman.core.events import (
     TaskProgressed,
     TaskReported,
     TaskRequeued,
+    TaskRewound,
     TaskTransitioned,
     TaskUnblocked,
     TaskWarned,
@@ -286,6 +287,12 @@ def _late(event: MailEscalated) -> str:
     return f"escalated: {', '.join(event.waiting_for)} did not ack or answer in time{told}"
 
 
+def _rewound(event: TaskRewound) -> str:
+    files = f", its files on the branch {event.branch}" if event.branch else ""
+    to = f"{event.to}, as of its entry {event.version}"
+    return f"rewound from {event.from_} to {to}{files}{_because(event.reason)}"
+
+
 def _because(reason: str) -> str:
     return f" ({reason})" if reason else ""
 
@@ -328,5 +335,6 @@ WORDS: dict[type[Event], Callable[[Any], str]] = {
     MailEscalated: _late,
     AgentPaused: _paused,
     AgentResumed: _resumed,
+    TaskRewound: _rewound,
 }
 """Event -> its words; a test: every event has some."""
