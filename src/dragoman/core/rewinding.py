@@ -5,7 +5,7 @@ asked to take it, how many attempts there were and under which tokens.
 """
 
 import re
-from typing import Final
+from typing import Any, Final
 
 from msgspec.structs import asdict, replace
 
@@ -99,5 +99,5 @@ def _check(command: RewindTask, task: Task, read: Read) -> Refusal | None:
     )
 
 
-def _without_time(fields: dict[str, object]) -> dict[str, object]:
+def _without_time(fields: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if name != "at"}
