@@ -12,6 +12,7 @@ from dragoman.core.lease import Lease
 from dragoman.core.mail import Mail
 from dragoman.core.reservations import Reservations
 from dragoman.core.task import Task
+from dragoman.core.traces import Logged, Trace, TurnLog
 from dragoman.core.wave import Wave
 
 
@@ -59,6 +60,22 @@ class Read(Protocol):
         """All files that are reserved."""
         ...
 
+    def trace(self, session: str) -> Trace | None:
+        """What is remembered of the trace of this session."""
+        ...
+
+    def turns(self, task: str) -> TurnLog | None:
+        """What is remembered of the turns of the task with this id."""
+        ...
+
+    def logged(self, key: str) -> Logged | None:
+        """Where the turn or the event with this key was recorded, if it was."""
+        ...
+
+    def held(self, session: str, holder: str) -> tuple[str, ...]:
+        """The ids of the tasks that are held in this session; if none is, by this holder."""
+        ...
+
     @property
     def cause(self) -> str:
         """The id of the request: what is made without a name of its own is called by it."""
@@ -82,6 +99,12 @@ class Receipt(Struct, frozen=True, omit_defaults=True, gc=False, tag="task"):
     """What it was about, where that is no task: `mail:ID`."""
     thread: str = ""
     """The thread of that letter."""
+    log: str = ""
+    """The turn or the event of a trace that it recorded, by its key."""
+    position: int = 0
+    """Where that stands in the ledger; below 0 while it is not committed: its place in the batch."""
+    remark: str = ""
+    """What is odd about it."""
 
 
 class LeaseChange(Struct, frozen=True):

@@ -18,6 +18,8 @@ from dragoman.core.commands import (
     PauseAgent,
     PostMail,
     ReadMail,
+    RecordTrace,
+    RecordTurn,
     RegisterAgent,
     RejectMessage,
     ReleaseReservations,
@@ -52,6 +54,8 @@ SPEAKS_FOR: Final[dict[type[Any], Callable[[Any], str] | None]] = {
     ReserveFiles: None,
     RenewReservations: None,
     ReleaseReservations: None,
+    RecordTurn: lambda command: command.task,
+    RecordTrace: None,
 }
 """Command (a kind of them) -> the task that must be the credential's; empty: never is; None: need
 not be, because it changes no task."""

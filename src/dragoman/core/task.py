@@ -149,6 +149,8 @@ class Task(Struct, frozen=True, omit_defaults=True, gc=False):
     checkpoint: Checkpoint | None = None
     """What the last one who gave it back half done left for whoever goes on."""
     delegation: Delegation | None = None
+    head_hash: str = ""
+    """What its repository had checked out when it last moved, as far as that is known."""
 
     @property
     def is_final(self) -> bool:
@@ -255,6 +257,7 @@ def _claimed(task: Task, event: TaskClaimed, at: int) -> Task:
         agents=agents,
         not_before=0,
         reported=None,
+        head_hash=event.commit or task.head_hash,
         updated_at=at,
         moved_at=at,
     )
@@ -267,6 +270,7 @@ def _transitioned(task: Task, event: TaskTransitioned, at: int) -> Task:
     return replace(
         task,
         status=event.to,
+        head_hash=event.commit or task.head_hash,
         assignee=task.reserved_for if event.to == "ready" else task.assignee,
         failures=0 if revived else task.failures,
         not_before=0,
@@ -280,6 +284,7 @@ def _requeued(task: Task, event: TaskRequeued, at: int) -> Task:
     return replace(
         task,
         status="ready",
+        head_hash=event.commit or task.head_hash,
         assignee=task.reserved_for,
         failures=event.failures,
         not_before=event.not_before,
@@ -364,6 +369,7 @@ def _rewound(task: Task, event: TaskRewound, at: int) -> Task:
     return replace(
         task,
         status=event.to,
+        head_hash=event.commit or task.head_hash,
         title=was.title,
         body=was.body,
         priority=was.priority,

@@ -12,6 +12,7 @@ from msgspec import Struct
 from dragoman.core.events import Status
 from dragoman.core.lease import Lease
 from dragoman.ledger.entry import Entry
+from dragoman.ledger.logs import Log
 from dragoman.ledger.views import Shelf
 from dragoman.text.words import Wanted, Words
 
@@ -61,6 +62,14 @@ class Answer(Struct, frozen=True, gc=False):
     answer: bytes
 
 
+class NewLog(Struct, frozen=True, gc=False):
+    """A row of the logs to write, beside the entry of a stream at a version."""
+
+    stream: int
+    version: int
+    log: Log
+
+
 class ReadyKey(Struct, frozen=True, order=True, gc=False):
     """A place in a ready queue: priority first, then age."""
 
@@ -87,6 +96,8 @@ class Changes(Struct):
     every list is the position of its first entry."""
     unlisted: list[tuple[str, int]] = []
     """Lists and the streams that no longer stand on them."""
+    logs: list[NewLog] = []
+    """Turns and events of traces, each beside its entry."""
 
 
 class Session(Protocol):
@@ -129,8 +140,21 @@ class Session(Protocol):
         """The last AOF number given out on this day."""
         ...
 
+    def logged(self, keys: Sequence[str]) -> list[tuple[str, int, str]]:
+        """(Key, position, digest) of those turns and events that were recorded before."""
+        ...
+
+    def held(self, session: str, holder: str) -> list[str]:
+        """The streams of tasks that are held in this session; if none is, by this holder."""
+        ...
+
     def write(self, changes: Changes) -> None:
         """Write all of it. Raises StoreConflict when another writer was faster."""
+        ...
+
+    @property
+    def first(self) -> int:
+        """The position of the first entry that was written, once it is committed; 0: of none."""
         ...
 
 
@@ -233,6 +257,14 @@ class Store(Protocol):
 
     def places(self, after: tuple[str, int], limit: int) -> list[tuple[str, int, str]]:
         """All places as (list, position, stream), in order."""
+        ...
+
+    def turns(self, task: str, attempt: int, after: int, limit: int) -> list[Entry]:
+        """The turns of an attempt on a task in their own order, from the one after an index on."""
+        ...
+
+    def traces(self, task: str, after: int, limit: int) -> list[Entry]:
+        """The events of traces that are about a task, by position."""
         ...
 
     def indexed(self) -> int:

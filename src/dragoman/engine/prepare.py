@@ -10,8 +10,18 @@ from dragoman.core.commands import (
     EscalateMail,
     PostMail,
     ReadMail,
+    RecordTrace,
+    RecordTurn,
 )
-from dragoman.core.ids import agent_stream, aof_id, is_aof_id, mail_stream, task_stream
+from dragoman.core.ids import (
+    agent_stream,
+    aof_id,
+    is_aof_id,
+    mail_stream,
+    task_stream,
+    trace_stream,
+    turns_stream,
+)
 from dragoman.core.moments import to_rfc3339
 from dragoman.engine.request import Request
 from dragoman.engine.unit import Unit
@@ -25,6 +35,7 @@ def prepare(unit: Unit, requests: Sequence[Request], now: int, *, rerun: bool) -
     """
     streams: dict[str, None] = {}
     creations: list[CreateTask] = []
+    logs: list[str] = []
     claims = 0
     for request in requests:
         for command in (*request.commands, *request.effect):
@@ -36,6 +47,14 @@ def prepare(unit: Unit, requests: Sequence[Request], now: int, *, rerun: bool) -
                 claims += 1
             elif isinstance(command, _LetterCommand):
                 streams.update(dict.fromkeys(_of_letter(command)))
+            elif type(command) is RecordTrace:
+                streams[trace_stream(command.session)] = None
+                streams[agent_stream(request.actor.name)] = None
+                logs.append(f"event:{command.event_id.lower()}")
+            elif type(command) is RecordTurn:
+                streams[task_stream(command.task)] = None
+                streams[turns_stream(command.task)] = None
+                streams[agent_stream(request.actor.name)] = None
         if not request.commands[0].about:
             streams[request.actor.stream] = None
     new_ids = _new_ids(unit, creations, now)
@@ -43,6 +62,7 @@ def prepare(unit: Unit, requests: Sequence[Request], now: int, *, rerun: bool) -
     unit.expect_claims(claims)
     unit.load_streams(streams)
     unit.load_names(new_ids)
+    unit.load_logs(logs)
     if rerun:
         unit.load_answers(map(unit.answer_place, requests))
 

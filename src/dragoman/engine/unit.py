@@ -5,7 +5,7 @@ writes each table once, at the end. A refusal leaves nothing behind: what a requ
 back when one of its commands is refused.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import Any, cast
 
@@ -23,20 +23,25 @@ from dragoman.core.ids import (
     check_alias,
     check_task_id,
     mail_stream,
+    trace_stream,
+    turns_stream,
     wave_stream,
 )
 from dragoman.core.lease import Lease
 from dragoman.core.mail import Mail
+from dragoman.core.moves import MOVES
 from dragoman.core.reading import Decision, LeaseChange
 from dragoman.core.reservations import Reservations
 from dragoman.core.task import Task
+from dragoman.core.traces import Logged, Trace, TurnLog
 from dragoman.core.wave import Wave
-from dragoman.engine.ports import Answer, Changes, NewEntry, Row, Session
+from dragoman.engine.ports import Answer, Changes, NewEntry, NewLog, Row, Session
 from dragoman.engine.queue import ReadyQueues
 from dragoman.engine.request import Request
 from dragoman.ledger.chain import GENESIS, link_hash
 from dragoman.ledger.codec import WRITTEN
 from dragoman.ledger.entry import Line, write_line
+from dragoman.ledger.logs import log_of
 from dragoman.ledger.views import (
     EVOLVE,
     FOLD,
@@ -103,12 +108,24 @@ class _Undo(Struct):
     numbers: dict[str, int]
     said: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     before: dict[str, Snapshot] = {}
+    logs: int = 0
+
+
+def no_repository() -> str:
+    """The commit where none is configured."""
+    return ""
 
 
 class Unit:
     """Reads and records for one batch. It is also the `Read` that deciders ask."""
 
-    def __init__(self, session: Session, cache: Cache, now: int) -> None:
+    def __init__(
+        self,
+        session: Session,
+        cache: Cache,
+        now: int,
+        head: Callable[[], str] = no_repository,
+    ) -> None:
         if not session.is_fresh:
             cache.clear()
         self._session = session
@@ -134,6 +151,13 @@ class Unit:
         """Leases that the current request has changed, as they were before it."""
         self._stood: dict[str, tuple[str, ...]] = {}
         """Changed streams and the lists that they stood on before."""
+        self._head = head
+        self._commit: str | None = None
+        """What the repository has checked out, once it was asked for."""
+        self._logs: list[NewLog] = []
+        self._logged: dict[str, Logged | None] = {}
+        """Keys of turns and events -> where they stand, stored or recorded in this batch."""
+        self._held: dict[tuple[str, str], tuple[str, ...]] = {}
 
     # What is read before the first request
 
@@ -164,6 +188,14 @@ class Unit:
         for answer in self._session.answered(list(scopes)):
             self.answered[scopes[answer.scope, answer.key], answer.key] = answer
 
+    def load_logs(self, keys: Iterable[str]) -> None:
+        """Read in one stroke which turns and events were recorded before."""
+        missing = [key for key in dict.fromkeys(keys) if key not in self._logged]
+        if missing:
+            self._logged.update(dict.fromkeys(missing))
+            for key, position, digest in self._session.logged(missing):
+                self._logged[key] = Logged(position, digest)
+
     # What one request changes
 
     def begin(self, request: Request) -> tuple[str, str]:
@@ -185,7 +217,9 @@ class Unit:
 
     def mark(self) -> None:
         """From here on an undo takes back; what the request has done so far stays."""
-        self._undo = _Undo(len(self._entries), len(self._bound), self._numbers, self._said)
+        self._undo = _Undo(
+            len(self._entries), len(self._bound), self._numbers, self._said, logs=len(self._logs)
+        )
 
     def hear(self, said: msgspec.Raw | msgspec.UnsetType) -> Refusal | None:
         """Keep the original words for the first entry, on one line; None if they are JSON."""
@@ -212,6 +246,11 @@ class Unit:
                 return place, f"{key}.{task.attempts}" if request.per_attempt else key
         return request.actor.stream, key
 
+    @property
+    def has_logged(self) -> bool:
+        """Whether the batch has recorded a turn or an event of a trace."""
+        return bool(self._logs)
+
     def has_recorded(self) -> bool:
         """Whether the current request has added an entry."""
         return len(self._entries) > self._first
@@ -223,7 +262,9 @@ class Unit:
             return
         for name, kind, stream in self._bound[undo.bound :]:
             self._aliases[name].remove((kind, stream))
-        del self._entries[undo.first :], self._bound[undo.bound :]
+        for new in self._logs[undo.logs :]:
+            self._logged[new.log.key] = None
+        del self._entries[undo.first :], self._bound[undo.bound :], self._logs[undo.logs :]
         self._numbers = undo.numbers
         self._said = undo.said
         self._known.update(undo.before)
@@ -253,6 +294,8 @@ class Unit:
         """Append an entry and let the stream's state follow."""
         old = self._to_be_written(stream)
         event_type = type(event)
+        if event_type in MOVES:
+            event = self._with_commit(event)
         version = old.version + 1
         name, shape = WRITTEN[event_type]
         line = write_line(
@@ -274,6 +317,10 @@ class Unit:
         state = EVOLVE[event_type](old.state, event, self._now)
         self._entries.append(NewEntry(old.number, version, name, line, old.hash, digest))
         self._known[stream] = Snapshot(old.number, stream, version, digest, state, old.lease)
+        log = log_of(event)
+        if log is not None:
+            self._logs.append(NewLog(old.number, version, log))
+            self._logged[log.key] = Logged(-len(self._entries), log.digest)
         if event_type in NAMING:
             self._bind(stream, names_of(event))
 
@@ -312,6 +359,34 @@ class Unit:
     def reservations(self) -> Reservations:
         """All files that are reserved."""
         return cast(Reservations | None, self._read(RESERVATIONS).state) or Reservations()
+
+    def trace(self, session: str) -> Trace | None:
+        """What is remembered of the trace of this session."""
+        return cast(Trace | None, self._read(trace_stream(session)).state)
+
+    def turns(self, task: str) -> TurnLog | None:
+        """What is remembered of the turns of the task with this id."""
+        return cast(TurnLog | None, self._read(turns_stream(task)).state)
+
+    def logged(self, key: str) -> Logged | None:
+        """Where the turn or the event with this key was recorded, if it was."""
+        if key not in self._logged:
+            self.load_logs((key,))
+        return self._logged[key]
+
+    def held(self, session: str, holder: str) -> tuple[str, ...]:
+        """The ids of the tasks that are held in this session; if none is, by this holder."""
+        asked = session, holder
+        if asked not in self._held:
+            self._held[asked] = tuple(self._session.held(session, holder))
+        # Of leases that this batch has changed, only what it knows itself is true.
+        streams = dict.fromkeys((*self._held[asked], *self.leased))
+        leases = {stream: self._read(stream).lease for stream in streams}
+        inside = [stream for stream, lease in leases.items() if lease and lease.session == session]
+        found = inside or [
+            stream for stream, lease in leases.items() if lease and lease.holder == holder
+        ]
+        return tuple(stream.partition(":")[2] for stream in found)
 
     def next_ready(self, queues: tuple[str, ...], now: int) -> Task | None:
         """The first task of these queues."""
@@ -360,7 +435,16 @@ class Unit:
             numbers=dict(self._numbers.items() - self._numbers_read.items()),
             listed=listed,
             unlisted=unlisted,
+            logs=self._logs,
         )
+
+    def _with_commit(self, event: Any) -> AnyEvent:
+        """A move with what the repository has checked out, unless it says so itself."""
+        if self._commit is None:
+            self._commit = self._head()
+        if event.commit or not self._commit:
+            return event
+        return replace(event, commit=self._commit)
 
     def _moved_on_lists(self) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
         """Which streams stand on which lists anew, and which no longer."""

@@ -17,6 +17,8 @@ from dragoman.core.events import (
     AgentResumed,
     AnyEvent,
     CommandRefused,
+    EntropyEscalated,
+    EntropySettled,
     MailAcked,
     MailAnswered,
     MailEscalated,
@@ -31,6 +33,9 @@ from dragoman.core.events import (
     TaskCreated,
     TokenIssued,
     TokenRevoked,
+    TraceAnomaly,
+    TraceRecorded,
+    TurnRecorded,
     WaveBeadReleased,
     WaveCompleted,
     WaveStarted,
@@ -38,6 +43,7 @@ from dragoman.core.events import (
 from dragoman.core.mail import EVOLVE_MAIL, Mail, lists_of_mail
 from dragoman.core.reservations import EVOLVE_RESERVATIONS, Reservations
 from dragoman.core.task import EVOLVE_TASK, PRIORITY_RANK, Task, lists_of_task
+from dragoman.core.traces import EVOLVE_TRACE, EVOLVE_TURNS, Trace, TurnLog
 from dragoman.core.wave import EVOLVE_WAVE, Wave, lists_of_wave
 from dragoman.ledger.codec import CODEC
 from dragoman.ledger.entry import read_line
@@ -45,7 +51,7 @@ from dragoman.ledger.entry import read_line
 FOLD = 3
 """Raised when folding the same entries gives another state; older state rows are refolded."""
 
-State = Task | ActorRecord | AgentRecord | Mail | Wave | Reservations
+State = Task | ActorRecord | AgentRecord | Mail | Wave | Reservations | Trace | TurnLog
 
 _STATES: dict[str, msgspec.json.Decoder[Any]] = {
     "task": msgspec.json.Decoder(Task),
@@ -54,6 +60,8 @@ _STATES: dict[str, msgspec.json.Decoder[Any]] = {
     "mail": msgspec.json.Decoder(Mail),
     "wave": msgspec.json.Decoder(Wave),
     "reservations": msgspec.json.Decoder(Reservations),
+    "trace": msgspec.json.Decoder(Trace),
+    "turns": msgspec.json.Decoder(TurnLog),
 }
 """Kind of stream (the word before its first colon) -> how its state row is read."""
 
@@ -104,6 +112,8 @@ EVOLVE: dict[type[AnyEvent], Callable[[Any, Any, int], State]] = {
     **EVOLVE_MAIL,
     **EVOLVE_WAVE,
     **EVOLVE_RESERVATIONS,
+    **EVOLVE_TRACE,
+    **EVOLVE_TURNS,
 }
 """Event -> how it changes the state of its stream."""
 
@@ -136,6 +146,11 @@ _FOLLOWS: dict[type[AnyEvent], tuple[type[State] | type[None], ...]] = {
     ReservationTaken: (type(None), Reservations),
     ReservationRenewed: (Reservations,),
     ReservationsEnded: (Reservations,),
+    TraceRecorded: (type(None), Trace),
+    TraceAnomaly: (Trace,),
+    TurnRecorded: (type(None), TurnLog),
+    EntropyEscalated: (TurnLog,),
+    EntropySettled: (TurnLog,),
 }
 """Event -> the states that it may follow; every other event follows a task."""
 

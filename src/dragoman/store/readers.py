@@ -104,6 +104,14 @@ class SqlReaders(ABC):
         """All places, in order."""
         return self._read("places", *after, limit)
 
+    def turns(self, task: str, attempt: int, after: int, limit: int) -> list[Entry]:
+        """The turns of an attempt on a task, in their own order."""
+        return list(starmap(Entry, self._read("turns", task, attempt, after, limit)))
+
+    def traces(self, task: str, after: int, limit: int) -> list[Entry]:
+        """The events of traces that are about a task, by position."""
+        return list(starmap(Entry, self._read("traces", task, after, limit)))
+
     def indexed(self) -> int:
         """The position up to which words can be searched for."""
         return int(next((value for (value,) in self._read("indexed")), 0))

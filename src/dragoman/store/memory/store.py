@@ -160,6 +160,27 @@ class MemoryStore:
             )
             return list(islice(places, limit))
 
+    def turns(self, task: str, attempt: int, after: int, limit: int) -> list[Entry]:
+        """The turns of an attempt on a task, in their own order."""
+        with self._lock:
+            found = sorted(
+                (log.turn_index, entry.position)
+                for log, entry in self._tables.logs.values()
+                if log.turn_index is not None and (log.task, log.attempt) == (task, attempt)
+            )
+            places = [position for index, position in found if index > after]
+            return [self._tables.entries[place - 1] for place in places[:limit]]
+
+    def traces(self, task: str, after: int, limit: int) -> list[Entry]:
+        """The events of traces that are about a task, by position."""
+        with self._lock:
+            places = sorted(
+                entry.position
+                for log, entry in self._tables.logs.values()
+                if log.event_id is not None and log.task == task and entry.position > after
+            )
+            return [self._tables.entries[place - 1] for place in places[:limit]]
+
     def indexed(self) -> int:
         """The position up to which words can be searched for."""
         with self._lock:

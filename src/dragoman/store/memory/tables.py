@@ -4,6 +4,7 @@ from msgspec.structs import replace
 
 from dragoman.engine.ports import Answer, Changes, Row
 from dragoman.ledger.entry import Entry
+from dragoman.ledger.logs import Log
 from dragoman.text.words import Words
 
 
@@ -28,6 +29,8 @@ class Tables:
         self.texts: dict[int, Words] = {}
         """Position -> what can be found there."""
         self.indexed = 0
+        self.logs: dict[str, tuple[Log, Entry]] = {}
+        """Key of a turn or an event -> its row and its entry."""
 
     def row(self, stream: str) -> Row | None:
         """One stream."""
@@ -66,6 +69,10 @@ class Tables:
         for name, number in changes.listed:
             for first in self._first_entry(number):
                 self.lists.setdefault(name, {})[first.position] = first.stream
+
+        for new in changes.logs:
+            entry = self.histories[self.rows[new.stream].name][new.version - 1]
+            self.logs[new.log.key] = new.log, entry
 
     def _first_entry(self, number: int) -> list[Entry]:
         """What gives a stream its place on lists; a stream without entries has none."""

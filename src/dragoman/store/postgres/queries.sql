@@ -84,6 +84,27 @@ INSERT INTO numbers (day, last) VALUES ($1, 0) ON CONFLICT (day) DO NOTHING
 -- name: last_number
 SELECT last FROM numbers WHERE day = $1 FOR UPDATE
 
+-- name: logged_events
+SELECT event_id, position, digest FROM logs WHERE event_id = ANY ($1::text[])
+
+-- name: logged_turns
+SELECT l.task, l.attempt, l.turn_index, l.position, l.digest
+FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS asked (task, attempt, turn_index)
+JOIN logs l ON l.task = asked.task AND l.attempt = asked.attempt
+  AND l.turn_index = asked.turn_index
+
+-- name: held_in
+SELECT s.name
+FROM leases l JOIN streams s ON s.number = l.stream
+WHERE l.session = $1 AND l.session <> ''
+ORDER BY l.stream
+
+-- name: held_by
+SELECT s.name
+FROM leases l JOIN streams s ON s.number = l.stream
+WHERE l.holder = $1
+ORDER BY l.stream
+
 -- What a transaction writes
 
 -- name: shelve
@@ -152,12 +173,25 @@ WITH moved AS (
   UPDATE head
   SET position = position + cardinality($1::bigint[])
   RETURNING position - cardinality($1::bigint[]) AS last
+), put AS (
+  INSERT INTO entries (position, stream, version, event, line, previous, hash)
+  SELECT (SELECT last FROM moved) + new.place,
+         new.stream, new.version, new.event, new.line, new.previous, new.hash
+  FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::bytea[], $5::bytea[], $6::bytea[])
+    WITH ORDINALITY AS new (stream, version, event, line, previous, hash, place)
 )
-INSERT INTO entries (position, stream, version, event, line, previous, hash)
-SELECT (SELECT last FROM moved) + new.place,
-       new.stream, new.version, new.event, new.line, new.previous, new.hash
-FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::bytea[], $5::bytea[], $6::bytea[])
-  WITH ORDINALITY AS new (stream, version, event, line, previous, hash, place)
+SELECT last + 1 FROM moved
+
+-- After the entries too, for the same reason.
+-- name: put_logs
+INSERT INTO logs (position, task, attempt, turn_index, event_id, digest)
+SELECT at.position, new.task, new.attempt, new.turn_index, new.event_id, new.digest
+FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::bigint[], $5::bigint[], $6::text[],
+            $7::text[])
+  AS new (stream, version, task, attempt, turn_index, event_id, digest)
+CROSS JOIN LATERAL (
+  SELECT position FROM entries WHERE stream = new.stream AND version = new.version LIMIT 1
+) AS at
 
 -- After the entries, which have their positions only now; a stream without entries has no place.
 -- The limit makes PostgreSQL look for each by itself, whatever it expects the table to hold.
@@ -291,6 +325,21 @@ SELECT list, position, coalesce((SELECT name FROM streams WHERE number = lists.s
 FROM lists
 WHERE (list, position) > ($1, $2)
 ORDER BY list, position
+LIMIT $3
+
+-- name: turns
+SELECT e.position, s.name, e.version, e.event, e.line, e.previous, e.hash
+FROM logs l JOIN entries e ON e.position = l.position JOIN streams s ON s.number = e.stream
+WHERE l.task = $1 AND l.attempt = $2 AND l.turn_index > $3
+ORDER BY l.turn_index
+LIMIT $4
+
+-- The comparisons are what the index on tasks asks for.
+-- name: traces
+SELECT e.position, s.name, e.version, e.event, e.line, e.previous, e.hash
+FROM logs l JOIN entries e ON e.position = l.position JOIN streams s ON s.number = e.stream
+WHERE l.task = $1 AND l.task <> '' AND l.event_id IS NOT NULL AND l.position > $2
+ORDER BY l.position
 LIMIT $3
 
 -- name: indexed

@@ -37,6 +37,26 @@ SELECT number, name, fold, state FROM streams WHERE due <= ? ORDER BY due, numbe
 -- name: last_number
 SELECT last FROM numbers WHERE day = ?
 
+-- name: logged_event
+SELECT event_id, position, digest FROM logs WHERE event_id = ?
+
+-- name: logged_turn
+SELECT task, attempt, turn_index, position, digest
+FROM logs
+WHERE task = ? AND attempt = ? AND turn_index = ?
+
+-- name: held_in
+SELECT s.name
+FROM leases l JOIN streams s ON s.number = l.stream
+WHERE l.session = ? AND l.session <> ''
+ORDER BY l.stream
+
+-- name: held_by
+SELECT s.name
+FROM leases l JOIN streams s ON s.number = l.stream
+WHERE l.holder = ?
+ORDER BY l.stream
+
 -- What a transaction writes
 
 -- name: shelve
@@ -96,6 +116,10 @@ ON CONFLICT (list, position) DO NOTHING
 -- name: unlist
 DELETE FROM lists
 WHERE list = ? AND position = (SELECT position FROM entries WHERE stream = ? AND version = 1)
+
+-- name: put_log
+INSERT INTO logs (position, task, attempt, turn_index, event_id, digest)
+SELECT position, ?, ?, ?, ?, ? FROM entries WHERE stream = ? AND version = ?
 
 -- name: put_text
 INSERT INTO texts (rowid, words) VALUES (?, ?)
@@ -200,6 +224,21 @@ SELECT l.list, l.position, coalesce(s.name, '')
 FROM lists l LEFT JOIN streams s ON s.number = l.stream
 WHERE (l.list, l.position) > (?, ?)
 ORDER BY l.list, l.position
+LIMIT ?
+
+-- name: turns
+SELECT e.position, s.name, e.version, e.event, e.line, e.previous, e.hash
+FROM logs l JOIN entries e ON e.position = l.position JOIN streams s ON s.number = e.stream
+WHERE l.task = ? AND l.attempt = ? AND l.turn_index > ?
+ORDER BY l.turn_index
+LIMIT ?
+
+-- The comparisons are what the index on tasks asks for.
+-- name: traces
+SELECT e.position, s.name, e.version, e.event, e.line, e.previous, e.hash
+FROM logs l JOIN entries e ON e.position = l.position JOIN streams s ON s.number = e.stream
+WHERE l.task = ? AND l.task <> '' AND l.event_id IS NOT NULL AND l.position > ?
+ORDER BY l.position
 LIMIT ?
 
 -- name: indexed

@@ -8,7 +8,8 @@ from msgspec.structs import astuple
 
 from dragoman.core.errors import StoreConflict
 from dragoman.core.lease import Lease
-from dragoman.engine.ports import Answer, Changes, NewEntry, ReadyKey, Row
+from dragoman.engine.ports import Answer, Changes, NewEntry, NewLog, ReadyKey, Row
+from dragoman.ledger.logs import split_key
 from dragoman.ledger.views import FOLD, Shelf, current_state, shelve
 from dragoman.store.sql_files import load_queries
 from dragoman.store.sqlite.driver import Connection, extended_code
@@ -42,6 +43,7 @@ class SqliteSession:
         self._connection = connection
         self._cursor = connection.cursor()
         self._last_stream = 0
+        self.first = 0
 
     def streams(self, names: Sequence[str]) -> list[Row]:
         """The rows of those streams that exist."""
@@ -81,11 +83,27 @@ class SqliteSession:
         """The last AOF number given out on this day."""
         return self._value("last_number", day) or 0
 
+    def logged(self, keys: Sequence[str]) -> list[tuple[str, int, str]]:
+        """(Key, position, digest) of those turns and events that were recorded before."""
+        asked = list(map(split_key, keys))
+        events = self._each("logged_event", [(one,) for one in asked if isinstance(one, str)])
+        turns = self._each("logged_turn", [one for one in asked if not isinstance(one, str)])
+        return [
+            *((f"event:{id}", *found) for id, *found in events),
+            *((f"turn:{task}/{attempt}/{at}", *found) for task, attempt, at, *found in turns),
+        ]
+
+    def held(self, session: str, holder: str) -> list[str]:
+        """The streams of tasks that are held in this session; if none is, by this holder."""
+        found = self._all("held_in", session) or self._all("held_by", holder)
+        return [name for (name,) in found]
+
     def write(self, changes: Changes) -> None:
         """Write each table once."""
         leases = changes.leases
         try:
             self._put("append_entry", list(map(astuple, changes.entries)))
+            self.first = 1 + self._connection.last_insert_rowid() - len(changes.entries)
             self._write_streams(changes.streams, changes.entries)
             self._put("put_lease", [(n, *astuple(lease)) for n, lease in leases if lease])
             self._put("end_lease", [(n,) for n, lease in leases if lease is None])
@@ -94,6 +112,7 @@ class SqliteSession:
             self._put("put_number", list(changes.numbers.items()))
             self._put("unlist", changes.unlisted)
             self._put("list", changes.listed)
+            self._put("put_log", [_log(new) for new in changes.logs])
         except apsw.ConstraintError as error:
             if extended_code(error) in _CONFLICTS:
                 raise StoreConflict(f"another writer was faster ({error})") from error
@@ -144,6 +163,10 @@ class SqliteSession:
     def _shelf(self, name: str, fold: int, state: bytes, now: int) -> Shelf:
         lines = () if fold == FOLD else self.history(name)
         return shelve(current_state(name, fold, state, lines), now)
+
+
+def _log(new: NewLog) -> Binding:
+    return (*astuple(new.log), new.stream, new.version)
 
 
 def as_row(found: Any) -> Row:
