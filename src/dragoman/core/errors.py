@@ -10,8 +10,8 @@ DragomanError (an exception): the hub could not do its work; its codes are in FA
   - StoreCorrupt: the file is damaged or is not ours; nothing was written
 - SettingsError: a setting cannot be understood
 - LedgerError: an entry cannot be read or does not fit its chain
-- BadCheckpoint (ledger), BadKey, HubRunning (system), BadFile, BadArchive (files), HubUnreachable,
-  BadAnswer (client): named where they belong
+- BadCheckpoint (ledger), BadKey, BadRepository, HubRunning (system), BadFile, BadArchive (files),
+  HubUnreachable, BadAnswer (client), NotDelivered (cli): named where they belong
 """
 
 from dataclasses import dataclass
@@ -72,6 +72,8 @@ FAULTS: dict[str, str] = {
     "bad_checkpoint": "a checkpoint does not hold",
     "bad_file": "a file that people may edit cannot be understood",
     "bad_archive": "an archive cannot be taken over",
+    "bad_repository": "a git repository does not have what is asked of it",
+    "not_delivered": "what was to be sent to somebody was not taken",
     "hub_unreachable": "no hub answers",
     "bad_answer": "what answers is no hub that this client understands",
 }

@@ -70,9 +70,7 @@ def preview(store: Store, task: Task, named: str) -> Preview | Refusal:
 def _find(store: Store, task: Task, named: str) -> Transition | Refusal:
     known = list(transitions(store, task))
     for one in known:
-        if named.lower() == one.id or (
-            _POSITION.fullmatch(named) and int(named) == one.position
-        ):
+        if named.lower() == one.id or (_POSITION.fullmatch(named) and int(named) == one.position):
             return one
     last = ", ".join(f"{one.position} ({one.to})" for one in known[-_SHOWN:])
     return Refusal(

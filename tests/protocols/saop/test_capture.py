@@ -175,6 +175,28 @@ def test_what_has_grown_begins_with_what_was_there(name: str, cut: int) -> None:
     assert capture(lines)[: len(early)] == early
 
 
+@pytest.mark.parametrize(
+    ("name", "over"),
+    [
+        ("claude-code.jsonl", {0, 1, 2, 3, 5, 14}),
+        ("codex.jsonl", {*range(7), 14, 15, 16}),
+        ("otlp.json", {0, 1}),
+    ],
+)
+def test_a_turn_is_over_when_the_model_has_spoken_and_no_tool_runs(
+    name: str, over: set[int]
+) -> None:
+    lines = [(FOLDER / name).read_bytes()] if name.endswith("json") else lines_of(name)
+    found = set[int]()
+    for count in range(len(lines) + 1):
+        transcript = Transcript(ABOUT, NOW)
+        for line in lines[:count]:
+            list(transcript.feed(line))
+        if transcript.is_over:
+            found.add(count)
+    assert found == over
+
+
 def test_a_long_thought_is_cut_into_chunks_and_kept_whole_in_its_turn() -> None:
     thought = "é" * 70_000
     line = {

@@ -10,6 +10,7 @@ import pytest
 
 import dragoman as package
 from dragoman.bootstrap import dialects, import_archive, open_hub, open_place, open_stage
+from dragoman.bootstrap.watching import watch_hub
 from dragoman.core.errors import StoreConflict
 from dragoman.surfaces.cli import agent, app, task
 from dragoman.surfaces.cli.app import main
@@ -252,7 +253,7 @@ def test_a_command_that_writes_makes_the_directory_and_says_so_once(dragoman: Co
 def test_the_directory_comes_from_the_environment_and_else_lies_here(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    house = House(open_place, dialects, import_archive, open_stage, open_hub)
+    house = House(open_place, dialects, import_archive, open_stage, open_hub, watch_hub)
 
     def create(*words: str) -> None:
         with Path(os.devnull).open("w", encoding="utf-8") as nowhere:

@@ -14,7 +14,7 @@ from msgspec import Struct
 from dragoman.text.safe_text import safe_text
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, RenderableType
     from rich.text import Text
 
 Part = str | tuple[str, str]
@@ -24,6 +24,8 @@ Progress = Callable[[int], None]
 """Told how much more was done."""
 
 _GAP = "  "
+_FRAMES = 8
+"""So often a second a picture is drawn."""
 
 
 class Column(Struct, frozen=True):
@@ -99,6 +101,23 @@ class Screen:
         with Bar(console=self._console(), transient=True) as bar:
             task = bar.add_task(what, total=total)
             yield lambda done: bar.advance(task, done)
+
+    @contextmanager
+    def live(self, draw: "Callable[[int, int], RenderableType]") -> Generator[None]:
+        """A picture that is drawn anew a few times a second, whatever happens meanwhile.
+
+        `draw` is told the size of the terminal, and is called in a thread of its own.
+        """
+        from rich.live import Live
+
+        console = self._console()
+        with Live(
+            get_renderable=lambda: draw(console.width, console.height),
+            console=console,
+            refresh_per_second=_FRAMES,
+            vertical_overflow="crop",
+        ):
+            yield
 
     def _write(self, text: str) -> None:
         with _output():

@@ -37,6 +37,7 @@ class ClaudeCode:
     """Makes steps of lines."""
 
     name = NAME
+    is_whole = False
 
     def __init__(self) -> None:
         self.session = ""

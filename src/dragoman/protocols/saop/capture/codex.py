@@ -48,6 +48,7 @@ class Codex:
     """Makes steps of lines."""
 
     name = NAME
+    is_whole = False
 
     def __init__(self) -> None:
         self.session = ""

@@ -43,6 +43,7 @@ class Otel:
     """Makes steps of documents."""
 
     name = NAME
+    is_whole = True
 
     def __init__(self) -> None:
         self.session = ""

@@ -78,6 +78,8 @@ class _Turn(Struct):
     thoughts: list[str] = []
     actions: list[str] = []
     place: str = ""
+    has_spoken: bool = False
+    """Whether words are the last that came of it."""
 
 
 class Scribe:
@@ -110,6 +112,11 @@ class Scribe:
             yield from self._model(step, place)
         yield from self._take[type(step)](step, place)
 
+    @property
+    def is_resting(self) -> bool:
+        """Whether the last turn looks as if it were over: the model spoke, and no tool runs."""
+        return self._turn is None or (self._turn.has_spoken and not self._open)
+
     def close(self) -> Iterator[Captured]:
         """The turn that is still open, if there is one."""
         turn = self._turn
@@ -130,6 +137,7 @@ class Scribe:
         if self._turn is None:
             self._turn = _Turn(step.answer, self._at, "\n\n".join(self._seen), place=place)
             self._seen = []
+        self._turn.has_spoken = isinstance(step, Spoke)
 
     def _goes_on(self, turn: _Turn, step: ModelStep) -> bool:
         if turn.answer or step.answer:
@@ -222,7 +230,6 @@ class Scribe:
             {
                 "event_id": uuid8(blake2b(named.encode(), digest_size=16).digest()),
                 "session_id": self._session,
-                "task_id": about.task,
                 "payload": payload,
             },
         )

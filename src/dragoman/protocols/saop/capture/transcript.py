@@ -20,6 +20,8 @@ class Reader(Protocol):
     name: str
     session: str
     """What the record calls its session, as far as it has said so."""
+    is_whole: bool
+    """Whether an answer stands in one piece, and not on several lines."""
 
     @staticmethod
     def is_ours(line: Record) -> bool:
@@ -78,6 +80,12 @@ class Transcript:
         for part, step in enumerate(reader.steps(found)):
             scribe = self._scribe or self._hired(reader)
             yield from scribe.take(step, f"{self.lines}.{part}", reader.session)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether its last turn looks as if nothing more came of it."""
+        whole = self._reader is not None and self._reader.is_whole
+        return whole or self._scribe is None or self._scribe.is_resting
 
     def close(self) -> Iterator[Captured]:
         """The last turn, which nothing has followed."""
