@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from dragoman.core.commands import DEFAULT_ATTEMPTS, DEFAULT_TTL_MS
 from dragoman.core.deadlines import Backoff
+from dragoman.core.entropy import Thresholds
 from dragoman.core.errors import SettingsError
 from dragoman.core.events import Status
 from dragoman.core.ids import check_agent
@@ -91,6 +92,29 @@ class AgentMailSettings(Struct, frozen=True):
     """How long a task for which a worker was asked may wait for one before the hub says no."""
     summarize_command: tuple[str, ...] = ()
     """A program that reads a thread as JSON and prints what it comes to, on demand; empty: none."""
+
+
+class SaopSettings(Struct, frozen=True):
+    """[saop]"""
+
+    adopt: bool = True
+    """Whether the first turn about an unknown task makes it one."""
+    ttl_ms: int = 1_200_000
+    """How long a holder may be silent that took its task by a turn, without heartbeats."""
+    turn_bytes: int = 16_777_216
+    """The longest turn, in bytes."""
+
+
+class EntropySettings(Thresholds, frozen=True):
+    """[entropy]"""
+
+
+class GitSettings(Struct, frozen=True):
+    """[git]"""
+
+    repository: str = ""
+    """A git repository: every transition of a task records what it has checked out; relative paths
+    begin at the data directory."""
 
 
 class FilesSettings(Struct, frozen=True):
@@ -210,6 +234,9 @@ class Settings(Struct, frozen=True):
     retry: Backoff = Backoff()
     aof: AofSettings = AofSettings()
     agentmail: AgentMailSettings = AgentMailSettings()
+    saop: SaopSettings = SaopSettings()
+    entropy: EntropySettings = EntropySettings()
+    git: GitSettings = GitSettings()
     groups: dict[str, GroupSettings] = {}
     files: FilesSettings = FilesSettings()
     notify: NotifySettings = NotifySettings()
@@ -229,6 +256,14 @@ _RANGES: dict[tuple[str, str], tuple[float, float]] = {
     ("agentmail", "ttl_ms"): TTL_MS,
     ("agentmail", "ack_within_ms"): WAIT_MS,
     ("agentmail", "spawn_within_ms"): WAIT_MS,
+    ("saop", "ttl_ms"): TTL_MS,
+    ("saop", "turn_bytes"): (1_024, 2**30),
+    ("entropy", "window"): (2, 1_000),
+    ("entropy", "least"): (2, 1_000),
+    ("entropy", "fall"): (0, 1),
+    ("entropy", "settle"): (-1, 1),
+    ("entropy", "repeats"): (2, 1_000),
+    ("entropy", "cycles"): (2, 100),
     ("retry", "base_ms"): (0, _LONGEST_REST),
     ("retry", "cap_ms"): (0, _LONGEST_REST),
     ("http", "port"): (0, 65_535),

@@ -7,6 +7,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from dragoman.config import Settings, environment, load_settings
 from dragoman.core.errors import DragomanError, Refusal, StoreUnavailable
@@ -23,8 +24,9 @@ from dragoman.files.inbox import Inbox
 from dragoman.files.lookup import has_file
 from dragoman.files.projector import Projector
 from dragoman.notify.notice import News, Notice
-from dragoman.protocols import agentmail, aof
+from dragoman.protocols import agentmail, aof, saop
 from dragoman.services.checkpointer import Checkpointer
+from dragoman.services.entropy import Entropy
 from dragoman.services.indexer import Indexer
 from dragoman.services.notifier import Notifier, Target
 from dragoman.services.projector import FilesDuty
@@ -42,6 +44,7 @@ from dragoman.system.hub_lock import HubRunning
 from dragoman.system.ids import new_id
 from dragoman.system.keys import LedgerKey, load, load_or_create
 from dragoman.system.outbox import OutboxFiles
+from dragoman.text.redact import Redactor
 from dragoman.text.strict_json import MOST_BYTES
 
 if TYPE_CHECKING:
@@ -49,6 +52,7 @@ if TYPE_CHECKING:
     from dragoman.files.archive_format import Manifest
 from dragoman.bootstrap.spawning import open_spawner
 from dragoman.bootstrap.stores import lasting, make_directory, open_store
+from dragoman.bootstrap.traces import open_head, open_tails, trace_choices
 
 BY_INBOX: frozenset[Role] = frozenset({"agent", "observer"})
 """Roles that may speak through the inbox, where a name is all that there is, unless the settings
@@ -158,7 +162,10 @@ def _furnished(
     """The hub with all that surrounds it."""
     warnings: list[str] = []
     disk = Beneath(data)
-    spoken = dialects(settings, _model(settings, data))
+    head, tails = open_head(settings, data), open_tails(data)
+    hub.engine.head = head
+    traces = trace_choices(settings, Redactor(key=hub.engine.digest(b"redaction")), hub, head)
+    spoken = dialects(settings, _model(settings, data), replace(traces, tails=tails))
     projector = Projector(
         hub,
         disk,
@@ -217,6 +224,7 @@ def _furnished(
             Recovery(hub, settings.retry),
             Sla(hub),
             Waves(hub),
+            Entropy(hub, settings.entropy),
             open_spawner(settings, hub, interpreter),
             *of_files,
             Promotion(hub),
@@ -293,13 +301,16 @@ def _notifier(data: Path, settings: Settings, hub: Hub) -> Notifier[Notice]:
 
 
 def dialects(
-    settings: Settings | None = None, model: agentmail.Model | None = None
+    settings: Settings | None = None,
+    model: agentmail.Model | None = None,
+    traces: saop.Choices | None = None,
 ) -> tuple[Dialect, ...]:
     """Every dialect that is spoken here."""
     settings = settings or Settings()
     return (
         aof.dialect(at_once=settings.aof.apply_completion == "immediately"),
         agentmail.dialect(_mail_choices(settings, model)),
+        saop.dialect(traces or saop.Choices()),
     )
 
 

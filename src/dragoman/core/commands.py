@@ -462,6 +462,8 @@ class RecordTrace(Command, frozen=True, tag="trace.record"):
     ends_call: bool = False
     turn: int | None = None
     is_final: bool = False
+    commit: str = ""
+    """What the repository has checked out, if it tells that a task moves and does not say so."""
 
 
 class RequestTransition(TaskCommand, frozen=True, tag="task.transition"):

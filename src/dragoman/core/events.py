@@ -470,6 +470,8 @@ class TraceRecorded(Event, frozen=True):
     turn: int | None = None
     """The turn whose thought it is a part of."""
     is_final: bool = False
+    commit: str = ""
+    """What the repository had checked out, of a task that moved, where the words do not say it."""
 
 
 class TraceAnomaly(Event, frozen=True):

@@ -102,9 +102,11 @@ class Receipt(Struct, frozen=True, omit_defaults=True, gc=False, tag="task"):
     log: str = ""
     """The turn or the event of a trace that it recorded, by its key."""
     position: int = 0
-    """Where that stands in the ledger; below 0 while it is not committed: its place in the batch."""
+    """Where that stands in the ledger; below 0 before the commit: its place in the batch."""
     remark: str = ""
     """What is odd about it."""
+    masked: bool = False
+    """Whether secrets were taken out of it."""
 
 
 class LeaseChange(Struct, frozen=True):

@@ -57,6 +57,7 @@ class Logged(Struct, frozen=True, gc=False):
     position: int
     """Below 0 while its batch is not committed: its place there."""
     digest: str
+    masked: bool = False
 
 
 def misfits(trace: Trace, event: TraceRecorded) -> Iterator[tuple[str, str]]:

@@ -36,7 +36,7 @@ from dragoman.core.limits import REASON, TITLE, WHOLE, check_count, check_range,
 from dragoman.core.moves import MOVES
 from dragoman.core.reading import Decision, LeaseChange, Read, Receipt, receipt
 from dragoman.core.task import Task
-from dragoman.core.traces import PARTS, Trace, misfits
+from dragoman.core.traces import PARTS, Logged, Trace, misfits
 
 SAOP = "saop"
 """The kind of name under which a task is adopted."""
@@ -59,7 +59,7 @@ def record_turn(command: RecordTurn, read: Read, now: int) -> Decision | Refusal
     known = read.logged(key)
     if known is not None:
         what = f"turn {command.turn_index} of attempt {task.attempt} on {task.task}"
-        return _repeated(task, key, known.digest == command.digest, what, known.position)
+        return _repeated(replace(task, log=key), known, command.digest, what)
     if begun is None:
         refusal = _check_word(task.task, read, now)
         if refusal:
@@ -75,7 +75,7 @@ def record_turn(command: RecordTurn, read: Read, now: int) -> Decision | Refusal
         masked=command.masked,
     )
     recorded = ((turns_stream(task.task), event),)
-    told = replace(task, log=key)
+    told = replace(task, log=key, masked=command.masked)
     if begun is None:
         return Decision(told, recorded)
     return replace(begun, receipt=told, events=(*begun.events, *recorded))
@@ -130,8 +130,7 @@ def record_trace(command: RecordTrace, read: Read, now: int) -> Decision | Refus
     key = f"event:{id}"
     known = read.logged(key)
     if known is not None:
-        is_same = known.digest == command.digest
-        return _repeated(told, key, is_same, f"the event {id}", known.position)
+        return _repeated(replace(told, log=key), known, command.digest, f"the event {id}")
     event = TraceRecorded(
         event_id=id,
         session=command.session,
@@ -146,6 +145,7 @@ def record_trace(command: RecordTrace, read: Read, now: int) -> Decision | Refus
         ends_call=command.ends_call,
         turn=command.turn,
         is_final=command.is_final,
+        commit=command.commit,
     )
     odd = [
         TraceAnomaly(kind, id, command.session, detail, told.task)
@@ -154,7 +154,11 @@ def record_trace(command: RecordTrace, read: Read, now: int) -> Decision | Refus
     stream = trace_stream(command.session)
     events = tuple((stream, one) for one in (event, *odd))
     remark = ", ".join(one.kind for one in odd)
-    return Decision(replace(told, log=key, remark=remark), events, _sign_of_life(task, read, now))
+    return Decision(
+        replace(told, log=key, remark=remark, masked=command.masked),
+        events,
+        _sign_of_life(task, read, now),
+    )
 
 
 def _task_of(command: RecordTrace, trace: Trace, read: Read) -> Task | None:
@@ -188,10 +192,10 @@ def _sign_of_life(task: Task | None, read: Read, now: int) -> LeaseChange | None
     return LeaseChange(task.id, renewed(lease, now))
 
 
-def _repeated(told: Receipt, key: str, is_same: bool, what: str, at: int) -> Decision | Refusal:
+def _repeated(told: Receipt, known: Logged, digest: str, what: str) -> Decision | Refusal:
     """What was recorded before is answered as it was then, unless other words say it."""
-    if is_same:
-        return Decision(replace(told, log=key, position=at))
+    if known.digest == digest:
+        return Decision(replace(told, position=known.position, masked=known.masked))
     return Refusal(
         "key_reused", f"{what} was recorded before, in other words: what is recorded stays"
     )

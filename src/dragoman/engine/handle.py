@@ -50,16 +50,15 @@ class Engine:
         failpoint: Failpoint = lambda _: None,
         on_leases: OnLeases = lambda _: None,
         on_commit: OnCommit = lambda _: None,
-        head: Callable[[], str] = no_repository,
     ) -> None:
-        """`head`: what the repository has checked out, asked for when a task moves."""
         self.store = store
         self.clock = clock
         self._secret = secret
         self._failpoint = failpoint
         self._on_leases = on_leases
         self._on_commit = on_commit
-        self._head = head
+        self.head: Callable[[], str] = no_repository
+        """Says what the repository has checked out, whenever a task moves."""
         self._cache = Cache()
         self._writing = threading.Lock()
         self._starting = threading.Lock()
@@ -172,7 +171,7 @@ class Engine:
         now = self.clock.now()
 
         def work(session: Session) -> tuple[list[Outcome], Unit, Session]:
-            unit = Unit(session, self._cache, now, self._head)
+            unit = Unit(session, self._cache, now, self.head)
             prepare(unit, requests, now, rerun=rerun)
             secret = self._secret
             outcomes = [execute(unit, request, now, secret) for request in requests]

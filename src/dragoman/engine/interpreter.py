@@ -264,7 +264,7 @@ class Interpreter:
         self, dialect: Dialect, operation: Operation, arguments: Said, actor: Actor
     ) -> Answer:
         """What an operation that only reads has to say; nothing is recorded, not even a no."""
-        heard = _heard(operation, Incoming(arguments, self._most_bytes))
+        heard = _heard(operation, self._incoming(operation, arguments))
         answer: Any = heard.fault or _unfit(operation, heard.message, actor)
         if answer is None:
             assert operation.ask is not None, "others are asked for by a plan"
@@ -278,11 +278,16 @@ class Interpreter:
 
     def _heard_call(self, dialect: Dialect, operation: Operation, arguments: Said) -> Heard:
         """The arguments of a call; a whole message of that kind may stand for them."""
-        incoming = Incoming(arguments, self._most_bytes)
+        incoming = self._incoming(operation, arguments)
         heard = dialect.hear(incoming)
         if heard is None or heard.operation is not operation:
             return _heard(operation, incoming)
         return heard
+
+    def _incoming(self, operation: Operation, arguments: Said) -> Incoming:
+        bounds = operation.bounds
+        most_bytes = max(self._most_bytes, bounds.most_bytes)
+        return Incoming(arguments, most_bytes, any_whole=bounds.any_whole)
 
     async def _plan_soon(
         self, dialect: Dialect, heard: Heard, actor: Actor, key: str = ""
@@ -303,7 +308,8 @@ def _heard(operation: Operation, incoming: Incoming) -> Heard:
         return Heard(operation.name, beginning(incoming.text), fault=json_fault(value))
     read, said = operation.read(value), Raw(incoming.text)
     if isinstance(read, Fault):
-        return Heard(operation.name, said, fault=read)
+        kept = said if len(incoming.text) <= MOST_BYTES else beginning(incoming.text)
+        return Heard(operation.name, kept, fault=read)
     about = operation.about(read)
     return Heard(operation.name, said, target=about, operation=operation, message=read)
 
@@ -320,7 +326,7 @@ def _plan(dialect: Dialect, heard: Heard, actor: Actor, facts: Facts, key: str =
         kind=kind,
         actor=actor,
         commands=commands,
-        said=heard.said,
+        said=heard.said if fault or _keeps_words(heard) else UNSET,
         content=b"" if fault else heard.content,
         target=target,
         key="" if fault else key,
@@ -331,12 +337,16 @@ def _plan(dialect: Dialect, heard: Heard, actor: Actor, facts: Facts, key: str =
     )
 
 
+def _keeps_words(heard: Heard) -> bool:
+    return heard.operation is None or heard.operation.keeps_words
+
+
 def _looks(heard: Heard, actor: Actor) -> bool:
     """Whether something has to be looked up for this message."""
     operation = heard.operation
     if heard.fault is not None or operation is None:
         return False
-    if operation.gather is not None or operation.effect is not None:
+    if operation.looks and (operation.gather is not None or operation.effect is not None):
         return True
     return _unfit(operation, heard.message, actor) is not None
 

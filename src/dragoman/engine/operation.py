@@ -96,6 +96,17 @@ def nobody_else(_message: Any, _speaker: str) -> Fault | None:
     return None
 
 
+class Bounds(Struct, frozen=True):
+    """What a message may be at most, where that is not the same for all (S-LIMIT)."""
+
+    most_bytes: int = MOST_BYTES
+    any_whole: bool = False
+    """Whether whole numbers may be beyond what every reader keeps: the shape says what they are."""
+
+
+USUAL = Bounds()
+
+
 class Operation(Struct, frozen=True):
     """One thing that can be asked for in a dialect: shape, commands and reply in one place."""
 
@@ -124,6 +135,12 @@ class Operation(Struct, frozen=True):
     """Whether such an answer has nothing in it yet, so that a caller may want to wait for more."""
     wakes: str = ""
     """The family of events after which there may be something in it; empty: any."""
+    bounds: Bounds = USUAL
+    keeps_words: bool = True
+    """Whether the ledger keeps the original words beside what follows from them; else that is all
+    of them."""
+    looks: bool = True
+    """Whether `gather` and `effect` look something up, so that an event loop must not wait."""
     summary: str = ""
     """When to use it, for doors that offer tools to agents; empty: it is not offered as one."""
 
@@ -134,8 +151,15 @@ class Incoming:
     It is parsed when a dialect asks for that, once for all of them.
     """
 
-    def __init__(self, raw: bytes | str | Mapping[str, Any], most_bytes: int = MOST_BYTES) -> None:
+    def __init__(
+        self,
+        raw: bytes | str | Mapping[str, Any],
+        most_bytes: int = MOST_BYTES,
+        *,
+        any_whole: bool = False,
+    ) -> None:
         self.most_bytes = most_bytes
+        self._any_whole = any_whole
         self._fault: StrictJsonError | None = None
         self.text = raw if isinstance(raw, bytes) else self._written(raw)
 
@@ -150,7 +174,7 @@ class Incoming:
         if self._fault is not None:
             return self._fault
         try:
-            return parse_json(self.text, self.most_bytes)
+            return parse_json(self.text, self.most_bytes, any_whole=self._any_whole)
         except StrictJsonError as fault:
             return fault
 
@@ -218,6 +242,8 @@ class Dialect(Struct, frozen=True):
     """Event -> its rendering, for every event that there is; None: silent on purpose."""
     kinds: tuple[str, ...] = ()
     """The types of message that it has, for whoever asks `lint` for one."""
+    bounds: Bounds = USUAL
+    """Of the largest message that `lint` looks at."""
 
 
 def beginning(text: bytes) -> msgspec.Raw:
@@ -235,9 +261,11 @@ def find_operation(dialects: Sequence[Dialect], name: str) -> tuple[Dialect, Ope
     return None
 
 
-def lint_text(linter: Linter, text: bytes, kind: str, *, strict: bool) -> Linted:
+def lint_text(
+    linter: Linter, text: bytes, kind: str, *, strict: bool, bounds: Bounds = USUAL
+) -> Linted:
     """What a linter says about one JSON value in bytes; what is no JSON is one finding."""
-    value = Incoming(text).value
+    value = Incoming(text, bounds.most_bytes, any_whole=bounds.any_whole).value
     if isinstance(value, StrictJsonError):
         return Linted(False, "", None, ({"path": value.path, "reason": value.reason},))
     return linter(value, kind, strict)

@@ -140,8 +140,8 @@ class Session(Protocol):
         """The last AOF number given out on this day."""
         ...
 
-    def logged(self, keys: Sequence[str]) -> list[tuple[str, int, str]]:
-        """(Key, position, digest) of those turns and events that were recorded before."""
+    def logged(self, keys: Sequence[str]) -> list[tuple[str, int, str, bool]]:
+        """(Key, position, digest, masked) of those turns and events that were recorded before."""
         ...
 
     def held(self, session: str, holder: str) -> list[str]:
@@ -261,6 +261,10 @@ class Store(Protocol):
 
     def turns(self, task: str, attempt: int, after: int, limit: int) -> list[Entry]:
         """The turns of an attempt on a task in their own order, from the one after an index on."""
+        ...
+
+    def turns_back(self, task: str, attempt: int, limit: int) -> list[Entry]:
+        """The last turns of an attempt on a task, the last one first."""
         ...
 
     def traces(self, task: str, after: int, limit: int) -> list[Entry]:

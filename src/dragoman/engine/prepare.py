@@ -47,14 +47,9 @@ def prepare(unit: Unit, requests: Sequence[Request], now: int, *, rerun: bool) -
                 claims += 1
             elif isinstance(command, _LetterCommand):
                 streams.update(dict.fromkeys(_of_letter(command)))
-            elif type(command) is RecordTrace:
-                streams[trace_stream(command.session)] = None
-                streams[agent_stream(request.actor.name)] = None
-                logs.append(f"event:{command.event_id.lower()}")
-            elif type(command) is RecordTurn:
-                streams[task_stream(command.task)] = None
-                streams[turns_stream(command.task)] = None
-                streams[agent_stream(request.actor.name)] = None
+            elif isinstance(command, RecordTrace | RecordTurn):
+                streams.update(dict.fromkeys(_of_trace(command, request)))
+                logs += _keys(command)
         if not request.commands[0].about:
             streams[request.actor.stream] = None
     new_ids = _new_ids(unit, creations, now)
@@ -79,6 +74,21 @@ def _new_ids(unit: Unit, creations: Sequence[CreateTask], now: int) -> list[str]
                 number += 1
                 new_ids.append(aof_id(day, number))
     return new_ids
+
+
+def _of_trace(command: RecordTrace | RecordTurn, request: Request) -> Iterator[str]:
+    """The streams that a turn or an event names."""
+    yield agent_stream(request.actor.name)
+    if isinstance(command, RecordTrace):
+        yield trace_stream(command.session)
+        return
+    yield from (task_stream(command.task), turns_stream(command.task))
+
+
+def _keys(command: RecordTrace | RecordTurn) -> Iterator[str]:
+    """By what it is known whether it was recorded before; of a turn only its task tells."""
+    if isinstance(command, RecordTrace):
+        yield f"event:{command.event_id.lower()}"
 
 
 _LetterCommand = PostMail | ReadMail | AckMail | AnswerMail | EscalateMail

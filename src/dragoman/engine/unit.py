@@ -193,8 +193,8 @@ class Unit:
         missing = [key for key in dict.fromkeys(keys) if key not in self._logged]
         if missing:
             self._logged.update(dict.fromkeys(missing))
-            for key, position, digest in self._session.logged(missing):
-                self._logged[key] = Logged(position, digest)
+            for key, position, digest, masked in self._session.logged(missing):
+                self._logged[key] = Logged(position, digest, masked)
 
     # What one request changes
 
@@ -320,7 +320,7 @@ class Unit:
         log = log_of(event)
         if log is not None:
             self._logs.append(NewLog(old.number, version, log))
-            self._logged[log.key] = Logged(-len(self._entries), log.digest)
+            self._logged[log.key] = Logged(-len(self._entries), log.digest, log.masked)
         if event_type in NAMING:
             self._bind(stream, names_of(event))
 

@@ -21,6 +21,8 @@ class Log(Struct, frozen=True, gc=False):
     event_id: str | None
     """Of an event; None: it is a turn."""
     digest: str
+    masked: bool
+    """Whether secrets were taken out of it."""
 
     @property
     def key(self) -> str:
@@ -31,8 +33,12 @@ class Log(Struct, frozen=True, gc=False):
 
 
 LOGS: Final[dict[type[AnyEvent], Callable[[Any], Log]]] = {
-    TurnRecorded: lambda turn: Log(turn.task, turn.attempt, turn.turn_index, None, turn.digest),
-    TraceRecorded: lambda event: Log(event.task, event.attempt, None, event.event_id, event.digest),
+    TurnRecorded: lambda turn: Log(
+        turn.task, turn.attempt, turn.turn_index, None, turn.digest, turn.masked
+    ),
+    TraceRecorded: lambda event: Log(
+        event.task, event.attempt, None, event.event_id, event.digest, event.masked
+    ),
 }
 """Event -> its row; what is not here has none."""
 

@@ -108,6 +108,10 @@ class SqlReaders(ABC):
         """The turns of an attempt on a task, in their own order."""
         return list(starmap(Entry, self._read("turns", task, attempt, after, limit)))
 
+    def turns_back(self, task: str, attempt: int, limit: int) -> list[Entry]:
+        """The last turns of an attempt on a task, the last one first."""
+        return list(starmap(Entry, self._read("turns_back", task, attempt, limit)))
+
     def traces(self, task: str, after: int, limit: int) -> list[Entry]:
         """The events of traces that are about a task, by position."""
         return list(starmap(Entry, self._read("traces", task, after, limit)))

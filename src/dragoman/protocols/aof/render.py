@@ -67,7 +67,13 @@ def _task_of(event: AnyEvent) -> str:
     return event.task if isinstance(event, _NAME_A_TASK) else ""
 
 
-_NAME_A_TASK: Final = (events.MailEscalated, events.ReservationTaken)
+_NAME_A_TASK: Final = (
+    events.MailEscalated,
+    events.ReservationTaken,
+    events.TraceAnomaly,
+    events.EntropyEscalated,
+    events.EntropySettled,
+)
 
 
 def _line(fields: Mapping[str, Any]) -> bytes:
@@ -284,5 +290,10 @@ RENDER: Final[Mapping[type[AnyEvent], Callable[[Any, AofIdOf], Told] | None]] = 
     events.ReservationRenewed: None,  # that it lasts longer moves nothing
     events.ReservationsEnded: _under("reservation.ended"),
     events.TaskRewound: _rewound,
+    events.TurnRecorded: None,  # what an agent thinks has doors of its own
+    events.TraceRecorded: None,
+    events.TraceAnomaly: _under("trace.anomaly"),
+    events.EntropyEscalated: _under("entropy.escalated"),
+    events.EntropySettled: _under("entropy.settled"),
 }
 """Event -> its line; None: silent on purpose."""

@@ -76,10 +76,10 @@ class MemorySession:
         """The last AOF number given out on this day."""
         return self._tables.last_numbers.get(day, 0)
 
-    def logged(self, keys: Sequence[str]) -> list[tuple[str, int, str]]:
-        """(Key, position, digest) of those turns and events that were recorded before."""
+    def logged(self, keys: Sequence[str]) -> list[tuple[str, int, str, bool]]:
+        """(Key, position, digest, masked) of those turns and events that were recorded before."""
         known = [(key, self._tables.logs[key]) for key in keys if key in self._tables.logs]
-        return [(key, entry.position, log.digest) for key, (log, entry) in known]
+        return [(key, entry.position, log.digest, log.masked) for key, (log, entry) in known]
 
     def held(self, session: str, holder: str) -> list[str]:
         """The streams of tasks that are held in this session; if none is, by this holder."""

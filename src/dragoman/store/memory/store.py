@@ -163,13 +163,13 @@ class MemoryStore:
     def turns(self, task: str, attempt: int, after: int, limit: int) -> list[Entry]:
         """The turns of an attempt on a task, in their own order."""
         with self._lock:
-            found = sorted(
-                (log.turn_index, entry.position)
-                for log, entry in self._tables.logs.values()
-                if log.turn_index is not None and (log.task, log.attempt) == (task, attempt)
-            )
-            places = [position for index, position in found if index > after]
-            return [self._tables.entries[place - 1] for place in places[:limit]]
+            found = self._tables.turns(task, attempt)
+            return [entry for index, entry in found if index > after][:limit]
+
+    def turns_back(self, task: str, attempt: int, limit: int) -> list[Entry]:
+        """The last turns of an attempt on a task, the last one first."""
+        with self._lock:
+            return [entry for _, entry in reversed(self._tables.turns(task, attempt))][:limit]
 
     def traces(self, task: str, after: int, limit: int) -> list[Entry]:
         """The events of traces that are about a task, by position."""

@@ -41,6 +41,15 @@ class Tables:
         """(kind, stream) of every task that has this name as an alias."""
         return sorted((kind, self.names[name, kind]) for kind in self.kinds.get(name, ()))
 
+    def turns(self, task: str, attempt: int) -> list[tuple[int, Entry]]:
+        """The turns of an attempt on a task, by their index."""
+        found = [
+            (log.turn_index, entry)
+            for log, entry in self.logs.values()
+            if log.turn_index is not None and (log.task, log.attempt) == (task, attempt)
+        ]
+        return sorted(found, key=lambda one: one[0])
+
     def apply(self, changes: Changes) -> None:
         """Write all of it."""
         for row in changes.streams:
@@ -63,16 +72,18 @@ class Tables:
         for answer in changes.answers:
             self.answers[answer.scope, answer.key] = answer
         self.last_numbers.update(changes.numbers)
+        self._move_on_lists(changes)
+        for new in changes.logs:
+            entry = self.histories[self.rows[new.stream].name][new.version - 1]
+            self.logs[new.log.key] = new.log, entry
+
+    def _move_on_lists(self, changes: Changes) -> None:
         for name, number in changes.unlisted:
             for first in self._first_entry(number):
                 self.lists.get(name, {}).pop(first.position, None)
         for name, number in changes.listed:
             for first in self._first_entry(number):
                 self.lists.setdefault(name, {})[first.position] = first.stream
-
-        for new in changes.logs:
-            entry = self.histories[self.rows[new.stream].name][new.version - 1]
-            self.logs[new.log.key] = new.log, entry
 
     def _first_entry(self, number: int) -> list[Entry]:
         """What gives a stream its place on lists; a stream without entries has none."""

@@ -85,10 +85,10 @@ INSERT INTO numbers (day, last) VALUES ($1, 0) ON CONFLICT (day) DO NOTHING
 SELECT last FROM numbers WHERE day = $1 FOR UPDATE
 
 -- name: logged_events
-SELECT event_id, position, digest FROM logs WHERE event_id = ANY ($1::text[])
+SELECT event_id, position, digest, masked FROM logs WHERE event_id = ANY ($1::text[])
 
 -- name: logged_turns
-SELECT l.task, l.attempt, l.turn_index, l.position, l.digest
+SELECT l.task, l.attempt, l.turn_index, l.position, l.digest, l.masked
 FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS asked (task, attempt, turn_index)
 JOIN logs l ON l.task = asked.task AND l.attempt = asked.attempt
   AND l.turn_index = asked.turn_index
@@ -184,11 +184,11 @@ SELECT last + 1 FROM moved
 
 -- After the entries too, for the same reason.
 -- name: put_logs
-INSERT INTO logs (position, task, attempt, turn_index, event_id, digest)
-SELECT at.position, new.task, new.attempt, new.turn_index, new.event_id, new.digest
+INSERT INTO logs (position, task, attempt, turn_index, event_id, digest, masked)
+SELECT at.position, new.task, new.attempt, new.turn_index, new.event_id, new.digest, new.masked <> 0
 FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::bigint[], $5::bigint[], $6::text[],
-            $7::text[])
-  AS new (stream, version, task, attempt, turn_index, event_id, digest)
+            $7::text[], $8::bigint[])
+  AS new (stream, version, task, attempt, turn_index, event_id, digest, masked)
 CROSS JOIN LATERAL (
   SELECT position FROM entries WHERE stream = new.stream AND version = new.version LIMIT 1
 ) AS at
@@ -333,6 +333,13 @@ FROM logs l JOIN entries e ON e.position = l.position JOIN streams s ON s.number
 WHERE l.task = $1 AND l.attempt = $2 AND l.turn_index > $3
 ORDER BY l.turn_index
 LIMIT $4
+
+-- name: turns_back
+SELECT e.position, s.name, e.version, e.event, e.line, e.previous, e.hash
+FROM logs l JOIN entries e ON e.position = l.position JOIN streams s ON s.number = e.stream
+WHERE l.task = $1 AND l.attempt = $2 AND l.turn_index IS NOT NULL
+ORDER BY l.turn_index DESC
+LIMIT $3
 
 -- The comparisons are what the index on tasks asks for.
 -- name: traces

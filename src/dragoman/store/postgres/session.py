@@ -105,14 +105,14 @@ class PostgresSession:
         self._queued.update((key.name, None) for key in keys)
         return keys
 
-    def logged(self, keys: Sequence[str]) -> list[tuple[str, int, str]]:
-        """(Key, position, digest) of those turns and events that were recorded before."""
+    def logged(self, keys: Sequence[str]) -> list[tuple[str, int, str, bool]]:
+        """(Key, position, digest, masked) of those turns and events that were recorded before."""
         asked = list(map(split_key, keys))
-        found: list[tuple[str, int, str]] = []
+        found: list[tuple[str, int, str, bool]] = []
         events = [one for one in asked if isinstance(one, str)]
         if events:
             (rows,) = self._run(Call("logged_events", (texts(events),)))
-            found += [(f"event:{id}", position, digest) for id, position, digest in rows]
+            found += [(f"event:{id}", *rest) for id, *rest in rows]
         turns = [one for one in asked if not isinstance(one, str)]
         if turns:
             tasks, attempts, indexes = zip(*turns, strict=True)
@@ -324,6 +324,7 @@ def _logging(new: Sequence[NewLog]) -> Call:
             some_numbers([log.turn_index for log in logs]),
             some_texts([log.event_id for log in logs]),
             texts([log.digest for log in logs]),
+            numbers([log.masked for log in logs]),
         ),
     )
 

@@ -38,10 +38,10 @@ SELECT number, name, fold, state FROM streams WHERE due <= ? ORDER BY due, numbe
 SELECT last FROM numbers WHERE day = ?
 
 -- name: logged_event
-SELECT event_id, position, digest FROM logs WHERE event_id = ?
+SELECT event_id, position, digest, masked FROM logs WHERE event_id = ?
 
 -- name: logged_turn
-SELECT task, attempt, turn_index, position, digest
+SELECT task, attempt, turn_index, position, digest, masked
 FROM logs
 WHERE task = ? AND attempt = ? AND turn_index = ?
 
@@ -118,8 +118,8 @@ DELETE FROM lists
 WHERE list = ? AND position = (SELECT position FROM entries WHERE stream = ? AND version = 1)
 
 -- name: put_log
-INSERT INTO logs (position, task, attempt, turn_index, event_id, digest)
-SELECT position, ?, ?, ?, ?, ? FROM entries WHERE stream = ? AND version = ?
+INSERT INTO logs (position, task, attempt, turn_index, event_id, digest, masked)
+SELECT position, ?, ?, ?, ?, ?, ? FROM entries WHERE stream = ? AND version = ?
 
 -- name: put_text
 INSERT INTO texts (rowid, words) VALUES (?, ?)
@@ -231,6 +231,13 @@ SELECT e.position, s.name, e.version, e.event, e.line, e.previous, e.hash
 FROM logs l JOIN entries e ON e.position = l.position JOIN streams s ON s.number = e.stream
 WHERE l.task = ? AND l.attempt = ? AND l.turn_index > ?
 ORDER BY l.turn_index
+LIMIT ?
+
+-- name: turns_back
+SELECT e.position, s.name, e.version, e.event, e.line, e.previous, e.hash
+FROM logs l JOIN entries e ON e.position = l.position JOIN streams s ON s.number = e.stream
+WHERE l.task = ? AND l.attempt = ? AND l.turn_index IS NOT NULL
+ORDER BY l.turn_index DESC
 LIMIT ?
 
 -- The comparisons are what the index on tasks asks for.

@@ -121,7 +121,8 @@ CREATE TABLE logs (
   attempt    INTEGER NOT NULL,
   turn_index INTEGER,
   event_id   TEXT,
-  digest     TEXT    NOT NULL
+  digest     TEXT    NOT NULL,
+  masked     INTEGER NOT NULL
 ) STRICT;
 
 CREATE UNIQUE INDEX logs_turn ON logs (task, attempt, turn_index) WHERE turn_index IS NOT NULL;
@@ -132,7 +133,7 @@ CREATE INDEX logs_task ON logs (task) WHERE event_id IS NOT NULL AND task <> '';
 CREATE VIEW agent_logs AS
 SELECT l.position AS id, l.task AS task_id, l.attempt, l.turn_index, l.event_id,
        e.body ->> '$.session' AS session_id, e.body ->> '$.type' AS type,
-       coalesce(e.body ->> '$.masked', 0) AS masked, e.at AS recorded_at,
+       l.masked, e.at AS recorded_at,
        e.body -> '$.envelope' AS envelope_json
 FROM logs l JOIN (
   SELECT position, CAST(line AS TEXT) -> '$.body' AS body, CAST(line AS TEXT) ->> '$.at' AS at

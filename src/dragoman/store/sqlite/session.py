@@ -83,14 +83,17 @@ class SqliteSession:
         """The last AOF number given out on this day."""
         return self._value("last_number", day) or 0
 
-    def logged(self, keys: Sequence[str]) -> list[tuple[str, int, str]]:
-        """(Key, position, digest) of those turns and events that were recorded before."""
+    def logged(self, keys: Sequence[str]) -> list[tuple[str, int, str, bool]]:
+        """(Key, position, digest, masked) of those turns and events that were recorded before."""
         asked = list(map(split_key, keys))
         events = self._each("logged_event", [(one,) for one in asked if isinstance(one, str)])
         turns = self._each("logged_turn", [one for one in asked if not isinstance(one, str)])
         return [
-            *((f"event:{id}", *found) for id, *found in events),
-            *((f"turn:{task}/{attempt}/{at}", *found) for task, attempt, at, *found in turns),
+            *((f"event:{id}", at, digest, bool(cut)) for id, at, digest, cut in events),
+            *(
+                (f"turn:{task}/{attempt}/{index}", at, digest, bool(cut))
+                for task, attempt, index, at, digest, cut in turns
+            ),
         ]
 
     def held(self, session: str, holder: str) -> list[str]:

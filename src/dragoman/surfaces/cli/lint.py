@@ -10,7 +10,7 @@ from dragoman.surfaces.cli.reading import STANDARD_INPUT, SourceArgument, open_s
 from dragoman.surfaces.cli.verb import Verb
 
 if TYPE_CHECKING:
-    from dragoman.engine.operation import Linted, Linter
+    from dragoman.engine.operation import Dialect, Linted
 
 
 def lint(
@@ -42,9 +42,9 @@ def lint(
       dragoman lint --dialect aof message.json
       dragoman lint --dialect aof --strict --jsonl < sent.jsonl
     """
-    linter = _linter(call, dialect, kind)
+    spoken = _dialect(call, dialect, kind)
     is_ok = True
-    for linted in _each(linter, source, kind, strict=strict, jsonl=jsonl):
+    for linted in _each(spoken, source, kind, strict=strict, jsonl=jsonl):
         is_ok = is_ok and linted.ok
         if jsonl or call.shared.json:
             call.out.json(_as_object(linted))
@@ -54,28 +54,29 @@ def lint(
         raise typer.Exit(1)
 
 
-def _linter(call: Call, name: str, kind: str) -> "Linter":
+def _dialect(call: Call, name: str, kind: str) -> "Dialect":
     spoken = {dialect.name: dialect for dialect in call.house.dialects()}
     if name not in spoken:
         wrong_usage(f"name a dialect with --dialect; known: {', '.join(spoken)}")
     kinds = spoken[name].kinds
     if kind and kind not in kinds:
         wrong_usage(f"{kind!a} is no --kind of {name}; known: {', '.join(kinds)}")
-    return spoken[name].lint
+    return spoken[name]
 
 
 def _each(
-    linter: "Linter", source: str, kind: str, *, strict: bool, jsonl: bool
+    dialect: "Dialect", source: str, kind: str, *, strict: bool, jsonl: bool
 ) -> "Iterator[Linted]":
     from dragoman.engine.operation import lint_text
-    from dragoman.text.strict_json import MOST_BYTES
 
+    lint, bounds = dialect.lint, dialect.bounds
     if not jsonl:
-        yield lint_text(linter, read_source(source, MOST_BYTES), kind, strict=strict)
+        text = read_source(source, bounds.most_bytes)
+        yield lint_text(lint, text, kind, strict=strict, bounds=bounds)
         return
     with open_source(source) as lines:
         for line in filter(bytes.strip, lines):  # a blank line is no message
-            yield lint_text(linter, line, kind, strict=strict)
+            yield lint_text(lint, line, kind, strict=strict, bounds=bounds)
 
 
 def _as_object(linted: "Linted") -> dict[str, object]:

@@ -35,9 +35,9 @@ def operate(
       dragoman call session_end '{"sessionId":"s-1"}'
     """
     from dragoman.engine.interpreter import Turned
-    from dragoman.text.strict_json import MOST_BYTES
 
-    given = read_source(arguments, MOST_BYTES) if arguments == STANDARD_INPUT else arguments
+    most = max(dialect.bounds.most_bytes for dialect in call.house.dialects())
+    given = read_source(arguments, most) if arguments == STANDARD_INPUT else arguments
     with call.writing() as place:
         actor = call.actor(place, call.speaker())
         answer = place.interpreter.call(operation, given, actor)

@@ -21,9 +21,9 @@ def send(call: Call, source: SourceArgument = STANDARD_INPUT) -> Answer:
       dragoman send < message.txt
     """
     from dragoman.engine.interpreter import Turned
-    from dragoman.text.strict_json import MOST_BYTES
 
-    message = read_source(source, MOST_BYTES)
+    most = max(dialect.bounds.most_bytes for dialect in call.house.dialects())
+    message = read_source(source, most)
     with call.writing() as place:
         name = call.speaker()
         speaker = call.actor(place, name) if name else None

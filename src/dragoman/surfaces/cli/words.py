@@ -51,9 +51,10 @@ from dragoman.core.events import (
 from dragoman.core.moments import duration, to_rfc3339
 from dragoman.ledger.codec import CODEC
 from dragoman.ledger.entry import Entry, read_line
+from dragoman.surfaces.cli.words_traces import TRACE_WORDS
 
 _LONGEST = 240
-_SUBJECTS = ("task", "agent", "mail", "wave")
+_SUBJECTS = ("task", "agent", "mail", "wave", "turns")
 """Kinds of streams whose name says what an entry is about."""
 
 _FORWARD: dict[LinkKind, str] = {
@@ -336,5 +337,6 @@ WORDS: dict[type[Event], Callable[[Any], str]] = {
     AgentPaused: _paused,
     AgentResumed: _resumed,
     TaskRewound: _rewound,
+    **TRACE_WORDS,
 }
 """Event -> its words; a test: every event has some."""
