@@ -1,7 +1,6 @@
 """`dragoman otlp`: a task's trace as OpenTelemetry spans, printed or sent to a collector."""
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 from urllib.parse import unquote, urlsplit
 
 import msgspec
@@ -15,11 +14,7 @@ from dragoman.surfaces.cli.options import TaskArgument
 from dragoman.surfaces.cli.tasks import look_at
 from dragoman.surfaces.cli.verb import Verb
 
-if TYPE_CHECKING:
-    from dragoman.engine.ports import Store
-
 _SECONDS = 30.0
-_PAGE = 500
 _HEADERS = "OTEL_EXPORTER_OTLP_HEADERS"
 
 
@@ -47,12 +42,17 @@ def otlp(
       dragoman otlp TASK-2026-02-09-001 --to http://localhost:4318/v1/traces
     """
     from dragoman.protocols.saop.otlp import Subject, document
+    from dragoman.surfaces.cli.trace_reading import each_event, each_turn
 
     with call.reading() as place:
         seen, store = look_at(place, task).task, place.hub.store
         about = Subject(store.ledger_id(), seen.id, seen.title, dragoman.__version__)
-        turns = _turns(store, seen.id, seen.attempts)
-        spans = document(about, turns, list(_events(store, seen.id)))
+        turns = (
+            {**turn.envelope, "attempt": turn.attempt}
+            for attempt in range(seen.attempts + 1)
+            for turn in each_turn(store, seen.id, attempt)
+        )
+        spans = document(about, turns, list(each_event(store, seen.id)))
     if not to:
         call.out.json(spans)
         return None
@@ -68,25 +68,6 @@ class NotDelivered(DragomanError):
     """What was to be sent was not taken; the detail says by whom and why."""
 
     code = "not_delivered"
-
-
-def _turns(store: "Store", task: str, attempts: int) -> Iterator[dict[str, Any]]:
-    from dragoman.engine.traces import turns_of
-
-    for attempt in range(attempts + 1):
-        after = -1
-        while page := turns_of(store, task, attempt, after, _PAGE).turns:
-            yield from ({**turn.envelope, "attempt": attempt} for turn in page)
-            after = page[-1].turn_index
-
-
-def _events(store: "Store", task: str) -> Iterator[dict[str, Any]]:
-    from dragoman.engine.traces import events_of
-
-    after = 0
-    while page := (found := events_of(store, task=task, after=after, limit=_PAGE)).events:
-        yield from (one.event for one in page)
-        after = found.next
 
 
 def _post(url: str, body: bytes) -> None:

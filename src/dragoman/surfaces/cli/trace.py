@@ -1,6 +1,7 @@
 """`dragoman trace`: a coding agent's own record of a session, as turns and events of a task."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -52,10 +53,6 @@ def trace(
         Literal["claude-code", "codex", "otlp"] | None,
         typer.Option("--format", show_default=False, help="What the file is; else by its lines."),
     ] = None,
-    first_turn: Annotated[
-        int,
-        typer.Option("--first-turn", metavar="N", min=0, help="The index of its first turn."),
-    ] = 0,
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Go on as the file grows; Ctrl-C ends it.")
     ] = False,
@@ -82,8 +79,9 @@ def trace(
     from dragoman.protocols.saop.capture.transcript import Transcript
 
     with call.writing() as place:
-        about = About(task, role, session or _session_of(place, task), first_turn)
-        transcript = Transcript(about, place.hub.clock.now(), kind or "")
+        about = About(task, role, session or _session_of(place, task))
+        now, first = place.hub.clock.now(), partial(_first_turn, place, task)
+        transcript = Transcript(about, now, kind or "", first)
         sender = Sender(place, call.actor(place, call.speaker()), task)
         lines = read_lines(file, call.wait if follow else None)
         captured = _captured(transcript, lines, file, closes=close)
@@ -111,6 +109,22 @@ def _session_of(place: Place, task: str) -> str:
 
     found = find_task(place.hub.store, task)
     return "" if isinstance(found, Refusal) or found.lease is None else found.lease.session
+
+
+def _first_turn(place: Place, task: str, session: str) -> int:
+    """Where a session's turns begin: where they began before, else behind those of others."""
+    from dragoman.engine.ask import find_task
+    from dragoman.surfaces.cli.trace_reading import each_turn
+
+    found = find_task(place.hub.store, task)
+    if isinstance(found, Refusal):
+        return 0
+    last = -1
+    for turn in each_turn(place.hub.store, found.task.id, found.task.attempts):
+        if turn.envelope["metadata"].get("session_id") == session:
+            return turn.turn_index
+        last = turn.turn_index
+    return last + 1
 
 
 def _captured(
@@ -159,7 +173,7 @@ def _answer(about: "About", transcript: "Transcript", tally: Tally) -> Answer:
     data: dict[str, object] = {
         "task": about.task,
         "format": transcript.kind,
-        "session": about.session or transcript.session,
+        "session": transcript.session,
         "lines": transcript.lines,
         "turns": turns,
         "events": events,
@@ -194,7 +208,7 @@ def _shown(about: "About", transcript: "Transcript", tally: Tally) -> Callable[[
             some = ", ".join(map(str, transcript.unreadable[:_SHOWN]))
             screen.line(f"lines that are no JSON objects were left out: {some}")
         if tally.refused:
-            screen.line(f"refused: {len(tally.refused)}; the rest stands")
+            screen.line(f"refused: {len(tally.refused)}; what was taken stands")
 
     return show
 

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 
 _MOST_REFUSED: Final = 3
 """After so many refusals in a row, whatever comes would be refused as well."""
+_IN_VAIN: Final = frozenset(
+    {"identity_mismatch", "not_authorized", "unauthorized_agent", "lease_lost", "task_not_found"}
+)
+"""After one of these, too: it is about who sends, and not about what."""
 
 
 class Sent(Struct, frozen=True):
@@ -44,7 +48,7 @@ class Tally(Struct):
         """Count one more."""
         if sent.refusal is not None:
             self.refused.append(sent)
-            self.in_a_row += 1
+            self.in_a_row += _MOST_REFUSED if sent.refusal.code in _IN_VAIN else 1
             return
         self.in_a_row = 0
         self.taken[kind] += 1

@@ -56,8 +56,6 @@ class About(Struct, frozen=True):
     agent: str = "developer"
     """Its role in SAOP."""
     session: str = ""
-    """Empty: what the record calls it."""
-    first_turn: int = 0
     origin: str = ""
     """What kind of record it is."""
 
@@ -85,10 +83,10 @@ class _Turn(Struct):
 class Scribe:
     """Takes steps in their order; gives what is over."""
 
-    def __init__(self, about: About, now: int) -> None:
+    def __init__(self, about: About, now: int, first_turn: int) -> None:
         self._about = about
         self._at = now
-        self._index = about.first_turn
+        self._index = first_turn
         self._turn: _Turn | None = None
         self._seen: list[str] = []
         """What was observed since the turn began."""
@@ -103,9 +101,8 @@ class Scribe:
             Observed: self._observed,
         }
 
-    def take(self, step: Step, place: str, session: str) -> Iterator[Captured]:
-        """What a step at this place of a session's record comes to."""
-        self._session = self._about.session or session or "transcript"
+    def take(self, step: Step, place: str) -> Iterator[Captured]:
+        """What a step at this place of the record comes to."""
         if step.at is not None:
             self._at = step.at
         if isinstance(step, ModelStep):
@@ -224,12 +221,12 @@ class Scribe:
 
     def _event(self, place: str, **payload: Any) -> Captured:
         about = self._about
-        named = "\0".join((about.task, self._session, place, payload["type"]))
+        named = "\0".join((about.task, self._about.session, place, payload["type"]))
         return Captured(
             "event",
             {
                 "event_id": uuid8(blake2b(named.encode(), digest_size=16).digest()),
-                "session_id": self._session,
+                "session_id": self._about.session,
                 "payload": payload,
             },
         )
@@ -252,7 +249,7 @@ class Scribe:
                 "timestamp": to_rfc3339(turn.at),
                 **FILLED,
                 **stated,
-                "session_id": self._session,
+                "session_id": self._about.session,
                 "captured": {
                     "from": about.origin,
                     "filled": [name for name in FILLED if name not in stated],

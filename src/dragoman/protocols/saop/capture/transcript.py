@@ -1,6 +1,6 @@
 """A record of an agent's work, line by line: of which kind it is, and which messages it gives."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final, Protocol
 
 import msgspec
@@ -37,12 +37,23 @@ READERS: Final[dict[str, type[Reader]]] = {one.name: one for one in (ClaudeCode,
 """Kind of record -> what reads it. A new kind is one more line here."""
 
 
+_NAMELESS: Final = "transcript"
+
+
 class Transcript:
     """Takes the lines of a record in their order."""
 
-    def __init__(self, about: About, now: int, kind: str = "") -> None:
+    def __init__(
+        self,
+        about: About,
+        now: int,
+        kind: str = "",
+        first_turn: Callable[[str], int] = lambda _: 0,
+    ) -> None:
+        """A session without a name is what the record calls it; `first_turn` is told its name."""
         self._about = about
         self._now = now
+        self._first_turn = first_turn
         self._reader = READERS[kind]() if kind else None
         self._scribe: Scribe | None = None
         self.lines = 0
@@ -56,8 +67,8 @@ class Transcript:
 
     @property
     def session(self) -> str:
-        """What it calls its session, as far as it has said so."""
-        return self._reader.session if self._reader is not None else ""
+        """Its session: what it is called here, else what it calls it, as far as it has said so."""
+        return self._about.session or (self._reader.session if self._reader is not None else "")
 
     def feed(self, line: bytes) -> Iterator[Captured]:
         """What one more line brings to its end."""
@@ -79,7 +90,7 @@ class Transcript:
             return
         for part, step in enumerate(reader.steps(found)):
             scribe = self._scribe or self._hired(reader)
-            yield from scribe.take(step, f"{self.lines}.{part}", reader.session)
+            yield from scribe.take(step, f"{self.lines}.{part}")
 
     @property
     def is_over(self) -> bool:
@@ -93,5 +104,7 @@ class Transcript:
             yield from self._scribe.close()
 
     def _hired(self, reader: Reader) -> Scribe:
-        self._scribe = Scribe(replace(self._about, origin=reader.name), self._now)
+        session = self.session or _NAMELESS
+        about = replace(self._about, session=session, origin=reader.name)
+        self._scribe = Scribe(about, self._now, self._first_turn(session))
         return self._scribe
