@@ -145,7 +145,7 @@ class HttpSettings(Struct, frozen=True):
     """How many requests or messages a second each caller may send over time; 0: any number."""
     burst: int = 1000
     """How many it may send at once after a pause."""
-    max_body: int = 8388608
+    max_body: int = 25165824
     """The largest request, in bytes; a single message has a smaller limit of its own."""
 
 

@@ -127,6 +127,8 @@ class Engines(Struct, frozen=True):
     clock: Clock
     key: LedgerKey
     running: HubAddress | None = None
+    tails: saop.Tails | None = None
+    """What keeps the ends of chunks; else each process leaves them to the next."""
 
     def make(self, beaten: Heard, hints: Hints) -> Engine:
         """The engine; it tells of leases and commits."""
@@ -140,9 +142,8 @@ def opened(data: Path, settings: Settings, engines: Engines, *, create: bool) ->
     """A place on an open store; its writes go through the hub that runs, if one does."""
     beaten, hints = Heard(), Hints()
     hub = Hub(engines.make(beaten, hints), new_id)
-    checkpoints = CheckpointFile(data / CHECKPOINTS, engines.key)
     try:
-        place = _furnished(data, settings, hub, hints, checkpoints, beaten)
+        place = _furnished(data, settings, hub, hints, engines, beaten)
         if create:
             place.begin()
     except DragomanError:
@@ -156,13 +157,13 @@ def _furnished(
     settings: Settings,
     hub: Hub,
     hints: Hints,
-    checkpoints: CheckpointFile,
+    engines: "Engines",
     beaten: Heard,
 ) -> Place:
     """The hub with all that surrounds it."""
     warnings: list[str] = []
-    disk = Beneath(data)
-    head, tails = open_head(settings, data), open_tails(data)
+    disk, checkpoints = Beneath(data), CheckpointFile(data / CHECKPOINTS, engines.key)
+    head, tails = open_head(settings, data), engines.tails or open_tails(data)
     hub.engine.head = head
     traces = trace_choices(settings, Redactor(key=hub.engine.digest(b"redaction")), hub, head)
     spoken = dialects(settings, _model(settings, data), replace(traces, tails=tails))

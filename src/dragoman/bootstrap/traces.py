@@ -19,9 +19,10 @@ def open_head(settings: Settings, data: Path) -> Callable[[], str]:
     return GitHead(data / named) if named else lambda: ""
 
 
-def open_tails(data: Path) -> ChunkTails[saop.Tail]:
-    """Keeps what a chunk of a thought has held back for the next one."""
-    return ChunkTails(data / _FOLDER, saop.Tail, lambda tail: bool(tail.held))
+def open_tails(data: Path, *, is_shared: bool = True) -> ChunkTails[saop.Tail]:
+    """Keeps what a chunk of a thought has held back for the next one, in whatever process."""
+    folder = data / _FOLDER
+    return ChunkTails(folder, saop.Tail, lambda tail: bool(tail.held), is_shared=is_shared)
 
 
 def trace_choices(

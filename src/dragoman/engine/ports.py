@@ -271,6 +271,10 @@ class Store(Protocol):
         """The events of traces that are about a task, by position."""
         ...
 
+    def logs(self, after: int, until: int) -> list[tuple[int, Log]]:
+        """All rows of the logs between two positions, the last one included."""
+        ...
+
     def indexed(self) -> int:
         """The position up to which words can be searched for."""
         ...

@@ -8,6 +8,7 @@ from dragoman.core.errors import LedgerError
 from dragoman.core.task import Task
 from dragoman.engine.ask import entries, history
 from dragoman.engine.ports import Row, Store
+from dragoman.engine.verify_logs import wrong_logs
 from dragoman.ledger.chain import GENESIS, link_hash
 from dragoman.ledger.checkpoint import Checkpoint
 from dragoman.ledger.codec import CODEC
@@ -88,6 +89,7 @@ def check_views(store: Store, progress: Progress) -> Iterator[Finding]:
             yield Finding(
                 f"nothing in the ledger gave it place {position} on the list {name}", stream=stream
             )
+    yield from (Finding(problem, position) for position, problem in wrong_logs(store))
 
 
 def _problems(store: Store, row: Row) -> Sequence[str]:

@@ -7,6 +7,7 @@ from typing import Any
 from dragoman.core.errors import StoreCorrupt
 from dragoman.engine.ports import Listed, ListQuery, Row
 from dragoman.ledger.entry import Entry
+from dragoman.ledger.logs import Log
 from dragoman.text.words import Wanted
 
 NO_LIMIT = 2**63 - 1
@@ -116,6 +117,11 @@ class SqlReaders(ABC):
         """The events of traces that are about a task, by position."""
         return list(starmap(Entry, self._read("traces", task, after, limit)))
 
+    def logs(self, after: int, until: int) -> list[tuple[int, Log]]:
+        """All rows of the logs between two positions."""
+        found = self._read("logs", after, until)
+        return [(row[0], _log(row[1:])) for row in found]
+
     def indexed(self) -> int:
         """The position up to which words can be searched for."""
         return int(next((value for (value,) in self._read("indexed")), 0))
@@ -128,3 +134,8 @@ class SqlReaders(ABC):
     def _listed(self, found: Any) -> Listed:
         """A place, and behind it the row of the stream that stands there."""
         return Listed(found[0], self._row(found[1:]))
+
+
+def _log(found: Any) -> Log:
+    *row, masked = found
+    return Log(*row, masked=bool(masked))

@@ -23,18 +23,25 @@ MOST_KEPT = 1_024
 class ChunkTails(Generic[T]):
     """Keeps them in memory, and in files where another process may need them."""
 
-    def __init__(self, folder: Path, shape: type[T], is_held: Callable[[T], bool]) -> None:
-        """`is_held`: whether one still holds something that the next one needs."""
+    def __init__(
+        self,
+        folder: Path,
+        shape: type[T],
+        is_held: Callable[[T], bool],
+        *,
+        is_shared: bool = True,
+    ) -> None:
+        """`is_held`: whether one still holds something that the next one needs; `is_shared`:
+        whether another process may take the next chunk."""
         self._folder = folder
         self._decode = msgspec.json.Decoder(shape).decode
         self._is_held = is_held
         self._tails: dict[str, T] = {}
-        self.is_shared = True
-        """Whether another process may take the next chunk."""
+        self._is_shared = is_shared
 
     def get(self, key: str) -> T | None:
         """What the last chunk has left."""
-        if key in self._tails and not self.is_shared:
+        if key in self._tails and not self._is_shared:
             return self._tails[key]
         try:
             return self._decode(self._path(key).read_bytes())
@@ -47,7 +54,7 @@ class ChunkTails(Generic[T]):
         self._tails[key] = tail
         if len(self._tails) > MOST_KEPT:
             self._write(oldest := next(iter(self._tails)), self._tails.pop(oldest))
-        if self.is_shared:
+        if self._is_shared:
             self._write(key, tail)
 
     def close(self) -> None:

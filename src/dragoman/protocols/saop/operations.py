@@ -137,7 +137,9 @@ def _operations(choices: Choices) -> Iterator[Operation]:
         name="saop.turn",
         shape=TurnEnvelope,
         read=_reader(choices.turns.safe_parse, SentTurn),
-        commands=lambda sent: translate.turn_commands(sent, choices),
+        commands=lambda _: (),
+        # It may have megabytes: an event loop must not wait until they are looked through.
+        gather=lambda sent, _actor, _facts: translate.turn_commands(sent, choices),
         reply=_recorded,
         roles=MAY_WRITE,
         about=lambda sent: sent.turn.metadata.task_id,

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from dragoman.engine.ports import BoardQuery, Listed, ListQuery, Row, Session
 from dragoman.ledger.entry import Entry
+from dragoman.ledger.logs import Log
 from dragoman.store.memory.search import is_wanted
 from dragoman.store.memory.session import MemorySession
 from dragoman.store.memory.tables import Tables
@@ -180,6 +181,13 @@ class MemoryStore:
                 if log.event_id is not None and log.task == task and entry.position > after
             )
             return [self._tables.entries[place - 1] for place in places[:limit]]
+
+    def logs(self, after: int, until: int) -> list[tuple[int, Log]]:
+        """All rows of the logs between two positions."""
+        with self._lock:
+            rows = sorted((at.position, key) for key, (_, at) in self._tables.logs.items())
+            kept = self._tables.logs
+            return [(at, kept[key][0]) for at, key in rows if after < at <= until]
 
     def indexed(self) -> int:
         """The position up to which words can be searched for."""

@@ -349,6 +349,12 @@ WHERE l.task = $1 AND l.task <> '' AND l.event_id IS NOT NULL AND l.position > $
 ORDER BY l.position
 LIMIT $3
 
+-- name: logs
+SELECT position, task, attempt, turn_index, event_id, digest, masked
+FROM logs
+WHERE position > $1 AND position <= $2
+ORDER BY position
+
 -- name: indexed
 SELECT value FROM meta WHERE key = 'indexed'
 

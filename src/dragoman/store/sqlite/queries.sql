@@ -248,6 +248,12 @@ WHERE l.task = ? AND l.task <> '' AND l.event_id IS NOT NULL AND l.position > ?
 ORDER BY l.position
 LIMIT ?
 
+-- name: logs
+SELECT position, task, attempt, turn_index, event_id, digest, masked
+FROM logs
+WHERE position > ? AND position <= ?
+ORDER BY position
+
 -- name: indexed
 SELECT value FROM meta WHERE key = 'indexed'
 

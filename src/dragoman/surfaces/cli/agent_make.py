@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dragoman.core.agents import AgentRecord
 
 GivenRole = Literal["agent", "orchestrator", "coordinator", "human", "observer"]
+SaopRole = Literal["researcher", "architect", "developer", "reviewer"]
 DIALECTS = ("aof", "agentmail", "saop", "acp", "ccos")
 NINETY_DAYS_MS = 90 * 86_400_000
 
@@ -75,6 +76,14 @@ def add(
             help="A dialect that it understands; again for more; else as it is known.",
         ),
     ] = None,
+    saop_role: Annotated[
+        SaopRole | None,
+        typer.Option(
+            "--saop-role",
+            show_default=False,
+            help="The part that it plays in SAOP; else as it is known, or its name.",
+        ),
+    ] = None,
     expires: ExpiresOption = None,
     no_token: Annotated[
         bool, typer.Option("--no-token", help="Only make it known; give it no token.")
@@ -110,7 +119,7 @@ def add(
         # What is not said anew stays as it is.
         said: Role = role or (known.role if known is not None else "agent")
         dialects = tuple(speaks or (known.speaks if known is not None else ()))
-        commands: list[AnyCommand] = [RegisterAgent(name, said, dialects)]
+        commands: list[AnyCommand] = [RegisterAgent(name, said, dialects, saop_role)]
         if public is not None:
             commands.append(KeyAgent(name, public))
         given = None if no_token or is_armed else _new_token(place, name, expires)
