@@ -71,6 +71,7 @@ def test_the_task_is_as_it_was_and_what_concerns_others_stays() -> None:
         notes=4,
         updated_at=NOW + 5,
         moved_at=NOW + 5,
+        head_hash=COMMIT,
     )
 
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from msgspec import Struct
 from msgspec.structs import asdict
@@ -13,10 +13,11 @@ from dragoman.core.ids import task_stream
 from dragoman.core.moves import move_of
 from dragoman.core.rewinding import at_rest, restored
 from dragoman.core.task import Task
-from dragoman.engine.ask import decode, history, task_as_of
+from dragoman.engine.ask import decode, history
 from dragoman.engine.ports import Store
 from dragoman.ledger.entry import Entry, read_line
 from dragoman.ledger.transitions import transition_id
+from dragoman.ledger.views import refold
 
 _POSITION: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
 _SHOWN: Final = 5
@@ -60,9 +61,8 @@ def preview(store: Store, task: Task, named: str) -> Preview | Refusal:
     transition = _find(store, task, named)
     if isinstance(transition, Refusal):
         return transition
-    past = task_as_of(store, task.id, transition.position)
-    if isinstance(past, Refusal):
-        return past
+    until = transition.position
+    past = cast(Task, refold(e.line for e in history(store, task_stream(task.id), until=until)))
     wanted = at_rest(restored(past))
     return Preview(task, transition, past, wanted, _changes(restored(task), wanted))
 
