@@ -24,7 +24,7 @@ LINE_MARK: Final = "\u23ce"
 
 # Possessive quantifiers and disjoint classes: no alternative is ever tried twice over the same
 # characters, and no payload contains the start of another sequence, so the scan is linear.
-_SEQUENCE: Final = re.compile(
+SEQUENCE: Final = re.compile(
     r"""
       (?: \x1b\[ | \x9b ) [0-?]*+ [ -/]*+ [@-~]                            # CSI
     | (?: \x1b\] | \x9d ) [^\x00-\x1f\x7f-\x9f]*+ (?: \x07 | \x1b\\ | \x9c )  # OSC
@@ -35,6 +35,7 @@ _SEQUENCE: Final = re.compile(
     """,
     re.VERBOSE,
 )
+"""A whole escape sequence."""
 
 _HARMFUL_CLASS: Final = (
     r"\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 without tab and line feed, DEL, C1
@@ -64,6 +65,6 @@ def safe_text(text: str, *, one_line: bool = False) -> str:
     if text.isascii() and text.isprintable():
         return text
     if HARMFUL.search(text) is not None:
-        text = _SEQUENCE.sub("", text).replace("\r\n", "\n")
+        text = SEQUENCE.sub("", text).replace("\r\n", "\n")
         text = HARMFUL.sub(REPLACEMENT, text)
     return text.translate(_ON_ONE_LINE) if one_line else text

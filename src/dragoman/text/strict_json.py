@@ -45,9 +45,7 @@ class StrictJsonError(ValueError):
         self.too_large = too_large
 
 
-def parse_json(
-    text: bytes | str, most_bytes: int = MOST_BYTES, *, any_whole: bool = False
-) -> Any:
+def parse_json(text: bytes | str, most_bytes: int = MOST_BYTES, *, any_whole: bool = False) -> Any:
     """The value of a JSON text within all bounds (S-LIMIT); else StrictJsonError.
 
     `any_whole`: whole numbers may be as large as they like, where a shape says what they may be.
