@@ -23,6 +23,7 @@ from dragoman.core.commands import (
     EditTask,
     EndAttempt,
     EscalateDelegation,
+    EscalateEntropy,
     EscalateMail,
     ExpireLease,
     IssueToken,
@@ -33,6 +34,8 @@ from dragoman.core.commands import (
     PauseAgent,
     PostMail,
     ReadMail,
+    RecordTrace,
+    RecordTurn,
     RegisterAgent,
     RejectDelegation,
     RejectMessage,
@@ -42,10 +45,12 @@ from dragoman.core.commands import (
     RenewReservations,
     ReportOutcome,
     RequestDelegation,
+    RequestTransition,
     ReserveFiles,
     ResumeAgent,
     RevokeToken,
     RewindTask,
+    SettleEntropy,
     StartWave,
     UpdateTask,
     WarnTask,
@@ -127,6 +132,8 @@ def test_no_command_about_a_task_is_forgotten_here() -> None:
     # Of letters, waves and reservations, none is about a task alone.
     others |= {PostMail, ReadMail, AckMail, AnswerMail, EscalateMail}
     others |= {StartWave, AdvanceWave, ReserveFiles, RenewReservations, ReleaseReservations}
+    # Turns and traces are words about work, whoever holds it.
+    others |= {RecordTurn, RecordTrace, RequestTransition, EscalateEntropy, SettleEntropy}
     assert {type(command) for command in WRITES} | others == set(get_args(AnyCommand))
 
 

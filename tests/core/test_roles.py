@@ -31,6 +31,7 @@ from dragoman.core.commands import (
     EditTask,
     EndAttempt,
     EscalateDelegation,
+    EscalateEntropy,
     EscalateMail,
     ExpireLease,
     IssueToken,
@@ -41,6 +42,8 @@ from dragoman.core.commands import (
     PauseAgent,
     PostMail,
     ReadMail,
+    RecordTrace,
+    RecordTurn,
     RegisterAgent,
     RejectDelegation,
     RejectMessage,
@@ -50,10 +53,12 @@ from dragoman.core.commands import (
     RenewReservations,
     ReportOutcome,
     RequestDelegation,
+    RequestTransition,
     ReserveFiles,
     ResumeAgent,
     RevokeToken,
     RewindTask,
+    SettleEntropy,
     StartWave,
     UpdateTask,
     WarnTask,
@@ -64,6 +69,7 @@ from dragoman.core.mail import Mail
 from dragoman.core.reading import Decision
 from dragoman.core.reservations import Reservation, Reservations
 from dragoman.core.task import Delegation, Reported
+from dragoman.core.traces import TurnLog
 from dragoman.core.wave import Wave
 from tests.core.world import (
     COORDINATOR,
@@ -96,6 +102,7 @@ ACTORS = {
     "d": Actor("agent", "dan"),
     "n": Actor("agent", "ned"),
 }
+EVENT = "01890a5d-ac96-774b-bcce-b302099a8057"
 TOKEN = TokenRecord("0" * 12, "0" * 64, NOW, NOW + 10_000)
 
 
@@ -145,6 +152,11 @@ def commands(who: str) -> tuple[AnyCommand, ...]:
         RenewReservations(("r",), TTL),
         ReleaseReservations(("r",)),
         RewindTask("T", 1),
+        RecordTurn("T", 0, "developer", 0.5, {}, "digest"),
+        RecordTrace(EVENT, "s-1", "ANY", {}, "digest"),
+        RequestTransition("T", "cancelled", EVENT),
+        EscalateEntropy("T", "loop", "round and round", (1, 2), 2.0, 2.0),
+        SettleEntropy("T", "falling_confidence", 0.0),
     )
 
 
@@ -164,6 +176,7 @@ def world(status: Status) -> World:
     built.agents["known"] = AgentRecord("known", "agent", (), NOW, "", (TOKEN,))
     built.agents["paused"] = AgentRecord("paused", "agent", (), NOW, pause=Pause("enough", NOW))
     built.mails["m"] = LETTER
+    built.turn_logs["T"] = TurnLog("T", 1, {"falling_confidence": 0.1})
     built.waves["w"] = Wave("w", (WaveBead("UU"),), 1, "hera", NOW)
     built.reservations = Reservations((Reservation("r", ("b",), "ann", NOW + TTL),))
     built.put(task("UU", "backlog"))
@@ -220,6 +233,12 @@ BY_HAND: dict[str, tuple[str, dict[Status, str]]] = {
     "reservation.renew": ("a", {}),
     "reservation.release": ("hosca", {}),
     "task.rewind": ("ho", {}),
+    # Of agents, those who play the part may: it is tried with the other rules of turns.
+    "turn.record": ("hos", {}),
+    "trace.record": ("hoscHOadn", {}),
+    "task.transition": ("", dict.fromkeys(_OPEN, "hosc")),
+    "entropy.escalate": ("hos", {}),
+    "entropy.settle": ("hos", {}),
 }
 """Command -> who may give it with effect: in any status, and where that differs."""
 

@@ -24,6 +24,7 @@ from dragoman.core.mail import Mail
 from dragoman.core.reading import Decision
 from dragoman.core.reservations import Reservations
 from dragoman.core.task import EVOLVE_TASK, Task
+from dragoman.core.traces import Logged, Trace, TurnLog
 from dragoman.core.wave import Wave
 from dragoman.ledger.views import fold
 
@@ -90,6 +91,23 @@ class Facts:
         """All files that are reserved."""
         return self._world.reservations
 
+    def trace(self, session: str) -> Trace | None:
+        """What is remembered of a session."""
+        return self._world.traces.get(session)
+
+    def turns(self, task: str) -> TurnLog | None:
+        """What is remembered of the turns of a task."""
+        return self._world.turn_logs.get(task)
+
+    def logged(self, key: str) -> Logged | None:
+        """Nothing was recorded before."""
+        del key
+
+    def held(self, session: str, holder: str) -> tuple[str, ...]:
+        """Nobody holds anything in a session."""
+        del session, holder
+        return ()
+
     @property
     def cause(self) -> str:
         """The id of the request."""
@@ -128,6 +146,8 @@ class World:
         self.waves: dict[str, Wave] = {}
         self.reservations = Reservations()
         self.numbers: dict[str, int] = {}
+        self.traces: dict[str, Trace] = {}
+        self.turn_logs: dict[str, TurnLog] = {}
         self.past: dict[tuple[str, int], Task] = {}
 
     def put(self, known: Task) -> None:

@@ -88,6 +88,7 @@ class OpenStore(MemoryStore):
         tables.names = dict(self._tables.names)
         tables.kinds = {name: list(kinds) for name, kinds in self._tables.kinds.items()}
         tables.lists = {name: dict(places) for name, places in self._tables.lists.items()}
+        tables.logs = dict(self._tables.logs)
         return other
 
     def picture(self) -> dict[str, Any]:
@@ -117,6 +118,10 @@ class _Watched:
     @property
     def is_fresh(self) -> bool:
         return self._store.is_fresh
+
+    @property
+    def first(self) -> int:
+        return self._session.first
 
     def __getattr__(self, verb: str) -> Callable[..., Any]:
         method = getattr(self._session, verb)

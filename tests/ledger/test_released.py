@@ -9,11 +9,12 @@ import msgspec
 import pytest
 
 from dragoman.core.events import EVENT_NAMES, AnyEvent
-from dragoman.engine.ports import Changes, NewEntry, Row, Session
+from dragoman.engine.ports import Changes, NewEntry, NewLog, Row, Session
 from dragoman.engine.verify import check_ledger, check_views
 from dragoman.ledger.checkpoint import Checkpoint
 from dragoman.ledger.codec import CODEC
 from dragoman.ledger.entry import read_line
+from dragoman.ledger.logs import log_of
 from dragoman.ledger.tree import EMPTY, extend, root
 from dragoman.ledger.views import FOLD, encode_state, lists_of, names_of, refold, shelve
 from dragoman.store.memory import MemoryStore
@@ -41,6 +42,7 @@ ROOTS = {
     "v5": "c1b68184e9c6b9bf554d4c57fde2640cc7546743a5823656b301bb4c67d07bf3",
     "v6": "dcc94e4dd5ecbad3c4d1ce991253bd4d2174f2b7e6c4cc5bba9e3892f07292aa",
     "v7": "a712f6ac7fb5a7831158ec4f11562e89ee669bcdff54a93eb01a87788881fc93",
+    "v8": "0ff2e49d0ffc5ee288e2a4944e196c3cbc0c4057c99b202270d525b20f5ccfc6",
 }
 """The Merkle root over each golden ledger, as RFC 9162 has it."""
 
@@ -76,6 +78,7 @@ def loaded(name: str) -> MemoryStore:
     rows: list[Row] = []
     names: list[tuple[str, str, int]] = []
     listed: list[tuple[str, int]] = []
+    logs: list[NewLog] = []
     for stream, entries in parts.items():
         lines = [entry.line.encode() for entry in entries]
         state = refold(lines)
@@ -96,6 +99,8 @@ def loaded(name: str) -> MemoryStore:
         for line in map(read_line, lines):
             bound = names_of(CODEC.decode(line.event, line.v, line.body))
             names += [(alias, kind, numbers[stream]) for alias, kind in bound]
+            log = log_of(CODEC.decode(line.event, line.v, line.body))
+            logs += [NewLog(numbers[stream], line.version, log)] if log else []
     entries = [
         NewEntry(
             numbers[entry.stream],
@@ -109,7 +114,9 @@ def loaded(name: str) -> MemoryStore:
     ]
 
     def write(session: Session) -> None:
-        session.write(Changes(entries=entries, streams=rows, names=names, listed=listed))
+        session.write(
+            Changes(entries=entries, streams=rows, names=names, listed=listed, logs=logs)
+        )
 
     store.transact(write)
     return store

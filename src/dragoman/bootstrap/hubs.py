@@ -56,8 +56,7 @@ def open_hub(
         undo.callback(kept.close)
         lock.works_on(_works(kept, store or settings.store.url, config))
         tails = open_tails(data, is_shared=False)
-        engines = Engines(kept, SystemClock(), key, tails=tails)
-        place = opened(data, settings, engines, create=True)
+        place = opened(data, settings, Engines(kept, SystemClock(), key, tails=tails), create=True)
         hub = place.hub
         undo.callback(hub.close)
         identity = Identity(
@@ -70,8 +69,8 @@ def open_hub(
         )
         place.hints.listen(identity.forget)
         duty = {one.name: one for one in place.duties}
-        now = hub.clock.now
         checkpoint, notify, projection = duty["checkpoint"], duty["notify"], duty["projection"]
+        now = hub.clock.now
         clockwork = Clockwork(
             (
                 Wheel("time", [duty[name] for name in _BY_TIME], now),
@@ -109,7 +108,7 @@ def open_hub(
         undo.callback(bound.close)
         dispatcher = open_dispatcher(place, identity, server.url)
         undo.pop_all()
-        return place, RunningHub(hub, server, bound, dispatcher, clockwork, lock, tails.close)
+        return place, RunningHub(hub, server, bound, dispatcher, clockwork, lock, at_end=tails.close)
 
 
 def _works(kept: Store, url: str, config: Path | None) -> "Works":

@@ -19,6 +19,7 @@ from dragoman.engine.hub import Hub
 from dragoman.engine.interpreter import Interpreter, Turned
 from dragoman.engine.operation import Dialect
 from dragoman.engine.ports import Clock, Store
+from dragoman.engine.redaction import Redaction
 from dragoman.engine.request import Accepted, Outcome
 from dragoman.files.inbox import Inbox
 from dragoman.files.lookup import has_file
@@ -44,12 +45,12 @@ from dragoman.system.hub_lock import HubRunning
 from dragoman.system.ids import new_id
 from dragoman.system.keys import LedgerKey, load, load_or_create
 from dragoman.system.outbox import OutboxFiles
-from dragoman.text.redact import Redactor
 from dragoman.text.strict_json import MOST_BYTES
 
 if TYPE_CHECKING:
     from dragoman.engine.identity import Principal
     from dragoman.files.archive_format import Manifest
+from dragoman.bootstrap.redaction import open_redactor
 from dragoman.bootstrap.spawning import open_spawner
 from dragoman.bootstrap.stores import lasting, make_directory, open_store
 from dragoman.bootstrap.traces import open_head, open_tails, trace_choices
@@ -141,7 +142,12 @@ class Engines(Struct, frozen=True):
 def opened(data: Path, settings: Settings, engines: Engines, *, create: bool) -> Place:
     """A place on an open store; its writes go through the hub that runs, if one does."""
     beaten, hints = Heard(), Hints()
-    hub = Hub(engines.make(beaten, hints), new_id)
+    try:
+        redactor = open_redactor(settings, data, engines.key)
+    except DragomanError:
+        engines.store.close()
+        raise
+    hub = Hub(engines.make(beaten, hints), new_id, Redaction(redactor))
     try:
         place = _furnished(data, settings, hub, hints, engines, beaten)
         if create:
@@ -165,7 +171,7 @@ def _furnished(
     disk, checkpoints = Beneath(data), CheckpointFile(data / CHECKPOINTS, engines.key)
     head, tails = open_head(settings, data), engines.tails or open_tails(data)
     hub.engine.head = head
-    traces = trace_choices(settings, Redactor(key=hub.engine.digest(b"redaction")), hub, head)
+    traces = trace_choices(settings, hub.redaction.redactor, hub, head)
     spoken = dialects(settings, _model(settings, data), replace(traces, tails=tails))
     projector = Projector(
         hub,

@@ -32,6 +32,7 @@ class RunningHub:
         dispatcher: Dispatcher,
         clockwork: Clockwork,
         lock: HubLock,
+        *,
         at_end: Callable[[], None] = lambda: None,
     ) -> None:
         """`at_end`: what has to be left to those who come after it."""
