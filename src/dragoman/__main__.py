@@ -15,11 +15,22 @@ if TYPE_CHECKING:
     from dragoman.engine.shown import WholeTask
     from dragoman.files.archive_format import Manifest
     from dragoman.surfaces.cli.running import RunningHub
+    from dragoman.text.redact import Redactor
 
 
 def main() -> None:
     """Run the command line."""
-    run(House(_open_place, _dialects, _import_archive, _open_stage, _open_hub, _watch_hub))
+    run(
+        House(
+            _open_place,
+            _dialects,
+            _import_archive,
+            _open_stage,
+            _open_hub,
+            _watch_hub,
+            _redactor,
+        )
+    )
 
 
 # Databases, keys and dialects are loaded when a command needs them: `--help` does not.
@@ -63,6 +74,12 @@ def _watch_hub(
     from dragoman.bootstrap.watching import watch_hub
 
     return watch_hub(task, after)
+
+
+def _redactor(data: Path) -> "Redactor":
+    from dragoman.bootstrap.redaction import find_redactor
+
+    return find_redactor(data)
 
 
 if __name__ == "__main__":

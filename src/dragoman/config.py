@@ -117,6 +117,15 @@ class GitSettings(Struct, frozen=True):
     begin at the data directory."""
 
 
+class RedactionSettings(Struct, frozen=True):
+    """[redaction]"""
+
+    rules: Literal["all", "known"] = "all"
+    """What is masked: all that looks like a secret, or only values that the hub knows."""
+    variables: tuple[str, ...] = ()
+    """Variables of the hub whose values are masked wherever they turn up."""
+
+
 class FilesSettings(Struct, frozen=True):
     """[files]"""
 
@@ -238,6 +247,7 @@ class Settings(Struct, frozen=True):
     entropy: EntropySettings = EntropySettings()
     git: GitSettings = GitSettings()
     groups: dict[str, GroupSettings] = {}
+    redaction: RedactionSettings = RedactionSettings()
     files: FilesSettings = FilesSettings()
     notify: NotifySettings = NotifySettings()
     http: HttpSettings = HttpSettings()

@@ -317,7 +317,7 @@ def dialects(
     return (
         aof.dialect(at_once=settings.aof.apply_completion == "immediately"),
         agentmail.dialect(_mail_choices(settings, model)),
-        saop.dialect(traces or saop.Choices()),
+        saop.dialect(traces),
     )
 
 

@@ -135,7 +135,7 @@ def _runner(place: Place, name: str, starting: _Starting) -> "Runner":
         certificate=_certificate(place),
         environ=environment(),
         now=place.hub.clock.now,
-        redact=lambda text: text,
+        redactor=place.hub.redaction.redactor,
         prefixes=(aof.PREFIX.encode(),),
         most_message=MOST_BYTES,
     )

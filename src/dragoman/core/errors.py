@@ -51,6 +51,7 @@ REFUSALS: dict[str, str] = {
     "token_expired": "the credential's time is over",
     "token_revoked": "the credential was taken back",
     "replayed": "the signed message was received before",
+    "policy_violation": "what must not be altered holds a secret",
     "mail_not_found": "no letter has this id",
     "wave_not_found": "no wave has this id",
     "reservation_not_found": "nothing is reserved under this name",

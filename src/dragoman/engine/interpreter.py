@@ -121,13 +121,16 @@ class _Plan(Struct, frozen=True):
             effect=self.effect,
         )
 
-    def answer(self, outcome: Outcome) -> Answer:
+    def answer(self, outcome: Outcome, remarks: tuple[str, ...] = ()) -> Answer:
         """The hub's word, as the caller is told it."""
-        return self._turned(outcome) if isinstance(outcome, Refusal) else self._taken(outcome)
+        if isinstance(outcome, Refusal):
+            return self._turned(outcome)
+        return self._taken(outcome, remarks)
 
-    def _taken(self, accepted: Accepted) -> Taken:
+    def _taken(self, accepted: Accepted, remarks: tuple[str, ...]) -> Taken:
         assert self.operation is not None, "what has no operation is refused"
         warnings = [command.detail for command in self.commands if isinstance(command, WarnTask)]
+        warnings += remarks
         declined = accepted.declined
         if declined is not None:
             code = self.dialect.refusals[declined.code]
@@ -231,11 +234,15 @@ class Interpreter:
 
     def _ask(self, plan: _Plan) -> Answer:
         request = plan.request(self._hub)
-        return plan.answer(self._hub.engine.handle_now(request) if request else _NOTHING_TO_DO)
+        if request is None:
+            return plan.answer(_NOTHING_TO_DO)
+        return plan.answer(self._hub.engine.handle_now(request), request.masked)
 
     async def _ask_soon(self, plan: _Plan) -> Answer:
         request = plan.request(self._hub)
-        return plan.answer(await self._hub.engine.handle(request) if request else _NOTHING_TO_DO)
+        if request is None:
+            return plan.answer(_NOTHING_TO_DO)
+        return plan.answer(await self._hub.engine.handle(request), request.masked)
 
     def _planned(self, said: Said, speaker: Actor | None, via: str) -> _Plan | None:
         spoken = self.hear(said)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from dragoman.ledger.checkpoint import Checkpoint
     from dragoman.services.notifier import Standing
     from dragoman.surfaces.cli.running import RunningHub
+    from dragoman.text.redact import Redactor
 
 
 Failure = OSError | DragomanError
@@ -140,3 +141,5 @@ class House(Struct, frozen=True):
     open_hub: "Callable[[Path, str, str, int | None, Path | None], tuple[Place, RunningHub]]"
     """Makes a hub that can run: data directory, store, host, port, settings file."""
     watch_hub: WatchHub
+    redactor: "Callable[[Path], Redactor]"
+    """Takes secrets out of text, and knows those of a data directory, if there is one."""

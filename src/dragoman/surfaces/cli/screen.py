@@ -75,6 +75,13 @@ class Screen:
         """One JSON object on one line."""
         self._write(as_json(value))
 
+    def text(self, text: str) -> None:
+        """A text as it is, at once: what somebody else has written is passed on, byte by byte."""
+        with _output():
+            self._stream.flush()
+            self._stream.buffer.write(text.encode(errors="surrogateescape"))
+            self._stream.buffer.flush()
+
     def flush(self) -> None:
         """Send what was printed, now."""
         with _output():

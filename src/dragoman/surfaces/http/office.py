@@ -45,7 +45,7 @@ class Office:
         self.metrics = Metrics()
         self.stays = Stays(door.identity, door.hints, door.patience.token)
         self.checkup = Checkup(door)
-        self.envelopes = Envelopes(self.store, door.hub.clock)
+        self.envelopes = Envelopes(self.store, door.hub.clock, door.hub.redaction.refusal)
 
     async def read(
         self,

@@ -74,6 +74,7 @@ STATUS: dict[str, int] = {
     "unknown_type": 422,
     "taskId_mismatch": 422,
     "key_reused": 422,
+    "policy_violation": 422,
     "not_recognized": 422,
     "rate_limited": 429,
     "too_many_waiting": 429,

@@ -7,7 +7,16 @@
 
 from dragoman.text.redact.finder import Found
 from dragoman.text.redact.known import SHORTEST, Secret
-from dragoman.text.redact.redactor import Masked, MaskedTree, Redactor
+from dragoman.text.redact.redactor import Masked, MaskedTree, Redactor, is_secret_variable
 from dragoman.text.redact.stream import Stream
 
-__all__ = ["SHORTEST", "Found", "Masked", "MaskedTree", "Redactor", "Secret", "Stream"]
+__all__ = [
+    "SHORTEST",
+    "Found",
+    "Masked",
+    "MaskedTree",
+    "Redactor",
+    "Secret",
+    "Stream",
+    "is_secret_variable",
+]

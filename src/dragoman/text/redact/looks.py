@@ -9,7 +9,7 @@ _NEUTRAL: Final = re.compile(
     r"(?:id|ids|name|names|hash|hashes|digest|sha\d*|md5|file|path|dir|folder|url|uri|type|count|"
     r"limit|length|len|size|expiry|expires|expiration|ttl|at|in|policy|field|label|hint|header|"
     r"status|kind|version|format|prefix|env|variable|ref|manager|store|provider|endpoint|required|"
-    r"used|usage|index|_ms|seconds|rotation|scope|scopes|fingerprint|source)$|"
+    r"used|usage|index|_ms|seconds|rotation|scope|scopes|fingerprint|source|sock|socket)$|"
     r"pass(?:ed|es|ing|age|port|ive|thr)|auth(?:or(?!iz)|entic)|tokeni[sz]",
     re.IGNORECASE | re.ASCII,
 )

@@ -12,7 +12,7 @@ from msgspec import Struct
 from dragoman.text.redact.assignments import names_secret
 from dragoman.text.redact.finder import Finder, Found, placeholder
 from dragoman.text.redact.known import Secret
-from dragoman.text.redact.looks import looks_random
+from dragoman.text.redact.looks import is_placeholder, looks_random
 from dragoman.text.redact.stream import Stream
 from dragoman.text.strict_json import below
 
@@ -40,7 +40,14 @@ class Redactor:
     ) -> None:
         """`key`: what the digests are keyed with; `known_only`: no rules, only what is known."""
         self._finder = Finder(known, key, known_only=known_only)
+        self._known = known
+        self._key = key
         self._known_only = known_only
+
+    def knowing(self, *secrets: Secret) -> "Redactor":
+        """One that knows these values, too."""
+        known = (*self._known, *secrets)
+        return Redactor(known, self._key, known_only=self._known_only)
 
     def text(self, text: str) -> Masked:
         """A whole text without secrets."""
@@ -77,7 +84,7 @@ class Redactor:
             return text
         if isinstance(value, dict):
             return {
-                self._key(key, path, found): self._walked(item, below(path, key), key, found)
+                self._name(key, path, found): self._walked(item, below(path, key), key, found)
                 for key, item in cast(dict[str, Any], value).items()
             }
         if isinstance(value, list | tuple):
@@ -85,7 +92,7 @@ class Redactor:
             return [self._walked(item, below(path, at), name, found) for at, item in items]
         return value
 
-    def _key(self, key: str, path: str, found: list[tuple[str, str]]) -> str:
+    def _name(self, key: str, path: str, found: list[tuple[str, str]]) -> str:
         masked = self.text(key)
         found += ((path, one.kind) for one in masked.found)
         return masked.text
@@ -98,3 +105,10 @@ class Redactor:
             digest = self._finder.digest(value.encode(errors="surrogatepass"))
             return placeholder(kind, digest), [kind]
         return masked.text, [one.kind for one in masked.found]
+
+
+def is_secret_variable(name: str, value: str) -> bool:
+    """Whether a variable of the environment holds a secret, by its name or by its looks."""
+    if names_secret(name):
+        return not is_placeholder(value) and not value.startswith(("/", "."))
+    return bool(Redactor().text(value).found)

@@ -61,6 +61,10 @@ RULES: Final[tuple[Rule, ...]] = (
     # --- our own
     _rule("dragoman_token", "drg_", "[A-Za-z0-9][A-Za-z0-9._@-]{0,}_[0-9a-f]{12}_[A-Za-z0-9_-]{43}",
           "docs/identity.md"),
+    _rule("dragoman_attempt_token", "drga_", r"[A-Za-z0-9_-]{20,}\.[A-Za-z0-9_-]{20,}",
+          "docs/identity.md"),
+    _rule("dragoman_owner_token", "drgo_", "[A-Za-z0-9_-]{43}",
+          "docs/identity.md"),
     # --- code hosts, packages, builds
     _rule("github_token", "ghp_ gho_ ghu_ ghs_ ghr_", "[A-Za-z0-9]{36,}",
           "https://docs.github.com/en/authentication/keeping-your-account-and-data-secure/about-authentication-to-github"),
