@@ -86,7 +86,9 @@ def open_place(data: Path, store: str, now: int | None, *, create: bool) -> Plac
     if running is not None:
         _check_same_ledger(kept, running)
     clock = SystemClock() if now is None else FixedClock(now)
-    return opened(data, settings, Engines(kept, clock, key, running), create=create)
+    place = opened(data, settings, Engines(kept, clock, key, running), create=create)
+    place.hub.redaction.tell = place.warnings.append
+    return place
 
 
 def _beside(data: Path, store: str, running: HubAddress) -> tuple[str, Settings]:

@@ -22,11 +22,11 @@ class Hub:
         self,
         engine: Engine,
         new_id: Callable[[], str],
-        redaction: Redaction = Redaction(Redactor()),  # noqa: B008  it has no state
+        redaction: Redaction | None = None,
     ) -> None:
-        """`redaction`: what takes secrets out of requests."""
+        """`redaction`: what takes secrets out of requests; else one that knows no values."""
         self.engine = engine
-        self.redaction = redaction
+        self.redaction = redaction or Redaction(Redactor())
         self._new_id = new_id
 
     @property

@@ -4,6 +4,7 @@ Each request is redacted once, when it is made, whatever door it came through. A
 hashed or signed cannot be altered: one that holds a secret is refused.
 """
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
@@ -27,6 +28,8 @@ class Redaction:
 
     def __init__(self, redactor: Redactor) -> None:
         self.redactor = redactor
+        self.tell: Callable[[str], object] = lambda _: None
+        """Told what was taken out of a request that is no message; who sends one is answered."""
 
     def of(self, request: Request) -> Request:
         """The request without secrets; the very same, if it has none."""
@@ -40,9 +43,11 @@ class Redaction:
         found = found or in_said
         if not found:
             return request
-        return replace(
-            request, commands=commands, effect=effect, said=said, masked=_told(tuple(found))
-        )
+        masked = _told(tuple(found))
+        if said is msgspec.UNSET:
+            for remark in masked:
+                self.tell(remark)
+        return replace(request, commands=commands, effect=effect, said=said, masked=masked)
 
     def refusal(self, document: Any) -> Refusal | None:
         """Why a document that must not be altered cannot be taken: a secret is in it."""

@@ -78,9 +78,13 @@ class Screen:
     def text(self, text: str) -> None:
         """A text as it is, at once: what somebody else has written is passed on, byte by byte."""
         with _output():
-            self._stream.flush()
-            self._stream.buffer.write(text.encode(errors="surrogateescape"))
-            self._stream.buffer.flush()
+            below = getattr(self._stream, "buffer", None)
+            if below is None:
+                self._stream.write(text)
+            else:
+                self._stream.flush()
+                below.write(text.encode(errors="surrogateescape"))
+                below.flush()
 
     def flush(self) -> None:
         """Send what was printed, now."""
