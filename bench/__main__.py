@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from bench import agents, aof, files, http, hub, letters, lifecycle, mail
+from bench import agents, aof, files, http, hub, letters, lifecycle, mail, redaction
 
 _CALLERS = 64
 
@@ -207,6 +207,23 @@ def _letters(sizes: _Sizes) -> Iterator[_Row]:
         )
 
 
+def _redaction(_: _Sizes) -> Iterator[_Row]:
+    for rules, goal in redaction.GOALS.items():
+        yield _Row(
+            f"log text redacted, {rules} rules, MB",
+            f"{goal:.0f} MB",
+            lambda _, __, goal=goal: goal,
+            lambda _, s, rules=rules: redaction.megabytes(rules, s),
+        )
+    for name, goal, found in (
+        ("known values found, of 100", 100.0, redaction.known_found),
+        ("credentials found, of 100", 99.0, redaction.prefixed_found),
+        ("named secrets found, of 100", 90.0, redaction.generic_found),
+        ("masked lines that held a secret, of 100", 95.0, redaction.rightly_masked),
+    ):
+        yield _Row(name, f"{goal:.0f}", lambda _, __, goal=goal: goal, found)
+
+
 _PARTS: dict[str, Callable[[_Sizes], Iterator[_Row]]] = {
     "lifecycle": _lifecycles,
     "reports": _reports,
@@ -216,6 +233,7 @@ _PARTS: dict[str, Callable[[_Sizes], Iterator[_Row]]] = {
     "http": _http,
     "mail": _mail,
     "letters": _letters,
+    "redaction": _redaction,
 }
 
 

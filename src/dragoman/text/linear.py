@@ -33,11 +33,22 @@ class Match(Protocol):
 class Linear:
     """An expression; it is compiled when it is first used, because that takes time."""
 
-    def __init__(self, pattern: bytes, *, longest: bool = False, captures: bool = True) -> None:
-        """`longest`: of several matches at a place the longest one counts."""
+    def __init__(
+        self,
+        pattern: bytes,
+        *,
+        longest: bool = False,
+        captures: bool = True,
+        characters: bool = False,
+    ) -> None:
+        """`longest`: of several matches at a place the longest one counts.
+
+        `characters`: the expression speaks of characters of UTF-8, not of bytes.
+        """
         self.pattern = pattern
         self._longest = longest
         self._captures = captures
+        self._characters = characters
 
     def search(self, text: bytes, pos: int = 0) -> Match | None:
         """The first match from here on."""
@@ -54,7 +65,8 @@ class Linear:
     @cached_property
     def _compiled(self) -> Any:
         options: Any = _re2.Options()
-        options.encoding = _re2.Options.Encoding.LATIN1
+        encodings = _re2.Options.Encoding
+        options.encoding = encodings.UTF8 if self._characters else encodings.LATIN1
         options.max_mem = _MOST_MEMORY
         options.longest_match = self._longest
         options.never_capture = not self._captures

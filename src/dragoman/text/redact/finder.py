@@ -82,19 +82,12 @@ class Finder:
         data = text.encode(errors="surrogatepass")
         if not self.may_hold(data):
             return []
-        reading = Reading(text) if may_hide(data) else None
-        if reading is not None:
-            data = reading.text.encode(errors="surrogatepass")
-        spans = _merged(self._spans(data, _DEPTH))
-        found = list[Found]()
-        for (start, end), span in zip(_characters(data, spans), spans, strict=True):
-            digest = self.digest(span.secret)
-            if reading is None:
-                found.append(Found(span.kind, digest, start, end))
-            else:
-                last = reading.place(end - 1)
-                found.append(Found(span.kind, digest, reading.place(start), last + 1))
-        return found
+        spans = self._read_spans(data)
+        places = _characters(data, spans)
+        return [
+            Found(span.kind, self.digest(span.secret), start, end)
+            for (start, end), span in zip(places, spans, strict=True)
+        ]
 
     def may_hold(self, data: bytes) -> bool:
         """Whether it is worth to look into a text; a no is quick, and is meant.
@@ -117,6 +110,16 @@ class Finder:
         if self._known_only:  # colours may still hide what is known
             return bool(self.known.longest) and may_hide(data)
         return gate.search(data) is not None or _ENCODED.search(data) is not None
+
+    def _read_spans(self, data: bytes) -> list[_Span]:
+        """The secrets of a text as it is read, with what is hidden in between."""
+        if not may_hide(data):
+            return _merged(self._spans(data, _DEPTH))
+        reading = Reading(data)
+        return [
+            span._replace(start=reading.place(span.start), end=reading.place(span.end - 1) + 1)
+            for span in _merged(self._spans(reading.data, _DEPTH))
+        ]
 
     def _spans(self, data: bytes, depth: int) -> list[_Span]:
         spans = [

@@ -8,7 +8,7 @@ from bisect import bisect_right
 from typing import Final
 
 from dragoman.text.linear import Linear
-from dragoman.text.safe_text import HARMFUL, SEQUENCE
+from dragoman.text.safe_text import HARMFUL_CLASS
 
 ANY_HIDDEN: Final = (
     rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]|\xc2[\x80-\x9f\xad]|\xcd\x8f|\xd8\x9c|"
@@ -16,13 +16,36 @@ ANY_HIDDEN: Final = (
 )
 """The bytes with which something hidden begins; other characters may begin so, too."""
 _PERHAPS: Final = Linear(ANY_HIDDEN, captures=False)
-_HIDDEN: Final = re.compile(f"{SEQUENCE.pattern}|(?!\\r){HARMFUL.pattern}", re.VERBOSE)
-_OPEN: Final = re.compile(
-    r"(?:\x1b(?:\[[0-?]*+[ -/]*+|[\]PX^_][^\x00-\x1f\x7f-\x9f]*+\x1b?|[ -/]*+)"
-    r"|\x9b[0-?]*+[ -/]*+|[\x9d\x90\x98\x9e\x9f][^\x00-\x1f\x7f-\x9f]*+\x1b?)\Z"
+
+_PAYLOAD: Final = r"[^\x00-\x1f\x7f-\x{9f}]*"
+_SEQUENCES: Final = (
+    r"(?:\x1b\[|\x{9b})[0-?]*[ -/]*[@-~]",
+    rf"(?:\x1b\]|\x{{9d}}){_PAYLOAD}(?:\x07|\x1b\\|\x{{9c}})",
+    rf"(?:\x1b[PX^_]|[\x{{90}}\x{{98}}\x{{9e}}\x{{9f}}]){_PAYLOAD}(?:\x1b\\|\x{{9c}})",
+    r"\x1b[ -/]+[0-~]",
+    r"\x1b[0-OQ-WYZ\\`-~]",
+)
+"""CSI; OSC; DCS, SOS, PM and APC; escapes like ESC ( B; escapes like ESC c."""
+
+
+def _in_re2(inside: str) -> str:
+    """The class of what is harmful, but for the carriage return, which ends a line."""
+    inside = inside.replace(r"\ud800-\udfff", "").replace(r"\x0b-\x1f", r"\x0b\x0c\x0e-\x1f")
+    return re.sub(r"\\[xuU]([0-9a-f]+)", r"\\x{\1}", inside)
+
+
+_HIDDEN: Final = Linear(
+    "|".join((*_SEQUENCES, f"[{_in_re2(HARMFUL_CLASS)}]")).encode(),
+    captures=False,
+    characters=True,
+)
+_OPEN: Final = Linear(
+    rf"(?:\x1b(?:\[[0-?]*[ -/]*|[\]PX^_]{_PAYLOAD}\x1b?|[ -/]*)"
+    rf"|\x{{9b}}[0-?]*[ -/]*|[\x{{9d}}\x{{90}}\x{{98}}\x{{9e}}\x{{9f}}]{_PAYLOAD}\x1b?)\z".encode(),
+    captures=False,
+    characters=True,
 )
 """A sequence that has not ended yet."""
-_LONGEST_OPEN: Final = 512
 
 
 def may_hide(data: bytes) -> bool:
@@ -31,29 +54,28 @@ def may_hide(data: bytes) -> bool:
 
 
 class Reading:
-    """A text as it is read, and where in the text each of its characters stands."""
+    """A text as it is read, and where in the text each of its bytes stands."""
 
-    def __init__(self, text: str) -> None:
-        kept: list[str] = []
+    def __init__(self, data: bytes) -> None:
+        kept: list[bytes] = []
         self._at: list[int] = [0]
         self._shift: list[int] = [0]
         end = size = 0
-        for hidden in _HIDDEN.finditer(text):
+        for hidden in _HIDDEN.finditer(data):
             start = hidden.start()
-            kept.append(text[end:start])
+            kept.append(data[end:start])
             size += start - end
             end = hidden.end()
             self._at.append(size)
             self._shift.append(end - size)
-        kept.append(text[end:])
-        self.text = "".join(kept)
+        self.data = b"".join((*kept, data[end:])) if kept else data
 
     def place(self, at: int) -> int:
-        """Where in the text the character stands that is read here."""
+        """Where in the text the byte stands that is read here."""
         return at + self._shift[bisect_right(self._at, at) - 1]
 
 
-def open_sequence(text: str) -> int:
+def open_sequence(data: bytes) -> int:
     """Where a sequence begins that has not ended when the text does; -1: none does."""
-    found = _OPEN.search(text, max(0, len(text) - _LONGEST_OPEN))
+    found = _OPEN.search(data)
     return found.start() if found else -1

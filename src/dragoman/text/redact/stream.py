@@ -41,12 +41,12 @@ class Stream:
     def feed(self, piece: str) -> str:
         """Take a piece in; what can be given out now."""
         held = self._held = self._held + piece
-        border = _after_space(held, len(held) - self._broken)
-        if border and not self._broken and not self._finder.may_begin(held[:border]):
+        border = self._phrase(_after_space(held, len(held) - self._broken))
+        if border and not self._finder.may_begin(held[:border]):
             self._held = held[border:]
             return held[:border]
         while border and (begin := self._goes_on(border)) < border:
-            border = _after_space(held, begin)
+            border = self._phrase(_after_space(held, begin))
         if len(held) - border > MOST_HELD:
             border = self._forced()
         return self._give(border)
@@ -67,18 +67,23 @@ class Stream:
     def _goes_on(self, border: int) -> int:
         """Where something begins that may go on behind the border; else the border."""
         before = self._held[max(0, border - _LOOK_BACK) : border]
-        lost = border - len(before)
         data = before.encode(errors="surrogatepass")
-        begins = [_character(data, pending(data)), open_sequence(before)]
-        first = min((lost + begin for begin in begins if begin >= 0), default=border)
-        return min(first, self._block(border), self._phrase(border))
+        begins = (pending(data), open_sequence(data))
+        lost = border - len(before)
+        first = (lost + _character(data, begin) for begin in begins if begin >= 0)
+        return min(*first, border, self._block(border))
 
     def _phrase(self, border: int) -> int:
-        """Where a known value with white space begins that the border would cut."""
-        if not self._broken:
+        """The border, before a known value with white space in it that it would cut."""
+        if not self._broken or not border:
             return border
-        found = self._finder.find(self._held)
-        return next((one.start for one in found if one.start < border < one.end), border)
+        lost = max(0, border - self._broken)
+        window = self._held[lost : border + self._broken].encode(errors="surrogatepass")
+        for start, end, _ in self._finder.known.spans(window):
+            first, last = lost + _character(window, start), lost + _character(window, end)
+            if first < border < last:
+                return _after_space(self._held, first)
+        return border
 
     def _block(self, border: int) -> int:
         begin = self._held.rfind(BEGIN, 0, border)
@@ -103,5 +108,5 @@ def _after_space(text: str, end: int) -> int:
 
 
 def _character(data: bytes, at: int) -> int:
-    """The place of a byte in the text; -1 stays."""
-    return at if at < 0 or data.isascii() else len(data[:at].decode(errors="surrogatepass"))
+    """The place of a byte in the text."""
+    return at if data.isascii() else len(data[:at].decode(errors="surrogatepass"))
