@@ -16,6 +16,7 @@ from dragoman.core.reading import Receipt
 from dragoman.core.task import Task
 from dragoman.engine.ask import find_task
 from dragoman.engine.handle import Engine, Failpoint
+from dragoman.engine.hints import Hints
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import Session
 from dragoman.engine.request import Accepted, Outcome, Request
@@ -152,7 +153,10 @@ class Lab:
     ) -> None:
         self.store = store or OpenStore()
         self.clock = HandClock(START)
-        self.engine = Engine(self.store, self.clock, b"secret", failpoint=failpoint)
+        self.hints = Hints()
+        self.engine = Engine(
+            self.store, self.clock, b"secret", failpoint=failpoint, on_commit=self.hints.tell
+        )
         self.hub = Hub(self.engine, CountingIds())
 
     def request(

@@ -356,7 +356,7 @@ def play_traces(store: Store) -> None:
     ask(developer, RequestTransition("one", "blocked", _event(7), "f" * 40))
     ask(SYSTEM, EscalateEntropy("one", "loop", "round and round", (0, 1), 2.0, 2.0))
     ask(SYSTEM, SettleEntropy("one", "loop", 1.0))
-    ask(HERA, RewindTask("one", 1, "e" * 40, "rewind/one", "a wrong turn"))
+    ask(HERA, RewindTask("one", 2, "e" * 40, "rewind/one", "a wrong turn"))
 
 
 def _event(number: int) -> str:

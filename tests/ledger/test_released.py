@@ -42,7 +42,7 @@ ROOTS = {
     "v5": "c1b68184e9c6b9bf554d4c57fde2640cc7546743a5823656b301bb4c67d07bf3",
     "v6": "dcc94e4dd5ecbad3c4d1ce991253bd4d2174f2b7e6c4cc5bba9e3892f07292aa",
     "v7": "a712f6ac7fb5a7831158ec4f11562e89ee669bcdff54a93eb01a87788881fc93",
-    "v8": "0ff2e49d0ffc5ee288e2a4944e196c3cbc0c4057c99b202270d525b20f5ccfc6",
+    "v8": "5870cb430c170b4278579601371ac8247d3f6a2ced14df70d1fe549df1731b88",
 }
 """The Merkle root over each golden ledger, as RFC 9162 has it."""
 

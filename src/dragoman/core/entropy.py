@@ -152,11 +152,12 @@ def loop_at_end(digests: Sequence[str]) -> tuple[int, int]:
     """
     best = (0, 1)
     for period in range(2, _LONGEST_LOOP + 1):
-        pattern = digests[-period:]
-        rounds = 1
-        while digests[-period * (rounds + 1) : -period * rounds or None] == pattern:
+        if len(digests) < 2 * period:
+            break
+        pattern, rounds = digests[-period:], 1
+        while digests[-period * (rounds + 1) : -period * rounds] == pattern:
             rounds += 1
-        if len(pattern) == period and rounds > best[1]:
+        if rounds > best[1]:
             best = (period, rounds)
     return best
 

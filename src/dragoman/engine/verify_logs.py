@@ -11,6 +11,7 @@ from dragoman.ledger.entry import Entry, read_line
 from dragoman.ledger.logs import LOGS, Log, log_of
 
 _PAGE: Final = 1_000
+_END: Final = 2**53
 _NAMES: Final = frozenset(EVENT_NAMES[event] for event in LOGS)
 
 
@@ -25,7 +26,7 @@ def wrong_logs(store: Store) -> Iterator[tuple[int, str]]:
             if said != kept:
                 yield entry.position, _difference(said, kept)
         after = end
-    yield from ((at, "a row of the logs has no entry") for at, _ in store.logs(after, after + 1))
+    yield from ((at, "a row of the logs has no entry") for at, _ in store.logs(after, _END))
 
 
 def _said(entry: Entry) -> Log | None:

@@ -28,7 +28,7 @@ class GitHead:
 
     def __call__(self) -> str:
         """The commit; empty: there is no repository, or no commit in it yet."""
-        if not self._read or tuple(map(_mark, self._read)) != self._marks:
+        if not self._commit or tuple(map(_mark, self._read)) != self._marks:
             self._read = []
             self._commit = self._find()
             self._marks = tuple(map(_mark, self._read))

@@ -24,7 +24,7 @@ from dragoman.engine.hub import Hub
 from dragoman.engine.identity import Identity
 from dragoman.engine.interpreter import Interpreter
 from dragoman.engine.ports import Clock, Store
-from dragoman.protocols import agentmail, aof
+from dragoman.protocols import agentmail, aof, saop
 from dragoman.services.dispatcher import AgentState
 from dragoman.store.memory import MemoryStore
 from dragoman.surfaces.http import Door, HttpServer, Patience, build_app
@@ -91,7 +91,9 @@ class House:
         self.tokens = {"owner": OWNER_TOKEN}
         self.door = Door(
             hub=self.hub,
-            interpreter=Interpreter(self.hub, (aof.dialect(), agentmail.dialect()), facts),
+            interpreter=Interpreter(
+                self.hub, (aof.dialect(), agentmail.dialect(), saop.dialect()), facts
+            ),
             identity=self.identity,
             settings=Settings(http=http or HttpSettings(port=0, rate_per_second=0)),
             hints=self.hints,

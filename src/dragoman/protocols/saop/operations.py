@@ -30,7 +30,7 @@ from dragoman.protocols.saop.errors import CODES
 from dragoman.protocols.saop.lint import KINDS, kind_of, lint
 from dragoman.protocols.saop.render import RENDER
 from dragoman.protocols.saop.schema import Parsed
-from dragoman.protocols.saop.settings import DEFAULTS, Choices
+from dragoman.protocols.saop.settings import Choices
 from dragoman.protocols.saop.shapes import Event, TurnEnvelope
 from dragoman.protocols.saop.translate import SentEvent, SentTurn
 
@@ -60,8 +60,9 @@ class AskEvents(Struct, frozen=True, forbid_unknown_fields=True):
     limit: Page = 500
 
 
-def dialect(choices: Choices = DEFAULTS) -> Dialect:
+def dialect(choices: Choices | None = None) -> Dialect:
     """SAOP as a door is handed it."""
+    choices = choices or Choices()
     turn, event, *reading = operations = tuple(_operations(choices))
     del reading
     return Dialect(
@@ -114,16 +115,21 @@ def _heard(text: bytes, value: Any, operation: Operation) -> Heard:
     read = operation.read(value)
     if isinstance(read, Fault):
         return Heard(operation.name, beginning(text), fault=read)
-    about, sender = operation.about(read), _sender(read)
     return Heard(
         operation.name,
         Raw(text),
-        sender=sender,
-        target=about,
+        sender=_sender(read),
         operation=operation,
         message=read,
-        line_up=about or read.value["session_id"],
+        line_up=_line_up(read),
     )
+
+
+def _line_up(read: SentTurn | SentEvent) -> str:
+    """Turns of a task keep their order, and so do the events of a session."""
+    if isinstance(read, SentTurn):
+        return f"turns {read.turn.metadata.task_id}"
+    return f"session {read.event.session_id}"
 
 
 def _sender(read: SentTurn | SentEvent) -> str:
@@ -142,7 +148,6 @@ def _operations(choices: Choices) -> Iterator[Operation]:
         gather=lambda sent, _actor, _facts: translate.turn_commands(sent, choices),
         reply=_recorded,
         roles=MAY_WRITE,
-        about=lambda sent: sent.turn.metadata.task_id,
         identity=_two_parts,
         bounds=Bounds(choices.most_bytes, any_whole=True),
         keeps_words=False,

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from dragoman.protocols.saop.types import TYPES, Types
 from dragoman.protocols.saop.versions import Turns
@@ -75,15 +75,13 @@ class Choices(Struct, frozen=True):
     ttl_ms: int = QUIET_TTL_MS
     most_bytes: int = MOST_BYTES
     redactor: Redactor = Redactor()
-    tails: Tails = ShortTails()
+    tails: Tails = field(default_factory=ShortTails)
     digest: Callable[[bytes], str] = digest_of
     """Of words as they came; keyed, so that it tells nothing of a secret."""
     head: Callable[[], str] = no_repository
     types: Types = TYPES
     turns: Turns = Turns()
 
-
-DEFAULTS: Final = Choices()
 
 Masked = tuple[dict[str, Any], bool]
 """A message without secrets, and whether it had any."""
