@@ -168,9 +168,16 @@ def values(count: int = 60, seed: int = 13) -> list[str]:
 
 
 def clean_lines(count: int = 4_000, seed: int = 17) -> list[str]:
-    """Ordinary lines without a secret: our own logs, and what builds print."""
+    """Lines without a secret: our own logs, what builds print, and every third one to mislead."""
     chance = random.Random(seed)
-    return [_CLEAN[number % len(_CLEAN)](chance) for number in range(count)]
+    kinds = (*_ORDINARY, *_MISLEADING)
+    return [kinds[number % len(kinds)](chance) for number in range(count)]
+
+
+def log_lines(count: int = 4_000, seed: int = 19) -> list[str]:
+    """The ordinary ones alone."""
+    chance = random.Random(seed)
+    return [_ORDINARY[number % len(_ORDINARY)](chance) for number in range(count)]
 
 
 def _uuid(chance: random.Random) -> str:
@@ -186,7 +193,7 @@ def _task(chance: random.Random) -> str:
     return f"TASK-2026-11-{chance.randint(1, 28):02d}-{chance.randint(1, 999):03d}"
 
 
-_CLEAN: tuple[Callable[[random.Random], str], ...] = (
+_ORDINARY: tuple[Callable[[random.Random], str], ...] = (
     lambda c: (
         f"2026-11-15T18:02:11.{c.randint(0, 999):03d}Z out collected {c.randint(1, 99)} items"
     ),
@@ -203,10 +210,35 @@ _CLEAN: tuple[Callable[[random.Random], str], ...] = (
     lambda c: f'    "integrity": "sha512-{b64encode(c.randbytes(64)).decode()}",',
     lambda c: f"   Compiling serde_derive v1.0.{c.randint(100, 300)} (/src/target/debug)",
     lambda c: f"gcc -O2 -Wall -I/usr/include/x86_64-linux-gnu -c src/file_{c.randint(1, 99)}.c",
+    lambda c: f"{c.randint(1, 999)} passed, {c.randint(0, 9)} failed in {c.randint(1, 99)}.42s",
+    lambda c: f"GET /v1/tasks/{_task(c)}?after={c.randint(1, 9999)} 200 {c.randint(1, 99)} ms",
+    lambda c: (
+        f"npm http fetch GET 200 https://packages.example.org/left-pad 1{c.randint(10, 99)}ms"
+    ),
+    lambda c: (
+        f"added {c.randint(10, 999)} packages, and audited {c.randint(10, 999)} packages in 4s"
+    ),
+    lambda c: (
+        f"Downloading cryptography-50.0.{c.randint(0, 9)}-cp311-abi3-linux_x86_64.whl (4.4 MB)"
+    ),
+    lambda c: f"ssh-ed25519 {b64encode(c.randbytes(51)).decode()} bob@laptop",
+    lambda c: f"SHA256:{b64encode(c.randbytes(32)).decode().rstrip('=')} (ED25519)",
+    lambda c: f'etag: "{_hex(c, 32)}"  cache-key: linux-x64-{_hex(c, 64)}',
+    lambda c: f"diff --git a/src/keys.py b/src/keys.py  # {_hex(c, 10)}",
+    lambda c: f"session 01{_hex(c, 24)} lease fence={c.randint(1, 9999)} ttl=300000",
+    lambda c: (
+        f"drwxr-xr-x {c.randint(1, 9)} bob staff {c.randint(64, 4096)} Nov 15 18:02 node_modules"
+    ),
+    lambda c: f"WARN deprecated glob@7.2.{c.randint(1, 9)}: versions before v9 are not supported",
+    lambda c: (
+        f"\x1b[32m✓\x1b[0m {c.randint(1, 99)} modules done. dist/index-{_hex(c, 8)}.js 143.5 kB"
+    ),
+)
+
+_MISLEADING: tuple[Callable[[random.Random], str], ...] = (
     lambda c: (
         f"tests/core/test_tokens.py::test_token_{c.randint(1, 99)} PASSED [ {c.randint(1, 99)}%]"
     ),
-    lambda c: f"{c.randint(1, 999)} passed, {c.randint(0, 9)} failed in {c.randint(1, 99)}.42s",
     lambda c: "    raise ValueError('the password is too short')",
     lambda c: f'  File "/app/src/auth/token_store.py", line {c.randint(1, 900)}, in refresh_token',
     lambda c: "        token = await self.tokens.get_or_create(user.id)",
@@ -221,35 +253,14 @@ _CLEAN: tuple[Callable[[random.Random], str], ...] = (
     lambda c: f"password=[REDACTED:password:{_hex(c, 8)}] user=bob",
     lambda c: "| `notify.webhook_secret_file` | A file that holds the secret instead |",
     lambda c: "secret scanning: enabled; credentials: not found; auth: required",
-    lambda c: f"GET /v1/tasks/{_task(c)}?after={c.randint(1, 9999)} 200 {c.randint(1, 99)} ms",
-    lambda c: (
-        f"npm http fetch GET 200 https://packages.example.org/left-pad 1{c.randint(10, 99)}ms"
-    ),
-    lambda c: (
-        f"added {c.randint(10, 999)} packages, and audited {c.randint(10, 999)} packages in 4s"
-    ),
-    lambda c: (
-        f"Downloading cryptography-50.0.{c.randint(0, 9)}-cp311-abi3-linux_x86_64.whl (4.4 MB)"
-    ),
-    lambda c: f"ssh-ed25519 {b64encode(c.randbytes(51)).decode()} bob@laptop",
-    lambda c: f"SHA256:{b64encode(c.randbytes(32)).decode().rstrip('=')} (ED25519)",
     lambda c: (
         f"at com.example.AuthTokenFilterChain$Virtual.doFilter(Filter.java:{c.randint(1, 400)})"
     ),
     lambda c: (
         "The reviewer asked whether the password policy in section 3 applies to service accounts."
     ),
-    lambda c: f'etag: "{_hex(c, 32)}"  cache-key: linux-x64-{_hex(c, 64)}',
-    lambda c: f"diff --git a/src/keys.py b/src/keys.py  # {_hex(c, 10)}",
-    lambda c: f"session 01{_hex(c, 24)} lease fence={c.randint(1, 9999)} ttl=300000",
-    lambda c: (
-        f"drwxr-xr-x {c.randint(1, 9)} bob staff {c.randint(64, 4096)} Nov 15 18:02 node_modules"
-    ),
-    lambda c: f"WARN deprecated glob@7.2.{c.randint(1, 9)}: versions before v9 are not supported",
-    lambda c: (
-        f"\x1b[32m✓\x1b[0m {c.randint(1, 99)} modules done. dist/index-{_hex(c, 8)}.js 143.5 kB"
-    ),
 )
+"""Lines with names of secrets, hashes and placeholders, and without a secret."""
 
 
 def recall(redactor: Redactor, cases: Iterable[Case]) -> float:

@@ -33,8 +33,8 @@ _URL_FORM: Final = rb"://[^\s/@\"'<>]+@"
 
 _ASSIGNED: Final = Linear(rb"(?i)" + _ASSIGNED_FORM + rb"|" + _OPTION_FORM, captures=False)
 _NAME: Final = Linear(rb"(?i)(?:" + _NAMES + rb"|authorization)", captures=False)
-_BARE_VALUE: Final = Linear(rb"`?" + _BARE + rb"{1,128}", captures=False)
-_REST: Final = Linear(_BARE + rb"+", captures=False)
+_BARE_VALUE: Final = re.compile(rb"`?" + _BARE + rb"{1,128}+")
+_REST: Final = re.compile(_BARE + rb"*+")
 _HEADER: Final = Linear(
     rb"(?i)(?:authorization"
     + _QUOTES
@@ -85,17 +85,20 @@ def assignments(data: bytes) -> Iterator[Told]:
     """The secrets that follow a name."""
     at = 0
     while (found := _ASSIGNED.search(data, at)) is not None:
-        name, at = _text(data, found.start(), found.end()), found.end()
+        begin, at = found.span()
         value = _value_at(data, at)
-        if value is None or _in_placeholder(data, found.start()) or tells_about(_bare(name)):
+        if value is None:
             continue
         start, end, is_bare = value
-        if looks_random(_text(data, start, end)):
+        if not looks_random(_text(data, start, end)):
+            if data[end - 1] not in b"=:":
+                at = end  # words are no secrets, and are not looked at twice
+            continue
+        name = _text(data, begin, at)
+        if not tells_about(_bare(name)) and not _in_placeholder(data, begin):
             end = _without_punctuation(data, start, _whole(data, end)) if is_bare else end
             yield start, end, kind_of(name)
             at = end
-        elif data[end - 1] not in b"=:":
-            at = end  # words are no secrets, and are not looked at twice
 
 
 def headers(data: bytes) -> Iterator[Told]:
@@ -147,7 +150,7 @@ def _value_at(data: bytes, at: int) -> _Value | None:
         quote += 1
     if data[quote : quote + 1] not in (b'"', b"'"):
         bare = _BARE_VALUE.match(data, at)
-        return _Value(bare.start() + (data[at] == ord("`")), bare.end(), True) if bare else None
+        return _Value(at + (data[at] == ord("`")), bare.end(), True) if bare else None
     start = quote + 1
     end = data.find(data[quote], start, start + _LONGEST_QUOTED + 1)
     inside = data[start:end].rstrip(b"\\")
@@ -170,7 +173,8 @@ def _text(data: bytes, start: int, end: int) -> str:
 def _whole(data: bytes, end: int) -> int:
     """Where a bare value ends of which so much was looked at."""
     rest = _REST.match(data, end)
-    return rest.end() if rest else end
+    assert rest is not None, "it matches nothing, too"
+    return rest.end()
 
 
 def _without_punctuation(data: bytes, start: int, end: int) -> int:

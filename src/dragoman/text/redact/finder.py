@@ -23,6 +23,8 @@ _URL_SAFE: Final = bytes.maketrans(b"-_", b"+/")
 _DEPTH: Final = 2
 """So often something encoded is looked for in something encoded."""
 _DIGEST_BYTES: Final = 4
+SMALL: Final = 1_024
+"""Of a larger text it is not asked first whether there is anything in it: there mostly is."""
 
 _SHARED: Final = (ANY_RULE, BEGIN.encode(), ANY_HIDDEN)
 _GATE: Final = Linear(b"|".join((ANY_NAME, *_SHARED)), captures=False)
@@ -80,7 +82,7 @@ class Finder:
     def find(self, text: str) -> list[Found]:
         """The secrets of a text, in their order; no two overlap."""
         data = text.encode(errors="surrogatepass")
-        if not self.may_hold(data):
+        if len(data) < SMALL and not self.may_hold(data):
             return []
         spans = self._read_spans(data)
         places = _characters(data, spans)

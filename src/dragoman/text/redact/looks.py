@@ -3,6 +3,7 @@
 import math
 import re
 from collections import Counter
+from functools import lru_cache
 from typing import Final
 
 _NEUTRAL: Final = re.compile(
@@ -39,6 +40,7 @@ _LOOKED_AT: Final = 256
 """So much of a text is looked at."""
 
 
+@lru_cache(1_024)
 def tells_about(name: str) -> bool:
     """Whether a name says something about a secret, like how long it is, and not the secret."""
     return _NEUTRAL.search(name) is not None
@@ -51,8 +53,11 @@ def is_placeholder(value: str) -> bool:
 
 def looks_random(value: str) -> bool:
     """Whether no language has made a value, and it is no hash, id, date or number."""
+    # Most values are short, words or numbers, and that is seen at once.
+    if len(value) < _LEAST_LENGTH or value.isdigit() or (value.isalpha() and value.islower()):
+        return False
     value = value[:_LOOKED_AT]
-    if len(value) < _LEAST_LENGTH or is_placeholder(value) or _NOT_SECRET.fullmatch(value):
+    if is_placeholder(value) or _NOT_SECRET.fullmatch(value):
         return False
     if _WORDS.fullmatch(value) and not _NUMBERED.fullmatch(value):
         return False

@@ -9,7 +9,7 @@ from typing import Final
 
 from dragoman.text.redact.assignments import pending
 from dragoman.text.redact.blocks import BEGIN, is_open
-from dragoman.text.redact.finder import Finder
+from dragoman.text.redact.finder import SMALL, Finder
 from dragoman.text.redact.hidden import open_sequence
 
 MOST_HELD: Final = 65_536
@@ -42,7 +42,7 @@ class Stream:
         """Take a piece in; what can be given out now."""
         held = self._held = self._held + piece
         border = self._phrase(_after_space(held, len(held) - self._broken))
-        if border and not self._finder.may_begin(held[:border]):
+        if 0 < border < SMALL and not self._finder.may_begin(held[:border]):
             self._held = held[border:]
             return held[:border]
         while border and (begin := self._goes_on(border)) < border:
