@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from bench import agents, aof, files, http, hub, letters, lifecycle, mail, redaction
+from bench import agents, aof, files, http, hub, letters, lifecycle, mail, redaction, traces
 
 _CALLERS = 64
 
@@ -224,6 +224,26 @@ def _redaction(_: _Sizes) -> Iterator[_Row]:
         yield _Row(name, f"{goal:.0f}", lambda _, __, goal=goal: goal, found)
 
 
+def _traces(_: _Sizes) -> Iterator[_Row]:
+    with _folder() as place:
+        zod = traces.Zod(place)
+        for name in traces.MESSAGES if not zod.trouble else ():
+            yield _Row(
+                f"{name} checked",
+                "zod 4 on Node",
+                lambda _, s, name=name: zod.checked(name, s),
+                lambda _, s, name=name: traces.checked(name, s),
+            )
+    if zod.trouble:
+        traces.tell(zod.trouble)
+    yield _Row(
+        f"thoughts kept and told to {traces.READERS}, {_CALLERS} callers",
+        "raw rows",
+        lambda folder, s: traces.raw_rows(folder, _CALLERS, s),
+        lambda folder, s: traces.ingested(folder, _CALLERS, s),
+    )
+
+
 _PARTS: dict[str, Callable[[_Sizes], Iterator[_Row]]] = {
     "lifecycle": _lifecycles,
     "reports": _reports,
@@ -234,6 +254,7 @@ _PARTS: dict[str, Callable[[_Sizes], Iterator[_Row]]] = {
     "mail": _mail,
     "letters": _letters,
     "redaction": _redaction,
+    "traces": _traces,
 }
 
 

@@ -159,7 +159,7 @@ class Incoming:
         any_whole: bool = False,
     ) -> None:
         self.most_bytes = most_bytes
-        self._any_whole = any_whole
+        self.any_whole = any_whole
         self._fault: StrictJsonError | None = None
         self.text = raw if isinstance(raw, bytes) else self._written(raw)
 
@@ -174,7 +174,7 @@ class Incoming:
         if self._fault is not None:
             return self._fault
         try:
-            return parse_json(self.text, self.most_bytes, any_whole=self._any_whole)
+            return parse_json(self.text, self.most_bytes, any_whole=self.any_whole)
         except StrictJsonError as fault:
             return fault
 

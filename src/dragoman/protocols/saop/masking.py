@@ -18,6 +18,7 @@ _OF_EVENT: Final = frozenset({"event_id", "session_id", "payload"})
 _OF_PAYLOAD: Final = frozenset(
     {"type", "agent_id", "call_id", "task_id", "timestamp", "git_hash", "from_state", "to_state"}
 )
+_MAY_HOLD: Final = (str, dict, list)
 _THOUGHT: Final = ThoughtStream.__struct_config__.tag
 _PULSE: Final = SandboxPulse.__struct_config__.tag
 
@@ -45,7 +46,11 @@ def mask_event(value: dict[str, Any], choices: Choices) -> Masked:
 
 def _masked(value: dict[str, Any], kept: frozenset[str], choices: Choices) -> Masked:
     """An object without secrets in its fields, other than those that are kept as they are."""
-    looked_at = {name: part for name, part in value.items() if name not in kept}
+    looked_at = {
+        name: part
+        for name, part in value.items()
+        if name not in kept and isinstance(part, _MAY_HOLD)
+    }
     if not looked_at:
         return value, False
     masked = choices.redactor.tree(looked_at)

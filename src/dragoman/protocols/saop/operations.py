@@ -84,12 +84,18 @@ def _hear(incoming: Incoming, turn: Operation, event: Operation) -> Heard | None
         return None
     if len(incoming.text) > bounds.most_bytes:
         return _too_large(incoming, bounds)
-    ours = Incoming(incoming.text, bounds.most_bytes, any_whole=bounds.any_whole)
-    for value in _layers(ours.value):
+    for value in _layers(_value(incoming, bounds)):
         kind = kind_of(value)
         if kind in ("turn", "event"):
             return _heard(incoming.text, value, turn if kind == "turn" else event)
     return None
+
+
+def _value(incoming: Incoming, bounds: Bounds) -> Any:
+    """Its JSON value within our bounds, which may be wider than those it came with."""
+    if incoming.any_whole and not incoming.is_too_large:
+        return incoming.value
+    return Incoming(incoming.text, bounds.most_bytes, any_whole=bounds.any_whole).value
 
 
 def _layers(value: Any) -> Iterator[Any]:
