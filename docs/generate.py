@@ -19,6 +19,7 @@ from dragoman.core.task import FINAL, STATUS_AFTER, TRANSITIONS
 from dragoman.surfaces.cli.app import build
 from dragoman.surfaces.http.problems import STATUS, problem
 from dragoman.surfaces.mcp.tools import table
+from dragoman.text.redact.rules import RULES
 
 DOCS = Path(__file__).parent
 _BLOCK = re.compile(r"(<!-- generated: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -152,6 +153,19 @@ def mcp_tools() -> str:
     return _table(("tool", "arguments", "for"), rows)
 
 
+def redaction_rules() -> str:
+    """The formats of credentials, how each begins, and who describes it."""
+    rows = (
+        (
+            f"`{rule.kind}`",
+            " ".join(f"`{start.decode()}`" for start in rule.starts) or "told by its inside",
+            _source(rule.source),
+        )
+        for rule in RULES
+    )
+    return _table(("kind", "begins with", "source"), rows)
+
+
 BLOCKS: dict[str, Callable[[], str]] = {
     "transitions": transitions,
     "transition-table": transition_table,
@@ -167,6 +181,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "settings": settings,
     "commands": commands,
     "mcp-tools": mcp_tools,
+    "redaction-rules": redaction_rules,
 }
 
 
@@ -199,6 +214,12 @@ def _helps(command: Any, path: str) -> Iterator[tuple[str, str]]:
     yield path, command.get_help(context)
     for name in getattr(command, "commands", {}):
         yield from _helps(command.commands[name], f"{path} {name}")
+
+
+def _source(page: str) -> str:
+    """A link that shows whose page it is."""
+    host = page.partition("://")[2].partition("/")[0]
+    return f"[{host or page}]({page.removeprefix('docs/')})"
 
 
 def _node(status: str) -> str:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from docs.generate import DOCS
 from dragoman.text.redact import Redactor, Secret
 from dragoman.text.redact.rules import RULES
 from tests.requirements import proves
@@ -244,3 +245,10 @@ def test_of_what_is_masked_in_ordinary_lines_nearly_all_was_a_secret() -> None:
     random.Random(3).shuffle(lines)
     masked = [line for line in lines if ALL.text(line).found]
     assert sum(line in cases for line in masked) / len(masked) >= 0.95
+
+
+@proves("REDACT-LAYERS", "PROJECT-DOCS")
+def test_the_example_of_the_page_runs_as_it_stands() -> None:
+    page = (DOCS / "redaction.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    exec(compile(example, "redaction.md", "exec"), {})  # noqa: S102  our own page
