@@ -16,10 +16,15 @@ from dragoman.core.authority import MAY_EDIT, MAY_MOVE, MAY_REGISTER, MAY_VOUCH
 from dragoman.core.errors import FAULTS, REFUSALS
 from dragoman.core.events import EVENT_NAMES
 from dragoman.core.task import FINAL, STATUS_AFTER, TRANSITIONS
+from dragoman.protocols.saop import TYPES
 from dragoman.surfaces.cli.app import build
 from dragoman.surfaces.http.problems import STATUS, problem
 from dragoman.surfaces.mcp.tools import table
 from dragoman.text.redact.rules import RULES
+
+# As a script it stands beside the picture, as a module in the folder of both.
+sys.path.append(str(Path(__file__).parent.parent))
+from docs.entropy_plot import PLOT, draw, marks, recorded
 
 DOCS = Path(__file__).parent
 _BLOCK = re.compile(r"(<!-- generated: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -109,6 +114,26 @@ def problems() -> str:
     return _table(("status", "code", "meaning"), rows)
 
 
+def trace_types() -> str:
+    """The types of event that SAOP has."""
+    rows = (
+        (
+            f"`{name}`",
+            cleandoc(shape.__doc__ or ""),
+            ", ".join(f"`{field.encode_name}`" for field in msgspec.structs.fields(shape)),
+        )
+        for name, shape in TYPES.by_name.items()
+    )
+    return _table(("type", "meaning", "fields"), rows)
+
+
+def entropy() -> str:
+    """What the entropy detector told about the recorded example; the picture is drawn as well."""
+    turns = recorded()
+    rows = ((f"{mark.turn}", mark.text.replace("|", "/")) for mark in marks(turns))
+    return _table(("after turn", "told"), rows)
+
+
 def events() -> str:
     """The events of the ledger."""
     rows = ((f"`{name}`", cleandoc(t.__doc__ or "")) for t, name in EVENT_NAMES.items())
@@ -178,6 +203,8 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "faults": faults,
     "problems": problems,
     "events": events,
+    "trace-types": trace_types,
+    "entropy": entropy,
     "settings": settings,
     "commands": commands,
     "mcp-tools": mcp_tools,
@@ -198,6 +225,7 @@ def main() -> None:
         if new != old:
             page.write_text(new, encoding="utf-8")
             sys.stdout.write(f"wrote {page.relative_to(DOCS)}\n")
+    PLOT.write_text(draw(recorded()), encoding="utf-8")
 
 
 def _sections() -> Iterator[tuple[str, type[msgspec.Struct]]]:
@@ -233,8 +261,10 @@ def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
 
 def _comment(struct: type, field: str) -> str:
     """The sentence that stands below a field in its source, because it is not kept at run time."""
-    source = Path(sys.modules[struct.__module__].__file__ or "").read_text(encoding="utf-8")
-    body = source[source.index(f"class {struct.__name__}(") :]
+    # A section may have its fields from a struct of the core.
+    owner = next(one for one in struct.__mro__ if field in one.__dict__.get("__annotations__", {}))
+    source = Path(sys.modules[owner.__module__].__file__ or "").read_text(encoding="utf-8")
+    body = source[source.index(f"class {owner.__name__}(") :]
     found = re.search(rf'\n    {field}: [^\n]*\n    """(.*?)"""', body, re.DOTALL)
     return " ".join(found[1].split()) if found else ""
 
