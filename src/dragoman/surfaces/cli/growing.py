@@ -10,39 +10,29 @@ _BLOCK = 1 << 20
 _MOST_DOCUMENT = 256 << 20
 
 
-def read_lines(path: Path, wait: Callable[[], bool] | None) -> Iterator[bytes]:
-    """Every line of a file, and, with `wait`, those that are added until it returns False.
+def read_lines(file: BinaryIO, path: Path, wait: Callable[[], bool] | None) -> Iterator[bytes]:
+    """Every line of an open file, and, with `wait`, those that are added until it returns False.
 
     A line counts when it has ended, so that one that is being written is not taken for a whole.
     Without `wait` the rest behind the last line's end is a line too.
     """
-    try:
-        file = path.open("rb")
-    except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else "its name cannot be one"
-        wrong_usage(f"{path} cannot be read: {why}")
-    with file:
-        rest = b""
-        while True:
-            block = file.read(_BLOCK)
-            if block:
-                *whole, rest = (rest + block).split(b"\n")
-                yield from whole
-            elif wait is None:
-                if rest:
-                    yield rest
-                return
-            elif _was_cut(file, path):
-                wrong_usage(f"{path} has become shorter while it was read: begin anew")
-            elif not wait():
-                return
+    rest = b""
+    while True:
+        block = file.read(_BLOCK)
+        if block:
+            *whole, rest = (rest + block).split(b"\n")
+            yield from whole
+        elif wait is None:
+            if rest:
+                yield rest
+            return
+        elif path.stat().st_size < file.tell():
+            wrong_usage(f"{path} has become shorter while it was read: begin anew")
+        elif not wait():
+            return
 
 
 def read_document(path: Path) -> bytes:
     """All of a file that is one document over many lines; of a longer one the beginning."""
     with path.open("rb") as file:
         return file.read(_MOST_DOCUMENT)
-
-
-def _was_cut(file: BinaryIO, path: Path) -> bool:
-    return path.stat().st_size < file.tell()

@@ -12,6 +12,7 @@ from dragoman.core.errors import Refusal
 from dragoman.surfaces.cli.call import Answer, Call, wrong_usage
 from dragoman.surfaces.cli.growing import read_document, read_lines
 from dragoman.surfaces.cli.place import Place
+from dragoman.surfaces.cli.reading import open_source
 from dragoman.surfaces.cli.screen import Screen
 from dragoman.surfaces.cli.trace_sending import Sender, Sent, Tally
 from dragoman.surfaces.cli.verb import Verb
@@ -78,12 +79,12 @@ def trace(
     from dragoman.protocols.saop.capture.scribe import About
     from dragoman.protocols.saop.capture.transcript import Transcript
 
-    with call.writing() as place:
+    with open_source(str(file)) as opened, call.writing() as place:
         about = About(task, role, session or _session_of(place, task))
         now, first = place.hub.clock.now(), partial(_first_turn, place, task)
         transcript = Transcript(about, now, kind or "", first)
         sender = Sender(place, call.actor(place, call.speaker()), task)
-        lines = read_lines(file, call.wait if follow else None)
+        lines = read_lines(opened, file, call.wait if follow else None)
         captured = _captured(transcript, lines, file, closes=close)
         if not _is_known(place, task):
             captured = _turn_first(captured)
