@@ -3,7 +3,7 @@
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from inspect import cleandoc
+from inspect import cleandoc, get_annotations
 from pathlib import Path
 from typing import Any
 
@@ -262,7 +262,7 @@ def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
 def _comment(struct: type, field: str) -> str:
     """The sentence that stands below a field in its source, because it is not kept at run time."""
     # A section may have its fields from a struct of the core.
-    owner = next(one for one in struct.__mro__ if field in one.__dict__.get("__annotations__", {}))
+    owner = next(one for one in struct.__mro__ if field in get_annotations(one))
     source = Path(sys.modules[owner.__module__].__file__ or "").read_text(encoding="utf-8")
     body = source[source.index(f"class {owner.__name__}(") :]
     found = re.search(rf'\n    {field}: [^\n]*\n    """(.*?)"""', body, re.DOTALL)

@@ -89,9 +89,6 @@ def open_hub(
         def fleet() -> "Sequence[AgentState]":
             return dispatcher.states()
 
-        def is_stopping() -> bool:
-            return dispatcher.is_stopping
-
         door = Door(
             hub,
             place.interpreter,
@@ -100,7 +97,7 @@ def open_hub(
             place.hints,
             health,
             fleet=fleet,
-            is_stopping=is_stopping,
+            is_stopping=lambda: dispatcher.is_stopping,
         )
         mounts = {MCP_PATH: _mcp_app(place, door.patience)}
         server = HttpServer(build_app(door, mounts), settings.http)

@@ -1,5 +1,6 @@
 """Turns and events in every store: unique, in order, found by task; and races have one winner."""
 
+from pathlib import Path
 from typing import Any
 
 import apsw
@@ -15,6 +16,7 @@ from dragoman.ledger.chain import GENESIS
 from dragoman.ledger.logs import Log
 from dragoman.ledger.views import FOLD
 from dragoman.store.postgres.connect import connect, parse_url
+from dragoman.store.sqlite.driver import open_database
 from tests.conformance.store.conftest import OpenStore
 from tests.conformance.store.hubs import Hubs
 from tests.conformance.store.storages import Storage
@@ -93,7 +95,11 @@ def test_views_have_the_columns_of_the_seed(database: Storage) -> None:
 
     def rows(sql: str) -> list[Any]:
         if database.kind == "sqlite":
-            return list(apsw.Connection(database.where).execute(sql))
+            return (
+                open_database(Path(database.where), apsw.SQLITE_OPEN_READONLY)
+                .execute(sql)
+                .fetchall()
+            )
         with connect(parse_url(database.where)) as connection:
             return connection.execute(sql.encode()).fetchall()
 

@@ -17,6 +17,7 @@ from dragoman.engine.interpreter import Interpreter, Taken
 from dragoman.engine.traces import Told
 from dragoman.protocols import saop
 from dragoman.store.sqlite import SqliteStore
+from dragoman.store.sqlite.driver import open_database
 from dragoman.system.clock import HandClock
 from dragoman.system.ids import CountingIds
 from tests.engine.lab import START
@@ -54,9 +55,9 @@ class Stage:
 
     def rows(self, sql: str) -> list[Any]:
         """What the database itself answers."""
-        connection = apsw.Connection(str(self.path), flags=apsw.SQLITE_OPEN_READONLY)
+        connection = open_database(self.path, apsw.SQLITE_OPEN_READONLY)
         try:
-            return list(connection.execute(sql))
+            return connection.execute(sql).fetchall()
         finally:
             connection.close()
 

@@ -46,7 +46,7 @@ def mask_event(value: dict[str, Any], choices: Choices) -> Masked:
 
 def _masked(value: dict[str, Any], kept: frozenset[str], choices: Choices) -> Masked:
     """An object without secrets in its fields, other than those that are kept as they are."""
-    looked_at = {
+    looked_at: dict[str, Any] = {
         name: part
         for name, part in value.items()
         if name not in kept and isinstance(part, _MAY_HOLD)
