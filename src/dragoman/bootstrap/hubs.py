@@ -105,7 +105,9 @@ def open_hub(
         undo.callback(bound.close)
         dispatcher = open_dispatcher(place, identity, server.url)
         undo.pop_all()
-        return place, RunningHub(hub, server, bound, dispatcher, clockwork, lock, at_end=tails.close)
+        return place, RunningHub(
+            hub, server, bound, dispatcher, clockwork, lock, at_end=tails.close
+        )
 
 
 def _works(kept: Store, url: str, config: Path | None) -> "Works":

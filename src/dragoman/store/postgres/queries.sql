@@ -100,10 +100,7 @@ WHERE l.session = $1 AND l.session <> ''
 ORDER BY l.stream
 
 -- name: held_by
-SELECT s.name
-FROM leases l JOIN streams s ON s.number = l.stream
-WHERE l.holder = $1
-ORDER BY l.stream
+SELECT name FROM streams WHERE status = 'in-progress' AND owner = $1 ORDER BY number
 
 -- What a transaction writes
 

@@ -51,11 +51,9 @@ FROM leases l JOIN streams s ON s.number = l.stream
 WHERE l.session = ? AND l.session <> ''
 ORDER BY l.stream
 
+-- The plus keeps the planner on what is in progress: an owner may have had any number of tasks.
 -- name: held_by
-SELECT s.name
-FROM leases l JOIN streams s ON s.number = l.stream
-WHERE l.holder = ?
-ORDER BY l.stream
+SELECT name FROM streams WHERE status = 'in-progress' AND +owner = ? ORDER BY number
 
 -- What a transaction writes
 
