@@ -7,14 +7,14 @@ only for a terminal, because it takes longer to load than most commands run.
 import json
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from msgspec import Struct
 
 from dragoman.text.safe_text import safe_text
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+    from rich.console import Console
     from rich.text import Text
 
 Part = str | tuple[str, str]
@@ -114,10 +114,11 @@ class Screen:
             yield lambda done: bar.advance(task, done)
 
     @contextmanager
-    def live(self, draw: "Callable[[int, int], RenderableType]") -> Generator[None]:
+    def live(self, draw: Callable[[int, int], Any]) -> Generator[None]:
         """A picture that is drawn anew a few times a second, whatever happens meanwhile.
 
-        `draw` is told the size of the terminal, and is called in a thread of its own.
+        `draw` is told the size of the terminal, and is called in a thread of its own; what it gives
+        is something that `rich` can draw.
         """
         from rich.live import Live
 
