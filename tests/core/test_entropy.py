@@ -94,6 +94,7 @@ def test_a_circle_is_told_when_it_was_gone_through_twice() -> None:
         ("abcabc", (3, 2)),
         ("aaaa", (2, 2)),
         ("abcd", (0, 1)),
+        ("abcdabcd", (4, 2)),
         ("ababc", (0, 1)),
     ],
 )

@@ -54,14 +54,15 @@ def record_turn(command: RecordTurn, read: Read, now: int) -> Decision | Refusal
     found = _found(command, read, now)
     if isinstance(found, Refusal):
         return found
-    task, begun = found
+    known_task, task, begun = found
     key = f"turn:{task.task}/{task.attempt}/{command.turn_index}"
     known = read.logged(key)
     if known is not None:
         what = f"turn {command.turn_index} of attempt {task.attempt} on {task.task}"
         return _repeated(replace(task, log=key), known, command.digest, what)
-    if begun is None:
-        refusal = _check_word(task.task, read, now)
+    if known_task is not None:
+        lease = read.lease(known_task)
+        refusal = check_word(read.actor, known_task, lease, None, now)
         if refusal:
             return refusal
     event = TurnRecorded(
@@ -83,11 +84,11 @@ def record_turn(command: RecordTurn, read: Read, now: int) -> Decision | Refusal
 
 def _found(
     command: RecordTurn | RequestTransition, read: Read, now: int
-) -> tuple[Receipt, Decision | None] | Refusal:
-    """The task that is named, and how it begins if it does so only now."""
+) -> tuple[Task | None, Receipt, Decision | None] | Refusal:
+    """The task that is named, where it stands, and how it begins if it does so only now."""
     task = read.task(command.task)
     if isinstance(task, Task):
-        return receipt(task, task.status), None
+        return task, receipt(task, task.status), None
     if task.code != "task_not_found" or not command.adopt:
         return task
     begun = adoption.adopt(
@@ -102,14 +103,7 @@ def _found(
         read,
         now,
     )
-    return begun if isinstance(begun, Refusal) else (begun.receipt, begun)
-
-
-def _check_word(name: str, read: Read, now: int) -> Refusal | None:
-    task = read.task(name)
-    if isinstance(task, Refusal):
-        return task
-    return check_word(read.actor, task, read.lease(task), None, now)
+    return begun if isinstance(begun, Refusal) else (None, begun.receipt, begun)
 
 
 def record_trace(command: RecordTrace, read: Read, now: int) -> Decision | Refusal:
@@ -164,12 +158,9 @@ def record_trace(command: RecordTrace, read: Read, now: int) -> Decision | Refus
 def _task_of(command: RecordTrace, trace: Trace, read: Read) -> Task | None:
     """The task that an event is about: the one it names, else the one of its session (S-ROLE)."""
     actor = read.actor
-    if command.task:
-        named = read.task(command.task)
+    if command.task or actor.task:
+        named = read.task(command.task or actor.task)
         return named if isinstance(named, Task) else None
-    if actor.task:
-        own = read.task(actor.task)
-        return own if isinstance(own, Task) else None
     known = read.task(trace.task) if trace.task else None
     if isinstance(known, Task) and _is_held_in(known, command.session, read):
         return known
@@ -228,7 +219,7 @@ def transition(command: RequestTransition, read: Read, now: int) -> Decision | R
     found = _found(command, read, now)
     if isinstance(found, Refusal):
         return found
-    at, begun = found
+    _, at, begun = found
     if begun is not None:
         # It moves on with the next word about it: what it was born as is where it stands now.
         is_there = at.status == command.to
