@@ -14,6 +14,8 @@ def test_a_key_leads_back_to_what_it_was_made_of() -> None:
 
     assert turn == Log("a/b", 2, 7, None, "d", True)
     assert event == Log("", 0, None, "0a-1", "e", False)
+    assert turn is not None
+    assert event is not None
     assert split_key(turn.key) == ("a/b", 2, 7)
     assert split_key(event.key) == "0a-1"
     assert log_of(TaskNoted("x")) is None
