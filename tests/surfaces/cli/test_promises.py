@@ -49,6 +49,7 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "send": ("{beside}/message.json",),
     "call": ("session_end", "{}"),
     "lint": ("--dialect", "aof", "{beside}/message.json"),
+    "redact": ("{beside}/message.json",),
     "export": ("{beside}/hub.tar",),
     "import": ("{beside}/before.tar",),
     "watch": ("T-1",),
