@@ -224,24 +224,31 @@ def _redaction(_: _Sizes) -> Iterator[_Row]:
         yield _Row(name, f"{goal:.0f}", lambda _, __, goal=goal: goal, found)
 
 
-def _traces(_: _Sizes) -> Iterator[_Row]:
-    with _folder() as place:
-        zod = traces.Zod(place)
-        for name in traces.MESSAGES if not zod.trouble else ():
-            yield _Row(
-                f"{name} checked",
-                "zod 4 on Node",
-                lambda _, s, name=name: zod.checked(name, s),
-                lambda _, s, name=name: traces.checked(name, s),
-            )
-    if zod.trouble:
-        traces.tell(zod.trouble)
+def _traces(sizes: _Sizes) -> Iterator[_Row]:
+    # A quick run asks nobody outside for anything.
+    if sizes is not _QUICK:
+        yield from _beside_zod()
     yield _Row(
         f"thoughts kept and told to {traces.READERS}, {_CALLERS} callers",
         "raw rows",
         lambda folder, s: traces.raw_rows(folder, _CALLERS, s),
         lambda folder, s: traces.ingested(folder, _CALLERS, s),
     )
+
+
+def _beside_zod() -> Iterator[_Row]:
+    with _folder() as place:
+        zod = traces.Zod(place)
+        if zod.trouble:
+            traces.tell(zod.trouble)
+            return
+        for name in traces.MESSAGES:
+            yield _Row(
+                f"{name} checked",
+                "zod 4 on Node",
+                lambda _, s, name=name: zod.checked(name, s),
+                lambda _, s, name=name: traces.checked(name, s),
+            )
 
 
 _PARTS: dict[str, Callable[[_Sizes], Iterator[_Row]]] = {

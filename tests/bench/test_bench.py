@@ -46,6 +46,7 @@ def test_one_run_measures_all_pairs_side_by_side() -> None:
         ("credentials found, of 100", "99"),
         ("named secrets found, of 100", "90"),
         ("masked lines that held a secret, of 100", "95"),
+        ("thoughts kept and told to 20, 64 callers", "raw rows"),
     ]
     assert all(row["base_per_second"] > 0 for row in results)
     assert all(row["dragoman_per_second"] > 0 for row in results)
