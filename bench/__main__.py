@@ -22,6 +22,8 @@ from bench import (
     letters,
     lifecycle,
     mail,
+    redaction,
+    traces,
 )
 
 _CALLERS = 64
@@ -280,6 +282,50 @@ def _delegation(sizes: _Sizes) -> Iterator[_Row]:
         )
 
 
+def _redaction(_: _Sizes) -> Iterator[_Row]:
+    for rules, goal in redaction.GOALS.items():
+        yield _Row(
+            f"log text redacted, {rules} rules, MB",
+            f"{goal:.0f} MB",
+            lambda _, __, goal=goal: goal,
+            lambda _, s, rules=rules: redaction.megabytes(rules, s),
+        )
+    for name, goal, found in (
+        ("known values found, of 100", 100.0, redaction.known_found),
+        ("credentials found, of 100", 99.0, redaction.prefixed_found),
+        ("named secrets found, of 100", 90.0, redaction.generic_found),
+        ("masked lines that held a secret, of 100", 95.0, redaction.rightly_masked),
+    ):
+        yield _Row(name, f"{goal:.0f}", lambda _, __, goal=goal: goal, found)
+
+
+def _traces(sizes: _Sizes) -> Iterator[_Row]:
+    # A quick run asks nobody outside for anything.
+    if sizes is not _QUICK:
+        yield from _beside_zod()
+    yield _Row(
+        f"thoughts kept and told to {traces.READERS}, {_CALLERS} callers",
+        "raw rows",
+        lambda folder, s: traces.raw_rows(folder, _CALLERS, s),
+        lambda folder, s: traces.ingested(folder, _CALLERS, s),
+    )
+
+
+def _beside_zod() -> Iterator[_Row]:
+    with _folder() as place:
+        zod = traces.Zod(place)
+        if zod.trouble:
+            traces.tell(zod.trouble)
+            return
+        for name in traces.MESSAGES:
+            yield _Row(
+                f"{name} checked",
+                "zod 4 on Node",
+                lambda _, s, name=name: zod.checked(name, s),
+                lambda _, s, name=name: traces.checked(name, s),
+            )
+
+
 _PARTS: dict[str, Callable[[_Sizes], Iterator[_Row]]] = {
     "lifecycle": _lifecycles,
     "reports": _reports,
@@ -291,6 +337,8 @@ _PARTS: dict[str, Callable[[_Sizes], Iterator[_Row]]] = {
     "letters": _letters,
     "handoffs": _handoffs,
     "delegation": _delegation,
+    "redaction": _redaction,
+    "traces": _traces,
 }
 
 

@@ -3,7 +3,7 @@
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from inspect import cleandoc
+from inspect import cleandoc, get_annotations
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,15 @@ from dragoman.core.events import EVENT_NAMES
 from dragoman.core.handoff import DEFAULT_SLA_MS, HANDOFF_TRANSITIONS, LEGAL
 from dragoman.core.moments import in_hours
 from dragoman.core.task import FINAL, STATUS_AFTER, TRANSITIONS
+from dragoman.protocols.saop import TYPES
 from dragoman.surfaces.cli.app import build
 from dragoman.surfaces.http.problems import STATUS, problem
 from dragoman.surfaces.mcp.tools import table
+from dragoman.text.redact.rules import RULES
+
+# As a script it stands beside the picture, as a module in the folder of both.
+sys.path.append(str(Path(__file__).parent.parent))
+from docs.entropy_plot import PLOT, draw, marks, recorded
 
 DOCS = Path(__file__).parent
 _BLOCK = re.compile(r"(<!-- generated: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -110,6 +116,26 @@ def problems() -> str:
     return _table(("status", "code", "meaning"), rows)
 
 
+def trace_types() -> str:
+    """The types of event that SAOP has."""
+    rows = (
+        (
+            f"`{name}`",
+            cleandoc(shape.__doc__ or ""),
+            ", ".join(f"`{field.encode_name}`" for field in msgspec.structs.fields(shape)),
+        )
+        for name, shape in TYPES.by_name.items()
+    )
+    return _table(("type", "meaning", "fields"), rows)
+
+
+def entropy() -> str:
+    """What the entropy detector told about the recorded example; the picture is drawn as well."""
+    turns = recorded()
+    rows = ((f"{mark.turn}", mark.text.replace("|", "/")) for mark in marks(turns))
+    return _table(("after turn", "told"), rows)
+
+
 def events() -> str:
     """The events of the ledger."""
     rows = ((f"`{name}`", cleandoc(t.__doc__ or "")) for t, name in EVENT_NAMES.items())
@@ -180,6 +206,19 @@ def handoff_table() -> str:
     return _table(("state", "to", "actions", "told after"), rows)
 
 
+def redaction_rules() -> str:
+    """The formats of credentials, how each begins, and who describes it."""
+    rows = (
+        (
+            f"`{rule.kind}`",
+            " ".join(f"`{start.decode()}`" for start in rule.starts) or "told by its inside",
+            _source(rule.source),
+        )
+        for rule in RULES
+    )
+    return _table(("kind", "begins with", "source"), rows)
+
+
 BLOCKS: dict[str, Callable[[], str]] = {
     "transitions": transitions,
     "transition-table": transition_table,
@@ -192,11 +231,14 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "faults": faults,
     "problems": problems,
     "events": events,
+    "trace-types": trace_types,
+    "entropy": entropy,
     "settings": settings,
     "commands": commands,
     "mcp-tools": mcp_tools,
     "handoff-states": handoff_states,
     "handoff-table": handoff_table,
+    "redaction-rules": redaction_rules,
 }
 
 
@@ -213,6 +255,7 @@ def main() -> None:
         if new != old:
             page.write_text(new, encoding="utf-8")
             sys.stdout.write(f"wrote {page.relative_to(DOCS)}\n")
+    PLOT.write_text(draw(recorded()), encoding="utf-8")
 
 
 def _sections() -> Iterator[tuple[str, type[msgspec.Struct]]]:
@@ -236,6 +279,12 @@ def _helps(command: Any, path: str) -> Iterator[tuple[str, str]]:
             yield from _helps(below, f"{path} {name}")
 
 
+def _source(page: str) -> str:
+    """A link that shows whose page it is."""
+    host = page.partition("://")[2].partition("/")[0]
+    return f"[{host or page}]({page.removeprefix('docs/')})"
+
+
 def _node(status: str) -> str:
     return status.replace("-", "_")
 
@@ -247,8 +296,10 @@ def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
 
 def _comment(struct: type, field: str) -> str:
     """The sentence that stands below a field in its source, because it is not kept at run time."""
-    source = Path(sys.modules[struct.__module__].__file__ or "").read_text(encoding="utf-8")
-    body = source[source.index(f"class {struct.__name__}(") :]
+    # A section may have its fields from a struct of the core.
+    owner = next(one for one in struct.__mro__ if field in get_annotations(one))
+    source = Path(sys.modules[owner.__module__].__file__ or "").read_text(encoding="utf-8")
+    body = source[source.index(f"class {owner.__name__}(") :]
     found = re.search(rf'\n    {field}: [^\n]*\n    """(.*?)"""', body, re.DOTALL)
     return " ".join(found[1].split()) if found else ""
 

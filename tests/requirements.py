@@ -2211,6 +2211,232 @@ _MANIFEST: tuple[Requirement, ...] = (
         "One stream in a file proves itself without the ledger: any change shows, up to a signed "
         "checkpoint even a chain that was written anew.",
     ),
+    # --- SAOP: turns, traces, redaction, entropy, rewind
+    Requirement(
+        "SAOP-SHAPES",
+        "S-SAOP-1",
+        "Turns, events and payloads are valid or not exactly as the conformance cases say, and "
+        "lint agrees; unknown keys are accepted.",
+    ),
+    Requirement(
+        "SAOP-PARSE",
+        "S-SAOP-2",
+        "parse raises and safe_parse returns; both name every place that is wrong.",
+    ),
+    Requirement(
+        "SAOP-VERSIONS",
+        "S-SAOP-2",
+        "Versions of a turn are keys of one table: an older turn is lifted to the newest shape.",
+    ),
+    Requirement(
+        "SAOP-TYPES",
+        "S-SAOP-8",
+        "A new type of event is one registration and needs no change elsewhere; until then its "
+        "type is refused by name.",
+    ),
+    Requirement(
+        "SAOP-TABLES",
+        "S-SAOP-3",
+        "agent_logs and tasks exist in both databases with the seed's columns; a turn is unique by "
+        "task, attempt and index, an event by its id; verify finds rows that disagree.",
+    ),
+    Requirement(
+        "SAOP-TURNS",
+        "S-SAOP-3",
+        "Turns are read in the order of their index whatever the order in which they came, with "
+        "the missing ones named; a repeat is answered and not stored, other words are refused.",
+    ),
+    Requirement(
+        "SAOP-LARGE",
+        "S-LIMIT",
+        "A thought of ten megabytes is kept whole; a turn of more than 16 MiB is refused by name.",
+    ),
+    Requirement(
+        "SAOP-ROLE",
+        "S-ROLE",
+        "Who speaks as developer, reviewer, architect or researcher is who is registered so or "
+        "named so; others are refused as identity_mismatch.",
+    ),
+    Requirement(
+        "SAOP-ADOPT",
+        "S-ADOPT",
+        "The first turn about an unknown task makes it one and claims it for its sender.",
+    ),
+    Requirement(
+        "SAOP-EVENTS",
+        "S-SAOP-3",
+        "Events are kept once and read by task, by session or by position; one without a task gets "
+        "it from its session.",
+    ),
+    Requirement(
+        "SAOP-ANOMALY",
+        "S-SAOP-6",
+        "A completion without its call or a second one, a call begun twice, and words after a "
+        "final chunk are kept and told as anomalies.",
+    ),
+    Requirement(
+        "SAOP-MASKED",
+        "S-SAOP-4",
+        "What is stored of turns and events has no secrets, over the borders of chunks and of "
+        "processes too, and says that it is masked.",
+        divergence="The seed stores thoughts verbatim; secrets become placeholders here.",
+    ),
+    Requirement(
+        "SAOP-TRANSITION",
+        "S-SAOP-11",
+        "An inbound TASK_TRANSITION moves a task if its to_state is a status and its sender may; "
+        "else it is a trace only. Every move in any dialect is told as one.",
+    ),
+    Requirement(
+        "SAOP-COMMIT",
+        "S-SAOP-10",
+        "Every move carries the commit that the configured repository has checked out, read from "
+        "its files and remembered until they change.",
+    ),
+    Requirement(
+        "SAOP-BUS",
+        "S-SAOP-7",
+        "Listeners are told from any position on, each event once and in order.",
+    ),
+    Requirement(
+        "SAOP-SLOW",
+        "S-SAOP-7",
+        "A slow listener gets thoughts and lines put together with a mark, then is closed with its "
+        "cursor; calls of tools and moves are never skipped.",
+    ),
+    Requirement(
+        "SAOP-FLOW",
+        "SAOP section 4",
+        "The data flow of the seed holds step by step.",
+    ),
+    Requirement(
+        "SAOP-ENTROPY",
+        "S-SAOP-9",
+        "Falling confidence, repeated errors and loops are told once with their evidence, and "
+        "settle behind another threshold; nothing moves by it.",
+    ),
+    Requirement(
+        "SAOP-HTTP",
+        "S-SAOP-7",
+        "Turns and traces are read over HTTP, and the stream tells traces live in their own form.",
+    ),
+    Requirement(
+        "REWIND-STATE",
+        "S-SAOP-10",
+        "A rewind makes a task what it was at one of its transitions, by a new entry; history, "
+        "names, links and tokens stay; a human or an orchestrator may, and twice is once.",
+    ),
+    Requirement(
+        "REWIND-FILES",
+        "S-SAOP-10",
+        "A rewind shows what would change first; then the files of that commit stand on a fresh "
+        "branch or worktree, and nothing uncommitted is touched. A missing commit, a shallow clone "
+        "and a dirty repository are told in words.",
+    ),
+    Requirement(
+        "CAPTURE-TRANSCRIPT",
+        "Capture",
+        "The session files of Claude Code and Codex become turns and events: thoughts, plans, "
+        "observations, tools with durations, terminal lines; read twice or growing, each once.",
+    ),
+    Requirement(
+        "CAPTURE-OTLP",
+        "Capture",
+        "Spans of OpenTelemetry's GenAI conventions become turns and events, and a task's trace "
+        "can be sent on as such spans.",
+    ),
+    Requirement(
+        "WATCH-TASK",
+        "Watch",
+        "watch shows what an agent thinks, does and observes as it happens, beside a hub and "
+        "without one; the screen is drawn anew a few times a second, however much comes.",
+    ),
+    Requirement(
+        "REDACT-LAYERS",
+        "S-SAOP-4",
+        "Values that the hub knows, credentials with a form of their own, values that a name "
+        "tells, and private keys become [REDACTED:kind:digest]; also in JSON, Base64 and URLs.",
+        divergence="The seed keeps a thought verbatim; ours is verbatim except for secrets.",
+    ),
+    Requirement(
+        "REDACT-KEPT",
+        "S-SAOP-5",
+        "Hashes, UUIDs, our own ids, names and words are not masked.",
+    ),
+    Requirement(
+        "REDACT-SOURCES",
+        "S-SAOP-4",
+        "Every rule has a kind of its own and names the public page that describes its format.",
+    ),
+    Requirement(
+        "REDACT-PLACEHOLDER",
+        "S-SAOP-4",
+        "Equal secrets have equal placeholders under one key, however they are written, and "
+        "different ones under another key.",
+    ),
+    Requirement(
+        "REDACT-KNOWN",
+        "S-SAOP-4",
+        "A known value is found in every spelling: plain, JSON, URL, Base64 at any alignment, "
+        "hexadecimal, behind colours.",
+    ),
+    Requirement(
+        "REDACT-TREE",
+        "S-SAOP-4",
+        "A JSON value is redacted in all its texts, keys included, and where a key names a secret; "
+        "what has none is left as it is.",
+    ),
+    Requirement(
+        "REDACT-TWICE",
+        "S-SAOP-4",
+        "Text that was redacted once stays as it is.",
+    ),
+    Requirement(
+        "REDACT-LINEAR",
+        "S-LIMIT",
+        "Text that is made to be slow is redacted in a time that grows with its length.",
+    ),
+    Requirement(
+        "REDACT-STREAM",
+        "S-SAOP-5",
+        "A text that comes in pieces becomes what the whole would, wherever it is cut; words are "
+        "not held back longer than a secret could go on.",
+    ),
+    Requirement(
+        "REDACT-REQUESTS",
+        "S-SAOP-4",
+        "Whatever is asked for through any door is redacted once, before it is an entry: free text "
+        "of commands and the original words; who sent it is told what was masked.",
+    ),
+    Requirement(
+        "REDACT-SIGNED",
+        "S-SAOP-4",
+        "A signed message that holds a secret is refused as policy_violation with its path, and "
+        "is not altered.",
+    ),
+    Requirement(
+        "REDACT-RUNS",
+        "S-SAOP-4",
+        "No secret that a started program prints reaches its log, however its output is cut.",
+    ),
+    Requirement(
+        "REDACT-HUB",
+        "S-SAOP-4",
+        "The hub knows its own tokens and keys, the secrets of its settings and the variables that "
+        "agents are given, and masks them wherever they turn up, its log included.",
+    ),
+    Requirement(
+        "REDACT-CLI",
+        "S-SAOP-4",
+        "dragoman redact takes text of any length and any bytes as it comes, and gives it out "
+        "without secrets; with --json it says what was found.",
+    ),
+    Requirement(
+        "REDACT-RECALL",
+        "S-SAOP-4",
+        "Of a corpus of made-up secrets all known values, 99 % of the prefixed and 90 % of the "
+        "generic ones are found; of what is masked in ordinary lines 95 % was a secret.",
+    ),
 )
 
 REQUIREMENTS = {requirement.id: requirement for requirement in _MANIFEST}

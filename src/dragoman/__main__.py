@@ -1,8 +1,9 @@
 """python -m dragoman, and the `dragoman` command."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dragoman.surfaces.cli.app import run
 from dragoman.surfaces.cli.place import House, Place
@@ -11,13 +12,25 @@ from dragoman.surfaces.cli.screen import Progress
 if TYPE_CHECKING:
     from dragoman.engine.operation import Dialect
     from dragoman.engine.ports import Clock
+    from dragoman.engine.shown import WholeTask
     from dragoman.files.archive_format import Manifest
     from dragoman.surfaces.cli.running import RunningHub
+    from dragoman.text.redact import Redactor
 
 
 def main() -> None:
     """Run the command line."""
-    run(House(_open_place, _dialects, _import_archive, _open_stage, _open_hub))
+    run(
+        House(
+            _open_place,
+            _dialects,
+            _import_archive,
+            _open_stage,
+            _open_hub,
+            _watch_hub,
+            _redactor,
+        )
+    )
 
 
 # Databases, keys and dialects are loaded when a command needs them: `--help` does not.
@@ -53,6 +66,20 @@ def _open_hub(
     from dragoman.bootstrap import open_hub
 
     return open_hub(data, store, host, port, config)
+
+
+def _watch_hub(
+    task: str, after: int | None
+) -> "AbstractContextManager[tuple[WholeTask, Iterator[Mapping[str, Any]]]]":
+    from dragoman.bootstrap.watching import watch_hub
+
+    return watch_hub(task, after)
+
+
+def _redactor(data: Path) -> "Redactor":
+    from dragoman.bootstrap.redaction import find_redactor
+
+    return find_redactor(data)
 
 
 if __name__ == "__main__":

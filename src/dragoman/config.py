@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from dragoman.core.commands import DEFAULT_ATTEMPTS, DEFAULT_TTL_MS
 from dragoman.core.deadlines import Backoff
+from dragoman.core.entropy import Thresholds
 from dragoman.core.errors import SettingsError
 from dragoman.core.events import Status
 from dragoman.core.ids import check_agent
@@ -162,6 +163,38 @@ class CcosSettings(Struct, frozen=True):
     policy: Policy = Policy()
 
 
+class SaopSettings(Struct, frozen=True):
+    """[saop]"""
+
+    adopt: bool = True
+    """Whether the first turn about an unknown task makes it one."""
+    ttl_ms: int = 1_200_000
+    """How long a holder may be silent that took its task by a turn, without heartbeats."""
+    turn_bytes: int = 16_777_216
+    """The longest turn, in bytes."""
+
+
+class EntropySettings(Thresholds, frozen=True):
+    """[entropy]"""
+
+
+class GitSettings(Struct, frozen=True):
+    """[git]"""
+
+    repository: str = ""
+    """A git repository: every transition of a task records what it has checked out; relative paths
+    begin at the data directory."""
+
+
+class RedactionSettings(Struct, frozen=True):
+    """[redaction]"""
+
+    rules: Literal["all", "known"] = "all"
+    """What is masked: all that looks like a secret, or only values that the hub knows."""
+    variables: tuple[str, ...] = ()
+    """Variables of the hub whose values are masked wherever they turn up."""
+
+
 class FilesSettings(Struct, frozen=True):
     """[files]"""
 
@@ -190,7 +223,7 @@ class HttpSettings(Struct, frozen=True):
     """How many requests or messages a second each caller may send over time; 0: any number."""
     burst: int = 1000
     """How many it may send at once after a pause."""
-    max_body: int = 8388608
+    max_body: int = 25165824
     """The largest request, in bytes; a single message has a smaller limit of its own."""
 
 
@@ -283,11 +316,15 @@ class Settings(Struct, frozen=True):
     retry: Backoff = Backoff()
     aof: AofSettings = AofSettings()
     agentmail: AgentMailSettings = AgentMailSettings()
+    saop: SaopSettings = SaopSettings()
+    entropy: EntropySettings = EntropySettings()
+    git: GitSettings = GitSettings()
     groups: dict[str, GroupSettings] = {}
     handoffs: HandoffSettings = HandoffSettings()
     workq: WorkqSettings = WorkqSettings()
     teamspaces: dict[str, TeamspaceSettings] = {}
     ccos: CcosSettings = CcosSettings()
+    redaction: RedactionSettings = RedactionSettings()
     files: FilesSettings = FilesSettings()
     notify: NotifySettings = NotifySettings()
     http: HttpSettings = HttpSettings()
@@ -316,6 +353,14 @@ _RANGES: dict[tuple[str, str], tuple[float, float]] = {
     ("ccos", "request_ms"): WAIT_MS,
     ("ccos", "payload_bytes"): (0, 2**24),
     ("ccos.policy", "cost_ceiling"): (0, PRICE),
+    ("saop", "ttl_ms"): TTL_MS,
+    ("saop", "turn_bytes"): (1_024, 2**30),
+    ("entropy", "window"): (2, 1_000),
+    ("entropy", "least"): (2, 1_000),
+    ("entropy", "fall"): (0, 1),
+    ("entropy", "settle"): (-1, 1),
+    ("entropy", "repeats"): (2, 1_000),
+    ("entropy", "cycles"): (2, 100),
     ("retry", "base_ms"): (0, _LONGEST_REST),
     ("retry", "cap_ms"): (0, _LONGEST_REST),
     ("http", "port"): (0, 65_535),

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.agents.output import Output
+from dragoman.text.redact import Redactor, Secret
 from tests.requirements import proves
 
 PREFIX = b"AOF/1 "
@@ -22,7 +23,7 @@ class Printed:
             self.kept.append,
             most,
             lambda: START,
-            lambda text: text.replace("secret", "[…]"),
+            Redactor([Secret("word", "secret")]),
             prefixes=(PREFIX,),
             most_message=most_message,
         )
@@ -47,14 +48,13 @@ def cut(data: bytes, places: list[int]) -> list[bytes]:
 
 @proves("RUN-OUTPUT")
 def test_a_line_is_a_sandbox_pulse() -> None:
-    pulse = Printed().output.pulse("the \x1b[31msecret\x1b[0m word")
+    pulse = Printed().output.pulse("the \x1b[31m[REDACTED:word:0a1b2c3d]\x1b[0m word")
     assert msgspec.json.decode(msgspec.json.encode(pulse)) == {
         "type": "SANDBOX_PULSE",
         "line": pulse.line,
         "masked": True,
         "timestamp": "2026-02-09T14:30:00.000Z",
     }
-    assert "secret" not in pulse.line
     assert "\x1b" not in pulse.line
     assert not Printed().output.pulse("plain").masked
 
@@ -115,7 +115,7 @@ def test_a_full_disk_loses_the_log_and_nothing_else() -> None:
     def full(_: bytes) -> None:
         raise OSError(28, "No space left on device")
 
-    output = Output(full, LIMIT, lambda: START, str, prefixes=(PREFIX,), most_message=100)
+    output = Output(full, LIMIT, lambda: START, Redactor(), prefixes=(PREFIX,), most_message=100)
     output.note("begun")
     assert output.take("out", b"hello\nAOF/1 {}\n") == [b"AOF/1 {}"]
     assert output.take("out", b"AOF/1 {2}\n") == [b"AOF/1 {2}"]
@@ -127,3 +127,27 @@ def test_nothing_in_it_steers_a_terminal(hostile: str) -> None:
     printed = Printed()
     printed.print(f"before{hostile}after\n".encode())
     assert printed.lines[0].removeprefix("out ") in ("beforeafter", "before\ufffdafter")
+
+
+@proves("REDACT-RUNS")
+@given(places=st.lists(st.integers(0, 4_000), max_size=8))
+def test_no_secret_of_an_agent_reaches_the_log_however_its_output_is_cut(
+    places: list[int],
+) -> None:
+    token, body = "ghp_" + "a1B2" * 9, "MIIEowIBAAKCAQEA" + "q7Xz" * 12
+    key = f"-----BEGIN PRIVATE KEY-----\n{body}\n{body}\n-----END PRIVATE KEY-----"
+    push = f"push \x1b[31m{token[:9]}\x1b[0m{token[9:]} ok"
+    said = f"begun\n{push}\n{key}\nsecret\nended\npassword: k3Jx9aQw"
+    printed = Printed()
+    printed.print(*cut(said.encode(), places))
+    kinds = [line.partition(":")[2].partition(":")[0] for line in printed.lines]
+    assert kinds == ["", "github_token", "private_key", "word", "", " [REDACTED"]
+    assert printed.lines[0] == "out begun"
+    assert printed.lines[-1].startswith("out password: [REDACTED:password:")
+
+
+@proves("REDACT-RUNS")
+def test_a_secret_where_a_long_line_is_cut_is_not_shown_in_part() -> None:
+    printed = Printed()
+    printed.print(b"x " * 8_185 + b"ghp_" + b"a1B2" * 9 + b"\n")
+    assert "a1B2" not in printed.lines[0]

@@ -49,6 +49,13 @@ def test_one_run_measures_all_pairs_side_by_side() -> None:
         ("ranking of 1,000 agents", "of 10"),
         ("delegated, done, fed back, 64 callers", "raw entries"),
         ("why, 100 Actions", "reading them"),
+        ("log text redacted, all rules, MB", "10 MB"),
+        ("log text redacted, known rules, MB", "50 MB"),
+        ("known values found, of 100", "100"),
+        ("credentials found, of 100", "99"),
+        ("named secrets found, of 100", "90"),
+        ("masked lines that held a secret, of 100", "95"),
+        ("thoughts kept and told to 20, 64 callers", "raw rows"),
     ]
     assert all(row["base_per_second"] > 0 for row in results)
     assert all(row["dragoman_per_second"] > 0 for row in results)

@@ -28,6 +28,7 @@ from dragoman.core.commands import (
     EditTask,
     EndAttempt,
     EscalateDelegation,
+    EscalateEntropy,
     EscalateMail,
     ExpireLease,
     ExpireRequest,
@@ -42,6 +43,8 @@ from dragoman.core.commands import (
     ProposeHandoff,
     ReadMail,
     ReceiveResult,
+    RecordTrace,
+    RecordTurn,
     RegisterAgent,
     RejectDelegation,
     RejectMessage,
@@ -52,9 +55,12 @@ from dragoman.core.commands import (
     RenewReservations,
     ReportOutcome,
     RequestDelegation,
+    RequestTransition,
     ReserveFiles,
     ResumeAgent,
     RevokeToken,
+    RewindTask,
+    SettleEntropy,
     StartWave,
     UpdateIntent,
     UpdateTask,
@@ -133,7 +139,7 @@ def test_no_command_about_a_task_is_forgotten_here() -> None:
     others = {CreateTask, AdoptTask, ClaimTask, ExpireLease, RegisterAgent, RejectMessage}
     # A warning goes with a message that is judged itself; the others are not for a holder.
     others |= {WarnTask, AcceptDelegation, RejectDelegation, EscalateDelegation}
-    others |= {KeyAgent, IssueToken, RevokeToken, PauseAgent, ResumeAgent}
+    others |= {KeyAgent, IssueToken, RevokeToken, PauseAgent, ResumeAgent, RewindTask}
     # Of letters, waves and reservations, none is about a task alone.
     others |= {PostMail, ReadMail, AckMail, AnswerMail, EscalateMail}
     others |= {StartWave, AdvanceWave, ReserveFiles, RenewReservations, ReleaseReservations}
@@ -142,6 +148,8 @@ def test_no_command_about_a_task_is_forgotten_here() -> None:
     others |= {c for c in get_args(AnyCommand) if issubclass(c, HandoffCommand)}
     # An intent's course is its own: see test_intents and test_results.
     others |= {DescribeAgent, DelegateIntent, ReceiveResult, UpdateIntent, ExpireRequest}
+    # Turns and traces are words about work, whoever holds it.
+    others |= {RecordTurn, RecordTrace, RequestTransition, EscalateEntropy, SettleEntropy}
     assert {type(command) for command in WRITES} | others == set(get_args(AnyCommand))
 
 

@@ -41,6 +41,7 @@ from dragoman.core.commands import (
     EditTask,
     EndAttempt,
     EscalateDelegation,
+    EscalateEntropy,
     EscalateHandoff,
     EscalateMail,
     ExpireLease,
@@ -58,6 +59,8 @@ from dragoman.core.commands import (
     ReadMail,
     ReassignHandoff,
     ReceiveResult,
+    RecordTrace,
+    RecordTurn,
     RegisterAgent,
     RejectDelegation,
     RejectHandoff,
@@ -69,9 +72,12 @@ from dragoman.core.commands import (
     RenewReservations,
     ReportOutcome,
     RequestDelegation,
+    RequestTransition,
     ReserveFiles,
     ResumeAgent,
     RevokeToken,
+    RewindTask,
+    SettleEntropy,
     StartWave,
     UpdateIntent,
     UpdateTask,
@@ -87,6 +93,7 @@ from dragoman.core.mail import Mail
 from dragoman.core.reservations import Reservation, Reservations
 from dragoman.core.standing import Standing
 from dragoman.core.task import ActiveHandoff, Delegation, Reported
+from dragoman.core.traces import TurnLog
 from dragoman.core.wave import Wave
 from dragoman.core.work_item import WorkItem
 from tests.core.handoffs import package
@@ -122,6 +129,7 @@ ACTORS = {
     "n": Actor("agent", "ned"),
 }
 DAY = 86_400_000
+EVENT = "01890a5d-ac96-774b-bcce-b302099a8057"
 TOKEN = TokenRecord("0" * 12, "0" * 64, NOW, NOW + 10_000)
 
 
@@ -191,6 +199,12 @@ def commands(who: str) -> tuple[AnyCommand, ...]:
         ReceiveResult("i", who, success=True),
         UpdateIntent("i", who, 50),
         ExpireRequest("i"),
+        RewindTask("T", 1),
+        RecordTurn("T", 0, "developer", 0.5, {}, "digest"),
+        RecordTrace(EVENT, "s-1", "ANY", {}, "digest"),
+        RequestTransition("T", "cancelled", EVENT),
+        EscalateEntropy("T", "loop", "round and round", (1, 2), 2.0, 2.0),
+        SettleEntropy("T", "falling_confidence", 0.0),
     )
 
 
@@ -210,6 +224,7 @@ def world(status: Status) -> World:
     built.agents["known"] = AgentRecord("known", "agent", (), NOW, "", (TOKEN,))
     built.agents["paused"] = AgentRecord("paused", "agent", (), NOW, pause=Pause("enough", NOW))
     built.mails["m"] = LETTER
+    built.turn_logs["T"] = TurnLog("T", 1, {"falling_confidence": 0.1})
     built.waves["w"] = Wave("w", (WaveBead("UU"),), 1, "hera", NOW)
     built.reservations = Reservations((Reservation("r", ("b",), "ann", NOW + TTL),))
     built.put(task("UU", "backlog"))
@@ -224,6 +239,7 @@ def world(status: Status) -> World:
         "i", "III", "write it", "hera", NOW, "TaskDispatched", request=asked
     )
     built.standings["ann"] = Standing("ann", open=1)
+    built.past["T", 1] = replace(task("T"), title="as it was called then")
     return built
 
 
@@ -312,6 +328,13 @@ BY_HAND: dict[str, tuple[str, dict[Status, str]]] = {
     "intent.result": ("a", {}),
     "intent.update": ("a", {}),
     "intent.expire": ("hos", {}),
+    "task.rewind": ("ho", {}),
+    # Of agents, those who play the part may: it is tried with the other rules of turns.
+    "turn.record": ("hos", {}),
+    "trace.record": ("hoscHOadn", {}),
+    "task.transition": ("", dict.fromkeys(_OPEN, "hosc")),
+    "entropy.escalate": ("hos", {}),
+    "entropy.settle": ("hos", {}),
 }
 """Command -> who may give it with effect: in any status, and where that differs."""
 

@@ -25,6 +25,7 @@ from dragoman.core.reading import Decision
 from dragoman.core.reservations import Reservations
 from dragoman.core.standing import Standing
 from dragoman.core.task import Task
+from dragoman.core.traces import Logged, Trace, TurnLog
 from dragoman.core.wave import Wave
 from dragoman.core.work_item import WorkItem
 from dragoman.ledger.views import fold
@@ -62,6 +63,10 @@ class Facts:
             return one if len(found) == 1 else Refusal("ambiguous_name", name)
         malformed = check_alias(name) if ":" in name else check_task_id(name)
         return malformed or Refusal("task_not_found", name)
+
+    def task_at(self, task: Task, version: int) -> Task | None:
+        """As it was then, where a test says how that was."""
+        return self._world.past.get((task.id, version))
 
     def is_taken(self, name: str) -> bool:
         """Whether any task has this name."""
@@ -104,6 +109,23 @@ class Facts:
         """How an agent stands in the registry."""
         return self._world.standings.get(name)
 
+    def trace(self, session: str) -> Trace | None:
+        """What is remembered of a session."""
+        return self._world.traces.get(session)
+
+    def turns(self, task: str) -> TurnLog | None:
+        """What is remembered of the turns of a task."""
+        return self._world.turn_logs.get(task)
+
+    def logged(self, key: str) -> Logged | None:
+        """Nothing was recorded before."""
+        del key
+
+    def held(self, session: str, holder: str) -> tuple[str, ...]:
+        """Nobody holds anything in a session."""
+        del session, holder
+        return ()
+
     @property
     def cause(self) -> str:
         """The id of the request."""
@@ -145,6 +167,8 @@ class World:
         self.reservations = Reservations()
         self.intents: dict[str, Intent] = {}
         self.standings: dict[str, Standing] = {}
+        self.traces: dict[str, Trace] = {}
+        self.turn_logs: dict[str, TurnLog] = {}
         self._shelves: dict[str, dict[str, Any]] = {
             "task": self.tasks,
             "agent": self.agents,
@@ -153,10 +177,13 @@ class World:
             "workq": self.work_items,
             "intent": self.intents,
             "standing": self.standings,
+            "trace": self.traces,
+            "turns": self.turn_logs,
         }
         """Kind of stream -> its states; waves and reservations are tried on a real hub."""
         self.numbers: dict[str, int] = {}
         self.cause = "cause-1"
+        self.past: dict[tuple[str, int], Task] = {}
 
     def put(self, known: Task) -> None:
         """This is how the task stands now."""

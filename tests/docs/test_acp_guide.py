@@ -12,6 +12,8 @@ import pytest
 
 from docs.generate import DOCS
 from dragoman.bootstrap import dialects, import_archive, open_hub, open_place, open_stage
+from dragoman.bootstrap.redaction import find_redactor
+from dragoman.bootstrap.watching import watch_hub
 from dragoman.core.events import RejectReason
 from dragoman.engine.operation import lint_text
 from dragoman.protocols.acp.actions import ACTIONS
@@ -25,7 +27,7 @@ PAGE = (DOCS / "dialects" / "acp.md").read_text(encoding="utf-8")
 NAMED: dict[str, str] = dict(re.findall(r"`(\w+\.json)`:\n\n```json\n(.*?)```", PAGE, re.DOTALL))
 SCRIPT = "".join(re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)).replace("\\\n", " ")
 COMMANDS = [line for line in SCRIPT.splitlines() if line]
-HOUSE = House(open_place, dialects, import_archive, open_stage, open_hub)
+HOUSE = House(open_place, dialects, import_archive, open_stage, open_hub, watch_hub, find_redactor)
 LOG = "teamspaces/default/handoffs/handoffs.jsonl"
 
 

@@ -16,6 +16,7 @@ from dragoman.core.reading import Receipt
 from dragoman.core.task import Task
 from dragoman.engine.ask import find_task
 from dragoman.engine.handle import Engine, Failpoint
+from dragoman.engine.hints import Hints
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import Session
 from dragoman.engine.request import Accepted, Outcome, Request
@@ -90,6 +91,7 @@ class OpenStore(MemoryStore):
         tables.lists = {name: dict(places) for name, places in self._tables.lists.items()}
         tables.handoffs = dict(self._tables.handoffs)
         tables.under_way = dict(self._tables.under_way)
+        tables.logs = dict(self._tables.logs)
         return other
 
     def picture(self) -> dict[str, Any]:
@@ -120,6 +122,10 @@ class _Watched:
     def is_fresh(self) -> bool:
         return self._store.is_fresh
 
+    @property
+    def first(self) -> int:
+        return self._session.first
+
     def __getattr__(self, verb: str) -> Callable[..., Any]:
         method = getattr(self._session, verb)
 
@@ -149,7 +155,10 @@ class Lab:
     ) -> None:
         self.store = store or OpenStore()
         self.clock = HandClock(START)
-        self.engine = Engine(self.store, self.clock, b"secret", failpoint=failpoint)
+        self.hints = Hints()
+        self.engine = Engine(
+            self.store, self.clock, b"secret", failpoint=failpoint, on_commit=self.hints.tell
+        )
         self.hub = Hub(self.engine, CountingIds())
 
     def request(

@@ -205,3 +205,14 @@ def test_a_duplicate_key_or_a_number_that_is_none_is_no_letter(desk: Desk) -> No
     assert desk.envelopes.open(text.replace('"n": 1.0', '"n": NaN').encode(), "http") is None
     doubled = text.replace('"n": 1.0', '"n": 1.0, "n": 2')
     assert desk.envelopes.open(doubled.encode(), "http") is None
+
+
+@proves("REDACT-SIGNED")
+def test_a_signed_message_with_a_secret_is_refused_and_may_be_sent_again_without(
+    desk: Desk,
+) -> None:
+    lab = desk.lab
+    desk.envelopes = Envelopes(lab.store, lab.clock, lab.hub.redaction.refusal)
+    envelope = {"notes": "use ghp_" + "a1B2" * 9}
+    assert desk.code(signed(envelope=envelope)) == "policy_violation"
+    assert desk.code(signed()) == ""

@@ -17,6 +17,8 @@ from dragoman.engine.facts import StoreFacts
 from dragoman.engine.intents import find_intent, find_standing, intents_on
 from dragoman.engine.interpreter import Interpreter, Taken, Turned
 from dragoman.engine.operation import (
+    USUAL,
+    Bounds,
     Commands,
     Dialect,
     Facts,
@@ -67,7 +69,7 @@ SAY = Operation(
     reply=lambda _, __, accepted: accepted,
     after=noted,
     roles=WRITERS,
-    most_bytes=4 * MOST_BYTES,
+    bounds=Bounds(4 * MOST_BYTES),
 )
 
 
@@ -91,7 +93,7 @@ def lint(value: Any, kind: str, strict: bool) -> Linted:
 
 
 LONG = Dialect(
-    "long", (SAY,), hear, lint, {code: code for code in REFUSALS}, {}, most_bytes=4 * MOST_BYTES
+    "long", (SAY,), hear, lint, {code: code for code in REFUSALS}, {}, bounds=Bounds(4 * MOST_BYTES)
 )
 
 
@@ -100,7 +102,7 @@ def interpreter(lab: Lab) -> Interpreter:
     """Give one that knows the dialect with long words, and one without before it."""
     lab.do(HUMAN, CreateTask("One", id="one"))
     facts = StoreFacts(lab.store, lambda _, __: False)
-    short = replace(LONG, name="short", hear=mute, most_bytes=0)
+    short = replace(LONG, name="short", hear=mute, bounds=USUAL)
     return Interpreter(lab.hub, (short, LONG), facts)
 
 
@@ -128,8 +130,8 @@ def test_a_dialect_may_have_longer_messages_than_others(interpreter: Interpreter
 
 
 def test_the_longest_message_is_that_of_any_dialect() -> None:
-    assert longest_message([LONG, replace(LONG, most_bytes=0)]) == 4 * MOST_BYTES
-    assert longest_message([replace(LONG, most_bytes=0)]) == MOST_BYTES
+    assert longest_message([LONG, replace(LONG, bounds=USUAL)]) == 4 * MOST_BYTES
+    assert longest_message([replace(LONG, bounds=USUAL)]) == MOST_BYTES
 
 
 def test_of_a_long_message_the_beginning_is_kept() -> None:

@@ -4,11 +4,13 @@ import pytest
 
 from dragoman.core.events import (
     AnyEvent,
+    Restored,
     TaskClaimed,
     TaskNoted,
     TaskProgressed,
     TaskReported,
     TaskRequeued,
+    TaskRewound,
     TaskTransitioned,
 )
 from dragoman.files.story import RunStatus, tell
@@ -34,6 +36,11 @@ REPORTED = TaskReported(1, "ada", "done")
         ),
         ([CLAIMED, TaskTransitioned("in-progress", "ready", "released")], "released", ""),
         ([CLAIMED, TaskTransitioned("in-progress", "cancelled")], "released", ""),
+        (
+            [CLAIMED, TaskRewound("in-progress", "ready", 1, Restored("ready", "t"))],
+            "released",
+            "",
+        ),
         (
             [
                 CLAIMED,

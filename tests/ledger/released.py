@@ -40,6 +40,7 @@ from dragoman.core.commands import (
     EditTask,
     EndAttempt,
     EscalateDelegation,
+    EscalateEntropy,
     EscalateHandoff,
     EscalateMail,
     ExpireLease,
@@ -57,6 +58,8 @@ from dragoman.core.commands import (
     ReadMail,
     ReassignHandoff,
     ReceiveResult,
+    RecordTrace,
+    RecordTurn,
     RegisterAgent,
     RejectDelegation,
     RejectHandoff,
@@ -68,9 +71,12 @@ from dragoman.core.commands import (
     RenewReservations,
     ReportOutcome,
     RequestDelegation,
+    RequestTransition,
     ReserveFiles,
     ResumeAgent,
     RevokeToken,
+    RewindTask,
+    SettleEntropy,
     StartWave,
     UpdateIntent,
     UpdateTask,
@@ -124,7 +130,8 @@ class Play:
 
     def __init__(self, store: Store) -> None:
         self.clock = HandClock(START)
-        self._hub = Hub(Engine(store, self.clock, b"a secret of the test"), CountingIds())
+        self.engine = Engine(store, self.clock, b"a secret of the test")
+        self._hub = Hub(self.engine, CountingIds())
 
     def ask(
         self,
@@ -459,6 +466,34 @@ def play_intents(store: Store) -> None:
     ask(HERA, MoveTask("intent:stopped", "cancelled"))
 
 
+def play_traces(store: Store) -> None:
+    """What SAOP adds: turns, traces, what is odd about them, moves with a commit, and signs."""
+    played = Play(store)
+    ask, developer = played.ask, Actor("agent", "developer")
+    played.engine.head = lambda: "0a1b2c3d4e5f60718293a4b5c6d7e8f901234567"
+    ask(HERA, RegisterAgent("dev", plays="developer"))
+    ask(developer, RecordTurn("one", 0, "developer", 0.5, {"turn_index": 0}, "d0", masked=True))
+    ask(developer, RecordTurn("one", 0, "developer", 0.5, {"turn_index": 0}, "d0"))
+    thought = RecordTrace(
+        _event(1), "s-1", "THOUGHT_STREAM", {"n": 1}, "d1", agent="developer", turn=0
+    )
+    ask(developer, thought)
+    ask(developer, replace(thought, event_id=_event(2), is_final=True))
+    ask(developer, replace(thought, event_id=_event(3), is_final=True))
+    call = RecordTrace(_event(4), "s-1", "TOOL_LIFECYCLE_INVOKED", {"n": 4}, "d4", call="c-1")
+    ask(developer, call)
+    ask(developer, replace(call, event_id=_event(5), ends_call=True))
+    ask(developer, replace(call, event_id=_event(6), ends_call=True))
+    ask(developer, RequestTransition("one", "blocked", _event(7), "f" * 40))
+    ask(SYSTEM, EscalateEntropy("one", "loop", "round and round", (0, 1), 2.0, 2.0))
+    ask(SYSTEM, SettleEntropy("one", "loop", 1.0))
+    ask(HERA, RewindTask("one", 2, "e" * 40, "rewind/one", "a wrong turn"))
+
+
+def _event(number: int) -> str:
+    return f"01890a5d-ac96-774b-bcce-{number:012x}"
+
+
 SCRIPTS: dict[str, Callable[[Store], None]] = {
     "v1": play,
     "v2": play_messages,
@@ -469,6 +504,7 @@ SCRIPTS: dict[str, Callable[[Store], None]] = {
     "v7": play_dispatch,
     "v8": play_handoffs,
     "v9": play_intents,
+    "v10": play_traces,
 }
 """Name of a golden ledger -> the script that writes it."""
 

@@ -9,11 +9,12 @@ import msgspec
 import pytest
 
 from dragoman.core.events import EVENT_NAMES, AnyEvent
-from dragoman.engine.ports import Changes, NewEntry, Row, Session
+from dragoman.engine.ports import Changes, NewEntry, NewLog, Row, Session
 from dragoman.engine.verify import check_ledger, check_views
 from dragoman.ledger.checkpoint import Checkpoint
 from dragoman.ledger.codec import CODEC
 from dragoman.ledger.entry import read_line
+from dragoman.ledger.logs import log_of
 from dragoman.ledger.records import in_order
 from dragoman.ledger.tree import EMPTY, extend, root
 from dragoman.ledger.views import (
@@ -52,6 +53,7 @@ ROOTS = {
     "v7": "a712f6ac7fb5a7831158ec4f11562e89ee669bcdff54a93eb01a87788881fc93",
     "v8": "4b93ff92c27530536b35a15a4bc4d4e4d6b470c54fd12b3b1079e5ddac6e5485",
     "v9": "215c0c7dd88462febc744d72ac3505053ae103cd4271cb18ae22922feba2a8c4",
+    "v10": "5870cb430c170b4278579601371ac8247d3f6a2ced14df70d1fe549df1731b88",
 }
 """The Merkle root over each golden ledger, as RFC 9162 has it."""
 
@@ -87,6 +89,7 @@ def loaded(name: str) -> MemoryStore:
     rows: list[Row] = []
     names: list[tuple[str, str, int]] = []
     listed: list[tuple[str, int]] = []
+    logs: list[NewLog] = []
     for stream, entries in parts.items():
         lines = [entry.line.encode() for entry in entries]
         state = refold(lines)
@@ -107,6 +110,8 @@ def loaded(name: str) -> MemoryStore:
         for line in map(read_line, lines):
             bound = names_of(CODEC.decode(line.event, line.v, line.body))
             names += [(alias, kind, numbers[stream]) for alias, kind in bound]
+            log = log_of(CODEC.decode(line.event, line.v, line.body))
+            logs += [NewLog(numbers[stream], line.version, log)] if log else []
     entries = [
         NewEntry(
             numbers[entry.stream],
@@ -120,7 +125,7 @@ def loaded(name: str) -> MemoryStore:
     ]
 
     def write(session: Session) -> None:
-        changes = Changes(entries=entries, streams=rows, names=names, listed=listed)
+        changes = Changes(entries=entries, streams=rows, names=names, listed=listed, logs=logs)
         changes.handoffs += in_order(decode_state(row.name, row.state) for row in rows)
         session.write(changes)
 
@@ -207,7 +212,7 @@ def test_every_kind_of_event_is_in_it_under_its_own_name() -> None:
     assert {entry.event for entry in EVERY} == set(EVENT_NAMES.values())
     assert {type(_event(entry)) for entry in EVERY} == set(get_args(AnyEvent))
     kinds = {"task", "actor", "agent", "mail", "wave", "reservations", "handoff", "workq"}
-    kinds |= {"standing", "intent"}
+    kinds |= {"standing", "intent", "trace", "turns"}
     assert {entry.stream.partition(":")[0] for entry in EVERY} == kinds
     for entry in EVERY:
         assert "dragoman." not in entry.line

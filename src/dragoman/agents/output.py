@@ -7,18 +7,20 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from dragoman.core.moments import to_rfc3339
+from dragoman.text.redact import Redactor
 from dragoman.text.safe_text import safe_text
 
 Stream = Literal["out", "err", "hub"]
 """Who says a line: the program on one of its two ways, or the hub about it."""
 
-Redact = Callable[[str], str]
-"""Takes secrets out of a line; all that is kept of an agent's output has gone through it."""
 Write = Callable[[bytes], object]
 
 _MOST_SHOWN: Final = 16_384
-"""So many bytes of a line are kept."""
+"""So many characters of a line are kept."""
+_LOOKED_BEYOND: Final = 4_096
+"""So much of a longer line is looked at, too: a secret must not be cut where it is kept no more."""
 _MOST_NOTES: Final = 1_000
+_PLACEHOLDER: Final = "[REDACTED:"
 
 
 class Pulse(Struct, frozen=True, tag="SANDBOX_PULSE", tag_field="type"):
@@ -26,7 +28,7 @@ class Pulse(Struct, frozen=True, tag="SANDBOX_PULSE", tag_field="type"):
 
     line: str
     masked: bool
-    """Whether something in it was taken out by `redact`."""
+    """Whether a secret in it was taken out."""
     timestamp: str
 
 
@@ -67,6 +69,31 @@ class Lines:
         self._kept += piece[: self._most - len(self._kept)]
 
 
+class Shown:
+    """What one stream says, line by line as it may be kept: without secrets.
+
+    A private key that goes over many lines is one line here, when it has ended.
+    """
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._stream = redactor.stream()
+        self._rest = ""
+
+    def feed(self, lines: list[bytes]) -> list[str]:
+        """Lines that came; those that can be kept now."""
+        texts = (line.decode(errors="replace").removesuffix("\r") for line in lines)
+        return self._split("".join(f"{text}\n" for text in texts), is_end=False)
+
+    def close(self) -> list[str]:
+        """The end: those that were held back."""
+        return self._split("", is_end=True)
+
+    def _split(self, text: str, *, is_end: bool) -> list[str]:
+        said = self._stream.feed(text) + (self._stream.close() if is_end else "")
+        *lines, self._rest = (self._rest + said).split("\n")
+        return lines
+
+
 class Output:
     """The output of one run: a log that anybody can read, and the messages in it."""
 
@@ -75,7 +102,7 @@ class Output:
         write: Write,
         most: int,
         now: Callable[[], int],
-        redact: Redact,
+        redactor: Redactor,
         *,
         prefixes: tuple[bytes, ...],
         most_message: int,
@@ -86,11 +113,12 @@ class Output:
         self._left = most
         self._notes_left = _MOST_NOTES
         self._now = now
-        self._redact = redact
+        self._redactor = redactor
         self._prefixes = prefixes
         # One more than a message may have, so that one that is too long is told so.
-        longest = max(most_message, _MOST_SHOWN) + 1
+        longest = max(most_message, _MOST_SHOWN + _LOOKED_BEYOND) + 1
         self._lines: dict[Stream, Lines] = {"out": Lines(longest), "err": Lines(longest)}
+        self._shown: dict[Stream, Shown] = {"out": Shown(redactor), "err": Shown(redactor)}
 
     def take(self, stream: Stream, block: bytes) -> list[bytes]:
         """Keep what was printed; the messages in it. An empty block is the stream's end."""
@@ -102,7 +130,7 @@ class Output:
         whole = list(lines.feed(block))
         if not block and (last := lines.rest()):
             whole.append(last)
-        self._keep(stream, whole)
+        self._keep(stream, whole, is_end=not block)
         # What an agent prints as an error may be the very words that it was given.
         return [line for line in whole if stream == "out" and line.startswith(self._prefixes)]
 
@@ -111,15 +139,16 @@ class Output:
         self._notes_left -= 1
         if self._notes_left > 0:
             with suppress(OSError):
-                self._write(self._line("hub", text))
+                self._write(self._line("hub", self._redactor.text(text).text))
 
     def pulse(self, text: str, at: str = "") -> Pulse:
-        """A line as it leaves the agent: without secrets, and without what steers a terminal."""
-        said = self._redact(text)
-        return Pulse(safe_text(said, one_line=True), said != text, at or to_rfc3339(self._now()))
+        """A line without secrets as it leaves the agent: without what steers a terminal."""
+        is_masked = _PLACEHOLDER in text
+        return Pulse(safe_text(text, one_line=True), is_masked, at or to_rfc3339(self._now()))
 
-    def _line(self, stream: Stream, text: str, mark: str = "", at: str = "") -> bytes:
-        pulse = self.pulse(text, at)
+    def _line(self, stream: Stream, text: str, at: str = "") -> bytes:
+        mark = " …" if len(text) > _MOST_SHOWN else ""
+        pulse = self.pulse(text[:_MOST_SHOWN], at)
         return f"{pulse.timestamp} {stream} {pulse.line}{mark}\n".encode()
 
     def _may_speak(self, lines: Lines, block: bytes) -> bool:
@@ -127,13 +156,14 @@ class Output:
             prefix in lines.start + block for prefix in self._prefixes
         )
 
-    def _keep(self, stream: Stream, lines: list[bytes]) -> None:
-        if not lines or self._left <= 0:
+    def _keep(self, stream: Stream, lines: list[bytes], *, is_end: bool) -> None:
+        if self._left <= 0 or not (lines or is_end):
             return
+        shown = self._shown[stream]
+        texts = shown.feed(lines) + (shown.close() if is_end else [])
         kept, at = list[bytes](), to_rfc3339(self._now())
-        for line in lines:
-            text = line[:_MOST_SHOWN].decode(errors="replace").removesuffix("\r")
-            kept.append(self._line(stream, text, " …" if len(line) > _MOST_SHOWN else "", at))
+        for text in texts:
+            kept.append(self._line(stream, text, at))
             self._left -= len(kept[-1])
             if self._left <= 0:
                 kept[-1] = self._line("hub", "the limit is reached: no more is kept")

@@ -8,10 +8,11 @@ from typing import Final, Protocol
 
 from msgspec import Struct
 
-from dragoman.agents.output import Output, Redact, Stream
+from dragoman.agents.output import Output, Stream
 from dragoman.config import AgentSettings
 from dragoman.core.errors import SettingsError
 from dragoman.engine.runner import SESSION_VARIABLE, Assignment, Ended, Hear
+from dragoman.text.redact import Redactor, Secret
 
 PASSED_ON: Final = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "USER", "LOGNAME", "SHELL")
 """The variables of the hub that a program gets; others may hold secrets, so they are named."""
@@ -125,7 +126,7 @@ class Tools(Struct, frozen=True):
     """The file of the certificate that it shows; empty: none."""
     environ: Mapping[str, str]
     now: Callable[[], int]
-    redact: Redact
+    redactor: Redactor
     prefixes: tuple[bytes, ...]
     """How a line begins that is a message of a dialect."""
     most_message: int
@@ -179,7 +180,7 @@ class ProgramRunner:
             desk.log.write,
             self._settings.output_bytes,
             tools.now,
-            lambda text: tools.redact(text.replace(token, "[REDACTED:token]")),
+            tools.redactor.knowing(Secret("dragoman_token", token)),
             prefixes=tools.prefixes,
             most_message=tools.most_message,
         )

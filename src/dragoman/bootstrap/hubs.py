@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 from dragoman.bootstrap.places import CHECKPOINTS, Engines, opened
 from dragoman.bootstrap.starters import open_dispatcher
 from dragoman.bootstrap.stores import lasting, make_directory, open_store
+from dragoman.bootstrap.traces import open_tails
 
-_BY_TIME = ("recovery", "sla", "waves", "spawner", "promotion")
+_BY_TIME = ("recovery", "sla", "waves", "entropy", "spawner", "promotion")
 """The duties that only time asks for."""
 
 _STOPPING = "the hub is stopping: no more work is given out"
@@ -54,7 +55,8 @@ def open_hub(
         kept = open_store(store or settings.store.url, data)
         undo.callback(kept.close)
         lock.works_on(_works(kept, store or settings.store.url, config))
-        place = opened(data, settings, Engines(kept, SystemClock(), key), create=True)
+        tails = open_tails(data, is_shared=False)
+        place = opened(data, settings, Engines(kept, SystemClock(), key, tails=tails), create=True)
         hub = place.hub
         undo.callback(hub.close)
         identity = Identity(
@@ -67,8 +69,8 @@ def open_hub(
         )
         place.hints.listen(identity.forget)
         duty = {one.name: one for one in place.duties}
-        now = hub.clock.now
         checkpoint, notify, projection = duty["checkpoint"], duty["notify"], duty["projection"]
+        now = hub.clock.now
         clockwork = Clockwork(
             (
                 Wheel("time", [duty[name] for name in _BY_TIME], now),
@@ -87,9 +89,6 @@ def open_hub(
         def fleet() -> "Sequence[AgentState]":
             return dispatcher.states()
 
-        def is_stopping() -> bool:
-            return dispatcher.is_stopping
-
         door = Door(
             hub,
             place.interpreter,
@@ -98,7 +97,7 @@ def open_hub(
             place.hints,
             health,
             fleet=fleet,
-            is_stopping=is_stopping,
+            is_stopping=lambda: dispatcher.is_stopping,
         )
         mounts = {MCP_PATH: _mcp_app(place, door.patience)}
         server = HttpServer(build_app(door, mounts), settings.http)
@@ -106,7 +105,9 @@ def open_hub(
         undo.callback(bound.close)
         dispatcher = open_dispatcher(place, identity, server.url)
         undo.pop_all()
-        return place, RunningHub(hub, server, bound, dispatcher, clockwork, lock)
+        return place, RunningHub(
+            hub, server, bound, dispatcher, clockwork, lock, at_end=tails.close
+        )
 
 
 def _works(kept: Store, url: str, config: Path | None) -> "Works":

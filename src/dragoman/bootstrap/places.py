@@ -7,6 +7,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from dragoman.config import Settings, environment, load_settings
 from dragoman.core.errors import DragomanError, Refusal, StoreUnavailable
@@ -18,14 +19,16 @@ from dragoman.engine.hub import Hub
 from dragoman.engine.interpreter import Interpreter, Turned
 from dragoman.engine.operation import Dialect
 from dragoman.engine.ports import Clock, Store
+from dragoman.engine.redaction import Redaction
 from dragoman.engine.request import Accepted, Outcome
 from dragoman.files.handoff_audit import check_handoff
 from dragoman.files.inbox import Inbox
 from dragoman.files.lookup import has_file
 from dragoman.files.projector import Projector
 from dragoman.notify.notice import News, Notice
-from dragoman.protocols import acp, agentmail, aof, ccos
+from dragoman.protocols import acp, agentmail, aof, ccos, saop
 from dragoman.services.checkpointer import Checkpointer
+from dragoman.services.entropy import Entropy
 from dragoman.services.indexer import Indexer
 from dragoman.services.notifier import Notifier, Target
 from dragoman.services.projector import FilesDuty
@@ -49,8 +52,10 @@ if TYPE_CHECKING:
     from dragoman.engine.identity import Principal
     from dragoman.files.archive_format import Manifest
 from dragoman.bootstrap.handoffs import NO_PORTS, Ports, handoff_choices, handoff_ports
+from dragoman.bootstrap.redaction import open_redactor
 from dragoman.bootstrap.spawning import open_spawner
 from dragoman.bootstrap.stores import lasting, make_directory, open_store
+from dragoman.bootstrap.traces import open_head, open_tails, trace_choices
 
 BY_INBOX: frozenset[Role] = frozenset({"agent", "observer"})
 """Roles that may speak through the inbox, where a name is all that there is, unless the settings
@@ -83,7 +88,9 @@ def open_place(data: Path, store: str, now: int | None, *, create: bool) -> Plac
     if running is not None:
         _check_same_ledger(kept, running)
     clock = SystemClock() if now is None else FixedClock(now)
-    return opened(data, settings, Engines(kept, clock, key, running), create=create)
+    place = opened(data, settings, Engines(kept, clock, key, running), create=create)
+    place.hub.redaction.tell = place.warnings.append
+    return place
 
 
 def _beside(data: Path, store: str, running: HubAddress) -> tuple[str, Settings]:
@@ -125,6 +132,8 @@ class Engines(Struct, frozen=True):
     clock: Clock
     key: LedgerKey
     running: HubAddress | None = None
+    tails: saop.Tails | None = None
+    """What keeps the ends of chunks; else each process leaves them to the next."""
 
     def make(self, beaten: Heard, hints: Hints) -> Engine:
         """The engine; it tells of leases and commits."""
@@ -137,10 +146,14 @@ class Engines(Struct, frozen=True):
 def opened(data: Path, settings: Settings, engines: Engines, *, create: bool) -> Place:
     """A place on an open store; its writes go through the hub that runs, if one does."""
     beaten, hints = Heard(), Hints()
-    hub = Hub(engines.make(beaten, hints), new_id)
-    checkpoints = CheckpointFile(data / CHECKPOINTS, engines.key)
     try:
-        place = _furnished(data, settings, hub, hints, checkpoints, beaten)
+        redactor = open_redactor(settings, data, engines.key)
+    except DragomanError:
+        engines.store.close()
+        raise
+    hub = Hub(engines.make(beaten, hints), new_id, Redaction(redactor))
+    try:
+        place = _furnished(data, settings, hub, hints, engines, beaten)
         if create:
             place.begin()
     except DragomanError:
@@ -154,13 +167,21 @@ def _furnished(
     settings: Settings,
     hub: Hub,
     hints: Hints,
-    checkpoints: CheckpointFile,
+    engines: "Engines",
     beaten: Heard,
 ) -> Place:
     """The hub with all that surrounds it."""
     warnings: list[str] = []
-    disk = Beneath(data)
-    spoken = dialects(settings, _model(settings, data), handoff_ports(settings, hub, data))
+    disk, checkpoints = Beneath(data), CheckpointFile(data / CHECKPOINTS, engines.key)
+    head, tails = open_head(settings, data), engines.tails or open_tails(data)
+    hub.engine.head = head
+    traces = trace_choices(settings, hub.redaction.redactor, hub, head)
+    spoken = dialects(
+        settings,
+        _model(settings, data),
+        handoff_ports(settings, hub, data),
+        replace(traces, tails=tails),
+    )
     projector = Projector(
         hub,
         disk,
@@ -220,6 +241,7 @@ def _furnished(
             Recovery(hub, settings.retry, settings.handoffs.coordinator),
             Sla(hub, settings.handoffs.coordinator),
             Waves(hub),
+            Entropy(hub, settings.entropy),
             open_spawner(settings, hub, interpreter),
             *of_files,
             Promotion(hub),
@@ -299,6 +321,7 @@ def dialects(
     settings: Settings | None = None,
     model: agentmail.Model | None = None,
     ports: Ports = NO_PORTS,
+    traces: saop.Choices | None = None,
 ) -> tuple[Dialect, ...]:
     """Every dialect that is spoken here."""
     settings = settings or Settings()
@@ -314,6 +337,7 @@ def dialects(
                 kept_bytes=settings.ccos.payload_bytes,
             )
         ),
+        saop.dialect(traces),
     )
 
 

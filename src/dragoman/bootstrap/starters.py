@@ -148,7 +148,7 @@ def _runner(place: Place, name: str, starting: _Starting) -> "Runner":
         certificate=_certificate(place),
         environ=environment(),
         now=place.hub.clock.now,
-        redact=lambda text: text,
+        redactor=place.hub.redaction.redactor,
         prefixes=(PREFIX,) if in_ccos else (aof.PREFIX.encode(),),
         most_message=MOST_RESULT if in_ccos else MOST_BYTES,
     )

@@ -63,6 +63,8 @@ class AgentRecord(Struct, frozen=True, omit_defaults=True):
     is on this list or not."""
     pause: Pause | None = None
     """The last one, which may be over by itself."""
+    plays: str = ""
+    """The part that it plays in traces; empty: its name, where that is one."""
 
     def paused(self, now: int) -> Pause | None:
         """The pause that lasts now."""
@@ -81,8 +83,8 @@ def lists_of_agent(record: AgentRecord) -> tuple[str, ...]:
 def evolve_registered(record: AgentRecord | None, event: AgentRegistered, at: int) -> AgentRecord:
     """The record after a registration; a later one replaces what an earlier one said."""
     if record is None:
-        return AgentRecord(event.name, event.role, event.speaks, at)
-    return replace(record, name=event.name, role=event.role, speaks=event.speaks)
+        return AgentRecord(event.name, event.role, event.speaks, at, plays=event.plays)
+    return replace(record, name=event.name, role=event.role, speaks=event.speaks, plays=event.plays)
 
 
 def evolve_keyed(record: AgentRecord, event: AgentKeyed, at: int) -> AgentRecord:

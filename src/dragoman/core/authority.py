@@ -109,6 +109,9 @@ MAY_PAUSE: frozenset[Role] = frozenset({"human", "orchestrator", "system"})
 MAY_RESUME: frozenset[Role] = MAY_PAUSE - frozenset[Role]({"system"})
 """Roles that may let it go on: the hub asks, and somebody has to answer."""
 
+MAY_REWIND: frozenset[Role] = frozenset({"human", "orchestrator"})
+"""Roles that may make a task what it was before."""
+
 
 def holds(actor: Actor, lease: Lease | None, now: int) -> bool:
     """Whether the caller has the living lease, whatever its role: a lease knows a name only."""

@@ -11,8 +11,8 @@ DragomanError (an exception): the hub could not do its work; its codes are in FA
   - StoreCorrupt: the file is damaged or is not ours; nothing was written
 - SettingsError: a setting cannot be understood
 - LedgerError: an entry cannot be read or does not fit its chain
-- BadCheckpoint (ledger), BadKey, HubRunning (system), BadFile, BadArchive (files), HubUnreachable,
-  BadAnswer (client): named where they belong
+- BadCheckpoint (ledger), BadKey, BadRepository, HubRunning (system), BadFile, BadArchive (files),
+  HubUnreachable, BadAnswer (client), NotDelivered (cli): named where they belong
 """
 
 from dataclasses import dataclass
@@ -58,7 +58,7 @@ REFUSALS: dict[str, str] = {
     "hash_mismatch": "what was looked at is not what its hash stands for",
     "missing_artifact": "an artifact that is required is not there",
     "schema_invalid": "the package does not have the shape of a package",
-    "policy_violation": "a rule of the package or of the hub forbids it",
+    "policy_violation": "a rule of the package or of the hub forbids it, as it does secrets",
     "work_item_not_found": "the work queue has no item with this id",
     "wave_not_found": "no wave has this id",
     "reservation_not_found": "nothing is reserved under this name",
@@ -83,6 +83,8 @@ FAULTS: dict[str, str] = {
     "bad_checkpoint": "a checkpoint does not hold",
     "bad_file": "a file that people may edit cannot be understood",
     "bad_archive": "an archive cannot be taken over",
+    "bad_repository": "a git repository does not have what is asked of it",
+    "not_delivered": "what was to be sent to somebody was not taken",
     "hub_unreachable": "no hub answers",
     "bad_answer": "what answers is no hub that this client understands",
 }

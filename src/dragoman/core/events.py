@@ -92,6 +92,10 @@ class TaskClaimed(Event, frozen=True):
     session: str = ""
     dispatched_by: str = ""
     """The orchestrator that claimed it for the agent; empty: another did, or the agent itself."""
+    commit: str = ""
+    """What the repository had checked out then, where one is configured."""
+    asked_by: str = ""
+    """The event of a trace that asked for it, if one did: it is told by that one."""
 
 
 class TaskTransitioned(Event, frozen=True):
@@ -100,6 +104,10 @@ class TaskTransitioned(Event, frozen=True):
     from_: Status
     to: Status
     reason: str = ""
+    commit: str = ""
+    """What the repository had checked out then, where one is configured."""
+    asked_by: str = ""
+    """The event of a trace that asked for it, if one did: it is told by that one."""
 
 
 class TaskRequeued(Event, frozen=True):
@@ -109,6 +117,10 @@ class TaskRequeued(Event, frozen=True):
     reason: str
     failures: int
     not_before: int
+    commit: str = ""
+    """What the repository had checked out then, where one is configured."""
+    asked_by: str = ""
+    """The event of a trace that asked for it, if one did: it is told by that one."""
 
 
 class TaskReported(Event, frozen=True):
@@ -217,6 +229,8 @@ class AgentRegistered(Event, frozen=True):
     name: str
     role: Role
     speaks: tuple[str, ...] = ()
+    plays: str = ""
+    """The part that it plays in traces, where that is not its name; empty: none other."""
 
 
 class AgentKeyed(Event, frozen=True):
@@ -723,6 +737,114 @@ class IntentAnomaly(Event, frozen=True):
     request_id: str = ""
 
 
+class Restored(Struct, frozen=True, omit_defaults=True):
+    """How a task stood at one of its transitions: all of it that a rewind brings back."""
+
+    status: Status
+    title: str
+    body: str = ""
+    priority: Priority = "normal"
+    review_required: bool = True
+    reserved_for: str = ""
+    assignee: str = ""
+    failures: int = 0
+    report: TaskReported | None = None
+    reported_at: int = 0
+    checkpoint: TaskCheckpointed | None = None
+    checkpointed_at: int = 0
+
+
+class TaskRewound(Event, frozen=True):
+    """The task is again as it was at an earlier entry of its own; what came since stays on record.
+
+    Work that was under way then is ready, because whoever did it does so no longer.
+    """
+
+    from_: Status
+    to: Status
+    version: int
+    """Of that entry, in the stream of the task."""
+    restored: Restored
+    commit: str = ""
+    """The commit that goes with it: the one of then, if that is known."""
+    branch: str = ""
+    """The branch on which the files of then are, if one was made."""
+    reason: str = ""
+
+
+# Turns and traces
+
+
+class TurnRecorded(Event, frozen=True):
+    """An agent has shown what it thought, did and saw in one turn of its work."""
+
+    task: str
+    attempt: int
+    turn_index: int
+    agent: str
+    """The part that it plays."""
+    confidence: float
+    envelope: dict[str, object]
+    """All of it, in the form of its dialect, less secrets."""
+    digest: str
+    """Keyed, of the words as they came: by it a repeat is told from another turn."""
+    masked: bool = False
+
+
+class TraceRecorded(Event, frozen=True):
+    """Something happened while an agent worked: a thought, a call of a tool, a terminal line."""
+
+    event_id: str
+    session: str
+    type: str
+    envelope: dict[str, object]
+    digest: str
+    task: str = ""
+    """Empty: the session works on none that is known."""
+    attempt: int = 0
+    agent: str = ""
+    masked: bool = False
+    call: str = ""
+    """The call of a tool that begins or ends with it."""
+    ends_call: bool = False
+    turn: int | None = None
+    """The turn whose thought it is a part of."""
+    is_final: bool = False
+    commit: str = ""
+    """What the repository had checked out, of a task that moved, where the words do not say it."""
+
+
+class TraceAnomaly(Event, frozen=True):
+    """What was recorded does not fit what came before it."""
+
+    kind: str
+    event_id: str
+    session: str
+    detail: str
+    task: str = ""
+
+
+class EntropyEscalated(Event, frozen=True):
+    """The turns of a task look as if its agent is getting lost; somebody should look."""
+
+    task: str
+    kind: str
+    detail: str
+    attempt: int
+    turns: tuple[int, ...]
+    """The evidence: turns by their index."""
+    measured: float
+    threshold: float
+
+
+class EntropySettled(Event, frozen=True):
+    """What was told about the turns of a task is no longer so."""
+
+    task: str
+    kind: str
+    measured: float
+
+
 TaskEvent = (
     TaskCreated
     | TaskAliased
@@ -743,6 +865,7 @@ TaskEvent = (
     | DelegationEscalated
     | TaskCheckpointed
     | TaskHandedOver
+    | TaskRewound
 )
 HandoffEvent = (
     HandoffDrafted
@@ -777,6 +900,8 @@ IntentEvent = (
     | IntentFollowed
     | IntentAnomaly
 )
+TraceEvent = TraceRecorded | TraceAnomaly
+TurnEvent = TurnRecorded | EntropyEscalated | EntropySettled
 AnyEvent = (
     TaskEvent
     | ActorEvent
@@ -788,6 +913,8 @@ AnyEvent = (
     | ReservationEvent
     | StandingEvent
     | IntentEvent
+    | TraceEvent
+    | TurnEvent
 )
 
 EVENT_NAMES: dict[type[Event], str] = {
@@ -857,5 +984,11 @@ EVENT_NAMES: dict[type[Event], str] = {
     IntentSuperseded: "intent.superseded",
     IntentFollowed: "intent.followed",
     IntentAnomaly: "intent.anomaly",
+    TaskRewound: "task.rewound",
+    TurnRecorded: "turn.recorded",
+    TraceRecorded: "trace.recorded",
+    TraceAnomaly: "trace.anomaly",
+    EntropyEscalated: "entropy.escalated",
+    EntropySettled: "entropy.settled",
 }
 """The name under which each event is stored. We own these names; class names may change."""

@@ -21,6 +21,12 @@ _TASK_NAME = re.compile(TASK_NAME_FORM, re.ASCII)
 _KEY = re.compile(r"[ -~]{1,256}", re.ASCII)
 _SESSION = re.compile(SESSION_FORM, re.ASCII)
 _AOF_ID = re.compile(AOF_ID_FORM, re.ASCII)
+EVENT_ID_FORM = (
+    "(?:[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[1-8][0-9a-fA-F]{3}-[89abAB][0-9a-fA-F]{3}-[0-9a-fA-F]{12}"
+    "|0{8}-0{4}-0{4}-0{4}-0{12}|[fF]{8}-[fF]{4}-[fF]{4}-[fF]{4}-[fF]{12})"
+)
+"""The form of a UUID as RFC 9562 has them, the first and the last of all included."""
+_EVENT_ID = re.compile(EVENT_ID_FORM, re.ASCII)
 
 LAST_NUMBER = 999
 """A day's AOF ids are numbered up to here; after that their tail is eight characters."""
@@ -57,6 +63,11 @@ def check_agent(text: str) -> Refusal | None:
 def check_session(text: str) -> Refusal | None:
     """None when `text` can name a session."""
     return _check(_SESSION, "session", text, "1 to 256 of A-Z a-z 0-9 . _ : @ / -")
+
+
+def check_event_id(text: str) -> Refusal | None:
+    """None when `text` can name an event of a trace."""
+    return _check(_EVENT_ID, "event id", text, "a UUID")
 
 
 def check_dialect(text: str) -> Refusal | None:
@@ -149,6 +160,16 @@ def task_stream(task_id: str) -> str:
 def agent_stream(name: str) -> str:
     """The stream that holds what is known of an agent or a person."""
     return "agent:" + name
+
+
+def trace_stream(session: str) -> str:
+    """The stream that holds what happened in a session."""
+    return "trace:" + session
+
+
+def turns_stream(task_id: str) -> str:
+    """The stream that holds the turns of a task."""
+    return "turns:" + task_id
 
 
 def actor_stream(role: str, name: str) -> str:

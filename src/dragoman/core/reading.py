@@ -15,6 +15,7 @@ from dragoman.core.mail import Mail
 from dragoman.core.reservations import Reservations
 from dragoman.core.standing import Standing
 from dragoman.core.task import Task
+from dragoman.core.traces import Logged, Trace, TurnLog
 from dragoman.core.wave import Wave
 from dragoman.core.work_item import WorkItem
 
@@ -29,6 +30,10 @@ class Read(Protocol):
 
     def task(self, name: str) -> Task | Refusal:
         """The task with this id, alias (KIND:NAME) or bare alias name."""
+        ...
+
+    def task_at(self, task: Task, version: int) -> Task | None:
+        """The task as it was after this entry of its stream; None: it has no such entry."""
         ...
 
     def is_taken(self, name: str) -> bool:
@@ -75,6 +80,22 @@ class Read(Protocol):
         """How an agent stands in the registry."""
         ...
 
+    def trace(self, session: str) -> Trace | None:
+        """What is remembered of the trace of this session."""
+        ...
+
+    def turns(self, task: str) -> TurnLog | None:
+        """What is remembered of the turns of the task with this id."""
+        ...
+
+    def logged(self, key: str) -> Logged | None:
+        """Where the turn or the event with this key was recorded, if it was."""
+        ...
+
+    def held(self, session: str, holder: str) -> tuple[str, ...]:
+        """The ids of the tasks that are held in this session; if none is, by this holder."""
+        ...
+
     @property
     def cause(self) -> str:
         """The id of the request: what is made without a name of its own is called by it."""
@@ -100,6 +121,14 @@ class Receipt(Struct, frozen=True, omit_defaults=True, gc=False, tag="task"):
     """The thread of that letter."""
     state: str = ""
     """Where that handoff, or item of the work queue, stands."""
+    log: str = ""
+    """The turn or the event of a trace that it recorded, by its key."""
+    position: int = 0
+    """Where that stands in the ledger; below 0 before the commit: its place in the batch."""
+    remark: str = ""
+    """What is odd about it."""
+    masked: bool = False
+    """Whether secrets were taken out of it."""
 
 
 class LeaseChange(Struct, frozen=True):

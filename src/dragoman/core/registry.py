@@ -9,6 +9,7 @@ from dragoman.core.events import AgentRegistered
 from dragoman.core.ids import agent_stream, check_agent, check_dialect
 from dragoman.core.limits import DIALECTS, check_count
 from dragoman.core.reading import Decision, Read, Receipt
+from dragoman.core.traces import PARTS
 
 _ABOUT_NO_TASK = Receipt("", None)
 
@@ -20,6 +21,7 @@ def register(command: RegisterAgent, read: Read, now: int) -> Decision | Refusal
         check_agent(command.name)
         or check_count("speaks", command.speaks, DIALECTS)
         or next(filter(None, map(check_dialect, command.speaks)), None)
+        or _check_part(command.plays)
     )
     if refusal:
         return refusal
@@ -27,10 +29,25 @@ def register(command: RegisterAgent, read: Read, now: int) -> Decision | Refusal
     refusal = _check_registrar(command, known, read.actor)
     if refusal:
         return refusal
-    event = AgentRegistered(command.name, command.role, tuple(dict.fromkeys(command.speaks)))
-    if known is not None and (known.role, known.speaks) == (event.role, event.speaks):
+    played = known.plays if known is not None else ""
+    plays = played if command.plays is None else command.plays
+    if plays != played and read.actor.role == "agent":
+        return Refusal("not_authorized", f"{read.actor.label} may not choose its part in SAOP")
+    speaks = tuple(dict.fromkeys(command.speaks))
+    event = AgentRegistered(command.name, command.role, speaks, plays)
+    if known is not None and (known.role, known.speaks, known.plays) == (
+        event.role,
+        event.speaks,
+        event.plays,
+    ):
         return Decision(_ABOUT_NO_TASK)
     return Decision(_ABOUT_NO_TASK, ((agent_stream(command.name), event),))
+
+
+def _check_part(part: str | None) -> Refusal | None:
+    if not part or part in PARTS:
+        return None
+    return Refusal("invalid_field", f"{part[:40]!a} is no part; known: {', '.join(PARTS)}")
 
 
 def _check_registrar(

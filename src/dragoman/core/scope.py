@@ -27,6 +27,8 @@ from dragoman.core.commands import (
     ProposeHandoff,
     ReadMail,
     ReceiveResult,
+    RecordTrace,
+    RecordTurn,
     RegisterAgent,
     RejectMessage,
     ReleaseReservations,
@@ -74,6 +76,8 @@ SPEAKS_FOR: Final[dict[type[Any], Callable[[Any], str] | None]] = {
     ReceiveResult: lambda command: command.about,
     UpdateIntent: lambda command: command.about,
     ExpireRequest: lambda _: "",
+    RecordTurn: lambda command: command.task,
+    RecordTrace: None,
 }
 """Command (a kind of them) -> the task that must be the credential's, or its handoff; empty: never
 is; None: need not be, because it changes no task."""

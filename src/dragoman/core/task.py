@@ -28,6 +28,7 @@ from dragoman.core.events import (
     TaskProgressed,
     TaskReported,
     TaskRequeued,
+    TaskRewound,
     TaskTransitioned,
     TaskUnblocked,
     TaskWarned,
@@ -167,6 +168,8 @@ class Task(Struct, frozen=True, omit_defaults=True, gc=False):
     checkpoint: Checkpoint | None = None
     """What the last one who gave it back half done left for whoever goes on."""
     delegation: Delegation | None = None
+    head_hash: str = ""
+    """What its repository had checked out when it last moved, as far as that is known."""
 
     @property
     def is_final(self) -> bool:
@@ -273,6 +276,7 @@ def _claimed(task: Task, event: TaskClaimed, at: int) -> Task:
         agents=agents,
         not_before=0,
         reported=None,
+        head_hash=event.commit or task.head_hash,
         updated_at=at,
         moved_at=at,
     )
@@ -285,6 +289,7 @@ def _transitioned(task: Task, event: TaskTransitioned, at: int) -> Task:
     return replace(
         task,
         status=event.to,
+        head_hash=event.commit or task.head_hash,
         assignee=task.reserved_for if event.to == "ready" else task.assignee,
         failures=0 if revived else task.failures,
         not_before=0,
@@ -298,6 +303,7 @@ def _requeued(task: Task, event: TaskRequeued, at: int) -> Task:
     return replace(
         task,
         status="ready",
+        head_hash=event.commit or task.head_hash,
         assignee=task.reserved_for,
         failures=event.failures,
         not_before=event.not_before,
@@ -386,6 +392,28 @@ def _with_delegation(task: Task, at: int, **changes: object) -> Task:
     return replace(task, delegation=asked and replace(asked, **changes), updated_at=at)
 
 
+def _rewound(task: Task, event: TaskRewound, at: int) -> Task:
+    was = event.restored
+    report, left = was.report, was.checkpoint
+    return replace(
+        task,
+        status=event.to,
+        head_hash=event.commit or task.head_hash,
+        title=was.title,
+        body=was.body,
+        priority=was.priority,
+        review_required=was.review_required,
+        reserved_for=was.reserved_for,
+        assignee=was.assignee,
+        failures=was.failures,
+        not_before=0,
+        reported=report and Reported(at=was.reported_at, **asdict(report)),
+        checkpoint=left and Checkpoint(at=was.checkpointed_at, **asdict(left)),
+        updated_at=at,
+        moved_at=at,
+    )
+
+
 EVOLVE_TASK: dict[type[TaskEvent], Callable[[Any, Any, int], Task]] = {
     TaskCreated: _created,
     TaskAliased: _aliased,
@@ -406,5 +434,6 @@ EVOLVE_TASK: dict[type[TaskEvent], Callable[[Any, Any, int], Task]] = {
     DelegationEscalated: _escalated,
     TaskCheckpointed: _checkpointed,
     TaskHandedOver: _handed_over,
+    TaskRewound: _rewound,
 }
 """Event -> the task after it, from the task before it (None at its creation) and its time."""

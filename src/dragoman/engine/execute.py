@@ -7,6 +7,7 @@ looking. If it is refused, it is looked up here.
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from dragoman.core.actors import record_received, record_refusal
 from dragoman.core.commands import AnyCommand, command_name
@@ -57,7 +58,10 @@ def execute(unit: Unit, request: Request, now: int, secret: bytes) -> Outcome:
     if request.heard is not None and not unit.has_recorded():
         _received(unit, request, request.heard, now)
     if request.key or unit.has_recorded():
-        answer: list[Receipt | _Declined] = [*receipts]
+        # Where it stands is known after the commit, and is looked up for a repeat.
+        answer: list[Receipt | _Declined] = [
+            replace(one, position=0) if one.position else one for one in receipts
+        ]
         if declined is not None:
             answer.append(_Declined(declined.code, declined.detail))
         unit.remember(scope, key, _fingerprint(request, secret), _encode(answer))
@@ -93,8 +97,16 @@ def _carried_out(
             unit.undo()
             return _Stopped(command, decision.refusal, decision)
         unit.apply(decision)
-        receipts.append(decision.receipt)
+        receipts.append(_placed(unit, decision.receipt))
     return receipts
+
+
+def _placed(unit: Unit, receipt: Receipt) -> Receipt:
+    """The receipt with the place of what it recorded, if that is a turn or an event of a trace."""
+    if not receipt.log:
+        return receipt
+    known = unit.logged(receipt.log)
+    return receipt if known is None else replace(receipt, position=known.position)
 
 
 def _looked_up(
@@ -123,7 +135,7 @@ def _repeat(unit: Unit, request: Request, answer: Answer, now: int, secret: byte
         if lease is not None:
             unit.renew(lease)
     told = _answers.decode(answer.answer)
-    receipts = tuple(part for part in told if isinstance(part, Receipt))
+    receipts = tuple(_placed(unit, part) for part in told if isinstance(part, Receipt))
     declined = next((part for part in told if isinstance(part, _Declined)), None)
     return Accepted(
         receipts, repeated=True, declined=declined and Refusal(declined.code, declined.detail)

@@ -11,6 +11,8 @@ import threading
 from collections.abc import Callable, Collection, Sequence
 from queue import SimpleQueue
 
+from msgspec.structs import replace
+
 from dragoman.core.errors import (
     Refusal,
     StoreConflict,
@@ -19,11 +21,12 @@ from dragoman.core.errors import (
     StoreUnavailable,
     TaskOnItsWay,
 )
+from dragoman.core.reading import Receipt
 from dragoman.engine.execute import execute
 from dragoman.engine.ports import Changes, Clock, Session, Store
 from dragoman.engine.prepare import prepare
 from dragoman.engine.request import Outcome, Request
-from dragoman.engine.unit import Cache, Unit
+from dragoman.engine.unit import Cache, Unit, no_repository
 from dragoman.text.digest import keyed_digest
 
 MOST_IN_BATCH = 1_024
@@ -61,6 +64,8 @@ class Engine:
         self._failpoint = failpoint
         self._on_leases = on_leases
         self._on_commit = on_commit
+        self.head: Callable[[], str] = no_repository
+        """Says what the repository has checked out, whenever a task moves."""
         self._cache = Cache()
         self._writing = threading.Lock()
         self._starting = threading.Lock()
@@ -174,18 +179,18 @@ class Engine:
         """One transaction for these requests. On any failure the cache is dropped with it."""
         now = self.clock.now()
 
-        def work(session: Session) -> tuple[list[Outcome], Unit]:
-            unit = Unit(session, self._cache, now)
+        def work(session: Session) -> tuple[list[Outcome], Unit, Session]:
+            unit = Unit(session, self._cache, now, self.head)
             prepare(unit, requests, now, rerun=rerun)
             secret = self._secret
             outcomes = [execute(unit, request, now, secret) for request in requests]
             self._failpoint("decided")
             session.write(unit.changes())
             self._failpoint("written")
-            return outcomes, unit
+            return outcomes, unit, session
 
         try:
-            outcomes, unit = self.store.transact(work)
+            outcomes, unit, session = self.store.transact(work)
         except BaseException:
             self._cache.clear()
             raise
@@ -195,7 +200,22 @@ class Engine:
             self._on_leases(unit.leased)
         if unit.changed:
             self._on_commit(unit.changed)
-        return outcomes
+        return _placed(outcomes, session.first) if unit.has_logged else outcomes
+
+
+def _placed(outcomes: list[Outcome], first: int) -> list[Outcome]:
+    """The outcomes of a batch that is committed: what it has recorded stands somewhere now."""
+
+    def placed(receipt: Receipt) -> Receipt:
+        at = receipt.position
+        return receipt if at >= 0 else replace(receipt, position=first - at - 1)
+
+    return [
+        outcome
+        if isinstance(outcome, Refusal)
+        else replace(outcome, receipts=tuple(map(placed, outcome.receipts)))
+        for outcome in outcomes
+    ]
 
 
 class _Front:

@@ -3,20 +3,30 @@
 from collections.abc import Callable
 
 import msgspec
+from msgspec.structs import replace
 
 from dragoman.core.actors import Actor
 from dragoman.core.commands import AnyCommand
 from dragoman.core.events import MessageReceived
 from dragoman.engine.handle import Engine
 from dragoman.engine.ports import Clock, Store
-from dragoman.engine.request import Accepted, Request, accepted
+from dragoman.engine.redaction import Redaction
+from dragoman.engine.request import Accepted, Outcome, Request, accepted
+from dragoman.text.redact import Redactor
 
 
 class Hub:
     """Takes commands on behalf of an actor; reads go to `store` through `engine.ask`."""
 
-    def __init__(self, engine: Engine, new_id: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        new_id: Callable[[], str],
+        redaction: Redaction | None = None,
+    ) -> None:
+        """`redaction`: what takes secrets out of requests; else one that knows no values."""
         self.engine = engine
+        self.redaction = redaction or Redaction(Redactor())
         self._new_id = new_id
 
     @property
@@ -49,7 +59,7 @@ class Hub:
             heard=heard,
             effect=effect,
         )
-        return accepted(self.engine.handle_now(request))
+        return _with_remarks(self.engine.handle_now(request), request)
 
     async def do_soon(
         self,
@@ -71,7 +81,7 @@ class Hub:
             heard=heard,
             effect=effect,
         )
-        return accepted(await self.engine.handle(request))
+        return _with_remarks(await self.engine.handle(request), request)
 
     def request(
         self,
@@ -83,8 +93,10 @@ class Hub:
         heard: MessageReceived | None = None,
         effect: tuple[AnyCommand, ...] = (),
     ) -> Request:
-        """The request that asks for these commands, with an id of its own."""
-        return Request(actor, commands, self._new_id(), key, said, per_attempt, heard, effect)
+        """The request that asks for these commands, with an id of its own and without secrets."""
+        return self.redaction.of(
+            Request(actor, commands, self._new_id(), key, said, per_attempt, heard, effect)
+        )
 
     def content_key(self, content: bytes) -> str:
         """A key made of what is said, for messages without an id of their own; it tells nothing."""
@@ -94,3 +106,8 @@ class Hub:
         """Finish what was handed in and let go of the store."""
         self.engine.close()
         self.store.close()
+
+
+def _with_remarks(outcome: Outcome, request: Request) -> Accepted:
+    yes = accepted(outcome)
+    return replace(yes, masked=request.masked) if request.masked else yes

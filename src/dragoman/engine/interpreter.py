@@ -135,15 +135,18 @@ class _Plan(Struct, frozen=True):
         has_after = operation.after is not None and self.told is None
         return has_after and operation.lingers(self.message, answer.reply)
 
-    def answer(self, outcome: Outcome) -> Answer:
+    def answer(self, outcome: Outcome, remarks: tuple[str, ...] = ()) -> Answer:
         """The hub's word, as the caller is told it."""
-        return self.turned(outcome) if isinstance(outcome, Refusal) else self._taken(outcome)
+        if isinstance(outcome, Refusal):
+            return self.turned(outcome)
+        return self._taken(outcome, remarks)
 
-    def _taken(self, accepted: Accepted) -> Taken:
+    def _taken(self, accepted: Accepted, remarks: tuple[str, ...]) -> Taken:
         assert self.operation is not None, "what has no operation is refused"
         if self.told is not None:
             return Taken(self.dialect.name, self.kind, self.actor.name, (), self.told)
         warnings = [command.detail for command in self.commands if isinstance(command, WarnTask)]
+        warnings += remarks
         declined = accepted.declined
         if declined is not None:
             code = self.dialect.refusals[declined.code]
@@ -214,8 +217,9 @@ class Interpreter:
         for one in self.dialects:
             if dialect not in ("", one.name):
                 continue
-            is_long = incoming.is_too_large and one.most_bytes > self._most_bytes
-            heard = one.hear(Incoming(said, one.most_bytes) if is_long else incoming)
+            most = one.bounds.most_bytes
+            is_long = incoming.is_too_large and most > self._most_bytes
+            heard = one.hear(Incoming(said, most) if is_long else incoming)
             if heard is not None:
                 return Spoken(one, heard)
         return None
@@ -252,12 +256,12 @@ class Interpreter:
     def _ask(self, plan: _Plan) -> Answer:
         request = plan.request(self._hub)
         outcome = self._hub.engine.handle_now(request) if request else _NOTHING_TO_DO
-        return self._told(plan, outcome, plan.answer(outcome))
+        return self._told(plan, outcome, plan.answer(outcome, _remarks(request)))
 
     async def _ask_soon(self, plan: _Plan) -> Answer:
         request = plan.request(self._hub)
         outcome = await self._hub.engine.handle(request) if request else _NOTHING_TO_DO
-        answer = plan.answer(outcome)
+        answer = plan.answer(outcome, _remarks(request))
         if plan.lingers(answer):
             return await asyncio.to_thread(self._told, plan, outcome, answer)
         return self._told(plan, outcome, answer)
@@ -328,9 +332,6 @@ class Interpreter:
             return self._in_its_form(dialect, heard.message, refusal, turned)
         return Taken(dialect.name, operation.name, actor.name, (), answer)
 
-    def _incoming(self, operation: Operation, arguments: Said) -> Incoming:
-        return Incoming(arguments, operation.most_bytes or self._most_bytes)
-
     def _heard_call(self, dialect: Dialect, operation: Operation, arguments: Said) -> Heard:
         """The arguments of a call; a whole message of that kind may stand for them."""
         incoming = self._incoming(operation, arguments)
@@ -338,6 +339,11 @@ class Interpreter:
         if heard is None or heard.operation is not operation:
             return _heard(operation, incoming)
         return heard
+
+    def _incoming(self, operation: Operation, arguments: Said) -> Incoming:
+        bounds = operation.bounds
+        most_bytes = max(self._most_bytes, bounds.most_bytes)
+        return Incoming(arguments, most_bytes, any_whole=bounds.any_whole)
 
     async def _plan_soon(
         self, dialect: Dialect, heard: Heard, actor: Actor, key: str = ""
@@ -351,6 +357,11 @@ class Interpreter:
 _NOTHING_TO_DO = Accepted(())
 
 
+def _remarks(request: Request | None) -> tuple[str, ...]:
+    """What its sender is told beside the answer: what was masked."""
+    return () if request is None else request.masked
+
+
 def _heard(operation: Operation, incoming: Incoming) -> Heard:
     """The arguments of a call as a message of that kind."""
     value = incoming.value
@@ -358,7 +369,8 @@ def _heard(operation: Operation, incoming: Incoming) -> Heard:
         return Heard(operation.name, beginning(incoming.text), fault=json_fault(value))
     read, said = operation.read(value), words_of(incoming)
     if isinstance(read, Fault):
-        return Heard(operation.name, said, fault=read)
+        kept = said if len(incoming.text) <= MOST_BYTES else beginning(incoming.text)
+        return Heard(operation.name, kept, fault=read)
     about = operation.about(read)
     return Heard(operation.name, said, target=about, operation=operation, message=read)
 
@@ -376,7 +388,7 @@ def _plan(dialect: Dialect, heard: Heard, actor: Actor, facts: Facts, key: str =
         kind=kind,
         actor=actor,
         commands=commands,
-        said=heard.said,
+        said=heard.said if fault or _keeps_words(heard) else UNSET,
         content=b"" if fault else heard.content,
         target=target,
         key="" if fault else key,
@@ -386,6 +398,10 @@ def _plan(dialect: Dialect, heard: Heard, actor: Actor, facts: Facts, key: str =
         effect=() if fault or told else _effect(heard, actor, facts),
         told=None if fault else told,
     )
+
+
+def _keeps_words(heard: Heard) -> bool:
+    return heard.operation is None or heard.operation.keeps_words
 
 
 def _looks(heard: Heard, actor: Actor) -> bool:

@@ -129,6 +129,17 @@ def _always(*_: Any) -> bool:
     return True
 
 
+class Bounds(Struct, frozen=True):
+    """What a message may be at most, where that is not the same for all (S-LIMIT)."""
+
+    most_bytes: int = MOST_BYTES
+    any_whole: bool = False
+    """Whether whole numbers may be beyond what every reader keeps: the shape says what they are."""
+
+
+USUAL = Bounds()
+
+
 class Operation(Struct, frozen=True):
     """One thing that can be asked for in a dialect: shape, commands and reply in one place."""
 
@@ -170,10 +181,12 @@ class Operation(Struct, frozen=True):
     """Whether such an answer has nothing in it yet, so that a caller may want to wait for more."""
     wakes: str = ""
     """The family of events after which there may be something in it; empty: any."""
+    bounds: Bounds = USUAL
+    keeps_words: bool = True
+    """Whether the ledger keeps the original words beside what follows from them; else that is all
+    of them."""
     summary: str = ""
     """When to use it, for doors that offer tools to agents; empty: it is not offered as one."""
-    most_bytes: int = 0
-    """How large what it is given may be; 0: as large as any message."""
 
 
 class Incoming:
@@ -182,8 +195,15 @@ class Incoming:
     It is parsed when a dialect asks for that, once for all of them.
     """
 
-    def __init__(self, raw: bytes | str | Mapping[str, Any], most_bytes: int = MOST_BYTES) -> None:
+    def __init__(
+        self,
+        raw: bytes | str | Mapping[str, Any],
+        most_bytes: int = MOST_BYTES,
+        *,
+        any_whole: bool = False,
+    ) -> None:
         self.most_bytes = most_bytes
+        self.any_whole = any_whole
         self._fault: StrictJsonError | None = None
         self.text = raw if isinstance(raw, bytes) else self._written(raw)
         if is_cbor_map(self.text):
@@ -200,7 +220,7 @@ class Incoming:
         if self._fault is not None:
             return self._fault
         try:
-            return parse_json(self.text, self.most_bytes)
+            return parse_json(self.text, self.most_bytes, any_whole=self.any_whole)
         except StrictJsonError as fault:
             return fault
 
@@ -280,9 +300,9 @@ class Dialect(Struct, frozen=True):
     None: by code and detail, as every door does."""
     schema: Callable[[], Mapping[str, Any]] | None = None
     """The JSON Schema of what it hands over, for whoever publishes it."""
-    most_bytes: int = 0
-    """How large its largest message may be; 0: as large as any. What is larger than that is handed
-    to `hear` all the same, which has to find out cheaply whether it is its own."""
+    bounds: Bounds = USUAL
+    """Of its largest message. What is larger than usual is handed to `hear` all the same, which has
+    to find out cheaply whether it is its own."""
 
 
 def beginning(text: bytes) -> msgspec.Raw:
@@ -308,14 +328,14 @@ def find_operation(dialects: Sequence[Dialect], name: str) -> tuple[Dialect, Ope
 
 def longest_message(dialects: Sequence[Dialect]) -> int:
     """How many bytes a message may have in any of these dialects."""
-    return max(MOST_BYTES, *(dialect.most_bytes for dialect in dialects))
+    return max(dialect.bounds.most_bytes for dialect in dialects)
 
 
 def lint_text(
-    linter: Linter, text: bytes, kind: str, *, strict: bool, most_bytes: int = MOST_BYTES
+    linter: Linter, text: bytes, kind: str, *, strict: bool, bounds: Bounds = USUAL
 ) -> Linted:
     """What a linter says about one JSON value in bytes; what is no JSON is one finding."""
-    value = Incoming(text, most_bytes).value
+    value = Incoming(text, bounds.most_bytes, any_whole=bounds.any_whole).value
     if isinstance(value, StrictJsonError):
         return Linted(False, "", None, ({"path": value.path, "reason": value.reason},))
     return linter(value, kind, strict)

@@ -12,6 +12,7 @@ from msgspec import Struct
 from dragoman.core.events import Status
 from dragoman.core.lease import Lease
 from dragoman.ledger.entry import Entry
+from dragoman.ledger.logs import Log
 from dragoman.ledger.records import HandoffCourse, HandoffRecord
 from dragoman.ledger.views import Shelf
 from dragoman.text.words import Wanted, Words
@@ -62,6 +63,14 @@ class Answer(Struct, frozen=True, gc=False):
     answer: bytes
 
 
+class NewLog(Struct, frozen=True, gc=False):
+    """A row of the logs to write, beside the entry of a stream at a version."""
+
+    stream: int
+    version: int
+    log: Log
+
+
 class ReadyKey(Struct, frozen=True, order=True, gc=False):
     """A place in a ready queue: priority first, then age."""
 
@@ -93,6 +102,8 @@ class Changes(Struct):
     over makes room."""
     handoffs: list[HandoffRecord] = []
     """Those that are over stand before those that are under way: a task has one of these only."""
+    logs: list[NewLog] = []
+    """Turns and events of traces, each beside its entry."""
 
 
 class Session(Protocol):
@@ -135,9 +146,22 @@ class Session(Protocol):
         """The last AOF number given out on this day."""
         ...
 
+    def logged(self, keys: Sequence[str]) -> list[tuple[str, int, str, bool]]:
+        """(Key, position, digest, masked) of those turns and events that were recorded before."""
+        ...
+
+    def held(self, session: str, holder: str) -> list[str]:
+        """The streams of tasks that are held in this session; if none is, by this holder."""
+        ...
+
     def write(self, changes: Changes) -> None:
         """Write all of it. Raises StoreConflict when another writer was faster, TaskOnItsWay when
         a task would have two handoffs under way."""
+        ...
+
+    @property
+    def first(self) -> int:
+        """The position of the first entry that was written, once it is committed; 0: of none."""
         ...
 
 
@@ -244,6 +268,22 @@ class Store(Protocol):
 
     def handoffs(self, after: str, limit: int) -> list[HandoffRecord]:
         """All handoffs that were offered, by id, from the one after an id on."""
+        ...
+
+    def turns(self, task: str, attempt: int, after: int, limit: int) -> list[Entry]:
+        """The turns of an attempt on a task in their own order, from the one after an index on."""
+        ...
+
+    def turns_back(self, task: str, attempt: int, limit: int) -> list[Entry]:
+        """The last turns of an attempt on a task, the last one first."""
+        ...
+
+    def traces(self, task: str, after: int, limit: int) -> list[Entry]:
+        """The events of traces that are about a task, by position."""
+        ...
+
+    def logs(self, after: int, until: int) -> list[tuple[int, Log]]:
+        """All rows of the logs between two positions, the last one included."""
         ...
 
     def indexed(self) -> int:

@@ -1,7 +1,7 @@
 """What a batch is about to need, read in a few strokes instead of one by one."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, get_args
 
 from dragoman.core.commands import (
     AckMail,
@@ -15,6 +15,8 @@ from dragoman.core.commands import (
     PostMail,
     ReadMail,
     ReceiveResult,
+    RecordTrace,
+    RecordTurn,
     UpdateIntent,
 )
 from dragoman.core.ids import (
@@ -26,6 +28,8 @@ from dragoman.core.ids import (
     mail_stream,
     standing_stream,
     task_stream,
+    trace_stream,
+    turns_stream,
 )
 from dragoman.core.moments import to_rfc3339
 from dragoman.engine.request import Request
@@ -40,6 +44,7 @@ def prepare(unit: Unit, requests: Sequence[Request], now: int, *, rerun: bool) -
     """
     streams: dict[str, None] = {}
     creations: list[CreateTask | DelegateIntent] = []
+    logs: list[str] = []
     claims = 0
     for request in requests:
         for command in (*request.commands, *request.effect):
@@ -50,10 +55,11 @@ def prepare(unit: Unit, requests: Sequence[Request], now: int, *, rerun: bool) -
                 streams["task:" + about] = None
             elif type(command) is ClaimTask:
                 claims += 1
-            elif isinstance(command, HandoffCommand):
-                streams[handoff_stream(command.handoff)] = None
             if type(command) is CreateTask or type(command) is DelegateIntent:
                 creations.append(command)
+            elif isinstance(command, RecordTrace | RecordTurn):
+                streams[agent_stream(request.actor.name)] = None
+                logs += _keys(command)
         if not request.commands[0].about:
             streams[request.actor.stream] = None
     new_ids = _new_ids(unit, creations, now)
@@ -61,6 +67,7 @@ def prepare(unit: Unit, requests: Sequence[Request], now: int, *, rerun: bool) -
     unit.expect_claims(claims)
     unit.load_streams(streams)
     unit.load_names(new_ids)
+    unit.load_logs(logs)
     if rerun:
         unit.load_answers(map(unit.answer_place, requests))
 
@@ -77,6 +84,24 @@ def _new_ids(unit: Unit, creations: Sequence[CreateTask | DelegateIntent], now: 
                 number += 1
                 new_ids.append(aof_id(day, number))
     return new_ids
+
+
+def _of_handoff(command: HandoffCommand) -> Iterator[str]:
+    yield handoff_stream(command.handoff)
+
+
+def _of_event(command: RecordTrace) -> Iterator[str]:
+    yield trace_stream(command.session)
+
+
+def _of_turn(command: RecordTurn) -> Iterator[str]:
+    yield from (task_stream(command.task), turns_stream(command.task))
+
+
+def _keys(command: RecordTrace | RecordTurn) -> Iterator[str]:
+    """By what it is known whether it was recorded before; of a turn only its task tells."""
+    if isinstance(command, RecordTrace):
+        yield f"event:{command.event_id.lower()}"
 
 
 _MarksLetter = ReadMail | AckMail | AnswerMail | EscalateMail
@@ -115,5 +140,8 @@ _NAMED: dict[type[AnyCommand], Callable[[Any], Iterator[str]]] = {
     DelegateIntent: _of_delegation,
     ReceiveResult: _of_answer,
     UpdateIntent: _of_answer,
+    RecordTrace: _of_event,
+    RecordTurn: _of_turn,
+    **{one: _of_handoff for one in get_args(AnyCommand) if issubclass(one, HandoffCommand)},
 }
 """Command -> the streams that it names, where that is more than its task's."""

@@ -28,6 +28,8 @@ class Request(Struct, frozen=True):
     """What is recorded of a message that changes nothing."""
     effect: tuple[AnyCommand, ...] = ()
     """What is to follow, all or none: if it is refused, the commands stand all the same."""
+    masked: tuple[str, ...] = ()
+    """What the sender is told about secrets that were taken out of it."""
 
     def __post_init__(self) -> None:
         if not self.commands:
@@ -42,6 +44,8 @@ class Accepted(Struct, frozen=True):
     """Answered before: nothing was recorded this time."""
     declined: Refusal | None = None
     """Why the effect was refused; else its receipts are the last ones."""
+    masked: tuple[str, ...] = ()
+    """What the sender is told about secrets that were taken out of the request."""
 
 
 Outcome = Accepted | Refusal

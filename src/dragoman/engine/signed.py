@@ -8,7 +8,7 @@ of all that is there but the value itself. The audience is the id of this hub's 
 
 import asyncio
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
 from typing import Any, Final, cast
@@ -65,9 +65,16 @@ class Opened(Struct, frozen=True):
 class Envelopes:
     """Opens signed envelopes. Several threads may ask at once."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        unfit: Callable[[Any], Refusal | None] = lambda _: None,
+    ) -> None:
+        """`unfit`: says why a message cannot be taken as it is, though it must not be altered."""
         self._store = store
         self._clock = clock
+        self._unfit = unfit
         self._audience = store.ledger_id()
         self._lock = Lock()
         self._opening = ThreadPoolExecutor(_OPENING, thread_name_prefix="signed")
@@ -105,7 +112,7 @@ class Envelopes:
                 "the signature does not hold under a key that is registered for its agent",
             )
         now = self._clock.now()
-        refusal = self._check(seal, now) or self._use(seal, now)
+        refusal = self._check(seal, now) or self._unfit(envelope) or self._use(seal, now)
         if refusal is not None:
             return refusal
         principal = Principal(Actor(known.role, known.name, via))

@@ -5,7 +5,7 @@ writes each table once, at the end. A refusal leaves nothing behind: what a requ
 back when one of its commands is refused.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import Any, cast
 
@@ -27,24 +27,29 @@ from dragoman.core.ids import (
     intent_stream,
     mail_stream,
     standing_stream,
+    trace_stream,
+    turns_stream,
     wave_stream,
     workq_stream,
 )
 from dragoman.core.intent import Intent
 from dragoman.core.lease import Lease
 from dragoman.core.mail import Mail
+from dragoman.core.moves import MOVES
 from dragoman.core.reading import Decision, LeaseChange
 from dragoman.core.reservations import Reservations
 from dragoman.core.standing import Standing
 from dragoman.core.task import Task
+from dragoman.core.traces import Logged, Trace, TurnLog
 from dragoman.core.wave import Wave
 from dragoman.core.work_item import WorkItem
-from dragoman.engine.ports import Answer, Changes, NewEntry, Row, Session
+from dragoman.engine.ports import Answer, Changes, NewEntry, NewLog, Row, Session
 from dragoman.engine.queue import ReadyQueues
 from dragoman.engine.request import Request
 from dragoman.ledger.chain import GENESIS, link_hash
 from dragoman.ledger.codec import WRITTEN
 from dragoman.ledger.entry import Line, write_line
+from dragoman.ledger.logs import log_of
 from dragoman.ledger.records import HandoffCourse, course_of, in_order
 from dragoman.ledger.views import (
     EVOLVE,
@@ -55,6 +60,7 @@ from dragoman.ledger.views import (
     encode_state,
     lists_of,
     names_of,
+    refold,
     shelve,
     split_alias,
 )
@@ -111,12 +117,24 @@ class _Undo(Struct):
     numbers: dict[str, int]
     said: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     before: dict[str, Snapshot] = {}
+    logs: int = 0
+
+
+def no_repository() -> str:
+    """The commit where none is configured."""
+    return ""
 
 
 class Unit:
     """Reads and records for one batch. It is also the `Read` that deciders ask."""
 
-    def __init__(self, session: Session, cache: Cache, now: int) -> None:
+    def __init__(
+        self,
+        session: Session,
+        cache: Cache,
+        now: int,
+        head: Callable[[], str] = no_repository,
+    ) -> None:
         if not session.is_fresh:
             cache.clear()
         self._session = session
@@ -142,6 +160,13 @@ class Unit:
         """Leases that the current request has changed, as they were before it."""
         self._stood: dict[str, tuple[str, ...]] = {}
         """Changed streams and the lists that they stood on before."""
+        self._head = head
+        self._commit: str | None = None
+        """What the repository has checked out, once it was asked for."""
+        self._logs: list[NewLog] = []
+        self._logged: dict[str, Logged | None] = {}
+        """Keys of turns and events -> where they stand, stored or recorded in this batch."""
+        self._held: dict[tuple[str, str], tuple[str, ...]] = {}
 
     # What is read before the first request
 
@@ -172,6 +197,14 @@ class Unit:
         for answer in self._session.answered(list(scopes)):
             self.answered[scopes[answer.scope, answer.key], answer.key] = answer
 
+    def load_logs(self, keys: Iterable[str]) -> None:
+        """Read in one stroke which turns and events were recorded before."""
+        missing = [key for key in dict.fromkeys(keys) if key not in self._logged]
+        if missing:
+            self._logged.update(dict.fromkeys(missing))
+            for key, position, digest, masked in self._session.logged(missing):
+                self._logged[key] = Logged(position, digest, masked)
+
     # What one request changes
 
     def begin(self, request: Request) -> tuple[str, str]:
@@ -193,7 +226,9 @@ class Unit:
 
     def mark(self) -> None:
         """From here on an undo takes back; what the request has done so far stays."""
-        self._undo = _Undo(len(self._entries), len(self._bound), self._numbers, self._said)
+        self._undo = _Undo(
+            len(self._entries), len(self._bound), self._numbers, self._said, logs=len(self._logs)
+        )
 
     def hear(self, said: msgspec.Raw | msgspec.UnsetType) -> Refusal | None:
         """Keep the original words for the first entry, on one line; None if they are JSON."""
@@ -220,6 +255,11 @@ class Unit:
                 return place, f"{key}.{task.attempts}" if request.per_attempt else key
         return request.actor.stream, key
 
+    @property
+    def has_logged(self) -> bool:
+        """Whether the batch has recorded a turn or an event of a trace."""
+        return bool(self._logs)
+
     def has_recorded(self) -> bool:
         """Whether the current request has added an entry."""
         return len(self._entries) > self._first
@@ -235,7 +275,9 @@ class Unit:
             return
         for name, kind, stream in self._bound[undo.bound :]:
             self._aliases[name].remove((kind, stream))
-        del self._entries[undo.first :], self._bound[undo.bound :]
+        for new in self._logs[undo.logs :]:
+            self._logged[new.log.key] = None
+        del self._entries[undo.first :], self._bound[undo.bound :], self._logs[undo.logs :]
         self._numbers = undo.numbers
         self._said = undo.said
         self._known.update(undo.before)
@@ -265,6 +307,8 @@ class Unit:
         """Append an entry and let the stream's state follow."""
         old = self._to_be_written(stream)
         event_type = type(event)
+        if event_type in MOVES:
+            event = self._with_commit(event)
         version = old.version + 1
         name, shape = WRITTEN[event_type]
         line = write_line(
@@ -286,6 +330,10 @@ class Unit:
         state = EVOLVE[event_type](old.state, event, self._now)
         self._entries.append(NewEntry(old.number, version, name, line, old.hash, digest))
         self._known[stream] = Snapshot(old.number, stream, version, digest, state, old.lease)
+        log = log_of(event)
+        if log is not None:
+            self._logs.append(NewLog(old.number, version, log))
+            self._logged[log.key] = Logged(-len(self._entries), log.digest, log.masked)
         if event_type in NAMING:
             self._bind(stream, names_of(event))
 
@@ -295,6 +343,11 @@ class Unit:
         """The task with this id, alias (KIND:NAME) or bare alias name."""
         known = self._known.get("task:" + name) or self._read("task:" + name)
         return cast(Task, known.state) if known.state is not None else self._by_alias(name)
+
+    def task_at(self, task: Task, version: int) -> Task | None:
+        """The task as it was after this entry of its stream, if the store has it."""
+        lines = self._session.history("task:" + task.id)
+        return cast(Task, refold(lines[:version])) if 1 <= version <= len(lines) else None
 
     def is_taken(self, name: str) -> bool:
         """Whether any task has this id, alias or bare alias name."""
@@ -335,6 +388,34 @@ class Unit:
     def standing(self, name: str) -> Standing | None:
         """How an agent stands in the registry."""
         return cast(Standing | None, self._read(standing_stream(name)).state)
+
+    def trace(self, session: str) -> Trace | None:
+        """What is remembered of the trace of this session."""
+        return cast(Trace | None, self._read(trace_stream(session)).state)
+
+    def turns(self, task: str) -> TurnLog | None:
+        """What is remembered of the turns of the task with this id."""
+        return cast(TurnLog | None, self._read(turns_stream(task)).state)
+
+    def logged(self, key: str) -> Logged | None:
+        """Where the turn or the event with this key was recorded, if it was."""
+        if key not in self._logged:
+            self.load_logs((key,))
+        return self._logged[key]
+
+    def held(self, session: str, holder: str) -> tuple[str, ...]:
+        """The ids of the tasks that are held in this session; if none is, by this holder."""
+        asked = session, holder
+        if asked not in self._held:
+            self._held[asked] = tuple(self._session.held(session, holder))
+        # Of leases that this batch has changed, only what it knows itself is true.
+        streams = dict.fromkeys((*self._held[asked], *self.leased))
+        leases = {stream: self._read(stream).lease for stream in streams}
+        inside = [stream for stream, lease in leases.items() if lease and lease.session == session]
+        found = inside or [
+            stream for stream, lease in leases.items() if lease and lease.holder == holder
+        ]
+        return tuple(stream.partition(":")[2] for stream in found)
 
     def next_ready(self, queues: tuple[str, ...], now: int) -> Task | None:
         """The first task of these queues."""
@@ -383,6 +464,7 @@ class Unit:
             numbers=dict(self._numbers.items() - self._numbers_read.items()),
             listed=listed,
             unlisted=unlisted,
+            logs=self._logs,
             courses=self._courses(),
             handoffs=in_order(
                 known[name].state for name in self.changed if not self._had_row(name)
@@ -396,6 +478,14 @@ class Unit:
     def _courses(self) -> list[HandoffCourse]:
         states = (self._known[name].state for name in self.changed if self._had_row(name))
         return [course_of(state) for state in states if isinstance(state, Handoff)]
+
+    def _with_commit(self, event: Any) -> AnyEvent:
+        """A move with what the repository has checked out, unless it says so itself."""
+        if self._commit is None:
+            self._commit = self._head()
+        if event.commit or not self._commit:
+            return event
+        return replace(event, commit=self._commit)
 
     def _moved_on_lists(self) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
         """Which streams stand on which lists anew, and which no longer."""

@@ -9,6 +9,7 @@ from dragoman.core.ids import handoff_stream
 from dragoman.core.task import Task
 from dragoman.engine.ask import entries, history
 from dragoman.engine.ports import Row, Store
+from dragoman.engine.verify_logs import wrong_logs
 from dragoman.ledger.chain import GENESIS, link_hash
 from dragoman.ledger.checkpoint import Checkpoint
 from dragoman.ledger.codec import CODEC
@@ -96,6 +97,7 @@ def check_views(store: Store, progress: Progress) -> Iterator[Finding]:
                 "nothing in the ledger gave it a row in the table handoffs",
                 stream=handoff_stream(record.id),
             )
+    yield from (Finding(problem, position) for position, problem in wrong_logs(store))
 
 
 def _problems(store: Store, row: Row) -> Sequence[str]:

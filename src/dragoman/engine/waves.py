@@ -14,6 +14,7 @@ from dragoman.core.events import (
     TaskClaimed,
     TaskReported,
     TaskRequeued,
+    TaskRewound,
     TaskTransitioned,
 )
 from dragoman.core.ids import RESERVATIONS, check_mail_id, task_stream, wave_stream
@@ -123,10 +124,10 @@ def failures_of(store: Store, task: Task, since: int) -> Counter[str]:
         event = decode(entry)
         if isinstance(event, TaskClaimed):
             under_way = event.attempt
-        if isinstance(event, TaskTransitioned | TaskRequeued):
+        if isinstance(event, TaskTransitioned | TaskRequeued | TaskRewound):
             # What is left for a successor while nobody works on the task tells of no attempt.
             under_way = None
-        if isinstance(event, TaskTransitioned) and event.from_ in _GIVEN_UP:
+        if isinstance(event, TaskTransitioned | TaskRewound) and event.from_ in _GIVEN_UP:
             # Somebody gave it another chance.
             failed.clear()
         if read_line(entry.line).at < since:

@@ -13,6 +13,7 @@ from dragoman.core.events import (
     TaskProgressed,
     TaskReported,
     TaskRequeued,
+    TaskRewound,
     TaskTransitioned,
 )
 from dragoman.core.task import Reported
@@ -87,7 +88,7 @@ def _requeued(attempts: list[Attempt], event: TaskRequeued, at: int) -> None:
         _end(attempts, at)
 
 
-def _transitioned(attempts: list[Attempt], _: TaskTransitioned, at: int) -> None:
+def _transitioned(attempts: list[Attempt], _: TaskTransitioned | TaskRewound, at: int) -> None:
     _end(attempts, at)
 
 
@@ -106,5 +107,6 @@ _COURSE: dict[type[AnyEvent], Callable[[list[Attempt], Any, int], None]] = {
     TaskReported: _reported,
     TaskRequeued: _requeued,
     TaskTransitioned: _transitioned,
+    TaskRewound: _transitioned,
 }
 """Event -> what it means for the attempts; a transition always ends the one that runs."""

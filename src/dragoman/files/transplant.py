@@ -7,10 +7,11 @@ from msgspec import Struct
 from dragoman.core.events import TaskClaimed, TaskCreated
 from dragoman.core.lease import Lease, granted
 from dragoman.core.task import Task
-from dragoman.engine.ports import Changes, NewEntry, Row, Session, Store
+from dragoman.engine.ports import Changes, NewEntry, NewLog, Row, Session, Store
 from dragoman.ledger.chain import GENESIS, link_hash
 from dragoman.ledger.codec import CODEC
 from dragoman.ledger.entry import read_line
+from dragoman.ledger.logs import log_of
 from dragoman.ledger.records import in_order
 from dragoman.ledger.views import FOLD, State, encode_state, fold, lists_of, names_of, shelve
 
@@ -65,6 +66,9 @@ class Transplant:
             changes.entries.append(
                 NewEntry(head.number, head.version, line.event, data, previous, head.hash)
             )
+            log = log_of(event)
+            if log is not None:
+                changes.logs.append(NewLog(head.number, head.version, log))
             changes.names.extend((name, kind, head.number) for name, kind in names_of(event))
             if isinstance(event, TaskCreated):
                 changes.numbers |= _number_of(event.aof_id, changes.numbers, session)

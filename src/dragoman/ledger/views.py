@@ -21,6 +21,8 @@ from dragoman.core.events import (
     AgentResumed,
     AnyEvent,
     CommandRefused,
+    EntropyEscalated,
+    EntropySettled,
     HandoffApproved,
     HandoffDrafted,
     HandoffEscalated,
@@ -46,6 +48,9 @@ from dragoman.core.events import (
     TaskCreated,
     TokenIssued,
     TokenRevoked,
+    TraceAnomaly,
+    TraceRecorded,
+    TurnRecorded,
     WaveBeadReleased,
     WaveCompleted,
     WaveStarted,
@@ -58,6 +63,7 @@ from dragoman.core.mail import EVOLVE_MAIL, Mail, lists_of_mail
 from dragoman.core.reservations import EVOLVE_RESERVATIONS, Reservations
 from dragoman.core.standing import EVOLVE_STANDING, Standing, lists_of_standing
 from dragoman.core.task import EVOLVE_TASK, PRIORITY_RANK, Task, lists_of_task
+from dragoman.core.traces import EVOLVE_TRACE, EVOLVE_TURNS, Trace, TurnLog
 from dragoman.core.wave import EVOLVE_WAVE, Wave, lists_of_wave
 from dragoman.core.work_item import EVOLVE_WORK_ITEM, WorkItem
 from dragoman.ledger.codec import CODEC
@@ -77,6 +83,8 @@ State = (
     | WorkItem
     | Standing
     | Intent
+    | Trace
+    | TurnLog
 )
 
 _STATES: dict[str, msgspec.json.Decoder[Any]] = {
@@ -90,6 +98,8 @@ _STATES: dict[str, msgspec.json.Decoder[Any]] = {
     "reservations": msgspec.json.Decoder(Reservations),
     "standing": msgspec.json.Decoder(Standing),
     "intent": msgspec.json.Decoder(Intent),
+    "trace": msgspec.json.Decoder(Trace),
+    "turns": msgspec.json.Decoder(TurnLog),
 }
 """Kind of stream (the word before its first colon) -> how its state row is read."""
 
@@ -149,6 +159,8 @@ EVOLVE: dict[type[AnyEvent], Callable[[Any, Any, int], State]] = {
     **EVOLVE_RESERVATIONS,
     **EVOLVE_STANDING,
     **EVOLVE_INTENT,
+    **EVOLVE_TRACE,
+    **EVOLVE_TURNS,
 }
 """Event -> how it changes the state of its stream."""
 
@@ -198,6 +210,11 @@ _FOLLOWS: dict[type[AnyEvent], tuple[type[State] | type[None], ...]] = {
     AgentRated: (Standing,),
     **dict.fromkeys(get_args(IntentEvent), (Intent,)),
     IntentCreated: (type(None),),
+    TraceRecorded: (type(None), Trace),
+    TraceAnomaly: (Trace,),
+    TurnRecorded: (type(None), TurnLog),
+    EntropyEscalated: (TurnLog,),
+    EntropySettled: (TurnLog,),
 }
 """Event -> the states that it may follow; every other event follows a task."""
 

@@ -3,22 +3,15 @@
 A notice is made from the ledger alone, so that making it again gives the same bytes.
 """
 
-from collections.abc import Callable, Collection
-from typing import Any
+from collections.abc import Collection
 
 import msgspec
 from msgspec import Struct
 
 from dragoman.core.errors import LedgerError, Refusal
-from dragoman.core.events import (
-    EVENT_NAMES,
-    Event,
-    Status,
-    TaskClaimed,
-    TaskRequeued,
-    TaskTransitioned,
-)
+from dragoman.core.events import Status
 from dragoman.core.moments import to_rfc3339
+from dragoman.core.moves import MOVE_NAMES, move_of
 from dragoman.engine.ask import decode, task_as_of
 from dragoman.engine.ports import Store
 from dragoman.ledger.entry import Entry, read_line
@@ -47,19 +40,6 @@ class Body(Struct, frozen=True, rename={"task_id": "taskId", "from_": "from"}):
     at: str
 
 
-Move = tuple[Status, Status, str]
-"""From, to, reason."""
-
-_MOVES: dict[type[Event], Callable[[Any], Move]] = {
-    TaskTransitioned: lambda event: (event.from_, event.to, event.reason),
-    TaskClaimed: lambda event: (event.from_, "in-progress", ""),
-    TaskRequeued: lambda event: ("in-progress", "ready", event.reason),
-}
-"""Every event by which a task changes its status."""
-
-_NAMES = frozenset(EVENT_NAMES[moved] for moved in _MOVES)
-
-
 class News:
     """Makes notices of entries."""
 
@@ -69,11 +49,8 @@ class News:
 
     def __call__(self, entry: Entry) -> Notice | None:
         """The notice of an entry; None when it is no news."""
-        if entry.event not in _NAMES:
-            return None
-        event = decode(entry)
-        from_, to, reason = _MOVES[type(event)](event)
-        if to not in self._statuses:
+        move = move_of(decode(entry)) if entry.event in MOVE_NAMES else None
+        if move is None or move.to not in self._statuses:
             return None
         task = task_as_of(self._store, entry.stream.partition(":")[2], entry.position)
         if isinstance(task, Refusal):
@@ -83,9 +60,9 @@ class News:
             id=notice_id,
             task_id=task.aof_id,
             title=task.title,
-            from_=from_,
-            to=to,
-            reason=reason,
+            from_=move.from_,
+            to=move.to,
+            reason=move.reason,
             actor=line.actor,
             at=to_rfc3339(line.at),
         )

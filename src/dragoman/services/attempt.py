@@ -24,15 +24,10 @@ from dragoman.core.commands import (
 )
 from dragoman.core.deadlines import Backoff
 from dragoman.core.errors import DragomanError, Refusal, Refused, StoreError
-from dragoman.core.events import (
-    EVENT_NAMES,
-    TaskClaimed,
-    TaskReported,
-    TaskRequeued,
-    TaskTransitioned,
-)
+from dragoman.core.events import EVENT_NAMES, TaskClaimed, TaskReported
 from dragoman.core.ids import task_stream
 from dragoman.core.limits import REASON
+from dragoman.core.moves import MOVE_NAMES
 from dragoman.core.reading import Receipt
 from dragoman.engine.ask import decode, find_task, history
 from dragoman.engine.hub import Hub
@@ -51,7 +46,7 @@ _BEATS_PER_LEASE = 3
 _STORE_REST_SECONDS = 1.0
 _OVERLOADED = "overloaded"
 _CLAIMED, _REPORTED = EVENT_NAMES[TaskClaimed], EVENT_NAMES[TaskReported]
-_ENDS_IT = frozenset((EVENT_NAMES[TaskTransitioned], EVENT_NAMES[TaskRequeued]))
+_ENDS_IT = MOVE_NAMES - {_CLAIMED}
 """By these an attempt ends."""
 
 

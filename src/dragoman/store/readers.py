@@ -7,6 +7,7 @@ from typing import Any
 from dragoman.core.errors import StoreCorrupt
 from dragoman.engine.ports import Listed, ListQuery, Row
 from dragoman.ledger.entry import Entry
+from dragoman.ledger.logs import Log
 from dragoman.ledger.records import HandoffRecord
 from dragoman.text.words import Wanted
 
@@ -109,6 +110,23 @@ class SqlReaders(ABC):
         """All handoffs that were offered, by id."""
         return list(starmap(HandoffRecord, self._read("handoffs", after, limit)))
 
+    def turns(self, task: str, attempt: int, after: int, limit: int) -> list[Entry]:
+        """The turns of an attempt on a task, in their own order."""
+        return list(starmap(Entry, self._read("turns", task, attempt, after, limit)))
+
+    def turns_back(self, task: str, attempt: int, limit: int) -> list[Entry]:
+        """The last turns of an attempt on a task, the last one first."""
+        return list(starmap(Entry, self._read("turns_back", task, attempt, limit)))
+
+    def traces(self, task: str, after: int, limit: int) -> list[Entry]:
+        """The events of traces that are about a task, by position."""
+        return list(starmap(Entry, self._read("traces", task, after, limit)))
+
+    def logs(self, after: int, until: int) -> list[tuple[int, Log]]:
+        """All rows of the logs between two positions."""
+        found = self._read("logs", after, until)
+        return [(row[0], _log(row[1:])) for row in found]
+
     def indexed(self) -> int:
         """The position up to which words can be searched for."""
         return int(next((value for (value,) in self._read("indexed")), 0))
@@ -121,3 +139,8 @@ class SqlReaders(ABC):
     def _listed(self, found: Any) -> Listed:
         """A place, and behind it the row of the stream that stands there."""
         return Listed(found[0], self._row(found[1:]))
+
+
+def _log(found: Any) -> Log:
+    *row, masked = found
+    return Log(*row, masked=bool(masked))

@@ -1,13 +1,20 @@
-"""A git worktree for a task: its own folder and branch of a repository, kept between attempts."""
+"""Git worktrees and branches for tasks: made beside what is checked out, which is never touched."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from msgspec import Struct
+
+from dragoman.core.errors import DragomanError
 from dragoman.system.spawn import run
 
 _SECONDS: Final = 120.0
+_ELSEWHERE: Final = frozenset({"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR"})
+"""Variables by which git would look into another repository than the one that is named."""
+_MOST_BRANCHES: Final = 100
 _COMMIT: Final = re.compile("[0-9a-f]{4,64}", re.IGNORECASE)
 # Agents can write where a repository keeps its hooks, so none is run here. Filters that its
 # configuration names (as for large files) are: without them a checkout would not be what it says.
@@ -44,6 +51,82 @@ def go_on_from(worktree: Path, commit: str, variables: Mapping[str, str]) -> boo
     return not code
 
 
+class BadRepository(DragomanError):
+    """A repository that does not have what is asked of it; the detail says what to do."""
+
+    code = "bad_repository"
+
+
+class Checkout(Struct, frozen=True):
+    """A commit of a repository, and what a person should know before a branch is made there."""
+
+    commit: str
+    is_dirty: bool
+    """Whether something in the repository is not committed."""
+
+
+def look_at_checkout(repository: Path, named: str, variables: Mapping[str, str]) -> Checkout:
+    """The commit of this hash; BadRepository when it is not there."""
+    with _explained(repository):
+        changed = _git(repository, variables, "status", "--porcelain", "--no-renames")
+        shallow = _git(repository, variables, "rev-parse", "--is-shallow-repository") == "true"
+        commit = find_commit(repository, named, variables)
+    if commit:
+        return Checkout(commit, bool(changed))
+    if shallow:
+        raise BadRepository(
+            f"{repository} is a shallow clone and does not reach back to the commit {named}: run "
+            "`git fetch --unshallow` there, or rewind the task alone with --task-only"
+        )
+    raise BadRepository(
+        f"{repository} has no commit {named}: fetch it if another clone has it (`git fetch --all`),"
+        " name another repository, or rewind the task alone with --task-only"
+    )
+
+
+def free_branch(
+    repository: Path, wanted: str, commit: str, variables: Mapping[str, str]
+) -> tuple[str, bool]:
+    """The name of a branch that stands at this commit, or that there is none of; and which of both.
+
+    A branch that has gone on from the commit is left alone: the next name has a number behind it.
+    """
+    for number in range(1, _MOST_BRANCHES):
+        name = wanted if number == 1 else f"{wanted}-{number}"
+        code, at = _try(repository, variables, "rev-parse", "-q", "--verify", f"refs/heads/{name}")
+        if code or at == commit:
+            return name, not code
+    raise BadRepository(f"{repository} has too many branches {wanted}-N: remove some of them")
+
+
+def make_branch(repository: Path, name: str, commit: str, variables: Mapping[str, str]) -> None:
+    """A branch at a commit; nothing is checked out."""
+    with _explained(repository):
+        _git(repository, variables, "branch", "--no-track", name, commit)
+
+
+def drop_branch(repository: Path, name: str, commit: str, variables: Mapping[str, str]) -> None:
+    """Take back a branch that was just made, unless it has gone on from its commit."""
+    _try(repository, variables, "update-ref", "-d", f"refs/heads/{name}", commit)
+
+
+def check_out_beside(repository: Path, at: Path, branch: str, variables: Mapping[str, str]) -> None:
+    """A branch that exists, checked out into a folder that does not."""
+    if at.exists():
+        raise BadRepository(f"{at} exists already: name a folder that does not")
+    with _explained(repository):
+        open_worktree(repository, at.absolute(), branch, "", variables)
+
+
+@contextmanager
+def _explained(repository: Path) -> Generator[None]:
+    """What git could not do, as a fault of the repository."""
+    try:
+        yield
+    except OSError as error:
+        raise BadRepository(f"{error}; is {repository} a git repository?") from error
+
+
 def _git(repository: Path, variables: Mapping[str, str], *words: str) -> str:
     code, text = _try(repository, variables, *words)
     if code:
@@ -52,7 +135,8 @@ def _git(repository: Path, variables: Mapping[str, str], *words: str) -> str:
 
 
 def _try(repository: Path, variables: Mapping[str, str], *words: str) -> tuple[int, str]:
-    silent = {**variables, "GIT_TERMINAL_PROMPT": "0"}
+    here = {name: value for name, value in variables.items() if name not in _ELSEWHERE}
+    silent = {**here, "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
     code, said = run(
         ("git", *_QUIET, "-C", str(repository), *words), b"", silent, repository, seconds=_SECONDS
     )

@@ -36,7 +36,7 @@ _SEQUENCE: Final = re.compile(
     re.VERBOSE,
 )
 
-_HARMFUL_CLASS: Final = (
+HARMFUL_CLASS: Final = (
     r"\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 without tab and line feed, DEL, C1
     r"\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
     r"\u200b-\u200f\u2028-\u202e\u2060-\u206f"  # zero width, separators, bidi
@@ -45,7 +45,8 @@ _HARMFUL_CLASS: Final = (
     r"\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
     r"\U000e0000-\U000e0fff"  # tags, supplementary variation selectors
 )
-HARMFUL: Final = re.compile(f"[{_HARMFUL_CLASS}]")
+"""The inside of a class of characters that steer or hide."""
+HARMFUL: Final = re.compile(f"[{HARMFUL_CLASS}]")
 """A character that steers or hides."""
 
 _ON_ONE_LINE: Final = str.maketrans({"\n": LINE_MARK, "\t": " "})

@@ -45,8 +45,11 @@ class StrictJsonError(ValueError):
         self.too_large = too_large
 
 
-def parse_json(text: bytes | str, most_bytes: int = MOST_BYTES) -> Any:
-    """The value of a JSON text within all bounds (S-LIMIT); else StrictJsonError."""
+def parse_json(text: bytes | str, most_bytes: int = MOST_BYTES, *, any_whole: bool = False) -> Any:
+    """The value of a JSON text within all bounds (S-LIMIT); else StrictJsonError.
+
+    `any_whole`: whole numbers may be as large as they like, where a shape says what they may be.
+    """
     data = _as_bytes(text, most_bytes)
     if len(data) > most_bytes:
         raise _too_large(most_bytes)
@@ -54,7 +57,7 @@ def parse_json(text: bytes | str, most_bytes: int = MOST_BYTES) -> Any:
         value = _decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _malformed(data, error) from None
-    keys, strings = _walk(value)
+    keys, strings = _walk(value, None if any_whole else LARGEST_WHOLE)
     if not _all_kept(data, keys, strings):
         raise StrictJsonError("this key stands twice in its object", _second_key(data.decode()))
     return value
@@ -115,7 +118,7 @@ def _why_no_text(data: bytes) -> str:
     return ""
 
 
-def _walk(value: Any) -> tuple[list[str], list[str]]:
+def _walk(value: Any, largest: int | None) -> tuple[list[str], list[str]]:
     """All keys and all other strings of a value that is within bounds."""
     keys: list[str] = []
     strings: list[str] = []
@@ -137,7 +140,7 @@ def _walk(value: Any) -> tuple[list[str], list[str]]:
                     below += item.values()
                 else:
                     below += item
-            elif kind is int and not -LARGEST_WHOLE <= item <= LARGEST_WHOLE:
+            elif kind is int and largest is not None and not -largest <= item <= largest:
                 raise _excess(value)
         if nodes > MOST_NODES:
             raise _excess(value)
@@ -173,9 +176,9 @@ def _excess(value: Any) -> StrictJsonError:
             return StrictJsonError(f"it is nested more than {MOST_DEPTH} deep", path)
         for name, part in reversed(_parts(item)):
             if isinstance(name, str) and len(name) > LONGEST_KEY:
-                shown = _below(path, name[:_SHOWN] + "…")
+                shown = below(path, name[:_SHOWN] + "…")
                 return StrictJsonError(f"a key has more than {LONGEST_KEY} characters", shown)
-            waiting.append((_below(path, name), depth + 1, part))
+            waiting.append((below(path, name), depth + 1, part))
     raise AssertionError("every bound is checked here that is checked in the walk")
 
 
@@ -185,7 +188,8 @@ def _parts(item: Any) -> list[tuple[str | int, Any]]:
     return list(enumerate(cast(list[Any], item))) if isinstance(item, list) else []
 
 
-def _below(path: str, name: str | int) -> str:
+def below(path: str, name: str | int) -> str:
+    """The path of a part of what has this path."""
     if isinstance(name, int):
         return f"{path}[{name}]"
     return f"{path}.{name}" if path else name
@@ -216,8 +220,8 @@ def _second_key(text: str) -> str:
             inner.at += 1
         elif sign in ("{", "["):
             is_outermost = len(open_ones) == 1
-            open_ones.append(_Open("" if is_outermost else _below(inner.path, inner.at)))
+            open_ones.append(_Open("" if is_outermost else below(inner.path, inner.at)))
         elif sign in ("}", "]"):
             open_ones.pop()
         previous = sign
-    return _below(open_ones[-1].path, open_ones[-1].at)
+    return below(open_ones[-1].path, open_ones[-1].at)

@@ -17,6 +17,7 @@ from dragoman.core.commands import (
     RegisterAgent,
     ReleaseTask,
     ReportOutcome,
+    RewindTask,
 )
 from dragoman.core.errors import Refused
 from dragoman.core.events import TaskNoted
@@ -95,6 +96,21 @@ def test_every_line_has_its_fields_in_their_order() -> None:
 def test_a_line_is_written_the_same_each_time() -> None:
     scene = busy()
     assert scene.lines() == scene.lines()
+
+
+def test_a_rewind_is_told_as_the_transition_that_it_is() -> None:
+    scene = busy()
+    scene.do(PERSON, RewindTask(BLOCKER, 1, reason="too early"))
+    told = last(scene, "task.transitioned")
+    assert told["taskId"] == BLOCKER
+    assert told["payload"] == {
+        "from": "cancelled",
+        "to": "ready",
+        "reason": "too early",
+        "rewoundTo": 1,
+        "commit": "",
+        "branch": "",
+    }
 
 
 def test_tasks_are_named_by_their_aof_ids() -> None:

@@ -9,6 +9,8 @@ from typing import Any
 from msgspec import Struct
 
 from dragoman.bootstrap import dialects, import_archive, open_hub, open_place, open_stage
+from dragoman.bootstrap.redaction import find_redactor
+from dragoman.bootstrap.watching import watch_hub
 from dragoman.surfaces.cli.app import main
 from dragoman.surfaces.cli.place import House, OpenPlace
 
@@ -46,7 +48,9 @@ class Console:
 
     def __init__(self, data: Path, open_: OpenPlace = open_place) -> None:
         self.data = data
-        self._house = House(open_, dialects, import_archive, open_stage, open_hub)
+        self._house = House(
+            open_, dialects, import_archive, open_stage, open_hub, watch_hub, find_redactor
+        )
 
     def __call__(self, *words: str, wait: Callable[[], bool] = lambda: False) -> Said:
         """Type a command."""

@@ -10,6 +10,8 @@ import pytest
 
 import dragoman as package
 from dragoman.bootstrap import dialects, import_archive, open_hub, open_place, open_stage
+from dragoman.bootstrap.redaction import find_redactor
+from dragoman.bootstrap.watching import watch_hub
 from dragoman.core.errors import StoreConflict
 from dragoman.surfaces.cli import agent, app, task
 from dragoman.surfaces.cli.app import main
@@ -26,6 +28,8 @@ COMMANDS = [
 
 ENDING = [words for words in COMMANDS if words not in (("up",), ("mcp",))]
 """Those that end by themselves; the others are tried in processes of their own."""
+
+SESSION = Path(__file__).parents[2] / "protocols" / "saop" / "transcripts" / "codex.jsonl"
 
 ARGUMENTS: dict[str, tuple[str, ...]] = {
     "create": ("Another",),
@@ -46,8 +50,13 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "call": ("session_end", "{}"),
     "lint": ("--dialect", "aof", "{beside}/message.json"),
     "schema": ("acp",),
+    "redact": ("{beside}/message.json",),
     "export": ("{beside}/hub.tar",),
     "import": ("{beside}/before.tar",),
+    "watch": ("T-1",),
+    "trace": (str(SESSION), "--task", "T-2"),
+    "otlp": ("T-1",),
+    "rewind": ("T-1", "--to", "1"),
 }
 """What a command needs to succeed in the world of `lived`."""
 
@@ -261,7 +270,9 @@ def test_a_command_that_writes_makes_the_directory_and_says_so_once(dragoman: Co
 def test_the_directory_comes_from_the_environment_and_else_lies_here(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    house = House(open_place, dialects, import_archive, open_stage, open_hub)
+    house = House(
+        open_place, dialects, import_archive, open_stage, open_hub, watch_hub, find_redactor
+    )
 
     def create(*words: str) -> None:
         with Path(os.devnull).open("w", encoding="utf-8") as nowhere:

@@ -17,6 +17,7 @@ DUTIES = (
     "recovery",
     "sla",
     "waves",
+    "entropy",
     "spawner",
     "inbox",
     "files",

@@ -7,6 +7,7 @@ from dragoman.core.events import (
     EVENT_NAMES,
     AnyEvent,
     CommandRefused,
+    Restored,
     TaskAliased,
     TaskBacklinked,
     TaskClaimed,
@@ -15,6 +16,7 @@ from dragoman.core.events import (
     TaskNoted,
     TaskReported,
     TaskRequeued,
+    TaskRewound,
     TaskTransitioned,
     TaskUnblocked,
     WorkItemAdded,
@@ -71,6 +73,10 @@ def test_no_event_is_without_words() -> None:
         (TaskTransitioned("review", "done"), "review → done"),
         (TaskTransitioned("review", "ready", "no"), "review → ready (no)"),
         (TaskRequeued(1, "gone", 2, 0), REQUEUED),
+        (
+            TaskRewound("done", "ready", 3, Restored("ready", "Do"), branch="b", reason="wrong"),
+            "rewound from done to ready, as of its entry 3, its files on the branch b (wrong)",
+        ),
         (TaskReported(1, "ada", "done"), "ada reported done"),
         (
             TaskReported(1, "ada", "blocked", "stuck", ("key", "door")),

@@ -25,7 +25,7 @@ from dragoman.engine.identity import Identity
 from dragoman.engine.interpreter import Interpreter
 from dragoman.engine.operation import Dialect
 from dragoman.engine.ports import Clock, Store
-from dragoman.protocols import acp, agentmail, aof
+from dragoman.protocols import acp, agentmail, aof, ccos, saop
 from dragoman.services.dispatcher import AgentState
 from dragoman.services.workq import HubWorkq
 from dragoman.store.memory import MemoryStore
@@ -47,7 +47,7 @@ JSON = {"Content-Type": "application/json"}
 
 def _dialects(hub: Hub) -> tuple[Dialect, ...]:
     handoffs = acp.dialect(acp.Choices(workq=HubWorkq(hub)))
-    return aof.dialect(), agentmail.dialect(), handoffs, ccos.dialect()
+    return aof.dialect(), agentmail.dialect(), handoffs, ccos.dialect(), saop.dialect()
 
 
 class Answer(Struct, frozen=True):

@@ -51,13 +51,13 @@ def test_an_agent_sees_the_tools_of_the_dialects_that_it_speaks(house: House) ->
     house.welcome("speaker")
     house.do(RegisterAgent("speaker", speaks=("ccos",)))
     assert talk(house, "speaker", _names) == CORE
-    house.do(RegisterAgent("speaker", speaks=("aof", "agentmail", "acp")))
+    house.do(RegisterAgent("speaker", speaks=("aof", "agentmail", "acp", "ccos", "saop")))
     assert talk(house, "speaker", _names) == TOOLS.keys()
 
 
 def test_every_rule_in_its_order() -> None:
     profiles = Profiles(TOOLS, {"ada": ProfileSettings(("read", "aof"))})
-    known = AgentRecord("bob", "agent", ("saop",), START)
+    known = AgentRecord("bob", "agent", ("ccos",), START)
 
     def seen(name: str, known: AgentRecord | None, profile: str = "") -> set[str]:
         return set(profiles.seen_by(name, "agent", known, profile))

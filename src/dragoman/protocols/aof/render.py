@@ -77,6 +77,9 @@ _NAME_A_TASK: Final = (
     events.ReservationTaken,
     events.HandoffProposed,
     events.HandoffEscalated,
+    events.TraceAnomaly,
+    events.EntropyEscalated,
+    events.EntropySettled,
 )
 
 
@@ -187,6 +190,17 @@ def _requeued(event: events.TaskRequeued, _: AofIdOf) -> Told:
         attempt=event.attempt,
         failures=event.failures,
         notBefore=to_rfc3339(event.not_before),
+    )
+
+
+def _rewound(event: events.TaskRewound, _: AofIdOf) -> Told:
+    return _transitioned(
+        event.from_,
+        event.to,
+        event.reason or "rewound",
+        rewoundTo=event.version,
+        commit=event.commit,
+        branch=event.branch,
     )
 
 
@@ -333,5 +347,11 @@ RENDER: Final[Mapping[type[AnyEvent], Callable[[Any, AofIdOf], Told] | None]] = 
     events.IntentSuperseded: _under("intent.superseded"),
     events.IntentFollowed: _under("intent.followed"),
     events.IntentAnomaly: _under("intent.anomaly"),
+    events.TaskRewound: _rewound,
+    events.TurnRecorded: None,  # what an agent thinks has doors of its own
+    events.TraceRecorded: None,
+    events.TraceAnomaly: _under("trace.anomaly"),
+    events.EntropyEscalated: _under("entropy.escalated"),
+    events.EntropySettled: _under("entropy.settled"),
 }
 """Event -> its line; None: silent on purpose."""

@@ -14,6 +14,7 @@ from dragoman.core.ids import check_agent
 from dragoman.core.intent import KIND
 from dragoman.engine.intents import find_intent, intents_on
 from dragoman.engine.operation import (
+    Bounds,
     Commands,
     Dialect,
     Facts,
@@ -65,7 +66,7 @@ def dialect(choices: Choices = DEFAULTS) -> Dialect:
         refusals=CODES,
         render=RENDER,
         kinds=tuple(KINDS),
-        most_bytes=MOST_RESULT,
+        bounds=Bounds(MOST_RESULT),
     )
 
 
@@ -128,7 +129,7 @@ def _messages(choices: Choices) -> Iterator[Operation]:
         after=_received,
         roles=MAY_WRITE,
         about=_intent_of,
-        most_bytes=MOST_RESULT,
+        bounds=Bounds(MOST_RESULT),
         summary=(
             "Hand in the result of a request that you were given: success with output, or failure "
             "with error. It ends the request."

@@ -21,6 +21,7 @@ class MemorySession:
         self._last_number = tables.last_stream
         self._unpromoted: dict[int, Row] = {}
         self.written: list[Changes] = []
+        self._first = 0
 
     def streams(self, names: Sequence[str]) -> list[Row]:
         """The rows of those streams that exist."""
@@ -76,6 +77,22 @@ class MemorySession:
         """The last AOF number given out on this day."""
         return self._tables.last_numbers.get(day, 0)
 
+    def logged(self, keys: Sequence[str]) -> list[tuple[str, int, str, bool]]:
+        """(Key, position, digest, masked) of those turns and events that were recorded before."""
+        known = [(key, self._tables.logs[key]) for key in keys if key in self._tables.logs]
+        return [(key, entry.position, log.digest, log.masked) for key, (log, entry) in known]
+
+    def held(self, session: str, holder: str) -> list[str]:
+        """The streams of tasks that are held in this session; if none is, by this holder."""
+        rows = [row for _, row in sorted(self._tables.rows.items()) if row.lease is not None]
+        inside = [row.name for row in rows if row.lease and row.lease.session == session]
+        return inside or [row.name for row in rows if row.lease and row.lease.holder == holder]
+
+    @property
+    def first(self) -> int:
+        """The position of the first entry that was written."""
+        return self._first
+
     def write(self, changes: Changes) -> None:
         """Keep it for the commit, if it fits what is there."""
         reached: dict[int, int] = {}
@@ -90,6 +107,10 @@ class MemorySession:
             if (answer.scope, answer.key) in self._tables.answers:
                 raise StoreConflict(f"key {answer.key} was answered")
         self._check_handoffs(self._tables.after(changes))
+        for new in changes.logs:
+            if new.log.key in self._tables.logs:
+                raise StoreConflict(f"{new.log.key} was recorded")
+        self._first = len(self._tables.entries) + 1 if changes.entries else 0
         self.written.append(changes)
 
     def _check_handoffs(self, records: Sequence[HandoffRecord]) -> None:

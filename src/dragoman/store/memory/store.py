@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from dragoman.engine.ports import BoardQuery, Listed, ListQuery, Row, Session
 from dragoman.ledger.entry import Entry
+from dragoman.ledger.logs import Log
 from dragoman.ledger.records import HandoffRecord
 from dragoman.store.memory.search import is_wanted
 from dragoman.store.memory.session import MemorySession
@@ -166,6 +167,34 @@ class MemoryStore:
         with self._lock:
             records = sorted(self._tables.handoffs.items())
             return [record for id, record in records if id > after][:limit]
+
+    def turns(self, task: str, attempt: int, after: int, limit: int) -> list[Entry]:
+        """The turns of an attempt on a task, in their own order."""
+        with self._lock:
+            found = self._tables.turns(task, attempt)
+            return [entry for index, entry in found if index > after][:limit]
+
+    def turns_back(self, task: str, attempt: int, limit: int) -> list[Entry]:
+        """The last turns of an attempt on a task, the last one first."""
+        with self._lock:
+            return [entry for _, entry in reversed(self._tables.turns(task, attempt))][:limit]
+
+    def traces(self, task: str, after: int, limit: int) -> list[Entry]:
+        """The events of traces that are about a task, by position."""
+        with self._lock:
+            places = sorted(
+                entry.position
+                for log, entry in self._tables.logs.values()
+                if log.event_id is not None and log.task == task and entry.position > after
+            )
+            return [self._tables.entries[place - 1] for place in places[:limit]]
+
+    def logs(self, after: int, until: int) -> list[tuple[int, Log]]:
+        """All rows of the logs between two positions."""
+        with self._lock:
+            rows = sorted((at.position, key) for key, (_, at) in self._tables.logs.items())
+            kept = self._tables.logs
+            return [(at, kept[key][0]) for at, key in rows if after < at <= until]
 
     def indexed(self) -> int:
         """The position up to which words can be searched for."""

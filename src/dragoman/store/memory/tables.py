@@ -6,6 +6,7 @@ from msgspec.structs import asdict, replace
 
 from dragoman.engine.ports import Answer, Changes, Row
 from dragoman.ledger.entry import Entry
+from dragoman.ledger.logs import Log
 from dragoman.ledger.records import HandoffRecord
 from dragoman.text.words import Words
 
@@ -34,6 +35,8 @@ class Tables:
         self.handoffs: dict[str, HandoffRecord] = {}
         self.under_way: dict[str, str] = {}
         """Task -> the handoff that it is on its way by."""
+        self.logs: dict[str, tuple[Log, Entry]] = {}
+        """Key of a turn or an event -> its row and its entry."""
 
     def row(self, stream: str) -> Row | None:
         """One stream."""
@@ -43,6 +46,15 @@ class Tables:
     def named(self, name: str) -> list[tuple[str, str]]:
         """(kind, stream) of every task that has this name as an alias."""
         return sorted((kind, self.names[name, kind]) for kind in self.kinds.get(name, ()))
+
+    def turns(self, task: str, attempt: int) -> list[tuple[int, Entry]]:
+        """The turns of an attempt on a task, by their index."""
+        found = [
+            (log.turn_index, entry)
+            for log, entry in self.logs.values()
+            if log.turn_index is not None and (log.task, log.attempt) == (task, attempt)
+        ]
+        return sorted(found, key=lambda one: one[0])
 
     def apply(self, changes: Changes) -> None:
         """Write all of it."""
@@ -66,6 +78,12 @@ class Tables:
         for answer in changes.answers:
             self.answers[answer.scope, answer.key] = answer
         self.last_numbers.update(changes.numbers)
+        self._move_on_lists(changes)
+        for new in changes.logs:
+            entry = self.histories[self.rows[new.stream].name][new.version - 1]
+            self.logs[new.log.key] = new.log, entry
+
+    def _move_on_lists(self, changes: Changes) -> None:
         for name, number in changes.unlisted:
             for first in self._first_entry(number):
                 self.lists.get(name, {}).pop(first.position, None)

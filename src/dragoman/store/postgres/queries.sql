@@ -84,6 +84,24 @@ INSERT INTO numbers (day, last) VALUES ($1, 0) ON CONFLICT (day) DO NOTHING
 -- name: last_number
 SELECT last FROM numbers WHERE day = $1 FOR UPDATE
 
+-- name: logged_events
+SELECT event_id, position, digest, masked FROM logs WHERE event_id = ANY ($1::text[])
+
+-- name: logged_turns
+SELECT l.task, l.attempt, l.turn_index, l.position, l.digest, l.masked
+FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS asked (task, attempt, turn_index)
+JOIN logs l ON l.task = asked.task AND l.attempt = asked.attempt
+  AND l.turn_index = asked.turn_index
+
+-- name: held_in
+SELECT s.name
+FROM leases l JOIN streams s ON s.number = l.stream
+WHERE l.session = $1 AND l.session <> ''
+ORDER BY l.stream
+
+-- name: held_by
+SELECT name FROM streams WHERE status = 'in-progress' AND owner = $1 ORDER BY number
+
 -- What a transaction writes
 
 -- name: shelve
@@ -171,12 +189,25 @@ WITH moved AS (
   UPDATE head
   SET position = position + cardinality($1::bigint[])
   RETURNING position - cardinality($1::bigint[]) AS last
+), put AS (
+  INSERT INTO entries (position, stream, version, event, line, previous, hash)
+  SELECT (SELECT last FROM moved) + new.place,
+         new.stream, new.version, new.event, new.line, new.previous, new.hash
+  FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::bytea[], $5::bytea[], $6::bytea[])
+    WITH ORDINALITY AS new (stream, version, event, line, previous, hash, place)
 )
-INSERT INTO entries (position, stream, version, event, line, previous, hash)
-SELECT (SELECT last FROM moved) + new.place,
-       new.stream, new.version, new.event, new.line, new.previous, new.hash
-FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::bytea[], $5::bytea[], $6::bytea[])
-  WITH ORDINALITY AS new (stream, version, event, line, previous, hash, place)
+SELECT last + 1 FROM moved
+
+-- After the entries too, for the same reason.
+-- name: put_logs
+INSERT INTO logs (position, task, attempt, turn_index, event_id, digest, masked)
+SELECT at.position, new.task, new.attempt, new.turn_index, new.event_id, new.digest, new.masked <> 0
+FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::bigint[], $5::bigint[], $6::text[],
+            $7::text[], $8::bigint[])
+  AS new (stream, version, task, attempt, turn_index, event_id, digest, masked)
+CROSS JOIN LATERAL (
+  SELECT position FROM entries WHERE stream = new.stream AND version = new.version LIMIT 1
+) AS at
 
 -- After the entries, which have their positions only now; a stream without entries has no place.
 -- The limit makes PostgreSQL look for each by itself, whatever it expects the table to hold.
@@ -314,6 +345,34 @@ LIMIT $3
 
 -- name: handoffs
 SELECT * FROM handoffs WHERE id > $1 ORDER BY id LIMIT $2
+
+-- name: turns
+SELECT e.position, s.name, e.version, e.event, e.line, e.previous, e.hash
+FROM logs l JOIN entries e ON e.position = l.position JOIN streams s ON s.number = e.stream
+WHERE l.task = $1 AND l.attempt = $2 AND l.turn_index > $3
+ORDER BY l.turn_index
+LIMIT $4
+
+-- name: turns_back
+SELECT e.position, s.name, e.version, e.event, e.line, e.previous, e.hash
+FROM logs l JOIN entries e ON e.position = l.position JOIN streams s ON s.number = e.stream
+WHERE l.task = $1 AND l.attempt = $2 AND l.turn_index IS NOT NULL
+ORDER BY l.turn_index DESC
+LIMIT $3
+
+-- The comparisons are what the index on tasks asks for.
+-- name: traces
+SELECT e.position, s.name, e.version, e.event, e.line, e.previous, e.hash
+FROM logs l JOIN entries e ON e.position = l.position JOIN streams s ON s.number = e.stream
+WHERE l.task = $1 AND l.task <> '' AND l.event_id IS NOT NULL AND l.position > $2
+ORDER BY l.position
+LIMIT $3
+
+-- name: logs
+SELECT position, task, attempt, turn_index, event_id, digest, masked
+FROM logs
+WHERE position > $1 AND position <= $2
+ORDER BY position
 
 -- name: indexed
 SELECT value FROM meta WHERE key = 'indexed'

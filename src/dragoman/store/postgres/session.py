@@ -8,7 +8,8 @@ from msgspec.structs import astuple
 
 from dragoman.core.errors import StoreConflict
 from dragoman.core.lease import Lease
-from dragoman.engine.ports import Answer, Changes, NewEntry, ReadyKey, Row
+from dragoman.engine.ports import Answer, Changes, NewEntry, NewLog, ReadyKey, Row
+from dragoman.ledger.logs import split_key
 from dragoman.ledger.views import FOLD, Shelf, current_state, shelve
 from dragoman.store.postgres.binary import (
     Scalar,
@@ -49,6 +50,8 @@ class PostgresSession:
         self._look_ahead = 1
         self._staged: list[Call] = []
         self._entries: list[NewEntry] = []
+        self._logs: list[NewLog] = []
+        self.first = 0
         self._places: dict[tuple[str, int], bool] = {}
         """Lists and streams: whether they stand there in the end."""
 
@@ -104,6 +107,27 @@ class PostgresSession:
         self._queued.update((key.name, None) for key in keys)
         return keys
 
+    def logged(self, keys: Sequence[str]) -> list[tuple[str, int, str, bool]]:
+        """(Key, position, digest, masked) of those turns and events that were recorded before."""
+        asked = list(map(split_key, keys))
+        found: list[tuple[str, int, str, bool]] = []
+        events = [one for one in asked if isinstance(one, str)]
+        if events:
+            (rows,) = self._run(Call("logged_events", (texts(events),)))
+            found += [(f"event:{id}", *rest) for id, *rest in rows]
+        turns = [one for one in asked if not isinstance(one, str)]
+        if turns:
+            tasks, attempts, indexes = zip(*turns, strict=True)
+            columns = texts(tasks), numbers(attempts), numbers(indexes)
+            (rows,) = self._run(Call("logged_turns", columns))
+            found += [(f"turn:{task}/{attempt}/{at}", *rest) for task, attempt, at, *rest in rows]
+        return found
+
+    def held(self, session: str, holder: str) -> list[str]:
+        """The streams of tasks that are held in this session; if none is, by this holder."""
+        found = self._ask("held_in", session) or self._ask("held_by", holder)
+        return [name for (name,) in found]
+
     def last_number(self, day: str) -> int:
         """The last AOF number given out on this day; nobody else gets one before the end."""
         values = (scalar(day),)
@@ -116,6 +140,7 @@ class PostgresSession:
         """Keep it for the commit, if it fits the streams that it appends to."""
         self._check_versions(changes.entries)
         self._entries += changes.entries
+        self._logs += changes.logs
         self._staged += _writing(changes)
         self._places.update(dict.fromkeys(changes.unlisted, False))
         self._places.update(dict.fromkeys(changes.listed, True))
@@ -124,10 +149,13 @@ class PostgresSession:
         """Send everything and the COMMIT in one piece; the lock on the ledger's head comes last."""
         if self._wire.has_failed:
             raise StoreConflict("a statement of this transaction failed; nothing was written")
+        before = [*self._staged, *self._placing("unlist")]
         append = [_appending(self._entries)] if self._entries else []
-        calls = [*self._staged, *self._placing("unlist"), *append, *self._placing("list")]
+        logs = [_logging(self._logs)] if self._logs else []
+        calls = [*before, *append, *self._placing("list"), *logs]
         if self._has_begun or calls:
-            self._run(*calls, Call("commit"))
+            answers = self._run(*calls, Call("commit"))
+            self.first = answers[len(before)][0][0] if append else 0
 
     def undo(self) -> None:
         """Take everything back."""
@@ -286,6 +314,23 @@ def _putting_answers(answers: Sequence[Answer]) -> Call:
             texts([answer.key for answer in answers]),
             blobs([answer.fingerprint for answer in answers]),
             blobs([answer.answer for answer in answers]),
+        ),
+    )
+
+
+def _logging(new: Sequence[NewLog]) -> Call:
+    logs = [one.log for one in new]
+    return Call(
+        "put_logs",
+        (
+            numbers([one.stream for one in new]),
+            numbers([one.version for one in new]),
+            texts([log.task for log in logs]),
+            numbers([log.attempt for log in logs]),
+            some_numbers([log.turn_index for log in logs]),
+            some_texts([log.event_id for log in logs]),
+            texts([log.digest for log in logs]),
+            numbers([log.masked for log in logs]),
         ),
     )
 

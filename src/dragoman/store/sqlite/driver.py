@@ -41,6 +41,10 @@ class Connection(Runner, Protocol):
         """How many rows it has written in its life."""
         ...
 
+    def last_insert_rowid(self) -> int:
+        """The number of the row that was written last."""
+        ...
+
     def cursor(self) -> Cursor:
         """A cursor that can be used again and again."""
         ...

@@ -37,6 +37,24 @@ SELECT number, name, fold, state FROM streams WHERE due <= ? ORDER BY due, numbe
 -- name: last_number
 SELECT last FROM numbers WHERE day = ?
 
+-- name: logged_event
+SELECT event_id, position, digest, masked FROM logs WHERE event_id = ?
+
+-- name: logged_turn
+SELECT task, attempt, turn_index, position, digest, masked
+FROM logs
+WHERE task = ? AND attempt = ? AND turn_index = ?
+
+-- name: held_in
+SELECT s.name
+FROM leases l JOIN streams s ON s.number = l.stream
+WHERE l.session = ? AND l.session <> ''
+ORDER BY l.stream
+
+-- The plus keeps the planner on what is in progress: an owner may have had any number of tasks.
+-- name: held_by
+SELECT name FROM streams WHERE status = 'in-progress' AND +owner = ? ORDER BY number
+
 -- What a transaction writes
 
 -- name: shelve
@@ -107,6 +125,10 @@ SET status = ?9, verification_json = ?11, resolved_at = ?13, resolution_notes = 
 UPDATE handoffs
 SET status = ?, verification_json = ?, resolved_at = ?, resolution_notes = ?
 WHERE id = ?
+
+-- name: put_log
+INSERT INTO logs (position, task, attempt, turn_index, event_id, digest, masked)
+SELECT position, ?, ?, ?, ?, ?, ? FROM entries WHERE stream = ? AND version = ?
 
 -- name: put_text
 INSERT INTO texts (rowid, words) VALUES (?, ?)
@@ -215,6 +237,34 @@ LIMIT ?
 
 -- name: handoffs
 SELECT * FROM handoffs WHERE id > ? ORDER BY id LIMIT ?
+
+-- name: turns
+SELECT e.position, s.name, e.version, e.event, e.line, e.previous, e.hash
+FROM logs l JOIN entries e ON e.position = l.position JOIN streams s ON s.number = e.stream
+WHERE l.task = ? AND l.attempt = ? AND l.turn_index > ?
+ORDER BY l.turn_index
+LIMIT ?
+
+-- name: turns_back
+SELECT e.position, s.name, e.version, e.event, e.line, e.previous, e.hash
+FROM logs l JOIN entries e ON e.position = l.position JOIN streams s ON s.number = e.stream
+WHERE l.task = ? AND l.attempt = ? AND l.turn_index IS NOT NULL
+ORDER BY l.turn_index DESC
+LIMIT ?
+
+-- The comparisons are what the index on tasks asks for.
+-- name: traces
+SELECT e.position, s.name, e.version, e.event, e.line, e.previous, e.hash
+FROM logs l JOIN entries e ON e.position = l.position JOIN streams s ON s.number = e.stream
+WHERE l.task = ? AND l.task <> '' AND l.event_id IS NOT NULL AND l.position > ?
+ORDER BY l.position
+LIMIT ?
+
+-- name: logs
+SELECT position, task, attempt, turn_index, event_id, digest, masked
+FROM logs
+WHERE position > ? AND position <= ?
+ORDER BY position
 
 -- name: indexed
 SELECT value FROM meta WHERE key = 'indexed'

@@ -8,7 +8,8 @@ from msgspec.structs import astuple
 
 from dragoman.core.errors import StoreConflict, TaskOnItsWay
 from dragoman.core.lease import Lease
-from dragoman.engine.ports import Answer, Changes, NewEntry, ReadyKey, Row
+from dragoman.engine.ports import Answer, Changes, NewEntry, NewLog, ReadyKey, Row
+from dragoman.ledger.logs import split_key
 from dragoman.ledger.views import FOLD, Shelf, current_state, shelve
 from dragoman.store.sql_files import load_queries
 from dragoman.store.sqlite.driver import Connection, extended_code
@@ -45,6 +46,7 @@ class SqliteSession:
         self._connection = connection
         self._cursor = connection.cursor()
         self._last_stream = 0
+        self.first = 0
 
     def streams(self, names: Sequence[str]) -> list[Row]:
         """The rows of those streams that exist."""
@@ -84,11 +86,30 @@ class SqliteSession:
         """The last AOF number given out on this day."""
         return self._value("last_number", day) or 0
 
+    def logged(self, keys: Sequence[str]) -> list[tuple[str, int, str, bool]]:
+        """(Key, position, digest, masked) of those turns and events that were recorded before."""
+        asked = list(map(split_key, keys))
+        events = self._each("logged_event", [(one,) for one in asked if isinstance(one, str)])
+        turns = self._each("logged_turn", [one for one in asked if not isinstance(one, str)])
+        return [
+            *((f"event:{id}", at, digest, bool(cut)) for id, at, digest, cut in events),
+            *(
+                (f"turn:{task}/{attempt}/{index}", at, digest, bool(cut))
+                for task, attempt, index, at, digest, cut in turns
+            ),
+        ]
+
+    def held(self, session: str, holder: str) -> list[str]:
+        """The streams of tasks that are held in this session; if none is, by this holder."""
+        found = self._all("held_in", session) or self._all("held_by", holder)
+        return [name for (name,) in found]
+
     def write(self, changes: Changes) -> None:
         """Write each table once."""
         leases = changes.leases
         try:
             self._put("append_entry", list(map(astuple, changes.entries)))
+            self.first = 1 + self._connection.last_insert_rowid() - len(changes.entries)
             self._write_streams(changes.streams, changes.entries)
             self._put("put_lease", [(n, *astuple(lease)) for n, lease in leases if lease])
             self._put("end_lease", [(n,) for n, lease in leases if lease is None])
@@ -99,6 +120,7 @@ class SqliteSession:
             self._put("list", changes.listed)
             self._put("move_handoff", list(map(astuple, changes.courses)))
             self._put("put_handoff", list(map(astuple, changes.handoffs)))
+            self._put("put_log", [_log(new) for new in changes.logs])
         except apsw.ConstraintError as error:
             if _ONE_UNDER_WAY in str(error):
                 raise TaskOnItsWay(f"another handoff of it is under way ({error})") from error
@@ -151,6 +173,10 @@ class SqliteSession:
     def _shelf(self, name: str, fold: int, state: bytes, now: int) -> Shelf:
         lines = () if fold == FOLD else self.history(name)
         return shelve(current_state(name, fold, state, lines), now)
+
+
+def _log(new: NewLog) -> Binding:
+    return (*astuple(new.log), new.stream, new.version)
 
 
 def as_row(found: Any) -> Row:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from dragoman.core.standing import Standing
 
 GivenRole = Literal["agent", "orchestrator", "coordinator", "human", "observer"]
+SaopRole = Literal["researcher", "architect", "developer", "reviewer"]
 DIALECTS = ("aof", "agentmail", "saop", "acp", "ccos")
 NINETY_DAYS_MS = 90 * 86_400_000
 
@@ -87,6 +88,14 @@ def add(
             help="A dialect that it understands; again for more; else as it is known.",
         ),
     ] = None,
+    saop_role: Annotated[
+        SaopRole | None,
+        typer.Option(
+            "--saop-role",
+            show_default=False,
+            help="The part that it plays in SAOP; else as it is known, or its name.",
+        ),
+    ] = None,
     expires: ExpiresOption = None,
     no_token: Annotated[
         bool, typer.Option("--no-token", help="Only make it known; give it no token.")
@@ -132,7 +141,7 @@ def add(
         # What is not said anew stays as it is.
         said: Role = role or (known.role if known is not None else "agent")
         dialects = tuple(speaks or (known.speaks if known is not None else ()))
-        commands: list[AnyCommand] = [RegisterAgent(name, said, dialects)]
+        commands: list[AnyCommand] = [RegisterAgent(name, said, dialects, saop_role)]
         if public is not None:
             commands.append(KeyAgent(name, public))
         described = offer.command(name, _standing(place, name))

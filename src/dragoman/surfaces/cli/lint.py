@@ -65,21 +65,18 @@ def _spoken(call: Call, name: str, kind: str) -> "Dialect":
 
 
 def _each(
-    spoken: "Dialect", source: str, kind: str, *, strict: bool, jsonl: bool
+    dialect: "Dialect", source: str, kind: str, *, strict: bool, jsonl: bool
 ) -> "Iterator[Linted]":
-    from dragoman.engine.operation import lint_text, longest_message
+    from dragoman.engine.operation import lint_text
 
-    most = longest_message([spoken])
-
-    def linted(text: bytes) -> "Linted":
-        return lint_text(spoken.lint, text, kind, strict=strict, most_bytes=most)
-
+    lint, bounds = dialect.lint, dialect.bounds
     if not jsonl:
-        yield linted(read_source(source, most))
+        text = read_source(source, bounds.most_bytes)
+        yield lint_text(lint, text, kind, strict=strict, bounds=bounds)
         return
     with open_source(source) as lines:
         for line in filter(bytes.strip, lines):  # a blank line is no message
-            yield linted(line)
+            yield lint_text(lint, line, kind, strict=strict, bounds=bounds)
 
 
 def _as_object(linted: "Linted") -> dict[str, object]:

@@ -1,8 +1,9 @@
 """A data directory that is open: what every command of the command line works on."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct
 
@@ -22,12 +23,14 @@ if TYPE_CHECKING:
     from dragoman.engine.interpreter import Interpreter
     from dragoman.engine.operation import Dialect
     from dragoman.engine.ports import Clock
+    from dragoman.engine.shown import WholeTask
     from dragoman.files.archive_format import Manifest
     from dragoman.files.handoff_audit import Checked
     from dragoman.files.projector import Projector
     from dragoman.ledger.checkpoint import Checkpoint
     from dragoman.services.notifier import Standing
     from dragoman.surfaces.cli.running import RunningHub
+    from dragoman.text.redact import Redactor
 
 
 Failure = OSError | DragomanError
@@ -123,6 +126,16 @@ class Place(Struct, frozen=True):
                 yield duty.name, error
 
 
+class WatchHub(Protocol):
+    """How a hub elsewhere is watched, handed in by `bootstrap`."""
+
+    def __call__(
+        self, task: str, after: int | None
+    ) -> "AbstractContextManager[tuple[WholeTask, Iterator[Mapping[str, Any]]]]":
+        """A task, and all entries of the ledger from a position on; None: from now on."""
+        ...
+
+
 class OpenPlace(Protocol):
     """How the command line opens a data directory, handed in by `bootstrap`."""
 
@@ -142,3 +155,6 @@ class House(Struct, frozen=True):
     """Makes a data directory for the demo, where only the given clock tells the time."""
     open_hub: "Callable[[Path, str, str, int | None, Path | None], tuple[Place, RunningHub]]"
     """Makes a hub that can run: data directory, store, host, port, settings file."""
+    watch_hub: WatchHub
+    redactor: "Callable[[Path], Redactor]"
+    """Takes secrets out of text, and knows those of a data directory, if there is one."""

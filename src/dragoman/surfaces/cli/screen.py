@@ -7,7 +7,7 @@ only for a terminal, because it takes longer to load than most commands run.
 import json
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from msgspec import Struct
 
@@ -24,6 +24,8 @@ Progress = Callable[[int], None]
 """Told how much more was done."""
 
 _GAP = "  "
+_FRAMES = 8
+"""So often a second a picture is drawn."""
 
 
 class Column(Struct, frozen=True):
@@ -73,6 +75,17 @@ class Screen:
         """One JSON object on one line."""
         self._write(as_json(value))
 
+    def text(self, text: str) -> None:
+        """A text as it is, at once: what somebody else has written is passed on, byte by byte."""
+        with _output():
+            below = getattr(self._stream, "buffer", None)
+            if below is None:
+                self._stream.write(text)
+            else:
+                self._stream.flush()
+                below.write(text.encode(errors="surrogateescape"))
+                below.flush()
+
     def flush(self) -> None:
         """Send what was printed, now."""
         with _output():
@@ -99,6 +112,24 @@ class Screen:
         with Bar(console=self._console(), transient=True) as bar:
             task = bar.add_task(what, total=total)
             yield lambda done: bar.advance(task, done)
+
+    @contextmanager
+    def live(self, draw: Callable[[int, int], Any]) -> Generator[None]:
+        """A picture that is drawn anew a few times a second, whatever happens meanwhile.
+
+        `draw` is told the size of the terminal, and is called in a thread of its own; what it gives
+        is something that `rich` can draw.
+        """
+        from rich.live import Live
+
+        console = self._console()
+        with Live(
+            get_renderable=lambda: draw(console.width, console.height),
+            console=console,
+            refresh_per_second=_FRAMES,
+            vertical_overflow="crop",
+        ):
+            yield
 
     def _write(self, text: str) -> None:
         with _output():

@@ -52,9 +52,13 @@ def up(
     """
     import uvloop
 
+    from dragoman.system.log_lines import redact_log_lines
+
     if call.shared.now is not None:
         wrong_usage("a hub that runs has a clock that runs: leave --now away")
     place, hub = call.house.open_hub(call.data, call.shared.store, host, port, config)
+    redactor = place.hub.redaction.redactor
+    redact_log_lines(lambda text: redactor.text(text).text)
     agents = ", ".join(place.settings.agents) or "none; [agents.NAME] in dragoman.toml adds one"
 
     def ready(url: str) -> None:

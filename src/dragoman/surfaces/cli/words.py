@@ -38,6 +38,7 @@ from dragoman.core.events import (
     TaskProgressed,
     TaskReported,
     TaskRequeued,
+    TaskRewound,
     TaskTransitioned,
     TaskUnblocked,
     TaskWarned,
@@ -55,9 +56,10 @@ from dragoman.ledger.entry import Entry, read_line
 from dragoman.surfaces.cli.handoff_words import HANDOFF_WORDS
 from dragoman.surfaces.cli.phrases import because
 from dragoman.surfaces.cli.words_of_intents import INTENT_WORDS
+from dragoman.surfaces.cli.words_traces import TRACE_WORDS
 
 _LONGEST = 240
-_SUBJECTS = ("task", "agent", "mail", "wave", "handoff", "workq", "intent", "standing")
+_SUBJECTS = ("task", "agent", "mail", "wave", "handoff", "workq", "intent", "standing", "turns")
 """Kinds of streams whose name says what an entry is about."""
 
 _FORWARD: dict[LinkKind, str] = {
@@ -299,6 +301,12 @@ def _item_passed(event: WorkItemPassed) -> str:
     return f"{event.status} by {event.owner}" if event.owner else event.status
 
 
+def _rewound(event: TaskRewound) -> str:
+    files = f", its files on the branch {event.branch}" if event.branch else ""
+    to = f"{event.to}, as of its entry {event.version}"
+    return f"rewound from {event.from_} to {to}{files}{because(event.reason)}"
+
+
 WORDS: dict[type[Event], Callable[[Any], str]] = {
     TaskCreated: _created,
     TaskAliased: _aliased,
@@ -341,5 +349,7 @@ WORDS: dict[type[Event], Callable[[Any], str]] = {
     WorkItemAdded: _item_added,
     WorkItemPassed: _item_passed,
     **INTENT_WORDS,
+    TaskRewound: _rewound,
+    **TRACE_WORDS,
 }
 """Event -> its words; a test: every event has some."""

@@ -19,6 +19,7 @@ from dragoman.surfaces.http import (
     signed,
     stream,
     tasks,
+    traces,
     work,
 )
 from dragoman.surfaces.http.door import Door
@@ -29,7 +30,7 @@ from dragoman.surfaces.http.openapi import describe
 from dragoman.surfaces.http.pages import documents
 from dragoman.surfaces.http.problems import stop
 
-_ROOMS = (tasks, actions, handoffs, agents, events, stream, work, signed, do, health)
+_ROOMS = (tasks, traces, actions, handoffs, agents, events, stream, work, signed, do, health)
 
 
 class Mounted(Protocol):
@@ -66,6 +67,7 @@ class HttpApp:
     def close(self) -> None:
         """Send everyone away who waits; what was asked for is still answered."""
         self.office.feed.close()
+        self.office.bus.close()
         for app in self._mounted:
             app.close()
 

@@ -11,6 +11,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from msgspec import UNSET, Raw, Struct, UnsetType
 from starlette.requests import Request
 
+from dragoman.bus.local import LocalBus
 from dragoman.core.actors import Actor
 from dragoman.core.commands import AnyCommand
 from dragoman.core.errors import Refusal, Refused, StoreError
@@ -39,11 +40,12 @@ class Office:
         self.hub = door.hub
         self.store: Store = door.hub.store
         self.feed = Feed(self.store, door.hints, door.patience.look)
+        self.bus = LocalBus(self.store, door.hints, door.patience.look)
         self.rates = Rates(http.rate_per_second, http.burst, door.monotonic)
         self.metrics = Metrics()
         self.stays = Stays(door.identity, door.hints, door.patience.token)
         self.checkup = Checkup(door)
-        self.envelopes = Envelopes(self.store, door.hub.clock)
+        self.envelopes = Envelopes(self.store, door.hub.clock, door.hub.redaction.refusal)
 
     async def read(
         self,

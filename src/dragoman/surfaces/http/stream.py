@@ -1,13 +1,15 @@
 """`GET /v1/stream`: the ledger as server-sent events, from any position on, as it happens."""
 
-from collections.abc import AsyncGenerator
-from typing import Any
+from collections.abc import AsyncGenerator, Callable
+from typing import Annotated, Any, Literal
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from dragoman.engine.ask import find_stream
+from dragoman.engine.traces import Told
 from dragoman.surfaces.http.endpoint import Endpoint
 from dragoman.surfaces.http.events import WantedQuery, wanted
 from dragoman.surfaces.http.feed import Feed, Filter
@@ -15,32 +17,48 @@ from dragoman.surfaces.http.office import Call, Office
 from dragoman.surfaces.http.problems import encode, stop
 from dragoman.surfaces.http.seat import Seat
 from dragoman.surfaces.http.tasks import After
+from dragoman.surfaces.http.traces import STREAM_HEADERS, TraceStream, choose
 from dragoman.surfaces.http.waiting import waiting
 
 MEDIA = "text/event-stream"
-
-_HEADERS = [
-    (b"content-type", b"text/event-stream; charset=utf-8"),
-    (b"cache-control", b"no-store"),
-    (b"x-accel-buffering", b"no"),
-]
 
 
 class StreamQuery(WantedQuery, frozen=True):
     """Which entries, and from where on unless the header `Last-Event-ID` says so."""
 
     after: After | UnsetType = UNSET
+    type: Annotated[
+        str,
+        Meta(
+            max_length=100,
+            description="Only of this type (task.claimed; THOUGHT_STREAM) or family (task).",
+        ),
+    ] = ""
+    form: Annotated[
+        Literal["ledger", "trace"],
+        Meta(description="Entries as they are, or events of traces in their own form."),
+    ] = "ledger"
+    session: Annotated[
+        str, Meta(max_length=256, description="With form=trace: only of this session.")
+    ] = ""
 
 
 async def stream(call: Call) -> Any:
     """Everything that is wanted, and goes on until the reader leaves."""
     query: StreamQuery = call.query
-    chosen = await wanted(call, query)
     said = call.request.headers.get("last-event-id", "")
     if said and not (said.isascii() and said.isdigit() and len(said) <= 16):
         raise stop("invalid_request", f"Last-Event-ID {said[:40]!a} is not a position")
-    after = None if query.after is UNSET else query.after
-    return _Stream(call.office, chosen, int(said) if said else after)
+    after = int(said) if said else None if query.after is UNSET else query.after
+    if query.form == "trace":
+        return TraceStream(call.office, await _traces(call, query), after)
+    return _Stream(call.office, await wanted(call, query), after)
+
+
+async def _traces(call: Call, query: StreamQuery) -> Callable[[Told], bool]:
+    """The filter of a query for events of traces; `type` is one of theirs then."""
+    stream = await call.office.found(find_stream, query.task) if query.task else ""
+    return choose(stream.partition(":")[2], query.type, query.session)
 
 
 class _Stream(Response):
@@ -56,7 +74,7 @@ class _Stream(Response):
         office = self._office
         scope["progress"].is_stream = True
         async with waiting(office, Request(scope, receive)) as seat:
-            await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
+            await send({"type": "http.response.start", "status": 200, "headers": STREAM_HEADERS})
             office.metrics.readers += 1
             try:
                 if scope["method"] != "HEAD":

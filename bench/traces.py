@@ -1,0 +1,263 @@
+"""Traces: messages checked beside zod on Node, and thoughts kept and told beside raw rows."""
+
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import asynccontextmanager, suppress
+from itertools import count
+from pathlib import Path
+from time import perf_counter
+from typing import Any, Final
+
+import apsw
+import msgspec
+import uvloop
+
+from bench.callers import Deed, drive
+from bench.raw import RawFront
+from dragoman.bus.local import Closed, LocalBus, Subscription
+from dragoman.core.actors import Actor
+from dragoman.engine.facts import StoreFacts
+from dragoman.engine.handle import Engine
+from dragoman.engine.hints import Hints
+from dragoman.engine.hub import Hub
+from dragoman.engine.interpreter import Interpreter, Taken
+from dragoman.protocols import saop
+from dragoman.store.sqlite import SqliteStore
+from dragoman.store.sqlite.driver import open_database
+from dragoman.system.clock import SystemClock
+from dragoman.system.ids import new_id
+from dragoman.text.redact import Redactor
+
+DEVELOPER = Actor("agent", "developer")
+READERS: Final = 20
+ZOD: Final = "zod@4"
+_AT: Final = "2026-02-21T10:00:00.000Z"
+_SESSIONS: Final = 8
+_THOUGHT: Final = "so the token is read before it is refreshed, and "
+
+_TURN_BYTES: Final = 2_300
+
+
+def _turn() -> bytes:
+    content = {"thought": "", "action": "Run the tests again.", "observation": "2 failed."}
+    envelope: dict[str, Any] = {
+        "turn_index": 7,
+        "agent_id": "developer",
+        "role": "developer",
+        "content": content,
+        "metadata": {
+            "version": "1.0.0",
+            "task_id": "task-abc-123",
+            "timestamp": _AT,
+            "confidence": 0.85,
+            "estimated_complexity": "medium",
+        },
+    }
+    room = _TURN_BYTES - len(msgspec.json.encode(envelope))
+    content["thought"] = (_THOUGHT * (room // len(_THOUGHT) + 1))[:room]
+    return msgspec.json.encode(envelope)
+
+
+def _event(payload: dict[str, Any], number: int = 1) -> bytes:
+    id = f"01890a5d-ac96-774b-bcce-{number:012x}"
+    session = f"s-{number % _SESSIONS}"
+    return msgspec.json.encode({"event_id": id, "session_id": session, "payload": payload})
+
+
+_TOOL: Final = {
+    "type": "TOOL_LIFECYCLE_INVOKED",
+    "call_id": "call_8Zk2",
+    "tool": "bash",
+    "arguments": {"command": "uv run pytest tests/core -q", "timeout": 120, "env": {"CI": "1"}},
+    "timestamp": _AT,
+}
+
+
+def _chunk(number: int = 0) -> dict[str, Any]:
+    return {
+        "type": "THOUGHT_STREAM",
+        "agent_id": "developer",
+        "turn_index": number % 1_000,
+        "chunk": _THOUGHT,
+        "is_final": False,
+    }
+
+
+MESSAGES: Final[dict[str, tuple[str, bytes]]] = {
+    f"turn of {_TURN_BYTES:,} bytes": ("turn", _turn()),
+    "tool event": ("event", _event(_TOOL)),
+    "thought event": ("event", _event(_chunk())),
+}
+"""What is checked -> its shape and its bytes."""
+
+
+def checked(name: str, seconds: float) -> float:
+    """Messages a second that become checked objects."""
+    kind, text = MESSAGES[name]
+    schema: Any = {"turn": saop.TurnEnvelopeSchema, "event": saop.EventSchema}[kind]
+    parse: Callable[[bytes], object] = schema.parse
+    start, done = perf_counter(), 0
+    while (passed := perf_counter() - start) < seconds:
+        for _ in range(100):
+            parse(text)
+        done += 100
+    return done / passed
+
+
+class Zod:
+    """zod on Node, from npm, in a folder of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.trouble = ""
+        """Why it cannot be measured; empty: it can."""
+        node, npm = shutil.which("node"), shutil.which("npm")
+        if node is None or npm is None:
+            self.trouble = "there is no node with npm on PATH"
+            return
+        self._node = node
+        install = [npm, "install", "--silent", "--no-audit", "--no-fund", "--prefix"]
+        try:
+            subprocess.run([*install, str(folder), ZOD], check=True, capture_output=True)
+        except (OSError, subprocess.CalledProcessError) as error:
+            self.trouble = f"npm cannot install {ZOD}: {error}"
+
+    def checked(self, name: str, seconds: float) -> float:
+        """The same, by zod."""
+        kind, text = MESSAGES[name]
+        script = str(Path(__file__).with_name("zod.mjs"))
+        home = str(self._folder / "package.json")
+        words = [self._node, script, kind, str(seconds), home]
+        done = subprocess.run(words, input=text, check=True, capture_output=True)
+        return float(done.stdout)
+
+
+def tell(trouble: str) -> None:
+    """Say why something is not in the table."""
+    sys.stderr.write(f"zod is not measured: {trouble}\n")
+
+
+# Thoughts, kept and told
+
+_SCHEMA = """
+CREATE TABLE entries(position INTEGER PRIMARY KEY, stream INTEGER NOT NULL,
+  version INTEGER NOT NULL, event TEXT NOT NULL, line BLOB NOT NULL, previous BLOB NOT NULL,
+  hash BLOB NOT NULL, UNIQUE (stream, version));
+CREATE TABLE logs(position INTEGER PRIMARY KEY, task TEXT NOT NULL, attempt INTEGER NOT NULL,
+  turn_index INTEGER, event_id TEXT, digest TEXT NOT NULL, masked INTEGER NOT NULL);
+CREATE UNIQUE INDEX logs_event ON logs (event_id);
+CREATE INDEX logs_task ON logs (task);
+CREATE TABLE answers(scope INTEGER NOT NULL, key TEXT NOT NULL, fingerprint BLOB NOT NULL,
+  answer BLOB NOT NULL, PRIMARY KEY (scope, key)) WITHOUT ROWID;
+"""
+
+
+class _RawRows:
+    """The rows that a thought becomes, without a look at it: entry, log, answer."""
+
+    def __init__(self, path: Path) -> None:
+        self._db = open_database(path, apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
+        for pragma in ("journal_mode=WAL", "synchronous=FULL"):
+            self._db.execute(f"PRAGMA {pragma}").fetchall()
+        self._db.execute(_SCHEMA).fetchall()
+        self._position = 0
+
+    def write(self, batch: list[tuple[str, bytes]]) -> None:
+        """One transaction for these events."""
+        entries, logs, answers = list[Any](), list[Any](), list[Any]()
+        for id, line in batch:
+            self._position = at = self._position + 1
+            entries.append((at, 1, at, "trace.recorded", line, _DIGEST, _DIGEST))
+            logs.append((at, "task-abc-123", 1, None, id, _DIGEST.hex()[:32], 0))
+            answers.append((1, id, _DIGEST[:16], _ANSWER))
+        self._db.execute("BEGIN IMMEDIATE")
+        self._db.executemany("INSERT INTO entries VALUES(?,?,?,?,?,?,?)", entries)
+        self._db.executemany("INSERT INTO logs VALUES(?,?,?,?,?,?,?)", logs)
+        self._db.executemany("INSERT INTO answers VALUES(?,?,?,?)", answers)
+        self._db.execute("COMMIT")
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._db.close()
+
+
+_DIGEST: Final = b"." * 32
+_ANSWER: Final = b"." * 120
+_LINE: Final = b"." * 640
+"""As long as the line of a thought."""
+
+
+def raw_rows(folder: Path, callers: int, seconds: float) -> float:
+    """Thoughts a second of the hand-written loop."""
+
+    @asynccontextmanager
+    async def inserts() -> AsyncGenerator[Deed]:
+        rows = _RawRows(folder / "raw.db")
+        front = RawFront(rows.write)
+        numbers = count()
+        yield lambda: front.write((f"01890a5d-ac96-774b-bcce-{next(numbers):012x}", _LINE))
+        front.close()
+        rows.close()
+
+    return uvloop.run(drive(inserts(), callers, seconds))
+
+
+def ingested(folder: Path, callers: int, seconds: float) -> float:
+    """Thoughts a second that were checked, masked, committed and told to twenty readers."""
+    hints = Hints()
+    store = SqliteStore.open(folder / "dragoman.db", new_id)
+    hub = Hub(Engine(store, SystemClock(), b"bench" * 6, on_commit=hints.tell), new_id)
+    bus = LocalBus(store, hints)
+    readers = [_Reader(bus.subscribe(size=1_000_000)) for _ in range(READERS)]
+    facts = StoreFacts(store, lambda _task, _ref: False)
+    choices = saop.Choices(redactor=Redactor(key=b"bench"), digest=hub.content_key)
+    interpreter = Interpreter(hub, (saop.dialect(choices),), facts)
+    events = _events()
+
+    async def send() -> None:
+        answer = await interpreter.call_soon("saop.event", next(events), DEVELOPER)
+        assert isinstance(answer, Taken), answer
+
+    @asynccontextmanager
+    async def sends() -> AsyncGenerator[Deed]:
+        yield send
+
+    try:
+        rate = uvloop.run(drive(sends(), callers, seconds))
+        kept = store.head()
+        for reader in readers:
+            reader.reach(kept)
+        return rate
+    finally:
+        bus.close()
+        hub.close()
+
+
+def _events() -> Iterator[bytes]:
+    for number in count():
+        yield _event(_chunk(number), number)
+
+
+class _Reader:
+    """Takes what it is told as fast as it can."""
+
+    def __init__(self, one: Subscription) -> None:
+        self._one = one
+        self._there = threading.Condition()
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def reach(self, position: int) -> None:
+        """Wait until it was told everything up to here."""
+        with self._there:
+            self._there.wait_for(lambda: self._one.cursor >= position)
+
+    def _read(self) -> None:
+        with suppress(Closed):
+            while True:
+                self._one.take(1.0)
+                with self._there:
+                    self._there.notify_all()

@@ -1,0 +1,83 @@
+"""The redactor of a data directory: which secrets its hub knows, and the key of its digests."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from dragoman.config import Settings, environment, load_settings
+from dragoman.core.errors import SettingsError
+from dragoman.system.keys import LedgerKey, load
+from dragoman.system.private_file import BadKey
+from dragoman.system.token_file import load_token
+from dragoman.system.tokens import new_secret
+from dragoman.text.base64url import to_base64url
+from dragoman.text.digest import keyed_digest
+from dragoman.text.redact import SHORTEST, Redactor, Secret, is_secret_variable
+
+_DOMAIN = b"redaction"
+_WHSEC = "whsec_"
+
+
+def open_redactor(settings: Settings, data: Path, key: LedgerKey) -> Redactor:
+    """Takes secrets out, under a key that only this data directory has."""
+    chosen = settings.redaction
+    known = (*_own(data, key), *_of_settings(settings), *_of_variables(settings, environment()))
+    return Redactor(known, keyed_digest(key.secret, _DOMAIN), known_only=chosen.rules == "known")
+
+
+def find_redactor(data: Path) -> Redactor:
+    """That of a data directory; where there is none, one whose digests mean nothing elsewhere."""
+    if not (data / "keys").is_dir():
+        return Redactor(key=new_secret().encode())
+    return open_redactor(load_settings(data, environment()), data, load(data))
+
+
+def _own(data: Path, key: LedgerKey) -> Iterator[Secret]:
+    """What the hub itself has made."""
+    yield Secret("hub_secret", to_base64url(key.secret))
+    yield Secret("hub_secret", key.secret.hex())
+    with suppress(FileNotFoundError, BadKey):  # whoever needs the token says what is wrong with it
+        yield Secret("hub_token", load_token(data).decode())
+
+
+def _of_settings(settings: Settings) -> Iterator[Secret]:
+    webhook = settings.notify.webhook_secret
+    yield Secret("webhook_secret", webhook)
+    yield Secret("webhook_secret", webhook.removeprefix(_WHSEC))
+    for url in (
+        settings.store.url,
+        settings.notify.webhook_url,
+        *(agent.url for agent in settings.agents.values()),
+    ):
+        password = _password(url)
+        yield Secret("url_password", password)
+        yield Secret("url_password", unquote(password))
+
+
+def _password(url: str) -> str:
+    try:
+        return urlsplit(url).password or ""
+    except ValueError:  # whoever opens it says what is wrong with it
+        return ""
+
+
+def _of_variables(settings: Settings, environ: Mapping[str, str]) -> Iterator[Secret]:
+    """Those that are named as secrets, and those that agents are given and that look like some."""
+    for name in settings.redaction.variables:
+        value = environ.get(name, "")
+        if 0 < len(value) < SHORTEST:
+            raise SettingsError(
+                f"redaction.variables: {name} has fewer than {SHORTEST} characters, which stand "
+                "in ordinary words as well: give it a longer value, or take it off the list"
+            )
+        yield Secret(_kind(name), value)
+    for agent in settings.agents.values():
+        for name in agent.environment:
+            value = environ.get(name, "")
+            if is_secret_variable(name, value):
+                yield Secret(_kind(name), value)
+
+
+def _kind(name: str) -> str:
+    return "".join(sign if sign.isascii() and sign.isalnum() else "_" for sign in name).lower()[:64]

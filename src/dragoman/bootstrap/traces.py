@@ -1,0 +1,42 @@
+"""What traces need from outside: the redactor, what is held back, and what is checked out."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from dragoman.config import Settings
+from dragoman.engine.hub import Hub
+from dragoman.protocols import saop
+from dragoman.system.chunk_tails import ChunkTails
+from dragoman.system.git_head import GitHead
+from dragoman.text.redact import Redactor
+
+_FOLDER = "held"
+
+
+def open_head(settings: Settings, data: Path) -> Callable[[], str]:
+    """Says what the repository of the settings has checked out; nothing, where there is none."""
+    named = settings.git.repository
+    return GitHead(data / named) if named else lambda: ""
+
+
+def open_tails(data: Path, *, is_shared: bool = True) -> ChunkTails[saop.Tail]:
+    """Keeps what a chunk of a thought has held back for the next one, in whatever process."""
+    folder = data / _FOLDER
+    return ChunkTails(folder, saop.Tail, lambda tail: bool(tail.held), is_shared=is_shared)
+
+
+def trace_choices(
+    settings: Settings, redactor: Redactor, hub: Hub, head: Callable[[], str]
+) -> saop.Choices:
+    """The settings that SAOP goes by."""
+    chosen = settings.saop
+    return saop.Choices(
+        adopt=chosen.adopt,
+        review_required=settings.tasks.review_required,
+        max_attempts=settings.tasks.max_attempts,
+        ttl_ms=chosen.ttl_ms,
+        most_bytes=chosen.turn_bytes,
+        redactor=redactor,
+        digest=hub.content_key,
+        head=head,
+    )

@@ -1,0 +1,26 @@
+"""Watching a hub from afar: a task and the stream of its hub, through the SDK."""
+
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+
+from dragoman.client import connect_sync
+from dragoman.engine.shown import WholeTask
+
+
+@contextmanager
+def watch_hub(
+    task: str, after: int | None
+) -> Generator[tuple[WholeTask, Iterator[Mapping[str, Any]]]]:
+    """A task of the hub that the environment names, and all entries from a position on.
+
+    Without a position: from now on.
+    """
+    with connect_sync() as hub:
+        events = hub.events(after)
+        try:
+            yield hub.task(task), (msgspec.to_builtins(event) for event in events)
+        finally:
+            events.close()

@@ -1,0 +1,96 @@
+"""What waits for a slow listener: thoughts and terminal lines grow together, nothing else is lost.
+
+When it is full, parts of the same thought, and lines of the same terminal, become one event, with a
+mark that says so. Calls of tools and moves of tasks stand where they stood, whole.
+"""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from dragoman.engine.traces import Told
+
+MOST_TEXT: Final = 4_096
+"""So many characters of what was put together are kept; how much is missing is in its mark."""
+
+_TEXT: Final = {"THOUGHT_STREAM": ("chunk", ""), "SANDBOX_PULSE": ("line", "\n")}
+"""Type of event -> the field whose texts can be put together, and what comes between two."""
+
+
+class Backlog:
+    """Events that wait, at most so many."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._events: list[Told] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._events)
+
+    def take(self) -> list[Told]:
+        """All of them, once."""
+        taken, self._events = self._events, []
+        return taken
+
+    def add(self, events: Iterable[Told]) -> bool:
+        """Have these wait too; False: there is no room, even for less."""
+        self._events += events
+        if len(self._events) > self._size:
+            self._events = coalesced(self._events)
+        return len(self._events) <= self._size
+
+
+def coalesced(events: Iterable[Told]) -> list[Told]:
+    """The same with fewer events: neighbours that are parts of one text become one."""
+    found: list[Told] = []
+    open_ones: dict[tuple[object, ...], int] = {}
+    """What a text belongs to -> the place of the event that it grows in."""
+    for event in events:
+        key = _belongs(event)
+        if key is None:
+            # What comes behind it must not slip before it.
+            open_ones.clear()
+        elif key in open_ones:
+            place = open_ones[key]
+            found[place] = _joined(found[place], event)
+            continue
+        else:
+            open_ones[key] = len(found)
+        found.append(event)
+    # A text has the place of its last part: whoever goes on behind it has missed nothing.
+    return sorted(found, key=lambda event: event.position)
+
+
+def _belongs(told: Told) -> tuple[object, ...] | None:
+    """What an event is a part of; None: it stands for itself."""
+    if told.type not in _TEXT:
+        return None
+    payload = told.event["payload"]
+    about = (payload.get("agent_id"), payload.get("turn_index"))
+    return (told.type, told.event["session_id"], *about)
+
+
+def _joined(first: Told, second: Told) -> Told:
+    """Two parts as one; it stands where the second one does, so that a cursor behind it is true."""
+    field, between = _TEXT[first.type]
+    one, other = first.event["payload"], second.event["payload"]
+    gap: dict[str, Any] = first.event.get("gap") or {
+        "coalesced": 1,
+        "missing_characters": 0,
+        "from_position": first.position,
+    }
+    text = one[field] + between + other[field]
+    missing = max(0, len(text) - MOST_TEXT)
+    payload = {**other, field: text[:MOST_TEXT]}
+    if "masked" in payload:
+        payload["masked"] = one["masked"] or other["masked"]
+    marked = {
+        **second.event,
+        "payload": payload,
+        "gap": {
+            **gap,
+            "coalesced": gap["coalesced"] + 1,
+            "missing_characters": gap["missing_characters"] + missing,
+            "to_position": second.position,
+        },
+    }
+    return Told(second.position, second.type, second.task, first.masked or second.masked, marked)

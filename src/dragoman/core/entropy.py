@@ -1,0 +1,180 @@
+"""Is an agent getting lost? What its last turns look like, measured (S-SAOP-9).
+
+Three signs: its confidence falls, the same error comes again and again, it goes round in a circle.
+Each is told when it passes one threshold and is over only behind another, so that a value that
+wavers about one of them is not told each time. It is a remark about turns: nothing is decided here.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
+from hashlib import blake2b
+from typing import Final, Literal
+
+from msgspec import Struct
+
+Sign = Literal["falling_confidence", "repeated_error", "loop"]
+
+_ERROR: Final = re.compile(
+    r"\b(?:error|errno|exception|traceback|fail(?:ed|ure|ing)?|fatal|panic(?:ked)?|denied"
+    r"|refused|not found|cannot|timed? ?out)\b",
+    re.IGNORECASE,
+)
+_CHANGING: Final = re.compile(r"0x[0-9a-f]+|\b[0-9a-f]{7,}\b|[0-9]+")
+"""What differs between two tellings of the same thing: addresses, hashes, numbers."""
+_SPACE: Final = re.compile(r"\s+")
+_MOST_LOOKED_AT: Final = 20_000
+"""So many characters of a text are looked at: it may have megabytes."""
+_LONGEST_LOOP: Final = 4
+
+
+class Thresholds(Struct, frozen=True):
+    """When a sign is told, and when it is over."""
+
+    window: int = 8
+    """So many of the last turns are looked at."""
+    least: int = 4
+    """With fewer turns nothing is said about confidence."""
+    fall: float = 0.05
+    """Confidence that falls by so much a turn, on average, is told."""
+    settle: float = 0.01
+    """Confidence that falls by less than this is steady again."""
+    repeats: int = 3
+    """The same error so many times is told; one less is over."""
+    cycles: int = 2
+    """A circle that was gone through so many times is told."""
+
+
+class Seen(Struct, frozen=True):
+    """A turn as far as it matters here."""
+
+    index: int
+    confidence: float
+    action: str
+    observation: str
+
+
+class Finding(Struct, frozen=True):
+    """A sign that passes its threshold, with the turns that show it."""
+
+    sign: Sign
+    detail: str
+    turns: tuple[int, ...]
+    measured: float
+    threshold: float
+
+
+class Steady(Struct, frozen=True):
+    """A sign that was told and is over."""
+
+    sign: Sign
+    measured: float
+
+
+def judge(
+    turns: Sequence[Seen], thresholds: Thresholds, raised: Collection[str]
+) -> list[Finding | Steady]:
+    """What is new about the last turns, which stand in their order; `raised`: what was told."""
+    last = turns[-thresholds.window :]
+    return [
+        told
+        for sign, look in _SIGNS.items()
+        for told in look(last, thresholds, is_raised=sign in raised)
+    ]
+
+
+def _confidence(
+    turns: Sequence[Seen], thresholds: Thresholds, *, is_raised: bool
+) -> Iterator[Finding | Steady]:
+    if len(turns) < max(2, thresholds.least):
+        return
+    fall = round(-slope([turn.confidence for turn in turns]), 4)
+    if not is_raised and fall >= thresholds.fall:
+        first, last = turns[0], turns[-1]
+        detail = (
+            f"confidence fell from {first.confidence:g} in turn {first.index} to "
+            f"{last.confidence:g} in turn {last.index}: by {fall:g} a turn"
+        )
+        indexes = tuple(turn.index for turn in turns)
+        yield Finding("falling_confidence", detail, indexes, fall, thresholds.fall)
+    elif is_raised and fall < thresholds.settle:
+        yield Steady("falling_confidence", fall)
+
+
+def _errors(
+    turns: Sequence[Seen], thresholds: Thresholds, *, is_raised: bool
+) -> Iterator[Finding | Steady]:
+    errors = [(turn, error_of(turn.observation)) for turn in turns]
+    counted = Counter(error for _, error in errors if error)
+    error, count = max(counted.items(), key=lambda one: one[1], default=("", 0))
+    if not is_raised and count >= thresholds.repeats:
+        indexes = tuple(turn.index for turn, said in errors if said == error)
+        detail = f"the same error {count} times in {len(turns)} turns: {error[:200]}"
+        yield Finding("repeated_error", detail, indexes, count, thresholds.repeats)
+    elif is_raised and count < thresholds.repeats - 1:
+        yield Steady("repeated_error", count)
+
+
+def _loops(
+    turns: Sequence[Seen], thresholds: Thresholds, *, is_raised: bool
+) -> Iterator[Finding | Steady]:
+    digests = [digest(f"{turn.action}\n{turn.observation}") for turn in turns]
+    period, cycles = loop_at_end(digests)
+    if not is_raised and cycles >= thresholds.cycles:
+        round_ = turns[-period * cycles :]
+        steps = " → ".join(turn.action[:60] or "nothing" for turn in round_[:period])
+        detail = f"the last {period} turns were gone through {cycles} times: {steps}"
+        indexes = tuple(turn.index for turn in round_)
+        yield Finding("loop", detail, indexes, cycles, thresholds.cycles)
+    elif is_raised and cycles < thresholds.cycles:
+        yield Steady("loop", cycles)
+
+
+_SIGNS: Final[dict[Sign, Callable[..., Iterator[Finding | Steady]]]] = {
+    "falling_confidence": _confidence,
+    "repeated_error": _errors,
+    "loop": _loops,
+}
+
+
+def slope(values: Sequence[float]) -> float:
+    """By how much values rise from one to the next: the line through them with least squares."""
+    middle, mean = (len(values) - 1) / 2, sum(values) / len(values)
+    spread = sum((place - middle) ** 2 for place in range(len(values)))
+    rise = sum((place - middle) * (value - mean) for place, value in enumerate(values))
+    return rise / spread
+
+
+def loop_at_end(digests: Sequence[str]) -> tuple[int, int]:
+    """The shortest period of at least two turns with which a row ends, and its rounds.
+
+    Two are a loop, A-B-A-B; one that only repeats itself counts as one of two that are alike.
+    """
+    best = (0, 1)
+    for period in range(2, _LONGEST_LOOP + 1):
+        if len(digests) < 2 * period:
+            break
+        pattern, rounds = digests[-period:], 1
+        while digests[-period * (rounds + 1) : -period * rounds] == pattern:
+            rounds += 1
+        if rounds > best[1]:
+            best = (period, rounds)
+    return best
+
+
+def error_of(text: str) -> str:
+    """The first line that tells of an error, without what changes from time to time."""
+    for line in text[:_MOST_LOOKED_AT].splitlines():
+        if _ERROR.search(line):
+            return normalised(line)
+    return ""
+
+
+def digest(text: str) -> str:
+    """Equal for texts that say the same."""
+    return blake2b(normalised(text[:_MOST_LOOKED_AT]).encode(), digest_size=16).hexdigest()
+
+
+def normalised(text: str) -> str:
+    """A text without what differs between two tellings of the same thing."""
+    return _SPACE.sub(" ", _CHANGING.sub("#", text.lower())).strip()

@@ -1,0 +1,137 @@
+"""What is remembered of a session's trace, and of the turns of a task (S-SAOP-6).
+
+Only what the next event has to be compared with: the events themselves are in the ledger.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from dragoman.core.events import (
+    EntropyEscalated,
+    EntropySettled,
+    TraceAnomaly,
+    TraceEvent,
+    TraceRecorded,
+    TurnEvent,
+    TurnRecorded,
+)
+
+PARTS: Final = ("researcher", "architect", "developer", "reviewer")
+"""The parts that an agent can play: who is named so plays it, unless another is registered."""
+
+REMEMBERED: Final = 256
+"""So many calls that have ended, and finished thoughts, are remembered of a session."""
+MOST_OPEN: Final = 4_096
+"""So many calls of a session may be under way; of more, the oldest are forgotten."""
+
+
+class Trace(Struct, frozen=True, omit_defaults=True):
+    """A session as far as its trace goes, folded from the stream `trace:SESSION`."""
+
+    session: str
+    events: int = 0
+    task: str = ""
+    """The task that it worked on last."""
+    open_calls: tuple[str, ...] = ()
+    ended_calls: tuple[str, ...] = ()
+    thoughts: tuple[str, ...] = ()
+    """Those that are finished, each by its turn and its agent."""
+    anomalies: int = 0
+
+
+class TurnLog(Struct, frozen=True, omit_defaults=True):
+    """The turns of a task as far as the next one needs it, folded from the stream `turns:TASK`."""
+
+    task: str
+    turns: int = 0
+    raised: dict[str, float] = {}
+    """What was told about them and has not settled: its kind -> what was measured."""
+
+
+class Logged(Struct, frozen=True, gc=False):
+    """Where a turn or an event stands that was recorded before, and what tells it from others."""
+
+    position: int
+    """Below 0 while its batch is not committed: its place there."""
+    digest: str
+    masked: bool = False
+
+
+def misfits(trace: Trace, event: TraceRecorded) -> Iterator[tuple[str, str]]:
+    """What does not fit about an event after those before it: its kind, and a sentence."""
+    call, thought = event.call, _thought(event)
+    if call and event.ends_call and call not in trace.open_calls:
+        if call in trace.ended_calls:
+            yield "second_completion", f"the call {call[:200]!a} had ended already"
+        else:
+            yield "orphan_completion", f"nobody began the call {call[:200]!a} that has ended"
+    elif call and not event.ends_call and call in trace.open_calls:
+        yield "second_invocation", f"the call {call[:200]!a} had begun already"
+    if thought and thought in trace.thoughts:
+        kind = "second_final" if event.is_final else "chunk_after_final"
+        yield kind, f"the thought of turn {event.turn} of {event.agent} had its final part already"
+
+
+def _thought(event: TraceRecorded) -> str:
+    return "" if event.turn is None else f"{event.turn} {event.agent}"
+
+
+def _recorded(trace: Trace | None, event: TraceRecorded, at: int) -> Trace:
+    del at
+    trace = trace or Trace(event.session)
+    open_calls, ended, thoughts = trace.open_calls, trace.ended_calls, trace.thoughts
+    if event.call:
+        open_calls = tuple(call for call in open_calls if call != event.call)
+        if event.ends_call:
+            ended = (*ended, event.call)[-REMEMBERED:]
+        else:
+            open_calls = (*open_calls, event.call)[-MOST_OPEN:]
+    if event.is_final:
+        thoughts = (*thoughts, _thought(event))[-REMEMBERED:]
+    return Trace(
+        trace.session,
+        trace.events + 1,
+        event.task or trace.task,
+        open_calls,
+        ended,
+        thoughts,
+        trace.anomalies,
+    )
+
+
+def _odd(trace: Trace, _: TraceAnomaly, at: int) -> Trace:
+    del at
+    return replace(trace, anomalies=trace.anomalies + 1)
+
+
+def _turned(log: TurnLog | None, event: TurnRecorded, at: int) -> TurnLog:
+    del at
+    return TurnLog(event.task, 1) if log is None else replace(log, turns=log.turns + 1)
+
+
+def _escalated(log: TurnLog, event: EntropyEscalated, at: int) -> TurnLog:
+    del at
+    return replace(log, raised={**log.raised, event.kind: event.measured})
+
+
+def _settled(log: TurnLog, event: EntropySettled, at: int) -> TurnLog:
+    del at
+    left = {kind: value for kind, value in log.raised.items() if kind != event.kind}
+    return replace(log, raised=left)
+
+
+EVOLVE_TRACE: dict[type[TraceEvent], Callable[[Any, Any, int], Trace]] = {
+    TraceRecorded: _recorded,
+    TraceAnomaly: _odd,
+}
+"""Event -> the trace after it, from the trace before it (None at first) and its time."""
+
+EVOLVE_TURNS: dict[type[TurnEvent], Callable[[Any, Any, int], TurnLog]] = {
+    TurnRecorded: _turned,
+    EntropyEscalated: _escalated,
+    EntropySettled: _settled,
+}
+"""The same for the turns of a task."""

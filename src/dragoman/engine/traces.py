@@ -1,0 +1,233 @@
+"""Reading traces: the turns of a task in their order, and events from any position on (S-SAOP-3).
+
+A move of a task, whoever made it and in whatever dialect, is an event of type TASK_TRANSITION here,
+unless an event that somebody sent has asked for it: that one tells it.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from msgspec import Struct
+
+from dragoman.core.errors import Refusal
+from dragoman.core.events import EVENT_NAMES, AnyEvent, TaskClaimed, TraceRecorded, TurnRecorded
+from dragoman.core.ids import task_stream, trace_stream
+from dragoman.core.moments import to_rfc3339
+from dragoman.core.moves import MOVE_NAMES, move_of
+from dragoman.engine.ask import find_task
+from dragoman.engine.ports import Store
+from dragoman.ledger.codec import CODEC
+from dragoman.ledger.entry import Entry, Line, read_line
+from dragoman.ledger.transitions import transition_id
+
+TRANSITION: Final = "TASK_TRANSITION"
+TRACED: Final = frozenset({EVENT_NAMES[TraceRecorded], *MOVE_NAMES})
+"""Names of the events that may be events of a trace."""
+
+_PAGE: Final = 500
+_LOOKS: Final = 20
+"""So many pages of the ledger are looked through for one answer."""
+_MOST_BYTES: Final = 32 * 1024 * 1024
+"""A page ends with the turn with which it becomes as long as this."""
+MOST_GAPS: Final = 1_000
+
+
+class Told(Struct, frozen=True, gc=False):
+    """An event of a trace as SAOP has it, and where it stands in the ledger."""
+
+    position: int
+    type: str
+    task: str
+    masked: bool
+    event: dict[str, Any]
+
+
+class ShownTurn(Struct, frozen=True, gc=False):
+    """A turn as it was kept, and where it stands."""
+
+    position: int
+    attempt: int
+    turn_index: int
+    masked: bool
+    at: int
+    envelope: dict[str, Any]
+
+
+class TurnPage(Struct, frozen=True):
+    """Turns in their order; which of those before the last one are missing; whether it goes on."""
+
+    turns: tuple[ShownTurn, ...]
+    gaps: tuple[int, ...]
+    more: bool = False
+
+
+class TracePage(Struct, frozen=True):
+    """Events by position; `next` is the `after` of the next page, at the end too."""
+
+    events: tuple[Told, ...]
+    next: int
+
+
+def traced(entry: Entry) -> Told | None:
+    """The event of a trace that an entry is, if it is one."""
+    if entry.event not in TRACED:
+        return None
+    line = read_line(entry.line)
+    event = CODEC.decode(line.event, line.v, line.body)
+    if isinstance(event, TraceRecorded):
+        return _recorded(entry.position, event)
+    return _moved(entry, line, event)
+
+
+def _recorded(position: int, event: TraceRecorded) -> Told:
+    envelope = event.envelope
+    if event.commit:
+        payload: Any = envelope["payload"]
+        envelope = {**envelope, "payload": {**payload, "git_hash": event.commit}}
+    return Told(position, event.type, event.task, event.masked, envelope)
+
+
+def _moved(entry: Entry, line: Line[Any], event: AnyEvent) -> Told | None:
+    move = move_of(event)
+    if move is None or getattr(event, "asked_by", ""):
+        return None
+    task, commit = entry.stream.partition(":")[2], getattr(event, "commit", "")
+    session = event.session if isinstance(event, TaskClaimed) else ""
+    payload = {
+        "type": TRANSITION,
+        "task_id": task,
+        "from_state": move.from_,
+        "to_state": move.to,
+        **({"git_hash": commit} if commit else {}),
+        "timestamp": to_rfc3339(line.at),
+    }
+    told = {
+        "event_id": transition_id(entry.hash),
+        "session_id": session or entry.stream,
+        "payload": payload,
+    }
+    return Told(entry.position, TRANSITION, task, False, told)
+
+
+def turns_of(
+    store: Store, task: str, attempt: int | None = None, after: int = -1, limit: int = _PAGE
+) -> TurnPage:
+    """The turns of the task with this id; of all its attempts one after the other, or of one."""
+    shown: list[ShownTurn] = []
+    gaps: list[int] = []
+    size = 0
+    for one in _attempts(store, task) if attempt is None else (attempt,):
+        last = after if attempt is not None else -1
+        while page := store.turns(task, one, last, min(limit, 50)):
+            for entry in page:
+                turn = _turn(entry)
+                room = MOST_GAPS - len(gaps)
+                gaps += range(last + 1, min(turn.turn_index, last + 1 + room))
+                last = turn.turn_index
+                shown.append(turn)
+                size += len(entry.line)
+                if len(shown) == limit or size >= _MOST_BYTES:
+                    return TurnPage(tuple(shown), tuple(dict.fromkeys(gaps)), more=True)
+    return TurnPage(tuple(shown), tuple(dict.fromkeys(gaps)))
+
+
+def _attempts(store: Store, task: str) -> Iterator[int]:
+    """The attempts on a task that may have turns; 0 are those before the first one."""
+    found = find_task(store, task)
+    return iter(range(0 if isinstance(found, Refusal) else found.task.attempts + 1))
+
+
+def _turn(entry: Entry) -> ShownTurn:
+    line = read_line(entry.line)
+    turn = CODEC.decode(line.event, line.v, line.body)
+    assert isinstance(turn, TurnRecorded), "the store finds turns by their rows"
+    return ShownTurn(
+        entry.position, turn.attempt, turn.turn_index, turn.masked, line.at, turn.envelope
+    )
+
+
+def events_of(
+    store: Store, *, task: str = "", session: str = "", after: int = 0, limit: int = _PAGE
+) -> TracePage:
+    """Events after a position: of a task (by its id), of a session, of both, or of everyone."""
+    if task:
+        return _of_task(store, task, session, after, limit)
+    if session:
+        return _page(_of_session(store, session, after), after, limit)
+    return _of_everyone(store, after, limit)
+
+
+def _of_task(store: Store, task: str, session: str, after: int, limit: int) -> TracePage:
+    recorded = store.traces(task, after, limit)
+    # Behind the last one of a full page there may be more: moves beyond it belong to the next.
+    until = recorded[-1].position if len(recorded) == limit else None
+    moves = [
+        entry
+        for entry in _history(store, task_stream(task))
+        if entry.event in MOVE_NAMES
+        and entry.position > after
+        and (until is None or entry.position <= until)
+    ]
+    entries = sorted((*recorded, *moves), key=lambda entry: entry.position)
+    told = (event for event in map(traced, entries) if event is not None)
+    wanted = (one for one in told if session in ("", one.event["session_id"]))
+    return _page(wanted, after if not entries else entries[-1].position, limit)
+
+
+def _of_session(store: Store, session: str, after: int) -> Iterator[Told]:
+    stream = trace_stream(session)
+    version = _version_after(store, stream, after)
+    while page := store.history(stream, version, _PAGE):
+        version = page[-1].version
+        yield from filter(None, map(traced, page))
+
+
+def _version_after(store: Store, stream: str, position: int) -> int:
+    """The version of a stream's last entry up to a position: both rise together."""
+    row = store.stream(stream)
+    low, high = 0, 0 if row is None else row.version
+    while low < high:
+        middle = (low + high + 1) // 2
+        (entry,) = store.history(stream, middle - 1, 1)
+        if entry.position <= position:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _of_everyone(store: Store, after: int, limit: int) -> TracePage:
+    found: list[Told] = []
+    for _ in range(_LOOKS):
+        page = store.entries(after, _PAGE)
+        for entry in page:
+            after = entry.position
+            told = traced(entry)
+            if told is not None:
+                found.append(told)
+                if len(found) == limit:
+                    return TracePage(tuple(found), after)
+        if len(page) < _PAGE:
+            break
+    return TracePage(tuple(found), after)
+
+
+def _page(events: Iterator[Told], end: int, limit: int) -> TracePage:
+    found: list[Told] = []
+    for told in events:
+        found.append(told)
+        if len(found) == limit:
+            return TracePage(tuple(found), told.position)
+    return TracePage(tuple(found), max(end, found[-1].position if found else 0))
+
+
+def _history(store: Store, stream: str) -> Iterator[Entry]:
+    version = 0
+    while page := store.history(stream, version, _PAGE):
+        version = page[-1].version
+        yield from page
+
+
+def last_turns(store: Store, task: str, attempt: int, count: int) -> list[ShownTurn]:
+    """The last turns of an attempt, in their order."""
+    return [_turn(entry) for entry in reversed(store.turns_back(task, attempt, count))]

@@ -1,0 +1,58 @@
+"""What the logs of agents are found by: the row beside each turn and each event of a trace.
+
+The entry has the text. The row has what is unique about it (S-SAOP-3), and the task that it is of.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from msgspec import Struct
+
+from dragoman.core.events import AnyEvent, TraceRecorded, TurnRecorded
+
+
+class Log(Struct, frozen=True, gc=False):
+    """A row of the logs."""
+
+    task: str
+    attempt: int
+    turn_index: int | None
+    """Of a turn; None: it is an event."""
+    event_id: str | None
+    """Of an event; None: it is a turn."""
+    digest: str
+    masked: bool
+    """Whether secrets were taken out of it."""
+
+    @property
+    def key(self) -> str:
+        """By what it is asked for."""
+        if self.event_id is not None:
+            return f"event:{self.event_id}"
+        return f"turn:{self.task}/{self.attempt}/{self.turn_index}"
+
+
+LOGS: Final[dict[type[AnyEvent], Callable[[Any], Log]]] = {
+    TurnRecorded: lambda turn: Log(
+        turn.task, turn.attempt, turn.turn_index, None, turn.digest, turn.masked
+    ),
+    TraceRecorded: lambda event: Log(
+        event.task, event.attempt, None, event.event_id, event.digest, event.masked
+    ),
+}
+"""Event -> its row; what is not here has none."""
+
+
+def log_of(event: AnyEvent) -> Log | None:
+    """The row of an event, if it has one."""
+    made = LOGS.get(type(event))
+    return None if made is None else made(event)
+
+
+def split_key(key: str) -> tuple[str, int, int] | str:
+    """What a key stands for: task, attempt and index of a turn, or the id of an event."""
+    kind, _, rest = key.partition(":")
+    if kind == "event":
+        return rest
+    task, attempt, index = rest.rsplit("/", 2)
+    return task, int(attempt), int(index)

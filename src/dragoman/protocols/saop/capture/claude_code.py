@@ -1,0 +1,113 @@
+"""Claude Code's session files: `~/.claude/projects/PROJECT/SESSION.jsonl`, one object a line.
+
+A line of type `assistant` holds a part of the model's answer, those of one answer under the same
+`message.id`; one of type `user` what a person said or what tools gave. All else is bookkeeping.
+Lines of sub-agents (`isSidechain`) are left to their own files.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from dragoman.protocols.saop.capture.loose import (
+    Record,
+    arguments,
+    as_text,
+    milliseconds,
+    moment,
+    record,
+    records,
+    text,
+)
+from dragoman.protocols.saop.capture.steps import (
+    Called,
+    Observed,
+    Planned,
+    Returned,
+    Spoke,
+    Status,
+    Step,
+    Thought,
+)
+
+NAME: Final = "claude-code"
+_TIMED_OUT: Final = "timed out after"
+
+
+class ClaudeCode:
+    """Makes steps of lines."""
+
+    name = NAME
+    is_whole = False
+
+    def __init__(self) -> None:
+        self.session = ""
+
+    @staticmethod
+    def is_ours(line: Record) -> bool:
+        """Whether a line can only be of such a file."""
+        return "sessionId" in line and isinstance(line.get("type"), str)
+
+    def steps(self, line: Record) -> Iterator[Step]:
+        """The steps of a line."""
+        self.session = self.session or text(line.get("sessionId"))
+        message = record(line.get("message"))
+        if line.get("isSidechain") is True or line.get("isMeta") is True or not message:
+            return
+        at = moment(line.get("timestamp"))
+        if line.get("type") == "assistant":
+            yield from _answered(message, at)
+        elif line.get("type") == "user":
+            yield from _told(message, record(line.get("toolUseResult")), at)
+
+
+def _answered(message: Record, at: int | None) -> Iterator[Step]:
+    answer = text(message.get("id"))
+    for block in records(message.get("content")):
+        make = _BLOCKS.get(text(block.get("type")))
+        if make is not None:
+            yield from make(block, answer, at)
+
+
+def _thought(block: Record, answer: str, at: int | None) -> Iterator[Step]:
+    thought = text(block.get("thinking"))
+    if thought:
+        yield Thought(thought, answer=answer, at=at)
+
+
+def _spoke(block: Record, answer: str, at: int | None) -> Iterator[Step]:
+    yield Spoke(text(block.get("text")), answer=answer, at=at)
+
+
+def _used(block: Record, answer: str, at: int | None) -> Iterator[Step]:
+    tool, given = text(block.get("name")), arguments(block.get("input"))
+    yield Planned(tool, given, answer=answer, at=at)
+    yield Called(text(block.get("id")), tool, given, at=at)
+
+
+_BLOCKS: Final[dict[str, Callable[[Record, str, int | None], Iterator[Step]]]] = {
+    "thinking": _thought,
+    "text": _spoke,
+    "tool_use": _used,
+}
+"""Type of a block in an answer -> its steps."""
+
+
+def _told(message: Record, result: Record, at: int | None) -> Iterator[Step]:
+    content: Any = message.get("content")
+    if isinstance(content, str):
+        yield Observed(f"user: {content}", at=at)
+        return
+    for block in records(content):
+        if block.get("type") == "tool_result":
+            yield _returned(block, result, at)
+        elif said := text(block.get("text")):
+            yield Observed(f"user: {said}", at=at)
+
+
+def _returned(block: Record, result: Record, at: int | None) -> Returned:
+    output = as_text(block.get("content"))
+    took = milliseconds(result.get("durationMs", result.get("totalDurationMs")))
+    failed = block.get("is_error") is True
+    is_late = result.get("timedOutAfterMs") is not None or (failed and _TIMED_OUT in output)
+    status: Status = "timeout" if is_late else "failure" if failed else "success"
+    return Returned(text(block.get("tool_use_id")), status, output, duration_ms=took, at=at)

@@ -1,0 +1,151 @@
+"""Codex's session files: `~/.codex/sessions/YYYY/MM/DD/rollout-….jsonl`, one object a line.
+
+Each line has `timestamp`, `type` and `payload`. What the model gave and what tools answered are
+`response_item`; `event_msg` says the same again for a screen, and is left out.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from dragoman.protocols.saop.capture.loose import (
+    Record,
+    arguments,
+    as_text,
+    milliseconds,
+    moment,
+    record,
+    records,
+    text,
+)
+from dragoman.protocols.saop.capture.steps import (
+    Called,
+    Observed,
+    Planned,
+    Returned,
+    Spoke,
+    Status,
+    Step,
+    Thought,
+)
+
+NAME: Final = "codex"
+_KINDS: Final = frozenset({"session_meta", "response_item", "event_msg", "turn_context"})
+_HEAD: Final = 400
+"""So far into an output without metadata it is looked for a code and a time."""
+_CODE: Final = re.compile(r"^(?:Exit code:|Process exited with code) (-?[0-9]{1,6})", re.MULTILINE)
+_TIME: Final = re.compile(r"^Wall time: ([0-9]{1,9}(?:\.[0-9]{1,9})?) seconds", re.MULTILINE)
+_TIMED_OUT: Final = "timed out after"
+_SETTING: Final = ("<environment_context>", "<user_instructions>", "<permissions instructions>")
+"""How messages begin that nobody has written."""
+
+
+class Codex:
+    """Makes steps of lines."""
+
+    name = NAME
+    is_whole = False
+
+    def __init__(self) -> None:
+        self.session = ""
+
+    @staticmethod
+    def is_ours(line: Record) -> bool:
+        """Whether a line can only be of such a file."""
+        return line.get("type") in _KINDS and isinstance(line.get("payload"), dict)
+
+    def steps(self, line: Record) -> Iterator[Step]:
+        """The steps of a line."""
+        payload, at = record(line.get("payload")), moment(line.get("timestamp"))
+        if line.get("type") == "session_meta":
+            self.session = self.session or text(payload.get("id"))
+        elif line.get("type") == "response_item":
+            make = _ITEMS.get(text(payload.get("type")))
+            if make is not None:
+                yield from make(payload, at)
+
+
+def _reasoned(item: Record, at: int | None) -> Iterator[Step]:
+    """What can be read of it: the summary, and the whole where it is not encrypted."""
+    for part in (*records(item.get("summary")), *records(item.get("content"))):
+        if thought := text(part.get("text")):
+            yield Thought(thought, at=at)
+
+
+def _message(item: Record, at: int | None) -> Iterator[Step]:
+    said = as_text(item.get("content"))
+    if item.get("role") == "assistant":
+        yield Spoke(said, at=at)
+    elif item.get("role") == "user" and not said.startswith(_SETTING):
+        yield Observed(f"user: {said}", at=at)
+
+
+def _called(item: Record, at: int | None) -> Iterator[Step]:
+    tool = text(item.get("name"))
+    yield from _began(item, tool, arguments(item.get("arguments", item.get("input"))), at)
+
+
+def _shell(item: Record, at: int | None) -> Iterator[Step]:
+    yield from _began(item, "local_shell", arguments(item.get("action")), at)
+
+
+def _began(item: Record, tool: str, given: Any, at: int | None) -> Iterator[Step]:
+    yield Planned(tool, given, at=at)
+    yield Called(text(item.get("call_id")) or text(item.get("id")), tool, given, at=at)
+
+
+def _searched(item: Record, at: int | None) -> Iterator[Step]:
+    """A search that the model's own side has made: nobody says when it began."""
+    yield Spoke(f"web_search {as_text(item.get('action'))}", at=at)
+
+
+def _returned(item: Record, at: int | None) -> Iterator[Step]:
+    end = _end_of(item.get("output"))
+    yield Returned(text(item.get("call_id")), end.status, end.output, duration_ms=end.took, at=at)
+
+
+_ITEMS: Final[dict[str, Callable[[Record, int | None], Iterator[Step]]]] = {
+    "reasoning": _reasoned,
+    "message": _message,
+    "function_call": _called,
+    "custom_tool_call": _called,
+    "local_shell_call": _shell,
+    "web_search_call": _searched,
+    "function_call_output": _returned,
+    "custom_tool_call_output": _returned,
+}
+"""Type of an item -> its steps."""
+
+
+class _End(Struct, frozen=True):
+    """How a tool ended."""
+
+    output: str
+    status: Status
+    took: int | None
+
+
+def _end_of(output: Any) -> _End:
+    """Its output, with a code and a time in an object beside it, or in the words before it."""
+    told = record(output)
+    if isinstance(output, str) and output.startswith("{"):
+        with suppress(msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+            told = record(msgspec.json.decode(output.encode()))
+    if "output" in told or "content" in told:
+        said, meta = as_text(told.get("output", told.get("content"))), record(told.get("metadata"))
+        code: Any = meta.get("exit_code", 0 if told.get("success", True) is True else 1)
+        return _End(said, _status(code, said), milliseconds(meta.get("duration_seconds"), 1_000))
+    said = as_text(output)
+    code, time = _CODE.search(said, 0, _HEAD), _TIME.search(said, 0, _HEAD)
+    took = milliseconds(float(time[1]), 1_000) if time else None
+    return _End(said, _status(int(code[1]) if code else 0, said), took)
+
+
+def _status(code: Any, said: str) -> Status:
+    if code == 0:
+        return "success"
+    return "timeout" if _TIMED_OUT in said[:_HEAD] else "failure"

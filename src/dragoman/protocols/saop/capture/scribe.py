@@ -1,0 +1,275 @@
+"""Makes turns and events of steps, in the shapes of SAOP.
+
+A turn is one answer of the model: what it thought, what it said and wanted to do, and what it had
+observed before. A record says neither how sure an agent was nor how hard its work is: both get the
+neutral value of a table, and the turn names them under `metadata.captured.filled`. An agent that
+writes `Confidence: 0.8` on a line of its own is taken at its word.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from hashlib import blake2b
+from typing import Any, Final, Literal
+
+import msgspec
+from msgspec import Struct
+
+from dragoman.core.moments import to_rfc3339
+from dragoman.protocols.saop.capture.steps import (
+    Called,
+    ModelStep,
+    Observed,
+    Planned,
+    Returned,
+    Spoke,
+    Step,
+    Thought,
+)
+from dragoman.text.uuid8 import uuid8
+
+FILLED: Final = {"confidence": 0.5, "estimated_complexity": "medium"}
+"""What a turn must say and no record does -> the value that tells nothing."""
+
+_VERSION: Final = "1.0.0"
+_CHUNK: Final = 32_768
+"""So many characters of a thought go into one event: no event may be as long as a turn."""
+_MOST_ARGUMENTS: Final = 131_072
+_MOST_LINES: Final = 200
+"""So many lines of a tool's output become events of their own; the turn has all of them."""
+_LONGEST_LINE: Final = 16_384
+_CONFIDENCE: Final = re.compile(
+    r"^\W{0,4}confidence\W{1,4}(1(?:\.0{1,6})?|0(?:\.[0-9]{1,6})?|[0-9]{1,2}%|100%)\W{0,4}$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_TERMINALS: Final = frozenset(
+    {"bash", "shell", "local_shell", "shell_command", "exec_command", "terminal"}
+)
+"""Tools whose output is that of a terminal."""
+
+_encode = msgspec.json.Encoder().encode
+
+
+class About(Struct, frozen=True):
+    """What no record says: for which task it is, and what its agent is called here."""
+
+    task: str
+    agent: str = "developer"
+    """Its role in SAOP."""
+    session: str = ""
+    origin: str = ""
+    """What kind of record it is."""
+
+
+class Captured(Struct, frozen=True):
+    """A message to be sent."""
+
+    kind: Literal["turn", "event"]
+    message: dict[str, Any]
+
+
+class _Turn(Struct):
+    """A turn that is not over."""
+
+    answer: str
+    at: int
+    observation: str
+    thoughts: list[str] = []
+    actions: list[str] = []
+    place: str = ""
+    has_spoken: bool = False
+    """Whether words are the last that came of it."""
+
+
+class Scribe:
+    """Takes steps in their order; gives what is over."""
+
+    def __init__(self, about: About, now: int, first_turn: int) -> None:
+        self._about = about
+        self._at = now
+        self._index = first_turn
+        self._turn: _Turn | None = None
+        self._seen: list[str] = []
+        """What was observed since the turn began."""
+        self._open: dict[str, tuple[str, int]] = {}
+        """Calls that have not ended: their tools, and when they began."""
+        self._take: dict[type[Step], Callable[[Any, str], Iterator[Captured]]] = {
+            Thought: self._thought,
+            Spoke: self._spoke,
+            Planned: self._planned,
+            Called: self._called,
+            Returned: self._returned,
+            Observed: self._observed,
+        }
+
+    def take(self, step: Step, place: str) -> Iterator[Captured]:
+        """What a step at this place of the record comes to."""
+        if step.at is not None:
+            self._at = step.at
+        if isinstance(step, ModelStep):
+            yield from self._model(step, place)
+        yield from self._take[type(step)](step, place)
+
+    @property
+    def is_resting(self) -> bool:
+        """Whether the last turn looks as if it were over: the model spoke, and no tool runs."""
+        return self._turn is None or (self._turn.has_spoken and not self._open)
+
+    def close(self) -> Iterator[Captured]:
+        """The turn that is still open, if there is one."""
+        turn = self._turn
+        if turn is None:
+            return
+        self._turn = None
+        index, self._index = self._index, self._index + 1
+        if turn.thoughts:
+            yield self._thought_event("", f"{turn.place}.end", index, is_final=True)
+        yield Captured("turn", self._envelope(turn, index))
+
+    # What the model gives
+
+    def _model(self, step: ModelStep, place: str) -> Iterator[Captured]:
+        turn = self._turn
+        if turn is not None and not self._goes_on(turn, step):
+            yield from self.close()
+        if self._turn is None:
+            self._turn = _Turn(step.answer, self._at, "\n\n".join(self._seen), place=place)
+            self._seen = []
+        self._turn.has_spoken = isinstance(step, Spoke)
+
+    def _goes_on(self, turn: _Turn, step: ModelStep) -> bool:
+        if turn.answer or step.answer:
+            return turn.answer == step.answer
+        return not self._seen
+
+    def _thought(self, step: Thought, place: str) -> Iterator[Captured]:
+        assert self._turn is not None
+        self._turn.thoughts.append(step.text)
+        for start in range(0, len(step.text), _CHUNK):
+            chunk = step.text[start : start + _CHUNK]
+            yield self._thought_event(chunk, f"{place}.{start}", self._index)
+
+    def _spoke(self, step: Spoke, _: str) -> Iterator[Captured]:
+        assert self._turn is not None
+        if step.text:
+            self._turn.actions.append(step.text)
+        yield from ()
+
+    def _planned(self, step: Planned, _: str) -> Iterator[Captured]:
+        assert self._turn is not None
+        self._turn.actions.append(f"{step.tool} {_encode(step.arguments).decode()}")
+        yield from ()
+
+    # What tools and people give
+
+    def _called(self, step: Called, place: str) -> Iterator[Captured]:
+        self._open[step.call] = step.tool, self._at
+        yield self._event(
+            place,
+            type="TOOL_LIFECYCLE_INVOKED",
+            call_id=step.call,
+            tool=step.tool,
+            arguments=_within(step.arguments),
+            timestamp=to_rfc3339(self._at),
+        )
+
+    def _returned(self, step: Returned, place: str) -> Iterator[Captured]:
+        tool, since = self._open.pop(step.call, (step.tool or "unknown", self._at))
+        if tool.lower() in _TERMINALS:
+            yield from self._lines(step.output, place)
+        took = max(0, self._at - since) if step.duration_ms is None else step.duration_ms
+        yield self._event(
+            place,
+            type="TOOL_LIFECYCLE_COMPLETED",
+            call_id=step.call,
+            tool=tool,
+            status=step.status,
+            duration_ms=took,
+            timestamp=to_rfc3339(self._at),
+        )
+        if step.output:
+            self._seen.append(f"{tool}: {step.output}")
+
+    def _observed(self, step: Observed, _: str) -> Iterator[Captured]:
+        self._seen.append(step.text)
+        yield from ()
+
+    def _lines(self, output: str, place: str) -> Iterator[Captured]:
+        lines = output.splitlines()
+        for number, line in enumerate(lines[:_MOST_LINES]):
+            yield self._pulse(line[:_LONGEST_LINE], f"{place}.{number}")
+        if len(lines) > _MOST_LINES:
+            more = f"… {len(lines) - _MOST_LINES} more lines: the next turn has all of them"
+            yield self._pulse(more, f"{place}.more")
+
+    # The shapes
+
+    def _pulse(self, line: str, place: str) -> Captured:
+        at = to_rfc3339(self._at)
+        return self._event(place, type="SANDBOX_PULSE", line=line, masked=False, timestamp=at)
+
+    def _thought_event(
+        self, chunk: str, place: str, index: int, *, is_final: bool = False
+    ) -> Captured:
+        return self._event(
+            place,
+            type="THOUGHT_STREAM",
+            agent_id=self._about.agent,
+            turn_index=index,
+            chunk=chunk,
+            is_final=is_final,
+        )
+
+    def _event(self, place: str, **payload: Any) -> Captured:
+        about = self._about
+        named = "\0".join((about.task, self._about.session, place, payload["type"]))
+        return Captured(
+            "event",
+            {
+                "event_id": uuid8(blake2b(named.encode(), digest_size=16).digest()),
+                "session_id": self._about.session,
+                "payload": payload,
+            },
+        )
+
+    def _envelope(self, turn: _Turn, index: int) -> dict[str, Any]:
+        about, said = self._about, _confidence("\n".join(turn.actions))
+        stated = {} if said is None else {"confidence": said}
+        return {
+            "turn_index": index,
+            "agent_id": about.agent,
+            "role": about.agent,
+            "content": {
+                "thought": "\n\n".join(turn.thoughts),
+                "action": "\n\n".join(turn.actions),
+                "observation": turn.observation,
+            },
+            "metadata": {
+                "version": _VERSION,
+                "task_id": about.task,
+                "timestamp": to_rfc3339(turn.at),
+                **FILLED,
+                **stated,
+                "session_id": self._about.session,
+                "captured": {
+                    "from": about.origin,
+                    "filled": [name for name in FILLED if name not in stated],
+                },
+            },
+        }
+
+
+def _confidence(said: str) -> float | None:
+    """How sure the agent says that it is: its last word on it."""
+    found = _CONFIDENCE.findall(said)
+    if not found:
+        return None
+    last: str = found[-1]
+    return int(last[:-1]) / 100 if last.endswith("%") else float(last)
+
+
+def _within(arguments: Any) -> Any:
+    """What a tool was given, within what an event may hold; the turn's action has all of it."""
+    size = len(_encode(arguments))
+    if size <= _MOST_ARGUMENTS:
+        return arguments
+    return {"left_out": f"{size} bytes: the turn's action has them"}

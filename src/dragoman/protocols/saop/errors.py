@@ -1,0 +1,7 @@
+"""Our refusal codes -> those of SAOP, which has none of its own: they keep their names."""
+
+from typing import Final
+
+from dragoman.core.errors import REFUSALS
+
+CODES: Final = {code: code for code in REFUSALS}

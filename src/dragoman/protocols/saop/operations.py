@@ -1,0 +1,305 @@
+"""Everything that can be asked for in SAOP: keep a turn, keep an event, read both back."""
+
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any, Final, cast, get_args
+
+import msgspec
+from msgspec import Meta, Raw, Struct
+
+from dragoman.core.actors import Actor
+from dragoman.core.authority import MAY_WRITE
+from dragoman.core.errors import Refusal
+from dragoman.core.events import Role
+from dragoman.core.moments import to_rfc3339
+from dragoman.engine.ask import find_task
+from dragoman.engine.operation import (
+    Bounds,
+    Commands,
+    Dialect,
+    Facts,
+    Fault,
+    Heard,
+    Incoming,
+    Operation,
+    beginning,
+)
+from dragoman.engine.request import Accepted
+from dragoman.engine.traces import events_of, turns_of
+from dragoman.protocols.saop import translate
+from dragoman.protocols.saop.errors import CODES
+from dragoman.protocols.saop.lint import KINDS, kind_of, lint
+from dragoman.protocols.saop.render import RENDER
+from dragoman.protocols.saop.schema import Parsed
+from dragoman.protocols.saop.settings import Choices
+from dragoman.protocols.saop.shapes import Event, TurnEnvelope
+from dragoman.protocols.saop.translate import SentEvent, SentTurn
+
+NAME: Final = "saop"
+_EVERYONE: Final[frozenset[Role]] = frozenset(get_args(Role))
+_SHOWN: Final = 3
+"""So many of the places that are wrong are named in one sentence."""
+
+Page = Annotated[int, Meta(ge=1, le=1_000)]
+
+
+class AskTurns(Struct, frozen=True, forbid_unknown_fields=True):
+    """Whose turns, and from where on."""
+
+    task_id: str
+    attempt: Annotated[int, Meta(ge=0)] | None = None
+    after: Annotated[int, Meta(ge=-1)] = -1
+    limit: Page = 500
+
+
+class AskEvents(Struct, frozen=True, forbid_unknown_fields=True):
+    """Which events, and from where on."""
+
+    task_id: str = ""
+    session_id: str = ""
+    after: Annotated[int, Meta(ge=0)] = 0
+    limit: Page = 500
+
+
+def dialect(choices: Choices | None = None) -> Dialect:
+    """SAOP as a door is handed it."""
+    choices = choices or Choices()
+    turn, event, *reading = operations = tuple(_operations(choices))
+    del reading
+    return Dialect(
+        name=NAME,
+        operations=operations,
+        hear=lambda incoming: _hear(incoming, turn, event),
+        lint=lint,
+        refusals=CODES,
+        render=RENDER,
+        kinds=KINDS,
+        bounds=Bounds(choices.most_bytes, any_whole=True),
+    )
+
+
+def _hear(incoming: Incoming, turn: Operation, event: Operation) -> Heard | None:
+    """An object that looks like a turn or an event, bare or wrapped like any message."""
+    bounds = turn.bounds
+    if b'"turn_index"' not in incoming.text and b'"event_id"' not in incoming.text:
+        return None
+    if len(incoming.text) > bounds.most_bytes:
+        return _too_large(incoming, bounds)
+    for value in _layers(_value(incoming, bounds)):
+        kind = kind_of(value)
+        if kind in ("turn", "event"):
+            return _heard(incoming.text, value, turn if kind == "turn" else event)
+    return None
+
+
+def _value(incoming: Incoming, bounds: Bounds) -> Any:
+    """Its JSON value within our bounds, which may be wider than those it came with."""
+    if incoming.any_whole and not incoming.is_too_large:
+        return incoming.value
+    return Incoming(incoming.text, bounds.most_bytes, any_whole=bounds.any_whole).value
+
+
+def _layers(value: Any) -> Iterator[Any]:
+    yield value
+    if isinstance(value, dict):
+        known = cast(dict[str, Any], value)
+        yield from (known.get(key) for key in ("payload", "message", "content"))
+
+
+def _too_large(incoming: Incoming, bounds: Bounds) -> Heard | None:
+    """A text that nobody looks into; its beginning says whether it could be a turn."""
+    if b'"turn_index"' not in incoming.text[:1_000]:
+        return None
+    reason = f"it has more than {bounds.most_bytes} bytes, and no more are taken"
+    return Heard("saop.turn", beginning(incoming.text), fault=Fault("message_too_large", reason))
+
+
+def _heard(text: bytes, value: Any, operation: Operation) -> Heard:
+    most = operation.bounds.most_bytes
+    if len(text) > most:
+        reason = f"it has more than {most} bytes, and no more are taken"
+        return Heard(operation.name, beginning(text), fault=Fault("message_too_large", reason))
+    read = operation.read(value)
+    if isinstance(read, Fault):
+        return Heard(operation.name, beginning(text), fault=read)
+    return Heard(
+        operation.name,
+        Raw(text),
+        sender=_sender(read),
+        operation=operation,
+        message=read,
+        line_up=_line_up(read),
+    )
+
+
+def _line_up(read: SentTurn | SentEvent) -> str:
+    """Turns of a task keep their order, and so do the events of a session."""
+    if isinstance(read, SentTurn):
+        return f"turns {read.turn.metadata.task_id}"
+    return f"session {read.event.session_id}"
+
+
+def _sender(read: SentTurn | SentEvent) -> str:
+    if isinstance(read, SentTurn):
+        return read.turn.agent_id
+    return read.event.payload.footing().agent
+
+
+def _operations(choices: Choices) -> Iterator[Operation]:
+    yield Operation(
+        name="saop.turn",
+        shape=TurnEnvelope,
+        read=_reader(choices.turns.safe_parse, SentTurn),
+        commands=lambda _: (),
+        # It may have megabytes: an event loop must not wait until they are looked through.
+        gather=lambda sent, _actor, _facts: translate.turn_commands(sent, choices),
+        reply=_recorded,
+        roles=MAY_WRITE,
+        identity=_two_parts,
+        bounds=Bounds(choices.most_bytes, any_whole=True),
+        keeps_words=False,
+        summary="Show a turn of your work on a task: thought, action, observation, confidence.",
+    )
+    yield Operation(
+        name="saop.event",
+        shape=Event,
+        read=_reader(choices.types.event.safe_parse, SentEvent),
+        commands=lambda sent: translate.event_commands(sent, choices),
+        effect=lambda sent, _actor, _facts: translate.event_effect(sent, choices),
+        looks=lambda _: False,
+        reply=_event_recorded,
+        roles=MAY_WRITE,
+        bounds=Bounds(any_whole=True),
+        keeps_words=False,
+        summary=(
+            "Tell what happens while you work: THOUGHT_STREAM, TOOL_LIFECYCLE_INVOKED and "
+            "_COMPLETED, SANDBOX_PULSE, TASK_TRANSITION."
+        ),
+    )
+    yield _asking("saop.turns", AskTurns, _turns, "Read the turns of a task in their order.")
+    yield _asking(
+        "saop.events",
+        AskEvents,
+        _events,
+        "Read what happened, by task or session, from a position on.",
+        is_empty=lambda answer: not answer["events"],
+    )
+
+
+def _reader(
+    safe_parse: Callable[[Any], Parsed[Any]], sent: Callable[[Any, Any], Any]
+) -> Callable[[Any], Any]:
+    def read(value: Any) -> Any:
+        parsed = safe_parse(value)
+        return sent(parsed.data, value) if parsed.ok else _fault(parsed)
+
+    return read
+
+
+def _fault(parsed: Parsed[Any]) -> Fault:
+    """The first place that is wrong, and in its sentence a few more."""
+    first, *others = parsed.issues
+    more = [f"; {issue}" for issue in others[: _SHOWN - 1]]
+    left = len(others) - len(more)
+    rest = f"; and {left} more" if left > 0 else ""
+    return Fault("invalid_envelope", f"{first.reason}{''.join(more)}{rest}", first.path)
+
+
+def _two_parts(sent: SentTurn, speaker: str) -> Fault | None:
+    """Who it is and what it plays must agree: both are its registered part (S-ROLE)."""
+    turn = sent.turn
+    if turn.role == turn.agent_id:
+        return None
+    detail = f"{speaker} is the {turn.agent_id} here, and cannot play the {turn.role} in this turn"
+    return Fault("identity_mismatch", detail, "role")
+
+
+def _recorded(_: Any, __: Commands, accepted: Accepted) -> Any:
+    told = accepted.receipts[0]
+    return {"ok": True, "position": told.position, "masked": told.masked}
+
+
+def _event_recorded(sent: SentEvent, commands: Commands, accepted: Accepted) -> Any:
+    reply = _recorded(sent, commands, accepted)
+    remark = accepted.receipts[0].remark
+    if remark:
+        reply["anomaly"] = remark
+    if translate.asks_for_move(sent):
+        declined = accepted.declined
+        reply["applied"] = declined is None
+        if declined is not None:
+            reply["reason"] = {"code": declined.code, "detail": declined.detail}
+    return reply
+
+
+# Operations that only read
+
+
+def _asking(
+    name: str,
+    shape: Any,
+    ask: Callable[[Any, Actor, Facts], Any],
+    summary: str,
+    is_empty: Callable[[Any], bool] | None = None,
+) -> Operation:
+    return Operation(
+        name=name,
+        shape=shape,
+        read=lambda value: _shaped(value, shape),
+        commands=lambda _: (),
+        reply=lambda _, __, ___: None,
+        roles=_EVERYONE,
+        ask=ask,
+        is_empty=is_empty,
+        summary=summary,
+    )
+
+
+def _shaped(value: Any, shape: Any) -> Any:
+    try:
+        return msgspec.convert(value, shape)
+    except msgspec.ValidationError as error:
+        reason, _, path = str(error).partition(" - at `$")
+        return Fault("invalid_field", reason, path.strip("`."))
+
+
+def _turns(asked: AskTurns, _: Actor, facts: Facts) -> Any:
+    task = _task(asked.task_id, facts)
+    if isinstance(task, Fault):
+        return task
+    page = turns_of(facts.store, task, asked.attempt, asked.after, asked.limit)
+    return {
+        "task_id": task,
+        "turns": [
+            {
+                **turn.envelope,
+                "position": turn.position,
+                "attempt": turn.attempt,
+                "masked": turn.masked,
+                "recorded_at": to_rfc3339(turn.at),
+            }
+            for turn in page.turns
+        ],
+        "gaps": page.gaps,
+        "more": page.more,
+    }
+
+
+def _events(asked: AskEvents, _: Actor, facts: Facts) -> Any:
+    task = _task(asked.task_id, facts) if asked.task_id else ""
+    if isinstance(task, Fault):
+        return task
+    page = events_of(
+        facts.store, task=task, session=asked.session_id, after=asked.after, limit=asked.limit
+    )
+    events = [
+        {**one.event, "position": one.position, "task_id": one.task or None, "masked": one.masked}
+        for one in page.events
+    ]
+    return {"events": events, "cursor": page.next}
+
+
+def _task(name: str, facts: Facts) -> str | Fault:
+    found = find_task(facts.store, name)
+    return (
+        Fault(found.code, found.detail, "task_id") if isinstance(found, Refusal) else found.task.id
+    )

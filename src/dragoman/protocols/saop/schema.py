@@ -1,0 +1,146 @@
+"""JSON in a shape, or everything that is wrong with it: `parse` raises, `safe_parse` returns.
+
+The usual case is one typed decoding. Only what fails is looked at a second time, field by field, to
+name every place that is wrong.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Generic, Literal, TypeVar, cast, get_args, get_origin
+
+import msgspec
+from msgspec import Meta, Struct
+from msgspec.structs import FieldInfo, fields
+
+from dragoman.protocols.saop.shapes import WHOLE_REASON, TurnIndex
+
+T = TypeVar("T")
+
+Raw = bytes | str | Mapping[str, Any]
+"""JSON text, or an object that was parsed elsewhere."""
+
+
+class Issue(Struct, frozen=True):
+    """One thing that is wrong, and where: `metadata.confidence`; empty: the whole."""
+
+    path: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.reason}" if self.path else self.reason
+
+
+class SaopError(ValueError):
+    """A message is not in its shape; `issues` names every place."""
+
+    def __init__(self, issues: tuple[Issue, ...]) -> None:
+        super().__init__("; ".join(map(str, issues)))
+        self.issues = issues
+
+
+class Parsed(Struct, Generic[T], frozen=True):
+    """What `safe_parse` returns: `ok` and the `data`, or the `issues`."""
+
+    ok: bool
+    data: T | None = None
+    issues: tuple[Issue, ...] = ()
+
+
+class Schema(Generic[T]):
+    """A shape that messages are checked against."""
+
+    def __init__(self, shape: Any, tagged: Mapping[str, type[Struct]] | None = None) -> None:
+        """`tagged`: the shapes of what names its own type."""
+        self.shape = shape
+        self._tagged = tagged or {}
+        self._decode = msgspec.json.Decoder(shape).decode
+
+    def parse(self, raw: Raw) -> T:
+        """The message in its shape; SaopError if it has another.
+
+        Of two equal keys the last one counts, as in other parsers; the doors of a hub refuse both.
+        """
+        try:
+            if isinstance(raw, bytes | str):
+                return self._decode(raw)
+            return msgspec.convert(raw, self.shape)
+        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+            raise SaopError(self._issues(raw, error)) from None
+
+    def safe_parse(self, raw: Raw) -> Parsed[T]:
+        """The same, without an exception."""
+        try:
+            return Parsed(True, self.parse(raw))
+        except SaopError as error:
+            return Parsed(False, issues=error.issues)
+
+    def issues(self, value: Any) -> tuple[Issue, ...]:
+        """Everything that is wrong with a parsed JSON value."""
+        return tuple(self._of(value, self.shape, ""))
+
+    def _issues(self, raw: Raw, error: Exception) -> tuple[Issue, ...]:
+        value: Any = raw
+        if isinstance(raw, bytes | str):
+            try:
+                value = msgspec.json.decode(raw)
+            except (msgspec.DecodeError, UnicodeError, RecursionError) as unreadable:
+                return (Issue("", f"this is not JSON: {unreadable}"),)
+        return self.issues(value) or (Issue("", str(error)),)
+
+    def _of(self, value: Any, shape: Any, path: str) -> Iterator[Issue]:
+        if not isinstance(value, dict):
+            yield Issue(path, "this must be an object")
+            return
+        known = cast(dict[str, Any], value)
+        if not _is_struct(shape):
+            shape = self._by_tag(known)
+            if isinstance(shape, str):
+                yield Issue(_below(path, "type"), shape)
+                return
+        for field in fields(shape):
+            yield from self._of_field(known, field, _below(path, field.encode_name))
+
+    def _of_field(self, known: dict[str, Any], field: FieldInfo, path: str) -> Iterator[Issue]:
+        if field.encode_name not in known:
+            if field.required:
+                yield Issue(path, "this is missing")
+            return
+        value = known[field.encode_name]
+        if _is_struct(field.type) or self._is_tagged(field.type):
+            yield from self._of(value, field.type, path)
+            return
+        try:
+            msgspec.convert(value, field.type)
+        except msgspec.ValidationError as error:
+            yield Issue(path, _reason(field.type, error))
+
+    def _is_tagged(self, shape: Any) -> bool:
+        return bool(self._tagged) and any(map(_is_struct, get_args(shape)))
+
+    def _by_tag(self, known: dict[str, Any]) -> type[Struct] | str:
+        """The shape of what names its own type, or why there is none."""
+        if "type" not in known:
+            return "this is missing"
+        name = known["type"]
+        if isinstance(name, str) and name in self._tagged:
+            return self._tagged[name]
+        return f"{str(name)[:60]!a} is no type of event that is known: {', '.join(self._tagged)}"
+
+
+def _is_struct(shape: Any) -> bool:
+    return isinstance(shape, type) and issubclass(shape, Struct)
+
+
+def _reason(shape: Any, error: msgspec.ValidationError) -> str:
+    if shape == TurnIndex:
+        return f"this must be {WHOLE_REASON}"
+    if get_origin(shape) is Literal:
+        return f"this must be one of: {', '.join(get_args(shape))}"
+    for meta in getattr(shape, "__metadata__", ()):
+        if isinstance(meta, Meta) and meta.extra:
+            return f"this must be {meta.extra['reason']}"
+    reason, _, _ = str(error).partition(" - at `$")
+    return reason
+
+
+def _below(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name

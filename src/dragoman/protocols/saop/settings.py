@@ -1,0 +1,87 @@
+"""What SAOP is handed: settings, the redactor, and what is held back between two chunks."""
+
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+from msgspec import Struct, field
+
+from dragoman.protocols.saop.types import TYPES, Types
+from dragoman.protocols.saop.versions import Turns
+from dragoman.text.redact import Redactor
+
+QUIET_TTL_MS: Final = 1_200_000
+"""How long a holder may be silent that shows its turns and sends no heartbeats (S-RUN)."""
+MOST_BYTES: Final = 16 * 1024 * 1024
+"""The longest turn (S-LIMIT)."""
+
+
+class Tail(Struct, frozen=True):
+    """What a chunk has left for the next one, because it may be the beginning of a secret."""
+
+    event_id: str
+    """Of that chunk: sent again, it begins with what it began with then."""
+    before: str
+    held: str
+
+
+class Tails(Protocol):
+    """Keeps what is held back, by session, turn and agent."""
+
+    def get(self, key: str) -> Tail | None:
+        """What the last chunk has left."""
+        ...
+
+    def put(self, key: str, tail: Tail) -> None:
+        """Keep this for the next one."""
+        ...
+
+
+class ShortTails:
+    """Keeps them as long as the process lives, and only so many."""
+
+    def __init__(self, most: int = 1_024) -> None:
+        self._most = most
+        self._tails: dict[str, Tail] = {}
+
+    def get(self, key: str) -> Tail | None:
+        """What the last chunk has left."""
+        return self._tails.get(key)
+
+    def put(self, key: str, tail: Tail) -> None:
+        """Keep this for the next one; the oldest makes room."""
+        self._tails.pop(key, None)
+        self._tails[key] = tail
+        if len(self._tails) > self._most:
+            del self._tails[next(iter(self._tails))]
+
+
+def no_repository() -> str:
+    """What is checked out where there is no repository."""
+    return ""
+
+
+def digest_of(_: bytes) -> str:
+    """The digest where there is no key: everything is the same."""
+    return ""
+
+
+class Choices(Struct, frozen=True):
+    """The settings that this dialect goes by."""
+
+    adopt: bool = True
+    """Whether the first turn about an unknown task makes it one."""
+    review_required: bool = True
+    max_attempts: int = 5
+    ttl_ms: int = QUIET_TTL_MS
+    most_bytes: int = MOST_BYTES
+    redactor: Redactor = Redactor()
+    tails: Tails = field(default_factory=ShortTails)
+    digest: Callable[[bytes], str] = digest_of
+    """Of words as they came; keyed, so that it tells nothing of a secret."""
+    head: Callable[[], str] = no_repository
+    types: Types = TYPES
+    turns: Turns = Turns()
+
+
+Masked = tuple[dict[str, Any], bool]
+"""A message without secrets, and whether it had any."""

@@ -1,0 +1,164 @@
+"""The shapes of SAOP: what a turn and an event are, as they travel (S-SAOP-1).
+
+A new type of event is one class here, and its name in `types.TYPES`.
+"""
+
+from typing import Annotated, Any, Final, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from dragoman.core.ids import EVENT_ID_FORM
+from dragoman.core.limits import WHOLE
+from dragoman.core.traces import PARTS
+
+_DAY: Final = (
+    "(?:[0-9]{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])"
+    "|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)|02-(?:0[1-9]|1[0-9]|2[0-8]))"
+    "|(?:[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)-02-29)"
+)
+"""A date that the calendar has; what is seldom comes last."""
+_TIME: Final = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]+)?Z"
+
+Part = Literal["researcher", "architect", "developer", "reviewer"]
+Timestamp = Annotated[
+    str,
+    Meta(
+        pattern=rf"\A{_DAY}T{_TIME}\Z",
+        extra={"reason": "a moment in UTC as RFC 3339 writes it, such as 2026-02-21T10:00:00.000Z"},
+    ),
+]
+EventId = Annotated[str, Meta(pattern=rf"\A{EVENT_ID_FORM}\Z", extra={"reason": "a UUID"})]
+TurnIndex = (
+    Annotated[int, Meta(ge=0, le=WHOLE)] | Annotated[float, Meta(ge=0, le=WHOLE, multiple_of=1)]
+)
+"""Whole, though a peer may write it as 1.0."""
+Confidence = Annotated[float, Meta(ge=0, le=1, extra={"reason": "a number from 0 to 1"})]
+Duration = Annotated[float, Meta(ge=0, extra={"reason": "a number of milliseconds, 0 or more"})]
+
+WHOLE_REASON: Final = f"a whole number from 0 to {WHOLE}"
+
+assert Part.__args__ == PARTS, "the parts that can be registered are those that can be written"
+
+
+class Content(Struct, frozen=True, gc=False):
+    """What an agent thought, meant to do, and saw."""
+
+    thought: str
+    action: str
+    observation: str
+
+
+class Metadata(Struct, frozen=True, gc=False):
+    """Which task a turn belongs to, when it was, and how sure the agent is."""
+
+    version: Literal["1.0.0"]
+    task_id: str
+    timestamp: Timestamp
+    confidence: Confidence
+    estimated_complexity: Literal["low", "medium", "high"]
+
+
+class TurnEnvelope(Struct, frozen=True, gc=False):
+    """One turn of an agent."""
+
+    turn_index: TurnIndex
+    agent_id: Part
+    role: Part
+    content: Content
+    metadata: Metadata
+
+
+class Footing(Struct, frozen=True, gc=False):
+    """What the hub makes of an event beyond keeping it; nothing, for most types."""
+
+    task: str = ""
+    """The task that it names."""
+    agent: str = ""
+    call: str = ""
+    ends_call: bool = False
+    turn: int | None = None
+    is_final: bool = False
+    to_state: str = ""
+    commit: str = ""
+
+
+class Payload(Struct, frozen=True, gc=False, tag_field="type"):
+    """What an event says; its type is its tag."""
+
+    def footing(self) -> Footing:
+        """What the hub makes of it."""
+        return _NOTHING_MORE
+
+
+_NOTHING_MORE: Final = Footing()
+
+
+class ThoughtStream(Payload, frozen=True, gc=False, tag="THOUGHT_STREAM"):
+    """A part of what an agent is thinking."""
+
+    agent_id: Part
+    turn_index: TurnIndex
+    chunk: str
+    is_final: bool
+
+    def footing(self) -> Footing:
+        """Its turn has one final part."""
+        return Footing(agent=self.agent_id, turn=int(self.turn_index), is_final=self.is_final)
+
+
+class ToolInvoked(Payload, frozen=True, gc=False, tag="TOOL_LIFECYCLE_INVOKED"):
+    """An agent has called a tool."""
+
+    call_id: str
+    tool: str
+    arguments: dict[str, Any]
+    timestamp: Timestamp
+
+    def footing(self) -> Footing:
+        """A call begins."""
+        return Footing(call=self.call_id)
+
+
+class ToolCompleted(Payload, frozen=True, gc=False, tag="TOOL_LIFECYCLE_COMPLETED"):
+    """The call of a tool has ended."""
+
+    call_id: str
+    tool: str
+    status: Literal["success", "failure", "timeout"]
+    duration_ms: Duration
+    timestamp: Timestamp
+
+    def footing(self) -> Footing:
+        """A call ends."""
+        return Footing(call=self.call_id, ends_call=True)
+
+
+class TaskTransition(Payload, frozen=True, gc=False, tag="TASK_TRANSITION"):
+    """A task has moved, or is to move."""
+
+    task_id: str
+    from_state: str
+    to_state: str
+    timestamp: Timestamp
+    git_hash: str | UnsetType = UNSET
+
+    def footing(self) -> Footing:
+        """A task may have to move."""
+        commit = "" if isinstance(self.git_hash, UnsetType) else self.git_hash
+        return Footing(task=self.task_id, to_state=self.to_state, commit=commit)
+
+
+class SandboxPulse(Payload, frozen=True, gc=False, tag="SANDBOX_PULSE"):
+    """A line of terminal output."""
+
+    line: str
+    masked: bool
+    timestamp: Timestamp
+
+
+class Event(Struct, frozen=True, gc=False):
+    """Something that happened in a session; `payload` is of one of the registered types."""
+
+    event_id: EventId
+    session_id: str
+    payload: Payload

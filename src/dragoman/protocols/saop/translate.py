@@ -1,0 +1,102 @@
+"""What a turn and an event ask the core for."""
+
+from typing import Any, Final, get_args
+
+import msgspec
+from msgspec import Struct
+
+from dragoman.core.commands import RecordTrace, RecordTurn, RequestTransition
+from dragoman.core.events import Status
+from dragoman.engine.operation import Commands
+from dragoman.protocols.saop.masking import mask_event, mask_turn
+from dragoman.protocols.saop.settings import Choices
+from dragoman.protocols.saop.shapes import Event, TurnEnvelope
+
+STATUSES: Final = frozenset(get_args(Status))
+
+
+class SentTurn(Struct, frozen=True):
+    """A turn in its shape, and as it came, with what the shape does not know."""
+
+    turn: TurnEnvelope
+    value: dict[str, Any]
+
+
+class SentEvent(Struct, frozen=True):
+    """The same of an event."""
+
+    event: Event
+    value: dict[str, Any]
+
+
+def turn_commands(sent: SentTurn, choices: Choices) -> Commands:
+    """A turn is kept; the first about an unknown task makes it one (S-ADOPT)."""
+    turn, (envelope, masked) = sent.turn, mask_turn(sent.value, choices)
+    return (
+        RecordTurn(
+            task=turn.metadata.task_id,
+            turn_index=int(turn.turn_index),
+            agent=turn.agent_id,
+            confidence=turn.metadata.confidence,
+            envelope=envelope,
+            digest=_digest(sent.value, choices),
+            masked=masked,
+            adopt=choices.adopt,
+            review_required=choices.review_required,
+            max_attempts=choices.max_attempts,
+            ttl_ms=choices.ttl_ms,
+        ),
+    )
+
+
+def event_commands(sent: SentEvent, choices: Choices) -> Commands:
+    """An event is kept, whatever it says."""
+    event, (envelope, masked) = sent.event, mask_event(sent.value, choices)
+    footing = event.payload.footing()
+    return (
+        RecordTrace(
+            event_id=event.event_id,
+            session=event.session_id,
+            kind=str(type(event.payload).__struct_config__.tag),
+            envelope=envelope,
+            digest=_digest(sent.value, choices),
+            masked=masked,
+            task=footing.task,
+            agent=footing.agent,
+            call=footing.call,
+            ends_call=footing.ends_call,
+            turn=footing.turn,
+            is_final=footing.is_final,
+            commit=choices.head() if asks_for_move(sent) and not footing.commit else "",
+        ),
+    )
+
+
+def asks_for_move(sent: SentEvent) -> bool:
+    """Whether it says that a task is where a task can be (S-SAOP-11)."""
+    return sent.event.payload.footing().to_state in STATUSES
+
+
+def event_effect(sent: SentEvent, choices: Choices) -> Commands:
+    """A task that is said to have moved is moved, if its sender may; else it stays a trace."""
+    if not asks_for_move(sent):
+        return ()
+    event, footing = sent.event, sent.event.payload.footing()
+    return (
+        RequestTransition(
+            task=footing.task,
+            to=msgspec.convert(footing.to_state, Status),
+            asked_by=event.event_id.lower(),
+            commit=footing.commit,
+            session=event.session_id,
+            adopt=choices.adopt,
+            review_required=choices.review_required,
+            max_attempts=choices.max_attempts,
+            ttl_ms=choices.ttl_ms,
+        ),
+    )
+
+
+def _digest(value: dict[str, Any], choices: Choices) -> str:
+    """What tells a repeat from other words under the same id."""
+    return choices.digest(msgspec.json.encode(value, order="sorted"))

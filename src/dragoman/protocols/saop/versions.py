@@ -1,0 +1,87 @@
+"""Versions of a turn: each a key of one table, with the way to the next (S-SAOP-2).
+
+A field that every turn must have from now on is a new shape, a new version, and the function that
+makes an older turn one of it. Those who still send the older one are understood.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, cast
+
+import msgspec
+from msgspec import Struct
+
+from dragoman.protocols.saop.schema import Parsed, Raw, SaopError, Schema
+from dragoman.protocols.saop.shapes import TurnEnvelope
+
+Lift = Callable[[dict[str, Any]], dict[str, Any]]
+"""Makes a turn, as JSON has it, one of the next version; its `metadata.version` too."""
+
+
+class Version(Struct, frozen=True):
+    """The shape of a turn in one version, and how it becomes one of the next."""
+
+    shape: type[Struct]
+    lift: Lift | None = None
+    """None: it is the newest."""
+
+
+VERSIONS: Final[Mapping[str, Version]] = {
+    "1.0.0": Version(TurnEnvelope),
+}
+"""`metadata.version` -> its shape, in their order."""
+
+
+class Turns:
+    """Turns of every known version, as those of the newest."""
+
+    def __init__(self, versions: Mapping[str, Version] = VERSIONS) -> None:
+        self._versions = dict(versions)
+        self._schemas: dict[str, Schema[Any]] = {
+            name: Schema(version.shape) for name, version in versions.items()
+        }
+        self._names = list(versions)
+        self._newest = self._schemas[self._names[-1]]
+        self.shape = self._newest.shape
+
+    def parse(self, raw: Raw) -> Any:
+        """The turn; SaopError if it is none."""
+        try:
+            return self._newest.parse(raw)
+        except SaopError:
+            value = _as_value(raw)
+            older = _version_of(value)
+            if older not in self._names[:-1]:
+                raise
+        return self._newest.parse(self.lifted(value))
+
+    def safe_parse(self, raw: Raw) -> Parsed[Any]:
+        """The same, without an exception."""
+        try:
+            return Parsed(True, self.parse(raw))
+        except SaopError as error:
+            return Parsed(False, issues=error.issues)
+
+    def lifted(self, value: dict[str, Any]) -> dict[str, Any]:
+        """A turn of an older version, as JSON has it, as one of the newest; SaopError."""
+        for name in self._names[self._names.index(_version_of(value)) :]:
+            self._schemas[name].parse(value)
+            lift = self._versions[name].lift
+            if lift is not None:
+                value = lift(value)
+        return value
+
+
+def _as_value(raw: Raw) -> Any:
+    if not isinstance(raw, bytes | str):
+        return raw
+    try:
+        return msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return None
+
+
+def _version_of(value: Any) -> str:
+    """The version that a value says it has; empty: none that can be one."""
+    metadata = cast(dict[str, Any], value).get("metadata") if isinstance(value, dict) else None
+    version = cast(dict[str, Any], metadata).get("version") if isinstance(metadata, dict) else None
+    return version if isinstance(version, str) else ""

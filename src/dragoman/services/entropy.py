@@ -1,0 +1,80 @@
+"""The entropy duty: looks at the last turns of all work in progress, and tells what they look like.
+
+It moves nothing and asks nobody: an escalation is an entry that people and orchestrators can see.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from dragoman.core.actors import SYSTEM
+from dragoman.core.commands import EscalateEntropy, SettleEntropy
+from dragoman.core.entropy import Finding, Seen, Thresholds, judge
+from dragoman.core.ids import turns_stream
+from dragoman.core.task import Task
+from dragoman.core.traces import TurnLog
+from dragoman.engine.ask import list_tasks, state_of
+from dragoman.engine.hub import Hub
+from dragoman.engine.ports import BoardQuery
+from dragoman.engine.traces import ShownTurn, last_turns
+
+_PAGE = 200
+
+
+class Entropy:
+    """Judges the turns of every task that somebody works on, each time that there are new ones."""
+
+    name = "entropy"
+
+    def __init__(self, hub: Hub, thresholds: Thresholds) -> None:
+        self._hub = hub
+        self._thresholds = thresholds
+        self._judged: dict[str, int] = {}
+        """Task -> the version of its turns that was judged."""
+
+    def run_once(self, now: int) -> int:
+        """Tell what is new about anybody's turns; how much was told."""
+        del now
+        judged, told = dict[str, int](), 0
+        for task in self._in_progress():
+            version, count = self._judge(task)
+            if version:
+                judged[task.id] = version
+            told += count
+        self._judged = judged
+        return told
+
+    def _judge(self, task: Task) -> tuple[int, int]:
+        store = self._hub.store
+        row = store.stream(turns_stream(task.id))
+        if row is None:
+            return 0, 0
+        if self._judged.get(task.id) == row.version:
+            return row.version, 0
+        log = state_of(store, row)
+        raised = log.raised if isinstance(log, TurnLog) else {}
+        turns = last_turns(store, task.id, task.attempts, self._thresholds.window)
+        found = judge(list(map(_seen, turns)), self._thresholds, raised)
+        for one in found:
+            self._tell(task.id, one)
+        return row.version + len(found), len(found)
+
+    def _tell(self, task: str, found: Any) -> None:
+        if isinstance(found, Finding):
+            told = EscalateEntropy(
+                task, found.sign, found.detail, found.turns, found.measured, found.threshold
+            )
+        else:
+            told = SettleEntropy(task, found.sign, found.measured)
+        self._hub.do(SYSTEM, told)
+
+    def _in_progress(self) -> Iterator[Task]:
+        query = BoardQuery(status="in-progress", limit=_PAGE)
+        while page := list_tasks(self._hub.store, query):
+            yield from (view.task for view in page)
+            query = BoardQuery(status="in-progress", before=page[-1].number, limit=_PAGE)
+
+
+def _seen(turn: ShownTurn) -> Seen:
+    content: Any = turn.envelope["content"]
+    metadata: Any = turn.envelope["metadata"]
+    return Seen(turn.turn_index, metadata["confidence"], content["action"], content["observation"])

@@ -1,0 +1,38 @@
+"""A file that may still grow, line by line."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from dragoman.surfaces.cli.call import wrong_usage
+
+_BLOCK = 1 << 20
+_MOST_DOCUMENT = 256 << 20
+
+
+def read_lines(file: BinaryIO, path: Path, wait: Callable[[], bool] | None) -> Iterator[bytes]:
+    """Every line of an open file, and, with `wait`, those that are added until it returns False.
+
+    A line counts when it has ended, so that one that is being written is not taken for a whole.
+    Without `wait` the rest behind the last line's end is a line too.
+    """
+    rest = b""
+    while True:
+        block = file.read(_BLOCK)
+        if block:
+            *whole, rest = (rest + block).split(b"\n")
+            yield from whole
+        elif wait is None:
+            if rest:
+                yield rest
+            return
+        elif path.stat().st_size < file.tell():
+            wrong_usage(f"{path} has become shorter while it was read: begin anew")
+        elif not wait():
+            return
+
+
+def read_document(path: Path) -> bytes:
+    """All of a file that is one document over many lines; of a longer one the beginning."""
+    with path.open("rb") as file:
+        return file.read(_MOST_DOCUMENT)

@@ -1,0 +1,93 @@
+"""`dragoman otlp`: a task's trace as OpenTelemetry spans, printed or sent to a collector."""
+
+from typing import Annotated
+from urllib.parse import unquote, urlsplit
+
+import msgspec
+import typer
+
+import dragoman
+from dragoman.config import environment
+from dragoman.core.errors import DragomanError
+from dragoman.surfaces.cli.call import Answer, Call
+from dragoman.surfaces.cli.options import TaskArgument
+from dragoman.surfaces.cli.tasks import look_at
+from dragoman.surfaces.cli.verb import Verb
+
+_SECONDS = 30.0
+_HEADERS = "OTEL_EXPORTER_OTLP_HEADERS"
+
+
+def otlp(
+    call: Call,
+    task: TaskArgument,
+    to: Annotated[
+        str,
+        typer.Option(
+            "--to",
+            metavar="URL",
+            show_default=False,
+            help="Send it to this collector, e.g. http://localhost:4318/v1/traces.",
+        ),
+    ] = "",
+) -> Answer | None:
+    """Give a task's turns and events to OpenTelemetry, as spans of its GenAI conventions.
+
+    Without --to the spans are printed as OTLP/JSON, on one line. With it they are posted (OTLP over
+    HTTP, JSON); OTEL_EXPORTER_OTLP_HEADERS holds headers as NAME=VALUE,NAME=VALUE.
+
+    \b
+    Examples:
+      dragoman otlp TASK-2026-02-09-001 > spans.json
+      dragoman otlp TASK-2026-02-09-001 --to http://localhost:4318/v1/traces
+    """
+    from dragoman.protocols.saop.otlp import Subject, document
+    from dragoman.surfaces.cli.trace_reading import each_event, each_turn
+
+    with call.reading() as place:
+        seen, store = look_at(place, task).task, place.hub.store
+        about = Subject(store.ledger_id(), seen.id, seen.title, dragoman.__version__)
+        turns = (
+            {**turn.envelope, "attempt": turn.attempt}
+            for attempt in range(seen.attempts + 1)
+            for turn in each_turn(store, seen.id, attempt)
+        )
+        spans = document(about, turns, list(each_event(store, seen.id)))
+    if not to:
+        call.out.json(spans)
+        return None
+    count = len(spans["resourceSpans"][0]["scopeSpans"][0]["spans"])
+    _post(to, msgspec.json.encode(spans))
+    return Answer(
+        {"task": seen.id, "spans": count, "to": to},
+        lambda screen: screen.line(f"{count} spans of {seen.id} were sent"),
+    )
+
+
+class NotDelivered(DragomanError):
+    """What was to be sent was not taken; the detail says by whom and why."""
+
+    code = "not_delivered"
+
+
+def _post(url: str, body: bytes) -> None:
+    from dragoman.system.fetch import Endpoint
+
+    # Whoever types an address means it, a local one too.
+    host = urlsplit(url).hostname or ""
+    endpoint = Endpoint(url, "--to", (host,), seconds=_SECONDS)
+    try:
+        status = endpoint.post({"Content-Type": "application/json", **_headers()}, body)
+    except OSError as error:
+        raise NotDelivered(f"the collector at {host} was not reached: {error}") from error
+    if not 200 <= status < 300:
+        raise NotDelivered(f"the collector at {host} answered {status}, and has kept nothing")
+
+
+def _headers() -> dict[str, str]:
+    """Those of the environment, as OpenTelemetry writes them."""
+    pairs = (part.partition("=") for part in environment().get(_HEADERS, "").split(",") if part)
+    return {name.strip(): unquote(value.strip()) for name, _, value in pairs}
+
+
+VERBS = (Verb("otlp", otlp, speaks=False),)

@@ -1,0 +1,131 @@
+"""Sending what was captured: turns one by one, events of a task many at a time."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from dragoman.core.commands import RecordTrace
+from dragoman.core.errors import Refusal, Refused
+
+if TYPE_CHECKING:
+    from dragoman.core.actors import Actor
+    from dragoman.protocols.saop.capture.scribe import Captured
+    from dragoman.surfaces.cli.place import Place
+
+_MOST_REFUSED: Final = 3
+"""After so many refusals in a row, whatever comes would be refused as well."""
+_IN_VAIN: Final = frozenset(
+    {"identity_mismatch", "not_authorized", "unauthorized_agent", "lease_lost", "task_not_found"}
+)
+"""After one of these, too: it is about who sends, and not about what."""
+
+
+class Sent(Struct, frozen=True):
+    """A message that is on record, or why it is not."""
+
+    what: str
+    position: int = 0
+    masked: bool = False
+    refusal: Refusal | None = None
+
+
+class Tally(Struct):
+    """What became of what was sent."""
+
+    head: int
+    """The last position before it began."""
+    taken: Counter[str] = field(default_factory=Counter[str])
+    fresh: int = 0
+    masked: int = 0
+    refused: list[Sent] = []
+    in_a_row: int = 0
+
+    def add(self, kind: str, sent: Sent) -> None:
+        """Count one more."""
+        if sent.refusal is not None:
+            self.refused.append(sent)
+            self.in_a_row += _MOST_REFUSED if sent.refusal.code in _IN_VAIN else 1
+            return
+        self.in_a_row = 0
+        self.taken[kind] += 1
+        self.fresh += self.is_fresh(sent)
+        self.masked += sent.masked
+
+    def is_fresh(self, sent: Sent) -> bool:
+        """Whether it was not on record before."""
+        return sent.position > self.head
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether there is no sense in sending more."""
+        return self.in_a_row >= _MOST_REFUSED
+
+
+class Sender:
+    """Brings turns and events of one task to the hub, on somebody's behalf."""
+
+    def __init__(self, place: "Place", actor: "Actor", task: str) -> None:
+        from dragoman.engine.operation import find_operation
+
+        found = find_operation(place.interpreter.dialects, "saop.event")
+        assert found is not None, "SAOP is spoken everywhere"
+        self._place = place
+        self._actor = actor
+        self._task = task
+        self._event = found[1]
+        self.tally = Tally(place.hub.store.head())
+
+    def send(self, captured: Sequence["Captured"]) -> Iterator[Sent]:
+        """Each in its order, counted; it ends early where everything is refused."""
+        for kind, run in groupby(captured, key=lambda one: one.kind):
+            some = list(run)
+            for one in self._events(some) if kind == "event" else map(self._turn, some):
+                self.tally.add(kind, one)
+                yield one
+                if self.tally.is_hopeless:
+                    return
+
+    def _turn(self, one: "Captured") -> Sent:
+        from dragoman.engine.interpreter import Turned
+
+        what = f"turn {one.message['turn_index']}"
+        answer = self._place.interpreter.call("saop.turn", one.message, self._actor)
+        if isinstance(answer, Turned):
+            return Sent(what, refusal=Refusal(answer.code, answer.detail))
+        reply: Any = answer.reply
+        return Sent(what, reply["position"], reply["masked"])
+
+    def _events(self, run: Sequence["Captured"]) -> Iterator[Sent]:
+        """All in one transaction; if one of them is refused, each in its own."""
+        commands = [self._command(one) for one in run]
+        try:
+            done = self._place.hub.do(self._actor, *commands).receipts
+        except Refused:
+            yield from map(self._alone, run, commands)
+            return
+        for one, command, receipt in zip(run, commands, done, strict=True):
+            yield Sent(_name(one), receipt.position, command.masked)
+
+    def _alone(self, one: "Captured", command: RecordTrace) -> Sent:
+        try:
+            (receipt,) = self._place.hub.do(self._actor, command).receipts
+        except Refused as refused:
+            return Sent(_name(one), refusal=refused.refusal)
+        return Sent(_name(one), receipt.position, command.masked)
+
+    def _command(self, one: "Captured") -> RecordTrace:
+        """What the event asks for, said to be of the task: its session need not be held there."""
+        sent = self._event.read(one.message)
+        (command,) = self._event.commands(sent)
+        assert isinstance(command, RecordTrace)
+        return replace(command, task=self._task)
+
+
+def _name(one: "Captured") -> str:
+    """An event in a few words."""
+    payload: dict[str, Any] = one.message["payload"]
+    return " ".join(filter(None, (payload["type"], payload.get("tool", ""))))

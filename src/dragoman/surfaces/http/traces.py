@@ -1,0 +1,203 @@
+"""Traces over HTTP: the turns of a task, what happened in it, and both live as SAOP has them."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from typing import Annotated, Any
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from dragoman.bus.local import Closed, Subscription
+from dragoman.core.moments import to_rfc3339
+from dragoman.engine.ask import find_stream
+from dragoman.engine.traces import ShownTurn, Told, events_of, turns_of
+from dragoman.surfaces.http.endpoint import Endpoint, Query
+from dragoman.surfaces.http.office import Call, Office
+from dragoman.surfaces.http.problems import encode
+from dragoman.surfaces.http.seat import Seat
+from dragoman.surfaces.http.tasks import After, Limit
+from dragoman.surfaces.http.waiting import waiting
+
+STREAM_HEADERS = [
+    (b"content-type", b"text/event-stream; charset=utf-8"),
+    (b"cache-control", b"no-store"),
+    (b"x-accel-buffering", b"no"),
+]
+
+
+class TurnsQuery(Query, frozen=True):
+    """Which turns."""
+
+    attempt: Annotated[int, Meta(ge=0, description="Only of this attempt.")] | UnsetType = UNSET
+    after: Annotated[
+        int, Meta(ge=-1, le=2**53 - 1, description="Begin after this turn of the attempt.")
+    ] = -1
+    limit: Limit = 100
+
+
+class TurnRow(Struct, frozen=True):
+    """A turn as it was kept, and where it stands in the ledger."""
+
+    position: int
+    attempt: int
+    masked: bool
+    recorded_at: str
+    envelope: dict[str, Any]
+
+
+class TurnPage(Struct, frozen=True):
+    """Turns in their order; `gaps` are indexes of turns that have not come."""
+
+    task: str
+    turns: list[TurnRow]
+    gaps: tuple[int, ...]
+    more: bool
+
+
+async def turns(call: Call) -> TurnPage:
+    """The turns of a task, whatever the order in which they came."""
+    query: TurnsQuery = call.query
+    task = await _task(call)
+    attempt = None if query.attempt is UNSET else query.attempt
+    page = await call.office.read(turns_of, task, attempt, query.after, query.limit)
+    return TurnPage(task, list(map(_row, page.turns)), page.gaps, page.more)
+
+
+def _row(turn: ShownTurn) -> TurnRow:
+    at = to_rfc3339(turn.at)
+    return TurnRow(turn.position, turn.attempt, turn.masked, at, turn.envelope)
+
+
+class TraceQuery(Query, frozen=True):
+    """Which part of a trace."""
+
+    session: Annotated[str, Meta(max_length=256, description="Only of this session.")] = ""
+    after: After = 0
+    limit: Limit = 100
+
+
+class TraceRow(Struct, frozen=True):
+    """An event as SAOP has it, and where it stands in the ledger."""
+
+    position: int
+    masked: bool
+    event: dict[str, Any]
+
+
+class TracePage(Struct, frozen=True):
+    """Events, oldest first; `next` is the `after` of the next request, at the end too."""
+
+    task: str
+    events: list[TraceRow]
+    next: int
+
+
+async def trace(call: Call) -> TracePage:
+    """What happened while a task was worked on, its own moves among it."""
+    query: TraceQuery = call.query
+    task = await _task(call)
+    page = await call.office.read(
+        events_of, task=task, session=query.session, after=query.after, limit=query.limit
+    )
+    rows = [TraceRow(told.position, told.masked, told.event) for told in page.events]
+    return TracePage(task, rows, page.next)
+
+
+async def _task(call: Call) -> str:
+    stream = await call.office.found(find_stream, call.path["name"])
+    return stream.partition(":")[2]
+
+
+class TraceStream(Response):
+    """Events of traces as they happen, in the words of SAOP, for as long as somebody reads them.
+
+    A reader that is too slow for them gets thoughts and terminal lines put together, with a mark;
+    if that is not enough its stream ends, and it comes again from where it was.
+    """
+
+    def __init__(self, office: Office, wanted: Callable[[Told], bool], after: int | None) -> None:
+        super().__init__()
+        self._office = office
+        self._wanted = wanted
+        self._after = after
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        office, loop = self._office, asyncio.get_running_loop()
+        scope["progress"].is_stream = True
+        async with waiting(office, Request(scope, receive)) as seat:
+
+            def wake() -> None:
+                if not loop.is_closed():
+                    loop.call_soon_threadsafe(seat.ring)
+
+            one = await asyncio.to_thread(
+                office.bus.subscribe, self._after, self._wanted, wake=wake
+            )
+            office.metrics.readers += 1
+            try:
+                await send(
+                    {"type": "http.response.start", "status": 200, "headers": STREAM_HEADERS}
+                )
+                if scope["method"] != "HEAD":
+                    async for chunk in self._chunks(one, seat):
+                        await send({"type": "http.response.body", "body": chunk, "more_body": True})
+            finally:
+                office.metrics.readers -= 1
+                office.bus.leave(one)
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _chunks(self, one: Subscription, seat: Seat) -> AsyncGenerator[bytes]:
+        beat = self._office.door.patience.beat
+        yield b"retry: 1000\n\n"
+        while not seat.gone:
+            try:
+                taken = await asyncio.to_thread(one.take) if one.is_behind else one.take()
+            except Closed as closed:
+                # Its reader comes again by itself, with this position.
+                yield b"id: %d\nevent: closed\ndata: {}\n\n" % closed.cursor
+                return
+            if taken:
+                yield b"".join(map(frame, taken))
+            elif not one.is_behind and not await seat.wait(beat):
+                yield b": still here\n\nid: %d\n\n" % one.cursor
+
+
+def frame(told: Told) -> bytes:
+    """An event of a trace as a server-sent event."""
+    name = told.type.encode()
+    return b"id: %d\nevent: %s\ndata: %s\n\n" % (told.position, name, encode(told.event))
+
+
+def choose(task: str, type: str, session: str = "") -> Callable[[Told], bool]:
+    """Which events a reader wants; what is empty is any."""
+
+    def wanted(told: Told) -> bool:
+        return (
+            task in ("", told.task)
+            and type in ("", told.type)
+            and session in ("", told.event["session_id"])
+        )
+
+    return wanted
+
+
+ENDPOINTS = (
+    Endpoint(
+        "GET",
+        "/v1/tasks/{name}/turns",
+        "Show the turns of a task",
+        turns,
+        TurnPage,
+        query=TurnsQuery,
+    ),
+    Endpoint(
+        "GET",
+        "/v1/tasks/{name}/trace",
+        "Show what happened while a task was worked on",
+        trace,
+        TracePage,
+        query=TraceQuery,
+    ),
+)

@@ -1,0 +1,76 @@
+"""What a git repository has checked out, read from its own files: no program is started for it.
+
+Every transition of a task asks for it, so it is remembered until one of the files changes.
+"""
+
+import re
+from pathlib import Path
+from typing import Final
+
+_COMMIT: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?", re.ASCII)
+_REF: Final = "ref: "
+_DIRECTORY: Final = "gitdir: "
+_LINKS: Final = 5
+"""So often one name may stand for another."""
+
+Marks = tuple[tuple[int, int, int] | None, ...]
+"""Of each file that was read: its number, its size, and when it was changed."""
+
+
+class GitHead:
+    """Reads HEAD of a repository, or of a worktree of one."""
+
+    def __init__(self, repository: Path) -> None:
+        self._repository = repository
+        self._read: list[Path] = []
+        self._marks: Marks = ()
+        self._commit = ""
+
+    def __call__(self) -> str:
+        """The commit; empty: there is no repository, or no commit in it yet."""
+        if not self._commit or tuple(map(_mark, self._read)) != self._marks:
+            self._read = []
+            self._commit = self._find()
+            self._marks = tuple(map(_mark, self._read))
+        return self._commit
+
+    def _find(self) -> str:
+        own = self._directory()
+        common = own / self._text(own / "commondir") if (own / "commondir").exists() else own
+        named = self._text(own / "HEAD")
+        for _ in range(_LINKS):
+            if not named.startswith(_REF):
+                break
+            ref = named.removeprefix(_REF)
+            named = self._text(own / ref) or self._text(common / ref) or self._packed(common, ref)
+        return named if _COMMIT.fullmatch(named) else ""
+
+    def _directory(self) -> Path:
+        """Where git keeps everything: a folder, or what a file of a worktree points at."""
+        at = self._repository / ".git"
+        if at.is_file():
+            return self._repository / self._text(at).removeprefix(_DIRECTORY)
+        return at if at.is_dir() else self._repository
+
+    def _packed(self, common: Path, ref: str) -> str:
+        for line in self._text(common / "packed-refs").splitlines():
+            commit, _, name = line.partition(" ")
+            if name == ref:
+                return commit
+        return ""
+
+    def _text(self, path: Path) -> str:
+        """What a file says; empty: nothing, or it is not there. Its next change is noticed."""
+        self._read.append(path)
+        try:
+            return path.read_text(encoding="utf-8").strip()
+        except (OSError, ValueError):
+            return ""
+
+
+def _mark(path: Path) -> tuple[int, int, int] | None:
+    try:
+        stat = path.stat()
+    except (OSError, ValueError):
+        return None
+    return stat.st_ino, stat.st_size, stat.st_mtime_ns

@@ -1,0 +1,79 @@
+"""Regular expressions in linear time, for text that strangers have written (google-re2).
+
+They work on bytes: text is encoded once, and a place in it is a place in its UTF-8.
+"""
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any, Final, Protocol, cast
+
+import re2 as untyped  # pyright: ignore[reportMissingTypeStubs]  it has none
+
+_re2: Any = untyped
+_MOST_MEMORY: Final = 64 * 1024 * 1024
+"""So much a compiled expression may use; beyond it a search goes on, slower."""
+
+
+class Match(Protocol):
+    """What was found."""
+
+    def span(self, group: int = 0, /) -> tuple[int, int]:
+        """Where; (-1, -1): this group took no part."""
+        ...
+
+    def start(self, group: int = 0, /) -> int:
+        """Where it begins."""
+        ...
+
+    def end(self, group: int = 0, /) -> int:
+        """Where it ends."""
+        ...
+
+
+class Linear:
+    """An expression; it is compiled when it is first used, because that takes time."""
+
+    def __init__(
+        self,
+        pattern: bytes,
+        *,
+        longest: bool = False,
+        captures: bool = True,
+        characters: bool = False,
+    ) -> None:
+        """`longest`: of several matches at a place the longest one counts.
+
+        `characters`: the expression speaks of characters of UTF-8, not of bytes.
+        """
+        self.pattern = pattern
+        self._longest = longest
+        self._captures = captures
+        self._characters = characters
+
+    def search(self, text: bytes, pos: int = 0) -> Match | None:
+        """The first match from here on."""
+        return self._compiled.search(text, pos)
+
+    def match(self, text: bytes, pos: int = 0) -> Match | None:
+        """The match that begins here."""
+        return self._compiled.match(text, pos)
+
+    def finditer(self, text: bytes) -> Iterator[Match]:
+        """One match after the other."""
+        return self._compiled.finditer(text)
+
+    @cached_property
+    def _compiled(self) -> Any:
+        options: Any = _re2.Options()
+        encodings = _re2.Options.Encoding
+        options.encoding = encodings.UTF8 if self._characters else encodings.LATIN1
+        options.max_mem = _MOST_MEMORY
+        options.longest_match = self._longest
+        options.never_capture = not self._captures
+        options.log_errors = False
+        return _re2.compile(self.pattern, options)
+
+
+def literally(text: bytes) -> bytes:
+    """An expression that means these very bytes."""
+    return cast(bytes, _re2.escape(text))

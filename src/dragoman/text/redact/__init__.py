@@ -1,0 +1,22 @@
+"""Redaction: text without secrets, whole, in pieces, or as JSON.
+
+`rules` are the formats, one row each, which `prefixed` finds; `known` finds what the hub knows,
+`assignments` what a name stands before, `blocks` private keys. `finder` puts them together,
+`redactor` takes out what they find, `stream` does so in pieces.
+"""
+
+from dragoman.text.redact.finder import Found
+from dragoman.text.redact.known import SHORTEST, Secret
+from dragoman.text.redact.redactor import Masked, MaskedTree, Redactor, is_secret_variable
+from dragoman.text.redact.stream import Stream
+
+__all__ = [
+    "SHORTEST",
+    "Found",
+    "Masked",
+    "MaskedTree",
+    "Redactor",
+    "Secret",
+    "Stream",
+    "is_secret_variable",
+]

@@ -1,0 +1,189 @@
+"""Secrets without a form of their own: told by the name that stands before them.
+
+`password = …`, `"api_key": "…"`, `--token …`, `Authorization: Bearer …`, `https://user:…@host`. The
+name alone is not enough: what follows must look as if chance had made it.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from dragoman.text.linear import Linear
+from dragoman.text.redact.looks import is_placeholder, looks_random, tells_about
+
+_NAMES: Final = (
+    rb"(?:[_.-]pass|pass(?:code|phrase|wd|word)s?|pwd|secret|tokens?|credentials?"
+    rb"|api[_.-]?keys?|access[_.-]?keys?|auth[_.-]?keys?|private[_.-]?keys?|secret[_.-]?keys?"
+    rb"|signing[_.-]?keys?|encryption[_.-]?keys?|master[_.-]?keys?|account[_.-]?keys?"
+    rb"|license[_.-]?keys?|(?:[_-])auth)"
+)
+_TAIL: Final = rb"[A-Za-z0-9_.-]{0,32}"
+_QUOTES: Final = rb"""\\{0,3}["'\]]{0,2}"""
+_BARE: Final = rb"[!#$%*+\-./0-9:=?@A-Z^_a-z~\x80-\xff]"
+_SEPARATOR: Final = (
+    rb"(?:[ \t]{0,8}:[ \t]{0,2}[A-Za-z]{2,12})?[ \t]{0,8}(?::=|=>|={1,2}|:|>)[ \t]{0,8}"
+)
+"""Between a name and its value, with the type that some languages put there."""
+_SCHEMES: Final = rb"(?:bearer|basic|token|digest|apikey|api-key|ssws|bot|negotiate)"
+_OPTION_FORM: Final = (
+    rb"--[a-z0-9-]{0,24}(?:pass|secret|token|api-?key|access-?key)[a-z0-9-]{0,24}[ \t]{1,4}"
+)
+_ASSIGNED_FORM: Final = _NAMES + _TAIL + _QUOTES + _SEPARATOR
+_URL_FORM: Final = rb"://[^\s/@\"'<>]+@"
+
+_ASSIGNED: Final = Linear(rb"(?i)" + _ASSIGNED_FORM + rb"|" + _OPTION_FORM, captures=False)
+_NAME: Final = Linear(rb"(?i)(?:" + _NAMES + rb"|authorization)", captures=False)
+_BARE_VALUE: Final = re.compile(rb"`?" + _BARE + rb"{1,128}+")
+_REST: Final = re.compile(_BARE + rb"*+")
+_HEADER: Final = Linear(
+    rb"(?i)(?:authorization"
+    + _QUOTES
+    + _SEPARATOR
+    + rb"""\\{0,3}["']?(?:"""
+    + _SCHEMES
+    + rb"[ \t]{1,4})?|\b(?:bearer|basic)[ \t]{1,4})([A-Za-z0-9._~+/=-]{8,})"
+)
+_IN_URL: Final = Linear(rb"://([^\s/@:\"'<>]*)(?::([^\s/@\"'<>]+))?@")
+
+ANY_NAME: Final = (
+    rb"(?i:"
+    + _ASSIGNED_FORM
+    + rb"|"
+    + _OPTION_FORM
+    + rb"|authorization|bearer[ \t]|basic[ \t])|"
+    + _URL_FORM
+)
+"""What every finding here needs somewhere in the text."""
+ANY_WORD: Final = rb"(?i:pass|pwd|secret|token|credential|key|auth|bearer|basic)|" + _URL_FORM
+"""The same for a text that goes on: a name is enough."""
+_PENDING: Final = Linear(
+    rb"(?i)(?:(?:pass|pwd|secret|token|credential|key|auth)[A-Za-z0-9_.-]{0,40}"
+    + _QUOTES
+    + rb"(?:[ \t]{0,8}:[ \t]{0,2}[A-Za-z]{0,12})?[ \t]{0,8}(?::=?|=>|={1,2}|>)?[ \t]{0,8}"
+    + rb"""(?:\\{0,3}(?:"[^"\n]{0,200}|'[^'\n]{0,200})?|"""
+    + _SCHEMES
+    + rb"[ \t]{0,4})?|\b(?:bearer|basic)[ \t]{0,4})\z",
+    captures=False,
+)
+_LONGEST_PENDING: Final = 400
+_LONGEST_QUOTED: Final = 200
+_LONGEST_USER: Final = 24
+"""A user of a URL that is longer, and made by chance, is a token."""
+_SHORTEST_PASSWORD: Final = 3
+
+Told = tuple[int, int, str]
+"""Where a secret is, and what it is called."""
+
+
+class _Value(NamedTuple):
+    start: int
+    end: int
+    is_bare: bool
+
+
+def assignments(data: bytes) -> Iterator[Told]:
+    """The secrets that follow a name."""
+    at = 0
+    while (found := _ASSIGNED.search(data, at)) is not None:
+        begin, at = found.span()
+        value = _value_at(data, at)
+        if value is None:
+            continue
+        start, end, is_bare = value
+        if not looks_random(_text(data, start, end)):
+            if data[end - 1] not in b"=:":
+                at = end  # words are no secrets, and are not looked at twice
+            continue
+        name = _text(data, begin, at)
+        if not tells_about(_bare(name)) and not _in_placeholder(data, begin):
+            end = _without_punctuation(data, start, _whole(data, end)) if is_bare else end
+            yield start, end, kind_of(name)
+            at = end
+
+
+def headers(data: bytes) -> Iterator[Told]:
+    """What an Authorization header shows."""
+    for found in _HEADER.finditer(data):
+        start, end = found.span(1)
+        end = _without_punctuation(data, start, end)
+        if looks_random(_text(data, start, end)) and not _in_placeholder(data, found.start()):
+            yield start, end, "authorization"
+
+
+def in_urls(data: bytes) -> Iterator[Told]:
+    """Passwords of URLs, and users that are tokens."""
+    for found in _IN_URL.finditer(data):
+        start, end = found.span(2)
+        if start < 0:
+            start, end = found.span(1)
+            if end - start >= _LONGEST_USER and looks_random(_text(data, start, end)):
+                yield start, end, "url_user"
+        elif end - start >= _SHORTEST_PASSWORD and not is_placeholder(_text(data, start, end)):
+            yield start, end, "url_password"
+
+
+def pending(data: bytes) -> int:
+    """Where a name begins whose secret may follow when more of the text has come; -1: nowhere."""
+    found = _PENDING.search(data, max(0, len(data) - _LONGEST_PENDING))
+    return found.start() if found else -1
+
+
+def names_secret(name: str) -> str:
+    """The kind of secret that a name alone stands for, like the key of an object; empty: none."""
+    found = _NAME.search(name.encode(errors="replace"))
+    return "" if found is None or tells_about(name) else kind_of(name)
+
+
+def kind_of(name: str) -> str:
+    """What a placeholder calls a secret behind this name."""
+    data = name.encode(errors="replace")
+    found = _NAME.search(data)
+    named = _text(data, found.start(), found.end()) if found else "password"
+    plain = re.sub(r"[^a-z]+", "_", named.lower()).strip("_")
+    return "password" if plain.startswith(("pass", "pwd")) else plain.removesuffix("s")
+
+
+def _value_at(data: bytes, at: int) -> _Value | None:
+    """What stands here in quotes, or as a word."""
+    quote = at
+    while data[quote : quote + 1] == b"\\":
+        quote += 1
+    if data[quote : quote + 1] not in (b'"', b"'"):
+        bare = _BARE_VALUE.match(data, at)
+        return _Value(at + (data[at] == ord("`")), bare.end(), True) if bare else None
+    start = quote + 1
+    end = data.find(data[quote], start, start + _LONGEST_QUOTED + 1)
+    inside = data[start:end].rstrip(b"\\")
+    return (
+        None
+        if end < 0 or not inside or b"\n" in inside
+        else _Value(start, start + len(inside), False)
+    )
+
+
+def _bare(name: str) -> str:
+    """A name without the quotes and signs that follow it."""
+    return name.rstrip(" \t:=>\\\"']")
+
+
+def _text(data: bytes, start: int, end: int) -> str:
+    return data[start:end].decode(errors="replace")
+
+
+def _whole(data: bytes, end: int) -> int:
+    """Where a bare value ends of which so much was looked at."""
+    rest = _REST.match(data, end)
+    assert rest is not None, "it matches nothing, too"
+    return rest.end()
+
+
+def _without_punctuation(data: bytes, start: int, end: int) -> int:
+    while end > start and data[end - 1] in b".,;:":
+        end -= 1
+    return end
+
+
+def _in_placeholder(data: bytes, at: int) -> bool:
+    """Whether the name is part of a placeholder that stands here already."""
+    begin = data.rfind(b"[", max(0, at - 80), at)
+    return begin >= 0 and data.startswith(b"[REDACTED:", begin) and b"]" not in data[begin:at]

@@ -1,0 +1,185 @@
+"""Finds secrets in text: all layers put together.
+
+What the hub knows, what has the form of a credential, what is named as one, private keys; also
+in Base64, and behind colours.
+"""
+
+import binascii
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+from dragoman.text.digest import keyed_digest
+from dragoman.text.linear import Linear
+from dragoman.text.redact.assignments import ANY_NAME, ANY_WORD, assignments, headers, in_urls
+from dragoman.text.redact.blocks import BEGIN, blocks
+from dragoman.text.redact.hidden import ANY_HIDDEN, Reading, may_hide
+from dragoman.text.redact.known import Known, Secret
+from dragoman.text.redact.prefixed import ANY_RULE, prefixed
+
+_ENCODED: Final = Linear(rb"[A-Za-z0-9+/]{28,}={0,2}|[A-Za-z0-9_-]{40,}={0,2}", captures=False)
+"""Long enough to hold a secret in Base64, and longer than a UUID. It stands apart from the gates:
+together they would have far too many states."""
+_URL_SAFE: Final = bytes.maketrans(b"-_", b"+/")
+_DEPTH: Final = 2
+"""So often something encoded is looked for in something encoded."""
+_DIGEST_BYTES: Final = 4
+SMALL: Final = 1_024
+"""Of a larger text it is not asked first whether there is anything in it: there mostly is."""
+
+_SHARED: Final = (ANY_RULE, BEGIN.encode(), ANY_HIDDEN)
+_GATE: Final = Linear(b"|".join((ANY_NAME, *_SHARED)), captures=False)
+"""What every secret that a rule finds needs somewhere in the text, unless it is encoded."""
+_WIDE_GATE: Final = Linear(b"|".join((ANY_WORD, *_SHARED)), captures=False)
+"""The same for a text that goes on: what is named in it may come later."""
+
+
+class Found(NamedTuple):
+    """One secret."""
+
+    kind: str
+    digest: str
+    start: int
+    """Where it stands in the text, and where it ends."""
+    end: int
+
+    @property
+    def placeholder(self) -> str:
+        """What stands in its place."""
+        return placeholder(self.kind, self.digest)
+
+
+def placeholder(kind: str, digest: str) -> str:
+    """What stands in the place of a secret."""
+    return f"[REDACTED:{kind}:{digest}]"
+
+
+class _Span(NamedTuple):
+    """A secret in bytes."""
+
+    start: int
+    end: int
+    rank: int
+    """Of two that overlap the lower one gives the name."""
+    kind: str
+    secret: bytes
+    """What the digest is made of: the secret itself, however it is written."""
+
+
+_Layer = Callable[[bytes], Iterable[tuple[int, int, str]]]
+
+_LAYERS: Final[tuple[_Layer, ...]] = (blocks, prefixed, in_urls, headers, assignments)
+"""In the order of what they know about a secret."""
+
+
+class Finder:
+    """Finds secrets. Several threads may use it at once."""
+
+    def __init__(self, known: Sequence[Secret], key: bytes, *, known_only: bool) -> None:
+        self.known = Known(known)
+        self._key = key
+        self._known_only = known_only
+
+    def find(self, text: str) -> list[Found]:
+        """The secrets of a text, in their order; no two overlap."""
+        data = text.encode(errors="surrogatepass")
+        if len(data) < SMALL and not self.may_hold(data):
+            return []
+        spans = self._read_spans(data)
+        places = _characters(data, spans)
+        return [
+            Found(span.kind, self.digest(span.secret), start, end)
+            for (start, end), span in zip(places, spans, strict=True)
+        ]
+
+    def may_hold(self, data: bytes) -> bool:
+        """Whether it is worth to look into a text; a no is quick, and is meant.
+
+        The text may be JSON, unless it spells letters as numbers.
+        """
+        return self._passes(data, _GATE)
+
+    def may_begin(self, text: str) -> bool:
+        """Whether there may be a secret in a text, or a name that one may follow."""
+        return self._passes(text.encode(errors="surrogatepass"), _WIDE_GATE)
+
+    def digest(self, secret: bytes) -> str:
+        """What tells equal secrets from different ones."""
+        return keyed_digest(self._key, secret)[:_DIGEST_BYTES].hex()
+
+    def _passes(self, data: bytes, gate: Linear) -> bool:
+        if self.known.are_in(data):
+            return True
+        if self._known_only:  # colours may still hide what is known
+            return bool(self.known.longest) and may_hide(data)
+        return gate.search(data) is not None or _ENCODED.search(data) is not None
+
+    def _read_spans(self, data: bytes) -> list[_Span]:
+        """The secrets of a text as it is read, with what is hidden in between."""
+        if not may_hide(data):
+            return _merged(self._spans(data, _DEPTH))
+        reading = Reading(data)
+        return [
+            span._replace(start=reading.place(span.start), end=reading.place(span.end - 1) + 1)
+            for span in _merged(self._spans(reading.data, _DEPTH))
+        ]
+
+    def _spans(self, data: bytes, depth: int) -> list[_Span]:
+        spans = [
+            _Span(start, end, 0, secret.kind, secret.value.encode(errors="surrogatepass"))
+            for start, end, secret in self.known.spans(data)
+        ]
+        if self._known_only:
+            return spans
+        if _GATE.search(data) is not None:
+            for rank, layer in enumerate(_LAYERS, start=1):
+                spans += (_Span(s, e, rank, kind, data[s:e]) for s, e, kind in layer(data))
+        if depth:
+            spans += self._encoded(data, depth)
+        return spans
+
+    def _encoded(self, data: bytes, depth: int) -> Iterator[_Span]:
+        for found in _ENCODED.finditer(data):
+            start, end = found.span()
+            inside = _decoded(data[start:end])
+            hits = self._spans(inside, depth - 1) if inside else []
+            if hits:
+                best = min(hits, key=lambda span: (span.rank, span.start))
+                yield _Span(start, end, len(_LAYERS) + 1, best.kind, best.secret)
+
+
+def _decoded(run: bytes) -> bytes | None:
+    """The text that a run of Base64 stands for; None: it stands for none."""
+    run = run.rstrip(b"=").translate(_URL_SAFE)
+    whole = run[: len(run) - (len(run) % 4 == 1)]
+    inside = binascii.a2b_base64(whole + b"=" * (-len(whole) % 4))
+    return inside if inside.isascii() else None
+
+
+def _merged(spans: list[_Span]) -> list[_Span]:
+    """The spans in their order; of those that overlap one that covers all of them."""
+    merged = list[_Span]()
+    for span in sorted(spans):
+        if not merged or span.start >= merged[-1].end:
+            merged.append(span)
+            continue
+        last = merged[-1]
+        named = min(last, span, key=lambda one: one.rank)
+        merged[-1] = named._replace(start=last.start, end=max(last.end, span.end))
+    return merged
+
+
+def _characters(data: bytes, spans: list[_Span]) -> Iterator[tuple[int, int]]:
+    """Where spans of bytes are in the text that they encode."""
+    if data.isascii():
+        yield from ((span.start, span.end) for span in spans)
+        return
+    at_byte = at_character = 0
+
+    def move(to: int) -> int:
+        nonlocal at_byte, at_character
+        at_character += len(data[at_byte:to].decode(errors="surrogatepass"))
+        at_byte = to
+        return at_character
+
+    for span in spans:
+        yield move(span.start), move(span.end)

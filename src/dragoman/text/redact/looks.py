@@ -1,0 +1,70 @@
+"""Whether a text looks like a secret: made by chance or by a careful person, and no language."""
+
+import math
+import re
+from collections import Counter
+from functools import lru_cache
+from typing import Final
+
+_NEUTRAL: Final = re.compile(
+    r"(?:id|ids|name|names|hash|hashes|digest|sha\d*|md5|file|path|dir|folder|url|uri|type|count|"
+    r"limit|length|len|size|expiry|expires|expiration|ttl|at|in|policy|field|label|hint|header|"
+    r"status|kind|version|format|prefix|env|variable|ref|manager|store|provider|endpoint|required|"
+    r"used|usage|index|_ms|seconds|rotation|scope|scopes|fingerprint|source|sock|socket)$|"
+    r"pass(?:ed|es|ing|age|port|ive|thr)|auth(?:or(?!iz)|entic)|tokeni[sz]",
+    re.IGNORECASE | re.ASCII,
+)
+"""How a name ends that tells something about a secret, and not the secret."""
+_PLACEHOLDER: Final = re.compile(
+    r"\[REDACTED:[a-z0-9_]+:[0-9a-f]{8}\]|[$%<{].*|[*x.#?_…-]+|your.*|my[_-].*|example.*|"
+    r"(?:change|replace)[_-]?me.*|none|null|true|false|undefined|"
+    r"pass(?:word|wd)?\d{0,4}|secret|token|user(?:name)?|foo(?:bar)?|test(?:ing)?\d{0,4}",
+    re.IGNORECASE | re.DOTALL,
+)
+_NOT_SECRET: Final = re.compile(
+    r"(?:urn:uuid:)?[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+    r"|sha\d{1,3}[:-][A-Za-z0-9+/=]+|md5[:-][0-9a-f]+|TASK-\d{4}-\d\d-\d\d-\w+|[0-9a-f]{12}"
+    r"|(?:https?|file|ssh|git)://.*|\d{4}-\d\d-\d\d.*|v?\d+(?:\.\d+)+\S{0,12}|[\d.,:%_-]+[a-zA-Z]{0,3}",
+    re.IGNORECASE | re.ASCII,
+)
+_WORDS: Final = re.compile(
+    r"(?:(?:[A-Z]?[a-z]{2,}+|[A-Z]+(?=[A-Z][a-z]|[^A-Za-z]|\Z)|[a-z](?![A-Za-z]))++"
+    r"\d{0,3}+(?![A-Za-z0-9])|\d{1,4}+(?![A-Za-z0-9])|[^A-Za-z0-9]++)*+"
+)
+"""Words of a language or names of a program, whatever stands between them."""
+_NUMBERED: Final = re.compile(r"[^A-Za-z0-9]*+[A-Za-z]++\d{2,}+[^A-Za-z0-9]*+")
+"""One word with a number behind it: rather a password than a name."""
+_LEAST_BITS: Final = 2.3
+_LEAST_LENGTH: Final = 8
+_LOOKED_AT: Final = 256
+"""So much of a text is looked at."""
+
+
+@lru_cache(1_024)
+def tells_about(name: str) -> bool:
+    """Whether a name says something about a secret, like how long it is, and not the secret."""
+    return _NEUTRAL.search(name) is not None
+
+
+def is_placeholder(value: str) -> bool:
+    """Whether something stands here in the place of a secret."""
+    return _PLACEHOLDER.fullmatch(value) is not None
+
+
+def looks_random(value: str) -> bool:
+    """Whether no language has made a value, and it is no hash, id, date or number."""
+    # Most values are short, words or numbers, and that is seen at once.
+    if len(value) < _LEAST_LENGTH or value.isdigit() or (value.isalpha() and value.islower()):
+        return False
+    value = value[:_LOOKED_AT]
+    if is_placeholder(value) or _NOT_SECRET.fullmatch(value):
+        return False
+    if _WORDS.fullmatch(value) and not _NUMBERED.fullmatch(value):
+        return False
+    return bits(value) >= _LEAST_BITS
+
+
+def bits(value: str) -> float:
+    """Shannon's entropy of the characters of a text, for each of them."""
+    size = len(value)
+    return -sum(n / size * math.log2(n / size) for n in Counter(value).values())

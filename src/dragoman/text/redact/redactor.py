@@ -1,0 +1,114 @@
+"""Takes secrets out of text, of JSON values, and of text that comes in pieces.
+
+Each becomes `[REDACTED:kind:digest]`. The digest is keyed: equal secrets look equal, and nobody can
+find out by guessing what one was. Text that was redacted once stays as it is.
+"""
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+from msgspec import Struct
+
+from dragoman.text.redact.assignments import names_secret
+from dragoman.text.redact.finder import Finder, Found, placeholder
+from dragoman.text.redact.known import Secret
+from dragoman.text.redact.looks import is_placeholder, looks_random
+from dragoman.text.redact.stream import Stream
+from dragoman.text.strict_json import below
+
+
+class Masked(Struct, frozen=True):
+    """A text without secrets, and what was taken out of it."""
+
+    text: str
+    found: tuple[Found, ...] = ()
+
+
+class MaskedTree(Struct, frozen=True):
+    """A JSON value without secrets, and where which kind was taken out."""
+
+    value: Any
+    found: tuple[tuple[str, str], ...] = ()
+    """Path and kind of each."""
+
+
+class Redactor:
+    """Takes secrets out. Several threads may use it at once."""
+
+    def __init__(
+        self, known: Sequence[Secret] = (), key: bytes = b"", *, known_only: bool = False
+    ) -> None:
+        """`key`: what the digests are keyed with; `known_only`: no rules, only what is known."""
+        self._finder = Finder(known, key, known_only=known_only)
+        self._known = known
+        self._key = key
+        self._known_only = known_only
+
+    def knowing(self, *secrets: Secret) -> "Redactor":
+        """One that knows these values, too."""
+        known = (*self._known, *secrets)
+        return Redactor(known, self._key, known_only=self._known_only)
+
+    def text(self, text: str) -> Masked:
+        """A whole text without secrets."""
+        found = self._finder.find(text)
+        if not found:
+            return Masked(text)
+        pieces, end = list[str](), 0
+        for one in found:
+            pieces += (text[end : one.start], one.placeholder)
+            end = one.end
+        return Masked("".join((*pieces, text[end:])), tuple(found))
+
+    def stream(self, held: str = "") -> Stream:
+        """For a text that comes in pieces; `held`: what an earlier stream of it has held back."""
+        return Stream(self._finder, held)
+
+    def may_hold(self, data: bytes) -> bool:
+        """Whether it is worth to look into a text; a no is quick, and is meant.
+
+        The text may be JSON, unless it spells letters as numbers.
+        """
+        return self._finder.may_hold(data)
+
+    def tree(self, value: Any) -> MaskedTree:
+        """A JSON value without secrets: in its texts, and where a key names one."""
+        found = list[tuple[str, str]]()
+        walked = self._walked(value, "", "", found)
+        return MaskedTree(walked, tuple(found)) if found else MaskedTree(value)
+
+    def _walked(self, value: Any, path: str, name: str, found: list[tuple[str, str]]) -> Any:
+        if isinstance(value, str):
+            text, kinds = self._named(name, value)
+            found += ((path, kind) for kind in kinds)
+            return text
+        if isinstance(value, dict):
+            return {
+                self._name(key, path, found): self._walked(item, below(path, key), key, found)
+                for key, item in cast(dict[str, Any], value).items()
+            }
+        if isinstance(value, list | tuple):
+            items = enumerate(cast(Sequence[Any], value))
+            return [self._walked(item, below(path, at), name, found) for at, item in items]
+        return value
+
+    def _name(self, key: str, path: str, found: list[tuple[str, str]]) -> str:
+        masked = self.text(key)
+        found += ((path, one.kind) for one in masked.found)
+        return masked.text
+
+    def _named(self, name: str, value: str) -> tuple[str, list[str]]:
+        """A text that a key stands before, and the kinds of what was taken out."""
+        masked = self.text(value)
+        kind = "" if self._known_only or not name else names_secret(name)
+        if kind and looks_random(masked.text):
+            digest = self._finder.digest(value.encode(errors="surrogatepass"))
+            return placeholder(kind, digest), [kind]
+        return masked.text, [one.kind for one in masked.found]
+
+
+def is_secret_variable(name: str, value: str) -> bool:
+    """Whether a variable of the environment holds a secret, by its name or by its looks."""
+    if names_secret(name):
+        return not is_placeholder(value) and not value.startswith(("/", "."))
+    return bool(Redactor().text(value).found)

@@ -1,0 +1,251 @@
+"""Formats of credentials that can be told by their looks: one row each, with its source.
+
+A row is ours, written after the public documentation of whoever gives the credential out. Where
+that shows no length, the row takes the shortest that examples have, and anything longer.
+"""
+
+import re
+from typing import Final
+
+from msgspec import Struct
+
+from dragoman.text.linear import literally
+
+_RARE: Final = 4
+"""So long a beginning hardly ever stands in ordinary text by chance."""
+
+
+_COUNT: Final = re.compile(rb"\{(\d{2,})(?:,\d*)?\}")
+_ENOUGH: Final = 10
+"""So many characters of a row are enough to be rare."""
+
+
+class Rule(Struct, frozen=True):
+    """One format."""
+
+    kind: str
+    starts: tuple[bytes, ...]
+    """How such a credential begins; none: it is told by something inside."""
+    rest: bytes
+    """What follows, as a regular expression."""
+    source: str
+    """The page that describes it."""
+    shows: bool = False
+    """Whether its beginning is a name or an address that may stay."""
+
+    @property
+    def beginning(self) -> bytes:
+        """How it begins, as a regular expression."""
+        return b"(?:" + b"|".join(map(literally, self.starts)) + b")"
+
+    @property
+    def pattern(self) -> bytes:
+        """The whole, as a regular expression."""
+        return self.beginning + self.rest
+
+    @property
+    def lead(self) -> bytes:
+        """What is looked for first: the beginning, or so much more that it is rare."""
+        if self.starts and all(len(start) >= _RARE for start in self.starts):
+            return self.beginning
+        return _COUNT.sub(lambda found: b"{%d,}" % min(int(found[1]), _ENOUGH), self.pattern)
+
+
+def _rule(kind: str, starts: str, rest: str, source: str, *, shows: bool = False) -> Rule:
+    return Rule(kind, tuple(starts.encode().split()), rest.encode(), source, shows)
+
+
+# Two lines a row, so that the table can be read as one.
+# fmt: off
+RULES: Final[tuple[Rule, ...]] = (
+    # --- our own
+    _rule("dragoman_token", "drg_", "[A-Za-z0-9][A-Za-z0-9._@-]{0,}_[0-9a-f]{12}_[A-Za-z0-9_-]{43}",
+          "docs/identity.md"),
+    _rule("dragoman_attempt_token", "drga_", r"[A-Za-z0-9_-]{20,}\.[A-Za-z0-9_-]{20,}",
+          "docs/identity.md"),
+    _rule("dragoman_owner_token", "drgo_", "[A-Za-z0-9_-]{43}",
+          "docs/identity.md"),
+    # --- code hosts, packages, builds
+    _rule("github_token", "ghp_ gho_ ghu_ ghs_ ghr_", "[A-Za-z0-9]{36,}",
+          "https://docs.github.com/en/authentication/keeping-your-account-and-data-secure/about-authentication-to-github"),
+    _rule("github_fine_grained_token", "github_pat_", "[A-Za-z0-9_]{60,}",
+          "https://docs.github.com/en/authentication/keeping-your-account-and-data-secure/managing-your-personal-access-tokens"),
+    _rule("gitlab_token",
+          "glpat- gldt- glrt- glrtr- glcbt- glptt- glft- "
+          "glimt- glagent- glsoat- glffct- gloas- glwt- glntfy-",
+          "[A-Za-z0-9_.-]{20,}",
+          "https://docs.gitlab.com/security/tokens/"),
+    _rule("npm_token", "npm_", "[A-Za-z0-9]{36,}",
+          "https://github.blog/security/supply-chain-security/npm-automation-tokens-new-format/"),
+    _rule("pypi_token", "pypi-AgE", "[A-Za-z0-9_-]{50,}",
+          "https://pypi.org/help/#apitoken"),
+    _rule("rubygems_key", "rubygems_", "[0-9a-f]{48}",
+          "https://guides.rubygems.org/api-key-scopes/"),
+    _rule("crates_token", "cio", r"[A-Za-z0-9]{32}\b",
+          "https://doc.rust-lang.org/cargo/reference/publishing.html"),
+    _rule("docker_token", "dckr_pat_ dckr_oat_", "[A-Za-z0-9_-]{27,}",
+          "https://docs.docker.com/security/access-tokens/"),
+    _rule("buildkite_token", "bkua_ bkat_ bkpt_", "[A-Za-z0-9]{30,}",
+          "https://buildkite.com/docs/platform/security/tokens"),
+    _rule("circleci_token", "CCIPAT_ CCIPRJ_", "[A-Za-z0-9_]{40,}",
+          "https://circleci.com/docs/managing-api-tokens/"),
+    _rule("atlassian_token", "ATATT3 ATCTT3 ATBB", "[A-Za-z0-9_=.-]{24,}",
+          "https://support.atlassian.com/atlassian-account/docs/manage-api-tokens-for-your-atlassian-account/"),
+    _rule("sonar_token", "squ_ sqp_ sqa_", "[0-9a-f]{40}",
+          "https://docs.sonarsource.com/sonarqube-server/user-guide/managing-tokens/"),
+    _rule("postman_key", "PMAK- PMAT-", "[0-9A-Za-z-]{24,}",
+          "https://learning.postman.com/docs/developer/postman-api/authentication/"),
+    _rule("linear_key", "lin_api_ lin_oauth_", "[A-Za-z0-9]{32,}",
+          "https://linear.app/developers/graphql"),
+    _rule("sourcegraph_token", "sgp_ sgd_", "[0-9A-Za-z_]{40,}",
+          "https://sourcegraph.com/docs/cli/how-tos/creating_an_access_token"),
+    # --- clouds
+    _rule("aws_access_key_id", "AKIA ASIA ABIA ACCA", r"[A-Z2-7]{16}\b",
+          "https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_identifiers.html"),
+    _rule("aws_signature", "X-Amz-Signature=", "[0-9a-f]{64}",
+          "https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-query-string-auth.html",
+          shows=True),
+    _rule("google_api_key", "AIza", "[A-Za-z0-9_-]{35}",
+          "https://cloud.google.com/docs/authentication/api-keys"),
+    _rule("google_oauth_token", "ya29.", "[A-Za-z0-9_.-]{20,}",
+          "https://developers.google.com/identity/protocols/oauth2"),
+    _rule("google_client_secret", "GOCSPX-", "[A-Za-z0-9_-]{24,}",
+          "https://developers.google.com/identity/protocols/oauth2/web-server"),
+    _rule("azure_storage_key", "AccountKey= SharedAccessKey=", "[A-Za-z0-9+/]{40,}={0,2}",
+          "https://learn.microsoft.com/en-us/azure/storage/common/storage-configure-connection-string",
+          shows=True),
+    _rule("azure_sas", "?sig= &sig= u0026sig= ;sig=", "[A-Za-z0-9%+/_-]{40,}={0,2}",
+          "https://learn.microsoft.com/en-us/azure/storage/common/storage-sas-overview",
+          shows=True),
+    _rule("azure_client_secret", "", "[A-Za-z0-9_~.-]{3}[0-9]Q~[A-Za-z0-9_~.-]{31,34}",
+          "https://learn.microsoft.com/en-us/entra/identity-platform/quickstart-register-app"),
+    _rule("digitalocean_token", "dop_v1_ doo_v1_ dor_v1_", "[0-9a-f]{64}",
+          "https://docs.digitalocean.com/reference/api/create-personal-access-token/"),
+    _rule("alibaba_access_key_id", "LTAI", r"[A-Za-z0-9]{16,}\b",
+          "https://www.alibabacloud.com/help/en/ram/user-guide/create-an-accesskey-pair"),
+    _rule("heroku_key", "HRKU-", "[A-Za-z0-9_-]{36,}",
+          "https://devcenter.heroku.com/articles/platform-api-quickstart"),
+    _rule("fly_token", "fm1_ fm2_ fm1r_ fm1a_ fo1_", "[A-Za-z0-9+/=_-]{40,}",
+          "https://fly.io/docs/security/tokens/"),
+    _rule("netlify_token", "nfp_ nfc_ nfo_ nfu_ nfb_", "[A-Za-z0-9]{36,}",
+          "https://docs.netlify.com/api/get-started/"),
+    _rule("supabase_key", "sbp_ sb_secret_", "[A-Za-z0-9_-]{20,}",
+          "https://supabase.com/docs/guides/api/api-keys"),
+    _rule("planetscale_token", "pscale_tkn_ pscale_pw_ pscale_oauth_", "[A-Za-z0-9_=.-]{32,}",
+          "https://planetscale.com/docs/concepts/planetscale-api-oauth-applications"),
+    _rule("databricks_token", "dapi", r"[0-9a-f]{32}(?:-[0-9])?\b",
+          "https://docs.databricks.com/aws/en/dev-tools/auth/pat"),
+    _rule("tailscale_key", "tskey-", "[a-z]{2,10}-[A-Za-z0-9]{10,}-[A-Za-z0-9]{20,}",
+          "https://tailscale.com/kb/1085/auth-keys"),
+    # --- keepers of secrets
+    _rule("vault_token", "hvs. hvb. hvr.", "[A-Za-z0-9_-]{24,}",
+          "https://developer.hashicorp.com/vault/docs/concepts/tokens"),
+    _rule("terraform_token", "", r"[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{60,}",
+          "https://developer.hashicorp.com/terraform/cloud-docs/users-teams-organizations/api-tokens"),
+    _rule("doppler_token", "dp.pt. dp.st. dp.ct. dp.sa. dp.scim. dp.audit.", "[A-Za-z0-9_.-]{40,}",
+          "https://docs.doppler.com/reference/auth-token-formats"),
+    _rule("onepassword_token", "ops_eyJ", "[A-Za-z0-9+/_-]{200,}={0,3}",
+          "https://developer.1password.com/docs/service-accounts/get-started/"),
+    _rule("pulumi_token", "pul-", "[0-9a-f]{40}",
+          "https://www.pulumi.com/docs/pulumi-cloud/access-management/access-tokens/"),
+    _rule("age_secret_key", "AGE-SECRET-KEY-1", "[0-9A-Z]{58}",
+          "https://age-encryption.org/v1"),
+    # --- models
+    _rule("anthropic_key", "sk-ant-", "[A-Za-z0-9_-]{24,}",
+          "https://docs.claude.com/en/api/overview"),
+    _rule("openrouter_key", "sk-or-v1-", "[0-9a-f]{64}",
+          "https://openrouter.ai/docs/api-reference/authentication"),
+    _rule("openai_key", "sk-proj- sk-svcacct- sk-admin- sk-None- sk-",
+          r"(?:[A-Za-z0-9_-]{40,}|[A-Za-z0-9]{20,}\b)",
+          "https://platform.openai.com/docs/api-reference/authentication"),
+    _rule("huggingface_token", "hf_ api_org_", r"[A-Za-z0-9]{34,40}\b",
+          "https://huggingface.co/docs/hub/security-tokens"),
+    _rule("replicate_token", "r8_", r"[A-Za-z0-9]{37}\b",
+          "https://replicate.com/docs/topics/security/api-tokens"),
+    _rule("groq_key", "gsk_", "[A-Za-z0-9]{48,}",
+          "https://console.groq.com/docs/quickstart"),
+    _rule("xai_key", "xai-", "[A-Za-z0-9]{70,}",
+          "https://docs.x.ai/docs/tutorial"),
+    _rule("perplexity_key", "pplx-", "[A-Za-z0-9]{40,}",
+          "https://docs.perplexity.ai/getting-started/quickstart"),
+    _rule("langsmith_key", "lsv2_pt_ lsv2_sk_", "[0-9a-f_]{32,}",
+          "https://docs.smith.langchain.com/administration/how_to_guides/organization_management/create_account_api_key"),
+    _rule("pinecone_key", "pcsk_", "[A-Za-z0-9_]{40,}",
+          "https://docs.pinecone.io/guides/projects/manage-api-keys"),
+    # --- messages
+    _rule("slack_token", "xoxb- xoxp- xoxa- xoxr- xoxs- xoxo- xoxe- xoxe. xoxc- xoxd- xapp- xwfp-",
+          "[A-Za-z0-9.%/+=-]{10,}",
+          "https://docs.slack.dev/authentication/tokens"),
+    _rule("slack_webhook",
+          "hooks.slack.com/services/ "
+          "hooks.slack.com/workflows/ hooks.slack.com/triggers/",
+          "[A-Za-z0-9/_-]{20,}",
+          "https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks",
+          shows=True),
+    _rule("discord_webhook", "discord.com/api/webhooks/ discordapp.com/api/webhooks/",
+          "[0-9]{15,22}/[A-Za-z0-9_-]{40,}",
+          "https://discord.com/developers/docs/resources/webhook",
+          shows=True),
+    _rule("discord_bot_token", "",
+          r"[MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,}",
+          "https://discord.com/developers/docs/reference"),
+    _rule("telegram_bot_token", "", "[0-9]{8,10}:AA[A-Za-z0-9_-]{33}",
+          "https://core.telegram.org/bots/api"),
+    _rule("teams_webhook", "", r"[a-z0-9-]{1,}\.webhook\.office\.com/webhookb2/[A-Za-z0-9@/-]{60,}",
+          "https://learn.microsoft.com/en-us/microsoftteams/platform/webhooks-and-connectors/how-to/add-incoming-webhook"),
+    _rule("twilio_key", "SK", r"[0-9a-f]{32}\b",
+          "https://www.twilio.com/docs/iam/api-keys"),
+    _rule("sendgrid_key", "SG.", r"[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{30,}",
+          "https://www.twilio.com/docs/sendgrid/ui/account-and-settings/api-keys"),
+    _rule("brevo_key", "xkeysib- xsmtpsib-", "[0-9a-f]{64}-[A-Za-z0-9]{16}",
+          "https://developers.brevo.com/docs/getting-started"),
+    _rule("mailchimp_key", "", r"[0-9a-f]{32}-us[0-9]{1,2}\b",
+          "https://mailchimp.com/developer/marketing/guides/quick-start/"),
+    _rule("mailgun_key", "key-", r"[0-9a-f]{32}\b",
+          "https://documentation.mailgun.com/docs/mailgun/user-manual/api-key-mgmt/rbac-mgmt"),
+    _rule("resend_key", "re_", r"[A-Za-z0-9]{8}_[A-Za-z0-9]{20,30}\b",
+          "https://resend.com/docs/api-reference/introduction"),
+    # --- money and shops
+    _rule("stripe_key", "sk_live_ sk_test_ rk_live_ rk_test_", "[A-Za-z0-9]{16,}",
+          "https://docs.stripe.com/keys"),
+    _rule("webhook_secret", "whsec_", "[A-Za-z0-9+/_-]{24,}={0,2}",
+          "https://docs.stripe.com/webhooks"),
+    _rule("square_token", "sq0atp- sq0csp- EAAAE EAAAl", "[A-Za-z0-9_-]{22,}",
+          "https://developer.squareup.com/docs/build-basics/access-tokens"),
+    _rule("shopify_token", "shpat_ shpca_ shppa_ shpss_ shpua_", "[0-9A-Fa-f]{32}",
+          "https://shopify.dev/docs/apps/build/authentication-authorization/access-tokens"),
+    _rule("flutterwave_key", "FLWSECK-", "[0-9A-Za-z]{12,}-X",
+          "https://developer.flutterwave.com/docs/authentication"),
+    _rule("shippo_token", "shippo_live_ shippo_test_", "[0-9a-f]{40}",
+          "https://docs.goshippo.com/docs/guides_general/authentication/"),
+    # --- watching and data
+    _rule("grafana_token", "glsa_ glc_", "[A-Za-z0-9+/=_]{32,}",
+          "https://grafana.com/docs/grafana/latest/administration/service-accounts/"),
+    _rule("newrelic_key", "NRAK- NRJS- NRII- NRAA-", "[A-Za-z0-9_-]{19,}",
+          "https://docs.newrelic.com/docs/apis/intro-apis/new-relic-api-keys/"),
+    _rule("sentry_token", "sntrys_ sntryu_ sntrya_ sntryi_", "[A-Za-z0-9+/=_-]{40,}",
+          "https://docs.sentry.io/account/auth-tokens/"),
+    _rule("dynatrace_token", "dt0c01. dt0s01. dt0s02. dt0s16.", r"[A-Z0-9]{8,}\.[A-Z0-9]{64}",
+          "https://docs.dynatrace.com/docs/dynatrace-api/basics/dynatrace-api-authentication"),
+    _rule("airtable_token", "pat", r"[A-Za-z0-9]{14}\.[0-9a-f]{64}",
+          "https://airtable.com/developers/web/guides/personal-access-tokens"),
+    _rule("notion_token", "ntn_ secret_", r"[A-Za-z0-9]{43,}\b",
+          "https://developers.notion.com/reference/authentication"),
+    _rule("figma_token", "figd_ figdh_", "[A-Za-z0-9_-]{40,}",
+          "https://developers.figma.com/docs/rest-api/authentication/"),
+    _rule("dropbox_token", "sl.", r"(?:u\.)?[A-Za-z0-9_-]{120,}",
+          "https://developers.dropbox.com/oauth-guide"),
+    _rule("contentful_token", "CFPAT-", "[A-Za-z0-9_-]{43}",
+          "https://www.contentful.com/developers/docs/references/authentication/"),
+    _rule("mapbox_secret_token", "sk.eyJ", r"[A-Za-z0-9_-]{20,}\.[A-Za-z0-9_-]{16,}",
+          "https://docs.mapbox.com/accounts/guides/tokens/"),
+    _rule("typeform_token", "tfp_", "[A-Za-z0-9_.=-]{40,}",
+          "https://www.typeform.com/developers/get-started/personal-access-token/"),
+    _rule("artifactory_token", "AKCp", "[A-Za-z0-9]{60,}",
+          "https://jfrog.com/help/r/jfrog-platform-administration-documentation/api-key"),
+    # --- standards
+    _rule("jwt", "eyJ", r"[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}(?:\.[A-Za-z0-9_-]{10,}|\.)",
+          "https://www.rfc-editor.org/rfc/rfc7519"),
+)
+"""Earlier rows go before later ones where both fit."""
+# fmt: on

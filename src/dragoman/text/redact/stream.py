@@ -1,0 +1,112 @@
+"""A text that comes in pieces, without the secrets that a border between pieces may cut.
+
+What is given out ends at white space behind which no secret goes on; the rest waits. The pieces
+together are what the whole text would have become, however it is cut.
+"""
+
+from collections import Counter
+from typing import Final
+
+from dragoman.text.redact.assignments import pending
+from dragoman.text.redact.blocks import BEGIN, is_open
+from dragoman.text.redact.finder import SMALL, Finder
+from dragoman.text.redact.hidden import open_sequence
+
+MOST_HELD: Final = 65_536
+"""A text without a pause is held back up to so many characters."""
+_LEAST_HELD: Final = 4_096
+"""Of such a text so many stay, or as many as the longest known value has."""
+_LOOK_BACK: Final = 1_024
+"""So far before a border a name can stand whose secret is behind it."""
+
+
+class Stream:
+    """One text, fed piece by piece."""
+
+    def __init__(self, finder: Finder, held: str = "") -> None:
+        """`held`: what another stream of the same text has not given out."""
+        self.found: Counter[tuple[str, str]] = Counter()
+        """Kind and digest of what was taken out so far -> how often."""
+        self._finder = finder
+        self._held = held
+        known = finder.known
+        self._broken = known.longest_broken
+        self._keep = max(_LEAST_HELD, known.longest)
+
+    @property
+    def held(self) -> str:
+        """What came in and was not given out yet, with all secrets that are in it."""
+        return self._held
+
+    def feed(self, piece: str) -> str:
+        """Take a piece in; what can be given out now."""
+        held = self._held = self._held + piece
+        border = self._phrase(_after_space(held, len(held) - self._broken))
+        if 0 < border < SMALL and not self._finder.may_begin(held[:border]):
+            self._held = held[border:]
+            return held[:border]
+        while border and (begin := self._goes_on(border)) < border:
+            border = self._phrase(_after_space(held, begin))
+        if len(held) - border > MOST_HELD:
+            border = self._forced()
+        return self._give(border)
+
+    def close(self) -> str:
+        """The end: what was held back."""
+        return self._give(len(self._held))
+
+    def _give(self, border: int) -> str:
+        ready, self._held = self._held[:border], self._held[border:]
+        pieces, end = list[str](), 0
+        for one in self._finder.find(ready):
+            pieces += (ready[end : one.start], one.placeholder)
+            end = one.end
+            self.found[one.kind, one.digest] += 1
+        return "".join((*pieces, ready[end:]))
+
+    def _goes_on(self, border: int) -> int:
+        """Where something begins that may go on behind the border; else the border."""
+        before = self._held[max(0, border - _LOOK_BACK) : border]
+        data = before.encode(errors="surrogatepass")
+        begins = (pending(data), open_sequence(data))
+        lost = border - len(before)
+        first = (lost + _character(data, begin) for begin in begins if begin >= 0)
+        return min(*first, border, self._block(border))
+
+    def _phrase(self, border: int) -> int:
+        """The border, before a known value with white space in it that it would cut."""
+        if not self._broken or not border:
+            return border
+        lost = max(0, border - self._broken)
+        window = self._held[lost : border + self._broken].encode(errors="surrogatepass")
+        for start, end, _ in self._finder.known.spans(window):
+            first, last = lost + _character(window, start), lost + _character(window, end)
+            if first < border < last:
+                return _after_space(self._held, first)
+        return border
+
+    def _block(self, border: int) -> int:
+        begin = self._held.rfind(BEGIN, 0, border)
+        if begin < 0:
+            return border
+        is_going_on = is_open(self._held[begin:border].encode(errors="surrogatepass"))
+        return begin if is_going_on else border
+
+    def _forced(self) -> int:
+        """A border in a text without a pause: before what is found there, else anywhere."""
+        border = len(self._held) - self._keep
+        for one in self._finder.find(self._held):
+            if one.start < border < one.end:
+                return one.start or one.end
+        return border
+
+
+def _after_space(text: str, end: int) -> int:
+    """The last place up to `end` that white space stands before; 0: there is none."""
+    find, end = text.rfind, max(0, end)
+    return max(find(" ", 0, end), find("\n", 0, end), find("\t", 0, end), find("\r", 0, end)) + 1
+
+
+def _character(data: bytes, at: int) -> int:
+    """The place of a byte in the text."""
+    return at if data.isascii() else len(data[:at].decode(errors="surrogatepass"))

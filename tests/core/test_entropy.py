@@ -1,0 +1,111 @@
+"""The signs of an agent that is getting lost: when they are told, and when they are over."""
+
+import pytest
+
+from dragoman.core.entropy import (
+    Finding,
+    Seen,
+    Steady,
+    Thresholds,
+    digest,
+    error_of,
+    judge,
+    loop_at_end,
+    slope,
+)
+from tests.requirements import proves
+
+pytestmark = proves("SAOP-ENTROPY")
+
+USUAL = Thresholds()
+
+
+def seen(*confidences: float, action: str = "", observation: str = "ok") -> list[Seen]:
+    """Turns of these confidences, each with an action of its own unless one is given."""
+    return [
+        Seen(index, confidence, action or chr(97 + index), observation)
+        for index, confidence in enumerate(confidences)
+    ]
+
+
+def test_falling_confidence_is_told_with_its_turns() -> None:
+    (found,) = judge(seen(0.9, 0.8, 0.7, 0.6), USUAL, ())
+
+    assert found == Finding(
+        "falling_confidence",
+        "confidence fell from 0.9 in turn 0 to 0.6 in turn 3: by 0.1 a turn",
+        (0, 1, 2, 3),
+        0.1,
+        0.05,
+    )
+
+
+@pytest.mark.parametrize(
+    "confidences",
+    [(0.9, 0.8, 0.7), (0.9, 0.9, 0.88, 0.9), (0.5, 0.6, 0.7, 0.8), (0.9,), ()],
+)
+def test_few_turns_and_steady_ones_say_nothing(confidences: tuple[float, ...]) -> None:
+    assert judge(seen(*confidences), USUAL, ()) == []
+
+
+def test_what_wavers_about_a_threshold_is_told_once() -> None:
+    raised = ("falling_confidence",)
+    falling, wavering = seen(0.9, 0.8, 0.7, 0.6), seen(0.9, 0.88, 0.85, 0.83)
+
+    assert judge(falling, USUAL, raised) == []
+    assert judge(wavering, USUAL, ()) == []
+    assert judge(wavering, USUAL, raised) == [], "it is not over yet"
+    assert judge(seen(0.8, 0.8, 0.8, 0.8), USUAL, raised) == [Steady("falling_confidence", 0.0)]
+
+
+def test_the_same_error_in_other_numbers_is_the_same() -> None:
+    turns = [
+        Seen(n, 0.9, f"try {chr(97 + n)}", f"ran it\nError: no file /tmp/x{n} (0x7f{n}a)")
+        for n in range(3)
+    ]
+    (found,) = judge(turns, USUAL, ())
+
+    assert isinstance(found, Finding)
+    assert (found.sign, found.turns, found.measured) == ("repeated_error", (0, 1, 2), 3)
+    assert "error: no file /tmp/x# (#)" in found.detail
+    assert judge(turns[:2], USUAL, ("repeated_error",)) == []
+    assert judge(turns[:1], USUAL, ("repeated_error",)) == [Steady("repeated_error", 1)]
+    assert error_of("all is well\nnothing to see") == ""
+
+
+def test_a_circle_is_told_when_it_was_gone_through_twice() -> None:
+    turns = [Seen(n, 0.9, "AB"[n % 2], f"saw {n}") for n in range(5)]
+    found = judge(turns, USUAL, ())
+
+    assert isinstance(found[0], Finding)
+    assert (found[0].sign, found[0].turns, found[0].measured) == ("loop", (1, 2, 3, 4), 2)
+    assert "B → A" in found[0].detail
+    assert judge([*turns, Seen(5, 0.9, "C", "new")], USUAL, ("loop",)) == [Steady("loop", 1)]
+    assert judge(turns, USUAL, ("loop",)) == []
+
+
+@pytest.mark.parametrize(
+    ("row", "found"),
+    [
+        ("", (0, 1)),
+        ("a", (0, 1)),
+        ("abab", (2, 2)),
+        ("xababab", (2, 3)),
+        ("abcabc", (3, 2)),
+        ("aaaa", (2, 2)),
+        ("abcd", (0, 1)),
+        ("abcdabcd", (4, 2)),
+        ("ababc", (0, 1)),
+    ],
+)
+def test_a_loop_is_the_shortest_period_at_the_end(row: str, found: tuple[int, int]) -> None:
+    assert loop_at_end(list(row)) == found
+
+
+def test_only_the_window_counts_and_texts_are_compared_by_what_they_say() -> None:
+    turns = seen(0.9, 0.8, 0.7, 0.6, 0.6, 0.6, 0.6, 0.6)
+
+    assert judge(turns, Thresholds(window=4), ()) == []
+    assert slope([1.0, 2.0, 3.0]) == 1.0
+    assert digest("Ran 12 tests\n in 3s") == digest("ran 99  tests in 7s")
+    assert digest("a") != digest("b")

@@ -1,0 +1,148 @@
+"""The rules of turns and traces that no dialect can break: shapes of commands, credentials."""
+
+import pytest
+from msgspec.structs import replace
+
+from dragoman.core.actors import Actor
+from dragoman.core.commands import (
+    AnyCommand,
+    ClaimTask,
+    CreateTask,
+    EscalateEntropy,
+    RecordTrace,
+    RecordTurn,
+    RequestTransition,
+    SettleEntropy,
+)
+from dragoman.core.traces import MOST_OPEN, REMEMBERED, Trace
+from dragoman.engine import traces
+from dragoman.engine.traces import events_of
+from dragoman.engine.verify_logs import wrong_logs
+from tests.engine.lab import HUMAN, Lab
+from tests.requirements import proves
+
+DEVELOPER = Actor("agent", "developer")
+OBSERVER = Actor("observer", "otto")
+TURN = RecordTurn("one", 0, "developer", 0.5, {"turn_index": 0}, "d")
+TRACE = RecordTrace("01890a5d-ac96-774b-bcce-b302099a8057", "s-1", "ANY", {}, "d")
+
+
+def traced(number: int) -> RecordTrace:
+    """One more event."""
+    return replace(TRACE, event_id=f"01890a5d-ac96-774b-bcce-{number:012x}")
+
+
+@proves("SAOP-ROLE", "SAOP-EVENTS", "SAOP-TURNS")
+@pytest.mark.parametrize(
+    ("actor", "command", "code"),
+    [
+        (OBSERVER, TURN, "not_authorized"),
+        (OBSERVER, TRACE, "not_authorized"),
+        (HUMAN, replace(TURN, agent="boss"), "invalid_field"),
+        (HUMAN, replace(TURN, turn_index=-1), "invalid_field"),
+        (HUMAN, replace(TURN, task="no name"), "invalid_id"),
+        (HUMAN, replace(TRACE, event_id="e-1"), "invalid_id"),
+        (HUMAN, replace(TRACE, session=""), "invalid_id"),
+        (HUMAN, replace(TRACE, kind=" "), "invalid_field"),
+        (HUMAN, replace(TRACE, agent="boss"), "invalid_field"),
+        (OBSERVER, RequestTransition("one", "ready", ""), "not_authorized"),
+        (HUMAN, RequestTransition("one", "ready", "", commit="x" * 5_000), "invalid_field"),
+        (HUMAN, RequestTransition("no name", "ready", ""), "invalid_id"),
+        (HUMAN, RequestTransition("two", "ready", "", adopt=False), "task_not_found"),
+        (DEVELOPER, EscalateEntropy("one", "loop", "", (), 1, 1), "not_authorized"),
+        (DEVELOPER, SettleEntropy("one", "loop", 1), "not_authorized"),
+        (HUMAN, EscalateEntropy("one", "", "", (), 1, 1), "invalid_field"),
+        (HUMAN, EscalateEntropy("two", "loop", "", (), 1, 1), "task_not_found"),
+        (HUMAN, EscalateEntropy("one", "loop", "", (), 1, 1), ""),
+        (HUMAN, SettleEntropy("one", "loop", 1), ""),
+    ],
+)
+def test_what_cannot_be_recorded_is_refused(actor: Actor, command: AnyCommand, code: str) -> None:
+    lab = Lab()
+    lab.do(HUMAN, CreateTask("One", "one", ready=True))
+    head = lab.store.head()
+
+    assert lab.code(actor, command) == code
+    if not code:
+        assert lab.store.head() == head, "where there are no turns there is nothing to say"
+
+
+@proves("SAOP-EVENTS", "SAOP-ROLE")
+def test_the_credential_of_an_attempt_speaks_for_its_task() -> None:
+    lab = Lab()
+    lab.do(HUMAN, CreateTask("One", "one", ready=True), CreateTask("Two", "two", ready=True))
+    lab.do(HUMAN, ClaimTask("one", "developer", "s-1"))
+    bound = replace(DEVELOPER, task="one", fence=1)
+    assert lab.do(bound, TRACE).task == "one"
+    assert lab.do(bound, traced(1)).task == "one"
+    assert lab.code(bound, replace(TURN, task="two")) == "not_authorized"
+    assert lab.do(bound, TURN).task == "one"
+    before = lab.lease("one")
+    lab.clock.advance(1_000)
+    stale = replace(DEVELOPER, task="one", fence=7)
+    assert lab.code(stale, traced(2)) == ""
+    assert lab.lease("one") == before, "an old token is no sign of life"
+    assert lab.do(DEVELOPER, replace(traced(3), task="nothing")).task == ""
+
+
+@proves("SAOP-EVENTS")
+def test_an_event_of_somebody_with_two_tasks_belongs_to_none() -> None:
+    lab = Lab()
+    lab.do(HUMAN, CreateTask("One", "one", ready=True), CreateTask("Two", "two", ready=True))
+    lab.do(HUMAN, ClaimTask("one", "developer"), ClaimTask("two", "developer"))
+
+    assert lab.do(DEVELOPER, TRACE).task == ""
+    batch = lab.ask(HUMAN, ClaimTask("three", "x")), lab.do(DEVELOPER, traced(1))
+    assert batch[1].task == ""
+
+
+@proves("SAOP-ANOMALY")
+def test_what_is_remembered_of_a_session_has_an_end() -> None:
+    trace = Trace("s-1")
+
+    assert len(trace.open_calls) < MOST_OPEN
+    lab = Lab()
+    calls = [replace(traced(n), call=f"c-{n}") for n in range(REMEMBERED + 10)]
+    lab.do(HUMAN, *calls)
+    ends = [replace(traced(10_000 + n), call=f"c-{n}", ends_call=True) for n in range(len(calls))]
+    lab.do(HUMAN, *ends)
+    assert lab.do(HUMAN, replace(ends[-1], event_id=traced(1_000).event_id)).remark == (
+        "second_completion"
+    )
+    assert lab.do(HUMAN, replace(ends[0], event_id=traced(1_001).event_id)).remark == (
+        "orphan_completion"
+    )
+
+
+@proves("SAOP-EVENTS")
+def test_a_long_ledger_is_looked_through_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(traces, "_PAGE", 2)
+    monkeypatch.setattr(traces, "_LOOKS", 2)
+    lab = Lab()
+    for number in range(9):
+        lab.do(HUMAN, CreateTask("One", f"t-{number}"))
+    lab.do(HUMAN, TRACE)
+    first = events_of(lab.store)
+
+    assert (first.events, first.next) == ((), 4)
+    assert [one.position for one in events_of(lab.store, after=8).events] == [10]
+
+
+@proves("SAOP-TABLES")
+def test_an_entry_that_cannot_be_read_has_no_row_to_compare() -> None:
+    lab = Lab()
+    lab.do(HUMAN, TRACE)
+    store = lab.store.copy()
+    (entry,) = store.tables.entries
+    store.tables.entries[0] = replace(entry, line=b"{}")
+
+    assert list(wrong_logs(store)) == [(1, "a row of the logs is beside it")]
+
+
+@proves("SAOP-EVENTS")
+def test_a_request_that_is_taken_back_leaves_no_row() -> None:
+    lab = Lab()
+    refused = lab.code(HUMAN, TRACE, TURN, replace(TURN, turn_index=-1))
+
+    assert refused == "invalid_field"
+    assert lab.do(HUMAN, TRACE).position == lab.store.head()

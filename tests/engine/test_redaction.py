@@ -1,0 +1,121 @@
+"""Requests are redacted when they are made: no entry holds a secret, and no signed word changes."""
+
+import json
+from typing import Any, get_args
+
+import msgspec
+from msgspec import UNSET, Raw
+
+from dragoman.core.commands import (
+    AnyCommand,
+    CreateTask,
+    NoteTask,
+    PostMail,
+    ReportOutcome,
+    RequestDelegation,
+)
+from dragoman.core.errors import Refusal
+from dragoman.core.free_text import FREE_TEXT
+from dragoman.engine.redaction import Redaction
+from dragoman.text.redact import Redactor, Secret
+from tests.core.world import HUMAN
+from tests.engine.lab import Lab
+from tests.requirements import proves
+
+TOKEN = "ghp_" + "a1B2" * 9
+REDACTION = Redaction(Redactor([Secret("pin", "tiger-tiger-42")], b"key"))
+
+
+def entries(lab: Lab) -> bytes:
+    """Every line of the ledger."""
+    return b"\n".join(entry.line for entry in lab.store.entries(0, 1_000))
+
+
+@proves("REDACT-REQUESTS")
+def test_no_entry_of_any_command_holds_a_secret_and_the_caller_is_told() -> None:
+    lab = Lab()
+    told = list[str]()
+    lab.hub.redaction.tell = told.append
+    commands = (
+        CreateTask(f"use {TOKEN}", id="t", body=f"password: hunter22x and {TOKEN}"),
+        NoteTask("t", f"it was {TOKEN}"),
+        PostMail(
+            ("bob",), f"about {TOKEN}", f"take {TOKEN}", attachments=(f"https://u:{TOKEN}@h",)
+        ),
+    )
+    done = lab.hub.do(HUMAN, *commands)
+    assert TOKEN.encode() not in entries(lab)
+    assert b"hunter22x" not in entries(lab)
+    assert b"[REDACTED:github_token:" in entries(lab)
+    assert "a secret was masked: title (github_token)" in done.masked
+    assert told == list(done.masked)
+    assert lab.hub.do(HUMAN, NoteTask("t", "plain")).masked == ()
+
+
+@proves("REDACT-REQUESTS")
+def test_the_original_words_are_redacted_whatever_way_they_are_spelled() -> None:
+    for said in (
+        json.dumps({"notes": f"see {TOKEN}", "n": 1}),
+        json.dumps({"notes": f"see {TOKEN}"}).replace("ghp_", "\\u0067hp_"),
+        json.dumps(f"see {TOKEN}"),
+    ):
+        lab = Lab()
+        request = lab.hub.request(HUMAN, CreateTask("T", id="t"), said=Raw(said.encode()))
+        assert request.said is not UNSET
+        kept = msgspec.json.decode(bytes(request.said))
+        assert TOKEN not in json.dumps(kept)
+        assert request.masked
+        assert lab.hub.redaction.of(request).said == request.said
+
+
+@proves("REDACT-REQUESTS")
+def test_a_request_without_a_secret_is_the_very_same() -> None:
+    lab = Lab()
+    said = b'{"a": "b\\u00e9c", "id": "0197f5d2-8c1a-7b3e-9f42-1234567890ab"}'
+    plain = Raw(b'{"notes": "all is well"}')
+    for words in (Raw(said), plain, UNSET):
+        request = lab.hub.request(HUMAN, NoteTask("t", "all is well"), said=words)
+        assert REDACTION.of(request) is request
+
+
+@proves("REDACT-REQUESTS")
+def test_lists_and_objects_keep_their_kinds() -> None:
+    lab = Lab()
+    report = ReportOutcome(
+        "t", "blocked", f"tried {TOKEN}", ("ok", TOKEN), {"log": {"token": "k3Jx9aQw1"}, "n": 3}
+    )
+    asked = RequestDelegation("t", "p", "bob", 1, constraints=("tiger-tiger-42",))
+    request = REDACTION.of(lab.hub.request(HUMAN, report, effect=(asked,)))
+    (masked,), (delegated,) = request.commands, request.effect
+    assert isinstance(masked, ReportOutcome)
+    assert isinstance(delegated, RequestDelegation)
+    assert masked.blockers[0] == "ok"
+    assert masked.blockers[1].startswith("[REDACTED:github_token:")
+    log: Any = masked.details["log"]
+    assert log["token"].startswith("[REDACTED:token:")
+    assert masked.details["n"] == 3
+    assert delegated.constraints[0].startswith("[REDACTED:pin:")
+
+
+@proves("REDACT-SIGNED")
+def test_what_must_not_be_altered_is_refused_with_its_path() -> None:
+    refusal = REDACTION.refusal({"payload": {"notes": [f"see {TOKEN}"]}})
+    assert isinstance(refusal, Refusal)
+    assert refusal.code == "policy_violation"
+    assert refusal.detail.startswith("payload.notes[0] holds a secret (github_token)")
+    assert TOKEN not in refusal.detail
+    in_key = REDACTION.refusal({TOKEN: 1})
+    assert in_key is not None
+    assert in_key.detail.startswith("a key holds a secret")
+    assert REDACTION.refusal({"payload": {"hash": "9f" * 32}}) is None
+
+
+@proves("REDACT-REQUESTS")
+def test_every_field_of_free_text_is_one_of_its_command() -> None:
+    commands = set(get_args(AnyCommand))
+    for command, fields in FREE_TEXT.items():
+        assert command in commands
+        assert set(fields) <= set(command.__struct_fields__)
+    written = {"body", "notes", "reason", "text", "title", "subject", "detail", "description"}
+    for command in commands - set(FREE_TEXT):
+        assert not written & set(command.__struct_fields__), command

@@ -1,0 +1,295 @@
+"""Session files become turns and events: what is taken from where, each once, whatever happens."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from dragoman.core.moments import parse_rfc3339
+from dragoman.protocols.saop.capture.scribe import About, Captured
+from dragoman.protocols.saop.capture.transcript import READERS, Transcript
+from tests.requirements import proves
+
+pytestmark = proves("CAPTURE-TRANSCRIPT")
+
+FOLDER = Path(__file__).parent / "transcripts"
+NOW = parse_rfc3339("2026-03-01T00:00:00Z")
+ABOUT = About("T-1")
+
+
+def capture(lines: list[bytes], about: About = ABOUT, kind: str = "") -> list[Captured]:
+    """All that a record comes to."""
+    transcript = Transcript(about, NOW, kind)
+    return [*(one for line in lines for one in transcript.feed(line)), *transcript.close()]
+
+
+def lines_of(name: str) -> list[bytes]:
+    """The lines of a sample."""
+    return (FOLDER / name).read_bytes().splitlines()
+
+
+def turns(captured: list[Captured]) -> list[dict[str, Any]]:
+    """The turns among what was captured."""
+    return [one.message for one in captured if one.kind == "turn"]
+
+
+def payloads(captured: list[Captured], prefix: str = "") -> Iterator[dict[str, Any]]:
+    """What the events among it say."""
+    for one in captured:
+        if one.kind == "event" and one.message["payload"]["type"].startswith(prefix):
+            yield one.message["payload"]
+
+
+def test_a_session_of_claude_code() -> None:
+    captured = capture(lines_of("claude-code.jsonl"))
+    first, second, third = turns(captured)
+    assert first == {
+        "turn_index": 0,
+        "agent_id": "developer",
+        "role": "developer",
+        "content": {
+            "thought": "First I look at how the test fails.",
+            "action": "I run the test.\n\nConfidence: 0.8\n\n"
+            'Bash {"command":"pytest -q","description":"Run the test"}',
+            "observation": "user: The parser test fails. Please fix it.",
+        },
+        "metadata": {
+            "version": "1.0.0",
+            "task_id": "T-1",
+            "timestamp": "2026-02-21T10:00:02.000Z",
+            "confidence": 0.8,
+            "estimated_complexity": "medium",
+            "session_id": "7c1e6f0a-3f57-4c0c-8f0e-6a0d1a2b3c4d",
+            "captured": {"from": "claude-code", "filled": ["estimated_complexity"]},
+        },
+    }
+    assert second["content"]["observation"] == "Bash: F.\n1 failed, 1 passed"
+    assert second["content"]["thought"] == "An off-by-one."
+    assert second["metadata"]["confidence"] == 0.5
+    assert second["metadata"]["captured"]["filled"] == ["confidence", "estimated_complexity"]
+    assert third["content"] == {
+        "thought": "",
+        "action": "It is fixed.",
+        "observation": "Edit: The file was changed.\n[image]\n\n"
+        "WebFetch: Request timed out after 30 s\n\nuser: never mind the page",
+    }
+    ended = [
+        (one["call_id"], one["tool"], one["status"], one["duration_ms"])
+        for one in payloads(captured, "TOOL_LIFECYCLE_COMPLETED")
+    ]
+    assert ended == [
+        ("toolu_01", "Bash", "failure", 2_500),
+        ("toolu_02", "Edit", "success", 250),
+        ("toolu_03", "WebFetch", "timeout", 30_000),
+    ]
+    assert [one["line"] for one in payloads(captured, "SANDBOX")] == ["F.", "1 failed, 1 passed"]
+    began = next(payloads(captured, "TOOL_LIFECYCLE_INVOKED"))
+    assert began["arguments"] == {"command": "pytest -q", "description": "Run the test"}
+
+
+def test_the_thought_of_a_turn_ends_once() -> None:
+    captured = capture(lines_of("claude-code.jsonl"))
+    said = [
+        (one["turn_index"], one["chunk"], one["is_final"]) for one in payloads(captured, "THOUGHT")
+    ]
+    assert said == [
+        (0, "First I look at how the test fails.", False),
+        (0, "", True),
+        (1, "An off-by-one.", False),
+        (1, "", True),
+    ]
+
+
+def test_a_session_of_codex() -> None:
+    captured = capture(lines_of("codex.jsonl"))
+    first, second, third, fourth = turns(captured)
+    assert first["content"] == {
+        "thought": "**Listing files**",
+        "action": 'shell {"command":["bash","-lc","ls"],"workdir":"/home/ada/parser"}',
+        "observation": "user: list the files",
+    }
+    assert first["metadata"]["session_id"] == "019c4895-344c-79b1-83b2-00413ff7f9a9"
+    assert second["content"]["observation"] == "shell: parser.py\ntests\n"
+    assert second["content"]["action"].startswith('apply_patch {"input":"*** Begin Patch')
+    assert third["content"]["observation"] == "apply_patch: the patch does not apply"
+    assert fourth["content"]["action"] == (
+        'web_search {"type":"search","query":"sleep"}\n\nThere are two.\nConfidence: 95%'
+    )
+    assert fourth["metadata"]["confidence"] == 0.95
+    ended = [
+        (one["tool"], one["status"], one["duration_ms"])
+        for one in payloads(captured, "TOOL_LIFECYCLE_COMPLETED")
+    ]
+    assert ended == [
+        ("shell", "success", 120),
+        ("apply_patch", "failure", 200),
+        ("local_shell", "timeout", 10_000),
+    ]
+
+
+@proves("CAPTURE-OTLP")
+@pytest.mark.parametrize("kind", ["", "otlp"])
+def test_spans_of_opentelemetry(kind: str) -> None:
+    captured = capture([(FOLDER / "otlp.json").read_bytes()], kind=kind)
+    first, second = turns(captured)
+    assert first["content"] == {
+        "thought": "A tool knows.",
+        "action": 'get_weather {"city":"Paris"}',
+        "observation": "user: Weather in Paris?",
+    }
+    assert first["metadata"]["timestamp"] == "2026-02-21T12:00:03.000Z"
+    assert second["content"] == {
+        "thought": "",
+        "action": "It rains.",
+        "observation": 'get_weather: rain\n\ncall_9: {"wind":3}',
+    }
+    assert second["metadata"]["session_id"] == "conv-1"
+    ended = [
+        (one["tool"], one["status"], one["duration_ms"])
+        for one in payloads(captured, "TOOL_LIFECYCLE_COMPLETED")
+    ]
+    assert ended == [("get_weather", "success", 1_750), ("broken", "timeout", 0)]
+
+
+@pytest.mark.parametrize("name", ["claude-code.jsonl", "codex.jsonl"])
+def test_the_same_lines_give_the_same_ids_and_no_id_twice(name: str) -> None:
+    def ids() -> list[str]:
+        captured = capture(lines_of(name))
+        return [one.message["event_id"] for one in captured if one.kind == "event"]
+
+    assert ids() == ids()
+    assert len(set(ids())) == len(ids())
+    assert all(one[14] == "8" and one[19] in "89ab" for one in ids())
+    other = capture(lines_of(name), About("T-2"))
+    assert not set(ids()) & {one.message.get("event_id") for one in other}
+
+
+@pytest.mark.parametrize("name", ["claude-code.jsonl", "codex.jsonl"])
+@pytest.mark.parametrize("cut", [4, 7, 10])
+def test_what_has_grown_begins_with_what_was_there(name: str, cut: int) -> None:
+    lines = lines_of(name)
+    transcript = Transcript(ABOUT, NOW)
+    early = [one for line in lines[:cut] for one in transcript.feed(line)]
+    assert capture(lines)[: len(early)] == early
+
+
+@pytest.mark.parametrize(
+    ("name", "over"),
+    [
+        ("claude-code.jsonl", {0, 1, 2, 3, 5, 14}),
+        ("codex.jsonl", {*range(7), 14, 15, 16}),
+        ("otlp.json", {0, 1}),
+    ],
+)
+def test_a_turn_is_over_when_the_model_has_spoken_and_no_tool_runs(
+    name: str, over: set[int]
+) -> None:
+    lines = [(FOLDER / name).read_bytes()] if name.endswith("json") else lines_of(name)
+    found = set[int]()
+    for count in range(len(lines) + 1):
+        transcript = Transcript(ABOUT, NOW)
+        for line in lines[:count]:
+            list(transcript.feed(line))
+        if transcript.is_over:
+            found.add(count)
+    assert found == over
+
+
+def test_a_long_thought_is_cut_into_chunks_and_kept_whole_in_its_turn() -> None:
+    thought = "é" * 70_000
+    line = {
+        "sessionId": "s",
+        "type": "assistant",
+        "message": {"id": "m", "content": [{"type": "thinking", "thinking": thought}]},
+    }
+    captured = capture([msgspec.json.encode(line)])
+    chunks = [one["chunk"] for one in payloads(captured, "THOUGHT")]
+    assert (len(chunks), "".join(chunks)) == (4, thought)
+    assert turns(captured)[0]["content"]["thought"] == thought
+    assert turns(captured)[0]["metadata"]["timestamp"] == "2026-03-01T00:00:00.000Z"
+
+
+def test_what_would_not_fit_into_an_event_is_named_there() -> None:
+    uses = {"type": "tool_use", "id": "t", "name": "Bash", "input": {"command": "x" * 140_000}}
+    result = {"type": "tool_result", "tool_use_id": "t", "content": "line\n" * 250}
+    lines = [
+        {"sessionId": "s", "type": "assistant", "message": {"id": "m", "content": [uses]}},
+        {"sessionId": "s", "type": "user", "message": {"content": [result]}},
+    ]
+    captured = capture([*map(msgspec.json.encode, lines)])
+    began = next(payloads(captured, "TOOL_LIFECYCLE_INVOKED"))
+    assert list(began["arguments"]) == ["left_out"]
+    assert len(turns(captured)[0]["content"]["action"]) > 140_000
+    pulses = [one["line"] for one in payloads(captured, "SANDBOX")]
+    assert (len(pulses), pulses[-1][:15]) == (201, "… 50 more lines")
+
+
+def test_an_end_without_a_beginning_is_told_as_it_is() -> None:
+    result = {"type": "tool_result", "tool_use_id": "lost", "content": "x"}
+    line = {"sessionId": "s", "type": "user", "message": {"content": [result]}}
+    (ended,) = payloads(capture([msgspec.json.encode(line)]))
+    assert (ended["call_id"], ended["tool"], ended["duration_ms"]) == ("lost", "unknown", 0)
+
+
+def test_lines_that_are_no_records_are_counted_and_the_rest_is_taken() -> None:
+    transcript = Transcript(ABOUT, NOW)
+    for line in (b"", b"not json", b"[1]", b'{"half":', b"\xff", b'{"who":"knows"}'):
+        assert list(transcript.feed(line)) == []
+    assert list(transcript.close()) == []
+    assert (transcript.kind, transcript.session) == ("", "")
+    assert transcript.unreadable == [2, 3, 4, 5]
+    for line in lines_of("codex.jsonl"):
+        list(transcript.feed(line))
+    assert (transcript.kind, transcript.session[:8]) == ("codex", "019c4895")
+    assert len(list(transcript.close())) == 1
+
+
+@pytest.mark.parametrize("kind", READERS)
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"type":1,"payload":[],"message":"x","resourceSpans":{}}',
+        b'{"type":"assistant","message":{"content":[1,{"type":"thinking"},{"type":"new"}]}}',
+        b'{"type":"assistant","message":{"content":"text"},"timestamp":"yesterday"}',
+        b'{"type":"user","message":{"content":[{"type":"text"},7]}}',
+        b'{"type":"response_item","payload":{"type":"message","role":"system"}}',
+        b'{"type":"response_item","payload":{"type":"reasoning","summary":[{"text":""}]}}',
+        b'{"type":"response_item","payload":{"type":"new"}}',
+        (
+            b'{"resourceSpans":[{"scopeSpans":[{"spans":[{"startTimeUnixNano":"x","attributes":'
+            b'[{"key":"gen_ai.operation.name","value":{"intValue":"x"}}]}]}]}]}'
+        ),
+        (
+            b'{"resourceSpans":[{"scopeSpans":[{"spans":[{"attributes":[{"key":'
+            b'"gen_ai.operation.name","value":{"stringValue":"chat"}},{"key":'
+            b'"gen_ai.output.messages","value":{"stringValue":"[{"}},{"key":'
+            b'"gen_ai.input.messages","value":{}}]}]}]}]}'
+        ),
+    ],
+)
+def test_records_that_are_not_as_expected_come_to_nothing(kind: str, line: bytes) -> None:
+    assert capture([line], kind=kind) == []
+
+
+def test_what_tools_give_in_other_shapes() -> None:
+    item = {"type": "function_call", "name": "f", "arguments": "not json", "id": "c"}
+    outputs: list[Any] = [None, ["a"], [{"type": "input_text", "text": "b"}], '{"half"', {"x": 1}]
+    lines = [
+        {"type": "response_item", "payload": item},
+        *(
+            {"type": "response_item", "payload": {"type": "function_call_output", "output": out}}
+            for out in outputs
+        ),
+        {"type": "response_item", "payload": {"type": "message", "role": "assistant"}},
+        {"type": "response_item", "payload": {**item, "arguments": None, "input": None}},
+        {"type": "response_item", "payload": {**item, "arguments": [1], "name": 7}},
+    ]
+    captured = capture([*map(msgspec.json.encode, lines)])
+    first, second = turns(captured)
+    assert first["content"]["action"] == 'f {"input":"not json"}'
+    assert second["content"]["observation"] == (
+        'unknown: ["a"]\n\nunknown: b\n\nunknown: {"half"\n\nunknown: {"x":1}'
+    )
+    assert second["content"]["action"] == 'f {}\n\n {"input":[1]}'

@@ -1,0 +1,122 @@
+"""The data flow of the seed's section 4, step by step: agent, orchestrator, bus, database, UI."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from dragoman.bus.local import LocalBus, Subscription
+from dragoman.core.commands import ReportOutcome
+from dragoman.engine.facts import StoreFacts
+from dragoman.engine.handle import Engine
+from dragoman.engine.hints import Hints
+from dragoman.engine.hub import Hub
+from dragoman.engine.interpreter import Interpreter, Taken
+from dragoman.engine.traces import Told
+from dragoman.protocols import saop
+from dragoman.store.sqlite import SqliteStore
+from dragoman.store.sqlite.driver import open_database
+from dragoman.system.clock import HandClock
+from dragoman.system.ids import CountingIds
+from tests.engine.lab import START
+from tests.protocols.saop.desk import (
+    DEVELOPER,
+    TASK,
+    completed,
+    event,
+    invoked,
+    thought,
+    turn,
+)
+from tests.requirements import proves
+
+COMMIT = "0a1b2c3d4e5f60718293a4b5c6d7e8f901234567"
+
+
+class Stage:
+    """All who take part, with a real database."""
+
+    def __init__(self, path: Path, hints: Hints) -> None:
+        self.path = path
+        self.store = SqliteStore.open(path, CountingIds())
+        engine = Engine(self.store, HandClock(START), b"secret", on_commit=hints.tell)
+        engine.head = lambda: COMMIT
+        self.hub = Hub(engine, CountingIds())
+        facts = StoreFacts(self.store, lambda _task, _ref: True)
+        self.orchestrator = Interpreter(self.hub, (saop.dialect(),), facts)
+
+    def says(self, operation: str, message: dict[str, Any]) -> Any:
+        """The agent speaks."""
+        answer = self.orchestrator.call(operation, message, DEVELOPER)
+        assert isinstance(answer, Taken), answer
+        return answer.reply
+
+    def rows(self, sql: str) -> list[Any]:
+        """What the database itself answers."""
+        connection = open_database(self.path, apsw.SQLITE_OPEN_READONLY)
+        try:
+            return connection.execute(sql).fetchall()
+        finally:
+            connection.close()
+
+
+@contextmanager
+def staged(path: Path) -> Generator[tuple[Stage, Subscription]]:
+    """The stage, and a UI that listens to the bus."""
+    hints = Hints()
+    stage = Stage(path, hints)
+    bus = LocalBus(stage.store, hints, look=0.01)
+    yield stage, bus.subscribe()
+    bus.close()
+    stage.hub.close()
+
+
+def seen(ui: Subscription, count: int) -> list[Told]:
+    """What reaches the UI next."""
+    found: list[Told] = []
+    while len(found) < count:
+        found += ui.take(30.0)
+    return found
+
+
+@proves("SAOP-FLOW", "SAOP-TABLES", "SAOP-BUS")
+def test_the_data_flow_step_by_step(tmp_path: Path) -> None:
+    with staged(tmp_path / "flow.db") as (stage, ui):
+        # Agent ->> Orchestrator: TurnEnvelope; Orchestrator ->> SQLite: INSERT INTO agent_logs
+        stage.says("saop.turn", turn(0, "I look at the tests"))
+        assert stage.rows(
+            "SELECT task_id, turn_index, envelope_json ->> '$.content.thought' FROM agent_logs"
+        ) == [(TASK, 0, "I look at the tests")]
+        (claimed,) = seen(ui, 1)
+        assert claimed.event["payload"]["to_state"] == "in-progress"
+        # Orchestrator ->> EventBus: THOUGHT_STREAM chunks; EventBus ->> UI: reasoning tokens
+        stage.says("saop.event", event(1, thought("I look ")))
+        stage.says("saop.event", event(2, thought("at the tests", final=True)))
+        chunks = seen(ui, 2)
+        assert "".join(one.event["payload"]["chunk"] for one in chunks) == "I look at the tests"
+        # Agent ->> Orchestrator: tool invocation; ->> EventBus: TOOL_LIFECYCLE_INVOKED
+        stage.says("saop.event", event(3, invoked("c-1", command="pytest")))
+        (call,) = seen(ui, 1)
+        assert call.event["payload"]["arguments"] == {"command": "pytest"}
+        # Orchestrator ->> Agent: tool result; ->> EventBus: TOOL_LIFECYCLE_COMPLETED
+        stage.says("saop.event", event(4, completed("c-1")))
+        assert [one.type for one in seen(ui, 1)] == ["TOOL_LIFECYCLE_COMPLETED"]
+        # Orchestrator ->> EventBus: TASK_TRANSITION (on state change), in whatever dialect
+        stage.hub.do(DEVELOPER, ReportOutcome(TASK, "done", apply=True))
+        (moved,) = seen(ui, 1)
+        assert moved.event["payload"] == {
+            "type": "TASK_TRANSITION",
+            "task_id": TASK,
+            "from_state": "in-progress",
+            "to_state": "review",
+            "git_hash": COMMIT,
+            "timestamp": "2026-02-09T14:30:00.000Z",
+        }
+        # SQLite -->> Orchestrator: persist all events
+        assert stage.rows("SELECT count(event_id) FROM agent_logs") == [(4,)]
+        assert stage.rows("SELECT id, status, head_hash FROM tasks") == [(TASK, "review", COMMIT)]
+        kept = stage.says("saop.events", {"task_id": TASK})["events"]
+        assert all(saop.safe_parse(one, "event").ok for one in kept)
+        assert len(kept) == 6

@@ -1,0 +1,166 @@
+"""What a turn and an event must look like, and everything that is wrong with one that does not."""
+
+import json
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from msgspec import Struct
+
+from dragoman.engine.operation import lint_text
+from dragoman.protocols import saop
+from dragoman.protocols.saop import Payload, SaopError, Turns, Types, Version, parse, safe_parse
+from dragoman.protocols.saop.shapes import Content, Part, ThoughtStream, TurnEnvelope, TurnIndex
+from tests.protocols.saop.desk import event, thought, turn
+from tests.requirements import proves
+
+TEXT = Path(__file__).with_name("cases.jsonl").read_text(encoding="utf-8")
+CASES: list[dict[str, Any]] = [json.loads(line) for line in TEXT.split("\n") if line]
+SPOKEN = saop.dialect()
+
+
+@proves("SAOP-SHAPES")
+@pytest.mark.parametrize("case", CASES, ids=[case["id"] for case in CASES])
+def test_every_case_is_valid_or_not_as_expected(case: dict[str, Any]) -> None:
+    raw, kind = case["raw"], case["kind"]
+    parsed = safe_parse(raw, kind)
+    bounds = SPOKEN.bounds
+    linted = lint_text(SPOKEN.lint, raw.encode(), kind, strict=True, bounds=bounds)
+
+    assert (parsed.ok, linted.ok) == (case["valid"], case["valid"]), parsed.issues
+    assert bool(parsed.issues) is not parsed.ok
+
+
+@proves("SAOP-SHAPES")
+@pytest.mark.parametrize(
+    ("changes", "ok"),
+    [
+        ({"turn_index": 1.0}, True),
+        ({"turn_index": 2**53}, False),
+        ({"turn_index": 1e300}, False),
+        ({"turn_index": True}, False),
+        ({"turn_index": "0"}, False),
+        ({"metadata": {"timestamp": "2100-02-29T00:00:00Z"}}, False),
+        ({"metadata": {"timestamp": "2000-02-29T00:00:00Z"}}, True),
+        ({"metadata": {"timestamp": "2026-04-31T00:00:00Z"}}, False),
+        ({"metadata": {"timestamp": "2026-02-21t10:00:00Z"}}, False),
+        ({"metadata": {"timestamp": "２026-02-21T10:00:00Z"}}, False),
+        ({"metadata": {"confidence": None}}, False),
+        ({"metadata": {"more": {"keys": 1}}}, True),
+        ({"role": "tester"}, False),
+        ({"content": "text"}, False),
+    ],
+)
+def test_the_rules_hold_beyond_the_cases(changes: dict[str, Any], ok: bool) -> None:
+    base = turn()
+    content = changes.get("content", base["content"])
+    metadata = {**base["metadata"], **changes.get("metadata", {})}
+    value = {**base, **changes, "content": content, "metadata": metadata}
+
+    assert safe_parse(json.dumps(value)).ok is ok
+    assert safe_parse(value).ok is ok
+
+
+@proves("SAOP-PARSE")
+def test_parse_raises_and_safe_parse_returns_every_issue() -> None:
+    wrong = turn(-1, agent_id="boss", metadata={"confidence": 2, "version": "9.0.0"})
+    del wrong["role"]
+
+    parsed = safe_parse(wrong)
+    with pytest.raises(SaopError) as raised:
+        parse(wrong)
+
+    assert raised.value.issues == parsed.issues
+    assert [issue.path for issue in parsed.issues] == [
+        "turn_index",
+        "agent_id",
+        "role",
+        "metadata.version",
+        "metadata.confidence",
+    ]
+    assert "agent_id: this must be one of: researcher, architect" in str(raised.value)
+    assert parse(json.dumps(turn()).encode()) == parse(turn())
+    assert saop.TurnEnvelopeSchema.parse(turn()).agent_id == "developer"
+
+
+@proves("SAOP-PARSE")
+@pytest.mark.parametrize("raw", ["", "{", "[]", "null", '"\ud800"', b"\xff", "[" * 100_000])
+def test_what_is_no_object_is_one_issue(raw: str | bytes) -> None:
+    for kind in ("turn", "event", "payload"):
+        parsed = safe_parse(raw, kind)
+        assert (parsed.ok, len(parsed.issues), parsed.data) == (False, 1, None)
+
+
+class Coffee(Payload, frozen=True, tag="COFFEE_BREAK"):
+    """A type that nobody knew before."""
+
+    minutes: int
+
+
+@proves("SAOP-TYPES")
+def test_a_new_type_of_event_is_one_registration() -> None:
+    raw = event(1, {"type": "COFFEE_BREAK", "minutes": 5})
+    before = safe_parse(raw, "event")
+    types = saop.TYPES.plus(Coffee)
+
+    assert "'COFFEE_BREAK' is no type of event that is known" in before.issues[0].reason
+    assert types.event.parse(raw).payload == Coffee(5)
+    assert types.payload.parse(raw["payload"]) == Coffee(5)
+    assert types.event.parse(event(1, thought("x"))).payload == parse(thought("x"), "payload")
+    assert types.event.safe_parse(event(1, {"type": "COFFEE_BREAK"})).issues[0].path == (
+        "payload.minutes"
+    )
+    assert not safe_parse(raw, "event").ok, "what others registered is theirs"
+    assert Types(Coffee).payload.parse(raw["payload"]) == Coffee(5)
+    with pytest.raises(ValueError, match="same name"):
+        saop.TYPES.plus(ThoughtStream)
+
+
+class NewMetadata(Struct, frozen=True):
+    """Metadata in which a model is a must."""
+
+    version: Literal["2.0.0"]
+    task_id: str
+    model: str
+
+
+class NewTurn(Struct, frozen=True):
+    """A turn of the version after this one."""
+
+    turn_index: TurnIndex
+    agent_id: Part
+    content: Content
+    metadata: NewMetadata
+
+
+def lift(old: dict[str, Any]) -> dict[str, Any]:
+    """An old turn as a new one."""
+    return {**old, "metadata": {**old["metadata"], "version": "2.0.0", "model": "unknown"}}
+
+
+@proves("SAOP-VERSIONS")
+def test_an_older_turn_is_lifted_to_the_newest_version() -> None:
+    turns = Turns({"1.0.0": Version(TurnEnvelope, lift), "2.0.0": Version(NewTurn)})
+    new = lift(turn())
+
+    assert turns.parse(turn()) == turns.parse(json.dumps(turn())) == turns.parse(new)
+    assert turns.parse(new).metadata.model == "unknown"
+    assert turns.safe_parse(turn(metadata={"confidence": 7})).issues[0].path == (
+        "metadata.confidence"
+    )
+    assert not turns.safe_parse("{").ok
+    assert not turns.safe_parse({"metadata": {"version": 1}}).ok
+    assert not safe_parse(new).ok, "a version that nobody knows is refused"
+
+
+@proves("SAOP-SHAPES")
+def test_lint_says_what_a_message_looks_like() -> None:
+    lint = SPOKEN.lint
+
+    assert lint(turn(), "", False).type == "turn"
+    assert lint(event(1, thought("x")), "", False).type == "THOUGHT_STREAM"
+    assert lint(thought("x"), "", False).ok
+    assert lint({"event_id": "x", "payload": {}}, "", False).type == "event"
+    assert lint([], "", False).issues == ({"path": "", "reason": "this must be an object"},)
+    assert lint({"payload": 3}, "event", False).type == "event"
+    assert not lint(turn(), "event", False).ok

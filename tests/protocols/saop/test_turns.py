@@ -1,0 +1,383 @@
+"""Turns and events through the hub: kept once, read back in order, told from whoever they are."""
+
+import json
+from typing import Any
+
+import pytest
+
+from dragoman.core.actors import Actor
+from dragoman.core.commands import ClaimTask, CreateTask, MoveTask, RegisterAgent
+from dragoman.core.errors import REFUSALS
+from dragoman.core.events import EVENT_NAMES
+from dragoman.engine.interpreter import Taken, Turned
+from dragoman.protocols import saop
+from tests.engine.lab import HUMAN, findings
+from tests.protocols.saop.desk import (
+    DEVELOPER,
+    OLGA,
+    REVIEWER,
+    SECRET,
+    TASK,
+    Desk,
+    completed,
+    event,
+    invoked,
+    pulse,
+    thought,
+    transition,
+    turn,
+)
+from tests.requirements import proves
+
+
+@proves("SAOP-TURNS", "SAOP-ADOPT")
+def test_turns_are_read_in_order_whatever_their_arrival() -> None:
+    desk = Desk()
+    for index in (3, 0, 5, 1):
+        desk.turn(index)
+    told = desk.call("saop.turns", {"task_id": TASK})
+
+    assert [one["turn_index"] for one in told["turns"]] == [0, 1, 3, 5]
+    assert told["gaps"] == (2, 4)
+    assert not told["more"]
+    assert desk.task(TASK).status == "in-progress"
+    assert [name for _, name in desk.lines()[:3]] == [
+        "task.created",
+        "task.claimed",
+        "turn.recorded",
+    ]
+    page = desk.call("saop.turns", {"task_id": TASK, "attempt": 1, "after": 0, "limit": 2})
+    assert ([one["turn_index"] for one in page["turns"]], page["more"]) == ([1, 3], True)
+    assert findings(desk.store) == []
+
+
+@proves("SAOP-TURNS")
+def test_a_repeat_is_answered_and_other_words_are_refused() -> None:
+    desk = Desk()
+    first = desk.turn(0, SECRET)
+    head = desk.store.head()
+
+    assert first == {"ok": True, "position": 3, "masked": True}
+    assert desk.turn(0, SECRET) == first
+    assert desk.store.head() == head
+    assert desk.refusal("saop.turn", turn(0, "other words")).code == "key_reused"
+    answer = desk.interpreter.call("saop.turn", turn(1), DEVELOPER, key="k-1")
+    again = desk.interpreter.call("saop.turn", turn(1), DEVELOPER, key="k-1")
+    assert isinstance(answer, Taken)
+    assert isinstance(again, Taken)
+    assert again.reply == answer.reply
+    assert again.repeated
+
+
+@proves("SAOP-TURNS")
+def test_the_turns_of_each_attempt_are_counted_anew() -> None:
+    desk = Desk()
+    desk.turn(0)
+    desk.do(HUMAN, MoveTask(TASK, "ready"))
+    desk.do(DEVELOPER, ClaimTask(TASK, "developer"))
+    desk.turn(0, "another attempt")
+    told = desk.call("saop.turns", {"task_id": TASK})["turns"]
+
+    assert [(one["attempt"], one["content"]["thought"]) for one in told] == [
+        (1, "t"),
+        (2, "another attempt"),
+    ]
+
+
+@proves("SAOP-ROLE")
+def test_nobody_speaks_in_another_part() -> None:
+    desk = Desk()
+    alice = Actor("agent", "alice")
+    assert desk.refusal("saop.turn", turn(), REVIEWER).code == "identity_mismatch"
+    assert desk.refusal("saop.turn", turn(), alice).code == "identity_mismatch"
+    assert "has no part" in desk.refusal("saop.turn", turn(), alice).detail
+    assert desk.refusal("saop.turn", turn(role="reviewer")).path == "role"
+    assert desk.refusal("saop.event", event(1, thought("x")), REVIEWER).code == (
+        "identity_mismatch"
+    )
+    desk.do(HUMAN, RegisterAgent("alice", plays="developer"))
+    assert desk.call("saop.turn", turn(), alice)["ok"]
+    assert desk.call("saop.turn", turn(7), OLGA)["ok"], "who runs the show tells of others"
+    assert desk.code(alice, RegisterAgent("alice", plays="reviewer")) == "not_authorized"
+    assert desk.code(HUMAN, RegisterAgent("bob", plays="boss")) == "invalid_field"
+    assert desk.refusal("saop.turn", turn(), Actor("observer", "developer")).code == (
+        "not_authorized"
+    )
+
+
+@proves("SAOP-ADOPT", "SAOP-TURNS")
+def test_what_cannot_be_a_task_is_refused_at_the_door() -> None:
+    desk = Desk()
+    assert desk.refusal("saop.turn", turn(metadata={"task_id": ""})).code == "invalid_id"
+    assert desk.refusal("saop.event", event(1, pulse("x"), "")).code == "invalid_id"
+    assert desk.refusal("saop.turns", {"task_id": "nothing"}).code == "task_not_found"
+    assert desk.refusal("saop.events", {"task_id": "nothing"}).code == "task_not_found"
+    assert desk.refusal("saop.turns", {}).code == "invalid_field"
+    assert desk.refusal("saop.turn", {**turn(), "role": 3}).path == "role"
+    strict = Desk(saop.Choices(adopt=False))
+    assert strict.refusal("saop.turn", turn()).code == "task_not_found"
+
+
+@proves("SAOP-TURNS")
+def test_an_agent_that_lost_its_task_is_told_so() -> None:
+    desk = Desk()
+    desk.turn(0)
+    desk.do(HUMAN, MoveTask(TASK, "ready"))
+    desk.do(HUMAN, ClaimTask(TASK, "bob"))
+    assert desk.refusal("saop.turn", turn(1)).code == "lease_lost"
+
+
+@proves("SAOP-EVENTS")
+def test_an_event_gets_its_task_from_its_session() -> None:
+    desk = Desk()
+    desk.do(HUMAN, CreateTask("One", "one", ready=True))
+    desk.do(DEVELOPER, ClaimTask("one", "developer", "s-1"))
+    desk.event(1, invoked("c-1"))
+    desk.event(2, completed("c-1"))
+    desk.event(3, pulse("elsewhere"), "s-2")
+    desk.do(HUMAN, MoveTask("one", "ready"))
+    desk.event(4, pulse("late"))
+    of_task = desk.events(task_id="one")
+
+    assert [one["payload"]["type"] for one in of_task] == [
+        "TASK_TRANSITION",
+        "TOOL_LIFECYCLE_INVOKED",
+        "TOOL_LIFECYCLE_COMPLETED",
+        "SANDBOX_PULSE",
+        "TASK_TRANSITION",
+        "SANDBOX_PULSE",
+    ]
+    assert [one["session_id"] for one in of_task[1:4]] == ["s-1", "s-1", "s-2"]
+    assert [one["payload"]["line"] for one in desk.events(session_id="s-2")] == ["elsewhere"]
+    positions = [one["position"] for one in desk.events()]
+    assert positions == sorted(positions)
+    third = of_task[2]["position"]
+    assert desk.events(session_id="s-1", after=third)[0]["payload"]["line"] == "late"
+    assert len(desk.events(task_id="one", after=third, limit=2)) == 2
+    assert len(desk.events(task_id="one", session_id="s-1")) == 4, "its claim is one of them"
+    assert len(desk.events(limit=2)) == 2
+    assert desk.events(session_id="s-9") == []
+
+
+@proves("SAOP-EVENTS")
+def test_an_event_is_kept_once_whoever_sends_it_again() -> None:
+    desk = Desk()
+    first = desk.event(1, invoked("c-1"))
+    shouted = event(1, invoked("c-1"))
+    head = desk.store.head()
+
+    assert desk.event(1, invoked("c-1")) == first
+    assert desk.store.head() == head
+    assert desk.refusal("saop.event", event(1, invoked("c-2"))).code == "key_reused"
+    upper = {**shouted, "event_id": shouted["event_id"].upper()}
+    assert desk.refusal("saop.event", upper).code == "key_reused", "an id is one in any case"
+
+
+@proves("SAOP-EVENTS")
+def test_a_sign_of_life_renews_the_lease() -> None:
+    desk = Desk()
+    desk.turn(0)
+    desk.clock.advance(60_000)
+    before = desk.lease(TASK)
+    desk.event(1, pulse("still here"))
+    after = desk.lease(TASK)
+
+    assert before is not None
+    assert after is not None
+    assert after.expires_at == before.expires_at + 60_000
+
+
+@proves("SAOP-ANOMALY")
+def test_what_does_not_fit_is_kept_and_told() -> None:
+    desk = Desk()
+    desk.turn(0)
+    assert desk.event(1, completed("c-1"))["anomaly"] == "orphan_completion"
+    assert "anomaly" not in desk.event(2, invoked("c-2"))
+    assert desk.event(3, invoked("c-2"))["anomaly"] == "second_invocation"
+    assert "anomaly" not in desk.event(4, completed("c-2"))
+    assert desk.event(5, completed("c-2"))["anomaly"] == "second_completion"
+    assert "anomaly" not in desk.event(6, thought("a", final=True))
+    assert desk.event(7, thought("b", final=True))["anomaly"] == "second_final"
+    assert desk.event(8, thought("c"))["anomaly"] == "chunk_after_final"
+    assert "anomaly" not in desk.event(9, thought("d", index=1))
+    kinds = [name for stream, name in desk.lines() if stream == "trace:s-1"]
+    assert (kinds.count("trace.recorded"), kinds.count("trace.anomaly")) == (9, 5)
+
+
+@proves("SAOP-TRANSITION")
+def test_a_transition_moves_a_task_only_if_its_sender_may() -> None:
+    desk = Desk()
+    desk.turn(0)
+    moved = desk.event(1, transition("blocked", git_hash="f" * 40))
+    assert moved["applied"]
+    assert (desk.task(TASK).status, desk.task(TASK).head_hash) == ("blocked", "f" * 40)
+    declined = desk.event(2, transition("done"))
+    assert (declined["applied"], declined["reason"]["code"]) == (False, "invalid_transition")
+    assert desk.task(TASK).status == "blocked"
+    trace_only = desk.event(3, transition("somewhere"))
+    assert trace_only == {"ok": True, "position": trace_only["position"], "masked": False}
+    assert desk.event(4, transition("in-progress", "another"))["applied"], "adopted and claimed"
+    assert desk.task("another").status == "in-progress"
+    born = desk.call("saop.event", event(5, transition("review", "third")), OLGA)
+    assert born["applied"]
+    assert desk.task("third").status == "ready"
+    assert desk.event(6, transition("ready", TASK))["applied"]
+    assert desk.event(7, transition("in-progress", TASK))["applied"]
+    told = [one["payload"] for one in desk.events(task_id=TASK)]
+    moves = [(one["from_state"], one["to_state"]) for one in told]
+    assert moves == [
+        ("ready", "in-progress"),
+        ("anywhere", "blocked"),
+        ("anywhere", "done"),
+        ("anywhere", "somewhere"),
+        ("anywhere", "ready"),
+        ("anywhere", "in-progress"),
+    ], "a move that an event has asked for is told by that event"
+    assert findings(desk.store) == []
+
+
+@proves("SAOP-COMMIT", "SAOP-TRANSITION")
+def test_every_move_carries_what_is_checked_out() -> None:
+    commits = iter("abcdef")
+    desk = Desk(saop.Choices(head=lambda: "9" * 40))
+    desk.engine.head = lambda: next(commits) * 40
+    desk.do(HUMAN, CreateTask("One", "one", ready=True))
+    desk.do(HUMAN, ClaimTask("one", "developer"))
+    desk.do(HUMAN, MoveTask("one", "review"))
+    desk.event(1, transition("done", "one"))
+    hashes = [one["payload"]["git_hash"] for one in desk.events(task_id="one")]
+
+    assert hashes == ["a" * 40, "b" * 40, "9" * 40]
+    assert desk.task("one").head_hash == "b" * 40
+    ids = [one["event_id"] for one in desk.events(task_id="one")]
+    assert ids == [one["event_id"] for one in desk.events(task_id="one")]
+    assert all(saop.safe_parse(one, "event").ok for one in desk.events())
+
+
+@proves("SAOP-MASKED")
+def test_no_secret_is_stored_of_a_turn_or_an_event() -> None:
+    desk = Desk()
+    hidden = {"note": SECRET}
+    desk.call("saop.turn", {**turn(0, f"my key is {SECRET}", metadata=hidden), "more": hidden})
+    desk.event(1, invoked("c-1", command=f"curl -H {SECRET}"))
+    assert desk.event(2, pulse(f"token {SECRET}"))["masked"]
+    assert not desk.event(3, pulse("all is well"))["masked"]
+    stored = b"".join(entry.line for entry in desk.store.entries(0, 100))
+    seen = desk.events(session_id="s-1")
+
+    assert SECRET.encode() not in stored
+    assert [one["payload"].get("masked") for one in seen] == [None, True, False]
+    assert desk.call("saop.turns", {"task_id": TASK})["turns"][0]["masked"]
+
+
+@proves("SAOP-MASKED")
+def test_a_secret_is_caught_over_every_border_of_two_chunks() -> None:
+    text = f"we use {SECRET} for this"
+    desk = Desk()
+    for cut in range(len(text) + 1):
+        parts = text[:cut], text[cut:]
+        first = desk.event(2 * cut, thought(parts[0], index=cut), f"s-{cut}")
+        again = desk.event(2 * cut, thought(parts[0], index=cut), f"s-{cut}")
+        desk.event(2 * cut + 1, thought(parts[1], final=True, index=cut), f"s-{cut}")
+        assert first == again
+        told = desk.events(session_id=f"s-{cut}")
+        whole = "".join(one["payload"]["chunk"] for one in told)
+        assert whole.startswith("we use [REDACTED:github_token:"), whole
+        assert whole.endswith("] for this")
+    assert SECRET.encode() not in b"".join(one.line for one in desk.store.entries(0, 1_000))
+
+
+@proves("SAOP-MASKED")
+def test_what_is_held_back_is_bounded() -> None:
+    tails = saop.ShortTails(2)
+    for number in range(3):
+        tails.put(f"k-{number}", saop.Tail("e", "", f"held {number}"))
+
+    assert tails.get("k-0") is None
+    assert tails.get("k-2") == saop.Tail("e", "", "held 2")
+
+
+@proves("SAOP-LARGE")
+def test_a_long_thought_is_kept_whole_and_a_longer_one_refused_by_name() -> None:
+    desk = Desk()
+    long = "x " * 5_000_000
+    assert desk.turn(0, long)["ok"]
+    (kept,) = desk.call("saop.turns", {"task_id": TASK})["turns"]
+    assert kept["content"]["thought"] == long
+    longer = json.dumps(turn(1, "y" * 17_000_000))
+    head = desk.store.head()
+    assert desk.refusal("saop.turn", longer).code == "message_too_large"
+    sent = desk.interpreter.send(longer, speaker=DEVELOPER)
+    assert isinstance(sent, Turned)
+    assert sent.code == "message_too_large"
+    refused = desk.store.entries(head, 10)
+    assert all(len(entry.line) < 5_000 for entry in refused), "not kept by the back door"
+    big_event = event(1, pulse("z" * 300_000))
+    assert desk.refusal("saop.event", big_event).code == "message_too_large"
+
+
+@proves("SAOP-SHAPES", "SAOP-TURNS")
+def test_messages_are_recognised_bare_and_wrapped() -> None:
+    desk = Desk()
+
+    def send(said: Any) -> str:
+        answer = desk.interpreter.send(json.dumps(said), speaker=DEVELOPER)
+        if answer is None:
+            return "nobody's"
+        return answer.kind if isinstance(answer, Taken) else f"{answer.kind} {answer.code}"
+
+    assert send(turn(0)) == "saop.turn"
+    assert send({"message": turn(1)}) == "saop.turn"
+    assert send({"payload": event(1, pulse("x"))}) == "saop.event"
+    assert send(event(2, thought("x"))) == "saop.event"
+    assert send({**turn(2), "agent_id": "boss"}) == "saop.turn invalid_envelope"
+    assert send(event(3, {"type": "HITL_BLOCK"})) == "saop.event invalid_envelope"
+    assert send({"turn_index": 1}) == "nobody's"
+    assert send(["event_id"]) == "nobody's"
+    assert send({"hello": "world"}) == "nobody's"
+    assert desk.interpreter.send("event_id" + "x" * 17_000_000) is None
+    assert desk.interpreter.send('"event_id"' + "x" * 17_000_000) is None
+    many = {**turn(3), "agent_id": 1, "role": 2, "content": 3}
+    detail = desk.refusal("saop.turn", many).detail
+    assert detail.startswith("agent_id: ")
+    assert "; role: " in detail
+    assert desk.interpreter.send(json.dumps(turn(9)), via="inbox") is not None
+
+
+@proves("SAOP-SHAPES")
+def test_the_dialect_knows_every_code_and_every_event() -> None:
+    dialect = saop.dialect()
+
+    assert set(dialect.refusals) == set(REFUSALS)
+    assert set(dialect.render) == set(EVENT_NAMES)
+    assert dialect.kinds == ("turn", "event", "payload")
+
+
+@proves("SAOP-TABLES")
+@pytest.mark.parametrize("damage", ["missing", "stranger", "differs", "beyond"])
+def test_verify_finds_rows_of_the_logs_that_disagree(damage: str) -> None:
+    desk = Desk()
+    desk.turn(0)
+    desk.event(1, pulse("x"))
+    store = desk.store.copy()
+    logs = store.tables.logs
+    key, (log, entry) = next(iter(logs.items()))
+    assert findings(store) == []
+    if damage == "missing":
+        del logs[key]
+    elif damage == "differs":
+        logs[key] = (type(log)(log.task, 7, log.turn_index, None, log.digest, False), entry)
+    elif damage == "stranger":
+        logs["event:x"] = (log, store.tables.entries[0])
+    else:
+        beyond = type(entry)(99, "turns:x", 1, "turn.recorded", b"", b"", b"")
+        logs["event:x"] = (log, beyond)
+
+    assert [found.problem for found in findings(store)] == [
+        {
+            "missing": "its row in the logs is missing",
+            "differs": "its row in the logs differs",
+            "stranger": "a row of the logs is beside it",
+            "beyond": "a row of the logs has no entry",
+        }[damage]
+    ]

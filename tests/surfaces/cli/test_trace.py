@@ -1,0 +1,211 @@
+"""trace on session files: twice, growing, followed, refused; and spans on their way out."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.notify.receiver import receiving, status
+from tests.requirements import proves
+from tests.surfaces.cli.console import Console
+
+pytestmark = proves("CAPTURE-TRANSCRIPT")
+
+FOLDER = Path(__file__).parents[2] / "protocols" / "saop" / "transcripts"
+CLAUDE, CODEX, OTLP = (FOLDER / name for name in ("claude-code.jsonl", "codex.jsonl", "otlp.json"))
+
+
+def trace(dragoman: Console, file: Path, *words: str, code: int = 0) -> Any:
+    """What the command says about a file of task T-1."""
+    return dragoman.ask("trace", str(file), "--task", "T-1", *words, code=code)
+
+
+def asked(dragoman: Console, operation: str) -> Any:
+    """What an operation knows of T-1."""
+    return dragoman("call", operation, '{"task_id":"T-1"}').json
+
+
+def test_a_session_becomes_turns_and_events_of_its_task_once(dragoman: Console) -> None:
+    said = trace(dragoman, CLAUDE)
+    assert (said["format"], said["turns"], said["events"], said["new"]) == (
+        "claude-code",
+        3,
+        12,
+        15,
+    )
+    again = trace(dragoman, CLAUDE)
+    assert (again["turns"], again["events"], again["new"]) == (3, 12, 0)
+    turns, events = asked(dragoman, "saop.turns"), asked(dragoman, "saop.events")
+    assert [turn["turn_index"] for turn in turns["turns"]] == [0, 1, 2]
+    assert turns["gaps"] == []
+    assert turns["turns"][1]["content"]["thought"] == "An off-by-one."
+    kinds = [event["payload"]["type"] for event in events["events"]]
+    assert kinds.count("TOOL_LIFECYCLE_COMPLETED") == 3
+    assert {event["task_id"] for event in events["events"]} == {"T-1"}
+    told = dragoman("trace", str(CLAUDE), "--task", "T-1").out
+    assert told == "T-1: 3 turns and 12 events of a claude-code session, 0 of them new\n"
+
+
+def test_a_file_that_grows_is_taken_over_piece_by_piece(dragoman: Console, tmp_path: Path) -> None:
+    lines = CODEX.read_bytes().splitlines(keepends=True)
+    file = tmp_path / "rollout.jsonl"
+    # The last line is being written: the rest of it comes later.
+    file.write_bytes(b"".join(lines[:8]) + lines[8][:40])
+    first = trace(dragoman, file)
+    assert (first["turns"], first["unfinished"], first["unreadable"]) == (0, True, [9])
+    file.write_bytes(b"".join(lines))
+    second = trace(dragoman, file)
+    assert (second["turns"], second["unfinished"], second["unreadable"]) == (4, False, [])
+    assert second["new"] == second["turns"] + second["events"] - first["events"]
+    file.write_bytes(b"".join(lines[:12]))
+    assert trace(dragoman, file, "--close")["new"] == 0
+    assert (
+        "it is taken when it is, or with --close"
+        in dragoman("trace", str(file), "--task", "T-1").out
+    )
+
+
+def test_following_takes_each_line_when_it_has_come(dragoman: Console, tmp_path: Path) -> None:
+    lines = CLAUDE.read_bytes().splitlines(keepends=True)
+    file = tmp_path / "session.jsonl"
+    file.write_bytes(b"".join(lines[:4]) + lines[4][:20])
+    rest = [lines[4][20:], *lines[5:]]
+
+    def wait() -> bool:
+        if not rest:
+            return False
+        with file.open("ab") as growing:
+            growing.write(rest.pop(0))
+        return True
+
+    words = ("trace", str(file), "--task", "T-1", "--follow", "--json")
+    *told, summary = dragoman(*words, wait=wait).objects
+    assert summary["new"] == len(told) == 15
+    assert [one["what"] for one in told if one["what"].startswith("turn")] == [
+        "turn 0",
+        "turn 1",
+        "turn 2",
+    ]
+    assert sorted(one["position"] for one in told) == [one["position"] for one in told]
+    assert (
+        "     2  turn 0\n"
+        in dragoman("--data", str(tmp_path / "other"), *words[:-1], wait=lambda: False).out
+    )
+
+
+def test_a_file_that_becomes_shorter_is_not_guessed_at(dragoman: Console, tmp_path: Path) -> None:
+    file = tmp_path / "session.jsonl"
+    file.write_bytes(CLAUDE.read_bytes())
+
+    def wait() -> bool:
+        file.write_bytes(b"")
+        return True
+
+    said = dragoman("trace", str(file), "--task", "T-1", "--follow", wait=wait)
+    assert (said.code, "has become shorter" in said.err) == (2, True)
+
+
+@proves("CAPTURE-OTLP")
+def test_spans_come_in_and_go_out_again(dragoman: Console, tmp_path: Path) -> None:
+    assert trace(dragoman, OTLP)["turns"] == 2
+    spans = dragoman("otlp", "T-1").json
+    (resource,) = spans["resourceSpans"]
+    names = [span["name"] for span in resource["scopeSpans"][0]["spans"]]
+    assert names == [
+        "invoke_agent T-1",
+        "chat developer",
+        "chat developer",
+        "execute_tool get_weather",
+        "execute_tool broken",
+    ]
+    out = tmp_path / "out.json"
+    out.write_text(json.dumps(spans))
+    back = dragoman.ask("trace", str(out), "--task", "T-2")
+    assert (back["format"], back["turns"]) == ("otlp", 2)
+    first, second = (
+        dragoman("call", "saop.turns", f'{{"task_id":"{task}"}}').json["turns"]
+        for task in ("T-1", "T-2")
+    )
+    for one, other in zip(first, second, strict=True):
+        assert one["content"]["thought"] == other["content"]["thought"]
+        assert one["content"]["action"] == other["content"]["action"]
+        assert other["content"]["observation"] == f"user: {one['content']['observation']}"
+
+
+@proves("CAPTURE-OTLP")
+def test_a_collector_gets_them_by_post(dragoman: Console, monkeypatch: pytest.MonkeyPatch) -> None:
+    trace(dragoman, CODEX)
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-team=a%20b, y=1")
+    with receiving() as collector:
+        url = collector.url(path="/v1/traces")
+        said = dragoman.ask("otlp", "T-1", "--to", url)
+        assert said["spans"] == 8
+        (request,) = collector.requests
+        assert request.line == "POST /v1/traces HTTP/1.1"
+        assert request.headers["content-type"] == "application/json"
+        assert (request.headers["x-team"], request.headers["y"]) == ("a b", "1")
+        assert json.loads(request.body) == dragoman("otlp", "T-1").json
+        collector.answers.append(status(503))
+        refused = dragoman.ask("otlp", "T-1", "--to", url, code=1)
+        assert (refused["code"], "answered 503" in refused["detail"]) == ("not_delivered", True)
+    gone = dragoman("otlp", "T-1", "--to", url)
+    assert (gone.code, "was not reached" in gone.err) == (1, True)
+
+
+def test_secrets_are_taken_out_on_the_way_in(dragoman: Console, tmp_path: Path) -> None:
+    secret = "ghp_" + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hJ6"
+    file = tmp_path / "session.jsonl"
+    file.write_bytes(CLAUDE.read_bytes().replace(b"1 failed, 1 passed", secret.encode()))
+    said = trace(dragoman, file)
+    assert said["masked"] == 2
+    assert secret not in dragoman("events", "--json").out
+    assert (
+        "secrets were taken out of 2 of them" in dragoman("trace", str(file), "--task", "T-1").out
+    )
+
+
+def test_who_may_not_is_told_and_does_not_go_on_for_ever(dragoman: Console) -> None:
+    dragoman.make("Its task", "--id", "T-1", "--ready")
+    said = trace(dragoman, CLAUDE, "--as", "ada", code=1)
+    assert said["code"] == "identity_mismatch"
+    assert len(said["refused"]) == 1
+    assert said["new"] == 0
+    told = dragoman("trace", str(CLAUDE), "--task", "T-1", "--as", "ada")
+    assert "refused: 1; what was taken stands" in told.out
+    assert "THOUGHT_STREAM was refused: identity_mismatch" in told.err
+
+
+def test_another_session_of_the_same_attempt_begins_behind_the_first(dragoman: Console) -> None:
+    trace(dragoman, CLAUDE)
+    assert trace(dragoman, CODEX)["turns"] == 4
+    assert trace(dragoman, CODEX)["new"] == trace(dragoman, CLAUDE)["new"] == 0
+    turns = asked(dragoman, "saop.turns")["turns"]
+    assert [turn["turn_index"] for turn in turns] == [*range(7)]
+    assert turns[3]["content"]["thought"] == "**Listing files**"
+
+
+def test_other_words_in_the_place_of_recorded_ones_are_refused(
+    dragoman: Console, tmp_path: Path
+) -> None:
+    trace(dragoman, CLAUDE)
+    file = tmp_path / "session.jsonl"
+    file.write_bytes(CLAUDE.read_bytes().replace(b"It is fixed.", b"It was never broken."))
+    said = trace(dragoman, file, code=1)
+    assert [(one["what"], one["code"]) for one in said["refused"]] == [("turn 2", "key_reused")]
+    assert said["turns"] == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("nowhere.jsonl", "--task", "T-1"), "nowhere.jsonl cannot be read"),
+        ((str(CLAUDE),), "with --task ID"),
+        ((__file__, "--task", "T-1"), "is no session file that is known here"),
+        ((str(CLAUDE), "--task", "T-1", "--role", "boss"), "is not one of"),
+        ((str(CLAUDE), "--task", "T-1", "--format", "word"), "is not one of"),
+    ],
+)
+def test_what_cannot_be_understood(dragoman: Console, words: tuple[str, ...], told: str) -> None:
+    said = dragoman("trace", *words)
+    assert (said.code, told in said.err) == (2, True), said

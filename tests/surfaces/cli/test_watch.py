@@ -1,0 +1,252 @@
+"""watch: what is seen of a task, however much comes: on a terminal, in a pipe, from afar."""
+
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console as Rich
+
+from dragoman.bootstrap import dialects, import_archive, open_hub, open_place, open_stage
+from dragoman.bootstrap.redaction import find_redactor
+from dragoman.bootstrap.watching import watch_hub
+from dragoman.core.moments import to_rfc3339
+from dragoman.store.sqlite import SqliteStore
+from dragoman.surfaces.cli.app import main
+from dragoman.surfaces.cli.place import House
+from dragoman.surfaces.cli.screen import ReaderGone
+from dragoman.surfaces.cli.watch_scene import Happening, Scene
+from dragoman.surfaces.cli.watch_view import draw, line_of, seconds
+from tests.requirements import proves
+from tests.surfaces.cli.console import Console
+from tests.surfaces.http.house import House as Hub
+from tests.surfaces.http.house import serving
+
+pytestmark = proves("WATCH-TASK")
+
+CLAUDE = Path(__file__).parents[2] / "protocols" / "saop" / "transcripts" / "claude-code.jsonl"
+AT = "2026-02-21T10:00:00.000Z"
+
+
+def event(type_: str, position: int = 1, at: str = AT, **payload: Any) -> Happening:
+    """An event of a trace."""
+    body = {"type": type_, "task": "T", "envelope": {"payload": {"type": type_, **payload}}}
+    return Happening(position, at, "trace.recorded", "trace:s", "agent:ada", body)
+
+
+def entry(name: str, **body: Any) -> Happening:
+    """Another entry about the task."""
+    return Happening(1, AT, name, "task:T", "agent:ada", body)
+
+
+def thought(chunk: str, *, is_final: bool = False) -> Happening:
+    """A part of a thought of the first turn."""
+    return event(
+        "THOUGHT_STREAM", agent_id="developer", turn_index=0, chunk=chunk, is_final=is_final
+    )
+
+
+def turn(index: int, confidence: float = 0.9, **content: str) -> Happening:
+    """A turn."""
+    envelope = {"content": {"thought": "", "action": "", "observation": "", **content}}
+    return entry(
+        "turn.recorded",
+        agent="developer",
+        turn_index=index,
+        confidence=confidence,
+        envelope=envelope,
+    )
+
+
+def began(call: str, tool: str = "Bash", at: int = 0) -> Happening:
+    """A call of a tool."""
+    when = to_rfc3339(at)
+    return event(
+        "TOOL_LIFECYCLE_INVOKED", at=when, call_id=call, tool=tool, arguments={}, timestamp=when
+    )
+
+
+def ended(call: str, status: str = "success", took: float = 1_500) -> Happening:
+    """Its end."""
+    return event(
+        "TOOL_LIFECYCLE_COMPLETED", call_id=call, tool="Bash", status=status, duration_ms=took
+    )
+
+
+def drawn(scene: Scene, width: int = 100, height: int = 60) -> str:
+    """The picture as a terminal of this size shows it."""
+    screen = Rich(file=StringIO(), width=width, height=height, color_system=None)
+    with screen.capture() as captured:
+        screen.print(draw(scene.picture(), width, height))
+    return captured.get()
+
+
+def test_a_thought_grows_until_it_is_final_and_its_turn_takes_its_place() -> None:
+    scene = Scene("T", "Do it", "ready")
+    for chunk in ("First ", "I look."):
+        scene.take(thought(chunk))
+    assert scene.picture().thought == "First I look."
+    scene.take(thought("", is_final=True))
+    scene.take(turn(0, thought="First I look, all of it.", action="ls", observation="asked"))
+    seen = scene.picture()
+    assert (seen.thought, seen.action, seen.observation) == (
+        "First I look, all of it.",
+        "ls",
+        "asked",
+    )
+    scene.take(thought("Then"))
+    assert scene.picture().thought == "Then"
+
+
+def test_tools_run_and_end_with_their_durations() -> None:
+    scene = Scene("T", "Do it", "in-progress")
+    scene.take(began("a", at=1_000))
+    scene.take(began("b", "Edit", at=3_500))
+    told = drawn(scene)
+    assert "Bash                         2.5 s  running" in told
+    scene.take(ended("a", "failure"))
+    scene.take(ended("lost"))
+    seen = scene.picture()
+    assert [tool.call for tool in seen.running] == ["b"]
+    assert [(tool.call, tool.status, tool.took_ms) for tool in seen.ended] == [
+        ("a", "failure", 1_500),
+        ("lost", "success", 1_500),
+    ]
+    assert "Bash                         1.5 s  failure" in drawn(scene)
+
+
+def test_moves_and_what_somebody_should_look_at_are_remarked() -> None:
+    scene = Scene("T", "Do it", "ready")
+    scene.take(entry("task.claimed", **{"from": "ready"}))
+    assert scene.picture().status == "in-progress"
+    scene.take(entry("task.transitioned", **{"from": "in-progress", "to": "review"}))
+    scene.take(entry("trace.anomaly", kind="orphan_completion", detail="nobody began it"))
+    scene.take(entry("entropy.settled", kind="confidence", measured=0.1))
+    scene.take(entry("task.requeued", attempt=1))
+    scene.take(entry("task.noted", text="not shown"))
+    scene.take(event("SOMETHING_NEW"))
+    seen = scene.picture()
+    assert (seen.status, seen.count) == ("ready", 7)
+    assert [said for _, said in seen.remarks] == [
+        "ready → in-progress by agent:ada",
+        "in-progress → review by agent:ada",
+        "orphan_completion: nobody began it",
+        "confidence: settled",
+        "in-progress → ready by agent:ada",
+    ]
+    assert "10:00:00  confidence: settled" in drawn(scene)
+
+
+def test_however_much_comes_the_picture_stays_small_and_is_drawn_by_its_own_clock() -> None:
+    scene = Scene("T", "Do it", "in-progress")
+    for number in range(3_000):
+        scene.take(event("SANDBOX_PULSE", line=f"line {number}"))
+        scene.take(thought(f"word {number} "))
+        scene.take(began(f"{number}"))
+        scene.take(turn(number, number % 100 / 100))
+    seen = scene.picture()
+    assert seen.count == 12_000
+    assert [len(seen.terminal), len(seen.running), len(seen.confidences)] == [100, 100, 40]
+    assert len(scene.picture().thought) <= 4_000
+    told = drawn(scene, width=60, height=24)
+    assert len(told.splitlines()) <= 24 + 3
+    assert max(map(len, told.splitlines())) <= 60
+    assert "line 2999" in told
+
+
+def test_nothing_that_comes_steers_the_terminal() -> None:
+    scene = Scene("T", "\x1b[2J title", "in-progress")
+    scene.take(event("SANDBOX_PULSE", line="\x1b]0;gone\x07\tred\x1b[31m"))
+    scene.take(turn(0, thought="a\x1b[1Ab", action="x\r\ny"))
+    assert "\x1b" not in drawn(scene)
+
+
+@pytest.mark.parametrize(
+    ("took", "told"), [(0, "0 ms"), (999, "999 ms"), (1_500, "1.5 s"), (125_000, "2 m 05 s")]
+)
+def test_lengths_of_time_are_told_as_people_compare_them(took: int, told: str) -> None:
+    assert seconds(took) == told
+
+
+@pytest.mark.parametrize(
+    ("one", "told"),
+    [
+        (thought("so"), "thinks: so"),
+        (thought("", is_final=True), "has thought"),
+        (entry("task.noted", text="half"), "agent:ada  noted: half"),
+        (entry("task.noted", words="of a newer release"), "task.noted"),
+        (entry("task.sung"), "task.sung"),
+        (event("NEW"), "trace.recorded"),
+    ],
+)
+def test_a_line_for_each_thing_that_happens(one: Happening, told: str) -> None:
+    assert line_of(one).endswith(f"Z  {told}")
+
+
+@pytest.fixture
+def traced(dragoman: Console) -> Console:
+    """Give a data directory with a session of T-1, and one of T-2."""
+    for task in ("T-1", "T-2"):
+        assert dragoman("trace", str(CLAUDE), "--task", task).code == 0
+    return dragoman
+
+
+def test_in_a_pipe_there_is_a_line_or_an_object_for_each(traced: Console) -> None:
+    lines = traced("watch", "T-1").out.splitlines()
+    assert len(lines) == 16
+    assert lines[1].partition("Z  ")[2].startswith("turn 0 (0.80) thought: First I look")
+    assert any(line.endswith("tool Bash failure after 2.5 s") for line in lines)
+    assert any(line.endswith("| 1 failed, 1 passed") for line in lines)
+    found = traced("watch", "T-1", "--json").objects
+    assert [one["position"] for one in found] == [*range(1, 17)]
+    assert found[1]["message"]["content"]["observation"].startswith("user: ")
+    assert found[2]["type"] == "THOUGHT_STREAM"
+    traced.ask("task", "claim", "T-1", "--agent", "developer")
+    assert [one["type"] for one in traced("watch", "T-1", "--json").objects] == ["task.claimed"]
+    assert len(traced("watch", "T-1", "--after", "0", "--json").objects) == 17
+
+
+def test_on_a_terminal_there_is_a_picture(traced: Console) -> None:
+    shown = traced.on_terminal("watch", "T-1").out
+    for words in ("thought", "It is fixed.", "terminal", "1 failed, 1 passed", "WebFetch"):
+        assert words in shown
+
+
+def test_what_happens_meanwhile_is_seen(traced: Console) -> None:
+    commands = [("task", "claim", "T-1", "--agent", "developer"), ("task", "move", "T-1", "ready")]
+
+    def wait() -> bool:
+        if commands:
+            traced.ask(*commands.pop(0))
+            return True
+        return False
+
+    first, second = traced("watch", "T-1", "--after", "32", wait=wait).out.splitlines()
+    assert first.endswith("claimed by developer: attempt 1, fence 1, lease 5m")
+    assert second.endswith("in-progress → ready")
+
+
+class Leaves(StringIO):
+    """A reader that leaves after some lines."""
+
+    def write(self, text: str, /) -> int:
+        if self.getvalue().count("\n") == 3:
+            raise BrokenPipeError
+        return super().write(text)
+
+
+def test_a_hub_elsewhere_is_watched_by_its_stream(
+    traced: Console, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = SqliteStore.open(traced.data / "dragoman.db", lambda: "never")
+    with serving(Hub(store)) as hub:
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setenv("DRAGOMAN_URL", f"http://127.0.0.1:{hub.port}")
+        monkeypatch.setenv("DRAGOMAN_TOKEN", hub.tokens["owner"])
+        house = House(
+            open_place, dialects, import_archive, open_stage, open_hub, watch_hub, find_redactor
+        )
+        out = Leaves()
+        with pytest.raises(ReaderGone):
+            main(house, ["watch", "T-1", "--after", "0"], out, StringIO(), lambda: True)
+    assert "thinks: First I look at" in out.getvalue()

@@ -1,0 +1,70 @@
+"""Turns and traces over HTTP: told, read back, and followed live in their own form."""
+
+import pytest
+
+from dragoman.bus import local
+from tests.protocols.saop.desk import event, invoked, pulse, thought, transition, turn
+from tests.requirements import proves
+from tests.surfaces.http.house import House
+from tests.surfaces.http.reader import reading
+
+pytestmark = proves("SAOP-HTTP")
+
+
+def say(house: House, operation: str, message: dict[str, object]) -> None:
+    """The developer says something."""
+    answer = house.ask("POST", f"/v1/saop/{operation}", message, by="developer")
+    assert answer.status == 200, answer
+    assert answer.json["reply"]["ok"] if "reply" in answer.json else answer.json["ok"]
+
+
+def test_turns_and_traces_are_read_back(house: House) -> None:
+    house.welcome("developer")
+    for index in (1, 0, 3):
+        say(house, "saop.turn", turn(index))
+    say(house, "saop.event", event(1, invoked("c-1")))
+    page = house.get("/v1/tasks/task-abc-123/turns")
+    some = house.get("/v1/tasks/task-abc-123/turns?attempt=1&after=0&limit=1")
+    trace = house.get("/v1/tasks/task-abc-123/trace")
+
+    assert [one["envelope"]["turn_index"] for one in page["turns"]] == [0, 1, 3]
+    assert (page["gaps"], page["more"]) == ([2], False)
+    assert [one["envelope"]["turn_index"] for one in some["turns"]] == [1]
+    assert [one["event"]["payload"]["type"] for one in trace["events"]] == [
+        "TASK_TRANSITION",
+        "TOOL_LIFECYCLE_INVOKED",
+    ]
+    rest = house.get(f"/v1/tasks/task-abc-123/trace?after={trace['next']}&session=s-1")
+    assert rest["events"] == []
+    assert house.ask("GET", "/v1/tasks/nothing/turns").status == 404
+
+
+def test_the_stream_tells_traces_live_and_from_any_position(house: House) -> None:
+    house.welcome("developer")
+    say(house, "saop.turn", turn(0))
+    with reading(house, "?form=trace&after=0&task=task-abc-123") as reader:
+        assert reader.headers["content-type"].startswith("text/event-stream")
+        assert reader.take(1)[0].data["payload"]["to_state"] == "in-progress"
+        say(house, "saop.event", event(1, thought("I think ")))
+        say(house, "saop.event", event(2, transition("blocked")))
+        live = reader.take(2)
+    assert [one.event for one in live] == ["THOUGHT_STREAM", "TASK_TRANSITION"]
+    assert live[0].data["payload"]["chunk"] == "I think "
+    again = f"Last-Event-ID: {live[0].id}"
+    with reading(house, "?form=trace&type=TASK_TRANSITION", again) as reader:
+        assert reader.take(1)[0].id == live[1].id
+    with reading(house, "?form=trace&session=s-2&after=0") as reader:
+        say(house, "saop.event", event(3, pulse("over there"), "s-2"))
+        assert reader.take(1)[0].data["payload"]["line"] == "over there"
+
+
+def test_a_reader_that_stops_reading_is_closed_with_its_cursor(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house.welcome("developer")
+    monkeypatch.setattr(local, "_PAGE", 8)
+    with reading(house, "?form=trace", buffer=2_048) as reader:
+        house.app.office.bus.close()
+        last = reader.take(1)[0]
+    assert last.event == "closed"
+    assert int(last.id) == house.store.head()

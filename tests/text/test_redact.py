@@ -1,0 +1,254 @@
+"""What is taken out of text, and what is not."""
+
+import json
+import random
+import re
+import urllib.parse
+from base64 import b64encode, urlsafe_b64encode
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from docs.generate import DOCS
+from dragoman.text.redact import Redactor, Secret
+from dragoman.text.redact.rules import RULES
+from tests.requirements import proves
+from tests.text import secrets_corpus as corpus
+
+KEY = b"k" * 32
+ALL = Redactor(key=KEY)
+PLACEHOLDER = re.compile(r"\[REDACTED:[a-z0-9_]+:[0-9a-f]{8}\]")
+PEM = (
+    "-----BEGIN RSA PRIVATE KEY-----\n"
+    + "\n".join("MIIEowIBAAKCAQEA" + "q7Xz" * 12 for _ in range(5))
+    + "\nab12=\n-----END RSA PRIVATE KEY-----"
+)
+GITHUB = "ghp_" + "a1B2" * 9
+
+
+def shown(text: str) -> str:
+    """A text as it is redacted, with the digests left out."""
+    return re.sub(r":[0-9a-f]{8}\]", "]", ALL.text(text).text)
+
+
+@proves("REDACT-LAYERS")
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (f"push {GITHUB} done", "push [REDACTED:github_token] done"),
+        (f"first\\n{GITHUB}\\nlast", "first\\n[REDACTED:github_token]\\nlast"),
+        (f"a%3D{GITHUB}", "a%3D[REDACTED:github_token]"),
+        (f"x{GITHUB}", f"x{GITHUB}"),
+        ("password = hunter22x!", "password = [REDACTED:password]"),
+        ('password: str = "hunter22x"', 'password: str = "[REDACTED:password]"'),
+        ('{"apiKey": "k3Jx 9-aQ w"}', '{"apiKey": "[REDACTED:apikey]"}'),
+        (r"{\"api_key\": \"k3Jx9aQw\"}", r"{\"api_key\": \"[REDACTED:api_key]\"}"),
+        ("deploy --db-password s3Cr3t99 now", "deploy --db-password [REDACTED:password] now"),
+        (
+            "Authorization: Basic dXNlcjpwYXNzMTIz",
+            "Authorization: Basic [REDACTED:authorization]",
+        ),
+        ("postgresql://ann:hunter2@db/x", "postgresql://ann:[REDACTED:url_password]@db/x"),
+        ("https://0a1b2c3d4e5f6a7b8c9d0e1f@host/x", "https://[REDACTED:url_user]@host/x"),
+        ("blob?sv=1&sig=" + "a1B2" * 12 + "%3D", "blob?sv=1&sig=[REDACTED:azure_sas]"),
+        (f"before\n{PEM}\nafter", "before\n[REDACTED:private_key]\nafter"),
+        (json.dumps({"k": PEM}), '{"k": "[REDACTED:private_key]"}'),
+        (PEM.rpartition("\n")[0] + "\nand on", "[REDACTED:private_key]\nand on"),
+        (b64encode(f"u:{GITHUB}".encode()).decode(), "[REDACTED:github_token]"),
+        ("é" + GITHUB.replace("ghp_", "é ghp_"), "éé [REDACTED:github_token]"),
+    ],
+)
+def test_a_secret_is_replaced_by_what_it_is(text: str, expected: str) -> None:
+    assert shown(text) == expected
+
+
+@proves("REDACT-KEPT")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "commit 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b",
+        "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+        "id 0197f5d2-8c1a-7b3e-9f42-1234567890ab",
+        "secret: 0197f5d2-8c1a-7b3e-9f42-1234567890ab",
+        "TASK-2026-02-09-057 task:TASK-2026-02-09-00001234 bead:ol-527.1",
+        "dragoman agent revoke coder --token 3f9a0c55d21e",
+        "token_id=3f9a0c55d21e9911 password_hash=5f4dcc3b5aa765d61d8327deb882cf99",
+        "passed: 3fd9aa0071, tokenizer=bpe50k9x, author: b0b99x7721",
+        "PASSWORD=${PASSWORD} TOKEN=<your token> key=%KEY%",
+        "tokens: 123456 password: required secret = get_secret(name)",
+        "postgresql://user:${PGPASSWORD}@db https://user:***@host",
+        "-----BEGIN PRIVATE KEY----- is how such a file begins",
+        "-----BEGIN CERTIFICATE-----\nMIIB" + "q7Xz" * 15 + "\n-----END CERTIFICATE-----",
+        "api_key: https://docs.example.com/v2/keys1",
+        "use basic authentication or bearer authentication",
+    ],
+)
+def test_hashes_ids_names_and_words_stay(text: str) -> None:
+    assert ALL.text(text).text == text
+
+
+@proves("REDACT-SOURCES")
+def test_every_rule_has_a_kind_of_its_own_and_a_source() -> None:
+    kinds = [rule.kind for rule in RULES]
+    assert len(set(kinds)) == len(kinds)
+    assert all(re.fullmatch(r"[a-z0-9_]{1,64}", kind) for kind in kinds)
+    assert all(rule.source.startswith(("https://", "docs/")) for rule in RULES)
+
+
+@proves("REDACT-PLACEHOLDER")
+def test_equal_secrets_look_equal_under_a_key_and_only_there() -> None:
+    one, other = "ghp_" + "a1B2" * 9, "ghp_" + "c3D4" * 9
+    text = ALL.text(f"{one} {other} {one[:9]}\x1b[1m{one[9:]} {b64encode(one.encode()).decode()}")
+    first, second, coloured, encoded = (found.digest for found in text.found)
+    assert first == coloured == encoded != second
+    assert Redactor(key=b"another").text(one).found[0].digest != first
+    assert all(PLACEHOLDER.fullmatch(found.placeholder) for found in text.found)
+
+
+@proves("REDACT-KNOWN")
+def test_a_known_value_is_found_however_it_is_written() -> None:
+    values = corpus.values()
+    for value in values:
+        redactor = Redactor([Secret("vault_pin", value)], KEY, known_only=True)
+        raw = value.encode()
+        for written in (
+            value,
+            f"a{value}b",
+            json.dumps({"x": value}),
+            json.dumps(value, ensure_ascii=False),
+            json.dumps(json.dumps(value)),
+            urllib.parse.quote(value),
+            urllib.parse.quote(value, safe=""),
+            urllib.parse.quote_plus(value),
+            raw.hex(),
+            raw.hex().upper(),
+            *(b64encode(before + raw + b"!!").decode() for before in (b"", b"u", b"us")),
+            *(urlsafe_b64encode(before + raw).decode() for before in (b"", b"u:", b"u")),
+            f"{value[:5]}\x1b[31m{value[5:]}",
+            f"{value[:5]}\u200b{value[5:]}",
+        ):
+            found = redactor.text(f"<{written}>").found
+            assert [one.kind for one in found] == ["vault_pin"], (value, written)
+            assert found[0].digest == redactor.text(value).found[0].digest
+
+
+@proves("REDACT-KNOWN")
+def test_a_known_value_of_several_lines_is_found_by_one_of_them() -> None:
+    redactor = Redactor([Secret("deploy_key", PEM)], KEY, known_only=True)
+    line = PEM.splitlines()[1]
+    assert "MIIE" not in redactor.text(f"2026-11-15 out {line}").text
+    assert redactor.text("-----BEGIN RSA PRIVATE KEY-----").found == ()
+    assert [one.kind for one in redactor.text(PEM).found] == ["deploy_key"]
+
+
+@proves("REDACT-KNOWN")
+def test_a_value_that_is_too_short_is_not_looked_for_and_none_is_shown_by_a_repr() -> None:
+    assert Redactor([Secret("pin", "1234")], KEY).text("1234 items").text == "1234 items"
+    assert "1234" not in repr(Secret("pin", "1234"))
+
+
+@proves("REDACT-TREE")
+def test_json_is_redacted_in_its_texts_and_where_a_key_names_a_secret() -> None:
+    value = {
+        "tool": "curl",
+        "arguments": {"password": "k3Jx 9-aQ w", "tokens": 17, "list": [GITHUB, "x", None, 1.5]},
+        f"key {GITHUB}": True,
+    }
+    masked = ALL.tree(value)
+    assert masked.found == (
+        ("arguments.password", "password"),
+        ("arguments.list[0]", "github_token"),
+        ("", "github_token"),
+    )
+    text = json.dumps(masked.value)
+    assert GITHUB not in text
+    assert "k3Jx" not in text
+    assert masked.value["arguments"]["list"][1:] == ["x", None, 1.5]
+    assert ALL.tree({"password": "[REDACTED:password:00000000]"}).found == ()
+    plain = {"a": ["b", 1], "token_id": "a1b2c3d4e5f6a7b8"}
+    assert ALL.tree(plain).value is plain
+
+
+@proves("REDACT-TREE")
+def test_where_only_known_values_are_looked_for_names_say_nothing() -> None:
+    redactor = Redactor([Secret("pin", "tiger-tiger-42")], KEY, known_only=True)
+    masked = redactor.tree({"password": "k3Jx9aQw1", "note": "tiger-tiger-42"})
+    assert masked.found == (("note", "pin"),)
+    assert masked.value["password"] == "k3Jx9aQw1"
+
+
+PIECES = st.sampled_from(
+    [
+        GITHUB,
+        "password",
+        "secret",
+        "=",
+        ": ",
+        '"',
+        "'",
+        "\\",
+        " ",
+        "\n",
+        "é",
+        "…",
+        "\x1b[31m",
+        "\x1b]0;a b",
+        "\ud800",
+        "hunter22x",
+        "://u:p4ssw0rd@h",
+        "Bearer ",
+        "AKIA",
+        "[REDACTED:password:0a1b2c3d]",
+        "[REDACTED:",
+        "]",
+        "-----BEGIN PRIVATE KEY-----\n",
+        "-----END PRIVATE KEY-----",
+        "MIIEowIBAAKCAQEAq7Xzq7Xzq7Xzq7Xz",
+        "dXNlcjpnaHBfYTFCMmExQjJhMUIyYTFCMmExQjJhMUIyYTFCMmExQjJhMUIy",
+    ]
+)
+TEXTS = st.lists(st.one_of(PIECES, st.text(max_size=6)), max_size=14).map("".join)
+
+
+@proves("REDACT-TWICE")
+@given(TEXTS)
+def test_what_was_redacted_once_stays_as_it_is(text: str) -> None:
+    once = ALL.text(text).text
+    assert ALL.text(once).text == once
+
+
+@proves("REDACT-LINEAR")
+def test_a_megabyte_that_is_made_to_be_slow_is_done_with() -> None:
+    for piece in (
+        "sk-ant-",
+        "aeyJ",
+        "password=",
+        "key: ",
+        "-----BEGIN PRIVATE KEY-----\n",
+        "://a:",
+    ):
+        text = (piece * (200_000 // len(piece)))[:200_000]
+        assert len(ALL.text(text).text) >= 1
+
+
+@proves("REDACT-RECALL")
+def test_of_the_corpus_so_much_is_found_as_we_say() -> None:
+    assert corpus.recall(ALL, corpus.prefixed(each=16)) >= 0.99
+    assert corpus.recall(ALL, corpus.generic(each=20)) >= 0.90
+
+
+@proves("REDACT-RECALL")
+def test_of_what_is_masked_in_ordinary_lines_nearly_all_was_a_secret() -> None:
+    cases = [case.text for case in corpus.generic(each=10)]
+    lines = corpus.clean_lines(count=1_200) + cases
+    random.Random(3).shuffle(lines)
+    masked = [line for line in lines if ALL.text(line).found]
+    assert sum(line in cases for line in masked) / len(masked) >= 0.95
+
+
+@proves("REDACT-LAYERS", "PROJECT-DOCS")
+def test_the_example_of_the_page_runs_as_it_stands() -> None:
+    page = (DOCS / "redaction.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    exec(compile(example, "redaction.md", "exec"), {})  # noqa: S102  our own page

@@ -1,0 +1,109 @@
+"""Redaction of text in pieces: no border hides a secret, and the whole is the same."""
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.text.redact import Redactor, Secret
+from dragoman.text.redact.stream import MOST_HELD
+from tests.requirements import proves
+from tests.text import secrets_corpus as corpus
+from tests.text.test_redact import GITHUB, KEY, PEM, TEXTS
+
+ALL = Redactor([Secret("phrase", "tiger tiger burning bright"), Secret("pin", "zz91-zz91")], KEY)
+
+
+def in_pieces(text: str, *borders: int) -> str:
+    """A text that was fed cut at these places."""
+    stream = ALL.stream()
+    ends = [0, *sorted(borders), len(text)]
+    given_out = [stream.feed(text[a:b]) for a, b in itertools.pairwise(ends)]
+    return "".join((*given_out, stream.close()))
+
+
+@proves("REDACT-STREAM")
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"a line\nand {GITHUB} here\n",
+        'x {"password" : "k3Jx 9-aQ w"} y',
+        "curl -H 'Authorization: Bearer abcd1234efgh5678' https://u:hunter2@host/x ok",
+        f"key:\n{PEM}\nafter that\n",
+        "we read tiger tiger burning bright today, and zz91-zz91",
+        f"\x1b[1mtoken\x1b[0m = \x1b]0;a b\x07{GITHUB[:12]}\x1b[31m{GITHUB[12:]}\x1b[0m done",
+        "deploy --token s3Cr3t99 --now",
+        "é… password: hünter22x9 → ok",
+    ],
+)
+def test_a_secret_cut_at_any_offset_is_caught(text: str) -> None:
+    whole = ALL.text(text).text
+    assert whole != text
+    for border in range(len(text) + 1):
+        assert in_pieces(text, border) == whole, border
+    assert in_pieces(text, *range(len(text))) == whole
+
+
+@proves("REDACT-STREAM")
+def test_every_kind_of_credential_is_caught_cut_at_every_offset() -> None:
+    for case in corpus.prefixed(each=1):
+        text = f"it is {case.secret} ."
+        whole = ALL.text(text).text
+        for border in range(6, len(text) - 1, 3):
+            assert in_pieces(text, border) == whole, (case.kind, border)
+
+
+@proves("REDACT-STREAM")
+@given(TEXTS, st.data())
+def test_pieces_make_what_the_whole_makes(text: str, data: st.DataObject) -> None:
+    borders = data.draw(st.lists(st.integers(0, len(text)), max_size=4))
+    assert in_pieces(text, *borders) == ALL.text(text).text
+
+
+@proves("REDACT-STREAM")
+def test_words_come_out_as_soon_as_no_secret_can_follow() -> None:
+    stream = ALL.stream()
+    assert stream.feed("I think that the ") == ""  # a known value has white space in it
+    plain = Redactor(key=KEY).stream()
+    assert plain.feed("I think that the ") == "I think that the "
+    assert plain.feed("password is ") == "password is "
+    assert plain.feed("in password: ") == "in "
+    assert (plain.feed("hunter22x"), plain.held) == ("", "password: hunter22x")
+    assert plain.feed("\n") == Redactor(key=KEY).text("password: hunter22x\n").text
+    assert sum(plain.found.values()) == 1
+
+
+@proves("REDACT-STREAM")
+def test_a_line_is_given_out_when_it_ends_and_a_key_when_it_does() -> None:
+    stream = Redactor(key=KEY).stream()
+    lines = PEM.splitlines(keepends=True)
+    assert [stream.feed(line) for line in lines] == [""] * len(lines)
+    out = stream.feed("\nnext\n")
+    assert out.startswith("[REDACTED:private_key:")
+    assert out.endswith("]\nnext\n")
+    assert list(stream.found.values()) == [1]
+
+
+@proves("REDACT-STREAM")
+def test_what_was_held_back_can_be_carried_on_by_another_stream() -> None:
+    first = ALL.stream()
+    out = first.feed(f"see {GITHUB[:20]}")
+    second = ALL.stream(first.held)
+    out += second.feed(GITHUB[20:] + " end") + second.close()
+    assert out == ALL.text(f"see {GITHUB} end").text
+
+
+@proves("REDACT-STREAM")
+def test_a_text_without_a_pause_is_not_held_for_ever() -> None:
+    stream = Redactor(key=KEY).stream()
+    out = stream.feed("x/" * MOST_HELD)
+    assert 0 < len(out) < 2 * MOST_HELD
+    assert len(stream.held) <= MOST_HELD
+    secret = f"={GITHUB}=" + "y/" * 3_000
+    out = stream.feed("a." * 30_000 + secret) + stream.feed("x/" * MOST_HELD) + stream.close()
+    assert GITHUB[:12] not in out
+    giant = "ghp_" + "a1B2" * MOST_HELD
+    other = Redactor(key=KEY).stream()
+    out = other.feed(giant) + other.close()
+    assert "a1B2" * 3 not in out
