@@ -1,0 +1,151 @@
+"""What may be wrong with settings, told where it stands and with what would be right."""
+
+import difflib
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from operator import attrgetter
+from typing import Any, Literal, cast, get_args, get_origin
+
+import msgspec
+
+from dragoman.config.ranges import RANGES
+from dragoman.config.sections import TABLES, Settings, sections
+from dragoman.core.errors import SettingsError
+from dragoman.core.ids import check_agent
+from dragoman.core.moments import duration
+
+_PREFIX = "DRAGOMAN_"
+_AT = re.compile(r"(.*) - at `\$\.([\w.]+)\.(\w+)[^`]*`", re.ASCII | re.DOTALL)
+"""How msgspec says what is wrong, and at which section and key."""
+
+
+class VariableError(SettingsError):
+    """It is a variable of the environment that cannot be understood, and no line of a file."""
+
+
+def variable(section: str, key: str) -> str:
+    return f"{_PREFIX}{section}_{key}".replace(".", "_").upper()
+
+
+def check_variables(environ: Mapping[str, str], known: Mapping[str, Iterable[str]]) -> None:
+    """A variable that looks like a setting and is none is a mistake, like a key of the file."""
+    for name in environ:
+        begun = [section for section in known if name.startswith(variable(section, ""))]
+        names = {variable(section, key) for section in begun for key in known[section]}
+        if begun and name not in names:
+            raise VariableError(_not_known(f"the variable {name}", name, sorted(names)))
+
+
+def explained(error: msgspec.ValidationError, said: Collection[tuple[str, str]]) -> SettingsError:
+    """What msgspec found, with the place as a person wrote it and with what would be right."""
+    found = _AT.fullmatch(f"{error}")
+    if found is None:
+        return SettingsError(f"{error}")
+    what, section, key = found.groups()
+    chosen = _choices(section, key)
+    allowed = f"; use one of: {', '.join(chosen)}" if chosen else ""
+    return _at(section, key, f"{what}{allowed}", said)
+
+
+def _choices(section: str, key: str) -> tuple[str, ...]:
+    """The words that a setting may be, where there are only some."""
+    struct = dict(sections()).get(section)
+    if struct is None:
+        return ()
+    kinds = {field.name: field.type for field in msgspec.structs.fields(struct)}
+    kind = kinds.get(key)
+    if get_origin(kind) is tuple:
+        kind = get_args(kind)[0]
+    return get_args(kind) if get_origin(kind) is Literal else ()
+
+
+def _at(section: str, key: str, what: str, said: Collection[tuple[str, str]]) -> SettingsError:
+    if (section, key) in said:
+        return VariableError(f"the variable {variable(section, key)}: {what}")
+    return SettingsError(f"{section}.{key}: {what}")
+
+
+def check_ranges(settings: Settings, said: Collection[tuple[str, str]]) -> None:
+    for (section, key), (least, most) in RANGES.items():
+        part: Any = attrgetter(section)(settings)
+        named = part.items() if section in TABLES else [("", part)]
+        for name, one in named:
+            value = getattr(one, key)
+            if value is None or least <= value <= most:  # what is no number is not
+                continue
+            in_units = (
+                f" ({duration(int(least))} to {duration(int(most))})" if key.endswith("_ms") else ""
+            )
+            full = ".".join(filter(None, (section, name, key)))
+            is_said = (section, key) in said
+            shown = f"the variable {variable(section, key)}" if is_said else full
+            raise (VariableError if is_said else SettingsError)(
+                f"{shown} is {value}; it must be from {least} to {most}{in_units}"
+            )
+
+
+def check_names(settings: Settings) -> None:
+    mail = settings.agentmail
+    named = [("agentmail.helper", mail.helper), ("agentmail.spawner", mail.spawner)]
+    named.append(("handoffs.coordinator", settings.handoffs.coordinator))
+    for space, team in settings.teamspaces.items():
+        for key, names in (("members", team.members), ("coordinators", team.coordinators)):
+            named += [(f"teamspaces.{space}.{key}", name) for name in names]
+    for group, one in settings.groups.items():
+        named += [(f"groups.{group}.members", name) for name in one.members]
+    for key, name in named:
+        malformed = check_agent(name)
+        if malformed is not None:
+            raise SettingsError(f"{key}: {malformed.detail}")
+
+
+def check_tables(given: Mapping[str, Any]) -> None:
+    for kind, struct in TABLES.items():
+        tables = given.get(kind, {})
+        if not isinstance(tables, dict) or not all(
+            isinstance(table, dict) for table in cast(dict[str, Any], tables).values()
+        ):
+            raise SettingsError(f"{kind} has a section for each: write [{kind}.NAME] on a line")
+        for name, table in cast(dict[str, dict[str, Any]], tables).items():
+            malformed = check_agent(name)
+            if malformed is not None:
+                raise SettingsError(f"[{kind}.{name!a}]: {malformed.detail}")
+            for key in table:
+                _check_known(f"{kind}.{name}.{key}", key, struct.__struct_fields__)
+            try:
+                msgspec.convert(table, struct, strict=False)
+            except msgspec.ValidationError as error:
+                raise SettingsError(f"[{kind}.{name}]: {error}") from error
+
+
+def check_keys(given: Mapping[str, Any], known: Mapping[str, Iterable[str]]) -> None:
+    for section, values in given.items():
+        if section in TABLES:
+            continue
+        _check_known(f"[{section}]", section, (*known, *TABLES))
+        if not isinstance(values, dict):
+            raise SettingsError(f"{section} is a section: write [{section}] on a line of its own")
+        for key, value in cast(dict[str, Any], values).items():
+            inner = f"{section}.{key}"
+            if inner in known:
+                _check_inner(inner, value, known[inner])
+            else:
+                _check_known(inner, key, known[section])
+
+
+def _check_inner(section: str, values: object, known: Iterable[str]) -> None:
+    if not isinstance(values, dict):
+        raise SettingsError(f"{section} is a section: write [{section}] on a line of its own")
+    for key in cast(dict[str, Any], values):
+        _check_known(f"{section}.{key}", key, known)
+
+
+def _check_known(shown: str, name: str, known: Iterable[str]) -> None:
+    names = list(known)
+    if name not in names:
+        raise SettingsError(_not_known(shown, name, names))
+
+
+def _not_known(shown: str, name: str, names: Sequence[str]) -> str:
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0)
+    return f"{shown} is not a setting; did you mean {near[0]}? known: {', '.join(names)}"

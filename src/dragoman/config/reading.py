@@ -1,0 +1,102 @@
+"""How settings are read: a file, overlaid by variables, once, at the start."""
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
+
+from dragoman.config.checks import (
+    VariableError,
+    check_keys,
+    check_names,
+    check_ranges,
+    check_tables,
+    check_variables,
+    explained,
+    variable,
+)
+from dragoman.config.sections import Settings, keys_of_sections
+from dragoman.core.errors import SettingsError
+
+
+def environment() -> Mapping[str, str]:
+    """The variables of this process; asked for once, at the start."""
+    return os.environ
+
+
+def setting_variables(environ: Mapping[str, str]) -> dict[str, str]:
+    """Those variables that are settings."""
+    names = (variable(section, key) for section, keys in keys_of_sections().items() for key in keys)
+    return {name: environ[name] for name in names if name in environ}
+
+
+def load_settings(data: Path, environ: Mapping[str, str], file: Path | None = None) -> Settings:
+    """The settings of a data directory, or of another file; without a file, the defaults."""
+    path = file or data / "dragoman.toml"
+    try:
+        return _with_secret(parse(path.read_text(encoding="utf-8"), environ), data)
+    except FileNotFoundError as error:
+        if file is not None:
+            raise SettingsError(f"there is no file {file}") from error
+        return _with_secret(parse("", environ), data)
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path} cannot be read: {error}") from error
+    except VariableError:
+        raise
+    except SettingsError as error:
+        raise SettingsError(f"{path}: {error.detail}") from error
+
+
+def parse(text: str, environ: Mapping[str, str]) -> Settings:
+    """Settings from TOML text, overlaid by variables named DRAGOMAN_<SECTION>_<KEY>.
+
+    In a variable the words of a list are separated by commas.
+    """
+    try:
+        given = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f"this is not valid TOML: {error}") from error
+    check_keys(given, known := keys_of_sections())
+    check_tables(given)
+    check_variables(environ, known)
+    said = set[tuple[str, str]]()
+    for section, keys in known.items():
+        for key, kind in keys.items():
+            value = environ.get(variable(section, key))
+            if value is not None:
+                part = given
+                for name in section.split("."):
+                    part = part.setdefault(name, {})
+                part[key] = _words(value) if kind is tuple else value
+                said.add((section, key))
+    try:
+        # Not strict, because the environment knows only text.
+        settings = msgspec.convert(given, Settings, strict=False)
+    except msgspec.ValidationError as error:
+        raise explained(error, said) from error
+    check_ranges(settings, said)
+    check_names(settings)
+    return settings
+
+
+def _words(value: str) -> list[str]:
+    return [word.strip() for word in value.split(",") if word.strip()]
+
+
+def _with_secret(settings: Settings, data: Path) -> Settings:
+    """The settings with the secret that a file holds, if they name one."""
+    notify = settings.notify
+    if not notify.webhook_secret_file:
+        return settings
+    if notify.webhook_secret:
+        raise SettingsError("notify has webhook_secret and webhook_secret_file: keep one of them")
+    path = data / notify.webhook_secret_file
+    try:
+        secret = path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise SettingsError(f"notify.webhook_secret_file {path} cannot be read: {why}") from None
+    return replace(settings, notify=replace(notify, webhook_secret=secret))

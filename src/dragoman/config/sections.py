@@ -1,0 +1,238 @@
+"""Every section of the settings, and all of them together."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_origin
+
+import msgspec
+from msgspec import Meta, Struct
+
+from dragoman.config.of_dialects import (
+    AgentMailSettings,
+    AofSettings,
+    CcosSettings,
+    EntropySettings,
+    GitSettings,
+    GroupSettings,
+    HandoffSettings,
+    RedactionSettings,
+    SaopSettings,
+    TeamspaceSettings,
+    WorkqSettings,
+)
+from dragoman.core.commands import DEFAULT_ATTEMPTS, DEFAULT_TTL_MS
+from dragoman.core.deadlines import Backoff
+from dragoman.core.events import Status
+
+DEFAULT_DATA = Path(".dragoman")
+"""The data directory of whoever names none."""
+
+
+class StoreSettings(Struct, frozen=True):
+    """[store]"""
+
+    url: str = ""
+    """sqlite:///path or postgresql://user@host/db; empty: dragoman.db in the data directory."""
+
+
+class TaskSettings(Struct, frozen=True):
+    """[tasks]"""
+
+    max_attempts: int = DEFAULT_ATTEMPTS
+    """Failures in a row after which a task goes to the deadletter."""
+    review_required: bool = True
+    """Whether finished work waits for a review unless its task says otherwise."""
+
+
+class LeaseSettings(Struct, frozen=True):
+    """[leases]"""
+
+    ttl_ms: int = DEFAULT_TTL_MS
+    """How long a holder may be silent."""
+
+
+class NotifySettings(Struct, frozen=True):
+    """[notify]"""
+
+    webhook_url: str = ""
+    """Where notices are posted to, http or https; empty: nowhere."""
+    webhook_secret: str = ""
+    """What they are signed with: at least 16 bytes, or whsec_ and Base64."""
+    webhook_secret_file: str = ""
+    """A file that holds the secret instead; a relative path begins at the data directory."""
+    command: tuple[str, ...] = ()
+    """A program and its arguments, run with each notice on its standard input; empty: none."""
+    allow_hosts: tuple[str, ...] = ()
+    """Hosts that webhook_url may lead to although their address is a private or local one."""
+    statuses: tuple[Status, ...] = ("review", "blocked", "done")
+    """The statuses whose entering is told."""
+
+    def __repr__(self) -> str:
+        return "NotifySettings(…)"  # a URL and a secret must not reach a log
+
+
+class FilesSettings(Struct, frozen=True):
+    """[files]"""
+
+    trust_moves: bool = False
+    """Whether a moved task file may approve a review, and a person speak through the inbox."""
+
+
+class HttpSettings(Struct, frozen=True):
+    """[http]"""
+
+    host: str = "127.0.0.1"
+    """The address that the hub listens at; another than this machine's own needs TLS or a proxy."""
+    port: int = 4747
+    """The port that the hub listens at; 0: any that is free."""
+    tls_cert: str = ""
+    """A file with the certificate chain, in PEM; with tls_key the hub speaks HTTPS."""
+    tls_key: str = ""
+    """A file with the private key of the certificate, in PEM."""
+    proxy: tuple[str, ...] = ()
+    """Addresses of proxies that end TLS before the hub; what they say about callers is believed."""
+    allowed_hosts: tuple[str, ...] = ()
+    """More names, or NAME:PORT, that the hub is called by; the Host of a request must be one."""
+    allowed_origins: tuple[str, ...] = ()
+    """Origins of web pages that may call the hub beside its own, e.g. https://desk.example."""
+    rate_per_second: float = 100.0
+    """How many requests or messages a second each caller may send over time; 0: any number."""
+    burst: int = 1000
+    """How many it may send at once after a pause."""
+    max_body: int = 25165824
+    """The largest request, in bytes; a single message has a smaller limit of its own."""
+
+
+class HubSettings(Struct, frozen=True):
+    """[hub]"""
+
+    grace_ms: int = 30_000
+    """How long agents may go on with their work when the hub is stopped."""
+    on_stop: Literal["release", "keep"] = "release"
+    """What becomes of work that is not finished then: back to its queue, or kept for its agent."""
+
+
+class DispatchSettings(Struct, frozen=True):
+    """[dispatch]"""
+
+    concurrency: Annotated[int, Meta(ge=1)] = 8
+    """How many agents may work at the same time, all together."""
+    poll_ms: Annotated[int, Meta(ge=10)] = 1_000
+    """How often to look for work that nobody has announced, such as the end of a rest."""
+    stop_ms: int = 10_000
+    """How long a program that has to end may clean up, before it is ended."""
+    leave_ms: Annotated[int, Meta(ge=0)] = 60_000
+    """How long a program may go on whose report has taken effect, before it has to end."""
+
+
+class AgentSettings(Struct, frozen=True):
+    """[agents.NAME]"""
+
+    command: tuple[str, ...] = ()
+    """A program and its arguments, started without a shell for each attempt."""
+    url: str = ""
+    """Where assignments are posted to instead, http or https."""
+    function: str = ""
+    """Or a function of the hub's own process, MODULE:NAME; it takes and gives CCOS messages."""
+    speaks: tuple[Literal["aof", "ccos"], ...] = ("aof",)
+    """The dialect that its assignments are in."""
+    allow_hosts: tuple[str, ...] = ()
+    """Hosts that url may lead to although their address is a private or local one."""
+    concurrency: Annotated[int, Meta(ge=1)] = 1
+    """How many tasks the agent may work on at the same time."""
+    capabilities: tuple[str, ...] = ()
+    """Names that tasks can be assigned to besides the agent's own."""
+    takes_any: bool = True
+    """Whether it also takes tasks that are assigned to nobody."""
+    prompt: Literal["stdin", "file"] = "stdin"
+    """Whether a program reads its prompt on standard input, or only in the file."""
+    environment: tuple[str, ...] = ()
+    """Variables of the hub that the program gets besides the harmless ones."""
+    repository: str = ""
+    """A git repository of which each task gets a worktree to work in."""
+    base: str = ""
+    """What the branch of a new worktree begins at; empty: what the repository has checked out."""
+    attempt_ms: int = 3_600_000
+    """How long an attempt may take, before it has failed; 0: as long as it likes."""
+    output_bytes: int = 10_000_000
+    """How much of an attempt's output is kept."""
+    attempts_per_day: int = 0
+    """After so many attempts the agent pauses until the next day (UTC); 0: no limit."""
+    minutes_per_day: int = 0
+    """The same for minutes of work, over all of its attempts."""
+    output_per_day: int = 0
+    """The same for bytes of output."""
+    cost_per_day: float = 0
+    """The same for what the agent says that its work has cost."""
+
+    def __repr__(self) -> str:
+        return "AgentSettings(…)"  # a URL and arguments may hold secrets
+
+
+class ProfileSettings(Struct, frozen=True):
+    """[profiles.NAME]"""
+
+    tools: tuple[str, ...] = ("core",)
+    """MCP tools by name, or `core`, or dialects: what is seen at /mcp/NAME, and by agent NAME."""
+
+
+class Settings(Struct, frozen=True):
+    """Everything that can be set."""
+
+    store: StoreSettings = StoreSettings()
+    tasks: TaskSettings = TaskSettings()
+    leases: LeaseSettings = LeaseSettings()
+    retry: Backoff = Backoff()
+    aof: AofSettings = AofSettings()
+    agentmail: AgentMailSettings = AgentMailSettings()
+    saop: SaopSettings = SaopSettings()
+    entropy: EntropySettings = EntropySettings()
+    git: GitSettings = GitSettings()
+    groups: dict[str, GroupSettings] = {}
+    handoffs: HandoffSettings = HandoffSettings()
+    workq: WorkqSettings = WorkqSettings()
+    teamspaces: dict[str, TeamspaceSettings] = {}
+    ccos: CcosSettings = CcosSettings()
+    redaction: RedactionSettings = RedactionSettings()
+    files: FilesSettings = FilesSettings()
+    notify: NotifySettings = NotifySettings()
+    http: HttpSettings = HttpSettings()
+    hub: HubSettings = HubSettings()
+    dispatch: DispatchSettings = DispatchSettings()
+    agents: dict[str, AgentSettings] = {}
+    profiles: dict[str, ProfileSettings] = {}
+
+
+def keys_of_sections() -> dict[str, dict[str, Any]]:
+    """Section -> its keys, each with what kind of value it has; `tuple` for a list."""
+    return {
+        section: {
+            key.name: get_origin(key.type) or key.type
+            for key in msgspec.structs.fields(struct)
+            if not _is_section(key.type)
+        }
+        for section, struct in sections()
+    }
+
+
+def sections() -> Iterator[tuple[str, type[Struct]]]:
+    """Every section of which there is one, with its keys; one within another as `outer.inner`."""
+    for section in msgspec.structs.fields(Settings):
+        if section.name not in TABLES:
+            yield section.name, section.type
+            for key in msgspec.structs.fields(section.type):
+                if _is_section(key.type):
+                    yield f"{section.name}.{key.name}", key.type
+
+
+def _is_section(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, Struct)
+
+
+TABLES: dict[str, type[Struct]] = {
+    "agents": AgentSettings,
+    "profiles": ProfileSettings,
+    "groups": GroupSettings,
+    "teamspaces": TeamspaceSettings,
+}
+"""Sections of which there are any number, [agents.NAME]; they stand in the file only."""
