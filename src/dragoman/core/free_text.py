@@ -1,30 +1,46 @@
 """The fields of commands that people and agents write as they like: redacted before all else.
 
 Every other field is a name, a number or a choice, and stays as it is. A command that is not in the
-table has no such field; a turn and a trace come redacted, by whoever understands their parts.
+table has no such field; a turn and a trace come redacted, by whoever understands their parts. The
+package of a handoff is hashed, and refused if it holds a secret.
 """
 
 from typing import Any, Final
 
 from dragoman.core.commands import (
+    AcceptHandoff,
+    ActivateHandoff,
+    AddWorkItem,
     AdoptTask,
+    ApproveHandoff,
     CheckpointTask,
+    CloseHandoff,
+    CompleteHandoff,
     CreateTask,
+    DelegateIntent,
+    DraftHandoff,
     EditTask,
     EscalateEntropy,
     MoveTask,
+    NoteHandoff,
     NoteTask,
     PauseAgent,
     PostMail,
+    ProposeHandoff,
+    ReassignHandoff,
+    ReceiveResult,
     RejectDelegation,
+    RejectHandoff,
     RejectMessage,
     ReleaseTask,
     ReportOutcome,
     RequestDelegation,
     ReserveFiles,
     RewindTask,
+    UpdateIntent,
     UpdateTask,
     WarnTask,
+    WithdrawHandoff,
 )
 
 FREE_TEXT: Final[dict[type[Any], tuple[str, ...]]] = {
@@ -46,5 +62,20 @@ FREE_TEXT: Final[dict[type[Any], tuple[str, ...]]] = {
     PauseAgent: ("reason",),
     RewindTask: ("reason",),
     EscalateEntropy: ("detail",),
+    DraftHandoff: ("package",),
+    ProposeHandoff: ("title", "reason"),
+    AcceptHandoff: ("notes",),
+    RejectHandoff: ("detail", "suggested_fix"),
+    WithdrawHandoff: ("note",),
+    ActivateHandoff: ("work_state_update",),
+    CompleteHandoff: ("notes", "final_artifacts"),
+    CloseHandoff: ("notes",),
+    ApproveHandoff: ("note",),
+    ReassignHandoff: ("notes",),
+    NoteHandoff: ("text", "data"),
+    AddWorkItem: ("title",),
+    DelegateIntent: ("goal", "params"),
+    ReceiveResult: ("output", "error"),
+    UpdateIntent: ("message", "partial"),
 }
 """Command -> its fields of free text: texts, lists of them, or JSON."""

@@ -218,7 +218,7 @@ class Interpreter:
             if dialect not in ("", one.name):
                 continue
             most = one.bounds.most_bytes
-            is_long = incoming.is_too_large and most > self._most_bytes
+            is_long = incoming.is_too_large and most > max(MOST_BYTES, self._most_bytes)
             heard = one.hear(Incoming(said, most) if is_long else incoming)
             if heard is not None:
                 return Spoken(one, heard)
