@@ -390,6 +390,8 @@ class Model:
                 must_hold(actor, parent, None, now)
             except No as no:
                 raise No("lease_lost" if no.code == "lease_lost" else "unauthorized_agent") from no
+            if is_anothers(child, parent, (actor.name, command.to_agent)):
+                raise No("unauthorized_agent")
         if child.status in ("done", "cancelled"):
             raise No("invalid_transition")
         if parent.depth or any(self.tasks[part].is_waited_for for part in child.parts):
@@ -494,6 +496,15 @@ def holds(actor: Actor, task: ModelTask, now: int) -> bool:
     """Whether the actor is the living holder."""
     lease = task.lease
     return bool(lease and actor.role == "agent" and lease.holder == actor.name and now < lease.ends)
+
+
+def is_anothers(child: ModelTask, parent: ModelTask, sides: tuple[str, str]) -> bool:
+    """Whether an arrangement of others stands in the way of an agent that hands it on."""
+    if child.parent not in ("", parent.id) or child.owner not in ("", *sides):
+        return True
+    if child.offer is None or not child.is_waited_for or child.offer[1] == sides[0]:
+        return False
+    return child.offer[0] != parent.id or child.offer[1] not in parent.held_by
 
 
 def must_hold(actor: Actor, task: ModelTask, fence: int | None, now: int) -> None:
