@@ -61,7 +61,7 @@ SCHEMA = schemathesis.openapi.from_asgi("/openapi.json", HOUSE.app, config=CONFI
 # A stream has no end; tests/surfaces/http/test_stream.py reads it.
 FINITE = SCHEMA.exclude(path="/v1/stream")
 
-FORM_IS_THE_CORE_S = ("/v1/do", "/v1/agentmail/", "/v1/ccos/")
+FORM_IS_THE_CORE_S = ("/v1/do", "/v1/agentmail/", "/v1/ccos/", "/v1/saop/")
 """Where the description does not say how names are written."""
 NOT_TO_BE_DESCRIBED: dict[str, frozenset[str]] = {
     "invalid_envelope": frozenset(
@@ -188,7 +188,7 @@ def test_the_forms_of_names_are_published() -> None:
     assert all(re.fullmatch(new["parent"]["pattern"], name) for name in ("", "bead:ol-527.1", "a"))
     assert not re.fullmatch(new["aliases"]["items"]["pattern"], "a")
     asked = {one["name"]: one["schema"] for one in paths["/v1/events"]["get"]["parameters"]}
-    assert asked["dialect"]["enum"] == ["", "aof", "agentmail", "acp"]
+    assert asked["dialect"]["enum"] == ["", "aof", "agentmail", "acp", "ccos", "saop"]
     assert {"", "task", "task.claimed"} <= set(asked["type"]["enum"])
 
 

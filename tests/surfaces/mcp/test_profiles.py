@@ -49,7 +49,7 @@ def test_a_tool_that_is_not_seen_cannot_be_called(house: House) -> None:
 
 def test_an_agent_sees_the_tools_of_the_dialects_that_it_speaks(house: House) -> None:
     house.welcome("speaker")
-    house.do(RegisterAgent("speaker", speaks=("ccos",)))
+    house.do(RegisterAgent("speaker", speaks=("klingon",)))
     assert talk(house, "speaker", _names) == CORE
     house.do(RegisterAgent("speaker", speaks=("aof", "agentmail", "acp", "ccos", "saop")))
     assert talk(house, "speaker", _names) == TOOLS.keys()
@@ -57,7 +57,7 @@ def test_an_agent_sees_the_tools_of_the_dialects_that_it_speaks(house: House) ->
 
 def test_every_rule_in_its_order() -> None:
     profiles = Profiles(TOOLS, {"ada": ProfileSettings(("read", "aof"))})
-    known = AgentRecord("bob", "agent", ("ccos",), START)
+    known = AgentRecord("bob", "agent", ("klingon",), START)
 
     def seen(name: str, known: AgentRecord | None, profile: str = "") -> set[str]:
         return set(profiles.seen_by(name, "agent", known, profile))
