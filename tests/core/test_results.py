@@ -147,6 +147,17 @@ def test_a_failure_goes_to_the_next_candidate_and_at_last_to_the_deadletter() ->
     assert world.tasks["i"].status == "deadletter"
 
 
+@proves("CCOS-RETRY", "CCOS-LIFE")
+def test_what_has_failed_needs_a_follow_up_also_when_the_others_may_not_have_it() -> None:
+    world = registry("alice")
+    world.agents["cook"] = AgentRecord("cook", "agent", ("ccos",), NOW)
+    world.do(HUMAN, DescribeAgent("cook", ("cook",)))
+    delegated(world)
+    intent = answer(world, success=False)
+    assert (intent.state, world.tasks["i"].status) == ("NeedsFollowUp", "deadletter")
+    assert intent.reasons == ("nobody else may have it, the last failed: it broke",)
+
+
 @proves("CCOS-RETRY")
 def test_so_many_are_tried_and_no_more() -> None:
     world = given("a1", "a2", "a3", tries=2)

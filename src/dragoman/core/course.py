@@ -163,15 +163,16 @@ class Course:
         left = f"{intent.tried} requests were made" if spent else "nobody else may have it"
         reason = f"{left}, the last failed: {why}"
         self.move(TaskTransitioned(self.task.status, "deadletter", reason[:SHOWN_ERROR]))
-        self.settle(reason[:SHOWN_ERROR])
+        # Also when governance had something against all others: it is the failure that ends it.
+        self.say(IntentNeedsFollowUp(self.intent.id, reason[:SHOWN_ERROR]))
 
-    def settle(self, reason: str = "") -> None:
+    def settle(self) -> None:
         """The intent ends as its task has ended; nothing happens while that goes on."""
         status = self.task.status
         if status == "done" and self.intent.state != "Satisfied":
             self.say(IntentSatisfied(self.intent.id))
         if status in GIVEN_UP and self.intent.state not in RENEWABLE:
-            self.say(IntentNeedsFollowUp(self.intent.id, reason or f"its task is {status}"))
+            self.say(IntentNeedsFollowUp(self.intent.id, f"its task is {status}"))
 
     def _propose(
         self, candidate: Candidate, anew: tuple[Candidate, ...], policy: Policy | None
