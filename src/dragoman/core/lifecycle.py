@@ -24,6 +24,7 @@ from dragoman.core.ids import (
     is_aof_id,
     task_stream,
 )
+from dragoman.core.intent import KIND
 from dragoman.core.limits import (
     ATTEMPTS,
     BODY,
@@ -60,6 +61,11 @@ class _Links(Struct, frozen=True):
 
 def create(command: CreateTask, read: Read, now: int) -> Decision | Refusal:
     """A new task, linked to the tasks it names."""
+    return _first_of_an_intent(command.aliases) or born(command, read, now)
+
+
+def born(command: CreateTask, read: Read, now: int) -> Decision | Refusal:
+    """A new task; it may be that of an intent."""
     refusal = check_write(read.actor) or _check_shape(command)
     if refusal:
         return refusal
@@ -127,8 +133,10 @@ def name(command: AliasTask, read: Read, now: int) -> Decision | Refusal:
     named = read.task(command.alias)
     if isinstance(named, Task) and named.id == task.id:
         return Decision(receipt(task, task.status))
-    refusal = check_count("aliases", (*task.aliases, command.alias), LINKS) or _first_taken(
-        (command.alias,), read
+    refusal = (
+        _first_of_an_intent((command.alias,))
+        or check_count("aliases", (*task.aliases, command.alias), LINKS)
+        or _first_taken((command.alias,), read)
     )
     if refusal:
         return refusal
@@ -257,6 +265,18 @@ def _names(asked: str, read: Read, now: int) -> tuple[str, str, tuple[str, int] 
     while read.is_taken(free := aof_id(day, number)):
         number += 1
     return asked or free, free, (day, number)
+
+
+def _first_of_an_intent(names: tuple[str, ...]) -> Refusal | None:
+    """Which task an intent has is settled where it is delegated, and by nothing else."""
+    for given in names:
+        if given.startswith(f"{KIND}:"):
+            return Refusal(
+                "invalid_field",
+                f"{given[:140]!a} is the name of an intent's task, which only a delegation gives: "
+                "delegate the task as an intent instead",
+            )
+    return None
 
 
 def _first_taken(names: tuple[str, ...], read: Read) -> Refusal | None:
