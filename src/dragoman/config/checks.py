@@ -12,6 +12,7 @@ from dragoman.config.ranges import RANGES
 from dragoman.config.sections import TABLES, Settings, sections
 from dragoman.core.errors import SettingsError
 from dragoman.core.ids import check_agent
+from dragoman.core.limits import RULES, check_count
 from dragoman.core.moments import duration
 
 _PREFIX = "DRAGOMAN_"
@@ -82,6 +83,14 @@ def check_ranges(settings: Settings, said: Collection[tuple[str, str]]) -> None:
             raise (VariableError if is_said else SettingsError)(
                 f"{shown} is {value}; it must be from {least} to {most}{in_units}"
             )
+
+
+def check_policy(settings: Settings) -> None:
+    """A policy that is too long would refuse every delegation later on."""
+    for key, value in msgspec.structs.asdict(settings.ccos.policy).items():
+        refusal = check_count(key, value, RULES) if isinstance(value, tuple) else None
+        if refusal is not None:
+            raise SettingsError(f"ccos.policy.{refusal.detail}")
 
 
 def check_names(settings: Settings) -> None:
