@@ -317,8 +317,9 @@ def test_what_waits_for_others_is_asked_of_nobody_until_it_can_begin() -> None:
 def test_a_strangers_name_does_not_part_an_intent_from_its_task() -> None:
     world = registry()
     world.do(HUMAN, CreateTask(GOAL, "T", ready=True, review_required=False))
-    assert world.code(BOB, AliasTask("T", "intent:zzz")) == "invalid_field"
-    world.put(replace(world.tasks["T"], aliases=("intent:zzz",)))  # from a ledger of old
+    assert world.code(BOB, AliasTask("T", "intent:zzz")) == "not_authorized"
+    assert world.code(BOB, CreateTask("x", "x", aliases=("intent:zzz",))) == "not_authorized"
+    world.do(HUMAN, AliasTask("T", "intent:zzz"))
     delegated(world, "T")
     assert world.code(HUMAN, DelegateIntent("x", world.tasks["T"].aof_id)) == "already_exists"
     world.do(ALICE, ClaimTask("T", "alice"))

@@ -201,7 +201,7 @@ def test_a_task_that_exists_can_be_delegated() -> None:
     assert names_of(decision, "task:T") == ["TaskAliased", "TaskEdited"]
     assert world.tasks["T"].assignee == "alice"
     assert world.intents["T"].task == "T"
-    world.put(replace(task("UU", "ready"), aliases=("intent:u",)))  # from a ledger of old
+    world.do(HUMAN, CreateTask("Known", "UU", ready=True, aliases=("intent:u",)))
     assert "TaskAliased" not in names_of(world.do(HUMAN, DelegateIntent(GOAL, "u")), "task:")
     assert world.intents["u"].task == "UU"
 

@@ -2,7 +2,14 @@
 
 from msgspec import Struct
 
-from dragoman.core.authority import MAY_MOVE, check_hold, check_word, check_write, relation
+from dragoman.core.authority import (
+    MAY_DELEGATE,
+    MAY_MOVE,
+    check_hold,
+    check_word,
+    check_write,
+    relation,
+)
 from dragoman.core.commands import AliasTask, CreateTask, MoveTask, NoteTask
 from dragoman.core.errors import Refusal
 from dragoman.core.events import (
@@ -61,7 +68,7 @@ class _Links(Struct, frozen=True):
 
 def create(command: CreateTask, read: Read, now: int) -> Decision | Refusal:
     """A new task, linked to the tasks it names."""
-    return _first_of_an_intent(command.aliases) or born(command, read, now)
+    return _check_intents(command.aliases, read) or born(command, read, now)
 
 
 def born(command: CreateTask, read: Read, now: int) -> Decision | Refusal:
@@ -134,7 +141,7 @@ def name(command: AliasTask, read: Read, now: int) -> Decision | Refusal:
     if isinstance(named, Task) and named.id == task.id:
         return Decision(receipt(task, task.status))
     refusal = (
-        _first_of_an_intent((command.alias,))
+        _check_intents((command.alias,), read)
         or check_count("aliases", (*task.aliases, command.alias), LINKS)
         or _first_taken((command.alias,), read)
     )
@@ -267,16 +274,16 @@ def _names(asked: str, read: Read, now: int) -> tuple[str, str, tuple[str, int] 
     return asked or free, free, (day, number)
 
 
-def _first_of_an_intent(names: tuple[str, ...]) -> Refusal | None:
-    """Which task an intent has is settled where it is delegated, and by nothing else."""
-    for given in names:
-        if given.startswith(f"{KIND}:"):
-            return Refusal(
-                "invalid_field",
-                f"{given[:140]!a} is the name of an intent's task, which only a delegation gives: "
-                "delegate the task as an intent instead",
-            )
-    return None
+def _check_intents(names: tuple[str, ...], read: Read) -> Refusal | None:
+    """Which task an intent has is up to those who may delegate tasks that exist."""
+    named = next((one for one in names if one.startswith(f"{KIND}:")), "")
+    if not named or read.actor.role in MAY_DELEGATE:
+        return None
+    return Refusal(
+        "not_authorized",
+        f"{read.actor.label} may not name a task {named[:140]}: which task an intent has is for a "
+        "person or an orchestrator to say",
+    )
 
 
 def _first_taken(names: tuple[str, ...], read: Read) -> Refusal | None:

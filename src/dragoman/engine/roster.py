@@ -36,7 +36,7 @@ class Rosters:
         self._standings: dict[str, Standing] = {}
         self._records: dict[str, AgentRecord | None] = {}
         """Those of which it was asked whether they are there."""
-        self._seen = -1
+        self._seen: int = -1
         self._roster: Roster | None = None
         self._made_at = 0
 
