@@ -302,6 +302,8 @@ def test_what_waits_for_others_is_asked_of_nobody_until_it_can_begin() -> None:
     world = registry()
     delegated(world, patience_ms=HOUR)
     world.do(HUMAN, CreateTask("first", "first", ready=True))
+    world.do(HUMAN, CreateTask("next", "next", ready=True, blocked_by=("first",)))
+    assert world.code(HUMAN, DelegateIntent(GOAL, "next")) == "waits_for"
     world.do(HUMAN, LinkTask("i", "blocked-by", "first"))
     intent = world.intents["i"]
     assert (intent.request, intent.reasons) == (None, ("its task waits for first",))

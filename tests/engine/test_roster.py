@@ -126,6 +126,19 @@ def test_one_that_cannot_be_read_is_no_candidate(lab: Lab) -> None:
     assert names(Rosters(tampered)) == ["alice"]
 
 
+def test_nor_one_that_can_be_read_no_longer(lab: Lab) -> None:
+    describe(lab, "alice", "python")
+    describe(lab, "bob", "python")
+    rosters = Rosters(lab.store)
+    assert names(rosters) == ["alice", "bob"]
+    describe(lab, "bob", "python", "tests")
+    row = lab.store.stream("standing:bob")
+    assert row is not None
+    lab.store.tables.rows[row.number] = replace(row, state=b"{")
+    assert names(rosters) == ["alice"]
+    lab.store.tables.rows[row.number] = row
+
+
 def test_whoever_took_a_task_over_by_hand_is_counted_and_is_no_candidate(lab: Lab) -> None:
     rosters = Rosters(lab.store)
     describe(lab, "alice", "python")

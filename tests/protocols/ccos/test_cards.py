@@ -94,7 +94,11 @@ def test_what_is_no_json_is_told() -> None:
 def test_a_card_does_not_take_over_who_is_known_by_its_name() -> None:
     card = {"name": "Ada", "url": "https://evil.example", "skills": [{"id": "x", "name": "paint"}]}
     with hand_hub() as hub:
-        known = {"skills": ["translate"], "trust": "T2", "reach": "https://ada.example"}
+        known: dict[str, Any] = {
+            "skills": ["translate"],
+            "trust": "T2",
+            "reach": "https://ada.example",
+        }
         hub.call("ccos.register", agent_id="ada", **known)
         with pytest.raises(Refused, match="somebody else is called ada"):
             hub.call("ccos.discover", card=card)
