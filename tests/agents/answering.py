@@ -1,10 +1,14 @@
 """Agents that live in the hub's own process, for tests: functions that take and give messages."""
 
 import json
+import threading
 from typing import Any
 
 seen: list[dict[str, Any]] = []
 """Every request that was handed to one of them."""
+
+begun, gate = threading.Event(), threading.Event()
+"""Whether one that hangs has begun, and whether it may go on."""
 
 
 def _answer(request: dict[str, Any], **said: Any) -> bytes:
@@ -34,3 +38,20 @@ def mumbles(data: bytes) -> bytes:
     """Answer with something that is no result."""
     del data
     return b"well"
+
+
+def forgets(data: bytes) -> Any:
+    """Give the result as it is, and not as bytes."""
+    return json.loads(data)
+
+
+def leaves(data: bytes) -> bytes:
+    """Try to end the whole process."""
+    raise SystemExit(len(data))
+
+
+def hangs(data: bytes) -> bytes:
+    """Do not come back by itself."""
+    begun.set()
+    gate.wait()
+    return data

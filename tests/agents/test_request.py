@@ -3,18 +3,21 @@
 import asyncio
 import json
 import sys
+import threading
 from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dragoman.agents.request import FunctionRunner
 from dragoman.core.commands import MoveTask
 from dragoman.core.errors import SettingsError
 from dragoman.core.intent import Intent
 from dragoman.engine.identity import Principal
 from dragoman.engine.intents import find_intent
 from dragoman.engine.interpreter import Taken
+from dragoman.engine.runner import Assignment
 from tests.agents import answering
 from tests.agents.floor import FAST, PERSON, Floor, floor, run
 from tests.notify.receiver import Answer, Receiver, receiving, status, text
@@ -35,6 +38,8 @@ print(json.dumps(answer | {"progress": 0.5, "message": "half"}))
 print(json.dumps(answer | {"success": True, "output": request["params"]["task"]["title"]}))
 """
 )
+
+ASSIGNMENT = Assignment("ada", "T", "TASK-2026-02-09-001", "t", 1, 1, "s-1", 1_000, "do it")
 
 
 def section(name: str, **settings: Any) -> str:
@@ -195,7 +200,12 @@ def test_a_function_is_called(tmp_path: Path, function: Callable[[bytes], object
 
 @pytest.mark.parametrize(
     ("function", "why"),
-    [(answering.breaks, "RuntimeError: out of ink"), (answering.mumbles, "no message")],
+    [
+        (answering.breaks, "RuntimeError: out of ink"),
+        (answering.mumbles, "no message"),
+        (answering.forgets, "its function gave dict, not bytes"),
+        (answering.leaves, "SystemExit"),
+    ],
 )
 def test_a_function_that_fails_has_failed(
     tmp_path: Path, function: Callable[[bytes], bytes], why: str
@@ -207,6 +217,29 @@ def test_a_function_that_fails_has_failed(
             delegate(hub, "ada")
             found = await until(hub, "NeedsFollowUp")
             assert why in found["result"]["error"]
+
+    run(story())
+
+
+def test_a_function_that_hangs_is_left_alone_when_it_is_stopped() -> None:
+    """It has a thread of its own, which keeps neither other agents nor the hub's end waiting."""
+    heard: list[bytes] = []
+
+    async def hear(said: bytes) -> str:
+        heard.append(said)
+        return ""
+
+    async def story() -> None:
+        runner = FunctionRunner(lambda _: b"{}", answering.hangs)
+        running = await runner.start(ASSIGNMENT, hear)
+        await asyncio.to_thread(answering.begun.wait, 30)
+        (thread,) = [one for one in threading.enumerate() if one.name == "agent-function"]
+        assert thread.daemon
+        await running.stop(0)
+        assert (await running.wait()).problem == "it was stopped"
+        answering.gate.set()
+        await asyncio.to_thread(thread.join, 30)
+        assert heard == []
 
     run(story())
 

@@ -18,7 +18,7 @@ from dragoman.system.hub_name import hub_name
 from dragoman.system.ids import new_id
 from dragoman.system.process import started_at
 from dragoman.system.run_marks import RunMarks
-from tests.agents.floor import FAST, Floor, agent_section, floor, run
+from tests.agents.floor import FAST, PERSON, Floor, agent_section, floor, run
 from tests.requirements import proves
 from tests.traces import Trace
 
@@ -224,3 +224,34 @@ def test_a_mark_that_was_cut_off_is_taken_away(tmp_path: Path, marks: RunMarks) 
     (tmp_path / "agents/s-1.json").write_bytes(b'{"session":"s-')
     assert marks.sweep() == {"s-1"}
     assert not [*(tmp_path / "agents").iterdir()]
+
+
+@proves("DISPATCH-RESTART", "CCOS-RESEND")
+def test_a_request_whose_program_died_with_the_hub_is_handed_over_again(
+    tmp_path: Path, trace: Trace
+) -> None:
+    data = tmp_path / "data"
+    ccos = 'speaks = ["ccos"]\ntakes_any = false\n'
+    script = 'exec 3>"$0"; echo up >&3; while :; do sleep 100; done'
+    hangs = f"[agents.ada]\n{ccos}command = {json.dumps(['sh', '-c', script, str(trace.path)])}\n"
+    answers = f'[agents.ada]\n{ccos}function = "tests.agents.answering:works"\n'
+
+    async def before() -> None:
+        async with floor(data, FAST + hangs, start=False) as hub:
+            ask = hub.place.interpreter.call
+            ask("ccos.register", {"agent_id": "ada", "skills": ["sum"]}, PERSON)
+            ask("ccos.delegate", {"goal": "sum it up", "intent_id": "i-1"}, PERSON)
+
+    asyncio.run(before())
+    with hub_process(data, "task.claimed") as killed:
+        assert trace.next() == b"up\n"
+        killed.send_signal(signal.SIGKILL)
+
+    async def after() -> None:
+        async with floor(data, FAST + answers) as hub:
+            await hub.until_status("i-1", "done")
+            events = [line.event for line in hub.lines() if line.stream == "intent:i-1"]
+            assert (events.count("intent.dispatched"), events.count("intent.completed")) == (1, 1)
+            await hub.until_idle()
+
+    run(after())

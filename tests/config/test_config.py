@@ -123,6 +123,14 @@ def test_a_section_within_a_section_is_set_by_file_and_variable() -> None:
     assert (only.ccos.policy.trust_floor, only.ccos.tries) == ("T2", 2)
 
 
+def test_a_policy_that_is_too_long_is_told_at_once() -> None:
+    phrases = ", ".join(f"'p{number}'" for number in range(501))
+    with pytest.raises(
+        SettingsError, match=r"ccos\.policy\.forbidden_goals has 501 items; at most"
+    ):
+        parse(f"[ccos.policy]\nforbidden_goals = [{phrases}]\n", {})
+
+
 def test_other_variables_are_nobody_s_business() -> None:
     others = {"DRAGOMAN_URL": "x", "DRAGOMAN_TASK": "x", "DRAGOMAN_DATA": "x", "HTTP_PORT": "x"}
     assert parse("", others) == Settings()

@@ -46,7 +46,7 @@ def answer(world: World, *, success: bool = True, now: int = NOW, id: str = "i")
     request = open_request(world, id)
     error = "" if success else "it broke"
     actor = Actor("agent", request.agent)
-    world.do(actor, ReceiveResult(id, request.agent, success, error=error), now)
+    world.do(actor, ReceiveResult(id, request.agent, success, None, error, request.id), now)
     return world.intents[id]
 
 

@@ -6,11 +6,14 @@ import pytest
 from msgspec.structs import replace
 
 from dragoman.core.commands import (
+    AliasTask,
     ClaimTask,
     CreateTask,
+    DelegateIntent,
     EditTask,
     EndAttempt,
     ExpireLease,
+    LinkTask,
     MoveTask,
     NoteTask,
     ReceiveResult,
@@ -26,6 +29,7 @@ from tests.core.delegating import (
     names_of,
     odd,
     open_request,
+    ranked,
     registry,
     standing,
 )
@@ -151,7 +155,7 @@ def test_another_owner_gets_a_request_of_its_own_and_nothing_is_learned() -> Non
     assert (standing(world, "alice").recent, standing(world, "alice").open) == ("", 0)
     assert standing(world, "carol").open == 1
     why = odd(world, ALICE, ReceiveResult("i", "alice", success=True))
-    assert why == "i: i.1 was superseded: the task has another owner"
+    assert why == "i: i.1 was superseded by what became of the task"
     world.do(CAROL, ReceiveResult("i", "carol", success=True))
     assert world.intents["i"].state == "Satisfied"
 
@@ -203,9 +207,15 @@ def test_silence_is_borne_until_the_task_is_given_up() -> None:
     again = NOW + 10 * TTL
     world.do(ALICE, ClaimTask("i", "alice"), again)
     world.do(HUB, ExpireLease("i"), again + TTL)
+    assert standing(world, "alice").recent == "0"
+    # Then the next one is asked, and the task is given up when there is none.
+    assert (open_request(world).agent, world.tasks["i"].status) == ("bob", "ready")
+    assert world.tasks["i"].reserved_for == "bob"
+    for later in (again + 20 * TTL, again + 40 * TTL):
+        world.do(BOB, ClaimTask("i", "bob"), later)
+        world.do(HUB, ExpireLease("i"), later + TTL)
     assert world.tasks["i"].status == "deadletter"
     assert world.intents["i"].state == "NeedsFollowUp"
-    assert standing(world, "alice").recent == "0"
 
 
 def test_given_back_it_stays_with_its_agent() -> None:
@@ -235,3 +245,85 @@ def test_two_intents_of_one_agent_are_counted_apart() -> None:
     world.do(ALICE, ReceiveResult("j", "alice", success=True, output=GOAL))
     known = standing(world, "alice")
     assert (known.successes, known.open, known.latency_ms) == (2, 0, 0)
+
+
+@proves("CCOS-RECEIPT")
+def test_what_is_sent_back_from_a_review_gets_its_time_anew() -> None:
+    world = taken(review_required=True, patience_ms=HOUR)
+    reported(world, "needs_review")
+    world.do(HUMAN, MoveTask("i", "ready"), NOW + 10 * HOUR)
+    request = open_request(world)
+    assert (request.id, request.agent, request.deadline) == ("i.2", "alice", NOW + 11 * HOUR)
+    assert (standing(world, "alice").recent, standing(world, "alice").open) == ("", 1)
+
+
+@proves("CCOS-OWNER")
+def test_a_task_without_an_owner_needs_somebody_to_see_to_it() -> None:
+    world = registry()
+    delegated(world)
+    world.do(HUMAN, EditTask("i", assignee=""))
+    assert world.intents["i"].reasons == ("its task has no owner",)
+    delegated(world)
+    assert open_request(world).id == "i.2"
+
+
+def test_what_a_person_reopens_is_not_asked_of_whoever_failed_it() -> None:
+    world = registry("alice")
+    delegated(world)
+    world.do(ALICE, ReceiveResult("i", "alice", success=False, error="no"))
+    world.do(HUMAN, MoveTask("i", "ready"))
+    intent = world.intents["i"]
+    assert (intent.state, intent.request) == ("DelegationRejected", None)
+    assert "it has failed this before" in intent.reasons
+    delegated(world)
+    assert world.intents["i"].reasons == ("all who come into question have failed it: alice",)
+
+
+def test_governance_looks_also_at_who_takes_it_by_hand() -> None:
+    world = registry("alice")
+    delegated(world)
+    world.do(HUMAN, EditTask("i", assignee=""))
+    world.do(CAROL, ClaimTask("i", "carol"))
+    assert world.intents["i"].request is None
+    assert "nobody in the registry is called carol" in world.intents["i"].reasons[0]
+
+
+@proves("CCOS-RETRY")
+def test_whom_a_person_blocked_is_asked_again() -> None:
+    world = registry()
+    delegated(world)
+    world.do(HUMAN, MoveTask("i", "blocked"))
+    assert world.intents["i"].failed == ()
+    delegated(world)
+    assert open_request(world).agent == "alice"
+
+
+def test_what_waits_for_others_is_asked_of_nobody_until_it_can_begin() -> None:
+    world = registry()
+    delegated(world, patience_ms=HOUR)
+    world.do(HUMAN, CreateTask("first", "first", ready=True))
+    world.do(HUMAN, CreateTask("next", "next", ready=True, blocked_by=("first",)))
+    assert world.code(HUMAN, DelegateIntent(GOAL, "next")) == "waits_for"
+    world.do(HUMAN, LinkTask("i", "blocked-by", "first"))
+    intent = world.intents["i"]
+    assert (intent.request, intent.reasons) == (None, ("its task waits for first",))
+    again = DelegateIntent(GOAL, "i", candidates=ranked(world))
+    assert world.code(HUMAN, again) == "waits_for"
+    world.do(HUMAN, MoveTask("i", "blocked"))
+    world.do(HUMAN, MoveTask("i", "ready"))
+    assert world.intents["i"].request is None
+    world.do(HUMAN, MoveTask("first", "cancelled"))
+    assert open_request(world).agent == "alice"
+
+
+def test_a_strangers_name_does_not_part_an_intent_from_its_task() -> None:
+    world = registry()
+    world.do(HUMAN, CreateTask(GOAL, "T", ready=True, review_required=False))
+    assert world.code(BOB, AliasTask("T", "intent:zzz")) == "not_authorized"
+    assert world.code(BOB, CreateTask("x", "x", aliases=("intent:zzz",))) == "not_authorized"
+    world.do(HUMAN, AliasTask("T", "intent:zzz"))
+    delegated(world, "T")
+    assert world.code(HUMAN, DelegateIntent("x", world.tasks["T"].aof_id)) == "already_exists"
+    world.do(ALICE, ClaimTask("T", "alice"))
+    world.do(ALICE, ReportOutcome("T", "done", apply=True))
+    assert world.intents["T"].state == "Satisfied"

@@ -6,10 +6,11 @@ import pytest
 from msgspec.structs import replace
 
 from dragoman.core.agents import AgentRecord, Pause
-from dragoman.core.governance import RULES, check_goal, vetoes
+from dragoman.core.governance import RULES, check_goal, told_beside, vetoes
 from dragoman.core.offers import Candidate, Parts, Policy, Wish
 from dragoman.core.standing import Descriptor, Standing
 from tests.core.world import NOW
+from tests.core.world import task as make_task
 from tests.requirements import proves
 
 pytestmark = proves("CCOS-GOVERNANCE")
@@ -140,8 +141,34 @@ def test_whoever_is_not_in_the_registry_gets_nothing(
         ("wipe", True),
         ("wiper", False),
         ("", False),
+        ("d\u200belete production\u200b data", True),
+        ("delete\u00adproduction da\u034fta", True),
+        ("d\u0435lete production data", True),
+        ("D\u0395LETE production data", True),
+        ("d\u00e9lete production data", True),
+        ("the " * 300 + "delete production data", True),
+        ("delete a heart \u2764\ufe0f, swiper", False),
+        ("de\u00adlete it", False),
     ],
 )
 def test_forbidden_goals_are_found_by_their_words(goal: str, is_forbidden: bool) -> None:
     policy = Policy(forbidden_goals=("delete production data", "wipe", "?!"))
     assert (check_goal(goal, policy) is not None) == is_forbidden
+
+
+@pytest.mark.parametrize(
+    ("params", "task", "is_forbidden"),
+    [
+        ({"text": "please wipe it"}, {}, True),
+        ({"a": [1, None, {"wipe": True}]}, {}, True),
+        ({"a": ["swiper", 1.5]}, {}, False),
+        ({}, {"title": "Wipe the disk"}, True),
+        ({}, {"body": "then wipe the disk"}, True),
+    ],
+)
+def test_what_comes_beside_a_goal_is_looked_at_too(
+    params: dict[str, object], task: dict[str, Any], is_forbidden: bool
+) -> None:
+    beside = told_beside(params, replace(make_task(), **task))
+    why = check_goal("clean up", Policy(forbidden_goals=("wipe",)), beside)
+    assert why == ("forbidden goal: it comes with the words 'wipe'" if is_forbidden else None)

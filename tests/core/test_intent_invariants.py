@@ -75,8 +75,8 @@ def check(world: World, rated: Counter[str], fed_back: int) -> None:
     assert (intent.state == "Satisfied") == (task.status == "done")
     if task.status in ("blocked", "deadletter", "cancelled"):
         assert intent.state in OVER
-    if task.status in ("ready", "in-progress") and task.assignee:
-        assert request is not None
+    if task.status in ("backlog", "ready", "in-progress"):
+        assert request is not None or intent.state in OVER
 
 
 @proves("CCOS-FEEDBACK", "CCOS-OTHERS", "CCOS-OWNER", "CCOS-RECEIPT")

@@ -75,7 +75,7 @@ def test_trust_is_given_by_others(
     world = World()
     world.agents["alice"] = AgentRecord("alice", "agent", (), NOW)
     if had is not None:
-        world.do(HUMAN, DescribeAgent("alice", ("rust",), trust=had))
+        world.do(HUMAN, DescribeAgent("alice", ("python", "rust"), trust=had))
     world.do(actor, DescribeAgent("alice", ("python",), trust=asked))
     descriptor = standing(world, "alice").descriptor
     assert descriptor == Descriptor(("python",), trust=given)
@@ -89,10 +89,46 @@ def test_the_same_description_again_is_a_no_op_and_another_keeps_what_was_learne
     assert again.receipt.stream == "standing:alice"
     delegated(world)
     answer(world)
-    world.do(ALICE, DescribeAgent("alice", ("rust",), ("fast",), ("eu",), None, 2.5, 100, 3, "q"))
+    world.do(HUMAN, DescribeAgent("alice", ("rust",), ("fast",), ("eu",), None, 2.5, 100, 3, "q"))
     known = standing(world, "alice")
     assert known.descriptor == Descriptor(("rust",), ("fast",), ("eu",), "T1", 2.5, 100, 3, "q")
     assert (known.successes, known.assigned, known.open) == (1, 1, 0)
+
+
+@proves("CCOS-DESCRIPTOR", "CCOS-GOVERNANCE")
+@pytest.mark.parametrize(
+    ("trust", "said", "counts"),
+    [
+        (
+            "T2",
+            DescribeAgent(
+                "alice", ("paint", "rule"), ("kind",), ("eu", "us"), "T2", 0, 0, 0, "new"
+            ),
+            Descriptor(("paint",), (), ("us",), "T2", 50, 900, 1, "new"),
+        ),
+        (
+            "T1",
+            DescribeAgent("alice", ("rule",), ("fast",), (), None, 60, 1_000, 7),
+            Descriptor(("paint", "cook"), ("fast",), ("us",), "T1", 60, 1_000, 1),
+        ),
+        (
+            "T1",
+            DescribeAgent("alice", ("rule",), (), ("eu",), "T0"),
+            Descriptor(("rule",), (), ("eu",), "T0"),
+        ),
+        ("T0", DescribeAgent("alice", ("rule",)), Descriptor(("rule",))),
+    ],
+    ids=["loosens", "tightens", "gives its tier up", "nobody vouches"],
+)
+def test_an_agent_may_tighten_what_others_vouch_for_and_not_loosen_it(
+    trust: Trust, said: DescribeAgent, counts: Descriptor
+) -> None:
+    world = World()
+    world.agents["alice"] = AgentRecord("alice", "agent", (), NOW)
+    known = DescribeAgent("alice", ("paint", "cook"), ("fast",), ("us",), trust, 50, 900, 1)
+    world.do(HUMAN, known)
+    world.do(ALICE, said)
+    assert standing(world, "alice").descriptor == counts
 
 
 @proves("CCOS-DESCRIPTOR")
@@ -341,7 +377,7 @@ def test_an_attempt_may_open_a_follow_up_of_its_own_intent_only() -> None:
         {"follows": "a b"},
         {"tries": 0},
         {"candidates": ranked(registry()) * 20},
-        {"policy": Policy(forbidden_goals=("x",) * 100_001)},
+        {"policy": Policy(forbidden_goals=("x",) * 501)},
     ],
     ids=lambda wrong: next(iter(wrong)),
 )
@@ -389,3 +425,27 @@ def test_a_yes_has_no_refusal() -> None:
     decision = world.ask(CAROL, DelegateIntent(GOAL, "i", candidates=ranked(world)))
     assert isinstance(decision, Decision)
     assert decision.refusal is None
+
+
+def test_what_is_said_anew_counts_or_is_refused() -> None:
+    world = registry("alice", "bob")
+    delegated(world, plan="p", patience_ms=60_000)
+    again = DelegateIntent(GOAL, "i", plan="p", patience_ms=90_000, tries=2)
+    assert world.code(HUMAN, replace(again, plan="q")) == "already_exists"
+    assert world.code(HUMAN, replace(again, agent="bob")) == "already_exists"
+    assert world.do(HUMAN, replace(again, agent="alice")).events == ()
+    world.do(HUMAN, MoveTask("i", "blocked"))
+    world.do(HUMAN, replace(again, candidates=ranked(world)))
+    intent = world.intents["i"]
+    assert (intent.patience_ms, intent.tries) == (90_000, 2)
+    assert open_request(world).deadline == NOW + 90_000
+
+
+def test_not_everyone_may_follow_up_an_intent_and_not_for_ever() -> None:
+    world = registry("alice")
+    delegated(world)
+    follow = DelegateIntent(GOAL, "j", follows="i", candidates=ranked(world))
+    assert world.code(BOB, follow) == "not_authorized"
+    world.do(ALICE, follow)
+    world.intents["i"] = replace(world.intents["i"], followed_by=("x",) * 64)
+    assert world.code(HUMAN, replace(follow, id="k")) == "invalid_field"

@@ -18,6 +18,7 @@ from dragoman.core.commands import (
     ReportOutcome,
     UpdateIntent,
 )
+from dragoman.core.errors import Refusal
 from dragoman.core.events import IntentAnomaly, IntentCompleted, TaskClaimed, TaskRequeued
 from dragoman.core.intent import ANOMALIES_PER_MINUTE
 from dragoman.core.reading import Decision
@@ -96,10 +97,11 @@ def test_the_attempt_that_was_claimed_before_ends_with_its_lease() -> None:
 
 
 def test_where_policy_says_so_the_output_is_a_digest_only() -> None:
-    decision = given().do(ALICE, replace(DONE, keep_output=False))
+    decision = given().do(ALICE, replace(DONE, output=None, left_out=9, digest="d"))
     completed = next(e for e in events_of(decision) if isinstance(e, IntentCompleted))
-    assert completed.output is None
-    assert len(completed.digest) == 32
+    assert (completed.output, completed.left_out, completed.digest) == (None, 9, "d")
+    failure = replace(FAILED, left_out=9, digest="d")
+    assert "has an output" in odd(given(), ALICE, failure)
 
 
 @proves("CCOS-LIFE")
@@ -145,6 +147,17 @@ def test_a_failure_goes_to_the_next_candidate_and_at_last_to_the_deadletter() ->
     assert len(completed.error) == 500
     assert completed.error.endswith("…")
     assert world.tasks["i"].status == "deadletter"
+
+
+@proves("CCOS-RETRY", "CCOS-LIFE")
+def test_what_has_failed_needs_a_follow_up_also_when_the_others_may_not_have_it() -> None:
+    world = registry("alice")
+    world.agents["cook"] = AgentRecord("cook", "agent", ("ccos",), NOW)
+    world.do(HUMAN, DescribeAgent("cook", ("cook",)))
+    delegated(world)
+    intent = answer(world, success=False)
+    assert (intent.state, world.tasks["i"].status) == ("NeedsFollowUp", "deadletter")
+    assert intent.reasons == ("nobody else may have it, the last failed: it broke",)
 
 
 @proves("CCOS-RETRY")
@@ -231,7 +244,7 @@ def test_a_second_result_and_one_without_a_request_are_anomalies() -> None:
 def test_a_result_after_the_owner_has_changed_is_an_anomaly() -> None:
     world = given()
     world.do(HUMAN, MoveTask("i", "backlog"))
-    assert odd(world, ALICE, DONE) == "i: its task is backlog: no result is expected now"
+    assert odd(world, ALICE, DONE) == "i: i.1 was superseded by what became of the task"
 
 
 @proves("CCOS-DEADLINE")
@@ -271,6 +284,8 @@ def test_a_review_takes_as_long_as_it_takes() -> None:
     assert world.tasks["i"].status == "review"
     assert world.do(HUB, ExpireRequest("i"), NOW + 2 * HOUR).events == ()
     assert world.intents["i"].request is not None
+    assert "its task is review" in odd(world, ALICE, DONE, NOW + 2 * HOUR)
+    assert (world.tasks["i"].status, standing(world, "alice").recent) == ("review", "")
 
 
 @proves("CCOS-DEADLINE")
@@ -312,8 +327,8 @@ def test_a_repeated_anomaly_adds_nothing_and_a_flood_is_cut_off() -> None:
     for number in range(ANOMALIES_PER_MINUTE - 1):
         odd(world, ALICE, replace(DONE, request_id=f"x{number}"))
     flood = world.ask(ALICE, replace(DONE, request_id="one-too-many"))
-    assert isinstance(flood, Decision)
-    assert flood.events == ()
+    assert isinstance(flood, Refusal)  # and so it is on record with whoever said it
+    assert flood.code == "anomaly"
     odd(world, ALICE, replace(DONE, request_id="one-too-many"), NOW + 60_000)
     assert world.intents["i"].in_minute == 1
 
@@ -407,3 +422,26 @@ def test_a_failing_agent_loses_its_place_and_wins_it_back() -> None:
         delegated(world, f"w{number}", candidates=(replace(one, score=1.0),))
         answer(world, id=f"w{number}")
     assert ranked(world)[0].agent == "alice"
+
+
+@proves("CCOS-RECEIPT")
+def test_a_copy_of_the_first_result_does_not_answer_the_second_request() -> None:
+    world = given(review_required=True)
+    world.do(ALICE, DONE)
+    world.do(HUMAN, MoveTask("i", "ready"))
+    assert world.do(ALICE, DONE).events == ()
+    assert (open_request(world).id, standing(world, "alice").successes) == ("i.2", 1)
+    world.do(ALICE, replace(DONE, request_id="i.2"))
+    assert standing(world, "alice").successes == 2
+
+
+def test_a_result_of_what_cannot_be_claimed_is_an_anomaly() -> None:
+    world = given()
+    world.put(replace(world.tasks["i"], open_blockers=("first",)))
+    assert odd(world, ALICE, DONE) == "i: i waits for first"
+    late = NOW + HOUR
+    world.intents["i"] = replace(
+        world.intents["i"], request=replace(open_request(world), deadline=late)
+    )
+    world.do(HUB, ExpireRequest("i"), late)
+    assert world.intents["i"].reasons == ("its task waits for first",)

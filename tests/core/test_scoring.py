@@ -156,6 +156,10 @@ def test_every_tenth_is_the_newcomers_turn() -> None:
     assert usual[0].agent == "old"
     nobody = Roster([agent("b", ("rust",), assigned=9)], NOW).rank(Wish(GOAL))
     assert nobody[0].parts.turn == 0
+    # What others were given does not count: the turn comes to each skill.
+    busy = agent("busy", ("rust",), assigned=5)
+    assert Roster([old, new, busy], NOW).rank(Wish(GOAL))[0].agent == "new"
+    assert Roster([old, new], NOW).rank(Wish(GOAL), lambda _: False)[0].agent == "old"
 
 
 @proves("CCOS-NEWCOMERS")

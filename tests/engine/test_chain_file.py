@@ -138,3 +138,20 @@ def test_what_is_no_file_of_a_chain_is_told(data: bytes) -> None:
 def test_a_file_of_another_format_is_told() -> None:
     head = {"part": "head", "format": "x", "ledger": "l", "stream": "s", "entries": 0}
     assert "does not begin with" in check_chain_file(written([head])).wrong[0]
+
+
+def test_under_a_trusted_key_what_it_has_not_signed_is_not_good(busy: Lab) -> None:
+    forged = exported(busy, signed(busy))[:-1]
+    previous = GENESIS
+    for part in forged[1:]:
+        part["line"] = part["line"].replace('"text":"a"', '"text":"z"')
+        previous = link_hash(previous, part["line"].encode())
+        part["hash"] = previous.hex()
+    for allow_tail in (False, True):
+        proof = check_chain_file(written(forged), KEY.public_key(), allow_tail=allow_tail)
+        assert proof.wrong == ("nothing that the key has signed covers 4 of 4 entries",)
+    old = signed(busy)
+    busy.do(HUMAN, NoteTask("one", "late"))
+    tail = written(exported(busy, old))
+    assert "covers 1 of 5 entries" in check_chain_file(tail, KEY.public_key()).wrong[0]
+    assert check_chain_file(tail, KEY.public_key(), allow_tail=True).wrong == ()

@@ -1,5 +1,8 @@
 """The registry in memory: level with the ledger, and read again only where it has changed."""
 
+from typing import Any
+
+import pytest
 from msgspec.structs import replace
 
 from dragoman.core.actors import Actor
@@ -123,6 +126,19 @@ def test_one_that_cannot_be_read_is_no_candidate(lab: Lab) -> None:
     assert names(Rosters(tampered)) == ["alice"]
 
 
+def test_nor_one_that_can_be_read_no_longer(lab: Lab) -> None:
+    describe(lab, "alice", "python")
+    describe(lab, "bob", "python")
+    rosters = Rosters(lab.store)
+    assert names(rosters) == ["alice", "bob"]
+    describe(lab, "bob", "python", "tests")
+    row = lab.store.stream("standing:bob")
+    assert row is not None
+    lab.store.tables.rows[row.number] = replace(row, state=b"{")
+    assert names(rosters) == ["alice"]
+    lab.store.tables.rows[row.number] = row
+
+
 def test_whoever_took_a_task_over_by_hand_is_counted_and_is_no_candidate(lab: Lab) -> None:
     rosters = Rosters(lab.store)
     describe(lab, "alice", "python")
@@ -131,3 +147,41 @@ def test_whoever_took_a_task_over_by_hand_is_counted_and_is_no_candidate(lab: La
     assert names(rosters) == ["alice"]
     assert (known := rosters.standing("bob", START)) is not None
     assert known.open == 1
+
+
+class Flaky:
+    """A store that cannot be read for a moment."""
+
+    def __init__(self, store: Any) -> None:
+        self.store = store
+        self.is_locked = False
+
+    def __getattr__(self, name: str) -> Any:
+        if self.is_locked and name in ("listed", "stream"):
+            raise OSError("database is locked")
+        return getattr(self.store, name)
+
+
+def test_a_read_that_fails_is_made_up_for_by_the_next(lab: Lab) -> None:
+    store: Any = Flaky(lab.store)
+    rosters = Rosters(store)
+    for name in ("alice", "bob"):
+        describe(lab, name, "python")
+        store.is_locked = True
+        with pytest.raises(OSError, match="locked"):
+            rosters.rank(WISH, START)
+        store.is_locked = False
+        assert name in names(rosters)
+
+
+@proves("CCOS-NEWCOMERS")
+def test_whoever_may_not_have_it_takes_no_turn(lab: Lab) -> None:
+    rosters, policy = Rosters(lab.store), Policy(cost_ceiling=1)
+    describe(lab, "pro", "python", "tests")
+    for number in range(9):
+        found = rosters.shortlist(WISH, policy, START)
+        lab.do(HUMAN, DelegateIntent(WISH.goal, f"i{number}", candidates=found))
+    describe(lab, "a-dear-one", "python", "tests", cost=9)
+    describe(lab, "new", "python", "tests")
+    assert rosters.shortlist(WISH, policy, START)[0].agent == "new"
+    assert rosters.rank(WISH, START)[0].agent == "a-dear-one"

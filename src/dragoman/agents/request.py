@@ -7,7 +7,9 @@ whoever knows its dialect; it names itself, so that one that is handed over twic
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Executor
+from contextlib import suppress
 from inspect import isawaitable
+from threading import Thread
 from typing import Final
 
 from dragoman.agents.remote import RunningElsewhere
@@ -50,10 +52,9 @@ class UrlRunner:
 class FunctionRunner:
     """Calls a function of this process."""
 
-    def __init__(self, write: Write, work: Work, slow: Executor) -> None:
+    def __init__(self, write: Write, work: Work) -> None:
         self._write = write
         self._work = work
-        self._slow = slow
 
     async def start(self, assignment: Assignment, hear: Hear) -> "RunningFunction":
         """Let it begin."""
@@ -61,13 +62,41 @@ class FunctionRunner:
         return RunningFunction(self._done(request, hear))
 
     async def _done(self, request: bytes, hear: Hear) -> Ended:
-        loop = asyncio.get_running_loop()
         try:
-            given = await loop.run_in_executor(self._slow, self._work, request)
+            given = await _in_a_thread(self._work, request)
             result = await given if isawaitable(given) else given
         except Exception as error:  # noqa: BLE001  whatever an agent does wrong is its failure
-            return Ended(f"{type(error).__name__}: {error}"[:_MOST_SHOWN])
+            return _broken(error)
+        if isinstance(result, Ended):
+            return result
+        if not isinstance(result, bytes):  # pyright: ignore[reportUnnecessaryIsInstance]
+            return Ended(f"its function gave {type(result).__name__}, not bytes")
         return Ended(await hear(result))
+
+
+async def _in_a_thread(work: Work, request: bytes) -> bytes | Awaitable[bytes] | Ended:
+    """What the function gives; one that never ends holds up nobody, nor the end of the process."""
+    loop = asyncio.get_running_loop()
+    given: asyncio.Future[bytes | Awaitable[bytes] | Ended] = loop.create_future()
+
+    def tell(result: bytes | Awaitable[bytes] | Ended) -> None:
+        if not given.done():  # else it was stopped meanwhile
+            given.set_result(result)
+
+    def run() -> None:
+        try:
+            result = work(request)
+        except BaseException as error:  # noqa: BLE001  SystemExit, too, ends the agent and not us
+            result = _broken(error)
+        with suppress(RuntimeError):  # the hub has ended
+            loop.call_soon_threadsafe(tell, result)
+
+    Thread(target=run, name="agent-function", daemon=True).start()
+    return await given
+
+
+def _broken(error: BaseException) -> Ended:
+    return Ended(f"{type(error).__name__}: {error}"[:_MOST_SHOWN])
 
 
 class RunningFunction:

@@ -54,8 +54,13 @@ def _request(store: Store, of: "Assignment") -> ccos.TaskRequest:
     view = find_task(store, of.task)
     if isinstance(view, Refusal):
         raise FileNotFoundError(0, view.detail)
-    intent = find_intent(store, intent_of(view.task))
-    if isinstance(intent, Intent):
+
+    def find(id: str) -> Intent | None:
+        found = find_intent(store, id)
+        return found if isinstance(found, Intent) else None
+
+    intent = intent_of(view.task, find)
+    if intent is not None:
         request = ccos.request_of(intent, view.task)
         if request is not None and request.agent_id == of.agent:
             return request
@@ -71,13 +76,11 @@ def url_runner(name: str, settings: AgentSettings, write: "Write", slow: "Execut
     return UrlRunner(write, partial(endpoint.exchange, most=ccos.MOST_RESULT), slow)
 
 
-def function_runner(
-    name: str, settings: AgentSettings, write: "Write", slow: "Executor"
-) -> "Runner":
+def function_runner(name: str, settings: AgentSettings, write: "Write") -> "Runner":
     """Who calls the agent's function."""
     from dragoman.agents.request import FunctionRunner
 
-    return FunctionRunner(write, _found(name, settings.function), slow)
+    return FunctionRunner(write, _found(name, settings.function))
 
 
 def _found(name: str, function: str) -> "Work":

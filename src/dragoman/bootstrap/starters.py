@@ -122,9 +122,10 @@ def _runner(place: Place, name: str, starting: _Starting) -> "Runner":
     _check_way(name, settings)
     in_ccos = is_asked_so(settings)
     if in_ccos and not settings.command:
-        make = url_runner if settings.url else function_runner
         write = written(place.hub.store, partial(_hub_of, starting.url, token))
-        return make(name, settings, write, starting.slow)
+        if settings.url:
+            return url_runner(name, settings, write, starting.slow)
+        return function_runner(name, settings, write)
     if settings.url:
         from dragoman.agents.remote import RemoteRunner
         from dragoman.system.fetch import Endpoint

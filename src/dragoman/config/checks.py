@@ -12,6 +12,7 @@ from dragoman.config.ranges import RANGES
 from dragoman.config.sections import TABLES, Settings, sections
 from dragoman.core.errors import SettingsError
 from dragoman.core.ids import check_agent
+from dragoman.core.limits import RULES, check_count
 from dragoman.core.moments import duration
 
 _PREFIX = "DRAGOMAN_"
@@ -82,6 +83,15 @@ def check_ranges(settings: Settings, said: Collection[tuple[str, str]]) -> None:
             raise (VariableError if is_said else SettingsError)(
                 f"{shown} is {value}; it must be from {least} to {most}{in_units}"
             )
+
+
+def check_policy(settings: Settings) -> None:
+    """A policy that is too long would refuse every delegation later on."""
+    policy = settings.ccos.policy
+    for key in ("data_locality", "required_skills", "forbidden_goals"):
+        refusal = check_count(key, getattr(policy, key), RULES)
+        if refusal is not None:
+            raise SettingsError(f"ccos.policy.{refusal.detail}")
 
 
 def check_names(settings: Settings) -> None:

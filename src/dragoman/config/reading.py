@@ -12,6 +12,7 @@ from dragoman.config.checks import (
     VariableError,
     check_keys,
     check_names,
+    check_policy,
     check_ranges,
     check_tables,
     check_variables,
@@ -79,6 +80,7 @@ def parse(text: str, environ: Mapping[str, str]) -> Settings:
         raise explained(error, said) from error
     check_ranges(settings, said)
     check_names(settings)
+    check_policy(settings)
     return settings
 
 

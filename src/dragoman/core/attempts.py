@@ -60,7 +60,7 @@ def claim(command: ClaimTask, read: Read, now: int) -> Decision | Refusal:
     if command.or_renew and held and held.holder == command.agent and held.is_live(now):
         held = renewed(held, now)
         return Decision(receipt(task, task.status, held), (), LeaseChange(task.id, held))
-    refusal = _check_claimable(task, command, held, now)
+    refusal = check_claimable(task, command, held, now)
     if refusal:
         return refusal
     attempt, fence = task.attempts + 1, task.fence + 1
@@ -255,9 +255,10 @@ def check_claimant(command: ClaimTask, read: Read) -> Refusal | None:
     )
 
 
-def _check_claimable(
+def check_claimable(
     task: Task, command: ClaimTask, lease: Lease | None, now: int
 ) -> Refusal | None:
+    """None when this one can begin with a task as it stands."""
     if lease is not None:
         until = to_rfc3339(lease.expires_at)
         held = f"{lease.holder} holds {task.id} (attempt {task.attempts})"

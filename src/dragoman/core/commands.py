@@ -615,6 +615,8 @@ class DelegateIntent(Command, frozen=True, tag="intent.delegate"):
     candidates: tuple[Candidate, ...] = ()
     """As they were ranked just before; what may have changed is looked at again."""
     policy: Policy = Policy()
+    agent: str = ""
+    """Whom it is meant for, if nobody else will do."""
 
 
 class IntentCommand(Command, frozen=True):
@@ -641,8 +643,10 @@ class ReceiveResult(IntentCommand, frozen=True, tag="intent.result"):
     output: object = None
     error: str = ""
     request_id: str = ""
-    keep_output: bool = True
-    """Whether the ledger keeps all of the output, or only its digest."""
+    left_out: int = 0
+    """How many bytes of output there are that are not kept, and not said here."""
+    digest: str = ""
+    """Of such a result, by `result_digest`."""
     fault: str = ""
     """What is wrong with the shape of the message, which is an anomaly for that."""
 

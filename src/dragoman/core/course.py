@@ -25,13 +25,14 @@ from dragoman.core.events import (
     TaskEvent,
     TaskTransitioned,
 )
-from dragoman.core.governance import RULES, vetoes
+from dragoman.core.governance import RULES, check_goal, told_beside, vetoes
 from dragoman.core.ids import intent_stream, standing_stream, task_stream
-from dragoman.core.intent import EVOLVE_INTENT, RENEWABLE, Intent, OpenRequest
+from dragoman.core.intent import EVOLVE_INTENT, OVER, RENEWABLE, Intent, OpenRequest
 from dragoman.core.lifecycle import StreamEvents
 from dragoman.core.moments import within_span
-from dragoman.core.offers import Candidate, Policy
+from dragoman.core.offers import Candidate, Parts, Policy
 from dragoman.core.reading import Read
+from dragoman.core.scoring import Roster
 from dragoman.core.standing import EVOLVE_STANDING, Standing
 from dragoman.core.task import EVOLVE_TASK, Task
 
@@ -41,6 +42,8 @@ SHOWN_VETOES = 8
 
 AT_REST: frozenset[Status] = frozenset({"backlog", "blocked", "deadletter"})
 """From these a task has to be made ready when its intent is dispatched."""
+WAITING: frozenset[Status] = frozenset({"backlog", "ready", "in-progress"})
+"""In these somebody is asked for the task of an intent, or somebody has to see to it."""
 GIVEN_UP: frozenset[Status] = frozenset({"blocked", "deadletter", "cancelled"})
 
 
@@ -53,8 +56,17 @@ class Ending(Struct, frozen=True):
     """Why the hub itself ends it."""
     digest: str = ""
     output: object = None
+    left_out: int = 0
     feedback: bool = True
     """Whether it says anything about the agent."""
+
+
+class Terms(Struct, frozen=True):
+    """On which terms an intent is delegated from now on."""
+
+    policy: Policy
+    patience_ms: int
+    tries: int
 
 
 class Course:
@@ -89,24 +101,36 @@ class Course:
         """Something that concerns neither of them, but belongs here."""
         self._events += others
 
-    def offer(self, candidates: tuple[Candidate, ...] = (), policy: Policy | None = None) -> bool:
+    def offer(self, candidates: tuple[Candidate, ...] = (), terms: Terms | None = None) -> bool:
         """Give it to the first candidate that may have it; whether there was one.
 
-        `candidates` and `policy` are new ones; without them those go on that are left.
+        `candidates` and `terms` are new ones; without them those go on that are left.
         """
         anew = candidates
-        rules = self.intent.policy if policy is None else policy
         for candidate in candidates or self.intent.candidates:
             if candidate.agent in self.intent.failed:
                 continue
             if not anew and self.intent.tried >= self.intent.tries:
                 return False
-            self._propose(candidate, anew, rules if rules != self.intent.policy else None)
+            self._propose(candidate, anew, terms)
             anew = ()
-            if self._may_have_it(candidate, rules):
+            if self._may_have_it(candidate):
                 self.dispatch(candidate.agent)
                 return True
         return False
+
+    def ask(self, agent: str, *, is_forgiven: bool) -> None:
+        """Somebody has its task by hand: a request, if governance has nothing against it."""
+        intent, standing = self.intent, self._standing(agent)
+        known = () if standing is None else (standing,)
+        ranked = Roster(known, self._now).rank(intent.wish, lambda _: False)
+        candidate = ranked[0] if ranked else Candidate(agent, 0.0, Parts(), 0.0)
+        against = [check_goal(intent.goal, intent.policy, told_beside(intent.params, self.task))]
+        if agent in intent.failed and not is_forgiven:
+            against.append("it has failed this before")
+        self._propose(candidate)
+        if self._may_have_it(candidate, tuple(filter(None, against))):
+            self.dispatch(agent)
 
     def dispatch(self, agent: str) -> None:
         """Open a request; the task is the agent's from now on."""
@@ -138,6 +162,7 @@ class Course:
                 ending.synthetic,
                 ending.digest,
                 ending.output,
+                ending.left_out,
             )
         )
         if not ending.feedback:
@@ -148,7 +173,7 @@ class Course:
         self.say(IntentFedBack(id, request.id, agent, ending.success, *counted))
 
     def supersede(self, request: OpenRequest, owner: str) -> None:
-        """The task has another owner: its request ends without feedback, the owner gets one."""
+        """A request ends without feedback; the owner gets one instead, where there is one."""
         self.say(IntentSuperseded(self.intent.id, request.id, request.agent, owner))
         self._about(AgentRelieved(request.agent, self.intent.id, request.id))
         if owner:
@@ -156,26 +181,43 @@ class Course:
 
     def go_on(self, why: str) -> None:
         """After a failure: to the next candidate, or to the deadletter."""
-        if self.offer():
+        if self.task.open_blockers or self.offer():
+            self.settle()
             return
         intent = self.intent
         spent = intent.tried >= intent.tries
         left = f"{intent.tried} requests were made" if spent else "nobody else may have it"
         reason = f"{left}, the last failed: {why}"
-        self.move(TaskTransitioned(self.task.status, "deadletter", reason[:SHOWN_ERROR]))
-        self.settle(reason[:SHOWN_ERROR])
+        if self.task.status != "deadletter":
+            self.move(TaskTransitioned(self.task.status, "deadletter", reason[:SHOWN_ERROR]))
+        # Also when governance had something against all others: it is the failure that ends it.
+        self.say(IntentNeedsFollowUp(self.intent.id, reason[:SHOWN_ERROR]))
 
-    def settle(self, reason: str = "") -> None:
-        """The intent ends as its task has ended; nothing happens while that goes on."""
-        status = self.task.status
+    def settle(self) -> None:
+        """The intent ends as its task has ended, or waits for somebody where nobody is asked."""
+        status, intent = self.task.status, self.intent
         if status == "done" and self.intent.state != "Satisfied":
             self.say(IntentSatisfied(self.intent.id))
         if status in GIVEN_UP and self.intent.state not in RENEWABLE:
-            self.say(IntentNeedsFollowUp(self.intent.id, reason or f"its task is {status}"))
+            self.say(IntentNeedsFollowUp(self.intent.id, f"its task is {status}"))
+        if status in WAITING and intent.request is None and intent.state not in OVER:
+            self.say(IntentNeedsFollowUp(intent.id, self._why_waiting()))
+
+    def _why_waiting(self) -> str:
+        task = self.task
+        if task.open_blockers:
+            return f"its task waits for {', '.join(task.open_blockers)}"[:SHOWN_ERROR]
+        return f"its task is {task.status}" if task.assignee else "its task has no owner"
 
     def _propose(
-        self, candidate: Candidate, anew: tuple[Candidate, ...], policy: Policy | None
+        self,
+        candidate: Candidate,
+        anew: tuple[Candidate, ...] = (),
+        terms: Terms | None = None,
     ) -> None:
+        intent = self.intent
+        now = Terms(intent.policy, intent.patience_ms, intent.tries)
+        then = terms or now
         self.say(
             IntentProposed(
                 self.intent.id,
@@ -184,14 +226,17 @@ class Course:
                 candidate.parts,
                 candidate.threshold,
                 anew,
-                policy,
+                then.policy if then.policy != now.policy else None,
+                then.patience_ms if then.patience_ms != now.patience_ms else None,
+                then.tries if then.tries != now.tries else 0,
             )
         )
 
-    def _may_have_it(self, candidate: Candidate, policy: Policy) -> bool:
+    def _may_have_it(self, candidate: Candidate, against: tuple[str, ...] = ()) -> bool:
         agent, intent = candidate.agent, self.intent
         standing, record = self._standing(agent), self._read.agent(agent)
-        reasons = vetoes(candidate, standing, record, intent.wish, policy, self._now)
+        policy, now = intent.policy, self._now
+        reasons = against + vetoes(candidate, standing, record, intent.wish, policy, now)
         if reasons:
             self.say(IntentRejected(intent.id, reasons, agent))
             self.vetoed += (f"{agent}: {'; '.join(reasons)}",)

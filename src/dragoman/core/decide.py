@@ -10,6 +10,7 @@ from dragoman.core import (
     attempts,
     credentials,
     delegation,
+    describing,
     following,
     handoff_gate,
     handoff_offer,
@@ -163,7 +164,7 @@ DECIDERS: dict[type[AnyCommand], Callable[[Any, Read, int], Decision | Refusal]]
     ReserveFiles: reserving.take,
     RenewReservations: reserving.renew,
     ReleaseReservations: reserving.release,
-    DescribeAgent: intents.describe,
+    DescribeAgent: describing.describe,
     DelegateIntent: intents.delegate,
     ReceiveResult: results.receive,
     UpdateIntent: results.update,
@@ -196,8 +197,9 @@ def decide(command: AnyCommand, read: Read, now: int) -> Decision | Refusal:
         return decision
     if isinstance(command, TaskCommand):
         decision = with_handoff(command, decision, read)
-    if decision.events and type(command) not in _INTENTS_OWN:
-        decision = following.followed(decision, read, now)
+    if decision.events:
+        own = decision.receipt.task if type(command) in _INTENTS_OWN else ""
+        decision = following.followed(decision, read, now, own)
     if decision.lease is not None:
         return decision
     lease = renewal(command, read, now)

@@ -625,6 +625,10 @@ class IntentProposed(Event, frozen=True):
     """All who come into question, the best first; on the first proposal after they were ranked."""
     policy: Policy | None = None
     """The rules from now on, where they are others than before."""
+    patience_ms: int | None = None
+    """How long a request may take from now on, where that is another time than before."""
+    tries: int = 0
+    """How many may be asked from now on, where that are other numbers than before; else 0."""
 
 
 class IntentApproved(Event, frozen=True):
@@ -686,6 +690,8 @@ class IntentCompleted(Event, frozen=True):
     """Of the result: tells a repeat from another one."""
     output: object = None
     """Where policy says that it is kept."""
+    left_out: int = 0
+    """So many bytes of output were not kept."""
 
 
 class IntentFedBack(Event, frozen=True):

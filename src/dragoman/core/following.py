@@ -10,29 +10,37 @@ from dragoman.core.events import (
     AnyEvent,
     TaskClaimed,
     TaskEdited,
+    TaskLinked,
     TaskRequeued,
     TaskTransitioned,
+    TaskUnblocked,
 )
 from dragoman.core.ids import task_stream
-from dragoman.core.intent import OpenRequest, intent_of
+from dragoman.core.intent import RENEWABLE, Intent, OpenRequest, intent_of
 from dragoman.core.reading import Decision, Read
 from dragoman.core.results import UNDER_WAY
 from dragoman.core.task import Task
 
 _MOVING: Final[frozenset[type[AnyEvent]]] = frozenset(
-    {TaskClaimed, TaskEdited, TaskRequeued, TaskTransitioned}
+    {TaskClaimed, TaskEdited, TaskLinked, TaskRequeued, TaskTransitioned, TaskUnblocked}
 )
 _FAILURES: Final = ("failed", "blocked")
 
 
-def followed(decision: Decision, read: Read, now: int) -> Decision:
-    """The decision, and what becomes of the intents whose tasks it moves."""
+def followed(decision: Decision, read: Read, now: int, own: str = "") -> Decision:
+    """The decision, and what becomes of the intents whose tasks it moves.
+
+    `own` is the task of the intent that it is about: that one is seen to already.
+    """
     moved = dict.fromkeys(stream for stream, event in decision.events if type(event) in _MOVING)
+    moved.pop(task_stream(own), None)
     for stream in moved:
-        course = _course(stream, decision, read, now)
-        if course is None:
+        found = _found(stream, read)
+        if found is None:
             continue
-        _reconcile(course)
+        before, intent = found
+        course = Course(intent, task_after(before, decision.events, now), read, now)
+        _reconcile(course, before)
         decision = replace(decision, events=(*decision.events, *course.events))
         if decision.receipt.task == course.task.id:
             told = replace(decision.receipt, status=course.task.status)
@@ -40,26 +48,46 @@ def followed(decision: Decision, read: Read, now: int) -> Decision:
     return decision
 
 
-def _course(stream: str, decision: Decision, read: Read, now: int) -> Course | None:
+def _found(stream: str, read: Read) -> tuple[Task, Intent] | None:
+    """The task as it was, and its intent."""
     task = read.task(stream.partition(":")[2])
     # A task that was born in this decision, and one without such a name, belong to no intent.
-    if isinstance(task, Refusal) or task_stream(task.id) != stream or not task.aliases:
+    if isinstance(task, Refusal) or task_stream(task.id) != stream:
         return None
-    id = intent_of(task)
-    intent = read.intent(id) if id else None
-    if intent is None or intent.task != task.id:
-        return None
-    return Course(intent, task_after(task, decision.events, now), read, now)
+    intent = intent_of(task, read.intent)
+    return None if intent is None else (task, intent)
 
 
-def _reconcile(course: Course) -> None:
+def _reconcile(course: Course, before: Task) -> None:
     request, task = course.intent.request, course.task
     if request is not None:
         _answer(course, request)
-    elif task.status in UNDER_WAY and task.assignee:
-        # Sent back by a reviewer, or taken up again after it had come to nothing.
-        course.dispatch(task.assignee)
+    elif task.status in UNDER_WAY and task.assignee and _place(before) != _place(task):
+        _take_up(course, before)
     course.settle()
+
+
+def _place(task: Task) -> tuple[object, ...]:
+    """What decides whether somebody is to be asked for it."""
+    return task.status, task.assignee, task.open_blockers
+
+
+def _take_up(course: Course, before: Task) -> None:
+    """Sent back by a reviewer, or taken up again after it had come to nothing."""
+    task = course.task
+    if not _can_begin(task):
+        return
+    if course.intent.state not in RENEWABLE:
+        course.dispatch(task.assignee)
+        return
+    report = before.reported if before.status == "blocked" else None
+    said = None if report is None else (report.agent, report.outcome)
+    # Whoever said what was in the way is asked again when it is no longer.
+    course.ask(task.assignee, is_forgiven=said == (task.assignee, "blocked"))
+
+
+def _can_begin(task: Task) -> bool:
+    return task.status != "backlog" and not (task.status == "ready" and task.open_blockers)
 
 
 def _answer(course: Course, request: OpenRequest) -> None:
@@ -79,7 +107,12 @@ def _answer(course: Course, request: OpenRequest) -> None:
         is_its_own_doing = task.status == "deadletter" and task.failures >= task.max_attempts
         error = f"the task is {task.status}"
         course.complete(request, Ending(False, error, task.status, feedback=is_its_own_doing))
-    elif task.assignee != request.agent:
+        if is_its_own_doing:
+            course.go_on(error)
+    elif not _can_begin(task):
+        course.supersede(request, "")
+    elif task.assignee != request.agent or (outcome and task.status == "ready"):
+        # What a reviewer sends back is asked for anew: the review took none of the agent's time.
         course.supersede(request, task.assignee)
 
 

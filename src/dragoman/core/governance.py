@@ -3,16 +3,20 @@
 Every check is a pure function that gives the reason why not, or nothing.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Final
+from itertools import chain
+from typing import Any, Final, cast
 
+import msgspec
 from msgspec import Struct
 
 from dragoman.core.agents import AgentRecord
 from dragoman.core.moments import duration, to_rfc3339
 from dragoman.core.offers import PLACE, TIERS, Candidate, Policy, Wish
 from dragoman.core.standing import Descriptor, Standing
+from dragoman.core.task import Task
+from dragoman.text.lookalikes import Seen, seen
 from dragoman.text.words import Words, words_of
 
 
@@ -28,13 +32,59 @@ class Case(Struct, frozen=True):
     now: int
 
 
-def check_goal(goal: str, policy: Policy) -> str | None:
-    """Why nobody may be given this goal."""
-    words = words_of(goal)
-    for phrase in policy.forbidden_goals:
-        wanted = words_of(phrase)
-        if wanted and _has(words, wanted):
-            return f"forbidden goal: it has the words {' '.join(wanted)!r}"
+def check_goal(goal: str, policy: Policy, beside: Iterable[str] = ()) -> str | None:
+    """Why nobody may be given this goal, or what an agent would be told beside it."""
+    if not policy.forbidden_goals:
+        return None
+    by_first_word = _phrases(policy.forbidden_goals)
+    for text, what in chain(((goal, "it has"),), ((one, "it comes with") for one in beside)):
+        found = _found(seen(text), by_first_word)
+        if found:
+            return f"forbidden goal: {what} the words {' '.join(found)!r}"
+    return None
+
+
+def told_beside(params: object, task: Task) -> Iterator[str]:
+    """All text that an agent is told beside the goal: of the params and of the task."""
+    others = msgspec.to_builtins((task.delegation, task.checkpoint))
+    return _texts([params, task.title, task.body, others])
+
+
+def _texts(value: Any) -> Iterator[str]:
+    left = [value]
+    while left:
+        one = left.pop()
+        if isinstance(one, str):
+            yield one
+        elif isinstance(one, Mapping):
+            pairs = cast(Mapping[object, object], one)
+            left += [*pairs.keys(), *pairs.values()]
+        elif isinstance(one, Sequence):
+            left += cast(Sequence[object], one)
+
+
+@lru_cache(maxsize=16)
+def _phrases(forbidden: tuple[str, ...]) -> Mapping[str, Sequence[Words]]:
+    """The phrases by their first words, split once for all goals."""
+    phrases: dict[str, list[Words]] = {}
+    for phrase in forbidden:
+        words = seen(phrase).words
+        if words:
+            phrases.setdefault(words[0], []).append(words)
+    return phrases
+
+
+def _found(text: Seen, by_first_word: Mapping[str, Sequence[Words]]) -> Words | None:
+    """A phrase whose words follow one another there, or whose letters do where some are hidden."""
+    words = text.words
+    for place, word in enumerate(words):
+        for phrase in by_first_word.get(word, ()):
+            if words[place : place + len(phrase)] == phrase:
+                return phrase
+    if text.letters:
+        for phrase in chain.from_iterable(by_first_word.values()):
+            if "".join(phrase) in text.letters:
+                return phrase
     return None
 
 
@@ -54,12 +104,6 @@ def vetoes(
     return tuple(
         f"{rule}: {why}" for rule, check in RULES.items() if (why := check(case)) is not None
     )
-
-
-def _has(words: Words, phrase: Words) -> bool:
-    """Whether the words of a phrase follow one another there."""
-    size = len(phrase)
-    return any(words[i : i + size] == phrase for i in range(len(words) - size + 1))
 
 
 @lru_cache(maxsize=4_096)

@@ -128,16 +128,20 @@ class Intent(Struct, frozen=True, omit_defaults=True):
         """When the open request has to be ended."""
         return None if self.request is None else self.request.deadline
 
-    def is_noise(self, event: IntentAnomaly, now: int) -> bool:
-        """Whether an anomaly adds nothing: a repeat, or one of a flood."""
-        is_flood = self.minute == now // _MINUTE_MS and self.in_minute >= ANOMALIES_PER_MINUTE
-        return is_flood or _gist(event) in self.recent
+    def is_repeat(self, event: IntentAnomaly) -> bool:
+        """Whether an anomaly equals one of the last few."""
+        return _gist(event) in self.recent
+
+    def is_flooded(self, now: int) -> bool:
+        """Whether no more anomalies are taken in this minute."""
+        return self.minute == now // _MINUTE_MS and self.in_minute >= ANOMALIES_PER_MINUTE
 
 
-def intent_of(task: Task) -> str:
-    """The id of the intent that a task belongs to, by its names; empty: it belongs to none."""
+def intent_of(task: Task, find: Callable[[str], "Intent | None"]) -> "Intent | None":
+    """The intent that a task belongs to: named by the task, and naming it."""
     prefix = f"{KIND}:"
-    return next((a.removeprefix(prefix) for a in task.aliases if a.startswith(prefix)), "")
+    named = (find(a.removeprefix(prefix)) for a in task.aliases if a.startswith(prefix))
+    return next((one for one in named if one is not None and one.task == task.id), None)
 
 
 def lists_of_intent(intent: Intent) -> tuple[str, ...]:
@@ -182,6 +186,8 @@ def _proposed(intent: Intent, event: IntentProposed, at: int) -> Intent:
         candidates=left,
         tried=0 if event.candidates else intent.tried,
         policy=event.policy or intent.policy,
+        patience_ms=intent.patience_ms if event.patience_ms is None else event.patience_ms,
+        tries=event.tries or intent.tries,
         reasons=(),
     )
 
@@ -219,17 +225,16 @@ def _updated(intent: Intent, event: IntentUpdated, at: int) -> Intent:
 
 def _completed(intent: Intent, event: IntentCompleted, at: int) -> Intent:
     ended = Closed(event.request_id, event.agent, at, event.success, event.synthetic, event.digest)
-    failed = intent.failed
-    if not event.success and event.agent not in failed:
-        failed = (*failed, event.agent)
-    return replace(
-        intent, state="TaskCompleted", request=None, closed=_with(intent, ended), failed=failed
-    )
+    return replace(intent, state="TaskCompleted", request=None, closed=_with(intent, ended))
 
 
 def _fed_back(intent: Intent, event: IntentFedBack, at: int) -> Intent:
-    del event, at
-    return replace(intent, state="FeedbackApplied")
+    del at
+    failed = intent.failed
+    if not event.success and event.agent not in failed:
+        # What was ended without a word about the agent does not speak against it.
+        failed = (*failed, event.agent)
+    return replace(intent, state="FeedbackApplied", failed=failed)
 
 
 def _satisfied(intent: Intent, event: IntentSatisfied, at: int) -> Intent:

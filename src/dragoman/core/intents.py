@@ -1,20 +1,17 @@
-"""Deciders of the registry and of delegation: who can do what, and who is given a goal."""
+"""Decider of delegation: who is given a goal."""
 
 from collections.abc import Iterator
-from math import isfinite
 from typing import Final
 
 import msgspec
 from msgspec.structs import replace
 
 from dragoman.core.actors import Actor
-from dragoman.core.agents import AgentRecord
-from dragoman.core.authority import MAY_DELEGATE, MAY_REGISTER, check_write
-from dragoman.core.commands import CreateTask, DelegateIntent, DescribeAgent
-from dragoman.core.course import SHOWN_VETOES, Course, task_after
+from dragoman.core.authority import MAY_DELEGATE, check_write
+from dragoman.core.commands import CreateTask, DelegateIntent
+from dragoman.core.course import SHOWN_VETOES, Course, Terms, task_after
 from dragoman.core.errors import Refusal
 from dragoman.core.events import (
-    AgentDescribed,
     IntentCreated,
     IntentFollowed,
     IntentRejected,
@@ -22,24 +19,20 @@ from dragoman.core.events import (
     TaskCreated,
     TaskTransitioned,
 )
-from dragoman.core.governance import check_goal
+from dragoman.core.governance import check_goal, told_beside
 from dragoman.core.ids import (
-    check_agent,
     check_mail_id,
     check_task_id,
     intent_stream,
-    standing_stream,
     task_stream,
 )
-from dragoman.core.intent import EVOLVE_INTENT, KIND, RENEWABLE, Intent
-from dragoman.core.lifecycle import StreamEvents, create
+from dragoman.core.intent import EVOLVE_INTENT, KIND, RENEWABLE, Intent, intent_of
+from dragoman.core.lifecycle import StreamEvents, born
 from dragoman.core.limits import (
     CANDIDATES,
-    OPEN_REQUESTS,
-    PRICE,
+    FOLLOWERS,
     REASON,
-    SKILL,
-    SKILLS,
+    RULES,
     TEXT,
     TITLE,
     TRIES,
@@ -49,45 +42,16 @@ from dragoman.core.limits import (
     check_json,
     check_range,
     check_text,
+    faults_of_words,
 )
-from dragoman.core.offers import TIERS, Policy, Trust
+from dragoman.core.offers import Policy
 from dragoman.core.reading import Decision, Read, Receipt
-from dragoman.core.scoring import telling
-from dragoman.core.standing import Descriptor, Standing
 from dragoman.core.task import EVOLVE_TASK, Task
 
 ORIGIN: Final = "ccos"
 _NOBODY: Final = "nobody in the registry comes into question"
 _OPEN: Final = ("backlog", "ready")
 """A task that exists already is delegated from these."""
-
-
-def describe(command: DescribeAgent, read: Read, now: int) -> Decision | Refusal:
-    """What an agent can do becomes known, or changes. The same again is a no-op."""
-    del now
-    refusal = check_agent(command.name) or next(filter(None, _faults_of_offer(command)), None)
-    if refusal:
-        return refusal
-    known = read.agent(command.name)
-    refusal = _check_describer(command.name, known, read.actor)
-    if refusal:
-        return refusal
-    standing = read.standing(command.name)
-    descriptor = Descriptor(
-        tuple(dict.fromkeys(command.skills)),
-        tuple(dict.fromkeys(command.constraints)),
-        tuple(dict.fromkeys(command.locality)),
-        _trust(command.trust, standing, read.actor),
-        float(command.cost),  # a whole number would be read back as another one than was stored
-        command.latency_ms,
-        command.capacity,
-        command.reach,
-    )
-    told = Receipt("", None, stream=standing_stream(command.name))
-    if standing is not None and standing.descriptor == descriptor:
-        return Decision(told)
-    event = AgentDescribed(command.name, *msgspec.structs.astuple(descriptor))
-    return Decision(told, ((standing_stream(command.name), event),))
 
 
 def delegate(command: DelegateIntent, read: Read, now: int) -> Decision | Refusal:
@@ -103,6 +67,9 @@ def delegate(command: DelegateIntent, read: Read, now: int) -> Decision | Refusa
     followed = read.intent(command.follows) if command.follows else None
     if command.follows and followed is None:
         return _not_found(command.follows)
+    refusal = None if followed is None else _check_follower(followed, read.actor)
+    if refusal:
+        return refusal
     begun = _begun(command, id, read, now)
     if isinstance(begun, Refusal):
         return begun
@@ -127,6 +94,22 @@ def delegate(command: DelegateIntent, read: Read, now: int) -> Decision | Refusa
     course = Course(EVOLVE_INTENT[IntentCreated](None, created, now), task, read, now)
     _give(course, command)
     return Decision(receipt_of(course), (*events, *course.events), number=begun.number)
+
+
+def _check_follower(followed: Intent, actor: Actor) -> Refusal | None:
+    """It is written into the chain of what is followed: that is not for everyone, nor for ever."""
+    if actor.role not in MAY_DELEGATE and actor.name not in (followed.by, *followed.agents):
+        return Refusal(
+            "not_authorized",
+            f"{actor.label} may not follow up {followed.id}: that is up to {followed.by}, its "
+            "agents, a person or an orchestrator",
+        )
+    if len(followed.followed_by) >= FOLLOWERS:
+        return Refusal(
+            "invalid_field",
+            f"{followed.id} is followed up by {FOLLOWERS} intents already; follow up one of these",
+        )
+    return None
 
 
 def receipt_of(course: Course) -> Receipt:
@@ -157,33 +140,75 @@ def _again(command: DelegateIntent, known: Intent, read: Read, now: int) -> Deci
         return Refusal(
             "already_exists", f"there is an intent {known.id} with another goal; use another id"
         )
+    refusal = _check_the_same(command, known)
+    if refusal:
+        return refusal
     is_to_begin = known.state in RENEWABLE and not task.is_final
     if not is_to_begin or task.status == "in-progress":
-        return Decision(receipt_of(course))
+        return _check_whose(command, known) or Decision(receipt_of(course))
     if read.actor.role not in MAY_DELEGATE and read.actor.name != known.by:
         return Refusal(
             "not_authorized",
             f"{read.actor.label} may not delegate {known.id} anew: that is up to {known.by}, a "
             "person or an orchestrator",
         )
+    if task.open_blockers:
+        return _waits(task)
     _give(course, command)
     return Decision(receipt_of(course), course.events)
 
 
+def _check_the_same(command: DelegateIntent, known: Intent) -> Refusal | None:
+    """None unless it is said to belong elsewhere than it does."""
+    for what, said, has in (
+        ("plan", command.plan, known.plan),
+        ("intent that it follows", command.follows, known.follows),
+    ):
+        if said not in ("", has):
+            return Refusal(
+                "already_exists",
+                f"there is an intent {known.id}, and the {what} is {has or 'none'}, not "
+                f"{said[:140]}; use another id",
+            )
+    return None
+
+
+def _check_whose(command: DelegateIntent, known: Intent) -> Refusal | None:
+    """None unless it is meant for somebody else than the one who has it, or had it last."""
+    last = known.request or next(reversed(known.closed), None)
+    if not command.agent or last is None or last.agent == command.agent:
+        return None
+    return Refusal(
+        "already_exists",
+        f"{known.id} is {known.state}, and {last.id} went to {last.agent}, not to {command.agent}; "
+        "use another id, or give its task another owner",
+    )
+
+
 def _give(course: Course, command: DelegateIntent) -> None:
     """To the first that may have it; else the intent is rejected, and its task blocked."""
-    forbidden = check_goal(command.goal, command.policy)
+    beside = told_beside(command.params, course.task)
+    forbidden = check_goal(command.goal, command.policy, beside)
     if forbidden is None and command.candidates and _offered(course, command):
         return
-    reasons = (forbidden,) if forbidden else course.vetoed[:SHOWN_VETOES] or (_NOBODY,)
+    reasons = (forbidden,) if forbidden else course.vetoed[:SHOWN_VETOES] or _why_nobody(course)
     course.say(IntentRejected(course.intent.id, reasons))
     status = course.task.status
     if status in _OPEN:
         course.move(TaskTransitioned(status, "blocked", "; ".join(reasons)[:REASON]))
 
 
+def _why_nobody(course: Course) -> tuple[str]:
+    """Why nobody was even looked at."""
+    failed = course.intent.failed
+    if not failed:
+        return (_NOBODY,)
+    return (f"all who come into question have failed it: {', '.join(failed)}"[:REASON],)
+
+
 def _offered(course: Course, command: DelegateIntent) -> bool:
-    return course.offer(command.candidates, command.policy)
+    terms = Terms(command.policy, command.patience_ms, command.tries)
+    return course.offer(command.candidates, terms)
 
 
 def _begun(command: DelegateIntent, id: str, read: Read, now: int) -> Decision | Refusal:
@@ -197,7 +222,7 @@ def _begun(command: DelegateIntent, id: str, read: Read, now: int) -> Decision |
     if known.code != "task_not_found":
         return known
     first_line = command.goal.strip().partition("\n")[0]
-    return create(
+    return born(
         CreateTask(
             first_line[:TITLE],
             id,
@@ -222,6 +247,14 @@ def _taken(task: Task, alias: str, read: Read) -> Decision | Refusal:
             f"{read.actor.label} may not delegate {task.id}, which exists already: that is for a "
             "person or an orchestrator",
         )
+    other = intent_of(task, read.intent)
+    if other is not None:
+        return Refusal(
+            "already_exists",
+            f"{task.id} is the task of intent {other.id} already: delegate that one anew",
+        )
+    if task.open_blockers:
+        return _waits(task)
     bound: StreamEvents = ()
     if alias not in task.aliases:
         bound = ((task_stream(task.id), TaskAliased(alias)),)
@@ -238,52 +271,20 @@ def _task_of(begun: Decision, read: Read, now: int) -> Task:
     return task_after(task, begun.events, now)
 
 
+def _waits(task: Task) -> Refusal:
+    return Refusal("waits_for", f"{task.id} waits for {', '.join(task.open_blockers)}")
+
+
 def _not_found(id: str) -> Refusal:
     return Refusal("intent_not_found", f"there is no intent {id[:140]!a}")
-
-
-def _trust(asked: Trust | None, standing: Standing | None, actor: Actor) -> Trust:
-    """The tier that this one may give: an agent's own word never raises what it has."""
-    has = standing.descriptor.trust if standing and standing.descriptor else None
-    if actor.role != "agent":
-        return asked or has or "T1"
-    own: Trust = has or "T0"
-    return own if asked is None else TIERS[min(TIERS.index(asked), TIERS.index(own))]
-
-
-def _check_describer(name: str, known: AgentRecord | None, actor: Actor) -> Refusal | None:
-    if known is None:
-        return Refusal("agent_not_found", f"nobody is known as {name}: register it first")
-    if actor.role == "agent" and actor.name != name:
-        return Refusal("not_authorized", f"{actor.label} may describe itself only, not {name}")
-    if known.role not in MAY_REGISTER[actor.role]:
-        return Refusal(
-            "not_authorized", f"{actor.label} may not say what {name} can do, which is {known.role}"
-        )
-    return None
-
-
-def _faults_of_offer(command: DescribeAgent) -> Iterator[Refusal | None]:
-    if not command.skills:
-        yield Refusal("invalid_field", "skills is empty; name at least one")
-    for field in ("skills", "constraints", "locality"):
-        yield from _faults_of_words(field, getattr(command, field))
-    for skill in command.skills:
-        if not telling(skill):
-            yield Refusal("invalid_field", f"the skill {skill[:40]!a} says nothing: name a subject")
-    if not (isfinite(command.cost) and 0 <= command.cost <= PRICE):
-        yield Refusal("invalid_field", f"cost is {command.cost}; it must be from 0 to {PRICE:g}")
-    yield check_range("latency_ms", command.latency_ms, 0, WAIT_MS[1])
-    yield check_range("capacity", command.capacity, 0, OPEN_REQUESTS)
-    yield check_text("reach", command.reach, REASON)
 
 
 def _faults(command: DelegateIntent) -> Iterator[Refusal | None]:
     yield check_task_id(command.id) if command.id else None
     yield check_text("goal", command.goal, REASON, least=1)
     yield check_json("params", command.params) or _check_size(command.params)
-    yield from _faults_of_words("constraints", command.constraints)
-    yield from _faults_of_words("skills", command.skills)
+    yield from faults_of_words("constraints", command.constraints)
+    yield from faults_of_words("skills", command.skills)
     if command.patience_ms:
         yield check_duration("the time until the deadline", command.patience_ms, *WAIT_MS)
     yield check_mail_id(command.plan, "plan") if command.plan else None
@@ -295,13 +296,7 @@ def _faults(command: DelegateIntent) -> Iterator[Refusal | None]:
 
 def _faults_of_policy(policy: Policy) -> Iterator[Refusal | None]:
     for field in ("data_locality", "required_skills", "forbidden_goals"):
-        yield check_count(f"policy.{field}", getattr(policy, field), OPEN_REQUESTS)
-
-
-def _faults_of_words(field: str, words: tuple[str, ...]) -> Iterator[Refusal | None]:
-    yield check_count(field, words, SKILLS)
-    for index, word in enumerate(words):
-        yield check_text(f"{field}[{index}]", word, SKILL, least=1)
+        yield check_count(f"policy.{field}", getattr(policy, field), RULES)
 
 
 def _check_size(params: dict[str, object]) -> Refusal | None:

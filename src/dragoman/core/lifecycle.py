@@ -2,7 +2,14 @@
 
 from msgspec import Struct
 
-from dragoman.core.authority import MAY_MOVE, check_hold, check_word, check_write, relation
+from dragoman.core.authority import (
+    MAY_DELEGATE,
+    MAY_MOVE,
+    check_hold,
+    check_word,
+    check_write,
+    relation,
+)
 from dragoman.core.commands import AliasTask, CreateTask, MoveTask, NoteTask
 from dragoman.core.errors import Refusal
 from dragoman.core.events import (
@@ -24,6 +31,7 @@ from dragoman.core.ids import (
     is_aof_id,
     task_stream,
 )
+from dragoman.core.intent import KIND
 from dragoman.core.limits import (
     ATTEMPTS,
     BODY,
@@ -60,6 +68,11 @@ class _Links(Struct, frozen=True):
 
 def create(command: CreateTask, read: Read, now: int) -> Decision | Refusal:
     """A new task, linked to the tasks it names."""
+    return _check_intents(command.aliases, read) or born(command, read, now)
+
+
+def born(command: CreateTask, read: Read, now: int) -> Decision | Refusal:
+    """A new task; it may be that of an intent."""
     refusal = check_write(read.actor) or _check_shape(command)
     if refusal:
         return refusal
@@ -127,8 +140,10 @@ def name(command: AliasTask, read: Read, now: int) -> Decision | Refusal:
     named = read.task(command.alias)
     if isinstance(named, Task) and named.id == task.id:
         return Decision(receipt(task, task.status))
-    refusal = check_count("aliases", (*task.aliases, command.alias), LINKS) or _first_taken(
-        (command.alias,), read
+    refusal = (
+        _check_intents((command.alias,), read)
+        or check_count("aliases", (*task.aliases, command.alias), LINKS)
+        or _first_taken((command.alias,), read)
     )
     if refusal:
         return refusal
@@ -257,6 +272,18 @@ def _names(asked: str, read: Read, now: int) -> tuple[str, str, tuple[str, int] 
     while read.is_taken(free := aof_id(day, number)):
         number += 1
     return asked or free, free, (day, number)
+
+
+def _check_intents(names: tuple[str, ...], read: Read) -> Refusal | None:
+    """Which task an intent has is up to those who may delegate tasks that exist."""
+    named = next((one for one in names if one.startswith(f"{KIND}:")), "")
+    if not named or read.actor.role in MAY_DELEGATE:
+        return None
+    return Refusal(
+        "not_authorized",
+        f"{read.actor.label} may not name a task {named[:140]}: which task an intent has is for a "
+        "person or an orchestrator to say",
+    )
 
 
 def _first_taken(names: tuple[str, ...], read: Read) -> Refusal | None:

@@ -1,6 +1,6 @@
 """Bounds of what a command may carry (S-LIMIT): beyond them a clear refusal, never a silent cut."""
 
-from collections.abc import Sequence, Sized
+from collections.abc import Iterator, Sequence, Sized
 from math import isfinite
 from typing import cast
 
@@ -36,6 +36,10 @@ CANDIDATES = 32
 TRIES = 16
 PRICE = 1_000_000.0
 OPEN_REQUESTS = 100_000
+FOLLOWERS = 64
+"""How many intents may follow up one."""
+RULES = 500
+"""How many places, skills or phrases a policy may name: each intent keeps its policy."""
 WAIT_MS = (1_000, 30 * 86_400_000)
 TOKENS = 32
 """How many good tokens an agent may have at a time."""
@@ -78,6 +82,13 @@ def check_count(field: str, items: Sized, most: int) -> Refusal | None:
     if len(items) <= most:
         return None
     return Refusal("invalid_field", f"{field} has {len(items)} items; at most {most} are allowed")
+
+
+def faults_of_words(field: str, words: tuple[str, ...]) -> Iterator[Refusal | None]:
+    """What is wrong with skills, constraints or places: too many, or one that is none."""
+    yield check_count(field, words, SKILLS)
+    for index, word in enumerate(words):
+        yield check_text(f"{field}[{index}]", word, SKILL, least=1)
 
 
 def check_texts(field: str, texts: Sequence[str], most: int) -> Refusal | None:

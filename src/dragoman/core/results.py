@@ -5,9 +5,15 @@ from hashlib import blake2b
 import msgspec
 
 from dragoman.core.actors import Role
-from dragoman.core.attempts import steps
+from dragoman.core.attempts import check_claimable, steps
 from dragoman.core.authority import MAY_DISPATCH, dispatcher
-from dragoman.core.commands import DEFAULT_TTL_MS, ExpireRequest, ReceiveResult, UpdateIntent
+from dragoman.core.commands import (
+    DEFAULT_TTL_MS,
+    ClaimTask,
+    ExpireRequest,
+    ReceiveResult,
+    UpdateIntent,
+)
 from dragoman.core.course import Course, Ending
 from dragoman.core.errors import Refusal
 from dragoman.core.events import (
@@ -44,21 +50,30 @@ def receive(command: ReceiveResult, read: Read, now: int) -> Decision | Refusal:
     fault = command.fault or _one_of(command) or _not_the_speaker(command, read)
     if fault:
         return _odd(course, command, fault, read, now)
-    digest = _digest(command)
+    digest = command.digest or result_digest(command.success, command.output, command.error)
+    if not command.request_id and _came_before(command, intent, digest):
+        return Decision(receipt_of(course))
     if request is None or not _fits(command, request):
         if _is_repeat(command, intent, digest):
             return Decision(receipt_of(course))
         return _odd(course, command, _why_not(command, intent), read, now)
-    if request.deadline is not None and now >= request.deadline:
+    is_late = request.deadline is not None and now >= request.deadline
+    if is_late and course.task.status in UNDER_WAY:  # a review takes as long as it takes
         _time_out(course, request, read, now)
-        late = f"it is late: {request.id} ended at {to_rfc3339(request.deadline)}"
+        late = f"it is late: {request.id} ended at {to_rfc3339(request.deadline or now)}"
         return _odd(course, command, late, read, now)
-    if course.task.status not in UNDER_WAY:
-        waits = f"its task is {course.task.status}: no result is expected now"
+    waits = _why_it_waits(course, request, read, now)
+    if waits:
         return _odd(course, command, waits, read, now)
     _end_attempt(course, command, request, read)
-    kept = command.output if command.keep_output else None
-    course.complete(request, Ending(command.success, command.error, digest=digest, output=kept))
+    ending = Ending(
+        command.success,
+        command.error,
+        digest=digest,
+        output=command.output,
+        left_out=command.left_out,
+    )
+    course.complete(request, ending)
     if command.success:
         course.settle()
     else:
@@ -134,7 +149,7 @@ def _one_of(command: ReceiveResult) -> str | None:
     """What is wrong with output and error; None when exactly one of them is said (S-CCOS-1)."""
     if command.success:
         return "it is a success and has an error" if command.error else None
-    if command.output is not None:
+    if command.output is not None or command.left_out:
         return "it is a failure and has an output"
     return None if command.error else "it is a failure and has no error"
 
@@ -158,6 +173,22 @@ def _closed(command: ReceiveResult | UpdateIntent, intent: Intent) -> Closed | N
     return None
 
 
+def _came_before(command: ReceiveResult, intent: Intent, digest: str) -> bool:
+    """Whether this agent has said just that: whoever means it anew names the new request."""
+    return any(one.agent == command.agent and one.digest == digest for one in intent.closed)
+
+
+def _why_it_waits(course: Course, request: OpenRequest, read: Read, now: int) -> str | None:
+    """Why the task takes no result now; one that nobody has claimed is claimed by its result."""
+    task = course.task
+    if task.status not in UNDER_WAY:
+        return f"its task is {task.status}: no result is expected now"
+    if task.status != "ready":
+        return None
+    refusal = check_claimable(task, ClaimTask(task.id, request.agent), read.lease(task), now)
+    return None if refusal is None else refusal.detail
+
+
 def _is_repeat(command: ReceiveResult, intent: Intent, digest: str) -> bool:
     ended = _closed(command, intent)
     return ended is not None and ended.digest == digest
@@ -167,7 +198,7 @@ def _why_not(command: ReceiveResult | UpdateIntent, intent: Intent) -> str:
     """Why what is said about an intent does not fit it."""
     ended, request = _closed(command, intent), intent.request
     if ended is not None and ended.is_superseded:
-        return f"{ended.id} was superseded: the task has another owner"
+        return f"{ended.id} was superseded by what became of the task"
     if ended is not None and ended.synthetic:
         return f"it is late: {ended.id} was ended at {to_rfc3339(ended.at)} ({ended.synthetic})"
     if ended is not None:
@@ -181,12 +212,14 @@ def _why_not(command: ReceiveResult | UpdateIntent, intent: Intent) -> str:
 
 def _odd(
     course: Course, command: ReceiveResult | UpdateIntent, why: str, read: Read, now: int
-) -> Decision:
-    """An anomaly: on record with the intent unless it is noise, and the caller is told no."""
+) -> Decision | Refusal:
+    """An anomaly: on record with the intent unless it is a repeat, and the caller is told no."""
     request_id = ascii(command.request_id[:140])[1:-1]
     event = IntentAnomaly(course.intent.id, why[:_SHOWN], _shown(command.agent), request_id)
     refusal = Refusal("anomaly", f"{course.intent.id}: {why[:_SHOWN]}")
-    if not course.intent.is_noise(event, now):
+    if not course.events and course.intent.is_flooded(now):
+        return refusal  # on record with whoever said it, so that a flood hides nobody else
+    if not course.intent.is_repeat(event):
         course.say(event)
     decided = _decided(course, read)
     return msgspec.structs.replace(decided, refusal=refusal)
@@ -234,8 +267,9 @@ def _decided(course: Course, read: Read) -> Decision:
     return Decision(receipt_of(course), course.events, ended)
 
 
-def _digest(command: ReceiveResult) -> str:
-    said = [command.success, command.output, command.error]
+def result_digest(success: bool, output: object, error: str) -> str:
+    """What a result is known by: an equal one is a repeat."""
+    said = [success, output, error]
     return blake2b(msgspec.json.encode(said, order="deterministic"), digest_size=16).hexdigest()
 
 

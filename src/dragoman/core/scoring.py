@@ -6,7 +6,7 @@ What a goal says about agents does not count: only whether it names their skills
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -45,10 +45,13 @@ MEANINGLESS: Final = frozenset(
 """Words that stand in any goal, or that anyone may say of itself: naming them is no match."""
 
 
-@lru_cache(maxsize=65_536)
 def telling(text: str) -> frozenset[str]:
     """The words of a text that say something."""
     return frozenset(words_of(text)) - MEANINGLESS
+
+
+# Skills only: they are few and short, and goals are neither.
+_telling_of_skill = lru_cache(maxsize=8_192)(telling)
 
 
 class _Entry(Struct, frozen=True, gc=False):
@@ -95,7 +98,6 @@ class Roster:
         """One word of a skill -> agent, which of its skills that is, and all of its words."""
         self._orders: dict[frozenset[str], _Order] = {}
         """Constraints -> the order under these."""
-        self._assigned = 0
         for standing in standings:
             self.put(standing, now)
 
@@ -107,7 +109,6 @@ class Roster:
         entry = _entry(standing, descriptor, now)
         before = self._entries.get(entry.agent)
         self._entries[entry.agent] = entry
-        self._assigned += entry.assigned - (before.assigned if before else 0)
         for asked, order in self._orders.items():
             if before is not None:
                 base, constraint = order.bases[before.agent]
@@ -117,18 +118,24 @@ class Roster:
         if before is None or before.skills != entry.skills:
             self._learn(entry, before)
 
-    def rank(self, wish: Wish) -> tuple[Candidate, ...]:
-        """All of them, the most likely first; ties go by name."""
+    def rank(
+        self, wish: Wish, may_have_it: Callable[[Candidate], bool] = lambda _: True
+    ) -> tuple[Candidate, ...]:
+        """All of them, the most likely first; ties go by name.
+
+        Whoever may not have it does not take the newcomers' turn from those who may.
+        """
         asked = frozenset(map(str.casefold, wish.constraints))
         matched = self._matched(telling(" ".join((wish.goal, *wish.skills))))
-        turn = self._whose_turn(matched)
         order, entries = self._order(asked), self._entries
         places = [place for place in order.places if place[1] not in matched]
+        turn = self._whose_turn(matched, order, may_have_it)
+        if turn is not None:
+            places.append(turn)
+            del matched[turn[1]]
         for agent, found in matched.items():
             base, constraint = order.bases[agent]
-            named = found if len(found) == 1 else sorted(found)
-            is_turn = agent == turn
-            places.append(_place(entries[agent], base, constraint, named, is_turn=is_turn))
+            places.append(_place(entries[agent], base, constraint, found))
         places.sort()
         return tuple([candidate for _, _, candidate in places])
 
@@ -139,6 +146,8 @@ class Roster:
             for agent, index, told in self._skills.get(word, ()):
                 if told <= words:
                     matched.setdefault(agent, []).append(index)
+        for found in matched.values():
+            found.sort()
         return matched
 
     def _order(self, asked: frozenset[str]) -> _Order:
@@ -151,22 +160,36 @@ class Roster:
             order = self._orders[asked] = _Order(sorted(places), bases)
         return order
 
-    def _whose_turn(self, matched: Iterable[str]) -> str:
-        """Of those who could do it, whoever is known least, if it is the newcomers' turn."""
-        if (self._assigned + 1) % EVERY:
-            return ""
-        able = (self._entries[agent] for agent in matched)
-        first = min(able, key=lambda one: (one.samples, one.assigned, one.agent), default=None)
-        return "" if first is None else first.agent
+    def _whose_turn(
+        self,
+        matched: Mapping[str, list[int]],
+        order: _Order,
+        may_have_it: Callable[[Candidate], bool],
+    ) -> _Place | None:
+        """Of those who may do it, whoever is known least, if it is the newcomers' turn.
+
+        What was given to others than those who can do this does not count: else the turn could
+        fall on the same few skills for ever.
+        """
+        able = [self._entries[agent] for agent in matched]
+        if (sum(one.assigned for one in able) + 1) % EVERY:
+            return None
+        able.sort(key=lambda one: (one.samples, one.assigned, one.agent))
+        for one in able:
+            base, constraint = order.bases[one.agent]
+            place = _place(one, base, constraint, matched[one.agent], is_turn=True)
+            if may_have_it(place[2]):
+                return place
+        return None
 
     def _learn(self, entry: _Entry, before: _Entry | None) -> None:
         """What an agent can do is found by one word of each of its skills."""
         for skill in before.skills if before else ():
-            for word in sorted(telling(skill))[:1]:
+            for word in sorted(_telling_of_skill(skill))[:1]:
                 known = self._skills[word]
                 self._skills[word] = [one for one in known if one[0] != entry.agent]
         for index, skill in enumerate(entry.skills):
-            words = telling(skill)
+            words = _telling_of_skill(skill)
             for word in sorted(words)[:1]:
                 self._skills.setdefault(word, []).append((entry.agent, index, words))
 

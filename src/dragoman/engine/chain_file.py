@@ -110,8 +110,14 @@ def _last_covered(
     return None
 
 
-def check_chain_file(data: bytes, trusted: Ed25519PublicKey | None = None) -> Proof:
-    """What a file proves; under a key that is trusted, or else under the one that it names."""
+def check_chain_file(
+    data: bytes, trusted: Ed25519PublicKey | None = None, *, allow_tail: bool = False
+) -> Proof:
+    """What a file proves; under a key that is trusted, or else under the one that it names.
+
+    Under a trusted key each entry has to be covered by what that key has signed; with `allow_tail`
+    the last ones, which came after the signature, need not.
+    """
     try:
         parts: list[Any] = [_decode(line) for line in data.splitlines() if line.strip()]
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -121,7 +127,17 @@ def check_chain_file(data: bytes, trusted: Ed25519PublicKey | None = None) -> Pr
         return _nothing(f"it is not the file of a chain: it does not begin with {FORMAT}")
     links = [part for part in parts[1:] if isinstance(part, Link)]
     anchors = [part for part in parts[1:] if isinstance(part, Anchor)]
-    return _Check(head, links).proof(anchors, trusted)
+    proof = _Check(head, links).proof(anchors, trusted)
+    return proof if trusted is None or proof.wrong else _covered(proof, allow_tail=allow_tail)
+
+
+def _covered(proof: Proof, *, allow_tail: bool) -> Proof:
+    """The proof; where a key is trusted, what it has not signed could be by anybody."""
+    if proof.anchored == proof.entries or (proof.anchored and allow_tail):
+        return proof
+    uncovered = proof.entries - proof.anchored
+    why = f"nothing that the key has signed covers {uncovered} of {proof.entries} entries"
+    return msgspec.structs.replace(proof, wrong=(why,))
 
 
 def _nothing(why: str) -> Proof:

@@ -31,8 +31,8 @@ _SAID_OF_UNREADABLE = 1_000
 class Registry(Protocol):
     """Who comes into question for a goal, at one moment."""
 
-    def rank(self, wish: Wish, now: int) -> tuple[Candidate, ...]:
-        """Everyone, the most likely first."""
+    def rank(self, wish: Wish, now: int, policy: Policy = ...) -> tuple[Candidate, ...]:
+        """Everyone, the most likely first, if these rules are to be kept."""
         ...
 
     def shortlist(self, wish: Wish, policy: Policy, now: int) -> tuple[Candidate, ...]:

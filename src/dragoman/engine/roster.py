@@ -1,7 +1,7 @@
 """Who comes into question for something: the registry in memory, kept level with the ledger."""
 
 import threading
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Final, cast
 
 from dragoman.core.agents import AgentRecord
@@ -20,6 +20,7 @@ FOLLOWED: Final = 1_000
 """So many new entries are looked through for what has changed; more, and all is read anew."""
 _LASTS_MS: Final = 3_600_000
 """Evidence grows old by the week: what was reckoned stands for an hour."""
+_ANY: Final = Policy()
 _KIND: Final = standing_stream("")
 _AGENT: Final = agent_stream("")
 _PASSED: Final = CANDIDATES // 2
@@ -35,20 +36,22 @@ class Rosters:
         self._standings: dict[str, Standing] = {}
         self._records: dict[str, AgentRecord | None] = {}
         """Those of which it was asked whether they are there."""
-        self._seen = -1
+        self._seen: int = -1
         self._roster: Roster | None = None
         self._made_at = 0
 
-    def rank(self, wish: Wish, now: int) -> tuple[Candidate, ...]:
-        """Everyone in the registry, the most likely first."""
+    def rank(self, wish: Wish, now: int, policy: Policy = _ANY) -> tuple[Candidate, ...]:
+        """Everyone in the registry, the most likely first, if these rules are to be kept."""
         with self._reading:
-            return self._present(now).rank(wish)
+            return self._present(now).rank(
+                wish, lambda candidate: not self._vetoes(candidate, wish, policy, now)
+            )
 
     def shortlist(self, wish: Wish, policy: Policy, now: int) -> tuple[Candidate, ...]:
         """Those whom an intent is offered to, in their order, and some whom it is not, and why."""
         passed, vetoed = 0, 0
         chosen: list[Candidate] = []
-        for candidate in self.rank(wish, now):
+        for candidate in self.rank(wish, now, policy):
             if passed == _PASSED:
                 break
             if self.vetoes(candidate, wish, policy, now):
@@ -63,14 +66,19 @@ class Rosters:
     def vetoes(self, candidate: Candidate, wish: Wish, policy: Policy, now: int) -> tuple[str, ...]:
         """Why a candidate may not have it as things are; none: it may."""
         with self._reading:
-            standing, record = self._standings.get(candidate.agent), self._record(candidate.agent)
-        return vetoes(candidate, standing, record, wish, policy, now)
+            return self._vetoes(candidate, wish, policy, now)
 
     def standing(self, name: str, now: int) -> Standing | None:
         """What is known of one of them."""
         with self._reading:
             self._present(now)
             return self._standings.get(name)
+
+    def _vetoes(
+        self, candidate: Candidate, wish: Wish, policy: Policy, now: int
+    ) -> tuple[str, ...]:
+        standing, record = self._standings.get(candidate.agent), self._record(candidate.agent)
+        return vetoes(candidate, standing, record, wish, policy, now)
 
     def _record(self, name: str) -> AgentRecord | None:
         if name not in self._records:
@@ -93,33 +101,39 @@ class Rosters:
         head = self._store.head()
         if head == self._seen:
             return ()
-        seen, self._seen = self._seen, head
-        if seen < 0 or not 0 <= head - seen <= FOLLOWED:
-            self._read_all()
+        # Nothing is taken over before all was read: what fails is tried again the next time.
+        if self._seen < 0 or not 0 <= head - self._seen <= FOLLOWED:
+            everyone = dict(map(self._read, self._rows()))
+            self._standings = {name: known for name, known in everyone.items() if known}
+            self._records = {}
+            self._seen = head
             return None
-        streams = {entry.stream for entry in self._store.entries(seen, FOLLOWED, until=head)}
+        new = self._store.entries(self._seen, FOLLOWED, until=head)
+        streams = {entry.stream for entry in new}
+        changed = [stream for stream in streams if stream.startswith(_KIND)]
+        read = dict(map(self._read, filter(None, map(self._store.stream, changed))))
         for stream in streams:
             self._records.pop(stream.removeprefix(_AGENT), None)
-        changed = [stream for stream in streams if stream.startswith(_KIND)]
-        known = [self._take(row) for row in filter(None, map(self._store.stream, changed))]
-        return None if "" in known else known
+        is_whole = all(read.values())
+        for name, known in read.items():
+            if known is None:
+                self._standings.pop(name, None)
+            else:
+                self._standings[name] = known
+        self._seen = head
+        return read if is_whole else None
 
-    def _read_all(self) -> None:
-        self._standings.clear()
-        self._records.clear()
+    def _rows(self) -> Iterator[Row]:
         after = 0
         while page := self._store.listed(ListQuery("roster", after, limit=_PAGE)):
             for place in page:
-                self._take(place.row)
+                yield place.row
             after = page[-1].position
 
-    def _take(self, row: Row) -> str:
-        """Whose standing it is; empty: it cannot be read, so that this one is no candidate."""
+    def _read(self, row: Row) -> tuple[str, Standing | None]:
+        """Whose standing it is; None: it cannot be read, so that this one is no candidate."""
         name = row.name.removeprefix(_KIND)
         try:
-            self._standings[name] = cast(Standing, state_of(self._store, row))
+            return name, cast(Standing, state_of(self._store, row))
         except LedgerError:
-            # `verify` tells of it.
-            self._standings.pop(name, None)
-            return ""
-        return name
+            return name, None  # `verify` tells of it

@@ -13,9 +13,11 @@ from dragoman.core.actors import SYSTEM, Actor
 from dragoman.core.commands import EndAttempt, ReleaseTask, ReportOutcome
 from dragoman.core.deadlines import Backoff
 from dragoman.core.errors import Refused
+from dragoman.core.intent import Intent, intent_of
 from dragoman.core.lease import Lease
 from dragoman.engine.ask import TaskView, list_tasks
 from dragoman.engine.hub import Hub
+from dragoman.engine.intents import find_intent
 from dragoman.engine.ports import BoardQuery
 from dragoman.services.attempt import VIA
 
@@ -62,12 +64,27 @@ class Estate:
         task = view.task.id
         if lease.session in self._started:
             why = "the hub was killed while the agent was at work"
+            if self._is_asked_for(view):
+                # Its request is open until its deadline: it is handed over again, by its name.
+                await self._give_back(lease, ReleaseTask(task, why))
+                return
             report = ReportOutcome(task, "failed", why, apply=True, backoff=self._backoff)
             await self._give_back(lease, report)
         elif lease.holder in agents:
             begin(view)
         else:
             await self._give_back(lease, ReleaseTask(task, "its agent is not started any more"))
+
+    def _is_asked_for(self, view: TaskView) -> bool:
+        """Whether an intent has asked for it, by a request that ends by itself."""
+
+        def find(id: str) -> Intent | None:
+            found = find_intent(self._hub.store, id)
+            return found if isinstance(found, Intent) else None
+
+        intent = intent_of(view.task, find)
+        request = None if intent is None else intent.request
+        return request is not None and request.deadline is not None
 
     async def _give_back(self, lease: Lease, command: ReportOutcome | ReleaseTask) -> None:
         """End an attempt in the place of its agent."""

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from dragoman.protocols.ccos.cards import BadCard, Discovered, read_card
+from dragoman.testing import Refused, hand_hub
 from tests.requirements import proves
 
 pytestmark = proves("CCOS-CARDS")
@@ -88,3 +89,23 @@ def test_what_is_no_card_is_told(value: Any, reason: str) -> None:
 def test_what_is_no_json_is_told() -> None:
     with pytest.raises(BadCard, match="not an agent card"):
         read_card(b"<html>")
+
+
+def test_a_card_does_not_take_over_who_is_known_by_its_name() -> None:
+    card = {"name": "Ada", "url": "https://evil.example", "skills": [{"id": "x", "name": "paint"}]}
+    with hand_hub() as hub:
+        known: dict[str, Any] = {
+            "skills": ["translate"],
+            "trust": "T2",
+            "reach": "https://ada.example",
+        }
+        hub.call("ccos.register", agent_id="ada", **known)
+        with pytest.raises(Refused, match="somebody else is called ada"):
+            hub.call("ccos.discover", card=card)
+        hub.call("ccos.discover", card=card, agent_id="ada")
+        (ada,) = hub.call("ccos.agents")["agents"]
+        assert (ada["reach"], ada["trust"]) == ("https://evil.example", "T0")
+        hub.call("ccos.register", agent_id="ada", **known | {"reach": "https://evil.example"})
+        hub.call("ccos.discover", card=card)
+        (ada,) = hub.call("ccos.agents")["agents"]
+        assert ada["trust"] == "T2"

@@ -487,3 +487,31 @@ def test_results_can_be_made_and_sent_by_the_library() -> None:
     answer = office.send(ccos.as_cbor(failed(request, "no dictionary")))
     assert isinstance(answer, Taken)
     assert ccos.read(ccos.as_json(succeeded(request)), TaskResult).output is None
+
+
+@proves("CCOS-SCORE")
+def test_whoever_gets_it_is_shown_also_beyond_the_page() -> None:
+    with hand_hub() as hub:
+        for number in range(8):
+            hub.call("ccos.register", agent_id=f"a{number}", skills=["paint"], locality=["us"])
+        hub.call("ccos.register", agent_id="zed", skills=["paint", "cook"], locality=["eu"])
+        ranked = hub.call("ccos.rank", goal="paint", constraints=["locality:eu"], limit=1)
+        asked = hub.call("ccos.delegate", goal="paint", constraints=["locality:eu"])
+        assert ranked["chosen"] == asked["request"]["agent_id"] == "zed"
+        assert "zed" in [one["agent_id"] for one in ranked["candidates"]]
+        paint = hub.call("ccos.rank", goal="paint", limit=1, constraints=["locality:mars"])
+        assert (paint["chosen"], len(paint["candidates"])) == (None, 1)
+
+
+@proves("CCOS-PAYLOADS")
+def test_an_output_that_is_not_kept_is_told_with_its_size() -> None:
+    with hand_hub(choices=Choices(kept_bytes=10)) as hub:
+        hub.call("ccos.register", agent_id="ada", skills=["paint"])
+        hub.call("ccos.delegate", goal="paint", intent_id="i-1")
+        said = {"intent_id": "i-1", "agent_id": "ada", "success": True, "output": "x" * 20}
+        hub.call("ccos.result", agent="ada", **said)
+        hub.call("ccos.result", agent="ada", **said)
+        found = hub.call("ccos.intent", intent_id="i-1")
+        assert (found["state"], found["result"]["left_out"]) == ("Satisfied", 22)
+        assert len(found["result"]["digest"]) == 32
+        assert found["anomalies"] == 0

@@ -169,6 +169,12 @@ def test_one_chain_is_proved_alone_and_offline(office: Console, tmp_path: Path) 
     assert "intent:i-1: 7 entries, each hash fits: all good" in said.out
     assert "the key is the file's own" in said.out
     assert not (tmp_path / "nothing-here").exists()
+    bare = tmp_path / "bare.chain"
+    bare.write_text("\n".join(chain.read_text().splitlines()[:-1]))
+    for more in ((), ("--allow-tail",)):
+        told = elsewhere.ask("verify", "--chain", str(bare), "--key", str(key), *more, code=1)
+        assert "covers 7 of 7 entries" in str(told["detail"])
+    assert "all good" not in elsewhere("verify", "--chain", str(bare)).out
     chain.write_text(chain.read_text().replace("Translate", "Destroy!!"))
     broken = elsewhere("verify", "--chain", str(chain))
     assert broken.code == 1

@@ -4,12 +4,17 @@ from typing import Annotated, Any, Final
 
 from msgspec import Meta, Struct
 
+from dragoman.core.limits import REASON, SKILL, SKILLS
 from dragoman.core.offers import Trust
-from dragoman.protocols.ccos.wire import AgentId, Goal, Name
+from dragoman.protocols.ccos.wire import AgentId, Name
 
 MOST_SHOWN: Final = 500
 
 Words = tuple[Annotated[str, Meta(min_length=1, max_length=200)], ...]
+FewWords = Annotated[
+    tuple[Annotated[str, Meta(min_length=1, max_length=SKILL)], ...], Meta(max_length=SKILLS)
+]
+ShortGoal = Annotated[str, Meta(min_length=1, max_length=REASON)]
 MaybeMoment = Annotated[str, Meta(max_length=100, description="RFC 3339; empty: any")]
 Count = Annotated[int, Meta(ge=1, le=MOST_SHOWN)]
 
@@ -54,9 +59,9 @@ class Discover(Terms, frozen=True, kw_only=True):
 class Wanted(Asked, frozen=True, kw_only=True):
     """What is to be done, as far as it decides by whom."""
 
-    goal: Goal
-    constraints: Words = ()
-    skills: Words = ()
+    goal: ShortGoal
+    constraints: FewWords = ()
+    skills: FewWords = ()
     """What whoever does it must be able to do."""
 
 

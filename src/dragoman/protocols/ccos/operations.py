@@ -7,12 +7,11 @@ import msgspec
 
 from dragoman.core.actors import Actor
 from dragoman.core.authority import MAY_DELEGATE, MAY_WRITE
-from dragoman.core.commands import DescribeAgent
 from dragoman.core.errors import Refusal
 from dragoman.core.events import Role
 from dragoman.core.ids import check_agent
 from dragoman.core.intent import KIND
-from dragoman.engine.intents import find_intent, intents_on
+from dragoman.engine.intents import find_intent, find_standing, intents_on
 from dragoman.engine.operation import (
     Bounds,
     Commands,
@@ -219,7 +218,8 @@ def _writing(choices: Choices) -> Iterator[Operation]:
         read=reader(arguments.Register),
         commands=lambda _: (),
         gather=lambda asked, _, facts: translate.register(asked, facts),
-        reply=_registered,
+        reply=_accepted,
+        after=_registered,
         roles=MAY_WRITE,
         summary="Say what you can do, so that goals are given to you.",
     )
@@ -229,7 +229,8 @@ def _writing(choices: Choices) -> Iterator[Operation]:
         read=reader(arguments.Discover),
         commands=lambda _: (),
         gather=lambda asked, _, facts: translate.discover(asked, facts),
-        reply=_registered,
+        reply=_accepted,
+        after=_registered,
         roles=MAY_DELEGATE,
     )
     yield Operation(
@@ -243,10 +244,13 @@ def _writing(choices: Choices) -> Iterator[Operation]:
     )
 
 
-def _registered(_: Any, commands: Commands, __: Accepted) -> Any:
-    described = commands[-1]
-    assert isinstance(described, DescribeAgent), "an agent is described last"
-    return {"agent_id": described.name, "skills": list(described.skills), "registered": True}
+def _registered(_: Any, __: Actor, facts: Facts, accepted: Accepted) -> tuple[Commands, Any]:
+    """What counts now: an agent's own word does not loosen what others vouch for."""
+    name = _name_of(accepted)
+    standing = find_standing(facts.store, name)
+    descriptor = standing.descriptor if standing else None
+    assert descriptor is not None, "it was described in the same breath"
+    return (), {"agent_id": name, **registry.terms(descriptor), "registered": True}
 
 
 # Operations that only read

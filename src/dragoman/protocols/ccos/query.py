@@ -59,7 +59,8 @@ def _result(chain: list[Action]) -> dict[str, Any]:
             fields = ("agent_id", "request_id", "success", "error", "duration_ms", "at")
             result = {name: told[name] for name in fields if name in told}
             details = told.get("details", {})
-            kept = {name: details[name] for name in ("output", "synthetic") if name in details}
+            fields = ("output", "synthetic", "left_out", "digest")
+            kept = {name: details[name] for name in fields if name in details}
             return {"result": result | kept}
     return {}
 

@@ -1,12 +1,15 @@
 """Who would be asked, and why: every candidate with the parts of its score, and what decides."""
 
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from itertools import chain, islice
 from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import fields
 
 from dragoman.core.governance import check_goal
-from dragoman.core.offers import Candidate, Parts, Wish
+from dragoman.core.offers import Candidate, Parts, Trust, Wish
 from dragoman.core.threshold import BASE
 from dragoman.engine.operation import Facts
 from dragoman.protocols.ccos.arguments import Ranked
@@ -14,12 +17,15 @@ from dragoman.protocols.ccos.settings import Choices
 
 PARTS: Final = tuple(field.name for field in fields(Parts))
 _CLOSE: Final = 0.0001
+_NAMED: Final = 5
+"""So many of those who were passed over are named."""
 
 
 class Weighed(Struct, frozen=True):
     """A candidate, what was learned of it, and what governance has against it."""
 
     candidate: Candidate
+    trust: Trust
     samples: int
     successes: int
     reasons: tuple[str, ...]
@@ -29,32 +35,43 @@ def rank(asked: Ranked, facts: Facts, choices: Choices) -> dict[str, Any]:
     """The answer of `ccos.rank`."""
     now = facts.now()
     wish = Wish(asked.goal, asked.constraints, asked.skills, choices.patience_ms)
-    ranked = facts.registry.rank(wish, now)
+    ranked = facts.registry.rank(wish, now, choices.policy)
     forbidden = check_goal(asked.goal, choices.policy)
-    shown = [_weighed(one, wish, facts, choices, now) for one in ranked[: asked.limit]]
-    able = [] if forbidden else [one for one in shown if not one.reasons]
-    chosen = able[0].candidate.agent if able else None
+    weigh = partial(_weighed, wish=wish, facts=facts, choices=choices, now=now)
+    shown = [weigh(one) for one in ranked[: asked.limit]]
+    # Whoever gets it is sought among all, also where only the first few are shown.
+    others = map(weigh, ranked[asked.limit :])
+    able = () if forbidden else tuple(islice(_able(chain(shown, others)), 2))
+    if able and able[0] not in shown:
+        shown.append(able[0])
     return {
         "goal": asked.goal,
         "candidates": [_row(one) for one in shown],
         "threshold": BASE,
         "of": len(ranked),
-        "chosen": chosen,
-        "why": forbidden or _why(able, shown, len(ranked)),
+        "chosen": able[0].candidate.agent if able else None,
+        "why": forbidden or _why(able, [one.agent for one in ranked]),
     }
+
+
+def _able(candidates: Iterable[Weighed]) -> Iterator[Weighed]:
+    return (one for one in candidates if not one.reasons)
 
 
 def _weighed(candidate: Candidate, wish: Wish, facts: Facts, choices: Choices, now: int) -> Weighed:
     standing = facts.registry.standing(candidate.agent, now)
     reasons = facts.registry.vetoes(candidate, wish, choices.policy, now)
     successes, failures = (standing.successes, standing.failures) if standing else (0, 0)
-    return Weighed(candidate, successes + failures, successes, reasons)
+    descriptor = standing.descriptor if standing else None
+    trust = descriptor.trust if descriptor else "T0"
+    return Weighed(candidate, trust, successes + failures, successes, reasons)
 
 
 def _row(one: Weighed) -> dict[str, Any]:
     candidate = one.candidate
     return {
         "agent_id": candidate.agent,
+        "trust": one.trust,
         "score": candidate.score,
         "parts": {name: getattr(candidate.parts, name) for name in PARTS},
         "threshold": candidate.threshold,
@@ -66,15 +83,16 @@ def _row(one: Weighed) -> dict[str, Any]:
     }
 
 
-def _why(able: list[Weighed], shown: list[Weighed], all_of_them: int) -> str:
-    if not shown:
+def _why(able: Sequence[Weighed], ranked: Sequence[str]) -> str:
+    if not ranked:
         return "nobody in the registry has said what it can do: `dragoman agent add --skill`"
     if not able:
-        what = "those shown" if len(shown) < all_of_them else "them"
-        return f"governance has something against all of {what}"
+        return "governance has something against all of them"
     first = able[0].candidate
-    passed = [one.candidate.agent for one in shown[: shown.index(able[0])]]
-    better = f"; {', '.join(passed)} would score more, but may not have it" if passed else ""
+    passed = ranked[: ranked.index(first.agent)]
+    more = f" and {len(passed) - _NAMED} others" if len(passed) > _NAMED else ""
+    names = ", ".join(passed[:_NAMED]) + more
+    better = f"; {names} would score more, but may not have it" if passed else ""
     if len(able) == 1:
         return f"{first.agent} is the only one that may have it{better}"
     second = able[1].candidate

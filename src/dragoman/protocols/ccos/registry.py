@@ -3,7 +3,7 @@
 from typing import Any
 
 from dragoman.core.agents import AgentRecord
-from dragoman.core.standing import Standing
+from dragoman.core.standing import Descriptor, Standing
 from dragoman.core.threshold import threshold
 from dragoman.engine.ask import list_agents
 from dragoman.engine.intents import find_standing
@@ -46,19 +46,27 @@ def shown(record: AgentRecord, standing: Standing, now: int) -> dict[str, Any]:
     assert descriptor is not None, "others are no part of the registry"
     return {
         "agent_id": record.name,
-        "skills": list(descriptor.skills),
-        "constraints": list(descriptor.constraints),
-        "locality": list(descriptor.locality),
+        **terms(descriptor),
         "speaks": list(record.speaks),
-        "trust": descriptor.trust,
-        "cost": descriptor.cost,
         "latency_ms": standing.latency_ms or descriptor.latency_ms,
-        "capacity": descriptor.capacity,
-        "reach": descriptor.reach,
         "open": standing.open,
         "successes": standing.successes,
         "failures": standing.failures,
         "success_at_least": round(evidence.lower, 4),
         "threshold": threshold(evidence),
         "paused": record.paused(now) is not None,
+    }
+
+
+def terms(descriptor: Descriptor) -> dict[str, Any]:
+    """What an agent can do, and on which terms."""
+    return {
+        "skills": list(descriptor.skills),
+        "constraints": list(descriptor.constraints),
+        "locality": list(descriptor.locality),
+        "trust": descriptor.trust,
+        "cost": descriptor.cost,
+        "latency_ms": descriptor.latency_ms,
+        "capacity": descriptor.capacity,
+        "reach": descriptor.reach,
     }

@@ -19,6 +19,7 @@ from dragoman.core.intent import KIND
 from dragoman.core.limits import REASON
 from dragoman.core.moments import parse_rfc3339
 from dragoman.core.offers import Candidate, Parts, Wish
+from dragoman.core.results import result_digest
 from dragoman.engine.ask import find_agent, find_task
 from dragoman.engine.intents import find_intent, find_standing
 from dragoman.engine.operation import Commands, Facts, Fault
@@ -43,10 +44,20 @@ def discover(asked: Discover, facts: Facts) -> Commands | Fault:
         found = read_card(msgspec.json.encode(asked.card), asked.agent_id)
     except BadCard as error:
         return Fault("invalid_field", str(error), "card")
-    is_new = find_standing(facts.store, found.name) is None
-    terms = msgspec.structs.replace(asked, trust="T0") if is_new and not asked.trust else asked
+    known, standing = find_agent(facts.store, found.name), find_standing(facts.store, found.name)
+    descriptor = None if standing is None else standing.descriptor
+    is_the_same = descriptor is not None and descriptor.reach == found.url
+    if known is not None and not is_the_same and not asked.agent_id:
+        return Fault(
+            "already_exists",
+            f"somebody else is called {found.name} here, and is not reached at {found.url}: give "
+            "the card's agent another name, or say that one if it has moved there",
+            "card",
+        )
+    # What is trusted is who was reached so far: nobody inherits that by a name.
+    is_unproven = not is_the_same and not asked.trust
+    terms = msgspec.structs.replace(asked, trust="T0") if is_unproven else asked
     # It speaks A2A, which is spoken elsewhere: what it is told here is left to whoever carries it.
-    known = find_agent(facts.store, found.name)
     commands = () if known is not None else (RegisterAgent(found.name),)
     return (*commands, _described(found.name, found.skills, terms, found.url))
 
@@ -114,6 +125,7 @@ def request(message: TaskRequest, facts: Facts, choices: Choices) -> Commands | 
             tries=1,
             candidates=(named,),
             policy=choices.policy,
+            agent=message.agent_id,
         ),
     )
 
@@ -137,20 +149,23 @@ def result(message: TaskResult | Broken, facts: Facts, choices: Choices) -> Comm
         intent, agent, request_id = message.intent_id, message.agent_id, message.request_id
         return (ReceiveResult(intent, agent, False, request_id=request_id, fault=message.reason),)
     output = None if message.output is UNSET else message.output
-    is_kept = len(msgspec.json.encode(output)) <= choices.kept_bytes
+    size = len(msgspec.json.encode(output))
+    is_kept = size <= choices.kept_bytes or output is None
     if _is_plain_task(message, facts):
         return (_report(message, output if is_kept else None),)
-    return (
-        ReceiveResult(
-            message.intent_id,
-            message.agent_id,
-            message.success,
-            output,
-            message.why,
-            message.request_id or "",
-            keep_output=is_kept,
-        ),
+    told = ReceiveResult(
+        message.intent_id,
+        message.agent_id,
+        message.success,
+        output,
+        message.why,
+        message.request_id or "",
     )
+    if is_kept:
+        return (told,)
+    # What is not kept does not come into the writer's transaction either.
+    digest = result_digest(message.success, output, message.why)
+    return (msgspec.structs.replace(told, output=None, left_out=size, digest=digest),)
 
 
 def _is_plain_task(message: TaskResult | TaskUpdate, facts: Facts) -> bool:

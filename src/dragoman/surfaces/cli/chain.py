@@ -30,7 +30,7 @@ def write_chain_file(place: Place, stream: str, target: Path) -> int:
     return len(lines)
 
 
-def check_file(path: Path, key: Path | None) -> Answer:
+def check_file(path: Path, key: Path | None, *, allow_tail: bool = False) -> Answer:
     """Whether the file of a chain proves itself; nothing else is looked at."""
     from dragoman.engine.chain_file import check_chain_file
 
@@ -38,7 +38,8 @@ def check_file(path: Path, key: Path | None) -> Answer:
         data = path.read_bytes()
     except OSError as error:
         wrong_usage(f"{path} cannot be read: {error.strerror}")
-    proof = check_chain_file(data, None if key is None else _read(key))
+    trusted = None if key is None else _read(key)
+    proof = check_chain_file(data, trusted, allow_tail=allow_tail)
     data_told: dict[str, object] = {
         "stream": proof.stream,
         "ledger": proof.ledger,
@@ -64,7 +65,8 @@ def _read(path: Path) -> "Ed25519PublicKey":
 
 
 def _print(proof: "Proof", screen: Screen, *, is_trusted: bool) -> None:
-    screen.line((proof.stream, "bold"), f": {proof.entries} entries, each hash fits: all good")
+    good = ": all good" if proof.anchored == proof.entries else ""
+    screen.line((proof.stream, "bold"), f": {proof.entries} entries, each hash fits{good}")
     if not proof.anchored:
         screen.line(
             ("warning: ", "yellow"),

@@ -22,6 +22,7 @@ _MOST_DEEP = 24
 
 _RANKED = (
     Column("AGENT", "bold"),
+    Column("TRUST"),
     Column("SCORE"),
     Column("NEEDS"),
     Column("SKILL"),
@@ -51,7 +52,7 @@ def print_ranking(ranked: Row, screen: Screen) -> None:
     left = ranked["of"] - len(ranked["candidates"])
     if left:
         screen.line(f"and {left} more: add --limit N")
-    screen.line((ranked["chosen"] or "nobody", "bold"), f": {ranked['why']}")
+    screen.line(ranked["why"] if ranked["chosen"] else f"nobody: {ranked['why']}")
 
 
 def _candidate(one: Row) -> tuple[str, ...]:
@@ -59,7 +60,7 @@ def _candidate(one: Row) -> tuple[str, ...]:
     verdict = "; ".join(one["reasons"]) or "may have it"
     parts = (f"{one['parts'][part]:.3f}" for part in _PARTS)
     score, needs = f"{one['score']:.3f}", f"{one['threshold']:.3f}"
-    return one["agent_id"], score, needs, *parts, results, verdict
+    return one["agent_id"], one["trust"], score, needs, *parts, results, verdict
 
 
 def print_intents(rows: Sequence[Row], screen: Screen) -> None:
@@ -94,6 +95,8 @@ def print_intent(found: Row, screen: Screen) -> None:
         screen.line(f"{result['agent_id']} {how}")
         if "output" in result:
             screen.block(as_json({"output": result["output"]}), _OVER)
+        if "left_out" in result:
+            screen.line(f"{_OVER}{_not_kept(result)} (digest {result['digest']})")
     for reason in found.get("reasons", ()):
         screen.line(("because: ", "yellow"), reason)
     if found["anomalies"]:
@@ -150,7 +153,12 @@ def _completed(action: Row, details: Row) -> str:
     by_hub = f" ({details['synthetic']})" if "synthetic" in details else ""
     took = duration(action["duration_ms"])
     why = f": {action['error']}" if "error" in action else ""
-    return f"{action['agent_id']}: {how}{by_hub} after {took}{why}"
+    left_out = f"; {_not_kept(details)}" if details.get("left_out") else ""
+    return f"{action['agent_id']}: {how}{by_hub} after {took}{why}{left_out}"
+
+
+def _not_kept(result: Row) -> str:
+    return f"its output of {result['left_out']:,} bytes was not kept: [ccos] payload_bytes"
 
 
 def _updated(action: Row, details: Row) -> str:

@@ -70,6 +70,12 @@ def verify(
             help="With --chain: the hub's keys/ledger.pub, by which it must be signed.",
         ),
     ] = None,
+    allow_tail: Annotated[
+        bool,
+        typer.Option(
+            "--allow-tail", help="With --key: entries may follow those that it has signed."
+        ),
+    ] = False,
 ) -> Answer:
     """Prove that nothing was lost or changed.
 
@@ -83,7 +89,7 @@ def verify(
       dragoman verify --chain intent.chain --key ledger.pub
     """
     if chain is not None:
-        return check_file(chain, key)
+        return check_file(chain, key, allow_tail=allow_tail)
     if key is not None:
         wrong_usage("--key is for --chain: the ledger is checked by its own key")
     with call.reading() as place:
