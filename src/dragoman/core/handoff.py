@@ -71,7 +71,7 @@ LEGAL: Final[Mapping[HandoffStatus, tuple[str, ...]]] = {
     "completed": ("close",),
     "closed": (),
 }
-"""State -> the actions that it has."""
+"""State -> the actions that it has; where the lease has ended, what is activated is so again."""
 
 ALL_HANDOFFS: Final = "handoffs"
 """The list of all that were offered."""
@@ -215,6 +215,13 @@ class Handoff(Struct, frozen=True, omit_defaults=True):
         if self.status == "activated" and self.due_at is not None:
             return max(0, self.due_at - self.entered_at)
         return self.sla_ms.get(self.status, DEFAULT_SLA_MS.get(self.status, 0))
+
+    @property
+    def granted_ms(self) -> int:
+        """How long its present state may last by now, with the time that it was given besides."""
+        if self.extension is None:
+            return self.stage_ms
+        return max(0, self.extension.until - self.entered_at)
 
     def step(self, to: HandoffStatus) -> Step | None:
         """When and by whom it came into this state; it comes into each once."""

@@ -99,8 +99,8 @@ def approve(command: ApproveHandoff, read: Read, now: int) -> Decision | Refusal
         return at
     handoff, task = at
     actor = read.actor
-    if actor.role != "human" or actor.name == handoff.sender:
-        whose = "a person other than its sender"
+    if actor.role != "human" or actor.name in (handoff.sender, handoff.recipient):
+        whose = "a person other than its sender and its recipient"
         return not_yours(handoff, actor, "approve or deny", whose)
     refusal = check_text("note", command.note, TEXT)
     if refusal:
