@@ -120,6 +120,8 @@ class HandoffSettings(Struct, frozen=True):
     """Folders where artifacts may lie, besides teamspaces/ID/artifacts in the data directory."""
     artifact_bytes: int = 1_073_741_824
     """The largest artifact that is taken, in bytes."""
+    artifacts_bytes: int = 4_294_967_296
+    """How many bytes all artifacts of one package may have together."""
     classifications: tuple[Literal["internal", "restricted"], ...] = ("internal", "restricted")
     """Which classifications a package may have here."""
     visibilities: tuple[Visibility, ...] = ("private", "team", "human-audit")
@@ -146,9 +148,9 @@ class TeamspaceSettings(Struct, frozen=True):
     """[teamspaces.NAME]"""
 
     members: tuple[str, ...] = ()
-    """Whose handoffs it is for: others neither see nor touch them. Without a section: everyone."""
+    """Whose handoffs it is for: others get `not_found`. Without a section it is everyone's."""
     coordinators: tuple[str, ...] = ()
-    """Who coordinates here; empty: every coordinator who is a member."""
+    """Which of the coordinators (by role) coordinate here; empty: each one who is a member."""
 
 
 class CcosSettings(Struct, frozen=True):
@@ -349,6 +351,7 @@ _RANGES: dict[tuple[str, str], tuple[float, float]] = {
     ("handoffs", "accepted_ms"): WAIT_MS,
     ("handoffs", "activated_ms"): WAIT_MS,
     ("handoffs", "artifact_bytes"): (0, _MANY),
+    ("handoffs", "artifacts_bytes"): (0, _MANY),
     ("ccos", "tries"): (1, TRIES),
     ("ccos", "request_ms"): WAIT_MS,
     ("ccos", "payload_bytes"): (0, 2**24),

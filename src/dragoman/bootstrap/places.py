@@ -176,10 +176,11 @@ def _furnished(
     head, tails = open_head(settings, data), engines.tails or open_tails(data)
     hub.engine.head = head
     traces = trace_choices(settings, hub.redaction.redactor, hub, head)
+    ports = handoff_ports(settings, hub, data)
     spoken = dialects(
         settings,
         _model(settings, data),
-        handoff_ports(settings, hub, data),
+        ports,
         replace(traces, tails=tails),
     )
     projector = Projector(
@@ -225,6 +226,7 @@ def _furnished(
     of_files = (
         FilesDuty("inbox", lambda: inbox.run_once(hub.clock.now()), warnings.append),
         FilesDuty("files", projector.sweep, warnings.append, monotonic),
+        FilesDuty("artifacts", lambda: ports.sweep(hub.clock.now()), warnings.append),
         projection,
     )
     return Place(

@@ -1,22 +1,34 @@
 """The fields of commands that people and agents write as they like: redacted before all else.
 
 Every other field is a name, a number or a choice, and stays as it is. A command that is not in the
-table has no such field; a turn and a trace come redacted, by whoever understands their parts.
+table has no such field; a turn and a trace come redacted, by whoever understands their parts, and
+the package of a handoff is refused when it holds a secret: it has a hash.
 """
 
 from typing import Any, Final
 
 from dragoman.core.commands import (
+    AcceptHandoff,
+    ActivateHandoff,
+    AddWorkItem,
     AdoptTask,
+    ApproveHandoff,
     CheckpointTask,
+    CloseHandoff,
+    CompleteHandoff,
     CreateTask,
+    DraftHandoff,
     EditTask,
     EscalateEntropy,
     MoveTask,
+    NoteHandoff,
     NoteTask,
     PauseAgent,
     PostMail,
+    ProposeHandoff,
+    ReassignHandoff,
     RejectDelegation,
+    RejectHandoff,
     RejectMessage,
     ReleaseTask,
     ReportOutcome,
@@ -25,6 +37,7 @@ from dragoman.core.commands import (
     RewindTask,
     UpdateTask,
     WarnTask,
+    WithdrawHandoff,
 )
 
 FREE_TEXT: Final[dict[type[Any], tuple[str, ...]]] = {
@@ -46,5 +59,17 @@ FREE_TEXT: Final[dict[type[Any], tuple[str, ...]]] = {
     PauseAgent: ("reason",),
     RewindTask: ("reason",),
     EscalateEntropy: ("detail",),
+    DraftHandoff: ("package",),
+    ProposeHandoff: ("title", "reason"),
+    AcceptHandoff: ("notes",),
+    RejectHandoff: ("detail", "suggested_fix"),
+    WithdrawHandoff: ("note",),
+    ActivateHandoff: ("work_state_update",),
+    CompleteHandoff: ("notes", "final_artifacts"),
+    CloseHandoff: ("notes",),
+    ApproveHandoff: ("note",),
+    ReassignHandoff: ("notes",),
+    NoteHandoff: ("text", "data"),
+    AddWorkItem: ("title",),
 }
 """Command -> its fields of free text: texts, lists of them, or JSON."""

@@ -270,7 +270,7 @@ class Interpreter:
         """The answer, after what is to be done once it is on record; a no in its own form."""
         if isinstance(answer, Turned):
             assert isinstance(outcome, Refusal), "nothing else is turned down"
-            return self._in_its_form(plan.dialect, plan.message, outcome, answer)
+            return self._in_its_form(plan.dialect, plan.message, plan.actor, outcome, answer)
         operation = plan.operation
         assert operation is not None, "what has no operation is refused"
         if operation.after is not None and plan.told is None:
@@ -285,11 +285,11 @@ class Interpreter:
         return replace(turned, reply=answer.reply)
 
     def _in_its_form(
-        self, dialect: Dialect, message: Any, refusal: Refusal, turned: Turned
+        self, dialect: Dialect, message: Any, actor: Actor, refusal: Refusal, turned: Turned
     ) -> Turned:
         if dialect.says_no is None:
             return turned
-        return replace(turned, reply=dialect.says_no(message, refusal, self._facts))
+        return replace(turned, reply=dialect.says_no(message, refusal, actor, self._facts))
 
     def _planned(self, said: Said, speaker: Actor | None, via: str) -> _Plan | None:
         spoken = self.hear(said)
@@ -329,7 +329,7 @@ class Interpreter:
                 dialect.name, operation.name, code, answer.detail, answer.path, actor.name
             )
             refusal = Refusal(answer.code, answer.detail)
-            return self._in_its_form(dialect, heard.message, refusal, turned)
+            return self._in_its_form(dialect, heard.message, actor, refusal, turned)
         return Taken(dialect.name, operation.name, actor.name, (), answer)
 
     def _heard_call(self, dialect: Dialect, operation: Operation, arguments: Said) -> Heard:

@@ -8,6 +8,7 @@ import pytest
 from dragoman.core.commands import CreateTask
 from dragoman.core.handoff_package import hash_of
 from dragoman.engine.interpreter import Turned
+from dragoman.protocols.acp.actions import USUAL
 from tests.protocols.acp.desk import (
     ALICE,
     BOB,
@@ -255,3 +256,18 @@ def test_without_a_place_for_artifacts_nothing_is_accepted_that_has_some(tmp_pat
     id = bare.offered(artifacts=[artifact()])
     reply = bare.do("accept", id, BOB)
     assert (reply["status"], reply["error"]["code"]) == ("validating", "try_again")
+
+
+def test_a_client_that_sends_every_published_default_has_said_nothing_by_that(
+    desk: Desk,
+) -> None:
+    given = desk.say({**USUAL, **offer()}, ALICE)
+    assert given["success"], given
+    query = desk.say({**USUAL, "action": "query"}, BOB)
+    assert [row["handoff_id"] for row in query["handoffs"]] == [given["handoff_id"]]
+    accept = {**USUAL, "action": "accept", "handoff_id": given["handoff_id"]}
+    assert desk.say(accept, BOB)["status"] == "accepted"
+    draft = desk.say({**USUAL, "action": "draft", "context": {"summary": "So far."}}, ALICE)
+    assert draft["success"], draft
+    other = {**USUAL, "action": "activate", "handoff_id": given["handoff_id"], "by": "30m"}
+    assert desk.code(other, BOB) == "schema_invalid"

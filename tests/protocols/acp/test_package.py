@@ -194,9 +194,17 @@ def test_every_part_is_checked_and_all_findings_are_told() -> None:
     assert [issue["path"] for issue in lint(package, "", False).issues] == [
         "more",
         "other",
-        "task",
+        *(f"task.{name}" for name in ("task_id", "title", "objective", "success_criteria")),
+        "task.priority",
         "context",
-        "policy",
+        "policy.classification",
+        "policy.requires_human_approval",
+    ]
+    nested = full() | {"task": {**full()["task"], "title": "", "colour": "red", "objective": 1}}
+    assert [issue["path"] for issue in lint(nested, "", False).issues] == [
+        "task.colour",
+        "task.title",
+        "task.objective",
     ]
 
 
@@ -222,6 +230,13 @@ def test_lint_knows_actions_and_messages_and_asks_for_the_kind_that_is_meant() -
     assert lint(message, "acp_send", False).ok
     assert not lint({**message, "payload": {"x": "y" * 5_000}}, "", False).ok
     assert lint(offer(), "package", False).issues[-1]["reason"].startswith("this is acp_handoff")
+    given = _without(offer(), "action")
+    assert lint(given, "offer", False).ok
+    lacking = lint({"to_agent": "bob", "task": given["task"]}, "", False)
+    assert (lacking.type, [issue["path"] for issue in lacking.issues]) == (
+        "offer",
+        ["context", "work_state"],
+    )
     assert lint(7, "", False).issues == ({"path": "", "reason": "this is no JSON object"},)
     assert not lint(7, "package", False).ok
 
@@ -235,7 +250,10 @@ def test_a_draft_is_made_step_by_step(desk: Desk) -> None:
 
     lacks = desk.do("validate", id, ALICE)
     assert (lacks["error"]["code"], lacks["status"]) == ("schema_invalid", "draft")
-    assert lacks["metadata"]["verification_failed"] == [lacks["error"]["detail"]]
+    assert lacks["metadata"]["verification_failed"] == [
+        f"{name}: it is missing" for name in ("to_agent", "context", "work_state")
+    ]
+    assert lacks["error"]["detail"] == "; ".join(lacks["metadata"]["verification_failed"])
     assert desk.do("propose", id, ALICE)["error"]["code"] == "schema_invalid"
 
     more = {"context": said["context"], "work_state": said["work_state"], "to_agent": "bob"}

@@ -9,7 +9,15 @@ from msgspec import UNSET, Struct
 from dragoman.core.handoff import Handoff
 from dragoman.core.moments import parse_rfc3339
 from dragoman.engine.operation import Fault
-from dragoman.protocols.acp.actions import ACTIONS, SHAPES, Action, Complete, Initiate
+from dragoman.protocols.acp.actions import (
+    ACTIONS,
+    SHAPES,
+    USUAL,
+    Action,
+    Complete,
+    Draft,
+    Initiate,
+)
 from dragoman.protocols.acp.wire import Artifact, Task
 from dragoman.text.safe_path import why_unsafe
 
@@ -41,11 +49,23 @@ def read_action(value: Any) -> Asked | Fault:
     action = said.get("action")
     if not isinstance(action, str) or action not in SHAPES:
         return Fault("schema_invalid", f"there are the actions {', '.join(ACTIONS)}", "action")
-    full = completed(said) if action == "initiate" else said
-    given = shaped(full, SHAPES[action])
+    shape = SHAPES[action]
+    meant = {name: value for name, value in said.items() if not _is_blank(name, value, shape)}
+    full = completed(meant) if action == "initiate" else meant
+    given = shaped(full, shape)
     if isinstance(given, Fault):
         return given
     return next(_faults(given), None) or Asked(action, given, full, said)
+
+
+def _is_blank(name: str, value: Any, shape: type[Action]) -> bool:
+    """Whether a field is only there because a client sends all that is published.
+
+    A part of a draft is another matter: whoever empties one means it.
+    """
+    if shape is Draft and name in Draft.__struct_fields__:
+        return False
+    return name in USUAL and value == USUAL[name] and type(value) is type(USUAL[name])
 
 
 def completed(said: Mapping[str, Any]) -> dict[str, Any]:
