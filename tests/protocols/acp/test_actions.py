@@ -158,6 +158,33 @@ def test_an_action_said_twice_is_answered_as_before_and_adds_nothing(
     assert desk.lab.store.head() == head
 
 
+@proves("ACP-REPEAT")
+def test_what_was_done_is_answered_as_before_when_the_handoff_has_gone_on(desk: Desk) -> None:
+    id = desk.at("closed")
+    head = desk.lab.store.head()
+    for action in ("accept", "activate", "complete"):
+        reply = desk.do(action, id, BOB)
+        assert (reply["success"], reply["status"]) == (True, "closed"), reply
+    assert "verification_passed" in desk.do("accept", id, BOB)["metadata"]
+    assert "fence" not in desk.do("activate", id, BOB)["metadata"]
+    assert desk.code({"action": "complete", "handoff_id": id, "completion_notes": "x"}, BOB)
+    assert desk.lab.store.head() == head
+    down = desk.offered(task="t-2", artifacts=[artifact()])
+    no = desk.do("accept", down, BOB)
+    desk.do("close", down, ALICE)
+    assert desk.do("accept", down, BOB)["error"] == no["error"]
+
+
+@proves("ACP-GOES-ON")
+def test_a_recipient_that_was_silent_activates_again_and_completes(desk: Desk) -> None:
+    id = desk.at("activated")
+    desk.lab.clock.advance(21 * 60_000)
+    assert desk.code({"action": "complete", "handoff_id": id}, BOB) == "lease_lost"
+    begun = desk.do("activate", id, BOB)
+    assert (begun["status"], begun["metadata"]["fence"]) == ("activated", 2)
+    assert desk.do("complete", id, BOB)["status"] == "completed"
+
+
 def test_an_offer_said_twice_is_the_same_offer(desk: Desk) -> None:
     first = desk.say(offer(), ALICE)
     head = desk.lab.store.head()
@@ -189,6 +216,11 @@ def test_a_deadline_of_its_own_is_when_the_work_is_late(desk: Desk) -> None:
     at_noon = offer(deadline="2026-02-10T12:00:00Z", sla={"proposed": "1m", "accepted": "2h"})
     kept = desk.handoff(desk.say(at_noon, ALICE)["handoff_id"])
     assert kept.due_at == 1_770_724_800_000
+    task: Any = kept.package["task"]
+    assert task["deadline"] == "2026-02-10T12:00:00Z", "the hash stands for it"
+    other = offer(deadline="2026-02-10T12:00:01Z", sla={"proposed": "1m", "accepted": "2h"})
+    assert desk.code(at_noon, ALICE) == ""
+    assert desk.code(other, ALICE) == "ownership_conflict"
     assert (kept.sla_ms["proposed"], kept.sla_ms["accepted"]) == (60_000, 7_200_000)
 
 

@@ -8,9 +8,15 @@ import msgspec
 import pytest
 from jsonschema import Draft202012Validator
 
+from dragoman.core.errors import Refusal
 from dragoman.core.handoff_package import hash_of
+from dragoman.engine.facts import StoreFacts
+from dragoman.engine.operation import Fault
+from dragoman.protocols.acp import Choices
 from dragoman.protocols.acp.lint import lint
+from dragoman.protocols.acp.read import read_action
 from dragoman.protocols.acp.schema import package_schema
+from dragoman.protocols.acp.translate import commands
 from dragoman.protocols.acp.wire import Package
 from tests.protocols.acp.desk import ALICE, BOB, COORDINATOR, Desk, artifact, offer
 from tests.requirements import proves
@@ -271,6 +277,42 @@ def test_a_draft_is_made_step_by_step(desk: Desk) -> None:
 
 
 @proves("ACP-DRAFT")
+@proves("ACP-DRAFT-PARTS")
+def test_two_edits_of_a_draft_at_once_are_both_kept(desk: Desk) -> None:
+    id = desk.say({"action": "draft", "to_agent": "bob", "reason": "r"}, ALICE)["handoff_id"]
+    edits = ({"context": {"summary": "S"}}, {"work_state": {"status": "review", "next_step": "N"}})
+    read = [_planned(desk, {"action": "draft", "handoff_id": id, **edit}) for edit in edits]
+    for edit in read:
+        desk.lab.do(ALICE, *edit)
+    assert set(desk.handoff(id).package) == {"reason", "context", "work_state"}
+    assert desk.handoff(id).recipient == "bob"
+
+
+@proves("ACP-DRAFT-PARTS", "ACP-REPEAT")
+def test_a_draft_is_offered_once_and_as_it_was_read(desk: Desk) -> None:
+    id = desk.say({"action": "draft", **_without(offer(), "action")}, ALICE)["handoff_id"]
+    early = _planned(desk, {"action": "propose", "handoff_id": id})
+    desk.do("draft", id, ALICE, context={"summary": "All of it is there."})
+    answer = desk.lab.hub.engine.handle_now(desk.lab.hub.request(ALICE, *early))
+    assert isinstance(answer, Refusal)
+    assert answer.code == "try_again"
+    first = desk.do("propose", id, ALICE)
+    head = desk.lab.store.head()
+    assert desk.do("propose", id, ALICE) == first
+    assert desk.lab.store.head() == head
+    assert desk.code({"action": "propose", "handoff_id": id}, BOB) == "not_found"
+    desk.do("reject", id, BOB, reason="other", detail="no")
+    assert desk.do("propose", id, ALICE)["success"]
+
+
+def _planned(desk: Desk, said: dict[str, Any]) -> Any:
+    """What an action of alice's asks the hub for, by what can be read now."""
+    asked = read_action(said)
+    assert not isinstance(asked, Fault)
+    facts = StoreFacts(desk.lab.store, lambda _task, _ref: False)
+    return commands(asked, ALICE, facts, Choices())
+
+
 def test_a_draft_is_its_sender_s_alone(desk: Desk) -> None:
     id = desk.say({"action": "draft", **_without(offer(), "action")}, ALICE)["handoff_id"]
     for action in ("validate", "propose"):

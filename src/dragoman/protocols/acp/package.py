@@ -10,7 +10,7 @@ from msgspec.structs import fields
 from dragoman.core.handoff_package import hash_of
 from dragoman.engine.operation import Fault
 from dragoman.protocols.acp.actions import Initiate
-from dragoman.protocols.acp.read import artifact_faults, completed, shaped, task_faults
+from dragoman.protocols.acp.read import artifact_faults, completed, item_faults, shaped, task_faults
 from dragoman.protocols.acp.wire import (
     SCHEMA_VERSION,
     SECTIONS,
@@ -22,10 +22,14 @@ from dragoman.protocols.acp.wire import (
 
 
 def composed(said: Mapping[str, Any]) -> dict[str, Any]:
-    """The package of an initiate, before the hub adds what it knows and seals it."""
+    """The package of an initiate, before the hub adds what it knows and seals it.
+
+    The deadline beside it goes into it, so that the hash stands for it too.
+    """
     given = _part(said, "verification")
+    deadline = {"deadline": said["deadline"]} if said.get("deadline") else {}
     return {
-        "task": said["task"],
+        "task": {**said["task"], **deadline},
         "context": said["context"],
         "work_state": said["work_state"],
         "artifacts": said.get("artifacts", []),
@@ -60,6 +64,7 @@ def _beyond_shape(given: Mapping[str, Any]) -> Iterator[Fault]:
         yield from task_faults(task)
     if isinstance(artifacts, tuple):
         yield from artifact_faults(cast(tuple[Artifact, ...], artifacts), "artifacts")
+    yield from item_faults(given)
 
 
 def _faults_of(given: Mapping[str, Any], shape: Any, at: str = "") -> Iterator[Fault]:

@@ -60,7 +60,7 @@ def with_metadata(reply: Reply, **more: Any) -> Reply:
 def at_gate(reply: Reply, handoff: Handoff) -> Reply:
     """What the gate has said: which checks it made, and why it did not let the handoff through."""
     told = _verified(reply, handoff.passed, handoff.failed, handoff.left_out)
-    if reply["status"] == "rejected" and handoff.rejection is not None:
+    if handoff.failed and handoff.rejection is not None:
         said = handoff.rejection
         return denied(told, said.reason, said.detail)
     return told

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 
+from msgspec.structs import replace
+
 from dragoman.core.actors import Actor
 from dragoman.core.authority import MAY_WRITE
 from dragoman.core.commands import (
@@ -22,6 +24,7 @@ from dragoman.core.commands import (
     WithdrawHandoff,
 )
 from dragoman.core.handoff import Handoff
+from dragoman.core.handoff_package import mark_of
 from dragoman.core.handoff_words import not_found
 from dragoman.core.moments import parse_duration, parse_rfc3339
 from dragoman.engine.handoffs import find_handoff
@@ -91,24 +94,43 @@ def _draft(
     del facts
     given: Draft = asked.given
     new = {key: value for key, value in asked.said.items() if key not in _NOT_KEPT}
-    is_own = known is not None and known.status == "draft" and known.sender == actor.name
-    old = known if is_own else None
-    teamspace = given.teamspace_id or (old.teamspace if old else "default")
+    teamspace = given.teamspace_id or (known.teamspace if known else "default")
     if stranger := outsider(teamspace, actor, choices):
         return stranger
-    package = {**(old.package if old else {}), **new}
-    recipient = given.to_agent or (old.recipient if old else "")
-    return (DraftHandoff(package, given.handoff_id, recipient, teamspace),)
+    return (DraftHandoff(new, given.handoff_id, given.to_agent, given.teamspace_id),)
 
 
 def _propose(
     asked: Asked, known: Handoff | None, actor: Actor, facts: Facts, choices: Choices
 ) -> Commands | Fault:
-    """A draft that is offered as it stands."""
+    """A draft that is offered as it stands; one that was offered before is offered no second time."""
+    if known is not None and known.sender == actor.name and known.status != "draft":
+        return (_offered(known),)
     offer = drafted(asked.given.handoff_id, known, actor)
     if isinstance(offer, Fault):
         return offer
-    return _initiate(offer, known, actor, facts, choices)
+    made = _initiate(offer, known, actor, facts, choices)
+    if known is None or isinstance(made, Fault):
+        return made
+    *before, last = made
+    return (*before, replace(cast(ProposeHandoff, last), drafted=mark_of(known)))
+
+
+def _offered(known: Handoff) -> ProposeHandoff:
+    """The words by which a handoff was offered."""
+    return ProposeHandoff(
+        task=known.task,
+        recipient=known.recipient,
+        package=known.package,
+        id=known.id,
+        title=known.title,
+        reason=known.reason,
+        thread=known.thread,
+        teamspace=known.teamspace,
+        supersedes=known.supersedes,
+        sla_ms=known.sla_ms,
+        due_at=known.due_at,
+    )
 
 
 def drafted(id: str, known: Handoff | None, actor: Actor) -> Asked | Fault:
