@@ -29,6 +29,7 @@ from dragoman.notify.notice import News, Notice
 from dragoman.protocols import acp, agentmail, aof, ccos, saop
 from dragoman.services.checkpointer import Checkpointer
 from dragoman.services.entropy import Entropy
+from dragoman.services.handing_on import HandingOn
 from dragoman.services.indexer import Indexer
 from dragoman.services.notifier import Notifier, Target
 from dragoman.services.projector import FilesDuty
@@ -36,6 +37,7 @@ from dragoman.services.promotion import Promotion
 from dragoman.services.recovery import Recovery
 from dragoman.services.sla import Sla
 from dragoman.services.waves import Waves
+from dragoman.services.workq import HubWorkq
 from dragoman.surfaces.cli.place import Place
 from dragoman.surfaces.cli.screen import Progress
 from dragoman.system.beneath import Beneath
@@ -242,6 +244,7 @@ def _furnished(
         duties=(
             Recovery(hub, settings.retry, settings.handoffs.coordinator),
             Sla(hub, settings.handoffs.coordinator),
+            HandingOn(hub, ports.workq or HubWorkq(hub)),
             Waves(hub),
             Entropy(hub, settings.entropy),
             open_spawner(settings, hub, interpreter),

@@ -345,6 +345,8 @@ class ReleaseWorkItem(Command, frozen=True, tag="workq.release"):
 
     item: str
     is_orphaned: bool = False
+    """It has lost its owner, who is nobody else than the sender."""
+    sender: str = ""
 
 
 class TaskCommand(Command, frozen=True):

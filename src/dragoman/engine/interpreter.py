@@ -6,6 +6,7 @@ arguments. Each has a twin that shares a commit with other callers: both make a 
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, get_args
 
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -13,7 +14,7 @@ from msgspec.structs import replace
 
 from dragoman.core.actors import SYSTEM, Actor
 from dragoman.core.commands import RejectMessage, WarnTask
-from dragoman.core.errors import Refusal
+from dragoman.core.errors import Refusal, StoreError
 from dragoman.core.events import MessageReceived, Role
 from dragoman.core.ids import shown_name
 from dragoman.core.reading import Receipt
@@ -276,7 +277,9 @@ class Interpreter:
         if operation.after is not None and plan.told is None:
             commands, reply = operation.after(plan.message, plan.actor, self._facts, answer.reply)
             if commands:
-                self._hub.engine.handle_now(self._hub.request(SYSTEM, *commands))
+                # What was asked for is done, whatever becomes of this; a duty looks after it.
+                with suppress(StoreError):
+                    self._hub.engine.handle_now(self._hub.request(SYSTEM, *commands))
             answer = replace(answer, reply=reply)
         denied = operation.no_in(answer.reply)
         if denied is None:

@@ -7,6 +7,7 @@ import msgspec
 from msgspec import UNSET, Struct
 
 from dragoman.core.handoff import Handoff
+from dragoman.core.handoff_items import MOST_ITEMS, all_items
 from dragoman.core.moments import parse_rfc3339
 from dragoman.engine.operation import Fault
 from dragoman.protocols.acp.actions import (
@@ -55,7 +56,7 @@ def read_action(value: Any) -> Asked | Fault:
     given = shaped(full, shape)
     if isinstance(given, Fault):
         return given
-    return next(_faults(given), None) or Asked(action, given, full, said)
+    return next(_faults(given, full), None) or Asked(action, given, full, said)
 
 
 def _is_blank(name: str, value: Any, shape: type[Action]) -> bool:
@@ -87,12 +88,13 @@ def shaped(value: Any, shape: Any) -> Any:
         return Fault("schema_invalid", reason, path.strip("`."))
 
 
-def _faults(given: Action) -> Iterator[Fault]:
+def _faults(given: Action, full: Mapping[str, Any]) -> Iterator[Fault]:
     """What a shape cannot say."""
     if isinstance(given, Initiate):
         yield from _in_moment("deadline", given.deadline)
         yield from task_faults(given.task)
         yield from artifact_faults(given.artifacts, "artifacts")
+        yield from item_faults(full)
     if isinstance(given, Complete):
         yield from artifact_faults(given.final_artifacts, "final_artifacts")
 
@@ -114,6 +116,14 @@ def artifact_faults(artifacts: tuple[Artifact, ...], at: str) -> Iterator[Fault]
         names.add(artifact.artifact_id)
         if artifact.ref.type == "file" and (why := why_astray(artifact.ref.path)):
             yield Fault("schema_invalid", why, f"{here}.ref.path")
+
+
+def item_faults(package: Mapping[str, Any]) -> Iterator[Fault]:
+    """More items of a work queue than can go along."""
+    count = len(all_items(package))
+    if count > MOST_ITEMS:
+        reason = f"it refers to {count} items of a work queue, and at most {MOST_ITEMS} go along"
+        yield Fault("schema_invalid", reason, "task.external_refs")
 
 
 def why_astray(path: str) -> str | None:
