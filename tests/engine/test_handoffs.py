@@ -293,7 +293,8 @@ def test_a_recipient_without_a_lease_has_vanished() -> None:
     lab.clock.advance(10 * 60_000)
     found = diagnosis(lab)
     assert "no live lease" in found.summary
-    assert found.steps[0].command == "dragoman task claim t1 --agent bob"
+    assert found.steps[0].command == "dragoman handoff activate h1 --as bob"
+    assert "complete" not in [step.action for step in found.steps]
 
 
 @proves("ACP-DIAGNOSE")

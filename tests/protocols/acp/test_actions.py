@@ -167,8 +167,8 @@ def test_what_was_done_is_answered_as_before_when_the_handoff_has_gone_on(desk: 
         assert (reply["success"], reply["status"]) == (True, "closed"), reply
     assert "verification_passed" in desk.do("accept", id, BOB)["metadata"]
     assert "fence" not in desk.do("activate", id, BOB)["metadata"]
-    assert desk.code({"action": "complete", "handoff_id": id, "completion_notes": "x"}, BOB)
     assert desk.lab.store.head() == head
+    assert desk.code({"action": "complete", "handoff_id": id, "completion_notes": "x"}, BOB)
     down = desk.offered(task="t-2", artifacts=[artifact()])
     no = desk.do("accept", down, BOB)
     desk.do("close", down, ALICE)
