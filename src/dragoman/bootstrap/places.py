@@ -242,8 +242,8 @@ def _furnished(
         export=partial(_export, hub, disk),
         audit=partial(check_handoff, hub.store, disk),
         duties=(
-            Recovery(hub, settings.retry, settings.handoffs.coordinator),
-            Sla(hub, settings.handoffs.coordinator),
+            Recovery(hub, settings.retry, settings.handoffs.coordinator, settings.teamspaces),
+            Sla(hub, settings.handoffs.coordinator, settings.teamspaces),
             HandingOn(hub, ports.workq or HubWorkq(hub)),
             Waves(hub),
             Entropy(hub, settings.entropy),

@@ -7,6 +7,7 @@ stays done when the handoff has gone on since; only what was undone by a rejecti
 from collections.abc import Callable
 from typing import Any, Final
 
+from dragoman.core.actors import HUB
 from dragoman.core.commands import (
     AcceptHandoff,
     ActivateHandoff,
@@ -20,12 +21,10 @@ from dragoman.core.commands import (
     RejectHandoff,
     WithdrawHandoff,
 )
-from dragoman.core.errors import Refusal
 from dragoman.core.events import HandoffStatus
 from dragoman.core.handoff import NEXT_STAGE, Handoff, Step, section
 from dragoman.core.handoff_package import filled, hash_of
 from dragoman.core.handoff_return import reassignment, withdrawal
-from dragoman.core.handoff_words import HUB
 from dragoman.core.handoff_work import is_adrift
 from dragoman.core.reading import Read
 from dragoman.core.task import Task
@@ -99,10 +98,9 @@ def _activated(command: ActivateHandoff, handoff: Handoff, read: Read) -> bool:
     step = _still(handoff, "activated")
     if step is None or read.actor.name != handoff.recipient:
         return False
-    task = read.task(handoff.task)
-    is_under_way = handoff.status == "activated" and not isinstance(task, Refusal)
+    task = read.task(handoff.task) if handoff.status == "activated" else None
     # Whoever has begun again after its lease was lost has said other words then.
-    since = task.moved_at if is_under_way else step.at
+    since = task.moved_at if isinstance(task, Task) else step.at
     said = handoff.note("work_state_update", since)
     return (said.data if said else {}) == command.work_state_update
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from dragoman.core.actors import Actor
+from dragoman.core.actors import HUB, Actor
 from dragoman.core.authority import MAY_DISPATCH, check_write
 from dragoman.core.errors import Refusal
 from dragoman.core.events import AnyEvent, HandoffStatus, MailPosted, Role
@@ -23,7 +23,6 @@ COORDINATOR: Final = "coordinator"
 """The role that is told, and its name where nobody is registered in it."""
 COORDINATES: Final[frozenset[Role]] = MAY_DISPATCH | frozenset[Role]({"coordinator"})
 """Roles that may see to a handoff that is not theirs (S-ACP-7)."""
-HUB: Final = "hub"
 
 _FROM_THE_HUB: Final = frozenset({"system.error", "status.blocked"})
 _QUOTED: Final = 280

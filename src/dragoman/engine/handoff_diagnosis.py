@@ -144,9 +144,9 @@ def _activated(handoff: Handoff, around: Surroundings) -> Waits:
     task = around.task
     if task is not None and task.status not in (*CLAIMABLE, "in-progress"):
         ready = Step((), "ready", f"dragoman task move {task.id} ready")
+        why = f"`dragoman task show {task.id}` says why"
         return (
-            f"{handoff.recipient} has it, and {task.id} is {task.status}: "
-            f"`dragoman task show {task.id}` says why",
+            f"{handoff.recipient} has it, and {task.id} is {task.status}: {why}",
             (ready, *others, _rejecting(handoff)),
         )
     return (
