@@ -276,7 +276,7 @@ def _check_seen(command: ProposeHandoff, read: Read) -> Refusal | None:
 
 def _check_draft(known: Handoff, actor: Actor) -> Refusal | None:
     if known.sender != actor.name:
-        return Refusal("not_authorized", f"the handoff {known.id} is {known.sender}'s")
+        return Refusal("not_authorized", f"the id {known.id} is taken: choose another")
     if known.status != "draft":
         return Refusal("already_exists", f"there is a handoff {known.id} already")
     return None

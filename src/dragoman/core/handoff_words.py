@@ -48,9 +48,17 @@ def found(
 
 
 def known(id: str, read: Read) -> Handoff | Refusal:
-    """The handoff with this id, for somebody who may do something about it."""
+    """The handoff with this id, for somebody who may do something about it.
+
+    A draft is none to anybody but its sender.
+    """
     refusal = check_write(read.actor) or check_mail_id(id, "handoff id")
-    return refusal or read.handoff(id) or not_found(id)
+    if refusal:
+        return refusal
+    handoff = read.handoff(id)
+    if handoff is None or (handoff.status == "draft" and handoff.sender != read.actor.name):
+        return not_found(id)
+    return handoff
 
 
 def letter(

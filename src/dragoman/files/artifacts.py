@@ -181,10 +181,10 @@ class ArtifactShelf:
         self, disk: ArtifactDisk, file: FileIO, size: int, expected: Expected
     ) -> Kept | NotKept:
         """The same for what does not fit into memory: it is hashed while it is copied."""
-        if expected.sha256 and self.check(expected.sha256) is None:
-            # It is kept already, and whole: what lies there now only has to be the same.
-            found = _judged(*_read_through(file, size), size, expected)
+        if expected.sha256 and _is_kept(disk, file, size, expected.sha256):
+            found: Kept | NotKept = Kept(expected.sha256, size)
         else:
+            file.seek(0)
             incoming = self._stage(disk)
             try:
                 with disk.created(incoming) as copy:
@@ -244,6 +244,23 @@ def _below(root: Path, path: str) -> str:
         else:
             return ""
     return "/".join(part for part in path.split("/") if part not in ("", "."))
+
+
+def _is_kept(disk: ArtifactDisk, file: FileIO, size: int, stated: str) -> bool:
+    """Whether a file has the stated SHA-256, and its copy every byte of it."""
+    with disk.opened(artifact_path(stated)) as opened:
+        if opened is None or opened[1].size != size:
+            return False
+        copy, digest, left = opened[0], sha256(), size + 1
+        ours, theirs = bytearray(_BLOCK), bytearray(_BLOCK)
+        while left and (count := _fill(file, memoryview(ours)[:left])):
+            # Bytes are compared much faster than views of them.
+            _fill(copy, memoryview(theirs)[:count])
+            if ours[:count] != theirs[:count]:
+                return False
+            digest.update(memoryview(ours)[:count])
+            left -= count
+        return left == 1 and digest.hexdigest() == stated
 
 
 def _read_through(file: FileIO, size: int, copy: FileIO | None = None) -> tuple[str, int]:

@@ -317,7 +317,12 @@ def test_a_draft_is_its_sender_s_alone(desk: Desk) -> None:
     id = desk.say({"action": "draft", **_without(offer(), "action")}, ALICE)["handoff_id"]
     for action in ("validate", "propose"):
         assert desk.do(action, id, BOB)["error"]["code"] == "not_found"
+    for action in ("accept", "activate", "withdraw"):
+        taken = desk.do(action, id, BOB)
+        assert (taken["error"]["code"], "status" in taken) == ("not_found", False)
+        assert "alice" not in str(taken)
     stolen = desk.do("draft", id, BOB, context={"summary": "mine"})
+    assert "alice" not in str(stolen)
     assert (stolen["error"]["code"], "status" in stolen) == ("not_authorized", False)
     assert desk.say({"action": "query", "status": "draft"}, BOB)["handoffs"] == []
     assert desk.say({"action": "query", "handoff_id": id}, BOB)["error"]["code"] == "not_found"
