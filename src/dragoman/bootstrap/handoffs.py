@@ -77,6 +77,7 @@ def handoff_choices(settings: Settings, ports: Ports) -> acp.Choices:
             name: acp.Teamspace(frozenset(team.members), frozenset(team.coordinators))
             for name, team in settings.teamspaces.items()
         },
+        coordinator=chosen.coordinator,
         artifacts=ports.artifacts,
         artifacts_bytes=chosen.artifacts_bytes,
         secret_in=ports.secret_in,

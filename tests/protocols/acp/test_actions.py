@@ -303,3 +303,15 @@ def test_a_client_that_sends_every_published_default_has_said_nothing_by_that(
     assert draft["success"], draft
     other = {**USUAL, "action": "activate", "handoff_id": given["handoff_id"], "by": "30m"}
     assert desk.code(other, BOB) == "schema_invalid"
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ({"action": "extend_sla", "by": "1x"}, "a number with its unit"),
+        ({"action": "reject", "reason": "other", "detail": " "}, "it has to say something"),
+        ({"action": "approve", "package_hash": "A" * 64}, "lower-case hexadecimal"),
+    ],
+)
+def test_what_is_wrong_is_said_in_words(desk: Desk, said: dict[str, Any], words: str) -> None:
+    assert words in desk.say({**said, "handoff_id": "h"}, HUMAN)["error"]["detail"]

@@ -15,16 +15,17 @@ from dragoman.core.commands import PostMail
 from dragoman.core.errors import Refusal
 from dragoman.core.events import Role
 from dragoman.core.handoff import Handoff
+from dragoman.core.handoff_words import COORDINATOR, not_found
 from dragoman.core.ids import check_agent, check_mail_id
 from dragoman.core.mail import Mail
 from dragoman.core.moments import to_rfc3339
-from dragoman.engine.ask import find_agent, find_task, names_in_role
+from dragoman.engine.ask import find_agent, find_task
 from dragoman.engine.handoffs import find_handoff
 from dragoman.engine.mailbox import Letter, Page, page_of
 from dragoman.engine.operation import Commands, Facts, Fault, Operation
 from dragoman.engine.ports import ListQuery, Store
 from dragoman.engine.request import Accepted
-from dragoman.engine.teamspaces import closed_to
+from dragoman.engine.teamspaces import closed_to, coordinators
 from dragoman.protocols.acp.actions import PageSize, Position
 from dragoman.protocols.acp.read import shaped
 from dragoman.protocols.acp.settings import Choices
@@ -46,7 +47,6 @@ MessageType = Literal[
 TYPES: Final[frozenset[str]] = frozenset(get_args(MessageType))
 EVERYONE: Final[frozenset[Role]] = frozenset(get_args(Role))
 MOST_PAYLOAD: Final = 4_096
-COORDINATOR: Final = "coordinator"
 
 _OF_HANDOFF: Final = frozenset({"handoff_id", "package_hash"})
 """A message about a handoff carries these, and whoever wants more looks it up."""
@@ -103,7 +103,7 @@ def operations(choices: Choices) -> Iterator[Operation]:
         shape=Send,
         read=read_message,
         commands=lambda _: (),
-        gather=lambda sent, _, facts: _posted(sent, facts.store),
+        gather=lambda sent, actor, facts: _posted(sent, actor, facts.store, choices),
         reply=_sent,
         roles=MAY_WRITE,
         identity=_impostor,
@@ -149,8 +149,10 @@ def _impostor(sent: Send, speaker: str) -> Fault | None:
     return Fault("identity_mismatch", f"{speaker} cannot send for {sent.from_[:140]!a}", "from")
 
 
-def _posted(sent: Send, store: Store) -> Commands:
-    names = [name for given in sent.to for name in _meant(given, store)]
+def _posted(sent: Send, actor: Actor, store: Store, choices: Choices) -> Commands | Fault:
+    if sent.type.startswith("handoff.") and (wrong := _unfounded(sent, actor, store)):
+        return wrong
+    names = [name for given in sent.to for name in _meant(given, store, choices)]
     return (
         PostMail(
             to=tuple(dict.fromkeys(names)),
@@ -164,11 +166,24 @@ def _posted(sent: Send, store: Store) -> Commands:
     )
 
 
-def _meant(name: str, store: Store) -> tuple[str, ...]:
+def _unfounded(sent: Send, actor: Actor, store: Store) -> Fault | None:
+    """Why a message about a handoff is none: only its two sides speak about this very package."""
+    id, stated = (str(sent.payload[name]) for name in ("handoff_id", "package_hash"))
+    found = find_handoff(store, id, actor.name)
+    if isinstance(found, Refusal) or actor.name not in (found.sender, found.recipient):
+        nothing = not_found(id)
+        return Fault(nothing.code, nothing.detail, "payload.handoff_id")
+    if stated != found.package_hash:
+        detail = f"{id} has the hash {found.package_hash}"
+        return Fault("hash_mismatch", detail, "payload.package_hash")
+    return None
+
+
+def _meant(name: str, store: Store, choices: Choices) -> tuple[str, ...]:
     """Whom a name stands for: the role of coordinators is addressed like an agent."""
     if name != COORDINATOR or find_agent(store, name) is not None:
         return (name,)
-    return names_in_role(store, COORDINATOR) or (name,)
+    return coordinators(store) or (choices.coordinator,)
 
 
 def _sent(_: Send, __: Commands, accepted: Accepted) -> Any:

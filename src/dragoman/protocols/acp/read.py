@@ -85,7 +85,19 @@ def shaped(value: Any, shape: Any) -> Any:
         return msgspec.convert(value, shape)
     except msgspec.ValidationError as error:
         reason, _, path = str(error).partition(" - at `$")
-        return Fault("schema_invalid", reason, path.strip("`."))
+        return Fault("schema_invalid", _in_words(reason), path.strip("`."))
+
+
+_PATTERNS: Final[Mapping[str, str]] = {
+    r"'\\S'": "it has to say something, and is empty or blank",
+    "(ms|s|m|h|d)": "it is a number with its unit, such as 90s, 30m or 24h",
+    "[0-9a-f]{64}": "it is a SHA-256 of 64 lower-case hexadecimal digits, without a prefix",
+}
+"""What a fault of a shape names -> what is meant by it."""
+
+
+def _in_words(reason: str) -> str:
+    return next((words for sign, words in _PATTERNS.items() if sign in reason), reason)
 
 
 def _faults(given: Action, full: Mapping[str, Any]) -> Iterator[Fault]:

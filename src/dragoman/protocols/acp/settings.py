@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from dragoman.core.deadlines import Backoff
 from dragoman.core.errors import Refusal
+from dragoman.core.handoff_words import COORDINATOR
 from dragoman.engine.artifacts import ArtifactStore
 from dragoman.engine.workq import Workq
 from dragoman.protocols.acp.wire import Classification, Sensitivity, Visibility
@@ -37,6 +38,8 @@ class Choices(Struct, frozen=True):
     visibilities: frozenset[str] = frozenset(get_args(Visibility))
     sensitivities: frozenset[str] = frozenset(get_args(Sensitivity))
     """What of a policy is permitted here."""
+    coordinator: str = COORDINATOR
+    """Who is meant by `coordinator` where nobody has that role."""
     teamspaces: Mapping[str, Teamspace] = {}
     """Those that are not open to everyone."""
     artifacts: ArtifactStore | None = None
