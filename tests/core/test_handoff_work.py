@@ -131,7 +131,9 @@ def test_a_recipient_that_was_silent_goes_on_by_activating_again(is_seen: bool) 
     late = NOW + TTL
     if is_seen:
         again(world, HUB, ExpireLease("T"), "cause-2", late)
-    assert world.code(BOB, CompleteHandoff("H"), late) == "lease_lost"
+    answer = world.ask(BOB, CompleteHandoff("H"), late)
+    assert isinstance(answer, Refusal)
+    assert (answer.code, "activate H again" in answer.detail) == ("lease_lost", True)
     assert world.code(CAROL, ActivateHandoff("H"), late) == "not_authorized"
     told = again(world, BOB, ActivateHandoff("H", "s-2"), "cause-3", late)
     assert (told.receipt.state, told.receipt.attempt, told.receipt.fence) == ("activated", 3, 3)

@@ -164,6 +164,9 @@ def complete(command: CompleteHandoff, read: Read, now: int) -> Decision | Refus
         read,
         now,
     )
+    if isinstance(reported, Refusal) and reported.code == "lease_lost":
+        lost = f"{handoff.recipient} does not hold {task.id} any more"
+        return Refusal("lease_lost", f"{lost}: activate {handoff.id} again, then complete it")
     if isinstance(reported, Refusal):
         return reported
     data: dict[str, object] = {k: v for k, v in details.items() if k != "handoff"}
