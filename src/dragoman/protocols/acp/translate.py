@@ -103,7 +103,7 @@ def _draft(
 def _propose(
     asked: Asked, known: Handoff | None, actor: Actor, facts: Facts, choices: Choices
 ) -> Commands | Fault:
-    """A draft that is offered as it stands; one that was offered before is offered no second time."""
+    """A draft that is offered as it stands; one that was offered before is not offered again."""
     if known is not None and known.sender == actor.name and known.status != "draft":
         return (_offered(known),)
     offer = drafted(asked.given.handoff_id, known, actor)
