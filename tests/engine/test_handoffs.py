@@ -353,6 +353,8 @@ def test_what_was_passed_on_or_reviewed_is_not_called_done_and_a_blocked_task_is
     done = replace(handoff, status="completed")
     reviewed = diagnose(done, Surroundings(START, replace(task, status="review")))
     assert "t1 waits for a review" in reviewed.summary
+    over = diagnose(done, Surroundings(START, replace(task, status="done")))
+    assert over.summary == "the work is done; the record is still open"
     passed = diagnose(replace(done, superseded_by="h2"), Surroundings(START, task))
     assert "passed the work on as h2" in passed.summary
     said = Rejection("bob", START, "other", "no time")
