@@ -1860,7 +1860,26 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "ACP-REPEAT",
         "S-IDEM",
-        "An action repeated by the same caller in the same words adds nothing.",
+        "An action repeated by the same caller in the same words adds nothing, also when the "
+        "handoff has gone on since; other words are no repeat.",
+    ),
+    Requirement(
+        "ACP-GOES-ON",
+        "S-OWN",
+        "A recipient whose lease has ended, or whose task was blocked, goes on by activating "
+        "again: a new attempt under a new fencing token, and no other state.",
+    ),
+    Requirement(
+        "ACP-DRAFT-PARTS",
+        "S-ACP-1",
+        "Parts of a draft that are written at once are all kept, and what was not read is not "
+        "offered.",
+    ),
+    Requirement(
+        "ACP-DELEGATED",
+        "S-OWN",
+        "What is handed over is not delegated, and what is delegated to another is not handed "
+        "over.",
     ),
     Requirement(
         "ACP-MODEL",
@@ -1945,6 +1964,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "S-ACP-8",
         "Artifacts lie beneath configured roots, are opened without following a link, hashed from "
         "the open file and kept as they were hashed; their copies are checked again at activate.",
+    ),
+    Requirement(
+        "ACP-SECRETS",
+        "S-SAOP-4",
+        "A package that holds a secret is refused, when it is offered and at the gate, with the "
+        "place of the secret and without it; other texts of a handoff are masked.",
     ),
     Requirement(
         "ACP-PARTIAL",

@@ -27,7 +27,7 @@ from dragoman.core.events import (
     TaskLinked,
     TaskTransitioned,
 )
-from dragoman.core.task import Delegation, DelegationState
+from dragoman.core.task import ActiveHandoff, Delegation, DelegationState
 from tests.core.world import (
     ALICE,
     BOB,
@@ -70,6 +70,20 @@ def world_of(child: Status = "ready") -> World:
     world = held()
     world.put(task("CC", child))
     return world
+
+
+@proves("ACP-DELEGATED")
+def test_what_is_handed_over_is_not_delegated_and_no_offer_of_it_is_taken() -> None:
+    on_its_way = ActiveHandoff("H", "alice", "carol")
+    world = with_(world_of(), "CC", handoff=on_its_way)
+    for answer in (world.ask(ALICE, ASK), world.ask(HUMAN, ASK)):
+        assert isinstance(answer, Refusal)
+        assert (answer.code, answer.kind) == ("ownership_conflict", "active_handoff")
+    world = with_(asked(), "CC", handoff=on_its_way)
+    answer = world.ask(BOB, AcceptDelegation("CC"))
+    assert isinstance(answer, Refusal)
+    assert (answer.code, answer.kind) == ("ownership_conflict", "active_handoff")
+    assert world.code(BOB, RejectDelegation("CC")) == ""
 
 
 def asked(child: Status = "ready") -> World:

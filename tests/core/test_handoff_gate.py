@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from dragoman.core.commands import AcceptHandoff, ApproveHandoff
+from dragoman.core.commands import AcceptHandoff, ApproveHandoff, CloseHandoff
 from dragoman.core.errors import Refusal
 from dragoman.core.events import HandoffApproved, HandoffMoved, HandoffNoted, HandoffVerified
 from tests.core.handoffs import accept, again, handoff, letters, offered, package, validating
@@ -52,6 +52,9 @@ def test_what_fails_is_rejected_by_the_system_for_its_first_reason() -> None:
     assert known.rejection is not None
     assert (known.rejection.by, known.rejection.reason) == ("hub", "policy_violation")
     assert letters(world, "system.error") == [("alice",)]
+    assert again(world, ALICE, CloseHandoff("H"), "cause-2").receipt.state == "closed"
+    told = again(world, BOB, accept(world, failed=failed), "cause-3")
+    assert (told.events, told.receipt.state) == ((), "closed")
     assert world.tasks["T"].handoff is None
     assert (world.tasks["T"].status, world.tasks["T"].assignee) == ("in-progress", "alice")
 
@@ -119,15 +122,16 @@ def test_a_person_may_say_yes_before_it_is_looked_at() -> None:
 
 
 @proves("ACP-APPROVAL")
-def test_an_approval_is_a_persons_of_this_very_package_and_not_its_senders() -> None:
+def test_an_approval_is_a_third_persons_and_of_this_very_package() -> None:
     world = gated()
     for actor in (ALICE, BOB, ORCHESTRATOR):
         assert world.code(actor, ApproveHandoff("H")) == "not_authorized"
     assert world.code(HUMAN, ApproveHandoff("H", package_hash=HASH)) == "hash_mismatch"
     assert world.code(HUMAN, ApproveHandoff("H", note="x" * 70_000)) == "invalid_field"
-    own = gated()
-    own.handoffs["H"] = replace(handoff(own), sender=HUMAN.name)
-    assert own.code(HUMAN, ApproveHandoff("H")) == "not_authorized"
+    for side in ("sender", "recipient"):
+        own = gated()
+        own.handoffs["H"] = replace(handoff(own), **{side: HUMAN.name})
+        assert own.code(HUMAN, ApproveHandoff("H")) == "not_authorized"
 
 
 @proves("ACP-APPROVAL")

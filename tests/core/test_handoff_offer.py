@@ -15,11 +15,13 @@ from dragoman.core.commands import (
 )
 from dragoman.core.errors import Refusal
 from dragoman.core.events import HandoffProposed
-from dragoman.core.handoff_package import hash_of
+from dragoman.core.handoff_package import hash_of, mark_of
 from dragoman.core.moments import SPAN
+from dragoman.core.task import Delegation
 from dragoman.text.canonical import canonical_sha256
 from tests.core.handoffs import (
     CAROL,
+    DAVE,
     activated,
     again,
     at,
@@ -37,6 +39,7 @@ from tests.core.world import (
     NOW,
     OBSERVER,
     ORCHESTRATOR,
+    TTL,
     World,
     events_of,
     held,
@@ -60,10 +63,35 @@ def test_a_draft_is_written_over_by_its_sender_only() -> None:
     assert (handoff(world, id).status, handoff(world, id).recipient) == ("draft", "bob")
     again(world, ALICE, DraftHandoff({"context": {"summary": "x"}}, id), "cause-2", NOW + 5)
     assert handoff(world, id).package == {"context": {"summary": "x"}}
-    assert handoff(world, id).recipient == ""
+    assert handoff(world, id).recipient == "bob"
     assert (handoff(world, id).created_at, handoff(world, id).deadline) == (NOW, None)
     assert world.code(BOB, DraftHandoff({}, id)) == "not_authorized"
     assert world.code(OBSERVER, DraftHandoff({})) == "not_authorized"
+
+
+@proves("ACP-DRAFT-PARTS")
+def test_parts_that_are_written_at_once_come_together() -> None:
+    world = World()
+    world.do(ALICE, DraftHandoff({"reason": "r"}, "H", "bob", "red"))
+    world.do(ALICE, DraftHandoff({"context": {"summary": "x"}}, "H"))
+    world.do(ALICE, DraftHandoff({"work_state": {"next_step": "y"}}, "H", "carol"))
+    known = handoff(world)
+    assert set(known.package) == {"reason", "context", "work_state"}
+    assert (known.recipient, known.teamspace) == ("carol", "red")
+    world.do(ALICE, DraftHandoff({}, "H", teamspace="blue"))
+    assert handoff(world).teamspace == "blue"
+    assert handoff(at("draft")).teamspace == "default"
+
+
+@proves("ACP-DRAFT-PARTS")
+def test_a_draft_that_has_changed_since_it_was_read_is_not_offered() -> None:
+    world = at("draft")
+    seen = mark_of(handoff(world))
+    world.do(ALICE, DraftHandoff({"context": {"summary": "better"}}, "H"))
+    answer = refused(world, offer(drafted=seen))
+    assert (answer.code, "propose it again" in answer.detail) == ("try_again", True)
+    assert world.code(ALICE, offer(drafted=mark_of(handoff(world)))) == ""
+    assert held().code(ALICE, offer(drafted=seen)) == ""
 
 
 @proves("ACP-REPEAT")
@@ -296,11 +324,68 @@ def test_an_offer_repeated_while_it_is_under_way_is_the_same_one() -> None:
         offer(id="", reason="urgent"),
         offer(id="", package=package(classification="restricted")),
         offer(id="", supersedes="cause-1", reason="urgent"),
+        offer(id="", due_at=NOW + 60_000),
+        offer(id="", sla_ms={"proposed": 60_000}),
     ):
         world.cause = "cause-3"
         answer = world.ask(ALICE, other)
         assert isinstance(answer, Refusal) or answer.receipt.stream == "handoff:cause-3"
     assert handoff(world, "cause-1") == known
+
+
+@proves("ACP-REPEAT")
+def test_an_offer_that_names_its_handoff_is_the_same_one_also_when_that_is_over() -> None:
+    world = at("rejected")
+    told = again(world, ALICE, offer(), "cause-2")
+    assert (told.events, told.receipt.stream) == ((), "handoff:H")
+    assert told.receipt.state == "rejected"
+    assert world.code(ALICE, offer("carol")) == "already_exists"
+
+
+@proves("ACP-CHAIN")
+def test_what_came_back_by_hand_has_its_owner_last_in_the_chain() -> None:
+    world = with_(at("completed"), assignee="alice", reserved_for="alice")
+    assert world.tasks["T"].chain == ("alice", "bob")
+    again(world, ALICE, offer("carol", "H2"), "cause-2")
+    assert handoff(world, "H2").chain == ("alice",)
+    assert world.tasks["T"].chain == ("alice",)
+    other = with_(at("completed"), assignee="dave", reserved_for="dave")
+    again(other, DAVE, offer("carol", "H2"), "cause-2")
+    assert handoff(other, "H2").chain == ("alice", "bob", "dave")
+
+
+@proves("ACP-OWNER")
+def test_whoever_offers_what_it_holds_is_alive() -> None:
+    told = held().do(ALICE, offer(), NOW + TTL - 1)
+    assert told.lease is not None
+    assert told.lease.lease is not None
+    assert told.lease.lease.expires_at == NOW + TTL - 1 + TTL
+
+
+@proves("ACP-DELEGATED")
+def test_what_is_delegated_to_another_is_not_handed_over() -> None:
+    asked = Delegation("P", "alice", "carol", NOW + TTL)
+    world = with_(held(), delegation=asked)
+    answer = refused(world, offer())
+    assert (answer.code, answer.kind) == ("ownership_conflict", "not_owner")
+    assert "carol" in answer.detail
+    for free in (
+        with_(held(), delegation=replace(asked, state="rejected")),
+        with_(held(), delegation=asked, agents=("carol", "alice")),
+        with_(held(), delegation=replace(asked, to_agent="alice")),
+    ):
+        assert free.code(ALICE, offer()) == ""
+
+
+@proves("ACP-COUNTER-OFFER")
+def test_whoever_loses_what_another_offer_replaces_is_told() -> None:
+    world = offered()
+    again(world, ALICE, offer("carol", "H2", supersedes="H"), "cause-2")
+    assert letters(world, "system.error") == [("bob",)]
+    passed_on = activated()
+    again(passed_on, BOB, offer("carol", "H2", supersedes="H"), "cause-2")
+    assert letters(passed_on, "system.error") == []
+    assert letters(passed_on, "handoff.complete") == [("alice",)]
 
 
 @proves("ACP-COORDINATE")
@@ -323,6 +408,7 @@ def test_a_coordinator_gives_the_same_package_to_somebody_else(state: Any) -> No
     assert found.status == ("ready" if state == "activated" else "in-progress")
     assert ("T" in world.leases) == (state != "activated")
     assert letters(world, "handoff.initiate")[-1] == ("carol",)
+    assert letters(world, "system.error") == [("alice", "bob")]
 
 
 @proves("ACP-COORDINATE")

@@ -8,8 +8,10 @@ import pytest
 from dragoman.core.actors import Actor
 from dragoman.core.commands import (
     AcceptHandoff,
+    ActivateHandoff,
     CheckpointTask,
     ClaimTask,
+    CompleteHandoff,
     EscalateHandoff,
     ExpireLease,
     ExtendHandoff,
@@ -125,7 +127,8 @@ def test_a_coordinator_gives_a_state_more_time(stage: str) -> None:
     later = NOW + LATE + 70_000
     again(world, COORDINATOR, ExtendHandoff("H", 60_000, stage), "extend-2", later)
     assert handoff(world).deadline == later + 60_000
-    assert len(told(again(world, HUB, EscalateHandoff("H"), "sweep-2", later + 60_000))) == 1
+    (late,) = told(again(world, HUB, EscalateHandoff("H"), "sweep-2", later + 60_000))
+    assert (late.sla_ms, late.elapsed_ms) == (LATE + 130_000, LATE + 130_000)
 
 
 @proves("ACP-REPEAT")
@@ -133,6 +136,8 @@ def test_more_time_asked_for_twice_in_the_same_words_is_given_once() -> None:
     world = offered()
     world.do(COORDINATOR, ExtendHandoff("H", 60_000))
     assert events_of(world.do(COORDINATOR, ExtendHandoff("H", 60_000))) == []
+    assert events_of(world.do(COORDINATOR, ExtendHandoff("H", 60_000, "proposed"))) == []
+    assert events_of(world.do(COORDINATOR, ExtendHandoff("H", 60_000, "proposed→validating"))) == []
     assert events_of(world.ask(COORDINATOR, ExtendHandoff("H", 61_000))) != []
     assert events_of(world.ask(HUMAN, ExtendHandoff("H", 60_000))) != []
 
@@ -150,8 +155,13 @@ def test_a_reassignment_repeated_answers_with_the_new_handoff() -> None:
     told_again = again(world, COORDINATOR, ReassignHandoff("H", "carol"), "cause-3")
     assert (told_again.events, told_again.receipt.stream) == ((), "handoff:N")
     assert world.code(COORDINATOR, ReassignHandoff("H", "dave")) == "invalid_transition"
+    assert world.code(COORDINATOR, ReassignHandoff("H", "carol", "hurry")) == "invalid_transition"
     assert world.code(HUMAN, ReassignHandoff("H", "carol")) == "invalid_transition"
     again(world, CAROL, RejectHandoff("N", "other", "no"), "cause-4")
+    told_again = again(world, COORDINATOR, ReassignHandoff("H", "carol"), "cause-5")
+    assert (told_again.events, told_again.receipt.state) == ((), "rejected")
+    counter = offer("dave", "H3", supersedes="H")
+    again(world, ALICE, counter, "cause-6")
     assert world.code(COORDINATOR, ReassignHandoff("H", "carol")) == "invalid_transition"
 
 
@@ -237,7 +247,7 @@ def test_what_its_sender_finishes_before_is_not_handed_over_any_more(
     if is_over:
         assert known.rejection is not None
         assert (known.rejection.by, known.rejection.reason) == ("hub", "other")
-        assert letters(world, "system.error") == [("alice",)]
+        assert letters(world, "system.error") == [("bob",)]
     assert world.tasks["T"].status == ("blocked" if outcome == "blocked" else "review")
 
 
@@ -251,6 +261,9 @@ def test_a_cancelled_task_takes_its_handoff_with_it(state: HandoffStatus) -> Non
     assert handoff(world).status == "closed"
     steps = [(e.from_, e.to) for e in events_of(decision) if isinstance(e, HandoffMoved)]
     assert steps == [(state, "rejected"), ("rejected", "closed")]
+    assert letters(world, "system.error") == [("alice", "bob")]
+    had_it = "bob" if state == "activated" else "alice"
+    assert (found.assignee, found.chain[-1]) == (had_it, had_it)
 
 
 @proves("ACP-FOLLOWS-TASK")
@@ -276,6 +289,25 @@ def test_a_recipient_that_goes_silent_is_told_at_once_and_keeps_the_task() -> No
     assert (found.status, found.assignee) == ("ready", "bob")
     assert world.code(ALICE, ClaimTask("T", "alice"), late) == "reserved"
     world.do(BOB, ClaimTask("T", "bob"), late)
+
+
+@proves("ACP-FOLLOWS-TASK")
+def test_a_coordinator_claims_again_what_was_handed_over_to_it_and_nothing_else() -> None:
+    world = offered(recipient="cora")
+    again(world, COORDINATOR, accept(world), "cause-2")
+    again(world, COORDINATOR, ActivateHandoff("H"), "cause-3")
+    late = NOW + TTL
+    again(world, HUB, ExpireLease("T"), "cause-4", late)
+    for other in (
+        ClaimTask("T", "bob"),
+        ClaimTask("T", "cora", queues=("cora",)),
+        ClaimTask("", "cora"),
+        ClaimTask("nothing", "cora"),
+    ):
+        assert world.code(COORDINATOR, other, late) == "not_authorized"
+    assert held().code(COORDINATOR, ClaimTask("T", "cora")) == "not_authorized"
+    world.do(COORDINATOR, ClaimTask("T", "cora"), late)
+    again(world, COORDINATOR, CompleteHandoff("H"), "cause-5", late)
 
 
 @proves("ACP-FOLLOWS-TASK")

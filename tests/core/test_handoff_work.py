@@ -11,6 +11,7 @@ from dragoman.core.commands import (
     CloseHandoff,
     CompleteHandoff,
     EditTask,
+    ExpireLease,
     MoveTask,
     RejectHandoff,
     RenewLease,
@@ -19,7 +20,7 @@ from dragoman.core.commands import (
     WithdrawHandoff,
 )
 from dragoman.core.errors import Refusal
-from dragoman.core.events import TaskClaimed, TaskTransitioned
+from dragoman.core.events import HandoffMoved, TaskClaimed, TaskHandedOver, TaskTransitioned
 from dragoman.core.moments import SPAN
 from tests.core.handoffs import (
     CAROL,
@@ -33,7 +34,19 @@ from tests.core.handoffs import (
     offer,
     offered,
 )
-from tests.core.world import ALICE, BOB, COORDINATOR, HUMAN, NOW, TTL, World, events_of, held, task
+from tests.core.world import (
+    ALICE,
+    BOB,
+    COORDINATOR,
+    HUB,
+    HUMAN,
+    NOW,
+    TTL,
+    World,
+    events_of,
+    held,
+    task,
+)
 from tests.core.world import with_ as changed
 from tests.requirements import proves
 
@@ -109,6 +122,47 @@ def test_work_does_not_begin_in_the_deadletter_or_before_what_it_waits_for() -> 
     assert dead.code(BOB, ActivateHandoff("H")) == "invalid_transition"
     waiting = changed(accepted(), open_blockers=("U",))
     assert waiting.code(BOB, ActivateHandoff("H")) == "waits_for"
+
+
+@proves("ACP-GOES-ON")
+@pytest.mark.parametrize("is_seen", [True, False])
+def test_a_recipient_that_was_silent_goes_on_by_activating_again(is_seen: bool) -> None:
+    world = activated()
+    late = NOW + TTL
+    if is_seen:
+        again(world, HUB, ExpireLease("T"), "cause-2", late)
+    answer = world.ask(BOB, CompleteHandoff("H"), late)
+    assert isinstance(answer, Refusal)
+    assert (answer.code, "activate H again" in answer.detail) == ("lease_lost", True)
+    assert world.code(CAROL, ActivateHandoff("H"), late) == "not_authorized"
+    told = again(world, BOB, ActivateHandoff("H", "s-2"), "cause-3", late)
+    assert (told.receipt.state, told.receipt.attempt, told.receipt.fence) == ("activated", 3, 3)
+    assert moves(told) == ([] if is_seen else [("in-progress", "ready")])
+    assert not any(isinstance(event, HandoffMoved | TaskHandedOver) for event in events_of(told))
+    found = world.tasks["T"]
+    assert (found.status, found.assignee, found.chain) == ("in-progress", "bob", ("alice", "bob"))
+    assert (world.leases["T"].fence, world.leases["T"].session) == (3, "s-2")
+    assert handoff(world).entered_at == NOW
+    assert again(world, BOB, ActivateHandoff("H"), "cause-4", late + 1).events == ()
+    again(world, BOB, CompleteHandoff("H"), "cause-5", late + 2)
+    assert handoff(world).status == "completed"
+
+
+@proves("ACP-GOES-ON")
+def test_a_recipient_that_was_blocked_goes_on_when_the_task_is_ready() -> None:
+    world = activated()
+    again(world, BOB, ReportOutcome("T", "blocked", apply=True, blockers=("x",)), "cause-2")
+    assert world.code(BOB, ActivateHandoff("H")) == "not_ready"
+    again(world, HUMAN, MoveTask("T", "ready"), "cause-3")
+    update: dict[str, object] = {"percent_complete": 10}
+    again(world, BOB, ActivateHandoff("H", work_state_update=update), "cause-4", NOW + 1)
+    assert handoff(world).notes[-1].data == update
+    same = ActivateHandoff("H", work_state_update=update)
+    assert again(world, BOB, same, "cause-5", NOW + 2).events == ()
+    again(world, BOB, CompleteHandoff("H"), "cause-6", NOW + 3)
+    gone = activated()
+    del gone.tasks["T"]
+    assert gone.code(BOB, ActivateHandoff("H")) == "task_not_found"
 
 
 @proves("ACP-OWNER")
@@ -197,7 +251,7 @@ def test_a_rejection_without_a_detail_is_none(detail: str, fix: str) -> None:
 
 
 @proves("ACP-REJECT", "ACP-CHAIN")
-@pytest.mark.parametrize("status", ["in-progress", "ready", "blocked", "deadletter"])
+@pytest.mark.parametrize("status", ["in-progress", "ready", "blocked"])
 def test_what_was_activated_and_is_given_back_is_ready_for_its_sender(status: Any) -> None:
     world = activated()
     if status != "in-progress":
@@ -213,10 +267,22 @@ def test_what_was_activated_and_is_given_back_is_ready_for_its_sender(status: An
 
 
 @proves("ACP-REJECT")
-def test_a_coordinator_may_force_it() -> None:
+def test_what_is_in_the_deadletter_stays_there_when_it_is_given_back() -> None:
+    world = activated()
+    del world.leases["T"]
+    changed(world, status="deadletter", failures=5)
+    told = again(world, BOB, RejectHandoff("H", "other", "no"), "cause-2")
+    found = world.tasks["T"]
+    assert (found.status, found.assignee, found.failures) == ("deadletter", "alice", 5)
+    assert (found.chain, told.receipt.status) == (("alice",), "deadletter")
+
+
+@proves("ACP-REJECT")
+def test_a_coordinator_may_force_it_and_both_sides_are_told() -> None:
     world = activated()
     again(world, COORDINATOR, RejectHandoff("H", "other", "stop"), "cause-2")
     assert world.tasks["T"].assignee == "alice"
+    assert letters(world, "system.error") == [("alice", "bob")]
 
 
 @proves("ACP-REJECT")
@@ -227,6 +293,7 @@ def test_a_sender_takes_its_offer_back(note: str, detail: str) -> None:
     said = handoff(world).rejection
     assert said is not None
     assert (said.by, said.reason, said.detail) == ("alice", "other", detail)
+    assert letters(world, "system.error") == [("bob",)]
     assert world.tasks["T"].handoff is None
     assert accepted().code(ALICE, WithdrawHandoff("H", "x" * 70_000)) == "invalid_field"
 
@@ -310,7 +377,7 @@ def test_a_repeat_adds_nothing(state: Any, actor: Any, command: Any, others: Any
     world = at(state)
     first = again(world, actor, command, "cause-2")
     told = again(world, actor, command, "cause-3")
-    assert (told.events, told.lease) == ((), None)
+    assert told.events == ()
     assert (told.receipt.stream, told.receipt.state) == ("handoff:H", first.receipt.state)
     for other in others:
         assert world.code(actor, other) == "invalid_transition"
@@ -318,14 +385,27 @@ def test_a_repeat_adds_nothing(state: Any, actor: Any, command: Any, others: Any
 
 
 @proves("ACP-REPEAT")
-def test_an_acceptance_repeated_adds_nothing_until_the_work_has_begun() -> None:
+def test_what_was_done_stays_done_when_the_handoff_has_gone_on() -> None:
     world = accepted()
     assert world.do(BOB, accept(world)).events == ()
     assert world.code(BOB, accept(world, notes="gladly")) == "invalid_transition"
     assert world.code(ALICE, accept(world)) == "invalid_transition"
-    begun = activated()
-    assert begun.code(BOB, accept(begun)) == "invalid_transition"
-    assert at("closed").code(BOB, CompleteHandoff("H", "done")) == "invalid_transition"
+    over = at("closed")
+    for command in (accept(over), ActivateHandoff("H"), CompleteHandoff("H", "done")):
+        told = again(over, BOB, command, "cause-2")
+        assert (told.events, told.receipt.state) == ((), "closed")
+    back = at("rejected")
+    again(back, ALICE, CloseHandoff("H"), "cause-2")
+    same = RejectHandoff("H", "capacity_unavailable", "too much to do")
+    assert again(back, BOB, same, "cause-3").events == ()
+
+
+@proves("ACP-REPEAT")
+def test_what_a_rejection_has_undone_is_no_repeat() -> None:
+    world = activated()
+    again(world, BOB, RejectHandoff("H", "other", "no"), "cause-2")
+    assert world.code(BOB, accept(world)) == "invalid_transition"
+    assert world.code(BOB, ActivateHandoff("H")) == "invalid_transition"
 
 
 @proves("ACP-OWNER")

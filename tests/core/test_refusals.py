@@ -79,6 +79,7 @@ CODES = {
     "mail_not_found",
     "handoff_not_found",
     "hash_mismatch",
+    "try_again",
     "missing_artifact",
     "ownership_conflict",
     "policy_violation",
@@ -102,7 +103,7 @@ OF_MESSAGES = {
     "message_too_large",
 }
 """What only a dialect can find wrong, before there is a command."""
-OF_A_GATE = {"missing_artifact", "policy_violation"}
+OF_A_GATE = {"missing_artifact", "policy_violation", "try_again"}
 """What was found wrong with the artifacts of a handoff, and is handed in with the command."""
 
 

@@ -7,7 +7,7 @@ import pytest
 from dragoman.core.actors import Actor, Role
 from dragoman.core.agents import AgentRecord
 from dragoman.core.authority import MAY_REGISTER
-from dragoman.core.commands import RegisterAgent
+from dragoman.core.commands import CreateTask, PostMail, RegisterAgent
 from dragoman.core.events import AgentRegistered
 from tests.core.world import (
     ALICE,
@@ -88,6 +88,13 @@ def test_who_may_take_a_role_away(letter: str, role: Role) -> None:
     world.agents[actor.name] = AgentRecord(actor.name, role, (), NOW)
     code = "" if letter in BY_HAND[role] and letter in BY_HAND["agent"] else "not_authorized"
     assert world.code(actor, RegisterAgent(actor.name, "agent", ("aof",))) == code
+
+
+@proves("AGENT-REGISTRY")
+def test_nobody_but_the_hub_has_its_name() -> None:
+    assert World().code(HUMAN, RegisterAgent("hub")) == "invalid_field"
+    for command in (CreateTask("T"), PostMail(("bob",), "S", "B")):
+        assert World().code(Actor("agent", "hub"), command) == "not_authorized"
 
 
 @proves("AGENT-REGISTRY")

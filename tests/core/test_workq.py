@@ -78,4 +78,6 @@ def test_the_hub_notes_down_what_was_orphaned_elsewhere() -> None:
     ]
     assert events_of(built.ask(HUB, orphan)) == []
     assert built.do(BOB, ClaimWorkItem("far")).receipt.state == "claimed"
-    assert events_of(built.ask(HUB, orphan)) == [WorkItemPassed("far", "", "orphaned")]
+    assert events_of(built.ask(HUB, orphan)) == []
+    of_bob = ReleaseWorkItem("far", is_orphaned=True, sender="bob")
+    assert events_of(built.ask(HUB, of_bob)) == [WorkItemPassed("far", "", "orphaned")]

@@ -38,6 +38,7 @@ OF_OTHER_COMMANDS = {
     "work_item_not_found",
     "ownership_conflict",
     "hash_mismatch",
+    "try_again",
     "missing_artifact",
     "schema_invalid",
     "policy_violation",

@@ -18,12 +18,13 @@ from dragoman.core.commands import (
     RejectHandoff,
 )
 from dragoman.core.errors import Refusal
+from dragoman.core.handoff import Note, Rejection
 from dragoman.core.lease import Lease
 from dragoman.engine import handoffs
 from dragoman.engine.handoff_diagnosis import Diagnosis, Surroundings, diagnose, look_at
-from dragoman.engine.handoffs import LAST, Page, Wanted, find_handoff, page_of
+from dragoman.engine.handoffs import LAST, Page, Wanted, find_handoff, page_of, told_of
 from dragoman.engine.shown_handoffs import handoff_summary, whole_handoff
-from dragoman.engine.teamspaces import belongs, closed_to
+from dragoman.engine.teamspaces import belongs, closed_to, coordinators
 from tests.engine.handoffs import (
     CHECKS,
     COORDINATOR,
@@ -293,7 +294,8 @@ def test_a_recipient_without_a_lease_has_vanished() -> None:
     lab.clock.advance(10 * 60_000)
     found = diagnosis(lab)
     assert "no live lease" in found.summary
-    assert found.steps[0].command == "dragoman task claim t1 --agent bob"
+    assert found.steps[0].command == "dragoman handoff activate h1 --as bob"
+    assert "complete" not in [step.action for step in found.steps]
 
 
 @proves("ACP-DIAGNOSE")
@@ -317,14 +319,74 @@ def test_trouble_with_the_task_or_the_checks_is_named() -> None:
     assert "t1 is deadletter" in seen["dead"]
     assert "t1 waits for t0" in seen["waits"]
     assert "t1" not in seen["fine"]
-    spoilt = replace(handoff, failed=("hash_mismatch: log",), workq="degraded", rejection=None)
+    items: dict[str, object] = {
+        "w-1": {"outcome": "refused", "detail": "w-1 is carol's"},
+        "w-2": {"outcome": "transferred", "detail": ""},
+        "w-3": {"outcome": "unavailable", "detail": ""},
+    }
+    notes = (Note("hub", START, "workq_integration", "degraded", {"items": items}),)
+    spoilt = replace(handoff, failed=("hash_mismatch: log",), notes=notes, workq="degraded")
     found = diagnose(spoilt, Surroundings(START, task)).findings
     assert found[0] == "check failed: hash_mismatch: log"
-    assert "work queue" in found[-1]
+    assert [one.partition(": ")[2] for one in found if "work queue" in one] == [
+        "w-1: refused, w-1 is carol's",
+        "w-3: unavailable",
+    ]
     rejected = diagnose(replace(spoilt, status="rejected"), Surroundings(START, task))
     assert rejected.summary.startswith("it was rejected: alice has the work")
     quiet = diagnose(replace(handoff, status="validating"), Surroundings(START, task))
     assert quiet.summary == "it was not accepted yet; bob may try again"
+
+
+@proves("ACP-DIAGNOSE")
+def test_what_was_passed_on_or_reviewed_is_not_called_done_and_a_blocked_task_is_named() -> None:
+    lab = Lab()
+    make(lab)
+    offer(lab)
+    accept(lab)
+    handoff, task = activate(lab), lab.task("t1")
+    blocked = diagnose(handoff, Surroundings(START, replace(task, status="blocked")))
+    assert "t1 is blocked" in blocked.summary
+    assert [step.action for step in blocked.steps] == ["ready", "extend", "reassign", "reject"]
+    late = diagnose(replace(handoff, is_escalated=True), Surroundings(START, task))
+    assert [step.action for step in late.steps] == ["activate", "extend", "reassign", "reject"]
+    done = replace(handoff, status="completed")
+    reviewed = diagnose(done, Surroundings(START, replace(task, status="review")))
+    assert "t1 waits for a review" in reviewed.summary
+    over = diagnose(done, Surroundings(START, replace(task, status="done")))
+    assert over.summary == "the work is done; the record is still open"
+    passed = diagnose(replace(done, superseded_by="h2"), Surroundings(START, task))
+    assert "passed the work on as h2" in passed.summary
+    said = Rejection("bob", START, "other", "no time")
+    no = replace(handoff, status="rejected", rejection=said, superseded_by="h2")
+    assert diagnose(no, Surroundings(START, task)).summary.endswith("h2 has taken its place")
+    closed = diagnose(replace(no, status="closed"), Surroundings(START, task))
+    assert "rejected by bob (other: no time)" in closed.summary
+    offered = replace(handoff, status="proposed")
+    in_review = diagnose(offered, Surroundings(START, replace(task, status="review")))
+    assert "t1 is in review: activating takes it out of there" in in_review.findings
+
+
+@proves("ACP-TEAMSPACE")
+def test_those_who_are_told_are_those_who_may_act() -> None:
+    lab = Lab()
+    for name in ("carl", "cora"):
+        lab.do(HUMAN, RegisterAgent(name, role="coordinator"))
+    lab.do(HUMAN, RegisterAgent("hana", role="human"), RegisterAgent("otto", role="orchestrator"))
+    assert coordinators(lab.store) == ("carl", "cora")
+    assert coordinators(lab.store, Crew(("alice", "cora"))) == ("cora",)
+    assert coordinators(lab.store, Crew(("alice", "cora"), ("carl",))) == ("carl",)
+    assert coordinators(lab.store, Crew(("alice", "bob"))) == ("otto", "hana")
+    make(lab)
+    offer(lab)
+    teams = {"default": Crew(("alice",), ("cora",))}
+    assert told_of({}, "boss", lab.store, "h1") == ("carl", "cora")
+    assert told_of(teams, "boss", lab.store, "h1") == ("cora",)
+    assert told_of(teams, "boss", lab.store, "") == ("carl", "cora")
+    assert told_of(teams, "boss", Lab().store, "h1") == ("boss",)
+    lab.clock.advance(6 * 60_000)
+    found = look_at(lab.store, state(lab, "h1"), lab.clock.now(), teams)
+    assert steps(found)[-1] == (("cora",), "reassign")
 
 
 class Crew(Struct, frozen=True):

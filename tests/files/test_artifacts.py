@@ -13,7 +13,7 @@ import pytest
 
 from dragoman.engine.artifacts import Expected, Kept, NotKept
 from dragoman.files.artifacts import ArtifactShelf
-from dragoman.system.beneath import Beneath
+from dragoman.system.beneath import Beneath, Seen
 from dragoman.system.ids import CountingIds
 from tests.requirements import proves
 
@@ -180,7 +180,7 @@ class Meddled(Beneath):
         self._meddle = meddle
 
     @contextmanager
-    def opened(self, path: str) -> Generator[tuple[FileIO, int] | None]:
+    def opened(self, path: str) -> Generator[tuple[FileIO, Seen] | None]:
         with super().opened(path) as found:
             if found is not None:
                 self._meddle()
@@ -268,13 +268,67 @@ def test_a_large_file_is_hashed_while_it_is_copied(room: Room) -> None:
     assert room.copies() == [kept]
 
 
-def test_a_copy_that_was_damaged_is_made_good_when_the_file_comes_again(room: Room) -> None:
-    (room.usual / "a").write_bytes(b"abc")
-    kept = digest(b"abc")
+@pytest.mark.parametrize("size", [3, LARGE])
+@pytest.mark.parametrize("is_stated", [False, True])
+def test_a_copy_that_was_damaged_is_made_good_when_the_file_comes_again(
+    room: Room, size: int, *, is_stated: bool
+) -> None:
+    content = bytes(size)
+    (room.usual / "a").write_bytes(content)
+    kept = digest(content)
     room.take("a")
-    (room.data / "artifacts" / "sha256" / kept[:2] / kept).write_bytes(b"abd")
-    assert room.take("a") == Kept(kept, 3)
+    copy = room.data / "artifacts" / "sha256" / kept[:2] / kept
+    copy.write_bytes(b"x" + content[1:])
+    expected = Expected(kept, size) if is_stated else ANY
+    assert room.take("a", expected) == Kept(kept, size)
     assert room.shelf.check(kept) is None
+
+
+def test_what_has_a_second_name_is_not_read_and_copies_are_for_nobody_else(
+    room: Room, tmp_path: Path
+) -> None:
+    secret = tmp_path / "secret"
+    secret.write_bytes(b"not for you")
+    (room.usual / "a").hardlink_to(secret)
+    for found in (room.take("a"), room.shelf.size("default", "a")):
+        assert isinstance(found, NotKept)
+        assert (found.trouble, "hard links" in found.detail) == ("missing", True)
+    assert room.copies() == []
+    (room.usual / "b").write_bytes(b"b")
+    room.take("b")
+    copy = room.data / "artifacts" / "sha256" / digest(b"b")[:2] / digest(b"b")
+    assert copy.stat().st_mode & 0o777 == 0o600
+
+
+def test_the_size_of_a_file_is_known_before_it_is_read(room: Room) -> None:
+    (room.usual / "a").write_bytes(b"abc")
+    assert room.shelf.size("default", "a") == 3
+    assert isinstance(room.shelf.size("default", "b"), NotKept)
+    assert room.copies() == []
+
+
+def test_it_is_said_why_something_is_no_file(room: Room) -> None:
+    (room.usual / "in").symlink_to("a")
+    (room.usual / "folder").mkdir()
+    os.mkfifo(room.usual / "pipe")
+    for path, why in (("in", "link"), ("folder", "folder"), ("pipe", "pipe"), ("b", "no file")):
+        found = room.take(path)
+        assert isinstance(found, NotKept)
+        assert why in found.detail
+    (room.more / "folder").write_bytes(b"it is one in another root")
+    assert isinstance(room.take("folder"), Kept)
+
+
+def test_what_a_crash_has_left_of_a_copy_is_removed_once_it_is_old(room: Room) -> None:
+    assert room.shelf.sweep(0) == 0
+    incoming = room.data / "artifacts" / "incoming"
+    incoming.mkdir(parents=True)
+    for name, seconds in (("old", 1_000), ("new", 5_000)):
+        (incoming / name).write_bytes(b"half of it")
+        os.utime(incoming / name, (seconds, seconds))
+    assert room.shelf.sweep(5_000_000) == 1
+    assert [path.name for path in incoming.iterdir()] == ["new"]
+    assert room.shelf.sweep(5_000_000) == 0
 
 
 def test_whoever_swaps_files_and_links_all_the_time_never_gets_a_wrong_one_accepted(

@@ -12,7 +12,9 @@ from dragoman.core.commands import (
     ApproveHandoff,
     CloseHandoff,
     DraftHandoff,
+    EditTask,
     ExtendHandoff,
+    MoveTask,
     NoteHandoff,
     ReassignHandoff,
     RejectHandoff,
@@ -352,6 +354,83 @@ def test_a_replay_gives_the_same_state_owner_and_chain(tmp_path: Path) -> None:
     assert compare(told, lab.store) == {}
 
 
+RED = "teamspaces/red/handoffs/handoffs.jsonl"
+
+
+@proves("ACP-AUDIT-REPLAY", "ACP-CHAIN")
+def test_a_replay_gives_the_owner_of_work_that_came_back_by_hand(tmp_path: Path) -> None:
+    lab = FilesLab(tmp_path)
+    life(lab)
+    lab.do(HUMAN, EditTask("t1", assignee="alice"))
+    offer(lab, "h2", to="carol")
+    accept(lab, "h2", CAROL)
+    activate(lab, "h2", CAROL)
+    lab.do(CAROL, RejectHandoff("h2", "other", "no"))
+    make(lab, "t3")
+    offer(lab, "h3", "t3")
+    accept(lab, "h3")
+    activate(lab, "h3")
+    lab.do(HUMAN, MoveTask("t3", "cancelled"))
+    lab.level()
+    told = replayed(lab, LOG)
+    assert told.owners == {"t1": "alice", "t3": "bob"}
+    assert told.chains == {"t1": ("alice",), "t3": ("alice", "bob")}
+    for task in told.owners:
+        found = lab.task(task)
+        assert (found.assignee, found.chain) == (told.owners[task], told.chains[task])
+    assert compare(told, lab.store) == {}
+
+
+@proves("ACP-AUDIT-REPLAY")
+@pytest.mark.parametrize("files", [(LOG, RED), (RED, LOG)])
+def test_the_order_of_the_files_does_not_matter(tmp_path: Path, files: tuple[str, str]) -> None:
+    lab = FilesLab(tmp_path)
+    make(lab)
+    offer(lab)
+    accept(lab)
+    activate(lab)
+    offer(lab, "h2", to="carol", by=BOB, supersedes="h1", teamspace="red")
+    accept(lab, "h2", CAROL)
+    activate(lab, "h2", CAROL)
+    lab.do(CAROL, RejectHandoff("h2", "other", "no"))
+    offer(lab, "h3", to="dan", by=BOB, supersedes="h2")
+    lab.level()
+    told = replayed(lab, *files)
+    assert (told.owners, told.chains) == ({"t1": "bob"}, {"t1": ("alice", "bob")})
+    assert (told.handoffs["h1"].superseded_by, told.handoffs["h2"].superseded_by) == ("h2", "h3")
+    assert compare(told, lab.store) == {}
+    for alone in files:
+        assert compare(replayed(lab, alone), lab.store) == {}
+
+
+@proves("ACP-AUDIT-REPLAY")
+def test_what_is_missing_in_a_file_is_named(tmp_path: Path) -> None:
+    lab = FilesLab(tmp_path)
+    life(lab)
+    make(lab, "t2")
+    offer(lab, "h2", "t2")
+    lab.level()
+    gone = "the file does not have it"
+    assert compare(replay([]), lab.store) == {"h1": gone, "h2": gone}
+    rest = [line for line in (tmp_path / LOG).read_bytes().splitlines(True) if b'"h2"' not in line]
+    assert compare(replay(rest), lab.store) == {"h2": gone}
+    assert compare(replay([]), FilesLab(tmp_path / "empty").store) == {}
+
+
+@proves("ACP-AUDIT-REPLAY")
+def test_an_owner_or_a_chain_that_the_ledger_does_not_have_is_named(tmp_path: Path) -> None:
+    lab = FilesLab(tmp_path)
+    make(lab)
+    offer(lab)
+    lab.level()
+    told = replayed(lab, LOG)
+    told.chains["t1"] = ("mallory",)
+    assert compare(told, lab.store) == {"t1": "the ledger has the chain alice"}
+    told = replayed(lab, LOG)
+    told.owners["t1"] = "mallory"
+    assert compare(told, lab.store) == {"t1": "the ledger has it as alice's"}
+
+
 @proves("ACP-AUDIT-REPLAY")
 def test_a_file_of_another_ledger_is_told_apart(tmp_path: Path) -> None:
     lab, other = FilesLab(tmp_path / "one"), FilesLab(tmp_path / "other")
@@ -379,6 +458,15 @@ def test_a_file_of_another_ledger_is_told_apart(tmp_path: Path) -> None:
         (b'"v":1', b'"v":99', "line 1"),
         (b'"event":"handoff.moved"', b'"event":"task.noted"', "line 3"),
         (b'"handoff_id":"h1","task_id":"t1","timestamp"', b'"handoff_id":"h9","timestamp"', "h1"),
+        (b'"task_id":"t1","timestamp"', b'"task_id":"t9","timestamp"', "h1 is about t1"),
+        (b'"owner":"bob"', b'"owner":"mallory"', "the work is mallory (alice"),
+        (b'"handoff_chain":["alice"],"owner"', b'"handoff_chain":["eve"],"owner"', "alice (eve)"),
+        (b'"owner":"alice"', b'"owner":""', "the work is nobody (alice)"),
+        (
+            b'"from_status":"draft"',
+            b'"owner":"mallory","from_status":"draft"',
+            "line 2: it names an owner",
+        ),
         (b'"event_id"', b'"event-id"', "line 1"),
         (b"{", b"[", "line 1"),
     ],

@@ -28,6 +28,7 @@ from dragoman.ledger.views import (
 )
 from dragoman.store.memory import MemoryStore
 from tests.ledger.released import (
+    KEPT,
     SCRIPTS,
     START,
     Stored,
@@ -40,7 +41,7 @@ from tests.ledger.released import (
 )
 from tests.requirements import proves
 
-GOLDEN = {name: golden_entries(name) for name in SCRIPTS}
+GOLDEN = {name: golden_entries(name) for name in (*SCRIPTS, *KEPT)}
 EVERY = [entry for entries in GOLDEN.values() for entry in entries]
 
 ROOTS = {
@@ -54,10 +55,12 @@ ROOTS = {
     "v8": "4b93ff92c27530536b35a15a4bc4d4e4d6b470c54fd12b3b1079e5ddac6e5485",
     "v9": "215c0c7dd88462febc744d72ac3505053ae103cd4271cb18ae22922feba2a8c4",
     "v10": "5870cb430c170b4278579601371ac8247d3f6a2ced14df70d1fe549df1731b88",
+    "v11": "3418c767275a7ec675d8693abcbed367ff2e3b60d5baa3039fecdda2d36748a1",
 }
 """The Merkle root over each golden ledger, as RFC 9162 has it."""
 
-each_ledger = pytest.mark.parametrize("name", SCRIPTS)
+each_ledger = pytest.mark.parametrize("name", GOLDEN)
+each_script = pytest.mark.parametrize("name", SCRIPTS)
 
 FIELDS = ["stream", "version", "event", "v", "at", "actor", "cause", "body", "via", "said"]
 
@@ -134,7 +137,7 @@ def loaded(name: str) -> MemoryStore:
 
 
 @proves("LEDGER-RELEASED", "LEDGER-LINE", "LEDGER-NAMES", "LEDGER-SAID", "LEDGER-POSITION")
-@each_ledger
+@each_script
 def test_the_same_script_still_writes_the_same_bytes(name: str) -> None:
     store = MemoryStore("released")
     SCRIPTS[name](store)
@@ -149,7 +152,7 @@ def test_it_still_replays_into_the_recorded_states(name: str) -> None:
 
 
 @proves("LEDGER-RELEASED", "MODEL-REPLAY")
-@each_ledger
+@each_script
 def test_the_script_ends_in_the_recorded_states_too(name: str) -> None:
     store = MemoryStore("released")
     SCRIPTS[name](store)

@@ -5,6 +5,7 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+from msgspec import Struct
 
 from dragoman.core.commands import (
     AcceptHandoff,
@@ -172,3 +173,26 @@ def test_a_recipient_that_goes_silent_is_told_by_the_recovery() -> None:
     assert handoff(lab.store).status == "activated"
     assert Sla(lab.hub).run_once(lab.clock.now()) == 0
     assert findings(lab.store) == []
+
+
+class Crew(Struct, frozen=True):
+    """Whose teamspace it is."""
+
+    members: tuple[str, ...] = ()
+    coordinators: tuple[str, ...] = ()
+
+
+@proves("ACP-SLA", "ACP-TEAMSPACE")
+def test_only_coordinators_of_the_teamspace_are_told() -> None:
+    lab = Lab()
+    lab.do(HUMAN, RegisterAgent("cora", "coordinator"), RegisterAgent("cleo", "coordinator"))
+    teams = {"default": Crew(("alice", "bob"), ("cora",))}
+    offered(lab.hub)
+    lab.clock.advance(PROPOSED)
+    Sla(lab.hub, teams=teams).run_once(lab.clock.now())
+    assert told(lab.store) == [("cora",)]
+    lab.do(BOB, AcceptHandoff("H", handoff(lab.store).package_hash))
+    lab.do(BOB, ActivateHandoff("H", ttl_ms=TTL))
+    lab.clock.advance(TTL)
+    Recovery(lab.hub, Backoff(), teams=teams).run_once(lab.clock.now())
+    assert told(lab.store) == [("cora",), ("cora",)]

@@ -58,7 +58,8 @@ class HandoffModel:
         elif task.owner not in ("", actor):
             return "ownership_conflict not_owner"
         owner = task.owner or actor
-        chain = task.chain if owner in task.chain else [*task.chain, owner]
+        before = task.chain[: task.chain.index(owner)] if owner in task.chain else task.chain
+        chain = [*before, owner]
         if recipient in chain:
             return "ownership_conflict cycle"
         if old is not None and old.status in ACTIVE:
@@ -81,11 +82,12 @@ class HandoffModel:
     def activate(self, actor: str, id: str) -> Answer:
         """The work changes hands."""
         handoff = self.handoffs[id]
-        if handoff.status != "accepted":
+        task = self.tasks[handoff.task]
+        is_adrift = handoff.status == "activated" and not task.holder
+        if handoff.status != "accepted" and not is_adrift:
             return "invalid_transition"
         if actor != handoff.recipient:
             return "not_authorized"
-        task = self.tasks[handoff.task]
         handoff.status, task.status = "activated", "in-progress"
         task.owner = task.reserved = task.holder = handoff.recipient
         task.chain = [*handoff.chain, handoff.recipient]
@@ -188,6 +190,16 @@ class HandoffModel:
         self._follow(task)
         return True
 
+    def give(self, name: str, to: str) -> bool:
+        """Whether a person may give the task to somebody, without any handoff."""
+        task = self.tasks[name]
+        if task.owner == to and (task.status == "in-progress" or task.reserved == to):
+            return True
+        if task.active or task.holder:
+            return False
+        task.owner = task.reserved = to
+        return True
+
     def expire(self) -> None:
         """Everybody has been silent for too long."""
         for task in self.tasks.values():
@@ -204,8 +216,6 @@ class HandoffModel:
             return
         handoff = self.handoffs[task.active]
         is_done = handoff.status == "activated" and task.status == "review"
-        if handoff.status == "activated" and not is_done:
-            task.chain = task.chain[:-1]
         handoff.status = "completed" if is_done else "closed"
         task.active = ""
 

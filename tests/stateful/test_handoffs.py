@@ -17,6 +17,7 @@ from dragoman.core.commands import (
     CloseHandoff,
     CompleteHandoff,
     CreateTask,
+    EditTask,
     MoveTask,
     ReassignHandoff,
     RejectHandoff,
@@ -84,7 +85,7 @@ class HandoffMachine(RuleBasedStateMachine):
         looked_at = AcceptHandoff(id, self._handoff(id).package_hash, notes=self._word())
         if not is_fine:
             looked_at = replace(looked_at, failed=(("missing_artifact", self._word()),))
-        if self._handoff(id).status == "rejected":
+        if self._handoff(id).failed:
             return  # the gate says no again, whatever the words
         self._ask(actor, looked_at, self._model.accept(actor.name, id, is_fine))
 
@@ -127,10 +128,7 @@ class HandoffMachine(RuleBasedStateMachine):
     def reassign(self, actor: Actor, which: int, to: str) -> None:
         """A coordinator, or somebody else, gives it to another one."""
         id = self._id(which)
-        old = self._handoff(id)
-        if old.status == "rejected" and old.superseded_by:
-            return  # perhaps a repeat
-        request = self._hub.request(actor, ReassignHandoff(id, to))
+        request = self._hub.request(actor, ReassignHandoff(id, to, self._word()))
         expected = self._model.reassign(actor.name, id, request.id, to)
         assert self._said(self._hub.engine.handle_now(request)) == expected
 
@@ -155,6 +153,12 @@ class HandoffMachine(RuleBasedStateMachine):
         if next(self._words) % 5 == 0:
             is_yes = self._model.end(task, status)
             assert (self._answer(HERA, MoveTask(task, status)) == "") == is_yes
+
+    @rule(task=st.sampled_from(TASKS), to=NAMES)
+    def give_by_hand(self, task: str, to: str) -> None:
+        """A person gives the task to somebody, without any handoff."""
+        is_yes = self._model.give(task, to)
+        assert (self._answer(HERA, EditTask(task, assignee=to)) == "") == is_yes
 
     @rule()
     def everybody_falls_silent(self) -> None:

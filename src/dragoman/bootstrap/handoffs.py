@@ -1,11 +1,13 @@
 """What handoffs are given from the outside: settings, a place for artifacts, and a work queue."""
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 
 from dragoman.config import Settings
+from dragoman.core.errors import Refusal
 from dragoman.engine.artifacts import ArtifactStore
 from dragoman.engine.hub import Hub
 from dragoman.engine.workq import Workq
@@ -17,10 +19,13 @@ from dragoman.system.ids import new_id
 
 
 class Ports(Struct, frozen=True):
-    """Where artifacts are kept, and whose work queue is used."""
+    """Where artifacts are kept, whose work queue is used, and who knows secrets."""
 
     artifacts: ArtifactStore | None = None
     workq: Workq | None = None
+    secret_in: Callable[[Any], Refusal | None] = lambda _: None
+    sweep: Callable[[int], int] = lambda _: 0
+    """Removes what a crash has left of artifacts, at this moment."""
 
 
 NO_PORTS: Final = Ports()
@@ -37,7 +42,7 @@ def handoff_ports(settings: Settings, hub: Hub, data: Path) -> Ports:
         tuple(data / root for root in chosen.artifact_roots),
         chosen.artifact_bytes,
     )
-    return Ports(shelf, _workq(settings, hub))
+    return Ports(shelf, _workq(settings, hub), hub.redaction.refusal, shelf.sweep)
 
 
 def _workq(settings: Settings, hub: Hub) -> Workq:
@@ -72,6 +77,9 @@ def handoff_choices(settings: Settings, ports: Ports) -> acp.Choices:
             name: acp.Teamspace(frozenset(team.members), frozenset(team.coordinators))
             for name, team in settings.teamspaces.items()
         },
+        coordinator=chosen.coordinator,
         artifacts=ports.artifacts,
+        artifacts_bytes=chosen.artifacts_bytes,
+        secret_in=ports.secret_in,
         workq=ports.workq,
     )

@@ -29,6 +29,7 @@ from dragoman.notify.notice import News, Notice
 from dragoman.protocols import acp, agentmail, aof, ccos, saop
 from dragoman.services.checkpointer import Checkpointer
 from dragoman.services.entropy import Entropy
+from dragoman.services.handing_on import HandingOn
 from dragoman.services.indexer import Indexer
 from dragoman.services.notifier import Notifier, Target
 from dragoman.services.projector import FilesDuty
@@ -36,6 +37,7 @@ from dragoman.services.promotion import Promotion
 from dragoman.services.recovery import Recovery
 from dragoman.services.sla import Sla
 from dragoman.services.waves import Waves
+from dragoman.services.workq import HubWorkq
 from dragoman.surfaces.cli.place import Place
 from dragoman.surfaces.cli.screen import Progress
 from dragoman.system.beneath import Beneath
@@ -176,10 +178,11 @@ def _furnished(
     head, tails = open_head(settings, data), engines.tails or open_tails(data)
     hub.engine.head = head
     traces = trace_choices(settings, hub.redaction.redactor, hub, head)
+    ports = handoff_ports(settings, hub, data)
     spoken = dialects(
         settings,
         _model(settings, data),
-        handoff_ports(settings, hub, data),
+        ports,
         replace(traces, tails=tails),
     )
     projector = Projector(
@@ -225,6 +228,7 @@ def _furnished(
     of_files = (
         FilesDuty("inbox", lambda: inbox.run_once(hub.clock.now()), warnings.append),
         FilesDuty("files", projector.sweep, warnings.append, monotonic),
+        FilesDuty("artifacts", lambda: ports.sweep(hub.clock.now()), warnings.append),
         projection,
     )
     return Place(
@@ -238,8 +242,9 @@ def _furnished(
         export=partial(_export, hub, disk),
         audit=partial(check_handoff, hub.store, disk),
         duties=(
-            Recovery(hub, settings.retry, settings.handoffs.coordinator),
-            Sla(hub, settings.handoffs.coordinator),
+            Recovery(hub, settings.retry, settings.handoffs.coordinator, settings.teamspaces),
+            Sla(hub, settings.handoffs.coordinator, settings.teamspaces),
+            HandingOn(hub, ports.workq or HubWorkq(hub)),
             Waves(hub),
             Entropy(hub, settings.entropy),
             open_spawner(settings, hub, interpreter),

@@ -58,6 +58,8 @@ class HandoffSettings(Struct, frozen=True):
     """Folders where artifacts may lie, besides teamspaces/ID/artifacts in the data directory."""
     artifact_bytes: int = 1_073_741_824
     """The largest artifact that is taken, in bytes."""
+    artifacts_bytes: int = 4_294_967_296
+    """How many bytes all artifacts of one package may have together."""
     classifications: tuple[Literal["internal", "restricted"], ...] = ("internal", "restricted")
     """Which classifications a package may have here."""
     visibilities: tuple[Visibility, ...] = ("private", "team", "human-audit")
@@ -84,9 +86,9 @@ class TeamspaceSettings(Struct, frozen=True):
     """[teamspaces.NAME]"""
 
     members: tuple[str, ...] = ()
-    """Whose handoffs it is for: others neither see nor touch them. Without a section: everyone."""
+    """Whose handoffs it is for: others get `not_found`. Without a section it is everyone's."""
     coordinators: tuple[str, ...] = ()
-    """Who coordinates here; empty: every coordinator who is a member."""
+    """Which of the coordinators (by role) coordinate here; empty: each one who is a member."""
 
 
 class CcosSettings(Struct, frozen=True):

@@ -17,6 +17,7 @@ RANGES: dict[tuple[str, str], tuple[float, float]] = {
     ("handoffs", "accepted_ms"): WAIT_MS,
     ("handoffs", "activated_ms"): WAIT_MS,
     ("handoffs", "artifact_bytes"): (0, _MANY),
+    ("handoffs", "artifacts_bytes"): (0, _MANY),
     ("ccos", "tries"): (1, TRIES),
     ("ccos", "request_ms"): WAIT_MS,
     ("ccos", "payload_bytes"): (0, 2**24),

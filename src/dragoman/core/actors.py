@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from hashlib import blake2b
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -50,7 +50,10 @@ class Actor(Struct, frozen=True):
         return actor_stream(self.role, self.name)
 
 
-SYSTEM = Actor("system", "hub")
+HUB: Final = "hub"
+"""What the hub is called wherever it acts by itself; nobody else may be."""
+
+SYSTEM = Actor("system", HUB)
 """The hub itself: its time-driven duties act as this."""
 
 

@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from dragoman.core.authority import MAY_DISPATCH, check_hold, dispatcher
+from dragoman.core.authority import MAY_DISPATCH, MAY_WRITE, check_hold, dispatcher
 from dragoman.core.commands import (
     CheckpointTask,
     ClaimTask,
@@ -245,7 +245,7 @@ def check_claimant(command: ClaimTask, read: Read) -> Refusal | None:
             return Refusal("identity_mismatch", f"{actor.name} cannot claim for {command.agent}")
         if command.queues:
             return Refusal("not_authorized", f"{actor.label} may not choose its queues")
-    elif actor.role not in MAY_DISPATCH:
+    elif actor.role not in MAY_DISPATCH and not _has_taken_over(command, read):
         return Refusal("not_authorized", f"{actor.label} may not claim tasks")
     return (
         (check_session(command.session) if command.session else None)
@@ -253,6 +253,14 @@ def check_claimant(command: ClaimTask, read: Read) -> Refusal | None:
         or check_count("queues", command.queues, QUEUES)
         or next(filter(None, map(check_agent, filter(None, command.queues))), None)
     )
+
+
+def _has_taken_over(command: ClaimTask, read: Read) -> bool:
+    """Whether the caller claims, for itself, what was handed over to it."""
+    task = read.task(command.task) if command.task else None
+    if not isinstance(task, Task) or task.handoff is None or command.queues:
+        return False
+    return read.actor.role in MAY_WRITE and task.handoff.only == command.agent == read.actor.name
 
 
 def check_claimable(

@@ -182,12 +182,14 @@ class ReleaseReservations(Command, frozen=True, tag="reservation.release"):
 
 
 class DraftHandoff(Command, frozen=True, tag="handoff.draft"):
-    """Begin a package, or write over one that was not offered yet."""
+    """Begin a package, or write over parts of one that was not offered yet."""
 
     package: dict[str, object]
+    """The parts that are written."""
     id: str = ""
     recipient: str = ""
-    teamspace: str = "default"
+    teamspace: str = ""
+    """Empty, like the recipient: as it is, or `default`."""
 
 
 class ProposeHandoff(Command, frozen=True, tag="handoff.propose"):
@@ -207,10 +209,17 @@ class ProposeHandoff(Command, frozen=True, tag="handoff.propose"):
     """State -> how long it may last."""
     due_at: int | None = None
     """When the work has to be done; it is told when that is not so."""
+    drafted: str = ""
+    """What the draft is known by that this was made of, where it was made of one."""
 
     @property
     def about(self) -> str:
         """The task that is handed over."""
+        return self.task
+
+    @property
+    def held(self) -> str:
+        """Whoever hands on the task that it works on is alive."""
         return self.task
 
 
@@ -336,6 +345,8 @@ class ReleaseWorkItem(Command, frozen=True, tag="workq.release"):
 
     item: str
     is_orphaned: bool = False
+    """It has lost its owner, who is nobody else than the sender."""
+    sender: str = ""
 
 
 class TaskCommand(Command, frozen=True):

@@ -190,9 +190,7 @@ def decide(command: AnyCommand, read: Read, now: int) -> Decision | Refusal:
         if isinstance(within, Refusal):
             return within
         command = within
-    if isinstance(command, HandoffCommand) and (done := done_before(command, read)):
-        return decided(done.id, done.status)
-    decision = DECIDERS[type(command)](command, read, now)
+    decision = _repeated(command, read, now) or DECIDERS[type(command)](command, read, now)
     if isinstance(decision, Refusal) or decision.refusal is not None:
         return decision
     if isinstance(command, TaskCommand):
@@ -206,11 +204,26 @@ def decide(command: AnyCommand, read: Read, now: int) -> Decision | Refusal:
     return decision if lease is None else replace(decision, lease=lease)
 
 
+def _repeated(command: AnyCommand, read: Read, now: int) -> Decision | None:
+    """The yes to what was done to a handoff before."""
+    done = done_before(command, read, now) if isinstance(command, HandoffCommand) else None
+    return decided(done.id, done.status) if done else None
+
+
+def _held(command: AnyCommand, read: Read) -> str:
+    """The task whose holder shows by it that it is alive; of a handoff, the one handed over."""
+    if not isinstance(command, HandoffCommand):
+        return command.held
+    handoff = read.handoff(command.handoff)
+    return handoff.task if handoff else ""
+
+
 def renewal(command: AnyCommand, read: Read, now: int) -> LeaseChange | None:
     """The longer lease that a sign of life from a task's holder gives it."""
-    if not command.held:
+    held = _held(command, read)
+    if not held:
         return None
-    task = read.task(command.held)
+    task = read.task(held)
     if isinstance(task, Refusal):
         return None
     lease = read.lease(task)

@@ -18,6 +18,7 @@ from dragoman.core.events import (
     TaskBacklinked,
     TaskLinked,
 )
+from dragoman.core.handoff_chain import on_its_way
 from dragoman.core.ids import check_agent, task_stream
 from dragoman.core.lease import Lease
 from dragoman.core.lifecycle import moved
@@ -213,6 +214,8 @@ def _check_place(child: Task, parent: Task, read: Read) -> Refusal | None:
         return Refusal(
             "invalid_transition", f"{child.id} is {child.status}: there is nothing left to delegate"
         )
+    if child.handoff is not None:
+        return on_its_way(child, child.handoff.id)
     if parent.depth + 1 > MOST_DEPTH:
         return _nested(f"{parent.id} was delegated itself")
     handed_on = next((part for part in _parts(child, read) if part.is_delegated), None)
@@ -245,6 +248,8 @@ def _asked(name: str, answer: DelegationState, read: Read) -> Task | Decision | 
             "unauthorized_agent",
             f"{asked.to_agent} was asked to take {task.id}, not {read.actor.name}",
         )
+    if refusal is None and answer == "accepted" and task.handoff is not None:
+        refusal = on_its_way(task, task.handoff.id)
     if refusal is None and answer not in ANSWERS[asked.state]:
         refusal = Refusal(
             "invalid_transition",

@@ -56,6 +56,7 @@ REFUSALS: dict[str, str] = {
     "handoff_not_found": "no handoff has this id",
     "ownership_conflict": "the task is on its way already, was there before, or is somebody else's",
     "hash_mismatch": "what was looked at is not what its hash stands for",
+    "try_again": "it could not be looked at just now, or is another by now; nothing was done",
     "missing_artifact": "an artifact that is required is not there",
     "schema_invalid": "the package does not have the shape of a package",
     "policy_violation": "a rule of the package or of the hub forbids it, as it does secrets",

@@ -6,6 +6,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from dragoman.core.actors import HUB
 from dragoman.core.commands import ExpireLease, TaskCommand
 from dragoman.core.events import (
     AnyEvent,
@@ -21,7 +22,7 @@ from dragoman.core.events import (
 from dragoman.core.handoff import NEXT_STAGE, Handoff
 from dragoman.core.handoff_return import turned_down
 from dragoman.core.handoff_watch import blocked_letter
-from dragoman.core.handoff_words import COORDINATOR, HUB, StreamEvents
+from dragoman.core.handoff_words import COORDINATOR, StreamEvents
 from dragoman.core.handoff_work import completed
 from dragoman.core.ids import handoff_stream
 from dragoman.core.reading import Decision, Read

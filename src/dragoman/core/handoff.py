@@ -23,6 +23,7 @@ from dragoman.core.events import (
     HandoffVerified,
     RejectReason,
 )
+from dragoman.core.handoff_items import items_of
 from dragoman.core.moments import within_span
 
 HANDOFF_TRANSITIONS: Final[Mapping[HandoffStatus, tuple[HandoffStatus, ...]]] = {
@@ -71,10 +72,16 @@ LEGAL: Final[Mapping[HandoffStatus, tuple[str, ...]]] = {
     "completed": ("close",),
     "closed": (),
 }
-"""State -> the actions that it has."""
+"""State -> the actions that it has; where the lease has ended, what is activated is so again."""
 
 ALL_HANDOFFS: Final = "handoffs"
 """The list of all that were offered."""
+ITEMS_DUE: Final = "handoffs.items"
+"""The list of those whose items of a work queue are not yet where the work is."""
+WORKQ_NOTE: Final = "workq_integration"
+"""The kind of note that says how it went with them."""
+_OVER: Final = frozenset({"not_applicable", "returned", "not_returned"})
+"""How it went, where nothing is left to be given back."""
 
 REMEMBERED: Final = 64
 """How many notes, and how many escalations, a handoff keeps at hand; the ledger has them all."""
@@ -216,6 +223,22 @@ class Handoff(Struct, frozen=True, omit_defaults=True):
             return max(0, self.due_at - self.entered_at)
         return self.sla_ms.get(self.status, DEFAULT_SLA_MS.get(self.status, 0))
 
+    @property
+    def granted_ms(self) -> int:
+        """How long its present state may last by now, with the time that it was given besides."""
+        if self.extension is None:
+            return self.stage_ms
+        return max(0, self.extension.until - self.entered_at)
+
+    @property
+    def items_due(self) -> str:
+        """Whose the items of a work queue have to become; empty: they are, as far as that went."""
+        if self.step("activated") is None:
+            return ""
+        if self.rejection is not None:
+            return "" if self.workq in _OVER else self.sender
+        return "" if self.workq else self.recipient
+
     def step(self, to: HandoffStatus) -> Step | None:
         """When and by whom it came into this state; it comes into each once."""
         return next((step for step in self.steps if step.to == to), None)
@@ -234,11 +257,13 @@ def section(package: Mapping[str, object], name: str) -> dict[str, Any]:
 def lists_of_handoff(handoff: Handoff) -> tuple[str, ...]:
     """The lists that a query walks along: all, by task, by each side, by state.
 
-    A draft is its sender's alone.
+    A draft stands on its sender's list alone.
     """
     if handoff.status == "draft":
         return (f"handoffs.draft:{handoff.sender}",)
+    is_due = bool(handoff.items_due) and bool(items_of(handoff.package))
     return (
+        *((ITEMS_DUE,) if is_due else ()),
         ALL_HANDOFFS,
         f"handoffs.space:{handoff.teamspace}",
         f"handoffs.task:{handoff.task}",
@@ -337,7 +362,7 @@ def _extended(handoff: Handoff, event: HandoffExtended, at: int) -> Handoff:
 def _noted(handoff: Handoff, event: HandoffNoted, at: int) -> Handoff:
     note = Note(event.by, at, event.kind, event.text, event.data)
     notes = (*handoff.notes, note)[-REMEMBERED:]
-    workq = event.text if event.kind == "workq_integration" else handoff.workq
+    workq = event.text if event.kind == WORKQ_NOTE else handoff.workq
     superseded_by = event.text if event.kind == "superseded_by" else handoff.superseded_by
     return replace(handoff, notes=notes, workq=workq, superseded_by=superseded_by)
 

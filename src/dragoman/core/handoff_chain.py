@@ -12,8 +12,12 @@ def owner_of(task: Task, sender: str) -> str:
 
 
 def chain_of(task: Task, owner: str) -> tuple[str, ...]:
-    """The owners so far, the present one included."""
-    return task.chain if owner in task.chain else (*task.chain, owner)
+    """The owners so far, the present one last; what came back to one, by whatever way, is as if
+    it had not gone on from there.
+    """
+    if owner not in task.chain:
+        return (*task.chain, owner)
+    return task.chain[: task.chain.index(owner) + 1]
 
 
 def check_owner(task: Task, old: Handoff | None, actor: Actor) -> Refusal | None:
@@ -23,6 +27,13 @@ def check_owner(task: Task, old: Handoff | None, actor: Actor) -> Refusal | None
     """
     if task.is_final:
         return Refusal("invalid_transition", f"{task.id} is {task.status}: nothing is left to do")
+    promised = promised_to(task, actor.name)
+    if promised:
+        return Refusal(
+            "ownership_conflict",
+            f"{task.id} was delegated to {promised}, who has not said no: only they hand it on",
+            "not_owner",
+        )
     under_way = task.handoff
     if under_way is not None:
         if old is None or old.id != under_way.id:
@@ -40,6 +51,24 @@ def check_owner(task: Task, old: Handoff | None, actor: Actor) -> Refusal | None
         f"{task.id} belongs to {task.assignee or 'nobody'}, not to {actor.name}",
         "not_owner",
     )
+
+
+def on_its_way(task: Task, by: str) -> Refusal:
+    """Nobody else decides whose the task is while it is handed over."""
+    return Refusal(
+        "ownership_conflict",
+        f"{task.id} is on its way by {by}: have that handoff rejected, withdrawn or reassigned "
+        "first",
+        "active_handoff",
+    )
+
+
+def promised_to(task: Task, name: str) -> str:
+    """To whom else the task is delegated who has not had it yet; empty: to nobody."""
+    asked = task.delegation
+    if asked is None or not task.is_delegated or asked.to_agent in (name, *task.agents):
+        return ""
+    return asked.to_agent
 
 
 def may_replace(old: Handoff, actor: Actor) -> bool:

@@ -1,5 +1,6 @@
 """Deciders of the gate: the recipient takes a package that stands every check, a person agrees."""
 
+from dragoman.core.actors import HUB
 from dragoman.core.commands import AcceptHandoff, ApproveHandoff, Failure
 from dragoman.core.errors import Refusal
 from dragoman.core.events import (
@@ -13,7 +14,7 @@ from dragoman.core.events import (
 from dragoman.core.handoff import Handoff
 from dragoman.core.handoff_chain import chain_of, check_cycle, owner_of
 from dragoman.core.handoff_return import turned_down
-from dragoman.core.handoff_words import HUB, StreamEvents, about, found, letter, not_yours
+from dragoman.core.handoff_words import StreamEvents, about, found, letter, not_yours
 from dragoman.core.ids import handoff_stream
 from dragoman.core.limits import TEXT, check_text
 from dragoman.core.reading import Decision, Read
@@ -99,8 +100,8 @@ def approve(command: ApproveHandoff, read: Read, now: int) -> Decision | Refusal
         return at
     handoff, task = at
     actor = read.actor
-    if actor.role != "human" or actor.name == handoff.sender:
-        whose = "a person other than its sender"
+    if actor.role != "human" or actor.name in (handoff.sender, handoff.recipient):
+        whose = "a person other than its sender and its recipient"
         return not_yours(handoff, actor, "approve or deny", whose)
     refusal = check_text("note", command.note, TEXT)
     if refusal:

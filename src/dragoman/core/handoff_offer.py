@@ -21,9 +21,15 @@ from dragoman.core.events import (
 )
 from dragoman.core.handoff import SLA_STAGES, Handoff, handoff_proposed, section
 from dragoman.core.handoff_chain import chain_of, check_cycle, check_owner, owner_of
-from dragoman.core.handoff_package import filled, hash_of, sealed
+from dragoman.core.handoff_package import filled, hash_of, mark_of, sealed
 from dragoman.core.handoff_repeat import offered_before
-from dragoman.core.handoff_return import given_back, lease_ended, turned_down
+from dragoman.core.handoff_return import (
+    given_back,
+    lease_ended,
+    reassignment,
+    told_off,
+    turned_down,
+)
 from dragoman.core.handoff_words import (
     COORDINATES,
     StreamEvents,
@@ -43,7 +49,10 @@ from dragoman.core.task import Task
 
 
 def draft(command: DraftHandoff, read: Read, now: int) -> Decision | Refusal:
-    """A package that is not complete yet; the sender may write it over until it is offered."""
+    """A package that is not complete yet; each part that is written replaces the same part.
+
+    What two write at once is there in the end, because the parts come together here.
+    """
     del now
     id = command.id or read.cause
     known = read.handoff(id)
@@ -51,18 +60,32 @@ def draft(command: DraftHandoff, read: Read, now: int) -> Decision | Refusal:
         check_write(read.actor)
         or check_mail_id(id, "handoff id")
         or (check_agent(command.recipient) if command.recipient else None)
-        or check_mail_id(command.teamspace, "teamspace")
+        or (check_mail_id(command.teamspace, "teamspace") if command.teamspace else None)
         or check_json("package", command.package)
         or (_check_draft(known, read.actor) if known else None)
     )
     if refusal:
         return refusal
-    event = HandoffDrafted(
-        id, read.actor.name, command.recipient, command.package, command.teamspace
-    )
+    event = _with_parts(known, command, id, read.actor.name)
     if known is not None and _is_same(known, event):
         return decided(id, "draft")
-    return decided(id, "draft", event)
+    return check_json("package", event.package) or decided(id, "draft", event)
+
+
+def _with_parts(
+    known: Handoff | None, command: DraftHandoff, id: str, sender: str
+) -> HandoffDrafted:
+    """The draft with what is said anew."""
+    if known is None:
+        teamspace = command.teamspace or "default"
+        return HandoffDrafted(id, sender, command.recipient, command.package, teamspace)
+    return HandoffDrafted(
+        id,
+        sender,
+        command.recipient or known.recipient,
+        {**known.package, **command.package},
+        command.teamspace or known.teamspace,
+    )
 
 
 def _is_same(known: Handoff, event: HandoffDrafted) -> bool:
@@ -90,6 +113,7 @@ def propose(command: ProposeHandoff, read: Read, now: int) -> Decision | Refusal
     chain = chain_of(task, owner)
     refusal = (
         _check_id(id, read)
+        or _check_seen(command, read)
         or _check_old(command, old, task)
         or check_owner(task, old, read.actor)
         or check_cycle(chain, command.recipient)
@@ -118,7 +142,7 @@ def propose(command: ProposeHandoff, read: Read, now: int) -> Decision | Refusal
         sla_ms=command.sla_ms,
         due_at=command.due_at,
     )
-    ended = _replaced(old, id, read.actor.name) if old else ()
+    ended = _replaced(old, id, read) if old else ()
     return Decision(about(id, "proposed", task), (*ended, *_begun(offered, task, owner, read, now)))
 
 
@@ -160,8 +184,7 @@ def reassign(command: ReassignHandoff, read: Read, now: int) -> Decision | Refus
     if refusal:
         return refusal
     id = read.cause
-    detail = f"reassigned: {command.notes}" if command.notes else "reassigned"
-    why = HandoffRejected(read.actor.name, "other", detail)
+    why = HandoffRejected(read.actor.name, "other", reassignment(command.notes))
     ended = turned_down(handoff, task, why, read, superseded_by=id)
     package, package_hash = sealed({**handoff.package, "handoff_id": id})
     offered = HandoffProposed(
@@ -243,9 +266,17 @@ def _check_id(id: str, read: Read) -> Refusal | None:
     return _check_draft(known, read.actor) if known else None
 
 
+def _check_seen(command: ProposeHandoff, read: Read) -> Refusal | None:
+    """None when the draft that is offered is still the one that was read for it."""
+    known = read.handoff(command.id) if command.drafted else None
+    if known is None or mark_of(known) == command.drafted:
+        return None
+    return Refusal("try_again", f"the draft {known.id} has changed meanwhile: propose it again")
+
+
 def _check_draft(known: Handoff, actor: Actor) -> Refusal | None:
     if known.sender != actor.name:
-        return Refusal("not_authorized", f"the handoff {known.id} is {known.sender}'s")
+        return Refusal("not_authorized", f"the id {known.id} is taken: choose another")
     if known.status != "draft":
         return Refusal("already_exists", f"there is a handoff {known.id} already")
     return None
@@ -264,15 +295,15 @@ def _check_old(command: ProposeHandoff, old: Handoff | None, task: Task) -> Refu
     return None
 
 
-def _replaced(old: Handoff, id: str, by: str) -> StreamEvents:
+def _replaced(old: Handoff, id: str, read: Read) -> StreamEvents:
     """What becomes of a handoff when another takes its place (S-ACP-15)."""
-    stream = handoff_stream(old.id)
+    stream, by = handoff_stream(old.id), read.actor.name
     if not old.is_active:
         return ((stream, HandoffNoted(by, "superseded_by", id)),)
     note = f"re-delegated as {id}"
     if old.status == "activated":
-        return ((stream, HandoffMoved("activated", "completed", note, id, by)),)
-    return (
-        (stream, HandoffRejected(by, "other", note)),
-        (stream, HandoffMoved(old.status, "rejected", note, id, by)),
-    )
+        moved = HandoffMoved("activated", "completed", note, id, by)
+        return ((stream, moved), letter(read, "handoff.complete", (old.sender,), old))
+    why = HandoffRejected(by, "other", note)
+    moved = HandoffMoved(old.status, "rejected", note, id, by)
+    return ((stream, why), (stream, moved), told_off(old, why, read))

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from dragoman.core.commands import ProposeHandoff
-from dragoman.core.handoff import section
+from dragoman.core.handoff import Handoff, section
 from dragoman.text.canonical import canonical_sha256
 
 
@@ -40,6 +40,12 @@ def sealed(package: Mapping[str, object]) -> tuple[dict[str, object], str]:
     package_hash = hash_of(package)
     verification = {**section(package, "verification"), "package_hash": package_hash}
     return {**package, "verification": verification}, package_hash
+
+
+def mark_of(draft: Handoff) -> str:
+    """What a draft is known again by: another word in it gives another mark."""
+    said = {"package": draft.package, "to": draft.recipient, "teamspace": draft.teamspace}
+    return canonical_sha256(said)
 
 
 def hash_of(package: Mapping[str, object]) -> str:

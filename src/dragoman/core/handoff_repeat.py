@@ -1,12 +1,13 @@
 """Repeats: an action asked for again, by the same caller in the same words, adds nothing (S-IDEM).
 
-What was done is read off the handoff itself, so that nothing has to be remembered beside it. When
-the handoff has gone on since, the action is no repeat but late.
+What was done is read off the handoff itself, so that nothing has to be remembered beside it. It
+stays done when the handoff has gone on since; only what was undone by a rejection is no repeat.
 """
 
 from collections.abc import Callable
 from typing import Any, Final
 
+from dragoman.core.actors import HUB
 from dragoman.core.commands import (
     AcceptHandoff,
     ActivateHandoff,
@@ -20,18 +21,20 @@ from dragoman.core.commands import (
     RejectHandoff,
     WithdrawHandoff,
 )
-from dragoman.core.handoff import Handoff, Rejection, section
+from dragoman.core.events import HandoffStatus
+from dragoman.core.handoff import NEXT_STAGE, Handoff, Step, section
 from dragoman.core.handoff_package import filled, hash_of
-from dragoman.core.handoff_return import withdrawal
-from dragoman.core.handoff_words import HUB
+from dragoman.core.handoff_return import reassignment, withdrawal
+from dragoman.core.handoff_work import is_adrift
 from dragoman.core.reading import Read
 from dragoman.core.task import Task
 
 
 def offered_before(command: ProposeHandoff, task: Task, read: Read) -> Handoff | None:
-    """The handoff that these words have begun, while it is under way."""
-    known = read.handoff(task.handoff.id) if task.handoff else None
-    if known is None or known.sender != read.actor.name or command.id not in ("", known.id):
+    """The handoff that these words have begun: the one they name, or the one under way."""
+    under_way = task.handoff.id if task.handoff else ""
+    known = read.handoff(command.id or under_way) if command.id or under_way else None
+    if known is None or known.status == "draft" or known.sender != read.actor.name:
         return None
     session = section(known.package, "provenance").get("origin_session", "")
     thread, sender = command.thread or task.id, read.actor.label
@@ -40,14 +43,18 @@ def offered_before(command: ProposeHandoff, task: Task, read: Read) -> Handoff |
     done = (known.recipient, known.reason, known.teamspace)
     if said != done or command.supersedes != known.supersedes:
         return None
+    if (command.sla_ms, command.due_at) != (known.sla_ms, known.due_at):
+        return None
     return known if hash_of(same) == known.package_hash else None
 
 
-def done_before(command: HandoffCommand, read: Read) -> Handoff | None:
+def done_before(command: HandoffCommand, read: Read, now: int) -> Handoff | None:
     """The handoff to which this caller has done the same before; of a reassignment the new one."""
     is_done = DONE_BEFORE.get(type(command))
     handoff = read.handoff(command.handoff) if is_done else None
     if is_done is None or handoff is None or not is_done(command, handoff, read):
+        return None
+    if isinstance(command, ActivateHandoff) and is_adrift(handoff, read, now):
         return None
     if isinstance(command, ReassignHandoff):
         return read.handoff(handoff.superseded_by)
@@ -58,14 +65,20 @@ def _accepted(command: AcceptHandoff, handoff: Handoff, read: Read) -> bool:
     """Also what the gate has turned down: it says no again, with the same reason."""
     if read.actor.name != handoff.recipient or handoff.left_out != command.left_out:
         return False
-    if handoff.status == "accepted":
-        return handoff.steps[-1].note == command.notes
-    said = _rejection(handoff)
+    step = _still(handoff, "accepted")
+    if step is not None:
+        return step.note == command.notes
+    said = handoff.rejection
     return said is not None and said.by == HUB and bool(handoff.failed)
 
 
+def _still(handoff: Handoff, to: HandoffStatus) -> Step | None:
+    """The step into a state, if the handoff was not rejected since."""
+    return None if handoff.step("rejected") else handoff.step(to)
+
+
 def _rejected(command: RejectHandoff, handoff: Handoff, read: Read) -> bool:
-    said = _rejection(handoff)
+    said = handoff.rejection
     return said is not None and (said.by, said.reason, said.detail, said.suggested_fix) == (
         read.actor.name,
         command.reason,
@@ -75,26 +88,27 @@ def _rejected(command: RejectHandoff, handoff: Handoff, read: Read) -> bool:
 
 
 def _withdrawn(command: WithdrawHandoff, handoff: Handoff, read: Read) -> bool:
-    said, name = _rejection(handoff), read.actor.name
+    said, name = handoff.rejection, read.actor.name
     if said is None or name != handoff.sender:
         return False
     return (said.by, said.detail) == (name, withdrawal(command.note))
 
 
-def _rejection(handoff: Handoff) -> Rejection | None:
-    return handoff.rejection if handoff.status == "rejected" else None
-
-
 def _activated(command: ActivateHandoff, handoff: Handoff, read: Read) -> bool:
-    if handoff.status != "activated" or read.actor.name != handoff.recipient:
+    step = _still(handoff, "activated")
+    if step is None or read.actor.name != handoff.recipient:
         return False
-    said = handoff.note("work_state_update", since=handoff.entered_at)
+    task = read.task(handoff.task) if handoff.status == "activated" else None
+    # Whoever has begun again after its lease was lost has said other words then.
+    since = task.moved_at if isinstance(task, Task) else step.at
+    said = handoff.note("work_state_update", since)
     return (said.data if said else {}) == command.work_state_update
 
 
 def _completed(command: CompleteHandoff, handoff: Handoff, read: Read) -> bool:
-    said = handoff.note("completion_notes", since=handoff.entered_at)
-    if handoff.status != "completed" or said is None:
+    step = handoff.step("completed")
+    said = handoff.note("completion_notes", since=step.at) if step else None
+    if said is None:
         return False
     artifacts = said.data.get("final_artifacts", [])
     return (said.by, said.text, artifacts) == (
@@ -111,7 +125,7 @@ def _closed(command: CloseHandoff, handoff: Handoff, read: Read) -> bool:
     return (last.by, last.note) == (read.actor.name, command.notes)
 
 
-def _denied(command: ApproveHandoff, handoff: Handoff, read: Read) -> bool:
+def _said_by_person(command: ApproveHandoff, handoff: Handoff, read: Read) -> bool:
     said = handoff.approval
     if said is None or command.package_hash not in ("", handoff.package_hash):
         return False
@@ -125,16 +139,17 @@ def _extended(command: ExtendHandoff, handoff: Handoff, read: Read) -> bool:
         longer is not None
         and not handoff.is_escalated
         and (longer.by, longer.by_ms) == (read.actor.name, command.by_ms)
-        and command.stage in ("", handoff.status)
+        and command.stage in ("", handoff.status, NEXT_STAGE.get(handoff.status))
     )
 
 
 def _reassigned(command: ReassignHandoff, handoff: Handoff, read: Read) -> bool:
-    said = _rejection(handoff)
-    new = read.handoff(handoff.superseded_by) if said and handoff.superseded_by else None
-    if said is None or new is None or not new.is_active:
+    said = handoff.rejection
+    new = read.handoff(handoff.superseded_by) if handoff.superseded_by else None
+    if said is None or new is None:
         return False
-    return (said.by, new.recipient) == (read.actor.name, command.recipient)
+    done = (said.by, said.detail, new.recipient)
+    return done == (read.actor.name, reassignment(command.notes), command.recipient)
 
 
 DONE_BEFORE: Final[dict[type[HandoffCommand], Callable[[Any, Handoff, Read], bool]]] = {
@@ -144,7 +159,7 @@ DONE_BEFORE: Final[dict[type[HandoffCommand], Callable[[Any, Handoff, Read], boo
     ActivateHandoff: _activated,
     CompleteHandoff: _completed,
     CloseHandoff: _closed,
-    ApproveHandoff: _denied,
+    ApproveHandoff: _said_by_person,
     ExtendHandoff: _extended,
     ReassignHandoff: _reassigned,
 }

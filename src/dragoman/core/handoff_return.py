@@ -9,6 +9,7 @@ from dragoman.core.events import (
     HandoffMoved,
     HandoffRejected,
     HandoffStatus,
+    MailPosted,
     TaskEdited,
     TaskHandedOver,
     TaskTransitioned,
@@ -72,6 +73,11 @@ def withdrawal(note: str) -> str:
     return f"withdrawn: {note}" if note else "withdrawn"
 
 
+def reassignment(notes: str) -> str:
+    """How a rejection is worded by which somebody else gets the work."""
+    return f"reassigned: {notes}" if notes else "reassigned"
+
+
 def turned_down(
     handoff: Handoff,
     task: Task,
@@ -81,17 +87,24 @@ def turned_down(
     at: HandoffStatus | None = None,
     superseded_by: str = "",
 ) -> StreamEvents:
-    """The rejection, the task back with its owner, and word to whoever offered it."""
+    """The rejection, the task back with its owner, and word to whoever did not ask for it."""
     stream = handoff_stream(handoff.id)
     events: list[tuple[str, AnyEvent]] = [
         (stream, why),
         (stream, HandoffMoved(at or handoff.status, "rejected", why.detail, superseded_by, why.by)),
         *_task_given_back(handoff, task),
     ]
+    return (*events, told_off(handoff, why, read))
+
+
+def told_off(handoff: Handoff, why: HandoffRejected, read: Read) -> tuple[str, MailPosted]:
+    """Word of a rejection to both sides of the handoff but the one who asked for it."""
     said = {"reason": why.reason, "detail": quoted(why.detail)}
     if why.suggested_fix:
         said["suggested_fix"] = quoted(why.suggested_fix)
-    return (*events, letter(read, "system.error", (handoff.sender,), handoff, said))
+    both = (handoff.sender, handoff.recipient)
+    others = tuple(name for name in both if name != read.actor.name)
+    return letter(read, "system.error", others, handoff, said)
 
 
 def lease_ended(handoff: Handoff, task: Task, read: Read) -> LeaseChange | None:
@@ -113,17 +126,20 @@ def _task_given_back(handoff: Handoff, task: Task) -> StreamEvents:
 
 
 def given_back(handoff: Handoff, task: Task) -> Task:
-    """The task as it is when this handoff of it is rejected (S-OWN)."""
+    """The task as it is when this handoff of it is rejected (S-OWN).
+
+    What has ended stays with whoever had it then. What is in the deadletter goes back to its owner
+    too, but it is for a person or an orchestrator to make it ready.
+    """
     under_way = task.handoff
-    if under_way is None or handoff.status != "activated":
+    if under_way is None or handoff.status != "activated" or task.is_final:
         return replace(task, handoff=None)
-    is_over = task.is_final
     chain = task.chain[:-1] if task.chain[-1:] == (handoff.recipient,) else task.chain
     return replace(
         task,
-        status=task.status if is_over else "ready",
-        assignee=task.assignee if is_over else under_way.owner,
-        reserved_for=task.reserved_for if is_over else under_way.owner,
+        status=task.status if task.status == "deadletter" else "ready",
+        assignee=under_way.owner,
+        reserved_for=under_way.owner,
         chain=chain,
         handoff=None,
     )

@@ -53,7 +53,7 @@ def escalate(command: EscalateHandoff, read: Read, now: int) -> Decision | Refus
         trigger="timeout",
         stage=NEXT_STAGE[handoff.status],
         to=COORDINATOR,
-        sla_ms=handoff.stage_ms,
+        sla_ms=handoff.granted_ms,
         elapsed_ms=max(0, now - handoff.entered_at),
         recommended=RECOMMENDED[handoff.status],
         task=handoff.task,

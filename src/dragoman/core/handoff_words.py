@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from dragoman.core.actors import Actor
+from dragoman.core.actors import HUB, Actor
 from dragoman.core.authority import MAY_DISPATCH, check_write
 from dragoman.core.errors import Refusal
 from dragoman.core.events import AnyEvent, HandoffStatus, MailPosted, Role
@@ -23,7 +23,6 @@ COORDINATOR: Final = "coordinator"
 """The role that is told, and its name where nobody is registered in it."""
 COORDINATES: Final[frozenset[Role]] = MAY_DISPATCH | frozenset[Role]({"coordinator"})
 """Roles that may see to a handoff that is not theirs (S-ACP-7)."""
-HUB: Final = "hub"
 
 _FROM_THE_HUB: Final = frozenset({"system.error", "status.blocked"})
 _QUOTED: Final = 280
@@ -49,9 +48,17 @@ def found(
 
 
 def known(id: str, read: Read) -> Handoff | Refusal:
-    """The handoff with this id, for somebody who may do something about it."""
+    """The handoff with this id, for somebody who may do something about it.
+
+    A draft is none to anybody but its sender.
+    """
     refusal = check_write(read.actor) or check_mail_id(id, "handoff id")
-    return refusal or read.handoff(id) or not_found(id)
+    if refusal:
+        return refusal
+    handoff = read.handoff(id)
+    if handoff is None or (handoff.status == "draft" and handoff.sender != read.actor.name):
+        return not_found(id)
+    return handoff
 
 
 def letter(

@@ -36,8 +36,12 @@ from dragoman.core.task import CLAIMABLE, Task
 
 
 def activate(command: ActivateHandoff, read: Read, now: int) -> Decision | Refusal:
-    """The recipient begins: a new attempt of its own, and the sender's token is dead (S-OWN)."""
-    at = found(command.handoff, read, ("accepted",), "activate")
+    """The recipient begins: a new attempt of its own, and the sender's token is dead (S-OWN).
+
+    A recipient whose lease has ended goes on by it: a new attempt, and no other state.
+    """
+    has_begun = is_adrift(read.handoff(command.handoff), read, now)
+    at = found(command.handoff, read, ("activated" if has_begun else "accepted",), "activate")
     if isinstance(at, Refusal):
         return at
     handoff, task = at
@@ -49,7 +53,7 @@ def activate(command: ActivateHandoff, read: Read, now: int) -> Decision | Refus
         check_duration("the lease", command.ttl_ms, *TTL_MS)
         or (check_session(command.session) if command.session else None)
         or check_json("work_state_update", command.work_state_update)
-        or _check_beginning(task)
+        or _check_beginning(task, has_begun)
         or check_lease_end(task, lease, now)
     )
     if refusal:
@@ -74,19 +78,42 @@ def activate(command: ActivateHandoff, read: Read, now: int) -> Decision | Refus
         command.ttl_ms,
         command.session,
     )
-    events = (*_taken_over(handoff, task, taken), *_noted(command, handoff))
-    return Decision(told, events, LeaseChange(task.id, lease))
+    begun = _taken_up(task, taken) if has_begun else _taken_over(handoff, task, taken)
+    return Decision(told, (*begun, *_noted(command, handoff)), LeaseChange(task.id, lease))
 
 
-def _check_beginning(task: Task) -> Refusal | None:
+def is_adrift(handoff: Handoff | None, read: Read, now: int) -> bool:
+    """Whether the recipient has begun, and nobody holds the task any more."""
+    if handoff is None or handoff.status != "activated":
+        return False
+    task = read.task(handoff.task)
+    lease = None if isinstance(task, Refusal) else read.lease(task)
+    return lease is None or not lease.is_live(now)
+
+
+def _check_beginning(task: Task, has_begun: bool) -> Refusal | None:
     if task.status == "deadletter":
         return Refusal(
             "invalid_transition",
             f"{task.id} is in the deadletter: a person or an orchestrator has to make it ready",
         )
+    if has_begun and task.status not in (*CLAIMABLE, "in-progress"):
+        return Refusal("not_ready", f"{task.id} is {task.status}: it goes on when it is ready")
     if task.open_blockers:
         return Refusal("waits_for", f"{task.id} waits for {', '.join(task.open_blockers)}")
     return None
+
+
+def _taken_up(task: Task, taken: TaskClaimed) -> StreamEvents:
+    """The recipient goes on; what its own dead lease still keeps is put down first.
+
+    That is no failed attempt: whoever was silent has come back before anybody saw to it.
+    """
+    stream = task_stream(task.id)
+    if task.status in CLAIMABLE:
+        return ((stream, taken),)
+    put_down = TaskTransitioned(task.status, "ready", "taken up again after its lease has ended")
+    return ((stream, put_down), (stream, taken))
 
 
 def _taken_over(handoff: Handoff, task: Task, taken: TaskClaimed) -> StreamEvents:
@@ -137,6 +164,9 @@ def complete(command: CompleteHandoff, read: Read, now: int) -> Decision | Refus
         read,
         now,
     )
+    if isinstance(reported, Refusal) and reported.code == "lease_lost":
+        lost = f"{handoff.recipient} does not hold {task.id} any more"
+        return Refusal("lease_lost", f"{lost}: activate {handoff.id} again, then complete it")
     if isinstance(reported, Refusal):
         return reported
     data: dict[str, object] = {k: v for k, v in details.items() if k != "handoff"}

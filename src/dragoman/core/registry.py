@@ -1,6 +1,6 @@
 """Decider of the registry: who is known by which name, in which role, speaking what (S-ROLE)."""
 
-from dragoman.core.actors import Actor
+from dragoman.core.actors import HUB, Actor
 from dragoman.core.agents import AgentRecord
 from dragoman.core.authority import MAY_REGISTER
 from dragoman.core.commands import RegisterAgent
@@ -19,6 +19,7 @@ def register(command: RegisterAgent, read: Read, now: int) -> Decision | Refusal
     del now
     refusal = (
         check_agent(command.name)
+        or _check_own(command.name, read.actor)
         or check_count("speaks", command.speaks, DIALECTS)
         or next(filter(None, map(check_dialect, command.speaks)), None)
         or _check_part(command.plays)
@@ -42,6 +43,12 @@ def register(command: RegisterAgent, read: Read, now: int) -> Decision | Refusal
     ):
         return Decision(_ABOUT_NO_TASK)
     return Decision(_ABOUT_NO_TASK, ((agent_stream(command.name), event),))
+
+
+def _check_own(name: str, actor: Actor) -> Refusal | None:
+    if name != HUB or actor.role == "system":
+        return None
+    return Refusal("invalid_field", f"the name {HUB} is the hub's own: choose another")
 
 
 def _check_part(part: str | None) -> Refusal | None:

@@ -6,6 +6,7 @@ from dragoman.core.authority import BY_FILE, MAY_EDIT, check_own, check_write, r
 from dragoman.core.commands import EditTask, UpdateTask, WarnTask
 from dragoman.core.errors import Refusal
 from dragoman.core.events import Status, TaskEdited, TaskEvent, TaskProgressed, TaskWarned
+from dragoman.core.handoff_chain import on_its_way
 from dragoman.core.ids import check_agent, task_stream
 from dragoman.core.lifecycle import check_move, check_token, moved
 from dragoman.core.limits import BODY, REASON, TEXT, TITLE, check_range, check_text, check_texts
@@ -135,12 +136,7 @@ def _check_editor(command: EditTask, task: Task, read: Read, now: int) -> Refusa
             "unless files.trust_moves is set",
         )
     if task.handoff is not None and not _belongs(task, command.assignee):
-        return Refusal(
-            "ownership_conflict",
-            f"{task.id} is on its way by {task.handoff.id}: have that handoff rejected, withdrawn "
-            "or reassigned first",
-            "active_handoff",
-        )
+        return on_its_way(task, task.handoff.id)
     if lease is not None and not _belongs(task, command.assignee):
         return Refusal(
             "already_claimed",

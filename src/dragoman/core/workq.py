@@ -1,17 +1,14 @@
 """Deciders of the hub's own work queue: who owns an item, and who may give it to whom."""
 
-from typing import Final
-
-from dragoman.core.authority import MAY_DISPATCH, check_write
+from dragoman.core.authority import check_write
 from dragoman.core.commands import AddWorkItem, ClaimWorkItem, ReleaseWorkItem
 from dragoman.core.errors import Refusal
 from dragoman.core.events import ItemStatus, WorkItemAdded, WorkItemEvent, WorkItemPassed
+from dragoman.core.handoff_words import COORDINATES
 from dragoman.core.ids import check_agent, check_mail_id, workq_stream
 from dragoman.core.limits import TITLE, check_text
 from dragoman.core.reading import Decision, Read, Receipt
 from dragoman.core.work_item import WorkItem
-
-_RUNS_THE_SHOW: Final = MAY_DISPATCH | {"coordinator"}
 
 
 def add(command: AddWorkItem, read: Read, now: int) -> Decision | Refusal:
@@ -43,7 +40,7 @@ def claim(command: ClaimWorkItem, read: Read, now: int) -> Decision | Refusal:
     item = _found(command.item, read)
     if isinstance(item, Refusal):
         return item
-    may_give = read.actor.role in _RUNS_THE_SHOW or item.owner == read.actor.name
+    may_give = read.actor.role in COORDINATES or item.owner == read.actor.name
     if owner != read.actor.name and not may_give:
         return Refusal("not_authorized", f"{read.actor.label} may not give {item.id} to {owner}")
     if item.owner == owner:
@@ -56,14 +53,15 @@ def claim(command: ClaimWorkItem, read: Read, now: int) -> Decision | Refusal:
 def release(command: ReleaseWorkItem, read: Read, now: int) -> Decision | Refusal:
     """An item is nobody's again; `is_orphaned`: it has lost its owner, and waits for a new one.
 
-    The hub notes down what was orphaned in a queue outside, so that somebody finds it here.
+    The hub notes down what was orphaned in a queue outside, so that somebody finds it here. An item
+    of a third is not touched by that: another queue may have given the same name to something else.
     """
     del now
     refusal = check_write(read.actor)
     if refusal:
         return refusal
     item = _found(command.item, read)
-    runs_the_show = read.actor.role in _RUNS_THE_SHOW
+    runs_the_show = read.actor.role in COORDINATES
     status: ItemStatus = "orphaned" if command.is_orphaned else "open"
     if isinstance(item, Refusal):
         if item.code != "work_item_not_found" or read.actor.role != "system":
@@ -73,8 +71,9 @@ def release(command: ReleaseWorkItem, read: Read, now: int) -> Decision | Refusa
     if item.owner != read.actor.name and not runs_the_show:
         whose = f"is {item.owner}'s" if item.owner else "is nobody's"
         return Refusal("not_authorized", f"{item.id} {whose}: {read.actor.name} cannot release it")
-    if not item.owner and item.status == status:
-        return _about(item.id, status)
+    is_a_third_s = command.is_orphaned and item.owner not in ("", command.sender)
+    if is_a_third_s or (not item.owner and item.status == status):
+        return _about(item.id, item.status)
     return _about(item.id, status, WorkItemPassed(item.id, "", status))
 
 

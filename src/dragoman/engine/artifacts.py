@@ -31,6 +31,10 @@ class NotKept(Struct, frozen=True):
 class ArtifactStore(Protocol):
     """Keeps copies of artifacts under the hash of their content (S-ACP-8)."""
 
+    def size(self, teamspace: str, path: str) -> int | NotKept:
+        """How many bytes a file beneath the roots of a teamspace has, without reading it."""
+        ...
+
     def take(self, teamspace: str, path: str, expected: Expected) -> Kept | NotKept:
         """Look at a file beneath the roots of a teamspace, and keep a copy of it."""
         ...

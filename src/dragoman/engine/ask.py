@@ -76,11 +76,6 @@ def names_in_role(store: Store, role: Role) -> tuple[str, ...]:
     return tuple(sorted(names))
 
 
-def coordinators(store: Store, otherwise: str) -> tuple[str, ...]:
-    """Who is told of a handoff that does not go on: all coordinators, or whoever is named."""
-    return names_in_role(store, "coordinator") or (otherwise,)
-
-
 def task_as_of(store: Store, name: str, position: int) -> Task | Refusal:
     """The task as it was when the ledger had reached this position."""
     stream = find_stream(store, name)

@@ -11,9 +11,11 @@ from dragoman.core.events import HandoffStatus
 from dragoman.core.handoff import Handoff
 from dragoman.core.lease import Lease
 from dragoman.core.moments import in_hours, to_rfc3339
-from dragoman.core.task import Task
-from dragoman.engine.ask import find_agent, find_task, names_in_role
+from dragoman.core.task import CLAIMABLE, Task
+from dragoman.engine.ask import find_agent, find_task
+from dragoman.engine.handing_on import told_of_items
 from dragoman.engine.ports import Store
+from dragoman.engine.teamspaces import NO_TEAMS, Team, coordinators
 
 
 class Step(Struct, frozen=True):
@@ -51,8 +53,10 @@ class Surroundings(Struct, frozen=True):
     coordinators: tuple[str, ...] = ()
 
 
-def look_at(store: Store, handoff: Handoff, now: int) -> Diagnosis:
-    """The diagnosis of a handoff as it is now."""
+def look_at(
+    store: Store, handoff: Handoff, now: int, teams: Mapping[str, Team] = NO_TEAMS
+) -> Diagnosis:
+    """The diagnosis of a handoff as it is now; `teams` are the teamspaces that have members."""
     view = find_task(store, handoff.task) if handoff.task else None
     found = None if view is None or isinstance(view, Refusal) else view
     around = Surroundings(
@@ -60,7 +64,7 @@ def look_at(store: Store, handoff: Handoff, now: int) -> Diagnosis:
         task=found and found.task,
         lease=found and found.lease,
         recipient=find_agent(store, handoff.recipient) if handoff.recipient else None,
-        coordinators=names_in_role(store, "coordinator"),
+        coordinators=coordinators(store, teams.get(handoff.teamspace)),
     )
     return diagnose(handoff, around)
 
@@ -76,7 +80,7 @@ def diagnose(handoff: Handoff, around: Surroundings) -> Diagnosis:
         handoff_id=handoff.id,
         status=handoff.status,
         summary=summary,
-        steps=steps,
+        steps=tuple(dict.fromkeys(steps)),
         due_by=None if deadline is None else to_rfc3339(deadline),
         late=is_late,
         findings=tuple(_findings(handoff, around)),
@@ -132,14 +136,22 @@ def _accepted(handoff: Handoff, _: Surroundings) -> Waits:
 
 def _activated(handoff: Handoff, around: Surroundings) -> Waits:
     to = (handoff.recipient,)
-    steps = (_step(to, "complete", handoff), _rejecting(handoff))
     if around.lease is not None and around.lease.is_live(around.now):
         until = to_rfc3339(around.lease.expires_at)
+        steps = (_step(to, "complete", handoff), _rejecting(handoff))
         return f"{handoff.recipient} works on it; its lease lasts until {until}", steps
-    claim = f"dragoman task claim {handoff.task} --agent {handoff.recipient}"
+    again, others = _step(to, "activate", handoff), _of_coordinators(handoff, around)
+    task = around.task
+    if task is not None and task.status not in (*CLAIMABLE, "in-progress"):
+        ready = Step((), "ready", f"dragoman task move {task.id} ready")
+        why = f"`dragoman task show {task.id}` says why"
+        return (
+            f"{handoff.recipient} has it, and {task.id} is {task.status}: {why}",
+            (ready, *others, _rejecting(handoff)),
+        )
     return (
-        f"{handoff.recipient} has it, but no live lease: it has stopped or vanished",
-        (Step(to, "claim", claim), *_of_coordinators(handoff, around), *steps),
+        f"{handoff.recipient} has it, but no live lease: it has to activate it again, or is gone",
+        (again, *others, _rejecting(handoff)),
     )
 
 
@@ -147,17 +159,27 @@ def _rejected(handoff: Handoff, _: Surroundings) -> Waits:
     said = handoff.rejection
     why = f" ({said.reason}: {said.detail})" if said else ""
     close = _step((handoff.sender,), "close", handoff)
+    if handoff.superseded_by:
+        return f"it was rejected{why}: {handoff.superseded_by} has taken its place", (close,)
     return f"it was rejected{why}: {handoff.sender} has the work and may offer it anew", (close,)
 
 
-def _completed(handoff: Handoff, _: Surroundings) -> Waits:
-    return "the work is done; the record is still open", (
-        _step((handoff.sender,), "close", handoff),
-    )
+def _completed(handoff: Handoff, around: Surroundings) -> Waits:
+    close = _step((handoff.sender,), "close", handoff)
+    if handoff.superseded_by:
+        passed = f"{handoff.recipient} has passed the work on as {handoff.superseded_by}"
+        return f"{passed}; the record of this handoff is still open", (close,)
+    task = around.task
+    if task is not None and task.status == "review":
+        reviewed = f"{handoff.recipient} is done, and {task.id} waits for a review"
+        return f"{reviewed}; the record is still open", (close,)
+    return "the work is done; the record is still open", (close,)
 
 
-def _closed(_: Handoff, __: Surroundings) -> Waits:
-    return "it is closed: nothing is left to do", ()
+def _closed(handoff: Handoff, _: Surroundings) -> Waits:
+    said = handoff.rejection
+    how = f", rejected by {said.by} ({said.reason}: {said.detail})" if said else ""
+    return f"it is closed{how}: nothing is left to do", ()
 
 
 def _rejecting(handoff: Handoff) -> Step:
@@ -198,15 +220,15 @@ def _findings(handoff: Handoff, around: Surroundings) -> Iterator[str]:
             f"{told.to} was told at {to_rfc3339(told.at)}: {told.trigger} in {told.stage} "
             f"after {in_hours(told.elapsed_ms)}"
         )
-    if handoff.workq == "degraded":
-        yield "the work queue did not take part: its item may have to be claimed by hand"
+    for told in told_of_items(handoff):
+        yield f"an item of the work queue is not where the work is: {told}"
 
 
 def _about_people(handoff: Handoff, around: Surroundings) -> Iterator[str]:
     name, known = handoff.recipient, around.recipient
-    if known is None:
+    if known is None and handoff.status == "proposed":
         yield f"nobody is registered under the name {name}: is it spelt as it should be?"
-    elif known.paused(around.now) is not None:
+    elif known is not None and known.paused(around.now) is not None:
         yield f"{name} is paused: `dragoman agent resume {name}`"
     if handoff.is_escalated and not around.coordinators:
         yield (
@@ -221,5 +243,7 @@ def _about_task(handoff: Handoff, around: Surroundings) -> Iterator[str]:
         yield f"its task {handoff.task} is not there"
     elif task.is_final or task.status == "deadletter":
         yield f"{task.id} is {task.status}: the work cannot be begun"
+    elif handoff.status != "activated" and task.status == "review":
+        yield f"{task.id} is in review: activating takes it out of there"
     elif handoff.status == "accepted" and task.open_blockers:
         yield f"{task.id} waits for {', '.join(task.open_blockers)}"

@@ -1,6 +1,6 @@
 """Reading handoffs: one by its id, or a page of those that fit."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -12,6 +12,7 @@ from dragoman.core.ids import check_agent, check_mail_id, handoff_stream, is_tas
 from dragoman.engine.ask import find_task, state_of
 from dragoman.engine.mailbox import LAST, MOST_BYTES, MOST_LOOKED_AT, walk
 from dragoman.engine.ports import ListQuery, Store
+from dragoman.engine.teamspaces import Team, coordinators
 
 
 class Wanted(Struct, frozen=True):
@@ -91,6 +92,13 @@ def find_handoff(
     if isinstance(found, Handoff) and _may_see(found, reader, closed):
         return found
     return Refusal("handoff_not_found", f"there is no handoff {id}")
+
+
+def told_of(teams: Mapping[str, Team], otherwise: str, store: Store, id: str) -> tuple[str, ...]:
+    """Who is told that a handoff does not go on; `otherwise`: where there is nobody for that."""
+    found = find_handoff(store, id) if teams and id else None
+    team = teams.get(found.teamspace) if isinstance(found, Handoff) else None
+    return coordinators(store, team) or (otherwise,)
 
 
 def page_of(store: Store, wanted: Wanted) -> Page | Refusal:

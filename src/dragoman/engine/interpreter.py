@@ -6,6 +6,7 @@ arguments. Each has a twin that shares a commit with other callers: both make a 
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, get_args
 
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -13,7 +14,7 @@ from msgspec.structs import replace
 
 from dragoman.core.actors import SYSTEM, Actor
 from dragoman.core.commands import RejectMessage, WarnTask
-from dragoman.core.errors import Refusal
+from dragoman.core.errors import Refusal, StoreError
 from dragoman.core.events import MessageReceived, Role
 from dragoman.core.ids import shown_name
 from dragoman.core.reading import Receipt
@@ -270,13 +271,15 @@ class Interpreter:
         """The answer, after what is to be done once it is on record; a no in its own form."""
         if isinstance(answer, Turned):
             assert isinstance(outcome, Refusal), "nothing else is turned down"
-            return self._in_its_form(plan.dialect, plan.message, outcome, answer)
+            return self._in_its_form(plan.dialect, plan.message, plan.actor, outcome, answer)
         operation = plan.operation
         assert operation is not None, "what has no operation is refused"
         if operation.after is not None and plan.told is None:
             commands, reply = operation.after(plan.message, plan.actor, self._facts, answer.reply)
             if commands:
-                self._hub.engine.handle_now(self._hub.request(SYSTEM, *commands))
+                # What was asked for is done, whatever becomes of this; a duty looks after it.
+                with suppress(StoreError):
+                    self._hub.engine.handle_now(self._hub.request(SYSTEM, *commands))
             answer = replace(answer, reply=reply)
         denied = operation.no_in(answer.reply)
         if denied is None:
@@ -285,11 +288,11 @@ class Interpreter:
         return replace(turned, reply=answer.reply)
 
     def _in_its_form(
-        self, dialect: Dialect, message: Any, refusal: Refusal, turned: Turned
+        self, dialect: Dialect, message: Any, actor: Actor, refusal: Refusal, turned: Turned
     ) -> Turned:
         if dialect.says_no is None:
             return turned
-        return replace(turned, reply=dialect.says_no(message, refusal, self._facts))
+        return replace(turned, reply=dialect.says_no(message, refusal, actor, self._facts))
 
     def _planned(self, said: Said, speaker: Actor | None, via: str) -> _Plan | None:
         spoken = self.hear(said)
@@ -329,7 +332,7 @@ class Interpreter:
                 dialect.name, operation.name, code, answer.detail, answer.path, actor.name
             )
             refusal = Refusal(answer.code, answer.detail)
-            return self._in_its_form(dialect, heard.message, refusal, turned)
+            return self._in_its_form(dialect, heard.message, actor, refusal, turned)
         return Taken(dialect.name, operation.name, actor.name, (), answer)
 
     def _heard_call(self, dialect: Dialect, operation: Operation, arguments: Said) -> Heard:

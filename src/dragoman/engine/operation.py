@@ -295,7 +295,7 @@ class Dialect(Struct, frozen=True):
     """Event -> its rendering, for every event that there is; None: silent on purpose."""
     kinds: tuple[str, ...] = ()
     """The types of message that it has, for whoever asks `lint` for one."""
-    says_no: Callable[[Any, Refusal, Facts], Any] | None = None
+    says_no: Callable[[Any, Refusal, Actor, Facts], Any] | None = None
     """How it tells a refusal of a message (None: one that was not understood) in a form of its own;
     None: by code and detail, as every door does."""
     schema: Callable[[], Mapping[str, Any]] | None = None

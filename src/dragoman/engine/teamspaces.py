@@ -5,10 +5,12 @@ only where it is named, if anybody is named there.
 """
 
 from collections.abc import Collection, Mapping
-from typing import Protocol
+from typing import Final, Protocol
 
 from dragoman.core.actors import Actor
 from dragoman.core.authority import MAY_DISPATCH
+from dragoman.engine.ask import names_in_role
+from dragoman.engine.ports import Store
 
 
 class Team(Protocol):
@@ -23,6 +25,22 @@ class Team(Protocol):
     def coordinators(self) -> Collection[str]:
         """Who sees to it that things go on."""
         ...
+
+
+NO_TEAMS: Final[Mapping[str, Team]] = {}
+"""Every teamspace is everyone's."""
+
+
+def coordinators(store: Store, team: Team | None = None) -> tuple[str, ...]:
+    """Who sees to a handoff that does not go on: coordinators of that teamspace.
+
+    Where none of them belongs there, it is for those who belong everywhere.
+    """
+    named = names_in_role(store, "coordinator")
+    if team is None:
+        return named
+    here = tuple(name for name in named if name in (team.coordinators or team.members))
+    return here or names_in_role(store, "orchestrator") + names_in_role(store, "human")
 
 
 def belongs(teams: Mapping[str, Team], teamspace: str, who: Actor | str) -> bool:

@@ -4,29 +4,40 @@ A file is opened once and without following a link; what is hashed is what is co
 So what was verified is what is used, whoever swaps or changes the file afterwards (S-ACP-8).
 """
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from hashlib import sha256
 from io import FileIO
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 
 from dragoman.engine.artifacts import Expected, Kept, NotKept
-from dragoman.files.disk import Disk
-from dragoman.files.layout import artifact_path, artifact_root, incoming_artifact
+from dragoman.files.disk import Disk, Kind, Look
+from dragoman.files.layout import ARTIFACTS, artifact_path, artifact_root, incoming_artifact
 from dragoman.text.safe_path import why_unsafe
+
+_T = TypeVar("_T")
 
 MOST_BYTES: Final = 1 << 30
 _BLOCK: Final = 1 << 20
 _MOST_SETTLED: Final = 10_000
+_STALE_MS: Final = 3_600_000
+"""A copy into which nothing was written for so long is nobody's any more."""
+_MILLION: Final = 1_000_000
+_NO_FILE: Final[Mapping[Kind, str]] = {
+    "folder": "it is a folder, and only files are taken",
+    "link": "it is a link, and no link is followed: put the file itself there",
+    "other": "it is a pipe, a socket or a device, and only files are taken",
+}
+"""What stands under the name of an artifact -> why that is none."""
 
 
 class ArtifactDisk(Disk, Protocol):
     """A disk of which large files are read and written piece by piece."""
 
-    def opened(self, path: str) -> AbstractContextManager[tuple[FileIO, int] | None]:
-        """A regular file, open for reading, and its size; None when there is none."""
+    def opened(self, path: str) -> AbstractContextManager[tuple[FileIO, Look] | None]:
+        """A regular file, open for reading, and what it is; None when there is none."""
         ...
 
     def created(self, path: str) -> AbstractContextManager[FileIO]:
@@ -58,21 +69,70 @@ class ArtifactShelf:
         self._settled: set[str] = set()
         """Copies whose names this process has made durable."""
 
+    def size(self, teamspace: str, path: str) -> int | NotKept:
+        """How many bytes a file beneath the roots of a teamspace has, without reading it."""
+        return self._with_file(teamspace, path, lambda _, size: size)
+
     def take(self, teamspace: str, path: str, expected: Expected) -> Kept | NotKept:
         """Look at a file beneath the roots of a teamspace, and keep a copy of it."""
-        missing = NotKept(
+
+        def keep(file: FileIO, size: int) -> Kept | NotKept:
+            if expected.size not in (None, size):
+                detail = f"it has {size} bytes, and not {expected.size} as stated"
+                return NotKept("different", detail)
+            return self._keep(file, size, expected)
+
+        return self._with_file(teamspace, path, keep)
+
+    def sweep(self, now: int) -> int:
+        """Remove what a crash has left of copies that were being made; how many there were."""
+        with ExitStack() as stack:
+            disk = self._disk(self._data, stack)
+            folder = incoming_artifact("x").rpartition("/")[0]
+            stale = [
+                one.name
+                for one in disk.list(folder)
+                if one.kind == "file" and one.mtime_ns // _MILLION < now - _STALE_MS
+            ]
+            for name in stale:
+                disk.remove(incoming_artifact(name))
+        return len(stale)
+
+    def _with_file(
+        self, teamspace: str, path: str, use: Callable[[FileIO, int], _T]
+    ) -> _T | NotKept:
+        """What comes of a file that may be taken; else why it may not."""
+        absent = NotKept(
             "missing", f"there is no file {path[:200]!a} beneath the roots of artifacts"
         )
         if why_unsafe(path.removeprefix("/")):
-            return missing
+            return absent
         try:
             for folder, below in self._places(teamspace, path):
-                found = self._take(folder, below, expected)
-                if found is not None:
-                    return found
+                with ExitStack() as stack:
+                    disk = self._disk(folder, stack)
+                    opened = stack.enter_context(disk.opened(below))
+                    if opened is not None:
+                        file, seen = opened
+                        return self._why_not(seen) or use(file, seen.size)
+                    there = disk.look(below)
+                    if there is not None and there.kind in _NO_FILE:
+                        absent = NotKept("missing", f"{path[:200]!a}: {_NO_FILE[there.kind]}")
         except OSError as error:
-            return NotKept("passing", f"it cannot be read just now: {error.strerror or error}")
-        return missing
+            detail = f"it cannot be read, or not be copied to {self._data / ARTIFACTS}, just now: "
+            return NotKept("passing", detail + (error.strerror or str(error)))
+        return absent
+
+    def _why_not(self, seen: Look) -> NotKept | None:
+        """Why a file is not even read; None when it may be."""
+        if seen.links > 1:
+            # Whoever can make a link need not be able to read what it leads to: the hub is.
+            detail = f"it has {seen.links} names (hard links): put a copy of it there"
+            return NotKept("missing", detail)
+        if seen.size > self._most_bytes:
+            detail = f"it has {seen.size} bytes, and at most {self._most_bytes} are taken"
+            return NotKept("too_large", detail)
+        return None
 
     def check(self, sha256: str) -> NotKept | None:
         """What is wrong with a kept copy; None when it is what it was."""
@@ -82,7 +142,7 @@ class ArtifactShelf:
                 opened = stack.enter_context(disk.opened(artifact_path(sha256)))
                 if opened is None:
                     return NotKept("missing", f"the verified copy {sha256} is gone")
-                actual, _ = _read_through(opened[0], opened[1])
+                actual, _ = _read_through(opened[0], opened[1].size)
         except OSError as error:
             return NotKept("passing", f"its copy cannot be read: {error.strerror or error}")
         if actual == sha256:
@@ -99,21 +159,6 @@ class ArtifactShelf:
             below = _below(folder / prefix, path)
             if below:
                 yield folder, prefix + below
-
-    def _take(self, folder: Path, path: str, expected: Expected) -> Kept | NotKept | None:
-        with ExitStack() as stack:
-            opened = stack.enter_context(self._disk(folder, stack).opened(path))
-            if opened is None:
-                return None
-            file, size = opened
-            if size > self._most_bytes:
-                return NotKept(
-                    "too_large", f"it has {size} bytes, and at most {self._most_bytes} are taken"
-                )
-            if expected.size not in (None, size):
-                detail = f"it has {size} bytes, and not {expected.size} as stated"
-                return NotKept("different", detail)
-            return self._keep(file, size, expected)
 
     def _keep(self, file: FileIO, size: int, expected: Expected) -> Kept | NotKept:
         with ExitStack() as stack:
@@ -136,11 +181,10 @@ class ArtifactShelf:
         self, disk: ArtifactDisk, file: FileIO, size: int, expected: Expected
     ) -> Kept | NotKept:
         """The same for what does not fit into memory: it is hashed while it is copied."""
-        there = disk.look(artifact_path(expected.sha256)) if expected.sha256 else None
-        if there is not None and there.size == size:
-            # It is kept already: what lies there now only has to be the same.
-            found = _judged(*_read_through(file, size), size, expected)
+        if expected.sha256 and _is_kept(disk, file, size, expected.sha256):
+            found: Kept | NotKept = Kept(expected.sha256, size)
         else:
+            file.seek(0)
             incoming = self._stage(disk)
             try:
                 with disk.created(incoming) as copy:
@@ -200,6 +244,23 @@ def _below(root: Path, path: str) -> str:
         else:
             return ""
     return "/".join(part for part in path.split("/") if part not in ("", "."))
+
+
+def _is_kept(disk: ArtifactDisk, file: FileIO, size: int, stated: str) -> bool:
+    """Whether a file has the stated SHA-256, and its copy every byte of it."""
+    with disk.opened(artifact_path(stated)) as opened:
+        if opened is None or opened[1].size != size:
+            return False
+        copy, digest, left = opened[0], sha256(), size + 1
+        ours, theirs = bytearray(_BLOCK), bytearray(_BLOCK)
+        while left and (count := _fill(file, memoryview(ours)[:left])):
+            # Bytes are compared much faster than views of them.
+            _fill(copy, memoryview(theirs)[:count])
+            if ours[:count] != theirs[:count]:
+                return False
+            digest.update(memoryview(ours)[:count])
+            left -= count
+        return left == 1 and digest.hexdigest() == stated
 
 
 def _read_through(file: FileIO, size: int, copy: FileIO | None = None) -> tuple[str, int]:

@@ -16,6 +16,7 @@ from dragoman.core.events import (
     AnyEvent,
     HandoffApproved,
     HandoffEscalated,
+    HandoffEvent,
     HandoffMoved,
     HandoffProposed,
     HandoffRejected,
@@ -34,6 +35,8 @@ _HUB: Final = "hub"
 _SYSTEM: Final = "system"
 
 Keys = Mapping[str, Any]
+_NO_KEYS: Final[Keys] = {}
+
 Told = tuple[str, Keys]
 """The type of a line, and its keys."""
 
@@ -98,8 +101,7 @@ def _proposed(event: HandoffProposed, source: Source) -> Iterator[Told]:
             "reason": event.reason,
             "thread_id": event.thread,
             "package_hash": event.package_hash,
-            "handoff_chain": event.chain,
-            "owner": _last(event.chain, event.sender),
+            **_offered(event),
             **({"supersedes": event.supersedes} if event.supersedes else {}),
         },
     )
@@ -123,11 +125,23 @@ _ENDS: Final[Mapping[HandoffStatus, tuple[str, str]]] = {
 """State -> the line that says that it was reached, and its key for what was said then."""
 
 
+def ownership(event: HandoffEvent, after: Handoff) -> Keys:
+    """Whose the work is from an event on, and the chain; empty where that does not change."""
+    if isinstance(event, HandoffProposed):
+        return _offered(event)
+    return _owner(event, after) if isinstance(event, HandoffMoved) else _NO_KEYS
+
+
+def _offered(event: HandoffProposed) -> Keys:
+    return {"handoff_chain": event.chain, "owner": _last(event.chain, event.sender)}
+
+
 def _owner(event: HandoffMoved, handoff: Handoff) -> Keys:
     """Whose the work is from here on, where that has changed (S-OWN)."""
     if event.to == "activated":
         return {"owner": handoff.recipient, "handoff_chain": (*handoff.chain, handoff.recipient)}
-    if event.from_ == "activated" and event.to == "rejected":
+    # The hub itself rejects what was begun only when the task has ended, and that moves no owner.
+    if event.from_ == "activated" and event.to == "rejected" and event.by != _HUB:
         owner = _last(handoff.chain, handoff.sender)
         return {"owner": owner, "handoff_chain": handoff.chain}
     return {}
@@ -176,9 +190,6 @@ def _escalated(event: HandoffEscalated, source: Source) -> Iterator[Told]:
             "actor": source.actor,
         },
     )
-
-
-_NO_KEYS: Final[Keys] = {}
 
 
 def _transition(from_: HandoffStatus, to: HandoffStatus, actor: str, more: Keys = _NO_KEYS) -> Told:

@@ -1,11 +1,12 @@
 """Replay of audit lines: what became of every handoff, from `handoffs.jsonl` alone.
 
 The file holds every change of state with what it was made of, so reading it from its beginning
-gives each handoff's state, the owner of each task and the chain of its owners. What was only said
-beside the packages (notes, more time for a state) is not in the file.
+gives each handoff's state, the owner of each task and the chain of its owners. Of several files,
+the numbers of the lines say what came last. What was only said beside the packages (notes, more
+time for a state) is not in the file.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -16,8 +17,10 @@ from dragoman.core.errors import LedgerError, Refusal
 from dragoman.core.events import HandoffEvent, HandoffMoved
 from dragoman.core.handoff import EVOLVE_HANDOFF, HANDOFF_TRANSITIONS, Handoff
 from dragoman.core.handoff_package import hash_of
-from dragoman.engine.handoffs import find_handoff
+from dragoman.engine.ask import find_task
+from dragoman.engine.handoffs import Wanted, find_handoff, page_of
 from dragoman.engine.ports import Store
+from dragoman.files.handoff_lines import ownership
 from dragoman.files.problems import at_line
 from dragoman.ledger.codec import CODEC
 
@@ -58,11 +61,13 @@ _lines: Final = msgspec.json.Decoder(_Line)
 
 
 def replay(lines: Iterable[bytes]) -> Replayed:
-    """What the lines of one or several files tell, in their order; BadFile names a bad one.
+    """What the lines of one or several files tell, one file after the other.
+
+    BadFile names a bad line.
 
     A last line without its line feed was torn off while it was written, and does not count.
     """
-    told, seen = Replayed(), dict[str, int]()
+    told, seen = Replayed(), _Seen()
     for number, line in enumerate(lines, 1):
         if not line.endswith(b"\n"):
             continue
@@ -72,26 +77,43 @@ def replay(lines: Iterable[bytes]) -> Replayed:
             why = error.detail if isinstance(error, LedgerError) else f"{error}"
             raise at_line(number, why) from error
         told.lines += 1
+    for id in sorted(told.handoffs, key=seen.begun.__getitem__):
+        old = told.handoffs.get(told.handoffs[id].supersedes)
+        if old is not None:
+            told.handoffs[old.id] = replace(old, superseded_by=id)
     return told
 
 
-def _take(told: Replayed, seen: dict[str, int], line: _Line) -> None:
-    if seen.get(line.handoff_id, -1) >= line.event_id:
-        raise ValueError(f"{line.event_id} is not after {seen[line.handoff_id]}: it stands twice")
-    seen[line.handoff_id] = line.event_id
-    if line.owner:
-        told.owners[line.task_id] = line.owner
-        told.chains[line.task_id] = line.handoff_chain
+class _Seen(Struct):
+    """Where the reading of the lines has got to, by their numbers."""
+
+    handoffs: dict[str, int] = {}
+    """Handoff -> its last line."""
+    begun: dict[str, int] = {}
+    """Handoff -> its first line."""
+    owners: dict[str, int] = {}
+    """Task -> the last line that says whose it is."""
+
+
+def _take(told: Replayed, seen: _Seen, line: _Line) -> None:
+    last = seen.handoffs.get(line.handoff_id, -1)
+    if last >= line.event_id:
+        raise ValueError(f"{line.event_id} is not after {last}: it stands twice")
+    seen.handoffs[line.handoff_id] = line.event_id
     if line.entry is None:
+        if line.owner or line.handoff_chain:
+            raise ValueError("it names an owner, but not the event that made it one")
         return
     event: Any = CODEC.decode(line.entry.event, line.entry.v, line.entry.body)
     before = told.handoffs.get(line.handoff_id)
     after = _after(before, event, line.entry.at)
     _check(line, before, event, after)
     told.handoffs[line.handoff_id] = after
-    old = told.handoffs.get(after.supersedes)
-    if old is not None and not old.superseded_by:
-        told.handoffs[old.id] = replace(old, superseded_by=after.id)
+    seen.begun.setdefault(line.handoff_id, line.event_id)
+    if line.owner and seen.owners.get(line.task_id, -1) < line.event_id:
+        seen.owners[line.task_id] = line.event_id
+        told.owners[line.task_id] = line.owner
+        told.chains[line.task_id] = line.handoff_chain
 
 
 def _after(before: Handoff | None, event: HandoffEvent, at: int) -> Handoff:
@@ -107,6 +129,13 @@ def _check(line: _Line, before: Handoff | None, event: HandoffEvent, after: Hand
     """Whether the line can be true: its way is one of the table, its package has its hash."""
     if after.id != line.handoff_id:
         raise ValueError(f"it is about {after.id}, not about {line.handoff_id}")
+    if line.task_id != after.task:
+        raise ValueError(f"{after.id} is about {after.task}, not about {line.task_id}")
+    made = ownership(event, after)
+    owner, chain = made.get("owner", ""), tuple(made.get("handoff_chain", ()))
+    if (line.owner, line.handoff_chain) != (owner, chain):
+        said = f"{line.owner or 'nobody'} ({' → '.join(line.handoff_chain)})"
+        raise ValueError(f"it says that the work is {said}'s, which its event does not")
     if isinstance(event, HandoffMoved):
         if before is None or before.status != event.from_:
             at = before.status if before else "nowhere"
@@ -120,16 +149,60 @@ def _check(line: _Line, before: Handoff | None, event: HandoffEvent, after: Hand
 
 
 def compare(told: Replayed, store: Store) -> Mapping[str, str]:
-    """Handoff -> how what was replayed differs from the ledger; empty: it does not."""
-    wrong: dict[str, str] = {}
+    """Handoff or task -> how what was replayed differs from the ledger; empty: it does not.
+
+    Every handoff of the teamspaces that the lines are about has to be there; where there is no line
+    at all, every handoff.
+    """
+    wrong = dict.fromkeys(_missing(told, store), "the file does not have it")
     for id, handoff in told.handoffs.items():
         known = find_handoff(store, id)
         if isinstance(known, Refusal):
             wrong[id] = "the ledger does not know it"
-        elif essence(known) != essence(handoff):
+            continue
+        if known.superseded_by not in told.handoffs:
+            # What took its place may stand in another teamspace's file.
+            known = replace(known, superseded_by=handoff.superseded_by)
+        if essence(known) != essence(handoff):
             fields = _differing(essence(known), essence(handoff))
             wrong[id] = f"the ledger has another {', '.join(fields)}"
-    return wrong
+    return wrong | dict(_owners_that_differ(told, store))
+
+
+def _missing(told: Replayed, store: Store) -> Iterator[str]:
+    for space in {handoff.teamspace for handoff in told.handoffs.values()} or {""}:
+        known = _of_ledger(store, Wanted(teamspace=space))
+        yield from (handoff.id for handoff in known if handoff.id not in told.handoffs)
+
+
+def _of_ledger(store: Store, wanted: Wanted) -> Iterator[Handoff]:
+    """All handoffs that fit, newest first."""
+    while True:
+        page = page_of(store, wanted)
+        if isinstance(page, Refusal):
+            return
+        yield from page.handoffs
+        if page.next is None:
+            return
+        wanted = replace(wanted, before=page.next)
+
+
+def _owners_that_differ(told: Replayed, store: Store) -> Iterator[tuple[str, str]]:
+    """Tasks whose chain is another one; what was handed on in another teamspace since is left out.
+
+    A chain has its owner last, as handoffs have made it. Whoever the task was given to beside them
+    stands in no audit line.
+    """
+    for name, chain in told.chains.items():
+        newest = next(_of_ledger(store, Wanted(task=name, limit=1)), None)
+        found = find_task(store, name)
+        if newest is None or newest.id not in told.handoffs or isinstance(found, Refusal):
+            continue
+        task = found.task
+        if task.chain != chain:
+            yield name, f"the ledger has the chain {' → '.join(task.chain)}"
+        elif task.handoff is not None and task.handoff.only != told.owners[name]:
+            yield name, f"the ledger has it as {task.handoff.only}'s"
 
 
 def essence(handoff: Handoff) -> Handoff:

@@ -1,12 +1,16 @@
 """Recovery: a task whose holder has gone silent is taken back, by its report or to the queue."""
 
+from collections.abc import Mapping
+
 from dragoman.core.actors import SYSTEM
 from dragoman.core.commands import ExpireLease
 from dragoman.core.deadlines import Backoff
-from dragoman.core.errors import LedgerError
+from dragoman.core.errors import LedgerError, Refusal
 from dragoman.core.handoff_words import COORDINATOR
-from dragoman.engine.ask import coordinators
+from dragoman.engine.ask import find_task
+from dragoman.engine.handoffs import told_of
 from dragoman.engine.hub import Hub
+from dragoman.engine.teamspaces import NO_TEAMS, Team
 
 _PAGE = 100
 
@@ -16,26 +20,37 @@ class Recovery:
 
     name = "recovery"
 
-    def __init__(self, hub: Hub, backoff: Backoff, coordinator: str = COORDINATOR) -> None:
+    def __init__(
+        self,
+        hub: Hub,
+        backoff: Backoff,
+        coordinator: str = COORDINATOR,
+        teams: Mapping[str, Team] = NO_TEAMS,
+    ) -> None:
+        """`coordinator` is told where nobody else could be; `teams` have members of their own."""
         self._hub = hub
         self._backoff = backoff
         self._coordinator = coordinator
+        self._teams = teams
 
     def run_once(self, now: int) -> int:
         """Recover every silent task; how many there were."""
         recovered = 0
         while page := self._hub.store.expired(now, _PAGE):
-            told = coordinators(self._hub.store, self._coordinator)
-            ended = sum(self._recover(stream, told) for stream in page)
+            ended = sum(self._recover(stream) for stream in page)
             recovered += ended
             if not ended:  # the hub's own clock is behind `now`: their leases live on
                 break
         return recovered
 
-    def _recover(self, stream: str, told: tuple[str, ...]) -> bool:
+    def _recover(self, stream: str) -> bool:
         """Whether the lease was ended; a task that cannot be read does not stop the others."""
-        task = stream.partition(":")[2]
+        task, store = stream.partition(":")[2], self._hub.store
         try:
+            found = find_task(store, task)
+            under_way = None if isinstance(found, Refusal) else found.task.handoff
+            id = under_way.id if under_way is not None else ""
+            told = told_of(self._teams, self._coordinator, store, id)
             done = self._hub.do(SYSTEM, ExpireLease(task, self._backoff, told))
         except LedgerError:
             return False

@@ -1,6 +1,7 @@
 """SLA: what has not come by its deadline is seen to, once: work, mail, handoffs, results."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 
 from dragoman.core.actors import SYSTEM
 from dragoman.core.commands import (
@@ -12,16 +13,21 @@ from dragoman.core.commands import (
 )
 from dragoman.core.errors import LedgerError
 from dragoman.core.handoff_words import COORDINATOR
-from dragoman.engine.ask import coordinators, names_in_role
+from dragoman.engine.ask import names_in_role
+from dragoman.engine.handoffs import told_of
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import Store
+from dragoman.engine.teamspaces import NO_TEAMS, Team
 
 _PAGE = 100
 
-ESCALATE: dict[str, Callable[[str, Store, str], AnyCommand]] = {
+Told = Callable[[Store, str], tuple[str, ...]]
+"""Store, handoff -> who is told that it does not go on."""
+
+ESCALATE: dict[str, Callable[[str, Store, Told], AnyCommand]] = {
     "task": lambda name, _, __: EscalateDelegation(name),
     "mail": lambda name, store, _: EscalateMail(name, names_in_role(store, "orchestrator")),
-    "handoff": lambda name, store, named: EscalateHandoff(name, coordinators(store, named)),
+    "handoff": lambda name, store, told: EscalateHandoff(name, told(store, name)),
     "intent": lambda name, _, __: ExpireRequest(name),
 }
 """Kind of stream -> what is asked for when it is late."""
@@ -32,9 +38,12 @@ class Sla:
 
     name = "sla"
 
-    def __init__(self, hub: Hub, coordinator: str = COORDINATOR) -> None:
+    def __init__(
+        self, hub: Hub, coordinator: str = COORDINATOR, teams: Mapping[str, Team] = NO_TEAMS
+    ) -> None:
+        """`coordinator` is told where nobody else could be; `teams` have members of their own."""
         self._hub = hub
-        self._coordinator = coordinator
+        self._told = partial(told_of, teams, coordinator)
 
     def run_once(self, now: int) -> int:
         """Escalate everything that is late; how many there were."""
@@ -53,7 +62,7 @@ class Sla:
         """Whether it was told: not what cannot be read, or is not late yet by the hub's clock."""
         kind, _, name = stream.partition(":")
         try:
-            self._hub.do(SYSTEM, ESCALATE[kind](name, self._hub.store, self._coordinator))
+            self._hub.do(SYSTEM, ESCALATE[kind](name, self._hub.store, self._told))
         except LedgerError:
             return False
         row = self._hub.store.stream(stream)

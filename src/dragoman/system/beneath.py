@@ -123,20 +123,23 @@ class Beneath:
             return _read(descriptor, most)
 
     @contextmanager
-    def opened(self, path: str) -> Generator[tuple[FileIO, int] | None]:
-        """A regular file, open for reading, and its size; None when there is none."""
+    def opened(self, path: str) -> Generator[tuple[FileIO, Seen] | None]:
+        """A regular file, open for reading, and what it is; None when there is none."""
         with self._file(path, os.O_RDONLY) as descriptor:
             if descriptor is None:
                 yield None
                 return
             with FileIO(descriptor, "rb", closefd=False) as file:
-                yield file, os.fstat(descriptor).st_size
+                yield file, _seen(_parts(path)[-1], os.fstat(descriptor))
 
     @contextmanager
     def created(self, path: str) -> Generator[FileIO]:
-        """A new file to write into, in the place of whatever had that name; durable at the end."""
+        """A new file to write into, in the place of whatever had that name; durable at the end.
+
+        It is for its owner's eyes only: what is copied may not have been for everybody's.
+        """
         with self._parent(path) as (folder, name):
-            descriptor = _create(name, folder)
+            descriptor = _create(name, folder, 0o600)
         with FileIO(descriptor, "wb") as file:
             yield file
             os.fsync(descriptor)
@@ -428,12 +431,12 @@ def _step(part: str, folder: int, parts: tuple[str, ...]) -> int:
         raise
 
 
-def _create(name: str, folder: int) -> int:
+def _create(name: str, folder: int, mode: int = 0o644) -> int:
     try:
-        return os.open(name, _NEW, 0o644, dir_fd=folder)
+        return os.open(name, _NEW, mode, dir_fd=folder)
     except FileExistsError:
         os.unlink(name, dir_fd=folder)
-        return os.open(name, _NEW, 0o644, dir_fd=folder)
+        return os.open(name, _NEW, mode, dir_fd=folder)
 
 
 def _move_to_free(old: str, new: str, source: int, target: int) -> None:

@@ -8,6 +8,7 @@ import pytest
 from dragoman.core.commands import CreateTask
 from dragoman.core.handoff_package import hash_of
 from dragoman.engine.interpreter import Turned
+from dragoman.protocols.acp.actions import USUAL
 from tests.protocols.acp.desk import (
     ALICE,
     BOB,
@@ -157,6 +158,33 @@ def test_an_action_said_twice_is_answered_as_before_and_adds_nothing(
     assert desk.lab.store.head() == head
 
 
+@proves("ACP-REPEAT")
+def test_what_was_done_is_answered_as_before_when_the_handoff_has_gone_on(desk: Desk) -> None:
+    id = desk.at("closed")
+    head = desk.lab.store.head()
+    for action in ("accept", "activate", "complete"):
+        reply = desk.do(action, id, BOB)
+        assert (reply["success"], reply["status"]) == (True, "closed"), reply
+    assert "verification_passed" in desk.do("accept", id, BOB)["metadata"]
+    assert "fence" not in desk.do("activate", id, BOB)["metadata"]
+    assert desk.lab.store.head() == head
+    assert desk.code({"action": "complete", "handoff_id": id, "completion_notes": "x"}, BOB)
+    down = desk.offered(task="t-2", artifacts=[artifact()])
+    no = desk.do("accept", down, BOB)
+    desk.do("close", down, ALICE)
+    assert desk.do("accept", down, BOB)["error"] == no["error"]
+
+
+@proves("ACP-GOES-ON")
+def test_a_recipient_that_was_silent_activates_again_and_completes(desk: Desk) -> None:
+    id = desk.at("activated")
+    desk.lab.clock.advance(21 * 60_000)
+    assert desk.code({"action": "complete", "handoff_id": id}, BOB) == "lease_lost"
+    begun = desk.do("activate", id, BOB)
+    assert (begun["status"], begun["metadata"]["fence"]) == ("activated", 2)
+    assert desk.do("complete", id, BOB)["status"] == "completed"
+
+
 def test_an_offer_said_twice_is_the_same_offer(desk: Desk) -> None:
     first = desk.say(offer(), ALICE)
     head = desk.lab.store.head()
@@ -188,6 +216,11 @@ def test_a_deadline_of_its_own_is_when_the_work_is_late(desk: Desk) -> None:
     at_noon = offer(deadline="2026-02-10T12:00:00Z", sla={"proposed": "1m", "accepted": "2h"})
     kept = desk.handoff(desk.say(at_noon, ALICE)["handoff_id"])
     assert kept.due_at == 1_770_724_800_000
+    task: Any = kept.package["task"]
+    assert task["deadline"] == "2026-02-10T12:00:00Z", "the hash stands for it"
+    other = offer(deadline="2026-02-10T12:00:01Z", sla={"proposed": "1m", "accepted": "2h"})
+    assert desk.code(at_noon, ALICE) == ""
+    assert desk.code(other, ALICE) == "ownership_conflict"
     assert (kept.sla_ms["proposed"], kept.sla_ms["accepted"]) == (60_000, 7_200_000)
 
 
@@ -255,3 +288,30 @@ def test_without_a_place_for_artifacts_nothing_is_accepted_that_has_some(tmp_pat
     id = bare.offered(artifacts=[artifact()])
     reply = bare.do("accept", id, BOB)
     assert (reply["status"], reply["error"]["code"]) == ("validating", "try_again")
+
+
+def test_a_client_that_sends_every_published_default_has_said_nothing_by_that(
+    desk: Desk,
+) -> None:
+    given = desk.say({**USUAL, **offer()}, ALICE)
+    assert given["success"], given
+    query = desk.say({**USUAL, "action": "query"}, BOB)
+    assert [row["handoff_id"] for row in query["handoffs"]] == [given["handoff_id"]]
+    accept = {**USUAL, "action": "accept", "handoff_id": given["handoff_id"]}
+    assert desk.say(accept, BOB)["status"] == "accepted"
+    draft = desk.say({**USUAL, "action": "draft", "context": {"summary": "So far."}}, ALICE)
+    assert draft["success"], draft
+    other = {**USUAL, "action": "activate", "handoff_id": given["handoff_id"], "by": "30m"}
+    assert desk.code(other, BOB) == "schema_invalid"
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ({"action": "extend_sla", "by": "1x"}, "a number with its unit"),
+        ({"action": "reject", "reason": "other", "detail": " "}, "it has to say something"),
+        ({"action": "approve", "package_hash": "A" * 64}, "lower-case hexadecimal"),
+    ],
+)
+def test_what_is_wrong_is_said_in_words(desk: Desk, said: dict[str, Any], words: str) -> None:
+    assert words in desk.say({**said, "handoff_id": "h"}, HUMAN)["error"]["detail"]

@@ -9,6 +9,8 @@ import pytest
 
 from dragoman.core.errors import StoreUnavailable
 from dragoman.engine.artifacts import Expected, Kept, NotKept
+from dragoman.engine.redaction import Redaction
+from dragoman.text.redact import Redactor
 from tests.protocols.acp.desk import (
     ALICE,
     BOB,
@@ -174,7 +176,7 @@ def test_what_cannot_be_hashed_and_artifacts_that_are_none(desk: Desk) -> None:
         line.partition(":")[0]
         for line in desk.do("accept", id, BOB)["metadata"]["verification_failed"]
     ]
-    assert codes == ["schema_invalid", "schema_invalid", "hash_mismatch"]
+    assert codes == [*["schema_invalid"] * 4, "hash_mismatch"]
 
 
 class Shaky:
@@ -182,11 +184,19 @@ class Shaky:
 
     def __init__(self, trouble: str = "passing") -> None:
         self.trouble: Any = trouble
+        self.bytes = 0
+        self.taken: list[str] = []
 
-    def take(self, teamspace: str, path: str, expected: Expected) -> Kept | NotKept:
+    def size(self, teamspace: str, path: str) -> int | NotKept:
         """Nothing can be looked at while there is trouble."""
         del teamspace, path
-        return NotKept(self.trouble, "input/output error") if self.trouble else Kept("0" * 64, 0)
+        return NotKept(self.trouble, "input/output error") if self.trouble else self.bytes
+
+    def take(self, teamspace: str, path: str, expected: Expected) -> Kept | NotKept:
+        """It is kept."""
+        del teamspace
+        self.taken.append(path)
+        return Kept(expected.sha256 or "0" * 64, self.bytes)
 
     def check(self, sha256: str) -> NotKept | None:
         """The same."""
@@ -209,7 +219,7 @@ def test_passing_trouble_leaves_it_where_it_is_and_it_can_be_tried_again(tmp_pat
 @proves("ACP-ARTIFACTS")
 @pytest.mark.parametrize(
     ("trouble", "code"),
-    [("different", "hash_mismatch"), ("missing", "missing_artifact")],
+    [("different", "hash_mismatch"), ("missing", "missing_artifact"), ("passing", "try_again")],
 )
 def test_copies_are_looked_at_again_before_the_work_begins(
     tmp_path: Path, trouble: str, code: str
@@ -291,3 +301,46 @@ def test_a_cycle_that_has_come_about_since_the_gate_looked_is_a_no_all_the_same(
     assert (reply["success"], reply["status"]) == (False, "rejected")
     assert reply["error"]["code"] == "ownership_conflict"
     assert reply["metadata"]["verification_failed"]
+
+
+@proves("ACP-ARTIFACTS")
+def test_all_artifacts_of_a_package_have_a_bound_together(tmp_path: Path) -> None:
+    shelf = Shaky("")
+    shelf.bytes = 10
+    desk = Desk(tmp_path, artifacts=shelf, artifacts_bytes=29)
+    three = [artifact(f"a-{n}", f"{n}.txt") for n in range(3)]
+    reply = rejected(desk, *three)
+    assert reply["error"]["code"] == "policy_violation"
+    assert "30 bytes" in reply["error"]["detail"]
+    assert shelf.taken == []
+    id = desk.offered(artifacts=three[:2], task="t-2")
+    assert desk.do("accept", id, BOB)["success"]
+
+
+@proves("ACP-ARTIFACTS")
+def test_a_file_to_which_many_artifacts_refer_is_read_once(tmp_path: Path) -> None:
+    shelf = Shaky("")
+    desk = Desk(tmp_path, artifacts=shelf)
+    same = [artifact(f"a-{n}") for n in range(20)]
+    id = desk.offered(artifacts=[*same, artifact("b", sha256=HELLO)])
+    assert desk.do("accept", id, BOB)["success"]
+    assert shelf.taken == ["a.txt", "a.txt"]
+    assert len(desk.handoff(id).artifacts) == 21
+
+
+SECRET = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
+
+
+@proves("ACP-SECRETS")
+def test_a_package_with_a_secret_is_not_taken_and_its_place_is_named(tmp_path: Path) -> None:
+    redaction = Redaction(Redactor(key=b"k" * 32))
+    desk = Desk(tmp_path, secret_in=redaction.refusal)
+    said = offer(context={"summary": "Log in with it.", "assumptions": [f"token {SECRET}"]})
+    reply = desk.say(said, ALICE)
+    assert reply["error"]["code"] == "policy_violation"
+    assert reply["error"]["detail"].startswith("context.assumptions[0] holds a secret")
+    assert SECRET not in str(reply)
+    later = Desk(tmp_path / "later")
+    id = later.say(said, ALICE)["handoff_id"]
+    strict = Desk(tmp_path / "strict", later.lab, secret_in=redaction.refusal)
+    assert strict.do("accept", id, BOB)["error"]["code"] == "policy_violation"

@@ -1,9 +1,11 @@
 """Messages beside handoffs: sent, found, kept small; and that handoffs themselves send theirs."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dragoman.core.actors import Actor
 from dragoman.core.commands import CreateTask, PostMail, RegisterAgent
 from dragoman.protocols.acp.messages import TYPES
 from tests.protocols.acp.desk import ALICE, BOB, CAROL, HUMAN, OBSERVER, Desk
@@ -22,13 +24,37 @@ def types(desk: Desk, actor: Any, operation: str = "acp_inbox", **asked: Any) ->
     return [row["type"] for row in reply["messages"]]
 
 
+def about(desk: Desk) -> dict[str, Any]:
+    """What a message says of a handoff that there is."""
+    id = desk.offered()
+    return {"handoff_id": id, "package_hash": desk.handoff(id).package_hash}
+
+
+def test_only_its_two_sides_speak_about_a_handoff_and_of_its_very_package(desk: Desk) -> None:
+    payload = about(desk)
+    said = message("handoff.accept", payload=payload, to=["alice"])
+    assert desk.code(said, BOB, "acp_send") == ""
+    assert desk.code(said, CAROL, "acp_send") == "not_found"
+    forged = {**payload, "package_hash": "0" * 64}
+    assert desk.code(said | {"payload": forged}, BOB, "acp_send") == "hash_mismatch"
+    absent = {**payload, "handoff_id": "absent"}
+    assert desk.code(said | {"payload": absent}, BOB, "acp_send") == "not_found"
+
+
+def test_who_is_meant_by_coordinator_where_nobody_is_one_is_chosen(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, coordinator="boss")
+    assert desk.code(message(to=["coordinator"]), ALICE, "acp_send") == ""
+    boss = Actor("agent", "boss")
+    assert types(desk, boss) == ["status.update"]
+
+
 @pytest.mark.parametrize("type", sorted(TYPES))
 def test_a_message_of_every_type_arrives_with_its_payload(desk: Desk, type: str) -> None:
     is_handoff = type.startswith("handoff.")
-    payload = {"handoff_id": "h", "package_hash": "0" * 64} if is_handoff else {"a": [1, "ü"]}
+    payload = about(desk) if is_handoff else {"a": [1, "ü"]}
     sent = desk.say(message(type, payload=payload, thread_id="th"), ALICE, "acp_send")
     assert (sent["success"], sent["thread_id"]) == (True, "th")
-    (row,) = desk.say({}, BOB, "acp_inbox")["messages"]
+    row = desk.say({}, BOB, "acp_inbox")["messages"][-1]
     assert (row["message_id"], row["type"], row["payload"]) == (sent["message_id"], type, payload)
     assert (row["from"], row["to"], row["read"]) == ("alice", ("bob",), False)
 

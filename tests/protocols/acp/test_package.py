@@ -8,9 +8,15 @@ import msgspec
 import pytest
 from jsonschema import Draft202012Validator
 
+from dragoman.core.errors import Refusal
 from dragoman.core.handoff_package import hash_of
+from dragoman.engine.facts import StoreFacts
+from dragoman.engine.operation import Fault
+from dragoman.protocols.acp import Choices
 from dragoman.protocols.acp.lint import lint
+from dragoman.protocols.acp.read import read_action
 from dragoman.protocols.acp.schema import package_schema
+from dragoman.protocols.acp.translate import commands
 from dragoman.protocols.acp.wire import Package
 from tests.protocols.acp.desk import ALICE, BOB, COORDINATOR, Desk, artifact, offer
 from tests.requirements import proves
@@ -194,9 +200,17 @@ def test_every_part_is_checked_and_all_findings_are_told() -> None:
     assert [issue["path"] for issue in lint(package, "", False).issues] == [
         "more",
         "other",
-        "task",
+        *(f"task.{name}" for name in ("task_id", "title", "objective", "success_criteria")),
+        "task.priority",
         "context",
-        "policy",
+        "policy.classification",
+        "policy.requires_human_approval",
+    ]
+    nested = full() | {"task": {**full()["task"], "title": "", "colour": "red", "objective": 1}}
+    assert [issue["path"] for issue in lint(nested, "", False).issues] == [
+        "task.colour",
+        "task.title",
+        "task.objective",
     ]
 
 
@@ -222,6 +236,13 @@ def test_lint_knows_actions_and_messages_and_asks_for_the_kind_that_is_meant() -
     assert lint(message, "acp_send", False).ok
     assert not lint({**message, "payload": {"x": "y" * 5_000}}, "", False).ok
     assert lint(offer(), "package", False).issues[-1]["reason"].startswith("this is acp_handoff")
+    given = _without(offer(), "action")
+    assert lint(given, "offer", False).ok
+    lacking = lint({"to_agent": "bob", "task": given["task"]}, "", False)
+    assert (lacking.type, [issue["path"] for issue in lacking.issues]) == (
+        "offer",
+        ["context", "work_state"],
+    )
     assert lint(7, "", False).issues == ({"path": "", "reason": "this is no JSON object"},)
     assert not lint(7, "package", False).ok
 
@@ -235,7 +256,10 @@ def test_a_draft_is_made_step_by_step(desk: Desk) -> None:
 
     lacks = desk.do("validate", id, ALICE)
     assert (lacks["error"]["code"], lacks["status"]) == ("schema_invalid", "draft")
-    assert lacks["metadata"]["verification_failed"] == [lacks["error"]["detail"]]
+    assert lacks["metadata"]["verification_failed"] == [
+        f"{name}: it is missing" for name in ("to_agent", "context", "work_state")
+    ]
+    assert lacks["error"]["detail"] == "; ".join(lacks["metadata"]["verification_failed"])
     assert desk.do("propose", id, ALICE)["error"]["code"] == "schema_invalid"
 
     more = {"context": said["context"], "work_state": said["work_state"], "to_agent": "bob"}
@@ -253,11 +277,52 @@ def test_a_draft_is_made_step_by_step(desk: Desk) -> None:
 
 
 @proves("ACP-DRAFT")
+@proves("ACP-DRAFT-PARTS")
+def test_two_edits_of_a_draft_at_once_are_both_kept(desk: Desk) -> None:
+    id = desk.say({"action": "draft", "to_agent": "bob", "reason": "r"}, ALICE)["handoff_id"]
+    edits = ({"context": {"summary": "S"}}, {"work_state": {"status": "review", "next_step": "N"}})
+    read = [_planned(desk, {"action": "draft", "handoff_id": id, **edit}) for edit in edits]
+    for edit in read:
+        desk.lab.do(ALICE, *edit)
+    assert set(desk.handoff(id).package) == {"reason", "context", "work_state"}
+    assert desk.handoff(id).recipient == "bob"
+
+
+@proves("ACP-DRAFT-PARTS", "ACP-REPEAT")
+def test_a_draft_is_offered_once_and_as_it_was_read(desk: Desk) -> None:
+    id = desk.say({"action": "draft", **_without(offer(), "action")}, ALICE)["handoff_id"]
+    early = _planned(desk, {"action": "propose", "handoff_id": id})
+    desk.do("draft", id, ALICE, context={"summary": "All of it is there."})
+    answer = desk.lab.hub.engine.handle_now(desk.lab.hub.request(ALICE, *early))
+    assert isinstance(answer, Refusal)
+    assert answer.code == "try_again"
+    first = desk.do("propose", id, ALICE)
+    head = desk.lab.store.head()
+    assert desk.do("propose", id, ALICE) == first
+    assert desk.lab.store.head() == head
+    assert desk.code({"action": "propose", "handoff_id": id}, BOB) == "not_found"
+    desk.do("reject", id, BOB, reason="other", detail="no")
+    assert desk.do("propose", id, ALICE)["success"]
+
+
+def _planned(desk: Desk, said: dict[str, Any]) -> Any:
+    """What an action of alice's asks the hub for, by what can be read now."""
+    asked = read_action(said)
+    assert not isinstance(asked, Fault)
+    facts = StoreFacts(desk.lab.store, lambda _task, _ref: False)
+    return commands(asked, ALICE, facts, Choices())
+
+
 def test_a_draft_is_its_sender_s_alone(desk: Desk) -> None:
     id = desk.say({"action": "draft", **_without(offer(), "action")}, ALICE)["handoff_id"]
     for action in ("validate", "propose"):
         assert desk.do(action, id, BOB)["error"]["code"] == "not_found"
+    for action in ("accept", "activate", "withdraw"):
+        taken = desk.do(action, id, BOB)
+        assert (taken["error"]["code"], "status" in taken) == ("not_found", False)
+        assert "alice" not in str(taken)
     stolen = desk.do("draft", id, BOB, context={"summary": "mine"})
+    assert "alice" not in str(stolen)
     assert (stolen["error"]["code"], "status" in stolen) == ("not_authorized", False)
     assert desk.say({"action": "query", "status": "draft"}, BOB)["handoffs"] == []
     assert desk.say({"action": "query", "handoff_id": id}, BOB)["error"]["code"] == "not_found"

@@ -37,10 +37,42 @@ def test_only_members_offer_and_receive(team: Desk) -> None:
     assert team.code(drafts, ALICE) == ""
 
 
+def test_to_others_it_is_as_if_it_were_not_there(team: Desk) -> None:
+    id = team.say(inside(), ALICE)["handoff_id"]
+    more: dict[str, dict[str, Any]] = {
+        "reject": {"reason": "other", "detail": "no"},
+        "extend_sla": {"by": "1h"},
+        "reassign": {"to_agent": "otis"},
+    }
+    actions = ("query", "accept", "reject", "activate", "complete", "close", "withdraw")
+    for action in (*actions, "extend_sla", "reassign", "propose", "validate"):
+        for outsider in (CAROL, OTHER):
+            there = team.do(action, id, outsider, **more.get(action, {}))
+            absent = team.do(action, "absent", outsider, **more.get(action, {}))
+            assert there["error"]["code"] == "not_found", there
+            assert str(there).replace(id, "absent") == str(absent)
+
+
+def test_letters_about_it_are_shown_to_its_members(team: Desk) -> None:
+    id = team.say(inside(), ALICE)["handoff_id"]
+    team.do("reject", id, BOB, reason="other", detail="not for others")
+    team.say({"to": ["bob"], "type": "status.update", "payload": {"n": [1]}}, ALICE, "acp_send")
+
+    def types(reader: Actor, **asked: str) -> list[str]:
+        return [row["type"] for row in team.say(asked, reader, "acp_query")["messages"]]
+
+    for outsider in (CAROL, OTHER):
+        assert types(outsider, task_id="t-1") == []
+        assert types(outsider, to="alice") == []
+        assert types(outsider, to="bob") == ["status.update"]
+    for member in (ALICE, BOB, COORDINATOR, HUMAN):
+        assert types(member, task_id="t-1") == ["handoff.initiate", "system.error"]
+
+
 def test_only_members_act_and_see(team: Desk) -> None:
     id = team.say(inside(), ALICE)["handoff_id"]
     no = {"reason": "other", "detail": "no"}
-    assert team.do("reject", id, OTHER, **no)["error"]["code"] == "not_authorized"
+    assert team.do("reject", id, OTHER, **no)["error"]["code"] == "not_found"
     assert team.do("reassign", id, COORDINATOR, to_agent="carol")["error"]["code"] == (
         "not_authorized"
     )
@@ -55,4 +87,4 @@ def test_only_members_act_and_see(team: Desk) -> None:
 def test_without_named_coordinators_every_one_who_is_a_member_is_one(team: Desk) -> None:
     id = team.say(offer(to="otis", teamspace_id="loose"), ALICE)["handoff_id"]
     assert team.do("extend_sla", id, OTHER, by="1h")["success"]
-    assert team.do("extend_sla", id, COORDINATOR, by="1h")["error"]["code"] == "not_authorized"
+    assert team.do("extend_sla", id, COORDINATOR, by="1h")["error"]["code"] == "not_found"

@@ -5,8 +5,11 @@ from typing import Any
 
 import pytest
 
+from dragoman.core.actors import Actor
 from dragoman.core.errors import StoreUnavailable
+from dragoman.core.handoff_items import items_of
 from dragoman.engine.workq import ItemState, Moved
+from dragoman.services.handing_on import GRACE_MS, HandingOn
 from dragoman.services.workq import HubWorkq
 from tests.protocols.acp.desk import ALICE, BOB, CAROL, COORDINATOR, OBSERVER, Desk, offer
 from tests.requirements import proves
@@ -77,6 +80,10 @@ def test_without_an_item_or_without_such_an_item_it_is_not_applicable(desk: Desk
     assert begun(desk, offer())["metadata"]["workq_status"] == "not_applicable"
     gone = begun(desk, with_items("workq:gone", "workq:a b", task="t-2"))
     assert (gone["success"], gone["metadata"]["workq_status"]) == (True, "not_applicable")
+    first, second = gone["metadata"]["workq_items"]
+    assert first == "gone: missing, the work queue has no item gone"
+    assert second.startswith("a b: missing, ")
+    assert desk.do("activate", gone["handoff_id"], BOB) == gone
 
 
 def test_an_item_of_a_third_stays_where_it_is_and_the_handoff_goes_on(desk: Desk) -> None:
@@ -161,3 +168,118 @@ def test_whoever_runs_the_show_may_give_items(desk: Desk) -> None:
     given = desk.say({"item_id": "wq-1", "owner": "carol"}, COORDINATOR, "workq.claim")
     assert given["owner"] == "carol"
     assert desk.code({"item_id": "wq-1", "owner": "bob"}, ALICE, "workq.claim") == "not_authorized"
+
+
+def owned(desk: Desk, id: str = "wq-1", by: Actor = ALICE) -> None:
+    """An item that somebody has."""
+    desk.say({"item_id": id}, by, "workq.create")
+    desk.say({"item_id": id}, by, "workq.claim")
+
+
+def test_an_item_comes_back_with_work_that_is_given_back(desk: Desk) -> None:
+    owned(desk)
+    id = begun(desk, with_items("wq-1"))["handoff_id"]
+    no = {"reason": "other", "detail": "I cannot do it."}
+    assert desk.do("reject", id, BOB, **no)["success"]
+    assert (item(desk)["owner"], desk.handoff(id).workq) == ("alice", "returned")
+    assert desk.do("reject", id, BOB, **no)["success"]
+    said = with_items("wq-1", to="carol")
+    again = desk.say(said, ALICE)["handoff_id"]
+    assert desk.do("accept", again, CAROL)["success"]
+    assert desk.do("activate", again, CAROL)["metadata"]["workq_status"] == "transferred"
+    moved = desk.do("reassign", again, COORDINATOR, to_agent="dan")
+    assert moved["success"], moved
+    assert item(desk)["owner"] == "alice"
+
+
+def test_nothing_comes_back_that_was_never_handed_on(desk: Desk) -> None:
+    owned(desk)
+    id = desk.say(with_items("wq-1"), ALICE)["handoff_id"]
+    assert desk.do("reject", id, BOB, reason="other", detail="no")["success"]
+    assert (item(desk)["owner"], desk.handoff(id).workq) == ("alice", "")
+    without = Desk(desk.artifacts / "without", workq=None)
+    other = begun(without, with_items("wq-1"))["handoff_id"]
+    assert without.do("reject", other, BOB, reason="other", detail="no")["success"]
+
+
+def test_what_a_third_has_taken_meanwhile_is_not_taken_back(desk: Desk) -> None:
+    owned(desk)
+    id = begun(desk, with_items("wq-1"))["handoff_id"]
+    desk.say({"item_id": "wq-1", "owner": "carol"}, BOB, "workq.claim")
+    desk.do("reject", id, BOB, reason="other", detail="no")
+    assert (item(desk)["owner"], desk.handoff(id).workq) == ("carol", "not_returned")
+
+
+class Dying(Outside):
+    """A queue at whose answer the hub dies, once."""
+
+    def transfer_ownership(self, item: str, sender: str, recipient: str) -> Moved:
+        """The power is gone."""
+        super().transfer_ownership(item, sender, recipient)
+        if len(self.asked) == 1:
+            raise SystemExit("the power is gone")
+        return self.moved
+
+
+def test_a_crash_after_activate_loses_no_item(tmp_path: Path) -> None:
+    outside = Dying(Moved("transferred"))
+    desk = Desk(tmp_path, workq=outside)
+    with pytest.raises(SystemExit):
+        begun(desk, with_items("far-1"))
+    (row,) = desk.say({"action": "query", "task_id": "t-1"}, BOB)["handoffs"]
+    id = row["handoff_id"]
+    assert (desk.handoff(id).status, desk.handoff(id).workq) == ("activated", "")
+    duty = HandingOn(desk.lab.hub, outside)
+    assert duty.run_once(desk.lab.clock.now()) == 0
+    desk.lab.clock.advance(GRACE_MS)
+    assert duty.run_once(desk.lab.clock.now()) == 1
+    assert (desk.handoff(id).workq, outside.asked) == (
+        "transferred",
+        [("far-1", "alice", "bob")] * 2,
+    )
+    assert duty.run_once(desk.lab.clock.now()) == 0
+
+
+def test_a_store_that_fails_after_activate_does_not_take_the_yes_back(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+
+    class Failing(Outside):
+        def transfer_ownership(self, item: str, sender: str, recipient: str) -> Moved:
+            desk.lab.store.faults = [StoreUnavailable("no disk")] * 3
+            return super().transfer_ownership(item, sender, recipient)
+
+    failing = Desk(tmp_path / "failing", desk.lab, workq=Failing(Moved("transferred")))
+    reply = begun(failing, with_items("far-1"))
+    desk.lab.store.faults.clear()
+    assert (reply["success"], reply["status"]) == (True, "activated")
+    desk.lab.clock.advance(GRACE_MS)
+    assert HandingOn(desk.lab.hub, Outside(Moved("refused"))).run_once(desk.lab.clock.now()) == 1
+    assert desk.handoff(reply["handoff_id"]).workq == "degraded"
+
+
+def test_a_queue_that_does_not_answer_is_asked_once_and_takes_nothing_from_a_third(
+    tmp_path: Path,
+) -> None:
+    outside = Outside(Moved("unavailable", "no answer"))
+    desk = Desk(tmp_path, workq=outside)
+    owned(desk, "c-1", CAROL)
+    owned(desk, "a-1", ALICE)
+    reply = begun(desk, with_items("c-1", "a-1", "far-1"))
+    assert (len(outside.asked), reply["metadata"]["workq_status"]) == (1, "degraded")
+    states = {id: item(desk, id)["owner"] or item(desk, id)["status"] for id in ("c-1", "a-1")}
+    assert states == {"c-1": "carol", "a-1": "orphaned"}
+    assert item(desk, "far-1")["status"] == "orphaned"
+
+
+def test_a_package_refers_to_a_few_items_only(desk: Desk) -> None:
+    many = [f"wq-{n}" for n in range(17)]
+    assert desk.code(with_items(*many), ALICE) == "schema_invalid"
+    assert desk.code(with_items(*many[:16], many[0]), ALICE) == ""
+
+
+def test_items_are_found_in_whatever_a_package_is() -> None:
+    assert items_of({}) == ()
+    odd = {"task": 1, "artifacts": [1, {"ref": 2}, {"ref": {"type": "workq_item"}}]}
+    assert items_of(odd) == ("",)
+    refs = [{"type": "workq_item", "value": f"workq:{n}"} for n in range(20)]
+    assert items_of({"task": {"external_refs": refs}}) == tuple(map(str, range(16)))

@@ -2,7 +2,9 @@
 
 from typing import Annotated, Any, Final, Literal, get_args
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+import msgspec
+from msgspec import NODEFAULT, UNSET, Meta, Struct, UnsetType
+from msgspec.structs import fields
 
 from dragoman.core.events import HandoffStatus, RejectReason
 from dragoman.protocols.acp.wire import (
@@ -263,3 +265,13 @@ class HandoffCall(Struct, frozen=True, omit_defaults=True):
     supersedes: str = ""
     sla: dict[str, str] = {}
     package_hash: str = ""
+
+
+USUAL: Final[dict[str, Any]] = msgspec.to_builtins(
+    {
+        field.name: field.default_factory() if field.default is NODEFAULT else field.default
+        for field in fields(HandoffCall)
+        if not field.required
+    }
+)
+"""Field -> its published default: who sends that has said nothing."""

@@ -3,41 +3,44 @@
 The handoff is never held up by it: ACP owns the protocol, a work queue is optional (section 8).
 """
 
-from typing import Any, Final, Literal
+from collections.abc import Sequence
+from typing import Any, Final
 
 from dragoman.core.actors import Actor
-from dragoman.core.commands import AnyCommand, NoteHandoff, ReleaseWorkItem
 from dragoman.core.errors import Refusal
-from dragoman.core.handoff import Handoff, section
-from dragoman.core.ids import check_mail_id
+from dragoman.core.handoff import Handoff
+from dragoman.core.handoff_items import items_of
 from dragoman.engine.ask import find_task
+from dragoman.engine.handing_on import hand_on, told_of_items
 from dragoman.engine.handoffs import find_handoff
 from dragoman.engine.operation import Commands, Facts
-from dragoman.engine.workq import Moved, Workq
-from dragoman.protocols.acp.gate import artifacts_of
+from dragoman.engine.workq import Workq
 from dragoman.protocols.acp.read import Asked
 from dragoman.protocols.acp.reply import Reply, at_gate, with_metadata
 from dragoman.protocols.acp.settings import Choices
 
-WorkqStatus = Literal["transferred", "degraded", "not_applicable"]
-
-NOTE: Final = "workq_integration"
-_ITEM: Final = "workq_item"
-_PREFIX: Final = "workq:"
+_BACK: Final = frozenset({"reject", "reassign"})
+"""Actions by which work that was begun may come back, and its items with it."""
 
 
 def lingers(asked: Asked, reply: Reply, choices: Choices) -> bool:
     """Whether something is looked up or somebody is called; else nobody has to wait for it."""
     if _lacks(asked, reply):
         return True
-    is_begun = asked.action == "activate" and choices.workq is not None
-    return is_begun and any(items_of(handoff) for handoff in asked.seen)
+    if choices.workq is None:
+        return False
+    is_begun = asked.action == "activate"
+    return asked.action in _BACK or (
+        is_begun and any(items_of(handoff.package) for handoff in asked.seen)
+    )
 
 
 def follow_up(
     asked: Asked, _: Actor, facts: Facts, reply: Reply, choices: Choices
 ) -> tuple[Commands, Any]:
     """What the hub notes down, and the whole reply."""
+    if asked.action in _BACK:
+        return _given_back(asked.given.handoff_id, facts, choices.workq), reply
     handoff = next(iter(asked.seen), None)
     if _lacks(asked, reply):
         found = find_handoff(facts.store, reply["handoff_id"])
@@ -51,10 +54,25 @@ def follow_up(
         return (), told
     if _lacks(asked, reply):
         told = _with_attempt(told, handoff, facts)
-    if handoff.workq:
-        return (), with_metadata(told, workq_status=handoff.workq)
-    noted, status = _handed_on(handoff, choices.workq)
-    return noted, with_metadata(told, workq_status=status)
+    if handoff.workq or not handoff.is_active:
+        return (), _with_items(told, handoff.workq or "not_applicable", told_of_items(handoff))
+    if choices.workq is None:
+        return (), _with_items(told, "not_applicable")
+    done = hand_on(handoff, choices.workq, handoff.recipient)
+    return done.commands, _with_items(told, done.outcome, done.details)
+
+
+def _with_items(told: Reply, status: str, details: Sequence[str] = ()) -> Reply:
+    told = with_metadata(told, workq_status=status)
+    return with_metadata(told, workq_items=list(details)) if details else told
+
+
+def _given_back(id: str, facts: Facts, workq: Workq | None) -> Commands:
+    """What is noted down when items come back with work that had been begun."""
+    found = find_handoff(facts.store, id) if workq is not None else None
+    if workq is None or not isinstance(found, Handoff) or not found.items_due:
+        return ()
+    return hand_on(found, workq, found.items_due).commands
 
 
 def _lacks(asked: Asked, reply: Reply) -> bool:
@@ -64,48 +82,8 @@ def _lacks(asked: Asked, reply: Reply) -> bool:
 
 
 def _with_attempt(told: Reply, handoff: Handoff, facts: Facts) -> Reply:
+    """Under which token the work is done; once it is over, the task's is another one."""
     found = find_task(facts.store, handoff.task)
-    if isinstance(found, Refusal):
+    if isinstance(found, Refusal) or not handoff.is_active:
         return told
     return with_metadata(told, attempt=found.task.attempts, fence=found.task.fence)
-
-
-def items_of(handoff: Handoff) -> tuple[str, ...]:
-    """The items of a work queue that a handoff refers to, each once."""
-    refs = section(handoff.package, "task").get("external_refs", ())
-    named = [str(ref.get("value", "")) for ref in refs if ref.get("type") == _ITEM]
-    named += [one.ref.path for one in artifacts_of(handoff) if one.ref.type == _ITEM]
-    return tuple(dict.fromkeys(name.removeprefix(_PREFIX) for name in named))
-
-
-def _handed_on(handoff: Handoff, workq: Workq | None) -> tuple[Commands, WorkqStatus]:
-    items = items_of(handoff)
-    if workq is None or not items:
-        return (), "not_applicable"
-    moved = {item: _moved(workq, item, handoff) for item in items}
-    status = _status(moved)
-    if status == "not_applicable":
-        return (), status
-    said: dict[str, object] = {
-        item: {"outcome": one.outcome, "detail": one.detail} for item, one in moved.items()
-    }
-    orphaned: list[AnyCommand] = [
-        ReleaseWorkItem(item, is_orphaned=True)
-        for item, one in moved.items()
-        if one.outcome == "unavailable"
-    ]
-    return (*orphaned, NoteHandoff(handoff.id, NOTE, status, {"items": said})), status
-
-
-def _moved(workq: Workq, item: str, handoff: Handoff) -> Moved:
-    malformed = check_mail_id(item, "item id")
-    if malformed is not None:
-        return Moved("missing", malformed.detail)
-    return workq.transfer_ownership(item, handoff.sender, handoff.recipient)
-
-
-def _status(moved: dict[str, Moved]) -> WorkqStatus:
-    outcomes = {one.outcome for one in moved.values()}
-    if outcomes & {"refused", "unavailable"}:
-        return "degraded"
-    return "transferred" if "transferred" in outcomes else "not_applicable"

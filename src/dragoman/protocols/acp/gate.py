@@ -5,15 +5,16 @@ read just now) leaves it where it is, to be tried again (S-ACP-3).
 """
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any, Final, cast
+from typing import Any, Final, Literal, cast
 
 from msgspec import Struct
 
 from dragoman.core.commands import Failure
 from dragoman.core.events import RejectReason
 from dragoman.core.handoff import Handoff, section
+from dragoman.core.handoff_chain import check_cycle
 from dragoman.core.handoff_package import hash_of
-from dragoman.engine.artifacts import ArtifactStore, Expected, Kept, Trouble
+from dragoman.engine.artifacts import ArtifactStore, Expected, Kept, NotKept, Trouble
 from dragoman.protocols.acp.package import package_faults
 from dragoman.protocols.acp.read import shaped
 from dragoman.protocols.acp.settings import Choices
@@ -25,6 +26,9 @@ _REASON: Final[Mapping[Trouble, RejectReason]] = {
     "too_large": "policy_violation",
 }
 """What is wrong with an artifact -> why the handoff is rejected for it."""
+
+PASSING: Final = "passing"
+"""What may be otherwise when it is looked at again."""
 
 NO_STORE: Final = "artifacts cannot be looked at here: there is no place to keep them"
 
@@ -58,7 +62,7 @@ def examine(handoff: Handoff, leave_out: Collection[str], choices: Choices) -> V
     found = _Findings()
     package: Mapping[str, Any] = handoff.package
     found.add("schema", [("schema_invalid", fault.detail) for fault in package_faults(package)])
-    found.add("policy", list(policy_failures(section(package, "policy"), choices)))
+    found.add("policy", list(policy_failures(package, choices)))
     looked_at = _look(handoff, leave_out, choices)
     found.add("artifacts", looked_at.failed)
     found.add("cycle", list(_cycle(handoff)))
@@ -78,22 +82,24 @@ def artifacts_of(handoff: Handoff) -> tuple[Artifact, ...]:
     return cast(tuple[Artifact, ...], given) if isinstance(given, tuple) else ()
 
 
-def check_copies(handoff: Handoff, store: ArtifactStore | None) -> tuple[Failure, ...]:
-    """What has happened to the verified copies since they were made (S-ACP-8)."""
+def check_copies(
+    handoff: Handoff, store: ArtifactStore | None
+) -> tuple[RejectReason | Literal["passing"], str] | None:
+    """What has happened to the verified copies since they were made (S-ACP-8); None: nothing."""
     if not handoff.artifacts:
-        return ()
+        return None
     if store is None:
-        return (("missing_artifact", NO_STORE),)
-    found = ((name, store.check(sha256)) for name, sha256 in handoff.artifacts.items())
-    return tuple(
-        (_REASON.get(wrong.trouble, "missing_artifact"), f"{name}: {wrong.detail}")
-        for name, wrong in found
-        if wrong is not None
-    )
+        return "missing_artifact", NO_STORE
+    for name, sha256 in handoff.artifacts.items():
+        wrong = store.check(sha256)
+        if wrong is not None:
+            return _REASON.get(wrong.trouble, PASSING), f"{name}: {wrong.detail}"
+    return None
 
 
-def policy_failures(policy: Mapping[str, Any], choices: Choices) -> Iterator[Failure]:
-    """What a policy says that is not permitted here."""
+def policy_failures(package: Mapping[str, Any], choices: Choices) -> Iterator[Failure]:
+    """What a package says or holds that is not permitted here."""
+    policy = section(package, "policy")
     permitted = (
         ("classification", choices.classifications),
         ("visibility", choices.visibilities),
@@ -104,12 +110,16 @@ def policy_failures(policy: Mapping[str, Any], choices: Choices) -> Iterator[Fai
         if isinstance(value, str) and value not in values:
             allowed = ", ".join(sorted(values)) or "nothing"
             yield "policy_violation", f"policy.{field}: {value!a} is not permitted here: {allowed}"
+    # What is hashed cannot be masked: a package with a secret in it is not taken at all.
+    secret = choices.secret_in(package)
+    if secret is not None:
+        yield "policy_violation", secret.detail
 
 
 def _cycle(handoff: Handoff) -> Iterator[Failure]:
-    if handoff.recipient in handoff.chain:
-        way = " → ".join(handoff.chain)
-        yield "ownership_conflict", f"{handoff.recipient} has owned it before ({way})"
+    cycle = check_cycle(handoff.chain, handoff.recipient)
+    if cycle is not None:
+        yield "ownership_conflict", cycle.detail
 
 
 def _hash(handoff: Handoff) -> Iterator[Failure]:
@@ -133,32 +143,56 @@ class _Looked(Struct):
 
 
 def _look(handoff: Handoff, leave_out: Collection[str], choices: Choices) -> _Looked:
-    looked = _Looked()
+    looked, files = _Looked(), list[Artifact]()
     for artifact in artifacts_of(handoff):
         if artifact.artifact_id in leave_out:
             looked.left_out.append(artifact.artifact_id)
         elif artifact.ref.type == "file":
-            _look_at(artifact, handoff.teamspace, choices.artifacts, looked)
+            files.append(artifact)
+    store = choices.artifacts
+    if store is None:
+        looked.waits_for += [f"{artifact.artifact_id}: {NO_STORE}" for artifact in files]
+        return looked
+    sizes = {path: store.size(handoff.teamspace, path) for path in _paths(files)}
+    found = [sizes[artifact.ref.path] for artifact in files]
+    in_all = sum(size for size in found if isinstance(size, int))
+    is_too_much = in_all > choices.artifacts_bytes
+    if is_too_much:
+        detail = f"all artifacts have {in_all} bytes, and at most {choices.artifacts_bytes} are "
+        looked.failed.append(("policy_violation", f"{detail}taken of one package"))
+    taken = dict[tuple[str, Expected], Kept | NotKept]()
+    for artifact, size in zip(files, found, strict=True):
+        if isinstance(size, NotKept):
+            _add(artifact, size, looked)
+        elif not is_too_much:
+            # What several artifacts refer to is read once.
+            expected = _expected(artifact)
+            key = artifact.ref.path, expected
+            if key not in taken:
+                taken[key] = store.take(handoff.teamspace, artifact.ref.path, expected)
+            _add(artifact, taken[key], looked)
     return looked
 
 
-def _look_at(
-    artifact: Artifact, teamspace: str, store: ArtifactStore | None, looked: _Looked
-) -> None:
-    name, ref = artifact.artifact_id, artifact.ref
-    if store is None:
-        looked.waits_for.append(f"{name}: {NO_STORE}")
-        return
-    size = ref.size_bytes if isinstance(ref.size_bytes, int) else None
-    expected = Expected(ref.sha256 or "", size)
-    found = store.take(teamspace, ref.path, expected)
+def _paths(files: Collection[Artifact]) -> Collection[str]:
+    return dict.fromkeys(artifact.ref.path for artifact in files)
+
+
+def _expected(artifact: Artifact) -> Expected:
+    ref = artifact.ref
+    return Expected(ref.sha256 or "", ref.size_bytes if isinstance(ref.size_bytes, int) else None)
+
+
+def _add(artifact: Artifact, found: Kept | NotKept, looked: _Looked) -> None:
+    """What was found of an artifact, to the rest."""
+    name = artifact.artifact_id
     if isinstance(found, Kept):
         looked.kept[name] = found.sha256
         return
     detail = f"{name}: {found.detail}"
-    if found.trouble == "passing":
+    if found.trouble == PASSING:
         looked.waits_for.append(detail)
-    elif found.trouble == "missing" and not ref.required:
+    elif found.trouble == "missing" and not artifact.ref.required:
         looked.left_out.append(name)
     else:
         looked.failed.append((_REASON[found.trouble], detail))

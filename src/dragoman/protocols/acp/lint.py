@@ -8,24 +8,34 @@ from dragoman.core.handoff_package import hash_of
 from dragoman.engine.operation import Fault, Linted
 from dragoman.protocols.acp.detect import HANDOFF, SEND, whose
 from dragoman.protocols.acp.messages import read_message
-from dragoman.protocols.acp.package import package_faults
+from dragoman.protocols.acp.package import offer_faults, package_faults
 from dragoman.protocols.acp.read import read_action
 
 PACKAGE: Final = "package"
-KINDS: Final = (PACKAGE, HANDOFF, SEND)
+OFFER: Final = "offer"
+"""What `initiate` is given: a package before the hub has added its part, and for whom it is."""
+KINDS: Final = (PACKAGE, OFFER, HANDOFF, SEND)
 
 
 def lint(value: Any, kind: str, strict: bool) -> Linted:
-    """Everything that is to be said about a package, an action or a message; a package is sealed.
+    """Everything that is to be said about a package, an offer, an action or a message.
 
-    Strict also recomputes the hash of a package.
+    A package is sealed; an offer is not yet, and names a recipient. Strict also recomputes the hash
+    of a package.
     """
-    found = whose(value) or (PACKAGE if isinstance(value, dict) else "")
+    found = whose(value) or _unnamed(value)
     faults = list(_faults(found, cast(Mapping[str, Any], value), strict=strict))
     issues = [{"path": fault.path, "reason": fault.reason} for fault in faults]
     if kind and found != kind:
         issues.append({"path": "", "reason": f"this is {found or 'no object'}, not {kind}"})
     return Linted(not issues, found, value, tuple(issues))
+
+
+def _unnamed(value: Any) -> str:
+    """What an object is that does not say so."""
+    if not isinstance(value, dict):
+        return ""
+    return OFFER if "to_agent" in value else PACKAGE
 
 
 def _faults(kind: str, value: Mapping[str, Any], *, strict: bool) -> Iterator[Fault]:
@@ -35,6 +45,8 @@ def _faults(kind: str, value: Mapping[str, Any], *, strict: bool) -> Iterator[Fa
         yield from package_faults(value)
         if strict:
             yield from _hash(value)
+    elif kind == OFFER:
+        yield from offer_faults({**value, "action": "initiate"})
     else:
         read = read_action(value) if kind == HANDOFF else read_message(value)
         if isinstance(read, Fault):

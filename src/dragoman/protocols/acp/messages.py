@@ -3,7 +3,7 @@
 They are letters like all others of the hub, of a kind of their own, with a payload as their body.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Annotated, Any, Final, Literal, cast, get_args
 
 import msgspec
@@ -14,16 +14,21 @@ from dragoman.core.authority import MAY_WRITE
 from dragoman.core.commands import PostMail
 from dragoman.core.errors import Refusal
 from dragoman.core.events import Role
+from dragoman.core.handoff import Handoff
+from dragoman.core.handoff_words import COORDINATOR, not_found
 from dragoman.core.ids import check_agent, check_mail_id
 from dragoman.core.mail import Mail
 from dragoman.core.moments import to_rfc3339
-from dragoman.engine.ask import find_agent, find_task, names_in_role
+from dragoman.engine.ask import find_agent, find_task
+from dragoman.engine.handoffs import find_handoff
 from dragoman.engine.mailbox import Letter, Page, page_of
 from dragoman.engine.operation import Commands, Facts, Fault, Operation
 from dragoman.engine.ports import ListQuery, Store
 from dragoman.engine.request import Accepted
+from dragoman.engine.teamspaces import closed_to, coordinators
 from dragoman.protocols.acp.actions import PageSize, Position
 from dragoman.protocols.acp.read import shaped
+from dragoman.protocols.acp.settings import Choices
 
 MessageType = Literal[
     "handoff.initiate",
@@ -42,7 +47,6 @@ MessageType = Literal[
 TYPES: Final[frozenset[str]] = frozenset(get_args(MessageType))
 EVERYONE: Final[frozenset[Role]] = frozenset(get_args(Role))
 MOST_PAYLOAD: Final = 4_096
-COORDINATOR: Final = "coordinator"
 
 _OF_HANDOFF: Final = frozenset({"handoff_id", "package_hash"})
 """A message about a handoff carries these, and whoever wants more looks it up."""
@@ -88,21 +92,25 @@ class Lookup(
     limit: PageSize = 50
 
 
-def operations() -> Iterator[Operation]:
+def operations(choices: Choices) -> Iterator[Operation]:
     """The three of them."""
+
+    def lookup(asked: Lookup, actor: Actor, facts: Facts) -> Any:
+        return _lookup(asked, actor, facts, closed_to(choices.teamspaces, actor))
+
     yield Operation(
         name="acp_send",
         shape=Send,
         read=read_message,
         commands=lambda _: (),
-        gather=lambda sent, _, facts: _posted(sent, facts.store),
+        gather=lambda sent, actor, facts: _posted(sent, actor, facts.store, choices),
         reply=_sent,
         roles=MAY_WRITE,
         identity=_impostor,
         summary="ACP: send a typed message (status.*, knowledge.*, system.*) to agents.",
     )
     yield _asking("acp_inbox", Inbox, _inbox, "ACP: messages to you, oldest first.")
-    yield _asking("acp_query", Lookup, _lookup, "ACP: look messages up by thread, task, sender.")
+    yield _asking("acp_query", Lookup, lookup, "ACP: look messages up by thread, task, sender.")
 
 
 def _asking(name: str, shape: Any, ask: Any, summary: str) -> Operation:
@@ -141,8 +149,10 @@ def _impostor(sent: Send, speaker: str) -> Fault | None:
     return Fault("identity_mismatch", f"{speaker} cannot send for {sent.from_[:140]!a}", "from")
 
 
-def _posted(sent: Send, store: Store) -> Commands:
-    names = [name for given in sent.to for name in _meant(given, store)]
+def _posted(sent: Send, actor: Actor, store: Store, choices: Choices) -> Commands | Fault:
+    if sent.type.startswith("handoff.") and (wrong := _unfounded(sent, actor, store)):
+        return wrong
+    names = [name for given in sent.to for name in _meant(given, store, choices)]
     return (
         PostMail(
             to=tuple(dict.fromkeys(names)),
@@ -156,11 +166,24 @@ def _posted(sent: Send, store: Store) -> Commands:
     )
 
 
-def _meant(name: str, store: Store) -> tuple[str, ...]:
+def _unfounded(sent: Send, actor: Actor, store: Store) -> Fault | None:
+    """Why a message about a handoff is none: only its two sides speak about this very package."""
+    id, stated = (str(sent.payload[name]) for name in ("handoff_id", "package_hash"))
+    found = find_handoff(store, id, actor.name)
+    if isinstance(found, Refusal) or actor.name not in (found.sender, found.recipient):
+        nothing = not_found(id)
+        return Fault(nothing.code, nothing.detail, "payload.handoff_id")
+    if stated != found.package_hash:
+        detail = f"{id} has the hash {found.package_hash}"
+        return Fault("hash_mismatch", detail, "payload.package_hash")
+    return None
+
+
+def _meant(name: str, store: Store, choices: Choices) -> tuple[str, ...]:
     """Whom a name stands for: the role of coordinators is addressed like an agent."""
     if name != COORDINATOR or find_agent(store, name) is not None:
         return (name,)
-    return names_in_role(store, COORDINATOR) or (name,)
+    return coordinators(store) or (choices.coordinator,)
 
 
 def _sent(_: Send, __: Commands, accepted: Accepted) -> Any:
@@ -178,7 +201,7 @@ def _inbox(asked: Inbox, actor: Actor, facts: Facts) -> Any:
     return _rows(page_of(facts.store, query, lambda mail: _is_of(mail, asked.type)), actor.name)
 
 
-def _lookup(asked: Lookup, actor: Actor, facts: Facts) -> Any:
+def _lookup(asked: Lookup, actor: Actor, facts: Facts, closed: Collection[str]) -> Any:
     task = find_task(facts.store, asked.task_id) if asked.task_id else None
     if isinstance(task, Refusal):
         return Fault(task.code, task.detail, "task_id")
@@ -194,6 +217,7 @@ def _lookup(asked: Lookup, actor: Actor, facts: Facts) -> Any:
             and asked.thread_id in ("", mail.thread)
             and asked.from_ in ("", mail.sender)
             and (not asked.to or mail.is_for(asked.to))
+            and not _is_hidden(mail, actor, facts.store, closed)
         )
 
     narrow = (
@@ -204,6 +228,24 @@ def _lookup(asked: Lookup, actor: Actor, facts: Facts) -> Any:
     name = next(f"{kind}:{word}" for kind, word in narrow if word)
     query = ListQuery(name, asked.after, limit=asked.limit)
     return _rows(page_of(facts.store, query, fits), actor.name)
+
+
+def _is_hidden(mail: Mail, actor: Actor, store: Store, closed: Collection[str]) -> bool:
+    """Whether a letter is about a handoff in a teamspace that is not the reader's."""
+    if not closed or mail.sender == actor.name or mail.is_for(actor.name):
+        return False
+    try:
+        payload = msgspec.json.decode(mail.body, type=_AboutHandoff)
+    except msgspec.DecodeError:
+        return False
+    found = find_handoff(store, payload.handoff_id) if payload.handoff_id else None
+    return isinstance(found, Handoff) and found.teamspace in closed
+
+
+class _AboutHandoff(Struct, frozen=True):
+    """What a letter about a handoff names it by."""
+
+    handoff_id: str = ""
 
 
 def _malformed(asked: Lookup) -> Iterator[Fault | None]:

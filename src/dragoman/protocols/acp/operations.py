@@ -25,7 +25,7 @@ _LOOKS: Final = frozenset(
 
 def dialect(choices: Choices = DEFAULTS) -> Dialect:
     """ACP as a door is handed it."""
-    operations = (_handoff(choices), *messages.operations(), *workq.operations())
+    operations = (_handoff(choices), *messages.operations(choices), *workq.operations())
     by_name = {operation.name: operation for operation in operations}
     return Dialect(
         name=NAME,
@@ -35,7 +35,9 @@ def dialect(choices: Choices = DEFAULTS) -> Dialect:
         refusals=CODES,
         render=RENDER,
         kinds=KINDS,
-        says_no=refused,
+        says_no=lambda message, refusal, actor, facts: refused(
+            message, refusal, actor, facts, choices
+        ),
         schema=package_schema,
     )
 

@@ -1,21 +1,35 @@
 """A package: what a sender gave, as it is handed over, and by what it is known (S-ACP-2)."""
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any, cast
 
+from msgspec import UNSET, UnsetType, defstruct
 from msgspec.structs import fields
 
 from dragoman.core.handoff_package import hash_of
 from dragoman.engine.operation import Fault
-from dragoman.protocols.acp.read import artifact_faults, shaped, task_faults
-from dragoman.protocols.acp.wire import SCHEMA_VERSION, SECTIONS, Package
+from dragoman.protocols.acp.actions import Initiate
+from dragoman.protocols.acp.read import artifact_faults, completed, item_faults, shaped, task_faults
+from dragoman.protocols.acp.wire import (
+    SCHEMA_VERSION,
+    SECTIONS,
+    Artifact,
+    Artifacts,
+    Package,
+    Task,
+)
 
 
 def composed(said: Mapping[str, Any]) -> dict[str, Any]:
-    """The package of an initiate, before the hub adds what it knows and seals it."""
+    """The package of an initiate, before the hub adds what it knows and seals it.
+
+    The deadline beside it goes into it, so that the hash stands for it too.
+    """
     given = _part(said, "verification")
+    deadline = {"deadline": said["deadline"]} if said.get("deadline") else {}
     return {
-        "task": said["task"],
+        "task": {**said["task"], **deadline},
         "context": said["context"],
         "work_state": said["work_state"],
         "artifacts": said.get("artifacts", []),
@@ -32,29 +46,61 @@ def hash_as_given(said: Mapping[str, Any]) -> str:
 
 def package_faults(package: Mapping[str, Any]) -> Iterator[Fault]:
     """Everything in which this is no package, part by part."""
-    known = {field.name: field for field in fields(Package)}
-    for name in package:
+    yield from _faults_of(package, Package)
+    yield from _beyond_shape(package)
+
+
+def offer_faults(said: Mapping[str, Any]) -> Iterator[Fault]:
+    """Everything in which these arguments of an initiate are not yet what can be offered."""
+    full = completed(said)
+    yield from _faults_of(full, Initiate)
+    yield from _beyond_shape(full)
+
+
+def _beyond_shape(given: Mapping[str, Any]) -> Iterator[Fault]:
+    """What a shape cannot say, of the parts that have theirs."""
+    task, artifacts = shaped(given.get("task"), Task), shaped(given.get("artifacts"), Artifacts)
+    if isinstance(task, Task):
+        yield from task_faults(task)
+    if isinstance(artifacts, tuple):
+        yield from artifact_faults(cast(tuple[Artifact, ...], artifacts), "artifacts")
+    yield from item_faults(given)
+
+
+def _faults_of(given: Mapping[str, Any], shape: Any, at: str = "") -> Iterator[Fault]:
+    """What is missing in an object, what is too much, and what is wrong, key by key."""
+    known = {field.name: field for field in fields(shape)}
+    for name in given:
         if name not in known:
-            yield Fault("schema_invalid", "a package has nothing of this name", name[:64])
-    parts = dict[str, Any]()
+            what = at or "a package"
+            yield Fault("schema_invalid", f"{what} has nothing of this name", _at(at, name[:64]))
     for name, field in known.items():
-        if name not in package:
-            yield Fault("schema_invalid", "it is missing", name)
+        if name not in given:
+            if field.required:
+                yield Fault("schema_invalid", "it is missing", _at(at, name))
             continue
-        part = shaped(package[name], field.type)
-        if isinstance(part, Fault):
-            yield Fault(part.code, part.reason, _below(name, part.path))
-        else:
-            parts[name] = part
-    if "task" in parts:
-        yield from task_faults(parts["task"])
-    if "artifacts" in parts:
-        yield from artifact_faults(parts["artifacts"], "artifacts")
+        value = given[name]
+        if isinstance(value, dict) and _is_shape(field.type):
+            yield from _faults_of(cast(dict[str, Any], value), field.type, _at(at, name))
+            continue
+        found = shaped({name: value}, _any_of(shape))
+        if isinstance(found, Fault):
+            yield Fault(found.code, found.reason, _at(at, found.path))
 
 
-def _below(name: str, path: str) -> str:
-    joint = "" if not path or path.startswith("[") else "."
-    return f"{name}{joint}{path}"
+def _is_shape(type: Any) -> bool:
+    return hasattr(type, "__struct_fields__")
+
+
+@cache
+def _any_of(shape: Any) -> Any:
+    """The same shape, of which anything may be missing."""
+    of_any = [(field.name, field.type | UnsetType, UNSET) for field in fields(shape)]
+    return defstruct(shape.__name__, of_any, frozen=True)
+
+
+def _at(above: str, path: str) -> str:
+    return f"{above}.{path}" if above else path
 
 
 def _part(said: Mapping[str, Any], name: str) -> dict[str, Any]:

@@ -16,10 +16,11 @@ from dragoman.engine.teamspaces import closed_to
 from dragoman.protocols.acp.actions import Query
 from dragoman.protocols.acp.errors import CODES
 from dragoman.protocols.acp.gate import policy_failures
+from dragoman.protocols.acp.package import offer_faults
 from dragoman.protocols.acp.read import Asked
 from dragoman.protocols.acp.reply import Reply, denied
 from dragoman.protocols.acp.settings import Choices
-from dragoman.protocols.acp.translate import drafted
+from dragoman.protocols.acp.translate import drafted, words_of
 
 
 def answer(asked: Asked, actor: Actor, facts: Facts, choices: Choices) -> Any:
@@ -77,9 +78,11 @@ def _validate(id: str, actor: Actor, facts: Facts, choices: Choices) -> Reply | 
     if isinstance(offer, Fault):
         if offer.code != "schema_invalid":
             return offer
-        metadata = {"verification_passed": [], "verification_failed": [offer.detail]}
-        return {**denied(reply, CODES[offer.code], offer.detail), "metadata": metadata}
-    failed = [detail for _, detail in policy_failures(offer.said["policy"], choices)]
+        assert known is not None, "what is not there is not read"
+        failed = [fault.detail for fault in offer_faults(words_of(known))]
+        metadata = {"verification_passed": [], "verification_failed": failed}
+        return {**denied(reply, CODES[offer.code], "; ".join(failed)), "metadata": metadata}
+    failed = [detail for _, detail in policy_failures(offer.said, choices)]
     passed = ["schema"] if failed else ["schema", "policy"]
     told = {**reply, "metadata": {"verification_passed": passed, "verification_failed": failed}}
     return denied(told, "policy_violation", failed[0]) if failed else told

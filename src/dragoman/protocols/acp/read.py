@@ -7,9 +7,18 @@ import msgspec
 from msgspec import UNSET, Struct
 
 from dragoman.core.handoff import Handoff
+from dragoman.core.handoff_items import MOST_ITEMS, all_items
 from dragoman.core.moments import parse_rfc3339
 from dragoman.engine.operation import Fault
-from dragoman.protocols.acp.actions import ACTIONS, SHAPES, Action, Complete, Initiate
+from dragoman.protocols.acp.actions import (
+    ACTIONS,
+    SHAPES,
+    USUAL,
+    Action,
+    Complete,
+    Draft,
+    Initiate,
+)
 from dragoman.protocols.acp.wire import Artifact, Task
 from dragoman.text.safe_path import why_unsafe
 
@@ -41,11 +50,23 @@ def read_action(value: Any) -> Asked | Fault:
     action = said.get("action")
     if not isinstance(action, str) or action not in SHAPES:
         return Fault("schema_invalid", f"there are the actions {', '.join(ACTIONS)}", "action")
-    full = completed(said) if action == "initiate" else said
-    given = shaped(full, SHAPES[action])
+    shape = SHAPES[action]
+    meant = {name: value for name, value in said.items() if not _is_blank(name, value, shape)}
+    full = completed(meant) if action == "initiate" else meant
+    given = shaped(full, shape)
     if isinstance(given, Fault):
         return given
-    return next(_faults(given), None) or Asked(action, given, full, said)
+    return next(_faults(given, full), None) or Asked(action, given, full, said)
+
+
+def _is_blank(name: str, value: Any, shape: type[Action]) -> bool:
+    """Whether a field is only there because a client sends all that is published.
+
+    A part of a draft is another matter: whoever empties one means it.
+    """
+    if shape is Draft and name in Draft.__struct_fields__:
+        return False
+    return name in USUAL and value == USUAL[name] and type(value) is type(USUAL[name])
 
 
 def completed(said: Mapping[str, Any]) -> dict[str, Any]:
@@ -64,15 +85,28 @@ def shaped(value: Any, shape: Any) -> Any:
         return msgspec.convert(value, shape)
     except msgspec.ValidationError as error:
         reason, _, path = str(error).partition(" - at `$")
-        return Fault("schema_invalid", reason, path.strip("`."))
+        return Fault("schema_invalid", _in_words(reason), path.strip("`."))
 
 
-def _faults(given: Action) -> Iterator[Fault]:
+_PATTERNS: Final[Mapping[str, str]] = {
+    r"'\\S'": "it has to say something, and is empty or blank",
+    "(ms|s|m|h|d)": "it is a number with its unit, such as 90s, 30m or 24h",
+    "[0-9a-f]{64}": "it is a SHA-256 of 64 lower-case hexadecimal digits, without a prefix",
+}
+"""What a fault of a shape names -> what is meant by it."""
+
+
+def _in_words(reason: str) -> str:
+    return next((words for sign, words in _PATTERNS.items() if sign in reason), reason)
+
+
+def _faults(given: Action, full: Mapping[str, Any]) -> Iterator[Fault]:
     """What a shape cannot say."""
     if isinstance(given, Initiate):
         yield from _in_moment("deadline", given.deadline)
         yield from task_faults(given.task)
         yield from artifact_faults(given.artifacts, "artifacts")
+        yield from item_faults(full)
     if isinstance(given, Complete):
         yield from artifact_faults(given.final_artifacts, "final_artifacts")
 
@@ -94,6 +128,14 @@ def artifact_faults(artifacts: tuple[Artifact, ...], at: str) -> Iterator[Fault]
         names.add(artifact.artifact_id)
         if artifact.ref.type == "file" and (why := why_astray(artifact.ref.path)):
             yield Fault("schema_invalid", why, f"{here}.ref.path")
+
+
+def item_faults(package: Mapping[str, Any]) -> Iterator[Fault]:
+    """More items of a work queue than can go along."""
+    count = len(all_items(package))
+    if count > MOST_ITEMS:
+        reason = f"it refers to {count} items of a work queue, and at most {MOST_ITEMS} go along"
+        yield Fault("schema_invalid", reason, "task.external_refs")
 
 
 def why_astray(path: str) -> str | None:

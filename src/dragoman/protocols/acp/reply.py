@@ -3,14 +3,17 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from dragoman.core.actors import Actor
 from dragoman.core.commands import AcceptHandoff, ActivateHandoff
 from dragoman.core.errors import Refusal
 from dragoman.core.handoff import Handoff
 from dragoman.engine.handoffs import find_handoff
 from dragoman.engine.operation import Commands, Facts
 from dragoman.engine.request import Accepted
+from dragoman.engine.teamspaces import closed_to
 from dragoman.protocols.acp.errors import CODES
 from dragoman.protocols.acp.read import Asked
+from dragoman.protocols.acp.settings import Choices
 
 APPROVAL_REQUIRED: Final = "approval_required"
 TRY_AGAIN: Final = "try_again"
@@ -57,7 +60,7 @@ def with_metadata(reply: Reply, **more: Any) -> Reply:
 def at_gate(reply: Reply, handoff: Handoff) -> Reply:
     """What the gate has said: which checks it made, and why it did not let the handoff through."""
     told = _verified(reply, handoff.passed, handoff.failed, handoff.left_out)
-    if reply["status"] == "rejected" and handoff.rejection is not None:
+    if handoff.failed and handoff.rejection is not None:
         said = handoff.rejection
         return denied(told, said.reason, said.detail)
     return told
@@ -81,8 +84,8 @@ def no_in(reply: Any) -> Refusal | None:
     return None if error is None else Refusal(error["code"], error["detail"])
 
 
-def refused(message: Any, refusal: Refusal, facts: Facts) -> Reply:
-    """A refusal: its code, what is wrong, and where the handoff stands all the same."""
+def refused(message: Any, refusal: Refusal, actor: Actor, facts: Facts, choices: Choices) -> Reply:
+    """A refusal: its code, what is wrong, and where the handoff stands, if the caller sees it."""
     error = {"code": CODES[refusal.code], "detail": refusal.detail}
     if refusal.code == "ownership_conflict":
         error["kind"] = refusal.kind
@@ -90,7 +93,8 @@ def refused(message: Any, refusal: Refusal, facts: Facts) -> Reply:
     handoff_id = message.given.handoff_id if isinstance(message, Asked) else ""
     if not handoff_id:
         return reply
-    known = find_handoff(facts.store, handoff_id)
+    closed = closed_to(choices.teamspaces, actor)
+    known = find_handoff(facts.store, handoff_id, actor.name, closed)
     if isinstance(known, Refusal) or known.status == "draft":
         return {**reply, "handoff_id": handoff_id}
     return {**reply, "handoff_id": handoff_id, "status": known.status}

@@ -1,11 +1,13 @@
 """What can be chosen about ACP, and what is handed in to it: artifacts, and a work queue."""
 
-from collections.abc import Mapping
-from typing import Final, get_args
+from collections.abc import Callable, Mapping
+from typing import Any, Final, get_args
 
 from msgspec import Struct
 
 from dragoman.core.deadlines import Backoff
+from dragoman.core.errors import Refusal
+from dragoman.core.handoff_words import COORDINATOR
 from dragoman.engine.artifacts import ArtifactStore
 from dragoman.engine.workq import Workq
 from dragoman.protocols.acp.wire import Classification, Sensitivity, Visibility
@@ -36,10 +38,16 @@ class Choices(Struct, frozen=True):
     visibilities: frozenset[str] = frozenset(get_args(Visibility))
     sensitivities: frozenset[str] = frozenset(get_args(Sensitivity))
     """What of a policy is permitted here."""
+    coordinator: str = COORDINATOR
+    """Who is meant by `coordinator` where nobody has that role."""
     teamspaces: Mapping[str, Teamspace] = {}
     """Those that are not open to everyone."""
     artifacts: ArtifactStore | None = None
     """Where artifacts are looked at and kept; None: nowhere."""
+    artifacts_bytes: int = 1 << 32
+    """How many bytes the artifacts of one package may have together."""
+    secret_in: Callable[[Any], Refusal | None] = lambda _: None
+    """Why a document cannot be taken: a secret is in it; None: there is none."""
     workq: Workq | None = None
     """The work queue that items are handed on in; None: there is none."""
 

@@ -1,7 +1,9 @@
 """What an action leads to: commands, after all that has to be looked at outside is looked at."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
+
+from msgspec.structs import replace
 
 from dragoman.core.actors import Actor
 from dragoman.core.authority import MAY_WRITE
@@ -15,12 +17,15 @@ from dragoman.core.commands import (
     CompleteHandoff,
     DraftHandoff,
     ExtendHandoff,
+    Failure,
     ProposeHandoff,
     ReassignHandoff,
     RejectHandoff,
     WithdrawHandoff,
 )
 from dragoman.core.handoff import Handoff
+from dragoman.core.handoff_package import mark_of
+from dragoman.core.handoff_words import not_found
 from dragoman.core.moments import parse_duration, parse_rfc3339
 from dragoman.engine.handoffs import find_handoff
 from dragoman.engine.operation import Commands, Facts, Fault
@@ -37,9 +42,10 @@ from dragoman.protocols.acp.actions import (
     Reject,
     Withdraw,
 )
-from dragoman.protocols.acp.gate import artifacts_of, check_copies, examine
+from dragoman.protocols.acp.gate import PASSING, artifacts_of, check_copies, examine
 from dragoman.protocols.acp.package import composed, hash_as_given
 from dragoman.protocols.acp.read import Asked, read_action
+from dragoman.protocols.acp.reply import TRY_AGAIN
 from dragoman.protocols.acp.settings import Choices
 from dragoman.protocols.acp.teamspace import outsider
 
@@ -55,10 +61,12 @@ def commands(asked: Asked, actor: Actor, facts: Facts, choices: Choices) -> Comm
     if actor.role not in MAY_WRITE:
         return Fault("not_authorized", f"{actor.label} may look handoffs up, and nothing else")
     known = _known(asked.given, facts) if is_looked_up(asked, choices) else None
+    if known is not None and outsider(known.teamspace, actor, choices):
+        # Nobody is told more of it than of one that is not there.
+        nothing = not_found(known.id)
+        return Fault(nothing.code, nothing.detail)
     if known is not None:
         asked.seen.append(known)
-    if known is not None and (stranger := outsider(known.teamspace, actor, choices)):
-        return stranger
     return _COMMANDS[asked.action](asked, known, actor, facts, choices)
 
 
@@ -86,42 +94,65 @@ def _draft(
     del facts
     given: Draft = asked.given
     new = {key: value for key, value in asked.said.items() if key not in _NOT_KEPT}
-    is_own = known is not None and known.status == "draft" and known.sender == actor.name
-    old = known if is_own else None
-    teamspace = given.teamspace_id or (old.teamspace if old else "default")
+    teamspace = given.teamspace_id or (known.teamspace if known else "default")
     if stranger := outsider(teamspace, actor, choices):
         return stranger
-    package = {**(old.package if old else {}), **new}
-    recipient = given.to_agent or (old.recipient if old else "")
-    return (DraftHandoff(package, given.handoff_id, recipient, teamspace),)
+    return (DraftHandoff(new, given.handoff_id, given.to_agent, given.teamspace_id),)
 
 
 def _propose(
     asked: Asked, known: Handoff | None, actor: Actor, facts: Facts, choices: Choices
 ) -> Commands | Fault:
-    """A draft that is offered as it stands."""
+    """A draft that is offered as it stands; one that was offered before is not offered again."""
+    if known is not None and known.sender == actor.name and known.status != "draft":
+        return (_offered(known),)
     offer = drafted(asked.given.handoff_id, known, actor)
     if isinstance(offer, Fault):
         return offer
-    return _initiate(offer, known, actor, facts, choices)
+    made = _initiate(offer, known, actor, facts, choices)
+    if known is None or isinstance(made, Fault):
+        return made
+    *before, last = made
+    return (*before, replace(cast(ProposeHandoff, last), drafted=mark_of(known)))
+
+
+def _offered(known: Handoff) -> ProposeHandoff:
+    """The words by which a handoff was offered."""
+    return ProposeHandoff(
+        task=known.task,
+        recipient=known.recipient,
+        package=known.package,
+        id=known.id,
+        title=known.title,
+        reason=known.reason,
+        thread=known.thread,
+        teamspace=known.teamspace,
+        supersedes=known.supersedes,
+        sla_ms=known.sla_ms,
+        due_at=known.due_at,
+    )
 
 
 def drafted(id: str, known: Handoff | None, actor: Actor) -> Asked | Fault:
     """What a draft would offer, or what is still wrong with it."""
     if known is None or known.sender != actor.name:
-        return Fault("handoff_not_found", f"{actor.name} has no draft {id[:140]!a}")
+        nothing = not_found(id)
+        return Fault(nothing.code, nothing.detail)
     if known.status != "draft":
         return Fault("invalid_transition", f"{known.id} is {known.status}, and no draft any more")
-    said = {"to_agent": known.recipient} if known.recipient else {}
-    return read_action(
-        {
-            "action": "initiate",
-            "handoff_id": known.id,
-            "teamspace_id": known.teamspace,
-            **said,
-            **known.package,
-        }
-    )
+    return read_action(words_of(known))
+
+
+def words_of(draft: Handoff) -> dict[str, Any]:
+    """A draft as the arguments of the initiate that it becomes."""
+    said = {"to_agent": draft.recipient} if draft.recipient else {}
+    return {
+        "action": "initiate",
+        "handoff_id": draft.id,
+        "teamspace_id": draft.teamspace,
+        **said,
+        **draft.package,
+    }
 
 
 def _initiate(
@@ -135,10 +166,13 @@ def _initiate(
     stated = given.verification.package_hash or ""
     is_as_given = bool(stated) and stated == hash_as_given(asked.words)
     own = {stage: parse_duration(span) for stage, span in given.sla.items()}
+    package = composed(asked.said)
+    if secret := choices.secret_in(package):
+        return Fault(secret.code, secret.detail)
     offer = ProposeHandoff(
         task=given.task.task_id,
         recipient=given.to_agent,
-        package=composed(asked.said),
+        package=package,
         id=given.handoff_id,
         title=given.task.title,
         reason=given.reason,
@@ -214,14 +248,16 @@ def _activate(
     del facts
     given: Activate = asked.given
     is_due = known is not None and known.status == "accepted" and known.recipient == actor.name
-    failed = check_copies(known, choices.artifacts) if known is not None and is_due else ()
+    wrong = check_copies(known, choices.artifacts) if known is not None and is_due else None
+    if wrong is not None and wrong[0] == PASSING:
+        return Fault(TRY_AGAIN, f"{wrong[1]}; nothing has changed, activate it again")
     return (
         ActivateHandoff(
             given.handoff_id,
             session=given.session,
             ttl_ms=choices.ttl_ms,
             work_state_update=asked.said.get("work_state_update", {}),
-            failed=failed,
+            failed=() if wrong is None else (cast(Failure, wrong),),
         ),
     )
 

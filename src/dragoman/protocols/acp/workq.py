@@ -1,7 +1,7 @@
 """The hub's own work queue by its operations: create, claim, release, get."""
 
 from collections.abc import Callable, Iterator
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
@@ -9,6 +9,7 @@ from dragoman.core.actors import Actor
 from dragoman.core.authority import MAY_WRITE
 from dragoman.core.commands import AddWorkItem, AnyCommand, ClaimWorkItem, ReleaseWorkItem
 from dragoman.core.errors import Refusal
+from dragoman.core.handoff_items import bare
 from dragoman.core.moments import to_rfc3339
 from dragoman.core.work_item import WorkItem
 from dragoman.engine.operation import Commands, Facts, Fault, Operation
@@ -17,8 +18,6 @@ from dragoman.engine.workq import find_item
 from dragoman.protocols.acp.messages import EVERYONE
 from dragoman.protocols.acp.read import shaped
 from dragoman.protocols.acp.reply import Reply
-
-_PREFIX: Final = "workq:"
 
 
 class NewItem(Struct, frozen=True, forbid_unknown_fields=True):
@@ -38,11 +37,6 @@ class Claim(OneItem, frozen=True, forbid_unknown_fields=True):
     """An item, and for whom; else for you."""
 
     owner: str = ""
-
-
-def bare(item: str) -> str:
-    """The id of an item, without the prefix by which others refer to it."""
-    return item.removeprefix(_PREFIX)
 
 
 def operations() -> Iterator[Operation]:

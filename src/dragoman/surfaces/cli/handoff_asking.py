@@ -67,7 +67,7 @@ def _diagnosed(place: Place, id: str) -> "Diagnosis | None":
     handoff = find_handoff(place.hub.store, id) if id else None
     if handoff is None or isinstance(handoff, Refusal):
         return None
-    return look_at(place.hub.store, handoff, place.hub.clock.now())
+    return look_at(place.hub.store, handoff, place.hub.clock.now(), place.settings.teamspaces)
 
 
 def _answer(
@@ -83,8 +83,8 @@ def _answer(
         metadata = cast(dict[str, Any], reply.get("metadata") or {})
         for failure in metadata.get("verification_failed", ()):
             screen.line(("failed: ", "red"), str(failure))
-        if metadata.get("workq_status") == "degraded":
-            screen.line("the work queue did not take part: its item may have to be claimed by hand")
+        for told in metadata.get("workq_items", ()):
+            screen.line(("work queue: ", "yellow"), str(told))
         if after is not None and after.steps:
             screen.line(f"next: {after.summary}")
 

@@ -121,7 +121,8 @@ def diagnose(call: Call, id: HandoffArgument) -> Answer:
 
     with call.reading() as place:
         handoff = found(call, place, id)
-        diagnosis = look_at(place.hub.store, handoff, place.hub.clock.now())
+        teams = place.settings.teamspaces
+        diagnosis = look_at(place.hub.store, handoff, place.hub.clock.now(), teams)
     return Answer(to_builtins(diagnosis), lambda screen: print_diagnosis(diagnosis, screen))
 
 

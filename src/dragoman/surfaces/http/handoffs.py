@@ -85,7 +85,8 @@ async def events_of(call: Call) -> HistoryPage:
 async def diagnosis(call: Call) -> Diagnosis:
     """What a handoff waits for, who has to act, and by when."""
     handoff = await _found(call)
-    return await call.office.read(look_at, handoff, call.now)
+    teams = call.office.door.settings.teamspaces
+    return await call.office.read(look_at, handoff, call.now, teams)
 
 
 async def _found(call: Call) -> Handoff:

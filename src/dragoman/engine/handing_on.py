@@ -1,0 +1,91 @@
+"""Items of a work queue follow the work: to the recipient when it begins, back when it is rejected.
+
+Until that is on record the handoff stands on a list, so that a crash in between loses nothing.
+"""
+
+from collections.abc import Mapping
+from typing import Final, Literal, cast
+
+from msgspec import Struct
+
+from dragoman.core.commands import AnyCommand, NoteHandoff, ReleaseWorkItem
+from dragoman.core.handoff import WORKQ_NOTE, Handoff
+from dragoman.core.handoff_items import items_of
+from dragoman.core.ids import check_mail_id
+from dragoman.engine.workq import Moved, Workq
+
+Outcome = Literal["transferred", "degraded", "not_applicable", "returned", "not_returned"]
+
+_TROUBLE: Final = frozenset({"refused", "unavailable"})
+
+
+class HandedOn(Struct, frozen=True):
+    """How it went with all items of a handoff."""
+
+    outcome: Outcome
+    details: tuple[str, ...] = ()
+    """What is to be said of single items."""
+    commands: tuple[AnyCommand, ...] = ()
+    """What has to be recorded of it."""
+
+
+def hand_on(handoff: Handoff, workq: Workq, owner: str) -> HandedOn:
+    """Give the items to one side of the handoff, from the other; what does not work is noted."""
+    items = items_of(handoff.package)
+    if not items:
+        return HandedOn("not_applicable")
+    former = handoff.sender if owner == handoff.recipient else handoff.recipient
+    moved = _all_moved(items, workq, former, owner)
+    outcome = _outcome(moved, is_back=owner == handoff.sender)
+    said: dict[str, object] = {
+        item: {"outcome": one.outcome, "detail": one.detail} for item, one in moved.items()
+    }
+    orphaned: list[AnyCommand] = [
+        ReleaseWorkItem(item, is_orphaned=True, sender=former)
+        for item, one in moved.items()
+        if one.outcome == "unavailable"
+    ]
+    noted = NoteHandoff(handoff.id, WORKQ_NOTE, outcome, {"items": said})
+    return HandedOn(outcome, _told(said), (*orphaned, noted))
+
+
+def told_of_items(handoff: Handoff) -> tuple[str, ...]:
+    """What is to be said of single items, as it was noted last."""
+    notes = [note for note in handoff.notes if note.kind == WORKQ_NOTE]
+    return _told(notes[-1].data.get("items")) if notes else ()
+
+
+def _told(items: object) -> tuple[str, ...]:
+    """Each item that did not go where it should, and why."""
+    said = cast(dict[str, dict[str, str]], items) if isinstance(items, dict) else {}
+    return tuple(
+        f"{item}: {one['outcome']}" + (f", {one['detail']}" if one["detail"] else "")
+        for item, one in said.items()
+        if one["outcome"] != "transferred"
+    )
+
+
+def _all_moved(
+    items: tuple[str, ...], workq: Workq, former: str, owner: str
+) -> Mapping[str, Moved]:
+    """A queue that does not answer once is not asked again: every try may take seconds."""
+    moved, silent = dict[str, Moved](), None
+    for item in items:
+        malformed = check_mail_id(item, "item id")
+        if malformed is not None:
+            moved[item] = Moved("missing", malformed.detail)
+        elif silent is not None:
+            moved[item] = silent
+        else:
+            moved[item] = workq.transfer_ownership(item, former, owner)
+            silent = moved[item] if moved[item].outcome == "unavailable" else None
+    return moved
+
+
+def _outcome(moved: Mapping[str, Moved], *, is_back: bool) -> Outcome:
+    outcomes = {one.outcome for one in moved.values()}
+    if outcomes & _TROUBLE:
+        return "not_returned" if is_back else "degraded"
+    if is_back:
+        return "returned"
+    return "transferred" if "transferred" in outcomes else "not_applicable"
