@@ -53,7 +53,7 @@ ROOTS = {
     "v7": "a712f6ac7fb5a7831158ec4f11562e89ee669bcdff54a93eb01a87788881fc93",
     "v8": "4b93ff92c27530536b35a15a4bc4d4e4d6b470c54fd12b3b1079e5ddac6e5485",
     "v9": "215c0c7dd88462febc744d72ac3505053ae103cd4271cb18ae22922feba2a8c4",
-    "v10": "5870cb430c170b4278579601371ac8247d3f6a2ced14df70d1fe549df1731b88",
+    "v10": "d37d9a0483cca9f1a4659228729e97f27ad9b0277cbf11c3a9a3511260b81b02",
 }
 """The Merkle root over each golden ledger, as RFC 9162 has it."""
 

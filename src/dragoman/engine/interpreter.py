@@ -273,6 +273,9 @@ class Interpreter:
             return self._in_its_form(plan.dialect, plan.message, outcome, answer)
         operation = plan.operation
         assert operation is not None, "what has no operation is refused"
+        if operation.recorded is not None:
+            assert not isinstance(outcome, Refusal), "that is turned down"
+            operation.recorded(plan.message, outcome)
         if operation.after is not None and plan.told is None:
             commands, reply = operation.after(plan.message, plan.actor, self._facts, answer.reply)
             if commands:
