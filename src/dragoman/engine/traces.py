@@ -62,12 +62,21 @@ class ShownTurn(Struct, frozen=True, gc=False):
     envelope: dict[str, Any]
 
 
+CURSOR = r"\A(?:[0-9]{1,16}\.[0-9]{1,16})?\Z"
+"""Where a page of turns ended: its attempt and its last turn."""
+
+
 class TurnPage(Struct, frozen=True):
     """Turns in their order; which of those before the last one are missing; whether it goes on."""
 
     turns: tuple[ShownTurn, ...]
     gaps: tuple[int, ...]
     more: bool = False
+
+    @property
+    def cursor(self) -> str:
+        """Where the next page begins; empty: there is none."""
+        return f"{self.turns[-1].attempt}.{self.turns[-1].turn_index}" if self.more else ""
 
 
 class TracePage(Struct, frozen=True):
@@ -134,24 +143,37 @@ def _moved(entry: Entry, line: Line[Any], event: AnyEvent) -> Told | None:
 
 
 def turns_of(
-    store: Store, task: str, attempt: int | None = None, after: int = -1, limit: int = _PAGE
+    store: Store,
+    task: str,
+    attempt: int | None = None,
+    after: int = -1,
+    limit: int = _PAGE,
+    cursor: str = "",
 ) -> TurnPage:
-    """The turns of the task with this id; of all its attempts one after the other, or of one."""
+    """The turns of the task with this id; of all its attempts one after the other, or of one.
+
+    `after` is a turn of that one; `cursor` is what the page before has said.
+    """
+    first = attempt or 0
+    if cursor:
+        first, after = map(int, cursor.split("."))
     shown: list[ShownTurn] = []
     gaps: list[int] = []
     size = 0
     for one in _attempts(store, task) if attempt is None else (attempt,):
-        last = after if attempt is not None else -1
+        if one < first:
+            continue
+        last = after if one == first else -1
         while page := store.turns(task, one, last, min(limit, 50)):
             for entry in page:
+                if len(shown) == limit or size >= _MOST_BYTES:
+                    return TurnPage(tuple(shown), tuple(dict.fromkeys(gaps)), more=True)
                 turn = _turn(entry)
                 room = MOST_GAPS - len(gaps)
                 gaps += range(last + 1, min(turn.turn_index, last + 1 + room))
                 last = turn.turn_index
                 shown.append(turn)
                 size += len(entry.line)
-                if len(shown) == limit or size >= _MOST_BYTES:
-                    return TurnPage(tuple(shown), tuple(dict.fromkeys(gaps)), more=True)
     return TurnPage(tuple(shown), tuple(dict.fromkeys(gaps)))
 
 

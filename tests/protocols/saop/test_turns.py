@@ -52,6 +52,25 @@ def test_turns_are_read_in_order_whatever_their_arrival() -> None:
 
 
 @proves("SAOP-TURNS")
+def test_all_turns_are_read_page_by_page_over_all_attempts() -> None:
+    desk = Desk()
+    for index in (1, 3, 5):
+        desk.turn(index)
+    desk.do(HUMAN, MoveTask(TASK, "ready"))
+    desk.do(DEVELOPER, ClaimTask(TASK, "developer"))
+    desk.turn(0, "another attempt")
+    pages, asked = list[Any](), {"task_id": TASK, "limit": 2}
+    while not pages or pages[-1]["more"]:
+        cursor = {"cursor": pages[-1]["cursor"]} if pages else {}
+        pages.append(desk.call("saop.turns", {**asked, **cursor}))
+    read = [[(one["attempt"], one["turn_index"]) for one in page["turns"]] for page in pages]
+    assert read == [[(1, 1), (1, 3)], [(1, 5), (2, 0)]]
+    assert pages[-1]["cursor"] == ""
+    refused = desk.refusal("saop.turns", {**asked, "after": 3})
+    assert (refused.code, refused.path) == ("invalid_field", "attempt")
+
+
+@proves("SAOP-TURNS")
 def test_a_repeat_is_answered_and_other_words_are_refused() -> None:
     desk = Desk()
     first = desk.turn(0, SECRET)

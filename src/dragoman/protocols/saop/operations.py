@@ -24,7 +24,7 @@ from dragoman.engine.operation import (
     beginning,
 )
 from dragoman.engine.request import Accepted
-from dragoman.engine.traces import events_of, turns_of
+from dragoman.engine.traces import CURSOR, events_of, turns_of
 from dragoman.protocols.saop import translate
 from dragoman.protocols.saop.errors import CODES
 from dragoman.protocols.saop.lint import KINDS, kind_of, lint
@@ -50,6 +50,7 @@ class AskTurns(Struct, frozen=True, forbid_unknown_fields=True):
     attempt: Annotated[int, Meta(ge=0)] | None = None
     after: Annotated[int, Meta(ge=-1)] = -1
     limit: Page = 500
+    cursor: Annotated[str, Meta(pattern=CURSOR)] = ""
 
 
 class AskEvents(Struct, frozen=True, forbid_unknown_fields=True):
@@ -295,7 +296,10 @@ def _turns(asked: AskTurns, _: Actor, facts: Facts) -> Any:
     task = _task(asked.task_id, facts)
     if isinstance(task, Fault):
         return task
-    page = turns_of(facts.store, task, asked.attempt, asked.after, asked.limit)
+    if asked.after >= 0 and asked.attempt is None:
+        detail = "after counts turns of one attempt: name it, or go on with the cursor of a page"
+        return Fault("invalid_field", detail, "attempt")
+    page = turns_of(facts.store, task, asked.attempt, asked.after, asked.limit, asked.cursor)
     return {
         "task_id": task,
         "turns": [
@@ -310,6 +314,7 @@ def _turns(asked: AskTurns, _: Actor, facts: Facts) -> Any:
         ],
         "gaps": page.gaps,
         "more": page.more,
+        "cursor": page.cursor,
     }
 
 

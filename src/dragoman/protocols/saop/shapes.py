@@ -18,16 +18,26 @@ _DAY: Final = (
 )
 """A date that the calendar has; what is seldom comes last."""
 _TIME: Final = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]+)?Z"
+_MOMENT: Final = f"(?!0000){_DAY}T{_TIME}"
+"""There is no year 0."""
 
 Part = Literal["researcher", "architect", "developer", "reviewer"]
 Timestamp = Annotated[
     str,
     Meta(
-        pattern=rf"\A{_DAY}T{_TIME}\Z",
+        pattern=rf"\A{_MOMENT}\Z",
+        extra_json_schema={"pattern": f"^{_MOMENT}$"},
         extra={"reason": "a moment in UTC as RFC 3339 writes it, such as 2026-02-21T10:00:00.000Z"},
     ),
 ]
-EventId = Annotated[str, Meta(pattern=rf"\A{EVENT_ID_FORM}\Z", extra={"reason": "a UUID"})]
+EventId = Annotated[
+    str,
+    Meta(
+        pattern=rf"\A{EVENT_ID_FORM}\Z",
+        extra_json_schema={"pattern": f"^{EVENT_ID_FORM}$"},
+        extra={"reason": "a UUID"},
+    ),
+]
 TurnIndex = (
     Annotated[int, Meta(ge=0, le=WHOLE)] | Annotated[float, Meta(ge=0, le=WHOLE, multiple_of=1)]
 )
