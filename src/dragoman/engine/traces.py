@@ -118,10 +118,9 @@ def _recorded(position: int, event: TraceRecorded) -> Told:
     return Told(position, event.type, event.task, event.masked, envelope)
 
 
-def _moved(entry: Entry, line: Line[Any], event: AnyEvent) -> Told | None:
+def _moved(entry: Entry, line: Line[Any], event: AnyEvent) -> Told:
     move = move_of(event)
-    if move is None:
-        return None
+    assert move is not None, "only moves have these names"
     asked_by: str = getattr(event, "asked_by", "")
     task, commit = entry.stream.partition(":")[2], getattr(event, "commit", "")
     session = event.session if isinstance(event, TaskClaimed) else ""
