@@ -218,7 +218,8 @@ class Interpreter:
             if dialect not in ("", one.name):
                 continue
             most = one.bounds.most_bytes
-            is_long = incoming.is_too_large and most > self._most_bytes
+            # Only a dialect of unusually long messages takes more than the door does.
+            is_long = incoming.is_too_large and most > max(self._most_bytes, MOST_BYTES)
             heard = one.hear(Incoming(said, most) if is_long else incoming)
             if heard is not None:
                 return Spoken(one, heard)
