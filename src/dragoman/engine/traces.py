@@ -208,10 +208,8 @@ def _of_task(store: Store, task: str, session: str, after: int, limit: int) -> T
     until = recorded[-1].position if len(recorded) == limit else None
     moves = [
         entry
-        for entry in _history(store, task_stream(task))
-        if entry.event in MOVE_NAMES
-        and entry.position > after
-        and (until is None or entry.position <= until)
+        for entry in _history(store, task_stream(task), after)
+        if entry.event in MOVE_NAMES and (until is None or entry.position <= until)
     ]
     entries = sorted((*recorded, *moves), key=lambda entry: entry.position)
     told = (event for event in map(traced, entries) if event is not None)
@@ -266,8 +264,8 @@ def _page(events: Iterator[Told], end: int, limit: int) -> TracePage:
     return TracePage(tuple(found), max(end, found[-1].position if found else 0))
 
 
-def _history(store: Store, stream: str) -> Iterator[Entry]:
-    version = 0
+def _history(store: Store, stream: str, after: int) -> Iterator[Entry]:
+    version = _version_after(store, stream, after)
     while page := store.history(stream, version, _PAGE):
         version = page[-1].version
         yield from page
