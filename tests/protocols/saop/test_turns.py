@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import msgspec
 import pytest
 
 from dragoman.core.actors import Actor
@@ -543,3 +544,15 @@ def test_verify_finds_rows_of_the_logs_that_disagree(damage: str) -> None:
             "beyond": "a row of the logs has no entry",
         }[damage]
     ]
+
+
+@proves("SAOP-TURNS")
+def test_what_is_published_of_an_event_is_what_is_taken() -> None:
+    operations = {one.name: one for one in saop.dialect().operations}
+    _, parts = msgspec.json.schema_components([operations["saop.event"].shape])
+    described = msgspec.json.encode(parts).decode()
+    assert all(f'"{name}"' in described for name in saop.TYPES.by_name)
+    assert '"Payload"' not in described
+    assert "\\\\A" not in described
+    early = {**pulse("x"), "timestamp": "0000-01-01T00:00:00Z"}
+    assert Desk().refusal("saop.event", event(1, early)).path == "payload.timestamp"

@@ -19,22 +19,20 @@ _DAY: Final = (
 """A date that the calendar has; what is seldom comes last."""
 _TIME: Final = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]+)?Z"
 _MOMENT: Final = f"(?!0000){_DAY}T{_TIME}"
-"""There is no year 0."""
+"""There is no year 0. Patterns are published, so they end with `$`, and not before a line break."""
 
 Part = Literal["researcher", "architect", "developer", "reviewer"]
 Timestamp = Annotated[
     str,
     Meta(
-        pattern=rf"\A{_MOMENT}\Z",
-        extra_json_schema={"pattern": f"^{_MOMENT}$"},
+        pattern=rf"^{_MOMENT}$(?!\n)",
         extra={"reason": "a moment in UTC as RFC 3339 writes it, such as 2026-02-21T10:00:00.000Z"},
     ),
 ]
 EventId = Annotated[
     str,
     Meta(
-        pattern=rf"\A{EVENT_ID_FORM}\Z",
-        extra_json_schema={"pattern": f"^{EVENT_ID_FORM}$"},
+        pattern=rf"^{EVENT_ID_FORM}$(?!\n)",
         extra={"reason": "a UUID"},
     ),
 ]
