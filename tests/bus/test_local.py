@@ -171,3 +171,47 @@ def test_a_listener_that_stops_reading_is_closed_with_its_cursor_and_goes_on_fro
         again = bus.subscribe(closed.value.cursor)
         calls = [one.event["payload"]["call_id"] for one in take(again, 28)]
         assert calls == [f"c-{number}" for number in range(2, 30)]
+
+
+@proves("SAOP-BUS")
+def test_a_position_beyond_the_ledger_is_its_end() -> None:
+    desk = Desk()
+    desk.event(0, pulse("before"))
+    with listening(desk) as bus:
+        one = bus.subscribe(after=5_000)
+        assert one.cursor == desk.store.head()
+        desk.event(1, invoked("c1"))
+        assert [told.type for told in take(one, 1)] == ["TOOL_LIFECYCLE_INVOKED"]
+
+
+@proves("SAOP-BUS")
+def test_what_waits_is_bounded_in_bytes_too() -> None:
+    backlog = Backlog(1_000)
+    large = invoked("c1", text="x" * 1_000_000)
+    told = [Told(n, "TOOL_LIFECYCLE_INVOKED", "", False, event(n, large)) for n in range(20)]
+    assert backlog.add(told[:10])
+    assert not backlog.add(told[10:])
+    assert len(backlog.take()) == 20
+    assert backlog.add(told[:10])
+
+
+@proves("SAOP-BUS")
+def test_what_cannot_be_read_on_ends_it_for_everyone_and_is_no_secret(
+    recwarn: pytest.WarningsRecorder,
+) -> None:
+    def broken(_: Told) -> bool:
+        raise LookupError("a fault of ours")
+
+    desk, seen = Desk(), list[threading.ExceptHookArgs]()
+    before, threading.excepthook = threading.excepthook, seen.append
+    try:
+        with listening(desk) as bus:
+            one, other = bus.subscribe(), bus.subscribe(wanted=broken)
+            desk.event(0, pulse("line"))
+            for listener in (one, other):
+                with pytest.raises(Closed):
+                    take(listener, 2)
+    finally:
+        threading.excepthook = before
+    assert [args.exc_type for args in seen] == [LookupError]
+    assert not recwarn.list

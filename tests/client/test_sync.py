@@ -1,6 +1,7 @@
 """The face for programs without an event loop does the same."""
 
 import inspect
+import signal
 import threading
 from datetime import UTC, datetime
 from itertools import islice
@@ -114,3 +115,17 @@ def test_nothing_stays_behind(stage: Stage) -> None:
         raise AssertionError("nobody answers")
     left = {thread.name for thread in set(threading.enumerate()) - before}
     assert "dragoman-client" not in left
+
+
+def test_whoever_is_interrupted_while_he_waits_is_told_of_nothing_else(stage: Stage) -> None:
+    with _connect(stage) as hub:
+        events = hub.events(0)
+        next(events)
+        here = threading.get_ident()
+        ready = threading.Timer(0.05, lambda: signal.pthread_kill(here, signal.SIGINT))
+        with pytest.raises(KeyboardInterrupt):  # noqa: PT012  the signal may come anywhere in it
+            ready.start()
+            for _ in events:
+                pass
+        ready.join()
+        assert hub.tasks() is not None

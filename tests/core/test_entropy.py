@@ -71,6 +71,14 @@ def test_the_same_error_in_other_numbers_is_the_same() -> None:
     assert judge(turns[:2], USUAL, ("repeated_error",)) == []
     assert judge(turns[:1], USUAL, ("repeated_error",)) == [Steady("repeated_error", 1)]
     assert error_of("all is well\nnothing to see") == ""
+    for fine in ("10 passed, 0 failed", "no error found here", "errors: 0, failures=0"):
+        assert error_of(fine) == ""
+    assert error_of("1 failed, no errors") == "# failed, no errors"
+
+
+def test_whoever_gets_on_goes_round_in_no_circle() -> None:
+    turns = [Seen(n, 0.9, f"read page {n} of the book", f"it says {n}") for n in range(4)]
+    assert judge(turns, USUAL, ()) == []
 
 
 def test_a_circle_is_told_when_it_was_gone_through_twice() -> None:

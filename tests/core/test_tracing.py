@@ -83,6 +83,9 @@ def test_the_credential_of_an_attempt_speaks_for_its_task() -> None:
     assert lab.code(stale, traced(2)) == ""
     assert lab.lease("one") == before, "an old token is no sign of life"
     assert lab.do(DEVELOPER, replace(traced(3), task="nothing")).task == ""
+    assert lab.code(bound, replace(traced(4), task="two")) == "not_authorized"
+    assert lab.code(bound, replace(traced(4), task="nothing")) == "not_authorized"
+    assert lab.do(bound, replace(traced(4), task="one")).task == "one"
 
 
 @proves("SAOP-EVENTS")

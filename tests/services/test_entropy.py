@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from dragoman.core.commands import MoveTask, ReportOutcome
+from dragoman.core.commands import ClaimTask, MoveTask, ReportOutcome
 from dragoman.core.entropy import Thresholds
 from dragoman.ledger.entry import read_line
 from dragoman.protocols.aof.render import render_lines
@@ -64,3 +64,38 @@ def test_work_that_nobody_does_is_not_judged() -> None:
     desk.do(DEVELOPER, ReportOutcome(TASK, "done", apply=True))
     desk.do(HUMAN, MoveTask(TASK, "done"))
     assert Entropy(desk.hub, Thresholds()).run_once(desk.clock.now()) == 0
+
+
+def test_turns_that_come_all_at_once_are_judged_one_by_one() -> None:
+    desk = Desk()
+    show(desk, 0, 0.9, 0.8, 0.6, 0.5, 0.5, 0.6, 0.6, 0.7)
+    duty = Entropy(desk.hub, Thresholds(window=4))
+    assert duty.run_once(desk.clock.now()) == 2
+    both = [("entropy.escalated", "falling_confidence"), ("entropy.settled", "falling_confidence")]
+    assert told(desk) == both
+    assert duty.run_once(desk.clock.now()) == 0
+    assert Entropy(desk.hub, Thresholds(window=4)).run_once(desk.clock.now()) == 0
+
+
+def test_what_another_hub_told_first_leaves_no_turn_unjudged() -> None:
+    desk = Desk()
+    one, other = (Entropy(desk.hub, Thresholds(window=4)) for _ in range(2))
+    now = desk.clock.now()
+    show(desk, 0, 0.9, 0.8, 0.6, 0.5)
+    assert (one.run_once(now), other.run_once(now)) == (1, 0)
+    show(desk, 4, 0.5, 0.6, 0.6, 0.7)
+    assert other.run_once(now) == 1
+    assert [event for event, _ in told(desk)] == ["entropy.escalated", "entropy.settled"]
+
+
+def test_another_attempt_begins_without_what_was_told_of_the_last_one() -> None:
+    desk = Desk()
+    duty, now = Entropy(desk.hub, Thresholds(window=4)), desk.clock.now()
+    show(desk, 0, 0.9, 0.8, 0.6, 0.5)
+    assert duty.run_once(now) == 1
+    desk.do(HUMAN, MoveTask(TASK, "ready"))
+    desk.do(DEVELOPER, ClaimTask(TASK, "developer"))
+    show(desk, 0, 0.95, 0.7, 0.4, 0.1)
+    assert desk.task(TASK).attempts == 2
+    assert duty.run_once(now) == 1
+    assert [event for event, _ in told(desk)] == ["entropy.escalated", "entropy.escalated"]

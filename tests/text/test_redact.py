@@ -3,14 +3,18 @@
 import json
 import random
 import re
+import sys
 import urllib.parse
 from base64 import b64encode, urlsafe_b64encode
+from types import FrameType
+from typing import Any, Self
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from docs.generate import DOCS
+from dragoman.text.linear import Linear
 from dragoman.text.redact import Redactor, Secret
 from dragoman.text.redact.rules import RULES
 from tests.requirements import proves
@@ -41,6 +45,15 @@ def shown(text: str) -> str:
         (f"a%3D{GITHUB}", "a%3D[REDACTED:github_token]"),
         (f"x{GITHUB}", f"x{GITHUB}"),
         ("password = hunter22x!", "password = [REDACTED:password]"),
+        ("password: Tr0ub4dor&3xyz", "password: [REDACTED:password]"),
+        ("--password Tr0ub4dor&3xyz9Q x", "--password [REDACTED:password] x"),
+        ("password=aB3;xY7!kL9@mN2qq", "password=[REDACTED:password]"),
+        ("password: xK9,mP2vQ7rT4w, and", "password: [REDACTED:password], and"),
+        ("password: xK9)mP2vQ7rT4w", "password: [REDACTED:password]"),
+        ("password=xK9mP2vQ7(rT4w", "password=[REDACTED:password]"),
+        ("?token=hunter22x9&user=bob", "?token=[REDACTED:token]&user=bob"),
+        ("Pwd=hunter22x9;Server=db", "Pwd=[REDACTED:password];Server=db"),
+        ("f(token=hunter22x9,user=bob)", "f(token=[REDACTED:token],user=bob)"),
         ('password: str = "hunter22x"', 'password: str = "[REDACTED:password]"'),
         ('{"apiKey": "k3Jx 9-aQ w"}', '{"apiKey": "[REDACTED:apikey]"}'),
         (r"{\"api_key\": \"k3Jx9aQw\"}", r"{\"api_key\": \"[REDACTED:api_key]\"}"),
@@ -218,18 +231,76 @@ def test_what_was_redacted_once_stays_as_it_is(text: str) -> None:
     assert ALL.text(once).text == once
 
 
+@proves("REDACT-LAYERS")
+@pytest.mark.parametrize("width", [20, 40, 64, 76])
+def test_base64_is_read_over_its_lines(width: int) -> None:
+    encoded = b64encode(f"{GITHUB} and some words that follow it".encode()).decode()
+    lines = "\n".join(encoded[at : at + width] for at in range(0, len(encoded), width))
+    assert shown(f"key:\n{lines}\nHello world") == "key:\n[REDACTED:github_token]\nHello world"
+    indented = lines.replace("\n", "\r\n  ")
+    assert shown(f"  {indented}\r\nnext") == "  [REDACTED:github_token]\r\nnext"
+
+
+class Meter:
+    """Counts how many bytes expressions look at while it is on."""
+
+    def __init__(self) -> None:
+        self.looked_at = 0
+
+    def __enter__(self) -> Self:
+        sys.setprofile(self._seen)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.setprofile(None)
+
+    def _seen(self, frame: FrameType, event: str, found: Any) -> None:
+        if event == "return" and frame.f_code in _MEASURED:
+            said = frame.f_locals
+            end = said["end"] or len(said["text"])
+            self.looked_at += (found.end() if found else end) - said["pos"]
+
+
+_MEASURED = (Linear.search.__code__, Linear.match.__code__)
+SLOW = (
+    "ghp_",
+    "AKIA ",
+    "drg_",
+    "drga_",
+    "dapi-",
+    "sk-ant-",
+    "-eyJaaaaaaaaaa",
+    "-Maaaaaaaaaaaa-ghp_",
+    "password=",
+    "key: ",
+    "-----BEGIN PRIVATE KEY-----\n",
+    "://a:",
+    "AAAAAAAAAAAAAAAAAAAA\n",
+)
+
+
 @proves("REDACT-LINEAR")
-def test_a_megabyte_that_is_made_to_be_slow_is_done_with() -> None:
-    for piece in (
-        "sk-ant-",
-        "aeyJ",
-        "password=",
-        "key: ",
-        "-----BEGIN PRIVATE KEY-----\n",
-        "://a:",
-    ):
-        text = (piece * (200_000 // len(piece)))[:200_000]
-        assert len(ALL.text(text).text) >= 1
+@pytest.mark.parametrize("piece", SLOW)
+def test_twice_the_text_is_twice_the_work(piece: str) -> None:
+    costs = list[int]()
+    for size in (10_000, 20_000):
+        with Meter() as meter:
+            ALL.text((piece * size)[:size])
+        costs.append(meter.looked_at)
+    assert 0 < costs[1] <= 3 * costs[0]
+
+
+@proves("REDACT-LINEAR")
+@pytest.mark.parametrize("piece", ["bearer ", "token: ", "auth ", *SLOW[-3:]])
+def test_twice_as_many_pieces_are_twice_the_work(piece: str) -> None:
+    costs = list[int]()
+    for count in (500, 1_000):
+        stream = ALL.stream()
+        with Meter() as meter:
+            for _ in range(count):
+                stream.feed(piece)
+        costs.append(meter.looked_at)
+    assert costs[1] <= 3 * costs[0]
 
 
 @proves("REDACT-RECALL")

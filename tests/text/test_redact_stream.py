@@ -1,6 +1,7 @@
 """Redaction of text in pieces: no border hides a secret, and the whole is the same."""
 
 import itertools
+from base64 import b64encode
 
 import pytest
 from hypothesis import given
@@ -13,6 +14,9 @@ from tests.text import secrets_corpus as corpus
 from tests.text.test_redact import GITHUB, KEY, PEM, TEXTS
 
 ALL = Redactor([Secret("phrase", "tiger tiger burning bright"), Secret("pin", "zz91-zz91")], KEY)
+
+ENCODED = b64encode(f"{GITHUB} and some words".encode()).decode()
+WRAPPED = "\n".join(ENCODED[at : at + 20] for at in range(0, len(ENCODED), 20))
 
 
 def in_pieces(text: str, *borders: int) -> str:
@@ -34,6 +38,8 @@ def in_pieces(text: str, *borders: int) -> str:
         "we read tiger tiger burning bright today, and zz91-zz91",
         f"\x1b[1mtoken\x1b[0m = \x1b]0;a b\x07{GITHUB[:12]}\x1b[31m{GITHUB[12:]}\x1b[0m done",
         "deploy --token s3Cr3t99 --now",
+        "deploy --token s3C;r3t,99 --now",
+        f"see\n{WRAPPED}\nnext line\n",
         "é… password: hünter22x9 → ok",
     ],
 )
@@ -107,3 +113,15 @@ def test_a_text_without_a_pause_is_not_held_for_ever() -> None:
     other = Redactor(key=KEY).stream()
     out = other.feed(giant) + other.close()
     assert "a1B2" * 3 not in out
+
+
+@proves("REDACT-STREAM")
+def test_where_a_text_without_a_pause_is_cut_no_secret_loses_its_name() -> None:
+    for before in range(MOST_HELD - 30, MOST_HELD + 30, 3):
+        stream = Redactor(key=KEY).stream()
+        text = "a." * (before // 2) + ",password=xK9mP2vQ7rT4w," + "y/" * 2_048
+        assert "xK9mP2" not in stream.feed(text) + stream.close()
+    stream = Redactor(key=KEY).stream()
+    open_end = "a." * 31_000 + ",password=" + "xK9mP2vQ7rT4w" * 400
+    out = stream.feed(open_end) + stream.feed("xK9mP2vQ7rT4w") + stream.close()
+    assert "xK9mP2" not in out

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 from dragoman.bootstrap.places import CHECKPOINTS, Engines, opened
 from dragoman.bootstrap.starters import open_dispatcher
 from dragoman.bootstrap.stores import lasting, make_directory, open_store
-from dragoman.bootstrap.traces import open_tails
 
 _BY_TIME = ("recovery", "sla", "waves", "entropy", "spawner", "promotion")
 """The duties that only time asks for."""
@@ -55,8 +54,7 @@ def open_hub(
         kept = open_store(store or settings.store.url, data)
         undo.callback(kept.close)
         lock.works_on(_works(kept, store or settings.store.url, config))
-        tails = open_tails(data, is_shared=False)
-        place = opened(data, settings, Engines(kept, SystemClock(), key, tails=tails), create=True)
+        place = opened(data, settings, Engines(kept, SystemClock(), key), create=True)
         hub = place.hub
         undo.callback(hub.close)
         identity = Identity(
@@ -105,9 +103,7 @@ def open_hub(
         undo.callback(bound.close)
         dispatcher = open_dispatcher(place, identity, server.url)
         undo.pop_all()
-        return place, RunningHub(
-            hub, server, bound, dispatcher, clockwork, lock, at_end=tails.close
-        )
+        return place, RunningHub(hub, server, bound, dispatcher, clockwork, lock)
 
 
 def _works(kept: Store, url: str, config: Path | None) -> "Works":

@@ -134,8 +134,6 @@ class Engines(Struct, frozen=True):
     clock: Clock
     key: LedgerKey
     running: HubAddress | None = None
-    tails: saop.Tails | None = None
-    """What keeps the ends of chunks; else each process leaves them to the next."""
 
     def make(self, beaten: Heard, hints: Hints) -> Engine:
         """The engine; it tells of leases and commits."""
@@ -175,7 +173,8 @@ def _furnished(
     """The hub with all that surrounds it."""
     warnings: list[str] = []
     disk, checkpoints = Beneath(data), CheckpointFile(data / CHECKPOINTS, engines.key)
-    head, tails = open_head(settings, data), engines.tails or open_tails(data)
+    head = open_head(settings, data)
+    tails = open_tails(data, engines.key.secret)
     hub.engine.head = head
     traces = trace_choices(settings, hub.redaction.redactor, hub, head)
     ports = handoff_ports(settings, hub, data)

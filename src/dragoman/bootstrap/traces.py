@@ -19,10 +19,9 @@ def open_head(settings: Settings, data: Path) -> Callable[[], str]:
     return GitHead(data / named) if named else lambda: ""
 
 
-def open_tails(data: Path, *, is_shared: bool = True) -> ChunkTails[saop.Tail]:
+def open_tails(data: Path, secret: bytes) -> ChunkTails:
     """Keeps what a chunk of a thought has held back for the next one, in whatever process."""
-    folder = data / _FOLDER
-    return ChunkTails(folder, saop.Tail, lambda tail: bool(tail.held), is_shared=is_shared)
+    return ChunkTails(data / _FOLDER, secret)
 
 
 def trace_choices(

@@ -16,10 +16,10 @@ def watch_hub(
 ) -> Generator[tuple[WholeTask, Iterator[Mapping[str, Any]]]]:
     """A task of the hub that the environment names, and all entries from a position on.
 
-    Without a position: from now on.
+    Without a position: from the first one on.
     """
     with connect_sync() as hub:
-        events = hub.events(after)
+        events = hub.events(after or 0)
         try:
             yield hub.task(task), (msgspec.to_builtins(event) for event in events)
         finally:

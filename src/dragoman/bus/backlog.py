@@ -7,36 +7,49 @@ mark that says so. Calls of tools and moves of tasks stand where they stood, who
 from collections.abc import Iterable
 from typing import Any, Final
 
+import msgspec
+
 from dragoman.engine.traces import Told
 
 MOST_TEXT: Final = 4_096
 """So many characters of what was put together are kept; how much is missing is in its mark."""
+
+MOST_BYTES: Final = 16 * 1024 * 1024
+"""So much waits for one listener, about: as JSON."""
 
 _TEXT: Final = {"THOUGHT_STREAM": ("chunk", ""), "SANDBOX_PULSE": ("line", "\n")}
 """Type of event -> the field whose texts can be put together, and what comes between two."""
 
 
 class Backlog:
-    """Events that wait, at most so many."""
+    """Events that wait, at most so many, and so many bytes of them."""
 
     def __init__(self, size: int) -> None:
         self._size = size
         self._events: list[Told] = []
+        self._bytes = 0
 
     def __bool__(self) -> bool:
         return bool(self._events)
 
     def take(self) -> list[Told]:
         """All of them, once."""
-        taken, self._events = self._events, []
+        taken, self._events, self._bytes = self._events, [], 0
         return taken
 
     def add(self, events: Iterable[Told]) -> bool:
         """Have these wait too; False: there is no room, even for less."""
-        self._events += events
-        if len(self._events) > self._size:
+        for event in events:
+            self._events.append(event)
+            self._bytes += _size(event)
+        if len(self._events) > self._size or self._bytes > MOST_BYTES:
             self._events = coalesced(self._events)
-        return len(self._events) <= self._size
+            self._bytes = sum(map(_size, self._events))
+        return len(self._events) <= self._size and self._bytes <= MOST_BYTES
+
+
+def _size(event: Told) -> int:
+    return len(msgspec.json.encode(event.event))
 
 
 def coalesced(events: Iterable[Told]) -> list[Told]:

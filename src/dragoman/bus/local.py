@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 
 from dragoman.bus.backlog import Backlog
+from dragoman.core.errors import StoreError
 from dragoman.engine.hints import Hints
 from dragoman.engine.ports import Store
 from dragoman.engine.traces import Told, traced
@@ -140,7 +141,8 @@ class LocalBus:
                 self._at = self._store.head()
                 self._pump = threading.Thread(target=self._run, name="dragoman-bus", daemon=True)
                 self._pump.start()
-            begin = self._at if after is None else after
+            # A position that the ledger does not have is one of another ledger: from now on.
+            begin = self._at if after is None else min(after, max(self._at, self._store.head()))
             one = Subscription(self._store, begin, max(self._at, begin), wanted, Backlog(size))
             one.on_wake(wake)
             if self._is_closed:
@@ -159,10 +161,8 @@ class LocalBus:
         """Send everyone away, for good."""
         with self._lock:
             self._is_closed = True
-            subscribed, self._subscribed = self._subscribed, set[Subscription]()
             pump = self._pump
-        for one in subscribed:
-            one.close()
+        self._send_away()
         self._hinted.set()
         if pump is not None:
             pump.join()
@@ -173,12 +173,23 @@ class LocalBus:
             while self._has_listeners():
                 self._hinted.clear()
                 # A store that does not answer may answer the next time.
-                with suppress(Exception):
+                with suppress(StoreError):
                     while self._read_on():
                         pass
                 self._hinted.wait(self._look)
+        except BaseException:
+            # What cannot be read on is told to everyone, by an end, and to the log, by the error.
+            self._send_away()
+            raise
         finally:
             silence()
+
+    def _send_away(self) -> None:
+        with self._lock:
+            subscribed, self._subscribed = self._subscribed, set[Subscription]()
+            self._pump = None
+        for one in subscribed:
+            one.close()
 
     def _has_listeners(self) -> bool:
         with self._lock:

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import AsyncIterator, Coroutine, Generator, Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
+from threading import Event as Flag
 from threading import Thread
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar, Unpack
@@ -23,6 +24,7 @@ from dragoman.core.events import Outcome, Status
 from dragoman.engine.shown import TaskSummary
 
 T = TypeVar("T")
+_LET_GO_S: Final = 5.0
 
 
 def connect_sync(
@@ -46,11 +48,14 @@ class _Loop:
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Have it run there, and wait for what comes of it."""
-        under_way = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        ended = Flag()
+        under_way = asyncio.run_coroutine_threadsafe(_told(coroutine, ended), self._loop)
         try:
             return under_way.result()
         except BaseException:
             under_way.cancel()
+            # Whatever it used can be closed only when it has let go of it.
+            ended.wait(_LET_GO_S)
             raise
 
     def each(self, items: AsyncIterator[T]) -> Generator[T]:
@@ -69,6 +74,13 @@ class _Loop:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
+
+
+async def _told(coroutine: Coroutine[Any, Any, T], ended: Flag) -> T:
+    try:
+        return await coroutine
+    finally:
+        ended.set()
 
 
 async def _next(items: AsyncIterator[T]) -> tuple[T] | None:

@@ -20,8 +20,16 @@ _ERROR: Final = re.compile(
     r"|refused|not found|cannot|timed? ?out)\b",
     re.IGNORECASE,
 )
+_NONE: Final = re.compile(
+    r"\b(?:0|no|without(?: any)?)\s+(?:errors?|fail(?:ed|ures?|ing)?|exceptions?)\b"
+    r"|\b(?:errors?|failed|failures?|exceptions?)\s*[:=]\s*0\b",
+    re.IGNORECASE,
+)
+"""How it is said that there was no error."""
 _CHANGING: Final = re.compile(r"0x[0-9a-f]+|\b[0-9a-f]{7,}\b|[0-9]+")
 """What differs between two tellings of the same thing: addresses, hashes, numbers."""
+_ACCIDENTAL: Final = re.compile(r"0x[0-9a-f]+|\b(?=[0-9a-f]*[0-9])[0-9a-f]{7,}\b")
+"""What differs in what an agent does, though it does the same: not which page it reads."""
 _SPACE: Final = re.compile(r"\s+")
 _MOST_LOOKED_AT: Final = 20_000
 """So many characters of a text are looked at: it may have megabytes."""
@@ -118,7 +126,7 @@ def _errors(
 def _loops(
     turns: Sequence[Seen], thresholds: Thresholds, *, is_raised: bool
 ) -> Iterator[Finding | Steady]:
-    digests = [digest(f"{turn.action}\n{turn.observation}") for turn in turns]
+    digests = [f"{digest(turn.action, _ACCIDENTAL)} {digest(turn.observation)}" for turn in turns]
     period, cycles = loop_at_end(digests)
     if not is_raised and cycles >= thresholds.cycles:
         round_ = turns[-period * cycles :]
@@ -165,16 +173,17 @@ def loop_at_end(digests: Sequence[str]) -> tuple[int, int]:
 def error_of(text: str) -> str:
     """The first line that tells of an error, without what changes from time to time."""
     for line in text[:_MOST_LOOKED_AT].splitlines():
-        if _ERROR.search(line):
+        if _ERROR.search(_NONE.sub("", line)):
             return normalised(line)
     return ""
 
 
-def digest(text: str) -> str:
+def digest(text: str, changing: re.Pattern[str] = _CHANGING) -> str:
     """Equal for texts that say the same."""
-    return blake2b(normalised(text[:_MOST_LOOKED_AT]).encode(), digest_size=16).hexdigest()
+    said = normalised(text[:_MOST_LOOKED_AT], changing)
+    return blake2b(said.encode(errors="surrogatepass"), digest_size=16).hexdigest()
 
 
-def normalised(text: str) -> str:
+def normalised(text: str, changing: re.Pattern[str] = _CHANGING) -> str:
     """A text without what differs between two tellings of the same thing."""
-    return _SPACE.sub(" ", _CHANGING.sub("#", text.lower())).strip()
+    return _SPACE.sub(" ", changing.sub("#", text.lower())).strip()

@@ -818,6 +818,8 @@ class TraceRecorded(Event, frozen=True):
     is_final: bool = False
     commit: str = ""
     """What the repository had checked out, of a task that moved, where the words do not say it."""
+    by: str = ""
+    """Who sent it: calls and thoughts are told apart by that."""
 
 
 class TraceAnomaly(Event, frozen=True):

@@ -129,6 +129,8 @@ class Receipt(Struct, frozen=True, omit_defaults=True, gc=False, tag="task"):
     """What is odd about it."""
     masked: bool = False
     """Whether secrets were taken out of it."""
+    before: bool = False
+    """Whether it had been recorded before."""
 
 
 class LeaseChange(Struct, frozen=True):

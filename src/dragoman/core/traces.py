@@ -4,6 +4,7 @@ Only what the next event has to be compared with: the events themselves are in t
 """
 
 from collections.abc import Callable, Iterator
+from hashlib import sha256
 from typing import Any, Final
 
 from msgspec import Struct
@@ -24,7 +25,7 @@ PARTS: Final = ("researcher", "architect", "developer", "reviewer")
 
 REMEMBERED: Final = 256
 """So many calls that have ended, and finished thoughts, are remembered of a session."""
-MOST_OPEN: Final = 4_096
+MOST_OPEN: Final = 512
 """So many calls of a session may be under way; of more, the oldest are forgotten."""
 
 
@@ -36,9 +37,10 @@ class Trace(Struct, frozen=True, omit_defaults=True):
     task: str = ""
     """The task that it worked on last."""
     open_calls: tuple[str, ...] = ()
+    """Each by a digest of its sender and its id, which may be long."""
     ended_calls: tuple[str, ...] = ()
     thoughts: tuple[str, ...] = ()
-    """Those that are finished, each by its turn and its agent."""
+    """Those that are finished, each by its turn, its agent, and who sent it."""
     anomalies: int = 0
 
 
@@ -49,6 +51,8 @@ class TurnLog(Struct, frozen=True, omit_defaults=True):
     turns: int = 0
     raised: dict[str, float] = {}
     """What was told about them and has not settled: its kind -> what was measured."""
+    attempt: int = 0
+    """The last attempt of which there is a turn: what was told is about that one."""
 
 
 class Logged(Struct, frozen=True, gc=False):
@@ -62,13 +66,13 @@ class Logged(Struct, frozen=True, gc=False):
 
 def misfits(trace: Trace, event: TraceRecorded) -> Iterator[tuple[str, str]]:
     """What does not fit about an event after those before it: its kind, and a sentence."""
-    call, thought = event.call, _thought(event)
-    if call and event.ends_call and call not in trace.open_calls:
-        if call in trace.ended_calls:
+    call, key, thought = event.call, _call(event), _thought(event)
+    if call and event.ends_call and key not in trace.open_calls:
+        if key in trace.ended_calls:
             yield "second_completion", f"the call {call[:200]!a} had ended already"
         else:
             yield "orphan_completion", f"nobody began the call {call[:200]!a} that has ended"
-    elif call and not event.ends_call and call in trace.open_calls:
+    elif call and not event.ends_call and key in trace.open_calls:
         yield "second_invocation", f"the call {call[:200]!a} had begun already"
     if thought and thought in trace.thoughts:
         kind = "second_final" if event.is_final else "chunk_after_final"
@@ -76,7 +80,12 @@ def misfits(trace: Trace, event: TraceRecorded) -> Iterator[tuple[str, str]]:
 
 
 def _thought(event: TraceRecorded) -> str:
-    return "" if event.turn is None else f"{event.turn} {event.agent}"
+    return "" if event.turn is None else f"{event.turn} {event.agent} {event.by}".rstrip()
+
+
+def _call(event: TraceRecorded) -> str:
+    """One sender's call: nobody ends that of another, and no id fills the state."""
+    return sha256(f"{event.by}\n{event.call}".encode(errors="surrogatepass")).hexdigest()[:16]
 
 
 def _recorded(trace: Trace | None, event: TraceRecorded, at: int) -> Trace:
@@ -84,11 +93,12 @@ def _recorded(trace: Trace | None, event: TraceRecorded, at: int) -> Trace:
     trace = trace or Trace(event.session)
     open_calls, ended, thoughts = trace.open_calls, trace.ended_calls, trace.thoughts
     if event.call:
-        open_calls = tuple(call for call in open_calls if call != event.call)
+        key = _call(event)
+        open_calls = tuple(call for call in open_calls if call != key)
         if event.ends_call:
-            ended = (*ended, event.call)[-REMEMBERED:]
+            ended = (*ended, key)[-REMEMBERED:]
         else:
-            open_calls = (*open_calls, event.call)[-MOST_OPEN:]
+            open_calls = (*open_calls, key)[-MOST_OPEN:]
     if event.is_final:
         thoughts = (*thoughts, _thought(event))[-REMEMBERED:]
     return Trace(
@@ -109,7 +119,11 @@ def _odd(trace: Trace, _: TraceAnomaly, at: int) -> Trace:
 
 def _turned(log: TurnLog | None, event: TurnRecorded, at: int) -> TurnLog:
     del at
-    return TurnLog(event.task, 1) if log is None else replace(log, turns=log.turns + 1)
+    if log is None:
+        return TurnLog(event.task, 1, attempt=event.attempt)
+    is_next = event.attempt > log.attempt
+    raised, attempt = ({}, event.attempt) if is_next else (log.raised, log.attempt)
+    return replace(log, turns=log.turns + 1, raised=raised, attempt=attempt)
 
 
 def _escalated(log: TurnLog, event: EntropyEscalated, at: int) -> TurnLog:

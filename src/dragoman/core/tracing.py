@@ -5,7 +5,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from dragoman.core import adoption, attempts, lifecycle
-from dragoman.core.authority import MAY_DISPATCH, check_word, check_write, holds
+from dragoman.core.authority import MAY_DISPATCH, check_hold, check_word, check_write, holds
 from dragoman.core.commands import (
     AdoptTask,
     ClaimTask,
@@ -40,6 +40,8 @@ from dragoman.core.traces import PARTS, Logged, Trace, misfits
 
 SAOP = "saop"
 """The kind of name under which a task is adopted."""
+MOST_CALL = 256
+"""The longest id of a call (S-LIMIT)."""
 
 
 def record_turn(command: RecordTurn, read: Read, now: int) -> Decision | Refusal:
@@ -61,10 +63,9 @@ def record_turn(command: RecordTurn, read: Read, now: int) -> Decision | Refusal
         what = f"turn {command.turn_index} of attempt {task.attempt} on {task.task}"
         return _repeated(replace(task, log=key), known, command.digest, what)
     if known_task is not None:
-        lease = read.lease(known_task)
-        refusal = check_word(read.actor, known_task, lease, None, now)
+        refusal = _check_turn(known_task, read, now)
         if refusal:
-            return refusal
+            return _told_before(command, task, read) or refusal
     event = TurnRecorded(
         task=task.task,
         attempt=task.attempt,
@@ -80,6 +81,24 @@ def record_turn(command: RecordTurn, read: Read, now: int) -> Decision | Refusal
     if begun is None:
         return Decision(told, recorded)
     return replace(begun, receipt=told, events=(*begun.events, *recorded))
+
+
+def _check_turn(task: Task, read: Read, now: int) -> Refusal | None:
+    """None when the caller may show a turn: while somebody works on the task, only its holder."""
+    lease = read.lease(task)
+    if read.actor.role == "agent" and lease is not None and lease.is_live(now):
+        return check_hold(read.actor, task, lease, None, now)
+    return check_word(read.actor, task, lease, None, now)
+
+
+def _told_before(command: RecordTurn, task: Receipt, read: Read) -> Decision | None:
+    """The answer that a turn had in an earlier attempt, if the very same was recorded (S-IDEM)."""
+    for attempt in range(task.attempt - 1, -1, -1):
+        key = f"turn:{task.task}/{attempt}/{command.turn_index}"
+        known = read.logged(key)
+        if known is not None and known.digest == command.digest:
+            return _as_then(replace(task, log=key, attempt=attempt), known)
+    return None
 
 
 def _found(
@@ -113,18 +132,25 @@ def record_trace(command: RecordTrace, read: Read, now: int) -> Decision | Refus
         or check_event_id(command.event_id)
         or check_session(command.session)
         or check_text("type", command.kind, TITLE, least=1)
+        or check_text("call_id", command.call, MOST_CALL)
         or (_check_part(command.agent, read) if command.agent else None)
     )
     if refusal:
         return refusal
     trace = read.trace(command.session) or Trace(command.session)
-    task = _task_of(command, trace, read)
+    refusal = _check_session(command, trace, read, now) or _check_reach(command, read)
+    if refusal:
+        return refusal
+    task = _task_of(command, trace, read, now)
     told = Receipt("", None) if task is None else receipt(task, task.status)
     id = command.event_id.lower()
     key = f"event:{id}"
     known = read.logged(key)
     if known is not None:
-        return _repeated(replace(told, log=key), known, command.digest, f"the event {id}")
+        again = _repeated(replace(told, log=key), known, command.digest, f"the event {id}")
+        if isinstance(again, Refusal):
+            return again
+        return replace(again, lease=_sign_of_life(task, read, now))
     event = TraceRecorded(
         event_id=id,
         session=command.session,
@@ -133,13 +159,14 @@ def record_trace(command: RecordTrace, read: Read, now: int) -> Decision | Refus
         digest=command.digest,
         task=told.task,
         attempt=told.attempt,
-        agent=command.agent,
+        agent=command.agent or _part_at_work(task, read, now),
         masked=command.masked,
         call=command.call,
         ends_call=command.ends_call,
         turn=command.turn,
         is_final=command.is_final,
         commit=command.commit,
+        by=read.actor.name,
     )
     odd = [
         TraceAnomaly(kind, id, command.session, detail, told.task)
@@ -155,7 +182,64 @@ def record_trace(command: RecordTrace, read: Read, now: int) -> Decision | Refus
     )
 
 
-def _task_of(command: RecordTrace, trace: Trace, read: Read) -> Task | None:
+def _check_session(command: RecordTrace, trace: Trace, read: Read, now: int) -> Refusal | None:
+    """None when the caller may write here: a held session is its holders', or a dispatcher's."""
+    actor = read.actor
+    if actor.role in MAY_DISPATCH:
+        return None
+    known = read.task(trace.task) if trace.task else None
+    lease = read.lease(known) if isinstance(known, Task) else None
+    if lease is not None and (lease.session, lease.holder) == (command.session, actor.name):
+        return None  # as nearly always: nothing more is looked up
+    tasks = [read.task(name) for name in read.held(command.session, actor.name)]
+    leases = [read.lease(task) for task in tasks if isinstance(task, Task)]
+    holders = [
+        lease.holder
+        for lease in leases
+        if lease is not None and lease.session == command.session and lease.is_live(now)
+    ]
+    if not holders or actor.name in holders:
+        return None
+    return Refusal(
+        "unauthorized_agent",
+        f"the session {command.session!a} is that of {holders[0]}: {actor.name} cannot write "
+        "into it, and needs one of its own",
+    )
+
+
+def _check_reach(command: RecordTrace, read: Read) -> Refusal | None:
+    """None when the credential of an attempt names no task but its own."""
+    actor = read.actor
+    if not actor.task or not command.task:
+        return None
+    named = read.task(command.task)
+    if isinstance(named, Task) and named.id == actor.task:
+        return None
+    return Refusal(
+        "not_authorized",
+        f"this credential of {actor.name} speaks for an attempt on {actor.task} only",
+    )
+
+
+def _task_of(command: RecordTrace, trace: Trace, read: Read, now: int) -> Task | None:
+    """The task of an event, if its sender has to do with it; else it is a trace of no task."""
+    task, actor = _task_named(command, trace, read), read.actor
+    if task is None or actor.role != "agent" or task.id == actor.task:
+        return task
+    knows = actor.name in (*task.agents, task.assignee) or holds(actor, read.lease(task), now)
+    return task if knows else None
+
+
+def _part_at_work(task: Task | None, read: Read, now: int) -> str:
+    """The part of whoever holds the task: an event need not say it (S-ROLE)."""
+    lease = None if task is None else read.lease(task)
+    if lease is None or not lease.is_live(now):
+        return ""
+    plays = _part_of(lease.holder, read)
+    return plays if plays in PARTS else ""
+
+
+def _task_named(command: RecordTrace, trace: Trace, read: Read) -> Task | None:
     """The task that an event is about: the one it names, else the one of its session (S-ROLE)."""
     actor = read.actor
     if command.task or actor.task:
@@ -186,10 +270,20 @@ def _sign_of_life(task: Task | None, read: Read, now: int) -> LeaseChange | None
 def _repeated(told: Receipt, known: Logged, digest: str, what: str) -> Decision | Refusal:
     """What was recorded before is answered as it was then, unless other words say it."""
     if known.digest == digest:
-        return Decision(replace(told, position=known.position, masked=known.masked))
+        return _as_then(told, known)
     return Refusal(
         "key_reused", f"{what} was recorded before, in other words: what is recorded stays"
     )
+
+
+def _as_then(told: Receipt, known: Logged) -> Decision:
+    return Decision(replace(told, position=known.position, masked=known.masked, before=True))
+
+
+def _part_of(name: str, read: Read) -> str:
+    """The part that is registered; else whoever is named like one plays it."""
+    record = read.agent(name)
+    return record.plays if record is not None and record.plays else name
 
 
 def _check_part(part: str, read: Read) -> Refusal | None:
@@ -199,8 +293,7 @@ def _check_part(part: str, read: Read) -> Refusal | None:
         return Refusal("invalid_field", f"{part[:40]!a} is no part; known: {', '.join(PARTS)}")
     if actor.role in MAY_DISPATCH:
         return None
-    record = read.agent(actor.name)
-    plays = record.plays if record is not None and record.plays else actor.name
+    plays = _part_of(actor.name, read)
     if plays == part:
         return None
     known = f"plays the {plays}" if plays in PARTS else "has no part in SAOP"
@@ -221,9 +314,21 @@ def transition(command: RequestTransition, read: Read, now: int) -> Decision | R
         return found
     _, at, begun = found
     if begun is not None:
-        # It moves on with the next word about it: what it was born as is where it stands now.
-        is_there = at.status == command.to
-        return replace(begun, events=_stamped(begun, command)) if is_there else begun
+        if at.status == command.to:
+            return replace(begun, events=_stamped(begun, command))
+        return Refusal(
+            "task_not_found",
+            f"no task has the name {command.task!a}, and a new one cannot begin as {command.to}",
+        )
+    known = read.logged(f"event:{command.asked_by}")
+    if known is not None and known.position > 0:
+        # What was asked for once is not asked for again, wherever the task is meanwhile.
+        if at.status == command.to:
+            return Decision(at)
+        return Refusal(
+            "invalid_transition",
+            f"the event {command.asked_by} was recorded before; {at.task} is {at.status} now",
+        )
     if command.to == "in-progress":
         decision = attempts.claim(
             ClaimTask(at.task, read.actor.name, command.session, command.ttl_ms, or_renew=True),

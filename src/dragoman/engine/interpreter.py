@@ -219,7 +219,8 @@ class Interpreter:
             if dialect not in ("", one.name):
                 continue
             most = one.bounds.most_bytes
-            is_long = incoming.is_too_large and most > max(MOST_BYTES, self._most_bytes)
+            # Only a dialect of unusually long messages takes more than the door does.
+            is_long = incoming.is_too_large and most > max(self._most_bytes, MOST_BYTES)
             heard = one.hear(Incoming(said, most) if is_long else incoming)
             if heard is not None:
                 return Spoken(one, heard)
@@ -274,6 +275,9 @@ class Interpreter:
             return self._in_its_form(plan.dialect, plan.message, plan.actor, outcome, answer)
         operation = plan.operation
         assert operation is not None, "what has no operation is refused"
+        if operation.recorded is not None:
+            assert not isinstance(outcome, Refusal), "that is turned down"
+            operation.recorded(plan.message, outcome)
         if operation.after is not None and plan.told is None:
             commands, reply = operation.after(plan.message, plan.actor, self._facts, answer.reply)
             if commands:

@@ -24,8 +24,10 @@ from dragoman.text.strict_json import MOST_BYTES, StrictJsonError, parse_json, t
 
 Commands = tuple[AnyCommand, ...]
 
-_SAID_OF_UNREADABLE = 1_000
+SAID_OF_UNREADABLE = 1_000
 """So many characters of what is no JSON are kept for whoever looks for the reason."""
+_LOOKED_BEYOND = 4_096
+"""So many more are looked at: a secret must not be cut where it is kept no more."""
 
 
 class Registry(Protocol):
@@ -170,6 +172,8 @@ class Operation(Struct, frozen=True):
     after: Callable[[Any, Actor, Facts, Any], tuple[Commands, Any]] | None = None
     """What is to be done when it is on record, outside of the transaction, and never undoes it:
     given the reply so far, what the hub notes down of it, and the reply."""
+    recorded: Callable[[Any, Accepted], None] | None = None
+    """Told when it is on record, before the caller is: for what must not change otherwise."""
     looks: Callable[[Any], bool] = _always
     """Whether `gather`, `effect` or `asks` look something up for this message, so that nobody else
     should wait for them."""
@@ -239,7 +243,7 @@ class Incoming:
             return to_json(raw)
         except StrictJsonError as fault:
             self._fault = fault
-            return ascii(raw)[:_SAID_OF_UNREADABLE].encode()
+            return ascii(raw)[: SAID_OF_UNREADABLE + _LOOKED_BEYOND].encode()
 
 
 class Heard(Struct, frozen=True):
@@ -306,8 +310,12 @@ class Dialect(Struct, frozen=True):
 
 
 def beginning(text: bytes) -> msgspec.Raw:
-    """What is no JSON, as a JSON string of its first characters."""
-    shown = text[: 4 * _SAID_OF_UNREADABLE].decode(errors="replace")[:_SAID_OF_UNREADABLE]
+    """What is no JSON, as a JSON string of its first characters.
+
+    It is cut to what is kept of it when its secrets are out.
+    """
+    most = SAID_OF_UNREADABLE + _LOOKED_BEYOND
+    shown = text[: 4 * most].decode(errors="replace")[:most]
     return msgspec.Raw(msgspec.json.encode(shown))
 
 

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from dragoman.core.commands import AnyCommand
 from dragoman.core.errors import Refusal
 from dragoman.core.free_text import FREE_TEXT
+from dragoman.engine.operation import SAID_OF_UNREADABLE
 from dragoman.engine.request import Request
 from dragoman.text.redact import Redactor
 
@@ -33,14 +34,16 @@ class Redaction:
 
     def of(self, request: Request) -> Request:
         """The request without secrets; the very same, if it has none."""
+        request, in_beginning = self._cut(request)
         # The commands of a message are made of its words: where these hold nothing, they do not.
-        if request.said is not msgspec.UNSET and not self._may_hold(bytes(request.said)):
+        words = b"" if request.said is msgspec.UNSET else bytes(request.said)
+        if words and not in_beginning and not self._may_hold(words):
             return request
         found = list[tuple[str, str]]()
         commands = tuple(self._command(command, found) for command in request.commands)
         effect = tuple(self._command(command, found) for command in request.effect)
         said, in_said = self._said(request.said)
-        found = found or in_said
+        found = found or in_said or in_beginning
         if not found:
             return request
         masked = _told(tuple(found))
@@ -48,6 +51,15 @@ class Redaction:
             for remark in masked:
                 self.tell(remark)
         return replace(request, commands=commands, effect=effect, said=said, masked=masked)
+
+    def _cut(self, request: Request) -> tuple[Request, list[tuple[str, str]]]:
+        """Of words that are no JSON the beginning is kept, without a secret that the cut cuts."""
+        said = b"" if request.said is msgspec.UNSET else bytes(request.said)
+        if len(said) <= SAID_OF_UNREADABLE or not said.startswith(b'"'):
+            return request, []
+        masked = self.redactor.text(msgspec.json.decode(said, type=str))
+        kept = Raw(msgspec.json.encode(masked.text[:SAID_OF_UNREADABLE]))
+        return replace(request, said=kept), [("", one.kind) for one in masked.found]
 
     def refusal(self, document: Any) -> Refusal | None:
         """Why a document that must not be altered cannot be taken: a secret is in it."""

@@ -1,16 +1,24 @@
 """Reading traces: the turns of a task in their order, and events from any position on (S-SAOP-3).
 
 A move of a task, whoever made it and in whatever dialect, is an event of type TASK_TRANSITION here,
-unless an event that somebody sent has asked for it: that one tells it.
+under the id of the event that has asked for it, if one did. What somebody only said is none: a
+request for one of our statuses is told in its own session alone, and other states as `requested`.
 """
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from msgspec import Struct
 
 from dragoman.core.errors import Refusal
-from dragoman.core.events import EVENT_NAMES, AnyEvent, TaskClaimed, TraceRecorded, TurnRecorded
+from dragoman.core.events import (
+    EVENT_NAMES,
+    AnyEvent,
+    Status,
+    TaskClaimed,
+    TraceRecorded,
+    TurnRecorded,
+)
 from dragoman.core.ids import task_stream, trace_stream
 from dragoman.core.moments import to_rfc3339
 from dragoman.core.moves import MOVE_NAMES, move_of
@@ -24,6 +32,7 @@ TRANSITION: Final = "TASK_TRANSITION"
 TRACED: Final = frozenset({EVENT_NAMES[TraceRecorded], *MOVE_NAMES})
 """Names of the events that may be events of a trace."""
 
+_STATUSES: Final = frozenset(get_args(Status))
 _PAGE: Final = 500
 _LOOKS: Final = 20
 """So many pages of the ledger are looked through for one answer."""
@@ -53,12 +62,21 @@ class ShownTurn(Struct, frozen=True, gc=False):
     envelope: dict[str, Any]
 
 
+CURSOR = r"\A(?:[0-9]{1,16}\.[0-9]{1,16})?\Z"
+"""Where a page of turns ended: its attempt and its last turn."""
+
+
 class TurnPage(Struct, frozen=True):
     """Turns in their order; which of those before the last one are missing; whether it goes on."""
 
     turns: tuple[ShownTurn, ...]
     gaps: tuple[int, ...]
     more: bool = False
+
+    @property
+    def cursor(self) -> str:
+        """Where the next page begins; empty: there is none."""
+        return f"{self.turns[-1].attempt}.{self.turns[-1].turn_index}" if self.more else ""
 
 
 class TracePage(Struct, frozen=True):
@@ -74,23 +92,36 @@ def traced(entry: Entry) -> Told | None:
         return None
     line = read_line(entry.line)
     event = CODEC.decode(line.event, line.v, line.body)
-    if isinstance(event, TraceRecorded):
-        return _recorded(entry.position, event)
-    return _moved(entry, line, event)
+    if not isinstance(event, TraceRecorded):
+        return _moved(entry, line, event)
+    told = _recorded(entry.position, event)
+    is_request = told.type == TRANSITION and told.event["payload"]["to_state"] in _STATUSES
+    return None if is_request else told
+
+
+def _said(entry: Entry) -> Told | None:
+    """The event of a session as it was sent, whatever came of it."""
+    if entry.event != EVENT_NAMES[TraceRecorded]:
+        return None
+    line = read_line(entry.line)
+    event = CODEC.decode(line.event, line.v, line.body)
+    assert isinstance(event, TraceRecorded), "it has that name"
+    return _recorded(entry.position, event)
 
 
 def _recorded(position: int, event: TraceRecorded) -> Told:
     envelope = event.envelope
-    if event.commit:
+    if event.type == TRANSITION:
         payload: Any = envelope["payload"]
-        envelope = {**envelope, "payload": {**payload, "git_hash": event.commit}}
+        commit = {"git_hash": event.commit} if event.commit else {}
+        envelope = {**envelope, "payload": {**payload, **commit, "requested": True}}
     return Told(position, event.type, event.task, event.masked, envelope)
 
 
-def _moved(entry: Entry, line: Line[Any], event: AnyEvent) -> Told | None:
+def _moved(entry: Entry, line: Line[Any], event: AnyEvent) -> Told:
     move = move_of(event)
-    if move is None or getattr(event, "asked_by", ""):
-        return None
+    assert move is not None, "only moves have these names"
+    asked_by: str = getattr(event, "asked_by", "")
     task, commit = entry.stream.partition(":")[2], getattr(event, "commit", "")
     session = event.session if isinstance(event, TaskClaimed) else ""
     payload = {
@@ -100,9 +131,10 @@ def _moved(entry: Entry, line: Line[Any], event: AnyEvent) -> Told | None:
         "to_state": move.to,
         **({"git_hash": commit} if commit else {}),
         "timestamp": to_rfc3339(line.at),
+        **({"asked_by": asked_by} if asked_by else {}),
     }
     told = {
-        "event_id": transition_id(entry.hash),
+        "event_id": asked_by or transition_id(entry.hash),
         "session_id": session or entry.stream,
         "payload": payload,
     }
@@ -110,24 +142,37 @@ def _moved(entry: Entry, line: Line[Any], event: AnyEvent) -> Told | None:
 
 
 def turns_of(
-    store: Store, task: str, attempt: int | None = None, after: int = -1, limit: int = _PAGE
+    store: Store,
+    task: str,
+    attempt: int | None = None,
+    after: int = -1,
+    limit: int = _PAGE,
+    cursor: str = "",
 ) -> TurnPage:
-    """The turns of the task with this id; of all its attempts one after the other, or of one."""
+    """The turns of the task with this id; of all its attempts one after the other, or of one.
+
+    `after` is a turn of that one; `cursor` is what the page before has said.
+    """
+    first = attempt or 0
+    if cursor:
+        first, after = map(int, cursor.split("."))
     shown: list[ShownTurn] = []
     gaps: list[int] = []
     size = 0
     for one in _attempts(store, task) if attempt is None else (attempt,):
-        last = after if attempt is not None else -1
+        if one < first:
+            continue
+        last = after if one == first else -1
         while page := store.turns(task, one, last, min(limit, 50)):
             for entry in page:
+                if len(shown) == limit or size >= _MOST_BYTES:
+                    return TurnPage(tuple(shown), tuple(dict.fromkeys(gaps)), more=True)
                 turn = _turn(entry)
                 room = MOST_GAPS - len(gaps)
                 gaps += range(last + 1, min(turn.turn_index, last + 1 + room))
                 last = turn.turn_index
                 shown.append(turn)
                 size += len(entry.line)
-                if len(shown) == limit or size >= _MOST_BYTES:
-                    return TurnPage(tuple(shown), tuple(dict.fromkeys(gaps)), more=True)
     return TurnPage(tuple(shown), tuple(dict.fromkeys(gaps)))
 
 
@@ -163,10 +208,8 @@ def _of_task(store: Store, task: str, session: str, after: int, limit: int) -> T
     until = recorded[-1].position if len(recorded) == limit else None
     moves = [
         entry
-        for entry in _history(store, task_stream(task))
-        if entry.event in MOVE_NAMES
-        and entry.position > after
-        and (until is None or entry.position <= until)
+        for entry in _history(store, task_stream(task), after)
+        if entry.event in MOVE_NAMES and (until is None or entry.position <= until)
     ]
     entries = sorted((*recorded, *moves), key=lambda entry: entry.position)
     told = (event for event in map(traced, entries) if event is not None)
@@ -179,7 +222,7 @@ def _of_session(store: Store, session: str, after: int) -> Iterator[Told]:
     version = _version_after(store, stream, after)
     while page := store.history(stream, version, _PAGE):
         version = page[-1].version
-        yield from filter(None, map(traced, page))
+        yield from filter(None, map(_said, page))
 
 
 def _version_after(store: Store, stream: str, position: int) -> int:
@@ -221,8 +264,8 @@ def _page(events: Iterator[Told], end: int, limit: int) -> TracePage:
     return TracePage(tuple(found), max(end, found[-1].position if found else 0))
 
 
-def _history(store: Store, stream: str) -> Iterator[Entry]:
-    version = 0
+def _history(store: Store, stream: str, after: int) -> Iterator[Entry]:
+    version = _version_after(store, stream, after)
     while page := store.history(stream, version, _PAGE):
         version = page[-1].version
         yield from page

@@ -3,12 +3,13 @@
 It moves nothing and asks nobody: an escalation is an entry that people and orchestrators can see.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dragoman.core.actors import SYSTEM
 from dragoman.core.commands import EscalateEntropy, SettleEntropy
 from dragoman.core.entropy import Finding, Seen, Thresholds, judge
+from dragoman.core.events import EVENT_NAMES, TurnRecorded
 from dragoman.core.ids import turns_stream
 from dragoman.core.task import Task
 from dragoman.core.traces import TurnLog
@@ -16,8 +17,11 @@ from dragoman.engine.ask import list_tasks, state_of
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import BoardQuery
 from dragoman.engine.traces import ShownTurn, last_turns
+from dragoman.ledger.entry import Entry
 
 _PAGE = 200
+_MOST_AT_ONCE = 400
+"""After a start so many of the last entries about a task's turns are looked at."""
 
 
 class Entropy:
@@ -29,7 +33,7 @@ class Entropy:
         self._hub = hub
         self._thresholds = thresholds
         self._judged: dict[str, int] = {}
-        """Task -> the version of its turns that was judged."""
+        """Task -> the version up to which its turns were judged."""
 
     def run_once(self, now: int) -> int:
         """Tell what is new about anybody's turns; how much was told."""
@@ -48,15 +52,22 @@ class Entropy:
         row = store.stream(turns_stream(task.id))
         if row is None:
             return 0, 0
-        if self._judged.get(task.id) == row.version:
+        since = self._judged.get(task.id, max(0, row.version - _MOST_AT_ONCE))
+        new = _new_turns(store.history(turns_stream(task.id), since, row.version - since))
+        if not new:
             return row.version, 0
         log = state_of(store, row)
-        raised = log.raised if isinstance(log, TurnLog) else {}
-        turns = last_turns(store, task.id, task.attempts, self._thresholds.window)
-        found = judge(list(map(_seen, turns)), self._thresholds, raised)
-        for one in found:
-            self._tell(task.id, one)
-        return row.version + len(found), len(found)
+        raised = set(log.raised) if isinstance(log, TurnLog) else set[str]()
+        window = self._thresholds.window
+        turns = last_turns(store, task.id, task.attempts, window + len(new))
+        told = 0
+        for end in _ends(turns, new):
+            last = list(map(_seen, turns[max(0, end - window) : end]))
+            for one in judge(last, self._thresholds, raised):
+                raised ^= {one.sign}
+                self._tell(task.id, one)
+                told += 1
+        return row.version, told
 
     def _tell(self, task: str, found: Any) -> None:
         if isinstance(found, Finding):
@@ -72,6 +83,23 @@ class Entropy:
         while page := list_tasks(self._hub.store, query):
             yield from (view.task for view in page)
             query = BoardQuery(status="in-progress", before=page[-1].number, limit=_PAGE)
+
+
+def _new_turns(entries: Sequence[Entry]) -> frozenset[int]:
+    """The positions of turns about which nothing was told yet."""
+    new = set[int]()
+    for entry in entries:
+        if entry.event == EVENT_NAMES[TurnRecorded]:
+            new.add(entry.position)
+        else:  # whoever told this has seen all turns before it
+            new.clear()
+    return frozenset(new)
+
+
+def _ends(turns: Sequence[ShownTurn], new: frozenset[int]) -> list[int]:
+    """Behind each new turn, as if it had been looked at when it came; the last one always."""
+    ends = {end for end, turn in enumerate(turns, 1) if turn.position in new}
+    return sorted(ends | {len(turns)})
 
 
 def _seen(turn: ShownTurn) -> Seen:

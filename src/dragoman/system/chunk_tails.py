@@ -1,77 +1,72 @@
-"""What a chunk of a thought has held back for the next one, in files that only the owner reads.
+"""What a chunk of a thought has held back for the next one, in files that need the hub's secret.
 
-Without a hub every chunk may come in a process of its own. What is held back may be the beginning
-of a secret, so it is no part of any record: it lies here until the next chunk, or the last, comes.
+Every chunk may come in a process of its own, and a hub may be killed between two. What is held back
+may be the beginning of a secret, so it is no part of any record, and nobody can read it who has not
+the secret: it lies here until the next chunk, or the last, comes, or until it is too old.
 """
 
 import os
-from collections.abc import Callable
+import time
 from contextlib import suppress
-from hashlib import sha256
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Final
 
-import msgspec
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from dragoman.system.private_file import OURS_ALONE
+from dragoman.text.digest import keyed_digest
 
-T = TypeVar("T")
+MOST_AGE: Final = 7 * 86_400
+"""After so many seconds nobody waits for the rest of a thought any more."""
+_NONCE: Final = 12
 
-MOST_KEPT = 1_024
 
+class ChunkTails:
+    """Keeps them sealed, each in a file."""
 
-class ChunkTails(Generic[T]):
-    """Keeps them in memory, and in files where another process may need them."""
-
-    def __init__(
-        self,
-        folder: Path,
-        shape: type[T],
-        is_held: Callable[[T], bool],
-        *,
-        is_shared: bool = True,
-    ) -> None:
-        """`is_held`: whether one still holds something that the next one needs; `is_shared`:
-        whether another process may take the next chunk."""
+    def __init__(self, folder: Path, secret: bytes) -> None:
         self._folder = folder
-        self._decode = msgspec.json.Decoder(shape).decode
-        self._is_held = is_held
-        self._tails: dict[str, T] = {}
-        self._is_shared = is_shared
+        self._names = keyed_digest(secret, b"names of what is held back")
+        self._seal = AESGCM(keyed_digest(secret, b"what is held back"))
+        self._is_swept = False
 
-    def get(self, key: str) -> T | None:
+    def get(self, key: str) -> str:
         """What the last chunk has left."""
-        if key in self._tails and not self._is_shared:
-            return self._tails[key]
-        try:
-            return self._decode(self._path(key).read_bytes())
-        except (OSError, msgspec.DecodeError, UnicodeDecodeError):
-            return self._tails.get(key)
-
-    def put(self, key: str, tail: T) -> None:
-        """Keep this for the next one; the oldest makes room."""
-        self._tails.pop(key, None)
-        self._tails[key] = tail
-        if len(self._tails) > MOST_KEPT:
-            self._write(oldest := next(iter(self._tails)), self._tails.pop(oldest))
-        if self._is_shared:
-            self._write(key, tail)
-
-    def close(self) -> None:
-        """Leave everything to the processes that come after this one."""
-        for key, tail in self._tails.items():
-            self._write(key, tail)
-
-    def _write(self, key: str, tail: T) -> None:
         path = self._path(key)
-        if self._is_held(tail):
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
-            with os.fdopen(os.open(path, flags, OURS_ALONE), "wb") as file:
-                file.write(msgspec.json.encode(tail))
-        else:
+        try:
+            sealed = path.read_bytes()
+            held = self._seal.decrypt(sealed[:_NONCE], sealed[_NONCE:], path.name.encode())
+        except (OSError, InvalidTag, ValueError):
+            return ""
+        return held.decode(errors="surrogatepass")
+
+    def put(self, key: str, held: str) -> None:
+        """Keep this for the next one; nothing, and what was kept is gone."""
+        path = self._path(key)
+        if not held:
             with suppress(OSError):
                 path.unlink()
+            return
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._sweep()
+        nonce = os.urandom(_NONCE)
+        data = held.encode(errors="surrogatepass")
+        sealed = nonce + self._seal.encrypt(nonce, data, path.name.encode())
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+        with os.fdopen(os.open(path, flags, OURS_ALONE), "wb") as file:
+            file.write(sealed)
+
+    def _sweep(self) -> None:
+        """Once in a process, what is too old goes."""
+        if self._is_swept:
+            return
+        self._is_swept = True
+        oldest = time.time() - MOST_AGE
+        for path in self._folder.iterdir():
+            with suppress(OSError):
+                if path.stat().st_mtime < oldest:
+                    path.unlink()
 
     def _path(self, key: str) -> Path:
-        return self._folder / sha256(key.encode()).hexdigest()[:32]
+        return self._folder / keyed_digest(self._names, key.encode(errors="surrogatepass")).hex()

@@ -13,8 +13,8 @@ _DIRECTORY: Final = "gitdir: "
 _LINKS: Final = 5
 """So often one name may stand for another."""
 
-Marks = tuple[tuple[int, int, int] | None, ...]
-"""Of each file that was read: its number, its size, and when it was changed."""
+Mark = tuple[int, int, int] | None
+"""Of a file that was read: its number, its size, and when it was changed."""
 
 
 class GitHead:
@@ -22,16 +22,14 @@ class GitHead:
 
     def __init__(self, repository: Path) -> None:
         self._repository = repository
-        self._read: list[Path] = []
-        self._marks: Marks = ()
+        self._read: dict[Path, Mark] = {}
         self._commit = ""
 
     def __call__(self) -> str:
         """The commit; empty: there is no repository, or no commit in it yet."""
-        if not self._commit or tuple(map(_mark, self._read)) != self._marks:
-            self._read = []
+        if not self._read or any(_mark(path) != mark for path, mark in self._read.items()):
+            self._read = {}
             self._commit = self._find()
-            self._marks = tuple(map(_mark, self._read))
         return self._commit
 
     def _find(self) -> str:
@@ -48,6 +46,7 @@ class GitHead:
     def _directory(self) -> Path:
         """Where git keeps everything: a folder, or what a file of a worktree points at."""
         at = self._repository / ".git"
+        self._read[at] = _mark(at)
         if at.is_file():
             return self._repository / self._text(at).removeprefix(_DIRECTORY)
         return at if at.is_dir() else self._repository
@@ -61,14 +60,15 @@ class GitHead:
 
     def _text(self, path: Path) -> str:
         """What a file says; empty: nothing, or it is not there. Its next change is noticed."""
-        self._read.append(path)
+        # Before it is read: what is written meanwhile is a change that is noticed.
+        self._read.setdefault(path, _mark(path))
         try:
             return path.read_text(encoding="utf-8").strip()
         except (OSError, ValueError):
             return ""
 
 
-def _mark(path: Path) -> tuple[int, int, int] | None:
+def _mark(path: Path) -> Mark:
     try:
         stat = path.stat()
     except (OSError, ValueError):

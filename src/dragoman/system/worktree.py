@@ -85,16 +85,24 @@ def look_at_checkout(repository: Path, named: str, variables: Mapping[str, str])
 
 
 def free_branch(
-    repository: Path, wanted: str, commit: str, variables: Mapping[str, str]
+    repository: Path,
+    wanted: str,
+    commit: str,
+    variables: Mapping[str, str],
+    *,
+    is_checked_out_next: bool = False,
 ) -> tuple[str, bool]:
     """The name of a branch that stands at this commit, or that there is none of; and which of both.
 
     A branch that has gone on from the commit is left alone: the next name has a number behind it.
+    So is one that a worktree has checked out, if this one is to be checked out next.
     """
+    _, listed = _try(repository, variables, "worktree", "list", "--porcelain")
+    taken = set(listed.splitlines()) if is_checked_out_next else set[str]()
     for number in range(1, _MOST_BRANCHES):
         name = wanted if number == 1 else f"{wanted}-{number}"
         code, at = _try(repository, variables, "rev-parse", "-q", "--verify", f"refs/heads/{name}")
-        if code or at == commit:
+        if code or (at == commit and f"branch refs/heads/{name}" not in taken):
             return name, not code
     raise BadRepository(f"{repository} has too many branches {wanted}-N: remove some of them")
 
@@ -118,13 +126,20 @@ def check_out_beside(repository: Path, at: Path, branch: str, variables: Mapping
         open_worktree(repository, at.absolute(), branch, "", variables)
 
 
+def take_back_worktree(repository: Path, at: Path, variables: Mapping[str, str]) -> None:
+    """Remove a worktree that was just made, unless somebody has put something into it."""
+    _try(repository, variables, "worktree", "remove", str(at.absolute()))
+
+
 @contextmanager
 def _explained(repository: Path) -> Generator[None]:
     """What git could not do, as a fault of the repository."""
     try:
         yield
     except OSError as error:
-        raise BadRepository(f"{error}; is {repository} a git repository?") from error
+        is_one = repository.is_dir() and not _try(repository, {}, "rev-parse", "--git-dir")[0]
+        asked = "" if is_one else f"; is {repository} a git repository?"
+        raise BadRepository(f"{error}{asked}") from error
 
 
 def _git(repository: Path, variables: Mapping[str, str], *words: str) -> str:

@@ -50,13 +50,13 @@ class Linear:
         self._captures = captures
         self._characters = characters
 
-    def search(self, text: bytes, pos: int = 0) -> Match | None:
-        """The first match from here on."""
-        return self._compiled.search(text, pos)
+    def search(self, text: bytes, pos: int = 0, end: int | None = None) -> Match | None:
+        """The first match from here on, or in what ends here."""
+        return self._compiled.search(text, pos, end)
 
-    def match(self, text: bytes, pos: int = 0) -> Match | None:
-        """The match that begins here."""
-        return self._compiled.match(text, pos)
+    def match(self, text: bytes, pos: int = 0, end: int | None = None) -> Match | None:
+        """The match that begins here, or in what ends here."""
+        return self._compiled.match(text, pos, end)
 
     def finditer(self, text: bytes) -> Iterator[Match]:
         """One match after the other."""

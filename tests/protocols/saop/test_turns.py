@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import msgspec
 import pytest
 
 from dragoman.core.actors import Actor
@@ -49,6 +50,25 @@ def test_turns_are_read_in_order_whatever_their_arrival() -> None:
     page = desk.call("saop.turns", {"task_id": TASK, "attempt": 1, "after": 0, "limit": 2})
     assert ([one["turn_index"] for one in page["turns"]], page["more"]) == ([1, 3], True)
     assert findings(desk.store) == []
+
+
+@proves("SAOP-TURNS")
+def test_all_turns_are_read_page_by_page_over_all_attempts() -> None:
+    desk = Desk()
+    for index in (1, 3, 5):
+        desk.turn(index)
+    desk.do(HUMAN, MoveTask(TASK, "ready"))
+    desk.do(DEVELOPER, ClaimTask(TASK, "developer"))
+    desk.turn(0, "another attempt")
+    pages, asked = list[Any](), {"task_id": TASK, "limit": 2}
+    while not pages or pages[-1]["more"]:
+        cursor = {"cursor": pages[-1]["cursor"]} if pages else {}
+        pages.append(desk.call("saop.turns", {**asked, **cursor}))
+    read = [[(one["attempt"], one["turn_index"]) for one in page["turns"]] for page in pages]
+    assert read == [[(1, 1), (1, 3)], [(1, 5), (2, 0)]]
+    assert pages[-1]["cursor"] == ""
+    refused = desk.refusal("saop.turns", {**asked, "after": 3})
+    assert (refused.code, refused.path) == ("invalid_field", "attempt")
 
 
 @proves("SAOP-TURNS")
@@ -215,24 +235,32 @@ def test_a_transition_moves_a_task_only_if_its_sender_may() -> None:
     assert (declined["applied"], declined["reason"]["code"]) == (False, "invalid_transition")
     assert desk.task(TASK).status == "blocked"
     trace_only = desk.event(3, transition("somewhere"))
-    assert trace_only == {"ok": True, "position": trace_only["position"], "masked": False}
+    assert not trace_only["applied"]
+    assert "'somewhere' is no status" in trace_only["reason"]["detail"]
     assert desk.event(4, transition("in-progress", "another"))["applied"], "adopted and claimed"
     assert desk.task("another").status == "in-progress"
     born = desk.call("saop.event", event(5, transition("review", "third")), OLGA)
-    assert born["applied"]
+    assert (born["applied"], born["reason"]["code"]) == (False, "task_not_found")
+    assert desk.refusal("saop.events", {"task_id": "third"}).code == "task_not_found"
+    assert desk.call("saop.event", event(8, transition("ready", "third")), OLGA)["applied"]
     assert desk.task("third").status == "ready"
     assert desk.event(6, transition("ready", TASK))["applied"]
     assert desk.event(7, transition("in-progress", TASK))["applied"]
     told = [one["payload"] for one in desk.events(task_id=TASK)]
-    moves = [(one["from_state"], one["to_state"]) for one in told]
+    moves = [(one["from_state"], one["to_state"], one.get("requested", False)) for one in told]
     assert moves == [
-        ("ready", "in-progress"),
-        ("anywhere", "blocked"),
-        ("anywhere", "done"),
-        ("anywhere", "somewhere"),
-        ("anywhere", "ready"),
-        ("anywhere", "in-progress"),
-    ], "a move that an event has asked for is told by that event"
+        ("ready", "in-progress", False),
+        ("in-progress", "blocked", False),
+        ("anywhere", "somewhere", True),
+        ("blocked", "ready", False),
+        ("ready", "in-progress", False),
+    ], "a move is told as it was, whatever the event says that has asked for it"
+    assert told[1]["asked_by"] == event(1, {})["event_id"]
+    (claimed,) = desk.events(task_id="another")
+    assert claimed["event_id"] == event(4, {})["event_id"], "the claim tells it"
+    sent = [one["payload"] for one in desk.events(session_id="s-1")]
+    assert len(sent) == 8, "a session has what it was sent"
+    assert all(one["requested"] for one in sent)
     assert findings(desk.store) == []
 
 
@@ -247,7 +275,8 @@ def test_every_move_carries_what_is_checked_out() -> None:
     desk.event(1, transition("done", "one"))
     hashes = [one["payload"]["git_hash"] for one in desk.events(task_id="one")]
 
-    assert hashes == ["a" * 40, "b" * 40, "9" * 40]
+    assert hashes == ["a" * 40, "b" * 40]
+    assert desk.events(session_id="s-1")[0]["payload"]["git_hash"] == "9" * 40
     assert desk.task("one").head_hash == "b" * 40
     ids = [one["event_id"] for one in desk.events(task_id="one")]
     assert ids == [one["event_id"] for one in desk.events(task_id="one")]
@@ -291,10 +320,144 @@ def test_a_secret_is_caught_over_every_border_of_two_chunks() -> None:
 def test_what_is_held_back_is_bounded() -> None:
     tails = saop.ShortTails(2)
     for number in range(3):
-        tails.put(f"k-{number}", saop.Tail("e", "", f"held {number}"))
+        tails.put(f"k-{number}", f"held {number}")
 
-    assert tails.get("k-0") is None
-    assert tails.get("k-2") == saop.Tail("e", "", "held 2")
+    assert tails.get("k-0") == ""
+    assert tails.get("k-2") == "held 2"
+
+
+def kept(desk: Desk) -> list[Any]:
+    """The thoughts as they were kept."""
+    told = desk.events(session_id="s-1")
+    return [one["payload"]["chunk"] for one in told if "chunk" in one["payload"]]
+
+
+@proves("SAOP-MASKED")
+def test_a_repeat_of_an_older_chunk_changes_nothing_that_is_held_back() -> None:
+    desk = Desk()
+    desk.turn(0)
+    pieces = ["alpha beta-one", " gamma " + SECRET[:20], SECRET[20:] + " end"]
+    desk.event(1, thought(pieces[0]))
+    desk.event(2, thought(pieces[1]))
+    desk.event(1, thought(pieces[0]))
+    desk.event(3, thought(pieces[2], final=True))
+    desk.event(1, thought(pieces[0]))
+    desk.event(2, thought(pieces[1]))
+    whole = "".join(kept(desk))
+
+    assert whole.startswith("alpha beta-one gamma [REDACTED:github_token:")
+    assert whole.endswith("] end")
+
+
+@proves("SAOP-MASKED", "SAOP-ROLE")
+def test_nobody_gets_or_spoils_what_another_has_held_back() -> None:
+    desk = Desk()
+    desk.turn(0)
+    mallory = Actor("agent", "mallory")
+    desk.do(HUMAN, RegisterAgent("mallory", plays="developer"))
+    desk.event(1, thought(f"key: {SECRET[:30]}"))
+    assert desk.refusal("saop.event", event(8, thought("z ")), REVIEWER).code == (
+        "identity_mismatch"
+    )
+    desk.call("saop.event", event(9, thought("z ")), mallory)
+    last = thought(f"{SECRET[30:]} rest", final=True)
+    desk.event(2, {**last, "turn_index": 0.0})
+    stored = b"".join(entry.line for entry in desk.store.entries(0, 100))
+
+    assert [text for text in kept(desk) if "z" in text] == ["z "]
+    assert SECRET[:12].encode() not in stored
+    assert SECRET[-12:].encode() not in stored
+
+
+@proves("SAOP-MASKED")
+def test_no_field_of_an_event_keeps_a_secret() -> None:
+    desk = Desk()
+    desk.turn(0)
+    desk.event(1, invoked(SECRET))
+    assert "anomaly" not in desk.event(2, completed(SECRET)), "it is the same call, masked"
+    desk.event(3, transition(SECRET, from_state=SECRET))
+    desk.event(4, transition("blocked", git_hash=SECRET))
+    stored = b"".join(entry.line for entry in desk.store.entries(0, 100))
+
+    assert SECRET.encode() not in stored
+    assert desk.task(TASK).status == "blocked"
+    assert desk.task(TASK).head_hash == ""
+    plain = "toolu_01A09q90qw90lq917835lq9"
+    desk.event(5, invoked(plain))
+    assert desk.events(session_id="s-1")[-1]["payload"]["call_id"] == plain
+
+
+@proves("SAOP-LARGE")
+def test_the_id_of_a_call_has_a_bound() -> None:
+    desk = Desk()
+    assert desk.refusal("saop.event", event(1, invoked("c" * 257))).code == "invalid_field"
+
+
+@proves("SAOP-ROLE", "SAOP-EVENTS")
+def test_a_session_is_written_by_its_holder_and_no_task_gets_the_trace_of_a_stranger() -> None:
+    desk = Desk()
+    mallory = Actor("agent", "mallory")
+    desk.do(HUMAN, RegisterAgent("mallory", plays="developer"))
+    desk.do(HUMAN, CreateTask("One", "one", ready=True))
+    desk.do(DEVELOPER, ClaimTask("one", "developer", "s-1"))
+    desk.turn(0)
+    refused = desk.refusal("saop.event", event(1, pulse("rm -rf /")), mallory)
+    assert refused.code == "unauthorized_agent"
+    assert desk.call("saop.event", event(2, pulse("told of it")), OLGA)["ok"]
+    desk.event(3, invoked("c-1"), "s-2")
+    theirs = desk.call("saop.event", event(4, completed("c-1"), "s-2"), mallory)
+    assert theirs["anomaly"] == "orphan_completion", "nobody ends the call of another"
+    assert "anomaly" not in desk.event(5, completed("c-1"), "s-2")
+    moved = desk.call("saop.event", event(6, transition("review", "one"), "s-2"), mallory)
+    assert not moved["applied"]
+    assert [one["position"] for one in desk.events(session_id="s-2") if one["task_id"]] == []
+    assert "rm" not in str(desk.events(task_id="one"))
+    assert desk.refusal("saop.turn", turn(7), mallory).code == "unauthorized_agent"
+    lines = [entry.line for entry in desk.store.entries(0, 100)]
+    assert sum(b'"agent":"developer"' in line for line in lines if b"told of it" in line) == 1
+
+
+@proves("SAOP-TRANSITION", "SAOP-EVENTS")
+def test_a_transition_that_comes_again_moves_nothing() -> None:
+    desk = Desk()
+    desk.turn(0)
+    assert desk.event(1, transition("blocked"))["applied"]
+    assert desk.event(1, transition("blocked"))["applied"], "it is there"
+    desk.do(HUMAN, MoveTask(TASK, "ready"))
+    again = desk.event(1, transition("blocked"))
+
+    assert (again["applied"], desk.task(TASK).status) == (False, "ready")
+    assert "recorded before" in again["reason"]["detail"]
+
+
+@proves("SAOP-TURNS", "SAOP-EVENTS")
+def test_a_repeat_is_a_sign_of_life_and_is_answered_after_the_attempt() -> None:
+    desk = Desk()
+    first = desk.turn(0)
+    desk.event(1, pulse("x"))
+    desk.clock.advance(60_000)
+    before = desk.lease(TASK)
+    desk.event(1, pulse("x"))
+    after = desk.lease(TASK)
+    assert before is not None
+    assert after is not None
+    assert after.expires_at == before.expires_at + 60_000
+    desk.do(HUMAN, MoveTask(TASK, "ready"))
+    desk.do(HUMAN, ClaimTask(TASK, "bob"))
+    assert desk.turn(0) == first
+    assert desk.refusal("saop.turn", turn(0, "other words")).code == "lease_lost"
+    assert desk.refusal("saop.turn", turn(1)).code == "lease_lost"
+
+
+@proves("SAOP-MASKED")
+def test_a_message_that_cannot_be_read_keeps_no_part_of_a_secret() -> None:
+    desk = Desk()
+    words = '{"turn_index":0,"content":"' + "x " * 470 + SECRET + '"'
+    for text in (words, words + " y" * 1_000):
+        assert desk.refusal("saop.turn", text).code == "invalid_json"
+    stored = b"".join(entry.line for entry in desk.store.entries(0, 100))
+
+    assert SECRET[:12].encode() not in stored
 
 
 @proves("SAOP-LARGE")
@@ -381,3 +544,15 @@ def test_verify_finds_rows_of_the_logs_that_disagree(damage: str) -> None:
             "beyond": "a row of the logs has no entry",
         }[damage]
     ]
+
+
+@proves("SAOP-TURNS")
+def test_what_is_published_of_an_event_is_what_is_taken() -> None:
+    operations = {one.name: one for one in saop.dialect().operations}
+    _, parts = msgspec.json.schema_components([operations["saop.event"].shape])
+    described = msgspec.json.encode(parts).decode()
+    assert all(f'"{name}"' in described for name in saop.TYPES.by_name)
+    assert '"Payload"' not in described
+    assert "\\\\A" not in described
+    early = {**pulse("x"), "timestamp": "0000-01-01T00:00:00Z"}
+    assert Desk().refusal("saop.event", event(1, early)).path == "payload.timestamp"

@@ -149,7 +149,7 @@ def test_the_task_and_its_files_are_as_they_were(stage: Stage) -> None:
 
 def test_work_that_was_under_way_is_ready_again(stage: Stage) -> None:
     told = stage.dragoman("rewind", stage.task, "--to", "2", "--apply").out
-    assert "it was in progress then; nobody works on it now, so it becomes ready" in told
+    assert "it was in progress then; that work is over, so it becomes ready" in told
     assert stage.show()["status"] == "ready"
     again = stage.dragoman.ask("task", "claim", stage.task, "--agent", "ben")
     assert again["attempt"] == 2
@@ -221,10 +221,27 @@ def test_a_repository_without_the_commit_stops_it_in_words(
 def test_what_is_refused_leaves_no_branch(stage: Stage, tmp_path: Path) -> None:
     said = stage.rewind(REVIEW, "--apply", "--as", "ada", code=1)
     assert said["code"] == "not_authorized"
+    beside = tmp_path / "beside"
+    said = stage.rewind(REVIEW, "--apply", "--worktree", str(beside), "--as", "ada", code=1)
+    assert (said["code"], beside.exists()) == ("not_authorized", False)
     said = stage.rewind(REVIEW, "--apply", "--worktree", str(tmp_path), code=1)
     assert (said["code"], "exists already" in said["detail"]) == ("bad_repository", True)
     assert git(stage.repository, "branch", "--list", "rewind/*") == ""
     assert stage.show()["status"] == "done"
+
+
+def test_the_same_files_can_be_checked_out_twice(stage: Stage, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        said = stage.rewind(REVIEW, "--apply", "--worktree", str(tmp_path / name))
+        assert git(tmp_path / name, "rev-parse", "HEAD") == said["commit"]
+
+
+def test_a_repository_is_found_by_a_path_from_here(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(stage.repository.parent)
+    said = stage.rewind(REVIEW, "--repository", stage.repository.name)
+    assert said["repository"] == str(stage.repository.resolve())
 
 
 @pytest.mark.parametrize(

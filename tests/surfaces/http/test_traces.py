@@ -1,8 +1,5 @@
 """Turns and traces over HTTP: told, read back, and followed live in their own form."""
 
-import pytest
-
-from dragoman.bus import local
 from tests.protocols.saop.desk import event, invoked, pulse, thought, transition, turn
 from tests.requirements import proves
 from tests.surfaces.http.house import House
@@ -58,12 +55,9 @@ def test_the_stream_tells_traces_live_and_from_any_position(house: House) -> Non
         assert reader.take(1)[0].data["payload"]["line"] == "over there"
 
 
-def test_a_reader_that_stops_reading_is_closed_with_its_cursor(
-    house: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_reader_who_is_sent_away_is_told_his_cursor(house: House) -> None:
     house.welcome("developer")
-    monkeypatch.setattr(local, "_PAGE", 8)
-    with reading(house, "?form=trace", buffer=2_048) as reader:
+    with reading(house, "?form=trace") as reader:
         house.app.office.bus.close()
         last = reader.take(1)[0]
     assert last.event == "closed"

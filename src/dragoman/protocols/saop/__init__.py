@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 from dragoman.protocols.saop.operations import dialect
 from dragoman.protocols.saop.schema import Issue, Parsed, Raw, SaopError, Schema
-from dragoman.protocols.saop.settings import Choices, ShortTails, Tail, Tails
+from dragoman.protocols.saop.settings import Choices, ShortTails, Tails
 from dragoman.protocols.saop.shapes import (
     Content,
     Event,
@@ -66,7 +66,6 @@ __all__ = [
     "SaopError",
     "Schema",
     "ShortTails",
-    "Tail",
     "Tails",
     "TaskTransition",
     "ThoughtStream",

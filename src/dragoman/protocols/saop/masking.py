@@ -2,12 +2,18 @@
 
 Ids and times are left alone (S-SAOP-5); all else is looked through, and what SAOP does not know as
 well. Part of a thought is held back where it may be the beginning of a secret: it is kept with the
-chunk that follows, or with the final one.
+chunk that follows, or with the final one. What is held back changes only when the chunk is on
+record: one that is refused, or was recorded before, leaves it alone.
 """
 
-from typing import Any, Final
+import re
+from collections.abc import Callable
+from typing import Any, Final, get_args
 
-from dragoman.protocols.saop.settings import Choices, Masked, Tail
+from msgspec import Struct
+
+from dragoman.core.events import Status
+from dragoman.protocols.saop.settings import Choices, Masked
 from dragoman.protocols.saop.shapes import SandboxPulse, ThoughtStream
 
 _OF_TURN: Final = frozenset({"turn_index", "agent_id", "role", "metadata"})
@@ -15,12 +21,25 @@ _OF_METADATA: Final = frozenset(
     {"version", "task_id", "timestamp", "confidence", "estimated_complexity"}
 )
 _OF_EVENT: Final = frozenset({"event_id", "session_id", "payload"})
-_OF_PAYLOAD: Final = frozenset(
-    {"type", "agent_id", "call_id", "task_id", "timestamp", "git_hash", "from_state", "to_state"}
-)
+_OF_PAYLOAD: Final = frozenset({"type", "agent_id", "task_id", "timestamp"})
+STATUSES: Final = frozenset(get_args(Status))
+is_commit: Final = re.compile(r"[0-9a-fA-F]{7,64}").fullmatch
+_PLAIN: Final[dict[str, Callable[[Any], object]]] = {
+    "git_hash": lambda value: isinstance(value, str) and is_commit(value),
+    "from_state": lambda value: value in STATUSES,
+    "to_state": lambda value: value in STATUSES,
+}
+"""Field of a payload -> whether it says what it is meant to say; else it is looked through."""
 _MAY_HOLD: Final = (str, dict, list)
 _THOUGHT: Final = ThoughtStream.__struct_config__.tag
 _PULSE: Final = SandboxPulse.__struct_config__.tag
+
+
+class Held(Struct, frozen=True):
+    """What is held back once a chunk is on record, and where."""
+
+    key: str
+    text: str
 
 
 def mask_turn(value: dict[str, Any], choices: Choices) -> Masked:
@@ -30,18 +49,21 @@ def mask_turn(value: dict[str, Any], choices: Choices) -> Masked:
     return {**turn, "metadata": metadata}, masked or more
 
 
-def mask_event(value: dict[str, Any], choices: Choices) -> Masked:
-    """An event without secrets."""
+def mask_event(
+    value: dict[str, Any], speaker: str, choices: Choices
+) -> tuple[dict[str, Any], bool, Held | None]:
+    """An event without secrets, whether it had any, and what is then held back."""
     event, masked = _masked(value, _OF_EVENT, choices)
     payload: dict[str, Any] = value["payload"]
     if payload["type"] == _THOUGHT:
-        chunk, cut = _chunk(value, payload, choices)
+        chunk, cut, held = _chunk(value, speaker, choices)
         rest, more = _masked(payload, _OF_PAYLOAD | {"chunk"}, choices)
-        return {**event, "payload": {**rest, "chunk": chunk}}, masked or cut or more
-    rest, more = _masked(payload, _OF_PAYLOAD, choices)
+        return {**event, "payload": {**rest, "chunk": chunk}}, masked or cut or more, held
+    plain = {name for name, says in _PLAIN.items() if says(payload.get(name))}
+    rest, more = _masked(payload, _OF_PAYLOAD | plain, choices)
     if more and payload["type"] == _PULSE:
         rest = {**rest, "masked": True}
-    return {**event, "payload": rest}, masked or more
+    return {**event, "payload": rest}, masked or more, None
 
 
 def _masked(value: dict[str, Any], kept: frozenset[str], choices: Choices) -> Masked:
@@ -57,19 +79,15 @@ def _masked(value: dict[str, Any], kept: frozenset[str], choices: Choices) -> Ma
     return ({**value, **masked.value}, True) if masked.found else (value, False)
 
 
-def _chunk(event: dict[str, Any], payload: dict[str, Any], choices: Choices) -> tuple[str, bool]:
-    """As much of a thought as can be kept now, and whether it had a secret."""
-    key = f"{event['session_id']}\n{payload['turn_index']}\n{payload['agent_id']}"
-    id = event["event_id"].lower()
-    last = choices.tails.get(key)
-    before = ""
-    if last is not None:
-        before = last.before if last.event_id == id else last.held
+def _chunk(event: dict[str, Any], speaker: str, choices: Choices) -> tuple[str, bool, Held | None]:
+    """As much of a thought as can be kept now, whether it had a secret, and what is held back."""
+    payload = event["payload"]
+    place = speaker, event["session_id"], int(payload["turn_index"]), payload["agent_id"]
+    key = "\n".join(map(str, place))
+    before = choices.tails.get(key)
     stream = choices.redactor.stream(before)
     text = stream.feed(payload["chunk"])
     held = stream.held
     if payload["is_final"]:
         text, held = text + stream.close(), ""
-    if before or held or last is not None:
-        choices.tails.put(key, Tail(id, before, held))
-    return text, bool(stream.found)
+    return text, bool(stream.found), Held(key, held) if before or held else None

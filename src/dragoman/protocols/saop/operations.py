@@ -24,18 +24,19 @@ from dragoman.engine.operation import (
     beginning,
 )
 from dragoman.engine.request import Accepted
-from dragoman.engine.traces import events_of, turns_of
+from dragoman.engine.traces import CURSOR, events_of, turns_of
 from dragoman.protocols.saop import translate
 from dragoman.protocols.saop.errors import CODES
 from dragoman.protocols.saop.lint import KINDS, kind_of, lint
 from dragoman.protocols.saop.render import RENDER
 from dragoman.protocols.saop.schema import Parsed
 from dragoman.protocols.saop.settings import Choices
-from dragoman.protocols.saop.shapes import Event, TurnEnvelope
+from dragoman.protocols.saop.shapes import TurnEnvelope
 from dragoman.protocols.saop.translate import SentEvent, SentTurn
 
 NAME: Final = "saop"
 _EVERYONE: Final[frozenset[Role]] = frozenset(get_args(Role))
+_SHORT: Final = 4_096
 _SHOWN: Final = 3
 """So many of the places that are wrong are named in one sentence."""
 
@@ -49,6 +50,7 @@ class AskTurns(Struct, frozen=True, forbid_unknown_fields=True):
     attempt: Annotated[int, Meta(ge=0)] | None = None
     after: Annotated[int, Meta(ge=-1)] = -1
     limit: Page = 500
+    cursor: Annotated[str, Meta(pattern=CURSOR)] = ""
 
 
 class AskEvents(Struct, frozen=True, forbid_unknown_fields=True):
@@ -161,11 +163,13 @@ def _operations(choices: Choices) -> Iterator[Operation]:
     )
     yield Operation(
         name="saop.event",
-        shape=Event,
+        shape=choices.types.event.shape,
         read=_reader(choices.types.event.safe_parse, SentEvent),
-        commands=lambda sent: translate.event_commands(sent, choices),
+        commands=lambda _: (),
+        gather=lambda sent, actor, _facts: translate.event_commands(sent, actor.name, choices),
+        recorded=lambda sent, accepted: _hold_back(sent, accepted, choices),
         effect=lambda sent, _actor, _facts: translate.event_effect(sent, choices),
-        looks=lambda _: False,
+        looks=_is_long,
         reply=_event_recorded,
         roles=MAY_WRITE,
         bounds=Bounds(any_whole=True),
@@ -209,8 +213,16 @@ def _two_parts(sent: SentTurn, speaker: str) -> Fault | None:
     turn = sent.turn
     if turn.role == turn.agent_id:
         return None
-    detail = f"{speaker} is the {turn.agent_id} here, and cannot play the {turn.role} in this turn"
+    detail = (
+        f"agent_id is {turn.agent_id} and role is {turn.role}: both must be the part that "
+        f"{speaker} plays"
+    )
     return Fault("identity_mismatch", detail, "role")
+
+
+def _is_long(sent: SentEvent) -> bool:
+    """Whether an event loop should not wait until it is looked through."""
+    return len(msgspec.json.encode(sent.event.payload)) > _SHORT
 
 
 def _recorded(_: Any, __: Commands, accepted: Accepted) -> Any:
@@ -223,12 +235,30 @@ def _event_recorded(sent: SentEvent, commands: Commands, accepted: Accepted) -> 
     remark = accepted.receipts[0].remark
     if remark:
         reply["anomaly"] = remark
-    if translate.asks_for_move(sent):
-        declined = accepted.declined
+    if translate.tells_move(sent):
+        declined = accepted.declined if translate.asks_for_move(sent) else _no_status(sent)
+        if declined is not None and declined.code == "nothing_changed":
+            declined = None  # the task is there already
         reply["applied"] = declined is None
         if declined is not None:
             reply["reason"] = {"code": declined.code, "detail": declined.detail}
     return reply
+
+
+def _no_status(sent: SentEvent) -> Refusal:
+    state = sent.event.payload.footing().to_state[:40]
+    known = ", ".join(sorted(translate.STATUSES))
+    return Refusal(
+        "invalid_transition",
+        f"{state!a} is no status of a task here: it is kept as a trace. Statuses are: {known}",
+    )
+
+
+def _hold_back(sent: SentEvent, accepted: Accepted, choices: Choices) -> None:
+    """The end of a chunk waits for the next one; a chunk that was on record before leaves none."""
+    if not accepted.repeated and not accepted.receipts[0].before:
+        for held in sent.held:
+            choices.tails.put(held.key, held.text)
 
 
 # Operations that only read
@@ -266,7 +296,10 @@ def _turns(asked: AskTurns, _: Actor, facts: Facts) -> Any:
     task = _task(asked.task_id, facts)
     if isinstance(task, Fault):
         return task
-    page = turns_of(facts.store, task, asked.attempt, asked.after, asked.limit)
+    if asked.after >= 0 and asked.attempt is None:
+        detail = "after counts turns of one attempt: name it, or go on with the cursor of a page"
+        return Fault("invalid_field", detail, "attempt")
+    page = turns_of(facts.store, task, asked.attempt, asked.after, asked.limit, asked.cursor)
     return {
         "task_id": task,
         "turns": [
@@ -281,6 +314,7 @@ def _turns(asked: AskTurns, _: Actor, facts: Facts) -> Any:
         ],
         "gaps": page.gaps,
         "more": page.more,
+        "cursor": page.cursor,
     }
 
 

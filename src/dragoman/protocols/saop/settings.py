@@ -15,24 +15,18 @@ MOST_BYTES: Final = 16 * 1024 * 1024
 """The longest turn (S-LIMIT)."""
 
 
-class Tail(Struct, frozen=True):
-    """What a chunk has left for the next one, because it may be the beginning of a secret."""
-
-    event_id: str
-    """Of that chunk: sent again, it begins with what it began with then."""
-    before: str
-    held: str
-
-
 class Tails(Protocol):
-    """Keeps what is held back, by session, turn and agent."""
+    """Keeps what a chunk has held back because it may be the beginning of a secret.
 
-    def get(self, key: str) -> Tail | None:
-        """What the last chunk has left."""
+    By sender, session, turn and agent: nobody gets what another one has left.
+    """
+
+    def get(self, key: str) -> str:
+        """What the last chunk that is on record has left; empty: nothing."""
         ...
 
-    def put(self, key: str, tail: Tail) -> None:
-        """Keep this for the next one."""
+    def put(self, key: str, held: str) -> None:
+        """Keep this for the next one; nothing, and what was kept is gone."""
         ...
 
 
@@ -41,16 +35,17 @@ class ShortTails:
 
     def __init__(self, most: int = 1_024) -> None:
         self._most = most
-        self._tails: dict[str, Tail] = {}
+        self._tails: dict[str, str] = {}
 
-    def get(self, key: str) -> Tail | None:
+    def get(self, key: str) -> str:
         """What the last chunk has left."""
-        return self._tails.get(key)
+        return self._tails.get(key, "")
 
-    def put(self, key: str, tail: Tail) -> None:
+    def put(self, key: str, held: str) -> None:
         """Keep this for the next one; the oldest makes room."""
         self._tails.pop(key, None)
-        self._tails[key] = tail
+        if held:
+            self._tails[key] = held
         if len(self._tails) > self._most:
             del self._tails[next(iter(self._tails))]
 

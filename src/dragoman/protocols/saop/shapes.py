@@ -18,16 +18,24 @@ _DAY: Final = (
 )
 """A date that the calendar has; what is seldom comes last."""
 _TIME: Final = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]+)?Z"
+_MOMENT: Final = f"(?!0000){_DAY}T{_TIME}"
+"""There is no year 0. Patterns are published, so they end with `$`, and not before a line break."""
 
 Part = Literal["researcher", "architect", "developer", "reviewer"]
 Timestamp = Annotated[
     str,
     Meta(
-        pattern=rf"\A{_DAY}T{_TIME}\Z",
+        pattern=rf"^{_MOMENT}$(?!\n)",
         extra={"reason": "a moment in UTC as RFC 3339 writes it, such as 2026-02-21T10:00:00.000Z"},
     ),
 ]
-EventId = Annotated[str, Meta(pattern=rf"\A{EVENT_ID_FORM}\Z", extra={"reason": "a UUID"})]
+EventId = Annotated[
+    str,
+    Meta(
+        pattern=rf"^{EVENT_ID_FORM}$(?!\n)",
+        extra={"reason": "a UUID"},
+    ),
+]
 TurnIndex = (
     Annotated[int, Meta(ge=0, le=WHOLE)] | Annotated[float, Meta(ge=0, le=WHOLE, multiple_of=1)]
 )

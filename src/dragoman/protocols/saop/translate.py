@@ -1,18 +1,16 @@
 """What a turn and an event ask the core for."""
 
-from typing import Any, Final, get_args
+from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
 from dragoman.core.commands import RecordTrace, RecordTurn, RequestTransition
 from dragoman.core.events import Status
 from dragoman.engine.operation import Commands
-from dragoman.protocols.saop.masking import mask_event, mask_turn
+from dragoman.protocols.saop.masking import STATUSES, Held, is_commit, mask_event, mask_turn
 from dragoman.protocols.saop.settings import Choices
-from dragoman.protocols.saop.shapes import Event, TurnEnvelope
-
-STATUSES: Final = frozenset(get_args(Status))
+from dragoman.protocols.saop.shapes import Event, TaskTransition, TurnEnvelope
 
 
 class SentTurn(Struct, frozen=True):
@@ -27,6 +25,8 @@ class SentEvent(Struct, frozen=True):
 
     event: Event
     value: dict[str, Any]
+    held: list[Held] = field(default_factory=list[Held])
+    """What is to be held back of it when it is on record."""
 
 
 def turn_commands(sent: SentTurn, choices: Choices) -> Commands:
@@ -49,10 +49,11 @@ def turn_commands(sent: SentTurn, choices: Choices) -> Commands:
     )
 
 
-def event_commands(sent: SentEvent, choices: Choices) -> Commands:
+def event_commands(sent: SentEvent, speaker: str, choices: Choices) -> Commands:
     """An event is kept, whatever it says."""
-    event, (envelope, masked) = sent.event, mask_event(sent.value, choices)
-    footing = event.payload.footing()
+    event, footing = sent.event, sent.event.payload.footing()
+    envelope, masked, held = mask_event(sent.value, speaker, choices)
+    sent.held[:] = [held] if held else []
     return (
         RecordTrace(
             event_id=event.event_id,
@@ -63,13 +64,18 @@ def event_commands(sent: SentEvent, choices: Choices) -> Commands:
             masked=masked,
             task=footing.task,
             agent=footing.agent,
-            call=footing.call,
+            call=envelope["payload"]["call_id"] if footing.call else "",
             ends_call=footing.ends_call,
             turn=footing.turn,
             is_final=footing.is_final,
             commit=choices.head() if asks_for_move(sent) and not footing.commit else "",
         ),
     )
+
+
+def tells_move(sent: SentEvent) -> bool:
+    """Whether it says that a task is somewhere, known here or not."""
+    return isinstance(sent.event.payload, TaskTransition)
 
 
 def asks_for_move(sent: SentEvent) -> bool:
@@ -87,7 +93,7 @@ def event_effect(sent: SentEvent, choices: Choices) -> Commands:
             task=footing.task,
             to=msgspec.convert(footing.to_state, Status),
             asked_by=event.event_id.lower(),
-            commit=footing.commit,
+            commit=footing.commit if is_commit(footing.commit) else "",
             session=event.session_id,
             adopt=choices.adopt,
             review_required=choices.review_required,

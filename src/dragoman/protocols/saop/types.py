@@ -40,6 +40,7 @@ class Types:
             "Event",
             [("event_id", EventId), ("session_id", str), ("payload", one_of)],
             bases=(Event,),
+            namespace={"__doc__": Event.__doc__},
             frozen=True,
             gc=False,
         )

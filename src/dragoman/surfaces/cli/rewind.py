@@ -114,7 +114,8 @@ def _files(
     from dragoman.system.worktree import free_branch, look_at_checkout
 
     configured = place.settings.git.repository
-    folder = repository or (place.data / configured if configured else None)
+    named_folder = repository or (place.data / configured if configured else None)
+    folder = None if named_folder is None else named_folder.resolve()
     named = seen.past.head_hash
     if folder is None or not named:
         if worktree is not None:
@@ -123,12 +124,19 @@ def _files(
         return None
     found = look_at_checkout(folder, named, environment())
     wanted = f"rewind/{seen.task.id.replace('..', '-')}-{seen.transition.position}"
-    branch, is_there = free_branch(folder, wanted, found.commit, environment())
+    branch, is_there = free_branch(
+        folder, wanted, found.commit, environment(), is_checked_out_next=worktree is not None
+    )
     return _Files(folder, found.commit, branch, is_there, found.is_dirty, worktree)
 
 
 def _apply(call: Call, place: Place, seen: Preview, files: _Files | None, reason: str) -> None:
-    from dragoman.system.worktree import check_out_beside, drop_branch, make_branch
+    from dragoman.system.worktree import (
+        check_out_beside,
+        drop_branch,
+        make_branch,
+        take_back_worktree,
+    )
 
     variables = environment()
     if files is not None and not files.is_there:
@@ -140,11 +148,15 @@ def _apply(call: Call, place: Place, seen: Preview, files: _Files | None, reason
         files.branch if files else "",
         reason,
     )
+    made = None
     try:
         if files is not None and files.worktree is not None:
             check_out_beside(files.repository, files.worktree, files.branch, variables)
+            made = files.worktree
         place.hub.do(call.actor(place, call.speaker()), command)
-    except Exception:
+    except BaseException:
+        if files is not None and made is not None:
+            take_back_worktree(files.repository, made, variables)
         if files is not None and not files.is_there:
             drop_branch(files.repository, files.branch, files.commit, variables)
         raise
@@ -188,7 +200,7 @@ def _show(seen: Preview, files: _Files | None, screen: Screen, applied: bool) ->
     for name, (now, then) in seen.changes.items():
         screen.line(f"  {name:<11} {_short(now)} → {_short(then)}")
     if at.to == "in-progress":
-        screen.line("  it was in progress then; nobody works on it now, so it becomes ready")
+        screen.line("  it was in progress then; that work is over, so it becomes ready")
     if task.status == "in-progress":
         screen.line(f"  {task.assignee} works on it (attempt {task.attempts}) and loses it")
     _show_files(seen, files, screen, applied)

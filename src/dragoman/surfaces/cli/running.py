@@ -32,17 +32,13 @@ class RunningHub:
         dispatcher: Dispatcher,
         clockwork: Clockwork,
         lock: HubLock,
-        *,
-        at_end: Callable[[], None] = lambda: None,
     ) -> None:
-        """`at_end`: what has to be left to those who come after it."""
         self._hub = hub
         self._server = server
         self._bound = bound
         self._dispatcher = dispatcher
         self._clockwork = clockwork
         self._lock = lock
-        self._at_end = at_end
 
     async def run(self, ready: Callable[[str], None], waiting: Callable[[int], None]) -> None:
         """Serve until a signal comes; `ready` is told the address.
@@ -71,7 +67,6 @@ class RunningHub:
     def close(self) -> None:
         """Bring everything level and let go of the data directory."""
         self._clockwork.stop(_LEVEL_SECONDS)
-        self._at_end()
         self._hub.close()
         self._lock.release()
 

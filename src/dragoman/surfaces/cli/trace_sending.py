@@ -10,6 +10,8 @@ from msgspec.structs import replace
 
 from dragoman.core.commands import RecordTrace
 from dragoman.core.errors import Refusal, Refused
+from dragoman.engine.facts import StoreFacts
+from dragoman.engine.request import Accepted
 
 if TYPE_CHECKING:
     from dragoman.core.actors import Actor
@@ -100,29 +102,57 @@ class Sender:
         return Sent(what, reply["position"], reply["masked"])
 
     def _events(self, run: Sequence["Captured"]) -> Iterator[Sent]:
+        """Many in one transaction; it ends with a thought whose end the next one has to know."""
+        batch: list[_Asked] = []
+        for one in run:
+            batch.append(asked := self._asked(one))
+            if asked.message.held:
+                yield from self._batch(batch)
+                batch = []
+        if batch:
+            yield from self._batch(batch)
+
+    def _batch(self, batch: Sequence["_Asked"]) -> Iterator[Sent]:
         """All in one transaction; if one of them is refused, each in its own."""
-        commands = [self._command(one) for one in run]
         try:
-            done = self._place.hub.do(self._actor, *commands).receipts
+            done = self._place.hub.do(self._actor, *(asked.command for asked in batch))
         except Refused:
-            yield from map(self._alone, run, commands)
+            yield from map(self._alone, batch)
             return
-        for one, command, receipt in zip(run, commands, done, strict=True):
-            yield Sent(_name(one), receipt.position, command.masked)
+        for asked, receipt in zip(batch, done.receipts, strict=True):
+            self._recorded(asked, replace(done, receipts=(receipt,)))
+            yield Sent(asked.name, receipt.position, asked.command.masked)
 
-    def _alone(self, one: "Captured", command: RecordTrace) -> Sent:
+    def _alone(self, asked: "_Asked") -> Sent:
         try:
-            (receipt,) = self._place.hub.do(self._actor, command).receipts
+            done = self._place.hub.do(self._actor, asked.command)
         except Refused as refused:
-            return Sent(_name(one), refusal=refused.refusal)
-        return Sent(_name(one), receipt.position, command.masked)
+            return Sent(asked.name, refusal=refused.refusal)
+        self._recorded(asked, done)
+        return Sent(asked.name, done.receipts[0].position, asked.command.masked)
 
-    def _command(self, one: "Captured") -> RecordTrace:
+    def _recorded(self, asked: "_Asked", done: Accepted) -> None:
+        assert self._event.recorded is not None, "what an event holds back is kept by it"
+        self._event.recorded(asked.message, done)
+
+    def _asked(self, one: "Captured") -> "_Asked":
         """What the event asks for, said to be of the task: its session need not be held there."""
-        sent = self._event.read(one.message)
-        (command,) = self._event.commands(sent)
+        sent, gather = self._event.read(one.message), self._event.gather
+        assert gather is not None, "an event is looked through for its sender"
+        facts = StoreFacts(self._place.hub.store, lambda _task, _ref: False)
+        found = gather(sent, self._actor, facts)
+        assert isinstance(found, tuple), "an event that was captured has its shape"
+        (command,) = found
         assert isinstance(command, RecordTrace)
-        return replace(command, task=self._task)
+        return _Asked(_name(one), sent, replace(command, task=self._task))
+
+
+class _Asked(Struct, frozen=True):
+    """An event on its way."""
+
+    name: str
+    message: Any
+    command: RecordTrace
 
 
 def _name(one: "Captured") -> str:

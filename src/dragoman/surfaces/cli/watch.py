@@ -30,7 +30,7 @@ def watch(
             metavar="POSITION",
             min=0,
             show_default=False,
-            help="Begin after this one; else with the last attempt.",
+            help="Begin after this one; else with the last attempt (of a hub: at the beginning).",
         ),
     ] = None,
 ) -> None:

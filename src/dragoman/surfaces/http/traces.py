@@ -12,10 +12,10 @@ from starlette.types import Receive, Scope, Send
 from dragoman.bus.local import Closed, Subscription
 from dragoman.core.moments import to_rfc3339
 from dragoman.engine.ask import find_stream
-from dragoman.engine.traces import ShownTurn, Told, events_of, turns_of
+from dragoman.engine.traces import CURSOR, ShownTurn, Told, events_of, turns_of
 from dragoman.surfaces.http.endpoint import Endpoint, Query
 from dragoman.surfaces.http.office import Call, Office
-from dragoman.surfaces.http.problems import encode
+from dragoman.surfaces.http.problems import encode, stop
 from dragoman.surfaces.http.seat import Seat
 from dragoman.surfaces.http.tasks import After, Limit
 from dragoman.surfaces.http.waiting import waiting
@@ -35,6 +35,9 @@ class TurnsQuery(Query, frozen=True):
         int, Meta(ge=-1, le=2**53 - 1, description="Begin after this turn of the attempt.")
     ] = -1
     limit: Limit = 100
+    cursor: Annotated[
+        str, Meta(pattern=CURSOR, description="Go on where the page before has ended.")
+    ] = ""
 
 
 class TurnRow(Struct, frozen=True):
@@ -54,6 +57,8 @@ class TurnPage(Struct, frozen=True):
     turns: list[TurnRow]
     gaps: tuple[int, ...]
     more: bool
+    cursor: str
+    """What the next page is asked for with."""
 
 
 async def turns(call: Call) -> TurnPage:
@@ -61,8 +66,11 @@ async def turns(call: Call) -> TurnPage:
     query: TurnsQuery = call.query
     task = await _task(call)
     attempt = None if query.attempt is UNSET else query.attempt
-    page = await call.office.read(turns_of, task, attempt, query.after, query.limit)
-    return TurnPage(task, list(map(_row, page.turns)), page.gaps, page.more)
+    if query.after >= 0 and attempt is None:
+        detail = "after counts turns of one attempt: name it, or go on with the cursor of a page"
+        raise stop("invalid_request", detail, "attempt")
+    page = await call.office.read(turns_of, task, attempt, query.after, query.limit, query.cursor)
+    return TurnPage(task, list(map(_row, page.turns)), page.gaps, page.more, page.cursor)
 
 
 def _row(turn: ShownTurn) -> TurnRow:

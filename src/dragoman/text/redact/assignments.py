@@ -20,6 +20,9 @@ _NAMES: Final = (
 _TAIL: Final = rb"[A-Za-z0-9_.-]{0,32}"
 _QUOTES: Final = rb"""\\{0,3}["'\]]{0,2}"""
 _BARE: Final = rb"[!#$%*+\-./0-9:=?@A-Z^_a-z~\x80-\xff]"
+_JOINED: Final = rb"""(?![A-Za-z_][A-Za-z0-9_.-]{0,40}[ ]?["']?[=:])(?=""" + _BARE + rb")"
+"""What may stand in the middle of a password goes on with it, unless the next name follows."""
+_INSIDE: Final = rb"(?:" + _BARE + rb"|[&;,)|]" + _JOINED + rb")"
 _SEPARATOR: Final = (
     rb"(?:[ \t]{0,8}:[ \t]{0,2}[A-Za-z]{2,12})?[ \t]{0,8}(?::=|=>|={1,2}|:|>)[ \t]{0,8}"
 )
@@ -33,8 +36,9 @@ _URL_FORM: Final = rb"://[^\s/@\"'<>]+@"
 
 _ASSIGNED: Final = Linear(rb"(?i)" + _ASSIGNED_FORM + rb"|" + _OPTION_FORM, captures=False)
 _NAME: Final = Linear(rb"(?i)(?:" + _NAMES + rb"|authorization)", captures=False)
-_BARE_VALUE: Final = re.compile(rb"`?" + _BARE + rb"{1,128}+")
-_REST: Final = re.compile(_BARE + rb"*+")
+_BARE_VALUE: Final = re.compile(rb"`?" + _BARE + _INSIDE + rb"{0,127}+")
+_REST: Final = re.compile(rb"(?:" + _INSIDE + rb"|[(\[{}\]<>]" + _JOINED + rb")*+")
+"""Behind what looks random brackets are no part of a program."""
 _HEADER: Final = Linear(
     rb"(?i)(?:authorization"
     + _QUOTES
@@ -65,7 +69,7 @@ _PENDING: Final = Linear(
     + rb"[ \t]{0,4})?|\b(?:bearer|basic)[ \t]{0,4})\z",
     captures=False,
 )
-_LONGEST_PENDING: Final = 400
+LONGEST_PENDING: Final = 400
 _LONGEST_QUOTED: Final = 200
 _LONGEST_USER: Final = 24
 """A user of a URL that is longer, and made by chance, is a token."""
@@ -124,7 +128,7 @@ def in_urls(data: bytes) -> Iterator[Told]:
 
 def pending(data: bytes) -> int:
     """Where a name begins whose secret may follow when more of the text has come; -1: nowhere."""
-    found = _PENDING.search(data, max(0, len(data) - _LONGEST_PENDING))
+    found = _PENDING.search(data, max(0, len(data) - LONGEST_PENDING))
     return found.start() if found else -1
 
 

@@ -19,6 +19,11 @@ from dragoman.text.redact.prefixed import ANY_RULE, prefixed
 _ENCODED: Final = Linear(rb"[A-Za-z0-9+/]{28,}={0,2}|[A-Za-z0-9_-]{40,}={0,2}", captures=False)
 """Long enough to hold a secret in Base64, and longer than a UUID. It stands apart from the gates:
 together they would have far too many states."""
+_BREAK: Final = rb"(?:\r?\n|\r)[ \t]{0,16}"
+_LINES: Final = rb"(?:[A-Za-z0-9+/]{16,}" + _BREAK + rb")+"
+_WRAPPED: Final = Linear(_LINES + rb"(?:[A-Za-z0-9+/]+={0,2}(?:\r|\n|\z))?", captures=False)
+"""Base64 in lines, each of which may be too short to show anything."""
+_OPEN_LINES: Final = Linear(_LINES + rb"\z", captures=False)
 _URL_SAFE: Final = bytes.maketrans(b"-_", b"+/")
 _DEPTH: Final = 2
 """So often something encoded is looked for in something encoded."""
@@ -96,22 +101,25 @@ class Finder:
 
         The text may be JSON, unless it spells letters as numbers.
         """
-        return self._passes(data, _GATE)
+        return self._passes(data, _GATE, is_open=False)
 
     def may_begin(self, text: str) -> bool:
         """Whether there may be a secret in a text, or a name that one may follow."""
-        return self._passes(text.encode(errors="surrogatepass"), _WIDE_GATE)
+        return self._passes(text.encode(errors="surrogatepass"), _WIDE_GATE, is_open=True)
 
     def digest(self, secret: bytes) -> str:
         """What tells equal secrets from different ones."""
         return keyed_digest(self._key, secret)[:_DIGEST_BYTES].hex()
 
-    def _passes(self, data: bytes, gate: Linear) -> bool:
+    def _passes(self, data: bytes, gate: Linear, *, is_open: bool) -> bool:
         if self.known.are_in(data):
             return True
         if self._known_only:  # colours may still hide what is known
             return bool(self.known.longest) and may_hide(data)
-        return gate.search(data) is not None or _ENCODED.search(data) is not None
+        if gate.search(data) is not None or _ENCODED.search(data) is not None:
+            return True
+        lines = _WRAPPED.search(data)
+        return lines is not None and (is_open or len(data[slice(*lines.span())].split()) > 1)
 
     def _read_spans(self, data: bytes) -> list[_Span]:
         """The secrets of a text as it is read, with what is hidden in between."""
@@ -145,6 +153,19 @@ class Finder:
             if hits:
                 best = min(hits, key=lambda span: (span.rank, span.start))
                 yield _Span(start, end, len(_LAYERS) + 1, best.kind, best.secret)
+        for found in _WRAPPED.finditer(data):
+            start, end = found.span()
+            lines = data[start:end].split()
+            if len(lines) > 1 and (inside := _decoded(b"".join(lines))):
+                for hit in self._spans(inside, depth - 1)[:1]:
+                    end = start + len(data[start:end].rstrip())
+                    yield _Span(start, end, len(_LAYERS) + 1, hit.kind, hit.secret)
+
+
+def open_lines(data: bytes) -> int:
+    """Where lines of Base64 begin that may go on when more of the text has come; -1: nowhere."""
+    found = _OPEN_LINES.search(data)
+    return -1 if found is None else found.start()
 
 
 def _decoded(run: bytes) -> bytes | None:

@@ -1,7 +1,7 @@
 """Finds the credentials that the table of rules describes."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from dragoman.text.linear import Linear
@@ -28,7 +28,23 @@ ANY_RULE: Final = (
 
 Not the rules themselves: all together they have so many states that every new text is slow.
 """
-_DETECT: Final = Linear(ANY_RULE, captures=False)
+_BEGINS: Final = Linear(
+    _BORDER
+    + rb"(?:"
+    + _any(rule for rule in RULES if rule.starts and not rule.shows)
+    + rb")|"
+    + _any(rule for rule in RULES if rule.shows),
+    captures=False,
+)
+_SHOWS: Final = Linear(
+    _BORDER + rb"(?:" + _any(rule for rule in RULES if not rule.starts) + rb")", captures=False
+)
+_WINDOW: Final = 2_048
+"""So far ahead a beginning is looked for at once: a search may look at all of it in vain."""
+_OVERLAP: Final = 256
+"""No beginning is longer."""
+_AHEAD: Final = 2_048
+"""So far a rule looks for what it needs; what it takes then has no such bound."""
 _BY_LOOKS: Final = tuple((r, Linear(r.pattern, captures=False)) for r in RULES if not r.starts)
 _BY_START: Final = defaultdict[int, list[tuple[Rule, Linear]]](list)
 for _rule in filter(lambda rule: rule.starts, RULES):
@@ -36,12 +52,26 @@ for _rule in filter(lambda rule: rule.starts, RULES):
         _BY_START[_first].append((_rule, Linear(_rule.pattern, captures=False)))
 
 
-def prefixed(data: bytes) -> Iterator[tuple[int, int, str]]:
+_Told = tuple[int, int, str]
+_Teller = Callable[[bytes, Sequence[int]], _Told | None]
+
+
+def prefixed(data: bytes) -> Iterator[_Told]:
     """Where credentials are that can be told by their looks, and of what kind."""
+    yield from _each(data, _BEGINS, _by_start)
+    yield from _each(data, _SHOWS, _by_looks)
+
+
+def _each(data: bytes, detect: Linear, tell: _Teller) -> Iterator[_Told]:
     at = 0
-    while (found := _DETECT.search(data, at)) is not None:
+    while at < len(data):
+        border = at + _WINDOW
+        found = detect.search(data, at, min(border, len(data)))
+        if found is None:
+            at = border - _OVERLAP if border < len(data) else len(data)
+            continue
         start, end = found.span()
-        told = _told(data, _places(data, start))
+        told = tell(data, _places(data, start))
         if told is None:
             at = max(end - 1, start + 1)
         else:
@@ -62,14 +92,27 @@ _ESCAPING: Final = b"\\%"
 _LONGEST_ESCAPE: Final = 6
 
 
-def _told(data: bytes, places: Sequence[int]) -> tuple[int, int, str] | None:
+def _by_start(data: bytes, places: Sequence[int]) -> _Told | None:
     for start in places:
         for rule, pattern in _BY_START.get(data[start], ()):
-            if data.startswith(rule.starts, start) and (found := pattern.match(data, start)):
+            if data.startswith(rule.starts, start) and (end := _end(pattern, data, start)):
                 shown = max(len(s) for s in rule.starts if data.startswith(s, start))
-                return start + shown * rule.shows, found.end(), rule.kind
+                return start + shown * rule.shows, end, rule.kind
+    return None
+
+
+def _by_looks(data: bytes, places: Sequence[int]) -> _Told | None:
     for start in places:
         for rule, pattern in _BY_LOOKS:
-            if (found := pattern.match(data, start)) is not None:
-                return start, found.end(), rule.kind
+            if end := _end(pattern, data, start):
+                return start, end, rule.kind
     return None
+
+
+def _end(pattern: Linear, data: bytes, start: int) -> int:
+    """Where a credential that begins here ends; 0: none does."""
+    border = min(start + _AHEAD, len(data))
+    found = pattern.match(data, start, border)
+    if found is not None and found.end() == border < len(data):
+        found = pattern.match(data, start)
+    return 0 if found is None else found.end()

@@ -16,6 +16,8 @@ _RARE: Final = 4
 
 
 _COUNT: Final = re.compile(rb"\{(\d{2,})(?:,\d*)?\}")
+_ENDLESS: Final = re.compile(rb"\{\d{2,},\}\\\..*", re.DOTALL)
+"""What may go on for long before a dot: a look for the dot at every place would take too long."""
 _ENOUGH: Final = 10
 """So many characters of a row are enough to be rare."""
 
@@ -48,7 +50,8 @@ class Rule(Struct, frozen=True):
         """What is looked for first: the beginning, or so much more that it is rare."""
         if self.starts and all(len(start) >= _RARE for start in self.starts):
             return self.beginning
-        return _COUNT.sub(lambda found: b"{%d,}" % min(int(found[1]), _ENOUGH), self.pattern)
+        pattern = _ENDLESS.sub(b"{%d}" % _ENOUGH, self.pattern)
+        return _COUNT.sub(lambda found: b"{%d,}" % min(int(found[1]), _ENOUGH), pattern)
 
 
 def _rule(kind: str, starts: str, rest: str, source: str, *, shows: bool = False) -> Rule:

@@ -7,9 +7,9 @@ together are what the whole text would have become, however it is cut.
 from collections import Counter
 from typing import Final
 
-from dragoman.text.redact.assignments import pending
+from dragoman.text.redact.assignments import LONGEST_PENDING, pending
 from dragoman.text.redact.blocks import BEGIN, is_open
-from dragoman.text.redact.finder import SMALL, Finder
+from dragoman.text.redact.finder import SMALL, Finder, open_lines
 from dragoman.text.redact.hidden import open_sequence
 
 MOST_HELD: Final = 65_536
@@ -18,6 +18,9 @@ _LEAST_HELD: Final = 4_096
 """Of such a text so many stay, or as many as the longest known value has."""
 _LOOK_BACK: Final = 1_024
 """So far before a border a name can stand whose secret is behind it."""
+
+_MOST_STEPS: Final = 8
+"""So many names in a row are gone back over; of more, all waits."""
 
 
 class Stream:
@@ -45,8 +48,13 @@ class Stream:
         if 0 < border < SMALL and not self._finder.may_begin(held[:border]):
             self._held = held[border:]
             return held[:border]
-        while border and (begin := self._goes_on(border)) < border:
+        for _ in range(_MOST_STEPS):
+            begin = self._goes_on(border)
+            if begin == border:
+                break
             border = self._phrase(_after_space(held, begin))
+        else:
+            border = 0
         if len(held) - border > MOST_HELD:
             border = self._forced()
         return self._give(border)
@@ -68,7 +76,7 @@ class Stream:
         """Where something begins that may go on behind the border; else the border."""
         before = self._held[max(0, border - _LOOK_BACK) : border]
         data = before.encode(errors="surrogatepass")
-        begins = (pending(data), open_sequence(data))
+        begins = (pending(data), open_sequence(data), open_lines(data))
         lost = border - len(before)
         first = (lost + _character(data, begin) for begin in begins if begin >= 0)
         return min(*first, border, self._block(border))
@@ -93,11 +101,15 @@ class Stream:
         return begin if is_going_on else border
 
     def _forced(self) -> int:
-        """A border in a text without a pause: before what is found there, else anywhere."""
-        border = len(self._held) - self._keep
+        """A border in a text without a pause: where no secret is, and none follows its name."""
+        size = len(self._held)
+        border, before = size - self._keep, 0
         for one in self._finder.find(self._held):
-            if one.start < border < one.end:
-                return one.start or one.end
+            if one.start - LONGEST_PENDING < border < one.end:
+                if one.end == size and (free := max(before, one.start - LONGEST_PENDING)):
+                    return free  # it may go on, and its name stays with it
+                border = one.end
+            before = one.end
         return border
 
 
