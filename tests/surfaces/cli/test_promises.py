@@ -50,6 +50,10 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "call": ("session_end", "{}"),
     "lint": ("--dialect", "aof", "{beside}/message.json"),
     "schema": ("acp",),
+    "rank": ("Write the tests",),
+    "discover": ("{beside}/card.json", "--name", "planner"),
+    "delegate": ("Write the tests",),
+    "why": ("i-1",),
     "redact": ("{beside}/message.json",),
     "export": ("{beside}/hub.tar",),
     "import": ("{beside}/before.tar",),
@@ -72,6 +76,14 @@ UPDATE = {
 }
 """A message that ada may send in that world."""
 
+CARD = {
+    "name": "Planner",
+    "url": "https://planner.example/a2a",
+    "version": "1.0.0",
+    "skills": [{"id": "plan", "name": "Plan", "description": "plans trips", "tags": ["plan"]}],
+}
+"""What another agent says about itself."""
+
 BEFORE_NOON = "2026-02-09T11:59:00Z"
 
 
@@ -82,10 +94,12 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Path:
     dragoman.make("One", "--id", "T-1", "--ready", "--now", BEFORE_NOON)
     dragoman.make("Two", "--id", "T-2", "--ready", "--now", BEFORE_NOON)
     dragoman.ask("task", "claim", "T-1", "--agent", "ada", "--now", BEFORE_NOON)
-    dragoman.ask("agent", "add", "ada", "--now", BEFORE_NOON)
+    dragoman.ask("agent", "add", "ada", "--skill", "tests", "--now", BEFORE_NOON)
+    dragoman.ask("delegate", "Run the tests", "--id", "i-1", "--now", BEFORE_NOON)
     beside = dragoman.data.parent
     message = beside / "message.json"
     message.write_text(json.dumps(UPDATE))
+    (beside / "card.json").write_text(json.dumps(CARD))
     shutil.copy(message, dragoman.data / "inbox" / "message.json")
     dragoman.ask("export", str(beside / "before.tar"), "--now", BEFORE_NOON)
     return beside

@@ -52,7 +52,9 @@ def rank(
         int, typer.Option("--limit", metavar="N", min=1, max=500, help="How many at most.")
     ] = 20,
 ) -> Answer:
-    """Show who would be given a goal, and why: every candidate with the parts of its score.
+    """Show who would be given a goal, and why.
+
+    Every candidate is shown with the parts of its score.
 
     Nothing is delegated by this. `dragoman agents rank` is the same.
 
@@ -110,8 +112,8 @@ def discover(
 
     \b
     Examples:
-      dragoman agents discover card.json --name planner
-      dragoman agents discover https://planner.example --trust T1
+      dragoman agent discover card.json --name planner
+      dragoman agent discover https://planner.example --trust T1
     """
     card = _fetched(source, allow_host or ()) if source.startswith(_WEB) else _read(source)
     terms: dict[str, Any] = {

@@ -146,7 +146,9 @@ def why(
         ),
     ] = None,
 ) -> Answer:
-    """Tell the story of an intent as a tree: who was asked, why, and what came of it.
+    """Tell the story of an intent as a tree.
+
+    Who was asked, why, and what came of it.
 
     Each line was caused by the one that it hangs on. With --json the Actions have all that the
     ledger knows of them.

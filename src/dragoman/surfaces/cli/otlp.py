@@ -31,7 +31,9 @@ def otlp(
         ),
     ] = "",
 ) -> Answer | None:
-    """Give a task's turns and events to OpenTelemetry, as spans of its GenAI conventions.
+    """Give a task's turns and events to OpenTelemetry.
+
+    They become spans of its GenAI conventions.
 
     Without --to the spans are printed as OTLP/JSON, on one line. With it they are posted (OTLP over
     HTTP, JSON); OTEL_EXPORTER_OTLP_HEADERS holds headers as NAME=VALUE,NAME=VALUE.

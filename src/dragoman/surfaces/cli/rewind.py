@@ -61,7 +61,9 @@ def rewind(
     ] = False,
     reason: ReasonOption = "",
 ) -> Answer:
-    """Go back to a transition of a task: show what would change, then do it with --apply.
+    """Go back to a transition of a task.
+
+    It shows what would change, and does it with --apply.
 
     The task is made what it was then by a new entry: history stays, and what was in progress is
     ready. The files of then stand on a fresh branch at the commit that was checked out; what is

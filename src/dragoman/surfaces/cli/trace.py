@@ -62,7 +62,7 @@ def trace(
         typer.Option("--close", help="Take the last turn too, though it does not look finished."),
     ] = False,
 ) -> Answer | None:
-    """Take over the record that a coding agent keeps of its own work.
+    """Take over the record of a coding agent's work.
 
     It reads session files of Claude Code and of Codex, and OpenTelemetry spans (OTLP/JSON), and
     records what the agent thought, did and observed as turns and events of a task. What was taken

@@ -34,7 +34,9 @@ def watch(
         ),
     ] = None,
 ) -> None:
-    """Watch an agent at work: its thoughts, actions, tools and terminal; Ctrl-C ends it.
+    """Watch an agent at work.
+
+    Its thoughts, actions, tools and terminal; Ctrl-C ends it.
 
     On a terminal it is one picture, drawn anew a few times a second; else a line for each thing
     that happens, with --json an object. Where DRAGOMAN_URL names a hub and there is no data
