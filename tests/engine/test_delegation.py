@@ -180,8 +180,12 @@ def test_a_wave_may_hold_the_task_of_an_intent_back(lab: Lab) -> None:
     given(lab)
     lab.do(HUMAN, StartWave((WaveBead("i"),), 1, "w"))
     assert lab.task("i").status == "backlog"
-    assert intent(lab).request is not None
+    assert intent(lab).request is None
     lab.do(HUMAN, AdvanceWave("w"))
+    assert lab.task("i").status == "ready"
+    again = intent(lab).request
+    assert again is not None
+    assert again.agent == "alice"
     lab.do(HUMAN, MoveTask("i", "cancelled"))
     assert intent(lab).state == "NeedsFollowUp"
 

@@ -9,6 +9,8 @@ from msgspec import Struct
 from dragoman.core.errors import DragomanError, Refusal, Refused
 from dragoman.surfaces.mcp.desk import Desk
 
+_LONGEST_PATTERN = 200
+
 Schema = dict[str, Any]
 
 
@@ -107,22 +109,27 @@ class TurnedDown(Refused):
 def schema_of(shape: Any) -> Schema:
     """The JSON Schema of a shape: an object, with what it is made of beside it."""
     (root,), parts = msgspec.json.schema_components([shape])
-    defined = cast(dict[str, Schema], _without_titles(parts))
+    defined = cast(dict[str, Schema], _for_a_model(parts))
     schema = defined.pop(str(root["$ref"]).rpartition("/")[2])
     # What it is for is said by the tool.
     schema.pop("description", None)
     return schema | {"$defs": defined} if defined else schema
 
 
-def _without_titles(value: Any) -> Any:
-    """Names of classes say nothing to a model, and every byte is read at each start."""
+def _for_a_model(value: Any) -> Any:
+    """The schema without what says nothing to a model: every byte is read at each start."""
     if isinstance(value, dict):
         parts = cast(dict[str, Any], value)
-        return {
-            key: _without_titles(part)
-            for key, part in parts.items()
-            if key != "title" or not isinstance(part, str)
-        }
+        return {key: _for_a_model(part) for key, part in parts.items() if not _is_noise(key, part)}
     if isinstance(value, list | tuple):
-        return [_without_titles(part) for part in cast(list[Any], value)]
+        return [_for_a_model(part) for part in cast(list[Any], value)]
     return value
+
+
+def _is_noise(key: str, part: Any) -> bool:
+    """Names of classes, a table of what `anyOf` says already, patterns that no model can follow."""
+    if key == "discriminator":
+        return isinstance(part, dict) and "mapping" in part
+    if key == "pattern":
+        return isinstance(part, str) and len(part) > _LONGEST_PATTERN
+    return key == "title" and isinstance(part, str)
