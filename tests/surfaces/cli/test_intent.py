@@ -82,11 +82,11 @@ def test_rank_shows_every_part_and_why_one_wins(office: Console) -> None:
     assert said.out == office("agent", "rank", "translate into French", "--now", NOON).out
     head, first, second, why = said.out.splitlines()
     assert head.split() == [
-        *("AGENT", "SCORE", "NEEDS", "SKILL", "CONSTRAINT", "SUCCESS", "NEWCOMER"),
+        *("AGENT", "TRUST", "SCORE", "NEEDS", "SKILL", "CONSTRAINT", "SUCCESS", "NEWCOMER"),
         *("TURN", "COST", "RESULTS", "VERDICT"),
     ]
     assert (first.split()[0], second.split()[0]) == ("ada", "bob")
-    assert why.startswith("ada: ada is")
+    assert why.startswith("ada is")
     short = office("agent", "rank", "translate", "--limit", "1", "--skill", "French", "--now", NOON)
     assert "and 1 more" in short.out
     none = office("agent", "rank", "sing", "--constraint", "loud", "--now", NOON)

@@ -16,11 +16,13 @@ from tests.surfaces.cli.console import NOON, Console
 DUTIES = (
     "recovery",
     "sla",
+    "workq",
     "waves",
     "entropy",
     "spawner",
     "inbox",
     "files",
+    "artifacts",
     "projection",
     "promotion",
     "checkpoint",
