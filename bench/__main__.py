@@ -192,9 +192,9 @@ def _http(sizes: _Sizes) -> Iterator[_Row]:
     )
     yield _Row(
         f"the same beside {http.STALLED:,} stalled readers",
-        "no readers",
-        lambda folder, s: http.posts(folder, _CALLERS, s),
-        lambda folder, s: http.posts_beside_readers(folder, _CALLERS, s),
+        "one reader",
+        lambda folder, s: http.posts_beside_readers(folder, _CALLERS, s, 0),
+        lambda folder, s: http.posts_beside_readers(folder, _CALLERS, s, http.STALLED),
     )
     with _folder() as place, aof.open_desks(place, sizes.few) as desks:
         yield _Row(

@@ -8,15 +8,18 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Generator, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from itertools import count, islice
 from pathlib import Path
+from socket import socket
+from threading import Thread
 
 import uvloop
 
 from bench.aof import reports, task_ids
-from bench.http_client import Readings, answers_per_second, readings, stalled_reader
+from bench.http_client import Readings, answers_per_second, follow, readings
 from bench.http_server import BUSY, OWNER_TOKEN, TOKEN
+from bench.hub import until_idle
 from dragoman.system.open_files import raise_limit
 
 _LINES = 500
@@ -24,6 +27,9 @@ _LINES = 500
 _SENDERS = 2
 STALLED = 2_000
 """So many readers of a stream read nothing."""
+_FILLING_SECONDS = 2.0
+"""For so long a hub is kept busy, to have more to tell than the buffers of a reader hold."""
+_AT_ONCE = 1 << 20
 
 
 def bare_posts(folder: Path, connections: int, seconds: float) -> float:
@@ -43,26 +49,37 @@ def _posts(kind: str, folder: Path, connections: int, seconds: float) -> float:
         return uvloop.run(answers_per_second(server.port, requests, connections, seconds))
 
 
-def posts_beside_readers(folder: Path, connections: int, seconds: float) -> float:
-    """The same, while very many follow the stream and read nothing of it."""
+def posts_beside_readers(folder: Path, connections: int, seconds: float, stalled: int) -> float:
+    """The same, while one follows the stream, and very many follow it and read nothing."""
     messages = reports(task_ids(BUSY), count())
-    with _running("hub", folder) as server, ExitStack() as stalled:
+    with _running("hub", folder) as server, ExitStack() as readers:
         raise_limit()
-        for _ in range(STALLED):
-            stalled.enter_context(stalled_reader(server.port, OWNER_TOKEN))
+        for _ in range(stalled):
+            readers.enter_context(follow(server.port, OWNER_TOKEN))
+        awake = readers.enter_context(follow(server.port, OWNER_TOKEN, _AT_ONCE))
+        Thread(target=_read_all, args=(awake,), daemon=True).start()
+        # Until its buffers are full, a reader that reads nothing is served like any other.
+        filling = _batches(server.port, messages)
+        uvloop.run(answers_per_second(server.port, filling, 1, _FILLING_SECONDS))
+        until_idle(server.pid)
         requests = (_request(server.port, message, "json") for message in messages)
         return uvloop.run(answers_per_second(server.port, requests, connections, seconds))
+
+
+def _read_all(line: socket) -> None:
+    with suppress(OSError):
+        while line.recv(_AT_ONCE):
+            pass
 
 
 def batches(folder: Path, seconds: float) -> float:
     """Messages per second when they come many at a time."""
     with _running("hub", folder) as server:
-        requests = _batches(server.port)
+        requests = _batches(server.port, reports(task_ids(BUSY), count()))
         return uvloop.run(answers_per_second(server.port, requests, _SENDERS, seconds))
 
 
-def _batches(port: int) -> Iterator[bytes]:
-    messages = reports(task_ids(BUSY), count())
+def _batches(port: int, messages: Iterator[bytes]) -> Iterator[bytes]:
     while True:
         yield _request(port, b"\n".join(islice(messages, _LINES)), "x-ndjson")
 
@@ -97,6 +114,7 @@ class _Running:
     def __init__(self, server: subprocess.Popen[str]) -> None:
         assert server.stdout is not None
         self._server = server
+        self.pid = server.pid
         self.port = int(server.stdout.readline())
 
     def begin(self) -> None:

@@ -155,17 +155,17 @@ def _number(buffer: bytearray, at: int) -> int:
     return int(buffer[at : buffer.index(b"\n", at)])
 
 
-def stalled_reader(port: int, token: str) -> socket.socket:
-    """Somebody who follows the stream, and reads nothing but the head of the answer."""
+def follow(port: int, token: str, buffer: int = _SMALL) -> socket.socket:
+    """Follow the stream, and read nothing but the head of the answer."""
     line = socket.socket()
-    line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _SMALL)
+    line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
     line.connect(("127.0.0.1", port))
-    line.sendall(_follow(port, token))
+    line.sendall(_asked(port, token))
     assert line.recv(12) == b"HTTP/1.1 200"
     return line
 
 
-def _follow(port: int, token: str) -> bytes:
+def _asked(port: int, token: str) -> bytes:
     head = f"GET /v1/stream HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {token}"
     return f"{head}\r\n\r\n".encode()
 
@@ -175,8 +175,8 @@ async def readings(
 ) -> Readings:
     """What so many readers of a stream see in that time; `begin` is set when all of them listen."""
     loop = asyncio.get_running_loop()
-    follow = _follow(port, token)
-    all_of_them = [_Witness(follow), *(_Reader(follow) for _ in range(readers - 1))]
+    asked = _asked(port, token)
+    all_of_them = [_Witness(asked), *(_Reader(asked) for _ in range(readers - 1))]
     for reader in all_of_them:
         await loop.create_connection(lambda one=reader: one, "127.0.0.1", port)
     await asyncio.sleep(0.5)

@@ -20,6 +20,8 @@ _CPU = slice(11, 13)
 """Where the ticks of a program stand in /proc/PID/stat, after its name: its own, the kernel's."""
 _START_SECONDS = 3.0
 """After so long a hub that was started is idle."""
+_IDLE_LOOK_SECONDS = 0.25
+"""Whoever takes no tick of a core in this time is idle."""
 
 IDLE_SHARE = 0.01
 IDLE_BYTES = 120_000_000
@@ -35,13 +37,25 @@ class Hub(Struct, frozen=True):
 
     def cpu_seconds(self) -> float:
         """How long it was at work so far."""
-        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
-        return sum(map(int, fields[_CPU])) / _TICKS
+        return _cpu_ticks(self.pid) / _TICKS
 
     def memory(self) -> int:
         """How many bytes it has in memory."""
         lines = Path(f"/proc/{self.pid}/status").read_text().splitlines()
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmRSS:"))
+
+
+def _cpu_ticks(pid: int) -> int:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[_CPU]))
+
+
+def until_idle(pid: int) -> None:
+    """Wait until a process has nothing to do."""
+    before = -1
+    while (now := _cpu_ticks(pid)) != before:
+        before = now
+        Event().wait(_IDLE_LOOK_SECONDS)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Turns: of a crowd a few at a time, and each once however often the ledger grows."""
+"""Turns: a crowd is told a few at a time, each once in a round; whoever is stalled, never."""
 
 import asyncio
 
@@ -21,46 +21,79 @@ class Counting(Seat):
         super().ring()
 
 
+class Room:
+    """So many seats, of which some are waited in."""
+
+    def __init__(self, size: int) -> None:
+        self.waiting: set[Seat] = set()
+        self.seats = [Counting(self.waiting) for _ in range(size)]
+        self.turns = Turns(self.seats, self.waiting)
+
+    async def sit(self, count: int) -> list[asyncio.Task[bool]]:
+        """The first so many wait for the ledger to grow; the others are busy."""
+        tasks = [asyncio.create_task(seat.wait(LONG_S)) for seat in self.seats[:count]]
+        await asyncio.sleep(0)
+        assert len(self.waiting) == count
+        return tasks
+
+    @property
+    def rings(self) -> list[int]:
+        return [seat.rings for seat in self.seats]
+
+
 def test_however_often_the_ledger_grows_each_of_a_crowd_is_told_once_in_a_round() -> None:
     async def run() -> list[int]:
-        seats = [Counting() for _ in range(10 * FEW)]
-        turns = Turns(seats)
+        room = Room(10 * FEW)
+        told = await room.sit(10 * FEW)
         for _ in range(1_000):
-            turns.for_all()
+            room.turns.for_all()
         # The others have to wait until those have written.
-        assert sum(seat.rings for seat in seats) == TOGETHER
-        assert all([await seat.wait(LONG_S) for seat in seats])
-        # What has grown since those had their turn is in a second round, and there is no third.
-        for seat in seats:
-            seat.forget()
-        turns.for_all()
-        assert all([await seat.wait(LONG_S) for seat in seats])
-        return [seat.rings for seat in seats]
+        assert sum(room.rings) == TOGETHER
+        assert all(await asyncio.gather(*told))
+        told = await room.sit(10 * FEW)
+        room.turns.for_all()
+        assert all(await asyncio.gather(*told))
+        return room.rings
 
-    assert set(asyncio.run(run())) <= {2, 3}
+    assert set(asyncio.run(run())) == {2}
+
+
+def test_whoever_does_not_wait_has_no_turn() -> None:
+    async def run() -> list[int]:
+        room = Room(10 * FEW)
+        told = await room.sit(3)
+        for _ in range(3):
+            room.turns.for_all()
+        assert all(await asyncio.gather(*told))
+        return room.rings
+
+    assert sum(asyncio.run(run())) == 3
 
 
 def test_whoever_has_more_to_do_has_another_turn_and_keeps_nobody_from_theirs() -> None:
     async def run() -> None:
-        greedy, *others = seats = [Counting() for _ in range(FEW + 1)]
-        turns = Turns(seats)
-        turns.for_all()
+        room = Room(FEW + 1)
+        greedy, *others = room.seats
+        told = await room.sit(FEW + 1)
+        room.turns.for_all()
         while not all(seat.rings for seat in others):
-            turns.for_one(greedy)
+            room.turns.for_one(greedy)
             assert await greedy.wait(LONG_S)
         assert all(seat.rings == 1 for seat in others)
+        await asyncio.gather(*told)
 
     asyncio.run(run())
 
 
 def test_a_few_are_told_at_once() -> None:
     async def run() -> None:
-        seats = [Counting() for _ in range(FEW)]
-        turns = Turns(seats)
-        assert not turns.are_scarce
-        turns.for_all()
-        assert all(seat.rings for seat in seats)
-        seats.append(Counting())
-        assert turns.are_scarce
+        room = Room(FEW)
+        told = await room.sit(FEW)
+        assert not room.turns.are_scarce
+        room.turns.for_all()
+        assert room.rings == [1] * FEW
+        assert all(await asyncio.gather(*told))
+        room.seats.append(Counting(room.waiting))
+        assert room.turns.are_scarce
 
     asyncio.run(run())

@@ -118,7 +118,8 @@ class Feed:
         self._look = look
         self._kept = kept
         self._seats: set[Seat] = set()
-        self._turns = Turns(self._seats)
+        self._waiting: set[Seat] = set()
+        self._turns = Turns(self._seats, self._waiting)
         self._follower: asyncio.Task[None] | None = None
         self._started: asyncio.Future[None] | None = None
         self._is_hinted = False
@@ -147,7 +148,7 @@ class Feed:
         """A seat; everything from `head` on is told to it."""
         if self._is_closed:
             raise stop("stopping", "the hub is about to stop; try again when it runs")
-        seat = Seat()
+        seat = Seat(self._waiting)
         self._seats.add(seat)
         try:
             await self._begun(seat.loop)
@@ -230,7 +231,7 @@ class Feed:
         loop = asyncio.get_running_loop()
         self._frames, self._bytes, self._joined, self._is_hinted = [], 0, {}, False
         self._catching_up = asyncio.Semaphore(_AT_ONCE)
-        self._turns = Turns(self._seats)
+        self._turns = Turns(self._seats, self._waiting)
         wake = asyncio.Event()
 
         def hint(_: Collection[str]) -> None:

@@ -6,7 +6,9 @@ import asyncio
 class Seat:
     """The place of somebody who waits for the ledger to grow."""
 
-    def __init__(self) -> None:
+    def __init__(self, waiting: "set[Seat]") -> None:
+        self._waiting = waiting
+        """Those who wait right now; whoever is busy, or cannot be told more, is not among them."""
         self.loop = asyncio.get_running_loop()
         self._waiter: asyncio.Future[None] | None = None
         self._rang = False
@@ -39,11 +41,13 @@ class Seat:
         """Wait for a ring; False when there was none in that time."""
         if not self._rang:
             self._waiter = self.loop.create_future()
+            self._waiting.add(self)
             timer = self.loop.call_later(seconds, _give_up, self._waiter)
             try:
                 await self._waiter
             finally:
                 timer.cancel()
+                self._waiting.discard(self)
                 self._waiter = None
         rang, self._rang = self._rang, False
         return rang

@@ -1,8 +1,9 @@
 """Turns: a crowd that waits is told a few at a time, so that it never takes the whole loop.
 
-However often the ledger grows, everyone has one turn in a round, and a round begins when the one
-before is over. What some of them cost is measured, and then the loop is left to others for several
-times as long.
+However often the ledger grows, everyone who waits has one turn in a round, and a round begins when
+the one before is over. What some of them cost is measured, and then the loop is left to others for
+several times as long. Whoever does not wait has no turn and costs nothing: it looks at the ledger
+before it waits again.
 """
 
 import asyncio
@@ -22,8 +23,9 @@ _LONGEST_REST_S = 0.1
 class Turns:
     """Gives turns to those who are there, in the loop that all of them are in."""
 
-    def __init__(self, everyone: Collection[Seat]) -> None:
+    def __init__(self, everyone: Collection[Seat], waiting: Collection[Seat]) -> None:
         self._everyone = everyone
+        self._waiting = waiting
         """Looked at when a round begins: who comes or goes meanwhile is in the next one, or not."""
         self._is_for_all = False
         self._asked: dict[Seat, None] = {}
@@ -36,12 +38,12 @@ class Turns:
         return len(self._everyone) > FEW
 
     def for_all(self) -> None:
-        """Everyone shall have a turn; a few have it now."""
+        """Everyone who waits shall have a turn; a few have it now."""
         if self.are_scarce:
             self._is_for_all = True
             self._begin()
             return
-        for seat in self._everyone:
+        for seat in self._waiting:
             seat.ring()
 
     def for_one(self, seat: Seat) -> None:
@@ -56,7 +58,7 @@ class Turns:
 
     def _some(self, loop: asyncio.AbstractEventLoop) -> None:
         if not self._round:
-            self._round = [*(self._everyone if self._is_for_all else self._asked)]
+            self._round = [*(self._waiting if self._is_for_all else self._asked)]
             self._is_for_all = False
             self._asked.clear()
         if not self._round:
