@@ -1,6 +1,6 @@
 """Verify finds every way of tampering with a ledger of some forty entries, and nothing else."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -12,6 +12,7 @@ from dragoman.core.task import Task
 from dragoman.engine import verify
 from dragoman.engine.ports import Row
 from dragoman.engine.verify import Finding, check_ledger, check_tail, check_views
+from dragoman.engine.verify_slice import Slice, Span, check_slice
 from dragoman.ledger.chain import GENESIS, link_hash
 from dragoman.ledger.checkpoint import Checkpoint
 from dragoman.ledger.entry import Entry
@@ -358,6 +359,45 @@ def test_progress_is_told_entry_by_entry_and_stream_by_stream() -> None:
 def test_the_size_of_a_page_does_not_matter(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(verify, "_PAGE", size)
     assert findings(HONEST, EVERY_SIZE) == []
+
+
+@proves("VERIFY-HASHES", "VERIFY-REMOVED")
+@pytest.mark.parametrize("size", [1, 2, 16, 64])
+@POSITIONS
+def test_slices_of_any_size_find_the_same(position: int, size: int) -> None:
+    gone = [entry for entry in ENTRIES if entry.position != position]
+    swapped = list(ENTRIES)
+    swapped[position - 1 : position + 1] = reversed(swapped[position - 1 : position + 1])
+    for store in (
+        HONEST,
+        changed(position, line=b"not a line"),
+        changed(position, version=9),
+        changed(position, hash=bytes(32)),
+        ledger().cut(renumbered(swapped)),
+        ledger().cut(gone),
+    ):
+        sliced = check_ledger(store, EVERY_SIZE, silent, size=size)
+        assert set(sliced) == set(check_ledger(store, EVERY_SIZE, silent))
+
+
+@proves("VERIFY-REMOVED")
+@POSITIONS
+def test_what_was_signed_before_a_hole_still_holds(position: int) -> None:
+    gone = ledger().cut([entry for entry in ENTRIES if entry.position != position])
+    found = list(check_ledger(gone, EVERY_SIZE, silent))
+    signed = {one.position for one in found if "the checkpoint signed" in one.problem}
+    assert signed == set(range(position, HEAD + (position < HEAD)))
+
+
+@proves("VERIFY-HASHES")
+def test_slices_may_be_checked_elsewhere() -> None:
+    told: list[int] = []
+
+    def elsewhere(spans: Sequence[Span]) -> list[Slice]:
+        return [check_slice(HONEST, span) for span in reversed(spans)][::-1]
+
+    assert list(check_ledger(HONEST, EVERY_SIZE, told.append, elsewhere, 16)) == []
+    assert told == [16] * (HEAD // 16) + [HEAD % 16] * bool(HEAD % 16)
 
 
 STREAM = "task:once"

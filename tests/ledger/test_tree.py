@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.ledger.tree import EMPTY, Tree, append, extend, root
+from dragoman.ledger.tree import EMPTY, Tree, append, extend, join, root
 from tests.requirements import proves
 
 pytestmark = proves("LEDGER-TREE")
@@ -84,6 +84,22 @@ def test_one_by_one_is_the_same_as_at_once(leaves: list[bytes]) -> None:
 def test_a_tree_goes_on_from_its_peaks_alone(before: list[bytes], after: list[bytes]) -> None:
     reached = extend(EMPTY, before)
     assert extend(Tree(reached.size, reached.peaks), iter(after)) == extend(EMPTY, before + after)
+
+
+@given(LEAVES, st.integers(0, 5))
+def test_slices_as_large_as_a_subtree_are_joined_to_the_same_tree(
+    leaves: list[bytes], height: int
+) -> None:
+    tree, size = EMPTY, 1 << height
+    for start in range(0, len(leaves), size):
+        tree = join(tree, extend(EMPTY, leaves[start : start + size]))
+    assert tree == extend(EMPTY, leaves)
+
+
+def test_a_subtree_that_would_lie_across_others_is_refused() -> None:
+    three, two = extend(EMPTY, [b"a", b"b", b"c"]), extend(EMPTY, [b"d", b"e"])
+    with pytest.raises(ValueError, match="of 2 leaves cannot stand behind 3"):
+        join(three, two)
 
 
 @given(st.lists(st.binary(max_size=4), min_size=2, max_size=40, unique=True), st.data())

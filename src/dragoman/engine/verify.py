@@ -1,21 +1,35 @@
 """Proof that nothing was lost or changed: hashes, order, checkpoints, views against a replay."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import chain
 
 from msgspec import Struct
 
 from dragoman.core.errors import LedgerError
 from dragoman.core.ids import handoff_stream
 from dragoman.core.task import Task
-from dragoman.engine.ask import entries, history
+from dragoman.engine.ask import history
 from dragoman.engine.ports import Row, Store
 from dragoman.engine.verify_logs import wrong_logs
-from dragoman.ledger.chain import GENESIS, link_hash
+from dragoman.engine.verify_slice import (
+    SLICE,
+    START,
+    Finding,
+    Head,
+    Slice,
+    Slices,
+    Span,
+    check_slice,
+    spans,
+    unfit,
+)
+from dragoman.ledger.chain import link_hash
 from dragoman.ledger.checkpoint import Checkpoint
 from dragoman.ledger.codec import CODEC
-from dragoman.ledger.entry import Entry, read_line
+from dragoman.ledger.entry import read_line
 from dragoman.ledger.records import HandoffRecord, record_of
-from dragoman.ledger.tree import EMPTY, extend, root
+from dragoman.ledger.tree import EMPTY, Tree, join, root
 from dragoman.ledger.views import FOLD, State, encode_state, fold, lists_of, names_of, shelve
 
 _PAGE = 1_000
@@ -24,36 +38,28 @@ Progress = Callable[[int], None]
 """Told the number of entries (or streams) that were checked since the last call."""
 
 
-class Finding(Struct, frozen=True):
-    """Something that is not as it was written."""
-
-    problem: str
-    position: int = 0
-    """Where in the ledger; 0 when it concerns a view and not an entry."""
-    stream: str = ""
-
-
-class _Head(Struct, frozen=True):
-    version: int
-    hash: bytes
-
-
 def check_ledger(
-    store: Store, checkpoints: Sequence[Checkpoint], progress: Progress
+    store: Store,
+    checkpoints: Sequence[Checkpoint],
+    progress: Progress,
+    check: Slices | None = None,
+    size: int = SLICE,
 ) -> Iterator[Finding]:
-    """Every hash, every version, every position, and the roots that checkpoints have fixed."""
-    heads: dict[str, _Head] = {}
+    """Every hash, every version, every position, and the roots that checkpoints have fixed.
+
+    Whether the lines can be understood is for the replay to find out.
+    """
+    heads: dict[str, Head] = {}
     roots = _Roots(store.ledger_id(), checkpoints)
-    expected = 1
-    for entry in entries(store):
-        if entry.position != expected:
-            yield _missing(expected)
-        yield from _check_entry(entry, heads)
-        yield from roots.leaf(entry.hash)
-        expected = entry.position + 1
-        progress(1)
-    yield from roots.end(expected - 1)
-    yield from _check_heads(store, heads, expected)
+    head = store.head()
+    parts = spans(head, (checkpoint.size for checkpoint in checkpoints), size)
+    for part in check(parts) if check else map(partial(check_slice, store), parts):
+        yield from _found(part, heads)
+        heads.update(part.heads)
+        yield from roots.grow(part)
+        progress(part.span.until - part.span.after)
+    yield from roots.end(head)
+    yield from _check_heads(store, heads, head + 1)
 
 
 def check_tail(store: Store, checkpoint: Checkpoint) -> Iterator[Finding]:
@@ -63,16 +69,21 @@ def check_tail(store: Store, checkpoint: Checkpoint) -> Iterator[Finding]:
         yield _cut_tail(head, checkpoint.size)
     if checkpoint.ledger != store.ledger_id():
         yield _foreign(checkpoint)
-    heads: dict[str, _Head] = {}
-    expected = checkpoint.size + 1
-    for entry in entries(store, checkpoint.size):
-        if entry.position != expected:
-            yield _missing(expected)
-        expected = entry.position + 1
-        if entry.stream not in heads and entry.version > 1:
-            for before in store.history(entry.stream, entry.version - 2, 1):
-                heads[entry.stream] = _Head(before.version, before.hash)
-        yield from _check_entry(entry, heads)
+    behind = check_slice(store, Span(checkpoint.size, max(head, checkpoint.size)))
+    signed: dict[str, Head] = {}
+    for stream, (_, follows) in behind.begins.items():
+        for entry in store.history(stream, follows.version - 1, 1) if follows.version > 0 else ():
+            signed[stream] = Head(entry.version, entry.hash)
+    yield from _found(behind, signed)
+
+
+def _found(part: Slice, heads: Mapping[str, Head]) -> list[Finding]:
+    """What is wrong in a slice, and where it does not go on from what came before it."""
+    seams = (
+        unfit(position, stream, heads.get(stream, START), follows)
+        for stream, (position, follows) in part.begins.items()
+    )
+    return sorted((*part.findings, *chain.from_iterable(seams)), key=lambda one: one.position)
 
 
 def check_views(store: Store, progress: Progress) -> Iterator[Finding]:
@@ -80,7 +91,7 @@ def check_views(store: Store, progress: Progress) -> Iterator[Finding]:
     after = 0
     while page := store.rows(after, _PAGE):
         for row in page:
-            yield from (Finding(problem, stream=row.name) for problem in _problems(store, row))
+            yield from _problems(store, row)
             progress(1)
         after = page[-1].number
     for name, kind, stream in _all_names(store):
@@ -100,11 +111,15 @@ def check_views(store: Store, progress: Progress) -> Iterator[Finding]:
     yield from (Finding(problem, position) for position, problem in wrong_logs(store))
 
 
-def _problems(store: Store, row: Row) -> Sequence[str]:
+def _problems(store: Store, row: Row) -> Sequence[Finding]:
     """What is wrong with a row; if it changed while it was looked at, it is looked at again."""
     while True:
         replayed = _replay(store, row.name)
-        problems = (replayed.broken,) if replayed.broken else (*_compare(store, row, replayed),)
+        problems = (
+            [replayed.broken]
+            if replayed.broken
+            else [Finding(what, stream=row.name) for what in _compare(store, row, replayed)]
+        )
         again = store.stream(row.name) if problems else row
         if again is None or again == row:
             return problems
@@ -123,63 +138,38 @@ def _is_misplaced(store: Store, name: str, position: int, stream: str) -> bool:
             return is_there
 
 
-def _check_entry(entry: Entry, heads: dict[str, _Head]) -> Iterator[Finding]:
-    at, problems = entry.position, list[str]()
-    try:
-        line = read_line(entry.line)
-        CODEC.decode(line.event, line.v, line.body)
-    except LedgerError as error:
-        yield Finding(error.detail, at, entry.stream)
-        return
-    if (line.stream, line.version, line.event) != (entry.stream, entry.version, entry.event):
-        problems.append("the columns of the entry disagree with its line")
-    head = heads.get(line.stream, _Head(0, GENESIS))
-    if line.version != head.version + 1:
-        problems.append(f"version {line.version} follows version {head.version} of its stream")
-    if entry.previous != head.hash:
-        problems.append("the previous hash is not the hash of the entry before it")
-    if entry.hash != link_hash(entry.previous, entry.line):
-        problems.append("the hash does not fit the line")
-    heads[line.stream] = _Head(line.version, entry.hash)
-    yield from (Finding(problem, at, line.stream) for problem in problems)
-
-
 class _Roots:
-    """Grows the tree leaf by leaf and compares it with each checkpoint on the way."""
+    """Grows the tree slice by slice and compares it with each checkpoint on the way."""
 
     def __init__(self, ledger: str, checkpoints: Sequence[Checkpoint]) -> None:
         self._ledger = ledger
         self._ahead = sorted(checkpoints, key=lambda checkpoint: checkpoint.size, reverse=True)
-        self._tree = EMPTY
-        self._leaves: list[bytes] = []
+        self._tree: Tree | None = EMPTY
+        """None behind a slice that has lost an entry."""
 
-    def leaf(self, leaf: bytes) -> Iterator[Finding]:
-        self._leaves.append(leaf)
-        size = self._tree.size + len(self._leaves)
-        if self._ahead and self._ahead[-1].size == size:
-            self._tree = extend(self._tree, self._leaves)
-            self._leaves.clear()
-            reached = root(self._tree).hex()
-            while self._ahead and self._ahead[-1].size == size:
-                yield from self._compare(self._ahead.pop(), reached)
+    def grow(self, part: Slice) -> Iterator[Finding]:
+        while self._ahead and self._ahead[-1].size <= part.span.until:
+            checkpoint = self._ahead.pop()
+            yield from self._compare(checkpoint, self._joined(part, checkpoint.size))
+        self._tree = self._joined(part, part.span.until)
 
     def end(self, head: int) -> Iterator[Finding]:
         if self._ahead:
             yield _cut_tail(head, self._ahead[0].size)
 
-    def _compare(self, checkpoint: Checkpoint, reached: str) -> Iterator[Finding]:
+    def _joined(self, part: Slice, size: int) -> Tree | None:
+        inside = part.trees.get(size)
+        return None if self._tree is None or inside is None else join(self._tree, inside)
+
+    def _compare(self, checkpoint: Checkpoint, reached: Tree | None) -> Iterator[Finding]:
         if checkpoint.ledger != self._ledger:
             yield _foreign(checkpoint)
-        elif checkpoint.root != reached:
+        elif reached is None or checkpoint.root != root(reached).hex():
             yield Finding(
                 "the entries up to here are not those that the checkpoint signed: "
                 "one was changed, swapped or replaced",
                 checkpoint.size,
             )
-
-
-def _missing(position: int) -> Finding:
-    return Finding(f"entry {position} is missing", position)
 
 
 def _foreign(checkpoint: Checkpoint) -> Finding:
@@ -193,12 +183,12 @@ def _cut_tail(head: int, size: int) -> Finding:
     )
 
 
-def _check_heads(store: Store, heads: dict[str, _Head], end: int) -> Iterator[Finding]:
+def _check_heads(store: Store, heads: dict[str, Head], end: int) -> Iterator[Finding]:
     """The streams' own rows know how far each stream went, so a cut stream shows."""
     after = 0
     while page := store.rows(after, _PAGE):
         for row in page:
-            head = heads.pop(row.name, _Head(0, GENESIS))
+            head = heads.pop(row.name, START)
             if (row.version, row.hash) == (head.version, head.hash):
                 continue
             if not _has_grown(store, row, head, end):
@@ -212,12 +202,12 @@ def _check_heads(store: Store, heads: dict[str, _Head], end: int) -> Iterator[Fi
         yield Finding("the stream has entries but no row", stream=stream)
 
 
-def _has_grown(store: Store, row: Row, head: _Head, end: int) -> bool:
+def _has_grown(store: Store, row: Row, head: Head, end: int) -> bool:
     """Whether a row is ahead only by entries that somebody has appended since the last look."""
     for entry in store.history(row.name, head.version, _PAGE):
         if entry.position < end or entry.previous != head.hash:
             return False
-        head = _Head(entry.version, entry.hash)
+        head = Head(entry.version, entry.hash)
         if head.version == row.version:
             return head.hash == row.hash == link_hash(entry.previous, entry.line)
     return False
@@ -228,20 +218,21 @@ class _Replayed(Struct):
     names: set[tuple[str, str]] = set()
     first: int = 0
     """The position of the first entry, which is the stream's place on every list."""
-    broken: str = ""
+    broken: Finding | None = None
 
 
 def _replay(store: Store, stream: str) -> _Replayed:
-    replayed = _Replayed()
+    replayed, at = _Replayed(), 0
     try:
         for entry in history(store, stream):
-            replayed.first = replayed.first or entry.position
+            at = entry.position
+            replayed.first = replayed.first or at
             line = read_line(entry.line)
             event = CODEC.decode(line.event, line.v, line.body)
             replayed.state = fold(replayed.state, event, line.at)
             replayed.names.update(names_of(event))
     except LedgerError as error:
-        replayed.broken = f"the stream cannot be replayed: {error.detail}"
+        replayed.broken = Finding(f"the stream cannot be replayed: {error.detail}", at, stream)
     return replayed
 
 

@@ -45,15 +45,34 @@ def extend(tree: Tree, leaves: Iterable[bytes]) -> Tree:
     peaks = list(tree.peaks)
     size = tree.size
     for leaf_data in leaves:
-        node = sha256(_LEAF + leaf_data).digest()
-        # Each trailing one-bit of the size is a complete subtree that the new leaf completes.
-        carry = size
-        while carry & 1:
-            node = sha256(_NODE + peaks.pop() + node).digest()
-            carry >>= 1
-        peaks.append(node)
+        _add(peaks, size, sha256(_LEAF + leaf_data).digest())
         size += 1
     return Tree(size, tuple(peaks))
+
+
+def join(left: Tree, right: Tree) -> Tree:
+    """The tree of both, the right one's leaves behind the left one's.
+
+    The left one's size must be a multiple of the right one's largest complete subtree.
+    """
+    peaks = list(left.peaks)
+    size = left.size
+    heights = [height for height in range(right.size.bit_length()) if right.size >> height & 1]
+    for height, peak in zip(reversed(heights), right.peaks, strict=True):
+        if size % (1 << height):
+            raise ValueError(f"A subtree of {1 << height} leaves cannot stand behind {size}.")
+        _add(peaks, size >> height, peak)
+        size += 1 << height
+    return Tree(size, tuple(peaks))
+
+
+def _add(peaks: list[bytes], size: int, node: bytes) -> None:
+    """Put a subtree behind as many others of its height as there are."""
+    # Each trailing one-bit of the size is a complete subtree that the new one completes.
+    while size & 1:
+        node = sha256(_NODE + peaks.pop() + node).digest()
+        size >>= 1
+    peaks.append(node)
 
 
 def root(tree: Tree) -> bytes:

@@ -1,0 +1,144 @@
+"""A slice of the ledger, checked by itself: what is wrong in it, and what must fit its neighbours.
+
+Slices can be checked in any order and by several processes; `verify` puts them together. Each is as
+large as a complete subtree of the ledger's tree, so that the trees of slices can be joined.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from msgspec import Struct
+
+from dragoman.core.errors import LedgerError
+from dragoman.engine.ask import entries
+from dragoman.engine.ports import Store
+from dragoman.ledger.chain import GENESIS, link_hash
+from dragoman.ledger.entry import Entry, read_line, written_head
+from dragoman.ledger.tree import EMPTY, Tree, extend
+
+SLICE = 1 << 16
+"""So many entries; a power of two."""
+
+
+class Finding(Struct, frozen=True):
+    """Something that is not as it was written."""
+
+    problem: str
+    position: int = 0
+    """Where in the ledger; 0 when it concerns a view and not an entry."""
+    stream: str = ""
+
+
+class Head(Struct, frozen=True, gc=False):
+    """How far a stream has come."""
+
+    version: int
+    hash: bytes
+
+
+START = Head(0, GENESIS)
+
+
+class Span(Struct, frozen=True):
+    """The entries of a slice, and the sizes of the ledger inside it of which the tree is wanted."""
+
+    after: int
+    until: int
+    sizes: tuple[int, ...] = ()
+
+
+class Slice(Struct):
+    """What was seen in a slice."""
+
+    span: Span
+    findings: list[Finding] = []
+    begins: dict[str, tuple[int, Head]] = {}
+    """Stream -> the position of its first entry here, and what that entry follows."""
+    heads: dict[str, Head] = {}
+    """Stream -> where it stands behind the slice."""
+    trees: dict[int, Tree] = {}
+    """Of the slice alone, by the size of the whole ledger, its end included; there is none behind
+    an entry that is missing."""
+
+
+Slices = Callable[[Sequence[Span]], Iterable[Slice]]
+"""Checks slices, and gives them in their order."""
+
+
+def spans(head: int, sizes: Iterable[int], size: int = SLICE) -> list[Span]:
+    """The slices of a ledger of so many entries."""
+    wanted = sorted(set(sizes))
+    return [
+        Span(after, until, tuple(one for one in wanted if after < one <= until))
+        for after in range(0, head, size)
+        for until in (min(after + size, head),)
+    ]
+
+
+def check_slice(store: Store, span: Span) -> Slice:
+    """Every hash, every version and every position of a slice, as far as it knows by itself."""
+    seen = Slice(span)
+    heads, begins, found = seen.heads, seen.begins, seen.findings
+    leaves: list[bytes] = []
+    at = span.after
+    for entry in entries(store, span.after, until=span.until):
+        stream = entry.stream
+        if entry.position != at + 1:
+            found.append(_missing(at + 1))
+        at = entry.position
+        if at == span.after + len(leaves) + 1:
+            leaves.append(entry.hash)
+        if not (entry.line.startswith(written_head(entry)) or _is_readable(entry, found)):
+            continue
+        before = heads.get(stream)
+        if before is None:
+            begins[stream] = at, Head(entry.version - 1, entry.previous)
+        elif before.version + 1 != entry.version or before.hash != entry.previous:
+            found += unfit(at, stream, before, Head(entry.version - 1, entry.previous))
+        if entry.hash != link_hash(entry.previous, entry.line):
+            found.append(Finding("the hash does not fit the line", at, stream))
+        heads[stream] = Head(entry.version, entry.hash)
+    if at < span.until:
+        found.append(_missing(at + 1))
+    seen.trees = _trees(span, leaves)
+    return seen
+
+
+def _trees(span: Span, leaves: list[bytes]) -> dict[int, Tree]:
+    trees: dict[int, Tree] = {}
+    tree = EMPTY
+    for size in sorted({*span.sizes, span.until}):
+        if size > span.after + len(leaves):
+            break
+        tree = extend(tree, leaves[tree.size : size - span.after])
+        trees[size] = tree
+    return trees
+
+
+def _is_readable(entry: Entry, found: list[Finding]) -> bool:
+    """Whether a line that does not begin as expected is one at all; what is wrong with it."""
+    try:
+        line = read_line(entry.line)
+    except LedgerError as error:
+        found.append(Finding(error.detail, entry.position, entry.stream))
+        return False
+    if (line.stream, line.version, line.event) != (entry.stream, entry.version, entry.event):
+        problem = "the columns of the entry disagree with its line"
+        found.append(Finding(problem, entry.position, entry.stream))
+    return True
+
+
+def unfit(position: int, stream: str, before: Head, follows: Head) -> Iterator[Finding]:
+    """What keeps an entry from following another: it says itself what it follows."""
+    if before.version != follows.version:
+        yield Finding(
+            f"version {follows.version + 1} follows version {before.version} of its stream",
+            position,
+            stream,
+        )
+    if before.hash != follows.hash:
+        problem = "the previous hash is not the hash of the entry before it"
+        yield Finding(problem, position, stream)
+
+
+def _missing(position: int) -> Finding:
+    return Finding(f"entry {position} is missing", position)
