@@ -14,6 +14,7 @@ from dragoman.engine.ports import Row
 from dragoman.engine.verify import Finding, check_ledger, check_tail, check_views
 from dragoman.engine.verify_slice import Slice, Span, check_slice
 from dragoman.ledger.chain import GENESIS, link_hash
+from dragoman.ledger.chain import link_hash
 from dragoman.ledger.checkpoint import Checkpoint
 from dragoman.ledger.entry import Entry
 from dragoman.ledger.views import FOLD, Shelf, decode_state, encode_state, refold
@@ -387,6 +388,13 @@ def test_what_was_signed_before_a_hole_still_holds(position: int) -> None:
     found = list(check_ledger(gone, EVERY_SIZE, silent))
     signed = {one.position for one in found if "the checkpoint signed" in one.problem}
     assert signed == set(range(position, HEAD + (position < HEAD)))
+
+
+@proves("VERIFY-HASHES")
+def test_a_line_is_what_it_says_and_not_how_it_is_written() -> None:
+    line = ENTRIES[-1].line.replace(b'{"stream":', b'{ "stream":', 1)
+    store = changed(HEAD, line=line, hash=link_hash(ENTRIES[-1].previous, line))
+    assert [one for one in check_ledger(store, (), silent) if "disagree" in one.problem] == []
 
 
 @proves("VERIFY-HASHES")
