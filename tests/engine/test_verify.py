@@ -14,7 +14,6 @@ from dragoman.engine.ports import Row
 from dragoman.engine.verify import Finding, check_ledger, check_tail, check_views
 from dragoman.engine.verify_slice import Slice, Span, check_slice
 from dragoman.ledger.chain import GENESIS, link_hash
-from dragoman.ledger.chain import link_hash
 from dragoman.ledger.checkpoint import Checkpoint
 from dragoman.ledger.entry import Entry
 from dragoman.ledger.views import FOLD, Shelf, decode_state, encode_state, refold
