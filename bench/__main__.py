@@ -22,7 +22,9 @@ from bench import (
     letters,
     lifecycle,
     mail,
+    peers,
     redaction,
+    scale,
     traces,
 )
 
@@ -42,6 +44,10 @@ class _Sizes(Struct, frozen=True):
     """Handoffs to one recipient."""
     actions: int
     """Actions of a long intent."""
+    board: int
+    """Tasks on a very large board."""
+    story: int
+    """Tasks in progress in a long ledger, of ten entries each."""
 
 
 _FULL = _Sizes(
@@ -51,8 +57,19 @@ _FULL = _Sizes(
     letters=1_000_000,
     handoffs=1_000_000,
     actions=10_000,
+    board=1_000_000,
+    story=100_000,
 )
-_QUICK = _Sizes(few=100, many=1_000, in_files=20, letters=2_000, handoffs=1_000, actions=100)
+_QUICK = _Sizes(
+    few=100,
+    many=1_000,
+    in_files=20,
+    letters=2_000,
+    handoffs=1_000,
+    actions=100,
+    board=1_000,
+    story=100,
+)
 
 Measure = Callable[[Path, float], float]
 """Takes an empty folder and a length in seconds; a rate per second."""
@@ -95,6 +112,14 @@ def _lifecycles(_: _Sizes) -> Iterator[_Row]:
         "raw loop",
         lambda folder, s: lifecycle.raw_with_callers(folder, _CALLERS, s),
         lambda folder, s: lifecycle.engine_with_callers(_store(folder), _CALLERS, s),
+    )
+    yield _Row(
+        "the same under random keys, as UUIDv4",
+        "raw loop",
+        lambda folder, s: lifecycle.raw_with_callers(folder, _CALLERS, s),
+        lambda folder, s: lifecycle.engine_with_callers(
+            _store(folder), _CALLERS, s, lifecycle.random_key
+        ),
     )
     yield _Row(
         "lifecycle, one caller, handle_now",
@@ -327,6 +352,58 @@ def _beside_zod() -> Iterator[_Row]:
             )
 
 
+def _scale(sizes: _Sizes) -> Iterator[_Row]:
+    few, many = f"{sizes.few:,} tasks", f"{sizes.board:,} tasks, half at rest"
+    with _folder() as place, _folder() as large_place:
+        with (
+            scale.open_board(place, sizes.few) as small,
+            scale.open_board(large_place, sizes.board) as large,
+        ):
+            yield _Row(
+                f"claimed and given back, {many}",
+                few,
+                lambda _, s: small.claims_per_second(s),
+                lambda _, s: large.claims_per_second(s),
+            )
+            yield _Row(
+                f"page of {many}",
+                few,
+                lambda _, s: small.pages_per_second(s),
+                lambda _, s: large.pages_per_second(s),
+            )
+        yield _Row(
+            f"hubs in a gigabyte, {many}",
+            f"{scale.MOST_BYTES // 1_000_000} MB",
+            lambda _, __: 1e9 / scale.MOST_BYTES,
+            lambda _, __: scale.in_a_gigabyte(large_place),
+        )
+    with _folder() as place:
+        scale.make_story(place, sizes.story)
+        yield _Row(
+            f"starts of a hub, {sizes.story:,} in progress",
+            f"{scale.READY_SECONDS:.0f} s",
+            lambda _, __: 1 / scale.READY_SECONDS,
+            lambda _, __: scale.starts_per_second(place),
+        )
+        yield _Row(
+            f"{sizes.story * 10:,} entries, verify --hashes",
+            "SHA-256 alone",
+            lambda _, __: scale.hashed_per_second(place),
+            lambda _, __: scale.verified_per_second(place),
+        )
+
+
+def _peers(sizes: _Sizes) -> Iterator[_Row]:
+    # A quick run asks nobody outside for anything.
+    for peer in peers.PEERS if sizes is not _QUICK else ():
+        yield _Row(
+            "made, claimed, done, one caller",
+            peer.package,
+            peer.per_second,
+            lambda folder, s: peers.ours_per_second(_store(folder), s),
+        )
+
+
 _PARTS: dict[str, Callable[[_Sizes], Iterator[_Row]]] = {
     "lifecycle": _lifecycles,
     "reports": _reports,
@@ -340,6 +417,8 @@ _PARTS: dict[str, Callable[[_Sizes], Iterator[_Row]]] = {
     "delegation": _delegation,
     "redaction": _redaction,
     "traces": _traces,
+    "scale": _scale,
+    "peers": _peers,
 }
 
 
@@ -379,10 +458,10 @@ def _options() -> argparse.Namespace:
 
 
 def _print_table(results: list[_Result]) -> None:
-    print(f"{'durable, per second':40} {'beside':>14} {'base':>8} {'dragoman':>10} {'ratio':>7}")
+    print(f"{'durable, per second':44} {'beside':>14} {'base':>8} {'dragoman':>10} {'ratio':>7}")
     for row in results:
         print(
-            f"{row.name:40} {row.beside:>14} {row.base_per_second:8.0f} "
+            f"{row.name:44} {row.beside:>14} {row.base_per_second:8.0f} "
             f"{row.dragoman_per_second:10.0f} {row.ratio:7.0%}"
         )
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
+from http import HTTPStatus
 from http.client import HTTPConnection
 from pathlib import Path
 from threading import Event
@@ -20,6 +21,7 @@ _CPU = slice(11, 13)
 """Where the ticks of a program stand in /proc/PID/stat, after its name: its own, the kernel's."""
 _START_SECONDS = 3.0
 """After so long a hub that was started is idle."""
+_READY_LOOK_SECONDS = 0.02
 _IDLE_LOOK_SECONDS = 0.25
 """Whoever takes no tick of a core in this time is idle."""
 
@@ -103,7 +105,20 @@ class Caller:
 
     def make_ready(self) -> None:
         """Make a task that is ready."""
-        self._line.request("POST", "/v1/tasks", b'{"title":"one","ready":true}', self._headers)
+        status, said = self._asked("POST", "/v1/tasks", b'{"title":"one","ready":true}')
+        assert status == HTTPStatus.CREATED, said
+
+    def look(self) -> None:
+        """Read the newest page of tasks."""
+        status, said = self._asked("GET", "/v1/tasks")
+        assert status == HTTPStatus.OK, said
+
+    def until_ready(self) -> None:
+        """Ask until the hub says that all is well with it."""
+        while self._asked("GET", "/readyz")[0] != HTTPStatus.OK:
+            Event().wait(_READY_LOOK_SECONDS)
+
+    def _asked(self, method: str, path: str, body: bytes = b"") -> tuple[int, bytes]:
+        self._line.request(method, path, body, self._headers)
         answer = self._line.getresponse()
-        said = answer.read()
-        assert answer.status == 201, said
+        return answer.status, answer.read()

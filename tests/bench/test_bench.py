@@ -22,6 +22,7 @@ def test_one_run_measures_all_pairs_side_by_side() -> None:
     results = json.loads(done.stdout)
     assert [(row["name"], row["beside"]) for row in results] == [
         ("lifecycle, 64 callers", "raw loop"),
+        ("the same under random keys, as UUIDv4", "raw loop"),
         ("lifecycle, one caller, handle_now", "raw loop"),
         ("lifecycle, one caller, handle", "raw loop"),
         ("completion report, 64 callers", "raw append"),
@@ -34,7 +35,7 @@ def test_one_run_measures_all_pairs_side_by_side() -> None:
         ("idle hub, seconds for one of a core's", "1% of a core"),
         ("idle hubs in a gigabyte", "120 MB"),
         ("POST of a report, 64 connections", "bare Starlette"),
-        ("the same beside 2,000 stalled readers", "no readers"),
+        ("the same beside 2,000 stalled readers", "one reader"),
         ("reports in batches over HTTP", "in process"),
         ("letters read, ten types", "json.loads"),
         ("letters sent, 1 at a time", "raw append"),
@@ -57,6 +58,11 @@ def test_one_run_measures_all_pairs_side_by_side() -> None:
         ("named secrets found, of 100", "90"),
         ("masked lines that held a secret, of 100", "95"),
         ("thoughts kept and told to 20, 64 callers", "raw rows"),
+        ("claimed and given back, 1,000 tasks, half at rest", "100 tasks"),
+        ("page of 1,000 tasks, half at rest", "100 tasks"),
+        ("hubs in a gigabyte, 1,000 tasks, half at rest", "300 MB"),
+        ("starts of a hub, 100 in progress", "2 s"),
+        ("1,000 entries, verify --hashes", "SHA-256 alone"),
     ]
     assert all(row["base_per_second"] > 0 for row in results)
     assert all(row["dragoman_per_second"] > 0 for row in results)
