@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.bytecode import keep_bytecode
+from tests.memory import use_memory
 from tests.servers import fresh_schema, running_postgres
 from tests.traces import Trace
 
@@ -37,6 +38,8 @@ settings.load_profile("long" if os.environ.get(LONG_RUN) else "ci")
 def pytest_configure() -> None:
     """Before any other process starts: the workers of this run are processes too."""
     keep_bytecode(BYTECODE)
+    if not os.environ.get(LONG_RUN):
+        use_memory()
 
 
 @pytest.fixture(scope="session")

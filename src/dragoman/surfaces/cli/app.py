@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Annotated, TextIO
 
@@ -70,6 +71,7 @@ def _refuse_empty_names(args: Sequence[str]) -> None:
             wrong_usage(f"an empty word stands after {before or _NAME}: is a variable not set?")
 
 
+@cache
 def build() -> TyperGroup:
     """The command with everything below it."""
     # Plain help, because drawing boxes would take longer than printing it.
