@@ -23,6 +23,7 @@ from bench import (
     lifecycle,
     mail,
     redaction,
+    starts,
     traces,
 )
 
@@ -327,6 +328,13 @@ def _beside_zod() -> Iterator[_Row]:
             )
 
 
+def _starts(_: _Sizes) -> Iterator[_Row]:
+    for command, measure in (("--version", starts.version), ("task list", starts.listed)):
+        yield _Row(
+            f"dragoman {command}, in a second of a core", "Python with typer", starts.bare, measure
+        )
+
+
 _PARTS: dict[str, Callable[[_Sizes], Iterator[_Row]]] = {
     "lifecycle": _lifecycles,
     "reports": _reports,
@@ -340,6 +348,7 @@ _PARTS: dict[str, Callable[[_Sizes], Iterator[_Row]]] = {
     "delegation": _delegation,
     "redaction": _redaction,
     "traces": _traces,
+    "starts": _starts,
 }
 
 
