@@ -25,6 +25,7 @@ from bench import (
     peers,
     redaction,
     scale,
+    starts,
     traces,
 )
 
@@ -404,6 +405,13 @@ def _peers(sizes: _Sizes) -> Iterator[_Row]:
         )
 
 
+def _starts(_: _Sizes) -> Iterator[_Row]:
+    for command, measure in (("--version", starts.version), ("task list", starts.listed)):
+        yield _Row(
+            f"dragoman {command}, in a second of a core", "Python with typer", starts.bare, measure
+        )
+
+
 _PARTS: dict[str, Callable[[_Sizes], Iterator[_Row]]] = {
     "lifecycle": _lifecycles,
     "reports": _reports,
@@ -419,6 +427,7 @@ _PARTS: dict[str, Callable[[_Sizes], Iterator[_Row]]] = {
     "traces": _traces,
     "scale": _scale,
     "peers": _peers,
+    "starts": _starts,
 }
 
 

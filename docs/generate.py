@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from typer.main import get_command
 
 from dragoman.bootstrap import dialects
 from dragoman.config import TABLES, Settings, sections
@@ -162,7 +161,7 @@ def settings() -> str:
 
 def commands() -> str:
     """The help of every command, as it prints it."""
-    root = get_command(build())
+    root = build()
     sections = [f"## `{path}`\n\n```\n{text}\n```" for path, text in _helps(root, "dragoman")]
     return "\n\n".join(sections)
 

@@ -7,9 +7,12 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.bytecode import keep_bytecode
+from tests.memory import use_memory
 from tests.servers import fresh_schema, running_postgres
 from tests.traces import Trace
 
+BYTECODE = Path(__file__).parent.parent / ".pytest_cache" / "bytecode"
 LONG_RUN = "DRAGOMAN_LONG_TESTS"
 
 settings.register_profile(
@@ -30,6 +33,19 @@ settings.register_profile(
     print_blob=True,
 )
 settings.load_profile("long" if os.environ.get(LONG_RUN) else "ci")
+
+
+def pytest_configure() -> None:
+    """Before any other process starts: the workers of this run are processes too."""
+    keep_bytecode(BYTECODE)
+    if not os.environ.get(LONG_RUN):
+        use_memory()
+
+
+@pytest.fixture(scope="session")
+def bytecode() -> Path:
+    """Give the folder in which all processes share their compiled modules."""
+    return BYTECODE
 
 
 @pytest.fixture(scope="session")

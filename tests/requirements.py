@@ -637,6 +637,12 @@ _MANIFEST: tuple[Requirement, ...] = (
     ),
     # --- command line
     Requirement(
+        "CLI-START",
+        "Command line",
+        "A command loads only what it needs: one that reads tasks, events or agents loads neither "
+        "keys, dialects, duties nor files, and --version nothing of the engine.",
+    ),
+    Requirement(
         "CLI-PROMISES",
         "Command line",
         "--data, --store, --json, --now and --as work on every command where they make sense, also "

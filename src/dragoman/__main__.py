@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dragoman.surfaces.cli.app import run
-from dragoman.surfaces.cli.place import House, Place
+from dragoman.surfaces.cli.place import House, Look, Place
 from dragoman.surfaces.cli.screen import Progress
 
 if TYPE_CHECKING:
@@ -18,21 +18,6 @@ if TYPE_CHECKING:
     from dragoman.text.redact import Redactor
 
 
-def main() -> None:
-    """Run the command line."""
-    run(
-        House(
-            _open_place,
-            _dialects,
-            _import_archive,
-            _open_stage,
-            _open_hub,
-            _watch_hub,
-            _redactor,
-        )
-    )
-
-
 # Databases, keys and dialects are loaded when a command needs them: `--help` does not.
 
 
@@ -40,6 +25,12 @@ def _open_place(data: Path, store: str, now: int | None, *, create: bool) -> Pla
     from dragoman.bootstrap import open_place
 
     return open_place(data, store, now, create=create)
+
+
+def _open_look(data: Path, store: str, now: int | None) -> Look:
+    from dragoman.bootstrap.looks import open_look
+
+    return open_look(data, store, now)
 
 
 def _dialects() -> "Sequence[Dialect]":
@@ -80,6 +71,23 @@ def _redactor(data: Path) -> "Redactor":
     from dragoman.bootstrap.redaction import find_redactor
 
     return find_redactor(data)
+
+
+HOUSE = House(
+    _open_place,
+    _open_look,
+    _dialects,
+    _import_archive,
+    _open_stage,
+    _open_hub,
+    _watch_hub,
+    _redactor,
+)
+
+
+def main() -> None:
+    """Run the command line."""
+    run(HOUSE)
 
 
 if __name__ == "__main__":

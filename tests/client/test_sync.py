@@ -3,6 +3,7 @@
 import inspect
 import signal
 import threading
+from collections.abc import Generator
 from datetime import UTC, datetime
 from itertools import islice
 
@@ -117,6 +118,15 @@ def test_nothing_stays_behind(stage: Stage) -> None:
     assert "dragoman-client" not in left
 
 
+@pytest.fixture
+def hears_interrupts() -> Generator[None]:
+    """Let an interrupt be heard, though whoever began the tests may have them ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("hears_interrupts")
 def test_whoever_is_interrupted_while_he_waits_is_told_of_nothing_else(stage: Stage) -> None:
     with _connect(stage) as hub:
         events = hub.events(0)

@@ -15,8 +15,7 @@ from dragoman.core.commands import (
     SettleEntropy,
 )
 from dragoman.core.traces import MOST_OPEN, REMEMBERED, Trace
-from dragoman.engine import traces
-from dragoman.engine.traces import events_of
+from dragoman.engine.traces import Reach, events_of
 from dragoman.engine.verify_logs import wrong_logs
 from tests.engine.lab import HUMAN, Lab
 from tests.requirements import proves
@@ -118,17 +117,16 @@ def test_what_is_remembered_of_a_session_has_an_end() -> None:
 
 
 @proves("SAOP-EVENTS")
-def test_a_long_ledger_is_looked_through_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(traces, "_PAGE", 2)
-    monkeypatch.setattr(traces, "_LOOKS", 2)
+def test_a_long_ledger_is_looked_through_in_parts() -> None:
     lab = Lab()
     for number in range(9):
         lab.do(HUMAN, CreateTask("One", f"t-{number}"))
     lab.do(HUMAN, TRACE)
-    first = events_of(lab.store)
+    few = Reach(pages=2, page=2)
+    first = events_of(lab.store, reach=few)
 
     assert (first.events, first.next) == ((), 4)
-    assert [one.position for one in events_of(lab.store, after=8).events] == [10]
+    assert [one.position for one in events_of(lab.store, after=8, reach=few).events] == [10]
 
 
 @proves("SAOP-TABLES")

@@ -11,14 +11,11 @@ from typing import Any, get_args
 import pytest
 
 from docs.generate import DOCS
-from dragoman.bootstrap import dialects, import_archive, open_hub, open_place, open_stage
-from dragoman.bootstrap.redaction import find_redactor
-from dragoman.bootstrap.watching import watch_hub
+from dragoman.__main__ import HOUSE
 from dragoman.core.events import RejectReason
 from dragoman.engine.operation import lint_text
 from dragoman.protocols.acp.actions import ACTIONS
 from dragoman.surfaces.cli.app import main
-from dragoman.surfaces.cli.place import House
 from tests.requirements import proves
 
 pytestmark = proves("ACP-GUIDE")
@@ -27,12 +24,11 @@ PAGE = (DOCS / "dialects" / "acp.md").read_text(encoding="utf-8")
 NAMED: dict[str, str] = dict(re.findall(r"`(\w+\.json)`:\n\n```json\n(.*?)```", PAGE, re.DOTALL))
 SCRIPT = "".join(re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)).replace("\\\n", " ")
 COMMANDS = [line for line in SCRIPT.splitlines() if line]
-HOUSE = House(open_place, dialects, import_archive, open_stage, open_hub, watch_hub, find_redactor)
 LOG = "teamspaces/default/handoffs/handoffs.jsonl"
 
 
 def test_its_package_is_one() -> None:
-    (acp,) = (one for one in dialects() if one.name == "acp")
+    (acp,) = (one for one in HOUSE.dialects() if one.name == "acp")
     said = json.dumps({"action": "initiate", **json.loads(NAMED["package.json"])})
     linted = lint_text(acp.lint, said.encode(), "", strict=True)
     assert linted.ok, linted.issues

@@ -75,7 +75,7 @@ def test_the_shell_commands_do_what_the_page_says(tmp_path: Path) -> None:
         ["sh"],
         input=SCRIPT,
         cwd=tmp_path,
-        env=_environment(tmp_path / "bytecode"),
+        env=_environment(),
         text=True,
         capture_output=True,
         check=False,
@@ -99,15 +99,13 @@ def test_the_shell_commands_do_what_the_page_says(tmp_path: Path) -> None:
     assert {kind for kind in told if f"`{kind}`" not in PAGE} == set()
 
 
-def _environment(bytecode: Path) -> dict[str, str]:
-    """Our program first in the path, nobody's settings, and compiled modules kept in between."""
+def _environment() -> dict[str, str]:
+    """Our program first in the path, and nobody's settings."""
     inherited = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith("DRAGOMAN_") and name != "PYTHONDONTWRITEBYTECODE"
+        name: value for name, value in os.environ.items() if not name.startswith("DRAGOMAN_")
     }
     path = f"{Path(sys.executable).parent}{os.pathsep}{inherited['PATH']}"
-    return inherited | {"PATH": path, "PYTHONPYCACHEPREFIX": str(bytecode)}
+    return inherited | {"PATH": path}
 
 
 def _where(data: Path) -> dict[str, str]:

@@ -7,12 +7,6 @@ import pytest
 from tests.e2e.program import Program
 
 
-@pytest.fixture(scope="session")
-def bytecode(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give a folder in which the processes of a test run share their compiled modules."""
-    return tmp_path_factory.mktemp("bytecode")
-
-
 @pytest.fixture
 def program(tmp_path: Path, bytecode: Path) -> Program:
     """Give the program on a data directory that does not exist yet."""

@@ -17,22 +17,20 @@ NOBODY = 65_534
 
 AS_NOBODY = dedent("""
     import os, sys
-    from dragoman.bootstrap import dialects, import_archive, open_hub, open_place, open_stage
+    from dragoman.__main__ import HOUSE
     from dragoman.surfaces.cli.app import main
-    from dragoman.bootstrap.redaction import find_redactor
-    from dragoman.bootstrap.watching import watch_hub
-    from dragoman.surfaces.cli.place import House
+    from dragoman.surfaces.cli.commands import FILES, GROUPS, verbs_of
+    import dragoman.bootstrap.looks, dragoman.bootstrap.places
     import dragoman.engine.verify, dragoman.store.sqlite, dragoman.system.hub_lock
 
+    for file in (*FILES, *(file for group in GROUPS.values() for file in group.files)):
+        verbs_of(file)
     # Everything is loaded by now: the one who works below may not be able to read our files.
     if os.getuid() == 0:
         os.setgroups([])
         os.setresgid({nobody}, {nobody}, {nobody})
         os.setresuid({nobody}, {nobody}, {nobody})
-    house = House(
-        open_place, dialects, import_archive, open_stage, open_hub, watch_hub, find_redactor
-    )
-    sys.exit(main(house, sys.argv[1:], sys.stdout, sys.stderr, lambda: False))
+    sys.exit(main(HOUSE, sys.argv[1:], sys.stdout, sys.stderr, lambda: False))
 """).format(nobody=NOBODY)
 """The program for somebody whom the rights of files bind, even where tests run as root."""
 

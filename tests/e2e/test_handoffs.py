@@ -22,7 +22,7 @@ def post(url: str, token: str, said: dict[str, Any]) -> tuple[int, Any]:
         f"{url}/v1/acp/acp_handoff", json.dumps(said).encode(), headers
     )
     try:
-        with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310
+        with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310  the same
             return answer.status, json.load(answer)
     except urllib.error.HTTPError as error:
         return error.code, json.load(error)

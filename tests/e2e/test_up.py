@@ -166,10 +166,10 @@ def test_a_second_hub_of_the_directory_is_told_of_the_first(program: Program) ->
 
 
 @proves("HUB-UP")
-def test_a_port_that_is_taken_is_named(program: Program, tmp_path_factory: Any) -> None:
+def test_a_port_that_is_taken_is_named(program: Program, tmp_path: Path, bytecode: Path) -> None:
     with hub(program) as running:
         port = running.url.rpartition(":")[2]
-        other = Program(tmp_path_factory.mktemp("other"), tmp_path_factory.mktemp("code"))
+        other = Program(tmp_path / "other", bytecode)
         refused = other.ask("up", "--port", port, code=1)
     assert refused["code"] == "invalid_settings"
     assert f"port {port}" in refused["detail"]

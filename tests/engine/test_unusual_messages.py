@@ -13,10 +13,12 @@ from dragoman.core.actors import Actor
 from dragoman.core.commands import CreateTask, DescribeAgent, NoteTask, RegisterAgent
 from dragoman.core.errors import REFUSALS, Refusal
 from dragoman.core.events import Role
+from dragoman.engine.ask import entries
 from dragoman.engine.facts import StoreFacts
 from dragoman.engine.intents import find_intent, find_standing, intents_on
 from dragoman.engine.interpreter import Interpreter, Taken, Turned
 from dragoman.engine.operation import (
+    SAID_OF_UNREADABLE,
     USUAL,
     Bounds,
     Commands,
@@ -33,6 +35,7 @@ from dragoman.engine.operation import (
 )
 from dragoman.engine.ports import ListQuery
 from dragoman.engine.request import Accepted
+from dragoman.ledger.entry import read_line
 from dragoman.text.strict_cbor import to_cbor
 from dragoman.text.strict_json import MOST_BYTES, StrictJsonError
 from tests.engine.lab import ALICE, HUMAN, Lab
@@ -138,6 +141,26 @@ def test_of_a_long_message_the_beginning_is_kept() -> None:
     # Some more than is kept: what is masked must not be cut before.
     assert len(bytes(words_of(Incoming(text(2 * MOST_BYTES), 4 * MOST_BYTES)))) < 6_000
     assert bytes(words_of(Incoming(text(5)))) == text(5)
+
+
+@proves("REDACT-REQUESTS")
+def test_of_a_long_message_the_ledger_has_a_thousand_characters_and_no_cut_secret(
+    interpreter: Interpreter, lab: Lab
+) -> None:
+    # One secret stands across the end of what is kept, where a cut before would have halved it.
+    secret = f"ghp_{'aB3dE5fG7h' * 3}aB3dE5"
+    before = SAID_OF_UNREADABLE - len(b'{"text": "') - 10
+    words = json.dumps({"text": "x " * (before // 2) + secret + " y" * 5 * MOST_BYTES}).encode()
+
+    assert isinstance(interpreter.send(words, speaker=HUMAN), Turned)
+
+    *_, refused = entries(lab.store)
+    line = read_line(refused.line)
+    assert isinstance(line.said, Raw)
+    kept = json.loads(bytes(line.said))
+    assert len(kept) == SAID_OF_UNREADABLE
+    assert kept.startswith('{"text": "x x ')
+    assert "ghp_" not in kept
 
 
 def test_cbor_is_read_as_the_json_that_it_says(interpreter: Interpreter) -> None:

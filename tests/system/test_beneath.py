@@ -175,8 +175,8 @@ def test_what_is_written_between_the_last_look_and_the_exchange_comes_back(
     (root / "a").write_text("old")
     seen, look, looks = disk.look("a"), os.stat, list[object]()
 
-    def edited_after(*arguments: object, **named: Any) -> os.stat_result:
-        found = look(*arguments, **named)  # type: ignore[arg-type]
+    def edited_after(*arguments: Any, **named: Any) -> os.stat_result:
+        found = look(*arguments, **named)
         if not looks:
             (root / "a").write_text("typed meanwhile")
         looks.append(found)

@@ -19,7 +19,8 @@ from dragoman.core.events import MessageReceived
 from dragoman.engine.hub import Hub
 from dragoman.store.memory import MemoryStore
 from dragoman.system.clock import FixedClock
-from dragoman.system.hub_at_work import HubAddress, RemoteEngine, find_hub
+from dragoman.system.hub_address import HubAddress, find_hub
+from dragoman.system.hub_at_work import RemoteEngine
 from dragoman.system.hub_lock import HubLock
 from dragoman.system.ids import CountingIds
 from dragoman.system.token_file import load_or_create_token

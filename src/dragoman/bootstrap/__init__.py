@@ -1,16 +1,40 @@
 """The only place where all parts meet: a data directory and its store become a hub with duties."""
 
-from dragoman.bootstrap.hubs import open_hub
-from dragoman.bootstrap.places import dialects, import_archive, open_place, open_stage
-from dragoman.bootstrap.starters import open_dispatcher
-from dragoman.bootstrap.stores import open_store
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dragoman.bootstrap.hubs import open_hub
+    from dragoman.bootstrap.looks import open_look
+    from dragoman.bootstrap.places import dialects, import_archive, open_place, open_stage
+    from dragoman.bootstrap.starters import open_dispatcher
+    from dragoman.bootstrap.stores import open_store
 
 __all__ = [
     "dialects",
     "import_archive",
     "open_dispatcher",
     "open_hub",
+    "open_look",
     "open_place",
     "open_stage",
     "open_store",
 ]
+
+_FILES = {
+    "dialects": "places",
+    "import_archive": "places",
+    "open_dispatcher": "starters",
+    "open_hub": "hubs",
+    "open_look": "looks",
+    "open_place": "places",
+    "open_stage": "places",
+    "open_store": "stores",
+}
+
+
+def __getattr__(name: str) -> Any:
+    # Loaded when it is asked for: whoever only reads tasks needs neither dialects nor duties.
+    if name not in _FILES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_FILES[name]}"), name)

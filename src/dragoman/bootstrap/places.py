@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dragoman.config import Settings, environment, load_settings
-from dragoman.core.errors import DragomanError, Refusal, StoreUnavailable
+from dragoman.config import Settings, environment
+from dragoman.core.errors import DragomanError, Refusal
 from dragoman.core.events import Role
 from dragoman.engine.facts import StoreFacts
 from dragoman.engine.handle import Engine
@@ -42,9 +42,9 @@ from dragoman.surfaces.cli.place import Place
 from dragoman.surfaces.cli.screen import Progress
 from dragoman.system.beneath import Beneath
 from dragoman.system.checkpoints import CheckpointFile
-from dragoman.system.clock import FixedClock, SystemClock
-from dragoman.system.hub_at_work import HubAddress, RemoteEngine, find_hub
-from dragoman.system.hub_lock import HubRunning
+from dragoman.system.clock import SystemClock
+from dragoman.system.hub_address import HubAddress
+from dragoman.system.hub_at_work import RemoteEngine
 from dragoman.system.ids import new_id
 from dragoman.system.keys import LedgerKey, load, load_or_create
 from dragoman.system.outbox import OutboxFiles
@@ -54,9 +54,10 @@ if TYPE_CHECKING:
     from dragoman.engine.identity import Principal
     from dragoman.files.archive_format import Manifest
 from dragoman.bootstrap.handoffs import NO_PORTS, Ports, handoff_choices, handoff_ports
+from dragoman.bootstrap.looks import look_around, no_directory
 from dragoman.bootstrap.redaction import open_redactor
 from dragoman.bootstrap.spawning import open_spawner
-from dragoman.bootstrap.stores import lasting, make_directory, open_store
+from dragoman.bootstrap.stores import make_directory, open_store
 from dragoman.bootstrap.traces import open_head, open_tails, trace_choices
 
 BY_INBOX: frozenset[Role] = frozenset({"agent", "observer"})
@@ -70,54 +71,16 @@ def open_place(data: Path, store: str, now: int | None, *, create: bool) -> Plac
     """Open a data directory: its settings, keys, store, hub and duties."""
     if not data.is_dir():
         if not create:
-            raise StoreUnavailable(
-                f"there is no data directory at {data}: run `dragoman init`, or name another one "
-                "with --data or DRAGOMAN_DATA"
-            )
+            raise no_directory(data)
         make_directory(data)
-    running = find_hub(data)
-    if running is not None and now is not None:
-        raise HubRunning(
-            f"a hub runs at {running.url}, and its clock decides: leave --now away, or stop it"
-        )
-    if running is not None:
-        store, settings = _beside(data, store, running)
-    else:
-        settings = load_settings(data, environment())
+    around = look_around(data, store, now)
     # Keys that are lost are not made anew: nobody could then tell old checkpoints from forged ones.
     key = load_or_create(data) if create and not (data / CHECKPOINTS).exists() else load(data)
-    kept = open_store(store or settings.store.url, data, create=create)
-    if running is not None:
-        _check_same_ledger(kept, running)
-    clock = SystemClock() if now is None else FixedClock(now)
-    place = opened(data, settings, Engines(kept, clock, key, running), create=create)
+    kept = around.open_store(create=create)
+    engines = Engines(kept, around.clock, key, around.running)
+    place = opened(data, around.settings, engines, create=create)
     place.hub.redaction.tell = place.warnings.append
     return place
-
-
-def _beside(data: Path, store: str, running: HubAddress) -> tuple[str, Settings]:
-    """The store and the settings of the hub that runs: beside it, its word counts."""
-    works = running.works
-    if store and works.store and lasting(store) != works.store:
-        raise HubRunning(
-            f"a hub runs at {running.url} on another store: leave --store away, or stop it"
-        )
-    settings = load_settings(
-        data, works.variables, Path(works.settings) if works.settings else None
-    )
-    return works.store or store, settings
-
-
-def _check_same_ledger(kept: Store, running: HubAddress) -> None:
-    """Nobody reads one ledger and writes another."""
-    known = running.works.ledger
-    if known and kept.ledger_id() != known:
-        kept.close()
-        raise StoreUnavailable(
-            f"the store here is another one than that of the hub at {running.url}: its ledger is "
-            f"{known}. Is the address of a database told differently here? Stop the hub, or look "
-            "at store.url"
-        )
 
 
 def open_stage(data: Path, clock: Clock) -> Place:

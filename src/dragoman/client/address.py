@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from dragoman.client.errors import HubUnreachable
 from dragoman.config import DEFAULT_DATA
 from dragoman.core.errors import SettingsError
-from dragoman.system.hub_at_work import HubAddress, find_hub
+from dragoman.system.hub_address import HubAddress, find_hub
 from dragoman.system.trust import only, unchecked
 
 

@@ -30,7 +30,7 @@ def variable(section: str, key: str) -> str:
 
 def check_variables(environ: Mapping[str, str], known: Mapping[str, Iterable[str]]) -> None:
     """A variable that looks like a setting and is none is a mistake, like a key of the file."""
-    for name in environ:
+    for name in filter(lambda name: name.startswith(_PREFIX), environ):
         begun = [section for section in known if name.startswith(variable(section, ""))]
         names = {variable(section, key) for section in begun for key in known[section]}
         if begun and name not in names:

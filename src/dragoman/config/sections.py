@@ -1,6 +1,7 @@
 """Every section of the settings, and all of them together."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_origin
 
@@ -203,7 +204,8 @@ class Settings(Struct, frozen=True):
     profiles: dict[str, ProfileSettings] = {}
 
 
-def keys_of_sections() -> dict[str, dict[str, Any]]:
+@cache
+def keys_of_sections() -> Mapping[str, Mapping[str, Any]]:
     """Section -> its keys, each with what kind of value it has; `tuple` for a list."""
     return {
         section: {

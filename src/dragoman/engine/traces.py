@@ -34,8 +34,16 @@ TRACED: Final = frozenset({EVENT_NAMES[TraceRecorded], *MOVE_NAMES})
 
 _STATUSES: Final = frozenset(get_args(Status))
 _PAGE: Final = 500
-_LOOKS: Final = 20
-"""So many pages of the ledger are looked through for one answer."""
+
+
+class Reach(Struct, frozen=True):
+    """How far the ledger is looked through for one answer: so many pages, each of so many."""
+
+    pages: int = 20
+    page: int = _PAGE
+
+
+_USUAL: Final = Reach()
 _MOST_BYTES: Final = 32 * 1024 * 1024
 """A page ends with the turn with which it becomes as long as this."""
 MOST_GAPS: Final = 1_000
@@ -192,14 +200,20 @@ def _turn(entry: Entry) -> ShownTurn:
 
 
 def events_of(
-    store: Store, *, task: str = "", session: str = "", after: int = 0, limit: int = _PAGE
+    store: Store,
+    *,
+    task: str = "",
+    session: str = "",
+    after: int = 0,
+    limit: int = _PAGE,
+    reach: Reach = _USUAL,
 ) -> TracePage:
     """Events after a position: of a task (by its id), of a session, of both, or of everyone."""
     if task:
         return _of_task(store, task, session, after, limit)
     if session:
         return _page(_of_session(store, session, after), after, limit)
-    return _of_everyone(store, after, limit)
+    return _of_everyone(store, after, limit, reach)
 
 
 def _of_task(store: Store, task: str, session: str, after: int, limit: int) -> TracePage:
@@ -239,10 +253,10 @@ def _version_after(store: Store, stream: str, position: int) -> int:
     return low
 
 
-def _of_everyone(store: Store, after: int, limit: int) -> TracePage:
+def _of_everyone(store: Store, after: int, limit: int, reach: Reach) -> TracePage:
     found: list[Told] = []
-    for _ in range(_LOOKS):
-        page = store.entries(after, _PAGE)
+    for _ in range(reach.pages):
+        page = store.entries(after, reach.page)
         for entry in page:
             after = entry.position
             told = traced(entry)
@@ -250,7 +264,7 @@ def _of_everyone(store: Store, after: int, limit: int) -> TracePage:
                 found.append(told)
                 if len(found) == limit:
                     return TracePage(tuple(found), after)
-        if len(page) < _PAGE:
+        if len(page) < reach.page:
             break
     return TracePage(tuple(found), after)
 

@@ -5,7 +5,6 @@ Whoever works on a data directory reads the store beside its hub, and writes thr
 
 import asyncio
 import http.client
-from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -17,30 +16,13 @@ from dragoman.engine.errand import Do, Done
 from dragoman.engine.handle import Engine, OnLeases
 from dragoman.engine.ports import Clock, Store
 from dragoman.engine.request import Accepted, Outcome, Request
-from dragoman.system.hub_lock import Works, holder
+from dragoman.system.hub_address import HubAddress
 from dragoman.system.ids import new_id
-from dragoman.system.token_file import load_token
 from dragoman.system.trust import unchecked
 
 _SECONDS: Final = 30.0
 _MOST_BYTES: Final = 64 * 1024 * 1024
 _TRIES: Final = 3
-
-
-class HubAddress(Struct, frozen=True):
-    """Where the hub of a data directory can be called, and what it is shown."""
-
-    url: str
-    token: str
-    works: Works = Works()
-
-
-def find_hub(data: Path) -> HubAddress | None:
-    """The hub that runs for this data directory and can be called; None: there is none."""
-    running = holder(data)
-    if running is None or not running.url:
-        return None
-    return HubAddress(running.url, load_token(data).decode(), running.works)
 
 
 class _Problem(Struct, frozen=True):

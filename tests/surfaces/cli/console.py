@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from dragoman.bootstrap import dialects, import_archive, open_hub, open_place, open_stage
-from dragoman.bootstrap.redaction import find_redactor
-from dragoman.bootstrap.watching import watch_hub
+from dragoman.__main__ import HOUSE
 from dragoman.surfaces.cli.app import main
-from dragoman.surfaces.cli.place import House, OpenPlace
+from dragoman.surfaces.cli.place import OpenPlace
 
 NOON = "2026-02-09T12:00:00Z"
 
@@ -46,11 +45,9 @@ class Terminal(StringIO):
 class Console:
     """Somebody who types commands about one data directory."""
 
-    def __init__(self, data: Path, open_: OpenPlace = open_place) -> None:
+    def __init__(self, data: Path, open_: OpenPlace = HOUSE.open_place) -> None:
         self.data = data
-        self._house = House(
-            open_, dialects, import_archive, open_stage, open_hub, watch_hub, find_redactor
-        )
+        self._house = replace(HOUSE, open_place=open_)
 
     def __call__(self, *words: str, wait: Callable[[], bool] = lambda: False) -> Said:
         """Type a command."""

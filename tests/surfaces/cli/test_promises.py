@@ -9,20 +9,23 @@ from pathlib import Path
 import pytest
 
 import dragoman as package
-from dragoman.bootstrap import dialects, import_archive, open_hub, open_place, open_stage
-from dragoman.bootstrap.redaction import find_redactor
-from dragoman.bootstrap.watching import watch_hub
+from dragoman.__main__ import HOUSE
 from dragoman.core.errors import StoreConflict
-from dragoman.surfaces.cli import agent, app, task
+from dragoman.surfaces.cli import commands
 from dragoman.surfaces.cli.app import main
-from dragoman.surfaces.cli.place import House, Place
+from dragoman.surfaces.cli.commands import FILES, GROUPS, verbs_of
+from dragoman.surfaces.cli.place import Place
 from tests.requirements import proves
 from tests.surfaces.cli.console import NOON, Console, Said
 
 COMMANDS = [
-    *((verb.name,) for verb in app.VERBS),
-    *(("task", verb.name) for verb in task.VERBS),
-    *(("agent", verb.name) for verb in agent.VERBS),
+    *((name,) for names in FILES.values() for name in names),
+    *(
+        (group, name)
+        for group in ("task", "agent")
+        for names in GROUPS[group].files.values()
+        for name in names
+    ),
 ]
 """Every command by its words."""
 
@@ -110,6 +113,18 @@ def lived(dragoman: Console, story: Path) -> Console:
     """Give a directory in which ada holds T-1, and T-2 is ready."""
     shutil.copytree(story, dragoman.data.parent, dirs_exist_ok=True)
     return dragoman
+
+
+@proves("CLI-PROMISES", "CLI-START")
+def test_the_table_of_commands_names_every_verb_of_every_file() -> None:
+    folder = Path(commands.__file__).parent
+    with_verbs = {file.stem for file in folder.glob("*.py") if "\nVERBS = " in file.read_text()}
+    named = {
+        **FILES,
+        **{file: names for one in GROUPS.values() for file, names in one.files.items()},
+    }
+
+    assert named == {file: tuple(verbs_of(file)) for file in with_verbs}
 
 
 def typed(words: tuple[str, ...], lived: Console) -> list[str]:
@@ -284,14 +299,11 @@ def test_a_command_that_writes_makes_the_directory_and_says_so_once(dragoman: Co
 def test_the_directory_comes_from_the_environment_and_else_lies_here(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    house = House(
-        open_place, dialects, import_archive, open_stage, open_hub, watch_hub, find_redactor
-    )
 
     def create(*words: str) -> None:
         with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
             args = [*words, "task", "create", "x"]
-            assert main(house, args, nowhere, nowhere, lambda: False) == 0
+            assert main(HOUSE, args, nowhere, nowhere, lambda: False) == 0
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("DRAGOMAN_DATA", raising=False)
@@ -334,12 +346,12 @@ def test_a_fault_and_a_failing_disk_are_told_like_a_refusal(tmp_path: Path) -> N
     def broken(data: Path, store: str, now: int | None, *, create: bool) -> Place:
         raise PermissionError(13, "Permission denied", str(data))
 
-    assert Console(tmp_path, conflict).ask("task", "list", code=1) == {
+    assert Console(tmp_path, conflict).ask("tick", code=1) == {
         "ok": False,
         "code": "store_conflict",
         "detail": "another writer was faster",
     }
-    said = Console(tmp_path, broken)("task", "list")
+    said = Console(tmp_path, broken)("tick")
     assert said.code == 1
     assert said.err.startswith(f"store_unavailable: {tmp_path}: Permission denied; ")
 

@@ -1,5 +1,7 @@
 """task list, show and log: pages, the past, and every name of a task."""
 
+import shutil
+
 import msgspec
 import pytest
 
@@ -225,3 +227,13 @@ def test_an_empty_note_and_an_unknown_task_are_refused(dragoman: Console) -> Non
     assert dragoman.ask("task", "log", "T-2", "text", code=1)["code"] == "task_not_found"
     assert dragoman.ask("task", "log", "T-2", code=1)["code"] == "task_not_found"
     assert dragoman.ask("task", "show", "T-1")["notes"] == 0
+
+
+@proves("CLI-START")
+def test_tasks_can_be_read_without_the_keys_that_nobody_needs_for_it(dragoman: Console) -> None:
+    dragoman.make("One", "--id", "T-1")
+    shutil.rmtree(dragoman.data / "keys")
+
+    assert [task["id"] for task in dragoman.ask("task", "list")["tasks"]] == ["T-1"]
+    assert dragoman("task", "create", "Two").code == 1
+    assert dragoman("verify").code == 1

@@ -7,13 +7,10 @@ from typing import Any
 import pytest
 from rich.console import Console as Rich
 
-from dragoman.bootstrap import dialects, import_archive, open_hub, open_place, open_stage
-from dragoman.bootstrap.redaction import find_redactor
-from dragoman.bootstrap.watching import watch_hub
+from dragoman.__main__ import HOUSE
 from dragoman.core.moments import to_rfc3339
 from dragoman.store.sqlite import SqliteStore
 from dragoman.surfaces.cli.app import main
-from dragoman.surfaces.cli.place import House
 from dragoman.surfaces.cli.screen import ReaderGone
 from dragoman.surfaces.cli.watch_scene import Happening, Scene
 from dragoman.surfaces.cli.watch_view import draw, line_of, seconds
@@ -243,10 +240,7 @@ def test_a_hub_elsewhere_is_watched_by_its_stream(
         monkeypatch.chdir(tmp_path)
         monkeypatch.setenv("DRAGOMAN_URL", f"http://127.0.0.1:{hub.port}")
         monkeypatch.setenv("DRAGOMAN_TOKEN", hub.tokens["owner"])
-        house = House(
-            open_place, dialects, import_archive, open_stage, open_hub, watch_hub, find_redactor
-        )
         out = Leaves()
         with pytest.raises(ReaderGone):
-            main(house, ["watch", "T-1", "--after", "0"], out, StringIO(), lambda: True)
+            main(HOUSE, ["watch", "T-1", "--after", "0"], out, StringIO(), lambda: True)
     assert "thinks: First I look at" in out.getvalue()

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Generator
+from typing import Any
 
 import pytest
 
@@ -348,10 +349,10 @@ def test_many_callers_do_not_fill_the_memory() -> None:
     ],
 )
 def test_an_address_that_others_reach_needs_tls_or_a_proxy(
-    given: dict[str, str], words: str
+    given: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(SettingsError, match=words):
-        check_exposure(HttpSettings(**given))  # type: ignore[arg-type]
+        check_exposure(HttpSettings(**given))
 
 
 @proves("HTTP-EXPOSURE")

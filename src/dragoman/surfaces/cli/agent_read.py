@@ -44,9 +44,9 @@ def list_known(
     Example:
       dragoman agent list --json
     """
-    with call.reading() as place:
-        now = place.hub.clock.now()
-        found = list_agents(place.hub.store, after, limit + 1)
+    with call.looking() as look:
+        now = look.clock.now()
+        found = list_agents(look.store, after, limit + 1)
     page = [shown_agent(record, now) for record in found[:limit]]
     further = page[-1].name if len(found) > limit else None
     data = {"agents": [msgspec.to_builtins(agent) for agent in page], "next": further}
@@ -71,10 +71,10 @@ def show(call: Call, name: NameArgument) -> Answer:
     Example:
       dragoman agent show swe-backend
     """
-    with call.reading() as place:
-        now = place.hub.clock.now()
-        record = find_agent(place.hub.store, name)
-        standing = find_standing(place.hub.store, name)
+    with call.looking() as look:
+        now = look.clock.now()
+        record = find_agent(look.store, name)
+        standing = find_standing(look.store, name)
     if record is None:
         raise Refused(Refusal("agent_not_found", f"no agent or person is known as {name}"))
     agent = shown_agent(record, now)

@@ -3,43 +3,16 @@
 import os
 import sys
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Annotated, TextIO
 
 import typer
-from typer.main import get_command
+from typer.core import TyperGroup
 
 import dragoman
-from dragoman.surfaces.cli import (
-    agent,
-    delegate,
-    demo,
-    doctor,
-    events,
-    files,
-    guard,
-    handoff,
-    init,
-    intent,
-    lint,
-    mail,
-    mcp,
-    operate,
-    otlp,
-    redact,
-    reserve,
-    rewind,
-    schema,
-    send,
-    task,
-    tick,
-    trace,
-    up,
-    verify,
-    watch,
-    wave,
-)
 from dragoman.surfaces.cli.call import Call, Shared, wrong_usage
+from dragoman.surfaces.cli.commands import root_of
 from dragoman.surfaces.cli.place import House
 from dragoman.surfaces.cli.screen import CannotPrint, ReaderGone, Screen
 from dragoman.surfaces.cli.values import QuickGroup
@@ -48,34 +21,11 @@ from dragoman.surfaces.cli.verb import (
     JsonOption,
     NowOption,
     StoreOption,
-    add_verb,
     help_when_alone,
 )
 from dragoman.surfaces.cli.waiting import Wait, poll_while_read
 
 _NAME = "dragoman"
-VERBS = (
-    *init.VERBS,
-    *demo.VERBS,
-    *up.VERBS,
-    *mcp.VERBS,
-    *send.VERBS,
-    *operate.VERBS,
-    *delegate.VERBS,
-    *lint.VERBS,
-    *schema.VERBS,
-    *tick.VERBS,
-    *events.VERBS,
-    *watch.VERBS,
-    *trace.VERBS,
-    *otlp.VERBS,
-    *redact.VERBS,
-    *rewind.VERBS,
-    *verify.VERBS,
-    *files.VERBS,
-    *doctor.VERBS,
-)
-"""In the order in which the help lists them; the group `task` follows."""
 
 
 def run(house: House) -> None:
@@ -97,7 +47,7 @@ def run(house: House) -> None:
 def main(house: House, args: Sequence[str], out: TextIO, err: TextIO, wait: Wait) -> int:
     """Run one command; its exit code."""
     call = Call(house, wait, Screen(out), Screen(err))
-    command = get_command(build())
+    command = build()
     try:
         _refuse_empty_names(args)
         code = command.main(args=list(args), prog_name=_NAME, standalone_mode=False, obj=call)
@@ -121,25 +71,15 @@ def _refuse_empty_names(args: Sequence[str]) -> None:
             wrong_usage(f"an empty word stands after {before or _NAME}: is a variable not set?")
 
 
-def build() -> typer.Typer:
+@cache
+def build() -> TyperGroup:
     """The command with everything below it."""
     # Plain help, because drawing boxes would take longer than printing it.
     app = typer.Typer(
         name=_NAME, cls=QuickGroup, rich_markup_mode=None, pretty_exceptions_enable=False
     )
     app.callback(invoke_without_command=True, epilog=_EPILOG)(_root)
-    for verb in VERBS:
-        add_verb(app, verb)
-    app.add_typer(task.group(), name="task")
-    app.add_typer(agent.group(), name="agent")
-    app.add_typer(agent.group(), name="agents", hidden=True)
-    app.add_typer(intent.group(), name="intent")
-    app.add_typer(mail.group(), name="mail")
-    app.add_typer(handoff.group(), name="handoff")
-    app.add_typer(wave.group(), name="wave")
-    app.add_typer(reserve.group(), name="reserve")
-    app.add_typer(guard.group(), name="guard")
-    return app
+    return root_of(app)
 
 
 _EPILOG = "Exit codes: 0 done, 1 refused or failed, 2 not understood."

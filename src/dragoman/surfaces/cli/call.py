@@ -13,7 +13,7 @@ from dragoman.config import DEFAULT_DATA, environment
 from dragoman.core.actors import Actor
 from dragoman.core.errors import DragomanError, Refused, SettingsError
 from dragoman.surfaces.cli.person import actor_for, door
-from dragoman.surfaces.cli.place import House, Place
+from dragoman.surfaces.cli.place import House, Look, Place
 from dragoman.surfaces.cli.screen import Screen
 
 if TYPE_CHECKING:
@@ -95,6 +95,17 @@ class Call(Struct, frozen=True):
         return actor if known is None else Actor(known.role, actor.name, actor.via)
 
     @contextmanager
+    def looking(self) -> Generator[Look]:
+        """The store, for a command that needs nothing else; it must exist, and is quickly open."""
+        said = self.shared
+        self._check_is_here()
+        look = self.house.open_look(self.data, said.store, said.now)
+        try:
+            yield look
+        finally:
+            look.store.close()
+
+    @contextmanager
     def reading(self) -> Generator[Place]:
         """The place, for a command that changes nothing; it must exist."""
         place = self._open(create=False)
@@ -138,14 +149,18 @@ class Call(Struct, frozen=True):
 
     def _open(self, *, create: bool) -> Place:
         said = self.shared
+        self._check_is_here()
+        return self.house.open_place(self.data, said.store, said.now, create=create)
+
+    def _check_is_here(self) -> None:
+        """An agent that a hub has started must not make a second hub by mistake."""
+        said = self.shared
         if said.data is None and environment().get("DRAGOMAN_URL") and not self.data.is_dir():
-            # An agent that a hub has started must not make a second hub by mistake.
             raise SettingsError(
                 "DRAGOMAN_URL names a hub, and this command works on a data directory, of which "
                 "there is none here: speak to that hub by `dragoman mcp`, by the SDK or over HTTP; "
                 "or name a data directory with --data or DRAGOMAN_DATA"
             )
-        return self.house.open_place(self.data, said.store, said.now, create=create)
 
     def finish(self, work: Callable[[], Answer | None]) -> int:
         """Do the work and print its answer; the exit code."""

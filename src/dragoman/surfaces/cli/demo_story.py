@@ -234,7 +234,7 @@ def _wait_for_end(stage: Stage, task: str) -> None:
 
 def _lease(stage: Stage, task: str) -> int:
     """Until when the task is held."""
-    lease = look_at(stage.place, task).lease
+    lease = look_at(stage.place.hub, task).lease
     assert lease is not None, "somebody holds the task"
     return lease.expires_at
 

@@ -66,8 +66,8 @@ def events(
       dragoman events --task TASK-2026-02-09-001
       dragoman events --follow --after -10 --json
     """
-    with call.reading() as place:
-        store = place.hub.store
+    with call.looking() as look:
+        store = look.store
         stream = _stream_of(store, task) if task else ""
         after = after if after >= 0 else max(store.head() + after, 0)
         wait = call.wait if follow else None

@@ -6,15 +6,13 @@ from pathlib import Path
 from shlex import quote
 from typing import Any, Final
 
-import typer
 from msgspec import Struct
 
 from dragoman.config import environment
 from dragoman.core.errors import DragomanError, Refusal, Refused
 from dragoman.surfaces.cli.call import Answer, Call, told, wrong_usage
 from dragoman.surfaces.cli.screen import Screen
-from dragoman.surfaces.cli.values import QuickGroup
-from dragoman.surfaces.cli.verb import Verb, add_verb, help_when_alone
+from dragoman.surfaces.cli.verb import Verb
 
 _MARK: Final = "# This hook was written by `dragoman guard install`, which may write it anew."
 _HOOK: Final = """\
@@ -143,12 +141,3 @@ def _look(call: Call, staged: Sequence[str]) -> tuple[str, list[_Stopped]]:
 
 
 VERBS = (Verb("install", install, speaks=False), Verb("check", check))
-
-
-def group() -> typer.Typer:
-    """The group with its commands."""
-    guards = typer.Typer(help="Keep reserved files out of git commits.", cls=QuickGroup)
-    guards.callback(invoke_without_command=True)(help_when_alone)
-    for verb in VERBS:
-        add_verb(guards, verb)
-    return guards

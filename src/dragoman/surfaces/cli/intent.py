@@ -10,8 +10,8 @@ from dragoman.surfaces.cli.delegate import IntentArgument
 from dragoman.surfaces.cli.intent_view import print_action, print_intent, print_intents
 from dragoman.surfaces.cli.mail_asking import asked, looked_up
 from dragoman.surfaces.cli.screen import Screen
-from dragoman.surfaces.cli.values import QuickGroup, read_moment
-from dragoman.surfaces.cli.verb import Verb, add_verb, help_when_alone
+from dragoman.surfaces.cli.values import read_moment
+from dragoman.surfaces.cli.verb import Verb
 
 
 def _named(name: str, metavar: str, text: str) -> Any:
@@ -158,12 +158,3 @@ VERBS = (
     Verb("actions", actions, speaks=False),
     Verb("cancel", cancel),
 )
-
-
-def group() -> typer.Typer:
-    """The group with its commands."""
-    intents = typer.Typer(help="See what was delegated, and why.", cls=QuickGroup)
-    intents.callback(invoke_without_command=True)(help_when_alone)
-    for verb in VERBS:
-        add_verb(intents, verb)
-    return intents

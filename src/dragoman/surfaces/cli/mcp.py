@@ -17,7 +17,7 @@ from dragoman.surfaces.cli.verb import Verb
 
 if TYPE_CHECKING:
     from dragoman.surfaces.mcp.desk import Desk
-    from dragoman.surfaces.mcp.relay import Trust
+    from dragoman.surfaces.mcp.far import Trust
 
 _URL, _TOKEN, _CERT = "DRAGOMAN_URL", "DRAGOMAN_TOKEN", "DRAGOMAN_CERT"
 
@@ -49,23 +49,23 @@ def mcp(
 
     url, token = environment().get(_URL, ""), environment().get(_TOKEN, "")
     if url and token and not call.speaker():
-        from dragoman.surfaces.mcp.relay import relay
+        from dragoman.surfaces.mcp.far import serve_far
 
-        asyncio.run(relay(url, token, profile, dragoman.__version__, _trust()))
+        asyncio.run(serve_far(url, token, profile, dragoman.__version__, _trust()))
         return
     from dragoman.surfaces.mcp.profiles import Profiles
-    from dragoman.surfaces.mcp.resources import SHELVES
-    from dragoman.surfaces.mcp.server import Caller, Tables, build_server
-    from dragoman.surfaces.mcp.stdio import OwnRoom, serve
     from dragoman.surfaces.mcp.tools import table
 
-    # What would be wrong with every request is told at the start.
+    # What would be wrong with every request is told at the start, before the SDK is loaded.
     with _open_desk(call, token, reads=False) as desk:
         tools = table(desk.interpreter.dialects)
         profiles = Profiles(tools, desk.settings.profiles)
     if profile and profile not in profiles.names:
         known = ", ".join(profiles.names) or "none"
         wrong_usage(f"there is no profile {profile!a} in the settings; known: {known}")
+    from dragoman.surfaces.mcp.resources import SHELVES
+    from dragoman.surfaces.mcp.server import Caller, Tables, build_server
+    from dragoman.surfaces.mcp.stdio import OwnRoom, serve
 
     room = OwnRoom(partial(_open_desk, call, token))
     tables, caller = Tables(tools, SHELVES, profiles), Caller(profile=profile)

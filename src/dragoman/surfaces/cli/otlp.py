@@ -46,8 +46,8 @@ def otlp(
     from dragoman.protocols.saop.otlp import Subject, document
     from dragoman.surfaces.cli.trace_reading import each_event, each_turn
 
-    with call.reading() as place:
-        seen, store = look_at(place, task).task, place.hub.store
+    with call.looking() as look:
+        seen, store = look_at(look, task).task, look.store
         about = Subject(store.ledger_id(), seen.id, seen.title, dragoman.__version__)
         turns = (
             {**turn.envelope, "attempt": turn.attempt}

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dragoman.engine.identity import Principal
     from dragoman.engine.interpreter import Interpreter
     from dragoman.engine.operation import Dialect
-    from dragoman.engine.ports import Clock
+    from dragoman.engine.ports import Clock, Store
     from dragoman.engine.shown import WholeTask
     from dragoman.files.archive_format import Manifest
     from dragoman.files.handoff_audit import Checked
@@ -70,6 +70,27 @@ class Checkpoints(Protocol):
     def public(self) -> "Ed25519PublicKey":
         """The half of the key with which anyone can check them."""
         ...
+
+
+class Source(Protocol):
+    """What can be looked at: a hub, or a store that is only read."""
+
+    @property
+    def store(self) -> "Store":
+        """Where everything is kept."""
+        ...
+
+    @property
+    def clock(self) -> "Clock":
+        """What time it is there."""
+        ...
+
+
+class Look(Struct, frozen=True):
+    """A data directory that is only read: no keys, no dialects, no duties."""
+
+    store: "Store"
+    clock: "Clock"
 
 
 class Place(Struct, frozen=True):
@@ -148,6 +169,8 @@ class House(Struct, frozen=True):
     """What the command line is handed: how to open a place, and what is spoken in all of them."""
 
     open_place: OpenPlace
+    open_look: "Callable[[Path, str, int | None], Look]"
+    """Opens a data directory that is only read, by its store; the number fixes the clock."""
     dialects: "Callable[[], Sequence[Dialect]]"
     import_archive: "Callable[[Path, Path, str, Progress], Manifest]"
     """Makes a data directory, with the store of a URL, out of an exported one."""

@@ -8,8 +8,8 @@ import typer
 from dragoman.surfaces.cli.call import Answer, Call
 from dragoman.surfaces.cli.options import ReasonOption
 from dragoman.surfaces.cli.screen import Column, Screen
-from dragoman.surfaces.cli.values import QuickGroup, read_duration
-from dragoman.surfaces.cli.verb import Verb, add_verb, help_when_alone
+from dragoman.surfaces.cli.values import read_duration
+from dragoman.surfaces.cli.verb import Verb
 
 _ForOption = Annotated[
     int | None,
@@ -172,12 +172,3 @@ VERBS = (
     Verb("release", release),
     Verb("list", show_all, speaks=False),
 )
-
-
-def group() -> typer.Typer:
-    """The group with its commands."""
-    reservations = typer.Typer(help="Reserve files, and see who has them.", cls=QuickGroup)
-    reservations.callback(invoke_without_command=True)(help_when_alone)
-    for verb in VERBS:
-        add_verb(reservations, verb)
-    return reservations

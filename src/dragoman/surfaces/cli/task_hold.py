@@ -56,7 +56,7 @@ def claim(
         actor = call.actor(place, speaker)
         ttl_ms = place.settings.leases.ttl_ms if ttl is None else ttl
         claimed = place.hub.do(actor, ClaimTask(task, actor.name, session, ttl_ms)).receipts[0]
-        shown = look_at(place, claimed.task).task
+        shown = look_at(place.hub, claimed.task).task
     expires = to_rfc3339(claimed.expires_at)
     data = {
         "id": shown.id,
@@ -130,7 +130,7 @@ def release(
     with call.writing() as place:
         actor = call.actor(place, speaker)
         given_back = place.hub.do(actor, ReleaseTask(task, reason, fence)).receipts[0]
-        shown = look_at(place, given_back.task)
+        shown = look_at(place.hub, given_back.task)
     return Answer(
         as_object(shown), lambda screen: screen.line(f"{shown.task.id} is {shown.task.status}")
     )

@@ -134,7 +134,7 @@ def create(
         )
         accepted = place.hub.do(call.actor(place, call.speaker()), command, key=key)
         made = accepted.receipts[0].task
-        shown = as_object(look_at(place, made))
+        shown = as_object(look_at(place.hub, made))
         return Answer({**shown, "repeated": accepted.repeated}, lambda screen: screen.line(made))
 
 
@@ -191,7 +191,7 @@ def link(
 def _change(call: Call, *commands: AnyCommand) -> Answer:
     with call.writing() as place:
         receipts = place.hub.do(call.actor(place, call.speaker()), *commands).receipts
-        shown = look_at(place, receipts[-1].task)
+        shown = look_at(place.hub, receipts[-1].task)
     return Answer(
         as_object(shown), lambda screen: screen.line(f"{shown.task.id} is {shown.task.status}")
     )

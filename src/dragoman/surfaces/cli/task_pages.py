@@ -5,7 +5,7 @@ from msgspec import Struct
 from dragoman.engine import pages
 from dragoman.engine.ask import tasks_as_of
 from dragoman.engine.pages import Wanted
-from dragoman.surfaces.cli.place import Place
+from dragoman.surfaces.cli.place import Source
 from dragoman.surfaces.cli.task_view import Shown
 
 
@@ -16,17 +16,17 @@ class Page(Struct, frozen=True):
     next: int | None
 
 
-def page_now(place: Place, wanted: Wanted) -> Page:
+def page_now(source: Source, wanted: Wanted) -> Page:
     """A page of tasks as they are."""
-    now = place.hub.clock.now()
-    page = pages.page_now(place.hub.store, wanted, now)
+    now = source.clock.now()
+    page = pages.page_now(source.store, wanted, now)
     return Page([Shown(view.task, view.lease, now) for view in page.tasks], page.next)
 
 
-def page_as_of(place: Place, wanted: Wanted, position: int) -> Page:
+def page_as_of(source: Source, wanted: Wanted, position: int) -> Page:
     """A page of tasks as they were; its cursor counts tasks by age, the oldest is 1."""
-    now = place.hub.clock.now()
-    past = list(enumerate(tasks_as_of(place.hub.store, position), start=1))
+    now = source.clock.now()
+    past = list(enumerate(tasks_as_of(source.store, position), start=1))
     end = len(past) if wanted.before is None else min(len(past), max(wanted.before - 1, 0))
     found = [(number, task) for number, task in reversed(past[:end]) if wanted.has(task, now)]
     page = found[: wanted.limit]

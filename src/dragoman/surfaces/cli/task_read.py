@@ -61,8 +61,8 @@ def list_tasks(
     if ready and status not in (None, "ready"):
         wrong_usage(f"--ready and --status {status} exclude each other: give one of them")
     wanted = Wanted("ready" if ready else status, assignee, ready, before, limit)
-    with call.reading() as place:
-        page = page_now(place, wanted) if as_of is None else page_as_of(place, wanted, as_of)
+    with call.looking() as look:
+        page = page_now(look, wanted) if as_of is None else page_as_of(look, wanted, as_of)
     tasks = [as_summary(shown) for shown in page.tasks]
     return Answer({"tasks": tasks, "next": page.next}, lambda screen: _print_list(page, screen))
 
@@ -75,8 +75,8 @@ def show(call: Call, task: TaskArgument, as_of: AsOfOption = None) -> Answer:
       dragoman task show TASK-2026-02-09-001
       dragoman task show bead:ol-527.1 --as-of 42 --json
     """
-    with call.reading() as place:
-        shown = look_at(place, task, as_of)
+    with call.looking() as look:
+        shown = look_at(look, task, as_of)
     return Answer(as_object(shown), lambda screen: print_page(shown, screen))
 
 
@@ -107,13 +107,13 @@ def _note(call: Call, task: str, text: str) -> Answer:
         noted = (
             place.hub.do(call.actor(place, call.speaker()), NoteTask(task, text)).receipts[0].task
         )
-        shown = look_at(place, noted)
+        shown = look_at(place.hub, noted)
     return Answer(as_object(shown), lambda screen: screen.line(f"noted in the log of {noted}"))
 
 
 def _history(call: Call, task: str, after: int, limit: int) -> Answer:
-    with call.reading() as place:
-        store = place.hub.store
+    with call.looking() as look:
+        store = look.store
         stream = find_stream(store, task)
         if isinstance(stream, Refusal):
             raise Refused(stream)

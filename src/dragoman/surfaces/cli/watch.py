@@ -81,8 +81,8 @@ def _seats(call: Call, task: str, after: int | None) -> Generator[_Seat]:
         with call.house.watch_hub(task, after) as (found, entries):
             yield _Seat(found.id, found.title, found.status, _chosen(entries, found.id))
         return
-    with call.reading() as place:
-        seen, store = look_at(place, task).task, place.hub.store
+    with call.looking() as look:
+        seen, store = look_at(look, task).task, look.store
         begin = _last_attempt(store, seen.id) if after is None else after
         entries = _of(seen.id, follow(store, begin, call.wait))
         yield _Seat(seen.id, seen.title, seen.status, _chosen(entries, seen.id))

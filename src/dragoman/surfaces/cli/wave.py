@@ -10,8 +10,7 @@ from dragoman.surfaces.cli.call import Answer, Call, wrong_usage
 from dragoman.surfaces.cli.mail_asking import asked
 from dragoman.surfaces.cli.reading import read_source
 from dragoman.surfaces.cli.screen import Column
-from dragoman.surfaces.cli.values import QuickGroup
-from dragoman.surfaces.cli.verb import Verb, add_verb, help_when_alone
+from dragoman.surfaces.cli.verb import Verb
 from dragoman.surfaces.cli.wave_view import ended, headline, show_wave, waits_for
 
 if TYPE_CHECKING:
@@ -220,7 +219,7 @@ def _tell(call: Call, bead: dict[str, Any]) -> None:
 
 
 def _warn_without_hub(call: Call, found: dict[str, Any]) -> None:
-    from dragoman.system.hub_at_work import find_hub
+    from dragoman.system.hub_address import find_hub
 
     if not found["complete"] and find_hub(call.data) is None:
         call.err.line(
@@ -235,12 +234,3 @@ VERBS = (
     Verb("watch", watch, speaks=False),
     Verb("list", show_all, speaks=False),
 )
-
-
-def group() -> typer.Typer:
-    """The group with its commands."""
-    waves = typer.Typer(help="Run beads together, and see how far they are.", cls=QuickGroup)
-    waves.callback(invoke_without_command=True)(help_when_alone)
-    for verb in VERBS:
-        add_verb(waves, verb)
-    return waves

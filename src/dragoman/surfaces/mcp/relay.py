@@ -1,48 +1,30 @@
 """MCP on standard input and output for a hub elsewhere: all is passed on to its `/mcp`."""
 
-import ssl
 from collections.abc import Awaitable, Callable
-from http import HTTPStatus
 from typing import Any, TypeVar
 
 import httpx2
-import msgspec
 from mcp import types
 from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.server import Server
 from mcp.shared.exceptions import MCPError
-from msgspec import Struct
 
-from dragoman.core.errors import DragomanError, Refusal, Refused, StoreUnavailable
-from dragoman.surfaces.mcp.mount import PATH
+from dragoman.core.errors import DragomanError
+from dragoman.surfaces.mcp.far import check
 from dragoman.surfaces.mcp.server import INSTRUCTIONS, NAME, Context
 from dragoman.surfaces.mcp.stdio import serve
 
-_TIMEOUT = httpx2.Timeout(30.0, read=300.0)
 _STATELESS = "2026-07-28"
 """The version spoken with the hub: no session that could end, whatever the client here speaks."""
 
 T = TypeVar("T")
 Pages = types.PaginatedRequestParams | None
-Trust = ssl.SSLContext | bool
-"""How the certificate of the hub is checked."""
 
 
-async def relay(url: str, token: str, profile: str, version: str, trust: Trust = True) -> None:
-    """Serve until standard input ends, as the bearer of this token."""
-    address = url.rstrip("/") + PATH + (f"/{profile}" if profile else "")
-    headers = {"Authorization": f"Bearer {token}"}
-    async with httpx2.AsyncClient(headers=headers, timeout=_TIMEOUT, verify=trust) as http:
-        hub = _Hub(http, address)
-        # What would be wrong with every request is told at the start.
-        await hub.check()
-        await serve(_server(hub, version))
-
-
-class _Problem(Struct, frozen=True):
-    code: str
-    detail: str
+async def relay(http: httpx2.AsyncClient, address: str, version: str) -> None:
+    """Serve until standard input ends, for the hub at this address."""
+    await serve(_server(_Hub(http, address), version))
 
 
 class _Hub:
@@ -51,25 +33,6 @@ class _Hub:
     def __init__(self, http: httpx2.AsyncClient, address: str) -> None:
         self._http = http
         self._address = address
-
-    async def check(self) -> None:
-        """Nothing, if the hub is there and lets us in; else why not, in its own words."""
-        try:
-            answer = await self._http.post(self._address, json={})
-        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-            raise StoreUnavailable(
-                f"the hub at {self._address} does not answer ({error}); is it running, and is "
-                "DRAGOMAN_URL its address?"
-            ) from error
-        if answer.headers.get("content-type") == "application/problem+json":
-            problem = msgspec.json.decode(answer.content, type=_Problem)
-            raise Refused(Refusal(problem.code, problem.detail))
-        # An empty message is none, which is what a hub finds wrong with it.
-        if answer.status_code != HTTPStatus.BAD_REQUEST:
-            raise StoreUnavailable(
-                f"{self._address} answers with {answer.status_code}, which no hub does: is "
-                "DRAGOMAN_URL right?"
-            )
 
     async def ask(self, request: Callable[[Client], Awaitable[T]]) -> T:
         """What the hub answers; its errors are passed on."""
@@ -86,7 +49,7 @@ class _Hub:
         except (ExceptionGroup, httpx2.HTTPError):
             pass
         try:
-            await self.check()
+            await check(self._http, self._address)
         except DragomanError as error:
             raise MCPError(types.INTERNAL_ERROR, f"{error.code}: {error.detail}") from error
         raise fault or MCPError(

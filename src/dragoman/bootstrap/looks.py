@@ -1,0 +1,91 @@
+"""A data directory that is only read: its settings, the hub that runs there, its store.
+
+Nothing else is loaded: the keys, the dialects and the duties take longer than to list the tasks.
+"""
+
+from pathlib import Path
+
+from msgspec import Struct
+
+from dragoman.bootstrap.stores import lasting, open_store
+from dragoman.config import Settings, environment, load_settings
+from dragoman.core.errors import StoreUnavailable
+from dragoman.engine.ports import Clock, Store
+from dragoman.surfaces.cli.place import Look
+from dragoman.system.clock import FixedClock, SystemClock
+from dragoman.system.hub_address import HubAddress, find_hub
+from dragoman.system.hub_lock import HubRunning
+
+
+class Around(Struct, frozen=True):
+    """What decides which store is opened, and how."""
+
+    data: Path
+    settings: Settings
+    url: str
+    """Of the store; empty: that of the data directory."""
+    running: HubAddress | None
+    clock: Clock
+
+    def open_store(self, *, create: bool) -> Store:
+        """The store; beside a hub, the same one."""
+        kept = open_store(self.url, self.data, create=create)
+        if self.running is not None:
+            _check_same_ledger(kept, self.running)
+        return kept
+
+
+def open_look(data: Path, store: str, now: int | None) -> Look:
+    """Open a data directory to look at it; it must exist."""
+    if not data.is_dir():
+        raise no_directory(data)
+    around = look_around(data, store, now)
+    return Look(around.open_store(create=False), around.clock)
+
+
+def no_directory(data: Path) -> StoreUnavailable:
+    """Nothing to look at."""
+    return StoreUnavailable(
+        f"there is no data directory at {data}: run `dragoman init`, or name another one "
+        "with --data or DRAGOMAN_DATA"
+    )
+
+
+def look_around(data: Path, store: str, now: int | None) -> Around:
+    """The settings and the hub of a data directory."""
+    running = find_hub(data)
+    clock = SystemClock() if now is None else FixedClock(now)
+    if running is None:
+        settings = load_settings(data, environment())
+        return Around(data, settings, store or settings.store.url, None, clock)
+    if now is not None:
+        raise HubRunning(
+            f"a hub runs at {running.url}, and its clock decides: leave --now away, or stop it"
+        )
+    store, settings = _beside(data, store, running)
+    return Around(data, settings, store or settings.store.url, running, clock)
+
+
+def _beside(data: Path, store: str, running: HubAddress) -> tuple[str, Settings]:
+    """The store and the settings of the hub that runs: beside it, its word counts."""
+    works = running.works
+    if store and works.store and lasting(store) != works.store:
+        raise HubRunning(
+            f"a hub runs at {running.url} on another store: leave --store away, or stop it"
+        )
+    settings = load_settings(
+        data, works.variables, Path(works.settings) if works.settings else None
+    )
+    return works.store or store, settings
+
+
+def _check_same_ledger(kept: Store, running: HubAddress) -> None:
+    """Nobody reads one ledger and writes another."""
+    known = running.works.ledger
+    if known and kept.ledger_id() != known:
+        kept.close()
+        raise StoreUnavailable(
+            f"the store here is another one than that of the hub at {running.url}: its ledger is "
+            f"{known}. Is the address of a database told differently here? Stop the hub, or look "
+            "at store.url"
+        )

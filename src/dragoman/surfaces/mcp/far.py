@@ -1,0 +1,53 @@
+"""MCP for a hub elsewhere: whether it is there and lets us in is seen before the SDK is loaded."""
+
+import ssl
+from http import HTTPStatus
+
+import httpx2
+import msgspec
+from msgspec import Struct
+
+from dragoman.core.errors import Refusal, Refused, StoreUnavailable
+from dragoman.surfaces.mcp.mount import PATH
+
+_TIMEOUT = httpx2.Timeout(30.0, read=300.0)
+
+Trust = ssl.SSLContext | bool
+"""How the certificate of the hub is checked."""
+
+
+async def serve_far(url: str, token: str, profile: str, version: str, trust: Trust = True) -> None:
+    """Serve until standard input ends, as the bearer of this token."""
+    address = url.rstrip("/") + PATH + (f"/{profile}" if profile else "")
+    headers = {"Authorization": f"Bearer {token}"}
+    async with httpx2.AsyncClient(headers=headers, timeout=_TIMEOUT, verify=trust) as http:
+        # What would be wrong with every request is told at the start.
+        await check(http, address)
+        from dragoman.surfaces.mcp.relay import relay
+
+        await relay(http, address, version)
+
+
+class _Problem(Struct, frozen=True):
+    code: str
+    detail: str
+
+
+async def check(http: httpx2.AsyncClient, address: str) -> None:
+    """Nothing, if the hub is there and lets us in; else why not, in its own words."""
+    try:
+        answer = await http.post(address, json={})
+    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+        raise StoreUnavailable(
+            f"the hub at {address} does not answer ({error}); is it running, and is "
+            "DRAGOMAN_URL its address?"
+        ) from error
+    if answer.headers.get("content-type") == "application/problem+json":
+        problem = msgspec.json.decode(answer.content, type=_Problem)
+        raise Refused(Refusal(problem.code, problem.detail))
+    # An empty message is none, which is what a hub finds wrong with it.
+    if answer.status_code != HTTPStatus.BAD_REQUEST:
+        raise StoreUnavailable(
+            f"{address} answers with {answer.status_code}, which no hub does: is "
+            "DRAGOMAN_URL right?"
+        )

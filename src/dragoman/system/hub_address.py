@@ -1,0 +1,24 @@
+"""Where the hub of a data directory can be called, if one runs on this machine."""
+
+from pathlib import Path
+
+from msgspec import Struct
+
+from dragoman.system.hub_lock import Works, holder
+from dragoman.system.token_file import load_token
+
+
+class HubAddress(Struct, frozen=True):
+    """Where a hub can be called, and what it is shown."""
+
+    url: str
+    token: str
+    works: Works = Works()
+
+
+def find_hub(data: Path) -> HubAddress | None:
+    """The hub that runs for this data directory and can be called; None: there is none."""
+    running = holder(data)
+    if running is None or not running.url:
+        return None
+    return HubAddress(running.url, load_token(data).decode(), running.works)
