@@ -29,7 +29,15 @@ def migrate(
         # Read again: another process may have done it all while this one waited for the lock.
         version = _version(connection, address)
         if version < len(MIGRATIONS):
+            if version:
+                # Whoever writes has looked at the version here, and keeps it until its commit.
+                connection.execute("LOCK TABLE meta IN ACCESS EXCLUSIVE MODE")
             _apply(connection, address, version, new_ledger_id)
+
+
+def known_version() -> str:
+    """The version of the tables that this process can write to, as meta has it."""
+    return str(len(MIGRATIONS))
 
 
 def _version(connection: psycopg.Connection[Any], address: Address) -> int:
@@ -79,7 +87,7 @@ def _apply(
         connection.execute(script.encode())
     if version == 0:
         _remember(connection, "ledger_id", new_ledger_id())
-    _remember(connection, "schema", str(len(MIGRATIONS)))
+    _remember(connection, "schema", known_version())
 
 
 def _remember(connection: psycopg.Connection[Any], key: str, value: str) -> None:
