@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from dragoman.surfaces.cli.app import run
 from dragoman.surfaces.cli.place import House, Place
-from dragoman.surfaces.cli.screen import Progress
+from dragoman.surfaces.cli.screen import Bars, Progress
 
 if TYPE_CHECKING:
     from dragoman.engine.operation import Dialect
@@ -29,6 +29,7 @@ def main() -> None:
             _open_hub,
             _watch_hub,
             _redactor,
+            _restore,
         )
     )
 
@@ -80,6 +81,12 @@ def _redactor(data: Path) -> "Redactor":
     from dragoman.bootstrap.redaction import find_redactor
 
     return find_redactor(data)
+
+
+def _restore(backup: Path, data: Path, store: str, bars: Bars) -> "Manifest":
+    from dragoman.bootstrap.backups import restore_backup
+
+    return restore_backup(backup, data, store, bars)
 
 
 if __name__ == "__main__":

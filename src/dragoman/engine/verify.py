@@ -43,7 +43,7 @@ def check_ledger(
 ) -> Iterator[Finding]:
     """Every hash, every version, every position, and the roots that checkpoints have fixed."""
     heads: dict[str, _Head] = {}
-    roots = _Roots(store.ledger_id(), checkpoints)
+    roots = Roots(store.ledger_id(), checkpoints)
     expected = 1
     for entry in entries(store):
         if entry.position != expected:
@@ -144,7 +144,7 @@ def _check_entry(entry: Entry, heads: dict[str, _Head]) -> Iterator[Finding]:
     yield from (Finding(problem, at, line.stream) for problem in problems)
 
 
-class _Roots:
+class Roots:
     """Grows the tree leaf by leaf and compares it with each checkpoint on the way."""
 
     def __init__(self, ledger: str, checkpoints: Sequence[Checkpoint]) -> None:
@@ -154,6 +154,7 @@ class _Roots:
         self._leaves: list[bytes] = []
 
     def leaf(self, leaf: bytes) -> Iterator[Finding]:
+        """The hash of the next entry."""
         self._leaves.append(leaf)
         size = self._tree.size + len(self._leaves)
         if self._ahead and self._ahead[-1].size == size:
@@ -164,6 +165,7 @@ class _Roots:
                 yield from self._compare(self._ahead.pop(), reached)
 
     def end(self, head: int) -> Iterator[Finding]:
+        """There are no more."""
         if self._ahead:
             yield _cut_tail(head, self._ahead[0].size)
 

@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from dragoman.bootstrap import dialects, import_archive, open_hub, open_place, open_stage
+from dragoman.bootstrap.backups import restore_backup
 from dragoman.bootstrap.redaction import find_redactor
 from dragoman.bootstrap.watching import watch_hub
 from dragoman.surfaces.cli.app import main
@@ -49,7 +50,14 @@ class Console:
     def __init__(self, data: Path, open_: OpenPlace = open_place) -> None:
         self.data = data
         self._house = House(
-            open_, dialects, import_archive, open_stage, open_hub, watch_hub, find_redactor
+            open_,
+            dialects,
+            import_archive,
+            open_stage,
+            open_hub,
+            watch_hub,
+            find_redactor,
+            restore_backup,
         )
 
     def __call__(self, *words: str, wait: Callable[[], bool] = lambda: False) -> Said:

@@ -20,14 +20,14 @@ def migrate(
     connection: psycopg.Connection[Any], address: Address, new_ledger_id: Callable[[], str]
 ) -> None:
     """Bring a schema to this version. Several processes may do this at once: all but one wait."""
-    if _version(connection, address) == len(MIGRATIONS):
+    if schema_version(connection, address) == len(MIGRATIONS):
         return
     with connection.transaction():
         connection.execute(
             "SELECT pg_advisory_xact_lock(%s, hashtext(%s))", (_LOCK, address.schema)
         )
         # Read again: another process may have done it all while this one waited for the lock.
-        version = _version(connection, address)
+        version = schema_version(connection, address)
         if version < len(MIGRATIONS):
             if version:
                 # Whoever writes has looked at the version here, and keeps it until its commit.
@@ -40,7 +40,7 @@ def known_version() -> str:
     return str(len(MIGRATIONS))
 
 
-def _version(connection: psycopg.Connection[Any], address: Address) -> int:
+def schema_version(connection: psycopg.Connection[Any], address: Address) -> int:
     """The number of migrations that this schema of ours has had; 0: it is empty or not there."""
     tables = {
         name

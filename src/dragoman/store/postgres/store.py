@@ -53,7 +53,11 @@ class PostgresStore(PostgresReaders):
         cls, url: str, new_ledger_id: Callable[[], str], *, idle_timeout_ms: int = IDLE_TIMEOUT_MS
     ) -> "PostgresStore":
         """Open the schema that a URL names; it is made or migrated if need be."""
-        address = replace(parse_url(url), idle_timeout_ms=idle_timeout_ms)
+        return cls.at(replace(parse_url(url), idle_timeout_ms=idle_timeout_ms), new_ledger_id)
+
+    @classmethod
+    def at(cls, address: Address, new_ledger_id: Callable[[], str]) -> "PostgresStore":
+        """The same, by an address."""
         _migrate(address, new_ledger_id)
         return cls(address)
 

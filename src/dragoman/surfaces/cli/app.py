@@ -12,6 +12,7 @@ from typer.main import get_command
 import dragoman
 from dragoman.surfaces.cli import (
     agent,
+    backup,
     delegate,
     demo,
     doctor,
@@ -73,6 +74,7 @@ VERBS = (
     *rewind.VERBS,
     *verify.VERBS,
     *files.VERBS,
+    *backup.VERBS,
     *doctor.VERBS,
 )
 """In the order in which the help lists them; the group `task` follows."""
