@@ -12,7 +12,7 @@ LEDGERS: dict[int, tuple[str, ...]] = {
     3: ("v4", "v5"),
     4: ("v8", "v11"),
 }
-"""Schema -> the released ledgers that say nothing for which it had no table; later ones have all."""
+"""Schema -> the released ledgers that say nothing for which it had no table."""
 
 OLD = [
     (version, name)
@@ -21,16 +21,10 @@ OLD = [
 ]
 
 TABLES = (
-    "streams",
-    "entries",
-    "leases",
-    "names",
-    "answers",
-    "numbers",
-    "lists",
-    "handoffs",
-    "logs",
+    *("streams", "entries", "leases", "names", "answers", "numbers"),
+    *("lists", "handoffs", "logs"),
 )
+COPY = "INSERT INTO {table} ({columns}) SELECT {columns} FROM {source}"
 
 
 def fill(store: Store, name: str) -> None:
