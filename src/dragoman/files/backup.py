@@ -165,8 +165,6 @@ def check_backup(path: Path, progress: Progress) -> Checked:
     """Compare a backup with its manifest, its chains and what its checkpoints have signed."""
     auditor = _Auditor()
     manifest = check_archive(path, progress, FORM, auditor)
-    if auditor.label.ledger != manifest.ledger:
-        raise BadArchive(f"{LABEL}: it is the label of another backup")
     auditor.end(manifest.head)
     return Checked(manifest, auditor.kept.get(SETTINGS, b""))
 

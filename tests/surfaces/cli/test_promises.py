@@ -57,6 +57,8 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "redact": ("{beside}/message.json",),
     "export": ("{beside}/hub.tar",),
     "import": ("{beside}/before.tar",),
+    "backup": ("{beside}/hub.backup",),
+    "restore": ("{beside}/before.backup",),
     "watch": ("T-1",),
     "trace": (str(SESSION), "--task", "T-2"),
     "otlp": ("T-1",),
@@ -102,6 +104,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (beside / "card.json").write_text(json.dumps(CARD))
     shutil.copy(message, dragoman.data / "inbox" / "message.json")
     dragoman.ask("export", str(beside / "before.tar"), "--now", BEFORE_NOON)
+    dragoman.ask("backup", str(beside / "before.backup"), "--now", BEFORE_NOON)
     return beside
 
 
@@ -114,8 +117,8 @@ def lived(dragoman: Console, story: Path) -> Console:
 
 def typed(words: tuple[str, ...], lived: Console) -> list[str]:
     """The words of a command, with the arguments that it needs."""
-    if words == ("import",):
-        # It makes a directory, and so there must be none.
+    if words in (("import",), ("restore",)):
+        # Each makes a directory, and so there must be none.
         shutil.rmtree(lived.data)
     beside = str(lived.data.parent)
     needed = ARGUMENTS.get(" ".join(words)) or ARGUMENTS.get(words[-1], ())
