@@ -12,6 +12,7 @@ import pytest
 
 from docs.generate import DOCS
 from dragoman.bootstrap import dialects, import_archive, open_hub, open_place, open_stage
+from dragoman.bootstrap.backups import restore_backup
 from dragoman.bootstrap.redaction import find_redactor
 from dragoman.bootstrap.watching import watch_hub
 from dragoman.core.events import RejectReason
@@ -27,7 +28,16 @@ PAGE = (DOCS / "dialects" / "acp.md").read_text(encoding="utf-8")
 NAMED: dict[str, str] = dict(re.findall(r"`(\w+\.json)`:\n\n```json\n(.*?)```", PAGE, re.DOTALL))
 SCRIPT = "".join(re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)).replace("\\\n", " ")
 COMMANDS = [line for line in SCRIPT.splitlines() if line]
-HOUSE = House(open_place, dialects, import_archive, open_stage, open_hub, watch_hub, find_redactor)
+HOUSE = House(
+    open_place,
+    dialects,
+    import_archive,
+    open_stage,
+    open_hub,
+    watch_hub,
+    find_redactor,
+    restore_backup,
+)
 LOG = "teamspaces/default/handoffs/handoffs.jsonl"
 
 

@@ -19,7 +19,8 @@ AS_NOBODY = dedent("""
     import os, sys
     from dragoman.bootstrap import dialects, import_archive, open_hub, open_place, open_stage
     from dragoman.surfaces.cli.app import main
-    from dragoman.bootstrap.redaction import find_redactor
+    from dragoman.bootstrap.backups import restore_backup
+from dragoman.bootstrap.redaction import find_redactor
     from dragoman.bootstrap.watching import watch_hub
     from dragoman.surfaces.cli.place import House
     import dragoman.engine.verify, dragoman.store.sqlite, dragoman.system.hub_lock
@@ -30,7 +31,8 @@ AS_NOBODY = dedent("""
         os.setresgid({nobody}, {nobody}, {nobody})
         os.setresuid({nobody}, {nobody}, {nobody})
     house = House(
-        open_place, dialects, import_archive, open_stage, open_hub, watch_hub, find_redactor
+        open_place, dialects, import_archive, open_stage, open_hub, watch_hub, find_redactor,
+        restore_backup,
     )
     sys.exit(main(house, sys.argv[1:], sys.stdout, sys.stderr, lambda: False))
 """).format(nobody=NOBODY)

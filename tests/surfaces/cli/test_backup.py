@@ -6,6 +6,7 @@ import json
 import os
 import random
 import resource
+import shutil
 import stat
 import tarfile
 from pathlib import Path
@@ -24,21 +25,30 @@ pytestmark = proves("BACKUP-REFUSED")
 SEED = 1_770_670_500
 
 
-@pytest.fixture
-def lived(dragoman: Console) -> Console:
-    """Give a directory with a task that ada holds, and a setting."""
+@pytest.fixture(scope="module")
+def story(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give what `lived` is a copy of, and a backup of it beside it."""
+    dragoman = Console(tmp_path_factory.mktemp("story") / "hub")
     dragoman.make("One", "--id", "T-1", "--ready")
     dragoman.ask("task", "claim", "T-1", "--agent", "ada")
     (dragoman.data / "dragoman.toml").write_text("[tasks]\nmax_attempts = 4\n")
     (dragoman.data / "inbox" / "later.json").write_text("{}")
+    dragoman.ask("backup", str(dragoman.data.parent / "hub.tar"))
+    return dragoman.data.parent
+
+
+@pytest.fixture
+def lived(dragoman: Console, story: Path) -> Console:
+    """Give a directory with a task that ada holds, and a setting."""
+    shutil.copytree(story / "hub", dragoman.data)
     return dragoman
 
 
 @pytest.fixture
-def backup(lived: Console, tmp_path: Path) -> Path:
+def backup(story: Path, tmp_path: Path) -> Path:
     """Give a backup of it."""
-    path = tmp_path / "hub.tar"
-    lived.ask("backup", str(path))
+    path = tmp_path / "before.tar"
+    shutil.copy(story / "hub.tar", path)
     return path
 
 

@@ -10,6 +10,7 @@ import pytest
 
 import dragoman as package
 from dragoman.bootstrap import dialects, import_archive, open_hub, open_place, open_stage
+from dragoman.bootstrap.backups import restore_backup
 from dragoman.bootstrap.redaction import find_redactor
 from dragoman.bootstrap.watching import watch_hub
 from dragoman.core.errors import StoreConflict
@@ -288,7 +289,14 @@ def test_the_directory_comes_from_the_environment_and_else_lies_here(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     house = House(
-        open_place, dialects, import_archive, open_stage, open_hub, watch_hub, find_redactor
+        open_place,
+        dialects,
+        import_archive,
+        open_stage,
+        open_hub,
+        watch_hub,
+        find_redactor,
+        restore_backup,
     )
 
     def create(*words: str) -> None:

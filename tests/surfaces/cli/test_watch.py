@@ -8,6 +8,7 @@ import pytest
 from rich.console import Console as Rich
 
 from dragoman.bootstrap import dialects, import_archive, open_hub, open_place, open_stage
+from dragoman.bootstrap.backups import restore_backup
 from dragoman.bootstrap.redaction import find_redactor
 from dragoman.bootstrap.watching import watch_hub
 from dragoman.core.moments import to_rfc3339
@@ -244,7 +245,14 @@ def test_a_hub_elsewhere_is_watched_by_its_stream(
         monkeypatch.setenv("DRAGOMAN_URL", f"http://127.0.0.1:{hub.port}")
         monkeypatch.setenv("DRAGOMAN_TOKEN", hub.tokens["owner"])
         house = House(
-            open_place, dialects, import_archive, open_stage, open_hub, watch_hub, find_redactor
+            open_place,
+            dialects,
+            import_archive,
+            open_stage,
+            open_hub,
+            watch_hub,
+            find_redactor,
+            restore_backup,
         )
         out = Leaves()
         with pytest.raises(ReaderGone):
