@@ -2468,6 +2468,49 @@ _MANIFEST: tuple[Requirement, ...] = (
         "Of a corpus of made-up secrets all known values, 99 % of the prefixed and 90 % of the "
         "generic ones are found; of what is masked in ordinary lines 95 % was a secret.",
     ),
+    # --- backup and upgrade
+    Requirement(
+        "BACKUP-WHOLE",
+        "S-FAULTS",
+        "A restored hub verifies, answers repeats of old keys as before, knows its tokens, leases "
+        "and files, and signs on under the same key; from either database into either.",
+    ),
+    Requirement(
+        "BACKUP-ONLINE",
+        "S-FAULTS",
+        "A backup is made while others write: all that was acknowledged before it began is in it, "
+        "and no request is half in it.",
+    ),
+    Requirement(
+        "BACKUP-KILLED",
+        "S-FAULTS",
+        "A backup or restore that is killed anywhere leaves nothing that passes for a whole one; "
+        "the next try succeeds.",
+    ),
+    Requirement(
+        "BACKUP-REFUSED",
+        "S-FAULTS",
+        "Nothing is overwritten: not a file, a directory, a store, nor what a hub works on; a "
+        "damaged, foreign or newer file, and a full disk, are refused clearly and leave nothing.",
+    ),
+    Requirement(
+        "UPGRADE-OLD",
+        "S-FAULTS",
+        "A store of every earlier schema, filled with a ledger of then, is brought up to date, "
+        "verifies and can be written.",
+    ),
+    Requirement(
+        "UPGRADE-KILLED",
+        "S-FAULTS",
+        "A migration that is killed at any statement leaves the store as it was; the next start "
+        "finishes it.",
+    ),
+    Requirement(
+        "UPGRADE-FENCE",
+        "S-FAULTS",
+        "A process that has a store open while a newer version migrates it writes no more, and "
+        "says why; a migration waits for transactions that have begun.",
+    ),
 )
 
 REQUIREMENTS = {requirement.id: requirement for requirement in _MANIFEST}

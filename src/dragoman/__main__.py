@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from dragoman.surfaces.cli.app import run
 from dragoman.surfaces.cli.place import House, Look, Place
-from dragoman.surfaces.cli.screen import Progress
+from dragoman.surfaces.cli.screen import Bars, Progress
 
 if TYPE_CHECKING:
     from dragoman.engine.operation import Dialect
@@ -73,6 +73,12 @@ def _redactor(data: Path) -> "Redactor":
     return find_redactor(data)
 
 
+def _restore(backup: Path, data: Path, store: str, bars: Bars) -> "Manifest":
+    from dragoman.bootstrap.backups import restore_backup
+
+    return restore_backup(backup, data, store, bars)
+
+
 HOUSE = House(
     _open_place,
     _open_look,
@@ -82,6 +88,7 @@ HOUSE = House(
     _open_hub,
     _watch_hub,
     _redactor,
+    _restore,
 )
 
 

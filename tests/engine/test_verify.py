@@ -11,7 +11,7 @@ from dragoman.core.lease import Lease
 from dragoman.core.task import Task
 from dragoman.engine import verify
 from dragoman.engine.ports import Row
-from dragoman.engine.verify import Finding, check_ledger, check_tail, check_views
+from dragoman.engine.verify import Finding, Roots, check_ledger, check_tail, check_views
 from dragoman.engine.verify_slice import Slice, Span, check_slice
 from dragoman.ledger.chain import GENESIS, link_hash
 from dragoman.ledger.checkpoint import Checkpoint
@@ -394,6 +394,21 @@ def test_a_line_is_what_it_says_and_not_how_it_is_written() -> None:
     line = ENTRIES[-1].line.replace(b'{"stream":', b'{ "stream":', 1)
     store = changed(HEAD, line=line, hash=link_hash(ENTRIES[-1].previous, line))
     assert [one for one in check_ledger(store, (), silent) if "disagree" in one.problem] == []
+
+
+@proves("VERIFY-REMOVED")
+@pytest.mark.parametrize("size", [1, 5, 64])
+def test_the_tree_grows_by_leaves_as_it_grows_by_slices(size: int) -> None:
+    def found(leaves: Sequence[bytes]) -> list[int]:
+        roots = Roots(HONEST.ledger_id(), EVERY_SIZE)
+        parts = (leaves[at : at + size] for at in range(0, len(leaves), size))
+        told = [one for part in parts for one in roots.append(part)]
+        return [one.position for one in (*told, *roots.end(len(leaves)))]
+
+    leaves = [entry.hash for entry in ENTRIES]
+    assert found(leaves) == []
+    assert found([*leaves[:7], bytes(32), *leaves[8:]]) == list(range(8, HEAD + 1))
+    assert found(leaves[:7]) == [8]
 
 
 @proves("VERIFY-HASHES")

@@ -18,7 +18,7 @@ from dragoman.engine.hints import Heard, Hints
 from dragoman.engine.hub import Hub
 from dragoman.engine.interpreter import Interpreter, Turned
 from dragoman.engine.operation import Dialect
-from dragoman.engine.ports import Clock, Store
+from dragoman.engine.ports import Clock, KeptStore, Store
 from dragoman.engine.redaction import Redaction
 from dragoman.engine.request import Accepted, Outcome
 from dragoman.files.handoff_audit import check_handoff
@@ -39,7 +39,7 @@ from dragoman.services.sla import Sla
 from dragoman.services.waves import Waves
 from dragoman.services.workq import HubWorkq
 from dragoman.surfaces.cli.place import Place
-from dragoman.surfaces.cli.screen import Progress
+from dragoman.surfaces.cli.screen import Bars, Progress
 from dragoman.system.beneath import Beneath
 from dragoman.system.checkpoints import CheckpointFile
 from dragoman.system.clock import SystemClock
@@ -93,7 +93,7 @@ def open_stage(data: Path, clock: Clock) -> Place:
 class Engines(Struct, frozen=True):
     """What an engine is made of: for this process, or for a hub that runs in another one."""
 
-    store: Store
+    store: KeptStore
     clock: Clock
     key: LedgerKey
     running: HubAddress | None = None
@@ -202,6 +202,7 @@ def _furnished(
         checkpoints=checkpoints,
         projector=projector,
         export=partial(_export, hub, disk),
+        backup=partial(_backup, engines.store, disk, hub.clock),
         audit=partial(check_handoff, hub.store, disk),
         duties=(
             Recovery(hub, settings.retry, settings.handoffs.coordinator, settings.teamspaces),
@@ -253,6 +254,12 @@ def _export(hub: Hub, disk: Beneath, target: Path, progress: Progress) -> "Manif
 
     beside = Beneath(target.absolute().parent)
     return export_archive(hub.store, disk, target, beside, hub.clock.now(), progress)
+
+
+def _backup(store: KeptStore, disk: Beneath, clock: Clock, target: Path, bars: Bars) -> "Manifest":
+    from dragoman.bootstrap.backups import make_backup
+
+    return make_backup(store, disk, clock.now(), target, bars)
 
 
 def import_archive(archive: Path, data: Path, store: str, progress: Progress) -> "Manifest":

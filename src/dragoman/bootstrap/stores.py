@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from dragoman.core.errors import SettingsError, StoreUnavailable
-from dragoman.engine.ports import Store
+from dragoman.engine.ports import KeptStore
 from dragoman.system.ids import new_id
 
 _SQLITE = "sqlite:///"
@@ -13,9 +13,9 @@ _POSTGRES = ("postgresql://", "postgres://")
 
 def open_store(
     url: str, data: Path, *, create: bool = True, new_ledger_id: Callable[[], str] = new_id
-) -> Store:
+) -> KeptStore:
     """The store of a URL; without one, `dragoman.db` in the data directory."""
-    if url.startswith(_POSTGRES):
+    if is_postgres(url):
         from dragoman.store.postgres import PostgresStore
 
         return PostgresStore.open(url, new_ledger_id)
@@ -34,6 +34,11 @@ def open_store(
             f"there is no database at {path}: bring it back from a backup, or run `dragoman init`"
         )
     return SqliteStore.open(path, new_ledger_id)
+
+
+def is_postgres(url: str) -> bool:
+    """Whether a URL names a database on a server."""
+    return url.startswith(_POSTGRES)
 
 
 def lasting(url: str) -> str:

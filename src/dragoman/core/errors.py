@@ -83,7 +83,7 @@ FAULTS: dict[str, str] = {
     "bad_key": "a key file cannot be used",
     "bad_checkpoint": "a checkpoint does not hold",
     "bad_file": "a file that people may edit cannot be understood",
-    "bad_archive": "an archive cannot be taken over",
+    "bad_archive": "an archive or a backup cannot be made or taken over",
     "bad_repository": "a git repository does not have what is asked of it",
     "not_delivered": "what was to be sent to somebody was not taken",
     "hub_unreachable": "no hub answers",

@@ -5,6 +5,7 @@ number of readers beside it; every read sees only what was committed.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Protocol, TypeVar
 
 from msgspec import Struct
@@ -193,6 +194,37 @@ class Listed(Struct, frozen=True):
     row: Row
 
 
+class KeptAnswer(Struct, frozen=True):
+    """An answer, and the name of the stream in which its key is unique."""
+
+    stream: str
+    answer: Answer
+
+
+class Frozen(Protocol):
+    """A store as it was at one moment, whatever is written to it meanwhile."""
+
+    def head(self) -> int:
+        """The last position."""
+        ...
+
+    def ledger_id(self) -> str:
+        """The id of the ledger."""
+        ...
+
+    def entries(self, after: int, limit: int, *, until: int | None = None) -> list[Entry]:
+        """Entries by position."""
+        ...
+
+    def held(self, after: int, limit: int) -> list[Row]:
+        """Streams of tasks that somebody holds, by number."""
+        ...
+
+    def answers(self, after: tuple[int, str], limit: int) -> list[KeptAnswer]:
+        """All that was answered, by scope and key."""
+        ...
+
+
 class Store(Protocol):
     """Where everything is kept. Readers may be called from any thread."""
 
@@ -303,4 +335,12 @@ class Store(Protocol):
 
     def close(self) -> None:
         """Let go of files and connections."""
+        ...
+
+
+class KeptStore(Store, Protocol):
+    """A store that outlives its process, and so is worth a backup."""
+
+    def snapshot(self) -> AbstractContextManager[Frozen]:
+        """The store as it is now, for as long as somebody reads; nobody who writes waits for it."""
         ...

@@ -29,7 +29,7 @@ from dragoman.ledger.checkpoint import Checkpoint
 from dragoman.ledger.codec import CODEC
 from dragoman.ledger.entry import read_line
 from dragoman.ledger.records import HandoffRecord, record_of
-from dragoman.ledger.tree import EMPTY, Tree, join, root
+from dragoman.ledger.tree import EMPTY, Tree, extend, join, root
 from dragoman.ledger.views import FOLD, State, encode_state, fold, lists_of, names_of, shelve
 
 _PAGE = 1_000
@@ -50,7 +50,7 @@ def check_ledger(
     Whether the lines can be understood is for the replay to find out.
     """
     heads: dict[str, Head] = {}
-    roots = _Roots(store.ledger_id(), checkpoints)
+    roots = Roots(store.ledger_id(), checkpoints)
     head = store.head()
     parts = spans(head, (checkpoint.size for checkpoint in checkpoints), size)
     for part in check(parts) if check else map(partial(check_slice, store), parts):
@@ -138,8 +138,8 @@ def _is_misplaced(store: Store, name: str, position: int, stream: str) -> bool:
             return is_there
 
 
-class _Roots:
-    """Grows the tree slice by slice and compares it with each checkpoint on the way."""
+class Roots:
+    """Grows the tree, and compares it with each checkpoint on the way."""
 
     def __init__(self, ledger: str, checkpoints: Sequence[Checkpoint]) -> None:
         self._ledger = ledger
@@ -147,13 +147,27 @@ class _Roots:
         self._tree: Tree | None = EMPTY
         """None behind a slice that has lost an entry."""
 
+    def append(self, leaves: Sequence[bytes]) -> Iterator[Finding]:
+        """The hashes of the next entries, where none is missing."""
+        tree = self._tree or EMPTY
+        at = tree.size
+        for checkpoint in self._passed(at + len(leaves)):
+            tree = extend(tree, leaves[tree.size - at : checkpoint.size - at])
+            yield from self._compare(checkpoint, tree)
+        self._tree = extend(tree, leaves[tree.size - at :])
+
     def grow(self, part: Slice) -> Iterator[Finding]:
-        while self._ahead and self._ahead[-1].size <= part.span.until:
-            checkpoint = self._ahead.pop()
+        """The next slice."""
+        for checkpoint in self._passed(part.span.until):
             yield from self._compare(checkpoint, self._joined(part, checkpoint.size))
         self._tree = self._joined(part, part.span.until)
 
+    def _passed(self, size: int) -> Iterator[Checkpoint]:
+        while self._ahead and self._ahead[-1].size <= size:
+            yield self._ahead.pop()
+
     def end(self, head: int) -> Iterator[Finding]:
+        """There are no more."""
         if self._ahead:
             yield _cut_tail(head, self._ahead[0].size)
 

@@ -39,27 +39,39 @@ MOST_AT_ONCE: Final = 1 << 30
 PIECE: Final = 1 << 20
 """Files are carried over in pieces of so many bytes."""
 
-_PLACES: Final = (
-    re.compile(re.escape(ENTRIES) + r"[0-9]{12}\.jsonl"),
-    re.compile("|".join(map(re.escape, (LEASES, MANIFEST, FILES + SETTINGS)))),
-    re.compile(re.escape(SIGNED) + "(?:checkpoints[.]jsonl|ledger[.]pub)"),
-    re.compile(re.escape(FILES) + f"(?:{'|'.join(TREES)})/.+", re.DOTALL),
+
+class Form(Struct, frozen=True):
+    """A kind of archive: what it is called, and what it may hold."""
+
+    format: str
+    places: tuple[re.Pattern[str], ...]
+    whole: frozenset[str]
+    """Files that are read as a whole; the others may be of any length."""
+
+    def has_place(self, name: str) -> bool:
+        """Whether there may be a member of this name: nothing else is ever written."""
+        return any(place.fullmatch(name) for place in self.places)
+
+    def is_long(self, name: str) -> bool:
+        """Whether a member is a file of whatever length."""
+        return name.startswith(FILES) and name.removeprefix(FILES) not in self.whole
+
+
+ARCHIVE: Final = Form(
+    FORMAT,
+    (
+        re.compile(re.escape(ENTRIES) + r"[0-9]{12}\.jsonl"),
+        re.compile("|".join(map(re.escape, (LEASES, MANIFEST, FILES + SETTINGS)))),
+        re.compile(re.escape(SIGNED) + "(?:checkpoints[.]jsonl|ledger[.]pub)"),
+        re.compile(re.escape(FILES) + f"(?:{'|'.join(TREES)})/.+", re.DOTALL),
+    ),
+    frozenset({SETTINGS}),
 )
-
-
-def has_place(name: str) -> bool:
-    """Whether an archive may have a member of this name: nothing else is ever written."""
-    return any(place.fullmatch(name) for place in _PLACES)
 
 
 def stays_behind(path: str) -> bool:
     """Whether a folder of a tree is written anew from the ledger, or holds what is half there."""
     return _LEFT_BEHIND.fullmatch(path) is not None
-
-
-def is_tree_file(name: str) -> bool:
-    """Whether a member is a file of one of the trees, of whatever length."""
-    return name.startswith(FILES) and name != FILES + SETTINGS
 
 
 class Member(Struct, frozen=True):

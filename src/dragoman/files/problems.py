@@ -1,6 +1,11 @@
 """What can be wrong with the files, said to whoever has to mend it."""
 
+import errno
+from pathlib import Path
+
 from dragoman.core.errors import DragomanError
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class BadFile(DragomanError):
@@ -10,7 +15,8 @@ class BadFile(DragomanError):
 
 
 class BadArchive(DragomanError):
-    """An archive cannot be taken over; the detail names the first thing that is wrong."""
+    """An archive or a backup cannot be made or taken over; the detail names the first thing that is
+    wrong."""
 
     code = "bad_archive"
 
@@ -18,3 +24,13 @@ class BadArchive(DragomanError):
 def at_line(number: int, problem: str) -> BadFile:
     """A problem in one line of a file, counted from 1."""
     return BadFile(f"line {number}: {problem}")
+
+
+def explained(error: BaseException, target: Path) -> BaseException:
+    """The same error, unless what it says of a full disk can be said better."""
+    if isinstance(error, OSError) and error.errno in _NO_ROOM:
+        return BadArchive(
+            f"there is no room for {target} ({error.strerror}); nothing was left there. Free some "
+            "space, or name a place on another disk"
+        )
+    return error

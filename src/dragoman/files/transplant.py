@@ -7,7 +7,7 @@ from msgspec import Struct
 from dragoman.core.events import TaskClaimed, TaskCreated
 from dragoman.core.lease import Lease, granted
 from dragoman.core.task import Task
-from dragoman.engine.ports import Changes, NewEntry, NewLog, Row, Session, Store
+from dragoman.engine.ports import Answer, Changes, NewEntry, NewLog, Row, Session, Store
 from dragoman.ledger.chain import GENESIS, link_hash
 from dragoman.ledger.codec import CODEC
 from dragoman.ledger.entry import read_line
@@ -47,6 +47,22 @@ class Transplant:
         ]
         if held:
             self._store.transact(lambda session: session.write(Changes(leases=[*held])))
+
+    def remember(self, answers: Sequence[tuple[str, str, bytes, bytes]]) -> None:
+        """What earlier requests were answered: stream, key, fingerprint and answer of each."""
+
+        def work(session: Session) -> None:
+            changes = Changes()
+            for stream, key, fingerprint, answer in answers:
+                if stream not in self._heads:
+                    # Whoever was never refused has a stream that holds keys and nothing else.
+                    head = self._heads[stream] = _Head(session.new_stream())
+                    changes.streams.append(self._row(stream, head))
+                number = self._heads[stream].number
+                changes.answers.append(Answer(number, key, fingerprint, answer))
+            session.write(changes)
+
+        self._store.transact(work)
 
     def _changes(self, session: Session, lines: Sequence[bytes]) -> Changes:
         changed: dict[str, _Head] = {}

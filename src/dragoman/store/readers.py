@@ -5,7 +5,7 @@ from itertools import starmap
 from typing import Any
 
 from dragoman.core.errors import StoreCorrupt
-from dragoman.engine.ports import Listed, ListQuery, Row
+from dragoman.engine.ports import Answer, KeptAnswer, Listed, ListQuery, Row
 from dragoman.ledger.entry import Entry
 from dragoman.ledger.logs import Log
 from dragoman.ledger.records import HandoffRecord
@@ -126,6 +126,15 @@ class SqlReaders(ABC):
         """All rows of the logs between two positions."""
         found = self._read("logs", after, until)
         return [(row[0], _log(row[1:])) for row in found]
+
+    def held(self, after: int, limit: int) -> list[Row]:
+        """Streams of tasks that somebody holds, by number."""
+        return list(map(self._row, self._read("held", after, limit)))
+
+    def answers(self, after: tuple[int, str], limit: int) -> list[KeptAnswer]:
+        """All that was answered, by scope and key."""
+        found = self._read("answers", *after, limit)
+        return [KeptAnswer(stream, Answer(*answer)) for stream, *answer in found]
 
     def indexed(self) -> int:
         """The position up to which words can be searched for."""

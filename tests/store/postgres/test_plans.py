@@ -9,7 +9,7 @@ from tests.requirements import proves
 
 pytestmark = proves("CLI-PAGED", "STORE-CONTRACT")
 
-NO_PLAN = {"begin", "commit", "rollback"}
+NO_PLAN = {"begin", "begin_snapshot", "commit", "rollback"}
 WITHOUT_INDEX = {"append_entries", "counts"}
 """The one row of head has no key, and counting is counting."""
 
@@ -29,6 +29,8 @@ IN_ORDER = {
     "ready",
     "due",
     "rows",
+    "held",
+    "answers",
 }
 """Pages: what they show stands in the index in this order, so that nothing is sorted."""
 

@@ -26,6 +26,8 @@ PLANS = {
     "sessions": "SEARCH l USING COVERING INDEX leases_session (session=?)",
     "history": "SEARCH e USING INDEX sqlite_autoindex_entries_1 (stream=? AND version>?)",
     "answered": "SEARCH answers USING PRIMARY KEY (scope=? AND key=?)",
+    "answers": "SEARCH a USING PRIMARY KEY ((scope,key)>(?,?))",
+    "held": "SEARCH l USING INTEGER PRIMARY KEY (rowid>?)",
     "named": "SEARCH n USING PRIMARY KEY (name=?)",
     "names": "SEARCH n USING PRIMARY KEY ((name,kind)>(?,?))",
     "entries": "SEARCH e USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)",

@@ -60,6 +60,8 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "redact": ("{beside}/message.json",),
     "export": ("{beside}/hub.tar",),
     "import": ("{beside}/before.tar",),
+    "backup": ("{beside}/hub.backup",),
+    "restore": ("{beside}/before.backup",),
     "watch": ("T-1",),
     "trace": (str(SESSION), "--task", "T-2"),
     "otlp": ("T-1",),
@@ -105,6 +107,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (beside / "card.json").write_text(json.dumps(CARD))
     shutil.copy(message, dragoman.data / "inbox" / "message.json")
     dragoman.ask("export", str(beside / "before.tar"), "--now", BEFORE_NOON)
+    dragoman.ask("backup", str(beside / "before.backup"), "--now", BEFORE_NOON)
     return beside
 
 
@@ -129,8 +132,8 @@ def test_the_table_of_commands_names_every_verb_of_every_file() -> None:
 
 def typed(words: tuple[str, ...], lived: Console) -> list[str]:
     """The words of a command, with the arguments that it needs."""
-    if words == ("import",):
-        # It makes a directory, and so there must be none.
+    if words in (("import",), ("restore",)):
+        # Each makes a directory, and so there must be none.
         shutil.rmtree(lived.data)
     beside = str(lived.data.parent)
     needed = ARGUMENTS.get(" ".join(words)) or ARGUMENTS.get(words[-1], ())

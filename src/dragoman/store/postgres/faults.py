@@ -1,5 +1,7 @@
 """What PostgreSQL says when it cannot, in the words of our error tree, for a tired person."""
 
+import re
+
 import psycopg
 from psycopg import errors
 
@@ -48,6 +50,9 @@ _SENTENCES: tuple[tuple[str, type[StoreError], str], ...] = (
 )
 """How an SQLSTATE begins -> our error and its sentence; the first that fits counts."""
 
+_OTHER_VERSION = re.compile('"(schema [0-9]+)"')
+"""How the query check_version fails."""
+
 _LOST = (
     errors.IdleInTransactionSessionTimeout,
     errors.TransactionTimeout,
@@ -64,6 +69,13 @@ def store_error(error: psycopg.Error, where: str, *, is_closed: bool) -> StoreEr
     said = _first_line(error)
     if error.diag.constraint_name == _ONE_UNDER_WAY:
         return TaskOnItsWay(f"another handoff of it is under way ({said})")
+    migrated = _OTHER_VERSION.search(said)
+    if migrated is not None:
+        return StoreUnavailable(
+            f"{where} was brought to {migrated[1]} while this process ran, and this process does "
+            "not know it; nothing was written. Stop it, and start it again with the dragoman that "
+            "all others here have"
+        )
     if is_closed or isinstance(error, _LOST):
         return StoreLost(
             f"the connection to {where} was lost ({said}); what became of the request shows when "

@@ -20,19 +20,27 @@ def migrate(
     connection: psycopg.Connection[Any], address: Address, new_ledger_id: Callable[[], str]
 ) -> None:
     """Bring a schema to this version. Several processes may do this at once: all but one wait."""
-    if _version(connection, address) == len(MIGRATIONS):
+    if schema_version(connection, address) == len(MIGRATIONS):
         return
     with connection.transaction():
         connection.execute(
             "SELECT pg_advisory_xact_lock(%s, hashtext(%s))", (_LOCK, address.schema)
         )
         # Read again: another process may have done it all while this one waited for the lock.
-        version = _version(connection, address)
+        version = schema_version(connection, address)
         if version < len(MIGRATIONS):
+            if version:
+                # Whoever writes has looked at the version here, and keeps it until its commit.
+                connection.execute("LOCK TABLE meta IN ACCESS EXCLUSIVE MODE")
             _apply(connection, address, version, new_ledger_id)
 
 
-def _version(connection: psycopg.Connection[Any], address: Address) -> int:
+def known_version() -> str:
+    """The version of the tables that this process can write to, as meta has it."""
+    return str(len(MIGRATIONS))
+
+
+def schema_version(connection: psycopg.Connection[Any], address: Address) -> int:
     """The number of migrations that this schema of ours has had; 0: it is empty or not there."""
     tables = {
         name
@@ -79,7 +87,7 @@ def _apply(
         connection.execute(script.encode())
     if version == 0:
         _remember(connection, "ledger_id", new_ledger_id())
-    _remember(connection, "schema", str(len(MIGRATIONS)))
+    _remember(connection, "schema", known_version())
 
 
 def _remember(connection: psycopg.Connection[Any], key: str, value: str) -> None:

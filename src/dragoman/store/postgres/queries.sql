@@ -5,6 +5,16 @@
 -- name: begin
 BEGIN ISOLATION LEVEL READ COMMITTED
 
+-- name: begin_snapshot
+BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY
+
+-- Fails, and with it everything that was sent behind it, when the tables have another version by
+-- now: a cast that cannot be done is the one error that a statement can raise by itself. Whoever
+-- migrates takes all of meta first, and so waits for those who have looked here, or they for it.
+-- name: check_version
+SELECT CASE value WHEN $1 THEN 0 ELSE ('schema ' || value)::integer END
+FROM meta WHERE key = 'schema'
+
 -- name: commit
 COMMIT
 
@@ -373,6 +383,20 @@ SELECT position, task, attempt, turn_index, event_id, digest, masked
 FROM logs
 WHERE position > $1 AND position <= $2
 ORDER BY position
+
+-- name: held
+SELECT s.*
+FROM leases l JOIN stream_rows s ON s.number = l.stream
+WHERE l.stream > $1
+ORDER BY l.stream
+LIMIT $2
+
+-- name: answers
+SELECT s.name, a.scope, a.key, a.fingerprint, a.answer
+FROM answers a JOIN streams s ON s.number = a.scope
+WHERE (a.scope, a.key) > ($1, $2)
+ORDER BY a.scope, a.key
+LIMIT $3
 
 -- name: indexed
 SELECT value FROM meta WHERE key = 'indexed'

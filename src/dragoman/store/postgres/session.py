@@ -20,6 +20,7 @@ from dragoman.store.postgres.binary import (
     some_texts,
     texts,
 )
+from dragoman.store.postgres.migrate import known_version
 from dragoman.store.postgres.wire import Call, Wire
 
 NUMBERS_AT_ONCE = 100
@@ -171,7 +172,7 @@ class PostgresSession:
         if self._has_begun:
             return self._wire.run(calls)
         self._has_begun = True
-        return self._wire.run((Call("begin"), *calls))[1:]
+        return self._wire.run((Call("begin"), checking_version(), *calls))[2:]
 
     def _is_empty(self, queue: str) -> bool:
         """Whether nobody stands there. In a batch each agent asks for its own, and few have one."""
@@ -220,6 +221,11 @@ class PostgresSession:
             if entry.version != self._versions[entry.stream] + 1:
                 raise StoreConflict(f"stream {entry.stream} is not at version {entry.version - 1}")
             self._versions[entry.stream] = entry.version
+
+
+def checking_version() -> Call:
+    """What every exchange that writes begins with: it fails if the tables are others by now."""
+    return Call("check_version", (scalar(known_version()),))
 
 
 def as_row(found: Any, lease: Lease | None) -> Row:

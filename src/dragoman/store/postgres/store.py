@@ -2,30 +2,29 @@
 
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
 import psycopg
 from msgspec.structs import replace
 
 from dragoman.core.errors import StoreError, StoreLost, StoreUnavailable
-from dragoman.core.lease import Lease
 from dragoman.engine.ports import BoardQuery, Row, Session
 from dragoman.store.postgres.binary import Scalar, numbers, scalar, texts
 from dragoman.store.postgres.connect import IDLE_TIMEOUT_MS, Address, connect, parse_url
 from dragoman.store.postgres.faults import store_error
 from dragoman.store.postgres.migrate import migrate
-from dragoman.store.postgres.session import PostgresSession, as_row
+from dragoman.store.postgres.readers import QUERIES, PostgresReaders
+from dragoman.store.postgres.session import PostgresSession, checking_version
+from dragoman.store.postgres.snapshot import PostgresSnapshot, snapshot
 from dragoman.store.postgres.wire import Call, Wire
-from dragoman.store.postgres.words import tsquery, tsvector
-from dragoman.store.readers import NO_LIMIT, SqlReaders
-from dragoman.store.sql_files import load_queries
-from dragoman.text.words import Wanted, Words
+from dragoman.store.postgres.words import tsvector
+from dragoman.store.readers import NO_LIMIT
+from dragoman.text.words import Words
 
 T = TypeVar("T")
 
 MOST_READERS = 8
-
-QUERIES = load_queries("dragoman.store.postgres")
 
 _BOARDS = {
     (False, False): "board",
@@ -36,7 +35,7 @@ _BOARDS = {
 """(Is a status asked for, is an owner) -> the query that has an index for it."""
 
 
-class PostgresStore(SqlReaders):
+class PostgresStore(PostgresReaders):
     """A store on a server, for any number of threads, processes and machines."""
 
     def __init__(self, address: Address) -> None:
@@ -54,7 +53,11 @@ class PostgresStore(SqlReaders):
         cls, url: str, new_ledger_id: Callable[[], str], *, idle_timeout_ms: int = IDLE_TIMEOUT_MS
     ) -> "PostgresStore":
         """Open the schema that a URL names; it is made or migrated if need be."""
-        address = replace(parse_url(url), idle_timeout_ms=idle_timeout_ms)
+        return cls.at(replace(parse_url(url), idle_timeout_ms=idle_timeout_ms), new_ledger_id)
+
+    @classmethod
+    def at(cls, address: Address, new_ledger_id: Callable[[], str]) -> "PostgresStore":
+        """The same, by an address."""
         _migrate(address, new_ledger_id)
         return cls(address)
 
@@ -88,7 +91,13 @@ class PostgresStore(SqlReaders):
 
     def index(self, texts: Sequence[tuple[int, Words]], until: int) -> None:
         """Make what stands at these positions findable, as far as nobody else has done it."""
-        self._read("index", *_text_columns(texts), until)
+        values = tuple(map(scalar, (*_text_columns(texts), until)))
+        # In one exchange, which is done whole or not at all.
+        self._run(checking_version(), Call("index", values))
+
+    def snapshot(self) -> AbstractContextManager[PostgresSnapshot]:
+        """The store as it is now, for as long as somebody reads."""
+        return snapshot(self._address)
 
     def close(self) -> None:
         """Close every connection."""
@@ -119,30 +128,26 @@ class PostgresStore(SqlReaders):
     # Readers
 
     def _read(self, query: str, *values: Scalar) -> list[Any]:
-        call = Call(query, tuple(map(scalar, values)))
+        return self._run(Call(query, tuple(map(scalar, values))))
+
+    def _run(self, *calls: Call) -> list[Any]:
+        """What the last of these calls finds, on a connection that is no writer's."""
         with self._places:
             reader = self._take_idle_reader()
             if reader is not None:
                 try:
-                    return self._fetch(reader, call)
+                    return self._fetch(reader, calls)
                 except StoreLost:
                     # It broke while nobody looked, and a question can be asked again.
                     pass
-            return self._fetch(self._connect(), call)
-
-    def _row(self, found: Any) -> Row:
-        lease = None if found[13] is None else Lease(*found[13:])
-        return as_row(found[:13], lease)
-
-    def _match(self, wanted: Wanted) -> str:
-        return tsquery(wanted)
+            return self._fetch(self._connect(), calls)
 
     def _place(self) -> str:
         return str(self._address)
 
-    def _fetch(self, reader: Wire, call: Call) -> list[Any]:
+    def _fetch(self, reader: Wire, calls: Sequence[Call]) -> list[Any]:
         try:
-            (found,) = reader.run([call])
+            *_, found = reader.run(calls)
         except psycopg.Error as error:
             ours = self._error(error, is_closed=reader.is_closed)
             reader.close()

@@ -26,6 +26,20 @@ def migrate(connection: Connection, path: Path, new_ledger_id: Callable[[], str]
     connection.execute("COMMIT")
 
 
+def check_version(connection: Connection, path: Path) -> None:
+    """Refuse to write to tables that another process has brought to another version meanwhile.
+
+    Called within a transaction, so that nobody can do it before the end.
+    """
+    version = connection.execute("PRAGMA user_version").get
+    if version != len(MIGRATIONS):
+        raise StoreUnavailable(
+            f"{path} was brought to schema {version} while this process ran, and this process "
+            f"knows schema {len(MIGRATIONS)}; nothing was written. Stop it, and start it again "
+            "with the dragoman that all others here have"
+        )
+
+
 def _marks(connection: Connection) -> tuple[int, int]:
     """Whose database it is, and its version."""
     return connection.pragma("application_id"), connection.pragma("user_version")

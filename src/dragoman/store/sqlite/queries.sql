@@ -266,6 +266,20 @@ FROM logs
 WHERE position > ? AND position <= ?
 ORDER BY position
 
+-- name: held
+SELECT s.*
+FROM leases l JOIN stream_rows s ON s.number = l.stream
+WHERE l.stream > ?
+ORDER BY l.stream
+LIMIT ?
+
+-- name: answers
+SELECT s.name, a.scope, a.key, a.fingerprint, a.answer
+FROM answers a JOIN streams s ON s.number = a.scope
+WHERE (a.scope, a.key) > (?, ?)
+ORDER BY a.scope, a.key
+LIMIT ?
+
 -- name: indexed
 SELECT value FROM meta WHERE key = 'indexed'
 

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -9,13 +10,15 @@ import apsw
 
 from dragoman.core.errors import StoreUnavailable
 from dragoman.engine.ports import BoardQuery, Row, Session
-from dragoman.store.readers import NO_LIMIT, SqlReaders
+from dragoman.store.readers import NO_LIMIT
 from dragoman.store.sqlite.connect import check_sqlite, open_reader, open_writer
 from dragoman.store.sqlite.driver import Connection
 from dragoman.store.sqlite.faults import commit_error, store_error
-from dragoman.store.sqlite.match import match
+from dragoman.store.sqlite.migrate import check_version
+from dragoman.store.sqlite.readers import SqliteReaders
 from dragoman.store.sqlite.session import QUERIES, Shelves, SqliteSession, as_row
-from dragoman.text.words import Wanted, Words
+from dragoman.store.sqlite.snapshot import SqliteSnapshot, snapshot
+from dragoman.text.words import Words
 
 T = TypeVar("T")
 
@@ -28,7 +31,7 @@ _BOARDS = {
 """(Is a status asked for, is an owner) -> the query that has an index for it."""
 
 
-class SqliteStore(SqlReaders):
+class SqliteStore(SqliteReaders):
     """A store in one file, for any number of threads and for several processes."""
 
     def __init__(self, path: Path, new_ledger_id: Callable[[], str]) -> None:
@@ -53,12 +56,12 @@ class SqliteStore(SqlReaders):
 
     def transact(self, work: Callable[[Session], T]) -> T:
         """Run `work` in a writing transaction: committed durably when this returns, or undone."""
-        return self._write(lambda writer: work(self._session(writer)))
+        return self._write(lambda writer, version: work(self._session(writer, version)))
 
     def index(self, texts: Sequence[tuple[int, Words]], until: int) -> None:
         """Make what stands at these positions findable, unless somebody else has done it."""
 
-        def work(writer: Connection) -> None:
+        def work(writer: Connection, _: int) -> None:
             # No session: the next one must still learn whether another process has written.
             known = int(writer.execute(QUERIES["indexed"]).get or 0)
             if until > known:
@@ -83,6 +86,10 @@ class SqliteStore(SqlReaders):
         }
         return list(map(as_row, self._fetch(sql, asked)))
 
+    def snapshot(self) -> AbstractContextManager[SqliteSnapshot]:
+        """The store as it is now, for as long as somebody reads."""
+        return snapshot(self._path)
+
     def close(self) -> None:
         """Close every connection; the writer last, so that it takes the WAL into the file."""
         with self._reading:
@@ -97,13 +104,18 @@ class SqliteStore(SqlReaders):
 
     # The writer
 
-    def _write(self, work: Callable[[Connection], T]) -> T:
+    def _write(self, work: Callable[[Connection, int], T]) -> T:
+        """Run `work` in a transaction; it is told SQLite's number for what all others have done."""
         with self._writing:
             writer = self._writer or self._open_writer()
             told = store_error
             try:
                 writer.execute("BEGIN IMMEDIATE")
-                result = work(writer)
+                version = writer.execute("PRAGMA data_version").get
+                if version != self._seen_version:
+                    # Another process has written, or we have just begun: it may have migrated.
+                    check_version(writer, self._path)
+                result = work(writer, version)
                 told = commit_error
                 writer.execute("COMMIT")
             except BaseException as error:
@@ -118,10 +130,10 @@ class SqliteStore(SqlReaders):
         self._writer = open_writer(self._path, self._new_ledger_id)
         return self._writer
 
-    def _session(self, writer: Connection) -> SqliteSession:
+    def _session(self, writer: Connection, version: int) -> SqliteSession:
         """A transaction that knows whether another connection has committed since the last one."""
-        seen, self._seen_version = self._seen_version, writer.execute("PRAGMA data_version").get
-        return SqliteSession(writer, self._shelves, is_fresh=seen == self._seen_version)
+        seen, self._seen_version = self._seen_version, version
+        return SqliteSession(writer, self._shelves, is_fresh=seen == version)
 
     def _drop(self, writer: Connection) -> None:
         """Undo what was begun; the next transaction has a new connection.
@@ -135,12 +147,6 @@ class SqliteStore(SqlReaders):
 
     def _read(self, query: str, *values: Any) -> list[Any]:
         return self._fetch(QUERIES[query], values)
-
-    def _row(self, found: Any) -> Row:
-        return as_row(found)
-
-    def _match(self, wanted: Wanted) -> str:
-        return match(wanted)
 
     def _place(self) -> str:
         return str(self._path)

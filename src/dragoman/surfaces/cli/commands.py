@@ -39,6 +39,7 @@ FILES: Files = {
     "rewind": ("rewind",),
     "verify": ("verify",),
     "files": ("watch-files", "rebuild-files", "export", "import"),
+    "backup": ("backup", "restore"),
     "doctor": ("doctor",),
 }
 """Those that stand alone; the groups follow."""

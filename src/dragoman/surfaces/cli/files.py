@@ -63,7 +63,7 @@ def export(
 
     \b
     Example:
-      dragoman export backup.tar
+      dragoman export hub.tar
     """
     if target.is_dir() or not target.absolute().parent.is_dir():
         wrong_usage(f"{target} cannot be written: name a file in a folder that exists")
@@ -105,7 +105,7 @@ def import_(
 
     \b
     Example:
-      dragoman import backup.tar --data restored
+      dragoman import hub.tar --data elsewhere
     """
     if not archive.is_file():
         wrong_usage(f"{archive} cannot be read: there is no such file")

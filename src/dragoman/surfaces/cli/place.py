@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from msgspec import Struct
 
 from dragoman.core.errors import DragomanError
-from dragoman.surfaces.cli.screen import Progress
+from dragoman.surfaces.cli.screen import Bars, Progress
 
 if TYPE_CHECKING:
     # The engine and the signatures are loaded by whoever opens a place: help needs neither.
@@ -107,6 +107,8 @@ class Place(Struct, frozen=True):
     projector: "Projector"
     export: "Callable[[Path, Progress], Manifest]"
     """Writes the whole data directory into one file."""
+    backup: "Callable[[Path, Bars], Manifest]"
+    """Writes all that a hub needs to go on elsewhere into one file."""
     audit: "Callable[[Handoff], Iterator[Checked]]"
     """Looks at one handoff from all sides."""
     duties: tuple[Duty, ...]
@@ -181,3 +183,5 @@ class House(Struct, frozen=True):
     watch_hub: WatchHub
     redactor: "Callable[[Path], Redactor]"
     """Takes secrets out of text, and knows those of a data directory, if there is one."""
+    restore: "Callable[[Path, Path, str, Bars], Manifest]"
+    """Makes a data directory, with the store of a URL, out of a backup."""

@@ -6,7 +6,7 @@ only for a terminal, because it takes longer to load than most commands run.
 
 import json
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
 from msgspec import Struct
@@ -22,6 +22,9 @@ Part = str | tuple[str, str]
 
 Progress = Callable[[int], None]
 """Told how much more was done."""
+
+Bars = Callable[[str, int], AbstractContextManager[Progress]]
+"""Makes a bar for so many things of a kind."""
 
 _GAP = "  "
 _FRAMES = 8

@@ -13,6 +13,8 @@ _DATABASE = "dragoman.db"
 _SQLITE = "sqlite:///"
 _PASSWORD = re.compile(r"(//[^:/@?]*:)[^@/]*(?=@)|(\bpassword=)[^&]*", re.ASCII)
 _HEADER = re.compile(r"^\[store\][ \t]*(#.*)?$", re.ASCII | re.MULTILINE)
+_ANY_HEADER = re.compile(r"^[ \t]*\[", re.ASCII | re.MULTILINE)
+_URL = re.compile(r"^[ \t]*url[ \t]*=.*$", re.ASCII | re.MULTILINE)
 _OURS_ALONE = 0o600
 
 
@@ -55,9 +57,7 @@ def remember(data: Path, url: str) -> bool:
     if _known(data) == url:
         return False
     path = data / _FILE
-    changed = _with_url(path.read_text(encoding="utf-8") if path.exists() else "", url)
-    if not _says(changed, url):
-        raise SettingsError(f"{path} cannot be extended: write [store] url = … into it by hand")
+    changed = with_url(path.read_text(encoding="utf-8") if path.exists() else "", url, path)
     write_atomically(path, changed.encode(), mode=_OURS_ALONE)
     return True
 
@@ -68,8 +68,27 @@ def _known(data: Path) -> str:
     return named or (default_url(data) if (data / _DATABASE).exists() else "")
 
 
-def _with_url(text: str, url: str) -> str:
+def with_url(text: str, url: str, path: Path) -> str:
+    """Settings that name this store, in place of the one that they named."""
     line = f"url = {json.dumps(url, ensure_ascii=False)}"
+    changed = _replaced(text, line) or _extended(text, line)
+    if not _says(changed, url):
+        raise SettingsError(f"{path} cannot be extended: write [store] url = … into it by hand")
+    return changed
+
+
+def _replaced(text: str, line: str) -> str:
+    """The settings with another URL; empty when they have none."""
+    header = _HEADER.search(text)
+    if header is None:
+        return ""
+    following = _ANY_HEADER.search(text, header.end())
+    end = following.start() if following else len(text)
+    section, count = _URL.subn(lambda _: line, text[header.end() : end], count=1)
+    return f"{text[: header.end()]}{section}{text[end:]}" if count else ""
+
+
+def _extended(text: str, line: str) -> str:
     if _HEADER.search(text):
         return _HEADER.sub(lambda found: f"{found[0]}\n{line}", text, count=1)
     before = f"{text.rstrip()}\n\n" if text.strip() else ""

@@ -1,6 +1,6 @@
 """`dragoman verify`: proof that nothing in the ledger was lost or changed."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,15 +11,12 @@ from msgspec import Struct
 from dragoman.surfaces.cli.call import Answer, Call, wrong_usage
 from dragoman.surfaces.cli.chain import check_file
 from dragoman.surfaces.cli.place import Place
-from dragoman.surfaces.cli.screen import Progress, Screen
+from dragoman.surfaces.cli.screen import Bars, Progress, Screen
 from dragoman.surfaces.cli.verb import Verb
 
 if TYPE_CHECKING:
     from dragoman.engine.verify import Finding
     from dragoman.ledger.checkpoint import Checkpoint
-
-Bars = Callable[[str, int], AbstractContextManager[Progress]]
-"""Makes a bar for so many things of a kind."""
 
 _MOST_SHOWN = 100
 _PAGE = 1_000

@@ -1,0 +1,164 @@
+"""Backups and restores: which store a directory is restored with, and where that grows."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+import dragoman
+from dragoman.bootstrap.stores import is_postgres, lasting, open_store
+from dragoman.config import environment, parse
+from dragoman.engine.ports import Frozen, KeptStore, Store
+from dragoman.files.problems import BadArchive
+from dragoman.surfaces.cli.screen import Bars
+from dragoman.surfaces.cli.store_url import masked, sqlite_file, with_url
+from dragoman.system.beneath import Beneath
+from dragoman.system.clock import SystemClock
+from dragoman.system.files import sync_folder
+from dragoman.system.hub_lock import HubRunning, holder
+
+if TYPE_CHECKING:
+    from dragoman.files.archive_format import Manifest
+    from dragoman.files.restore import Nest
+
+
+def make_backup(store: KeptStore, data: Beneath, now: int, target: Path, bars: Bars) -> "Manifest":
+    """Write all that there is into one file, while others work on."""
+    from dragoman.files.backup import Source
+    from dragoman.files.backup import make_backup as write
+
+    source = Source(store, data, dragoman.__version__, now)
+    return write(source, target, Beneath(target.absolute().parent), bars)
+
+
+def restore_backup(backup: Path, data: Path, store: str, bars: Bars) -> "Manifest":
+    """Make a data directory out of a backup, with the store of a URL if one is named."""
+    from dragoman.files.restore import RestoreTools
+    from dragoman.files.restore import restore_backup as restore
+
+    by = holder(data)
+    if by is not None:
+        raise HubRunning(
+            f"a hub works on {data} (process {by.pid}): stop it, or name another directory with "
+            "--data; nothing was restored"
+        )
+    asked = lasting(store)
+
+    def open_nest(settings: bytes) -> "Nest":
+        url = asked or parse(settings.decode(), environment()).store.url
+        return _nest(url, data.resolve())
+
+    def settle_settings(settings: bytes) -> bytes:
+        if not asked:
+            return settings
+        return with_url(settings.decode(), asked, data / "dragoman.toml").encode()
+
+    tools = RestoreTools(open_nest, settle_settings, Beneath, SystemClock().now(), bars)
+    return restore(backup, data, tools)
+
+
+def _nest(url: str, data: Path) -> "Nest":
+    if is_postgres(url):
+        return _SchemaNest(url)
+    file = sqlite_file(url, data)
+    if file is None or file.absolute().is_relative_to(data):
+        within = "dragoman.db" if file is None else f"{file.absolute().relative_to(data)}"
+        return _OwnNest(within)
+    return _FileNest(url, file)
+
+
+class _OwnNest(Struct, frozen=True):
+    """In a file of the directory itself, which is moved as a whole."""
+
+    file: str
+
+    def holds(self, ledger: str, head: int) -> bool:
+        """The directory is not there yet."""
+        del ledger, head
+        return False
+
+    def open(self, building: Path, ledger: str) -> Store:
+        """The file in the unfinished directory."""
+        file = building / self.file
+        file.parent.mkdir(parents=True, exist_ok=True)
+        return open_store(f"sqlite:///{file}", building, new_ledger_id=lambda: ledger)
+
+    def settle(self) -> None:
+        """It moves with the directory."""
+
+
+class _FileNest(Struct, frozen=True):
+    """In a file elsewhere."""
+
+    url: str
+    file: Path
+
+    def holds(self, ledger: str, head: int) -> bool:
+        """Whether the file is there."""
+        from dragoman.store.sqlite.snapshot import snapshot
+
+        if not self.file.exists():
+            return False
+        with snapshot(self.file) as frozen:
+            return _is_same(self.url, frozen, ledger, head)
+
+    def open(self, building: Path, ledger: str) -> Store:
+        """A file beside it; what an earlier restore left is removed."""
+        for end in ("", "-wal", "-shm", "-journal"):
+            self._staged.with_name(self._staged.name + end).unlink(missing_ok=True)
+        return open_store(f"sqlite:///{self._staged}", building, new_ledger_id=lambda: ledger)
+
+    def settle(self) -> None:
+        """A link replaces nothing, as a rename would."""
+        try:
+            os.link(self._staged, self.file)
+        except FileExistsError:
+            raise BadArchive(f"{self.file} is there by now: nothing was restored") from None
+        self._staged.unlink()
+        sync_folder(self.file.absolute().parent)
+
+    @property
+    def _staged(self) -> Path:
+        return self.file.with_name(f".{self.file.name}.restoring")
+
+
+class _SchemaNest(Struct, frozen=True):
+    """In a schema of PostgreSQL."""
+
+    url: str
+
+    def holds(self, ledger: str, head: int) -> bool:
+        """Whether there are tables in the schema."""
+        from dragoman.store.postgres.connect import parse_url
+        from dragoman.store.postgres.snapshot import snapshot
+        from dragoman.store.postgres.staging import is_taken
+
+        if not is_taken(self.url):
+            return False
+        with snapshot(parse_url(self.url)) as frozen:
+            return _is_same(self.url, frozen, ledger, head)
+
+    def open(self, building: Path, ledger: str) -> Store:
+        """A schema beside it."""
+        from dragoman.store.postgres.staging import open_staged
+
+        del building
+        return open_staged(self.url, lambda: ledger)
+
+    def settle(self) -> None:
+        """The schema gets its name."""
+        from dragoman.store.postgres.staging import settle
+
+        settle(self.url)
+
+
+def _is_same(url: str, found_there: Frozen, ledger: str, head: int) -> bool:
+    """Whether a store that is there is just the one that a restore would make."""
+    found = found_there.ledger_id(), found_there.head()
+    if found != (ledger, head):
+        raise BadArchive(
+            f"the store {masked(url)} is not empty: it holds the ledger {found[0]} with {found[1]} "
+            "entries, and stays as it is. Name another one with --store"
+        )
+    return True

@@ -1,0 +1,131 @@
+"""Packing: members of an archive, one after the other, and an account of each."""
+
+import io
+import tarfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from hashlib import sha256
+from tempfile import SpooledTemporaryFile
+from typing import IO, Any, Final
+
+import msgspec
+
+from dragoman.core.errors import LedgerError
+from dragoman.engine.ports import Frozen, Store
+from dragoman.files.archive_format import (
+    BYTES_IN_ONE_MEMBER,
+    ENTRIES,
+    FILES,
+    IN_ONE_MEMBER,
+    LEASES,
+    MANIFEST,
+    PIECE,
+    Manifest,
+    Member,
+    StoredEntry,
+    StoredLease,
+    stays_behind,
+)
+from dragoman.files.disk import Disk
+from dragoman.files.transplant import check_chain
+
+_encode: Final = msgspec.json.Encoder().encode
+
+
+class Packer:
+    """Adds members to a tar and keeps account of them."""
+
+    def __init__(self, tar: tarfile.TarFile) -> None:
+        self._tar = tar
+        self.members: list[Member] = []
+        self.left_out: list[str] = []
+
+    def add(self, name: str, content: bytes) -> None:
+        """A member that is there as a whole."""
+        member = Member(name, len(content), sha256(content).hexdigest())
+        self._add_member(member, io.BytesIO(content))
+
+    def add_tree(
+        self, data: Disk, folder: str, stays: Callable[[str], bool] = stays_behind
+    ) -> None:
+        """A folder with everything in it but for what stays behind."""
+        for look in data.list(folder):
+            path = f"{folder}/{look.name}"
+            if stays(path):
+                continue
+            if look.kind == "folder":
+                self.add_tree(data, path, stays)
+            elif look.kind != "file" or not _is_text(path):
+                self.left_out.append(ascii(path)[1:-1])
+            else:
+                self.add_file(data, path)
+
+    def add_file(self, data: Disk, path: str) -> None:
+        """A file as it is read, though somebody goes on writing into it."""
+        with SpooledTemporaryFile[bytes](PIECE) as copy:
+            digest = sha256()
+            while piece := data.piece(path, copy.tell(), PIECE):
+                copy.write(piece)
+                digest.update(piece)
+            size = copy.tell()
+            copy.seek(0)
+            self._add_member(Member(FILES + path, size, digest.hexdigest()), copy)
+
+    def add_entries(
+        self, store: Store | Frozen, head: int, progress: Callable[[int], None]
+    ) -> None:
+        """The ledger up to a position; LedgerError when it does not hold."""
+        heads: dict[str, bytes] = {}
+        after = 0
+        while page := store.entries(after, IN_ONE_MEMBER, until=head):
+            wrong = check_chain(heads, ((entry.line, entry.hash.hex()) for entry in page))
+            if wrong is not None or page[-1].position != after + len(page):
+                raise LedgerError(
+                    f"the ledger does not hold near position {after + (wrong or 0) + 1}: "
+                    "nothing was written; run `dragoman verify`"
+                )
+            stored = (StoredEntry(e.position, e.hash.hex(), e.line.decode()) for e in page)
+            self.add_lines(ENTRIES, after + 1, stored)
+            after = page[-1].position
+            progress(len(page))
+        if after != head:
+            raise LedgerError(f"entry {after + 1} is missing: run `dragoman verify`")
+
+    def add_leases(self, leases: Iterable[StoredLease]) -> None:
+        """Who holds what."""
+        self.add(LEASES, b"".join(_encode(lease) + b"\n" for lease in leases))
+
+    def add_lines(self, folder: str, first: int, stored: Iterable[Any]) -> None:
+        """Things of which the first has this number, as members none of which is long."""
+        for start, lines in _parts([_encode(one) + b"\n" for one in stored]):
+            self.add(f"{folder}{first + start:012d}.jsonl", b"".join(lines))
+
+    def seal(self, manifest: Manifest) -> None:
+        """Say what all members must be; nothing comes after this."""
+        self.add(MANIFEST, msgspec.json.format(_encode(manifest), indent=1))
+
+    def _add_member(self, member: Member, content: IO[bytes]) -> None:
+        info = tarfile.TarInfo(member.name)
+        info.size = member.size
+        self._tar.addfile(info, content)
+        self.members.append(member)
+
+
+def _parts(lines: Sequence[bytes]) -> Iterator[tuple[int, Sequence[bytes]]]:
+    """Cuts where a member would be too long; each with the index of its first line."""
+    start, size = 0, 0
+    for index, line in enumerate(lines):
+        if index > start and size + len(line) > BYTES_IN_ONE_MEMBER:
+            yield start, lines[start:index]
+            start, size = index, 0
+        size += len(line)
+    if lines:
+        yield start, lines[start:]
+
+
+def _is_text(path: str) -> bool:
+    """Whether a name can be written down."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,65 @@
+"""A schema that grows under another name, and takes its own when it is complete."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import psycopg
+from msgspec.structs import replace
+from psycopg import sql
+
+from dragoman.store.postgres.connect import Address, connect, parse_url
+from dragoman.store.postgres.faults import store_error
+from dragoman.store.postgres.migrate import schema_version
+from dragoman.store.postgres.store import PostgresStore
+
+T = TypeVar("T")
+
+_SUFFIX = "_restoring"
+_LONGEST = 63
+
+Connection = psycopg.Connection[Any]
+
+
+def is_taken(url: str) -> bool:
+    """Whether the schema of a URL holds a store."""
+    address = parse_url(url)
+    return _run(address, lambda connection: schema_version(connection, address) > 0)
+
+
+def open_staged(url: str, new_ledger_id: Callable[[], str]) -> PostgresStore:
+    """An empty store in the schema beside that of a URL; what an earlier one left is removed."""
+    address = _staged(parse_url(url))
+
+    def clear(connection: Connection) -> None:
+        # Raises when somebody else has something under this name.
+        schema_version(connection, address)
+        drop = sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE")
+        connection.execute(drop.format(sql.Identifier(address.schema)))
+
+    _run(address, clear)
+    return PostgresStore.at(address, new_ledger_id)
+
+
+def settle(url: str) -> None:
+    """Give the staged schema the name in the URL; an empty schema of that name makes room."""
+    address = parse_url(url)
+    here, staged = sql.Identifier(address.schema), sql.Identifier(_staged(address).schema)
+
+    def rename(connection: Connection) -> None:
+        with connection.transaction():
+            connection.execute(sql.SQL("DROP SCHEMA IF EXISTS {} RESTRICT").format(here))
+            connection.execute(sql.SQL("ALTER SCHEMA {} RENAME TO {}").format(staged, here))
+
+    _run(address, rename)
+
+
+def _staged(address: Address) -> Address:
+    return replace(address, schema=address.schema[: _LONGEST - len(_SUFFIX)] + _SUFFIX)
+
+
+def _run(address: Address, work: Callable[[Connection], T]) -> T:
+    with connect(replace(address, idle_timeout_ms=0)) as connection:
+        try:
+            return work(connection)
+        except psycopg.Error as error:
+            raise store_error(error, str(address), is_closed=connection.closed) from error

@@ -1,0 +1,45 @@
+"""The database as it was at one moment: a reader that stays in one transaction."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from dragoman.store.sqlite.connect import open_reader
+from dragoman.store.sqlite.driver import Connection
+from dragoman.store.sqlite.faults import store_error
+from dragoman.store.sqlite.readers import SqliteReaders
+from dragoman.store.sqlite.session import QUERIES
+
+
+class SqliteSnapshot(SqliteReaders):
+    """The WAL keeps what is written meanwhile, and cannot be emptied before the end."""
+
+    def __init__(self, reader: Connection, path: Path) -> None:
+        self._reader = reader
+        self._path = path
+
+    def _read(self, query: str, *values: Any) -> list[Any]:
+        try:
+            return self._reader.execute(QUERIES[query], values).fetchall()
+        except apsw.Error as error:
+            raise store_error(error, self._path) from error
+
+    def _place(self) -> str:
+        return str(self._path)
+
+
+@contextmanager
+def snapshot(path: Path) -> Generator[SqliteSnapshot]:
+    """The database as it is now."""
+    reader = open_reader(path)
+    try:
+        reader.execute("BEGIN")
+        frozen = SqliteSnapshot(reader, path)
+        # SQLite chooses the moment at the first read.
+        frozen.head()
+        yield frozen
+    finally:
+        reader.close(True)

@@ -1,0 +1,76 @@
+"""Data directories for tests of backups: opened for a moment, killed, compared."""
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from dragoman.bootstrap import open_place
+from dragoman.core.actors import Actor
+from dragoman.engine.verify import Finding, check_ledger, check_views
+from dragoman.surfaces.cli.place import Place
+
+PERSON = Actor("human", "lea")
+ADA = Actor("agent", "ada")
+_STEPS = frozenset(
+    {"open", "os.mkdir", "os.rename", "os.link", "os.remove", "os.rmdir", "fcntl.flock"}
+)
+"""What a process does to the disk, as Python tells it."""
+
+
+def no_bars(what: str, total: int) -> AbstractContextManager[Callable[[int], None]]:
+    """Progress that nobody looks at."""
+    del what, total
+    return nullcontext(lambda _: None)
+
+
+@contextmanager
+def opened(data: Path, store: str = "") -> Generator[Place]:
+    """A data directory, made on first use; its files are level at the end."""
+    place = open_place(data, store, None, create=True)
+    try:
+        yield place
+        assert list(place.settle()) == []
+    finally:
+        place.hub.close()
+
+
+def findings(place: Place) -> list[Finding]:
+    """What `verify` finds in the ledger, its checkpoints and its views."""
+    store, signed = place.hub.store, list(place.checkpoints.all())
+    return [
+        *check_ledger(store, signed, lambda _: None),
+        *check_views(store, lambda _: None),
+    ]
+
+
+def killed_at(step: int, work: Callable[[], object]) -> bool:
+    """Do the work in a process that is killed before its n-th step on the disk; whether it was.
+
+    A step is an operation of Python on a file, or a statement of SQLite.
+    """
+    child = os.fork()
+    if child == 0:
+
+        def count(*_: object) -> bool:
+            nonlocal step
+            step -= 1
+            if step <= 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return True
+
+        def arm(connection: Any) -> None:
+            connection.exec_trace = count
+
+        apsw.connection_hooks.append(arm)
+        sys.addaudithook(lambda event, _: event not in _STEPS or count())
+        work()
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    assert status in (0, signal.SIGKILL), f"it ended by itself, at step {step}: {status}"
+    return status != 0

@@ -1,0 +1,174 @@
+"""Upgrades: old schemas become new ones or stay; who was there before them writes no more."""
+
+from collections.abc import Generator
+from threading import Thread
+from uuid import uuid4
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from dragoman.core.errors import StoreLost, StoreUnavailable
+from dragoman.engine.ports import Session
+from dragoman.store.postgres import PostgresStore, migrate
+from dragoman.store.postgres.migrate import MIGRATIONS
+from dragoman.system.ids import new_id
+from tests.conformance.store.changes import begin_stream
+from tests.ledger.released import golden_entries
+from tests.requirements import proves
+from tests.servers import fresh_schema
+from tests.store.postgres.conftest import Admin
+from tests.store.upgrades import COPY, OLD, TABLES, fill, lines, problems
+
+NEWER = str(len(MIGRATIONS) + 1)
+
+COLUMNS = """
+SELECT string_agg(quote_ident(column_name), ', ')
+FROM information_schema.columns WHERE table_schema = %s AND table_name = %s
+"""
+
+DIE = """
+CREATE SEQUENCE public.steps;
+CREATE TABLE public.fatal (step bigint);
+INSERT INTO public.fatal VALUES (0);
+CREATE FUNCTION public.die() RETURNS event_trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF nextval('public.steps') = (SELECT step FROM public.fatal) THEN
+    PERFORM pg_terminate_backend(pg_backend_pid());
+  END IF;
+END
+$$;
+CREATE EVENT TRIGGER dies ON ddl_command_end EXECUTE FUNCTION public.die();
+"""
+"""A database in which the n-th statement that makes or changes a table ends its connection."""
+
+
+def make_old(admin: Admin, server: str, schema: str, version: int, name: str) -> None:
+    """The tables of an earlier version in a schema, with what a ledger of then leaves in them."""
+    for script in MIGRATIONS[:version]:
+        admin.execute(script.encode())
+    with fresh_schema(server) as url:
+        today = url.partition("&schema=")[2]
+        store = PostgresStore.open(url, lambda: "ledger")
+        fill(store, name)
+        store.close()
+        admin.execute("DELETE FROM head")
+        for table in ("meta", "head", *TABLES):
+            ((columns,),) = admin.execute(COLUMNS, (schema, table)).fetchall()
+            if columns:
+                copy = COPY.format(table=table, columns=columns, source=f"{today}.{table}")
+                admin.execute(copy.encode())
+    admin.execute("UPDATE meta SET value = %s WHERE key = 'schema'", (str(version),))
+    admin.execute("SELECT setval('stream_numbers', 1000)")
+
+
+@pytest.fixture
+def mortal(postgres_server: str) -> Generator[str]:
+    """Give the URL of a database of its own, where migrations can be made to die."""
+    name = sql.Identifier(f"mortal_{uuid4().hex}")
+    with psycopg.connect(postgres_server, autocommit=True) as server:
+        server.execute(sql.SQL("CREATE DATABASE {}").format(name))
+        head, _, query = postgres_server.partition("?")
+        url = f"{head.rpartition('/')[0]}/{name.as_string()[1:-1]}?{query}"
+        with psycopg.connect(url, autocommit=True) as inside:
+            inside.execute(DIE.encode())
+        yield url
+        server.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(name))
+
+
+@proves("UPGRADE-OLD")
+@pytest.mark.parametrize(("version", "name"), OLD)
+def test_a_schema_of_every_earlier_version_is_brought_up_to_date(
+    admin: Admin, postgres_server: str, postgres_url: str, schema: str, version: int, name: str
+) -> None:
+    make_old(admin, postgres_server, schema, version, name)
+
+    store = PostgresStore.open(postgres_url, new_id)
+
+    assert store.ledger_id() == "ledger"
+    assert lines(store) == [entry.line.encode() for entry in golden_entries(name)]
+    assert problems(store) == []
+    begin_stream(store, "task:new")
+    with store.snapshot() as frozen:
+        assert [one.answer.answer for one in frozen.answers((0, ""), 9)] == [b"its answer"]
+    store.close()
+
+
+@proves("UPGRADE-KILLED")
+@pytest.mark.parametrize(("version", "name"), [(0, ""), OLD[0], OLD[-1]])
+def test_a_migration_that_is_cut_at_any_statement_leaves_the_schema_as_it_was(
+    mortal: str, version: int, name: str
+) -> None:
+    url = f"{mortal}&schema=hub"
+    tables = "SELECT relname FROM pg_class WHERE relnamespace = to_regnamespace('hub') ORDER BY 1"
+    with psycopg.connect(mortal, autocommit=True, options="-csearch_path=hub") as admin:
+        if version:
+            admin.execute("CREATE SCHEMA hub")
+            make_old(admin, mortal, "hub", version, name)
+        before = admin.execute(tables).fetchall()
+        for step in range(1, 200):
+            admin.execute("SELECT setval('public.steps', 1, false)")
+            admin.execute("UPDATE public.fatal SET step = %s", (step,))
+            try:
+                store = PostgresStore.open(url, lambda: "ledger")
+            except StoreLost:
+                assert admin.execute(tables).fetchall() == before, f"cut at statement {step}"
+                continue
+            break
+        else:
+            pytest.fail("it was cut every time")
+
+        assert step > 2
+        assert store.ledger_id() == "ledger"
+        assert problems(store) == []
+        assert len(lines(store)) == (len(golden_entries(name)) if name else 0)
+        store.close()
+
+
+@proves("UPGRADE-FENCE")
+def test_a_process_that_was_there_before_a_migration_writes_no_more(
+    admin: Admin, store: PostgresStore
+) -> None:
+    """Upgrade with an old server running: https://github.com/gastownhall/beads/issues/6064."""
+    begin_stream(store, "task:before")
+    admin.execute("UPDATE meta SET value = %s WHERE key = 'schema'", (NEWER,))
+
+    for _ in range(2):
+        with pytest.raises(StoreUnavailable, match=f"schema {NEWER} while this process ran.*Stop"):
+            begin_stream(store, "task:after")
+    with pytest.raises(StoreUnavailable, match="while this process ran"):
+        store.index([(1, ("red",))], 1)
+
+    assert (store.head(), store.indexed()) == (1, 0)
+    assert store.stream("task:after") is None
+
+
+@proves("UPGRADE-FENCE")
+def test_a_migration_waits_for_who_writes_and_who_comes_later_is_refused(
+    admin: Admin,
+    store: PostgresStore,
+    postgres_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begin_stream(store, "task:a")
+    newer = [*MIGRATIONS, "CREATE TABLE more (id bigint)"]
+    opened: list[PostgresStore] = []
+    migration = Thread(target=lambda: opened.append(PostgresStore.open(postgres_url, new_id)))
+
+    def work(session: Session) -> None:
+        session.streams(["task:a"])
+        monkeypatch.setattr(migrate, "MIGRATIONS", newer)
+        migration.start()
+        waits = "SELECT 1 FROM pg_locks WHERE relation = 'meta'::regclass AND NOT granted"
+        while not admin.execute(waits).fetchall():
+            assert migration.is_alive()
+        assert admin.execute("SELECT to_regclass('more')").fetchall() == [(None,)]
+
+    store.transact(work)
+    migration.join()
+    monkeypatch.undo()
+
+    assert admin.execute("SELECT count(*) FROM more").fetchall() == [(0,)]
+    with pytest.raises(StoreUnavailable, match=f"schema {NEWER} while this process ran"):
+        begin_stream(store, "task:b")
+    opened[0].close()

@@ -1,0 +1,180 @@
+"""Upgrades: old files become new ones or stay; who was there before them writes no more."""
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from dragoman.core.errors import StoreUnavailable
+from dragoman.store.sqlite import migrate
+from dragoman.store.sqlite.migrate import APPLICATION_ID, MIGRATIONS
+from tests.conformance.store.changes import begin_stream
+from tests.ledger.released import golden_entries
+from tests.requirements import proves
+from tests.store.sqlite.files import connect, filled, open_store
+from tests.store.upgrades import COPY, OLD, TABLES, fill, lines, problems
+
+NEWER = len(MIGRATIONS) + 1
+
+
+def old_database(path: Path, version: int, name: str) -> Path:
+    """A file of an earlier version: its tables, with what a ledger of then leaves in them."""
+    today = path.with_name("today.db")
+    store = open_store(today)
+    fill(store, name)
+    store.close()
+    old = connect(path)
+    for script in MIGRATIONS[:version]:
+        old.execute(script).fetchall()
+    old.execute("ATTACH ? AS today", (str(today),)).fetchall()
+    for table in ("meta", *TABLES):
+        columns = ", ".join(
+            column for _, column, *_ in old.execute(f"PRAGMA main.table_info({table})").fetchall()
+        )
+        if columns:
+            copy = COPY.format(table=table, columns=columns, source=f"today.{table}")
+            old.execute(copy).fetchall()
+    old.execute(f"PRAGMA application_id = {APPLICATION_ID}").fetchall()
+    old.execute(f"PRAGMA user_version = {version}").fetchall()
+    old.close()
+    return path
+
+
+def version_of(path: Path) -> int:
+    """How many migrations a file has had."""
+    database = connect(path)
+    found = database.execute("PRAGMA user_version").fetchall()
+    database.close()
+    return found[0][0]
+
+
+def killed_at(step: int, work: Callable[[], object]) -> bool:
+    """Do the work in a process that is killed before its n-th statement; whether it was."""
+    child = os.fork()
+    if child == 0:
+
+        def arm(connection: Any) -> None:
+            connection.exec_trace = count
+
+        def count(*_: object) -> bool:
+            nonlocal step
+            step -= 1
+            if step <= 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return True
+
+        apsw.connection_hooks.append(arm)
+        work()
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    assert status in (0, signal.SIGKILL)
+    return status != 0
+
+
+@proves("UPGRADE-OLD")
+@pytest.mark.parametrize(("version", "name"), OLD)
+def test_a_file_of_every_earlier_version_is_brought_up_to_date(
+    tmp_path: Path, version: int, name: str
+) -> None:
+    path = old_database(tmp_path / "hub.db", version, name)
+
+    store = open_store(path)
+
+    assert version_of(path) == len(MIGRATIONS)
+    assert lines(store) == [entry.line.encode() for entry in golden_entries(name)]
+    assert problems(store) == []
+    begin_stream(store, "task:new")
+    with store.snapshot() as frozen:
+        assert [one.answer.answer for one in frozen.answers((0, ""), 9)] == [b"its answer"]
+    store.close()
+
+
+@proves("UPGRADE-KILLED")
+@pytest.mark.parametrize(("version", "name"), [(0, ""), OLD[0], OLD[-1]])
+def test_a_migration_that_is_killed_at_any_statement_leaves_the_file_as_it_was(
+    tmp_path: Path, version: int, name: str
+) -> None:
+    path = tmp_path / "hub.db"
+    if version:
+        old_database(path, version, name)
+
+    step = 1
+    while killed_at(step, lambda: open_store(path)):
+        # What is after the commit is no longer the migration.
+        assert version_of(path) in (version, len(MIGRATIONS)), f"killed at statement {step}"
+        step += 1
+
+    assert step > 10
+    store = open_store(path)
+    assert problems(store) == []
+    assert lines(store) == [entry.line.encode() for entry in golden_entries(name)] if name else True
+    store.close()
+
+
+@proves("UPGRADE-FENCE")
+def test_a_process_that_was_there_before_a_migration_writes_no_more(tmp_path: Path) -> None:
+    """Upgrade with an old server running: https://github.com/gastownhall/beads/issues/6064."""
+    path = filled(tmp_path / "hub.db")
+    old = open_store(path)
+    begin_stream(old, "task:before")
+    newer = connect(path)
+    newer.execute("BEGIN; CREATE TABLE more (x)").fetchall()
+    newer.execute(f"PRAGMA user_version = {NEWER}; COMMIT").fetchall()
+
+    for _ in range(2):
+        with pytest.raises(StoreUnavailable, match=rf"schema {NEWER}.*nothing was (written|chang)"):
+            begin_stream(old, "task:after")
+    with pytest.raises(StoreUnavailable, match="dragoman"):
+        old.index([(1, ("red",))], 1)
+
+    assert old.head() == 2
+    assert old.indexed() == 0
+    old.close()
+
+
+@proves("UPGRADE-FENCE")
+def test_the_first_refusal_says_why_and_what_to_do(tmp_path: Path) -> None:
+    path = filled(tmp_path / "hub.db")
+    old = open_store(path)
+    connect(path).execute(f"PRAGMA user_version = {NEWER}").fetchall()
+
+    with pytest.raises(StoreUnavailable, match=r"while this process ran.*Stop it, and start it"):
+        old.index([(1, ("red",))], 1)
+
+    old.close()
+
+
+@proves("UPGRADE-FENCE")
+def test_a_process_that_runs_on_is_fenced_off_by_a_newer_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same with a process of its own: it has the file open, and has written to it."""
+    path = filled(tmp_path / "hub.db")
+    (wait, go), (hear, tell) = os.pipe(), os.pipe()
+    child = os.fork()
+    if child == 0:
+        old = open_store(path)
+        begin_stream(old, "task:before")
+        os.write(tell, b"ready\n")
+        os.read(wait, 1)
+        try:
+            begin_stream(old, "task:after")
+            os.write(tell, b"written")
+        except StoreUnavailable as error:
+            os.write(tell, error.detail.encode())
+        os._exit(0)
+    assert os.read(hear, 6) == b"ready\n"
+    monkeypatch.setattr(migrate, "MIGRATIONS", [*MIGRATIONS, "CREATE TABLE more (x)"])
+
+    newer = open_store(path)
+    os.write(go, b"!")
+
+    assert b"while this process ran" in os.read(hear, 1_000)
+    assert os.waitpid(child, 0)[1] == 0
+    begin_stream(newer, "task:newer")
+    assert newer.head() == 3
+    newer.close()

@@ -1,0 +1,48 @@
+"""Stores as earlier versions have left them: the tables of then, filled with a ledger of then."""
+
+from dragoman.engine.ports import Store
+from dragoman.engine.verify import Finding, check_ledger, check_views
+from dragoman.files.transplant import Transplant
+from dragoman.store.sqlite.migrate import MIGRATIONS
+from tests.ledger.released import START, golden_entries
+
+LEDGERS: dict[int, tuple[str, ...]] = {
+    1: ("v1", "v2"),
+    2: ("v2", "v3"),
+    3: ("v4", "v5"),
+    4: ("v8", "v11"),
+}
+"""Schema -> the released ledgers that say nothing for which it had no table."""
+
+OLD = [
+    (version, name)
+    for version in range(1, len(MIGRATIONS))
+    for name in LEDGERS.get(version, ("v9", "v10"))
+]
+
+TABLES = (
+    *("streams", "entries", "leases", "names", "answers", "numbers"),
+    *("lists", "handoffs", "logs"),
+)
+COPY = "INSERT INTO {table} ({columns}) SELECT {columns} FROM {source}"
+
+
+def fill(store: Store, name: str) -> None:
+    """A released ledger, with everything that is folded from it."""
+    transplant = Transplant(store, START)
+    transplant.add([entry.line.encode() for entry in golden_entries(name)])
+    transplant.lend({})
+    transplant.remember([("actor:human:lea", "a key", b"its print", b"its answer")])
+
+
+def problems(store: Store) -> list[Finding]:
+    """What `verify` finds."""
+    return [
+        *check_ledger(store, [], lambda _: None),
+        *check_views(store, lambda _: None),
+    ]
+
+
+def lines(store: Store) -> list[bytes]:
+    """The ledger."""
+    return [entry.line for entry in store.entries(0, 10_000)]

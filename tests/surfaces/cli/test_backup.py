@@ -1,0 +1,272 @@
+"""backup and restore: what they say, and all that they refuse."""
+
+import fcntl
+import io
+import json
+import os
+import random
+import resource
+import shutil
+import stat
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from dragoman.files.backup import check_backup
+from dragoman.files.problems import BadArchive
+from dragoman.system.hub_lock import HubLock
+from tests.requirements import proves
+from tests.store.sqlite.test_upgrade import old_database
+from tests.surfaces.cli.console import NOON, Console
+
+pytestmark = proves("BACKUP-REFUSED")
+
+SEED = 1_770_670_500
+
+
+@pytest.fixture(scope="module")
+def story(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give what `lived` is a copy of, and a backup of it beside it."""
+    dragoman = Console(tmp_path_factory.mktemp("story") / "hub")
+    dragoman.make("One", "--id", "T-1", "--ready")
+    dragoman.ask("task", "claim", "T-1", "--agent", "ada")
+    (dragoman.data / "dragoman.toml").write_text("[tasks]\nmax_attempts = 4\n")
+    (dragoman.data / "inbox" / "later.json").write_text("{}")
+    dragoman.ask("backup", str(dragoman.data.parent / "hub.tar"))
+    return dragoman.data.parent
+
+
+@pytest.fixture
+def lived(dragoman: Console, story: Path) -> Console:
+    """Give a directory with a task that ada holds, and a setting."""
+    shutil.copytree(story / "hub", dragoman.data)
+    return dragoman
+
+
+@pytest.fixture
+def backup(story: Path, tmp_path: Path) -> Path:
+    """Give a backup of it."""
+    path = tmp_path / "before.tar"
+    shutil.copy(story / "hub.tar", path)
+    return path
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Console:
+    """Give a command line on a directory elsewhere, which is not there yet."""
+    return Console(tmp_path / "other" / "hub")
+
+
+def nothing_is_there(console: Console) -> bool:
+    """Whether a refused restore has left no trace."""
+    parent = console.data.parent
+    return not parent.exists() or list(parent.iterdir()) == []
+
+
+@proves("BACKUP-WHOLE")
+def test_a_restored_directory_verifies_and_is_what_it_was(
+    lived: Console, other: Console, tmp_path: Path
+) -> None:
+    token = lived.ask("agent", "add", "ben")["token"]
+    path = tmp_path / "hub.tar"
+
+    told = lived.ask("backup", str(path))
+    assert (told["file"], told["entries"], told["leftOut"]) == (str(path), 4, [])
+    assert told["bytes"] == path.stat().st_size
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert other.ask("restore", str(path))["entries"] == 4
+
+    assert other.ask("verify")["ok"]
+    shown = other.ask("task", "show", "T-1")
+    assert (shown["status"], shown["assignee"]) == ("in-progress", "ada")
+    for name in ("dragoman.toml", "inbox/later.json", "keys/secret", "keys/ledger.key"):
+        assert (other.data / name).read_bytes() == (lived.data / name).read_bytes()
+    assert stat.S_IMODE((other.data / "keys" / "secret").stat().st_mode) == 0o600
+    assert token not in path.read_bytes().decode("latin-1")
+    assert other.ask("task", "heartbeat", "T-1", "--agent", "ada")["ok"]
+
+
+def test_it_says_what_it_holds_and_what_it_does_not(lived: Console, tmp_path: Path) -> None:
+    said = lived("backup", str(tmp_path / "hub.tar"))
+    assert "read back: good" in said.out
+    assert "private keys" in said.out
+    shown = lived.on_terminal("backup", str(tmp_path / "again.tar"))
+    assert "read back: good" in shown.out
+
+
+@pytest.mark.parametrize(
+    "words", [("backup", "{there}"), ("backup", "{there}/no/such"), ("restore", "no")]
+)
+def test_a_path_that_cannot_be_meant_is_wrong_usage(
+    lived: Console, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    there = tmp_path / "there"
+    there.write_text("mine")
+
+    said = lived(*(word.format(there=there) for word in words))
+
+    assert said.code == 2, said
+    assert there.read_text() == "mine"
+
+
+def test_a_directory_that_is_not_empty_is_left_alone(
+    lived: Console, backup: Path, other: Console
+) -> None:
+    for console, code in ((lived, "bad_archive"), (other, "bad_archive")):
+        console.data.mkdir(parents=True, exist_ok=True)
+        (console.data / "mine").write_text("mine")
+        answer = console.ask("restore", str(backup), code=1)
+        assert (answer["ok"], answer["code"]) == (False, code)
+        assert "is not empty" in answer["detail"]
+        assert (console.data / "mine").read_text() == "mine"
+
+
+def test_a_hub_that_runs_is_named(backup: Path, other: Console) -> None:
+    other.data.mkdir(parents=True)
+    with HubLock.acquire(other.data, "dragoman up"):
+        answer = other.ask("restore", str(backup), code=1)
+    assert answer["code"] == "hub_running"
+    assert str(os.getpid()) in answer["detail"]
+
+
+def rewritten(backup: Path, target: Path, **label: str) -> Path:
+    """A backup with another label."""
+    with tarfile.open(backup) as old, tarfile.open(target, "w") as new:
+        for info in old:
+            content = old.extractfile(info)
+            assert content is not None
+            data = content.read()
+            if info.name == "label.json":
+                data = json.dumps({**json.loads(data), **label}).encode()
+                info.size = len(data)
+            new.addfile(info, io.BytesIO(data))
+    return target
+
+
+def test_a_file_that_is_no_backup_of_this_version_is_named(
+    lived: Console, backup: Path, other: Console, tmp_path: Path
+) -> None:
+    text = tmp_path / "text"
+    text.write_text("no tar at all")
+    lived.ask("export", str(tmp_path / "export.tar"))
+    newer = rewritten(backup, tmp_path / "newer", format="dragoman backup 2", dragoman="9.0")
+    foreign = rewritten(backup, tmp_path / "foreign", format="a pie")
+    relabelled = rewritten(backup, tmp_path / "relabelled", ledger="another")
+    for path, sentence in (
+        (text, "is no backup"),
+        (tmp_path / "export.tar", "use `dragoman import`"),
+        (newer, "made by dragoman 9.0; this one reads 'dragoman backup 1'. Upgrade dragoman"),
+        (foreign, "no backup of dragoman's"),
+        (relabelled, "a checkpoint is of another ledger"),
+    ):
+        answer = other.ask("restore", str(path), code=1)
+        assert answer["code"] == "bad_archive"
+        assert sentence in answer["detail"], answer
+        assert nothing_is_there(other)
+
+
+def test_whatever_byte_is_flipped_or_cut_is_found_or_does_not_matter(
+    backup: Path, tmp_path: Path
+) -> None:
+    whole = check_backup(backup, lambda _: None)
+    content, chance = backup.read_bytes(), random.Random(SEED)
+    damaged, found = tmp_path / "damaged", 0
+    for at in chance.sample(range(len(content)), 100):
+        damaged.write_bytes(content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :])
+        try:
+            assert check_backup(damaged, lambda _: None) == whole, f"byte {at}, seed {SEED}"
+        except BadArchive:
+            found += 1
+    assert found > 10
+    last = content.index(b"manifest.json\0")
+    for size in chance.sample(range(1, last), 20):
+        damaged.write_bytes(content[:size])
+        with pytest.raises(BadArchive):
+            check_backup(damaged, lambda _: None)
+
+
+def test_a_damaged_backup_is_refused_and_leaves_nothing(
+    backup: Path, other: Console, tmp_path: Path
+) -> None:
+    damaged = tmp_path / "damaged"
+    title = rb"\"title\":\"One\""
+    damaged.write_bytes(backup.read_bytes().replace(title, title.replace(b"One", b"Two")))
+    answer = other.ask("restore", str(damaged), code=1)
+    assert "entry 1 is not what was written" in answer["detail"]
+    assert nothing_is_there(other)
+
+
+def test_a_ledger_that_does_not_hold_is_not_backed_up(lived: Console, tmp_path: Path) -> None:
+    lines = (lived.data / "checkpoints.jsonl").read_text().splitlines()
+    (lived.data / "checkpoints.jsonl").write_text("\n".join([*lines[:-1], lines[-1][::-1], ""]))
+
+    answer = lived.ask("backup", str(tmp_path / "hub.tar"), code=1)
+
+    assert "checkpoint" in answer["detail"]
+    assert [path.name for path in tmp_path.glob("*hub.tar*")] == []
+
+
+@pytest.mark.parametrize("verb", ["backup", "restore"])
+def test_where_there_is_no_room_nothing_is_left(
+    lived: Console, backup: Path, other: Console, tmp_path: Path, verb: str
+) -> None:
+    console = lived if verb == "backup" else other
+    path = tmp_path / "second.tar" if verb == "backup" else backup
+    hear, tell = os.pipe()
+    child = os.fork()
+    if child == 0:
+        # No file may be longer, as on a disk that is nearly full.
+        resource.setrlimit(resource.RLIMIT_FSIZE, (12_000, 12_000))
+        os.write(tell, json.dumps(console.ask(verb, str(path), code=1)).encode())
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    answer = json.loads(os.read(hear, 10_000))
+
+    assert answer["code"] in ("bad_archive", "store_unavailable")
+    assert "room" in answer["detail"] or "disk" in answer["detail"]
+    assert not (tmp_path / "second.tar").exists()
+    assert [found.name for found in tmp_path.iterdir() if "second" in found.name] == []
+    assert nothing_is_there(other)
+    assert console.ask(verb, str(path))["ok"]
+
+
+def test_two_at_once_do_not_write_one_file(lived: Console, tmp_path: Path) -> None:
+    with (tmp_path / ".hub.tar.next").open("wb") as busy:
+        fcntl.flock(busy, fcntl.LOCK_EX)
+        answer = lived.ask("backup", str(tmp_path / "hub.tar"), code=1)
+        assert "somebody else is just writing" in answer["detail"]
+    assert lived.ask("backup", str(tmp_path / "hub.tar"))["ok"]
+
+
+@proves("BACKUP-WHOLE")
+def test_a_store_that_is_named_takes_the_place_of_the_one_in_the_settings(
+    lived: Console, other: Console, tmp_path: Path
+) -> None:
+    settings = lived.data / "dragoman.toml"
+    here = f"sqlite:///{lived.data / 'dragoman.db'}"
+    settings.write_text(f'[tasks]\nmax_attempts = 4\n[store]\nurl = "{here}"\n[retry]\n')
+    lived.ask("backup", str(tmp_path / "hub.tar"))
+    taken = other.ask("restore", str(tmp_path / "hub.tar"), code=1)
+    assert "holds this very ledger" in taken["detail"]
+    there = f"sqlite:///{tmp_path / 'there.db'}"
+
+    other.ask("restore", str(tmp_path / "hub.tar"), "--store", there)
+
+    assert (other.data / "dragoman.toml").read_text() == settings.read_text().replace(here, there)
+    assert other.ask("verify")["ok"]
+    assert (tmp_path / "there.db").exists()
+
+
+@proves("UPGRADE-OLD")
+def test_a_directory_of_an_earlier_version_verifies_and_can_be_backed_up(
+    dragoman: Console, tmp_path: Path
+) -> None:
+    dragoman.data.mkdir()
+    old_database(dragoman.data / "dragoman.db", 1, "v1")
+    (dragoman.data / "today.db").unlink()
+    dragoman.ask("tick", "--now", NOON)
+
+    assert dragoman.ask("verify")["ok"]
+    dragoman.ask("backup", str(tmp_path / "hub.tar"))
+    assert Console(tmp_path / "new").ask("restore", str(tmp_path / "hub.tar"))["ok"]
