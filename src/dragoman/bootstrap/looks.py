@@ -10,7 +10,7 @@ from msgspec import Struct
 from dragoman.bootstrap.stores import lasting, open_store
 from dragoman.config import Settings, environment, load_settings
 from dragoman.core.errors import StoreUnavailable
-from dragoman.engine.ports import Clock, Store
+from dragoman.engine.ports import Clock, KeptStore, Store
 from dragoman.surfaces.cli.place import Look
 from dragoman.system.clock import FixedClock, SystemClock
 from dragoman.system.hub_address import HubAddress, find_hub
@@ -27,7 +27,7 @@ class Around(Struct, frozen=True):
     running: HubAddress | None
     clock: Clock
 
-    def open_store(self, *, create: bool) -> Store:
+    def open_store(self, *, create: bool) -> KeptStore:
         """The store; beside a hub, the same one."""
         kept = open_store(self.url, self.data, create=create)
         if self.running is not None:
