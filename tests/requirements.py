@@ -824,6 +824,13 @@ _MANIFEST: tuple[Requirement, ...] = (
         "For any sequence of commands the model, the implementation and the replay of the ledger "
         "agree.",
     ),
+    # --- faults of PostgreSQL
+    Requirement(
+        "PG-CUTS",
+        "Faults",
+        "Connections to PostgreSQL that are cut at any byte, in either direction, lose nothing that "
+        "was acknowledged and double nothing; who repeats under the same key gets the first answer.",
+    ),
     # --- the plain-files face
     Requirement(
         "FILES-TASK-FILE",

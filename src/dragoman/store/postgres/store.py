@@ -163,7 +163,7 @@ class PostgresStore(SqlReaders):
     def _connect(self) -> Wire:
         if self._is_closed:
             raise StoreUnavailable(f"{self._address} was closed; open the store again")
-        return Wire(connect(self._address), QUERIES)
+        return Wire(connect(self._address), QUERIES, self._address.patience)
 
     def _error(self, error: psycopg.Error, *, is_closed: bool) -> StoreError:
         return store_error(error, str(self._address), is_closed=is_closed)
