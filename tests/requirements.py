@@ -831,6 +831,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "Connections to PostgreSQL that are cut at any byte, in either direction, lose nothing that "
         "was acknowledged and double nothing; who repeats under the same key gets the first answer.",
     ),
+    Requirement(
+        "STORE-SECRET",
+        "S-IDEM",
+        "A store knows which secret its digests are keyed with: a hub with another one is refused "
+        "at opening and told which folder to copy; doctor says the same.",
+    ),
     # --- the plain-files face
     Requirement(
         "FILES-TASK-FILE",

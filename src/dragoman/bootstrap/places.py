@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 from dragoman.bootstrap.handoffs import NO_PORTS, Ports, handoff_choices, handoff_ports
 from dragoman.bootstrap.redaction import open_redactor
 from dragoman.bootstrap.spawning import open_spawner
-from dragoman.bootstrap.stores import lasting, make_directory, open_store
+from dragoman.bootstrap.stores import check_secret, lasting, make_directory, open_store
 from dragoman.bootstrap.traces import open_head, open_tails, trace_choices
 
 BY_INBOX: frozenset[Role] = frozenset({"agent", "observer"})
@@ -66,7 +66,9 @@ trust whoever can write there."""
 CHECKPOINTS = "checkpoints.jsonl"
 
 
-def open_place(data: Path, store: str, now: int | None, *, create: bool) -> Place:
+def open_place(
+    data: Path, store: str, now: int | None, *, create: bool, new_keys: bool = False
+) -> Place:
     """Open a data directory: its settings, keys, store, hub and duties."""
     if not data.is_dir():
         if not create:
@@ -89,6 +91,7 @@ def open_place(data: Path, store: str, now: int | None, *, create: bool) -> Plac
     kept = open_store(store or settings.store.url, data, create=create)
     if running is not None:
         _check_same_ledger(kept, running)
+    check_secret(kept, data, key, anew=new_keys)
     clock = SystemClock() if now is None else FixedClock(now)
     place = opened(data, settings, Engines(kept, clock, key, running), create=create)
     place.hub.redaction.tell = place.warnings.append

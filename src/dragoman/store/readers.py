@@ -23,6 +23,10 @@ class SqlReaders(ABC):
         """All rows that a named query finds."""
 
     @abstractmethod
+    def _put(self, query: str, *values: Any) -> None:
+        """Run a named query that writes, in no transaction of a writer."""
+
+    @abstractmethod
     def _row(self, found: Any) -> Row:
         """The contract's row from a row of the database."""
 
@@ -46,6 +50,14 @@ class SqlReaders(ABC):
             f"{self._place()} has lost the id of its ledger; nothing was written: bring it back "
             "from a backup, and keep what is there"
         )
+
+    def secret_mark(self, mine: str, *, anew: bool = False) -> str:
+        """The mark of the secret that digests here are keyed with."""
+        if anew:
+            self._put("change_secret_mark", mine)
+        elif not self._read("secret_mark"):
+            self._put("keep_secret_mark", mine)
+        return self._read("secret_mark")[0][0]
 
     def entries(self, after: int, limit: int, *, until: int | None = None) -> list[Entry]:
         """Entries by position."""

@@ -14,6 +14,7 @@ from dragoman.core.errors import (
 )
 from dragoman.engine.ports import Answer, Changes, Session
 from dragoman.store.postgres import PostgresStore
+from dragoman.store.postgres.connect import parse_url
 from dragoman.store.postgres.store import MOST_READERS
 from dragoman.system.clock import HandClock
 from dragoman.system.ids import new_id
@@ -185,18 +186,17 @@ def test_the_engine_carries_on_when_connections_break(admin: Admin, store: Postg
 
 @proves("IDEM-REPEAT")
 def test_a_commit_whose_answer_was_lost_is_found_again_and_not_done_twice(
-    postgres_server: str, schema: str
+    postgres_server: str, store: PostgresStore, schema: str
 ) -> None:
     hang_up = Cut("close", since="commit", flow="answered", offset=0)
     with proxy_before(postgres_server, iter([hang_up])) as proxy:
-        hub = Hub(PostgresStore.open(url_through(proxy, schema), new_id), HandClock(NOW))
+        cut_off = PostgresStore(parse_url(url_through(proxy, schema)))
+        receipt = Hub(cut_off, HandClock(NOW)).do(ANN, CreateTask("a task", "a"))
+        cut_off.close()
 
-        receipt = hub.do(ANN, CreateTask("a task", "a"))
-
-        assert proxy.made == [hang_up]
-        assert (receipt.task, receipt.status) == ("a", "backlog")
-        assert [entry.version for entry in hub.store.history("task:a", 0, 10)] == [1]
-        hub.store.close()
+    assert proxy.made == [hang_up]
+    assert (receipt.task, receipt.status) == ("a", "backlog")
+    assert [entry.version for entry in store.history("task:a", 0, 10)] == [1]
 
 
 def test_a_closed_store_says_so(postgres_url: str) -> None:

@@ -130,6 +130,9 @@ class PostgresStore(SqlReaders):
                     pass
             return self._fetch(self._connect(), call)
 
+    def _put(self, query: str, *values: Scalar) -> None:
+        self._read(query, *values)
+
     def _row(self, found: Any) -> Row:
         lease = None if found[13] is None else Lease(*found[13:])
         return as_row(found[:13], lease)

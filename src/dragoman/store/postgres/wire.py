@@ -85,9 +85,7 @@ class Wire:
     def _exchange(self, sends: Sequence[Callable[[], None]]) -> list[PGresult]:
         try:
             self._pgconn.enter_pipeline_mode()
-            results = self._connection.wait(
-                _converse(self._pgconn, sends), timeout=self._patience
-            )
+            results = self._connection.wait(_converse(self._pgconn, sends), timeout=self._patience)
             self._pgconn.exit_pipeline_mode()
         except BaseException:
             # What is still under way would be taken for the answer to the next question.

@@ -113,6 +113,9 @@ class SqliteStore(SqlReaders):
                 raise
             return result
 
+    def _put(self, query: str, *values: Any) -> None:
+        self._write(lambda writer: writer.execute(QUERIES[query], values))
+
     def _open_writer(self) -> Connection:
         self._refuse_if_closed()
         self._writer = open_writer(self._path, self._new_ledger_id)

@@ -104,13 +104,13 @@ class Call(Struct, frozen=True):
             place.hub.close()
 
     @contextmanager
-    def writing(self, *, makes: bool = True) -> Generator[Place]:
+    def writing(self, *, makes: bool = True, new_keys: bool = False) -> Generator[Place]:
         """The place, made on first use; what lies beside the ledger is level with it at the end.
 
         A command that has no use for an empty place makes none.
         """
         is_new = not self.data.exists()
-        place = self._open(create=makes or not is_new)
+        place = self._open(create=makes or not is_new, new_keys=new_keys)
         try:
             if is_new:
                 self.err.line(f"made the data directory {self.data.absolute()}")
@@ -136,7 +136,7 @@ class Call(Struct, frozen=True):
             self.err.line(("warning: ", "yellow"), warning)
         place.warnings.clear()
 
-    def _open(self, *, create: bool) -> Place:
+    def _open(self, *, create: bool, new_keys: bool = False) -> Place:
         said = self.shared
         if said.data is None and environment().get("DRAGOMAN_URL") and not self.data.is_dir():
             # An agent that a hub has started must not make a second hub by mistake.
@@ -145,7 +145,9 @@ class Call(Struct, frozen=True):
                 "there is none here: speak to that hub by `dragoman mcp`, by the SDK or over HTTP; "
                 "or name a data directory with --data or DRAGOMAN_DATA"
             )
-        return self.house.open_place(self.data, said.store, said.now, create=create)
+        return self.house.open_place(
+            self.data, said.store, said.now, create=create, new_keys=new_keys
+        )
 
     def finish(self, work: Callable[[], Answer | None]) -> int:
         """Do the work and print its answer; the exit code."""
