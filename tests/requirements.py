@@ -832,6 +832,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "was acknowledged and double nothing; who repeats under the same key gets the first answer.",
     ),
     Requirement(
+        "PG-TEETH",
+        "Faults",
+        "The checks find stores that are broken on purpose: positions of a plain sequence, an "
+        "unknown outcome that is simply done again, an answer before the commit is written.",
+    ),
+    Requirement(
         "STORE-SECRET",
         "S-IDEM",
         "A store knows which secret its digests are keyed with: a hub with another one is refused "

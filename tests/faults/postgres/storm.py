@@ -3,7 +3,6 @@
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import TypeVar
 
 import msgspec
@@ -81,7 +80,9 @@ LIFE = ["task.created", "task.claimed", "task.reported", "task.transitioned", "t
 class Storm:
     """Lives on a store whose connections break, and what came of them."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, wait_for_better: Callable[[], object] = lambda: None) -> None:
+        """`wait_for_better`: what callers do before they ask again."""
+        self._wait_for_better = wait_for_better
         self._engine = Engine(store, HandClock(NOW), SECRET)
         self.told: list[Told] = []
         self.shouts: list[Shout] = []
@@ -111,7 +112,7 @@ class Storm:
             try:
                 return await self._ask(deed)
             except StoreUnavailable:
-                continue
+                self._wait_for_better()
         raise AssertionError(f"no answer to {deed.key} after {MOST_REPEATS} repeats")
 
     async def _shout(self, text: str) -> Shout:
@@ -175,9 +176,8 @@ def _answers_that_differ(store: Store, storm: Storm) -> Iterator[str]:
     before, hub = store.head(), Hub(store, HandClock(NOW))
     for told in storm.told:
         again = hub.ask(told.deed.actor, told.deed.command, key=told.deed.key)
-        if not isinstance(again, Accepted) or not isinstance(told.outcome, Accepted):
-            yield f"{told} is {again} when it is repeated"
-        elif again.receipts != told.outcome.receipts or not again.repeated:
+        told_yes = isinstance(told.outcome, Accepted)
+        if not told_yes or again != Accepted(told.outcome.receipts, repeated=True):
             yield f"{told} is {again} when it is repeated"
     if store.head() != before:
         yield f"repeats have added {store.head() - before} entries"

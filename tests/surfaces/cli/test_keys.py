@@ -1,14 +1,13 @@
 """Hubs of one store have one secret: another one is named at once, and said what to do about."""
 
 import shutil
-from contextlib import closing
 from pathlib import Path
 
-import apsw
 import pytest
 
 from tests.requirements import proves
 from tests.surfaces.cli.console import Console
+from tests.surfaces.cli.tampering import change
 
 pytestmark = proves("STORE-SECRET")
 
@@ -89,8 +88,7 @@ def test_a_store_whose_keys_are_lost_goes_on_with_new_ones(
 def test_a_store_of_before_takes_the_secret_of_whoever_opens_it_first(
     first: Console, second: Console, store: str
 ) -> None:
-    with closing(apsw.Connection(store.removeprefix("sqlite:///"))) as connection:
-        connection.execute("DELETE FROM meta WHERE key = 'secret'")
+    change(Path(store.removeprefix("sqlite:///")), "DELETE FROM meta WHERE key = 'secret'")
 
     first.ask("task", "list")
 

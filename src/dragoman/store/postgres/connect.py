@@ -33,6 +33,12 @@ _SETTINGS: dict[str, Any] = {
 }
 """What the URL need not say, and may say otherwise."""
 
+_LASTING = (
+    "set_config('synchronous_commit', CASE current_setting('synchronous_commit') "
+    "WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, false)"
+)
+"""A commit that was answered has been written, whatever the server does for others."""
+
 _PLANNING = {
     # Every statement has its index, whatever its parameters: planning it each time is the greater
     # part of its cost, and a plan from when a table was small must not read all of a large one.
@@ -113,5 +119,6 @@ def _set_up(connection: psycopg.Connection[Any], address: Address) -> None:
         settings["transaction_timeout"] = str(2 * address.idle_timeout_ms)
     given = [scalar(text) for text in chain.from_iterable(settings.items())]
     calls = [f"set_config(${n}::text, ${n + 1}::text, false)" for n in range(1, len(given), 2)]
-    wire = Wire(connection, {"set_up": f"SELECT {', '.join(calls)}"}, address.patience)
+    set_up = f"SELECT {', '.join([*calls, _LASTING])}"
+    wire = Wire(connection, {"set_up": set_up}, address.patience)
     wire.run([Call("set_up", tuple(given))])
