@@ -832,6 +832,24 @@ _MANIFEST: tuple[Requirement, ...] = (
         "was acknowledged and double nothing; who repeats under the same key gets the first answer.",
     ),
     Requirement(
+        "PG-KILLED",
+        "Faults",
+        "A PostgreSQL that is killed and started again, under load or during a recovery, loses "
+        "nothing that was acknowledged, doubles nothing and leaves no task behind.",
+    ),
+    Requirement(
+        "PG-PROCESSES",
+        "Faults",
+        "Of several hub processes that claim the same tasks one wins each, while a reader that "
+        "tails the ledger misses nothing and sees nothing twice.",
+    ),
+    Requirement(
+        "PG-STOPPED",
+        "Faults",
+        "A hub that is stopped within a transaction keeps others from its task for a bounded time "
+        "only; when it goes on, what it had decided is not written.",
+    ),
+    Requirement(
         "PG-TEETH",
         "Faults",
         "The checks find stores that are broken on purpose: positions of a plain sequence, an "

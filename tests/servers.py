@@ -64,7 +64,10 @@ class MortalServer:
 
     def start(self) -> None:
         """Start it again, on what it has left behind."""
-        folder = conninfo_to_dict(self.url)["host"]
+        folder = Path(str(conninfo_to_dict(self.url)["host"]))
+        # While nobody has buried the dead its process number is taken, and its lock files count.
+        for lock in (self._data / "postmaster.pid", folder / ".s.PGSQL.5432.lock"):
+            lock.unlink()
         options = ("-w", "-o", f'-h "" -k {folder}', "-l", str(self._data / "log"))
         arguments = (*options, "-D", str(self._data), "start")
         pgexec("pg_ctl", arguments, bin_path=self._bin_path, user=self._user)

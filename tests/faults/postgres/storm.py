@@ -176,8 +176,8 @@ def _answers_that_differ(store: Store, storm: Storm) -> Iterator[str]:
     before, hub = store.head(), Hub(store, HandClock(NOW))
     for told in storm.told:
         again = hub.ask(told.deed.actor, told.deed.command, key=told.deed.key)
-        told_yes = isinstance(told.outcome, Accepted)
-        if not told_yes or again != Accepted(told.outcome.receipts, repeated=True):
+        receipts = told.outcome.receipts if isinstance(told.outcome, Accepted) else ()
+        if again != Accepted(receipts, repeated=True):
             yield f"{told} is {again} when it is repeated"
     if store.head() != before:
         yield f"repeats have added {store.head() - before} entries"
