@@ -22,6 +22,7 @@ from bench import (
     letters,
     lifecycle,
     mail,
+    postgres,
     redaction,
     traces,
 )
@@ -108,6 +109,22 @@ def _lifecycles(_: _Sizes) -> Iterator[_Row]:
         lifecycle.raw_alone,
         lambda folder, s: lifecycle.engine_with_callers(_store(folder), 1, s),
     )
+
+
+def _postgres(_: _Sizes) -> Iterator[_Row]:
+    with postgres.server() as url:
+        yield _Row(
+            f"lifecycle on PostgreSQL, {_CALLERS} callers",
+            "batched SQL",
+            lambda _, s: postgres.batched(url, _CALLERS, s),
+            lambda _, s: postgres.engine(url, _CALLERS, s),
+        )
+        yield _Row(
+            f"the same, {postgres.CONNECTIONS} callers",
+            f"{postgres.CONNECTIONS} connections",
+            lambda _, s: postgres.one_by_one(url, s),
+            lambda _, s: postgres.engine(url, postgres.CONNECTIONS, s),
+        )
 
 
 def _reports(sizes: _Sizes) -> Iterator[_Row]:
@@ -329,6 +346,7 @@ def _beside_zod() -> Iterator[_Row]:
 
 _PARTS: dict[str, Callable[[_Sizes], Iterator[_Row]]] = {
     "lifecycle": _lifecycles,
+    "postgres": _postgres,
     "reports": _reports,
     "files": _files,
     "agents": _agents,

@@ -24,6 +24,8 @@ def test_one_run_measures_all_pairs_side_by_side() -> None:
         ("lifecycle, 64 callers", "raw loop"),
         ("lifecycle, one caller, handle_now", "raw loop"),
         ("lifecycle, one caller, handle", "raw loop"),
+        ("lifecycle on PostgreSQL, 64 callers", "batched SQL"),
+        ("the same, 16 callers", "16 connections"),
         ("completion report, 64 callers", "raw append"),
         ("completion report, 1,000 tasks", "100 tasks"),
         ("completion report, to all 1,000 tasks", "100 tasks"),
