@@ -119,12 +119,13 @@ def _postgres(_: _Sizes) -> Iterator[_Row]:
             lambda _, s: postgres.batched(url, _CALLERS, s),
             lambda _, s: postgres.engine(url, _CALLERS, s),
         )
-        yield _Row(
-            f"the same, {postgres.CONNECTIONS} callers",
-            f"{postgres.CONNECTIONS} connections",
-            lambda _, s: postgres.one_by_one(url, s),
-            lambda _, s: postgres.engine(url, postgres.CONNECTIONS, s),
-        )
+        for callers in (_CALLERS, postgres.CONNECTIONS):
+            yield _Row(
+                f"the same, {callers} callers",
+                f"{postgres.CONNECTIONS} connections",
+                lambda _, s: postgres.one_by_one(url, s),
+                lambda _, s, callers=callers: postgres.engine(url, callers, s),
+            )
 
 
 def _reports(sizes: _Sizes) -> Iterator[_Row]:

@@ -1,7 +1,8 @@
 """A task's life on PostgreSQL: the engine beside hand-written SQL, in batches and step by step.
 
 The hand-written SQL writes what the raw loop on SQLite does, in tables without a further index: it
-decides nothing, checks nothing, and writes no row for a key.
+decides nothing, checks nothing, and writes no row for a key. Step by step it is what one writes at
+first: a transaction that locks and reads the state, and writes the entry and the state.
 """
 
 import threading
@@ -41,11 +42,10 @@ INSERT INTO leases SELECT * FROM unnest(%b::bigint[], %b::bigint[])
 ON CONFLICT (stream) DO UPDATE SET expires = excluded.expires
 """
 
-_PUT_STEP = """
-WITH put AS (
-  INSERT INTO states VALUES (%b, %b) ON CONFLICT (stream) DO UPDATE SET state = excluded.state
-)
-INSERT INTO entries VALUES (%b, %b, %b, %b)
+_LOCK = "SELECT state FROM states WHERE stream = %b FOR UPDATE"
+_PUT_ENTRY = "INSERT INTO entries VALUES (%b, %b, %b, %b)"
+_PUT_STATE = """
+INSERT INTO states VALUES (%b, %b) ON CONFLICT (stream) DO UPDATE SET state = excluded.state
 """
 _PUT_LEASE = """
 INSERT INTO leases VALUES (%b, %b) ON CONFLICT (stream) DO UPDATE SET expires = excluded.expires
@@ -126,12 +126,14 @@ def engine(url: str, callers: int, seconds: float) -> float:
 def _put(
     connection: psycopg.Connection[Any], steps: Steps, base: int, step: tuple[int, int]
 ) -> None:
-    """One commit, in one round trip."""
+    """One commit: what the step builds on is locked and read, as whoever decides has to."""
     rows = steps.rows([step])
     for position, stream, line, digest in rows.entries:
-        state = (stream, rows.states[stream])
-        entry = (base + position, stream, line, digest)
-        connection.execute(_PUT_STEP, (*state, *entry), prepare=True)
+        with connection.transaction():
+            connection.execute(_LOCK, (stream,), prepare=True).fetchone()
+            entry = (base + position, stream, line, digest)
+            connection.execute(_PUT_ENTRY, entry, prepare=True)
+            connection.execute(_PUT_STATE, (stream, rows.states[stream]), prepare=True)
     for lease in rows.leases.items():
         connection.execute(_PUT_LEASE, lease, prepare=True)
 

@@ -25,6 +25,7 @@ def test_one_run_measures_all_pairs_side_by_side() -> None:
         ("lifecycle, one caller, handle_now", "raw loop"),
         ("lifecycle, one caller, handle", "raw loop"),
         ("lifecycle on PostgreSQL, 64 callers", "batched SQL"),
+        ("the same, 64 callers", "16 connections"),
         ("the same, 16 callers", "16 connections"),
         ("completion report, 64 callers", "raw append"),
         ("completion report, 1,000 tasks", "100 tasks"),

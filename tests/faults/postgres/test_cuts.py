@@ -23,7 +23,7 @@ STALLS = 2
 IMPATIENT_MS = 200
 """A fifth of a second without a word, and the server or the store takes the other for gone."""
 
-SEEDS = [random.randrange(1 << 32) for _ in range(12)] if os.environ.get(LONG_RUN) else [716]
+SEEDS = [random.randrange(1 << 32) for _ in range(100)] if os.environ.get(LONG_RUN) else [716]
 
 
 @proves("PG-CUTS", "IDEM-REPEAT", "STORE-ATOMIC")

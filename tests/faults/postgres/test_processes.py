@@ -37,6 +37,7 @@ WHERE application_name = 'dragoman' AND state = 'idle in transaction'
 def test_each_task_has_one_winner_and_a_reader_misses_nothing(
     store: PostgresStore, postgres_url: str
 ) -> None:
+    """The incident gastownhall/beads#3570, with processes."""
     hub = Hub(store, HandClock(NOW))
     hub.do(ANN, CreateTask("for everyone", BOARD))
     tasks = [f"t{n}" for n in range(TASKS)]
