@@ -23,6 +23,7 @@ from bench import (
     lifecycle,
     mail,
     peers,
+    postgres,
     redaction,
     scale,
     starts,
@@ -134,6 +135,23 @@ def _lifecycles(_: _Sizes) -> Iterator[_Row]:
         lifecycle.raw_alone,
         lambda folder, s: lifecycle.engine_with_callers(_store(folder), 1, s),
     )
+
+
+def _postgres(_: _Sizes) -> Iterator[_Row]:
+    with postgres.server() as url:
+        yield _Row(
+            f"lifecycle on PostgreSQL, {_CALLERS} callers",
+            "batched SQL",
+            lambda _, s: postgres.batched(url, _CALLERS, s),
+            lambda _, s: postgres.engine(url, _CALLERS, s),
+        )
+        for callers in (_CALLERS, postgres.CONNECTIONS):
+            yield _Row(
+                f"the same, {callers} callers",
+                f"{postgres.CONNECTIONS} connections",
+                lambda _, s: postgres.one_by_one(url, s),
+                lambda _, s, callers=callers: postgres.engine(url, callers, s),
+            )
 
 
 def _reports(sizes: _Sizes) -> Iterator[_Row]:
@@ -414,6 +432,7 @@ def _starts(_: _Sizes) -> Iterator[_Row]:
 
 _PARTS: dict[str, Callable[[_Sizes], Iterator[_Row]]] = {
     "lifecycle": _lifecycles,
+    "postgres": _postgres,
     "reports": _reports,
     "files": _files,
     "agents": _agents,

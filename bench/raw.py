@@ -33,27 +33,28 @@ _STATE = b"." * 320
 STEPS = ("created", "claimed", "beat", "completed", "review", "done")
 
 
-class RawLoop:
-    """The writer: entries chained by SHA-256, one transaction for all who wait."""
+class Rows(Struct):
+    """What a batch of steps writes, table by table."""
 
-    def __init__(self, path: Path) -> None:
-        self._db = _open(path)
+    entries: list[tuple[int, int, bytes, bytes]] = []
+    states: dict[int, bytes] = {}
+    leases: dict[int, int] = {}
+
+
+class Steps:
+    """Makes rows of steps: entries chained by SHA-256, a state for each, a lease for a beat."""
+
+    def __init__(self) -> None:
         self._hashes: dict[int, bytes] = {}
         self._position = 0
 
-    def close(self) -> None:
-        """Let go of the file."""
-        self._db.close()
-
-    def write(self, batch: list[tuple[int, int]]) -> None:
-        """One transaction for (stream, step) pairs."""
-        entries: list[tuple[int, int, bytes, bytes]] = []
-        states: dict[int, bytes] = {}
-        leases: dict[int, int] = {}
+    def rows(self, batch: list[tuple[int, int]]) -> Rows:
+        """Those of (stream, step) pairs."""
+        rows = Rows()
         for stream, step in batch:
             name = STEPS[step]
             if name == "beat":
-                leases[stream] = step
+                rows.leases[stream] = step
                 continue
             self._position += 1
             line = msgspec.json.encode(
@@ -70,12 +71,29 @@ class RawLoop:
             )
             digest = sha256(self._hashes.get(stream, b"") + line).digest()
             self._hashes[stream] = digest
-            entries.append((self._position, stream, line, digest))
-            states[stream] = _STATE
+            rows.entries.append((self._position, stream, line, digest))
+            rows.states[stream] = _STATE
+        return rows
+
+
+class RawLoop:
+    """The writer: one transaction for all who wait."""
+
+    def __init__(self, path: Path) -> None:
+        self._db = _open(path)
+        self._steps = Steps()
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._db.close()
+
+    def write(self, batch: list[tuple[int, int]]) -> None:
+        """One transaction for (stream, step) pairs."""
+        rows = self._steps.rows(batch)
         self._db.execute("BEGIN IMMEDIATE")
-        self._db.executemany("INSERT INTO entries VALUES(?,?,?,?)", entries)
-        self._db.executemany("INSERT OR REPLACE INTO states VALUES(?,?)", states.items())
-        self._db.executemany("INSERT OR REPLACE INTO leases VALUES(?,?)", leases.items())
+        self._db.executemany("INSERT INTO entries VALUES(?,?,?,?)", rows.entries)
+        self._db.executemany("INSERT OR REPLACE INTO states VALUES(?,?)", rows.states.items())
+        self._db.executemany("INSERT OR REPLACE INTO leases VALUES(?,?)", rows.leases.items())
         self._db.execute("COMMIT")
 
 

@@ -830,6 +830,43 @@ _MANIFEST: tuple[Requirement, ...] = (
         "For any sequence of commands the model, the implementation and the replay of the ledger "
         "agree.",
     ),
+    # --- faults of PostgreSQL
+    Requirement(
+        "PG-CUTS",
+        "Faults",
+        "Connections to PostgreSQL that are cut at any byte, in either direction, lose nothing that"
+        " was acknowledged and double nothing; who repeats a key gets the first answer.",
+    ),
+    Requirement(
+        "PG-KILLED",
+        "Faults",
+        "A PostgreSQL that is killed and started again, under load or during a recovery, loses "
+        "nothing that was acknowledged, doubles nothing and leaves no task behind.",
+    ),
+    Requirement(
+        "PG-PROCESSES",
+        "Faults",
+        "Of several hub processes that claim the same tasks one wins each, while a reader that "
+        "tails the ledger misses nothing and sees nothing twice.",
+    ),
+    Requirement(
+        "PG-STOPPED",
+        "Faults",
+        "A hub that is stopped within a transaction keeps others from its task for a bounded time "
+        "only; when it goes on, what it had decided is not written.",
+    ),
+    Requirement(
+        "PG-TEETH",
+        "Faults",
+        "The checks find stores that are broken on purpose: positions of a plain sequence, an "
+        "unknown outcome that is simply done again, an answer before the commit is written.",
+    ),
+    Requirement(
+        "STORE-SECRET",
+        "S-IDEM",
+        "A store knows which secret its digests are keyed with: a hub with another one is refused "
+        "at opening and told which folder to copy; doctor says the same.",
+    ),
     # --- the plain-files face
     Requirement(
         "FILES-TASK-FILE",

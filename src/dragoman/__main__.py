@@ -21,10 +21,12 @@ if TYPE_CHECKING:
 # Databases, keys and dialects are loaded when a command needs them: `--help` does not.
 
 
-def _open_place(data: Path, store: str, now: int | None, *, create: bool) -> Place:
+def _open_place(
+    data: Path, store: str, now: int | None, *, create: bool, new_keys: bool = False
+) -> Place:
     from dragoman.bootstrap import open_place
 
-    return open_place(data, store, now, create=create)
+    return open_place(data, store, now, create=create, new_keys=new_keys)
 
 
 def _open_look(data: Path, store: str, now: int | None) -> Look:

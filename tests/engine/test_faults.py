@@ -125,6 +125,28 @@ def test_requests_that_are_run_singly_are_still_run_once(lab: Lab) -> None:
     ]
 
 
+@proves("STORE-ATOMIC", "ENGINE-BATCH-POISON")
+@pytest.mark.parametrize(
+    "later",
+    [
+        [StoreUnavailable("cannot be reached; nothing was written")],
+        [StoreConflict("faster"), *[StoreUnavailable("cannot be reached")] * 2],
+        [ValueError("poisoned"), *[StoreUnavailable("cannot be reached")] * 2],
+    ],
+    ids=["at once", "after a conflict", "one by one"],
+)
+def test_a_batch_that_may_have_been_written_is_never_said_not_to_be(
+    lab: Lab, later: list[Exception]
+) -> None:
+    """Found by cuts of real connections: the second try could not connect, and said so."""
+    lab.store.losses, lab.store.faults = 1, [None, *later]
+    answers = lab.batch(
+        lab.request(HUMAN, CreateTask("one", "A")), lab.request(HUMAN, CreateTask("two", "B"))
+    )
+    assert [type(answer) for answer in answers] == [StoreLost, StoreLost]
+    assert lab.store.head() == 2
+
+
 @proves("STORE-INTERLEAVE")
 @pytest.mark.parametrize("times", [1, 24])
 def test_whoever_was_slower_tries_again(lab: Lab, times: int) -> None:

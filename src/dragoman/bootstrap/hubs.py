@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dragoman.system.hub_lock import Works
 from dragoman.bootstrap.places import CHECKPOINTS, Engines, opened
 from dragoman.bootstrap.starters import open_dispatcher
-from dragoman.bootstrap.stores import lasting, make_directory, open_store
+from dragoman.bootstrap.stores import check_secret, lasting, make_directory, open_store
 
 _BY_TIME = ("recovery", "sla", "waves", "entropy", "spawner", "promotion")
 """The duties that only time asks for."""
@@ -53,6 +53,7 @@ def open_hub(
         key = load_or_create(data) if not (data / CHECKPOINTS).exists() else load(data)
         kept = open_store(store or settings.store.url, data)
         undo.callback(kept.close)
+        check_secret(kept, data, key)
         lock.works_on(_works(kept, store or settings.store.url, config))
         place = opened(data, settings, Engines(kept, SystemClock(), key), create=True)
         hub = place.hub

@@ -57,7 +57,7 @@ from dragoman.bootstrap.handoffs import NO_PORTS, Ports, handoff_choices, handof
 from dragoman.bootstrap.looks import look_around, no_directory
 from dragoman.bootstrap.redaction import open_redactor
 from dragoman.bootstrap.spawning import open_spawner
-from dragoman.bootstrap.stores import make_directory, open_store
+from dragoman.bootstrap.stores import check_secret, make_directory, open_store
 from dragoman.bootstrap.traces import open_head, open_tails, trace_choices
 
 BY_INBOX: frozenset[Role] = frozenset({"agent", "observer"})
@@ -67,7 +67,9 @@ trust whoever can write there."""
 CHECKPOINTS = "checkpoints.jsonl"
 
 
-def open_place(data: Path, store: str, now: int | None, *, create: bool) -> Place:
+def open_place(
+    data: Path, store: str, now: int | None, *, create: bool, new_keys: bool = False
+) -> Place:
     """Open a data directory: its settings, keys, store, hub and duties."""
     if not data.is_dir():
         if not create:
@@ -77,6 +79,7 @@ def open_place(data: Path, store: str, now: int | None, *, create: bool) -> Plac
     # Keys that are lost are not made anew: nobody could then tell old checkpoints from forged ones.
     key = load_or_create(data) if create and not (data / CHECKPOINTS).exists() else load(data)
     kept = around.open_store(create=create)
+    check_secret(kept, data, key, anew=new_keys)
     engines = Engines(kept, around.clock, key, around.running)
     place = opened(data, around.settings, engines, create=create)
     place.hub.redaction.tell = place.warnings.append

@@ -148,20 +148,25 @@ class Engine:
         with self._writing:
             if len(requests) == 1:
                 return [self._run_alone(requests[0], rerun=False)]
+            lost: StoreLost | None = None
             for rerun in (False, True):
                 try:
                     return self._commit(requests, rerun=rerun)
-                except (StoreConflict, StoreLost):
+                except StoreConflict:
                     continue
+                except StoreLost as error:
+                    lost = error
                 except (StoreUnavailable, StoreCorrupt) as error:
-                    return [error] * len(requests)
+                    return [lost or error] * len(requests)
                 except Exception:  # noqa: BLE001  it belongs to one request: find out to which
                     break
-            return [self._run_alone(request, rerun=True) for request in requests]
+            return [self._run_alone(request, rerun=True, lost=lost) for request in requests]
 
-    def _run_alone(self, request: Request, *, rerun: bool) -> Outcome | Exception:
+    def _run_alone(
+        self, request: Request, *, rerun: bool, lost: StoreLost | None = None
+    ) -> Outcome | Exception:
         """One request, again while other writers are faster or the outcome is unknown."""
-        tries, lost = 0, None
+        tries = 0
         while True:
             tries += 1
             try:

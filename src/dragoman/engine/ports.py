@@ -240,6 +240,11 @@ class Store(Protocol):
         """The id that this ledger was given when it was created."""
         ...
 
+    def secret_mark(self, mine: str, *, anew: bool = False) -> str:
+        """The mark of the secret that digests here are keyed with; `mine` becomes it if there is
+        none yet, or if it is to be `anew`."""
+        ...
+
     def entries(self, after: int, limit: int, *, until: int | None = None) -> list[Entry]:
         """Entries by position."""
         ...

@@ -153,3 +153,19 @@ class SqlReaders(ABC):
 def _log(found: Any) -> Log:
     *row, masked = found
     return Log(*row, masked=bool(masked))
+
+
+class SqlMark(SqlReaders):
+    """The mark of the hubs' secret; a store adds how a named query writes."""
+
+    @abstractmethod
+    def _put(self, query: str, *values: Any) -> None:
+        """Run a named query that writes, in no transaction of a writer."""
+
+    def secret_mark(self, mine: str, *, anew: bool = False) -> str:
+        """The mark of the secret that digests here are keyed with."""
+        if anew:
+            self._put("change_secret_mark", mine)
+        elif not self._read("secret_mark"):
+            self._put("keep_secret_mark", mine)
+        return self._read("secret_mark")[0][0]

@@ -109,7 +109,8 @@ def _damaged(path: Path, what: str) -> BadKey:
 def _remedy(path: Path) -> str:
     return (
         "Bring it back from a backup; or, to go on with new keys that cannot vouch for the old "
-        f"checkpoints, move {path.parent} and checkpoints.jsonl away."
+        f"checkpoints, move {path.parent} and checkpoints.jsonl away, and run "
+        "`dragoman init --new-keys`."
     )
 
 

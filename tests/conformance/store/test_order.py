@@ -6,39 +6,12 @@ from concurrent.futures import Future
 import pytest
 
 from dragoman.core.commands import CreateTask, NoteTask
-from dragoman.engine.ports import Store
-from dragoman.engine.subscribe import follow
 from tests.conformance.store.hubs import ANN, Hub, Hubs
+from tests.conformance.store.tails import Tail
 from tests.conformance.store.threads import A_WHILE, PATIENCE, at_once, begin
 from tests.requirements import proves
 
 pytestmark = proves("STORE-CONTRACT", "STORE-LATE-COMMIT", "ENGINE-SUBSCRIBE", "LEDGER-POSITION")
-
-
-class Tail:
-    """A reader that follows from the beginning until it is told that all is written."""
-
-    def __init__(self, store: Store) -> None:
-        self._is_written = threading.Event()
-        self._has_looked_again = False
-        self.seen: list[tuple[int, str, int]] = []
-        self._reading = begin(lambda: self._read(store))
-
-    def finish(self) -> None:
-        """Everything is written: look once more, then end."""
-        self._is_written.set()
-        self._reading.result(PATIENCE)
-
-    def _read(self, store: Store) -> None:
-        for entry in follow(store, 0, self._wait):
-            self.seen.append((entry.position, entry.stream, entry.version))
-
-    def _wait(self) -> bool:
-        if not self._is_written.is_set():
-            self._is_written.wait(0.001)
-            return True
-        looked, self._has_looked_again = self._has_looked_again, True
-        return not looked
 
 
 @pytest.mark.parametrize("moment", ["decided", "written"])

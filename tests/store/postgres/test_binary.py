@@ -61,7 +61,7 @@ _values = st.builds(
 @pytest.fixture(scope="module")
 def wire(postgres_server: str) -> Generator[Wire]:
     """A connection that gives back what it was given."""
-    wire = Wire(connect(parse_url(postgres_server)), ECHO)
+    wire = Wire(connect(parse_url(postgres_server)), ECHO, None)
     yield wire
     wire.close()
 

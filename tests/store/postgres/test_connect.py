@@ -86,6 +86,7 @@ def test_every_connection_is_in_our_schema_and_waits_for_nobody_for_ever(
                 "idle_in_transaction_session_timeout",
                 "transaction_timeout",
                 "plan_cache_mode",
+                "synchronous_commit",
             )
         }
 
@@ -95,7 +96,18 @@ def test_every_connection_is_in_our_schema_and_waits_for_nobody_for_ever(
         "idle_in_transaction_session_timeout": ("30s",),
         "transaction_timeout": ("1min",),
         "plan_cache_mode": ("force_generic_plan",),
+        # The server of the tests has it off.
+        "synchronous_commit": ("on",),
     }
+
+
+@pytest.mark.parametrize("chosen", ["local", "remote_write", "on", "remote_apply"])
+def test_a_choice_that_keeps_what_was_answered_is_left_as_it_is(
+    postgres_url: str, chosen: str
+) -> None:
+    address = parse_url(f"{postgres_url}&options=-csynchronous_commit%3D{chosen}")
+    with connect(address) as connection:
+        assert connection.execute("SHOW synchronous_commit").fetchone() == (chosen,)
 
 
 def test_a_user_who_may_not_create_a_schema_is_told_so(

@@ -14,16 +14,17 @@ from dragoman.core.errors import (
 )
 from dragoman.engine.ports import Answer, Changes, Session
 from dragoman.store.postgres import PostgresStore
+from dragoman.store.postgres.connect import parse_url
 from dragoman.store.postgres.store import MOST_READERS
 from dragoman.system.clock import HandClock
 from dragoman.system.ids import new_id
 from tests.conformance.store.changes import begin_stream, write
 from tests.conformance.store.hubs import ANN, NOW, Hub
 from tests.conformance.store.threads import PATIENCE, at_once, begin
+from tests.faults.postgres.proxy import Cut, proxy_before, url_through
 from tests.requirements import proves
 from tests.servers import running_postgres
 from tests.store.postgres.conftest import Admin
-from tests.store.postgres.proxy import hanging_up_proxy
 
 pytestmark = proves("STORE-CONTRACT", "STORE-ATOMIC")
 
@@ -185,21 +186,17 @@ def test_the_engine_carries_on_when_connections_break(admin: Admin, store: Postg
 
 @proves("IDEM-REPEAT")
 def test_a_commit_whose_answer_was_lost_is_found_again_and_not_done_twice(
-    postgres_server: str, schema: str
+    postgres_server: str, store: PostgresStore, schema: str
 ) -> None:
-    with hanging_up_proxy(postgres_server) as proxy:
-        url = f"postgresql://postgres@127.0.0.1:{proxy.port}/postgres?schema={schema}"
-        store = PostgresStore.open(url, new_id)
-        hub = Hub(store, HandClock(NOW))
-        hub.do(ANN, CreateTask("a task", "a"))
+    hang_up = Cut("close", since="commit", flow="answered", offset=0)
+    with proxy_before(postgres_server, iter([hang_up])) as proxy:
+        cut_off = PostgresStore(parse_url(url_through(proxy, schema)))
+        receipt = Hub(cut_off, HandClock(NOW)).do(ANN, CreateTask("a task", "a"))
+        cut_off.close()
 
-        proxy.hangs_up_after_commit.set()
-        receipt = hub.do(ANN, NoteTask("a", "once"))
-
-        assert not proxy.hangs_up_after_commit.is_set()
-        assert (receipt.task, receipt.status) == ("a", "backlog")
-        assert [entry.version for entry in store.history("task:a", 0, 10)] == [1, 2]
-        store.close()
+    assert proxy.made == [hang_up]
+    assert (receipt.task, receipt.status) == ("a", "backlog")
+    assert [entry.version for entry in store.history("task:a", 0, 10)] == [1]
 
 
 def test_a_closed_store_says_so(postgres_url: str) -> None:

@@ -3,7 +3,6 @@
 from collections.abc import Generator
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import TypeVar
 
 import psycopg
 import pytest
@@ -22,13 +21,9 @@ from tests.conformance.store.hubs import ALICE, ANN, BOB, NOW, Hub
 from tests.conformance.store.threads import A_WHILE, PATIENCE, begin
 from tests.requirements import proves
 from tests.store.postgres.conftest import Admin
+from tests.store.postgres.gate import append, open_gate, shut_gate, wait_until_it_waits
 
 pytestmark = proves("STORE-CONTRACT")
-
-T = TypeVar("T")
-
-GATE = 4711
-"""An advisory lock at which a commit of the test waits."""
 
 
 @pytest.fixture
@@ -82,17 +77,7 @@ def test_who_has_a_position_and_has_not_committed_holds_back_those_after_it(
     admin: Admin, store: PostgresStore, other: PostgresStore
 ) -> None:
     slow, fast = begin_stream(store, "task:slow"), begin_stream(store, "task:fast")
-    # Deferred: it waits within COMMIT, after the positions were given out.
-    admin.execute(
-        f"""
-        CREATE FUNCTION wait_at_gate() RETURNS trigger LANGUAGE plpgsql AS $$
-        BEGIN PERFORM pg_advisory_xact_lock({GATE}); RETURN NULL; END $$;
-        CREATE CONSTRAINT TRIGGER wait_at_gate AFTER INSERT ON entries
-        DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (NEW.stream = {slow})
-        EXECUTE FUNCTION wait_at_gate();
-        """.encode()
-    )
-    admin.execute("SELECT pg_advisory_lock(%s)", (GATE,))
+    shut_gate(admin, slow)
 
     late = begin(lambda: append(store, slow, 2))
     wait_until_it_waits(admin, "advisory", late)
@@ -100,27 +85,11 @@ def test_who_has_a_position_and_has_not_committed_holds_back_those_after_it(
     wait_until_it_waits(admin, "transactionid", early)
 
     assert [entry.position for entry in store.entries(0, 10)] == [1, 2]
-    admin.execute("SELECT pg_advisory_unlock(%s)", (GATE,))
+    open_gate(admin)
     late.result(PATIENCE)
     early.result(PATIENCE)
     seen = [(entry.position, entry.stream) for entry in store.entries(2, 10)]
     assert seen == [(3, "task:slow"), (4, "task:fast")]
-
-
-def append(store: PostgresStore, number: int, version: int) -> None:
-    """One more entry."""
-    row = a_row(number, f"task:{number}", version)
-    store.transact(lambda session: session.write(Changes([an_entry(number, version)], [row])))
-
-
-def wait_until_it_waits(admin: Admin, lock: str, future: Future[T]) -> None:
-    """Return when the server shows a hub that waits for a lock of this kind, or when it is done."""
-    query = """
-        SELECT count(*) FROM pg_locks JOIN pg_stat_activity USING (pid)
-        WHERE NOT granted AND locktype = %s AND application_name = 'dragoman'
-    """
-    while not future.done() and admin.execute(query, (lock,)).fetchone() == (0,):
-        admin.execute("SELECT pg_stat_clear_snapshot()")
 
 
 @proves("STORE-CLAIM-RACE")

@@ -343,10 +343,10 @@ def test_the_version_is_printed(dragoman: Console) -> None:
 
 @proves("CLI-EXIT")
 def test_a_fault_and_a_failing_disk_are_told_like_a_refusal(tmp_path: Path) -> None:
-    def conflict(data: Path, store: str, now: int | None, *, create: bool) -> Place:
+    def conflict(data: Path, store: str, now: int | None, *, create: bool, **_: bool) -> Place:
         raise StoreConflict("another writer was faster")
 
-    def broken(data: Path, store: str, now: int | None, *, create: bool) -> Place:
+    def broken(data: Path, store: str, now: int | None, *, create: bool, **_: bool) -> Place:
         raise PermissionError(13, "Permission denied", str(data))
 
     assert Console(tmp_path, conflict).ask("tick", code=1) == {

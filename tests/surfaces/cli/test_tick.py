@@ -90,7 +90,7 @@ class Failing:
         raise OSError(ENOSPC, "No space left on device")
 
 
-def open_failing(data: Path, store: str, now: int | None, *, create: bool) -> Place:
+def open_failing(data: Path, store: str, now: int | None, *, create: bool, **_: bool) -> Place:
     """A place whose first duty fails."""
     place = open_place(data, store, now, create=create)
     return replace(place, duties=(Failing(), *place.duties))

@@ -23,6 +23,7 @@ class MemoryStore:
 
     def __init__(self, ledger_id: str) -> None:
         self._ledger_id = ledger_id
+        self._secret_mark = ""
         self._tables = Tables()
         self._lock = threading.RLock()
 
@@ -47,6 +48,13 @@ class MemoryStore:
     def ledger_id(self) -> str:
         """The id of this ledger."""
         return self._ledger_id
+
+    def secret_mark(self, mine: str, *, anew: bool = False) -> str:
+        """The mark of the secret that digests here are keyed with."""
+        with self._lock:
+            if anew or not self._secret_mark:
+                self._secret_mark = mine
+            return self._secret_mark
 
     def entries(self, after: int, limit: int, *, until: int | None = None) -> list[Entry]:
         """Entries by position."""

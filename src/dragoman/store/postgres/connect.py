@@ -10,7 +10,9 @@ from msgspec import Struct
 from psycopg.conninfo import conninfo_to_dict
 
 from dragoman.core.errors import SettingsError
+from dragoman.store.postgres.binary import scalar
 from dragoman.store.postgres.faults import connect_error, store_error
+from dragoman.store.postgres.wire import Call, Wire
 
 DEFAULT_SCHEMA = "dragoman"
 IDLE_TIMEOUT_MS = 30_000
@@ -31,6 +33,12 @@ _SETTINGS: dict[str, Any] = {
 }
 """What the URL need not say, and may say otherwise."""
 
+_LASTING = (
+    "set_config('synchronous_commit', CASE current_setting('synchronous_commit') "
+    "WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, false)"
+)
+"""A commit that was answered has been written, whatever the server does for others."""
+
 _PLANNING = {
     # Every statement has its index, whatever its parameters: planning it each time is the greater
     # part of its cost, and a plan from when a table was small must not read all of a large one.
@@ -46,6 +54,12 @@ class Address(Struct, frozen=True):
     settings: dict[str, Any]
     schema: str
     idle_timeout_ms: int = IDLE_TIMEOUT_MS
+
+    @property
+    def patience(self) -> float | None:
+        """How many seconds an answer may take. The server ends a transaction before, so whoever is
+        silent for so long is stopped, or somebody between us is, and TCP itself notices neither."""
+        return self.idle_timeout_ms * 2.5 / 1_000 or None
 
     def __str__(self) -> str:
         """How messages call it: everything but the password."""
@@ -89,6 +103,7 @@ def connect(address: Address) -> psycopg.Connection[Any]:
         _set_up(connection, address)
     except psycopg.Error as error:
         connection.close()
+        # Nothing was asked for yet, so nothing can be lost.
         raise store_error(error, str(address), is_closed=False) from error
     return connection
 
@@ -102,5 +117,8 @@ def _set_up(connection: psycopg.Connection[Any], address: Address) -> None:
     if connection.info.server_version >= _TRANSACTION_TIMEOUT_SINCE:
         # Also ends a transaction whose client was stopped in the middle of sending.
         settings["transaction_timeout"] = str(2 * address.idle_timeout_ms)
-    calls = ", ".join(["set_config(%s, %s, false)"] * len(settings))
-    connection.execute(f"SELECT {calls}".encode(), list(chain.from_iterable(settings.items())))
+    given = [scalar(text) for text in chain.from_iterable(settings.items())]
+    calls = [f"set_config(${n}::text, ${n + 1}::text, false)" for n in range(1, len(given), 2)]
+    set_up = f"SELECT {', '.join([*calls, _LASTING])}"
+    wire = Wire(connection, {"set_up": set_up}, address.patience)
+    wire.run([Call("set_up", tuple(given))])

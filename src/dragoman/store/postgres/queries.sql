@@ -247,6 +247,17 @@ SET value = greatest(meta.value::bigint, excluded.value::bigint)::text
 -- name: ledger_id
 SELECT value FROM meta WHERE key = 'ledger_id'
 
+-- name: secret_mark
+SELECT value FROM meta WHERE key = 'secret'
+
+-- Of two who come first at the same time one counts, for both.
+-- name: keep_secret_mark
+INSERT INTO meta (key, value) VALUES ('secret', $1) ON CONFLICT (key) DO NOTHING
+
+-- name: change_secret_mark
+INSERT INTO meta (key, value) VALUES ('secret', $1)
+ON CONFLICT (key) DO UPDATE SET value = excluded.value
+
 -- name: head
 SELECT coalesce(max(position), 0) FROM entries
 

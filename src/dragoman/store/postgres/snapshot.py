@@ -35,7 +35,7 @@ class PostgresSnapshot(PostgresReaders):
 def snapshot(address: Address) -> Generator[PostgresSnapshot]:
     """The schema as it is now."""
     # Whoever reads a large store may take longer than a transaction ever does.
-    wire = Wire(connect(replace(address, idle_timeout_ms=0)), QUERIES)
+    wire = Wire(connect(replace(address, idle_timeout_ms=0)), QUERIES, address.patience)
     try:
         wire.run([Call("begin_snapshot")])
         frozen = PostgresSnapshot(wire, address)

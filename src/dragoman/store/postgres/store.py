@@ -19,7 +19,7 @@ from dragoman.store.postgres.session import PostgresSession, checking_version
 from dragoman.store.postgres.snapshot import PostgresSnapshot, snapshot
 from dragoman.store.postgres.wire import Call, Wire
 from dragoman.store.postgres.words import tsvector
-from dragoman.store.readers import NO_LIMIT
+from dragoman.store.readers import NO_LIMIT, SqlMark
 from dragoman.text.words import Words
 
 T = TypeVar("T")
@@ -35,7 +35,7 @@ _BOARDS = {
 """(Is a status asked for, is an owner) -> the query that has an index for it."""
 
 
-class PostgresStore(PostgresReaders):
+class PostgresStore(PostgresReaders, SqlMark):
     """A store on a server, for any number of threads, processes and machines."""
 
     def __init__(self, address: Address) -> None:
@@ -142,6 +142,9 @@ class PostgresStore(PostgresReaders):
                     pass
             return self._fetch(self._connect(), calls)
 
+    def _put(self, query: str, *values: Scalar) -> None:
+        self._read(query, *values)
+
     def _place(self) -> str:
         return str(self._address)
 
@@ -168,7 +171,7 @@ class PostgresStore(PostgresReaders):
     def _connect(self) -> Wire:
         if self._is_closed:
             raise StoreUnavailable(f"{self._address} was closed; open the store again")
-        return Wire(connect(self._address), QUERIES)
+        return Wire(connect(self._address), QUERIES, self._address.patience)
 
     def _error(self, error: psycopg.Error, *, is_closed: bool) -> StoreError:
         return store_error(error, str(self._address), is_closed=is_closed)

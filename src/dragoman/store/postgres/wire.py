@@ -29,8 +29,12 @@ class Call(NamedTuple):
 class Wire:
     """A connection that one thread uses at a time."""
 
-    def __init__(self, connection: Connection[Any], queries: Mapping[str, str]) -> None:
+    def __init__(
+        self, connection: Connection[Any], queries: Mapping[str, str], patience: float | None
+    ) -> None:
+        """`patience`: how many seconds an answer may take; None: any number."""
         self._connection = connection
+        self._patience = patience
         self._pgconn = connection.pgconn
         self._loader = Transformer(connection)
         self._queries = queries
@@ -81,7 +85,7 @@ class Wire:
     def _exchange(self, sends: Sequence[Callable[[], None]]) -> list[PGresult]:
         try:
             self._pgconn.enter_pipeline_mode()
-            results = self._connection.wait(_converse(self._pgconn, sends))
+            results = self._connection.wait(_converse(self._pgconn, sends), timeout=self._patience)
             self._pgconn.exit_pipeline_mode()
         except BaseException:
             # What is still under way would be taken for the answer to the next question.

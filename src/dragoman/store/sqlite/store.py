@@ -10,7 +10,7 @@ import apsw
 
 from dragoman.core.errors import StoreUnavailable
 from dragoman.engine.ports import BoardQuery, Row, Session
-from dragoman.store.readers import NO_LIMIT
+from dragoman.store.readers import NO_LIMIT, SqlMark
 from dragoman.store.sqlite.connect import check_sqlite, open_reader, open_writer
 from dragoman.store.sqlite.driver import Connection
 from dragoman.store.sqlite.faults import commit_error, store_error
@@ -31,7 +31,7 @@ _BOARDS = {
 """(Is a status asked for, is an owner) -> the query that has an index for it."""
 
 
-class SqliteStore(SqliteReaders):
+class SqliteStore(SqliteReaders, SqlMark):
     """A store in one file, for any number of threads and for several processes."""
 
     def __init__(self, path: Path, new_ledger_id: Callable[[], str]) -> None:
@@ -124,6 +124,9 @@ class SqliteStore(SqliteReaders):
                     raise told(error, self._path) from error
                 raise
             return result
+
+    def _put(self, query: str, *values: Any) -> None:
+        self._write(lambda writer, _: writer.execute(QUERIES[query], values))
 
     def _open_writer(self) -> Connection:
         self._refuse_if_closed()

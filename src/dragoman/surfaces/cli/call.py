@@ -115,13 +115,13 @@ class Call(Struct, frozen=True):
             place.hub.close()
 
     @contextmanager
-    def writing(self, *, makes: bool = True) -> Generator[Place]:
+    def writing(self, *, makes: bool = True, new_keys: bool = False) -> Generator[Place]:
         """The place, made on first use; what lies beside the ledger is level with it at the end.
 
         A command that has no use for an empty place makes none.
         """
         is_new = not self.data.exists()
-        place = self._open(create=makes or not is_new)
+        place = self._open(create=makes or not is_new, new_keys=new_keys)
         try:
             if is_new:
                 self.err.line(f"made the data directory {self.data.absolute()}")
@@ -147,10 +147,12 @@ class Call(Struct, frozen=True):
             self.err.line(("warning: ", "yellow"), warning)
         place.warnings.clear()
 
-    def _open(self, *, create: bool) -> Place:
+    def _open(self, *, create: bool, new_keys: bool = False) -> Place:
         said = self.shared
         self._check_is_here()
-        return self.house.open_place(self.data, said.store, said.now, create=create)
+        return self.house.open_place(
+            self.data, said.store, said.now, create=create, new_keys=new_keys
+        )
 
     def _check_is_here(self) -> None:
         """An agent that a hub has started must not make a second hub by mistake."""

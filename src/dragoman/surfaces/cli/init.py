@@ -1,5 +1,9 @@
 """`dragoman init`: a data directory, made or found as it is."""
 
+from typing import Annotated
+
+import typer
+
 from dragoman.surfaces.cli.call import Answer, Call
 from dragoman.surfaces.cli.screen import Screen
 from dragoman.surfaces.cli.store_url import (
@@ -12,10 +16,23 @@ from dragoman.surfaces.cli.store_url import (
 from dragoman.surfaces.cli.verb import Verb
 
 
-def init(call: Call) -> Answer:
+def init(
+    call: Call,
+    new_keys: Annotated[
+        bool,
+        typer.Option(
+            "--new-keys",
+            help="Let the store go on with the keys that are here, because its own are lost.",
+        ),
+    ] = False,
+) -> Answer:
     """Make the data directory; a second time changes nothing.
 
     With --store the URL is remembered in dragoman.toml, which only you can read.
+
+    All hubs of a store need the same folder keys. With --new-keys a store whose keys nobody has
+    any more takes those of this directory: what was asked before is then not known when it is
+    repeated, and is refused or done again.
 
     \b
     Examples:
@@ -26,7 +43,7 @@ def init(call: Call) -> Answer:
     asked = made_absolute(call.shared.store)
     if asked:
         check_other(call.data, asked)
-    with call.writing() as place:
+    with call.writing(new_keys=new_keys) as place:
         # Only a store that could be opened is worth remembering.
         is_remembered = bool(asked) and remember(place.data, asked)
         url = asked or place.settings.store.url or default_url(place.data)

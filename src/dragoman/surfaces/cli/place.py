@@ -162,8 +162,11 @@ class WatchHub(Protocol):
 class OpenPlace(Protocol):
     """How the command line opens a data directory, handed in by `bootstrap`."""
 
-    def __call__(self, data: Path, store: str, now: int | None, *, create: bool) -> Place:
-        """Open it; `create` makes it when it is missing. `now` fixes the hub's clock."""
+    def __call__(
+        self, data: Path, store: str, now: int | None, *, create: bool, new_keys: bool = False
+    ) -> Place:
+        """Open it; `create` makes it when it is missing. `now` fixes the hub's clock. With
+        `new_keys` the store takes the keys that are here in the place of those it had."""
         ...
 
 

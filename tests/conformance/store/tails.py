@@ -1,0 +1,51 @@
+"""A reader that tails the ledger while others write it, and what it must never do."""
+
+import threading
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from dragoman.engine.ports import Store
+from dragoman.engine.subscribe import follow
+from tests.conformance.store.threads import PATIENCE, begin
+
+Seen = tuple[int, str, int]
+"""Position, stream and version of an entry."""
+
+
+class Tail:
+    """A reader that follows from the beginning until it is told that all is written."""
+
+    def __init__(self, store: Store) -> None:
+        self._is_written = threading.Event()
+        self._has_looked_again = False
+        self.seen: list[tuple[int, str, int]] = []
+        self._reading = begin(lambda: self._read(store))
+
+    def finish(self) -> None:
+        """Everything is written: look once more, then end."""
+        self._is_written.set()
+        self._reading.result(PATIENCE)
+
+    def _read(self, store: Store) -> None:
+        for entry in follow(store, 0, self._wait):
+            self.seen.append((entry.position, entry.stream, entry.version))
+
+    def _wait(self) -> bool:
+        if not self._is_written.is_set():
+            self._is_written.wait(0.001)
+            return True
+        looked, self._has_looked_again = self._has_looked_again, True
+        return not looked
+
+
+def slips(seen: Sequence[Seen], store: Store) -> Iterator[str]:
+    """What a reader has missed, seen twice or seen out of order, now that all is written."""
+    times = Counter(seen)
+    kept = [(entry.position, entry.stream, entry.version) for entry in store.entries(0, 1 << 40)]
+    yield from (f"missed {entry}" for entry in kept if entry not in times)
+    yield from (f"saw {entry}, which is not there" for entry in times.keys() - set(kept))
+    yield from (f"saw {entry} {n} times" for entry, n in times.items() if n > 1)
+    if list(seen) != sorted(seen):
+        yield "saw positions out of order"
+    if [position for position, _, _ in kept] != list(range(1, len(kept) + 1)):
+        yield "the ledger has gaps"

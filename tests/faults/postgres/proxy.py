@@ -1,0 +1,162 @@
+"""A proxy before a real PostgreSQL that cuts connections at bytes that a seed has chosen."""
+
+import random
+import select
+import socket
+import struct
+import threading
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Literal, get_args
+
+from msgspec import Struct
+from psycopg.conninfo import conninfo_to_dict
+
+Manner = Literal["close", "reset", "late", "stall"]
+"""Hang up; hang up with a RST; hang up, and deliver later what was on its way; fall silent."""
+Flow = Literal["asked", "answered"]
+Since = Literal["begin", "commit"]
+
+_COMMIT = b"\0commit\0"
+"""How the statement of that name is called over the wire."""
+_RESET = struct.pack("ii", 1, 0)
+"""Linger for no time: a close that sends a RST."""
+_LONGEST: dict[tuple[Since, Flow], int] = {
+    ("commit", "asked"): 6_000,
+    ("commit", "answered"): 200,
+    ("begin", "asked"): 12_000,
+    ("begin", "answered"): 2_000,
+}
+"""About as many bytes as there are: of an exchange that commits, of a connection that begins."""
+
+
+class Cut(Struct, frozen=True):
+    """Where a connection is cut: so many bytes of one flow after a moment."""
+
+    manner: Manner
+    since: Since
+    flow: Flow
+    offset: int
+
+
+def cuts(seed: int, *, stalls: int = 0) -> Iterator[Cut]:
+    """Cuts without end, three of four in the middle of a commit; so many of the first 99 stall."""
+    chance = random.Random(seed)
+    stalled = set(chance.sample(range(99), stalls))
+    for n in range(1 << 62):
+        since: Since = chance.choice(("commit", "commit", "commit", "begin"))
+        flow: Flow = chance.choice(get_args(Flow))
+        manner: Manner = chance.choice(("close", "reset", "late"))
+        offset = chance.randrange(_LONGEST[since, flow])
+        yield Cut("stall" if n in stalled else manner, since, flow, offset)
+
+
+class Proxy:
+    """Passes everything on; each connection lives until its cut comes, if there is one left."""
+
+    def __init__(self, target: Path, planned: Iterator[Cut]) -> None:
+        self._target = target
+        self._planned = planned
+        self._unused: list[Cut] = []
+        """Of connections that ended before their cut came."""
+        self._lock = threading.Lock()
+        self._on_its_way: list[tuple[socket.socket, bytes]] = []
+        self.made: list[Cut] = []
+        """The cuts so far."""
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def close(self) -> None:
+        """Take no further connections."""
+        self._listener.close()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = self._listener.accept()
+                self._deliver_late()
+                threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+
+    def _serve(self, client: socket.socket) -> None:
+        server = socket.socket(socket.AF_UNIX)
+        with self._lock:
+            cut = self._unused.pop() if self._unused else next(self._planned, None)
+        try:
+            server.connect(str(self._target))
+            rest = _pass_on(client, server, cut)
+        except OSError:
+            rest = None
+        if cut is not None:
+            with self._lock:
+                (self._unused if rest is None else self.made).append(cut)
+        if cut is not None and rest is not None:
+            self._end(cut, client, server, rest)
+        else:
+            client.close()
+            server.close()
+
+    def _end(self, cut: Cut, client: socket.socket, server: socket.socket, rest: bytes) -> None:
+        if cut.manner == "stall":
+            _listen_in_silence(client)
+        if cut.manner == "reset":
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+        if cut.manner == "late" and cut.flow == "asked":
+            with self._lock:
+                self._on_its_way.append((server, rest))
+        else:
+            server.close()
+        client.close()
+
+    def _deliver_late(self) -> None:
+        """What was on its way arrives when its sender has given up and comes again."""
+        with self._lock:
+            delayed, self._on_its_way = self._on_its_way, []
+        for server, rest in delayed:
+            with server, suppress(OSError):
+                server.sendall(rest)
+
+
+def _pass_on(client: socket.socket, server: socket.socket, cut: Cut | None) -> bytes | None:
+    """Until the cut: then what was not passed on any more. None: one side has hung up before."""
+    left = cut.offset if cut is not None and cut.since == "begin" else None
+    while True:
+        readable, _, _ = select.select([client, server], [], [])
+        for side in readable:
+            data = side.recv(65_536)
+            if not data:
+                return None
+            is_asked = side is client
+            if cut is not None and left is None and is_asked and _COMMIT in data:
+                left = cut.offset
+            if cut is not None and left is not None and is_asked == (cut.flow == "asked"):
+                if len(data) > left:
+                    (server if is_asked else client).sendall(data[:left])
+                    return data[left:]
+                left -= len(data)
+            (server if is_asked else client).sendall(data)
+
+
+def _listen_in_silence(client: socket.socket) -> None:
+    """Until the other side has lost its patience."""
+    with suppress(OSError):
+        while client.recv(65_536):
+            pass
+
+
+@contextmanager
+def proxy_before(server_url: str, planned: Iterator[Cut]) -> Generator[Proxy]:
+    """A proxy before the server of this URL, which listens on a socket in a folder."""
+    folder = conninfo_to_dict(server_url.partition("&schema=")[0])["host"]
+    proxy = Proxy(Path(str(folder)) / ".s.PGSQL.5432", planned)
+    try:
+        yield proxy
+    finally:
+        proxy.close()
+
+
+def url_through(proxy: Proxy, schema: str) -> str:
+    """The URL of a store behind the proxy."""
+    address = f"postgresql://postgres@127.0.0.1:{proxy.port}/postgres"
+    return f"{address}?schema={schema}&connect_timeout=2&sslmode=disable&gssencmode=disable"

@@ -1,0 +1,41 @@
+"""A hub in a process that stops itself in the middle of a transaction: `stopper URL TASK`."""
+
+import os
+import signal
+import sys
+
+from msgspec.structs import replace
+
+from dragoman.core.commands import NoteTask, ReportOutcome
+from dragoman.engine.request import Accepted
+from dragoman.store.postgres import PostgresStore
+from dragoman.store.postgres.connect import parse_url
+from dragoman.system.clock import HandClock
+from tests.conformance.store.hubs import ALICE, ANN, NOW, Hub
+
+IDLE_MS = 1_000
+"""So long the server bears a hub that says nothing within a transaction."""
+
+
+def main(url: str, task: str) -> None:
+    """Report, stop with the task locked, go on when told so, and say what came of it."""
+    store = PostgresStore(replace(parse_url(url), idle_timeout_ms=IDLE_MS))
+    hub = Hub(store, HandClock(NOW))
+    stops = iter([True])
+
+    def stop_once(failpoint: str) -> None:
+        if failpoint == "decided" and next(stops, False):
+            os.kill(os.getpid(), signal.SIGSTOP)
+
+    hub.on_failpoint = stop_once
+    for actor, command in (
+        (ALICE, ReportOutcome(task, outcome="done", apply=True)),
+        (ANN, NoteTask(task, "all the same")),
+    ):
+        outcome = hub.ask(actor, command)
+        sys.stdout.write("done\n" if isinstance(outcome, Accepted) else f"{outcome.code}\n")
+    store.close()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,136 @@
+"""The server itself is killed under load, and comes back: nothing is lost, doubled or stranded."""
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Generator
+from concurrent.futures import Future
+
+import pytest
+
+from dragoman.core.actors import Actor
+from dragoman.core.commands import ClaimTask, CreateTask
+from dragoman.core.deadlines import Backoff
+from dragoman.core.errors import StoreError
+from dragoman.engine.hub import Hub as WholeHub
+from dragoman.services.recovery import Recovery
+from dragoman.store.postgres import PostgresStore
+from dragoman.store.postgres.connect import parse_url
+from dragoman.system.clock import HandClock
+from dragoman.system.ids import new_id
+from tests.conformance.store.hubs import ANN, NOW, Hub
+from tests.conformance.store.threads import PATIENCE, begin
+from tests.faults.postgres.mutants import Mutant
+from tests.faults.postgres.storm import BOARD, Storm, faults
+from tests.requirements import proves
+from tests.servers import MortalServer, fresh_schema, mortal_postgres
+
+KILLS = 3
+BETWEEN = 25
+"""So many answers are given between two kills."""
+SILENT = 12
+LATER = 10**7
+"""Milliseconds after which every lease has ended."""
+
+
+@pytest.fixture(scope="module")
+def server() -> Generator[MortalServer]:
+    """Give a server that may be killed."""
+    with mortal_postgres() as server:
+        yield server
+
+
+@pytest.fixture
+def url(server: MortalServer) -> Generator[str]:
+    """Give the URL of an empty schema."""
+    with fresh_schema(server.url) as url:
+        yield url
+
+
+def rage(server: MortalServer, store: PostgresStore, kills: int) -> Storm:
+    """Lives on a server that is killed and started again while they go on."""
+    is_up, is_over = threading.Event(), threading.Event()
+    is_up.set()
+    storm = Storm(store, lambda: is_up.wait(PATIENCE))
+
+    def kill_again_and_again() -> None:
+        for _ in range(kills):
+            answered = len(storm.told) + BETWEEN
+            while len(storm.told) < answered and not is_over.is_set():
+                threading.Event().wait(0.001)
+            is_up.clear()
+            try:
+                server.kill()
+                server.start()
+            finally:
+                is_up.set()
+
+    killing: Future[None] = begin(kill_again_and_again)
+    try:
+        storm.rage(6, killing.done)
+    finally:
+        is_over.set()
+    killing.result(PATIENCE)
+    store.close()
+    return storm
+
+
+@proves("PG-KILLED", "STORE-DURABLE", "IDEM-REPEAT")
+def test_a_server_that_is_killed_loses_and_doubles_nothing(server: MortalServer, url: str) -> None:
+    store = PostgresStore.open(url, new_id)
+    Hub(store, HandClock(NOW)).do(ANN, CreateTask("for everyone", BOARD))
+
+    storm = rage(server, PostgresStore(parse_url(url)), KILLS)
+
+    assert faults(store, storm) == []
+    store.close()
+
+
+@proves("PG-TEETH")
+def test_an_answer_before_the_commit_is_written_is_found(server: MortalServer, url: str) -> None:
+    store = PostgresStore.open(url, new_id)
+    Hub(store, HandClock(NOW)).do(ANN, CreateTask("for everyone", BOARD))
+
+    storm = rage(server, Mutant(parse_url(url), answers_early=True), kills=1)
+
+    assert [fault for fault in faults(store, storm) if "refused" in fault or "has lived" in fault]
+    store.close()
+
+
+@proves("PG-KILLED")
+def test_a_recovery_that_the_server_dies_under_strands_nobody(
+    server: MortalServer, url: str
+) -> None:
+    """The incident dbos-inc/dbos-transact-py#716."""
+    clock, store = HandClock(NOW), PostgresStore.open(url, new_id)
+    hub = Hub(store, clock)
+    for n in range(SILENT):
+        agent = Actor("agent", f"agent-{n}")
+        hub.do(ANN, CreateTask("a task", f"t{n}", ready=True))
+        hub.do(agent, ClaimTask(f"t{n}", agent.name))
+    clock.advance(LATER)
+    recovery = Recovery(WholeHub(hub.engine, new_id), Backoff())
+
+    hub.on_failpoint = at_pass(SILENT // 2, "written", server.kill)
+    with pytest.raises(StoreError):
+        recovery.run_once(clock.now())
+    server.start()
+    recovery.run_once(clock.now())
+
+    assert store.expired(clock.now(), 100) == []
+    events = Counter((entry.stream, entry.event) for entry in store.entries(0, 1_000))
+    assert {events[f"task:t{n}", "task.requeued"] for n in range(SILENT)} == {1}
+    assert "in-progress" not in store.counts()
+    store.close()
+
+
+def at_pass(times: int, failpoint: str, happen: Callable[[], None]) -> Callable[[str], None]:
+    """Something that happens at a certain pass of a failpoint."""
+    left = times
+
+    def on_failpoint(passed: str) -> None:
+        nonlocal left
+        left -= passed == failpoint
+        if left == 0 and passed == failpoint:
+            happen()
+
+    return on_failpoint

@@ -1,0 +1,95 @@
+"""Hubs of one store have one secret: another one is named at once, and said what to do about."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.requirements import proves
+from tests.surfaces.cli.console import Console
+from tests.surfaces.cli.tampering import change
+
+pytestmark = proves("STORE-SECRET")
+
+
+@pytest.fixture
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Give the URL of a store that is not there yet."""
+    if getattr(request, "param", "sqlite") == "sqlite":
+        return f"sqlite:///{tmp_path / 'shared.db'}"
+    return request.getfixturevalue("postgres_url")
+
+
+@pytest.fixture
+def first(tmp_path: Path, store: str) -> Console:
+    """Give the directory whose hub has begun the store."""
+    console = Console(tmp_path / "first")
+    console.ask("init", "--store", store)
+    return console
+
+
+@pytest.fixture
+def second(tmp_path: Path) -> Console:
+    """Give a directory that is not there yet."""
+    return Console(tmp_path / "second")
+
+
+def hand_over_keys(giver: Console, taker: Console) -> None:
+    shutil.rmtree(taker.data / "keys", ignore_errors=True)
+    shutil.copytree(giver.data / "keys", taker.data / "keys")
+
+
+@pytest.mark.parametrize("store", ["sqlite", "postgres"], indirect=True)
+def test_a_hub_with_another_secret_is_told_which_folder_to_copy(
+    first: Console, second: Console, store: str
+) -> None:
+    refused = second.ask("init", "--store", store, code=1)
+
+    assert refused["code"] == "bad_key"
+    assert f"the secret in {second.data / 'keys'} is not the one" in refused["detail"]
+    assert "Copy the folder keys from the data directory of a hub that works" in refused["detail"]
+    assert second.ask("up", "--port", "0", "--store", store, code=1)["code"] == "bad_key"
+
+    hand_over_keys(first, second)
+    second.ask("init", "--store", store)
+    made = first.ask("task", "create", "One", "--key", "once")
+    again = second.ask("task", "create", "One", "--key", "once")
+    assert (again["id"], again["repeated"]) == (made["id"], True)
+
+
+@proves("CLI-DOCTOR")
+def test_doctor_says_it_too(first: Console, second: Console, store: str) -> None:
+    hand_over_keys(first, second)
+    second.ask("init", "--store", store)
+    shutil.rmtree(second.data / "keys")
+    (second.data / "checkpoints.jsonl").unlink(missing_ok=True)
+    second("init")
+
+    checks = {check["name"]: check for check in second.ask("doctor", code=1)["checks"]}
+
+    assert checks["keys"]["state"] == "ok"
+    assert checks["store"]["state"] == "bad"
+    assert "is not the one that the hubs of this store have" in checks["store"]["found"]
+    assert first.ask("doctor")["ok"] is True
+
+
+@proves("CLI-INIT")
+def test_a_store_whose_keys_are_lost_goes_on_with_new_ones(
+    first: Console, second: Console, store: str
+) -> None:
+    assert second("init", "--store", store).code == 1
+
+    second.ask("init", "--store", store, "--new-keys")
+
+    assert second.ask("doctor")["ok"] is True
+    assert first.ask("task", "list", code=1)["code"] == "bad_key"
+
+
+def test_a_store_of_before_takes_the_secret_of_whoever_opens_it_first(
+    first: Console, second: Console, store: str
+) -> None:
+    change(Path(store.removeprefix("sqlite:///")), "DELETE FROM meta WHERE key = 'secret'")
+
+    first.ask("task", "list")
+
+    assert second("init", "--store", store).code == 1
