@@ -23,12 +23,10 @@ T = TypeVar("T")
 class Inode:
     """A file, whatever its name is by now."""
 
-    def __init__(self, content: bytes = b"", *, is_followed: bool = False) -> None:
+    def __init__(self, content: bytes = b"") -> None:
         self.kept = content
         self.pending: list[Piece | int] = []
         """Since the last sync: pieces that were written, and lengths that it was cut to."""
-        self.is_followed = is_followed
-        """Whether its next sync is followed by one of its folder, as SQLite does it."""
 
     def after(self, way: "Way", chance: Random) -> bytes:
         """Its content after a power cut."""
@@ -56,16 +54,14 @@ class Platter:
         assert found is not None, f"nobody has made {name}"
         self._inodes[inode] = found
 
-    def create(self, inode: int, name: str, is_followed: bool) -> None:
+    def create(self, inode: int, name: str) -> None:
         """A new file."""
-        self._inodes[inode] = Inode(is_followed=is_followed)
+        self._inodes[inode] = Inode()
         self._renamed.append((name, self._inodes[inode]))
 
-    def delete(self, name: str, is_synced: bool) -> None:
+    def delete(self, name: str) -> None:
         """The name is gone; what it was the name of may come back."""
         self._renamed.append((name, None))
-        if is_synced:
-            self._sync_folder()
 
     def write(self, inode: int, offset: int, data: bytes) -> None:
         """Some bytes, not yet synced."""
@@ -82,13 +78,18 @@ class Platter:
         _apply(content, file.pending)
         file.kept = bytes(content)
         file.pending.clear()
-        if file.is_followed:
-            file.is_followed = False
-            self._sync_folder()
+
+    def sync_folder(self) -> None:
+        """From now on the names are as they are."""
+        self._names = {name: inode for name, inode in self._now().items() if inode is not None}
+        self._renamed.clear()
 
     def fail_to_sync(self, inode: int) -> None:
         """What was to be synced is dropped, and no later sync brings it back, as on Linux."""
         self._inodes[inode].pending.clear()
+
+    def killed(self, *_: object) -> None:
+        """A process is gone; a disk does not notice that."""
 
     def is_settled(self) -> bool:
         """Whether a power cut has only one outcome."""
@@ -109,10 +110,6 @@ class Platter:
     def _now(self) -> dict[str, Inode | None]:
         """Names as every process sees them."""
         return self._names | dict(self._renamed)
-
-    def _sync_folder(self) -> None:
-        self._names = {name: inode for name, inode in self._now().items() if inode is not None}
-        self._renamed.clear()
 
 
 Way = Callable[[bytearray, list[Piece | int], Random], None]

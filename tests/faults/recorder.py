@@ -11,7 +11,7 @@ Operation = tuple[Any, ...]
 """The name of a method of Platter, and what it is called with."""
 
 _FOLLOWED = apsw.SQLITE_OPEN_WAL | apsw.SQLITE_OPEN_MAIN_JOURNAL
-"""When one of these is new, SQLite's first sync of it syncs the folder too."""
+"""Whoever opens one of these syncs its folder too, after the first sync of the file."""
 _RECORDED = apsw.SQLITE_OPEN_MAIN_DB | _FOLLOWED
 
 Before = Callable[[Operation], None]
@@ -41,13 +41,16 @@ class Recorder(apsw.VFS):
         was_there = Path(path).exists()
         # Only after it is open: SQLite also asks for files that are not there.
         file = _File(self, name, flags)
-        file.number = self._number(path, was_there=was_there, followed=bool(flags[0] & _FOLLOWED))
+        file.number = self._number(path, was_there=was_there)
+        file.is_followed = bool(flags[0] & _FOLLOWED)
         return file
 
     def xDelete(self, filename: str, syncdir: bool) -> None:  # noqa: N802  apsw's name
         """A name is gone."""
-        self.record("delete", Path(filename).name, bool(syncdir))
+        self.record("delete", Path(filename).name)
         super().xDelete(filename, False)
+        if syncdir:
+            self.record("sync_folder")
         self._numbers.pop(filename, None)
 
     def record(self, *operation: Any) -> None:
@@ -55,19 +58,25 @@ class Recorder(apsw.VFS):
         self.before(operation)
         self.tape.append(operation)
 
-    def _number(self, path: str, *, was_there: bool, followed: bool) -> int:
+    @contextmanager
+    def in_good_health(self) -> Generator[None]:
+        """For a while nothing fails."""
+        before, self.before = self.before, _work_well
+        yield
+        self.before = before
+
+    def _number(self, path: str, *, was_there: bool) -> int:
         """The number of the file that has this name now."""
         if path not in self._numbers or not was_there:
             self._count += 1
             self._numbers[path] = self._count
-            short = Path(path).name
-            made = ("open", self._count, short)
-            self.record(*(made if was_there else ("create", self._count, short, followed)))
+            self.record("open" if was_there else "create", self._count, Path(path).name)
         return self._numbers[path]
 
 
 class _File(apsw.VFSFile):
     number = 0
+    is_followed = False
 
     def __init__(self, recorder: Recorder, name: Any, flags: list[int]) -> None:
         self._recorder = recorder
@@ -83,6 +92,9 @@ class _File(apsw.VFSFile):
 
     def xSync(self, flags: int) -> None:  # noqa: N802  apsw's name
         self._recorder.record("sync", self.number)
+        if self.is_followed:
+            self.is_followed = False
+            self._recorder.record("sync_folder")
 
 
 @contextmanager

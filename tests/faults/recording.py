@@ -1,13 +1,14 @@
 """A day at the hub, recorded: what it did to the disk, and what it had told its callers by when."""
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Self, TypeVar, cast
 
 import apsw
 from msgspec import Struct
 
+from dragoman.core.errors import StoreUnavailable
 from dragoman.engine.ask import entries
 from dragoman.engine.request import Outcome
 from dragoman.store.sqlite import SqliteStore
@@ -22,6 +23,10 @@ T = TypeVar("T")
 NAME = "hub.db"
 REOPENED = frozenset({20, 45})
 """Before these steps the store is closed and opened again."""
+
+
+class Killed(BaseException):
+    """The process is gone."""
 
 
 class Watched(SqliteStore):
@@ -115,24 +120,39 @@ class Taping:
         self._store = self._open()
 
     def work(self, step: int) -> None:
-        """Do one step."""
+        """Do one step; whoever is killed meanwhile comes back and does it again."""
         if step in REOPENED:
             self.close()
             self._store = self._open()
-        worker = Worker(self._store, self._pass)
-        worker.work(step)
-        worker.engine.close()
+        try:
+            worker = self._try(step)
+        except Killed:
+            self._store.leave()
+            self._store = self._open()
+            worker = self._try(step)
         self._answer()
         self.recording.done.append((len(self._disk.tape), step + 1))
         self.recording.answers |= worker.answers
 
+    def _try(self, step: int) -> Worker:
+        worker = Worker(self._store, self._pass)
+        worker.work(step)
+        worker.engine.close()
+        return worker
+
     def close(self) -> None:
         """The end of the day, or of a shift."""
         self.recording.ledger = ledger_of(self._store)
-        self._store.close()
+        # SQLite takes a failure here in its stride, but nobody could be told of it.
+        with self._disk.in_good_health():
+            self._store.close()
 
     def _open(self) -> Watched:
-        store = self._store_type.at(self._folder)
+        try:
+            store = self._store_type.at(self._folder)
+        except StoreUnavailable:
+            # The disk failed; whoever starts a hub tries again.
+            store = self._store_type.at(self._folder)
         if not self.recording.images:
             self._commit(store.image())
         store.on_commit = self._commit
@@ -152,22 +172,28 @@ class Taping:
         self.recording.committed.append(len(self._disk.tape))
 
 
+def leave_alone(_: Recorder) -> None:
+    """A disk in good health."""
+
+
 def record(
     folder: Path,
     base: Files | None = None,
-    first: int = 0,
+    steps: Iterable[int] = range(len(DAY)),
     store_type: type[Watched] = Watched,
     *,
     hastily: bool = False,
+    disturb: Callable[[Recorder], None] = leave_alone,
 ) -> Recording:
-    """A day from this step on, with the files that there are.
+    """These steps of a day, with the files that there are, on a disk that may be disturbed.
 
     Hastily: callers are answered when all is written, before it is committed.
     """
     put(folder, base or {})
     with recorder() as disk:
+        disturb(disk)
         taping = Taping(folder, disk, base or {}, store_type, hastily=hastily)
-        for step in range(first, len(DAY)):
+        for step in steps:
             taping.work(step)
         taping.close()
     return taping.recording
