@@ -20,6 +20,9 @@ from tests.store.sqlite.files import ledger_id
 
 T = TypeVar("T")
 
+Ledger = list[tuple[str, int, bytes]]
+"""(Stream, version, hash) of every entry."""
+
 NAME = "hub.db"
 REOPENED = frozenset({20, 45})
 """Before these steps the store is closed and opened again."""
@@ -85,8 +88,8 @@ class Recording(Struct):
     done: list[tuple[int, int]] = []
     """(Length of the tape, next step) after each step."""
     answers: dict[int, list[Outcome]] = {}
-    ledger: list[tuple[str, int, bytes]] = []
-    """(Stream, version, hash) of every entry, at the end of the day."""
+    ledger: Ledger = []
+    """At the end of the day."""
 
     def commits(self, at: int) -> int:
         """How many commits were done by then, the first state included."""
@@ -199,7 +202,7 @@ def record(
     return taping.recording
 
 
-def ledger_of(store: SqliteStore) -> list[tuple[str, int, bytes]]:
+def ledger_of(store: SqliteStore) -> Ledger:
     """What the ledger has, in short."""
     return [(entry.stream, entry.version, entry.hash) for entry in entries(store)]
 
