@@ -88,8 +88,8 @@ class Platter:
         """What was to be synced is dropped, and no later sync brings it back, as on Linux."""
         self._inodes[inode].pending.clear()
 
-    def killed(self, *_: object) -> None:
-        """A process is gone; a disk does not notice that."""
+    def notice_nothing(self, *_: object) -> None:
+        """Something else has failed, or a process is gone: a disk has no part in that."""
 
     def is_settled(self) -> bool:
         """Whether a power cut has only one outcome."""

@@ -1,6 +1,7 @@
 """Power cuts at every moment of a recorded day, and the judge of what is left."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from typing import Any, cast
@@ -71,10 +72,12 @@ class Judge:
         self._every = every
         self.points = 0
 
-    def complaints(self, recording: Recording, ways: int, seed: int) -> Iterator[Judgement]:
-        """Every cut after which something is not as it must be."""
+    def complaints(
+        self, recording: Recording, ways: int, seed: int, first: int = 0
+    ) -> Iterator[Judgement]:
+        """Every cut, from an operation on, after which something is not as it must be."""
         for cut in cuts(recording, ways, Random(seed)):
-            verdict = self.verdict(recording, cut)
+            verdict = self.verdict(recording, cut) if cut.at >= first else SOUND
             if verdict != SOUND:
                 yield Judgement(verdict, cut, seed)
 
@@ -82,9 +85,22 @@ class Judge:
         """`sound`, or what is wrong."""
         self.points += 1
         try:
-            found = self._pages(cut)
+            return self._of_day(recording, cut) if cut.due else self._of_dawn(recording, cut)
         except (StoreError, apsw.Error) as error:
             return f"damaged, {type(error).__name__}"
+
+    def _of_dawn(self, recording: Recording, cut: Cut) -> str:
+        """Nobody was answered yet: there may be nothing, but whatever there is must be whole."""
+        with self._opened(cut) as store:
+            is_first = store.image() in recording.images[1 : cut.commits + 1]
+            return SOUND if is_first or (store.head() == 0 and not findings(store)) else "strange"
+
+    def _of_day(self, recording: Recording, cut: Cut) -> str:
+        if self.points % self._every:
+            found = self._disk.pages(NAME, cut.files)
+        else:
+            with self._opened(cut) as store:
+                found = store.image()
         images = recording.images
         # All that was answered, and at most the one commit that was under way beside what was done.
         if any(found == image for image in images[cut.due : cut.commits + 1]):
@@ -92,14 +108,13 @@ class Judge:
         is_older = found in images[: cut.due] or _length(found) < _length(images[cut.due])
         return "lost" if is_older else "strange"
 
-    def _pages(self, cut: Cut) -> bytes:
-        # As long as the tables may be missing, only the real store makes something of it.
-        if cut.due and self.points % self._every:
-            return self._disk.pages(NAME, cut.files)
+    @contextmanager
+    def _opened(self, cut: Cut) -> Generator[Watched]:
+        """The real store on what a cut has left."""
         put(self._folder, cut.files)
         store = Watched.at(self._folder)
         try:
-            return store.image()
+            yield store
         finally:
             store.leave()
 

@@ -6,24 +6,22 @@ Linux shows what was written and never writes it again.
 
 import os
 import sys
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
 from random import Random
 
 import apsw
-import pytest
 
 from dragoman.store.sqlite.driver import Connection
 from tests.conformance.store.scripts import SCRIPT
 from tests.conftest import LONG_RUN
-from tests.faults.memory_disk import memory_disk
 from tests.faults.power import SOUND, Judge, cuts
 from tests.faults.recorder import Operation, Recorder
 from tests.faults.recording import Killed, Recording, Watched, record
 from tests.requirements import proves
 
-ONE_IN = 1 if os.environ.get(LONG_RUN) else 23
+ONE_IN = 1 if os.environ.get(LONG_RUN) else 41
 SEED = 1
 AFTERWARDS = 60
 """So many operations are looked at after each interruption."""
@@ -42,22 +40,8 @@ class Mortal(Watched):
             raise Killed from None
 
 
-@pytest.fixture
-def judge(tmp_path: Path) -> Generator[Judge]:
-    """Give a judge with a folder of its own."""
-    (tmp_path / "judged").mkdir()
-    with memory_disk() as disk:
-        yield Judge(disk, tmp_path / "judged", every=40)
-
-
-@pytest.fixture(scope="module")
-def day(tmp_path_factory: pytest.TempPathFactory) -> Recording:
-    """Give a day that nothing disturbs."""
-    return record(tmp_path_factory.mktemp("day"))
-
-
 def interrupted(at: int, mark: str) -> Callable[[Recorder], None]:
-    """A disk that fails once, when the tape is that long, and puts a mark on it."""
+    """A disk that fails once, when the tape is that long, and puts on it what that meant."""
 
     def disturb(disk: Recorder) -> None:
         def fail(operation: Operation) -> None:
@@ -97,7 +81,7 @@ def test_a_commit_that_was_seen_after_a_kill_outlives_a_power_cut(
     for at in kills[5::ONE_IN]:
         steps = range(min(day.step(at) + 3, len(SCRIPT)))
         recording = record(
-            tmp_path, steps=steps, store_type=Mortal, disturb=interrupted(at, "killed")
+            tmp_path, steps=steps, store_type=Mortal, disturb=interrupted(at, "notice_nothing")
         )
         check(judge, recording, day, at)
 
@@ -113,6 +97,17 @@ def test_after_a_failed_sync_the_writer_begins_anew_from_the_disk(
         if day.tape[at - 1][0] == "write" and day.tape[at - 1][1] == day.tape[at][1] != 1
     ]
     assert len(commits) > 60
-    for at in commits[2 :: ONE_IN // 3 or 1]:
+    for at in commits[2 :: ONE_IN // 4 or 1]:
         recording = record(tmp_path, disturb=interrupted(at, "fail_to_sync"))
+        check(judge, recording, day, at)
+
+
+@proves("DISK-ERROR", "IDEM-REPEAT")
+def test_whichever_write_fails_once_all_is_done_once(
+    day: Recording, judge: Judge, tmp_path: Path
+) -> None:
+    writes = moments(day, len(SCRIPT), ("write", "truncate"))
+    for at in writes[9 :: 2 * ONE_IN]:
+        steps = range(min(day.step(at) + 3, len(SCRIPT)))
+        recording = record(tmp_path, steps=steps, disturb=interrupted(at, "notice_nothing"))
         check(judge, recording, day, at)

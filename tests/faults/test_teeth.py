@@ -1,11 +1,9 @@
 """The power test has teeth: what is broken on purpose is found by the very judge that passes us."""
 
-from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 
-from tests.faults.memory_disk import memory_disk
 from tests.faults.power import Judge
 from tests.faults.recording import Recording, Watched, record
 from tests.requirements import proves
@@ -27,18 +25,10 @@ class Off(Watched):
     settings = (*Watched.settings, ("synchronous", "off"))
 
 
-@pytest.fixture
-def judge(tmp_path: Path) -> Generator[Judge]:
-    """Give a judge with a folder of its own."""
-    (tmp_path / "judged").mkdir()
-    with memory_disk() as disk:
-        yield Judge(disk, tmp_path / "judged", every=40)
-
-
 def verdicts(judge: Judge, recording: Recording, ways: int = 0) -> set[str]:
     """What the judge complains of; no longer than until a lost write is found."""
     found: set[str] = set()
-    for complaint in judge.complaints(recording, ways, SEED):
+    for complaint in judge.complaints(recording, ways, SEED, first=recording.answered[0][0]):
         found.add(complaint.verdict)
         if complaint.verdict == "lost":
             break
