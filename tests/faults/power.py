@@ -85,15 +85,17 @@ class Judge:
         """`sound`, or what is wrong."""
         self.points += 1
         try:
-            return self._of_day(recording, cut) if cut.due else self._of_dawn(recording, cut)
+            is_dawn = not cut.due and not recording.base
+            return self._of_dawn(recording, cut) if is_dawn else self._of_day(recording, cut)
         except (StoreError, apsw.Error) as error:
             return f"damaged, {type(error).__name__}"
 
     def _of_dawn(self, recording: Recording, cut: Cut) -> str:
         """Nobody was answered yet: there may be nothing, but whatever there is must be whole."""
         with self._opened(cut) as store:
-            is_first = store.image() in recording.images[1 : cut.commits + 1]
-            return SOUND if is_first or (store.head() == 0 and not findings(store)) else "strange"
+            is_known = store.image() in recording.images[: cut.commits + 1]
+            is_empty = store.head() == 0 and not findings(store)
+            return SOUND if is_known or is_empty else "strange"
 
     def _of_day(self, recording: Recording, cut: Cut) -> str:
         if self.points % self._every:

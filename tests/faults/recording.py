@@ -8,7 +8,7 @@ from typing import Any, Self, TypeVar, cast
 import apsw
 from msgspec import Struct
 
-from dragoman.core.errors import StoreUnavailable
+from dragoman.core.errors import StoreLost, StoreUnavailable
 from dragoman.engine.ask import entries
 from dragoman.engine.request import Outcome
 from dragoman.store.sqlite import SqliteStore
@@ -123,7 +123,7 @@ class Taping:
         self._store = self._open()
 
     def work(self, step: int) -> None:
-        """Do one step; whoever is killed meanwhile comes back and does it again."""
+        """Do one step; whoever is killed meanwhile, or gets no answer, does it again."""
         if step in REOPENED:
             self.close()
             self._store = self._open()
@@ -132,6 +132,8 @@ class Taping:
         except Killed:
             self._store.leave()
             self._store = self._open()
+            worker = self._try(step)
+        except StoreLost:
             worker = self._try(step)
         self._answer()
         self.recording.done.append((len(self._disk.tape), step + 1))
