@@ -825,6 +825,30 @@ _MANIFEST: tuple[Requirement, ...] = (
         "repeated none, and verifies.",
     ),
     Requirement(
+        "POWER-CUT",
+        "Faults",
+        "Whenever the power goes, and whatever a disk makes of what was not synced, the hub has "
+        "lost no acknowledged write, repeats none, and verifies.",
+    ),
+    Requirement(
+        "POWER-TEETH",
+        "Faults",
+        "The power test finds lost writes where SQLite syncs less than FULL, where a new name is "
+        "not synced, and where the answer comes before the commit.",
+    ),
+    Requirement(
+        "DISK-FULL",
+        "Faults",
+        "On a full disk, at whatever size, writes are refused with a clear word, reads work, "
+        "nothing acknowledged is lost, and work goes on when there is space.",
+    ),
+    Requirement(
+        "DISK-ERROR",
+        "Faults",
+        "Whichever read, write or sync of a disk fails: no answer is given for what is not on it, "
+        "and after a failed sync the writer begins anew from what is.",
+    ),
+    Requirement(
         "MODEL-REPLAY",
         "Faults",
         "For any sequence of commands the model, the implementation and the replay of the ledger "

@@ -1,6 +1,7 @@
 """Connections to the file: the one that writes, and those that read beside it."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 
@@ -40,6 +41,8 @@ def open_writer(path: Path, new_ledger_id: Callable[[], str]) -> Connection:
         migrate(connection, path, new_ledger_id)
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, False)
         _write_ahead(connection, path)
+        if has_wal:
+            _settle(connection)
 
     return _open(path, apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE, set_up)
 
@@ -94,6 +97,17 @@ def _write_ahead(connection: Connection, path: Path) -> None:
     connection.pragma("data_version")
     # Without this, REPLACE would remove entries and not fire the trigger that forbids it.
     connection.pragma("recursive_triggers", 1)
+
+
+def _settle(connection: Connection) -> None:
+    """Sync what was found in the WAL.
+
+    A process that was killed may have left a commit there that it never synced. Whoever repeats
+    that request is told that it was done: from then on a power cut must not take it back.
+    """
+    # By then the WAL is synced; that the file cannot grow is told to whoever writes.
+    with suppress(apsw.FullError):
+        connection.pragma("wal_checkpoint", "passive")
 
 
 def _switch_to_wal(connection: Connection) -> str:

@@ -1,0 +1,211 @@
+"""What a disk has after a power cut: all that was synced, and of the rest whatever it likes.
+
+Writes that were not synced are kept, dropped, torn between sectors and put in any order; a file
+that grew may have its new length and none of its new bytes; names come and go with their folder.
+"""
+
+from collections.abc import Callable, Iterable
+from random import Random
+from typing import TypeVar
+
+SECTOR = 512
+"""A disk writes so many bytes whole, or not at all."""
+
+Files = dict[str, bytes]
+"""Name -> content, of one folder."""
+
+Piece = tuple[int, bytes]
+"""Where it goes, and what is written there."""
+
+T = TypeVar("T")
+
+
+class Inode:
+    """A file, whatever its name is by now."""
+
+    def __init__(self, content: bytes = b"") -> None:
+        self.kept = content
+        self.pending: list[Piece | int] = []
+        """Since the last sync: pieces that were written, and lengths that it was cut to."""
+
+    def after(self, way: "Way", chance: Random) -> bytes:
+        """Its content after a power cut."""
+        if not self.pending or way is nothing:
+            return self.kept
+        content = bytearray(self.kept)
+        way(content, self.pending, chance)
+        return bytes(content)
+
+
+class Platter:
+    """A folder on a disk."""
+
+    def __init__(self, files: Files) -> None:
+        self._names: dict[str, Inode | None] = {
+            name: Inode(content) for name, content in files.items()
+        }
+        self._renamed: list[tuple[str, Inode | None]] = []
+        """Since the last sync of the folder: names, and what they became names of."""
+        self._inodes: dict[int, Inode] = {}
+
+    def open(self, inode: int, name: str) -> None:
+        """From now on this number stands for the file of this name."""
+        found = self._now().get(name)
+        assert found is not None, f"nobody has made {name}"
+        self._inodes[inode] = found
+
+    def create(self, inode: int, name: str) -> None:
+        """A new file."""
+        self._inodes[inode] = Inode()
+        self._renamed.append((name, self._inodes[inode]))
+
+    def delete(self, name: str) -> None:
+        """The name is gone; what it was the name of may come back."""
+        self._renamed.append((name, None))
+
+    def write(self, inode: int, offset: int, data: bytes) -> None:
+        """Some bytes, not yet synced."""
+        self._inodes[inode].pending.append((offset, data))
+
+    def truncate(self, inode: int, size: int) -> None:
+        """Another length, not yet synced."""
+        self._inodes[inode].pending.append(size)
+
+    def sync(self, inode: int) -> None:
+        """From now on all of it is there for good."""
+        file = self._inodes[inode]
+        content = bytearray(file.kept)
+        _apply(content, file.pending)
+        file.kept = bytes(content)
+        file.pending.clear()
+
+    def sync_folder(self) -> None:
+        """From now on the names are as they are."""
+        self._names = {name: inode for name, inode in self._now().items() if inode is not None}
+        self._renamed.clear()
+
+    def fail_to_sync(self, inode: int) -> None:
+        """What was to be synced is dropped, and no later sync brings it back, as on Linux."""
+        self._inodes[inode].pending.clear()
+
+    def notice_nothing(self, *_: object) -> None:
+        """Something else has failed, or a process is gone: a disk has no part in that."""
+
+    def is_settled(self) -> bool:
+        """Whether a power cut has only one outcome."""
+        files = (file for file in self._now().values() if file is not None)
+        return not self._renamed and not any(file.pending for file in files)
+
+    def cut(self, way: "Way", chance: Random) -> Files:
+        """What is found when the power is back."""
+        names = self._names | {name: None for name, _ in self._renamed if name not in self._names}
+        found: Files = {}
+        for name, before in names.items():
+            later = [inode for renamed, inode in self._renamed if renamed == name]
+            inode = _choose([before, *later], way, chance)
+            if inode is not None:
+                found[name] = inode.after(way, chance)
+        return found
+
+    def _now(self) -> dict[str, Inode | None]:
+        """Names as every process sees them."""
+        return self._names | dict(self._renamed)
+
+
+Way = Callable[[bytearray, list[Piece | int], Random], None]
+"""Puts what a cut leaves of unsynced changes into the content that was synced."""
+
+
+def nothing(content: bytearray, pending: list[Piece | int], chance: Random) -> None:
+    """All that was not synced is gone."""
+
+
+def everything(content: bytearray, pending: list[Piece | int], chance: Random) -> None:
+    """The disk was fast enough."""
+    _apply(content, pending)
+
+
+def in_order(content: bytearray, pending: list[Piece | int], chance: Random) -> None:
+    """The first changes are there, and the last of them is torn."""
+    count = chance.randint(0, len(pending))
+    _apply(content, pending[:count])
+    _apply(content, _torn(pending[count : count + 1], chance, 0.5))
+
+
+def from_the_end(content: bytearray, pending: list[Piece | int], chance: Random) -> None:
+    """The last changes are there and the first are not."""
+    _apply(content, pending[chance.randint(0, len(pending)) :])
+
+
+def all_but_one(content: bytearray, pending: list[Piece | int], chance: Random) -> None:
+    """One change is missing, or a sector of it."""
+    at = chance.randrange(len(pending)) if pending else 0
+    _apply(content, [*pending[:at], *_torn(pending[at : at + 1], chance, 0.9), *pending[at + 1 :]])
+
+
+def any_of_them(content: bytearray, pending: list[Piece | int], chance: Random) -> None:
+    """Each change is there or not."""
+    _apply(content, [change for change in pending if chance.random() < 0.5])
+
+
+def any_sectors(content: bytearray, pending: list[Piece | int], chance: Random) -> None:
+    """Each sector is there or not; of one that was written twice, either time may be the last."""
+    pieces = _torn(pending, chance, chance.choice((0.1, 0.5, 0.9)))
+    chance.shuffle(pieces)
+    _apply(content, pieces)
+
+
+def only_the_length(content: bytearray, pending: list[Piece | int], chance: Random) -> None:
+    """The file is as long as it was to be, with zeros where the bytes did not arrive."""
+    whole = bytearray(content)
+    _apply(whole, pending)
+    _apply(content, _torn(pending, chance, 0.5))
+    content.extend(bytes(max(0, len(whole) - len(content))))
+
+
+CERTAIN: tuple[Way, ...] = (nothing, everything)
+"""Ways with one outcome."""
+
+CHANCY: tuple[Way, ...] = (
+    in_order,
+    from_the_end,
+    all_but_one,
+    any_of_them,
+    any_sectors,
+    only_the_length,
+)
+
+
+def _choose(states: list[T], way: Way, chance: Random) -> T:
+    """What a name stands for: what it did at the last sync of its folder, or anything since."""
+    if len(states) == 1 or way is nothing:
+        return states[0]
+    return states[-1] if way is everything else chance.choice(states)
+
+
+def _apply(content: bytearray, changes: Iterable[Piece | int]) -> None:
+    for change in changes:
+        if isinstance(change, int):
+            del content[change:]
+            content.extend(bytes(change - len(content)))
+        else:
+            offset, data = change
+            if offset > len(content):
+                content.extend(bytes(offset - len(content)))
+            content[offset : offset + len(data)] = data
+
+
+def _torn(changes: Iterable[Piece | int], chance: Random, share: float) -> list[Piece | int]:
+    """The changes sector by sector; about this share of the sectors is left."""
+    return [
+        piece
+        for change in changes
+        for piece in ([change] if isinstance(change, int) else _sectors(*change))
+        if chance.random() < share
+    ]
+
+
+def _sectors(offset: int, data: bytes) -> list[Piece]:
+    ends = range(SECTOR - offset % SECTOR, len(data) + SECTOR, SECTOR)
+    starts = [0, *ends]
+    return [(offset + start, data[start:end]) for start, end in zip(starts, ends, strict=False)]

@@ -1,0 +1,52 @@
+"""A disk with so much room, for the database and its WAL: what does not fit is refused."""
+
+import apsw
+
+from tests.faults.platter import Files
+from tests.faults.recorder import Operation, Recorder
+
+
+class Quota:
+    """Counts the bytes of every file; full when there would be more than the limit."""
+
+    def __init__(self, disk: Recorder, files: Files, room: int) -> None:
+        """`files`: what is there from the start; `room`: how much more there may be."""
+        self._there = {name: len(content) for name, content in files.items()}
+        self.limit = room + sum(self._there.values())
+        self.used = 0
+        self._names: dict[str, int] = {}
+        self._sizes: dict[int, int] = {}
+        self._change = {
+            "create": self._make,
+            "open": self._make,
+            "delete": self._delete,
+            "write": self._write,
+            "truncate": self._truncate,
+        }
+        disk.before = self
+
+    def __call__(self, operation: Operation) -> None:
+        """Let it happen, or not."""
+        verb, *arguments = operation
+        if verb in self._change:
+            self._change[verb](*arguments)
+
+    def _make(self, number: int, name: str) -> None:
+        self._names[name] = number
+        self._grow(number, self._there.pop(name, 0))
+
+    def _delete(self, name: str) -> None:
+        self._grow(self._names.pop(name), 0)
+
+    def _write(self, number: int, offset: int, data: bytes) -> None:
+        self._grow(number, max(self._sizes[number], offset + len(data)))
+
+    def _truncate(self, number: int, size: int) -> None:
+        self._grow(number, size)
+
+    def _grow(self, number: int, size: int) -> None:
+        grown = size - self._sizes.get(number, 0)
+        if grown > 0 and self.used + grown > self.limit:
+            raise apsw.FullError
+        self._sizes[number] = size
+        self.used += grown

@@ -1,0 +1,107 @@
+"""A disk that writes down what SQLite does to it, beneath the real store."""
+
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, cast
+
+import apsw
+
+Operation = tuple[Any, ...]
+"""The name of a method of Platter, and what it is called with."""
+
+_FOLLOWED = apsw.SQLITE_OPEN_WAL | apsw.SQLITE_OPEN_MAIN_JOURNAL
+"""Whoever opens one of these syncs its folder too, after the first sync of the file."""
+_RECORDED = apsw.SQLITE_OPEN_MAIN_DB | _FOLLOWED
+
+Before = Callable[[Operation], None]
+
+
+def _work_well(_: Operation) -> None:
+    """A disk in good health."""
+
+
+class Recorder(apsw.VFS):
+    """Every connection that is opened while it is there uses it. It syncs nothing for real."""
+
+    def __init__(self) -> None:
+        self.base = apsw.vfs_names()[0]
+        self.tape: list[Operation] = []
+        self.before: Before = _work_well
+        """Asked before each operation; it may raise."""
+        self._count = 0
+        self._numbers: dict[str, int] = {}
+        super().__init__("recorder", self.base, makedefault=True)
+
+    def xOpen(self, name: Any, flags: list[int]) -> apsw.VFSFile:  # noqa: N802  apsw's name
+        """The database, its WAL and its journal are recorded; what else SQLite needs is not."""
+        if not flags[0] & _RECORDED:
+            return super().xOpen(name, flags)
+        path = name if isinstance(name, str) else name.filename()
+        was_there = Path(path).exists()
+        # Only after it is open: SQLite also asks for files that are not there.
+        file = _File(self, name, flags)
+        file.number = self._number(path, was_there=was_there)
+        file.is_followed = bool(flags[0] & _FOLLOWED)
+        return file
+
+    def xDelete(self, filename: str, syncdir: bool) -> None:  # noqa: N802  apsw's name
+        """A name is gone."""
+        self.record("delete", Path(filename).name)
+        super().xDelete(filename, False)
+        if syncdir:
+            self.record("sync_folder")
+        self._numbers.pop(filename, None)
+
+    def record(self, *operation: Any) -> None:
+        """Fail, or put it on the tape."""
+        self.before(operation)
+        self.tape.append(operation)
+
+    @contextmanager
+    def in_good_health(self) -> Generator[None]:
+        """For a while nothing fails."""
+        before, self.before = self.before, _work_well
+        yield
+        self.before = before
+
+    def _number(self, path: str, *, was_there: bool) -> int:
+        """The number of the file that has this name now."""
+        if path not in self._numbers or not was_there:
+            self._count += 1
+            self._numbers[path] = self._count
+            self.record("open" if was_there else "create", self._count, Path(path).name)
+        return self._numbers[path]
+
+
+class _File(apsw.VFSFile):
+    number = 0
+    is_followed = False
+
+    def __init__(self, recorder: Recorder, name: Any, flags: list[int]) -> None:
+        self._recorder = recorder
+        super().__init__(recorder.base, name, flags)
+
+    def xWrite(self, data: Any, offset: int) -> None:  # noqa: N802  apsw's name
+        self._recorder.record("write", self.number, offset, bytes(data))
+        cast(Any, super()).xWrite(data, offset)
+
+    def xTruncate(self, newsize: int) -> None:  # noqa: N802  apsw's name
+        self._recorder.record("truncate", self.number, newsize)
+        super().xTruncate(newsize)
+
+    def xSync(self, flags: int) -> None:  # noqa: N802  apsw's name
+        self._recorder.record("sync", self.number)
+        if self.is_followed:
+            self.is_followed = False
+            self._recorder.record("sync_folder")
+
+
+@contextmanager
+def recorder() -> Generator[Recorder]:
+    """The disk of all connections that are opened and closed within."""
+    made = Recorder()
+    try:
+        yield made
+    finally:
+        made.unregister()

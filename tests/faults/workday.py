@@ -1,0 +1,158 @@
+"""A day at the hub: tasks, leases, letters, handoffs, traces, search; one by one and in batches.
+
+A step that nobody knows the outcome of is done again under the same keys, as a client does it.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from msgspec.structs import replace
+
+from dragoman.core.actors import Actor
+from dragoman.core.commands import (
+    AckMail,
+    AnyCommand,
+    ClaimTask,
+    CloseHandoff,
+    CompleteHandoff,
+    CreateTask,
+    NoteTask,
+    PostMail,
+    ReadMail,
+    RecordTrace,
+    RecordTurn,
+    RenewLease,
+    ReserveFiles,
+)
+from dragoman.core.reading import Receipt
+from dragoman.engine.handle import Engine, Failpoint
+from dragoman.engine.ports import Store
+from dragoman.engine.request import Accepted, Outcome, Request, accepted
+from dragoman.engine.search import bring_level
+from dragoman.system.clock import HandClock
+from tests.conformance.store.hubs import ALICE, ANN, BOB, NOW, SECRET, nothing_happens
+from tests.conformance.store.scripts import SCRIPT
+from tests.engine.handoffs import accept, activate, make, offer
+
+DEVELOPER = Actor("agent", "developer")
+A_WHILE = 1_000
+LETTER = "What a letter says is long enough to fill some pages of the file. " * 40
+
+Asked = tuple[Actor, AnyCommand]
+
+
+class Worker:
+    """Asks for what the steps of a day ask for; the same step always asks for the same."""
+
+    def __init__(self, store: Store, failpoint: Failpoint = nothing_happens) -> None:
+        self.store = store
+        self.clock = HandClock(NOW)
+        self.engine = Engine(store, self.clock, SECRET, failpoint=failpoint)
+        self.answers: dict[int, list[Outcome]] = {}
+        """Step -> what was answered, as to whoever asked for the first time."""
+        self._step = 0
+
+    def work(self, step: int) -> None:
+        """Do one step of the day, whenever that is."""
+        self._step = step
+        self.answers[step] = []
+        self.clock.advance(NOW + step * A_WHILE + sum(WAITS[:step]) - self.clock.now())
+        DAY[step](self)
+
+    def ask(self, actor: Actor, *commands: AnyCommand, key: str = "") -> Outcome:
+        """Whatever the hub answers."""
+        answer = self.engine.handle_now(self._request(actor, commands, key))
+        self._note(answer)
+        return answer
+
+    def do(self, actor: Actor, *commands: AnyCommand) -> Receipt:
+        """The last receipt of what must be accepted."""
+        return accepted(self.ask(actor, *commands)).receipts[-1]
+
+    def together(self, *asked: Asked) -> None:
+        """Several callers at once: one batch, one commit."""
+
+        async def ask_all() -> list[Outcome]:
+            requests = [
+                self._request(actor, (command,), f"{self._step}/{number}")
+                for number, (actor, command) in enumerate(asked)
+            ]
+            return await asyncio.gather(*map(self.engine.handle, requests))
+
+        for answer in asyncio.run(ask_all()):
+            self._note(answer)
+
+    def _request(self, actor: Actor, commands: tuple[AnyCommand, ...], key: str) -> Request:
+        key = key or f"{self._step}/{len(self.answers[self._step])}"
+        return Request(actor, commands, f"request-{self._step}-{key}", key)
+
+    def _note(self, answer: Outcome) -> None:
+        first = replace(answer, repeated=False) if isinstance(answer, Accepted) else answer
+        self.answers[self._step].append(first)
+
+
+Step = Callable[[Worker], object]
+
+
+def _turn(index: int) -> RecordTurn:
+    return RecordTurn("one", index, "developer", 0.5, {"thought": LETTER}, f"d{index}")
+
+
+def _trace(number: int) -> RecordTrace:
+    id = f"01890a5d-ac96-774b-bcce-{number:012x}"
+    return RecordTrace(id, "s-1", "ANY", {"n": number}, f"e{number}")
+
+
+def _letter(number: int) -> PostMail:
+    return PostMail(("bob",), f"Letter {number}", LETTER, id=f"m-{number}", ack_wanted=True)
+
+
+def _together(*asked: Asked) -> Step:
+    return lambda worker: worker.together(*asked)
+
+
+def _do(actor: Actor, *commands: AnyCommand) -> Step:
+    return lambda worker: worker.do(actor, *commands)
+
+
+def _index(worker: Worker) -> None:
+    bring_level(worker.store)
+
+
+def _scripted(actor: Actor, commands: tuple[AnyCommand, ...], key: str) -> Step:
+    return lambda worker: worker.ask(actor, *commands, key=key)
+
+
+_SHARED: list[tuple[Step, int]] = [
+    (_scripted(step.actor, step.commands, step.key), step.then_wait) for step in SCRIPT
+]
+"""The script of the stores' suite, refusals and repeats and all."""
+
+_MORE: list[Step] = [
+    _together(*((ANN, CreateTask(f"Task {n}", f"n-{n}", ready=True)) for n in range(12))),
+    _together(*((ALICE, ClaimTask(f"n-{n}", "alice", "s-alice")) for n in range(6))),
+    _together(*((BOB, ClaimTask(f"n-{n}", "bob", "s-bob")) for n in range(4, 9))),
+    _together(*((ALICE, RenewLease(f"n-{n}")) for n in range(6))),
+    _do(ALICE, _letter(1)),
+    _do(ALICE, _letter(2), NoteTask("n-1", "wrote to bob")),
+    _index,
+    _do(BOB, ReadMail("m-1")),
+    _do(BOB, AckMail("m-1"), ReadMail("m-2")),
+    _do(ALICE, ReserveFiles(("src/**",), 60_000)),
+    make,
+    offer,
+    accept,
+    activate,
+    _do(BOB, CompleteHandoff("h1", "merged")),
+    _do(ALICE, CloseHandoff("h1", "thanks")),
+    *(_do(DEVELOPER, _turn(index)) for index in range(3)),
+    _together(*((DEVELOPER, _trace(number)) for number in range(5))),
+    _do(ALICE, RenewLease("n-1")),
+    _together(*((ALICE, NoteTask(f"n-{n}", "half way")) for n in range(6))),
+    _index,
+    _do(ANN, CreateTask("the last one of the day")),
+]
+
+DAY: Sequence[Step] = [step for step, _ in _SHARED] + _MORE
+WAITS: Sequence[int] = [wait for _, wait in _SHARED] + [0] * len(_MORE)
+"""How long everybody rests after a step, beside the while that each takes."""
