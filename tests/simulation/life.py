@@ -58,8 +58,10 @@ class InlineEngine(Engine):
     def _send(self, front: Any, gathered: list[Waiting]) -> None:
         try:
             outcomes = self._run([request for request, _ in gathered])
-        except HubDied:
-            return  # nobody is left who could be answered
+        except HubDied as died:
+            for _, future in gathered:  # whoever waits for an answer has died, too
+                future.set_exception(died)
+            return
         answers = [(future, one) for (_, future), one in zip(gathered, outcomes, strict=True)]
         front.deliver(answers)
 
@@ -245,7 +247,7 @@ class Life:
             hub="sim",
             concurrency=4,
             ttl_ms=around.ttl_ms,
-            poll_ms=600_000,
+            poll_ms=1_800_000,
             grace_ms=30_000,
             terms=Terms(settings.retry, 5.0, "release"),
         )

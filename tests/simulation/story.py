@@ -61,14 +61,14 @@ class OnSqlite:
         store.close()
 
 
-def profile_of(seed: int, *, days: float | None = None) -> Profile:
-    """What kind of time this seed shows: a busy day or a slow fortnight, quiet or wild."""
+def profile_of(seed: int) -> Profile:
+    """What kind of time this seed shows: a busy day or slow weeks, quiet or wild."""
     chance = Random(f"{seed}:profile")
-    is_busy = chance.random() < 0.5
+    is_busy = seed % 2 == 0
     return Profile(
-        days=days or (chance.uniform(1, 2) if is_busy else chance.uniform(10, 16)),
-        pace_ms=chance.randrange(10, 30) * MINUTE if is_busy else chance.randrange(6, 12) * HOUR,
-        tick_ms=chance.choice((1, 5) if is_busy else (10, 20)) * MINUTE,
+        days=chance.uniform(0.4, 0.8) if is_busy else chance.uniform(14, 28),
+        pace_ms=chance.randrange(10, 30) * MINUTE if is_busy else chance.randrange(15, 30) * HOUR,
+        tick_ms=chance.choice((1, 5) if is_busy else (20, 40)) * MINUTE,
         ttl_ms=chance.choice((5, 10, 20)) * MINUTE,
         trouble=chance.choice((0, 5, 20, 60)),
         slips=chance.choice((0.0, 2.0, 5.0, 10.0)),

@@ -53,7 +53,7 @@ class _Waiting(selectors.BaseSelector):
         """Let the time pass."""
         if timeout is None:
             raise StandStill
-        self._clock.passed += math.ceil(timeout * 1_000)
+        self._clock.passed += math.ceil(timeout * 1_000 - 1e-3)
         return []
 
     def get_map(self) -> Mapping[Any, selectors.SelectorKey]:
@@ -71,6 +71,12 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         """Seconds since the beginning."""
         return self._virtual.passed / 1_000
+
+    def call_at(self, when: float, callback: Any, *args: Any, context: Any = None) -> Any:
+        """Not before that, in whole milliseconds: who is woken a hair's breadth early would find
+        that no time has passed, for ever."""
+        whole = math.ceil(when * 1_000) / 1_000
+        return super().call_at(whole, callback, *args, context=context)
 
     def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> Any:
         """Do it here and now (`asyncio.to_thread` ends here)."""
@@ -91,7 +97,8 @@ def run(clock: VirtualClock, story: Coroutine[Any, Any, T]) -> T:
     try:
         return loop.run_until_complete(story)
     finally:
-        for task in asyncio.all_tasks(loop):
+        left = asyncio.all_tasks(loop)
+        for task in left:
             task.cancel()
-        loop.run_until_complete(asyncio.sleep(0))
+        loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
         loop.close()
