@@ -380,7 +380,7 @@ class Delegate(Worker):
         said = {key: request[key] for key in ("intent_id", "agent_id", "request_id")}
         if self.chance.random() < 0.5:
             await self.step(1_200)
-            update = {**said, "progress": 0.5, "message": self.world.word()}
+            update = {**said, "progress": 0.5, "message": self.world.word(), "sequence": 1}
             await self.insist("intent_update", operate("ccos.update", update, self.actor))
         await self.step(1_200)
         is_fine = self.chance.random() < 0.7

@@ -66,7 +66,7 @@ def profile_of(seed: int) -> Profile:
     chance = Random(f"{seed}:profile")
     is_busy = seed % 2 == 0
     return Profile(
-        days=chance.uniform(0.4, 0.8) if is_busy else chance.uniform(14, 28),
+        days=chance.uniform(0.2, 0.4) if is_busy else chance.uniform(14, 28),
         pace_ms=chance.randrange(10, 30) * MINUTE if is_busy else chance.randrange(15, 30) * HOUR,
         tick_ms=chance.choice((1, 5) if is_busy else (20, 40)) * MINUTE,
         ttl_ms=chance.choice((5, 10, 20)) * MINUTE,
@@ -119,7 +119,7 @@ async def _settle(world: World) -> float:
             f"these do not come to rest, although all are alive: "
             + ", ".join(f"{t.id} {t.status} for {t.reserved_for or 'anyone'}" for t in stuck[:8]),
         )
-        await world.pass_days(0.25)
+        await world.pass_days(0.1)
     return world.clock.passed / DAY
 
 
