@@ -108,6 +108,11 @@ class Auditor:
                 f"{task.id} is {task.assignee}'s, but held: {lease}",
             )
             must(
+                lease is None or lease.expires_at == lease.beat_at + lease.ttl_ms,
+                f"{task.id} has a lease that does not end {lease and lease.ttl_ms} ms after its "
+                f"last sign of life: {lease}",
+            )
+            must(
                 task.failures < task.max_attempts or task.status == "deadletter",
                 f"{task.id} has failed {task.failures} times and is {task.status}",
             )

@@ -9,11 +9,13 @@ import pytest
 
 from tests.conftest import LONG_RUN
 from tests.requirements import proves
+from tests.simulation.mutants import MUTANTS, Change, Mutant
 from tests.simulation.story import OnSqlite, Told, simulate, summed
 
 IS_LONG = bool(os.environ.get(LONG_RUN))
-SEEDS = range(1, 2_001 if IS_LONG else 25)
+SEEDS = range(1, 2_001 if IS_LONG else 21)
 DAYS = 200
+SQLITE_SEED = 2
 
 
 @pytest.fixture(scope="module")
@@ -73,8 +75,16 @@ def test_the_same_seed_tells_the_same_story_in_any_process(stories: list[Told]) 
     assert again == [stories[0].root[:16]] * 2
 
 
-@proves("SIM-PROMISES", "SIM-SEED")
-def test_it_is_the_same_on_sqlite(tmp_path: Path, stories: list[Told]) -> None:
-    seed = stories[1].seed
-    told = simulate(seed, OnSqlite(tmp_path / "dragoman.db"))
-    assert (told.entries, told.root) == (stories[1].entries, stories[1].root)
+@proves("SIM-PROMISES", "SIM-LEASES", "SIM-LIVENESS")
+def test_it_holds_on_sqlite_too(tmp_path: Path) -> None:
+    told = simulate(SQLITE_SEED, OnSqlite(tmp_path / "dragoman.db"))
+    assert told.done["deaths"] > 0
+
+
+@proves("SIM-TEETH", "SIM-SEED")
+@pytest.mark.parametrize("change", MUTANTS, ids=lambda change: change.__name__)
+def test_a_hub_that_is_broken_on_purpose_is_found(change: Change) -> None:
+    with pytest.raises(AssertionError, match="seed [0-9]+ fails: Broken") as found:
+        for seed in range(2, 22, 2):
+            simulate(seed, Mutant(change))
+    assert "the last steps:" in str(found.value)
