@@ -18,6 +18,7 @@ from dragoman.core.commands import (
     ReportOutcome,
     ReserveFiles,
 )
+from dragoman.core.events import Role, Status
 from dragoman.core.moments import to_rfc3339
 from dragoman.core.task import Task
 from dragoman.engine.ask import list_tasks
@@ -39,7 +40,7 @@ class Crashed(Exception):
 class Agent:
     """One who does something now and then."""
 
-    role: ClassVar = "agent"
+    role: ClassVar[Role] = "agent"
 
     def __init__(self, world: World, name: str) -> None:
         self.world = world
@@ -92,9 +93,9 @@ class Agent:
             self.world.auditor.promised(word, event)
         return answer
 
-    def tasks(self, status: str) -> list[Task]:
+    def tasks(self, status: Status) -> list[Task]:
         """The tasks that stand so, newest first, as somebody sees them who looks at the board."""
-        query = BoardQuery(status=status, limit=50)  # pyright: ignore[reportArgumentType]
+        query = BoardQuery(status=status, limit=50)
         return [view.task for view in list_tasks(self.world.auditor.store, query)]
 
     @property
@@ -176,7 +177,9 @@ class AofWorker(Worker):
         if parts:
             part, word = self.chance.choice(parts), self.world.word()
             due, to = self.now + self.chance.randrange(12 * HOUR), self._colleague()
-            said = messages.aof_request(self.name, part.aof_id, task, self.now, due, word, to)
+            said = messages.aof_request(
+                self.name, part.aof_id, task, at=self.now, due=due, word=word, to=to
+            )
             await self.insist("delegate", send(said, actor))
 
     def _colleague(self) -> str:

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from random import Random
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -18,6 +18,7 @@ from dragoman.bootstrap.places import dialects
 from dragoman.bootstrap.spawning import open_spawner
 from dragoman.bootstrap.traces import trace_choices
 from dragoman.config import Settings
+from dragoman.core.actors import Actor
 from dragoman.core.errors import DragomanError, StoreCorrupt
 from dragoman.engine.facts import StoreFacts
 from dragoman.engine.handle import Engine, Waiting
@@ -25,7 +26,6 @@ from dragoman.engine.hints import Hints
 from dragoman.engine.hub import Hub
 from dragoman.engine.interpreter import Interpreter, Turned
 from dragoman.engine.ports import Store
-from dragoman.core.actors import Actor
 from dragoman.ledger.checkpoint import Checkpoint
 from dragoman.ledger.tree import Tree, root
 from dragoman.notify.notice import News, Notice
@@ -86,9 +86,7 @@ class Disk:
     def add(self, ledger: str, tree: Tree, at: int) -> None:
         """One more; nobody forges them here, so they go without a signature."""
         peaks = tuple(peak.hex() for peak in tree.peaks)
-        self.checkpoints.append(
-            Checkpoint(ledger, tree.size, root(tree).hex(), peaks, str(at), "")
-        )
+        self.checkpoints.append(Checkpoint(ledger, tree.size, root(tree).hex(), peaks, str(at), ""))
 
     # The outbox
 
@@ -179,7 +177,10 @@ class Life:
         workq = HubWorkq(hub)
         traces = trace_choices(settings, hub.redaction.redactor, hub, lambda: "")
         spoken = dialects(
-            settings, None, Ports(None, workq, hub.redaction.refusal), replace(traces, tails=disk.tails)
+            settings,
+            None,
+            Ports(None, workq, hub.redaction.refusal),
+            replace(traces, tails=disk.tails),
         )
         facts = StoreFacts(seen, lambda _task, _ref: True, now=clock.now)
         self.interpreter = Interpreter(hub, spoken, facts)

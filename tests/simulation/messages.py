@@ -41,7 +41,9 @@ def aof_report(sender: str, task: str, at: int, word: str, outcome: str) -> Said
     return aof("completion.report", sender, task, at, payload)
 
 
-def aof_request(sender: str, child: str, parent: str, at: int, due: int, word: str, to: str) -> Said:
+def aof_request(
+    sender: str, child: str, parent: str, *, at: int, due: int, word: str, to: str
+) -> Said:
     """A part of a task, for somebody else."""
     payload = {
         "taskId": child,

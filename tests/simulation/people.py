@@ -1,11 +1,12 @@
 """Those who give work out and look at what comes of it, and the programs that the hub starts."""
 
 import asyncio
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import msgspec
 
 from dragoman.core.commands import CreateTask, DescribeAgent, MoveTask, RegisterAgent
+from dragoman.core.events import Role, Status
 from dragoman.core.moments import to_rfc3339
 from dragoman.engine.runner import Assignment, Hear
 from dragoman.protocols.agentmail import compose
@@ -15,13 +16,18 @@ from tests.simulation.faulty_store import HubDied
 from tests.simulation.programs import Script
 from tests.simulation.world import HOUR, World, do, operate, send
 
-Role = Literal["human", "orchestrator", "coordinator"]
+_WAYS: dict[Status, tuple[Status, ...]] = {
+    "review": ("done", "done", "done", "ready", "cancelled"),
+    "blocked": ("ready", "ready", "cancelled"),
+    "deadletter": ("ready",),
+}
+"""What waits for a person, and where it may go."""
 
 
 class Orchestrator(Agent):
     """Makes tasks, waves, intents and requests for workers."""
 
-    role: ClassVar = "orchestrator"
+    role: ClassVar[Role] = "orchestrator"
 
     async def work(self) -> None:
         """One piece of work for others, unless there is too much of it already."""
@@ -81,15 +87,11 @@ class Orchestrator(Agent):
 class Reviewer(Agent):
     """A person who looks at what waits for one."""
 
-    role: ClassVar = "human"
+    role: ClassVar[Role] = "human"
 
     async def work(self) -> None:
         """Some of what waits."""
-        for status, ways in (
-            ("review", ("done", "done", "done", "ready", "cancelled")),
-            ("blocked", ("ready", "ready", "cancelled")),
-            ("deadletter", ("ready",)),
-        ):
+        for status, ways in _WAYS.items():
             for task in self.tasks(status)[:4]:
                 to = self.chance.choice(ways)
                 word = self.world.word()
@@ -102,7 +104,7 @@ class Reviewer(Agent):
 class Coordinator(Agent):
     """Sees to handoffs that do not go on."""
 
-    role: ClassVar = "coordinator"
+    role: ClassVar[Role] = "coordinator"
 
     async def work(self) -> None:
         """One of them."""

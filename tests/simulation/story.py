@@ -116,7 +116,7 @@ async def _settle(world: World) -> float:
     while stuck := _stuck(world):
         must(
             world.clock.passed < last,
-            f"these do not come to rest, although all are alive: "
+            "these do not come to rest, although all are alive: "
             + ", ".join(f"{t.id} {t.status} for {t.reserved_for or 'anyone'}" for t in stuck[:8]),
         )
         await world.pass_days(0.1)

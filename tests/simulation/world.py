@@ -178,7 +178,7 @@ class World:
             self.tell(f"{who} {what}: the hub died")
             return LOST
         self.tell(f"{who} {what}: {_brief(answer)}")
-        self.done[f"{what.split()[0]} {'yes' if is_yes(answer) else 'no'}"] += 1
+        self.done[f"{what.split(maxsplit=1)[0]} {'yes' if is_yes(answer) else 'no'}"] += 1
         if fence is not None and is_yes(answer) and not answer.repeated:
             self.auditor.wrote(before, *fence, now)
         self.auditor.follow()
@@ -319,4 +319,3 @@ def operate(operation: str, arguments: Any, actor: Actor, key: str = "") -> Call
 
 def _brief(answer: Answer) -> str:
     return "yes" if is_yes(answer) else f"{getattr(answer, 'code', answer)}"
-
