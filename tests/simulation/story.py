@@ -64,11 +64,11 @@ class OnSqlite:
 def profile_of(seed: int) -> Profile:
     """What kind of time this seed shows: a busy day or slow weeks, quiet or wild."""
     chance = Random(f"{seed}:profile")
-    is_busy = seed % 2 == 0
+    is_busy = seed % 4 != 1
     return Profile(
-        days=chance.uniform(0.2, 0.4) if is_busy else chance.uniform(14, 28),
-        pace_ms=chance.randrange(10, 30) * MINUTE if is_busy else chance.randrange(15, 30) * HOUR,
-        tick_ms=chance.choice((1, 5) if is_busy else (20, 40)) * MINUTE,
+        days=chance.uniform(0.1, 0.25) if is_busy else chance.uniform(30, 40),
+        pace_ms=chance.randrange(10, 30) * MINUTE if is_busy else chance.randrange(40, 80) * HOUR,
+        tick_ms=chance.choice((1, 5) if is_busy else (40, 60)) * MINUTE,
         ttl_ms=chance.choice((5, 10, 20)) * MINUTE,
         trouble=chance.choice((0, 5, 20, 60)),
         slips=chance.choice((0.0, 2.0, 5.0, 10.0)),

@@ -13,7 +13,7 @@ from tests.simulation.mutants import MUTANTS, Change, Mutant
 from tests.simulation.story import OnSqlite, Told, simulate, summed
 
 IS_LONG = bool(os.environ.get(LONG_RUN))
-SEEDS = range(1, 2_001 if IS_LONG else 21)
+SEEDS = range(1, 2_001 if IS_LONG else 25)
 DAYS = 200
 SQLITE_SEED = 2
 

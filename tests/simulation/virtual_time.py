@@ -75,8 +75,9 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def call_at(self, when: float, callback: Any, *args: Any, context: Any = None) -> Any:
         """Not before that, in whole milliseconds: who is woken a hair's breadth early would find
         that no time has passed, for ever."""
-        whole = math.ceil(when * 1_000) / 1_000
-        return super().call_at(whole, callback, *args, context=context)
+        whole = math.ceil(when * 1_000)
+        late_enough = whole if whole / 1_000 >= when else whole + 1
+        return super().call_at(late_enough / 1_000, callback, *args, context=context)
 
     def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> Any:
         """Do it here and now (`asyncio.to_thread` ends here)."""
