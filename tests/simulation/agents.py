@@ -51,13 +51,12 @@ class Agent:
     async def live(self) -> None:
         """One piece of work after the other."""
         while True:
-            pace = self.world.pace_ms / 1_000
-            await asyncio.sleep(self.chance.expovariate(1 / pace))
+            await self.world.rest(self.chance)
             try:
                 await self.work()
             except Crashed:
                 self.world.done["crashes of agents"] += 1
-                await asyncio.sleep(self.chance.uniform(0, 4 * pace))
+                await self.world.rest(self.chance, 2)
 
     async def work(self) -> None:
         """One piece of work."""
@@ -209,7 +208,7 @@ class MailWorker(Agent):
         if self.chance.random() < 0.3:
             await self._look_into_box()
         beads = [one for one in self.tasks("ready") if one.reserved_for in ("", self.name)]
-        beads = [one for one in beads if one.handoff is None and one.delegation is None]
+        beads = [one for one in beads if one.handoff is None and not one.open_blockers]
         if not beads:
             return
         task = self.chance.choice(beads)

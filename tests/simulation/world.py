@@ -6,6 +6,7 @@ Everything follows from the seed: the same one gives the same story, entry by en
 import asyncio
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from itertools import count
 from random import Random
 from typing import Any, Protocol
@@ -89,8 +90,7 @@ class World:
         self.steps: deque[str] = deque(maxlen=_STEPS_SHOWN)
         self.handed_over: list[str] = []
         """Handoffs whose senders were told that they are offered."""
-        self.is_calm = False
-        """Whether everybody behaves, and nothing fails any more."""
+        self._calmed = asyncio.Event()
         self._storage = storage
         self._around = Surroundings(
             clock=self.clock,
@@ -124,9 +124,18 @@ class World:
         return Random(f"{self.seed}:{name}")
 
     @property
-    def pace_ms(self) -> int:
-        """How long somebody rests between two things to do."""
-        return min(self.profile.pace_ms, HOUR // 2) if self.is_calm else self.profile.pace_ms
+    def is_calm(self) -> bool:
+        """Whether everybody behaves, and nothing fails any more."""
+        return self._calmed.is_set()
+
+    async def rest(self, chance: Random, share: float = 1.0) -> None:
+        """Somebody rests before the next thing to do; not for long when all is to be settled."""
+        seconds = chance.expovariate(1_000 / self.profile.pace_ms) * share
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._calmed.wait()
+        if self.is_calm:
+            await asyncio.sleep(chance.expovariate(1_000 / min(self.profile.pace_ms, HOUR // 2)))
 
     def slip(self, chance: Random, share: float = 1.0) -> bool:
         """Whether something goes wrong for somebody."""
@@ -291,7 +300,7 @@ class World:
 
     def calm_down(self) -> None:
         """From now on nothing fails, and everybody does what they should."""
-        self.is_calm = True
+        self._calmed.set()
         self.weather.calm_down()
         if self.life is None:
             self.start()
