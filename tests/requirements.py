@@ -2572,6 +2572,52 @@ _MANIFEST: tuple[Requirement, ...] = (
         "A process that has a store open while a newer version migrates it writes no more, and "
         "says why; a migration waits for transactions that have begun.",
     ),
+    # --- machines that find the unexpected
+    Requirement(
+        "SIM-PROMISES",
+        "S-RUN",
+        "In simulated weeks of failing stores, killed hubs and agents that crash, repeat and come "
+        "late, all that was acknowledged is on record once, and everything verifies.",
+    ),
+    Requirement(
+        "SIM-LEASES",
+        "S-RUN",
+        "In the same weeks no task has two holders, no old token writes, and every lease that ran "
+        "out is over after the next round of the duties.",
+    ),
+    Requirement(
+        "SIM-LIVENESS",
+        "S-RUN",
+        "Once nothing fails any more, every task comes to its end or waits for a person.",
+    ),
+    Requirement(
+        "SIM-SEED",
+        "tests",
+        "A simulation follows from its seed alone: the same one gives the same ledger, on any "
+        "store and in any process; a failure names it, with the last steps.",
+    ),
+    Requirement(
+        "SIM-TEETH",
+        "tests",
+        "A simulation of a hub that is broken on purpose fails.",
+    ),
+    Requirement(
+        "LINEAR-TASKS",
+        "engine",
+        "What concurrent clients are told about a task can be put into one order that fits the "
+        "time and the rules of tasks, on SQLite and on several hubs on PostgreSQL.",
+    ),
+    Requirement(
+        "LINEAR-TEETH",
+        "tests",
+        "The check for such an order finds a hub that reads old states or forgets the fence.",
+    ),
+    Requirement(
+        "MODEL-STREAMS",
+        "tests",
+        "For any sequence of requests about tasks, letters and reservations together the model, "
+        "the implementation and the replay agree, on every store.",
+    ),
 )
 
 REQUIREMENTS = {requirement.id: requirement for requirement in _MANIFEST}

@@ -67,7 +67,7 @@ class Watched(SqliteStore):
             writer.pragma(name, value)
         return writer
 
-    def _write(self, work: Callable[[Connection], T]) -> T:
+    def _write(self, work: Callable[[Connection, int], T]) -> T:
         result = super()._write(work)
         if self.on_commit is not None:
             self.on_commit(self.image())

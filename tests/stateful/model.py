@@ -24,6 +24,7 @@ from dragoman.core.commands import (
     LinkTask,
     MoveTask,
     NoteTask,
+    PostMail,
     RejectDelegation,
     ReleaseTask,
     RenewLease,
@@ -95,8 +96,9 @@ class ModelTask:
         return self.offer is not None and self.answer != "rejected" and not has_ended
 
 
-Applied = tuple[ModelTask, bool]
-
+Applied = tuple[ModelTask | None, bool]
+"""The task that a command was about, and whether its lease may be renewed after it."""
+Rules = dict[type[AnyCommand], Callable[[Actor, Any, int], Applied]]
 
 Asked = tuple[str, tuple[AnyCommand, ...]]
 """Who asked, and for what."""
@@ -109,11 +111,14 @@ class Model:
         self.tasks: dict[str, ModelTask] = {}
         self.answers: dict[tuple[str, str], tuple[Asked, list[object]]] = {}
         self._order = 0
+        self.cause = ""
+        """The id of the request that is asked for."""
 
     def ask(
-        self, actor: Actor, commands: tuple[AnyCommand, ...], key: str, now: int
+        self, actor: Actor, commands: tuple[AnyCommand, ...], key: str, now: int, cause: str = ""
     ) -> tuple[str, list[object]]:
         """The code of the refusal ("" for a yes) and a receipt for each command."""
+        self.cause = cause
         scope = self._scope(actor, commands[0])
         if key and (scope, key) in self.answers:
             asked, receipts = self.answers[scope, key]
@@ -122,15 +127,23 @@ class Model:
             for command in commands:
                 self._renew(actor, command, now)
             return "", receipts
-        before = deepcopy(self.tasks)
+        before = deepcopy(self.kept())
         try:
             receipts = [self._do(actor, command, now) for command in commands]
         except No as no:
-            self.tasks = before
+            self.put_back(before)
             return no.code, []
         if key:
             self.answers[scope, key] = (actor.label, commands), receipts
         return "", receipts
+
+    def kept(self) -> tuple[Any, ...]:
+        """Everything that a refusal leaves as it was."""
+        return (self.tasks,)
+
+    def put_back(self, kept: tuple[Any, ...]) -> None:
+        """Make it so again."""
+        (self.tasks,) = kept
 
     def silent(self, now: int) -> list[str]:
         """The tasks whose lease has run out."""
@@ -167,20 +180,22 @@ class Model:
         task, keeps_lease = self._apply(actor, command, now)
         if keeps_lease:
             self._renew(actor, command, now)
-        return task.id, task.status, task.attempt
+        return (task.id, task.status, task.attempt) if task else ("", None, 0)
 
     def _renew(self, actor: Actor, command: AnyCommand, now: int) -> None:
         try:
-            whose = command.parent if isinstance(command, RequestDelegation) else command.about
-            task = self.find(whose)
+            task = self.find(_shows_life_on(command))
         except No:
             return
         if task.lease and holds(actor, task, now):
             task.lease.ends = max(task.lease.ends, now + task.lease.ttl)
 
     def _apply(self, actor: Actor, command: AnyCommand, now: int) -> Applied:
-        """The task that the command was about, and whether its lease may be renewed after it."""
-        rules: dict[type[AnyCommand], Callable[[Actor, Any, int], Applied]] = {
+        return self.rules()[type(command)](actor, command, now)
+
+    def rules(self) -> Rules:
+        """Command -> what it does."""
+        return {
             CreateTask: self._create,
             AdoptTask: self._adopt,
             MoveTask: self._move,
@@ -200,7 +215,6 @@ class Model:
             RejectDelegation: self._reject,
             EscalateDelegation: self._escalate,
         }
-        return rules[type(command)](actor, command, now)
 
     def _beat(self, actor: Actor, command: RenewLease, now: int) -> Applied:
         task = self.find(command.task)
@@ -490,6 +504,13 @@ class Model:
 
     def _waits_for(self, task: ModelTask, goal: str) -> bool:
         return task.id == goal or any(self._waits_for(self.tasks[n], goal) for n in task.waits)
+
+
+def _shows_life_on(command: AnyCommand) -> str:
+    """The task whose holder shows by a command that it is alive."""
+    if isinstance(command, RequestDelegation):
+        return command.parent
+    return command.bead if isinstance(command, PostMail) else command.about
 
 
 def holds(actor: Actor, task: ModelTask, now: int) -> bool:

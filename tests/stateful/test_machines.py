@@ -188,9 +188,12 @@ class TaskMachine(RuleBasedStateMachine):
         self._clock = HandClock(START)
         self._latest = START
         self._ids = CountingIds()
-        self._model = Model()
+        self._model = self._new_model()
         self._asked: list[Asked] = []
         self._hub = self._open()
+
+    def _new_model(self) -> Model:
+        return Model()
 
     def _open(self) -> Hub:
         store = self._open_store(Path(self._folder.name))
@@ -265,14 +268,15 @@ class TaskMachine(RuleBasedStateMachine):
         """Several ask at once."""
         requests = [(actor, for_itself(actor, commands), key) for actor, commands, key in asked]
 
-        async def together() -> list[Any]:
-            waiting = (
-                self._hub.engine.handle(self._hub.request(actor, *commands, key=key))
-                for actor, commands, key in requests
-            )
-            return await asyncio.gather(*waiting)
+        asking = [self._hub.request(actor, *commands, key=key) for actor, commands, key in requests]
 
-        expected = [self._model.ask(*request, self._clock.now()) for request in requests]
+        async def together() -> list[Any]:
+            return await asyncio.gather(*(self._hub.engine.handle(one) for one in asking))
+
+        expected = [
+            self._model.ask(*request, self._clock.now(), one.id)
+            for request, one in zip(requests, asking, strict=True)
+        ]
         for outcome, answer in zip(asyncio.run(together()), expected, strict=True):
             self._compare(outcome, answer)
 
@@ -377,8 +381,9 @@ class TaskMachine(RuleBasedStateMachine):
         actor, commands, key = asked
         self._asked.append(asked)
         versions = self._versions()
-        expected = self._model.ask(actor, commands, key, self._clock.now())
-        outcome = self._hub.engine.handle_now(self._hub.request(actor, *commands, key=key))
+        request = self._hub.request(actor, *commands, key=key)
+        expected = self._model.ask(actor, commands, key, self._clock.now(), request.id)
+        outcome = self._hub.engine.handle_now(request)
         self._compare(outcome, expected)
         if isinstance(outcome, Refusal) or outcome.repeated:
             assert self._versions() == versions, "a refusal or a repeat has changed a task"

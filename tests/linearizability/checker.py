@@ -1,0 +1,75 @@
+"""Looks for one order of concurrent operations that explains every answer (Wing & Gong, Lowe).
+
+An operation takes effect at one moment between its call and its return. Operations that are over
+before another one is called stand before it; all others may stand in any order. The search puts
+them down one by one, and remembers where it has been: which operations were put down, and the state
+that they led to. One whose answer never came may have happened or not.
+"""
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Generic, TypeVar
+
+from msgspec import Struct
+
+S = TypeVar("S", bound=Hashable)
+MOST = 200
+"""A history is checked in windows of so many operations."""
+
+
+class Operation(Struct, frozen=True):
+    """What one client asked for and was told, and when."""
+
+    client: int
+    call: int
+    """The moment of the call; moments are numbered in the order in which they came."""
+    end: int
+    """The moment of the answer."""
+    asked: Hashable
+    answer: Hashable
+    """None: none came."""
+
+
+class Model(Struct, Generic[S], frozen=True):
+    """How one thing behaves that is asked for one operation after the other."""
+
+    start: S
+    step: Callable[[S, Operation], S | None]
+    """The state after it, or None if that answer cannot be."""
+
+
+def explains(model: Model[S], history: Sequence[Operation]) -> bool:
+    """Whether there is such an order."""
+    assert len(history) <= MOST, f"{len(history)} operations are too many for one window"
+    operations = sorted(history, key=lambda one: one.call)
+    everything = (1 << len(operations)) - 1
+    open_ones = _mask(operations, lambda one: one.answer is None)
+    seen: set[tuple[int, S]] = set()
+    waiting: list[tuple[int, S]] = [(0, model.start)]
+    while waiting:
+        placed, state = waiting.pop()
+        if placed | open_ones == everything:
+            return True
+        for index in _candidates(operations, placed):
+            after = model.step(state, operations[index])
+            if after is None:
+                continue
+            reached = placed | 1 << index, after
+            if reached not in seen:
+                seen.add(reached)
+                waiting.append(reached)
+    return False
+
+
+def _candidates(operations: Sequence[Operation], placed: int) -> list[int]:
+    """Those that may come next: nothing that was over before their call is left."""
+    left = [index for index in range(len(operations)) if not placed >> index & 1]
+    first_end = min(_end(operations[index]) for index in left)
+    return [index for index in left if operations[index].call <= first_end]
+
+
+def _end(operation: Operation) -> float:
+    return float("inf") if operation.answer is None else operation.end
+
+
+def _mask(operations: Sequence[Operation], fits: Callable[[Operation], bool]) -> int:
+    return sum(1 << index for index, one in enumerate(operations) if fits(one))

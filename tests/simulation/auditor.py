@@ -1,0 +1,188 @@
+"""What must be true of a hub at any time, whatever goes wrong around it.
+
+The auditor reads the ledger behind the hub's back, from a store that never fails, entry by entry as
+it grows, and remembers what people and agents were promised.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from dragoman.core.events import EVENT_NAMES, TaskCheckpointed, TaskClaimed, TaskReported
+from dragoman.core.lease import Lease
+from dragoman.core.moves import MOVE_NAMES
+from dragoman.core.task import Task
+from dragoman.engine.ask import decode, find_task, list_tasks, state_of
+from dragoman.engine.ports import BoardQuery, Store
+from dragoman.engine.verify import check_ledger, check_views
+from dragoman.ledger.checkpoint import Checkpoint
+from dragoman.ledger.entry import Entry, read_line
+from dragoman.ledger.tree import EMPTY, extend, root
+
+_PAGE = 1_000
+_WORD = re.compile(rb"w[0-9]+x")
+_CLAIMED = EVENT_NAMES[TaskClaimed]
+_WORK = frozenset((EVENT_NAMES[TaskReported], EVENT_NAMES[TaskCheckpointed]))
+"""What only the holder of a task may say."""
+_NO_DEED = frozenset(("command.refused", "message.received"))
+"""Entries that tell of words, and not of what came of them."""
+
+
+class Broken(AssertionError):
+    """Something that must be true is not."""
+
+
+class Attempt(Struct, frozen=True):
+    """Who holds a task, and under which fencing token."""
+
+    agent: str
+    fence: int
+
+
+class Auditor:
+    """Follows the ledger of one simulation."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.read = 0
+        """How many entries it has looked at."""
+        self._looked_at = 0
+        """How long the ledger was when all tasks were looked at."""
+        self._held: dict[str, Attempt | None] = {}
+        self._fences: dict[str, int] = {}
+        self._words = Counter[tuple[bytes, str]]()
+        self._acked: dict[str, str] = {}
+        """Word -> in which entry it must stand."""
+
+    # What happens
+
+    def follow(self) -> None:
+        """Look at what is new in the ledger."""
+        while page := self.store.entries(self.read, _PAGE):
+            for entry in page:
+                must(entry.position == self.read + 1, f"position {self.read + 1} is missing")
+                self.read = entry.position
+                self._look_at(entry)
+
+    def promised(self, word: str, event: str) -> None:
+        """Somebody was told that this word is on record, in an entry of this kind."""
+        self._acked[word] = event
+
+    def held(self, task: str) -> tuple[Task, Lease | None, int] | None:
+        """A task as it is now, its lease, and how long its stream is."""
+        row = self.store.stream(f"task:{task}")
+        state = None if row is None else state_of(self.store, row)
+        return (state, row.lease, row.version) if row and isinstance(state, Task) else None
+
+    def wrote(
+        self, before: tuple[Task, Lease | None, int] | None, task: str, fence: int, now: int
+    ) -> None:
+        """Somebody was told yes who named this fencing token; before that it was so."""
+        must(before is not None, f"{task} is unknown, and was written to")
+        assert before is not None
+        state, lease, version = before
+        must(state.fence == fence, f"{task}: token {fence} was taken, while {state.fence} counts")
+        after = self.held(task)
+        if after is not None and after[2] > version:
+            is_held = lease is not None and lease.fence == fence and lease.is_live(now)
+            must(is_held, f"{task}: a write under token {fence} was taken, whose lease was over")
+
+    # What is looked at now and then
+
+    def after_recovery(self, now: int) -> None:
+        """Every lease that has run out is over, and what stands agrees with itself."""
+        expired = self.store.expired(now, 10)
+        must(not expired, f"after a recovery at {now} these leases live on: {expired}")
+        if self._looked_at == self.read:
+            return
+        self._looked_at = self.read
+        for task, lease in self.tasks():
+            must(
+                (task.status == "in-progress") == (lease is not None),
+                f"{task.id} is {task.status} with the lease {lease}",
+            )
+            must(
+                lease is None or lease.holder == task.assignee,
+                f"{task.id} is {task.assignee}'s, but held: {lease}",
+            )
+            must(
+                lease is None or lease.expires_at == lease.beat_at + lease.ttl_ms,
+                f"{task.id} has a lease that does not end {lease and lease.ttl_ms} ms after its "
+                f"last sign of life: {lease}",
+            )
+            must(
+                task.failures < task.max_attempts or task.status == "deadletter",
+                f"{task.id} has failed {task.failures} times and is {task.status}",
+            )
+
+    def at_the_end(self, checkpoints: list[Checkpoint]) -> bytes:
+        """All that was promised is there, once, and everything can be proven; the tree's root."""
+        self.follow()
+        for word, event in self._acked.items():
+            count = self._words[word.encode(), event]
+            must(count == 1, f"{word} was acknowledged, and stands in {count} entries {event}")
+        problems = [
+            *check_ledger(self.store, checkpoints, _unseen),
+            *check_views(self.store, _unseen),
+        ]
+        must(not problems, f"verify finds {problems[:3]}")
+        page, tree = self.store.entries(0, _PAGE), EMPTY
+        while page:
+            tree = extend(tree, (entry.hash for entry in page))
+            page = self.store.entries(page[-1].position, _PAGE)
+        return root(tree)
+
+    def tasks(self) -> Iterator[tuple[Task, Lease | None]]:
+        """Every task and its lease."""
+        query = BoardQuery(limit=_PAGE)
+        while page := list_tasks(self.store, query):
+            yield from ((view.task, view.lease) for view in page)
+            query = BoardQuery(before=page[-1].number, limit=_PAGE)
+
+    def task(self, name: str) -> Task | None:
+        """The task with this name."""
+        found = find_task(self.store, name)
+        return getattr(found, "task", None)
+
+    def _look_at(self, entry: Entry) -> None:
+        if entry.event not in _NO_DEED:
+            self._count_words(entry)
+        if not entry.stream.startswith("task:"):
+            return
+        task = entry.stream
+        if entry.event == _CLAIMED:
+            claimed = decode(entry)
+            assert isinstance(claimed, TaskClaimed)
+            held = self._held.get(task)
+            must(held is None, f"{task} was claimed by {claimed.agent}, while held: {held}")
+            last = self._fences.get(task, 0)
+            must(claimed.fence > last, f"{task}: token {claimed.fence} after {last}")
+            self._fences[task] = claimed.fence
+            self._held[task] = Attempt(claimed.agent, claimed.fence)
+        elif entry.event in _WORK:
+            held, by = self._held.get(task), read_line(entry.line).actor
+            is_holder = held is not None and by == f"agent:{held.agent}"
+            must(is_holder, f"{task}: {entry.event} by {by}, while held: {held}")
+        elif entry.event in MOVE_NAMES:
+            self._held[task] = None
+
+    def _count_words(self, entry: Entry) -> None:
+        if b"x" not in entry.line:
+            return
+        body = bytes(read_line(entry.line).body)
+        for word in set(_WORD.findall(body)):
+            self._words[word, entry.event] += 1
+            count = self._words[word, entry.event]
+            must(count == 1, f"{word.decode()} stands in {count} entries {entry.event}")
+
+
+def must(holds: bool, otherwise: str) -> None:
+    """What is not so ends the simulation."""
+    if not holds:
+        raise Broken(otherwise)
+
+
+def _unseen(_: int) -> None:
+    """Nobody watches the progress."""

@@ -1,0 +1,267 @@
+"""One life of the hub: everything that runs in its process, from a start to a kill or a stop.
+
+All of it is real but what would be outside of the process: the clock, the ids, the disk, the
+programs of agents, and the one that is notified.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
+from random import Random
+from typing import Any, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from dragoman.bootstrap.handoffs import Ports
+from dragoman.bootstrap.places import dialects
+from dragoman.bootstrap.spawning import open_spawner
+from dragoman.bootstrap.traces import trace_choices
+from dragoman.config import Settings
+from dragoman.core.actors import Actor
+from dragoman.core.errors import DragomanError, StoreCorrupt
+from dragoman.engine.facts import StoreFacts
+from dragoman.engine.handle import Engine, Waiting
+from dragoman.engine.hints import Hints
+from dragoman.engine.hub import Hub
+from dragoman.engine.interpreter import Interpreter, Turned
+from dragoman.engine.ports import Store
+from dragoman.ledger.checkpoint import Checkpoint
+from dragoman.ledger.tree import Tree, root
+from dragoman.notify.notice import News, Notice
+from dragoman.protocols import saop
+from dragoman.services.attempt import Terms
+from dragoman.services.budgets import Budget
+from dragoman.services.checkpointer import Checkpointer
+from dragoman.services.clockwork import Duty
+from dragoman.services.dispatcher import Agent, Dispatcher, Outside, Policy
+from dragoman.services.entropy import Entropy
+from dragoman.services.handing_on import HandingOn
+from dragoman.services.indexer import Indexer
+from dragoman.services.notifier import Notifier
+from dragoman.services.promotion import Promotion
+from dragoman.services.recovery import Recovery
+from dragoman.services.sla import Sla
+from dragoman.services.waves import Waves
+from dragoman.services.workq import HubWorkq
+from dragoman.system.ids import CountingIds
+from tests.simulation.faulty_store import FaultyStore, HubDied, Weather
+from tests.simulation.programs import Machine, Script, ScriptedRunner
+from tests.simulation.virtual_time import VirtualClock
+
+SECRET = b"a secret of the simulation"
+
+
+class InlineEngine(Engine):
+    """The engine, whose writer has no thread of its own: a batch is run when it is handed in."""
+
+    def _send(self, front: Any, gathered: list[Waiting]) -> None:
+        try:
+            outcomes = self._run([request for request, _ in gathered])
+        except HubDied as died:
+            for _, future in gathered:  # whoever waits for an answer has died, too
+                future.set_exception(died)
+            return
+        answers = [(future, one) for (_, future), one in zip(gathered, outcomes, strict=True)]
+        front.deliver(answers)
+
+
+class Disk:
+    """What lies beside the database, and outlives the hub."""
+
+    def __init__(self) -> None:
+        self.checkpoints: list[Checkpoint] = []
+        self.told: list[Notice] = []
+        """What the one who is notified has heard, in its order."""
+        self.given_up_lines: list[bytes] = []
+        self._saved = {"outbox": b"", "usage": b""}
+        self.tails = saop.ShortTails()
+
+    # Checkpoints
+
+    def last(self) -> Checkpoint | None:
+        """The newest checkpoint."""
+        return self.checkpoints[-1] if self.checkpoints else None
+
+    def add(self, ledger: str, tree: Tree, at: int) -> None:
+        """One more; nobody forges them here, so they go without a signature."""
+        peaks = tuple(peak.hex() for peak in tree.peaks)
+        self.checkpoints.append(Checkpoint(ledger, tree.size, root(tree).hex(), peaks, str(at), ""))
+
+    # The outbox
+
+    def alone(self) -> Any:
+        """There is one hub only."""
+        return nullcontext(True)
+
+    def load(self) -> bytes:
+        """How far each target has come."""
+        return self._saved["outbox"]
+
+    def save(self, data: bytes) -> None:
+        """Keep it."""
+        self._saved["outbox"] = data
+
+    def damaged(self) -> DragomanError:
+        """It never is."""
+        return StoreCorrupt("the outbox is damaged")
+
+    def give_up(self, line: bytes) -> None:
+        """What could not be delivered."""
+        self.given_up_lines.append(line)
+
+    def given_up(self) -> Iterable[bytes]:
+        """All of that."""
+        return self.given_up_lines
+
+
+class Usage:
+    """What agents have used of their day: it is kept, and nobody here has a budget."""
+
+    def load(self) -> bytes:
+        """Nothing was saved."""
+        return b""
+
+    def save(self, data: bytes) -> None:
+        """Nobody asks for it."""
+
+
+class Listener(Struct, frozen=True):
+    """The one who is notified; it is away now and then."""
+
+    disk: Disk
+    is_away: Callable[[], bool]
+    name: str = "listener"
+
+    def deliver(self, notice: Notice, now: int) -> str:
+        """Tell it."""
+        del now
+        if self.is_away():
+            return "it does not answer"
+        self.disk.told.append(notice)
+        return ""
+
+
+class Surroundings(Struct, frozen=True):
+    """What a life of the hub finds when it begins."""
+
+    clock: VirtualClock
+    weather: Weather
+    chance: Random
+    ids: CountingIds
+    disk: Disk
+    machine: Machine
+    script: Script
+    programs: Sequence[str]
+    """Names of agents that the dispatcher starts."""
+    ttl_ms: int
+
+
+class Life:
+    """A hub at work."""
+
+    def __init__(
+        self, store: Store, around: Surroundings, on_death: "Callable[[Life], None]"
+    ) -> None:
+        """`on_death` is told when it was killed in the middle of something."""
+        clock, chance = around.clock, around.chance
+
+        def died() -> None:
+            asyncio.get_running_loop().call_soon(on_death, self)
+
+        self.store = FaultyStore(store, around.weather, chance, lambda: clock.passed, died)
+        hints, seen = Hints(), cast(Store, self.store)
+        engine = InlineEngine(seen, clock, SECRET, on_commit=hints.tell)
+        self.hub = hub = Hub(engine, around.ids)
+        settings, disk = Settings(), around.disk
+        workq = HubWorkq(hub)
+        traces = trace_choices(settings, hub.redaction.redactor, hub, lambda: "")
+        spoken = dialects(
+            settings,
+            None,
+            Ports(None, workq, hub.redaction.refusal),
+            replace(traces, tails=disk.tails),
+        )
+        facts = StoreFacts(seen, lambda _task, _ref: True, now=clock.now)
+        self.interpreter = Interpreter(hub, spoken, facts)
+        listener = Listener(disk, lambda: around.weather.away > chance.randrange(1_000))
+        news = News(seen, settings.notify.statuses)
+        self.duties: tuple[Duty, ...] = (
+            Recovery(hub, settings.retry),
+            Sla(hub),
+            HandingOn(hub, workq),
+            Waves(hub),
+            Entropy(hub, settings.entropy),
+            open_spawner(settings, hub, self.interpreter),
+            Promotion(hub),
+            Checkpointer(hub, disk),
+            Notifier(hub, disk, news, [listener], lambda: clock.passed / 1_000),
+            Indexer(hub),
+        )
+        self.dispatcher = Dispatcher(
+            hub, self._agents(around), self._policy(settings, around), self._outside(around)
+        )
+        hints.listen(self.dispatcher.hint)
+        self.dispatching = asyncio.ensure_future(self.dispatcher.run())
+
+    @property
+    def is_dead(self) -> bool:
+        """Whether it was killed."""
+        return self.store.is_dead
+
+    def kill(self) -> None:
+        """It ends here and now: whatever it still has to do, it cannot."""
+        self.store.is_dead = True
+        self.dispatching.cancel()
+
+    async def stop(self) -> None:
+        """It ends as `dragoman up` does that is asked to."""
+        self.dispatcher.stop()
+        await asyncio.wait((self.dispatching,))
+
+    def tick(self) -> bool:
+        """Every duty once; whether all could do theirs. What is no fault of a store is a defect."""
+        is_well = True
+        for duty in self.duties:
+            try:
+                duty.run_once(self.hub.clock.now())
+            except DragomanError:
+                is_well = False
+        return is_well
+
+    def _agents(self, around: Surroundings) -> list[Agent]:
+        runner = ScriptedRunner(around.machine, around.script, lambda: self.is_dead)
+        return [
+            Agent(
+                name=name,
+                runner=runner,
+                queues=("", name),
+                prompt=lambda task, _name: task.title,
+                concurrency=2,
+                budget=Budget(),
+            )
+            for name in around.programs
+        ]
+
+    def _policy(self, settings: Settings, around: Surroundings) -> Policy:
+        return Policy(
+            hub="sim",
+            concurrency=4,
+            ttl_ms=around.ttl_ms,
+            poll_ms=1_800_000,
+            grace_ms=30_000,
+            terms=Terms(settings.retry, 5.0, "release"),
+        )
+
+    def _outside(self, around: Surroundings) -> Outside:
+        return Outside(
+            speak=self._speak,
+            sweep=around.machine.sweep,
+            usage=Usage(),
+            new_id=around.ids,
+            tell=lambda _: None,
+        )
+
+    async def _speak(self, actor: Actor, said: bytes) -> str:
+        answer = await self.interpreter.send_soon(said, speaker=actor)
+        return answer.detail if isinstance(answer, Turned) else ""

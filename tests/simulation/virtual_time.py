@@ -1,0 +1,105 @@
+"""Time that passes only when nothing is left to do: an event loop without threads, and its clock.
+
+A loop that would wait goes on at once, and its clock says that it has waited. Work for threads is
+done on the spot, so that a run has one order of all that happens, and the same one each time.
+"""
+
+import asyncio
+import math
+import selectors
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+START = 1_770_609_600_000
+"""2026-02-09T04:00:00.000Z."""
+
+
+class VirtualClock:
+    """Milliseconds since the epoch, as the hub sees them; its hand can be moved besides."""
+
+    def __init__(self) -> None:
+        self.passed = 0
+        self.skew = 0
+        """By how much somebody has set the clock of the hub wrong."""
+
+    def now(self) -> int:
+        """The present by the hub's clock."""
+        return START + self.passed + self.skew
+
+
+class StandStill(Exception):
+    """Everybody waits for somebody else: time would stand still for ever."""
+
+
+class _Waiting(selectors.BaseSelector):
+    """Waits for nothing: there are no files here, and the time is over at once."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        self._clock = clock
+        self._keys: dict[Any, selectors.SelectorKey] = {}
+
+    def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+        """The loop's own pipe to itself, which nobody writes to."""
+        key = self._keys[fileobj] = selectors.SelectorKey(fileobj, fileobj, events, data)
+        return key
+
+    def unregister(self, fileobj: Any) -> selectors.SelectorKey:
+        """No more of it."""
+        return self._keys.pop(fileobj)
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        """Let the time pass."""
+        if timeout is None:
+            raise StandStill
+        self._clock.passed += math.ceil(timeout * 1_000 - 1e-3)
+        return []
+
+    def get_map(self) -> Mapping[Any, selectors.SelectorKey]:
+        """All that is registered."""
+        return self._keys
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    """An event loop on a virtual clock."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        super().__init__(_Waiting(clock))
+        self._virtual = clock
+
+    def time(self) -> float:
+        """Seconds since the beginning."""
+        return self._virtual.passed / 1_000
+
+    def call_at(self, when: float, callback: Any, *args: Any, context: Any = None) -> Any:
+        """Not before that, in whole milliseconds: who is woken a hair's breadth early would find
+        that no time has passed, for ever."""
+        whole = math.ceil(when * 1_000)
+        late_enough = whole if whole / 1_000 >= when else whole + 1
+        return super().call_at(late_enough / 1_000, callback, *args, context=context)
+
+    def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> Any:
+        """Do it here and now (`asyncio.to_thread` ends here)."""
+        del executor
+        future = self.create_future()
+        try:
+            future.set_result(func(*args))
+        except BaseException as error:  # noqa: BLE001  it is raised where the result is awaited
+            future.set_exception(error)
+        return future
+
+
+def run(clock: VirtualClock, story: Coroutine[Any, Any, T]) -> T:
+    """Run it to its end; what it has left behind never goes on."""
+    loop = VirtualLoop(clock)
+    # A hub that has crashed leaves tasks that failed: nobody asks them why.
+    loop.set_exception_handler(lambda _loop, _context: None)
+    try:
+        return loop.run_until_complete(story)
+    finally:
+        left = asyncio.all_tasks(loop)
+        for task in left:
+            task.cancel()
+        loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+        loop.close()

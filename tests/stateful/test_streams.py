@@ -1,0 +1,158 @@
+"""Requests over several streams, all or none: tasks, letters and reservations, on every store."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import invariant, rule, run_state_machine_as_test
+
+from dragoman.core.actors import Actor
+from dragoman.core.commands import (
+    AckMail,
+    AnyCommand,
+    PostMail,
+    ReadMail,
+    ReleaseReservations,
+    RenewReservations,
+    ReserveFiles,
+)
+from dragoman.core.ids import RESERVATIONS
+from dragoman.core.mail import Mail
+from dragoman.core.reservations import Reservations
+from dragoman.engine.ask import state_of
+from dragoman.engine.ports import Store
+from dragoman.store.memory import MemoryStore
+from dragoman.store.postgres import PostgresStore
+from dragoman.store.sqlite import SqliteStore
+from tests.requirements import proves
+from tests.servers import fresh_schema
+from tests.stateful.model import Model
+from tests.stateful.streams_model import FOLDERS, StreamsModel
+from tests.stateful.test_machines import (
+    ACTORS,
+    COMMANDS,
+    KEYS,
+    TaskMachine,
+    for_itself,
+)
+
+LETTERS = ("m1", "m2", "m3")
+IDS = st.sampled_from((*LETTERS * 3, "m9"))
+FILES = st.sampled_from([(name,) for name in FOLDERS])
+SOME_FILES = st.just(()) | FILES
+LASTING = st.sampled_from((60_000, 300_000))
+POSTED = st.builds(
+    PostMail,
+    st.sampled_from((("alice",), ("bob", "carol"), ("carol", "hera"))),
+    st.just("a subject"),
+    st.just("a body"),
+    id=st.sampled_from(LETTERS),
+    bead=st.sampled_from(("", "A", "B", "C")),
+    ack_wanted=st.booleans(),
+)
+RESERVED = st.builds(
+    ReserveFiles, FILES, LASTING, st.booleans(), task=st.just("") | st.sampled_from(("A", "B", "C"))
+)
+BESIDE: st.SearchStrategy[AnyCommand] = st.one_of(
+    POSTED,
+    POSTED,
+    st.builds(ReadMail, IDS),
+    st.builds(AckMail, IDS),
+    RESERVED,
+    RESERVED,
+    st.builds(RenewReservations, SOME_FILES, LASTING),
+    st.builds(ReleaseReservations, SOME_FILES),
+)
+MIXED = st.lists(BESIDE | COMMANDS, min_size=1, max_size=4).map(tuple)
+
+
+class StreamsMachine(TaskMachine):
+    """Everything that can happen to tasks, and letters and reservations in the same requests."""
+
+    _model: StreamsModel
+
+    def _new_model(self) -> Model:
+        return StreamsModel()
+
+    @rule(actor=ACTORS, command=BESIDE, key=KEYS)
+    def beside(self, actor: Actor, command: AnyCommand, key: str) -> None:
+        """Somebody writes, reads, reserves or gives back."""
+        self._ask((actor, (command,), key))
+
+    @rule(actor=ACTORS, commands=MIXED, key=KEYS)
+    def together(self, actor: Actor, commands: tuple[AnyCommand, ...], key: str) -> None:
+        """The same with commands about tasks, in one request."""
+        self._ask((actor, for_itself(actor, commands), key))
+
+    @invariant()
+    def letters_and_reservations_are_as_the_model_says(self) -> None:
+        """Every letter, and all that is reserved."""
+        store, model = self._hub.store, self._model
+        rows = store.kind("mail", "", 1_000)
+        letters = [state for row in rows if isinstance(state := state_of(store, row), Mail)]
+        assert {
+            one.id: (one.sender, one.to, one.bead, list(one.read_by), list(one.acked_by))
+            for one in letters
+        } == {
+            id: (one.sender, one.to, one.bead, one.read_by, one.acked_by)
+            for id, one in model.letters.items()
+        }
+        row = store.stream(RESERVATIONS)
+        state = None if row is None else state_of(store, row)
+        kept = state.kept if isinstance(state, Reservations) else ()
+        assert [
+            (*one.patterns, one.holder, one.until, one.exclusive, one.task, one.fence)
+            for one in kept
+        ] == [
+            (one.pattern, one.holder, one.until, one.exclusive, one.task, one.fence)
+            for one in model.reserved
+        ]
+
+
+def _machine(
+    kind: type[TaskMachine], open_store: Callable[[Path], Store]
+) -> Callable[[], TaskMachine]:
+    return lambda: kind(open_store)
+
+
+@proves("MODEL-STREAMS", "CORE-ALL-OR-NONE", "IDEM-REPEAT")
+def test_memory() -> None:
+    most = max(20, settings().max_examples // 3)
+    run_state_machine_as_test(
+        _machine(StreamsMachine, lambda _: MemoryStore("machine")),
+        settings=settings(max_examples=most),
+    )
+
+
+@proves("MODEL-STREAMS", "STORE-CONTRACT")
+def test_sqlite() -> None:
+    run_state_machine_as_test(
+        _machine(
+            StreamsMachine,
+            lambda folder: SqliteStore.open(folder / "dragoman.db", lambda: "machine"),
+        ),
+        settings=settings(max_examples=max(8, settings().max_examples // 10)),
+    )
+
+
+class PostgresMachine(StreamsMachine):
+    """On PostgreSQL; each example has a schema of its own, and a restart connects again."""
+
+    def __init__(self, server: str) -> None:
+        self._schema = fresh_schema(server)
+        url = self._schema.__enter__()
+        super().__init__(lambda _: PostgresStore.open(url, lambda: "machine"))
+
+    def teardown(self) -> None:
+        """Let go of everything."""
+        super().teardown()
+        self._schema.__exit__(None, None, None)
+
+
+@proves("MODEL-STREAMS", "MODEL-REPLAY", "STORE-CONTRACT")
+def test_postgresql(postgres_server: str) -> None:
+    few = max(4, settings().max_examples // 25)
+    run_state_machine_as_test(
+        lambda: PostgresMachine(postgres_server), settings=settings(max_examples=few)
+    )
