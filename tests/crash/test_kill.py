@@ -1,79 +1,126 @@
-"""A process killed at every named failpoint: nothing acknowledged is lost, nothing is doubled."""
+"""Hubs that are killed at any moment: nothing acknowledged is lost, nothing is doubled.
 
-import subprocess
-import sys
+`DRAGOMAN_LONG_TESTS=1 uv run pytest tests/crash -n0` kills a hundred thousand times.
+"""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Generator, Iterator
+from itertools import count, takewhile
 from pathlib import Path
+from random import Random
+from typing import Final
 
 import pytest
 
-from dragoman.bootstrap import open_store
-from dragoman.engine.ask import entries
-from dragoman.engine.verify import check_ledger, check_views
-from dragoman.ledger.entry import read_line
-from tests.crash.worker import SCRIPT
+from tests.conftest import LONG_RUN
+from tests.crash.campaign import MEMORY, Campaign, Fate, Hub, Wrong, serving
+from tests.crash.life import Build
+from tests.crash.points import Kill
+from tests.crash.story import STORY
 from tests.requirements import proves
 
-ROOT = Path(__file__).parents[2]
-FAILPOINTS = ("decided", "written", "committed")
-KILLED = -9
+KILLS: Final = 100_000 if os.environ.get(LONG_RUN) else 780
+PAIRS: Final = 5_000 if os.environ.get(LONG_RUN) else 60
+_FAR: Final = 100
+"""As many points lie in about one step: deaths while opening, recovering and working."""
+_RECOVERY: Final = 24
+"""As many points a hub passes, more or less, before it is asked for anything new."""
+_LONG_MICROSECONDS: Final = 60_000
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path / 'crash.db'}"
-    return request.getfixturevalue("postgres_url")
-
-
-def play(url: str, failpoint: str = "none", times: int = 1) -> tuple[int, list[str]]:
-    """Run the worker; how it ended, and what it acknowledged."""
-    worker = [sys.executable, "-m", "tests.crash.worker", url, failpoint, str(times)]
-    done = subprocess.run(worker, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode in (0, KILLED), done.stderr
-    return done.returncode, done.stdout.splitlines()
-
-
-def ignore(_: int) -> None:
-    """Nobody watches the progress."""
-
-
-def check_sound(url: str) -> list[str]:
-    """The ledger and its views hold; the requests that left entries, in order."""
-    store = open_store(url, Path())
+@pytest.fixture(scope="module")
+def campaign() -> Generator[Campaign]:
+    """Give a fork server, and how the story goes when nobody is killed."""
+    folder = Path(tempfile.mkdtemp(dir=MEMORY if MEMORY.is_dir() else None))
     try:
-        assert list(check_ledger(store, (), ignore)) == []
-        assert list(check_views(store, ignore)) == []
-        lines = [read_line(entry.line) for entry in entries(store)]
-        return list(dict.fromkeys(line.cause for line in lines))
+        with serving() as server:
+            yield Campaign(server, folder)
     finally:
-        store.close()
+        shutil.rmtree(folder)
 
 
-SILENT = {"beat"}
-"""Requests that leave no entry."""
+def random_fates(seed: int) -> Iterator[Fate]:
+    """Deaths that nobody expects: mostly at a point, sometimes after a time."""
+    chance = Random(seed)
+    while True:
+        verify = chance.random() < 0.05
+        if chance.random() < 0.1:
+            yield Fate(microseconds=chance.randrange(1, _LONG_MICROSECONDS), verify=verify)
+        else:
+            yield Fate(Kill(at=chance.randrange(1, _FAR)), verify=verify)
 
-WHOLE = [key for key, _, _ in SCRIPT if key not in SILENT]
+
+def tell_to_the_end(hub: Hub, fates: Iterator[Fate]) -> int:
+    """Let it die again and again until its story is told; how often it was killed."""
+    while not hub.has_ended:
+        hub.live(next(fates))
+    hub.finish()
+    return len(hub.deaths)
+
+
+@proves("CRASH-KILL", "STORE-DURABLE", "IDEM-REPEAT", "FILES-CRASH", "NOTIFY-AT-LEAST-ONCE")
+def test_killed_at_any_moment(campaign: Campaign) -> None:
+    killed, seeds = 0, count(1)
+    while killed < KILLS:
+        seed = next(seeds)
+        killed += tell_to_the_end(campaign.hub(seed=seed), random_fates(seed))
+
+
+@pytest.fixture(scope="module")
+def points(campaign: Campaign) -> list[str]:
+    """Kill once at every point that has a name, until there is none left; their names."""
+    known, seen_before = set[str](), -1
+    while len(known) > seen_before:
+        seen_before, hub = len(known), campaign.hub()
+        while not hub.has_ended:
+            hub.live(Fate(Kill(beyond=sorted(known))))
+            known.update(hub.deaths)
+        hub.finish()
+    return sorted(known)
+
+
+@proves("CRASH-FAILPOINTS", "FILES-CRASH")
+def test_killed_once_at_every_point_that_has_a_name(points: list[str]) -> None:
+    parts = {name.partition(":")[0] for name in points}
+    assert len(points) >= 80, points
+    assert parts >= {"open", "ask", "ask again", "tick", "close", "recover projection"}, parts
+    assert parts >= {f"follow {duty}" for duty in ("projection", "checkpoint", "notify")}, parts
+
+
+@proves("CRASH-RECOVERY")
+def test_killed_again_in_the_recovery_from_a_kill(campaign: Campaign, points: list[str]) -> None:
+    chance = Random(7)
+
+    def fates() -> Iterator[Fate]:
+        while True:
+            yield Fate(Kill(name=chance.choice(points), at=_FAR), verify=chance.random() < 0.1)
+            yield Fate(Kill(at=chance.randrange(1, _RECOVERY)))
+
+    killed, pairs = 0, fates()
+    while killed < 2 * PAIRS:
+        killed += tell_to_the_end(campaign.hub(seed=7), pairs)
 
 
 @proves("CRASH-FAILPOINTS", "STORE-DURABLE", "IDEM-REPEAT")
-@pytest.mark.parametrize("failpoint", FAILPOINTS)
-def test_killed_at_each_pass_of_a_failpoint(url: str, failpoint: str, tmp_path: Path) -> None:
-    _, uninterrupted = play(f"sqlite:///{tmp_path / 'whole.db'}")
-    for times in range(1, len(SCRIPT) + 1):
-        ended, acknowledged = play(url, failpoint, times)
-        recorded = check_sound(url)
-        assert ended == KILLED
-        # Every round repeats the script from its beginning, under the same keys: what an earlier
-        # round had done is answered the same and adds nothing, so each round gets one step further.
-        assert acknowledged == uninterrupted[: len(acknowledged)]
-        expected = [key for key, _, _ in SCRIPT[: len(acknowledged)] if key not in SILENT]
-        assert len(expected) <= len(recorded) <= len(expected) + 1
-    assert play(url) == (0, uninterrupted)
-    assert len(check_sound(url)) == len(WHOLE)
+def test_killed_at_each_failpoint_of_each_step_on_postgresql(
+    campaign: Campaign, postgres_url: str
+) -> None:
+    hub = campaign.hub(store=postgres_url)
+    failpoints = tuple(f"ask: engine {name}" for name in ("decided", "written", "committed"))
+    passes = 1
+    for _ in takewhile(lambda step: step.requests, STORY):
+        for failpoint in failpoints:
+            hub.live(Fate(Kill(name=failpoint, passes=passes)))
+            passes = 1
+        passes = 2  # the next life comes as far as the next step
+    hub.finish()
+    assert set(hub.deaths) == set(failpoints)
 
 
-@proves("CRASH-FAILPOINTS", "IDEM-REPEAT")
-def test_the_whole_script_twice_adds_nothing(url: str) -> None:
-    first, second = play(url), play(url)
-    assert first == second
-    assert len(check_sound(url)) == len(WHOLE)
+@proves("CRASH-TEETH")
+@pytest.mark.parametrize("build", ["hasty", "keyless"])
+def test_builds_that_are_broken_on_purpose_are_found_out(campaign: Campaign, build: Build) -> None:
+    with pytest.raises(Wrong, match=r"acknowledged|again: \['refused"):
+        tell_to_the_end(campaign.hub(build=build), random_fates(1))
