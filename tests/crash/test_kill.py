@@ -21,7 +21,7 @@ from tests.crash.points import Kill
 from tests.crash.story import STORY
 from tests.requirements import proves
 
-KILLS: Final = 100_000 if os.environ.get(LONG_RUN) else 780
+KILLS: Final = 100_000 if os.environ.get(LONG_RUN) else 740
 PAIRS: Final = 5_000 if os.environ.get(LONG_RUN) else 60
 _FAR: Final = 100
 """As many points lie in about one step: deaths while opening, recovering and working."""
