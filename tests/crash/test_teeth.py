@@ -69,10 +69,10 @@ class Crowded(SqliteStore):
     commit: Callable[[], object] | None = None
     left = 5
 
-    def entries(self, after: int, limit: int, until: int | None = None) -> list[Entry]:
-        """A page, and after an empty one the next commit."""
-        page = super().entries(after, limit, until)
-        if not page and self.left and self.commit is not None:
+    def entries(self, after: int, limit: int, *, until: int | None = None) -> list[Entry]:
+        """A page, and after the last one the next commit."""
+        page = super().entries(after, limit, until=until)
+        if len(page) < limit and self.left and self.commit is not None:
             self.left -= 1
             self.commit()
         return page
