@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from tests.crash.life import Build, Job, Said
 from tests.crash.points import Kill
+from tests.crash.restoring import Restoration
 from tests.crash.story import STORY
 
 ROOT = Path(__file__).parents[2]
@@ -53,8 +54,8 @@ class Server:
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process
 
-    def live(self, job: Job) -> int:
-        """Let a child live as the job says; how it ended."""
+    def live(self, job: Job | Restoration) -> int:
+        """Let a child do the job; how it ended."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(msgspec.json.encode(job) + b"\n")
@@ -103,6 +104,7 @@ class Hub:
             str(folder / "data"), str(self._path), store=store, files=not store, build=build
         )
         self._read = 0
+        self.data = folder / "data"
         self.seed = seed
         self.acknowledged = 0
         """How many steps were answered."""
@@ -204,7 +206,7 @@ class Campaign:
     """Hubs on one server, all compared with an undisturbed one."""
 
     def __init__(self, server: Server, folder: Path) -> None:
-        self._server = server
+        self.server = server
         self._folder = folder
         self._count = 0
         self._whole: Whole | None = None
@@ -215,7 +217,7 @@ class Campaign:
         self._count += 1
         folder = self._folder / f"{self._count}"
         folder.mkdir()
-        return Hub(self._server, folder, whole=self._whole, store=store, build=build, seed=seed)
+        return Hub(self.server, folder, whole=self._whole, store=store, build=build, seed=seed)
 
 
 def _undisturbed(hub: Hub) -> Whole:

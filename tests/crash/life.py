@@ -45,7 +45,7 @@ _write = os.write
 """What is said is no part of what is tested."""
 
 
-class Job(Struct, frozen=True):
+class Job(Struct, frozen=True, tag="live"):
     """What one life is to do."""
 
     data: str

@@ -15,8 +15,11 @@ from tempfile import TemporaryDirectory
 import msgspec
 
 from tests.crash.life import Job, Life
+from tests.crash.restoring import Restoration, restore
 
-_jobs = msgspec.json.Decoder(Job)
+AnyJob = Job | Restoration
+
+_jobs = msgspec.json.Decoder(AnyJob)
 
 
 def main() -> None:
@@ -37,22 +40,25 @@ def _warm_up() -> None:
     gc.disable()
 
 
-def _lived(job: Job) -> int:
+def _lived(job: AnyJob) -> int:
     child = os.fork()
     if child == 0:
-        _live(job)
+        _do(job)
     if job.microseconds:
         _kill_after(child, job.microseconds / 1_000_000)
     _, status = os.waitpid(child, 0)
     return os.waitstatus_to_exitcode(status)
 
 
-def _live(job: Job) -> None:
+def _do(job: AnyJob) -> None:
     """The child; it never returns."""
     try:
-        life = Life(job)
-        life.points.install()
-        life.run()
+        if isinstance(job, Restoration):
+            restore(job)
+        else:
+            life = Life(job)
+            life.points.install()
+            life.run()
     except BaseException:  # noqa: BLE001  whatever it was, the parent's code must not go on here
         traceback.print_exc()
         sys.stderr.flush()

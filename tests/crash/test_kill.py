@@ -12,13 +12,18 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
+import msgspec
 import pytest
+from msgspec.structs import replace
 
+from dragoman.bootstrap.places import open_place
+from dragoman.engine.verify import check_ledger, check_views
 from tests.conftest import LONG_RUN
-from tests.crash.campaign import MEMORY, Campaign, Fate, Hub, Wrong, serving
-from tests.crash.life import Build
+from tests.crash.campaign import KILLED, MEMORY, Campaign, Fate, Hub, Wrong, serving
+from tests.crash.life import Build, Said
 from tests.crash.points import Kill
-from tests.crash.story import STORY
+from tests.crash.restoring import Restoration
+from tests.crash.story import START, STORY
 from tests.requirements import proves
 
 KILLS: Final = 100_000 if os.environ.get(LONG_RUN) else 740
@@ -117,6 +122,41 @@ def test_killed_at_each_failpoint_of_each_step_on_postgresql(
         passes = 2  # the next life comes as far as the next step
     hub.finish()
     assert set(hub.deaths) == set(failpoints)
+
+
+@proves("CRASH-FAILPOINTS")
+def test_an_import_that_is_killed_is_whole_or_can_be_begun_again(
+    campaign: Campaign, tmp_path: Path
+) -> None:
+    original = campaign.hub()
+    original.finish()
+    place = open_place(original.data, "", START, create=False)
+    place.export(tmp_path / "archive.tar", ignore)
+    head = place.hub.store.head()
+    place.hub.close()
+
+    data, said, known = tmp_path / "data", tmp_path / "said", set[str]()
+    job = Restoration(str(tmp_path / "archive.tar"), str(data), str(said))
+    while campaign.server.live(replace(job, kill=Kill(beyond=sorted(known)))) == KILLED:
+        known.add(msgspec.json.decode(said.read_bytes().splitlines()[-1], type=Said).text)
+        if data.exists():
+            check_imported(data, head)
+            shutil.rmtree(data)
+    check_imported(data, head)
+    assert len(known) >= 8, known
+
+
+def check_imported(data: Path, head: int) -> None:
+    """All of it is there, and as it was."""
+    place = open_place(data, "", START, create=True)
+    store = place.hub.store
+    assert store.head() == head
+    assert [*check_ledger(store, (), ignore), *check_views(store, ignore)] == []
+    place.hub.close()
+
+
+def ignore(_: int) -> None:
+    """Nobody watches the progress."""
 
 
 @proves("CRASH-TEETH")
