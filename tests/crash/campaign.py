@@ -6,6 +6,7 @@ the one that was under way. Answers are the same when they are asked for again, 
 views verify, the files agree with the store, and every notice is delivered in order.
 """
 
+import shutil
 import subprocess
 import sys
 from collections.abc import Collection, Generator, Sequence
@@ -147,6 +148,10 @@ class Hub:
             raise self._wrong("the story did not come to its end")
         if self._whole is not None and self._job.files and self.notices() != self._whole.notices:
             raise self._wrong(f"delivered: {self.notices()}, not {self._whole.notices}")
+
+    def remove(self) -> None:
+        """It is over, and nobody looks at it any more."""
+        shutil.rmtree(self.data.parent)
 
     def notices(self) -> tuple[str, ...]:
         """What was delivered, in order; the last one may come again after a crash."""
