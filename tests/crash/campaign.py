@@ -18,6 +18,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tests.crash.dispatching import Dispatch
 from tests.crash.life import Build, Job, Said
 from tests.crash.points import Kill
 from tests.crash.restoring import Restoration
@@ -55,7 +56,7 @@ class Server:
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process
 
-    def live(self, job: Job | Restoration) -> int:
+    def live(self, job: Job | Restoration | Dispatch) -> int:
         """Let a child do the job; how it ended."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None

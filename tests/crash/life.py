@@ -244,6 +244,13 @@ class Life:
                 self.say(Said("wrong", text=f"files: {difference}"))
 
 
+def live(job: Job) -> None:
+    """A life in which every point is announced."""
+    life = Life(job)
+    life.points.install()
+    life.run()
+
+
 class _Engines(Engines, frozen=True, kw_only=True):
     """Engines that announce where they are."""
 

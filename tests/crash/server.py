@@ -14,10 +14,11 @@ from tempfile import TemporaryDirectory
 
 import msgspec
 
-from tests.crash.life import Job, Life
+from tests.crash.dispatching import Dispatch, dispatch
+from tests.crash.life import Job, Life, live
 from tests.crash.restoring import Restoration, restore
 
-AnyJob = Job | Restoration
+AnyJob = Job | Restoration | Dispatch
 
 _jobs = msgspec.json.Decoder(AnyJob)
 
@@ -53,12 +54,13 @@ def _lived(job: AnyJob) -> int:
 def _do(job: AnyJob) -> None:
     """The child; it never returns."""
     try:
-        if isinstance(job, Restoration):
-            restore(job)
-        else:
-            life = Life(job)
-            life.points.install()
-            life.run()
+        match job:
+            case Job():
+                live(job)
+            case Restoration():
+                restore(job)
+            case Dispatch():
+                dispatch(job)
     except BaseException:  # noqa: BLE001  whatever it was, the parent's code must not go on here
         traceback.print_exc()
         sys.stderr.flush()

@@ -20,6 +20,7 @@ from dragoman.bootstrap.places import open_place
 from dragoman.engine.verify import check_ledger, check_views
 from tests.conftest import LONG_RUN
 from tests.crash.campaign import KILLED, MEMORY, Campaign, Fate, Hub, Wrong, serving
+from tests.crash.dispatching import STARTED, Dispatch
 from tests.crash.life import Build, Said
 from tests.crash.points import Kill
 from tests.crash.restoring import Restoration
@@ -28,6 +29,9 @@ from tests.requirements import proves
 
 KILLS: Final = 100_000 if os.environ.get(LONG_RUN) else 740
 PAIRS: Final = 5_000 if os.environ.get(LONG_RUN) else 60
+DISPATCHES: Final = 200 if os.environ.get(LONG_RUN) else 6
+_DISPATCHED: Final = 250
+"""As many points a hub passes, more or less, until its one task is done."""
 _FAR: Final = 100
 """As many points lie in about one step: deaths while opening, recovering and working."""
 _RECOVERY: Final = 24
@@ -139,21 +143,53 @@ def test_an_import_that_is_killed_is_whole_or_can_be_begun_again(
     data, said, known = tmp_path / "data", tmp_path / "said", set[str]()
     job = Restoration(str(tmp_path / "archive.tar"), str(data), str(said))
     while campaign.server.live(replace(job, kill=Kill(beyond=sorted(known)))) == KILLED:
-        known.add(msgspec.json.decode(said.read_bytes().splitlines()[-1], type=Said).text)
+        known.add(last_word(said))
         if data.exists():
-            check_imported(data, head)
+            assert check_sound(data) == head
             shutil.rmtree(data)
-    check_imported(data, head)
+    assert check_sound(data) == head
     assert len(known) >= 8, known
 
 
-def check_imported(data: Path, head: int) -> None:
-    """All of it is there, and as it was."""
+@proves("CRASH-FAILPOINTS", "DISPATCH-RESTART")
+def test_a_hub_that_is_killed_while_it_starts_agents_starts_no_session_twice(
+    campaign: Campaign, tmp_path: Path
+) -> None:
+    known, chance = set[str](), Random(3)
+    while (unseen := dispatched(campaign, tmp_path / "0", Kill(beyond=sorted(known)))) == KILLED:
+        known.add(last_word(tmp_path / "0" / "said"))
+    assert unseen == 0
+    assert len(known) >= 10, known
+    for number in range(1, DISPATCHES):
+        folder = tmp_path / f"{number}"
+        while dispatched(campaign, folder, Kill(at=chance.randrange(1, _DISPATCHED))) == KILLED:
+            continue
+    for folder in tmp_path.iterdir():
+        begun = (folder / STARTED).read_text().splitlines()
+        assert begun
+        assert len(begun) == len(set(begun)), begun
+        check_sound(folder / "data")
+
+
+def dispatched(campaign: Campaign, folder: Path, kill: Kill) -> int:
+    """A hub that has a program do its one task, or dies; how it ended."""
+    folder.mkdir(exist_ok=True)
+    return campaign.server.live(Dispatch(str(folder / "data"), str(folder / "said"), kill))
+
+
+def last_word(said: Path) -> str:
+    """Where the process died."""
+    return msgspec.json.decode(said.read_bytes().splitlines()[-1], type=Said).text
+
+
+def check_sound(data: Path) -> int:
+    """The ledger and its views hold; where it ends."""
     place = open_place(data, "", START, create=True)
     store = place.hub.store
-    assert store.head() == head
     assert [*check_ledger(store, (), ignore), *check_views(store, ignore)] == []
+    head = store.head()
     place.hub.close()
+    return head
 
 
 def ignore(_: int) -> None:
