@@ -78,8 +78,7 @@ def test_killed_at_any_moment(campaign: Campaign) -> None:
         killed += tell_to_the_end(campaign.hub(seed=seed), random_fates(seed))
 
 
-@pytest.fixture(scope="module")
-def points(campaign: Campaign) -> list[str]:
+def kill_at_every_point(campaign: Campaign) -> list[str]:
     """Kill once at every point that has a name, until there is none left; their names."""
     known, seen_before = set[str](), -1
     while len(known) > seen_before:
@@ -88,19 +87,20 @@ def points(campaign: Campaign) -> list[str]:
             hub.live(Fate(Kill(beyond=sorted(known))))
             known.update(hub.deaths)
         hub.finish()
+        hub.remove()
     return sorted(known)
 
 
-@proves("CRASH-FAILPOINTS", "FILES-CRASH")
-def test_killed_once_at_every_point_that_has_a_name(points: list[str]) -> None:
+@proves("CRASH-FAILPOINTS", "CRASH-RECOVERY", "FILES-CRASH")
+def test_killed_at_every_point_that_has_a_name_and_again_in_the_recovery(
+    campaign: Campaign,
+) -> None:
+    points = kill_at_every_point(campaign)
     parts = {name.partition(":")[0] for name in points}
     assert len(points) >= 80, points
     assert parts >= {"open", "ask", "ask again", "tick", "close", "recover projection"}, parts
     assert parts >= {f"follow {duty}" for duty in ("projection", "checkpoint", "notify")}, parts
 
-
-@proves("CRASH-RECOVERY")
-def test_killed_again_in_the_recovery_from_a_kill(campaign: Campaign, points: list[str]) -> None:
     chance = Random(7)
 
     def fates() -> Iterator[Fate]:
