@@ -849,6 +849,42 @@ _MANIFEST: tuple[Requirement, ...] = (
         "and after a failed sync the writer begins anew from what is.",
     ),
     Requirement(
+        "CRASH-KILL",
+        "Faults",
+        "Killed at any moment, a thousand times in the everyday suite, the hub has lost no "
+        "acknowledged write, doubled none and half done none; the ledger verifies, the views equal "
+        "the replay, the files agree with the store.",
+    ),
+    Requirement(
+        "CRASH-RECOVERY",
+        "Faults",
+        "Killed again while it recovers from a kill, the hub is as it would have been without.",
+    ),
+    Requirement(
+        "CRASH-TEETH",
+        "Faults",
+        "Builds that answer before the commit, ask without keys, ignore the fence or lose a "
+        "wake-up are found out by the same checks that ours passes.",
+    ),
+    Requirement(
+        "TIME-JUMPS",
+        "Faults",
+        "A hub's clock that jumps a day forward or back, or stands still, loses and doubles "
+        "nothing: no lease has two holders, and work goes on.",
+    ),
+    Requirement(
+        "TIME-STOPPED-WORKER",
+        "Faults",
+        "A worker that was stopped for twice its TTL finds every write refused as lease_lost, and "
+        "whoever has its task by then is not disturbed.",
+    ),
+    Requirement(
+        "INCIDENTS-OF-OTHERS",
+        "Faults",
+        "Failures that others had with stores and leases, told by the number under which they "
+        "were reported, do not happen here.",
+    ),
+    Requirement(
         "MODEL-REPLAY",
         "Faults",
         "For any sequence of commands the model, the implementation and the replay of the ledger "

@@ -39,7 +39,7 @@ from dragoman.services.budgets import (
 )
 from dragoman.services.dispatcher import Agent, Dispatcher, Outside, Policy
 from dragoman.services.recovery import Recovery
-from dragoman.services.taking_over import Sweep
+from dragoman.services.taking_over import Forget, Sweep
 from dragoman.system.ids import CountingIds
 from tests.agents.floor import FAST, Floor, agent_section, floor, run
 from tests.engine.lab import HUMAN, Lab
@@ -473,6 +473,10 @@ class Kept:
         self.data = data
 
 
+def _let_go(_: str) -> None:
+    """Nothing shows which sessions were started."""
+
+
 def in_lab(
     lab: Lab,
     runner: Scripted,
@@ -481,6 +485,7 @@ def in_lab(
     ttl_ms: int = 60_000,
     attempt_ms: int = 0,
     sweep: Sweep = frozenset,
+    forget: Forget = _let_go,
 ) -> Dispatcher:
     """A dispatcher whose clock and store are in the test's hands."""
     faults = [StoreUnavailable("the disk is away"), LedgerError("a line is broken")]
@@ -493,6 +498,7 @@ def in_lab(
     outside = Outside(
         speak=speak,
         sweep=sweep,
+        forget=forget,
         usage=Kept(usage),
         new_id=CountingIds(),
         tell=list[str]().append,
@@ -538,12 +544,18 @@ def test_a_store_that_is_away_at_the_start_is_asked_again_and_what_was_swept_is_
     lab = Lab()
     lab.do(HUMAN, CreateTask("one", "one", ready=True))
     lab.do(SYSTEM, ClaimTask("one", "ada", "lab.1"))
-    swept = [frozenset({"lab.1"})]
+    swept, forgotten = [frozenset({"lab.1"})], list[tuple[str, int]]()
+
+    def forget(session: str) -> None:
+        forgotten.append((session, lab.task("one").failures))
+
     # The agent is made known, then the store goes away, twice.
     lab.store.faults = [None, *[StoreUnavailable("the disk is away")] * 2]
-    dispatcher = in_lab(lab, Scripted(), sweep=lambda: swept.pop() if swept else frozenset())
-    problems = asyncio.run(played(dispatcher, lambda: lab.task("one").failures == 1))
+    dispatcher = in_lab(lab, Scripted(), sweep=swept.pop, forget=forget)
+    problems = asyncio.run(played(dispatcher, lambda: bool(forgotten)))
     assert "the disk is away" in problems
+    # Not before it is on record: a hub that is killed in between must still find the mark.
+    assert forgotten == [("lab.1", 1)]
     assert lab.task("one").attempts == 1
 
 

@@ -92,6 +92,7 @@ def open_dispatcher(place: Place, identity: "Identity", url: str) -> "Dispatcher
     outside = Outside(
         speak=partial(_speak, place.interpreter),
         sweep=marks.sweep,
+        forget=marks.remove,
         usage=UsageFile(place.data),
         new_id=new_id,
         tell=lambda text: _log.warning("%s", safe_text(text, one_line=True)),

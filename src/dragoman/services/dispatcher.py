@@ -25,7 +25,7 @@ from dragoman.engine.runner import Assignment, Runner
 from dragoman.services.attempt import Attempt, Speak, Spent, Terms
 from dragoman.services.booking import Booking, UsageKeeper
 from dragoman.services.budgets import Budget, Used, spend
-from dragoman.services.taking_over import Estate, Sweep
+from dragoman.services.taking_over import Estate, Forget, Sweep
 
 _PAUSE_SECONDS = 0.005
 """Between two looks, so that a busy hub costs the dispatcher little."""
@@ -71,6 +71,7 @@ class Outside(Struct, frozen=True):
 
     speak: Speak
     sweep: Sweep
+    forget: Forget
     usage: UsageKeeper
     new_id: Callable[[], str]
     tell: Callable[[str], None]
@@ -175,7 +176,9 @@ class Dispatcher:
             return
         self._loop = asyncio.get_running_loop()
         policy = self._policy
-        estate = Estate(self._hub, policy.hub, policy.terms.backoff, self._outside.sweep)
+        outside = self._outside
+        backoff = policy.terms.backoff
+        estate = Estate(self._hub, policy.hub, backoff, outside.sweep, outside.forget)
         try:
             while not await self._managed(lambda: self._open(estate)):
                 await self._rest()

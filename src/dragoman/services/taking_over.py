@@ -24,19 +24,23 @@ from dragoman.services.attempt import VIA
 _PAGE = 500
 
 Sweep = Callable[[], Collection[str]]
-"""Ends what an earlier hub has left running; the sessions that it had started."""
+"""Ends what an earlier hub has left running; the sessions that it had started, until each of them
+is forgotten."""
+Forget = Callable[[str], None]
+"""Lets go of what shows that a session was started."""
 
 
 class Estate:
     """What an earlier hub of this name has left."""
 
-    def __init__(self, hub: Hub, name: str, backoff: Backoff, sweep: Sweep) -> None:
+    def __init__(self, hub: Hub, name: str, backoff: Backoff, sweep: Sweep, forget: Forget) -> None:
         self._hub = hub
         self._name = name
         self._backoff = backoff
         self._sweep = sweep
-        self._started = set[str]()
-        """Sessions whose programs were ended; the marks of those are gone."""
+        self._forget = forget
+        self._started: Collection[str] | None = None
+        """Sessions whose programs were ended; None: nobody has looked yet."""
         self._settled = set[str]()
 
     async def settle(self, agents: Collection[str], begin: Callable[[TaskView], None]) -> None:
@@ -44,15 +48,20 @@ class Estate:
 
         Whoever calls it again after a fault goes on where it ended.
         """
-        self._started |= set(await asyncio.to_thread(self._sweep))
+        if self._started is None:  # once: a second look would end what has begun since
+            self._started = frozenset(await asyncio.to_thread(self._sweep))
         for view in await asyncio.to_thread(lambda: list(self._left_behind())):
             lease = view.lease
             assert lease is not None
             task = view.task.id
             done = await self._hub.do_soon(SYSTEM, EndAttempt(task, lease.session, self._backoff))
             if done.receipts[0].status == "in-progress":
-                await self._settle_one(view, lease, agents, begin)
+                is_started = lease.session in self._started
+                await self._settle_one(view, lease, agents, begin, is_started=is_started)
             self._settled.add(lease.session)
+        # Only now: a hub that is killed before this must still know that they were started.
+        for session in self._started:
+            await asyncio.to_thread(self._forget, session)
 
     async def _settle_one(
         self,
@@ -60,9 +69,11 @@ class Estate:
         lease: Lease,
         agents: Collection[str],
         begin: Callable[[TaskView], None],
+        *,
+        is_started: bool,
     ) -> None:
         task = view.task.id
-        if lease.session in self._started:
+        if is_started:
             why = "the hub was killed while the agent was at work"
             if self._is_asked_for(view):
                 # Its request is open until its deadline: it is handed over again, by its name.

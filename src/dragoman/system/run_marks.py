@@ -43,7 +43,10 @@ class RunMarks:
         (self._folder / f"{session}{_KIND}").unlink(missing_ok=True)
 
     def sweep(self) -> frozenset[str]:
-        """End what an earlier hub has left running; the sessions that it had started."""
+        """End what an earlier hub has left running; the sessions that it had started.
+
+        Their marks stay until they are removed: whoever sweeps may be killed too.
+        """
         ended = frozenset(map(self._end, sorted(self._folder.glob(f"*{_KIND}"))))
         for unfinished in self._folder.glob(f"*{_NEXT}"):
             unfinished.unlink()
@@ -55,5 +58,4 @@ class RunMarks:
         except msgspec.MsgspecError:  # cut off by a power failure, which ended the program too
             mark = Mark(path.stem)
         end_leftover(mark.pid, mark.started, f"{SESSION_VARIABLE}={mark.session}")
-        path.unlink(missing_ok=True)
         return mark.session

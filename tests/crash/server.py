@@ -1,0 +1,81 @@
+"""A fork server: a warm process that has imported everything, and a child of it for every life.
+
+It reads a job a line and says how the child ended: 0, or minus the signal that killed it.
+"""
+
+import gc
+import os
+import select
+import signal
+import sys
+import traceback
+from importlib import import_module
+from tempfile import TemporaryDirectory
+
+import msgspec
+
+from tests.crash.dispatching import Dispatch, dispatch
+from tests.crash.life import Job, Life, live
+from tests.crash.restoring import Restoration, restore
+
+AnyJob = Job | Restoration | Dispatch
+
+_jobs = msgspec.json.Decoder(AnyJob)
+
+
+def main() -> None:
+    """Serve until nobody asks any more."""
+    _warm_up()
+    for line in sys.stdin.buffer:
+        sys.stdout.write(f"{_lived(_jobs.decode(line))}\n")
+        sys.stdout.flush()
+
+
+def _warm_up() -> None:
+    """Live once, so that all that is loaded late is there, and need not be collected."""
+    import_module("dragoman.store.postgres")
+    with TemporaryDirectory() as folder:
+        Life(Job(f"{folder}/data", f"{folder}/said", verify=True)).run()
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+
+
+def _lived(job: AnyJob) -> int:
+    child = os.fork()
+    if child == 0:
+        _do(job)
+    if job.microseconds:
+        _kill_after(child, job.microseconds / 1_000_000)
+    _, status = os.waitpid(child, 0)
+    return os.waitstatus_to_exitcode(status)
+
+
+def _do(job: AnyJob) -> None:
+    """The child; it never returns."""
+    try:
+        match job:
+            case Job():
+                live(job)
+            case Restoration():
+                restore(job)
+            case Dispatch():
+                dispatch(job)
+    except BaseException:  # noqa: BLE001  whatever it was, the parent's code must not go on here
+        traceback.print_exc()
+        sys.stderr.flush()
+        os._exit(1)
+    os._exit(0)
+
+
+def _kill_after(child: int, seconds: float) -> None:
+    """Kill it wherever it is then, unless it has ended before."""
+    handle = os.pidfd_open(child)
+    ended, _, _ = select.select([handle], [], [], seconds)
+    if not ended:
+        signal.pidfd_send_signal(handle, signal.SIGKILL)
+    os.close(handle)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,132 @@
+"""A worker that is stopped for twice its TTL and comes back: too late, for every write.
+
+Worker and hub are real processes that speak HTTP; only the hub's clock is moved by hand.
+"""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests.client.stage import Stage, staged
+from tests.requirements import proves
+from tests.system.children import Child, hear, tell
+
+pytestmark = proves("TIME-STOPPED-WORKER")
+
+TTL: Final = 60_000
+
+BY_HAND: Final = """
+import json, sys, urllib.error, urllib.request
+
+WRITES = {
+    "heartbeat": {},
+    "note": {"text": "late"},
+    "update": {"progress": "late"},
+    "move": {"to": "blocked", "reason": "late"},
+    "report": {"outcome": "done"},
+    "release": {"reason": "late"},
+}
+url, token = sys.argv[1:]
+
+def ask(path, body):
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    sent = urllib.request.Request(url + path, json.dumps(body).encode(), headers)
+    try:
+        with urllib.request.urlopen(sent) as answer:
+            return json.load(answer)
+    except urllib.error.HTTPError as error:
+        return json.load(error)
+
+claim = ask("/v1/work", {"agent": "ada", "ttl_ms": 60000})
+task, fence = claim["task"]["id"], claim["fence"]
+print(task, flush=True)
+sys.stdin.readline()
+for name, body in WRITES.items():
+    answer = ask(f"/v1/tasks/{task}/{name}", {**body, "fence": fence})
+    print(name, answer.get("code", "accepted"), flush=True)
+"""
+
+BY_SDK: Final = """
+import asyncio, sys
+from dragoman.client import LeaseLost, connect
+
+async def main():
+    async with connect(sys.argv[1], sys.argv[2]) as hub:
+        work = await anext(hub.work(agent="ada", ttl_ms=60000))
+        print(work.task.id, flush=True)
+        await asyncio.to_thread(sys.stdin.readline)
+        try:
+            await work.complete("late")
+        except LeaseLost as lost:
+            print("complete", str(lost).partition(":")[0], flush=True)
+
+asyncio.run(main())
+"""
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Generator[Stage]:
+    """Give a hub on a disk that agents can call."""
+    with staged(tmp_path) as made:
+        yield made
+
+
+@contextmanager
+def worker(program: str, stage: Stage) -> Generator[Child]:
+    """A worker in a process of its own; it is killed at the end if it still runs."""
+    command = [sys.executable, "-c", program, stage.url, stage.tokens["ada"]]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def stop_and_reclaim(stage: Stage, process: Child) -> tuple[str, Any]:
+    """Stop it for twice its TTL; bob has its task by then. The task, and what it looks like."""
+    task = hear(process)
+    process.send_signal(signal.SIGSTOP)
+    stage.pass_time(2 * TTL)
+    stage.pass_time(TTL)
+    claim = stage.house.post("/v1/work", {"agent": "bob", "ttl_ms": TTL}, by="bob")
+    assert (claim["task"]["id"], claim["fence"]) == (task, 2)
+    process.send_signal(signal.SIGCONT)
+    return task, stage.house.get(f"/v1/tasks/{task}")
+
+
+def finish_as_bob(stage: Stage, task: str, before: Any) -> None:
+    """Nothing that bob has was touched, and he brings it to its end."""
+    assert stage.house.get(f"/v1/tasks/{task}") == before
+    stage.house.post(f"/v1/tasks/{task}/report", {"outcome": "done", "fence": 2}, by="bob")
+    assert stage.status(task) == "review"
+    assert len(stage.happened("task.reported")) == 1
+
+
+def test_every_write_of_a_worker_that_comes_back_is_refused(stage: Stage) -> None:
+    stage.create("Stopped")
+    with worker(BY_HAND, stage) as process:
+        task, before = stop_and_reclaim(stage, process)
+        tell(process)
+        assert process.stdout is not None
+        answers = dict(line.split() for line in process.stdout)
+    assert answers == dict.fromkeys(
+        ("heartbeat", "note", "update", "move", "report", "release"), "lease_lost"
+    )
+    finish_as_bob(stage, task, before)
+
+
+def test_the_sdk_tells_a_worker_that_comes_back_to_stop(stage: Stage) -> None:
+    stage.create("Stopped")
+    with worker(BY_SDK, stage) as process:
+        task, before = stop_and_reclaim(stage, process)
+        tell(process)
+        assert hear(process) == "complete lease_lost"
+    finish_as_bob(stage, task, before)

@@ -1,0 +1,222 @@
+"""Failures of others with claims, leases and recovery: each told here, and not repeated."""
+
+import signal
+from collections.abc import Generator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from dragoman.core.actors import SYSTEM, Actor
+from dragoman.core.commands import (
+    ClaimTask,
+    CreateTask,
+    ExpireLease,
+    RenewLease,
+    ReportOutcome,
+    ReserveFiles,
+)
+from dragoman.core.deadlines import Backoff
+from dragoman.core.errors import Refusal, Refused
+from dragoman.engine.ask import TaskView, entries, find_task
+from dragoman.engine.handle import Engine
+from dragoman.engine.hub import Hub
+from dragoman.engine.verify import check_ledger, check_views
+from dragoman.services.promotion import Promotion
+from dragoman.services.recovery import Recovery
+from dragoman.store.sqlite import SqliteStore
+from dragoman.system.clock import HandClock
+from dragoman.system.hub_lock import HubLock, holder
+from dragoman.system.ids import new_id
+from dragoman.testing.hand_hub import HandHub, hand_hub
+from tests.crash.stale import ADA, LEA, TTL, let_pass, reclaimed
+from tests.crash.story import START
+from tests.requirements import proves
+from tests.system.children import child, hear, tell
+
+pytestmark = proves("INCIDENTS-OF-OTHERS")
+
+HOUR: Final = 3_600_000
+BOB: Final = Actor("agent", "bob")
+
+HOLDER = """
+import sys
+from pathlib import Path
+from dragoman.core.commands import ReserveFiles
+from dragoman.engine.handle import Engine
+from dragoman.engine.hub import Hub
+from dragoman.store.sqlite import SqliteStore
+from dragoman.system.clock import HandClock
+from dragoman.system.hub_lock import HubLock
+from dragoman.system.ids import new_id
+from tests.crash.stale import ADA
+from tests.crash.story import START
+data = Path(sys.argv[1])
+lock = HubLock.acquire(data, "the first hub")
+hub = Hub(Engine(SqliteStore.open(data / "hub.db", new_id), HandClock(START), bytes(32)), new_id)
+hub.do(ADA, ReserveFiles(("src/**",), ttl_ms=3_600_000))
+print("held", flush=True)
+sys.stdin.readline()
+"""
+
+CLAIMER = """
+import sys
+from pathlib import Path
+from dragoman.core.actors import Actor
+from dragoman.core.commands import ClaimTask
+from dragoman.core.errors import Refusal
+from dragoman.engine.handle import Engine
+from dragoman.engine.hub import Hub
+from dragoman.store.sqlite import SqliteStore
+from dragoman.system.clock import HandClock
+from dragoman.system.ids import new_id
+from tests.crash.story import START
+store = SqliteStore.open(Path(sys.argv[1]), new_id)
+hub = Hub(Engine(store, HandClock(START), bytes(32)), new_id)
+agent, won = Actor("agent", sys.argv[2]), []
+print("there", flush=True)
+sys.stdin.readline()
+for number in range(40):
+    asked = hub.request(agent, ClaimTask(f"t{number}", agent=agent.name))
+    if not isinstance(hub.engine.handle_now(asked), Refusal):
+        won.append(f"t{number}")
+hub.close()
+print(*won, flush=True)
+"""
+
+
+@pytest.fixture
+def hub() -> Generator[HandHub]:
+    """Give a hub on SQLite whose time is in our hands; at the end its ledger must verify."""
+    with hand_hub("sqlite") as made:
+        yield made
+        assert made.verify() == []
+
+
+def opened(path: Path, clock: HandClock) -> Hub:
+    """A hub on a file."""
+    return Hub(Engine(SqliteStore.open(path, new_id), clock, bytes(32)), new_id)
+
+
+def test_what_a_dead_process_held_is_free_again(tmp_path: Path) -> None:
+    """mcp_agent_mail#24: locks were never released, and a dead process was not noticed."""
+    with child(HOLDER, tmp_path) as process:
+        assert hear(process) == "held"
+        assert holder(tmp_path) is not None
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    HubLock.acquire(tmp_path, "the next hub").release()
+    clock = HandClock(START)
+    next_hub = opened(tmp_path / "hub.db", clock)
+    with pytest.raises(Refused, match="reserved"):
+        next_hub.do(BOB, ReserveFiles(("src/core/*",), ttl_ms=HOUR))
+    clock.advance(HOUR)
+    next_hub.do(BOB, ReserveFiles(("src/core/*",), ttl_ms=HOUR))
+    next_hub.close()
+
+
+def test_two_who_claim_at_once_never_both_have_the_task(tmp_path: Path) -> None:
+    """beads#3570 and beads#3575: a claim was a look and then a write, and two agents had it."""
+    path = tmp_path / "hub.db"
+    first = opened(path, HandClock(START))
+    tasks = [f"t{number}" for number in range(40)]
+    for task in tasks:
+        first.do(LEA, CreateTask("One of many", id=task, ready=True))
+    with child(CLAIMER, path, "ada") as ada, child(CLAIMER, path, "bob") as bob:
+        assert [hear(ada), hear(bob)] == ["there", "there"]
+        tell(ada)
+        tell(bob)
+        won = [*hear(ada).split(), *hear(bob).split()]
+    assert sorted(won) == sorted(tasks)
+    assert list(check_ledger(first.store, (), lambda _: None)) == []
+    first.close()
+
+
+def test_work_that_is_not_due_for_long_is_handed_out_once(tmp_path: Path) -> None:
+    """kombu#337 and celery#3270: what was due later than the visibility timeout ran many times."""
+    clock = HandClock(START)
+    hub = opened(tmp_path / "hub.db", clock)
+    hub.do(LEA, CreateTask("Later", id="t", ready=True))
+    hub.do(ADA, ClaimTask("t", agent="ada", ttl_ms=TTL))
+    rest = Backoff(base_ms=6 * HOUR, cap_ms=6 * HOUR)
+    hub.do(ADA, ReportOutcome("t", "failed", fence=1, apply=True, backoff=rest))
+    handed_out = 0
+    for _ in range(8 * HOUR // TTL):
+        clock.advance(TTL)
+        Recovery(hub, rest).run_once(clock.now())
+        Promotion(hub).run_once(clock.now())
+        asked = hub.request(BOB, ClaimTask("", agent="bob", ttl_ms=10 * HOUR))
+        if not isinstance(hub.engine.handle_now(asked), Refusal):
+            handed_out += 1
+            assert clock.now() - START >= 6 * HOUR
+    assert handed_out == 1
+    hub.close()
+
+
+def test_what_was_taken_before_a_shutdown_is_not_lost(hub: HandHub) -> None:
+    """celery#4354: a warm shutdown lost what was already popped; celery#1628: a worker that was
+    lost had its message acknowledged."""
+    task = hub.create("Popped")
+    work = hub.claim(agent="ada", ttl_ms=TTL)
+    hub.restart()
+    assert (hub.task(task).status, hub.task(task).attempts) == ("in-progress", 1)
+    work.note("the hub was away, the work was not")
+    hub.advance(minutes=2)
+    hub.tick()
+    hub.advance(minutes=2)
+    hub.tick()
+    assert hub.claim(agent="bob").task == task
+
+
+def test_a_recovery_that_read_before_the_holder_wrote_takes_nothing_away(tmp_path: Path) -> None:
+    """dbos-transact-py#742: a stale look of the recovery executed work that was no longer its."""
+    clock = HandClock(START)
+    hub = opened(tmp_path / "hub.db", clock)
+    hub.do(LEA, CreateTask("Late beat", id="t", ready=True))
+    hub.do(ADA, ClaimTask("t", agent="ada", ttl_ms=TTL))
+    looked = hub.store.expired(clock.now() + TTL, 10)
+    assert looked == ["task:t"]
+    hub.do(ADA, RenewLease("t", fence=1))
+    hub.do(ADA, ReportOutcome("t", "done", fence=1, apply=True))
+    before = hub.store.head()
+    hub.do(SYSTEM, ExpireLease("t"))
+    found = find_task(hub.store, "t")
+    assert isinstance(found, TaskView)
+    assert found.task.status == "review"
+    assert hub.store.head() == before
+    hub.close()
+
+
+def test_what_waits_in_the_queue_survives_a_restart_and_its_time_begins_with_the_claim(
+    hub: HandHub,
+) -> None:
+    """temporal#459: tasks were lost when the queue restarted; sdk-java#256: their time ran out
+    while they waited."""
+    tasks = {hub.create(f"Queued {number}") for number in range(5)}
+    hub.advance(hours=24 * 7)
+    hub.tick()
+    hub.restart()
+    works = [hub.claim(agent="ada", ttl_ms=TTL) for _ in tasks]
+    assert {work.task for work in works} == tasks
+    hub.advance(seconds=TTL / 1_000 - 1)
+    hub.tick()
+    for work in works:
+        work.finish()
+    assert {hub.task(task).status for task in tasks} == {"review"}
+
+
+def test_a_name_that_is_used_again_does_not_lengthen_the_new_lease(tmp_path: Path) -> None:
+    """aegra#502: a worker's name was its only token, and the old one's beat kept the new lease."""
+    clock = HandClock(START)
+    hub = opened(tmp_path / "hub.db", clock)
+    reclaimed(hub, clock)
+    clock.advance(TTL // 2)
+    before = find_task(hub.store, "t")
+    assert let_pass(hub) == []
+    by_credential = Actor("agent", "ada", task="t", fence=1)
+    with pytest.raises(Refused):
+        hub.do(by_credential, RenewLease("t"))
+    assert find_task(hub.store, "t") == before
+    assert list(check_views(hub.store, lambda _: None)) == []
+    assert len(list(entries(hub.store))) == hub.store.head()
+    hub.close()

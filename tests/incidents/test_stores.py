@@ -1,0 +1,223 @@
+"""Failures of others with databases, files and locks: each told here, and not repeated."""
+
+import subprocess
+import sys
+from collections.abc import Generator
+from pathlib import Path
+from typing import Final
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from dragoman.bootstrap.places import open_place
+from dragoman.core.actors import Actor
+from dragoman.core.commands import (
+    AdoptTask,
+    AnyCommand,
+    ClaimTask,
+    CreateTask,
+    EditTask,
+    IssueToken,
+    LinkTask,
+    NoteTask,
+    RegisterAgent,
+)
+from dragoman.core.deadlines import Backoff
+from dragoman.core.errors import Refusal
+from dragoman.engine.ask import TaskView, entries, find_task
+from dragoman.engine.handle import Engine
+from dragoman.engine.hub import Hub
+from dragoman.engine.ports import Changes, Session
+from dragoman.engine.verify import check_ledger, check_views
+from dragoman.services.promotion import Promotion
+from dragoman.services.recovery import Recovery
+from dragoman.store.postgres import PostgresStore
+from dragoman.store.sqlite import SqliteStore
+from dragoman.surfaces.cli.place import Place
+from dragoman.system.clock import HandClock
+from dragoman.system.hub_lock import HubLock
+from dragoman.system.ids import new_id
+from tests.conformance.store.changes import a_row, an_entry, begin_stream
+from tests.crash.stale import ADA, LEA, TTL
+from tests.crash.story import START
+from tests.requirements import proves
+
+pytestmark = proves("INCIDENTS-OF-OTHERS")
+
+BOB: Final = Actor("agent", "bob")
+MEBIBYTE: Final = 1 << 20
+
+
+def ignore(_: int) -> None:
+    """Nobody watches the progress."""
+
+
+def check_sound(place: Place) -> None:
+    """The ledger, its views and the files hold."""
+    assert list(check_ledger(place.hub.store, tuple(place.checkpoints.all()), ignore)) == []
+    assert list(check_views(place.hub.store, ignore)) == []
+    assert list(place.projector.compare(ignore)) == []
+
+
+def settle(place: Place) -> None:
+    """What a command does at its end."""
+    assert list(place.settle()) == []
+
+
+def test_a_second_server_on_one_directory_is_refused(tmp_path: Path) -> None:
+    """mcp_agent_mail#123: two servers on one root left a malformed database."""
+    place = open_place(tmp_path, "", START, create=True)
+    place.hub.do(LEA, CreateTask("Before", id="t", ready=True))
+    command = [sys.executable, "-m", "dragoman", "--data", str(tmp_path), "up", "--port", "0"]
+    with HubLock.acquire(tmp_path, "dragoman up"):
+        second = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert second.returncode != 0
+        assert "already has a hub" in second.stderr
+        place.hub.do(LEA, NoteTask("t", "still the only one"))
+    settle(place)
+    check_sound(place)
+    place.hub.close()
+
+
+def test_one_who_writes_late_drops_nothing_of_what_others_wrote(tmp_path: Path) -> None:
+    """beads#3931: an update wrote all issues anew from a stale copy, and others' were gone."""
+    stale = open_place(tmp_path, "", START, create=True)
+    stale.hub.do(LEA, CreateTask("Mine", id="mine", ready=True))
+    settle(stale)
+    other = open_place(tmp_path, "", START, create=False)
+    theirs = [f"theirs-{number}" for number in range(20)]
+    for name in theirs:
+        other.hub.do(BOB, CreateTask(name, id=name, ready=True))
+    stale.hub.do(LEA, EditTask("mine", title="Mine, edited"))
+    settle(stale)
+    for name in theirs:
+        assert isinstance(find_task(stale.hub.store, name), TaskView)
+    assert len(list(tmp_path.glob("tasks/ready/*.md"))) == 1 + len(theirs)
+    check_sound(other)
+    other.hub.close()
+    stale.hub.close()
+
+
+def test_lock_files_that_somebody_deletes_let_nobody_spoil_the_store(tmp_path: Path) -> None:
+    """beads#2933: a lock file was deleted, and a second writer came in."""
+    place = open_place(tmp_path, "", START, create=True)
+    place.hub.do(LEA, CreateTask("First", id="t0", ready=True))
+    settle(place)
+    locks = list(tmp_path.rglob("*.lock"))
+    assert locks
+    for lock in locks:
+        lock.unlink()
+    second = open_place(tmp_path, "", START, create=False)
+    for number in range(1, 11):
+        writer = (place, second)[number % 2]
+        writer.hub.do(LEA, CreateTask("Both", id=f"t{number}", ready=True))
+        settle(writer)
+    won = [_claim(one, agent) for one, agent in ((place, ADA), (second, BOB))]
+    assert sum(won) == 1
+    check_sound(place)
+    check_sound(second)
+    second.hub.close()
+    place.hub.close()
+
+
+def _claim(place: Place, agent: Actor) -> bool:
+    asked = place.hub.request(agent, ClaimTask("t0", agent=agent.name))
+    return not isinstance(place.hub.engine.handle_now(asked), Refusal)
+
+
+def test_a_database_that_restarts_during_the_recovery_strands_nothing(
+    postgres_server: str, postgres_url: str
+) -> None:
+    """dbos-transact-py#716: PostgreSQL restarted during the recovery, and work stayed pending for
+    ever."""
+    clock, broken = HandClock(START), list[str]()
+
+    def break_once(failpoint: str) -> None:
+        if clock.now() > START and failpoint == "written" and len(broken) < 3:
+            broken.append(failpoint)
+            _hang_up(postgres_server)
+
+    store = PostgresStore.open(postgres_url, new_id)
+    hub = Hub(Engine(store, clock, bytes(32), failpoint=break_once), new_id)
+    for number in range(5):
+        hub.do(LEA, CreateTask("Pending", id=f"t{number}", ready=True))
+        hub.do(ADA, ClaimTask(f"t{number}", agent="ada", ttl_ms=TTL))
+    clock.advance(2 * TTL)
+    assert Recovery(hub, Backoff()).run_once(clock.now()) == 5
+    clock.advance(TTL)
+    Promotion(hub).run_once(clock.now())
+    assert len(broken) == 3
+    claimed = {hub.do(BOB, ClaimTask("", agent="bob")).receipts[0].task for _ in range(5)}
+    assert claimed == {f"t{number}" for number in range(5)}
+    assert list(check_ledger(store, (), ignore)) == []
+    hub.close()
+
+
+def _hang_up(server: str) -> None:
+    """Cut every connection but this one, as a restart does."""
+    with psycopg.connect(server, autocommit=True) as admin:
+        admin.execute(
+            sql.SQL(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                "WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
+            )
+        )
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Generator[Place]:
+    """Give an open data directory."""
+    made = open_place(tmp_path, "", START, create=True)
+    yield made
+    made.hub.close()
+
+
+NAMELESS: Final[tuple[AnyCommand, ...]] = (
+    AdoptTask("bead", ""),
+    RegisterAgent(""),
+    IssueToken("", "", "", START + 1),
+    LinkTask("t", kind="blocked-by", target=""),
+    ClaimTask("t", agent=""),
+)
+
+
+def test_an_empty_id_is_refused_and_no_pass_makes_ghosts_of_it(place: Place) -> None:
+    """dbos-transact-py#759: an empty id made a duplicate at every pass, for a month."""
+    hub = place.hub
+    hub.do(LEA, CreateTask("Real", id="t", ready=True), key="")
+    for command in NAMELESS:
+        assert isinstance(hub.engine.handle_now(hub.request(LEA, command)), Refusal), command
+    before = [entry.stream for entry in entries(hub.store) if entry.stream.startswith("task:")]
+    for _ in range(10):
+        for name, done in place.run(place.duties):
+            assert isinstance(done, int), (name, done)
+    after = [entry.stream for entry in entries(hub.store) if entry.stream.startswith("task:")]
+    assert before == after == ["task:t"]
+    check_sound(place)
+
+
+def test_a_reader_that_never_ends_does_not_let_the_log_grow(tmp_path: Path) -> None:
+    """codebase-memory-mcp#1083: readers pinned the write-ahead log until it had 115 GB."""
+    path = tmp_path / "hub.db"
+    store = SqliteStore.open(path, new_id)
+    begin_stream(store, "task:a")
+    begin_stream(store, "task:b")
+    reader = entries(store)
+    next(reader)
+    wal, highest = path.with_name("hub.db-wal"), 0
+    for number in range(60):
+        _write_a_mebibyte(store, number)
+        highest = max(highest, wal.stat().st_size)
+    assert 16 * MEBIBYTE < highest < 64 * MEBIBYTE
+    assert next(reader).position == 2
+    store.close()
+
+
+def _write_a_mebibyte(store: SqliteStore, number: int) -> None:
+    def work(session: Session) -> None:
+        stream = session.new_stream()
+        entry = an_entry(stream, 1, text="x" * MEBIBYTE)
+        session.write(Changes(entries=[entry], streams=[a_row(stream, f"task:{number}")]))
+
+    store.transact(work)
