@@ -54,6 +54,10 @@ class Program:
         """Give a command in the test's own process, where only its effect is wanted."""
         assert Console(self.data)(*words).code == 0
 
+    def ask_here(self, *words: str) -> Any:
+        """The same, where its answer is wanted too."""
+        return Console(self.data).ask(*words)
+
     def run(self, *words: str, stdin: str = "", more: Mapping[str, str] | None = None) -> Ended:
         """Run a command to its end."""
         done = subprocess.run(

@@ -11,10 +11,15 @@ from itertools import count
 from typing import Any, cast
 from zlib import crc32
 
+import pytest
 import schemathesis
 from hypothesis import HealthCheck, settings
 from schemathesis import checks
+from schemathesis.checks import load_all_checks
+from schemathesis.generation.feedback import FeedbackSources
 from schemathesis.generation.meta import TestPhase
+from schemathesis.pytest._test_builder import build_operation_test
+from schemathesis.python._constants.orchestrator import make_constants_value_source
 
 from dragoman.config import HttpSettings
 from dragoman.core.commands import CreateTask
@@ -141,10 +146,30 @@ CHECKS = [
 ]
 
 
-@FINITE.parametrize()
-@settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow])
-def test_the_api_does_what_its_description_says(case: Any) -> None:
+FOUND = (cast(Any, found).ok() for found in FINITE.get_all_operations())
+OPERATIONS: dict[str, Any] = {operation.label: operation for operation in FOUND}
+CONSTANTS = make_constants_value_source(FINITE)
+LOOKED_AT = settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow])
+
+
+def _does_what_its_description_says(case: Any) -> None:
     case.call_and_validate(headers={"Authorization": f"Bearer {OWNER_TOKEN}"}, checks=CHECKS)
+
+
+@pytest.mark.parametrize("label", OPERATIONS)
+def test_the_api_does_what_its_description_says(label: str) -> None:
+    # Its cases are made here, because the parametrize of schemathesis makes those of all operations
+    # when tests are collected, which every worker does.
+    load_all_checks()
+    trial = build_operation_test(
+        config=FINITE.config,
+        operation=OPERATIONS[label],
+        test_func=_does_what_its_description_says,
+        given_kwargs={},
+        feedback=FeedbackSources(constants_value_source=CONSTANTS),
+        explicit_settings=LOOKED_AT,
+    )
+    trial()
 
 
 def _document() -> dict[str, Any]:

@@ -56,7 +56,7 @@ def talk(
 @proves("MCP-TOOLS")
 @pytest.mark.parametrize("mode", ERAS)
 def test_an_agent_works_and_the_files_are_level(program: Program, mode: str) -> None:
-    task = program.ask("task", "create", "Mend it", "--ready")["id"]
+    task = program.ask_here("task", "create", "Mend it", "--ready")["id"]
 
     async def work(client: Client) -> None:
         assert client.protocol_version == ERAS[mode]
@@ -76,8 +76,8 @@ def test_an_agent_works_and_the_files_are_level(program: Program, mode: str) -> 
 
 @proves("MCP-IDENTITY")
 def test_a_token_says_who_speaks_until_it_is_revoked(program: Program) -> None:
-    token = program.ask("agent", "add", "bob")["token"]
-    task = program.ask("task", "create", "Mend it", "--ready")["id"]
+    token = program.ask_here("agent", "add", "bob")["token"]
+    task = program.ask_here("task", "create", "Mend it", "--ready")["id"]
 
     async def work(client: Client) -> None:
         assert (await use(client, "claim", task=task))["agent"] == "bob"
@@ -196,8 +196,8 @@ def test_while_a_hub_runs_it_goes_through_it(program: Program) -> None:
     finally:
         hub.send_signal(signal.SIGTERM)
         hub.communicate()
-    assert program.ask("task", "show", task)["status"] == "review"
-    assert program.run("verify").code == 0
+    assert program.ask_here("task", "show", task)["status"] == "review"
+    program.prepare("verify")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -49,9 +49,7 @@ def mcp(
 
     url, token = environment().get(_URL, ""), environment().get(_TOKEN, "")
     if url and token and not call.speaker():
-        from dragoman.surfaces.mcp.far import serve_far
-
-        asyncio.run(serve_far(url, token, profile, dragoman.__version__, _trust()))
+        asyncio.run(_pass_on(url, token, profile))
         return
     from dragoman.surfaces.mcp.profiles import Profiles
     from dragoman.surfaces.mcp.tools import table
@@ -70,6 +68,15 @@ def mcp(
     room = OwnRoom(partial(_open_desk, call, token))
     tables, caller = Tables(tools, SHELVES, profiles), Caller(profile=profile)
     asyncio.run(serve(build_server(room, tables, lambda _: caller, dragoman.__version__)))
+
+
+async def _pass_on(url: str, token: str, profile: str) -> None:
+    from dragoman.surfaces.mcp.far import reached
+
+    async with reached(url, token, profile, _trust()) as (http, address):
+        from dragoman.surfaces.mcp.relay import relay
+
+        await relay(http, address, dragoman.__version__)
 
 
 def _trust() -> "Trust":

@@ -1,6 +1,8 @@
 """MCP for a hub elsewhere: whether it is there and lets us in is seen before the SDK is loaded."""
 
 import ssl
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from http import HTTPStatus
 
 import httpx2
@@ -16,16 +18,17 @@ Trust = ssl.SSLContext | bool
 """How the certificate of the hub is checked."""
 
 
-async def serve_far(url: str, token: str, profile: str, version: str, trust: Trust = True) -> None:
-    """Serve until standard input ends, as the bearer of this token."""
+@asynccontextmanager
+async def reached(
+    url: str, token: str, profile: str, trust: Trust = True
+) -> AsyncGenerator[tuple[httpx2.AsyncClient, str]]:
+    """A client for the bearer of this token, and the address of the hub's MCP; it lets us in."""
     address = url.rstrip("/") + PATH + (f"/{profile}" if profile else "")
     headers = {"Authorization": f"Bearer {token}"}
     async with httpx2.AsyncClient(headers=headers, timeout=_TIMEOUT, verify=trust) as http:
         # What would be wrong with every request is told at the start.
         await check(http, address)
-        from dragoman.surfaces.mcp.relay import relay
-
-        await relay(http, address, version)
+        yield http, address
 
 
 class _Problem(Struct, frozen=True):
