@@ -20,7 +20,7 @@ AS_NOBODY = dedent("""
     from dragoman.bootstrap import dialects, import_archive, open_hub, open_place, open_stage
     from dragoman.surfaces.cli.app import main
     from dragoman.bootstrap.backups import restore_backup
-from dragoman.bootstrap.redaction import find_redactor
+    from dragoman.bootstrap.redaction import find_redactor
     from dragoman.bootstrap.watching import watch_hub
     from dragoman.surfaces.cli.place import House
     import dragoman.engine.verify, dragoman.store.sqlite, dragoman.system.hub_lock

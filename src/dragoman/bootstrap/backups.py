@@ -132,9 +132,9 @@ class _SchemaNest(Struct, frozen=True):
         """Whether there are tables in the schema."""
         from dragoman.store.postgres.connect import parse_url
         from dragoman.store.postgres.snapshot import snapshot
-        from dragoman.store.postgres.staging import is_taken
+        from dragoman.store.postgres.staging import version_at
 
-        if not is_taken(self.url):
+        if not version_at(self.url):
             return False
         with snapshot(parse_url(self.url)) as frozen:
             return _is_same(self.url, frozen, ledger, head)

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 from dragoman.bootstrap.handoffs import NO_PORTS, Ports, handoff_choices, handoff_ports
 from dragoman.bootstrap.redaction import open_redactor
 from dragoman.bootstrap.spawning import open_spawner
-from dragoman.bootstrap.stores import lasting, make_directory, open_store
+from dragoman.bootstrap.stores import is_behind, lasting, make_directory, open_store
 from dragoman.bootstrap.traces import open_head, open_tails, trace_choices
 
 BY_INBOX: frozenset[Role] = frozenset({"agent", "observer"})
@@ -86,6 +86,12 @@ def open_place(data: Path, store: str, now: int | None, *, create: bool) -> Plac
         settings = load_settings(data, environment())
     # Keys that are lost are not made anew: nobody could then tell old checkpoints from forged ones.
     key = load_or_create(data) if create and not (data / CHECKPOINTS).exists() else load(data)
+    if running is not None and is_behind(store or settings.store.url, data):
+        raise HubRunning(
+            f"a hub of an earlier dragoman runs at {running.url}: it could not write any more if "
+            "its store were brought up to date now. Stop it, and start it again with this one; "
+            "nothing was changed"
+        )
     kept = open_store(store or settings.store.url, data, create=create)
     if running is not None:
         _check_same_ledger(kept, running)

@@ -20,10 +20,10 @@ _LONGEST = 63
 Connection = psycopg.Connection[Any]
 
 
-def is_taken(url: str) -> bool:
-    """Whether the schema of a URL holds a store."""
+def version_at(url: str) -> int:
+    """How many migrations the schema of a URL has had; 0: it holds no store."""
     address = parse_url(url)
-    return _run(address, lambda connection: schema_version(connection, address) > 0)
+    return _run(address, lambda connection: schema_version(connection, address))
 
 
 def open_staged(url: str, new_ledger_id: Callable[[], str]) -> PostgresStore:
