@@ -28,6 +28,12 @@ def version_at(url: str) -> int:
 
 def open_staged(url: str, new_ledger_id: Callable[[], str]) -> PostgresStore:
     """An empty store in the schema beside that of a URL; what an earlier one left is removed."""
+    discard(url)
+    return PostgresStore.at(_staged(parse_url(url)), new_ledger_id)
+
+
+def discard(url: str) -> None:
+    """Remove the schema beside that of a URL, if it is ours."""
     address = _staged(parse_url(url))
 
     def clear(connection: Connection) -> None:
@@ -37,7 +43,6 @@ def open_staged(url: str, new_ledger_id: Callable[[], str]) -> PostgresStore:
         connection.execute(drop.format(sql.Identifier(address.schema)))
 
     _run(address, clear)
-    return PostgresStore.at(address, new_ledger_id)
 
 
 def settle(url: str) -> None:
