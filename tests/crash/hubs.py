@@ -65,7 +65,7 @@ def killed_at(step: int, work: Callable[[], object]) -> bool:
             return True
 
         def arm(connection: Any) -> None:
-            connection.exec_trace = count
+            connection.set_exec_trace(count)
 
         apsw.connection_hooks.append(arm)
         sys.addaudithook(lambda event, _: event not in _STEPS or count())

@@ -268,7 +268,12 @@ def test_a_restore_that_was_killed_between_the_store_and_the_directory_is_finish
         old.backup(backup, no_bars)
         ledger = lines(old)
     restore_backup(backup, data, postgres_url, no_bars)
-    data.rename(tmp_path / ".new.restoring")
+    unfinished, record = tmp_path / ".new.restoring", (data / "restored.json").read_bytes()
+    data.rename(unfinished)
+    (unfinished / "restored.json").unlink()
+    with pytest.raises(BadArchive, match="holds this very ledger"):
+        restore_backup(backup, data, postgres_url, no_bars)
+    (unfinished / "restored.json").write_bytes(record)
 
     restore_backup(backup, data, postgres_url, no_bars)
 

@@ -1,6 +1,6 @@
 """Backups and restores: which store a directory is restored with, and where that grows."""
 
-import os
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,6 @@ from dragoman.surfaces.cli.screen import Bars
 from dragoman.surfaces.cli.store_url import masked, sqlite_file, with_url
 from dragoman.system.beneath import Beneath
 from dragoman.system.clock import SystemClock
-from dragoman.system.files import sync_folder
 from dragoman.system.hub_lock import HubRunning, holder
 
 if TYPE_CHECKING:
@@ -87,6 +86,9 @@ class _OwnNest(Struct, frozen=True):
     def settle(self) -> None:
         """It moves with the directory."""
 
+    def discard(self) -> None:
+        """It goes with the directory."""
+
 
 class _FileNest(Struct, frozen=True):
     """In a file elsewhere."""
@@ -105,18 +107,20 @@ class _FileNest(Struct, frozen=True):
 
     def open(self, building: Path, ledger: str) -> Store:
         """A file beside it; what an earlier restore left is removed."""
-        for end in ("", "-wal", "-shm", "-journal"):
-            self._staged.with_name(self._staged.name + end).unlink(missing_ok=True)
+        self.discard()
         return open_store(f"sqlite:///{self._staged}", building, new_ledger_id=lambda: ledger)
 
     def settle(self) -> None:
-        """A link replaces nothing, as a rename would."""
-        try:
-            os.link(self._staged, self.file)
-        except FileExistsError:
-            raise BadArchive(f"{self.file} is there by now: nothing was restored") from None
-        self._staged.unlink()
-        sync_folder(self.file.absolute().parent)
+        """The file gets its name, in one step, if nothing else has it."""
+        with closing(Beneath(self.file.absolute().parent)) as folder:
+            if not folder.move(self._staged.name, self.file.name):
+                raise BadArchive(f"{self.file} is there by now: nothing was restored")
+            folder.settle()
+
+    def discard(self) -> None:
+        """Remove it, with what SQLite keeps beside it."""
+        for end in ("", "-wal", "-shm", "-journal"):
+            self._staged.with_name(self._staged.name + end).unlink(missing_ok=True)
 
     @property
     def _staged(self) -> Path:
@@ -132,9 +136,9 @@ class _SchemaNest(Struct, frozen=True):
         """Whether there are tables in the schema."""
         from dragoman.store.postgres.connect import parse_url
         from dragoman.store.postgres.snapshot import snapshot
-        from dragoman.store.postgres.staging import is_taken
+        from dragoman.store.postgres.staging import version_at
 
-        if not is_taken(self.url):
+        if not version_at(self.url):
             return False
         with snapshot(parse_url(self.url)) as frozen:
             return _is_same(self.url, frozen, ledger, head)
@@ -151,6 +155,12 @@ class _SchemaNest(Struct, frozen=True):
         from dragoman.store.postgres.staging import settle
 
         settle(self.url)
+
+    def discard(self) -> None:
+        """Remove the schema."""
+        from dragoman.store.postgres.staging import discard
+
+        discard(self.url)
 
 
 def _is_same(url: str, found_there: Frozen, ledger: str, head: int) -> bool:

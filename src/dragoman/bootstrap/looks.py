@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from dragoman.bootstrap.stores import lasting, open_store
+from dragoman.bootstrap.stores import is_behind, lasting, open_store
 from dragoman.config import Settings, environment, load_settings
 from dragoman.core.errors import StoreUnavailable
 from dragoman.engine.ports import Clock, KeptStore, Store
@@ -29,9 +29,16 @@ class Around(Struct, frozen=True):
 
     def open_store(self, *, create: bool) -> KeptStore:
         """The store; beside a hub, the same one."""
+        running = self.running
+        if running is not None and is_behind(self.url, self.data):
+            raise HubRunning(
+                f"a hub of an earlier dragoman runs at {running.url}: it could not write any more "
+                "if its store were brought up to date now. Stop it, and start it again with this "
+                "one; nothing was changed"
+            )
         kept = open_store(self.url, self.data, create=create)
-        if self.running is not None:
-            _check_same_ledger(kept, self.running)
+        if running is not None:
+            _check_same_ledger(kept, running)
         return kept
 
 

@@ -63,6 +63,20 @@ def check_secret(kept: KeptStore, data: Path, key: LedgerKey, *, anew: bool = Fa
     )
 
 
+def is_behind(url: str, data: Path) -> bool:
+    """Whether a store that is there is of an earlier version, and would be migrated."""
+    if is_postgres(url):
+        from dragoman.store.postgres.migrate import MIGRATIONS as NEWEST
+        from dragoman.store.postgres.staging import version_at
+
+        return 0 < version_at(url) < len(NEWEST)
+    from dragoman.store.sqlite.migrate import MIGRATIONS
+    from dragoman.store.sqlite.snapshot import schema_version
+
+    path = Path(url.removeprefix(_SQLITE)) if url else data / "dragoman.db"
+    return path.exists() and schema_version(path) < len(MIGRATIONS)
+
+
 def lasting(url: str) -> str:
     """The URL as others may use it, wherever they are: a relative path begins where we are."""
     if not url.startswith(_SQLITE):

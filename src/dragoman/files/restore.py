@@ -10,7 +10,7 @@ import os
 import shutil
 import tarfile
 from collections.abc import Callable, Generator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from io import FileIO
 from pathlib import Path
 from typing import Final, Protocol
@@ -18,6 +18,7 @@ from typing import Final, Protocol
 import msgspec
 from msgspec import Struct
 
+from dragoman.core.errors import DragomanError
 from dragoman.engine.ports import Store
 from dragoman.engine.verify import check_ledger
 from dragoman.files.archive_format import (
@@ -57,6 +58,10 @@ from dragoman.files.unpacking import (
 _answers: Final = msgspec.json.Decoder(StoredAnswer)
 
 
+RECORD: Final = "restored.json"
+"""Written when all else is there; it stays, and tells what the directory was made of."""
+
+
 class Nest(Protocol):
     """Where the store of a restored directory grows, until it is complete."""
 
@@ -70,6 +75,10 @@ class Nest(Protocol):
 
     def settle(self) -> None:
         """Move the store, which is closed, into its place."""
+        ...
+
+    def discard(self) -> None:
+        """Remove the store, which is closed, from beside its place."""
         ...
 
 
@@ -110,7 +119,7 @@ def restore_backup(backup: Path, data: Path, tools: RestoreTools) -> Manifest:
     data.parent.mkdir(parents=True, exist_ok=True)
     building = data.with_name(f".{data.name}.restoring")
     is_complete = nest.holds(manifest.ledger, manifest.head)
-    if is_complete and not building.is_dir():
+    if is_complete and not _was_built(building, manifest):
         raise BadArchive(
             "the store that it goes into holds this very ledger already: a restore needs an empty "
             "one. Name another with --store"
@@ -124,6 +133,9 @@ def restore_backup(backup: Path, data: Path, tools: RestoreTools) -> Manifest:
                 nest.settle()
             except BaseException as error:
                 shutil.rmtree(building, ignore_errors=True)
+                with suppress(OSError, DragomanError):
+                    # If that fails too, the next restore does it.
+                    nest.discard()
                 raise explained(error, data) from error
         beside = tools.open_disk(data.parent)
         if not beside.move(building.name, data.name):
@@ -199,6 +211,23 @@ def _build(
         disk.settle()
     finally:
         store.close()
+    disk.write(RECORD, _record(checked.manifest))
+    disk.keep(RECORD)
+    disk.settle()
+
+
+def _was_built(building: Path, manifest: Manifest) -> bool:
+    """Whether a restore of this very backup got as far as moving things into their places."""
+    try:
+        return (building / RECORD).read_bytes() == _record(manifest)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+
+
+def _record(manifest: Manifest) -> bytes:
+    made_of = (manifest.ledger, manifest.head, manifest.exported_at)
+    told = dict(zip(("ledger", "entries", "madeAt"), made_of, strict=True))
+    return msgspec.json.encode(told) + b"\n"
 
 
 def _fill(

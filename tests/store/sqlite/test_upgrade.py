@@ -1,18 +1,15 @@
 """Upgrades: old files become new ones or stay; who was there before them writes no more."""
 
 import os
-import signal
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import apsw
 import pytest
 
 from dragoman.core.errors import StoreUnavailable
 from dragoman.store.sqlite import migrate
 from dragoman.store.sqlite.migrate import APPLICATION_ID, MIGRATIONS
 from tests.conformance.store.changes import begin_stream
+from tests.crash.hubs import killed_at
 from tests.ledger.released import golden_entries
 from tests.requirements import proves
 from tests.store.sqlite.files import connect, filled, open_store
@@ -52,29 +49,6 @@ def version_of(path: Path) -> int:
     return found[0][0]
 
 
-def killed_at(step: int, work: Callable[[], object]) -> bool:
-    """Do the work in a process that is killed before its n-th statement; whether it was."""
-    child = os.fork()
-    if child == 0:
-
-        def arm(connection: Any) -> None:
-            connection.exec_trace = count
-
-        def count(*_: object) -> bool:
-            nonlocal step
-            step -= 1
-            if step <= 0:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return True
-
-        apsw.connection_hooks.append(arm)
-        work()
-        os._exit(0)
-    _, status = os.waitpid(child, 0)
-    assert status in (0, signal.SIGKILL)
-    return status != 0
-
-
 @proves("UPGRADE-OLD")
 @pytest.mark.parametrize(("version", "name"), OLD)
 def test_a_file_of_every_earlier_version_is_brought_up_to_date(
@@ -105,7 +79,7 @@ def test_a_migration_that_is_killed_at_any_statement_leaves_the_file_as_it_was(
     step = 1
     while killed_at(step, lambda: open_store(path)):
         # What is after the commit is no longer the migration.
-        assert version_of(path) in (version, len(MIGRATIONS)), f"killed at statement {step}"
+        assert version_of(path) in (version, len(MIGRATIONS)), f"killed at step {step}"
         step += 1
 
     assert step > 10

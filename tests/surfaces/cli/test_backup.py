@@ -11,12 +11,15 @@ import stat
 import tarfile
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from dragoman.files.backup import check_backup
 from dragoman.files.problems import BadArchive
 from dragoman.system.hub_lock import HubLock
+from dragoman.system.token_file import load_or_create_token
 from tests.requirements import proves
+from tests.store.sqlite.files import connect
 from tests.store.sqlite.test_upgrade import old_database
 from tests.surfaces.cli.console import NOON, Console
 
@@ -256,6 +259,30 @@ def test_a_store_that_is_named_takes_the_place_of_the_one_in_the_settings(
     assert (other.data / "dragoman.toml").read_text() == settings.read_text().replace(here, there)
     assert other.ask("verify")["ok"]
     assert (tmp_path / "there.db").exists()
+
+
+@proves("UPGRADE-FENCE")
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_a_command_of_a_newer_version_does_not_migrate_beside_a_hub_that_runs(
+    dragoman: Console, kind: str, request: pytest.FixtureRequest
+) -> None:
+    url = "" if kind == "sqlite" else request.getfixturevalue("postgres_url")
+    dragoman.ask("init", *(("--store", url) if url else ()))
+    load_or_create_token(dragoman.data)
+    with HubLock.acquire(dragoman.data, "dragoman up") as lock:
+        lock.announce("http://127.0.0.1:1")
+        assert dragoman.ask("task", "list")["ok"]
+        if url:
+            with psycopg.connect(url.partition("&schema=")[0], autocommit=True) as admin:
+                schema = url.partition("&schema=")[2]
+                admin.execute(f"UPDATE {schema}.meta SET value = '1' WHERE key = 'schema'".encode())  # noqa: S608
+        else:
+            connect(dragoman.data / "dragoman.db").execute("PRAGMA user_version = 1").fetchall()
+
+        answer = dragoman.ask("task", "list", code=1)
+
+    assert answer["code"] == "hub_running"
+    assert "earlier dragoman" in answer["detail"]
 
 
 @proves("UPGRADE-OLD")

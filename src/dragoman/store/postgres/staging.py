@@ -20,14 +20,20 @@ _LONGEST = 63
 Connection = psycopg.Connection[Any]
 
 
-def is_taken(url: str) -> bool:
-    """Whether the schema of a URL holds a store."""
+def version_at(url: str) -> int:
+    """How many migrations the schema of a URL has had; 0: it holds no store."""
     address = parse_url(url)
-    return _run(address, lambda connection: schema_version(connection, address) > 0)
+    return _run(address, lambda connection: schema_version(connection, address))
 
 
 def open_staged(url: str, new_ledger_id: Callable[[], str]) -> PostgresStore:
     """An empty store in the schema beside that of a URL; what an earlier one left is removed."""
+    discard(url)
+    return PostgresStore.at(_staged(parse_url(url)), new_ledger_id)
+
+
+def discard(url: str) -> None:
+    """Remove the schema beside that of a URL, if it is ours."""
     address = _staged(parse_url(url))
 
     def clear(connection: Connection) -> None:
@@ -37,7 +43,6 @@ def open_staged(url: str, new_ledger_id: Callable[[], str]) -> PostgresStore:
         connection.execute(drop.format(sql.Identifier(address.schema)))
 
     _run(address, clear)
-    return PostgresStore.at(address, new_ledger_id)
 
 
 def settle(url: str) -> None:

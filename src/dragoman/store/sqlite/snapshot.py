@@ -31,6 +31,17 @@ class SqliteSnapshot(SqliteReaders):
         return str(self._path)
 
 
+def schema_version(path: Path) -> int:
+    """How many migrations a file has had; nothing is written to it."""
+    reader = open_reader(path)
+    try:
+        return reader.execute("PRAGMA user_version").get
+    except apsw.Error as error:
+        raise store_error(error, path) from error
+    finally:
+        reader.close(True)
+
+
 @contextmanager
 def snapshot(path: Path) -> Generator[SqliteSnapshot]:
     """The database as it is now."""
