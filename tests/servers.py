@@ -7,7 +7,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
@@ -24,7 +24,14 @@ LOCK_NAME = "owner.lock"
 DATA_NAME = "data"
 
 # Tests kill hubs and servers, never the machine, so writes need not reach the disk.
-FORGETFUL_SETTINGS = ("fsync", "full_page_writes", "synchronous_commit")
+FORGETFUL_SETTINGS: Mapping[str, str] = {
+    "fsync": "off",
+    "full_page_writes": "off",
+    "synchronous_commit": "off",
+}
+
+# What was answered before it was written stays unwritten long enough to be lost by a kill.
+LAZY_SETTINGS = {**FORGETFUL_SETTINGS, "wal_writer_delay": "10s", "wal_writer_flush_after": "1GB"}
 
 
 @contextmanager
@@ -36,7 +43,7 @@ def running_postgres(*, durable: bool = False) -> Generator[str]:
         try:
             url = server.get_uri()
             if not durable:
-                _stop_syncing(url)
+                _change_settings(url, FORGETFUL_SETTINGS)
             yield url
         finally:
             server.cleanup()
@@ -50,7 +57,7 @@ class MortalServer:
         server = get_server(data, cleanup_mode="stop")
         self.url = server.get_uri()
         self._bin_path, self._user = server.bin_path, server.system_user
-        _stop_syncing(self.url)
+        _change_settings(self.url, LAZY_SETTINGS)
 
     def kill(self) -> None:
         """Kill the postmaster, as a crash of the machine's would; the others follow it."""
@@ -164,8 +171,9 @@ def _administrator(url: str) -> Generator[psycopg.Connection]:
         yield connection
 
 
-def _stop_syncing(url: str) -> None:
+def _change_settings(url: str, settings: Mapping[str, str]) -> None:
     with _administrator(url) as connection:
-        for setting in FORGETFUL_SETTINGS:
-            connection.execute(sql.SQL("ALTER SYSTEM SET {} = off").format(sql.Identifier(setting)))
+        for name, value in settings.items():
+            change = sql.SQL("ALTER SYSTEM SET {} = {}")
+            connection.execute(change.format(sql.Identifier(name), sql.Literal(value)))
         connection.execute("SELECT pg_reload_conf()")

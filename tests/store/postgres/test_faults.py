@@ -3,6 +3,7 @@
 import threading
 
 import pytest
+from msgspec.structs import replace
 
 from dragoman.core.commands import CreateTask, NoteTask
 from dragoman.core.errors import (
@@ -21,7 +22,7 @@ from dragoman.system.ids import new_id
 from tests.conformance.store.changes import begin_stream, write
 from tests.conformance.store.hubs import ANN, NOW, Hub
 from tests.conformance.store.threads import PATIENCE, at_once, begin
-from tests.faults.postgres.proxy import Cut, proxy_before, url_through
+from tests.faults.postgres.proxy import Cut, Since, proxy_before, url_through
 from tests.requirements import proves
 from tests.servers import running_postgres
 from tests.store.postgres.conftest import Admin
@@ -197,6 +198,25 @@ def test_a_commit_whose_answer_was_lost_is_found_again_and_not_done_twice(
     assert proxy.made == [hang_up]
     assert (receipt.task, receipt.status) == ("a", "backlog")
     assert [entry.version for entry in store.history("task:a", 0, 10)] == [1]
+
+
+@proves("PG-CUTS")
+@pytest.mark.parametrize(("since", "offset"), [("begin", 200), ("commit", 0)])
+def test_a_server_that_falls_silent_is_given_up(
+    postgres_server: str, store: PostgresStore, schema: str, since: Since, offset: int
+) -> None:
+    silence = Cut("stall", since, flow="asked", offset=offset)
+    with proxy_before(postgres_server, iter([silence])) as proxy:
+        address = replace(parse_url(url_through(proxy, schema)), idle_timeout_ms=200)
+        stalled = PostgresStore(address)
+        waiting = begin(lambda: begin_stream(stalled, "task:a"))
+        with pytest.raises(StoreUnavailable, match="timeout"):
+            waiting.result(PATIENCE)
+
+        assert begin_stream(stalled, "task:b") > 0
+        stalled.close()
+
+    assert [entry.stream for entry in store.entries(0, 10)] == ["task:b"]
 
 
 def test_a_closed_store_says_so(postgres_url: str) -> None:
