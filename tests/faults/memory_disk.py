@@ -77,7 +77,7 @@ class _File:
     def xCheckReservedLock(self) -> bool:  # noqa: N802  apsw's name
         return False
 
-    def xFileControl(self, op: int, ptr: int) -> bool:  # noqa: N802  apsw's name
+    def xFileControl(self, *_: int) -> bool:  # noqa: N802  apsw's name
         return False
 
     def xClose(self) -> None:  # noqa: N802  apsw's name

@@ -6,7 +6,7 @@ that grew may have its new length and none of its new bytes; names come and go w
 
 from collections.abc import Callable, Iterable
 from random import Random
-from typing import TypeVar
+from typing import Any, TypeVar
 
 SECTOR = 512
 """A disk writes so many bytes whole, or not at all."""
@@ -47,31 +47,46 @@ class Platter:
         self._renamed: list[tuple[str, Inode | None]] = []
         """Since the last sync of the folder: names, and what they became names of."""
         self._inodes: dict[int, Inode] = {}
+        self._verbs: dict[str, Callable[..., None]] = {
+            "open": self._open,
+            "create": self._create,
+            "delete": self._delete,
+            "write": self._write,
+            "truncate": self._truncate,
+            "sync": self._sync,
+            "sync_folder": self._sync_folder,
+            "fail_to_sync": self._fail_to_sync,
+            "notice_nothing": self._notice_nothing,
+        }
 
-    def open(self, inode: int, name: str) -> None:
+    def do(self, verb: str, *arguments: Any) -> None:
+        """One operation, as it was recorded."""
+        self._verbs[verb](*arguments)
+
+    def _open(self, inode: int, name: str) -> None:
         """From now on this number stands for the file of this name."""
         found = self._now().get(name)
         assert found is not None, f"nobody has made {name}"
         self._inodes[inode] = found
 
-    def create(self, inode: int, name: str) -> None:
+    def _create(self, inode: int, name: str) -> None:
         """A new file."""
         self._inodes[inode] = Inode()
         self._renamed.append((name, self._inodes[inode]))
 
-    def delete(self, name: str) -> None:
+    def _delete(self, name: str) -> None:
         """The name is gone; what it was the name of may come back."""
         self._renamed.append((name, None))
 
-    def write(self, inode: int, offset: int, data: bytes) -> None:
+    def _write(self, inode: int, offset: int, data: bytes) -> None:
         """Some bytes, not yet synced."""
         self._inodes[inode].pending.append((offset, data))
 
-    def truncate(self, inode: int, size: int) -> None:
+    def _truncate(self, inode: int, size: int) -> None:
         """Another length, not yet synced."""
         self._inodes[inode].pending.append(size)
 
-    def sync(self, inode: int) -> None:
+    def _sync(self, inode: int) -> None:
         """From now on all of it is there for good."""
         file = self._inodes[inode]
         content = bytearray(file.kept)
@@ -79,16 +94,16 @@ class Platter:
         file.kept = bytes(content)
         file.pending.clear()
 
-    def sync_folder(self) -> None:
+    def _sync_folder(self) -> None:
         """From now on the names are as they are."""
         self._names = {name: inode for name, inode in self._now().items() if inode is not None}
         self._renamed.clear()
 
-    def fail_to_sync(self, inode: int) -> None:
+    def _fail_to_sync(self, inode: int) -> None:
         """What was to be synced is dropped, and no later sync brings it back, as on Linux."""
         self._inodes[inode].pending.clear()
 
-    def notice_nothing(self, *_: object) -> None:
+    def _notice_nothing(self, *_: object) -> None:
         """Something else has failed, or a process is gone: a disk has no part in that."""
 
     def is_settled(self) -> bool:

@@ -53,8 +53,7 @@ def cuts(recording: Recording, ways: int, chance: Random) -> Iterator[Cut]:
         for way in () if ways and platter.is_settled() else chosen:
             yield _cut(recording, platter, at, way, chance)
         if at < len(recording.tape):
-            verb, *arguments = recording.tape[at]
-            getattr(platter, verb)(*arguments)
+            platter.do(*recording.tape[at])
 
 
 def _cut(recording: Recording, platter: Platter, at: int, way: Way, chance: Random) -> Cut:

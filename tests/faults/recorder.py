@@ -8,7 +8,7 @@ from typing import Any, cast
 import apsw
 
 Operation = tuple[Any, ...]
-"""The name of a method of Platter, and what it is called with."""
+"""What is done (a verb of Platter), and to what."""
 
 _FOLLOWED = apsw.SQLITE_OPEN_WAL | apsw.SQLITE_OPEN_MAIN_JOURNAL
 """Whoever opens one of these syncs its folder too, after the first sync of the file."""

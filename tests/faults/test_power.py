@@ -28,13 +28,15 @@ def told(complaints: Iterable[Judgement]) -> list[str]:
 @proves("POWER-CUT")
 def test_a_cut_between_any_two_operations(day: Recording, judge: Judge) -> None:
     assert told(judge.complaints(day, 0, FIRST_SEED)) == []
-    assert judge.points > 2_600
+    assert judge.points > 3_000
 
 
 @proves("POWER-CUT")
-@pytest.mark.parametrize(("pages", "ways"), [(5, 3), (16, 5), (50, 5)])
+@pytest.mark.parametrize(
+    ("pages", "ways", "points"), [(5, 3, 4_500), (16, 5, 6_700), (50, 5, 5_900)]
+)
 def test_what_was_not_synced_is_dropped_torn_and_reordered(
-    judge: Judge, tmp_path: Path, pages: int, ways: int
+    judge: Judge, tmp_path: Path, pages: int, ways: int, points: int
 ) -> None:
     """Whether the WAL is copied back often or not."""
 
@@ -44,7 +46,7 @@ def test_what_was_not_synced_is_dropped_torn_and_reordered(
     day = record(tmp_path, store_type=Store)
     for seed in range(FIRST_SEED, FIRST_SEED + ROUNDS):
         assert told(judge.complaints(day, ways, seed)) == []
-    assert judge.points > 4_500 * ROUNDS
+    assert judge.points > points * ROUNDS
 
 
 @proves("POWER-CUT")
