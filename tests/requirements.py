@@ -2462,6 +2462,19 @@ _MANIFEST: tuple[Requirement, ...] = (
         "Of a corpus of made-up secrets all known values, 99 % of the prefixed and 90 % of the "
         "generic ones are found; of what is masked in ordinary lines 95 % was a secret.",
     ),
+    # --- Handoffs and traces: copies, drafts, lines of programs, thoughts without an end
+    Requirement(
+        "SAOP-PULSES",
+        "SAOP section 2",
+        "Each line of a program that the hub starts is a SANDBOX_PULSE of its task's trace, without "
+        "secrets, up to a limit; the program never waits for it.",
+    ),
+    Requirement(
+        "SAOP-FULL",
+        "S-SAOP-7",
+        "A disk that is full while a trace is written costs lines that are counted and told, or "
+        "refuses what is sent; readers and what was recorded before stay as they are.",
+    ),
 )
 
 REQUIREMENTS = {requirement.id: requirement for requirement in _MANIFEST}

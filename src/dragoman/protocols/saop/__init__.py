@@ -23,6 +23,7 @@ from dragoman.protocols.saop.shapes import (
     ToolInvoked,
     TurnEnvelope,
 )
+from dragoman.protocols.saop.translate import pulse_command
 from dragoman.protocols.saop.types import TYPES, Types
 from dragoman.protocols.saop.versions import VERSIONS, Turns, Version
 
@@ -78,5 +79,6 @@ __all__ = [
     "Version",
     "dialect",
     "parse",
+    "pulse_command",
     "safe_parse",
 ]

@@ -1,5 +1,6 @@
 """What a turn and an event ask the core for."""
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -10,7 +11,7 @@ from dragoman.core.events import Status
 from dragoman.engine.operation import Commands
 from dragoman.protocols.saop.masking import STATUSES, Held, is_commit, mask_event, mask_turn
 from dragoman.protocols.saop.settings import Choices
-from dragoman.protocols.saop.shapes import Event, TaskTransition, TurnEnvelope
+from dragoman.protocols.saop.shapes import Event, SandboxPulse, TaskTransition, TurnEnvelope
 
 
 class SentTurn(Struct, frozen=True):
@@ -70,6 +71,22 @@ def event_commands(sent: SentEvent, speaker: str, choices: Choices) -> Commands:
             is_final=footing.is_final,
             commit=choices.head() if asks_for_move(sent) and not footing.commit else "",
         ),
+    )
+
+
+def pulse_command(
+    event_id: str, session: str, pulse: SandboxPulse, digest: Callable[[bytes], str]
+) -> RecordTrace:
+    """A line of a program that the hub has started, in which no secret is left."""
+    event = Event(event_id, session, pulse)
+    value = msgspec.to_builtins(event)
+    return RecordTrace(
+        event_id=event_id,
+        session=session,
+        kind=str(SandboxPulse.__struct_config__.tag),
+        envelope=value,
+        digest=digest(msgspec.json.encode(value, order="sorted")),
+        masked=pulse.masked,
     )
 
 
