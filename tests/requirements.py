@@ -2464,6 +2464,29 @@ _MANIFEST: tuple[Requirement, ...] = (
     ),
     # --- Handoffs and traces: copies, drafts, lines of programs, thoughts without an end
     Requirement(
+        "ACP-DISCARD",
+        "S-ACP-1",
+        "A draft is listed, shown, checked, offered and thrown away by its sender, at every door; "
+        "of one that was thrown away nothing is left but its id.",
+    ),
+    Requirement(
+        "ACP-FORESEEN",
+        "S-ACP-8",
+        "Who offers files that the gate would turn down is told so at once, without their being "
+        "read; the gate decides when the offer is accepted.",
+    ),
+    Requirement(
+        "ACP-ROW",
+        "ACP section 3.1",
+        "The proof of one handoff sees a row of the table handoffs that was falsified.",
+    ),
+    Requirement(
+        "ACP-TOLD",
+        "ACP section 9.3",
+        "An offer is answered with the hash of its package and its time, more time with the new "
+        "one; an approval that nobody asked for is said to be one.",
+    ),
+    Requirement(
         "SAOP-PULSES",
         "SAOP section 2",
         "Each line of a program that the hub starts is a SANDBOX_PULSE of its task's trace, without "

@@ -71,8 +71,8 @@ class Page(Struct, frozen=True):
 
 
 def _may_see(handoff: Handoff, reader: str, closed: Collection[str]) -> bool:
-    """Whether somebody may read it: a draft is its sender's until it is offered."""
-    if handoff.teamspace in closed:
+    """Whether somebody may read it: a draft is its sender's until it is offered or thrown away."""
+    if handoff.teamspace in closed or handoff.is_discarded:
         return False
     return handoff.status != "draft" or reader in ("", handoff.sender)
 

@@ -2,11 +2,23 @@
 
 import typer
 
-from dragoman.surfaces.cli import handoff_act, handoff_check, handoff_offer, handoff_read
+from dragoman.surfaces.cli import (
+    handoff_act,
+    handoff_check,
+    handoff_draft,
+    handoff_offer,
+    handoff_read,
+)
 from dragoman.surfaces.cli.values import QuickGroup
 from dragoman.surfaces.cli.verb import add_verb, help_when_alone
 
-VERBS = (*handoff_read.VERBS, *handoff_check.VERBS, *handoff_offer.VERBS, *handoff_act.VERBS)
+VERBS = (
+    *handoff_read.VERBS,
+    *handoff_check.VERBS,
+    *handoff_draft.VERBS,
+    *handoff_offer.VERBS,
+    *handoff_act.VERBS,
+)
 
 
 def group() -> typer.Typer:
