@@ -2476,6 +2476,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "read; the gate decides when the offer is accepted.",
     ),
     Requirement(
+        "ACP-COPIES",
+        "S-ACP-8",
+        "Verified copies that no handoff but rejected ones names are removed when nobody has taken "
+        "them for a week, and never while somebody takes them.",
+    ),
+    Requirement(
         "ACP-ROW",
         "ACP section 3.1",
         "The proof of one handoff sees a row of the table handoffs that was falsified.",

@@ -76,6 +76,8 @@ def open_hub(
                 Wheel("checkpoint", [checkpoint], now, followers=[checkpoint]),
                 Wheel("notify", [notify], now, followers=[notify]),
                 Wheel("search", [duty["search"]], now, rest_seconds=2.0),
+                # Once a day it reads all handoffs: nobody has to wait for that.
+                Wheel("copies", [duty["copies"]], now, rest_seconds=60.0),
             )
         )
         place.hints.listen(clockwork.hint)

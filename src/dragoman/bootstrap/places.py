@@ -14,6 +14,7 @@ from dragoman.core.errors import DragomanError, Refusal, StoreUnavailable
 from dragoman.core.events import Role
 from dragoman.engine.facts import StoreFacts
 from dragoman.engine.handle import Engine
+from dragoman.engine.handoffs import copies_needed
 from dragoman.engine.hints import Heard, Hints
 from dragoman.engine.hub import Hub
 from dragoman.engine.interpreter import Interpreter, Turned
@@ -21,6 +22,7 @@ from dragoman.engine.operation import Dialect
 from dragoman.engine.ports import Clock, Store
 from dragoman.engine.redaction import Redaction
 from dragoman.engine.request import Accepted, Outcome
+from dragoman.files.copies import Copies
 from dragoman.files.handoff_audit import check_handoff
 from dragoman.files.inbox import Inbox
 from dragoman.files.lookup import has_file
@@ -248,6 +250,7 @@ def _furnished(
             Entropy(hub, settings.entropy),
             open_spawner(settings, hub, interpreter),
             *of_files,
+            FilesDuty("copies", _copies(data, hub).sweep, warnings.append, monotonic),
             Promotion(hub),
             checkpointer,
             notifier,
@@ -261,6 +264,11 @@ def _furnished(
         identify=partial(_identify, data, hub),
         warnings=warnings,
     )
+
+
+def _copies(data: Path, hub: Hub) -> Copies:
+    """Who removes copies of artifacts that no handoff needs, by the time that the disk goes by."""
+    return Copies(lambda: Beneath(data), lambda: copies_needed(hub.store), SystemClock().now)
 
 
 def _deliver(

@@ -24,6 +24,7 @@ DUTIES = (
     "files",
     "artifacts",
     "projection",
+    "copies",
     "promotion",
     "checkpoint",
     "notify",
