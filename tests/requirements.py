@@ -2493,10 +2493,16 @@ _MANIFEST: tuple[Requirement, ...] = (
         "one; an approval that nobody asked for is said to be one.",
     ),
     Requirement(
+        "CAPTURE-AGAIN",
+        "S-SAOP-3",
+        "A record that is taken over again after a new attempt adds what has come since, and "
+        "nothing twice, whatever its session is called by then.",
+    ),
+    Requirement(
         "SAOP-PULSES",
         "SAOP section 2",
-        "Each line of a program that the hub starts is a SANDBOX_PULSE of its task's trace, without "
-        "secrets, up to a limit; the program never waits for it.",
+        "Each line of a program that the hub starts is a SANDBOX_PULSE of its task's trace, "
+        "without secrets, up to a limit; the program never waits for it.",
     ),
     Requirement(
         "SAOP-FULL",

@@ -46,7 +46,8 @@ class Shelf:
 
 def aged(path: Path, days: float) -> Path:
     """The file as if it had last been taken so many days ago."""
-    os.utime(path, (NOW - days * DAY,) * 2)
+    then = NOW - days * DAY
+    os.utime(path, (then, then))
     return path
 
 

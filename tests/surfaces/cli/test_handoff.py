@@ -4,13 +4,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-import apsw
 import pytest
 
 from dragoman.core.events import RejectReason
 from dragoman.surfaces.cli.person import login_name
 from dragoman.text.safe_text import HARMFUL
 from tests.requirements import proves
+from tests.store.sqlite.files import connect
 from tests.surfaces.cli.console import NOON, Console
 from tests.surfaces.cli.letters import Letters
 
@@ -358,8 +358,9 @@ def test_a_draft_is_its_maker_s(dragoman: Console) -> None:
 def test_a_row_that_somebody_has_falsified_is_found(dragoman: Console) -> None:
     offer(dragoman)
     assert dragoman("handoff", "verify", "h1").code == 0
-    database = apsw.Connection(str(dragoman.data / "dragoman.db"))
-    database.execute("UPDATE handoffs SET package_json = replace(package_json, 'half', 'all')")
+    database = connect(dragoman.data / "dragoman.db")
+    falsify = "UPDATE handoffs SET package_json = replace(package_json, 'half', 'all')"
+    database.execute(falsify).fetchall()
     database.close()
     broken = dragoman("handoff", "verify", "h1", "--json")
     assert (broken.code, broken.json["code"]) == (1, "handoff_broken")

@@ -20,6 +20,7 @@ _WORDS = {
     "workq": ("handoff's items handed on late", "handoffs' items handed on late"),
     "entropy": ("sign of a lost agent told or settled", "signs of lost agents told or settled"),
     "artifacts": ("leftover of a copy removed", "leftovers of copies removed"),
+    "copies": ("copy that no handoff needs removed", "copies that no handoff needs removed"),
     "spawner": ("request for a worker answered", "requests for a worker answered"),
     "inbox": ("message of the inbox answered", "messages of the inbox answered"),
     "files": ("edited or moved task file answered", "edited or moved task files answered"),
