@@ -2499,6 +2499,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "nothing twice, whatever its session is called by then.",
     ),
     Requirement(
+        "SAOP-ENDED",
+        "S-SAOP-4",
+        "What was held back of a thought that never gets its final chunk is told ten minutes after "
+        "the last one, once, without secrets.",
+    ),
+    Requirement(
         "SAOP-PULSES",
         "SAOP section 2",
         "Each line of a program that the hub starts is a SANDBOX_PULSE of its task's trace, "

@@ -25,7 +25,7 @@ from dragoman.bootstrap.places import CHECKPOINTS, Engines, opened
 from dragoman.bootstrap.starters import open_dispatcher
 from dragoman.bootstrap.stores import lasting, make_directory, open_store
 
-_BY_TIME = ("recovery", "sla", "waves", "entropy", "spawner", "promotion")
+_BY_TIME = ("recovery", "sla", "waves", "entropy", "thoughts", "spawner", "promotion")
 """The duties that only time asks for."""
 
 _STOPPING = "the hub is stopping: no more work is given out"

@@ -38,6 +38,7 @@ from dragoman.services.projector import FilesDuty
 from dragoman.services.promotion import Promotion
 from dragoman.services.recovery import Recovery
 from dragoman.services.sla import Sla
+from dragoman.services.thoughts import Thoughts
 from dragoman.services.waves import Waves
 from dragoman.services.workq import HubWorkq
 from dragoman.surfaces.cli.place import Place
@@ -248,6 +249,7 @@ def _furnished(
             HandingOn(hub, ports.workq or HubWorkq(hub)),
             Waves(hub),
             Entropy(hub, settings.entropy),
+            Thoughts(hub, tails, partial(saop.last_chunk, choices=traces)),
             open_spawner(settings, hub, interpreter),
             *of_files,
             FilesDuty("copies", _copies(data, hub).sweep, warnings.append, monotonic),

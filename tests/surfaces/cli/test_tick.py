@@ -19,6 +19,7 @@ DUTIES = (
     "workq",
     "waves",
     "entropy",
+    "thoughts",
     "spawner",
     "inbox",
     "files",

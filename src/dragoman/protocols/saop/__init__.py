@@ -23,7 +23,7 @@ from dragoman.protocols.saop.shapes import (
     ToolInvoked,
     TurnEnvelope,
 )
-from dragoman.protocols.saop.translate import pulse_command
+from dragoman.protocols.saop.translate import last_chunk, pulse_command
 from dragoman.protocols.saop.types import TYPES, Types
 from dragoman.protocols.saop.versions import VERSIONS, Turns, Version
 
@@ -78,6 +78,7 @@ __all__ = [
     "Types",
     "Version",
     "dialect",
+    "last_chunk",
     "parse",
     "pulse_command",
     "safe_parse",

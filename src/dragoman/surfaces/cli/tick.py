@@ -19,6 +19,7 @@ _WORDS = {
     "waves": ("wave went on", "waves went on"),
     "workq": ("handoff's items handed on late", "handoffs' items handed on late"),
     "entropy": ("sign of a lost agent told or settled", "signs of lost agents told or settled"),
+    "thoughts": ("thought ended that its agent left", "thoughts ended that their agents left"),
     "artifacts": ("leftover of a copy removed", "leftovers of copies removed"),
     "copies": ("copy that no handoff needs removed", "copies that no handoff needs removed"),
     "spawner": ("request for a worker answered", "requests for a worker answered"),
