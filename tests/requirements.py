@@ -2511,6 +2511,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "without secrets, up to a limit; the program never waits for it.",
     ),
     Requirement(
+        "SAOP-STALLED",
+        "S-SAOP-7",
+        "A socket that stops reading a trace is cut with its cursor and misses nothing when it "
+        "comes again; other readers and the door do not notice.",
+    ),
+    Requirement(
         "SAOP-FULL",
         "S-SAOP-7",
         "A disk that is full while a trace is written costs lines that are counted and told, or "
