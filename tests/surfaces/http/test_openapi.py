@@ -61,7 +61,7 @@ SCHEMA = schemathesis.openapi.from_asgi("/openapi.json", HOUSE.app, config=CONFI
 # A stream has no end; tests/surfaces/http/test_stream.py reads it.
 FINITE = SCHEMA.exclude(path="/v1/stream")
 
-FORM_IS_THE_CORE_S = ("/v1/do", "/v1/agentmail/", "/v1/ccos/", "/v1/saop/")
+FORM_IS_THE_CORE_S = ("/v1/do", "/v1/agentmail/", "/v1/ccos/")
 """Where the description does not say how names are written."""
 NOT_TO_BE_DESCRIBED: dict[str, frozenset[str]] = {
     "invalid_envelope": frozenset(

@@ -10,6 +10,7 @@ from dragoman.core.actors import Actor
 from dragoman.core.authority import MAY_WRITE
 from dragoman.core.errors import Refusal
 from dragoman.core.events import Role
+from dragoman.core.ids import TASK_NAME_FORM
 from dragoman.core.moments import to_rfc3339
 from dragoman.engine.ask import find_task
 from dragoman.engine.operation import (
@@ -46,7 +47,7 @@ Page = Annotated[int, Meta(ge=1, le=1_000)]
 class AskTurns(Struct, frozen=True, forbid_unknown_fields=True):
     """Whose turns, and from where on."""
 
-    task_id: str
+    task_id: Annotated[str, Meta(extra_json_schema={"pattern": f"^{TASK_NAME_FORM}$"})]
     attempt: Annotated[int, Meta(ge=0)] | None = None
     after: Annotated[int, Meta(ge=-1)] = -1
     limit: Page = 500
@@ -56,7 +57,7 @@ class AskTurns(Struct, frozen=True, forbid_unknown_fields=True):
 class AskEvents(Struct, frozen=True, forbid_unknown_fields=True):
     """Which events, and from where on."""
 
-    task_id: str = ""
+    task_id: Annotated[str, Meta(extra_json_schema={"pattern": f"^({TASK_NAME_FORM})?$"})] = ""
     session_id: str = ""
     after: Annotated[int, Meta(ge=0)] = 0
     limit: Page = 500

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from dragoman.core.ids import EVENT_ID_FORM
+from dragoman.core.ids import EVENT_ID_FORM, SESSION_FORM, WORD_FORM
 from dragoman.core.limits import WHOLE
 from dragoman.core.traces import PARTS
 
@@ -36,6 +36,9 @@ EventId = Annotated[
         extra={"reason": "a UUID"},
     ),
 ]
+TaskId = Annotated[str, Meta(extra_json_schema={"pattern": f"^{WORD_FORM}$"})]
+SessionId = Annotated[str, Meta(extra_json_schema={"pattern": f"^{SESSION_FORM}$"})]
+"""Any text is in shape; what the doors take is published."""
 TurnIndex = (
     Annotated[int, Meta(ge=0, le=WHOLE)] | Annotated[float, Meta(ge=0, le=WHOLE, multiple_of=1)]
 )
@@ -60,7 +63,7 @@ class Metadata(Struct, frozen=True, gc=False):
     """Which task a turn belongs to, when it was, and how sure the agent is."""
 
     version: Literal["1.0.0"]
-    task_id: str
+    task_id: TaskId
     timestamp: Timestamp
     confidence: Confidence
     estimated_complexity: Literal["low", "medium", "high"]
@@ -168,5 +171,5 @@ class Event(Struct, frozen=True, gc=False):
     """Something that happened in a session; `payload` is of one of the registered types."""
 
     event_id: EventId
-    session_id: str
+    session_id: SessionId
     payload: Payload
