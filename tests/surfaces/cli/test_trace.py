@@ -227,6 +227,17 @@ def test_other_words_in_the_place_of_recorded_ones_are_refused(
     assert said["turns"] == 2
 
 
+@proves("CLI-EVENTS")
+def test_lists_of_events_say_what_was_said(dragoman: Console) -> None:
+    trace(dragoman, CLAUDE)
+    told = dragoman("events").out
+    for said in ("SANDBOX_PULSE", "TOOL_LIFECYCLE_COMPLETED", "THOUGHT_STREAM"):
+        line = next(line for line in told.splitlines() if said in line)
+        assert line.partition(" about T-1: ")[2], line
+    assert "TOOL_LIFECYCLE_COMPLETED in session" in told
+    assert " about T-1: Bash " in told
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [

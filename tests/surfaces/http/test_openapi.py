@@ -73,7 +73,8 @@ NOT_TO_BE_DESCRIBED: dict[str, frozenset[str]] = {
             "projectId",
         }
     ),
-    "invalid_field": frozenset({""}),
+    # A place among turns is one of an attempt.
+    "invalid_field": frozenset({"", "attempt"}),
     "invalid_request": frozenset({""}),
     "key_reused": frozenset({""}),
     "not_recognized": frozenset({""}),

@@ -112,14 +112,20 @@ def _too_large(incoming: Incoming, bounds: Bounds) -> Heard | None:
     """A text that nobody looks into; its beginning says whether it could be a turn."""
     if b'"turn_index"' not in incoming.text[:1_000]:
         return None
-    reason = f"it has more than {bounds.most_bytes} bytes, and no more are taken"
+    reason = _too_long("the turn", bounds.most_bytes)
     return Heard("saop.turn", beginning(incoming.text), fault=Fault("message_too_large", reason))
+
+
+def _too_long(what: str, most: int) -> str:
+    setting = " (saop.turn_bytes)" if what == "the turn" else ""
+    return f"{what} has more than {most} bytes, and no more are taken{setting}"
 
 
 def _heard(text: bytes, value: Any, operation: Operation) -> Heard:
     most = operation.bounds.most_bytes
     if len(text) > most:
-        reason = f"it has more than {most} bytes, and no more are taken"
+        is_turn = operation.name == "saop.turn"
+        reason = _too_long("the turn" if is_turn else "the event", most)
         return Heard(operation.name, beginning(text), fault=Fault("message_too_large", reason))
     read = operation.read(value)
     if isinstance(read, Fault):

@@ -9,7 +9,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from dragoman.core.ids import EVENT_ID_FORM, SESSION_FORM, WORD_FORM
 from dragoman.core.limits import WHOLE
-from dragoman.core.traces import PARTS
+from dragoman.core.traces import MOST_CALL, PARTS
 
 _DAY: Final = (
     "(?:[0-9]{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])"
@@ -38,6 +38,7 @@ EventId = Annotated[
 ]
 TaskId = Annotated[str, Meta(extra_json_schema={"pattern": f"^{WORD_FORM}$"})]
 SessionId = Annotated[str, Meta(extra_json_schema={"pattern": f"^{SESSION_FORM}$"})]
+CallId = Annotated[str, Meta(extra_json_schema={"maxLength": MOST_CALL})]
 """Any text is in shape; what the doors take is published."""
 TurnIndex = (
     Annotated[int, Meta(ge=0, le=WHOLE)] | Annotated[float, Meta(ge=0, le=WHOLE, multiple_of=1)]
@@ -120,7 +121,7 @@ class ThoughtStream(Payload, frozen=True, gc=False, tag="THOUGHT_STREAM"):
 class ToolInvoked(Payload, frozen=True, gc=False, tag="TOOL_LIFECYCLE_INVOKED"):
     """An agent has called a tool."""
 
-    call_id: str
+    call_id: CallId
     tool: str
     arguments: dict[str, Any]
     timestamp: Timestamp
@@ -133,7 +134,7 @@ class ToolInvoked(Payload, frozen=True, gc=False, tag="TOOL_LIFECYCLE_INVOKED"):
 class ToolCompleted(Payload, frozen=True, gc=False, tag="TOOL_LIFECYCLE_COMPLETED"):
     """The call of a tool has ended."""
 
-    call_id: str
+    call_id: CallId
     tool: str
     status: Literal["success", "failure", "timeout"]
     duration_ms: Duration

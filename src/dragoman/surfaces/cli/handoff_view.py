@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING, Any, cast
 
 from dragoman.core.moments import in_hours, to_rfc3339
+from dragoman.surfaces.cli.phrases import cut
 from dragoman.surfaces.cli.screen import Column, Screen
-from dragoman.surfaces.cli.words import cut
 
 if TYPE_CHECKING:
     from dragoman.core.handoff import Handoff
