@@ -266,11 +266,12 @@ def _is_kept(disk: ArtifactDisk, file: FileIO, size: int, stated: str) -> bool:
         copy, digest, left = opened[0], sha256(), size + 1
         ours, theirs = bytearray(_BLOCK), bytearray(_BLOCK)
         while left and (count := _fill(file, memoryview(ours)[:left])):
-            # Bytes are compared much faster than views of them.
-            _fill(copy, memoryview(theirs)[:count])
-            if ours[:count] != theirs[:count]:
+            if count < len(ours):
+                ours, theirs = ours[:count], theirs[:count]
+            # Bytes are compared much faster than views of them, and nearly always whole blocks.
+            if _fill(copy, memoryview(theirs)) < count or ours != theirs:
                 return False
-            digest.update(memoryview(ours)[:count])
+            digest.update(ours)
             left -= count
         return left == 1 and digest.hexdigest() == stated
 
