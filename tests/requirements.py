@@ -2654,6 +2654,66 @@ _MANIFEST: tuple[Requirement, ...] = (
         "For any sequence of requests about tasks, letters and reservations together the model, "
         "the implementation and the replay agree, on every store.",
     ),
+    # --- Handoffs and traces: copies, drafts, lines of programs, thoughts without an end
+    Requirement(
+        "ACP-DISCARD",
+        "S-ACP-1",
+        "A draft is listed, shown, checked, offered and thrown away by its sender, at every door; "
+        "of one that was thrown away nothing is left but its id.",
+    ),
+    Requirement(
+        "ACP-FORESEEN",
+        "S-ACP-8",
+        "Who offers files that the gate would turn down is told so at once, without their being "
+        "read; the gate decides when the offer is accepted.",
+    ),
+    Requirement(
+        "ACP-COPIES",
+        "S-ACP-8",
+        "Verified copies that no handoff but rejected ones names are removed when nobody has taken "
+        "them for a week, and never while somebody takes them.",
+    ),
+    Requirement(
+        "ACP-ROW",
+        "ACP section 3.1",
+        "The proof of one handoff sees a row of the table handoffs that was falsified.",
+    ),
+    Requirement(
+        "ACP-TOLD",
+        "ACP section 9.3",
+        "An offer is answered with the hash of its package and its time, more time with the new "
+        "one; an approval that nobody asked for is said to be one.",
+    ),
+    Requirement(
+        "CAPTURE-AGAIN",
+        "S-SAOP-3",
+        "A record that is taken over again after a new attempt adds what has come since, and "
+        "nothing twice, whatever its session is called by then.",
+    ),
+    Requirement(
+        "SAOP-ENDED",
+        "S-SAOP-4",
+        "What was held back of a thought that never gets its final chunk is told ten minutes after "
+        "the last one, once, without secrets.",
+    ),
+    Requirement(
+        "SAOP-PULSES",
+        "SAOP section 2",
+        "Each line of a program that the hub starts is a SANDBOX_PULSE of its task's trace, "
+        "without secrets, up to a limit; the program never waits for it.",
+    ),
+    Requirement(
+        "SAOP-STALLED",
+        "S-SAOP-7",
+        "A socket that stops reading a trace is cut with its cursor and misses nothing when it "
+        "comes again; other readers and the door do not notice.",
+    ),
+    Requirement(
+        "SAOP-FULL",
+        "S-SAOP-7",
+        "A disk that is full while a trace is written costs lines that are counted and told, or "
+        "refuses what is sent; readers and what was recorded before stay as they are.",
+    ),
 )
 
 REQUIREMENTS = {requirement.id: requirement for requirement in _MANIFEST}

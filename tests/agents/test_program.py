@@ -5,11 +5,13 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from dragoman.agents.output import Pulse
 from dragoman.agents.program import ProgramRunner, Tools
 from dragoman.config import AgentSettings
 from dragoman.core.commands import CheckpointTask, MoveTask, NoteTask
@@ -410,6 +412,10 @@ class FullDisk:
         self.kept.discard(session)
 
 
+async def untold(_: Assignment, __: Sequence[Pulse]) -> None:
+    """Nobody hears what it prints."""
+
+
 @proves("RUN-STOP", "RUN-NOT-STARTED")
 def test_one_whose_number_cannot_be_written_down_is_ended_at_once(tmp_path: Path) -> None:
     marks, workplace = FullDisk(), Workplace(tmp_path, lambda: Beneath(tmp_path))
@@ -427,6 +433,7 @@ def test_one_whose_number_cannot_be_written_down_is_ended_at_once(tmp_path: Path
         redactor=Redactor(),
         prefixes=(b"AOF/1 ",),
         most_message=1_000,
+        tell=untold,
     )
     words = (sys.executable, "-c", "import signal; signal.pause()")
     runner = ProgramRunner("ada", AgentSettings(command=words), tools)

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from dragoman.core.commands import (
     AdoptTask,
     ClaimTask,
+    DiscardDraft,
     DraftHandoff,
     EditTask,
     ReassignHandoff,
@@ -53,6 +54,43 @@ def refused(world: World, command: Any, actor: Any = ALICE) -> Refusal:
     answer = world.ask(actor, command)
     assert isinstance(answer, Refusal)
     return answer
+
+
+@proves("ACP-DISCARD")
+def test_a_draft_is_thrown_away_by_its_sender_only_and_once() -> None:
+    world = at("draft")
+    assert refused(world, DiscardDraft("H"), BOB).code == "handoff_not_found"
+    assert refused(world, DiscardDraft("none")).code == "handoff_not_found"
+    assert refused(world, DiscardDraft("H"), OBSERVER).code == "not_authorized"
+    done = world.do(ALICE, DiscardDraft("H"))
+    assert (done.receipt.state, len(done.events)) == ("discarded", 1)
+    assert handoff(world).package == {}
+    once_more = again(world, ALICE, DiscardDraft("H"), "cause-2")
+    assert (once_more.receipt.state, once_more.events) == ("discarded", ())
+    assert refused(world, DiscardDraft("H"), BOB).code == "handoff_not_found"
+    assert refused(world, WithdrawHandoff("H")).code == "handoff_not_found"
+
+
+@proves("ACP-DISCARD")
+def test_what_was_offered_is_not_thrown_away() -> None:
+    world = offered()
+    no = refused(world, DiscardDraft("H"))
+    assert (no.code, "withdraw" in no.detail) == ("invalid_transition", True)
+
+
+@proves("ACP-DISCARD")
+def test_its_id_is_its_sender_s_for_another_draft_or_an_offer() -> None:
+    world = at("draft")
+    world.do(ALICE, DiscardDraft("H"))
+    assert refused(world, DraftHandoff({}, "H"), BOB).code == "not_authorized"
+    later = NOW + 1_000
+    begun = world.do(ALICE, DraftHandoff({}, "H"), later)
+    assert len(begun.events) == 1
+    assert (handoff(world).recipient, handoff(world).created_at) == ("", later)
+    again(world, ALICE, DiscardDraft("H"), "cause-2")
+    world.cause = "cause-3"
+    world.do(ALICE, offer(), later)
+    assert (handoff(world).status, handoff(world).created_at) == ("proposed", later)
 
 
 @proves("ACP-CONTEXT")

@@ -37,6 +37,7 @@ from dragoman.core.commands import (
     CreateTask,
     DelegateIntent,
     DescribeAgent,
+    DiscardDraft,
     DraftHandoff,
     EditTask,
     EndAttempt,
@@ -179,6 +180,7 @@ def commands(who: str) -> tuple[AnyCommand, ...]:
         RenewReservations(("r",), TTL),
         ReleaseReservations(("r",)),
         DraftHandoff({}),
+        DiscardDraft("draft-1"),
         ProposeHandoff("proposing", "zoe", package()),
         AcceptHandoff("proposed", "", failed=(("other", "no"),)),
         RejectHandoff("proposed", "other", "no"),
@@ -231,6 +233,7 @@ def world(status: Status) -> World:
     built.put(task("proposing", "ready", "ann"))
     for state in ("proposed", "accepted", "activated", "rejected"):
         _hand_over(built, state)
+    built.handoffs["draft-1"] = Handoff("draft-1", "ann", "dan", "draft", NOW, NOW, {})
     built.work_items["free"] = WorkItem("free", "", "open", NOW)
     built.work_items["taken"] = WorkItem("taken", "", "claimed", NOW, "ann")
     built.put(replace(task("III", "ready", "ann"), reserved_for="ann", aliases=("intent:i",)))
@@ -308,6 +311,7 @@ BY_HAND: dict[str, tuple[str, dict[Status, str]]] = {
     "reservation.renew": ("a", {}),
     "reservation.release": ("hosca", {}),
     "handoff.draft": ("hoscHOadn", {}),
+    "handoff.discard": ("a", {}),
     "handoff.propose": ("a", {}),
     "handoff.accept": ("d", {}),
     "handoff.reject": ("hoscd", {}),

@@ -209,7 +209,7 @@ def test_in_each_state_it_is_said_who_has_to_act() -> None:
     for name in ("alice", "bob"):
         lab.do(HUMAN, RegisterAgent(name))
     lab.do(ALICE, DraftHandoff({}, id="h1", recipient="bob"))
-    assert steps(diagnosis(lab)) == [(("alice",), "propose")]
+    assert steps(diagnosis(lab)) == [(("alice",), "propose"), (("alice",), "discard")]
     make(lab)
     offer(lab)
     found = diagnosis(lab)

@@ -520,7 +520,7 @@ def test_one_handoff_is_looked_at_from_all_sides(tmp_path: Path) -> None:
     copy.parent.mkdir(parents=True)
     copy.write_bytes(b"what happened")
     lab.level()
-    names = ("entries", "state", "package_hash", "audit", "artifact")
+    names = ("entries", "state", "row", "package_hash", "audit", "artifact")
     assert checks(lab) == dict.fromkeys(names, True)
     copy.write_bytes(b"something else")
     assert checks(lab) == dict.fromkeys(names, True) | {"artifact": False}

@@ -36,6 +36,7 @@ from dragoman.core.commands import (
     CreateTask,
     DelegateIntent,
     DescribeAgent,
+    DiscardDraft,
     DraftHandoff,
     EditTask,
     EndAttempt,
@@ -399,6 +400,17 @@ def play_handoffs(store: Store) -> None:
     ask(ALICE, ReleaseWorkItem("I-1"))
 
 
+def play_drafts(store: Store) -> None:
+    """What drafts add: one that is thrown away, and begun anew under its id."""
+    ask = Play(store).ask
+    ask(ALICE, DraftHandoff({"context": {"summary": "half"}}, "D-1", "carol"))
+    ask(BOB, DiscardDraft("D-1"))
+    ask(ALICE, DiscardDraft("D-1"))
+    ask(ALICE, DraftHandoff({"reason": "again"}, "D-1"))
+    ask(ALICE, DraftHandoff({"reason": "other"}, "D-2"))
+    ask(ALICE, DiscardDraft("D-2"))
+
+
 def handoff_package(task: str) -> dict[str, Any]:
     """The least that a package has."""
     return {
@@ -505,6 +517,7 @@ SCRIPTS: dict[str, Callable[[Store], None]] = {
     "v9": play_intents,
     "v10": play_traces,
     "v11": play_handoffs,
+    "v12": play_drafts,
 }
 """Name of a golden ledger -> the script that writes it."""
 

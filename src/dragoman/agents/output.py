@@ -1,10 +1,11 @@
 """What an agent prints: cut into lines, kept up to a limit, and heard where it is a message."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Final, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from dragoman.core.moments import to_rfc3339
 from dragoman.text.redact import Redactor
@@ -14,6 +15,7 @@ Stream = Literal["out", "err", "hub"]
 """Who says a line: the program on one of its two ways, or the hub about it."""
 
 Write = Callable[[bytes], object]
+Tell = Callable[[Sequence["Pulse"]], object]
 
 _MOST_SHOWN: Final = 16_384
 """So many characters of a line are kept."""
@@ -24,7 +26,7 @@ _PLACEHOLDER: Final = "[REDACTED:"
 
 
 class Pulse(Struct, frozen=True, tag="SANDBOX_PULSE", tag_field="type"):
-    """One line of an agent's output, as SAOP names and shapes it; the log holds its text."""
+    """One line of an agent's output, as SAOP names and shapes it."""
 
     line: str
     masked: bool
@@ -109,6 +111,8 @@ class Output:
     ) -> None:
         self.said = 0
         """How many bytes were printed, kept or not."""
+        self.tell: Tell = lambda _: None
+        """Is handed the lines of the program that are kept."""
         self._write = write
         self._left = most
         self._notes_left = _MOST_NOTES
@@ -146,10 +150,13 @@ class Output:
         is_masked = _PLACEHOLDER in text
         return Pulse(safe_text(text, one_line=True), is_masked, at or to_rfc3339(self._now()))
 
-    def _line(self, stream: Stream, text: str, at: str = "") -> bytes:
-        mark = " …" if len(text) > _MOST_SHOWN else ""
+    def _line(self, stream: Stream, text: str) -> bytes:
+        return _logged(stream, self._cut(text, ""))
+
+    def _cut(self, text: str, at: str) -> Pulse:
+        """As much of a line as is kept."""
         pulse = self.pulse(text[:_MOST_SHOWN], at)
-        return f"{pulse.timestamp} {stream} {pulse.line}{mark}\n".encode()
+        return replace(pulse, line=f"{pulse.line} …") if len(text) > _MOST_SHOWN else pulse
 
     def _may_speak(self, lines: Lines, block: bytes) -> bool:
         return lines.start.startswith(self._prefixes) or any(
@@ -161,14 +168,22 @@ class Output:
             return
         shown = self._shown[stream]
         texts = shown.feed(lines) + (shown.close() if is_end else [])
-        kept, at = list[bytes](), to_rfc3339(self._now())
+        kept, told, at = list[bytes](), list[Pulse](), to_rfc3339(self._now())
         for text in texts:
-            kept.append(self._line(stream, text, at))
+            pulse = self._cut(text, at)
+            kept.append(_logged(stream, pulse))
             self._left -= len(kept[-1])
             if self._left <= 0:
                 kept[-1] = self._line("hub", "the limit is reached: no more is kept")
                 break
+            told.append(pulse)
+        self.tell(told)
         try:
             self._write(b"".join(kept))
         except OSError:  # a full disk: the agent goes on, and is heard, without a log
             self._left = 0
+
+
+def _logged(stream: Stream, pulse: Pulse) -> bytes:
+    """A line of the log."""
+    return f"{pulse.timestamp} {stream} {pulse.line}\n".encode()

@@ -3,12 +3,14 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Executor
+from functools import partial
 from pathlib import Path
 from typing import Final, Protocol
 
 from msgspec import Struct
 
-from dragoman.agents.output import Output, Stream
+from dragoman.agents.output import Output, Pulse, Stream
+from dragoman.agents.pulses import Pulses
 from dragoman.config import AgentSettings
 from dragoman.core.errors import SettingsError
 from dragoman.engine.runner import SESSION_VARIABLE, Assignment, Ended, Hear
@@ -130,6 +132,8 @@ class Tools(Struct, frozen=True):
     prefixes: tuple[bytes, ...]
     """How a line begins that is a message of a dialect."""
     most_message: int
+    tell: Callable[[Assignment, Sequence[Pulse]], Awaitable[object]]
+    """Brings lines of an attempt's output into its trace."""
 
 
 class ProgramRunner:
@@ -176,6 +180,7 @@ class ProgramRunner:
             desk.log.close()
             tools.marks.remove(assignment.session)
             raise
+        pulses = Pulses(partial(tools.tell, assignment), self._settings.trace_lines)
         output = Output(
             desk.log.write,
             self._settings.output_bytes,
@@ -184,13 +189,14 @@ class ProgramRunner:
             prefixes=tools.prefixes,
             most_message=tools.most_message,
         )
+        output.tell = pulses.add
         output.note(f"attempt {assignment.attempt} of {assignment.agent}: {self._words[0]}")
 
         def forget() -> None:
             desk.log.close()
             tools.marks.remove(assignment.session)
 
-        return RunningProgram(self._words[0], process, output, hear, forget)
+        return RunningProgram(self._words[0], process, output, pulses, hear, forget)
 
     def _given(self, assignment: Assignment, desk: Desk, token: str) -> dict[str, str]:
         given = {
@@ -214,11 +220,18 @@ class RunningProgram:
     is_beating = True
 
     def __init__(
-        self, name: str, process: Process, output: Output, hear: Hear, forget: Callable[[], None]
+        self,
+        name: str,
+        process: Process,
+        output: Output,
+        pulses: Pulses,
+        hear: Hear,
+        forget: Callable[[], None],
     ) -> None:
         self._name = name
         self._process = process
         self._output = output
+        self._pulses = pulses
         self._hear = hear
         self._forget = forget
         self._pumps = [
@@ -240,6 +253,7 @@ class RunningProgram:
                 if pump not in self._hearing:
                     pump.cancel()
         self._process.close()
+        await self._pulses.end()
         problem = _problem(self._name, code)
         self._output.note(problem or f"{self._name} has ended")
         return Ended(problem)

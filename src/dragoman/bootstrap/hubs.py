@@ -25,7 +25,7 @@ from dragoman.bootstrap.places import CHECKPOINTS, Engines, opened
 from dragoman.bootstrap.starters import open_dispatcher
 from dragoman.bootstrap.stores import check_secret, lasting, make_directory, open_store
 
-_BY_TIME = ("recovery", "sla", "waves", "entropy", "spawner", "promotion")
+_BY_TIME = ("recovery", "sla", "waves", "entropy", "thoughts", "spawner", "promotion")
 """The duties that only time asks for."""
 
 _STOPPING = "the hub is stopping: no more work is given out"
@@ -77,6 +77,8 @@ def open_hub(
                 Wheel("checkpoint", [checkpoint], now, followers=[checkpoint]),
                 Wheel("notify", [notify], now, followers=[notify]),
                 Wheel("search", [duty["search"]], now, rest_seconds=2.0),
+                # Once a day it reads all handoffs: nobody has to wait for that.
+                Wheel("copies", [duty["copies"]], now, rest_seconds=60.0),
             )
         )
         place.hints.listen(clockwork.hint)

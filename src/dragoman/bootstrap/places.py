@@ -14,6 +14,7 @@ from dragoman.core.errors import DragomanError, Refusal
 from dragoman.core.events import Role
 from dragoman.engine.facts import StoreFacts
 from dragoman.engine.handle import Engine
+from dragoman.engine.handoffs import copies_needed
 from dragoman.engine.hints import Heard, Hints
 from dragoman.engine.hub import Hub
 from dragoman.engine.interpreter import Interpreter, Turned
@@ -21,6 +22,7 @@ from dragoman.engine.operation import Dialect
 from dragoman.engine.ports import Clock, KeptStore, Store
 from dragoman.engine.redaction import Redaction
 from dragoman.engine.request import Accepted, Outcome
+from dragoman.files.copies import Copies
 from dragoman.files.handoff_audit import check_handoff
 from dragoman.files.inbox import Inbox
 from dragoman.files.lookup import has_file
@@ -36,6 +38,7 @@ from dragoman.services.projector import FilesDuty
 from dragoman.services.promotion import Promotion
 from dragoman.services.recovery import Recovery
 from dragoman.services.sla import Sla
+from dragoman.services.thoughts import Thoughts
 from dragoman.services.waves import Waves
 from dragoman.services.workq import HubWorkq
 from dragoman.surfaces.cli.place import Place
@@ -213,8 +216,10 @@ def _furnished(
             HandingOn(hub, ports.workq or HubWorkq(hub)),
             Waves(hub),
             Entropy(hub, settings.entropy),
+            Thoughts(hub, tails, partial(saop.last_chunk, choices=traces)),
             open_spawner(settings, hub, interpreter),
             *of_files,
+            FilesDuty("copies", _copies(data, hub).sweep, warnings.append, monotonic),
             Promotion(hub),
             checkpointer,
             notifier,
@@ -228,6 +233,11 @@ def _furnished(
         identify=partial(_identify, data, hub),
         warnings=warnings,
     )
+
+
+def _copies(data: Path, hub: Hub) -> Copies:
+    """Who removes copies of artifacts that no handoff needs, by the time that the disk goes by."""
+    return Copies(lambda: Beneath(data), lambda: copies_needed(hub.store), SystemClock().now)
 
 
 def _deliver(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from dragoman.bootstrap.pulses import tell_pulses
 from dragoman.bootstrap.requests import (
     PREFIX,
     function_runner,
@@ -153,6 +154,7 @@ def _runner(place: Place, name: str, starting: _Starting) -> "Runner":
         redactor=place.hub.redaction.redactor,
         prefixes=(PREFIX,) if in_ccos else (aof.PREFIX.encode(),),
         most_message=MOST_RESULT if in_ccos else MOST_BYTES,
+        tell=tell_pulses(place.hub),
     )
     return ProgramRunner(name, settings, tools)
 

@@ -44,6 +44,7 @@ RANGES: dict[tuple[str, str], tuple[float, float]] = {
     ("agents", "concurrency"): (1, 10_000),
     ("agents", "attempt_ms"): (0, _LONGEST_REST),
     ("agents", "output_bytes"): (0, _MANY),
+    ("agents", "trace_lines"): (0, 1_000_000),
     ("agents", "attempts_per_day"): (0, _MANY),
     ("agents", "minutes_per_day"): (0, _MANY),
     ("agents", "output_per_day"): (0, _MANY),

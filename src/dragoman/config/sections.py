@@ -157,6 +157,8 @@ class AgentSettings(Struct, frozen=True):
     """How long an attempt may take, before it has failed; 0: as long as it likes."""
     output_bytes: int = 10_000_000
     """How much of an attempt's output is kept."""
+    trace_lines: int = 2_000
+    """So many lines of it are also events of the task's trace (SANDBOX_PULSE), as they come."""
     attempts_per_day: int = 0
     """After so many attempts the agent pauses until the next day (UTC); 0: no limit."""
     minutes_per_day: int = 0

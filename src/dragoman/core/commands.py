@@ -192,6 +192,12 @@ class DraftHandoff(Command, frozen=True, tag="handoff.draft"):
     """Empty, like the recipient: as it is, or `default`."""
 
 
+class DiscardDraft(Command, frozen=True, tag="handoff.discard"):
+    """Throw a draft away."""
+
+    id: str
+
+
 class ProposeHandoff(Command, frozen=True, tag="handoff.propose"):
     """Offer a package, or the draft with this id, to its recipient."""
 
@@ -818,6 +824,7 @@ AnyCommand = (
     | ProposeHandoff
     | AcceptHandoff
     | RejectHandoff
+    | DiscardDraft
     | WithdrawHandoff
     | ActivateHandoff
     | CompleteHandoff

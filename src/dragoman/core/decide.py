@@ -53,6 +53,7 @@ from dragoman.core.commands import (
     CreateTask,
     DelegateIntent,
     DescribeAgent,
+    DiscardDraft,
     DraftHandoff,
     EditTask,
     EndAttempt,
@@ -105,7 +106,7 @@ from dragoman.core.commands import (
 from dragoman.core.errors import Refusal
 from dragoman.core.follow import with_handoff
 from dragoman.core.handoff_repeat import done_before
-from dragoman.core.handoff_words import decided
+from dragoman.core.handoff_words import done_already
 from dragoman.core.lease import renewed
 from dragoman.core.reading import Decision, LeaseChange, Read
 from dragoman.core.scope import bound
@@ -144,6 +145,7 @@ DECIDERS: dict[type[AnyCommand], Callable[[Any, Read, int], Decision | Refusal]]
     AnswerMail: mailing.answer,
     EscalateMail: mailing.escalate,
     DraftHandoff: handoff_offer.draft,
+    DiscardDraft: handoff_offer.discard,
     ProposeHandoff: handoff_offer.propose,
     AcceptHandoff: handoff_gate.accept,
     RejectHandoff: handoff_return.reject,
@@ -207,7 +209,7 @@ def decide(command: AnyCommand, read: Read, now: int) -> Decision | Refusal:
 def _repeated(command: AnyCommand, read: Read, now: int) -> Decision | None:
     """The yes to what was done to a handoff before."""
     done = done_before(command, read, now) if isinstance(command, HandoffCommand) else None
-    return decided(done.id, done.status) if done else None
+    return done_already(done) if done else None
 
 
 def _held(command: AnyCommand, read: Read) -> str:

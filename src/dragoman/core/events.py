@@ -433,6 +433,12 @@ class HandoffDrafted(Event, frozen=True):
     teamspace: str = "default"
 
 
+class HandoffDiscarded(Event, frozen=True):
+    """A draft was thrown away: its sender may begin another one under its id."""
+
+    by: str
+
+
 class HandoffProposed(Event, frozen=True):
     """A package was offered: from here on it does not change."""
 
@@ -877,6 +883,7 @@ TaskEvent = (
 )
 HandoffEvent = (
     HandoffDrafted
+    | HandoffDiscarded
     | HandoffProposed
     | HandoffMoved
     | HandoffVerified
@@ -959,6 +966,7 @@ EVENT_NAMES: dict[type[Event], str] = {
     MailEscalated: "mail.escalated",
     TaskHandedOver: "task.handed_over",
     HandoffDrafted: "handoff.drafted",
+    HandoffDiscarded: "handoff.discarded",
     HandoffProposed: "handoff.proposed",
     HandoffMoved: "handoff.moved",
     HandoffVerified: "handoff.verified",

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from dragoman.core.events import (
     HandoffApproved,
+    HandoffDiscarded,
     HandoffDrafted,
     HandoffEscalated,
     HandoffEvent,
@@ -63,7 +64,7 @@ SLA_STAGES: Final = tuple(DEFAULT_SLA_MS)
 """The states that have a time."""
 
 LEGAL: Final[Mapping[HandoffStatus, tuple[str, ...]]] = {
-    "draft": ("draft", "propose"),
+    "draft": ("draft", "propose", "discard"),
     "proposed": ("accept", "reject", "withdraw", "extend_sla", "reassign"),
     "validating": ("accept", "reject", "withdraw", "extend_sla", "reassign"),
     "accepted": ("activate", "reject", "withdraw", "extend_sla", "reassign"),
@@ -189,6 +190,8 @@ class Handoff(Struct, frozen=True, omit_defaults=True):
     notes: tuple[Note, ...] = ()
     workq: str = ""
     resolved_at: int | None = None
+    is_discarded: bool = False
+    """Whether it is a draft that was thrown away: nothing of it is left but its id."""
 
     @property
     def is_active(self) -> bool:
@@ -257,8 +260,10 @@ def section(package: Mapping[str, object], name: str) -> dict[str, Any]:
 def lists_of_handoff(handoff: Handoff) -> tuple[str, ...]:
     """The lists that a query walks along: all, by task, by each side, by state.
 
-    A draft stands on its sender's list alone.
+    A draft stands on its sender's list alone, until it is thrown away.
     """
+    if handoff.is_discarded:
+        return ()
     if handoff.status == "draft":
         return (f"handoffs.draft:{handoff.sender}",)
     is_due = bool(handoff.items_due) and bool(items_of(handoff.package))
@@ -275,7 +280,7 @@ def lists_of_handoff(handoff: Handoff) -> tuple[str, ...]:
 
 def _drafted(old: Handoff | None, event: HandoffDrafted, at: int) -> Handoff:
     """A draft is written over as often as its sender likes."""
-    created_at = at if old is None else old.created_at
+    created_at = at if old is None or old.is_discarded else old.created_at
     return Handoff(
         id=event.id,
         sender=event.sender,
@@ -288,6 +293,12 @@ def _drafted(old: Handoff | None, event: HandoffDrafted, at: int) -> Handoff:
     )
 
 
+def _discarded(handoff: Handoff, event: HandoffDiscarded, at: int) -> Handoff:
+    """Its sender keeps the id."""
+    del event
+    return Handoff(handoff.id, handoff.sender, "", "draft", at, at, {}, is_discarded=True)
+
+
 def handoff_proposed(old: Handoff | None, event: HandoffProposed, at: int) -> Handoff:
     """The handoff as it is offered."""
     return Handoff(
@@ -295,7 +306,7 @@ def handoff_proposed(old: Handoff | None, event: HandoffProposed, at: int) -> Ha
         sender=event.sender,
         recipient=event.recipient,
         status="proposed",
-        created_at=at if old is None else old.created_at,
+        created_at=at if old is None or old.is_discarded else old.created_at,
         entered_at=at,
         package=event.package,
         task=event.task,
@@ -369,6 +380,7 @@ def _noted(handoff: Handoff, event: HandoffNoted, at: int) -> Handoff:
 
 EVOLVE_HANDOFF: dict[type[HandoffEvent], Callable[[Any, Any, int], Handoff]] = {
     HandoffDrafted: _drafted,
+    HandoffDiscarded: _discarded,
     HandoffProposed: handoff_proposed,
     HandoffMoved: _moved,
     HandoffVerified: _verified,

@@ -86,6 +86,8 @@ def check_cycle(chain: tuple[str, ...], recipient: str) -> Refusal | None:
     """None when the recipient has not owned the work before."""
     if recipient not in chain:
         return None
+    if recipient == chain[-1]:
+        return Refusal("ownership_conflict", f"{recipient} has it now: name somebody else", "cycle")
     return Refusal(
         "ownership_conflict",
         f"{recipient} has owned it before ({' → '.join(chain)}): give it back by reject instead",

@@ -7,10 +7,16 @@ from typing import cast
 
 from dragoman.core.actors import Actor
 from dragoman.core.authority import check_write
-from dragoman.core.commands import DraftHandoff, ProposeHandoff, ReassignHandoff
+from dragoman.core.commands import (
+    DiscardDraft,
+    DraftHandoff,
+    ProposeHandoff,
+    ReassignHandoff,
+)
 from dragoman.core.errors import Refusal
 from dragoman.core.events import (
     AnyEvent,
+    HandoffDiscarded,
     HandoffDrafted,
     HandoffMoved,
     HandoffNoted,
@@ -33,14 +39,16 @@ from dragoman.core.handoff_return import (
 from dragoman.core.handoff_words import (
     COORDINATES,
     StreamEvents,
-    about,
     check_sla,
     decided,
     found,
     letter,
     not_found,
     not_yours,
+    offered_until,
+    wrong_state,
 )
+from dragoman.core.handoff_words import known as handoff_of
 from dragoman.core.ids import check_agent, check_mail_id, handoff_stream, task_stream
 from dragoman.core.limits import REASON, TEXT, TITLE, check_json, check_range, check_text
 from dragoman.core.moments import SPAN
@@ -67,16 +75,30 @@ def draft(command: DraftHandoff, read: Read, now: int) -> Decision | Refusal:
     if refusal:
         return refusal
     event = _with_parts(known, command, id, read.actor.name)
-    if known is not None and _is_same(known, event):
+    if known is not None and not known.is_discarded and _is_same(known, event):
         return decided(id, "draft")
     return check_json("package", event.package) or decided(id, "draft", event)
+
+
+def discard(command: DiscardDraft, read: Read, now: int) -> Decision | Refusal:
+    """A draft that nobody is to get; what was offered is withdrawn instead."""
+    del now
+    known = read.handoff(command.id)
+    if known is not None and known.is_discarded and known.sender == read.actor.name:
+        return check_write(read.actor) or decided(command.id, "discarded")
+    draft = handoff_of(command.id, read)
+    if isinstance(draft, Refusal):
+        return draft
+    if draft.status != "draft":
+        return wrong_state(draft, ("draft",), "discard")
+    return decided(command.id, "discarded", HandoffDiscarded(read.actor.name))
 
 
 def _with_parts(
     known: Handoff | None, command: DraftHandoff, id: str, sender: str
 ) -> HandoffDrafted:
     """The draft with what is said anew."""
-    if known is None:
+    if known is None or known.is_discarded:
         teamspace = command.teamspace or "default"
         return HandoffDrafted(id, sender, command.recipient, command.package, teamspace)
     return HandoffDrafted(
@@ -106,7 +128,7 @@ def propose(command: ProposeHandoff, read: Read, now: int) -> Decision | Refusal
         return task
     again = offered_before(command, task, read)
     if again is not None:
-        return Decision(about(again.id, again.status, task))
+        return Decision(offered_until(again, task))
     old = read.handoff(command.supersedes) if command.supersedes else None
     id = command.id or read.cause
     owner = owner_of(task, read.actor.name)
@@ -143,7 +165,9 @@ def propose(command: ProposeHandoff, read: Read, now: int) -> Decision | Refusal
         due_at=command.due_at,
     )
     ended = _replaced(old, id, read) if old else ()
-    return Decision(about(id, "proposed", task), (*ended, *_begun(offered, task, owner, read, now)))
+    begun = _begun(offered, task, owner, read, now)
+    told = offered_until(handoff_proposed(None, offered, now), task)
+    return Decision(told, (*ended, *begun))
 
 
 def _session(task: Task) -> str:
@@ -205,7 +229,7 @@ def reassign(command: ReassignHandoff, read: Read, now: int) -> Decision | Refus
     )
     after = given_back(handoff, task)
     begun = _begun(offered, after, owner_of(after, handoff.sender), read, now)
-    told = about(id, "proposed", after)
+    told = offered_until(handoff_proposed(None, offered, now), after)
     return Decision(told, (*ended, *begun), lease_ended(handoff, task, read))
 
 

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Final
 
+from msgspec.structs import replace
+
 from dragoman.core.authority import MAY_DISPATCH
 from dragoman.core.commands import EscalateHandoff, ExtendHandoff, NoteHandoff
 from dragoman.core.errors import Refusal
@@ -17,13 +19,13 @@ from dragoman.core.handoff import NEXT_STAGE, Handoff
 from dragoman.core.handoff_words import (
     COORDINATES,
     COORDINATOR,
-    about,
     check_sla,
     decided,
     found,
     known,
     letter,
     not_yours,
+    offered_until,
 )
 from dragoman.core.ids import handoff_stream
 from dragoman.core.limits import TEXT, check_json, check_text
@@ -95,9 +97,8 @@ def extend(command: ExtendHandoff, read: Read, now: int) -> Decision | Refusal:
     begin = max(now, handoff.deadline or now)
     until = within_span(begin + command.by_ms)
     longer = HandoffExtended(until, read.actor.name, command.by_ms)
-    return Decision(
-        about(handoff.id, handoff.status, task), ((handoff_stream(handoff.id), longer),)
-    )
+    told = replace(offered_until(handoff, task), expires_at=until)
+    return Decision(told, ((handoff_stream(handoff.id), longer),))
 
 
 def note(command: NoteHandoff, read: Read, now: int) -> Decision | Refusal:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from itertools import count
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 from msgspec.structs import replace
@@ -38,27 +38,33 @@ def found(
     if isinstance(handoff, Refusal):
         return handoff
     if handoff.status not in states:
-        return Refusal(
-            "invalid_transition",
-            f"{id} is {handoff.status}: {action} is for {', '.join(states)}; what it can do now "
-            f"is {', '.join(LEGAL[handoff.status]) or 'nothing, it is final'}",
-        )
+        return wrong_state(handoff, states, action)
     task = read.task(handoff.task)
     return task if isinstance(task, Refusal) else (handoff, task)
+
+
+def wrong_state(handoff: Handoff, states: tuple[HandoffStatus, ...], action: str) -> Refusal:
+    """It is not where it would have to be for this."""
+    return Refusal(
+        "invalid_transition",
+        f"{handoff.id} is {handoff.status}: {action} is for {', '.join(states)}; what it can do "
+        f"now is {', '.join(LEGAL[handoff.status]) or 'nothing, it is final'}",
+    )
 
 
 def known(id: str, read: Read) -> Handoff | Refusal:
     """The handoff with this id, for somebody who may do something about it.
 
-    A draft is none to anybody but its sender.
+    A draft is none to anybody but its sender, and one that was thrown away to nobody.
     """
     refusal = check_write(read.actor) or check_mail_id(id, "handoff id")
     if refusal:
         return refusal
     handoff = read.handoff(id)
-    if handoff is None or (handoff.status == "draft" and handoff.sender != read.actor.name):
+    if handoff is None or handoff.is_discarded:
         return not_found(id)
-    return handoff
+    is_others = handoff.status == "draft" and handoff.sender != read.actor.name
+    return not_found(id) if is_others else handoff
 
 
 def letter(
@@ -95,16 +101,29 @@ def check_sla(ms: int) -> Refusal | None:
     return check_duration("the time of a stage", ms, *WAIT_MS)
 
 
-def decided(id: str, state: HandoffStatus, *events: AnyEvent) -> Decision:
+def decided(id: str, state: HandoffStatus | Literal["discarded"], *events: AnyEvent) -> Decision:
     """A yes that concerns nothing but the handoff."""
     stream = handoff_stream(id)
     told = Receipt("", None, stream=stream, state=state)
     return Decision(told, tuple((stream, event) for event in events))
 
 
+def done_already(handoff: Handoff) -> Decision:
+    """A yes to what was done before: where that handoff stands now."""
+    stream, until = handoff_stream(handoff.id), handoff.deadline or 0
+    told = Receipt("", None, stream=stream, state=handoff.status, expires_at=until)
+    return Decision(replace(told, seal=handoff.package_hash))
+
+
 def about(id: str, state: HandoffStatus, task: Task) -> Receipt:
     """What the caller is told of a handoff and its task."""
     return replace(receipt(task, task.status), stream=handoff_stream(id), state=state)
+
+
+def offered_until(handoff: Handoff, task: Task) -> Receipt:
+    """The same, with what stands for its package and the time that it has."""
+    told = about(handoff.id, handoff.status, task)
+    return replace(told, seal=handoff.package_hash, expires_at=handoff.deadline or 0)
 
 
 def not_found(id: str) -> Refusal:

@@ -121,6 +121,8 @@ class Receipt(Struct, frozen=True, omit_defaults=True, gc=False, tag="task"):
     """The thread of that letter."""
     state: str = ""
     """Where that handoff, or item of the work queue, stands."""
+    seal: str = ""
+    """The hash of the package that is offered; `expires_at` is then until when it may stay so."""
     log: str = ""
     """The turn or the event of a trace that it recorded, by its key."""
     position: int = 0

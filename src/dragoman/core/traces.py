@@ -23,6 +23,9 @@ from dragoman.core.events import (
 PARTS: Final = ("researcher", "architect", "developer", "reviewer")
 """The parts that an agent can play: who is named so plays it, unless another is registered."""
 
+MOST_CALL: Final = 256
+"""The longest id of a call (S-LIMIT)."""
+
 REMEMBERED: Final = 256
 """So many calls that have ended, and finished thoughts, are remembered of a session."""
 MOST_OPEN: Final = 512

@@ -36,12 +36,10 @@ from dragoman.core.limits import REASON, TITLE, WHOLE, check_count, check_range,
 from dragoman.core.moves import MOVES
 from dragoman.core.reading import Decision, LeaseChange, Read, Receipt, receipt
 from dragoman.core.task import Task
-from dragoman.core.traces import PARTS, Logged, Trace, misfits
+from dragoman.core.traces import MOST_CALL, PARTS, Logged, Trace, misfits
 
 SAOP = "saop"
 """The kind of name under which a task is adopted."""
-MOST_CALL = 256
-"""The longest id of a call (S-LIMIT)."""
 
 
 def record_turn(command: RecordTurn, read: Read, now: int) -> Decision | Refusal:

@@ -26,7 +26,7 @@ from dragoman.engine.execute import execute
 from dragoman.engine.ports import Changes, Clock, Session, Store
 from dragoman.engine.prepare import prepare
 from dragoman.engine.request import Outcome, Request
-from dragoman.engine.unit import Cache, Unit, no_repository
+from dragoman.engine.unit import Cache, Unit
 from dragoman.text.digest import keyed_digest
 
 MOST_IN_BATCH = 1_024
@@ -64,8 +64,8 @@ class Engine:
         self._failpoint = failpoint
         self._on_leases = on_leases
         self._on_commit = on_commit
-        self.head: Callable[[], str] = no_repository
-        """Says what the repository has checked out, whenever a task moves."""
+        self.head: Callable[[], str] = lambda: ""
+        """Says what the repository has checked out, before each batch."""
         self._cache = Cache()
         self._writing = threading.Lock()
         self._starting = threading.Lock()
@@ -182,10 +182,11 @@ class Engine:
 
     def _commit(self, requests: Sequence[Request], *, rerun: bool) -> list[Outcome]:
         """One transaction for these requests. On any failure the cache is dropped with it."""
-        now = self.clock.now()
+        # Files of the repository are read while nobody waits for this writer.
+        now, commit = self.clock.now(), self.head()
 
         def work(session: Session) -> tuple[list[Outcome], Unit, Session]:
-            unit = Unit(session, self._cache, now, self.head)
+            unit = Unit(session, self._cache, now, commit)
             prepare(unit, requests, now, rerun=rerun)
             secret = self._secret
             outcomes = [execute(unit, request, now, secret) for request in requests]

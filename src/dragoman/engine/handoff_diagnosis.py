@@ -96,9 +96,8 @@ def _step(who: tuple[str, ...], action: str, handoff: Handoff, more: str = "") -
 
 
 def _draft(handoff: Handoff, _: Surroundings) -> Waits:
-    call = f"""dragoman call acp_handoff '{{"action":"propose","handoff_id":"{handoff.id}"}}'"""
-    step = Step((handoff.sender,), "propose", f"{call} --as {handoff.sender}")
-    return f"{handoff.sender} has not offered it yet", (step,)
+    steps = (_step((handoff.sender,), action, handoff) for action in ("propose", "discard"))
+    return f"{handoff.sender} has not offered it yet", tuple(steps)
 
 
 def _proposed(handoff: Handoff, around: Surroundings) -> Waits:

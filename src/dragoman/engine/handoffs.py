@@ -1,18 +1,21 @@
 """Reading handoffs: one by its id, or a page of those that fit."""
 
 from collections.abc import Collection, Mapping
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from dragoman.core.errors import Refusal
 from dragoman.core.events import HandoffStatus
-from dragoman.core.handoff import Handoff
+from dragoman.core.handoff import ALL_HANDOFFS, Handoff
 from dragoman.core.ids import check_agent, check_mail_id, handoff_stream, is_task_name
 from dragoman.engine.ask import find_task, state_of
 from dragoman.engine.mailbox import LAST, MOST_BYTES, MOST_LOOKED_AT, walk
 from dragoman.engine.ports import ListQuery, Store
 from dragoman.engine.teamspaces import Team, coordinators
+
+_PAGE: Final = 500
 
 
 class Wanted(Struct, frozen=True):
@@ -71,8 +74,8 @@ class Page(Struct, frozen=True):
 
 
 def _may_see(handoff: Handoff, reader: str, closed: Collection[str]) -> bool:
-    """Whether somebody may read it: a draft is its sender's until it is offered."""
-    if handoff.teamspace in closed:
+    """Whether somebody may read it: a draft is its sender's until it is offered or thrown away."""
+    if handoff.teamspace in closed or handoff.is_discarded:
         return False
     return handoff.status != "draft" or reader in ("", handoff.sender)
 
@@ -121,6 +124,21 @@ def page_of(store: Store, wanted: Wanted) -> Page | Refusal:
             found.append(handoff)
             size += len(place.row.state)
     return Page(tuple(found), None)
+
+
+def copies_needed(store: Store) -> frozenset[str]:
+    """The SHA-256 of each artifact whose copy some handoff needs: all but those of rejected ones.
+
+    Also what is closed has to be proved; what was rejected was never used, or was given back.
+    """
+    places = walk(store, ListQuery(ALL_HANDOFFS, before=LAST, limit=_PAGE))
+    handoffs = (state_of(store, place.row) for place in places)
+    return frozenset(
+        sha256
+        for handoff in handoffs
+        if isinstance(handoff, Handoff) and handoff.rejection is None
+        for sha256 in handoff.artifacts.values()
+    )
 
 
 def _check_names(wanted: Wanted) -> Refusal | None:

@@ -39,6 +39,8 @@ class ShownAgent(Struct, frozen=True, rename="camel"):
     """The public half of the key that it signs with."""
     tokens: tuple[ShownToken, ...]
     paused: ShownPause | None
+    saop_role: str | None
+    """The part that it plays in SAOP, where one was given to it."""
 
 
 def shown_agent(record: AgentRecord, now: int) -> ShownAgent:
@@ -51,6 +53,7 @@ def shown_agent(record: AgentRecord, now: int) -> ShownAgent:
         key=record.key or None,
         tokens=tuple(_token(token, now) for token in record.tokens),
         paused=shown_pause(record.paused(now)),
+        saop_role=record.plays or None,
     )
 
 

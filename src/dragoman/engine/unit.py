@@ -5,7 +5,7 @@ writes each table once, at the end. A refusal leaves nothing behind: what a requ
 back when one of its commands is refused.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Any, cast
 
@@ -120,11 +120,6 @@ class _Undo(Struct):
     logs: int = 0
 
 
-def no_repository() -> str:
-    """The commit where none is configured."""
-    return ""
-
-
 class Unit:
     """Reads and records for one batch. It is also the `Read` that deciders ask."""
 
@@ -133,8 +128,9 @@ class Unit:
         session: Session,
         cache: Cache,
         now: int,
-        head: Callable[[], str] = no_repository,
+        commit: str = "",
     ) -> None:
+        """`commit`: what the repository has checked out; moves of tasks carry it."""
         if not session.is_fresh:
             cache.clear()
         self._session = session
@@ -160,9 +156,7 @@ class Unit:
         """Leases that the current request has changed, as they were before it."""
         self._stood: dict[str, tuple[str, ...]] = {}
         """Changed streams and the lists that they stood on before."""
-        self._head = head
-        self._commit: str | None = None
-        """What the repository has checked out, once it was asked for."""
+        self._commit = commit
         self._logs: list[NewLog] = []
         self._logged: dict[str, Logged | None] = {}
         """Keys of turns and events -> where they stand, stored or recorded in this batch."""
@@ -481,8 +475,6 @@ class Unit:
 
     def _with_commit(self, event: Any) -> AnyEvent:
         """A move with what the repository has checked out, unless it says so itself."""
-        if self._commit is None:
-            self._commit = self._head()
         if event.commit or not self._commit:
             return event
         return replace(event, commit=self._commit)

@@ -270,7 +270,7 @@ def _compare(store: Store, row: Row, replayed: _Replayed) -> Iterable[str]:
         if not _stands(store, name, replayed.first, row.name):
             yield f"its place {replayed.first} on the list {name} is missing"
     record = record_of(state)
-    if record is not None and not _is_kept(store, record):
+    if record is not None and not is_kept(store, record):
         yield "its row in the table handoffs is missing or differs from the replay"
 
 
@@ -279,7 +279,7 @@ def _stands(store: Store, name: str, position: int, stream: str) -> bool:
     return (name, position, stream) in store.places((name, position - 1), 1)
 
 
-def _is_kept(store: Store, record: HandoffRecord) -> bool:
+def is_kept(store: Store, record: HandoffRecord) -> bool:
     """Whether the table of handoffs has just this row."""
     # No id has a tilde, so that none stands between this text and the record's own id.
     just_before = f"{record.id[:-1]}{chr(ord(record.id[-1]) - 1)}~"

@@ -14,7 +14,13 @@ from typing import Final, Protocol, TypeVar
 
 from dragoman.engine.artifacts import Expected, Kept, NotKept
 from dragoman.files.disk import Disk, Kind, Look
-from dragoman.files.layout import ARTIFACTS, artifact_path, artifact_root, incoming_artifact
+from dragoman.files.layout import (
+    ARTIFACTS,
+    COPIES,
+    artifact_path,
+    artifact_root,
+    incoming_artifact,
+)
 from dragoman.text.safe_path import why_unsafe
 
 _T = TypeVar("_T")
@@ -42,6 +48,10 @@ class ArtifactDisk(Disk, Protocol):
 
     def created(self, path: str) -> AbstractContextManager[FileIO]:
         """A new file to write into; durable at the end."""
+        ...
+
+    def touch(self, path: str) -> bool:
+        """A regular file counts as written now; False when there is none."""
         ...
 
     def close(self) -> None:
@@ -171,7 +181,7 @@ class ArtifactShelf:
             found = _judged(sha256(content).hexdigest(), length, size, expected)
             if isinstance(found, Kept):
                 kept = artifact_path(found.sha256)
-                if disk.read(kept, size) != content:
+                if disk.read(kept, size) != content or not _is_renewed(disk, kept):
                     with self._incoming(disk, kept) as copy:
                         _write_all(copy, memoryview(content))
                 self._settle(disk, found.sha256)
@@ -181,8 +191,10 @@ class ArtifactShelf:
         self, disk: ArtifactDisk, file: FileIO, size: int, expected: Expected
     ) -> Kept | NotKept:
         """The same for what does not fit into memory: it is hashed while it is copied."""
-        if expected.sha256 and _is_kept(disk, file, size, expected.sha256):
-            found: Kept | NotKept = Kept(expected.sha256, size)
+        stated = expected.sha256
+        is_there = bool(stated) and _is_kept(disk, file, size, stated)
+        if is_there and _is_renewed(disk, artifact_path(stated)):
+            found: Kept | NotKept = Kept(stated, size)
         else:
             file.seek(0)
             incoming = self._stage(disk)
@@ -254,13 +266,20 @@ def _is_kept(disk: ArtifactDisk, file: FileIO, size: int, stated: str) -> bool:
         copy, digest, left = opened[0], sha256(), size + 1
         ours, theirs = bytearray(_BLOCK), bytearray(_BLOCK)
         while left and (count := _fill(file, memoryview(ours)[:left])):
-            # Bytes are compared much faster than views of them.
-            _fill(copy, memoryview(theirs)[:count])
-            if ours[:count] != theirs[:count]:
+            if count < len(ours):
+                ours, theirs = ours[:count], theirs[:count]
+            # Bytes are compared much faster than views of them, and nearly always whole blocks.
+            if _fill(copy, memoryview(theirs)) < count or ours != theirs:
                 return False
-            digest.update(memoryview(ours)[:count])
+            digest.update(ours)
             left -= count
         return left == 1 and digest.hexdigest() == stated
+
+
+def _is_renewed(disk: ArtifactDisk, kept: str) -> bool:
+    """Whether a copy that was there is there still, as if it were new: nobody removes it then."""
+    with disk.hold(COPIES):
+        return disk.touch(kept)
 
 
 def _read_through(file: FileIO, size: int, copy: FileIO | None = None) -> tuple[str, int]:

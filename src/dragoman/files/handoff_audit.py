@@ -10,10 +10,12 @@ from dragoman.core.handoff_package import hash_of
 from dragoman.core.ids import handoff_stream
 from dragoman.engine.ask import history
 from dragoman.engine.ports import Store
+from dragoman.engine.verify import is_kept
 from dragoman.files.disk import Disk
 from dragoman.files.handoff_log import handoff_log
 from dragoman.files.layout import artifact_path, handoffs_path
 from dragoman.ledger.chain import GENESIS, link_hash
+from dragoman.ledger.records import record_of
 from dragoman.ledger.views import refold
 
 _PIECE = 1 << 20
@@ -32,10 +34,11 @@ def check_handoff(store: Store, disk: Disk, handoff: Handoff) -> Iterator[Checke
     yield _entries(store, handoff)
     yield _state(store, handoff)
     if handoff.package_hash:
+        yield _row(store, handoff)
         yield _package(handoff)
         yield _audit(store, disk, handoff)
     for artifact, expected in handoff.artifacts.items():
-        yield _artifact(disk, artifact, expected)
+        yield _artifact(disk, artifact, expected, is_rejected=handoff.rejection is not None)
 
 
 def _entries(store: Store, handoff: Handoff) -> Checked:
@@ -54,6 +57,15 @@ def _state(store: Store, handoff: Handoff) -> Checked:
     if replayed == handoff:
         return Checked("state", True, f"{handoff.status}, as its entries give it")
     return Checked("state", False, "its entries give another state: run `dragoman verify`")
+
+
+def _row(store: Store, handoff: Handoff) -> Checked:
+    """Its row in the table of the protocol, which others may read as well."""
+    record = record_of(handoff)
+    if record is not None and is_kept(store, record):
+        return Checked("row", True, "the table handoffs has it so")
+    detail = "its row in the table handoffs is missing or was changed: run `dragoman verify`"
+    return Checked("row", False, detail)
 
 
 def _package(handoff: Handoff) -> Checked:
@@ -87,9 +99,11 @@ def _lines(disk: Disk, path: str) -> Iterator[bytes]:
         yield from whole
 
 
-def _artifact(disk: Disk, artifact: str, expected: str) -> Checked:
-    """The copy that was verified is still what it was."""
+def _artifact(disk: Disk, artifact: str, expected: str, *, is_rejected: bool) -> Checked:
+    """The copy that was verified is still what it was; one that nobody needs may be gone."""
     path, digest, start = artifact_path(expected), sha256(), 0
+    if is_rejected and disk.look(path) is None:
+        return Checked("artifact", True, f"{artifact} is not kept: the handoff was rejected")
     while piece := disk.piece(path, start, _PIECE):
         start += len(piece)
         digest.update(piece)

@@ -24,6 +24,10 @@ LOCK: Final = "projection.lock"
 MOVING: Final = "folders.lock"
 """Held by whoever moves a task's own folder, for that moment: agents that start wait for it."""
 
+COPIES: Final = "artifacts.lock"
+"""Held by whoever removes a copy or finds that one is there already, for that moment; its time says
+when copies were last looked through."""
+
 REASON: Final = ".reason.txt"
 """What the note beside a file that was not taken over is called, after the file."""
 
@@ -62,6 +66,11 @@ def handoffs_path(teamspace: str) -> str:
 def artifact_path(sha256: str) -> str:
     """The verified copy of an artifact, by the hash of its content."""
     return f"{ARTIFACTS}/sha256/{sha256[:2]}/{sha256}"
+
+
+def copies_folder(part: str = "") -> str:
+    """Where all verified copies lie, or those whose hash begins with two such digits."""
+    return f"{ARTIFACTS}/sha256/{part}".rstrip("/")
 
 
 def artifact_root(teamspace: str) -> str:

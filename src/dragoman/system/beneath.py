@@ -145,6 +145,13 @@ class Beneath:
             os.fsync(descriptor)
         self.keep(path)
 
+    def touch(self, path: str) -> bool:
+        """A regular file counts as written now; False when there is none."""
+        with self._file(path, os.O_RDONLY) as descriptor:
+            if descriptor is not None:
+                os.utime(descriptor)
+            return descriptor is not None
+
     def tail(self, path: str) -> Tail:
         """How a file of lines ends."""
         with self._file(path, os.O_RDONLY) as descriptor:

@@ -7,6 +7,7 @@ the secret: it lies here until the next chunk, or the last, comes, or until it i
 
 import os
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -19,7 +20,10 @@ from dragoman.text.digest import keyed_digest
 
 MOST_AGE: Final = 7 * 86_400
 """After so many seconds nobody waits for the rest of a thought any more."""
+PATIENCE: Final = 600
+"""After so many seconds without another chunk, a thought has no other end than what it has."""
 _NONCE: Final = 12
+_END_OF_KEY: Final = "\0"
 
 
 class ChunkTails:
@@ -33,13 +37,26 @@ class ChunkTails:
 
     def get(self, key: str) -> str:
         """What the last chunk has left."""
-        path = self._path(key)
+        found = self._opened(self._path(key))
+        return found[1] if found is not None else ""
+
+    def left(self) -> Iterator[tuple[str, str]]:
+        """What was held back, and no chunk has come to for minutes: its key, and the text."""
+        latest = time.time() - PATIENCE
+        for path in self._folder.iterdir() if self._folder.is_dir() else ():
+            with suppress(OSError):
+                if path.stat().st_mtime < latest and (found := self._opened(path)) is not None:
+                    yield found
+
+    def _opened(self, path: Path) -> tuple[str, str] | None:
+        """The key and the text of a file; None: there is none, or it is not ours."""
         try:
             sealed = path.read_bytes()
             held = self._seal.decrypt(sealed[:_NONCE], sealed[_NONCE:], path.name.encode())
         except (OSError, InvalidTag, ValueError):
-            return ""
-        return held.decode(errors="surrogatepass")
+            return None
+        key, _, text = held.decode(errors="surrogatepass").partition(_END_OF_KEY)
+        return key, text
 
     def put(self, key: str, held: str) -> None:
         """Keep this for the next one; nothing, and what was kept is gone."""
@@ -51,7 +68,7 @@ class ChunkTails:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._sweep()
         nonce = os.urandom(_NONCE)
-        data = held.encode(errors="surrogatepass")
+        data = f"{key}{_END_OF_KEY}{held}".encode(errors="surrogatepass")
         sealed = nonce + self._seal.encrypt(nonce, data, path.name.encode())
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
         with os.fdopen(os.open(path, flags, OURS_ALONE), "wb") as file:

@@ -315,3 +315,35 @@ def test_a_client_that_sends_every_published_default_has_said_nothing_by_that(
 )
 def test_what_is_wrong_is_said_in_words(desk: Desk, said: dict[str, Any], words: str) -> None:
     assert words in desk.say({**said, "handoff_id": "h"}, HUMAN)["error"]["detail"]
+
+
+@proves("ACP-TOLD")
+def test_an_offer_is_answered_with_its_hash_and_its_time(desk: Desk) -> None:
+    said = desk.say(offer(handoff_id="h-1"), ALICE)
+    kept = desk.handoff("h-1")
+    told = {"package_hash": kept.package_hash, "due_by": "2026-02-09T14:35:00.000Z"}
+    assert said["metadata"] == told
+    assert desk.say(offer(handoff_id="h-1"), ALICE) == said
+    longer = desk.do("extend_sla", "h-1", COORDINATOR, by="30m")
+    assert longer["metadata"]["due_by"] == "2026-02-09T15:05:00.000Z"
+    assert desk.do("extend_sla", "h-1", COORDINATOR, by="30m") == longer
+    instead = desk.do("reassign", "h-1", COORDINATOR, to_agent="carol")
+    new = desk.handoff(instead["handoff_id"])
+    assert instead["metadata"] == {**told, "package_hash": new.package_hash}
+
+
+@proves("ACP-TOLD")
+def test_an_approval_that_nobody_asked_for_is_said_to_be_one(desk: Desk) -> None:
+    plain = desk.do("approve", desk.offered(), HUMAN)
+    assert (plain["success"], "nobody has asked" in plain["metadata"]["warnings"][0]) == (
+        True,
+        True,
+    )
+    gated = desk.offered(task="t-2", policy={"requires_human_approval": True})
+    assert "metadata" not in desk.do("approve", gated, HUMAN)
+
+
+@proves("ACP-CHAIN")
+def test_who_has_it_is_not_offered_it(desk: Desk) -> None:
+    no = desk.say(offer(to="alice"), ALICE)["error"]
+    assert (no["kind"], no["detail"]) == ("cycle", "alice has it now: name somebody else")

@@ -344,3 +344,48 @@ def test_a_package_with_a_secret_is_not_taken_and_its_place_is_named(tmp_path: P
     id = later.say(said, ALICE)["handoff_id"]
     strict = Desk(tmp_path / "strict", later.lab, secret_in=redaction.refusal)
     assert strict.do("accept", id, BOB)["error"]["code"] == "policy_violation"
+
+
+@proves("ACP-FORESEEN")
+def test_who_offers_what_the_gate_would_turn_down_is_told_so_at_once(desk: Desk) -> None:
+    desk.put("there.txt")
+    desk.put("large.bin", "x" * (MOST + 1))
+    files = [
+        artifact("there", "there.txt"),
+        artifact("gone", "gone.txt"),
+        artifact("outside", "/etc/hostname"),
+        artifact("large", "large.bin"),
+        artifact("grown", "there.txt", size_bytes=1),
+        artifact("spare", "spare.txt", required=False),
+    ]
+    said = desk.say(offer(artifacts=files), ALICE)
+    assert said["success"]
+    told = [warning.partition(" ")[0::2] for warning in said["metadata"]["warnings"]]
+    assert [(code, detail.partition(":")[0]) for code, detail in told] == [
+        ("missing_artifact:", "gone"),
+        ("missing_artifact:", "outside"),
+        ("policy_violation:", "large"),
+        ("hash_mismatch:", "grown"),
+    ]
+    failed = desk.do("accept", said["handoff_id"], BOB)["metadata"]["verification_failed"]
+    assert len(failed) == len(told)
+
+
+@proves("ACP-FORESEEN")
+def test_what_was_missing_may_be_there_by_the_time_it_is_accepted(desk: Desk) -> None:
+    draft = {**offer(artifacts=[artifact()]), "action": "draft"}
+    id = desk.say(draft, ALICE)["handoff_id"]
+    assert "a: there is no file" in desk.do("validate", id, ALICE)["metadata"]["warnings"][0]
+    assert len(desk.do("propose", id, ALICE)["metadata"]["warnings"]) == 1
+    desk.put()
+    assert desk.do("accept", id, BOB)["status"] == "accepted"
+
+
+@proves("ACP-FORESEEN")
+def test_all_files_together_may_be_too_much(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, artifacts_bytes=10)
+    desk.put("a.txt", "x" * 6)
+    desk.put("b.txt", "x" * 6)
+    files = [artifact("a", "a.txt"), artifact("b", "b.txt")]
+    (told,) = desk.say(offer(artifacts=files), ALICE)["metadata"]["warnings"]
+    assert told.startswith("policy_violation: all artifacts have 12 bytes")

@@ -12,6 +12,7 @@ from dragoman.core.errors import Refusal
 from dragoman.core.handoff_package import hash_of
 from dragoman.engine.facts import StoreFacts
 from dragoman.engine.operation import Fault
+from dragoman.engine.verify import check_views
 from dragoman.protocols.acp import Choices
 from dragoman.protocols.acp.lint import lint
 from dragoman.protocols.acp.read import read_action
@@ -378,3 +379,28 @@ def test_a_query_finds_by_every_filter_page_by_page(desk: Desk) -> None:
 
 def _without(said: dict[str, Any], name: str) -> dict[str, Any]:
     return {key: value for key, value in said.items() if key != name}
+
+
+@proves("ACP-DISCARD")
+def test_a_draft_that_was_thrown_away_is_nowhere(desk: Desk) -> None:
+    id = desk.say({"action": "draft", **_without(offer(), "action")}, ALICE)["handoff_id"]
+    assert desk.do("discard", id, BOB)["error"]["code"] == "not_found"
+    gone = desk.do("discard", id, ALICE)
+    assert gone == {"success": True, "handoff_id": id, "status": "discarded"}
+    assert desk.do("discard", id, ALICE) == gone
+    assert desk.say({"action": "query", "status": "draft"}, ALICE)["handoffs"] == []
+    for action in ("validate", "propose", "discard", "query"):
+        code = "" if action == "discard" else "not_found"
+        assert desk.code({"action": action, "handoff_id": id}, ALICE) == code
+    assert desk.do("draft", id, ALICE, reason="again")["status"] == "draft"
+    assert desk.handoff(id).package == {"reason": "again"}
+    assert list(check_views(desk.lab.store, lambda _: None)) == []
+
+
+@proves("ACP-DISCARD")
+def test_an_offer_is_withdrawn_and_not_thrown_away(desk: Desk) -> None:
+    no = desk.do("discard", desk.offered(), ALICE)
+    assert (no["error"]["code"], "withdraw" in no["error"]["detail"]) == (
+        "invalid_transition",
+        True,
+    )

@@ -62,7 +62,11 @@ def test_a_session_of_claude_code() -> None:
             "confidence": 0.8,
             "estimated_complexity": "medium",
             "session_id": "7c1e6f0a-3f57-4c0c-8f0e-6a0d1a2b3c4d",
-            "captured": {"from": "claude-code", "filled": ["estimated_complexity"]},
+            "captured": {
+                "from": "claude-code",
+                "session": "7c1e6f0a-3f57-4c0c-8f0e-6a0d1a2b3c4d",
+                "filled": ["estimated_complexity"],
+            },
         },
     }
     assert second["content"]["observation"] == "Bash: F.\n1 failed, 1 passed"

@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import pytest
 from msgspec import Struct
@@ -164,3 +164,9 @@ def test_lint_says_what_a_message_looks_like() -> None:
     assert lint([], "", False).issues == ({"path": "", "reason": "this must be an object"},)
     assert lint({"payload": 3}, "event", False).type == "event"
     assert not lint(turn(), "event", False).ok
+
+
+@proves("SAOP-PARSE")
+def test_a_kind_that_there_is_not_is_named() -> None:
+    with pytest.raises(ValueError, match="'nonsense' is no kind of message: use turn, event"):
+        saop.parse(b"{}", cast(Any, "nonsense"))

@@ -275,9 +275,9 @@ def test_every_move_carries_what_is_checked_out() -> None:
     desk.event(1, transition("done", "one"))
     hashes = [one["payload"]["git_hash"] for one in desk.events(task_id="one")]
 
-    assert hashes == ["a" * 40, "b" * 40]
+    assert hashes == ["b" * 40, "c" * 40]
     assert desk.events(session_id="s-1")[0]["payload"]["git_hash"] == "9" * 40
-    assert desk.task("one").head_hash == "b" * 40
+    assert desk.task("one").head_hash == "c" * 40
     ids = [one["event_id"] for one in desk.events(task_id="one")]
     assert ids == [one["event_id"] for one in desk.events(task_id="one")]
     assert all(saop.safe_parse(one, "event").ok for one in desk.events())

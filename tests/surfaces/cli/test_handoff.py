@@ -10,6 +10,7 @@ from dragoman.core.events import RejectReason
 from dragoman.surfaces.cli.person import login_name
 from dragoman.text.safe_text import HARMFUL
 from tests.requirements import proves
+from tests.store.sqlite.files import connect
 from tests.surfaces.cli.console import NOON, Console
 from tests.surfaces.cli.letters import Letters
 
@@ -30,6 +31,32 @@ def offer(dragoman: Console, *words: str, id: str = "h1", task: str = "t1") -> d
 def step(dragoman: Console, action: str, by: str, *words: str, id: str = "h1") -> Any:
     """A step that must succeed; where the handoff stands after it."""
     return dragoman.ask("handoff", action, id, "--as", by, *words)["status"]
+
+
+@proves("ACP-DISCARD")
+def test_a_draft_is_made_checked_offered_and_thrown_away(dragoman: Console, tmp_path: Path) -> None:
+    parts = tmp_path / "parts.json"
+    whole = {"task": {"task_id": "t", "title": "T", "objective": "O", "success_criteria": ["c"]}}
+    parts.write_text(json.dumps(whole))
+    as_ada = ("--as", "ada")
+    for id in ("d1", "d2"):
+        made = dragoman.ask("handoff", "draft", str(parts), "--id", id, "--to", "bob", *as_ada)
+        assert made["status"] == "draft"
+    lacks = dragoman("handoff", "validate", "d1", *as_ada)
+    assert (lacks.code, "failed: context: it is missing" in lacks.out) == (1, True)
+    parts.write_text(
+        '{"context": {"summary": "s"}, "work_state": {"status": "review", "next_step": "n"}}'
+    )
+    dragoman.ask("handoff", "draft", str(parts), "--id", "d1", *as_ada)
+    listed = dragoman.ask("handoff", "list", "--status", "draft", *as_ada)["handoffs"]
+    assert sorted(one["handoff_id"] for one in listed) == ["d1", "d2"]
+    assert dragoman.ask("handoff", "show", "d1", *as_ada)["package"]["context"] == {"summary": "s"}
+    offered = dragoman("handoff", "propose", "d1", *as_ada)
+    assert "package " in offered.out
+    assert dragoman.ask("handoff", "discard", "d2", *as_ada)["status"] == "discarded"
+    assert dragoman.ask("handoff", "list", "--status", "draft", *as_ada)["handoffs"] == []
+    nothing = dragoman("handoff", "draft", *as_ada)
+    assert (nothing.code, "say what to write" in nothing.err) == (2, True)
 
 
 def test_a_handoff_goes_from_its_offer_to_the_closed_record(dragoman: Console) -> None:
@@ -325,3 +352,33 @@ def test_a_draft_is_its_maker_s(dragoman: Console) -> None:
         "handoff_not_found"
     )
     assert "has not offered it yet" in dragoman("handoff", "diagnose", id).out
+
+
+@proves("ACP-ROW")
+def test_a_row_that_somebody_has_falsified_is_found(dragoman: Console) -> None:
+    offer(dragoman)
+    assert dragoman("handoff", "verify", "h1").code == 0
+    database = connect(dragoman.data / "dragoman.db")
+    falsify = "UPDATE handoffs SET package_json = replace(package_json, 'half', 'all')"
+    database.execute(falsify).fetchall()
+    database.close()
+    broken = dragoman("handoff", "verify", "h1", "--json")
+    assert (broken.code, broken.json["code"]) == (1, "handoff_broken")
+    assert [check["check"] for check in broken.json["checks"] if not check["ok"]] == ["row"]
+
+
+@proves("ACP-CLI")
+def test_who_approves_sees_what_there_is_to_decide(dragoman: Console) -> None:
+    offer(
+        dragoman, "--priority", "high", "--artifact", "a.txt", "--deadline", "2026-02-20T12:00:00Z"
+    )
+    shown = dragoman("handoff", "show", "h1").out
+    for fact in (
+        "objective   t1",
+        "priority    high",
+        "classification internal",
+        "work        not",
+    ):
+        assert fact in shown
+    assert "deadline    2026-02-20T12:00:00Z" in shown
+    assert "artifact    a.txt: file a.txt" in shown

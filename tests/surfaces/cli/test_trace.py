@@ -1,6 +1,7 @@
 """trace on session files: twice, growing, followed, refused; and spans on their way out."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -176,6 +177,36 @@ def test_who_may_not_is_told_and_does_not_go_on_for_ever(dragoman: Console) -> N
     assert "THOUGHT_STREAM was refused: identity_mismatch" in told.err
 
 
+@proves("CAPTURE-AGAIN")
+@pytest.mark.parametrize("file", [CLAUDE, CODEX], ids=["claude-code", "codex"])
+def test_a_new_attempt_does_not_double_what_was_taken_over(dragoman: Console, file: Path) -> None:
+    as_dev = ("--as", "developer")
+    first = trace(dragoman, file, *as_dev)
+    before = asked(dragoman, "saop.turns")
+    dragoman.ask("task", "move", "T-1", "ready")
+    dragoman.ask("task", "claim", "T-1", "--agent", "developer", "--session", "another-stay")
+    again = trace(dragoman, file, *as_dev)
+    assert (again["new"], again["turns"], again["refused"]) == (0, first["turns"], [])
+    assert asked(dragoman, "saop.turns") == before
+    assert len(asked(dragoman, "saop.events")["events"]) == first["events"] + 3  # and the moves
+
+
+@proves("CAPTURE-AGAIN")
+def test_what_has_come_since_goes_to_the_new_attempt(dragoman: Console, tmp_path: Path) -> None:
+    lines = CLAUDE.read_bytes().splitlines(keepends=True)
+    file, as_dev = tmp_path / "session.jsonl", ("--as", "developer")
+    file.write_bytes(b"".join(lines[:-1]))
+    first = trace(dragoman, file, *as_dev)
+    dragoman.ask("task", "move", "T-1", "ready")
+    dragoman.ask("task", "claim", "T-1", "--agent", "developer")
+    file.write_bytes(b"".join(lines))
+    again = trace(dragoman, file, *as_dev)
+    assert (again["turns"], again["refused"]) == (3, [])
+    turns = asked(dragoman, "saop.turns")["turns"]
+    assert [turn["turn_index"] for turn in turns] == [0, 1, 2]
+    assert [turn["attempt"] for turn in turns] == [1] * first["turns"] + [2] * (3 - first["turns"])
+
+
 def test_another_session_of_the_same_attempt_begins_behind_the_first(dragoman: Console) -> None:
     trace(dragoman, CLAUDE)
     assert trace(dragoman, CODEX)["turns"] == 4
@@ -196,12 +227,26 @@ def test_other_words_in_the_place_of_recorded_ones_are_refused(
     assert said["turns"] == 2
 
 
+@proves("CLI-EVENTS")
+def test_lists_of_events_say_what_was_said(dragoman: Console) -> None:
+    trace(dragoman, CLAUDE)
+    told = dragoman("events").out
+    for said in ("SANDBOX_PULSE", "TOOL_LIFECYCLE_COMPLETED", "THOUGHT_STREAM"):
+        line = next(line for line in told.splitlines() if said in line)
+        assert line.partition(" about T-1: ")[2], line
+    assert "TOOL_LIFECYCLE_COMPLETED in session" in told
+    assert " about T-1: Bash " in told
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
         (("nowhere.jsonl", "--task", "T-1"), "nowhere.jsonl cannot be read"),
         ((str(CLAUDE),), "with --task ID"),
         ((__file__, "--task", "T-1"), "is no session file that is known here"),
+        ((os.devnull, "--task", "T-1"), "is empty"),
+        ((str(CLAUDE), "--task", "bad id!"), "is not the name of a task"),
+        ((str(CLAUDE), "--task", "T-1", "--format", "codex"), "holds nothing of a codex session"),
         ((str(CLAUDE), "--task", "T-1", "--role", "boss"), "is not one of"),
         ((str(CLAUDE), "--task", "T-1", "--format", "word"), "is not one of"),
     ],

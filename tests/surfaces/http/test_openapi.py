@@ -83,7 +83,7 @@ def filter_case(_: Any, case: Any) -> bool:
     return crc32(repr(case.body).encode()) % EVERY_DAY == 0
 
 
-FORM_IS_THE_CORE_S = ("/v1/do", "/v1/agentmail/", "/v1/ccos/", "/v1/saop/")
+FORM_IS_THE_CORE_S = ("/v1/do", "/v1/agentmail/", "/v1/ccos/")
 """Where the description does not say how names are written."""
 NOT_TO_BE_DESCRIBED: dict[str, frozenset[str]] = {
     "invalid_envelope": frozenset(
@@ -95,7 +95,8 @@ NOT_TO_BE_DESCRIBED: dict[str, frozenset[str]] = {
             "projectId",
         }
     ),
-    "invalid_field": frozenset({""}),
+    # A place among turns is one of an attempt.
+    "invalid_field": frozenset({"", "attempt"}),
     "invalid_request": frozenset({""}),
     "key_reused": frozenset({""}),
     "not_recognized": frozenset({""}),

@@ -1,8 +1,16 @@
 """Turns and traces over HTTP: told, read back, and followed live in their own form."""
 
+from pathlib import Path
+
+import apsw
+
+from dragoman.core.actors import Actor
+from dragoman.core.commands import RecordTrace
+from dragoman.store.sqlite import SqliteStore
 from tests.protocols.saop.desk import event, invoked, pulse, thought, transition, turn
 from tests.requirements import proves
-from tests.surfaces.http.house import House
+from tests.store.sqlite.disk import failing_disk
+from tests.surfaces.http.house import House, serving
 from tests.surfaces.http.reader import reading
 
 pytestmark = proves("SAOP-HTTP")
@@ -62,3 +70,69 @@ def test_a_reader_who_is_sent_away_is_told_his_cursor(house: House) -> None:
         last = reader.take(1)[0]
     assert last.event == "closed"
     assert int(last.id) == house.store.head()
+
+
+def calls(house: House, numbers: range, size: int = 80_000) -> None:
+    """Tools are called, with much to say."""
+    commands = [
+        RecordTrace(
+            event_id=said["event_id"],
+            session="s-1",
+            kind="TOOL_LIFECYCLE_INVOKED",
+            envelope=said,
+            digest=f"{number}",
+            call=f"c-{number}",
+        )
+        for number in numbers
+        for said in [event(number, invoked(f"c-{number}", text="x" * size))]
+    ]
+    house.do(*commands, actor=Actor("agent", "developer"))
+
+
+@proves("SAOP-STALLED")
+def test_a_socket_that_stops_reading_is_cut_without_harm_to_others(house: House) -> None:
+    house.welcome("developer")
+    query = "?form=trace&session=s-1"
+    with reading(house, query, buffer=4096) as stalled, reading(house, query) as other:
+        first = house.store.head()
+        for begin in range(0, 280, 20):
+            calls(house, range(begin, begin + 20))
+            # Who reads gets all of it in order, and the door answers, while one stands still.
+            assert [one.data["payload"]["call_id"] for one in other.take(20)] == [
+                f"c-{number}" for number in range(begin, begin + 20)
+            ]
+        assert house.get("/v1/tasks")["tasks"] == []
+        *seen, last = iter(stalled.next, None)
+    assert (last.event, {one.event for one in seen}) == ("closed", {"TOOL_LIFECYCLE_INVOKED"})
+    positions = [int(one.id) for one in seen]
+    assert positions == [*range(first + 1, first + 1 + len(seen))]
+    assert len(seen) < 280
+    with reading(house, query, f"Last-Event-ID: {last.id}") as again:
+        rest = again.take(280 - len(seen))
+    assert [int(one.id) for one in rest] == [*range(positions[-1] + 1, first + 281)]
+
+
+@proves("SAOP-FULL")
+def test_a_disk_that_is_full_while_a_trace_is_told_loses_nothing_that_was_answered(
+    tmp_path: Path,
+) -> None:
+    with failing_disk() as disk:
+        store = SqliteStore.open(tmp_path / "dragoman.db", lambda: "full")
+        with serving(House(store)) as house:
+            house.welcome("developer")
+            say(house, "saop.turn", turn(0))
+            with reading(house, "?form=trace&session=s-1") as reader:
+                say(house, "saop.event", event(1, pulse("one")))
+                disk.fail_at(1, "write", apsw.FullError)
+                full = house.ask(
+                    "POST", "/v1/saop/saop.event", event(2, pulse("two")), by="developer"
+                )
+                assert (full.status, full.code) == (503, "store_unavailable")
+                disk.recover()
+                say(house, "saop.event", event(2, pulse("two")))
+                say(house, "saop.event", event(3, pulse("three")))
+                told = [one.data["payload"]["line"] for one in reader.take(3)]
+            assert told == ["one", "two", "three"]
+            trace = house.get("/v1/tasks/task-abc-123/trace")["events"]
+            lines = [one["event"]["payload"].get("line") for one in trace]
+            assert lines == [None, "one", "two", "three"]

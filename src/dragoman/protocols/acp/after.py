@@ -21,11 +21,13 @@ from dragoman.protocols.acp.settings import Choices
 
 _BACK: Final = frozenset({"reject", "reassign"})
 """Actions by which work that was begun may come back, and its items with it."""
+_SAID: Final = frozenset({"approve"})
+"""Actions of which it is told when nobody has asked for them."""
 
 
 def lingers(asked: Asked, reply: Reply, choices: Choices) -> bool:
     """Whether something is looked up or somebody is called; else nobody has to wait for it."""
-    if _lacks(asked, reply):
+    if _lacks(asked, reply) or asked.action in _SAID:
         return True
     if choices.workq is None:
         return False
@@ -39,6 +41,8 @@ def follow_up(
     asked: Asked, _: Actor, facts: Facts, reply: Reply, choices: Choices
 ) -> tuple[Commands, Any]:
     """What the hub notes down, and the whole reply."""
+    if asked.action in _SAID:
+        return (), _with_doubt(reply, facts)
     if asked.action in _BACK:
         return _given_back(asked.given.handoff_id, facts, choices.workq), reply
     handoff = next(iter(asked.seen), None)
@@ -60,6 +64,15 @@ def follow_up(
         return (), _with_items(told, "not_applicable")
     done = hand_on(handoff, choices.workq, handoff.recipient)
     return done.commands, _with_items(told, done.outcome, done.details)
+
+
+def _with_doubt(reply: Reply, facts: Facts) -> Reply:
+    """A word that nobody has asked for is on record, and changes nothing."""
+    found = find_handoff(facts.store, reply["handoff_id"])
+    if isinstance(found, Refusal) or found.needs_approval:
+        return reply
+    doubt = "nobody has asked for an approval of it: your word is on record, and opens no gate"
+    return with_metadata(reply, warnings=[doubt])
 
 
 def _with_items(told: Reply, status: str, details: Sequence[str] = ()) -> Reply:

@@ -82,6 +82,24 @@ def artifacts_of(handoff: Handoff) -> tuple[Artifact, ...]:
     return cast(tuple[Artifact, ...], given) if isinstance(given, tuple) else ()
 
 
+def foreseen(artifacts: Collection[Artifact], teamspace: str, choices: Choices) -> list[str]:
+    """What the gate would find wrong with the files of an offer now, none of which is read.
+
+    It is no reason to refuse the offer: they may be there by the time that it is accepted.
+    """
+    store, looked = choices.artifacts, _Looked()
+    if store is None:
+        return []
+    files = [artifact for artifact in artifacts if artifact.ref.type == "file"]
+    for artifact, size in _measured(files, teamspace, store, choices.artifacts_bytes, looked):
+        if isinstance(size, NotKept):
+            _add(artifact, size, looked)
+        elif _expected(artifact).size not in (None, size):
+            detail = f"{artifact.artifact_id}: it has {size} bytes, not as many as stated"
+            looked.failed.append(("hash_mismatch", detail))
+    return [f"{code}: {detail}" for code, detail in looked.failed] + looked.waits_for
+
+
 def check_copies(
     handoff: Handoff, store: ArtifactStore | None
 ) -> tuple[RejectReason | Literal["passing"], str] | None:
@@ -153,15 +171,10 @@ def _look(handoff: Handoff, leave_out: Collection[str], choices: Choices) -> _Lo
     if store is None:
         looked.waits_for += [f"{artifact.artifact_id}: {NO_STORE}" for artifact in files]
         return looked
-    sizes = {path: store.size(handoff.teamspace, path) for path in _paths(files)}
-    found = [sizes[artifact.ref.path] for artifact in files]
-    in_all = sum(size for size in found if isinstance(size, int))
-    is_too_much = in_all > choices.artifacts_bytes
-    if is_too_much:
-        detail = f"all artifacts have {in_all} bytes, and at most {choices.artifacts_bytes} are "
-        looked.failed.append(("policy_violation", f"{detail}taken of one package"))
+    measured = _measured(files, handoff.teamspace, store, choices.artifacts_bytes, looked)
+    is_too_much = bool(looked.failed)
     taken = dict[tuple[str, Expected], Kept | NotKept]()
-    for artifact, size in zip(files, found, strict=True):
+    for artifact, size in measured:
         if isinstance(size, NotKept):
             _add(artifact, size, looked)
         elif not is_too_much:
@@ -174,8 +187,18 @@ def _look(handoff: Handoff, leave_out: Collection[str], choices: Choices) -> _Lo
     return looked
 
 
-def _paths(files: Collection[Artifact]) -> Collection[str]:
-    return dict.fromkeys(artifact.ref.path for artifact in files)
+def _measured(
+    files: Collection[Artifact], teamspace: str, store: ArtifactStore, most: int, looked: _Looked
+) -> list[tuple[Artifact, int | NotKept]]:
+    """Each file and its size; that all of them are too much is a failure of its own."""
+    paths = dict.fromkeys(artifact.ref.path for artifact in files)
+    sizes = {path: store.size(teamspace, path) for path in paths}
+    found = [(artifact, sizes[artifact.ref.path]) for artifact in files]
+    in_all = sum(size for _, size in found if isinstance(size, int))
+    if in_all > most:
+        detail = f"all artifacts have {in_all} bytes, and at most {most} are taken of one package"
+        looked.failed.append(("policy_violation", detail))
+    return found
 
 
 def _expected(artifact: Artifact) -> Expected:

@@ -15,10 +15,10 @@ from dragoman.engine.shown_handoffs import handoff_summary, whole_handoff
 from dragoman.engine.teamspaces import closed_to
 from dragoman.protocols.acp.actions import Query
 from dragoman.protocols.acp.errors import CODES
-from dragoman.protocols.acp.gate import policy_failures
+from dragoman.protocols.acp.gate import foreseen, policy_failures
 from dragoman.protocols.acp.package import offer_faults
 from dragoman.protocols.acp.read import Asked
-from dragoman.protocols.acp.reply import Reply, denied
+from dragoman.protocols.acp.reply import Reply, denied, with_metadata
 from dragoman.protocols.acp.settings import Choices
 from dragoman.protocols.acp.translate import drafted, words_of
 
@@ -85,4 +85,6 @@ def _validate(id: str, actor: Actor, facts: Facts, choices: Choices) -> Reply | 
     failed = [detail for _, detail in policy_failures(offer.said, choices)]
     passed = ["schema"] if failed else ["schema", "policy"]
     told = {**reply, "metadata": {"verification_passed": passed, "verification_failed": failed}}
+    if warnings := foreseen(offer.given.artifacts, offer.given.teamspace_id, choices):
+        told = with_metadata(told, warnings=warnings)
     return denied(told, "policy_violation", failed[0]) if failed else told

@@ -40,6 +40,8 @@ class Asked(Struct, frozen=True):
     """The same as it came."""
     seen: list[Handoff] = []
     """The handoff as it was looked up for this, if it was: whoever answers need not look again."""
+    warnings: list[str] = []
+    """What is odd about it, and no reason to say no."""
 
 
 def read_action(value: Any) -> Asked | Fault:

@@ -4,9 +4,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from dragoman.core.actors import Actor
-from dragoman.core.commands import AcceptHandoff, ActivateHandoff
+from dragoman.core.commands import (
+    AcceptHandoff,
+    ActivateHandoff,
+    ExtendHandoff,
+    ProposeHandoff,
+    ReassignHandoff,
+)
 from dragoman.core.errors import Refusal
 from dragoman.core.handoff import Handoff
+from dragoman.core.moments import to_rfc3339
 from dragoman.engine.handoffs import find_handoff
 from dragoman.engine.operation import Commands, Facts
 from dragoman.engine.request import Accepted
@@ -18,10 +25,13 @@ from dragoman.protocols.acp.settings import Choices
 APPROVAL_REQUIRED: Final = "approval_required"
 TRY_AGAIN: Final = "try_again"
 
+_TIMED: Final = (ProposeHandoff, ExtendHandoff, ReassignHandoff)
+"""Commands after which a handoff has another time."""
+
 Reply = dict[str, Any]
 
 
-def done(_: Asked, commands: Commands, accepted: Accepted) -> Reply:
+def done(asked: Asked, commands: Commands, accepted: Accepted) -> Reply:
     """A yes: which handoff, and where it stands now; or that it waits for something."""
     told, command = accepted.receipts[-1], commands[-1]
     reply: Reply = {
@@ -29,6 +39,13 @@ def done(_: Asked, commands: Commands, accepted: Accepted) -> Reply:
         "handoff_id": told.stream.partition(":")[2],
         "status": told.state,
     }
+    if isinstance(command, _TIMED):
+        reply = with_metadata(reply, package_hash=told.seal)
+        reply = (
+            with_metadata(reply, due_by=to_rfc3339(told.expires_at)) if told.expires_at else reply
+        )
+    if asked.warnings:
+        reply = with_metadata(reply, warnings=asked.warnings)
     if isinstance(command, AcceptHandoff):
         return _of_gate(reply, command)
     if isinstance(command, ActivateHandoff) and told.fence:

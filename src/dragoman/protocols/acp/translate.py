@@ -15,6 +15,7 @@ from dragoman.core.commands import (
     ApproveHandoff,
     CloseHandoff,
     CompleteHandoff,
+    DiscardDraft,
     DraftHandoff,
     ExtendHandoff,
     Failure,
@@ -38,11 +39,12 @@ from dragoman.protocols.acp.actions import (
     Draft,
     ExtendSla,
     Initiate,
+    OnHandoff,
     Reassign,
     Reject,
     Withdraw,
 )
-from dragoman.protocols.acp.gate import PASSING, artifacts_of, check_copies, examine
+from dragoman.protocols.acp.gate import PASSING, artifacts_of, check_copies, examine, foreseen
 from dragoman.protocols.acp.package import composed, hash_as_given
 from dragoman.protocols.acp.read import Asked, read_action
 from dragoman.protocols.acp.reply import TRY_AGAIN
@@ -110,6 +112,7 @@ def _propose(
     if isinstance(offer, Fault):
         return offer
     made = _initiate(offer, known, actor, facts, choices)
+    asked.warnings.extend(offer.warnings)
     if known is None or isinstance(made, Fault):
         return made
     *before, last = made
@@ -169,6 +172,7 @@ def _initiate(
     package = composed(asked.said)
     if secret := choices.secret_in(package):
         return Fault(secret.code, secret.detail)
+    asked.warnings.extend(foreseen(given.artifacts, given.teamspace_id, choices))
     offer = ProposeHandoff(
         task=given.task.task_id,
         recipient=given.to_agent,
@@ -311,6 +315,10 @@ def _close(given: Close, _: Asked, __: Choices) -> AnyCommand:
     return CloseHandoff(given.handoff_id, given.closure_notes)
 
 
+def _discard(given: OnHandoff, _: Asked, __: Choices) -> AnyCommand:
+    return DiscardDraft(given.handoff_id)
+
+
 def _reassign(
     asked: Asked, known: Handoff | None, actor: Actor, facts: Facts, choices: Choices
 ) -> Commands | Fault:
@@ -326,6 +334,7 @@ _COMMANDS: Final[Mapping[str, _Maker]] = {
     "initiate": _initiate,
     "draft": _draft,
     "propose": _propose,
+    "discard": _simple(_discard),
     "accept": _accept,
     "reject": _simple(_reject),
     "activate": _activate,

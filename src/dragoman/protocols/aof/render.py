@@ -314,6 +314,7 @@ RENDER: Final[Mapping[type[AnyEvent], Callable[[Any, AofIdOf], Told] | None]] = 
     events.MailEscalated: _late,
     events.TaskHandedOver: _under("task.handed_over"),
     events.HandoffDrafted: None,  # nobody but its sender has seen it
+    events.HandoffDiscarded: None,
     events.HandoffProposed: _offered,
     events.HandoffMoved: _under("handoff.transitioned"),
     events.HandoffVerified: _under("handoff.verified"),

@@ -23,6 +23,7 @@ from dragoman.protocols.saop.shapes import (
     ToolInvoked,
     TurnEnvelope,
 )
+from dragoman.protocols.saop.translate import last_chunk, pulse_command
 from dragoman.protocols.saop.types import TYPES, Types
 from dragoman.protocols.saop.versions import VERSIONS, Turns, Version
 
@@ -41,12 +42,19 @@ _SCHEMAS: Final[dict[Kind, Any]] = {
 
 def parse(raw: Raw, kind: Kind = "turn") -> Any:
     """A message in its shape; SaopError with all its issues if it has another."""
-    return _SCHEMAS[kind].parse(raw)
+    return _schema(kind).parse(raw)
 
 
 def safe_parse(raw: Raw, kind: Kind = "turn") -> Parsed[Any]:
     """The same, without an exception: `ok` and `data`, or `issues`."""
-    return _SCHEMAS[kind].safe_parse(raw)
+    return _schema(kind).safe_parse(raw)
+
+
+def _schema(kind: str) -> Any:
+    for known, schema in _SCHEMAS.items():
+        if known == kind:
+            return schema
+    raise ValueError(f"{kind!a} is no kind of message: use {', '.join(_SCHEMAS)}")
 
 
 __all__ = [
@@ -77,6 +85,8 @@ __all__ = [
     "Types",
     "Version",
     "dialect",
+    "last_chunk",
     "parse",
+    "pulse_command",
     "safe_parse",
 ]

@@ -42,6 +42,12 @@ class Held(Struct, frozen=True):
     text: str
 
 
+def place_of(key: str) -> tuple[str, int, str]:
+    """The session, turn and part of what is held back under a key."""
+    _, session, turn, part = key.split("\n")
+    return session, int(turn), part
+
+
 def mask_turn(value: dict[str, Any], choices: Choices) -> Masked:
     """A turn without secrets."""
     turn, masked = _masked(value, _OF_TURN, choices)

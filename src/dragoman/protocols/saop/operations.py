@@ -10,6 +10,7 @@ from dragoman.core.actors import Actor
 from dragoman.core.authority import MAY_WRITE
 from dragoman.core.errors import Refusal
 from dragoman.core.events import Role
+from dragoman.core.ids import TASK_NAME_FORM
 from dragoman.core.moments import to_rfc3339
 from dragoman.engine.ask import find_task
 from dragoman.engine.operation import (
@@ -46,7 +47,7 @@ Page = Annotated[int, Meta(ge=1, le=1_000)]
 class AskTurns(Struct, frozen=True, forbid_unknown_fields=True):
     """Whose turns, and from where on."""
 
-    task_id: str
+    task_id: Annotated[str, Meta(extra_json_schema={"pattern": f"^{TASK_NAME_FORM}$"})]
     attempt: Annotated[int, Meta(ge=0)] | None = None
     after: Annotated[int, Meta(ge=-1)] = -1
     limit: Page = 500
@@ -56,7 +57,7 @@ class AskTurns(Struct, frozen=True, forbid_unknown_fields=True):
 class AskEvents(Struct, frozen=True, forbid_unknown_fields=True):
     """Which events, and from where on."""
 
-    task_id: str = ""
+    task_id: Annotated[str, Meta(extra_json_schema={"pattern": f"^({TASK_NAME_FORM})?$"})] = ""
     session_id: str = ""
     after: Annotated[int, Meta(ge=0)] = 0
     limit: Page = 500
@@ -111,14 +112,20 @@ def _too_large(incoming: Incoming, bounds: Bounds) -> Heard | None:
     """A text that nobody looks into; its beginning says whether it could be a turn."""
     if b'"turn_index"' not in incoming.text[:1_000]:
         return None
-    reason = f"it has more than {bounds.most_bytes} bytes, and no more are taken"
+    reason = _too_long("the turn", bounds.most_bytes)
     return Heard("saop.turn", beginning(incoming.text), fault=Fault("message_too_large", reason))
+
+
+def _too_long(what: str, most: int) -> str:
+    setting = " (saop.turn_bytes)" if what == "the turn" else ""
+    return f"{what} has more than {most} bytes, and no more are taken{setting}"
 
 
 def _heard(text: bytes, value: Any, operation: Operation) -> Heard:
     most = operation.bounds.most_bytes
     if len(text) > most:
-        reason = f"it has more than {most} bytes, and no more are taken"
+        is_turn = operation.name == "saop.turn"
+        reason = _too_long("the turn" if is_turn else "the event", most)
         return Heard(operation.name, beginning(text), fault=Fault("message_too_large", reason))
     read = operation.read(value)
     if isinstance(read, Fault):

@@ -7,9 +7,9 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from dragoman.core.ids import EVENT_ID_FORM
+from dragoman.core.ids import EVENT_ID_FORM, SESSION_FORM, WORD_FORM
 from dragoman.core.limits import WHOLE
-from dragoman.core.traces import PARTS
+from dragoman.core.traces import MOST_CALL, PARTS
 
 _DAY: Final = (
     "(?:[0-9]{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])"
@@ -36,6 +36,10 @@ EventId = Annotated[
         extra={"reason": "a UUID"},
     ),
 ]
+TaskId = Annotated[str, Meta(extra_json_schema={"pattern": f"^{WORD_FORM}$"})]
+SessionId = Annotated[str, Meta(extra_json_schema={"pattern": f"^{SESSION_FORM}$"})]
+CallId = Annotated[str, Meta(extra_json_schema={"maxLength": MOST_CALL})]
+"""Any text is in shape; what the doors take is published."""
 TurnIndex = (
     Annotated[int, Meta(ge=0, le=WHOLE)] | Annotated[float, Meta(ge=0, le=WHOLE, multiple_of=1)]
 )
@@ -60,7 +64,7 @@ class Metadata(Struct, frozen=True, gc=False):
     """Which task a turn belongs to, when it was, and how sure the agent is."""
 
     version: Literal["1.0.0"]
-    task_id: str
+    task_id: TaskId
     timestamp: Timestamp
     confidence: Confidence
     estimated_complexity: Literal["low", "medium", "high"]
@@ -117,7 +121,7 @@ class ThoughtStream(Payload, frozen=True, gc=False, tag="THOUGHT_STREAM"):
 class ToolInvoked(Payload, frozen=True, gc=False, tag="TOOL_LIFECYCLE_INVOKED"):
     """An agent has called a tool."""
 
-    call_id: str
+    call_id: CallId
     tool: str
     arguments: dict[str, Any]
     timestamp: Timestamp
@@ -130,7 +134,7 @@ class ToolInvoked(Payload, frozen=True, gc=False, tag="TOOL_LIFECYCLE_INVOKED"):
 class ToolCompleted(Payload, frozen=True, gc=False, tag="TOOL_LIFECYCLE_COMPLETED"):
     """The call of a tool has ended."""
 
-    call_id: str
+    call_id: CallId
     tool: str
     status: Literal["success", "failure", "timeout"]
     duration_ms: Duration
@@ -168,5 +172,5 @@ class Event(Struct, frozen=True, gc=False):
     """Something that happened in a session; `payload` is of one of the registered types."""
 
     event_id: EventId
-    session_id: str
+    session_id: SessionId
     payload: Payload

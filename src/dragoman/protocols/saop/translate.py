@@ -1,5 +1,6 @@
 """What a turn and an event ask the core for."""
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -8,9 +9,24 @@ from msgspec import Struct, field
 from dragoman.core.commands import RecordTrace, RecordTurn, RequestTransition
 from dragoman.core.events import Status
 from dragoman.engine.operation import Commands
-from dragoman.protocols.saop.masking import STATUSES, Held, is_commit, mask_event, mask_turn
+from dragoman.protocols.saop.masking import (
+    STATUSES,
+    Held,
+    is_commit,
+    mask_event,
+    mask_turn,
+    place_of,
+)
 from dragoman.protocols.saop.settings import Choices
-from dragoman.protocols.saop.shapes import Event, TaskTransition, TurnEnvelope
+from dragoman.protocols.saop.shapes import (
+    Event,
+    Part,
+    SandboxPulse,
+    TaskTransition,
+    ThoughtStream,
+    TurnEnvelope,
+)
+from dragoman.text.uuid8 import uuid8
 
 
 class SentTurn(Struct, frozen=True):
@@ -70,6 +86,45 @@ def event_commands(sent: SentEvent, speaker: str, choices: Choices) -> Commands:
             is_final=footing.is_final,
             commit=choices.head() if asks_for_move(sent) and not footing.commit else "",
         ),
+    )
+
+
+def pulse_command(
+    event_id: str, session: str, pulse: SandboxPulse, digest: Callable[[bytes], str]
+) -> RecordTrace:
+    """A line of a program that the hub has started, in which no secret is left."""
+    event = Event(event_id, session, pulse)
+    value = msgspec.to_builtins(event)
+    return RecordTrace(
+        event_id=event_id,
+        session=session,
+        kind=str(SandboxPulse.__struct_config__.tag),
+        envelope=value,
+        digest=digest(msgspec.json.encode(value, order="sorted")),
+        masked=pulse.masked,
+    )
+
+
+def last_chunk(key: str, held: str, choices: Choices) -> RecordTrace:
+    """The end of a thought that its sender never ended: what was held back of it.
+
+    Said twice it is the same event, so that nothing is lost or doubled by a crash.
+    """
+    (session, turn, part), stream = place_of(key), choices.redactor.stream(held)
+    text = stream.close()
+    payload = ThoughtStream(msgspec.convert(part, Part), turn, text, is_final=True)
+    mark = choices.digest(f"{key}\0{held}".encode(errors="surrogatepass"))
+    event_id = uuid8(bytes.fromhex(mark))
+    return RecordTrace(
+        event_id=event_id,
+        session=session,
+        kind=str(ThoughtStream.__struct_config__.tag),
+        envelope=msgspec.to_builtins(Event(event_id, session, payload)),
+        digest=mark,
+        masked=bool(stream.found),
+        agent=part,
+        turn=turn,
+        is_final=True,
     )
 
 

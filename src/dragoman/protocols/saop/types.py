@@ -17,6 +17,7 @@ from dragoman.protocols.saop.shapes import (
     EventId,
     Payload,
     SandboxPulse,
+    SessionId,
     TaskTransition,
     ThoughtStream,
     ToolCompleted,
@@ -38,7 +39,7 @@ class Types:
         self.payload: Schema[Payload] = Schema(one_of, tagged=self.by_name)
         shape = defstruct(
             "Event",
-            [("event_id", EventId), ("session_id", str), ("payload", one_of)],
+            [("event_id", EventId), ("session_id", SessionId), ("payload", one_of)],
             bases=(Event,),
             namespace={"__doc__": Event.__doc__},
             frozen=True,

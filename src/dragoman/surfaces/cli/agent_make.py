@@ -154,7 +154,8 @@ def add(
 
     def show(screen: Screen) -> None:
         spoken = f", speaks {', '.join(dialects)}" if dialects else ""
-        screen.line((name, "bold"), f" is known: {said}{spoken}")
+        plays = f", plays the {saop_role} in SAOP" if saop_role else ""
+        screen.line((name, "bold"), f" is known: {said}{spoken}{plays}")
         if described is not None:
             screen.line(f"it can {', '.join(described.skills)}")
         if given is not None:

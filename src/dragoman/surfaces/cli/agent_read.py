@@ -119,6 +119,8 @@ def _print(agent: ShownAgent, screen: Screen) -> None:
         screen.line((f"paused since {agent.paused.since}{until}: ", "yellow"), agent.paused.reason)
     if agent.speaks:
         screen.line(f"speaks {', '.join(agent.speaks)}")
+    if agent.saop_role is not None:
+        screen.line(f"plays the {agent.saop_role} in SAOP")
     if agent.key is not None:
         screen.line(f"signs with the Ed25519 key {agent.key}")
     if agent.tokens:

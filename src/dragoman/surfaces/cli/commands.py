@@ -90,6 +90,7 @@ GROUPS: Mapping[str, Group] = {
         {
             "handoff_read": ("list", "show", "timeline"),
             "handoff_check": ("verify", "diagnose"),
+            "handoff_draft": ("draft", "validate", "propose", "discard"),
             "handoff_offer": ("initiate",),
             "handoff_act": (
                 *("accept", "reject", "activate", "complete", "close"),

@@ -37,7 +37,7 @@ def accept(
 
     \b
     Example:
-      dragoman handoff accept 019c4b3e --as bob
+      dragoman handoff accept fix-login-1 --as bob
     """
     given = {"handoff_id": id, "notes": notes, "leave_out": leave_out}
     return asked(call, "accept", given)
@@ -57,7 +57,7 @@ def reject(
 
     \b
     Example:
-      dragoman handoff reject 019c4b3e --as bob --reason capacity_unavailable \\
+      dragoman handoff reject fix-login-1 --as bob --reason capacity_unavailable \\
         --detail "not before Friday" --fix "ask carol"
     """
     given = {"handoff_id": id, "reason": reason, "detail": detail, "suggested_fix": fix}
@@ -69,7 +69,7 @@ def activate(call: Call, id: HandoffArgument) -> Answer:
 
     \b
     Example:
-      dragoman handoff activate 019c4b3e --as bob
+      dragoman handoff activate fix-login-1 --as bob
     """
     return asked(call, "activate", {"handoff_id": id})
 
@@ -79,7 +79,7 @@ def complete(call: Call, id: HandoffArgument, notes: NotesOption = "") -> Answer
 
     \b
     Example:
-      dragoman handoff complete 019c4b3e --as bob --notes "merged as 4f2a"
+      dragoman handoff complete fix-login-1 --as bob --notes "merged as 4f2a"
     """
     return asked(call, "complete", {"handoff_id": id, "completion_notes": notes})
 
@@ -89,7 +89,7 @@ def close(call: Call, id: HandoffArgument, notes: NotesOption = "") -> Answer:
 
     \b
     Example:
-      dragoman handoff close 019c4b3e --as ada
+      dragoman handoff close fix-login-1 --as ada
     """
     return asked(call, "close", {"handoff_id": id, "closure_notes": notes})
 
@@ -99,7 +99,7 @@ def withdraw(call: Call, id: HandoffArgument, notes: NotesOption = "") -> Answer
 
     \b
     Example:
-      dragoman handoff withdraw 019c4b3e --as ada
+      dragoman handoff withdraw fix-login-1 --as ada
     """
     return asked(call, "withdraw", {"handoff_id": id, "notes": notes})
 
@@ -118,7 +118,7 @@ def extend(
 
     \b
     Example:
-      dragoman handoff extend 019c4b3e --by 30m --as carol
+      dragoman handoff extend fix-login-1 --by 30m --as carol
     """
     return asked(call, "extend_sla", {"handoff_id": id, "by": by, "stage": stage})
 
@@ -136,7 +136,7 @@ def reassign(
 
     \b
     Example:
-      dragoman handoff reassign 019c4b3e --to dan --as carol
+      dragoman handoff reassign fix-login-1 --to dan --as carol
     """
     return asked(call, "reassign", {"handoff_id": id, "to_agent": to, "notes": notes})
 
@@ -150,7 +150,7 @@ def approve(
 
     \b
     Example:
-      dragoman handoff approve 019c4b3e
+      dragoman handoff approve fix-login-1
     """
     return asked(call, "approve", {"handoff_id": id, "package_hash": hash, "notes": note})
 
@@ -160,7 +160,7 @@ def deny(call: Call, id: HandoffArgument, hash: HashOption = "", note: NoteOptio
 
     \b
     Example:
-      dragoman handoff deny 019c4b3e --note "not outside of the company"
+      dragoman handoff deny fix-login-1 --note "not outside of the company"
     """
     return asked(call, "deny", {"handoff_id": id, "package_hash": hash, "notes": note})
 

@@ -83,6 +83,12 @@ def _answer(
         metadata = cast(dict[str, Any], reply.get("metadata") or {})
         for failure in metadata.get("verification_failed", ()):
             screen.line(("failed: ", "red"), str(failure))
+        if "package_hash" in metadata:
+            screen.line(f"package {metadata['package_hash']}")
+        if after is not None and after.due_by and "due_by" in metadata:
+            screen.line(f"by {after.due_by}")
+        for told in metadata.get("warnings", ()):
+            screen.line(("look: ", "yellow"), str(told))
         for told in metadata.get("workq_items", ()):
             screen.line(("work queue: ", "yellow"), str(told))
         if after is not None and after.steps:

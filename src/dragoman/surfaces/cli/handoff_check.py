@@ -40,7 +40,7 @@ def verify(
 
     \b
     Examples:
-      dragoman handoff verify 019c4b3e
+      dragoman handoff verify fix-login-1
       dragoman handoff verify --replay .dragoman/teamspaces/default/handoffs/handoffs.jsonl
     """
     if bool(id) == (replay is not None):
@@ -115,7 +115,7 @@ def diagnose(call: Call, id: HandoffArgument) -> Answer:
 
     \b
     Example:
-      dragoman handoff diagnose 019c4b3e
+      dragoman handoff diagnose fix-login-1
     """
     from dragoman.engine.handoff_diagnosis import look_at
 

@@ -95,7 +95,7 @@ def initiate(
     if approval:
         said["policy"] = {"classification": "internal", "requires_human_approval": True}
     if source:
-        said = _from_file(source)
+        said = from_file(source, "initiate")
     elif not (to and task):
         wrong_usage("say who is to take over what: --to NAME and --task ID, or name a file")
     with call.writing() as place:
@@ -121,7 +121,8 @@ def _title_of(place: Place, task: str) -> str:
     return task if isinstance(found, Refusal) else found.task.title
 
 
-def _from_file(source: str) -> dict[str, Any]:
+def from_file(source: str, action: str) -> dict[str, Any]:
+    """The arguments of an action, from a file or standard input."""
     from dragoman.text.strict_json import MOST_BYTES, StrictJsonError, parse_json
 
     try:
@@ -132,7 +133,7 @@ def _from_file(source: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         wrong_usage(f"{source} is no JSON object: it has to hold what acp_handoff is given")
     said = cast(dict[str, Any], value)
-    if said.pop("action", "initiate") != "initiate":
+    if said.pop("action", action) != action:
         wrong_usage(f"{source} asks for another action: use `dragoman call acp_handoff`")
     return said
 

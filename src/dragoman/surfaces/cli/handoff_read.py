@@ -102,8 +102,8 @@ def show(call: Call, id: HandoffArgument) -> Answer:
 
     \b
     Examples:
-      dragoman handoff show 019c4b3e
-      dragoman handoff show 019c4b3e --json
+      dragoman handoff show fix-login-1
+      dragoman handoff show fix-login-1 --json
     """
     from dragoman.engine.handoff_diagnosis import look_at
     from dragoman.engine.shown_handoffs import whole_handoff
@@ -129,7 +129,7 @@ def timeline(
 
     \b
     Example:
-      dragoman handoff timeline 019c4b3e
+      dragoman handoff timeline fix-login-1
     """
     with call.reading() as place:
         handoff = found(call, place, id)

@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING, Any, cast
 
 from dragoman.core.moments import in_hours, to_rfc3339
+from dragoman.surfaces.cli.phrases import cut
 from dragoman.surfaces.cli.screen import Column, Screen
-from dragoman.surfaces.cli.words import cut
 
 if TYPE_CHECKING:
     from dragoman.core.handoff import Handoff
@@ -85,9 +85,10 @@ def _facts(handoff: "Handoff") -> tuple[tuple[str, str], ...]:
         ("hash", handoff.package_hash),
         ("due by", "" if handoff.deadline is None else to_rfc3339(handoff.deadline)),
         ("approval", _approval(handoff)),
+        *_of_package(handoff.package),
         ("passed", ", ".join(handoff.passed)),
         ("failed", "; ".join(handoff.failed)),
-        ("artifacts", ", ".join(f"{id} ({sha[:12]})" for id, sha in handoff.artifacts.items())),
+        *(("artifact", text) for text in _artifacts(handoff)),
         ("left out", ", ".join(handoff.left_out)),
         ("rejected", _rejection(handoff)),
         *(("escalated", _escalation(one)) for one in handoff.escalations),
@@ -95,15 +96,52 @@ def _facts(handoff: "Handoff") -> tuple[tuple[str, str], ...]:
     )
 
 
+def _of_package(package: dict[str, Any]) -> tuple[tuple[str, str], ...]:
+    """What whoever approves or accepts it decides by."""
+    task, policy, work = (_part(package, name) for name in ("task", "policy", "work_state"))
+    percent = work.get("percent_complete")
+    done = "" if percent is None else f", {percent} %"
+    return (
+        ("objective", str(task.get("objective", ""))),
+        ("priority", str(task.get("priority", ""))),
+        ("deadline", str(task.get("deadline", ""))),
+        ("work", f"{work['status']}{done}" if "status" in work else ""),
+        *((name, str(policy.get(name, ""))) for name in _LABELS),
+    )
+
+
+def _artifacts(handoff: "Handoff") -> list[str]:
+    """What goes along: where it lies, how large it is, and what was kept of it."""
+    listed: Any = handoff.package.get("artifacts")
+    given = cast(list[Any], listed) if isinstance(listed, list) else []
+    told = list[str]()
+    for one in (cast(dict[str, Any], one) for one in given if isinstance(one, dict)):
+        ref, id = _part(one, "ref"), str(one.get("artifact_id", ""))
+        kept = handoff.artifacts.get(id, "")
+        size = f", {ref['size_bytes']} bytes" if "size_bytes" in ref else ""
+        told.append(
+            f"{id}: {ref.get('type', '')} {ref.get('path', '')}{size}"
+            f"{f', kept as {kept[:12]}' if kept else ''}"
+        )
+    return told
+
+
+_LABELS = ("classification", "sensitivity", "visibility")
+"""What a package says about who should see it."""
+
+
 def _texts(package: dict[str, Any]) -> tuple[tuple[str, str], ...]:
     """What the recipient has to read first."""
     context, work = _part(package, "context"), _part(package, "work_state")
     criteria = _part(package, "task").get("success_criteria")
     listed = "\n".join(map(str, cast(list[Any], criteria))) if isinstance(criteria, list) else ""
+    risks: Any = context.get("known_risks")
+    at_risk = "\n".join(map(str, cast(list[Any], risks))) if isinstance(risks, list) else ""
     return (
         ("summary", str(context.get("summary", ""))),
         ("next step", str(work.get("next_step", ""))),
         ("criteria", listed),
+        ("known risks", at_risk),
     )
 
 

@@ -6,6 +6,7 @@ from typing import Any
 from dragoman.core.events import (
     Event,
     HandoffApproved,
+    HandoffDiscarded,
     HandoffDrafted,
     HandoffEscalated,
     HandoffExtended,
@@ -22,6 +23,10 @@ from dragoman.surfaces.cli.phrases import because
 
 def _drafted(event: HandoffDrafted) -> str:
     return f"drafts a handoff to {event.recipient or 'nobody yet'}"
+
+
+def _discarded(event: HandoffDiscarded) -> str:
+    return f"the draft is thrown away by {event.by}"
 
 
 def _proposed(event: HandoffProposed) -> str:
@@ -78,6 +83,7 @@ def _handed_over(event: TaskHandedOver) -> str:
 
 HANDOFF_WORDS: dict[type[Event], Callable[[Any], str]] = {
     HandoffDrafted: _drafted,
+    HandoffDiscarded: _discarded,
     HandoffProposed: _proposed,
     HandoffMoved: _moved,
     HandoffVerified: _verified,

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from dragoman.surfaces.cli.mail_asking import Row
+from dragoman.surfaces.cli.phrases import cut
 from dragoman.surfaces.cli.screen import Column, Part, Screen
-from dragoman.surfaces.cli.words import cut
 
 _TYPES = {"FAILED": "red", "HELP_REQUEST": "yellow", "DONE": "green", "OFFERING_READY": "green"}
 _COLUMNS = (

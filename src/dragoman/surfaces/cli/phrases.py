@@ -1,6 +1,13 @@
 """Pieces of sentences that several tables of words use."""
 
+_LONGEST = 240
+
 
 def because(reason: str) -> str:
     """A reason in brackets, if there is one."""
     return f" ({reason})" if reason else ""
+
+
+def cut(text: str, longest: int = _LONGEST) -> str:
+    """A text short enough for one line; the whole of it is in --json."""
+    return text if len(text) <= longest else text[: longest - 1] + "…"

@@ -1,7 +1,6 @@
 """`dragoman trace`: a coding agent's own record of a session, as turns and events of a task."""
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from dragoman.core.errors import Refusal
+from dragoman.core.ids import is_task_name
 from dragoman.surfaces.cli.call import Answer, Call, wrong_usage
 from dragoman.surfaces.cli.growing import read_document, read_lines
 from dragoman.surfaces.cli.place import Place
@@ -76,14 +76,17 @@ def trace(
     """
     if not task:
         wrong_usage("say which task the session is of, with --task ID")
+    if not is_task_name(task):
+        wrong_usage(f"{task[:140]!a} is not the name of a task: write the one of --task anew")
     from dragoman.protocols.saop.capture.scribe import About
     from dragoman.protocols.saop.capture.transcript import Transcript
+    from dragoman.surfaces.cli.trace_reading import Before
 
     with open_source(str(file)) as opened, call.writing() as place:
         about = About(task, role, session or _session_of(place, task))
-        now, first = place.hub.clock.now(), partial(_first_turn, place, task)
-        transcript = Transcript(about, now, kind or "", first)
-        sender = Sender(place, call.actor(place, call.speaker()), task)
+        before = Before(place.hub.store, task, is_named=bool(session))
+        transcript = Transcript(about, place.hub.clock.now(), kind or "", before)
+        sender = Sender(place, call.actor(place, call.speaker()), task, before.turns)
         lines = read_lines(opened, file, call.wait if follow else None)
         captured = _captured(transcript, lines, file, closes=close)
         if not _is_known(place, task):
@@ -94,8 +97,16 @@ def trace(
             if sender.tally.is_hopeless:
                 break
     if not transcript.kind:
-        wrong_usage(f"{file} is no session file that is known here: name its --format")
+        wrong_usage(_unknown(file, transcript.lines))
+    if kind and not transcript.is_begun:
+        wrong_usage(f"{file} holds nothing of a {kind} session: is --format the right one?")
     return _answer(about, transcript, sender.tally)
+
+
+def _unknown(file: Path, lines: int) -> str:
+    if not lines:
+        return f"{file} is empty: take it over when its session has begun"
+    return f"{file} is no session file that is known here: name its --format"
 
 
 def _is_known(place: Place, task: str) -> bool:
@@ -110,22 +121,6 @@ def _session_of(place: Place, task: str) -> str:
 
     found = find_task(place.hub.store, task)
     return "" if isinstance(found, Refusal) or found.lease is None else found.lease.session
-
-
-def _first_turn(place: Place, task: str, session: str) -> int:
-    """Where a session's turns begin: where they began before, else behind those of others."""
-    from dragoman.engine.ask import find_task
-    from dragoman.surfaces.cli.trace_reading import each_turn
-
-    found = find_task(place.hub.store, task)
-    if isinstance(found, Refusal):
-        return 0
-    last = -1
-    for turn in each_turn(place.hub.store, found.task.id, found.task.attempts):
-        if turn.envelope["metadata"].get("session_id") == session:
-            return turn.turn_index
-        last = turn.turn_index
-    return last + 1
 
 
 def _captured(

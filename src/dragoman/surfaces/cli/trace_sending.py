@@ -1,7 +1,7 @@
 """Sending what was captured: turns one by one, events of a task many at a time."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,6 +15,7 @@ from dragoman.engine.request import Accepted
 
 if TYPE_CHECKING:
     from dragoman.core.actors import Actor
+    from dragoman.engine.traces import ShownTurn
     from dragoman.protocols.saop.capture.scribe import Captured
     from dragoman.surfaces.cli.place import Place
 
@@ -70,7 +71,10 @@ class Tally(Struct):
 class Sender:
     """Brings turns and events of one task to the hub, on somebody's behalf."""
 
-    def __init__(self, place: "Place", actor: "Actor", task: str) -> None:
+    def __init__(
+        self, place: "Place", actor: "Actor", task: str, before: Mapping[int, "ShownTurn"]
+    ) -> None:
+        """`before`: turns that are on record in earlier attempts, by their number."""
         from dragoman.engine.operation import find_operation
 
         found = find_operation(place.interpreter.dialects, "saop.event")
@@ -78,6 +82,7 @@ class Sender:
         self._place = place
         self._actor = actor
         self._task = task
+        self._before = before
         self._event = found[1]
         self.tally = Tally(place.hub.store.head())
 
@@ -94,7 +99,10 @@ class Sender:
     def _turn(self, one: "Captured") -> Sent:
         from dragoman.engine.interpreter import Turned
 
-        what = f"turn {one.message['turn_index']}"
+        index: int = one.message["turn_index"]
+        what = f"turn {index}"
+        if index in self._before:
+            return Sent(what, self._before[index].position, self._before[index].masked)
         answer = self._place.interpreter.call("saop.turn", one.message, self._actor)
         if isinstance(answer, Turned):
             return Sent(what, refusal=Refusal(answer.code, answer.detail))

@@ -7,9 +7,10 @@ import msgspec
 
 from dragoman.core.events import EVENT_NAMES
 from dragoman.core.moments import parse_rfc3339
+from dragoman.surfaces.cli.phrases import cut
 from dragoman.surfaces.cli.task_view import STATUS_STYLES
 from dragoman.surfaces.cli.watch_scene import Happening, Picture, Tool
-from dragoman.surfaces.cli.words import WORDS, cut
+from dragoman.surfaces.cli.words import WORDS
 from dragoman.text.safe_text import safe_text
 
 if TYPE_CHECKING:

@@ -54,11 +54,10 @@ from dragoman.core.moments import duration, to_rfc3339
 from dragoman.ledger.codec import CODEC
 from dragoman.ledger.entry import Entry, read_line
 from dragoman.surfaces.cli.handoff_words import HANDOFF_WORDS
-from dragoman.surfaces.cli.phrases import because
+from dragoman.surfaces.cli.phrases import because, cut
 from dragoman.surfaces.cli.words_of_intents import INTENT_WORDS
 from dragoman.surfaces.cli.words_traces import TRACE_WORDS
 
-_LONGEST = 240
 _SUBJECTS = ("task", "agent", "mail", "wave", "handoff", "workq", "intent", "standing", "turns")
 """Kinds of streams whose name says what an entry is about."""
 
@@ -96,11 +95,6 @@ def tell(entry: Entry) -> Told:
     kind, _, name = line.stream.partition(":")
     subject = name if kind in _SUBJECTS else ""
     return Told(to_rfc3339(line.at), line.actor, line.via, subject, cut(words))
-
-
-def cut(text: str, longest: int = _LONGEST) -> str:
-    """A text short enough for one line; the whole of it is in --json."""
-    return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
 def _created(event: TaskCreated) -> str:

@@ -11,6 +11,7 @@ from dragoman.core.events import (
     TraceRecorded,
     TurnRecorded,
 )
+from dragoman.surfaces.cli.phrases import cut
 
 _MASKED = {True: ", with secrets masked", False: ""}
 
@@ -22,7 +23,28 @@ def _turn(event: TurnRecorded) -> str:
 
 def _trace(event: TraceRecorded) -> str:
     about = f" about {event.task}" if event.task else ""
-    return f"{event.type} in session {event.session}{about}{_MASKED[event.masked]}"
+    where = f"in session {event.session}{about}{_MASKED[event.masked]}"
+    return f"{event.type} {where}{_gist(event)}"
+
+
+def _gist(event: TraceRecorded) -> str:
+    """What it says, in a few words; a type that is not known here says nothing."""
+    payload: Any = event.envelope.get("payload")
+    fields = _SAYS.get(event.type, ())
+    said = [str(payload[name]) for name in fields if name in payload] if payload else []
+    between = " → " if event.type == "TASK_TRANSITION" else " "
+    return f": {cut(between.join(said), _GIST)}" if said else ""
+
+
+_GIST = 100
+_SAYS: dict[str, tuple[str, ...]] = {
+    "THOUGHT_STREAM": ("chunk",),
+    "TOOL_LIFECYCLE_INVOKED": ("tool",),
+    "TOOL_LIFECYCLE_COMPLETED": ("tool", "status"),
+    "TASK_TRANSITION": ("from_state", "to_state"),
+    "SANDBOX_PULSE": ("line",),
+}
+"""Type of event -> the fields that tell it from others of its type."""
 
 
 def _anomaly(event: TraceAnomaly) -> str:

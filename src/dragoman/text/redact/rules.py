@@ -62,7 +62,8 @@ def _rule(kind: str, starts: str, rest: str, source: str, *, shows: bool = False
 # fmt: off
 RULES: Final[tuple[Rule, ...]] = (
     # --- our own
-    _rule("dragoman_token", "drg_", "[A-Za-z0-9][A-Za-z0-9._@-]{0,}_[0-9a-f]{12}_[A-Za-z0-9_-]{43}",
+    _rule("dragoman_token", "drg_",
+          "[A-Za-z0-9][A-Za-z0-9._@-]{0,256}_[0-9a-f]{12}_[A-Za-z0-9_-]{43}",
           "docs/identity.md"),
     _rule("dragoman_attempt_token", "drga_", r"[A-Za-z0-9_-]{20,}\.[A-Za-z0-9_-]{20,}",
           "docs/identity.md"),

@@ -58,6 +58,8 @@ class About(Struct, frozen=True):
     session: str = ""
     origin: str = ""
     """What kind of record it is."""
+    own: str = ""
+    """What the record itself calls its session: by that it is known again."""
 
 
 class Captured(Struct, frozen=True):
@@ -252,6 +254,7 @@ class Scribe:
                 "session_id": self._about.session,
                 "captured": {
                     "from": about.origin,
+                    **({"session": about.own} if about.own else {}),
                     "filled": [name for name in FILLED if name not in stated],
                 },
             },

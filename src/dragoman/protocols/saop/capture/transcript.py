@@ -39,6 +39,10 @@ READERS: Final[dict[str, type[Reader]]] = {one.name: one for one in (ClaudeCode,
 
 _NAMELESS: Final = "transcript"
 
+Begin = Callable[[str, str], tuple[str, int]]
+"""What a record calls its session, and how it would be called here -> how it is called, and the
+number of its first turn: those that it had before, if it was taken over before."""
+
 
 class Transcript:
     """Takes the lines of a record in their order."""
@@ -48,12 +52,12 @@ class Transcript:
         about: About,
         now: int,
         kind: str = "",
-        first_turn: Callable[[str], int] = lambda _: 0,
+        begin: Begin = lambda _, session: (session, 0),
     ) -> None:
-        """A session without a name is what the record calls it; `first_turn` is told its name."""
+        """A session without a name is what the record calls it."""
         self._about = about
         self._now = now
-        self._first_turn = first_turn
+        self._begin = begin
         self._reader = READERS[kind]() if kind else None
         self._scribe: Scribe | None = None
         self.lines = 0
@@ -93,6 +97,11 @@ class Transcript:
             yield from scribe.take(step, f"{self.lines}.{part}")
 
     @property
+    def is_begun(self) -> bool:
+        """Whether there was anything in it that somebody did or said."""
+        return self._scribe is not None
+
+    @property
     def is_over(self) -> bool:
         """Whether its last turn looks as if nothing more came of it."""
         whole = self._reader is not None and self._reader.is_whole
@@ -104,7 +113,7 @@ class Transcript:
             yield from self._scribe.close()
 
     def _hired(self, reader: Reader) -> Scribe:
-        session = self.session or _NAMELESS
-        about = replace(self._about, session=session, origin=reader.name)
-        self._scribe = Scribe(about, self._now, self._first_turn(session))
+        session, first = self._begin(reader.session, self.session or _NAMELESS)
+        self._about = replace(self._about, session=session, origin=reader.name, own=reader.session)
+        self._scribe = Scribe(self._about, self._now, first)
         return self._scribe

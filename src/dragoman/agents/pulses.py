@@ -1,0 +1,64 @@
+"""The lines of one attempt on their way into its trace: in order, in batches, and only so many.
+
+The program never waits for it, and a hub that cannot write just now loses lines here, not the
+program its work: what is lost is counted, and said as soon as something can be written again.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Final
+
+from msgspec.structs import replace
+
+from dragoman.agents.output import Pulse
+from dragoman.core.errors import DragomanError
+
+Tell = Callable[[Sequence[Pulse]], Awaitable[object]]
+"""Brings lines into the trace, all or none; DragomanError: that is not possible now."""
+
+_BATCH: Final = 100
+_NO_MORE: Final = "so many lines of an attempt are told (trace_lines): the rest is in output.log"
+
+
+class Pulses:
+    """Tells what comes while the batch before it is being written, as the next one."""
+
+    def __init__(self, tell: Tell, most: int) -> None:
+        self._tell = tell
+        self._left = most
+        self._waiting: list[Pulse] = []
+        self._lost = 0
+        self._telling: asyncio.Task[None] | None = None
+
+    def add(self, pulses: Iterable[Pulse]) -> None:
+        """Lines that were printed; the last that is told says that no more are."""
+        for pulse in pulses:
+            if self._left <= 0:
+                break
+            self._left -= 1
+            self._waiting.append(pulse if self._left else _hub_s(pulse, _NO_MORE))
+        if self._waiting and self._telling is None:
+            self._telling = asyncio.get_running_loop().create_task(self._tell_all())
+
+    async def end(self) -> None:
+        """Until all is told that was added."""
+        if self._telling is not None:
+            await self._telling
+
+    async def _tell_all(self) -> None:
+        while self._waiting:
+            batch, self._waiting = self._waiting[:_BATCH], self._waiting[_BATCH:]
+            missing = f"{self._lost} lines are missing here: the hub could not write them"
+            before = [_hub_s(batch[0], missing)] if self._lost else []
+            try:
+                await self._tell((*before, *batch))
+            except DragomanError:  # a full disk: the log has them, if it has room
+                self._lost += len(batch)
+            else:
+                self._lost = 0
+        self._telling = None
+
+
+def _hub_s(pulse: Pulse, text: str) -> Pulse:
+    """A line of the hub's own, in the place of one of the program's."""
+    return replace(pulse, line=f"[dragoman] {text}", masked=False)

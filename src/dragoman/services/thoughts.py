@@ -1,0 +1,53 @@
+"""Thoughts without an end: what was held back of one is told when no chunk has come for minutes.
+
+A chunk may end in what could be the beginning of a secret: that waits for the next one. An agent
+that was stopped in the middle of a thought sends none.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from dragoman.core.actors import SYSTEM
+from dragoman.core.commands import RecordTrace
+from dragoman.core.errors import Refused
+from dragoman.engine.hub import Hub
+
+
+class Tails(Protocol):
+    """What was held back."""
+
+    def left(self) -> Iterable[tuple[str, str]]:
+        """What no chunk has come to for minutes: its key, and the text."""
+        ...
+
+    def put(self, key: str, held: str) -> None:
+        """Keep this under the key; nothing, and what was kept is gone."""
+        ...
+
+
+class Thoughts:
+    """Ends them."""
+
+    name = "thoughts"
+
+    def __init__(self, hub: Hub, tails: Tails, end: Callable[[str, str], RecordTrace]) -> None:
+        """`end`: the last chunk that the text under a key comes to."""
+        self._hub = hub
+        self._tails = tails
+        self._end = end
+
+    def run_once(self, now: int) -> int:
+        """End those that were left; how many there were."""
+        del now
+        ended = 0
+        for key, held in self._tails.left():
+            try:
+                self._hub.do(SYSTEM, self._end(key, held))
+            except Refused as refused:
+                if refused.code == "overloaded":
+                    return ended
+            else:
+                ended += 1
+            # On record first, so that a crash in between doubles nothing and loses nothing.
+            self._tails.put(key, "")
+        return ended

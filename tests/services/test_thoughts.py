@@ -1,0 +1,105 @@
+"""Thoughts that nobody has ended: their end is told, once, and without secrets."""
+
+import os
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman.core.errors import StoreUnavailable
+from dragoman.protocols import saop
+from dragoman.services.thoughts import Thoughts
+from dragoman.system.chunk_tails import PATIENCE, ChunkTails
+from dragoman.text.digest import keyed_digest
+from dragoman.text.redact import Redactor
+from tests.protocols.saop.desk import SECRET, Desk, thought
+from tests.requirements import proves
+
+pytestmark = proves("SAOP-ENDED")
+
+
+def digest(content: bytes) -> str:
+    return keyed_digest(bytes(32), content).hex()
+
+
+class Mind:
+    """A hub to which thoughts come, and the duty that ends them."""
+
+    def __init__(self, data: Path) -> None:
+        self.folder = data / "held"
+        self.tails = ChunkTails(self.folder, bytes(32))
+        choices = saop.Choices(redactor=Redactor(), tails=self.tails, digest=digest)
+        self.desk = Desk(choices)
+        self.duty = Thoughts(self.desk.hub, self.tails, partial(saop.last_chunk, choices=choices))
+        self.desk.turn(0)
+
+    def wait(self) -> None:
+        """No chunk comes for as long as one may be waited for."""
+        for path in self.folder.iterdir():
+            at = path.stat().st_mtime - PATIENCE - 1
+            os.utime(path, (at, at))
+
+    def run(self) -> int:
+        """Do the duty."""
+        return self.duty.run_once(self.desk.clock.now())
+
+    def told(self) -> list[dict[str, Any]]:
+        """The thoughts of the session."""
+        return [one["payload"] for one in self.desk.events(session_id="s-1")]
+
+
+def test_what_was_held_back_is_told_when_nothing_follows(tmp_path: Path) -> None:
+    mind = Mind(tmp_path)
+    mind.desk.event(1, thought("the whole thought without end"))
+    assert (mind.run(), len(mind.told())) == (0, 1)
+    mind.wait()
+    assert (mind.run(), mind.run()) == (1, 0)
+    assert "".join(one["chunk"] for one in mind.told()) == "the whole thought without end"
+    assert [one["is_final"] for one in mind.told()] == [False, True]
+    assert mind.told()[-1]["agent_id"] == "developer"
+    assert list(mind.folder.iterdir()) == []
+
+
+def test_a_secret_in_it_is_masked(tmp_path: Path) -> None:
+    mind = Mind(tmp_path)
+    mind.desk.event(1, thought(f"it is {SECRET}"))
+    mind.wait()
+    assert mind.run() == 1
+    whole = "".join(one["chunk"] for one in mind.told())
+    assert whole.startswith("it is [REDACTED:github_token:")
+    assert SECRET.encode() not in b"".join(one.line for one in mind.desk.store.entries(0, 100))
+
+
+def test_a_crash_after_it_was_told_doubles_nothing(tmp_path: Path) -> None:
+    mind = Mind(tmp_path)
+    mind.desk.event(1, thought("half a thou"))
+    mind.wait()
+    (file,) = mind.folder.iterdir()
+    kept = file.read_bytes()
+    assert mind.run() == 1
+    file.write_bytes(kept)
+    mind.wait()
+    mind.run()
+    assert "".join(one["chunk"] for one in mind.told()) == "half a thou"
+    assert list(mind.folder.iterdir()) == []
+
+
+def test_what_cannot_be_written_now_is_told_later(tmp_path: Path) -> None:
+    mind = Mind(tmp_path)
+    mind.desk.event(1, thought("half a thou"))
+    mind.wait()
+    mind.desk.store.faults = [StoreUnavailable("the disk is full")]
+    with pytest.raises(StoreUnavailable):
+        mind.run()
+    assert mind.run() == 1
+    assert "".join(one["chunk"] for one in mind.told()) == "half a thou"
+
+
+def test_who_goes_on_after_that_is_heard(tmp_path: Path) -> None:
+    mind = Mind(tmp_path)
+    mind.desk.event(1, thought("half a thou"))
+    mind.wait()
+    mind.run()
+    assert mind.desk.event(2, thought("ght", final=True))["ok"]
+    assert "".join(one["chunk"] for one in mind.told()) == "half a thought"
