@@ -2462,6 +2462,13 @@ _MANIFEST: tuple[Requirement, ...] = (
         "Of a corpus of made-up secrets all known values, 99 % of the prefixed and 90 % of the "
         "generic ones are found; of what is masked in ordinary lines 95 % was a secret.",
     ),
+    # --- delegation and letters, finished
+    Requirement(
+        "SDK-SIGNED",
+        "S-CCOS-9",
+        "With a key the SDK signs every message that it sends; the hub opens it, and one whose "
+        "answer was lost is signed anew and counts once.",
+    ),
 )
 
 REQUIREMENTS = {requirement.id: requirement for requirement in _MANIFEST}
