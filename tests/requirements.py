@@ -2464,6 +2464,18 @@ _MANIFEST: tuple[Requirement, ...] = (
     ),
     # --- delegation and letters, finished
     Requirement(
+        "CCOS-UPDATES",
+        "S-CCOS-2",
+        "Of the updates of a request with one sequence number the first counts; after the deadline "
+        "none does; an intent keeps at most 10,000.",
+    ),
+    Requirement(
+        "CCOS-CANCEL",
+        "S-CCOS-4",
+        "Whoever wanted an intent may cancel it, as a person and whoever runs the show; nothing is "
+        "held against its agent.",
+    ),
+    Requirement(
         "SDK-SIGNED",
         "S-CCOS-9",
         "With a key the SDK signs every message that it sends; the hub opens it, and one whose "

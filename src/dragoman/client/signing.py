@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -81,7 +81,7 @@ def _object(message: Message) -> Any:
     """The message as it is signed; it must be one that everybody reads alike."""
     if isinstance(message, str | bytes):
         try:
-            message = cast(Any, parse_json(message))
+            message = parse_json(message)
         except StrictJsonError as error:
             raise ValueError(f"only a JSON object can be signed: {error}") from None
     if not isinstance(message, Mapping):

@@ -135,14 +135,11 @@ def _again(command: DelegateIntent, known: Intent, read: Read, now: int) -> Deci
     if isinstance(task, Refusal):
         return task
     course = Course(known, task, read, now)
-    asked = command.goal, command.params, command.constraints, command.skills
-    if asked != (known.goal, known.params, known.constraints, known.skills):
-        return Refusal(
-            "already_exists", f"there is an intent {known.id} with another goal; use another id"
-        )
     refusal = _check_the_same(command, known)
     if refusal:
         return refusal
+    if command.request_id and known.has_had(command.request_id):
+        return _check_whose(command, known) or Decision(replace(receipt_of(course), before=True))
     is_to_begin = known.state in RENEWABLE and not task.is_final
     if not is_to_begin or task.status == "in-progress":
         return _check_whose(command, known) or Decision(receipt_of(course))
@@ -159,7 +156,15 @@ def _again(command: DelegateIntent, known: Intent, read: Read, now: int) -> Deci
 
 
 def _check_the_same(command: DelegateIntent, known: Intent) -> Refusal | None:
-    """None unless it is said to belong elsewhere than it does."""
+    """None unless it is about something else, or is said to belong elsewhere than it does."""
+    for field in ("goal", "params", "constraints", "skills"):
+        if getattr(command, field) != getattr(known, field):
+            what = "another" if field == "goal" else "other"
+            return Refusal(
+                "already_exists",
+                f"there is an intent {known.id} with {what} {field}; say the same, or use another "
+                "id",
+            )
     for what, said, has in (
         ("plan", command.plan, known.plan),
         ("intent that it follows", command.follows, known.follows),
@@ -208,7 +213,7 @@ def _why_nobody(course: Course) -> tuple[str]:
 
 def _offered(course: Course, command: DelegateIntent) -> bool:
     terms = Terms(command.policy, command.patience_ms, command.tries)
-    return course.offer(command.candidates, terms)
+    return course.offer(command.candidates, terms, command.request_id)
 
 
 def _begun(command: DelegateIntent, id: str, read: Read, now: int) -> Decision | Refusal:
@@ -289,6 +294,7 @@ def _faults(command: DelegateIntent) -> Iterator[Refusal | None]:
         yield check_duration("the time until the deadline", command.patience_ms, *WAIT_MS)
     yield check_mail_id(command.plan, "plan") if command.plan else None
     yield check_mail_id(command.follows, "intent id") if command.follows else None
+    yield check_mail_id(command.request_id, "request id") if command.request_id else None
     yield check_range("tries", command.tries, 1, TRIES)
     yield check_count("candidates", command.candidates, CANDIDATES)
     yield from _faults_of_policy(command.policy)

@@ -5,9 +5,9 @@ from msgspec import UNSET, UnsetType
 
 from dragoman.core.actors import Actor
 from dragoman.core.commands import (
+    CancelIntent,
     DelegateIntent,
     DescribeAgent,
-    MoveTask,
     ReceiveResult,
     RegisterAgent,
     ReportOutcome,
@@ -126,6 +126,7 @@ def request(message: TaskRequest, facts: Facts, choices: Choices) -> Commands | 
             candidates=(named,),
             policy=choices.policy,
             agent=message.agent_id,
+            request_id=message.request_id or "",
         ),
     )
 
@@ -160,6 +161,7 @@ def result(message: TaskResult | Broken, facts: Facts, choices: Choices) -> Comm
         output,
         message.why,
         message.request_id or "",
+        attempt=message.attempt or 0,
     )
     if is_kept:
         return (told,)
@@ -205,6 +207,7 @@ def update(message: TaskUpdate, facts: Facts, choices: Choices) -> Commands:
             message.request_id or "",
             message.sequence or 0,
             partial if is_kept else None,
+            message.attempt or 0,
         ),
     )
 
@@ -215,4 +218,4 @@ def cancel(asked: Cancel, actor: Actor, facts: Facts) -> Commands | Fault:
     intent = find_intent(facts.store, asked.intent_id)
     if isinstance(intent, Refusal):
         return Fault(intent.code, intent.detail, "intent_id")
-    return (MoveTask(f"{KIND}:{intent.id}", "cancelled", asked.reason),)
+    return (CancelIntent(f"{KIND}:{intent.id}", asked.reason),)
