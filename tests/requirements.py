@@ -2464,6 +2464,12 @@ _MANIFEST: tuple[Requirement, ...] = (
     ),
     # --- delegation and letters, finished
     Requirement(
+        "CCOS-BOUNDED",
+        "S-CCOS-8",
+        "A story, a history and a page of Actions have an end, however long the chain is: they say "
+        "that there is more, and the page behind goes on with the same causes.",
+    ),
+    Requirement(
         "CCOS-UPDATES",
         "S-CCOS-2",
         "Of the updates of a request with one sequence number the first counts; after the deadline "

@@ -9,6 +9,8 @@ from dragoman.core.offers import Trust
 from dragoman.protocols.ccos.wire import AgentId, Name
 
 MOST_SHOWN: Final = 500
+MOST_TOLD: Final = 10_000
+"""How many Actions a story has; more are asked for by the page."""
 
 Words = tuple[Annotated[str, Meta(min_length=1, max_length=200)], ...]
 FewWords = Annotated[
@@ -88,6 +90,12 @@ class OneIntent(Asked, frozen=True, kw_only=True):
     """An intent, by its id."""
 
     intent_id: Name
+
+
+class Story(OneIntent, frozen=True, kw_only=True):
+    """An intent whose story is told, as far as this."""
+
+    limit: Annotated[int, Meta(ge=1, le=MOST_TOLD)] = MOST_TOLD
 
 
 class Cancel(Asked, frozen=True, kw_only=True):

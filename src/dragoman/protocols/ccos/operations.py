@@ -241,6 +241,7 @@ def _writing(choices: Choices) -> Iterator[Operation]:
         gather=translate.cancel,
         reply=lambda asked, _, __: {"intent_id": asked.intent_id, "cancelled": True},
         roles=MAY_WRITE,
+        summary="Take back an intent that you wanted; nothing is held against its agent.",
     )
 
 
@@ -280,7 +281,12 @@ def _reading(choices: Choices) -> Iterator[Operation]:
     yield _asking(
         "ccos.intents", arguments.Intents, lambda asked, _, facts: query.listed(asked, facts)
     )
-    yield _asking("ccos.why", arguments.OneIntent, lambda asked, _, facts: query.why(asked, facts))
+    yield _asking(
+        "ccos.why",
+        arguments.Story,
+        lambda asked, _, facts: query.why(asked, facts),
+        "See why an intent went to whom, and what came of it: each Action with what it caused.",
+    )
     yield _asking(
         "ccos.actions", arguments.WantedActions, lambda asked, _, facts: query.ask(asked, facts)
     )
