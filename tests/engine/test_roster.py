@@ -73,15 +73,41 @@ def test_only_what_has_changed_is_read_again(lab: Lab) -> None:
     assert len(names(rosters)) == 30
 
 
-def test_after_a_long_absence_all_is_read_anew(lab: Lab) -> None:
-    rosters = Rosters(lab.store)
-    describe(lab, "alice", "python")
-    assert names(rosters) == ["alice"]
+def time_passes(lab: Lab) -> None:
+    """More happens than is looked through."""
     for number in range(roster.FOLLOWED // 100 + 1):
         batch = [CreateTask(f"{number}.{one}") for one in range(100)]
         lab.do(HUMAN, *batch)
+
+
+def test_after_a_long_absence_all_are_compared_and_only_who_has_changed_is_read(lab: Lab) -> None:
+    rosters = Rosters(lab.store)
+    describe(lab, "alice", "python")
+    describe(lab, "cy", "python")
+    assert names(rosters) == ["alice", "cy"]
+    alice = rosters.standing("alice", START)
+    time_passes(lab)
     describe(lab, "bob", "python", "tests")
-    assert names(rosters) == ["bob", "alice"]
+    describe(lab, "cy", "rust")
+    assert names(rosters) == ["bob", "alice", "cy"]
+    assert rosters.standing("alice", START) is alice
+
+
+def test_what_could_not_be_read_then_is_tried_again_the_next_time(lab: Lab) -> None:
+    describe(lab, "alice", "python")
+    row = lab.store.stream("standing:alice")
+    assert row is not None
+    rosters = Rosters(lab.store)
+    assert names(rosters) == ["alice"]
+    describe(lab, "alice", "python", "tests")
+    whole = lab.store.stream("standing:alice")
+    assert whole is not None
+    time_passes(lab)
+    lab.store.tables.rows[row.number] = replace(whole, state=b"{")
+    assert names(rosters) == []
+    lab.store.tables.rows[row.number] = whole
+    time_passes(lab)
+    assert names(rosters) == ["alice"]
 
 
 def test_what_is_known_grows_old_by_itself(lab: Lab) -> None:

@@ -300,7 +300,7 @@ def _decided(course: Course, read: Read) -> Decision:
 
 
 def result_digest(success: bool, output: object, error: str) -> str:
-    """What a result is known by: an equal one is a repeat."""
+    """What a result is known by: an equal one is a repeat. The output may be encoded already."""
     said = [success, output, error]
     return blake2b(msgspec.json.encode(said, order="deterministic"), digest_size=16).hexdigest()
 

@@ -150,7 +150,8 @@ def result(message: TaskResult | Broken, facts: Facts, choices: Choices) -> Comm
         intent, agent, request_id = message.intent_id, message.agent_id, message.request_id
         return (ReceiveResult(intent, agent, False, request_id=request_id, fault=message.reason),)
     output = None if message.output is UNSET else message.output
-    size = len(msgspec.json.encode(output))
+    encoded = msgspec.json.encode(output, order="deterministic")
+    size = len(encoded)
     is_kept = size <= choices.kept_bytes or output is None
     if _is_plain_task(message, facts):
         return (_report(message, output if is_kept else None),)
@@ -166,7 +167,7 @@ def result(message: TaskResult | Broken, facts: Facts, choices: Choices) -> Comm
     if is_kept:
         return (told,)
     # What is not kept does not come into the writer's transaction either.
-    digest = result_digest(message.success, output, message.why)
+    digest = result_digest(message.success, msgspec.Raw(encoded), message.why)
     return (msgspec.structs.replace(told, output=None, left_out=size, digest=digest),)
 
 
