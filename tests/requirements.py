@@ -2464,6 +2464,17 @@ _MANIFEST: tuple[Requirement, ...] = (
     ),
     # --- delegation and letters, finished
     Requirement(
+        "SHAPE-WORDS",
+        "S-LIMIT",
+        "What is wrong with the shape of a message is told in words, with the path of its place.",
+    ),
+    Requirement(
+        "CCOS-REACH",
+        "S-CCOS-5",
+        "Of an agent of which only an address is known, discovery, ranking and delegation say that "
+        "nothing reaches it, and what to do.",
+    ),
+    Requirement(
         "CCOS-BOUNDED",
         "S-CCOS-8",
         "A story, a history and a page of Actions have an end, however long the chain is: they say "

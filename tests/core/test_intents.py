@@ -246,10 +246,7 @@ def test_when_all_are_vetoed_it_is_rejected_with_the_reasons_and_its_task_blocke
     world = registry(cost=3.0)
     intent = delegated(world, policy=Policy(cost_ceiling=1))
     assert intent.state == "DelegationRejected"
-    assert intent.reasons == (
-        "alice: cost: it costs 3, and 1 is the most",
-        "bob: cost: it costs 3, and 1 is the most",
-    )
+    assert intent.reasons == ("alice, bob: cost: it costs 3, and 1 is the most",)
     assert world.tasks["i"].status == "blocked"
     assert intent.request is None
     assert "intents:open" not in lists_of_intent(intent)
@@ -510,3 +507,10 @@ def test_what_is_over_cannot_be_taken_back_and_is_told_as_what_it_is() -> None:
     assert world.code(HUMAN, CancelIntent("T")) == "intent_not_found"
     assert world.code(HUMAN, CancelIntent("nothing")) == "task_not_found"
     assert world.code(HUMAN, CancelIntent("intent:i", "x" * 99_999)) == "invalid_field"
+
+
+@proves("CCOS-GOVERNANCE")
+def test_a_reason_that_many_share_is_told_once() -> None:
+    world = registry(*(f"a{number}" for number in range(7)), cost=3.0)
+    intent = delegated(world, policy=Policy(cost_ceiling=1))
+    assert intent.reasons == ("a0, a1, a2, a3, a4 and 2 more: cost: it costs 3, and 1 is the most",)

@@ -75,8 +75,8 @@ class Course:
     def __init__(self, intent: Intent, task: Task, read: Read, now: int) -> None:
         self.intent = intent
         self.task = task
-        self.vetoed: tuple[str, ...] = ()
-        """Why candidates were not taken."""
+        self.vetoed: dict[str, list[str]] = {}
+        """Why candidates were not taken -> which ones."""
         self._events: list[tuple[str, AnyEvent]] = []
         self._read = read
         self._now = now
@@ -244,7 +244,7 @@ class Course:
         reasons = against + vetoes(candidate, standing, record, intent.wish, policy, now)
         if reasons:
             self.say(IntentRejected(intent.id, reasons, agent))
-            self.vetoed += (f"{agent}: {'; '.join(reasons)}",)
+            self.vetoed.setdefault("; ".join(reasons), []).append(agent)
             return False
         self.say(IntentApproved(intent.id, agent, tuple(RULES)))
         return True

@@ -50,6 +50,8 @@ from dragoman.core.task import EVOLVE_TASK, Task
 
 ORIGIN: Final = "ccos"
 _NOBODY: Final = "nobody in the registry comes into question"
+_NAMED: Final = 5
+"""So many of those whom a reason concerns are named."""
 _OPEN: Final = ("backlog", "ready")
 """A task that exists already is delegated from these."""
 
@@ -196,11 +198,21 @@ def _give(course: Course, command: DelegateIntent) -> None:
     forbidden = check_goal(command.goal, command.policy, beside)
     if forbidden is None and command.candidates and _offered(course, command):
         return
-    reasons = (forbidden,) if forbidden else course.vetoed[:SHOWN_VETOES] or _why_nobody(course)
+    reasons = (forbidden,) if forbidden else _why_not_them(course) or _why_nobody(course)
     course.say(IntentRejected(course.intent.id, reasons))
     status = course.task.status
     if status in _OPEN:
         course.move(TaskTransitioned(status, "blocked", "; ".join(reasons)[:REASON]))
+
+
+def _why_not_them(course: Course) -> tuple[str, ...]:
+    """Why those who were looked at may not have it: each reason once, with whom it concerns."""
+    told: list[str] = []
+    for reason, agents in list(course.vetoed.items())[:SHOWN_VETOES]:
+        others = len(agents) - _NAMED
+        more = f" and {others} more" if others > 0 else ""
+        told.append(f"{', '.join(agents[:_NAMED])}{more}: {reason}")
+    return tuple(told)
 
 
 def _why_nobody(course: Course) -> tuple[str]:

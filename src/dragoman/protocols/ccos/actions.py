@@ -34,7 +34,7 @@ TYPES: Final[Mapping[type[AnyEvent], str]] = {
 """Event -> the type of its Action: the seed's states, and what beside them has to be told."""
 
 _SEPARATOR: Final = "#"
-_FIRST: Final = (1, "")
+_FIRST: Final = 1
 _SHOWN_APART: Final = frozenset(
     {"intent", "agent", "request_id", "success", "duration_ms", "error", "id", "plan", "number"}
 )
@@ -83,6 +83,8 @@ class Chain:
         self._approved: dict[str, int] = {}
         self._sent: dict[str, tuple[int, str]] = {}
         """Request -> the number of the entry that dispatched it, and when."""
+        self._asked: dict[str, int] = {}
+        """Agent -> the number of the entry that last sent it a request."""
         self._completed: dict[str, int] = {}
         self._replaced = 0
 
@@ -99,6 +101,8 @@ class Chain:
         parent = _PARENTS[type(event)](self, event, line.version)
         if isinstance(event, events.IntentDispatched):
             self._sent[event.request_id] = (line.version, to_rfc3339(line.at))
+            self._asked.pop(event.agent, None)  # so that the last one is the last
+            self._asked[event.agent] = line.version
         return parent
 
     def action(self, entry: Entry) -> Action:
@@ -164,10 +168,12 @@ class Chain:
         return cause or self._approved.get(event.agent, self._begin)
 
     def of_request(self, event: Any, number: int) -> int:
-        """The request was sent; of one that is unknown here: the last one, or the creation."""
+        """The request was sent; of one that is unknown here: the agent's last one, or anybody's."""
         del number
-        last = next(reversed(self._sent.values()), _FIRST)
-        return self._sent.get(event.request_id, last)[0]
+        sent = self._sent.get(event.request_id)
+        if sent is not None:
+            return sent[0]
+        return self._asked.get(event.agent, next(reversed(self._asked.values()), _FIRST))
 
     def completed(self, event: events.IntentCompleted, number: int) -> int:
         """The request was sent."""

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Final
 
 from msgspec import Meta, Struct
 
-from dragoman.core.limits import REASON, SKILL, SKILLS
+from dragoman.core.limits import REASON, SKILL, SKILLS, WAIT_MS
 from dragoman.core.offers import Trust
 from dragoman.protocols.ccos.wire import AgentId, Name
 
@@ -81,6 +81,8 @@ class Delegate(Wanted, frozen=True, kw_only=True):
     params: dict[str, Any] = {}
     deadline: MaybeMoment = ""
     """After this a request has failed; a later one gets as much time again."""
+    within_ms: Annotated[int, Meta(ge=0, le=WAIT_MS[1])] = 0
+    """The same as so many milliseconds for each request; 0: not said."""
     plan_id: str = ""
     follows: str = ""
     """The intent that it follows up."""

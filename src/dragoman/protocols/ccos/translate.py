@@ -86,7 +86,9 @@ def _described(name: str, skills: tuple[str, ...], terms: Terms, reach: str) -> 
 def delegate(asked: Delegate, facts: Facts, choices: Choices) -> Commands | Fault:
     """A goal for the first of its candidates that governance has nothing against."""
     now = facts.now()
-    patience = _patience(asked.deadline or UNSET, now, choices)
+    if asked.within_ms and asked.deadline:
+        return Fault("invalid_field", "say either deadline or within_ms, not both", "within_ms")
+    patience = asked.within_ms or _patience(asked.deadline or UNSET, now, choices)
     if isinstance(patience, Fault):
         return patience
     wish = Wish(asked.goal, asked.constraints, asked.skills, patience)
