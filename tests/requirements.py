@@ -2464,6 +2464,18 @@ _MANIFEST: tuple[Requirement, ...] = (
     ),
     # --- delegation and letters, finished
     Requirement(
+        "WAVE-ONE",
+        "S-MAIL-10",
+        "A bead that has still to end in a wave that runs is not taken into another one: the "
+        "refusal names that wave, and nothing of the new one happens.",
+    ),
+    Requirement(
+        "MAIL-SHORT-IDS",
+        "S-MAIL-7",
+        "A letter is shown, read and acked by the beginning of its id, if it is the only one that "
+        "begins so; else the letters that could be meant are named.",
+    ),
+    Requirement(
         "SHAPE-WORDS",
         "S-LIMIT",
         "What is wrong with the shape of a message is told in words, with the path of its place.",

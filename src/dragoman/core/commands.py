@@ -147,6 +147,8 @@ class StartWave(Command, frozen=True, tag="wave.start"):
     retries: dict[str, int] = {}
     told: str = ""
     """Who gets the closing report; empty: the caller."""
+    beside: tuple[str, ...] = ()
+    """The waves that run already, as far as was known just before."""
 
 
 class AdvanceWave(Command, frozen=True, tag="wave.advance"):
