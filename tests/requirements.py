@@ -2464,6 +2464,12 @@ _MANIFEST: tuple[Requirement, ...] = (
     ),
     # --- delegation and letters, finished
     Requirement(
+        "MAIL-FOREIGN-FILES",
+        "S-MAIL",
+        "A file among the letters that the hub did not write is named by verify if it has the name "
+        "of a letter, is never read or removed, and holds up no letter.",
+    ),
+    Requirement(
         "WAVE-ONE",
         "S-MAIL-10",
         "A bead that has still to end in a wave that runs is not taken into another one: the "

@@ -23,6 +23,7 @@ Bars = Callable[[str, int], AbstractContextManager[Progress]]
 
 _MOST_SHOWN = 100
 _PAGE = 1_000
+_SURPLUS = "; what is surplus is nobody's here and is left alone: move it away"
 
 
 class Verdict(Struct):
@@ -183,9 +184,12 @@ def counts(verdict: Verdict) -> str:
 def _headline(verdict: Verdict) -> str:
     if verdict.found == verdict.files:
         do = "1 file does" if verdict.found == 1 else f"{verdict.found} files do"
+        has_surplus = any(finding.problem.endswith(" is surplus") for finding in verdict.findings)
         return (
             f"the ledger is whole, but {do} not show it as it is; "
             "`dragoman tick` takes edits over, `dragoman rebuild-files` writes all of them anew"
+            + _SURPLUS
+            * has_surplus
         )
     if verdict.first_bad is None:
         return f"the ledger is whole, but {verdict.found} things beside it are not"
