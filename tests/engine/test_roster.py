@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from dragoman.core.actors import Actor
 from dragoman.core.commands import (
+    AnyCommand,
     CreateTask,
     DelegateIntent,
     DescribeAgent,
@@ -211,3 +212,22 @@ def test_whoever_may_not_have_it_takes_no_turn(lab: Lab) -> None:
     describe(lab, "new", "python", "tests")
     assert rosters.shortlist(WISH, policy, START)[0].agent == "new"
     assert rosters.rank(WISH, START)[0].agent == "a-dear-one"
+
+
+@proves("CCOS-ROSTER", "CCOS-SCORE")
+def test_of_a_thousand_agents_the_one_who_can_is_found_and_given_it() -> None:
+    lab = Lab()
+    for start in range(0, 1_000, 100):
+        commands: list[AnyCommand] = []
+        for number in range(start, start + 100):
+            name = f"agent-{number:03d}"
+            skills = ("python", "tests") if number == 777 else (f"skill {number}",)
+            commands += [RegisterAgent(name), DescribeAgent(name, skills)]
+        lab.do(HUMAN, *commands)
+    rosters = Rosters(lab.store)
+    ranked = rosters.rank(WISH, START)
+    assert (len(ranked), ranked[0].agent) == (1_000, "agent-777")
+    lab.do(
+        HUMAN, DelegateIntent(WISH.goal, "i", candidates=rosters.shortlist(WISH, Policy(), START))
+    )
+    assert lab.task("i").assignee == "agent-777"
