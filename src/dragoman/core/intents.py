@@ -22,7 +22,6 @@ from dragoman.core.events import (
 from dragoman.core.governance import check_goal, told_beside
 from dragoman.core.ids import (
     check_mail_id,
-    check_task_id,
     intent_stream,
     task_stream,
 )
@@ -297,7 +296,7 @@ def _not_found(id: str) -> Refusal:
 
 
 def _faults(command: DelegateIntent) -> Iterator[Refusal | None]:
-    yield check_task_id(command.id) if command.id else None
+    yield check_mail_id(command.id, "intent id") if command.id else None
     yield check_text("goal", command.goal, REASON, least=1)
     yield check_json("params", command.params) or _check_size(command.params)
     yield from faults_of_words("constraints", command.constraints)

@@ -39,7 +39,7 @@ _SHOWN_APART: Final = frozenset(
     {"intent", "agent", "request_id", "success", "duration_ms", "error", "id", "plan", "number"}
 )
 """Fields of events that an Action has fields of its own for."""
-_PAYLOADS: Final = ("partial", "output")
+_PAYLOADS: Final = frozenset({"partial", "output"})
 SHOWN_BYTES: Final = 1_024
 """So much of a piece or an output is told where a whole story is."""
 
@@ -239,6 +239,8 @@ def in_short(action: Action) -> dict[str, Any]:
     """The Action as a value, without long pieces and outputs: of these only their size."""
     told: dict[str, Any] = msgspec.to_builtins(action)
     details: dict[str, Any] = told.get("details", {})
+    if _PAYLOADS.isdisjoint(details):
+        return told
     for name, size in _sizes(details).items():
         if size > SHOWN_BYTES:
             del details[name]
