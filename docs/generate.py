@@ -19,6 +19,7 @@ from dragoman.core.moments import in_hours
 from dragoman.core.task import FINAL, STATUS_AFTER, TRANSITIONS
 from dragoman.protocols.saop import TYPES
 from dragoman.surfaces.cli.app import build
+from dragoman.surfaces.cli.mail_compose import FORMS, KINDS
 from dragoman.surfaces.http.problems import STATUS, problem
 from dragoman.surfaces.mcp.tools import table
 from dragoman.text.redact.rules import RULES
@@ -91,6 +92,17 @@ def credentials() -> str:
         for role in held
     )
     return _table(("credentials of", "who may give and take them"), rows)
+
+
+def mail_fields() -> str:
+    """What `mail send --type` is told by `--field`."""
+
+    def told(names: Iterable[str]) -> str:
+        kinds = {name: f" ({kind.told})" for name, kind in KINDS.items()}
+        return ", ".join(f"`{name}`{kinds.get(name, '')}" for name in names)
+
+    rows = ((f"`{type}`", told(form.required), told(form.optional)) for type, form in FORMS.items())
+    return _table(("type", "must have", "may have"), rows)
 
 
 def outcomes() -> str:
@@ -225,6 +237,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "fields": fields,
     "roles": roles,
     "credentials": credentials,
+    "mail-fields": mail_fields,
     "outcomes": outcomes,
     "refusals": refusals,
     "faults": faults,

@@ -2714,6 +2714,60 @@ _MANIFEST: tuple[Requirement, ...] = (
         "A disk that is full while a trace is written costs lines that are counted and told, or "
         "refuses what is sent; readers and what was recorded before stay as they are.",
     ),
+    # --- delegation and letters, finished
+    Requirement(
+        "MAIL-FOREIGN-FILES",
+        "S-MAIL",
+        "A file among the letters that the hub did not write is named by verify if it has the name "
+        "of a letter, is never read or removed, and holds up no letter.",
+    ),
+    Requirement(
+        "WAVE-ONE",
+        "S-MAIL-10",
+        "A bead that has still to end in a wave that runs is not taken into another one: the "
+        "refusal names that wave, and nothing of the new one happens.",
+    ),
+    Requirement(
+        "MAIL-SHORT-IDS",
+        "S-MAIL-7",
+        "A letter is shown, read and acked by the beginning of its id, if it is the only one that "
+        "begins so; else the letters that could be meant are named.",
+    ),
+    Requirement(
+        "SHAPE-WORDS",
+        "S-LIMIT",
+        "What is wrong with the shape of a message is told in words, with the path of its place.",
+    ),
+    Requirement(
+        "CCOS-REACH",
+        "S-CCOS-5",
+        "Of an agent of which only an address is known, discovery, ranking and delegation say that "
+        "nothing reaches it, and what to do.",
+    ),
+    Requirement(
+        "CCOS-BOUNDED",
+        "S-CCOS-8",
+        "A story, a history and a page of Actions have an end, however long the chain is: they say "
+        "that there is more, and the page behind goes on with the same causes.",
+    ),
+    Requirement(
+        "CCOS-UPDATES",
+        "S-CCOS-2",
+        "Of the updates of a request with one sequence number the first counts; after the deadline "
+        "none does; an intent keeps at most 10,000.",
+    ),
+    Requirement(
+        "CCOS-CANCEL",
+        "S-CCOS-4",
+        "Whoever wanted an intent may cancel it, as a person and whoever runs the show; nothing is "
+        "held against its agent.",
+    ),
+    Requirement(
+        "SDK-SIGNED",
+        "S-CCOS-9",
+        "With a key the SDK signs every message that it sends; the hub opens it, and one whose "
+        "answer was lost is signed anew and counts once.",
+    ),
 )
 
 REQUIREMENTS = {requirement.id: requirement for requirement in _MANIFEST}

@@ -9,6 +9,7 @@ from dragoman.core.actors import Actor
 from dragoman.core.agents import AgentRecord
 from dragoman.core.commands import (
     AnyCommand,
+    CancelIntent,
     ClaimTask,
     CreateTask,
     DelegateIntent,
@@ -245,10 +246,7 @@ def test_when_all_are_vetoed_it_is_rejected_with_the_reasons_and_its_task_blocke
     world = registry(cost=3.0)
     intent = delegated(world, policy=Policy(cost_ceiling=1))
     assert intent.state == "DelegationRejected"
-    assert intent.reasons == (
-        "alice: cost: it costs 3, and 1 is the most",
-        "bob: cost: it costs 3, and 1 is the most",
-    )
+    assert intent.reasons == ("alice, bob: cost: it costs 3, and 1 is the most",)
     assert world.tasks["i"].status == "blocked"
     assert intent.request is None
     assert "intents:open" not in lists_of_intent(intent)
@@ -285,7 +283,14 @@ def test_the_same_again_is_a_no_op_and_another_goal_is_refused() -> None:
     delegated(world)
     again = DelegateIntent(GOAL, "i", candidates=ranked(world))
     assert world.do(ALICE, again).events == ()
-    assert world.code(HUMAN, DelegateIntent("another", "i")) == "already_exists"
+    for other, what in (
+        (replace(again, goal="another"), "another goal"),
+        (replace(again, params={"fail": True}), "other params"),
+        (replace(again, skills=("python",)), "other skills"),
+    ):
+        refusal = world.ask(HUMAN, other)
+        assert isinstance(refusal, Refusal)
+        assert (refusal.code, what in refusal.detail) == ("already_exists", True), refusal
     answer(world)
     assert world.do(HUMAN, again).events == ()
     del world.tasks["i"]
@@ -449,3 +454,63 @@ def test_not_everyone_may_follow_up_an_intent_and_not_for_ever() -> None:
     world.do(ALICE, follow)
     world.intents["i"] = replace(world.intents["i"], followed_by=("x",) * 64)
     assert world.code(HUMAN, replace(follow, id="k")) == "invalid_field"
+
+
+@proves("CCOS-RESEND")
+def test_a_request_keeps_the_name_that_it_came_with_and_counts_once() -> None:
+    world = registry()
+    named = DelegateIntent(GOAL, "i", candidates=ranked(world), tries=1, request_id="outer.7")
+    world.do(HUMAN, named)
+    assert open_request(world).id == "outer.7"
+    again = world.do(HUMAN, named)
+    assert (again.events, again.receipt.before) == ((), True)
+    answer(world, success=False)
+    # The same request once more is a repeat, not a new beginning: that has another name.
+    assert world.do(HUMAN, named).events == ()
+    world.do(HUMAN, replace(named, request_id="outer.8", candidates=ranked(world)))
+    assert open_request(world).id == "outer.8"
+    assert world.code(HUMAN, replace(named, request_id="no name")) == "invalid_id"
+
+
+@proves("CCOS-RESEND")
+def test_a_name_that_came_from_outside_is_not_given_twice() -> None:
+    world = registry()
+    delegated(world, request_id="i.2")
+    answer(world, success=False)
+    assert open_request(world).id == "i.3"
+
+
+@proves("CCOS-CANCEL")
+def test_whoever_wanted_it_may_take_it_back() -> None:
+    world = registry()
+    delegated(world, actor=CAROL)
+    world.do(ALICE, ClaimTask("i", "alice"))
+    assert world.code(ALICE, CancelIntent("intent:i")) == "not_authorized"
+    decision = world.do(CAROL, CancelIntent("intent:i", "no longer needed"))
+    assert (world.intents["i"].state, world.tasks["i"].status) == ("NeedsFollowUp", "cancelled")
+    assert (world.leases, standing(world, "alice").recent) == ({}, "")
+    assert decision.receipt.stream == "intent:i"
+    assert world.do(CAROL, CancelIntent("intent:i")).events == ()
+
+
+@proves("CCOS-CANCEL")
+def test_what_is_over_cannot_be_taken_back_and_is_told_as_what_it_is() -> None:
+    world = registry("alice")
+    delegated(world)
+    answer(world, success=False)
+    refusal = world.ask(HUMAN, CancelIntent("intent:i"))
+    assert isinstance(refusal, Refusal)
+    assert refusal.detail == (
+        "i is NeedsFollowUp and its task is deadletter: there is nothing left to cancel"
+    )
+    world.do(HUMAN, CreateTask("plain", "T"))
+    assert world.code(HUMAN, CancelIntent("T")) == "intent_not_found"
+    assert world.code(HUMAN, CancelIntent("nothing")) == "task_not_found"
+    assert world.code(HUMAN, CancelIntent("intent:i", "x" * 99_999)) == "invalid_field"
+
+
+@proves("CCOS-GOVERNANCE")
+def test_a_reason_that_many_share_is_told_once() -> None:
+    world = registry(*(f"a{number}" for number in range(7)), cost=3.0)
+    intent = delegated(world, policy=Policy(cost_ceiling=1))
+    assert intent.reasons == ("a0, a1, a2, a3, a4 and 2 more: cost: it costs 3, and 1 is the most",)

@@ -18,6 +18,7 @@ from dragoman.core.commands import (
     AliasTask,
     AnswerMail,
     AnyCommand,
+    CancelIntent,
     CheckpointTask,
     ClaimTask,
     ClaimWorkItem,
@@ -148,6 +149,7 @@ def test_no_command_about_a_task_is_forgotten_here() -> None:
     others |= {c for c in get_args(AnyCommand) if issubclass(c, HandoffCommand)}
     # An intent's course is its own: see test_intents and test_results.
     others |= {DescribeAgent, DelegateIntent, ReceiveResult, UpdateIntent, ExpireRequest}
+    others |= {CancelIntent}
     # Turns and traces are words about work, whoever holds it.
     others |= {RecordTurn, RecordTrace, RequestTransition, EscalateEntropy, SettleEntropy}
     assert {type(command) for command in WRITES} | others == set(get_args(AnyCommand))

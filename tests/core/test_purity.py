@@ -111,6 +111,7 @@ def test_every_command_has_a_decider_and_a_name() -> None:
         "handoff.reassign",
         "handoff.reject",
         "handoff.withdraw",
+        "intent.cancel",
         "intent.delegate",
         "intent.expire",
         "intent.result",

@@ -20,7 +20,8 @@ from dragoman.core.commands import (
 )
 from dragoman.core.errors import Refusal
 from dragoman.core.events import IntentAnomaly, IntentCompleted, TaskClaimed, TaskRequeued
-from dragoman.core.intent import ANOMALIES_PER_MINUTE
+from dragoman.core.intent import ANOMALIES_PER_MINUTE, REMEMBERED_PIECES
+from dragoman.core.limits import UPDATES
 from dragoman.core.reading import Decision
 from tests.core.delegating import (
     GOAL,
@@ -185,6 +186,7 @@ def test_an_equal_repeat_is_a_no_op(command: ReceiveResult) -> None:
         decision = world.ask(ALICE, repeat, NOW + 9)
         assert isinstance(decision, Decision)
         assert (decision.events, decision.refusal) == ((), None)
+        assert decision.receipt.before
     assert standing(world, "alice").successes == 1
 
 
@@ -201,9 +203,10 @@ def test_a_failure_repeated_while_another_agent_works_is_a_no_op_too() -> None:
     [
         (replace(DONE, agent="bob"), BOB, "i.1 is open with alice, not with bob"),
         (replace(DONE, agent="b b"), HUB, "i.1 is open with alice, not with 'b b'"),
-        (DONE, BOB, "bob speaks for alice"),
-        (replace(DONE, agent="bob"), ALICE, "alice speaks for bob"),
+        (DONE, BOB, "bob may not speak for alice"),
+        (replace(DONE, agent="bob"), ALICE, "alice may not speak for bob"),
         (replace(DONE, request_id="i.2"), ALICE, "i.1 is open, not 'i.2'"),
+        (replace(DONE, attempt=7), ALICE, "i.1 is attempt 1, not 7"),
         (replace(DONE, fault="it has both"), ALICE, "it has both"),
     ],
 )
@@ -373,9 +376,54 @@ def test_an_update_is_on_record_and_a_sign_of_life() -> None:
 def test_an_update_of_another_or_of_nothing_is_an_anomaly() -> None:
     world = given()
     assert "is open with alice" in odd(world, BOB, UpdateIntent("i", "bob"))
-    assert "bob speaks for alice" in odd(world, BOB, UpdateIntent("i", "alice"))
+    assert "bob may not speak for alice" in odd(world, BOB, UpdateIntent("i", "alice"))
     world.do(ALICE, DONE)
     assert "another result already" in odd(world, ALICE, UpdateIntent("i", "alice"))
+
+
+@proves("CCOS-UPDATES")
+def test_of_updates_with_one_number_the_first_counts_whatever_the_others_say() -> None:
+    world = given()
+    assert not world.do(ALICE, UpdateIntent("i", "alice", 50, sequence=5)).receipt.before
+    for later in (
+        UpdateIntent("i", "alice", 50, sequence=5),
+        UpdateIntent("i", "alice", 60, sequence=5),
+    ):
+        told = world.do(ALICE, later)
+        assert (told.events, told.receipt.before) == ((), True)
+    world.do(ALICE, UpdateIntent("i", "alice", 10, sequence=2))  # they may come in any order
+    for _ in range(2):
+        world.do(ALICE, UpdateIntent("i", "alice", 70))  # without a number each one counts
+    assert world.intents["i"].updates == 4
+    assert open_request(world).pieces == (2, 5)
+
+
+@proves("CCOS-UPDATES")
+def test_the_highest_numbers_are_remembered_and_what_is_older_came_before() -> None:
+    world = given()
+    for number in range(1, REMEMBERED_PIECES + 3):
+        world.do(ALICE, UpdateIntent("i", "alice", sequence=number))
+    assert open_request(world).pieces == tuple(range(3, REMEMBERED_PIECES + 3))
+    assert world.do(ALICE, UpdateIntent("i", "alice", sequence=1)).receipt.before
+    world.do(ALICE, FAILED)
+    assert open_request(world).pieces == ()  # the next one counts from the beginning
+    assert world.do(BOB, UpdateIntent("i", "bob", sequence=1)).events != ()
+
+
+@proves("CCOS-UPDATES")
+def test_an_update_after_the_deadline_ends_the_request_like_a_late_result() -> None:
+    world = given("alice", patience_ms=HOUR)
+    why = odd(world, ALICE, UpdateIntent("i", "alice", 99), NOW + HOUR)
+    assert why == "i: it is late: i.1 ended at 2026-02-09T15:30:00.000Z"
+    assert (world.intents["i"].updates, world.intents["i"].state) == (0, "NeedsFollowUp")
+
+
+@proves("CCOS-UPDATES")
+def test_an_intent_keeps_so_many_updates_and_no_more() -> None:
+    world = given()
+    world.intents["i"] = replace(world.intents["i"], updates=UPDATES)
+    assert world.code(ALICE, UpdateIntent("i", "alice", 1)) == "invalid_field"
+    assert world.do(ALICE, DONE).events != ()
 
 
 @proves("CCOS-RESEND")

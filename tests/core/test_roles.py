@@ -29,6 +29,7 @@ from dragoman.core.commands import (
     AnswerMail,
     AnyCommand,
     ApproveHandoff,
+    CancelIntent,
     CheckpointTask,
     ClaimTask,
     ClaimWorkItem,
@@ -201,6 +202,7 @@ def commands(who: str) -> tuple[AnyCommand, ...]:
         ReceiveResult("i", who, success=True),
         UpdateIntent("i", who, 50),
         ExpireRequest("i"),
+        CancelIntent("intent:i"),
         RewindTask("T", 1),
         RecordTurn("T", 0, "developer", 0.5, {}, "digest"),
         RecordTrace(EVENT, "s-1", "ANY", {}, "digest"),
@@ -332,6 +334,7 @@ BY_HAND: dict[str, tuple[str, dict[Status, str]]] = {
     "intent.result": ("a", {}),
     "intent.update": ("a", {}),
     "intent.expire": ("hos", {}),
+    "intent.cancel": ("hosc", {}),
     "task.rewind": ("ho", {}),
     # Of agents, those who play the part may: it is tried with the other rules of turns.
     "turn.record": ("hos", {}),

@@ -11,6 +11,7 @@ from dragoman.core.commands import (
     AdoptTask,
     AnswerMail,
     AnyCommand,
+    CancelIntent,
     CheckpointTask,
     ClaimTask,
     CompleteHandoff,
@@ -100,6 +101,7 @@ ELSEWHERE: tuple[AnyCommand, ...] = (
     DescribeAgent("alice", ("python",)),
     DelegateIntent("another thing to do"),
     ExpireRequest("i"),
+    CancelIntent("intent:i"),
 )
 
 

@@ -3,9 +3,10 @@
 import pytest
 
 from dragoman.core.commands import PostMail, RegisterAgent
+from dragoman.core.errors import Refusal
 from dragoman.engine import mailbox
 from dragoman.engine.ask import entries
-from dragoman.engine.mailbox import whole_list
+from dragoman.engine.mailbox import find_letter, whole_list
 from dragoman.engine.shown import told_of
 from tests.engine.lab import ALICE, HUMAN, Lab
 from tests.requirements import proves
@@ -34,3 +35,27 @@ def test_an_entry_says_to_whom_it_is_addressed() -> None:
     lab.do(HUMAN, RegisterAgent("alice"))
     lab.do(ALICE, PostMail(("bob",), "x", "y", cc=("carol",), copied=("dave",)))
     assert [told_of(entry) for entry in entries(lab.store)] == [(), ("bob", "carol", "dave")]
+
+
+@proves("MAIL-SHORT-IDS")
+def test_the_beginning_of_an_id_is_enough_while_no_other_begins_so() -> None:
+    lab = Lab()
+    for id in ("019c-aa1", "019c-aa2", "019c-b", "019c-b-more"):
+        lab.do(ALICE, PostMail(("bob",), "x", "y", id=id))
+
+    def found(id: str) -> str:
+        letter = find_letter(lab.store, id)
+        return f"{letter.code}: {letter.detail}" if isinstance(letter, Refusal) else letter.id
+
+    assert found("019c-aa1") == "019c-aa1"
+    assert found("019c-b-") == "019c-b-more"
+    assert found("019c-b") == "019c-b"  # a whole id is no beginning
+    assert found("019c-a") == (
+        "ambiguous_name: several letters have an id that begins with 019c-a: 019c-aa1, 019c-aa2; "
+        "write more of it"
+    )
+    assert found("019") == "mail_not_found: there is no letter 019"  # too short to be looked for
+    assert found("019d") == "mail_not_found: there is no letter 019d"
+    for number in range(9):
+        lab.do(ALICE, PostMail(("bob",), "x", "y", id=f"many-{number}"))
+    assert found("many-").endswith("many-4 and others; write more of it")

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from dragoman.core.actors import Actor
 from dragoman.core.commands import (
+    AnyCommand,
     CreateTask,
     DelegateIntent,
     DescribeAgent,
@@ -73,15 +74,41 @@ def test_only_what_has_changed_is_read_again(lab: Lab) -> None:
     assert len(names(rosters)) == 30
 
 
-def test_after_a_long_absence_all_is_read_anew(lab: Lab) -> None:
-    rosters = Rosters(lab.store)
-    describe(lab, "alice", "python")
-    assert names(rosters) == ["alice"]
+def time_passes(lab: Lab) -> None:
+    """More happens than is looked through."""
     for number in range(roster.FOLLOWED // 100 + 1):
         batch = [CreateTask(f"{number}.{one}") for one in range(100)]
         lab.do(HUMAN, *batch)
+
+
+def test_after_a_long_absence_all_are_compared_and_only_who_has_changed_is_read(lab: Lab) -> None:
+    rosters = Rosters(lab.store)
+    describe(lab, "alice", "python")
+    describe(lab, "cy", "python")
+    assert names(rosters) == ["alice", "cy"]
+    alice = rosters.standing("alice", START)
+    time_passes(lab)
     describe(lab, "bob", "python", "tests")
-    assert names(rosters) == ["bob", "alice"]
+    describe(lab, "cy", "rust")
+    assert names(rosters) == ["bob", "alice", "cy"]
+    assert rosters.standing("alice", START) is alice
+
+
+def test_what_could_not_be_read_then_is_tried_again_the_next_time(lab: Lab) -> None:
+    describe(lab, "alice", "python")
+    row = lab.store.stream("standing:alice")
+    assert row is not None
+    rosters = Rosters(lab.store)
+    assert names(rosters) == ["alice"]
+    describe(lab, "alice", "python", "tests")
+    whole = lab.store.stream("standing:alice")
+    assert whole is not None
+    time_passes(lab)
+    lab.store.tables.rows[row.number] = replace(whole, state=b"{")
+    assert names(rosters) == []
+    lab.store.tables.rows[row.number] = whole
+    time_passes(lab)
+    assert names(rosters) == ["alice"]
 
 
 def test_what_is_known_grows_old_by_itself(lab: Lab) -> None:
@@ -185,3 +212,22 @@ def test_whoever_may_not_have_it_takes_no_turn(lab: Lab) -> None:
     describe(lab, "new", "python", "tests")
     assert rosters.shortlist(WISH, policy, START)[0].agent == "new"
     assert rosters.rank(WISH, START)[0].agent == "a-dear-one"
+
+
+@proves("CCOS-ROSTER", "CCOS-SCORE")
+def test_of_a_thousand_agents_the_one_who_can_is_found_and_given_it() -> None:
+    lab = Lab()
+    for start in range(0, 1_000, 100):
+        commands: list[AnyCommand] = []
+        for number in range(start, start + 100):
+            name = f"agent-{number:03d}"
+            skills = ("python", "tests") if number == 777 else (f"skill {number}",)
+            commands += [RegisterAgent(name), DescribeAgent(name, skills)]
+        lab.do(HUMAN, *commands)
+    rosters = Rosters(lab.store)
+    ranked = rosters.rank(WISH, START)
+    assert (len(ranked), ranked[0].agent) == (1_000, "agent-777")
+    lab.do(
+        HUMAN, DelegateIntent(WISH.goal, "i", candidates=rosters.shortlist(WISH, Policy(), START))
+    )
+    assert lab.task("i").assignee == "agent-777"

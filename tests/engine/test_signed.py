@@ -15,7 +15,7 @@ from dragoman.core.actors import Actor
 from dragoman.core.commands import KeyAgent, RegisterAgent
 from dragoman.core.errors import Refusal
 from dragoman.core.moments import to_rfc3339
-from dragoman.engine.signed import LONGEST_MS, Envelopes, Opened, signed_bytes
+from dragoman.engine.signed import LONGEST_MS, Envelopes, Opened, sign, signed_bytes
 from dragoman.text.base64url import to_base64url
 from tests.engine.lab import HUMAN, START, Lab
 from tests.requirements import proves
@@ -216,3 +216,15 @@ def test_a_signed_message_with_a_secret_is_refused_and_may_be_sent_again_without
     envelope = {"notes": "use ghp_" + "a1B2" * 9}
     assert desk.code(signed(envelope=envelope)) == "policy_violation"
     assert desk.code(signed()) == ""
+
+
+def test_what_is_signed_here_is_opened_here_under_the_sender_s_own_key(desk: Desk) -> None:
+    said = {"agent": "alice", "audience": "lab", "expires": to_rfc3339(START + 60_000)}
+    first = sign(ENVELOPE, {**said, "nonce": NONCE, "key": "k-1"}, KEY)
+    again = sign(ENVELOPE, {**said, "nonce": NONCE[::-1], "key": "k-1"}, KEY)
+    for letter in (first, again):  # signed anew, and the same to whoever carries it out
+        opened = desk.envelopes.open(json.dumps(letter).encode(), "http")
+        assert isinstance(opened, Opened)
+        assert (opened.envelope, opened.key) == (ENVELOPE, "signed:k-1")
+    letter = sign(ENVELOPE, {**said, "nonce": NONCE, "key": "k" * 101}, KEY)
+    assert desk.code(letter) == "invalid_envelope"

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import threading
 from typing import Any, cast
 
 import msgspec
@@ -30,8 +31,8 @@ from dragoman.engine.operation import (
     Linted,
     Operation,
     beginning,
+    kept_words,
     longest_message,
-    words_of,
 )
 from dragoman.engine.ports import ListQuery
 from dragoman.engine.request import Accepted
@@ -132,6 +133,29 @@ def test_a_dialect_may_have_longer_messages_than_others(interpreter: Interpreter
     assert interpreter.hear(text(5 * MOST_BYTES), dialect="short") is None
 
 
+def test_a_long_message_is_read_beside_the_event_loop(lab: Lab) -> None:
+    lab.do(HUMAN, CreateTask("One", id="one"))
+    heard_in: list[int] = []
+
+    def noting(incoming: Incoming) -> Heard | None:
+        heard_in.append(threading.get_ident())
+        return hear(incoming)
+
+    facts = StoreFacts(lab.store, lambda _, __: False)
+    interpreter = Interpreter(lab.hub, (replace(LONG, hear=noting),), facts)
+
+    async def speak(size: int) -> tuple[bool, bool]:
+        heard_in.clear()
+        await interpreter.send_soon(text(size), speaker=HUMAN)
+        await interpreter.call_soon("say", text(size), HUMAN)
+        by_sending, by_calling = heard_in
+        here = threading.get_ident()
+        return by_sending == here, by_calling == here
+
+    assert asyncio.run(speak(5)) == (True, True)
+    assert asyncio.run(speak(2 * MOST_BYTES)) == (False, False)
+
+
 def test_the_longest_message_is_that_of_any_dialect() -> None:
     assert longest_message([LONG, replace(LONG, bounds=USUAL)]) == 4 * MOST_BYTES
     assert longest_message([replace(LONG, bounds=USUAL)]) == MOST_BYTES
@@ -139,8 +163,8 @@ def test_the_longest_message_is_that_of_any_dialect() -> None:
 
 def test_of_a_long_message_the_beginning_is_kept() -> None:
     # Some more than is kept: what is masked must not be cut before.
-    assert len(bytes(words_of(Incoming(text(2 * MOST_BYTES), 4 * MOST_BYTES)))) < 6_000
-    assert bytes(words_of(Incoming(text(5)))) == text(5)
+    assert len(bytes(kept_words(Incoming(text(2 * MOST_BYTES), 4 * MOST_BYTES)))) < 6_000
+    assert bytes(kept_words(Incoming(text(5)))) == text(5)
 
 
 @proves("REDACT-REQUESTS")

@@ -178,3 +178,24 @@ def test_what_waits_for_a_reviewer_does_not_hold_up_the_others() -> None:
     lab.clock.advance(HOUR)
     assert run(lab) == 1
     assert (lab.task("i").status, lab.task("j").status) == ("review", "deadletter")
+    # The hub is not even asked while it is reviewed; who takes it up again late has failed.
+    for command in (MoveTask("i", "ready"), ClaimTask("i", "bob")):
+        lab.do(HUMAN, command)
+    lab.clock.advance(HOUR)
+    assert run(lab) == 1
+    assert lab.task("i").status == "deadletter"
+
+
+@proves("CCOS-DEADLINE")
+def test_an_intent_that_cannot_be_read_stops_nobody() -> None:
+    lab = Lab()
+    lab.do(HUMAN, RegisterAgent("bob"), DescribeAgent("bob", ("python",)))
+    found = Rosters(lab.store).rank(Wish("python"), START)
+    for id in ("i", "j"):
+        lab.do(HUMAN, DelegateIntent("python", id, patience_ms=HOUR, candidates=found))
+    row = lab.store.stream("intent:i")
+    assert row is not None
+    lab.store.tables.rows[row.number] = replace(row, state=b"{")
+    lab.clock.advance(HOUR)
+    assert run(lab) == 1
+    assert lab.task("j").status == "deadletter"

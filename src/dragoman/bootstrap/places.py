@@ -322,6 +322,7 @@ def dialects(
                 tries=settings.ccos.tries,
                 patience_ms=settings.ccos.request_ms,
                 kept_bytes=settings.ccos.payload_bytes,
+                called=frozenset(settings.agents),
             )
         ),
         saop.dialect(traces),

@@ -13,6 +13,7 @@ from dragoman.client.errors import BadAnswer, HubUnreachable, LeaseLost
 from dragoman.client.hub import Hub, Works, connect
 from dragoman.client.requests import Message
 from dragoman.client.shapes import Event, NotSent, Problem, Sent, Task
+from dragoman.client.signing import Signer
 from dragoman.client.sync import SyncHub, SyncWork, connect_sync
 from dragoman.client.work import Work
 from dragoman.core.errors import DragomanError, Refused
@@ -30,6 +31,7 @@ __all__ = [
     "Problem",
     "Refused",
     "Sent",
+    "Signer",
     "SyncHub",
     "SyncWork",
     "Task",

@@ -4,9 +4,12 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any
 
+from msgspec.structs import replace
+
 from dragoman.client import requests
 from dragoman.client.requests import Message, Request
 from dragoman.client.shapes import Sent
+from dragoman.client.signing import Signer
 from dragoman.client.wire import Wire
 from dragoman.core.errors import Refusal, Refused
 
@@ -19,15 +22,17 @@ class Calling:
         wire: Wire,
         token: str = "",
         operations: dict[str, str] | None = None,
+        signer: Signer | None = None,
     ) -> None:
         self.wire = wire
+        self.signer = signer
         self._token = token
         self._operations = {} if operations is None else operations
         """Operation -> its address, as far as it was looked up."""
 
     def with_token(self, token: str) -> "Calling":
-        """The same connection under another token."""
-        return Calling(self.wire, token, self._operations)
+        """The same connection under another token; one of an attempt proves more than a key."""
+        return Calling(self.wire, token, self._operations, None if token else self.signer)
 
     def key(self, given: str) -> str:
         """The caller's idempotency key, else a new one."""
@@ -38,8 +43,16 @@ class Calling:
         return await self.wire.ask(request, token=self._token, patience=patience)
 
     async def send(self, message: Message, *, dialect: str = "", key: str = "") -> Sent:
-        """Send one message."""
-        return await self.ask(requests.send(message, dialect, self.key(key)))
+        """Send one message, signed where there is a key to sign it with."""
+        signer = self.signer
+        if signer is None:
+            return await self.ask(requests.send(message, dialect, self.key(key)))
+
+        def sealed(request: Request) -> Request:
+            return replace(request, body=signer.sign(message, request.key))
+
+        asked = requests.signed(self.key(key))
+        return await self.wire.ask(asked, token=self._token, afresh=sealed)
 
     async def call(self, operation: str, arguments: Mapping[str, Any], *, key: str = "") -> Any:
         """Carry out an operation by its name."""

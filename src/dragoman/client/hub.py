@@ -16,12 +16,13 @@ from dragoman.client.calling import Calling
 from dragoman.client.follow import follow
 from dragoman.client.lease import DEFAULT_BEAT_MS, Pace
 from dragoman.client.requests import Message, TaskFields, Wanted
-from dragoman.client.shapes import Claim, Event, NotSent, Sent, Task, TaskPage
+from dragoman.client.shapes import Claim, Event, NotSent, Problem, Sent, Task, TaskPage
+from dragoman.client.signing import Signer, find_signer
 from dragoman.client.wire import Wire
 from dragoman.client.work import Work
 from dragoman.config import environment
 from dragoman.core.commands import DEFAULT_TTL_MS
-from dragoman.core.errors import SettingsError
+from dragoman.core.errors import Refused, SettingsError
 from dragoman.core.events import Status
 from dragoman.engine.shown import TaskSummary
 from dragoman.system.ids import new_id
@@ -38,22 +39,31 @@ def connect(
     *,
     data: Path | str | None = None,
     patience: float = PATIENCE_S,
+    signer: Signer | None = None,
 ) -> "Hub":
     """The hub at this url; else of DRAGOMAN_URL; else the one that runs for the data directory.
 
     `patience`: for so many seconds a hub that has gone away is waited for. One that is not there
-    from the start is an error at once.
+    from the start is an error at once. `signer`: signs every message that is sent; else the key of
+    DRAGOMAN_KEY does, if there is one.
     """
-    return Hub(url, token, data, patience)
+    return Hub(url, token, data, patience, signer)
 
 
 class Hub:
     """A connection to a hub; `async with` opens it. Its calls may be made by many tasks at once."""
 
-    def __init__(self, url: str, token: str, data: Path | str | None, patience: float) -> None:
+    def __init__(
+        self,
+        url: str,
+        token: str,
+        data: Path | str | None,
+        patience: float,
+        signer: Signer | None = None,
+    ) -> None:
         address = find_address(url, token, data, environment())
         self._wire = Wire(address, patience, new_id)
-        self._calling = Calling(self._wire)
+        self._calling = Calling(self._wire, signer=signer or find_signer(environment()))
         self._open: set[Work] = set()
 
     @property
@@ -153,11 +163,22 @@ class Hub:
     async def send_all(
         self, messages: Iterable[Message], *, dialect: str = "", key: str = ""
     ) -> list[Sent | NotSent]:
-        """Send many messages; what came of each, in order."""
+        """Send many messages; what came of each, in order. Signed ones go one by one."""
         answers: list[Sent | NotSent] = []
+        if self._calling.signer is not None:
+            first = self._calling.key(key)
+            for number, message in enumerate(messages):
+                answers.append(await self._sent(message, f"{first}:{number}"))
+            return answers
         for batch in requests.send_all(messages, dialect, self._calling.key(key)):
             answers += read_batch(await self._calling.ask(batch))
         return answers
+
+    async def _sent(self, message: Message, key: str) -> Sent | NotSent:
+        try:
+            return await self._calling.send(message, key=key)
+        except Refused as refused:
+            return NotSent(Problem(refused.code, refused.detail))
 
     async def call(self, operation: str, arguments: Mapping[str, Any], *, key: str = "") -> Any:
         """Any operation of any dialect, by its name; its reply in the dialect's own form."""

@@ -228,6 +228,11 @@ def send(message: Message, dialect: str, key: str) -> Request:
     return Request("POST", "/v1/messages", Sent, query, _bytes(message), JSON, key)
 
 
+def signed(key: str) -> Request:
+    """A message that was signed; it is put in when it is sent, as a signature holds once."""
+    return Request("POST", "/v1/signed", Sent, key=key)
+
+
 def send_all(messages: Iterable[Message], dialect: str, key: str) -> Iterable[Request]:
     """Many messages, a batch of lines at a time; each has a key of its own behind the first."""
     query: dict[str, str | int] = {"dialect": dialect} if dialect else {}

@@ -18,6 +18,7 @@ from dragoman.client.hub import PATIENCE_S, Hub
 from dragoman.client.lease import DEFAULT_BEAT_MS
 from dragoman.client.requests import Message, PartFields, TaskFields
 from dragoman.client.shapes import Event, NotSent, Sent, Task
+from dragoman.client.signing import Signer
 from dragoman.client.work import Work
 from dragoman.core.commands import DEFAULT_TTL_MS
 from dragoman.core.events import Outcome, Status
@@ -33,9 +34,10 @@ def connect_sync(
     *,
     data: Path | str | None = None,
     patience: float = PATIENCE_S,
+    signer: Signer | None = None,
 ) -> "SyncHub":
     """As `connect`, for `with`."""
-    return SyncHub(Hub(url, token, data, patience))
+    return SyncHub(Hub(url, token, data, patience, signer))
 
 
 class _Loop:

@@ -63,11 +63,21 @@ class Wire:
     ) -> None:
         await self._client.aclose()
 
-    async def ask(self, request: Request, *, token: str = "", patience: float | None = None) -> Any:
-        """The answer to a request; a refusal is raised, and HubUnreachable when there is none."""
+    async def ask(
+        self,
+        request: Request,
+        *,
+        token: str = "",
+        patience: float | None = None,
+        afresh: Callable[[Request], Request] | None = None,
+    ) -> Any:
+        """The answer to a request; a refusal is raised, and HubUnreachable when there is none.
+
+        `afresh`: what a request becomes each time that it is sent, if that must not be the same.
+        """
         trying = self.trying(request.path, patience)
         while True:
-            later = await self._try(request, token)
+            later = await self._try(afresh(request) if afresh else request, token)
             if not isinstance(later, Later):
                 return later
             await trying.pause(later)

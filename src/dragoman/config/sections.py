@@ -101,7 +101,7 @@ class HttpSettings(Struct, frozen=True):
     burst: int = 1000
     """How many it may send at once after a pause."""
     max_body: int = 25165824
-    """The largest request, in bytes; a single message has a smaller limit of its own."""
+    """The largest request, in bytes; a message of a dialect has a limit of its own."""
 
 
 class HubSettings(Struct, frozen=True):

@@ -147,6 +147,8 @@ class StartWave(Command, frozen=True, tag="wave.start"):
     retries: dict[str, int] = {}
     told: str = ""
     """Who gets the closing report; empty: the caller."""
+    beside: tuple[str, ...] = ()
+    """The waves that run already, as far as was known just before."""
 
 
 class AdvanceWave(Command, frozen=True, tag="wave.advance"):
@@ -634,6 +636,8 @@ class DelegateIntent(Command, frozen=True, tag="intent.delegate"):
     policy: Policy = Policy()
     agent: str = ""
     """Whom it is meant for, if nobody else will do."""
+    request_id: str = ""
+    """What whoever asks calls the request; empty: it gets a name. Said again, it is a repeat."""
 
 
 class IntentCommand(Command, frozen=True):
@@ -666,6 +670,8 @@ class ReceiveResult(IntentCommand, frozen=True, tag="intent.result"):
     """Of such a result, by `result_digest`."""
     fault: str = ""
     """What is wrong with the shape of the message, which is an anomaly for that."""
+    attempt: int = 0
+    """Which request of the intent it answers, from 1; 0: it does not say."""
 
 
 class UpdateIntent(IntentCommand, frozen=True, tag="intent.update"):
@@ -676,9 +682,22 @@ class UpdateIntent(IntentCommand, frozen=True, tag="intent.update"):
     message: str = ""
     request_id: str = ""
     sequence: int = 0
-    """Which piece of a result that comes in pieces; 0: it has none."""
+    """Which piece of a result that comes in pieces, once for each; 0: it has none."""
     partial: object = None
     """That piece, where policy says that it is kept."""
+    attempt: int = 0
+    """Which request of the intent it is about, from 1; 0: it does not say."""
+
+
+class CancelIntent(TaskCommand, frozen=True, tag="intent.cancel"):
+    """Nobody is to reach this goal any more; `task` is `intent:ID`."""
+
+    reason: str = ""
+
+    @property
+    def held(self) -> str:
+        """It is no sign of life."""
+        return ""
 
 
 class ExpireRequest(IntentCommand, frozen=True, tag="intent.expire"):
@@ -847,6 +866,7 @@ AnyCommand = (
     | ReceiveResult
     | UpdateIntent
     | ExpireRequest
+    | CancelIntent
     | RewindTask
     | RecordTurn
     | RecordTrace

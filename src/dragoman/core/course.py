@@ -75,8 +75,8 @@ class Course:
     def __init__(self, intent: Intent, task: Task, read: Read, now: int) -> None:
         self.intent = intent
         self.task = task
-        self.vetoed: tuple[str, ...] = ()
-        """Why candidates were not taken."""
+        self.vetoed: dict[str, list[str]] = {}
+        """Why candidates were not taken -> which ones."""
         self._events: list[tuple[str, AnyEvent]] = []
         self._read = read
         self._now = now
@@ -101,7 +101,12 @@ class Course:
         """Something that concerns neither of them, but belongs here."""
         self._events += others
 
-    def offer(self, candidates: tuple[Candidate, ...] = (), terms: Terms | None = None) -> bool:
+    def offer(
+        self,
+        candidates: tuple[Candidate, ...] = (),
+        terms: Terms | None = None,
+        request_id: str = "",
+    ) -> bool:
         """Give it to the first candidate that may have it; whether there was one.
 
         `candidates` and `terms` are new ones; without them those go on that are left.
@@ -115,7 +120,7 @@ class Course:
             self._propose(candidate, anew, terms)
             anew = ()
             if self._may_have_it(candidate):
-                self.dispatch(candidate.agent)
+                self.dispatch(candidate.agent, request_id)
                 return True
         return False
 
@@ -132,7 +137,7 @@ class Course:
         if self._may_have_it(candidate, tuple(filter(None, against))):
             self.dispatch(agent)
 
-    def dispatch(self, agent: str) -> None:
+    def dispatch(self, agent: str, request_id: str = "") -> None:
         """Open a request; the task is the agent's from now on."""
         task, intent = self.task, self.intent
         under_way = task.status == "in-progress"
@@ -141,7 +146,7 @@ class Course:
         if task.status in AT_REST:
             self.move(TaskTransitioned(task.status, "ready", f"delegated to {agent}"))
         number = intent.requests + 1
-        request_id = f"{intent.id}.{number}"
+        request_id = request_id or intent.free_name(number)
         deadline = within_span(self._now + intent.patience_ms) if intent.patience_ms else None
         after = task.attempts - under_way
         self.say(IntentDispatched(intent.id, request_id, agent, number, after, deadline))
@@ -239,7 +244,7 @@ class Course:
         reasons = against + vetoes(candidate, standing, record, intent.wish, policy, now)
         if reasons:
             self.say(IntentRejected(intent.id, reasons, agent))
-            self.vetoed += (f"{agent}: {'; '.join(reasons)}",)
+            self.vetoed.setdefault("; ".join(reasons), []).append(agent)
             return False
         self.say(IntentApproved(intent.id, agent, tuple(RULES)))
         return True

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from dragoman.core import (
     adoption,
     attempts,
+    cancelling,
     credentials,
     delegation,
     describing,
@@ -45,6 +46,7 @@ from dragoman.core.commands import (
     AnswerMail,
     AnyCommand,
     ApproveHandoff,
+    CancelIntent,
     CheckpointTask,
     ClaimTask,
     ClaimWorkItem,
@@ -171,6 +173,7 @@ DECIDERS: dict[type[AnyCommand], Callable[[Any, Read, int], Decision | Refusal]]
     ReceiveResult: results.receive,
     UpdateIntent: results.update,
     ExpireRequest: results.expire,
+    CancelIntent: cancelling.cancel,
     RecordTurn: tracing.record_turn,
     RecordTrace: tracing.record_trace,
     RequestTransition: tracing.transition,

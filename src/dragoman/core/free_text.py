@@ -13,6 +13,7 @@ from dragoman.core.commands import (
     AddWorkItem,
     AdoptTask,
     ApproveHandoff,
+    CancelIntent,
     CheckpointTask,
     CloseHandoff,
     CompleteHandoff,
@@ -77,5 +78,6 @@ FREE_TEXT: Final[dict[type[Any], tuple[str, ...]]] = {
     DelegateIntent: ("goal", "params"),
     ReceiveResult: ("output", "error"),
     UpdateIntent: ("message", "partial"),
+    CancelIntent: ("reason",),
 }
 """Command -> its fields of free text: texts, lists of them, or JSON."""

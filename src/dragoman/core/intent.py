@@ -51,6 +51,8 @@ RENEWABLE: Final[frozenset[IntentState]] = frozenset({"DelegationRejected", "Nee
 REMEMBERED_RESULTS: Final = 32
 REMEMBERED_ANOMALIES: Final = 8
 """An anomaly that equals one of the last few is a repeat and adds no entry."""
+REMEMBERED_PIECES: Final = 64
+"""So many numbers of updates are remembered of a request; what is older than these came before."""
 ANOMALIES_PER_MINUTE: Final = 60
 _MINUTE_MS: Final = 60_000
 
@@ -64,6 +66,13 @@ class OpenRequest(Struct, frozen=True, omit_defaults=True, gc=False):
     sent_at: int
     after: int
     deadline: int | None = None
+    pieces: tuple[int, ...] = ()
+    """The highest numbers of the updates that came, in their order."""
+
+    def has_heard(self, piece: int) -> bool:
+        """Whether an update with this number came before; 0: it has none."""
+        is_old = len(self.pieces) == REMEMBERED_PIECES and piece < self.pieces[0]
+        return piece > 0 and (is_old or piece in self.pieces)
 
 
 class Closed(Struct, frozen=True, omit_defaults=True, gc=False):
@@ -127,6 +136,16 @@ class Intent(Struct, frozen=True, omit_defaults=True):
     def deadline(self) -> int | None:
         """When the open request has to be ended."""
         return None if self.request is None else self.request.deadline
+
+    def has_had(self, request_id: str) -> bool:
+        """Whether a request was called so: the open one, or one of those that are remembered."""
+        known = (*self.closed, *((self.request,) if self.request else ()))
+        return any(one.id == request_id for one in known)
+
+    def free_name(self, number: int) -> str:
+        """What the request with this number is called, unless another came under that name."""
+        names = (f"{self.id}.{n}" for n in range(number, number + REMEMBERED_RESULTS + 2))
+        return next(name for name in names if not self.has_had(name))
 
     def is_repeat(self, event: IntentAnomaly) -> bool:
         """Whether an anomaly equals one of the last few."""
@@ -219,8 +238,12 @@ def _dispatched(intent: Intent, event: IntentDispatched, at: int) -> Intent:
 
 
 def _updated(intent: Intent, event: IntentUpdated, at: int) -> Intent:
-    del event, at
-    return replace(intent, updates=intent.updates + 1)
+    del at
+    request = intent.request
+    if request is not None and event.sequence:
+        pieces = tuple(sorted({*request.pieces, event.sequence}))[-REMEMBERED_PIECES:]
+        request = replace(request, pieces=pieces)
+    return replace(intent, updates=intent.updates + 1, request=request)
 
 
 def _completed(intent: Intent, event: IntentCompleted, at: int) -> Intent:

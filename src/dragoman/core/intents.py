@@ -22,7 +22,6 @@ from dragoman.core.events import (
 from dragoman.core.governance import check_goal, told_beside
 from dragoman.core.ids import (
     check_mail_id,
-    check_task_id,
     intent_stream,
     task_stream,
 )
@@ -50,6 +49,8 @@ from dragoman.core.task import EVOLVE_TASK, Task
 
 ORIGIN: Final = "ccos"
 _NOBODY: Final = "nobody in the registry comes into question"
+_NAMED: Final = 5
+"""So many of those whom a reason concerns are named."""
 _OPEN: Final = ("backlog", "ready")
 """A task that exists already is delegated from these."""
 
@@ -135,14 +136,11 @@ def _again(command: DelegateIntent, known: Intent, read: Read, now: int) -> Deci
     if isinstance(task, Refusal):
         return task
     course = Course(known, task, read, now)
-    asked = command.goal, command.params, command.constraints, command.skills
-    if asked != (known.goal, known.params, known.constraints, known.skills):
-        return Refusal(
-            "already_exists", f"there is an intent {known.id} with another goal; use another id"
-        )
     refusal = _check_the_same(command, known)
     if refusal:
         return refusal
+    if command.request_id and known.has_had(command.request_id):
+        return _check_whose(command, known) or Decision(replace(receipt_of(course), before=True))
     is_to_begin = known.state in RENEWABLE and not task.is_final
     if not is_to_begin or task.status == "in-progress":
         return _check_whose(command, known) or Decision(receipt_of(course))
@@ -159,7 +157,15 @@ def _again(command: DelegateIntent, known: Intent, read: Read, now: int) -> Deci
 
 
 def _check_the_same(command: DelegateIntent, known: Intent) -> Refusal | None:
-    """None unless it is said to belong elsewhere than it does."""
+    """None unless it is about something else, or is said to belong elsewhere than it does."""
+    for field in ("goal", "params", "constraints", "skills"):
+        if getattr(command, field) != getattr(known, field):
+            what = "another" if field == "goal" else "other"
+            return Refusal(
+                "already_exists",
+                f"there is an intent {known.id} with {what} {field}; say the same, or use another "
+                "id",
+            )
     for what, said, has in (
         ("plan", command.plan, known.plan),
         ("intent that it follows", command.follows, known.follows),
@@ -191,11 +197,21 @@ def _give(course: Course, command: DelegateIntent) -> None:
     forbidden = check_goal(command.goal, command.policy, beside)
     if forbidden is None and command.candidates and _offered(course, command):
         return
-    reasons = (forbidden,) if forbidden else course.vetoed[:SHOWN_VETOES] or _why_nobody(course)
+    reasons = (forbidden,) if forbidden else _why_not_them(course) or _why_nobody(course)
     course.say(IntentRejected(course.intent.id, reasons))
     status = course.task.status
     if status in _OPEN:
         course.move(TaskTransitioned(status, "blocked", "; ".join(reasons)[:REASON]))
+
+
+def _why_not_them(course: Course) -> tuple[str, ...]:
+    """Why those who were looked at may not have it: each reason once, with whom it concerns."""
+    told: list[str] = []
+    for reason, agents in list(course.vetoed.items())[:SHOWN_VETOES]:
+        others = len(agents) - _NAMED
+        more = f" and {others} more" if others > 0 else ""
+        told.append(f"{', '.join(agents[:_NAMED])}{more}: {reason}")
+    return tuple(told)
 
 
 def _why_nobody(course: Course) -> tuple[str]:
@@ -208,7 +224,7 @@ def _why_nobody(course: Course) -> tuple[str]:
 
 def _offered(course: Course, command: DelegateIntent) -> bool:
     terms = Terms(command.policy, command.patience_ms, command.tries)
-    return course.offer(command.candidates, terms)
+    return course.offer(command.candidates, terms, command.request_id)
 
 
 def _begun(command: DelegateIntent, id: str, read: Read, now: int) -> Decision | Refusal:
@@ -280,7 +296,7 @@ def _not_found(id: str) -> Refusal:
 
 
 def _faults(command: DelegateIntent) -> Iterator[Refusal | None]:
-    yield check_task_id(command.id) if command.id else None
+    yield check_mail_id(command.id, "intent id") if command.id else None
     yield check_text("goal", command.goal, REASON, least=1)
     yield check_json("params", command.params) or _check_size(command.params)
     yield from faults_of_words("constraints", command.constraints)
@@ -289,6 +305,7 @@ def _faults(command: DelegateIntent) -> Iterator[Refusal | None]:
         yield check_duration("the time until the deadline", command.patience_ms, *WAIT_MS)
     yield check_mail_id(command.plan, "plan") if command.plan else None
     yield check_mail_id(command.follows, "intent id") if command.follows else None
+    yield check_mail_id(command.request_id, "request id") if command.request_id else None
     yield check_range("tries", command.tries, 1, TRIES)
     yield check_count("candidates", command.candidates, CANDIDATES)
     yield from _faults_of_policy(command.policy)

@@ -38,6 +38,8 @@ PRICE = 1_000_000.0
 OPEN_REQUESTS = 100_000
 FOLLOWERS = 64
 """How many intents may follow up one."""
+UPDATES = 10_000
+"""How many updates of one intent are kept."""
 RULES = 500
 """How many places, skills or phrases a policy may name: each intent keeps its policy."""
 WAIT_MS = (1_000, 30 * 86_400_000)

@@ -3,6 +3,7 @@
 from hashlib import blake2b
 
 import msgspec
+from msgspec.structs import replace
 
 from dragoman.core.actors import Role
 from dragoman.core.attempts import check_claimable, steps
@@ -29,7 +30,7 @@ from dragoman.core.ids import check_agent, check_mail_id
 from dragoman.core.intent import Closed, Intent, OpenRequest
 from dragoman.core.intents import receipt_of
 from dragoman.core.lifecycle import unblocked
-from dragoman.core.limits import REASON, TEXT, WHOLE, check_json, check_range, check_text
+from dragoman.core.limits import REASON, TEXT, UPDATES, WHOLE, check_json, check_range, check_text
 from dragoman.core.moments import to_rfc3339
 from dragoman.core.reading import Decision, LeaseChange, Read
 
@@ -52,16 +53,13 @@ def receive(command: ReceiveResult, read: Read, now: int) -> Decision | Refusal:
         return _odd(course, command, fault, read, now)
     digest = command.digest or result_digest(command.success, command.output, command.error)
     if not command.request_id and _came_before(command, intent, digest):
-        return Decision(receipt_of(course))
+        return _before(course)
     if request is None or not _fits(command, request):
         if _is_repeat(command, intent, digest):
-            return Decision(receipt_of(course))
+            return _before(course)
         return _odd(course, command, _why_not(command, intent), read, now)
-    is_late = request.deadline is not None and now >= request.deadline
-    if is_late and course.task.status in UNDER_WAY:  # a review takes as long as it takes
-        _time_out(course, request, read, now)
-        late = f"it is late: {request.id} ended at {to_rfc3339(request.deadline or now)}"
-        return _odd(course, command, late, read, now)
+    if _is_late(course, request, now):
+        return _too_late(course, command, request, read, now)
     waits = _why_it_waits(course, request, read, now)
     if waits:
         return _odd(course, command, waits, read, now)
@@ -100,6 +98,15 @@ def update(command: UpdateIntent, read: Read, now: int) -> Decision | Refusal:
         fault = _why_not(command, course.intent)
     if fault or request is None:
         return _odd(course, command, fault or "", read, now)
+    if request.has_heard(command.sequence):
+        return _before(course)
+    if _is_late(course, request, now):
+        return _too_late(course, command, request, read, now)
+    if course.intent.updates >= UPDATES:
+        return Refusal(
+            "invalid_field",
+            f"{course.intent.id} has {UPDATES} updates, and no more are kept: hand in the result",
+        )
     course.say(
         IntentUpdated(
             course.intent.id,
@@ -122,11 +129,34 @@ def expire(command: ExpireRequest, read: Read, now: int) -> Decision | Refusal:
     if read.actor.role not in MAY_DISPATCH:
         return Refusal("not_authorized", f"{read.actor.label} may not end requests")
     request = course.intent.request
-    is_late = request is not None and request.deadline is not None and now >= request.deadline
-    if request is None or not is_late or course.task.status not in UNDER_WAY:
+    if request is None or not _is_late(course, request, now):
         return Decision(receipt_of(course))
-    _time_out(course, request, read, now)
+    _time_out(course, request, now)
     return _decided(course, read)
+
+
+def _is_late(course: Course, request: OpenRequest, now: int) -> bool:
+    """Whether its time is over; a review takes as long as it takes."""
+    is_past = request.deadline is not None and now >= request.deadline
+    return is_past and course.task.status in UNDER_WAY
+
+
+def _too_late(
+    course: Course,
+    command: ReceiveResult | UpdateIntent,
+    request: OpenRequest,
+    read: Read,
+    now: int,
+) -> Decision | Refusal:
+    """The deadline stands, also where nobody has seen to it yet."""
+    _time_out(course, request, now)
+    late = f"it is late: {request.id} ended at {to_rfc3339(request.deadline or now)}"
+    return _odd(course, command, late, read, now)
+
+
+def _before(course: Course) -> Decision:
+    """The yes to what was said before."""
+    return Decision(replace(receipt_of(course), before=True))
 
 
 def _course(
@@ -158,11 +188,12 @@ def _not_the_speaker(command: ReceiveResult | UpdateIntent, read: Read) -> str |
     actor = read.actor
     if actor.role != "agent" or actor.name == command.agent:
         return None
-    return f"{actor.name} speaks for {_shown(command.agent)}"
+    return f"{actor.name} may not speak for {_shown(command.agent)}"
 
 
 def _fits(command: ReceiveResult | UpdateIntent, request: OpenRequest) -> bool:
-    return command.agent == request.agent and command.request_id in ("", request.id)
+    is_it = command.request_id in ("", request.id) and command.attempt in (0, request.number)
+    return is_it and command.agent == request.agent
 
 
 def _closed(command: ReceiveResult | UpdateIntent, intent: Intent) -> Closed | None:
@@ -207,6 +238,8 @@ def _why_not(command: ReceiveResult | UpdateIntent, intent: Intent) -> str:
         return f"{intent.id} has no open request: it is {intent.state}"
     if command.agent != request.agent:
         return f"{request.id} is open with {request.agent}, not with {_shown(command.agent)}"
+    if command.request_id in ("", request.id):
+        return f"{request.id} is attempt {request.number}, not {command.attempt}"
     return f"{request.id} is open, not {command.request_id[:140]!a}"
 
 
@@ -222,7 +255,7 @@ def _odd(
     if not course.intent.is_repeat(event):
         course.say(event)
     decided = _decided(course, read)
-    return msgspec.structs.replace(decided, refusal=refusal)
+    return replace(decided, refusal=refusal)
 
 
 def _end_attempt(course: Course, command: ReceiveResult, request: OpenRequest, read: Read) -> None:
@@ -251,8 +284,7 @@ def _requeue(course: Course, reason: str, now: int) -> None:
         course.move(TaskRequeued(task.attempts, reason, task.failures + 1, now))
 
 
-def _time_out(course: Course, request: OpenRequest, read: Read, now: int) -> None:
-    del read
+def _time_out(course: Course, request: OpenRequest, now: int) -> None:
     error = f"no result had come by {to_rfc3339(request.deadline or now)}"
     course.complete(request, Ending(False, error, "deadline"))
     _requeue(course, "deadline", now)
@@ -268,7 +300,7 @@ def _decided(course: Course, read: Read) -> Decision:
 
 
 def result_digest(success: bool, output: object, error: str) -> str:
-    """What a result is known by: an equal one is a repeat."""
+    """What a result is known by: an equal one is a repeat. The output may be encoded already."""
     said = [success, output, error]
     return blake2b(msgspec.json.encode(said, order="deterministic"), digest_size=16).hexdigest()
 

@@ -30,6 +30,7 @@ from dragoman.core.reading import Decision, Read, Receipt
 from dragoman.core.reserving import check_patterns, on_record, swept, tidied
 from dragoman.core.task import Task
 from dragoman.core.wave import (
+    ENDED,
     Plan,
     Wave,
     closing_report,
@@ -87,6 +88,13 @@ def start(command: StartWave, read: Read, now: int) -> Decision | Refusal:
             return task
         if task.id in beads:
             return Refusal("invalid_field", f"the wave names {task.id} twice; name it once")
+        other = _runs_in(task, command.beside, read)
+        if other:
+            return Refusal(
+                "reserved",
+                f"{task.id} is a bead of the wave {other}, which still runs: wait until it has "
+                "ended there, or leave it out",
+            )
         beads[task.id] = WaveBead(task.id, tidied(asked.files))
         if task.status == "ready":
             held_back += moved(task, "backlog", f"waits for its turn in wave {id}", read)
@@ -98,6 +106,15 @@ def start(command: StartWave, read: Read, now: int) -> Decision | Refusal:
         command.retries,
     )
     return _told(id, (wave_stream(id), started), *held_back)
+
+
+def _runs_in(task: Task, waves: tuple[str, ...], read: Read) -> str:
+    """The wave in which this task has still to end; empty: none. Two would both let it go."""
+    if task.status in ENDED:
+        return ""
+    running = (wave for wave in map(read.wave, waves) if wave and wave.ended_at is None)
+    having = (wave.id for wave in running if any(bead.task == task.id for bead in wave.beads))
+    return next(having, "")
 
 
 def advance(command: AdvanceWave, read: Read, now: int) -> Decision | Refusal:

@@ -65,7 +65,8 @@ def execute(unit: Unit, request: Request, now: int, secret: bytes) -> Outcome:
         if declined is not None:
             answer.append(_Declined(declined.code, declined.detail))
         unit.remember(scope, key, _fingerprint(request, secret), _encode(answer))
-    return Accepted(tuple(receipts), declined=declined)
+    was_said = bool(receipts) and all(one.before for one in receipts)
+    return Accepted(tuple(receipts), repeated=was_said, declined=declined)
 
 
 def _as_it_was(receipts: list[Receipt]) -> Refusal:

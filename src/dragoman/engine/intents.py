@@ -5,8 +5,9 @@ from msgspec import Struct
 from dragoman.core.errors import Refusal
 from dragoman.core.ids import check_mail_id, intent_stream, standing_stream
 from dragoman.core.intent import Intent
+from dragoman.core.results import UNDER_WAY
 from dragoman.core.standing import Standing
-from dragoman.engine.ask import state_of
+from dragoman.engine.ask import TaskView, find_task, state_of
 from dragoman.engine.ports import ListQuery, Store
 
 
@@ -27,6 +28,13 @@ def find_intent(store: Store, id: str) -> Intent | Refusal:
     if isinstance(intent, Intent):
         return intent
     return Refusal("intent_not_found", f"there is no intent {id}")
+
+
+def is_under_way(store: Store, id: str) -> bool:
+    """Whether its task waits for a result: not while somebody reviews it, who takes their time."""
+    intent = find_intent(store, id)
+    found = None if isinstance(intent, Refusal) else find_task(store, intent.task)
+    return isinstance(found, TaskView) and found.task.status in UNDER_WAY
 
 
 def find_standing(store: Store, name: str) -> Standing | None:

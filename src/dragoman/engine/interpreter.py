@@ -30,7 +30,7 @@ from dragoman.engine.operation import (
     beginning,
     find_operation,
     json_fault,
-    words_of,
+    kept_words,
 )
 from dragoman.engine.request import Accepted, Outcome, Request
 from dragoman.text.strict_json import MOST_BYTES, StrictJsonError
@@ -206,11 +206,17 @@ class Interpreter:
             # Who speaks is looked up, too.
             plan = await asyncio.to_thread(self._planned, said, speaker, via)
             return None if plan is None else await self._ask_soon(plan)
-        spoken = self.hear(said)
+        spoken = await self.hear_soon(said)
         if spoken is None:
             return None
         heard = self._admitted(spoken.heard, speaker)
         return await self._ask_soon(await self._plan_soon(spoken.dialect, heard, speaker))
+
+    async def hear_soon(self, said: Said, *, dialect: str = "") -> Spoken | None:
+        """The same as `hear`; others are not kept waiting while a long message is read."""
+        if _is_long(said):
+            return await asyncio.to_thread(self.hear, said, dialect=dialect)
+        return self.hear(said, dialect=dialect)
 
     def hear(self, said: Said, *, dialect: str = "") -> Spoken | None:
         """Whose message this is, of all dialects or of the named one; None: nobody's."""
@@ -252,7 +258,10 @@ class Interpreter:
             # It may read a lot, and a store may be far away.
             return await asyncio.to_thread(self._look_up, *found, arguments, actor)
         dialect, operation = found
-        heard = self._heard_call(dialect, operation, arguments)
+        if _is_long(arguments):
+            heard = await asyncio.to_thread(self._heard_call, dialect, operation, arguments)
+        else:
+            heard = self._heard_call(dialect, operation, arguments)
         return await self._ask_soon(await self._plan_soon(dialect, heard, actor, key))
 
     def _ask(self, plan: _Plan) -> Answer:
@@ -364,6 +373,11 @@ class Interpreter:
 _NOTHING_TO_DO = Accepted(())
 
 
+def _is_long(said: Said) -> bool:
+    """Whether reading it takes so long that others would notice."""
+    return isinstance(said, bytes | str) and len(said) > MOST_BYTES
+
+
 def _remarks(request: Request | None) -> tuple[str, ...]:
     """What its sender is told beside the answer: what was masked."""
     return () if request is None else request.masked
@@ -374,7 +388,7 @@ def _heard(operation: Operation, incoming: Incoming) -> Heard:
     value = incoming.value
     if isinstance(value, StrictJsonError):
         return Heard(operation.name, beginning(incoming.text), fault=json_fault(value))
-    read, said = operation.read(value), words_of(incoming)
+    read, said = operation.read(value), kept_words(incoming)
     if isinstance(read, Fault):
         kept = said if len(incoming.text) <= MOST_BYTES else beginning(incoming.text)
         return Heard(operation.name, kept, fault=read)

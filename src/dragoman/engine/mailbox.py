@@ -9,9 +9,13 @@ from dragoman.core.errors import Refusal
 from dragoman.core.ids import check_mail_id, mail_stream
 from dragoman.core.mail import Mail
 from dragoman.engine.ask import state_of
-from dragoman.engine.ports import Listed, ListQuery, Store
+from dragoman.engine.ports import Listed, ListQuery, Row, Store
 
 _PAGE = 100
+_NAMED = 5
+"""So many letters are named where several are meant."""
+SHORTEST = 4
+"""So much of an id has to be said."""
 LAST = 2**53 - 1
 """Behind every position: a list that is read back from here is read from its end."""
 MOST_LOOKED_AT = 5_000
@@ -38,13 +42,33 @@ class Page(Struct, frozen=True):
 
 
 def find_letter(store: Store, id: str) -> Mail | Refusal:
-    """The letter with this id."""
+    """The letter with this id, or the only one whose id begins so."""
     malformed = check_mail_id(id)
     if malformed is not None:
         return malformed
-    row = store.stream(mail_stream(id))
+    row = store.stream(mail_stream(id)) or _only_one(store, id)
+    if isinstance(row, Refusal):
+        return row
     mail = None if row is None else state_of(store, row)
     return mail if isinstance(mail, Mail) else Refusal("mail_not_found", f"there is no letter {id}")
+
+
+def _only_one(store: Store, beginning: str) -> Row | Refusal | None:
+    """The letter whose id begins so; a refusal names several, if it is not clear which is meant."""
+    if len(beginning) < SHORTEST:
+        return None
+    stream = mail_stream(beginning)
+    near = store.kind("mail", beginning, _NAMED + 1)
+    found = [row for row in near if row.name.startswith(stream)]
+    if len(found) < 2:
+        return found[0] if found else None
+    names = [row.name.partition(":")[2] for row in found]
+    more = " and others" if len(names) > _NAMED else ""
+    return Refusal(
+        "ambiguous_name",
+        f"several letters have an id that begins with {beginning}: {', '.join(names[:_NAMED])}"
+        f"{more}; write more of it",
+    )
 
 
 Fits = Callable[[Mail], bool]

@@ -319,7 +319,7 @@ def beginning(text: bytes) -> msgspec.Raw:
     return msgspec.Raw(msgspec.json.encode(shown))
 
 
-def words_of(incoming: Incoming) -> msgspec.Raw:
+def kept_words(incoming: Incoming) -> msgspec.Raw:
     """What the ledger keeps of a message: all of it, or of one of unusual length its beginning."""
     text = incoming.text
     return msgspec.Raw(text) if len(text) <= MOST_BYTES else beginning(text)

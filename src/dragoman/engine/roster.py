@@ -1,7 +1,7 @@
 """Who comes into question for something: the registry in memory, kept level with the ledger."""
 
 import threading
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Final, cast
 
 from dragoman.core.agents import AgentRecord
@@ -17,7 +17,7 @@ from dragoman.engine.ports import ListQuery, Row, Store
 
 _PAGE: Final = 1_000
 FOLLOWED: Final = 1_000
-"""So many new entries are looked through for what has changed; more, and all is read anew."""
+"""So many new entries are looked through for what has changed; more, and all are compared."""
 _LASTS_MS: Final = 3_600_000
 """Evidence grows old by the week: what was reckoned stands for an hour."""
 _ANY: Final = Policy()
@@ -34,6 +34,8 @@ class Rosters:
         self._store = store
         self._reading = threading.Lock()
         self._standings: dict[str, Standing] = {}
+        self._heads: dict[str, bytes] = {}
+        """Whose standing was read as of which entry."""
         self._records: dict[str, AgentRecord | None] = {}
         """Those of which it was asked whether they are there."""
         self._seen: int = -1
@@ -103,25 +105,36 @@ class Rosters:
             return ()
         # Nothing is taken over before all was read: what fails is tried again the next time.
         if self._seen < 0 or not 0 <= head - self._seen <= FOLLOWED:
-            everyone = dict(map(self._read, self._rows()))
-            self._standings = {name: known for name, known in everyone.items() if known}
-            self._records = {}
-            self._seen = head
-            return None
+            return self._compare(head)
         new = self._store.entries(self._seen, FOLLOWED, until=head)
         streams = {entry.stream for entry in new}
         changed = [stream for stream in streams if stream.startswith(_KIND)]
         read = dict(map(self._read, filter(None, map(self._store.stream, changed))))
         for stream in streams:
             self._records.pop(stream.removeprefix(_AGENT), None)
-        is_whole = all(read.values())
+        self._seen = head
+        return self._take_over(read)
+
+    def _compare(self, head: int) -> Collection[str] | None:
+        """The same after a long absence: of all who stand there, those who are not as they were."""
+        rows = {row.name.removeprefix(_KIND): row for row in self._rows()}
+        new = [row for name, row in rows.items() if self._heads.get(name) != row.hash]
+        read = dict(map(self._read, new))
+        # What could not be read is tried again.
+        heads = {name: row.hash for name, row in rows.items() if read.get(name, True)}
+        is_first = self._seen < 0
+        self._heads, self._records, self._seen = heads, {}, head
+        changed = self._take_over(read)
+        return None if is_first else changed
+
+    def _take_over(self, read: Mapping[str, Standing | None]) -> Collection[str] | None:
+        """Whom it is about; None: somebody is there no longer."""
         for name, known in read.items():
             if known is None:
                 self._standings.pop(name, None)
             else:
                 self._standings[name] = known
-        self._seen = head
-        return read if is_whole else None
+        return read if all(read.values()) else None
 
     def _rows(self) -> Iterator[Row]:
         after = 0

@@ -1,6 +1,7 @@
 """Signed envelopes: a message that proves by itself whose it is, to this hub only, and only once.
 
-    {"envelope": {…}, "signature": {"agent", "nonce", "audience", "expires", "alg", "value"}}
+    {"envelope": {…},
+     "signature": {"agent", "nonce", "audience", "expires", "alg", "key"?, "value"}}
 
 The value is an Ed25519 signature, in base64url, over a domain tag and the canonical JSON (RFC 8785)
 of all that is there but the value itself. The audience is the id of this hub's ledger.
@@ -11,13 +12,16 @@ import re
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
-from typing import Any, Final, cast
+from typing import Annotated, Any, Final, cast
 
 import msgspec
 import rfc8785
 from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-from msgspec import Struct
+from cryptography.hazmat.primitives.asymmetric.ed25519 import (
+    Ed25519PrivateKey,
+    Ed25519PublicKey,
+)
+from msgspec import Meta, Struct
 
 from dragoman.core.actors import Actor
 from dragoman.core.errors import Refusal
@@ -26,7 +30,7 @@ from dragoman.core.moments import parse_rfc3339, to_rfc3339
 from dragoman.engine.ask import find_agent
 from dragoman.engine.identity import Principal
 from dragoman.engine.ports import Clock, Store
-from dragoman.text.base64url import from_base64url
+from dragoman.text.base64url import from_base64url, to_base64url
 from dragoman.text.strict_json import StrictJsonError, parse_json
 
 LONGEST_MS: Final = 300_000
@@ -50,6 +54,8 @@ class Seal(Struct, frozen=True, forbid_unknown_fields=True, tag="ed25519", tag_f
     audience: str
     expires: str
     value: str
+    key: Annotated[str, Meta(max_length=100)] = ""
+    """The sender's idempotency key: who was not answered signs anew, and it counts once."""
 
 
 class Opened(Struct, frozen=True):
@@ -58,8 +64,8 @@ class Opened(Struct, frozen=True):
     principal: Principal
     envelope: Mapping[str, Any]
     key: str
-    """An idempotency key made of its nonce, for a replay that comes after a restart, when no nonce
-    is remembered: the hub then answers it as the first time."""
+    """An idempotency key: the sender's, or made of its nonce for a replay that comes after a
+    restart, when no nonce is remembered: the hub then answers it as the first time."""
 
 
 class Envelopes:
@@ -116,7 +122,7 @@ class Envelopes:
         if refusal is not None:
             return refusal
         principal = Principal(Actor(known.role, known.name, via))
-        return Opened(principal, envelope, f"signed:{seal.nonce}")
+        return Opened(principal, envelope, f"signed:{seal.key or seal.nonce}")
 
     def _check(self, seal: Seal, now: int) -> Refusal | None:
         """Why it is not for us, or not for now."""
@@ -162,6 +168,13 @@ class Envelopes:
             for nonce, until in self._nonces.items()
             if now < until <= now + 2 * LONGEST_MS
         }
+
+
+def sign(envelope: object, said: Mapping[str, str], key: Ed25519PrivateKey) -> dict[str, Any]:
+    """A signed message; `said` holds agent, nonce, audience and expires, and maybe a key."""
+    seal = {**said, "alg": "ed25519"}
+    value = to_base64url(key.sign(signed_bytes(envelope, seal)))
+    return {"envelope": envelope, "signature": {**seal, "value": value}}
 
 
 def signed_bytes(envelope: object, seal: Mapping[str, str]) -> bytes:

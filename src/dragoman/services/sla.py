@@ -13,9 +13,11 @@ from dragoman.core.commands import (
 )
 from dragoman.core.errors import LedgerError
 from dragoman.core.handoff_words import COORDINATOR
+from dragoman.core.intent import KIND as INTENT
 from dragoman.engine.ask import names_in_role
 from dragoman.engine.handoffs import told_of
 from dragoman.engine.hub import Hub
+from dragoman.engine.intents import is_under_way
 from dragoman.engine.ports import Store
 from dragoman.engine.teamspaces import NO_TEAMS, Team
 
@@ -28,7 +30,7 @@ ESCALATE: dict[str, Callable[[str, Store, Told], AnyCommand]] = {
     "task": lambda name, _, __: EscalateDelegation(name),
     "mail": lambda name, store, _: EscalateMail(name, names_in_role(store, "orchestrator")),
     "handoff": lambda name, store, told: EscalateHandoff(name, told(store, name)),
-    "intent": lambda name, _, __: ExpireRequest(name),
+    INTENT: lambda name, _, __: ExpireRequest(name),
 }
 """Kind of stream -> what is asked for when it is late."""
 
@@ -62,6 +64,8 @@ class Sla:
         """Whether it was told: not what cannot be read, or is not late yet by the hub's clock."""
         kind, _, name = stream.partition(":")
         try:
+            if kind == INTENT and not is_under_way(self._hub.store, name):
+                return False  # so that a review costs no transaction at every turn
             self._hub.do(SYSTEM, ESCALATE[kind](name, self._hub.store, self._told))
         except LedgerError:
             return False

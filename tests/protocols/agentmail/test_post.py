@@ -280,6 +280,19 @@ def test_an_ack_comes_once_from_each_recipient_and_from_nobody_else() -> None:
     assert len(acks) == 1
 
 
+@proves("MAIL-SHORT-IDS")
+def test_letters_are_read_and_acked_by_the_beginning_of_their_ids() -> None:
+    office = Office()
+    for id in ("letter-one", "letter-two"):
+        office.send(ALICE, offering(to=["bob"], id=id))
+    assert office.ask("mail.show", {"id": "letter-o"}, BOB)["id"] == "letter-one"
+    assert office.ask("mail.read", {"id": "letter-o"}, BOB) == {"id": "letter-one", "read": True}
+    told = office.ask("mail.ack", {"id": "letter-t"}, BOB)
+    assert told == {"id": "letter-two", "acknowledged": True}
+    for operation in ("mail.show", "mail.read", "mail.ack"):
+        assert office.code(operation, {"id": "letter"}, BOB) == "ambiguous_name"
+
+
 @proves("MAIL-ACK")
 def test_two_acks_at_the_same_time_both_count() -> None:
     office = Office()

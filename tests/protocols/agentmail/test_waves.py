@@ -5,6 +5,9 @@ from typing import Any
 import pytest
 
 from dragoman.core.actors import Actor
+from dragoman.core.commands import MoveTask
+from dragoman.core.errors import Refusal
+from dragoman.engine.ask import find_task
 from dragoman.engine.facts import StoreFacts
 from dragoman.engine.interpreter import Interpreter, Taken, Turned
 from dragoman.protocols.agentmail import dialect
@@ -112,3 +115,20 @@ def test_files_are_reserved_listed_renewed_and_released(desk: Desk) -> None:
     assert desk.code("reserve.release", BOB, names=[taken["id"]]) == "not_authorized"
     assert desk.call("reserve.release", HUMAN, names=[taken["id"]])["released"] == (taken["id"],)
     assert desk.call("reserve.list") == {"reservations": []}
+
+
+@proves("WAVE-ONE")
+def test_a_bead_runs_in_one_wave_at_a_time(desk: Desk) -> None:
+    desk.call("wave.start", beads=["a", "b"], parallel=2, wave_id="W")
+    refusal = desk.code("wave.start", beads=["c", "b"], parallel=1, wave_id="V")
+    assert refusal == "reserved"
+    assert isinstance(find_task(desk.lab.store, "c"), Refusal), "nothing of it has happened"
+    # What has ended in the one may be in the next: it counts as it stands.
+    desk.lab.do(HUMAN, MoveTask("b", "blocked", "not now"))
+    assert desk.call("wave.start", beads=["c", "b"], parallel=1, wave_id="V") == {"wave_id": "V"}
+    # And so may whatever was in a wave that is complete.
+    for name in ("a", "c"):
+        desk.lab.do(HUMAN, MoveTask(name, "cancelled"))
+    Waves(desk.lab.hub).run_once(desk.lab.clock.now())
+    desk.lab.do(HUMAN, MoveTask("b", "ready"))
+    assert desk.call("wave.start", beads=["b"], parallel=1, wave_id="U") == {"wave_id": "U"}

@@ -47,6 +47,7 @@ def test_the_story_leads_from_the_wish_to_what_was_learned(hub: HandHub) -> None
         "..DelegationApproved ada",
         "...TaskDispatched ada",
         "....TaskUpdated ada",
+        "....Anomaly eva",
         "....TaskCompleted ada",
         ".....FeedbackApplied ada",
         ".....DelegationProposed bob",
@@ -55,7 +56,6 @@ def test_the_story_leads_from_the_wish_to_what_was_learned(hub: HandHub) -> None
         "........TaskCompleted bob",
         ".........FeedbackApplied bob",
         "..........Satisfied",
-        ".Anomaly eva",
     ]
     assert told["count"] == 14
 
@@ -118,6 +118,61 @@ def test_actions_come_in_pages(hub: HandHub) -> None:
     history = hub.call("ccos.intent", intent_id="i-0", limit=3)
     rest = hub.call("ccos.intent", intent_id="i-0", after=history["next"])
     assert [one["state"] for one in rest["history"]] == ["TaskDispatched"]
+
+
+@proves("CCOS-BOUNDED")
+def test_a_long_story_is_told_as_far_as_is_asked_for_and_goes_on_by_the_page(hub: HandHub) -> None:
+    hub.call("ccos.delegate", goal="translate it", intent_id="i-1")
+    for number in range(1, 6):
+        said = {"intent_id": "i-1", "agent_id": "ada", "sequence": number}
+        hub.call("ccos.update", agent="ada", **said, partial="x" * 2_000)
+    hub.dispatch({"ada": lambda request: succeeded(request, "y" * 2_000)})
+    told = hub.call("ccos.why", intent_id="i-1", limit=5)
+    assert (told["count"], told["more"], len(tree(told["actions"]))) == (12, True, 5)
+    whole = hub.call("ccos.why", intent_id="i-1")
+    assert ("more" in whole, len(tree(whole["actions"]))) == (False, 12)
+    # A page has the same causes as the whole, and only the sizes of what is long.
+    page = hub.call("ccos.intent", intent_id="i-1", after=4, limit=2)
+    assert [one["parent_id"] for one in page["history"]] == ["i-1#4", "i-1#4"]
+    assert page["history"][0]["details"] == {"sequence": 1, "partial_bytes": 2_002}
+    assert page["next"] == 6
+    assert page["result"]["output"] == "y" * 2_000  # how it ended is told whole, on each page
+    action = hub.call("ccos.actions", intent_id="i-1", type="TaskUpdated")["actions"][0]
+    assert action["details"]["partial"] == "x" * 2_000
+
+
+@proves("CCOS-BOUNDED")
+def test_the_result_is_found_from_the_end_whatever_came_after_it(hub: HandHub) -> None:
+    hub.call("ccos.delegate", goal="translate it", intent_id="i-1")
+    assert "result" not in hub.call("ccos.intent", intent_id="i-1")
+    hub.dispatch({"ada": lambda request: succeeded(request, 7)})
+    for number in range(60):
+        hub.advance(minutes=1)
+        for name in ("x", "y"):
+            with pytest.raises(Refused):
+                hub.call(
+                    "ccos.result",
+                    agent="ada",
+                    intent_id="i-1",
+                    agent_id="ada",
+                    success=True,
+                    request_id=f"{name}{number}",
+                )
+    found = hub.call("ccos.intent", intent_id="i-1", limit=1)
+    assert (found["anomalies"], found["result"]["output"]) == (120, 7)
+
+
+@proves("CCOS-BOUNDED")
+def test_a_page_of_actions_ends_when_it_is_long_and_goes_on_behind_that(hub: HandHub) -> None:
+    hub.call("ccos.delegate", goal="translate it", intent_id="i-1")
+    for number in range(1, 75):
+        said = {"intent_id": "i-1", "agent_id": "ada", "sequence": number}
+        hub.call("ccos.update", agent="ada", **said, partial="x" * 60_000)
+    page = hub.call("ccos.actions", intent_id="i-1", limit=500)
+    assert (page["more"], 50 < len(page["actions"]) < 78) == (True, True)
+    rest = hub.call("ccos.actions", intent_id="i-1", limit=500, cursor=page["cursor"])
+    numbers = [number_of(one["action_id"])[1] for one in page["actions"] + rest["actions"]]
+    assert (numbers, rest["more"]) == (list(range(1, 79)), False)
 
 
 @pytest.mark.parametrize(

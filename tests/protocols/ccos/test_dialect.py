@@ -11,6 +11,7 @@ from dragoman.core.actors import Actor
 from dragoman.core.commands import CheckpointTask
 from dragoman.core.errors import REFUSALS, StoreUnavailable
 from dragoman.core.events import EVENT_NAMES
+from dragoman.core.moments import parse_rfc3339
 from dragoman.core.offers import Policy
 from dragoman.core.threshold import BASE
 from dragoman.engine.facts import StoreFacts
@@ -411,6 +412,39 @@ def test_a_numbered_update_counts_once() -> None:
     assert isinstance(first, Taken)
     assert isinstance(again, Taken)
     assert (first.repeated, again.repeated) == (False, True)
+    other = office.send(said | {"progress": 90})
+    assert isinstance(other, Taken)
+    assert other.repeated
+    assert office.call("ccos.intent", {"intent_id": "i-1"})["updates"] == 1
+
+
+@proves("CCOS-RESEND")
+def test_a_request_that_comes_in_keeps_its_name_and_an_equal_result_is_told_as_repeated() -> None:
+    office = Office()
+    said: dict[str, Any] = {"intent_id": "i-2", "agent_id": "ada", "goal": "translate that"}
+    said["request_id"] = "elsewhere.7"
+    answer = office.send(said, HUMAN)
+    assert isinstance(answer, Taken)
+    assert answer.reply["request"]["request_id"] == "elsewhere.7"
+    result = {key: said[key] for key in ("intent_id", "agent_id", "request_id")}
+    for is_again in (False, True):
+        told = office.send(result | {"success": True, "output": 1})
+        assert isinstance(told, Taken)
+        assert (told.repeated, told.reply["state"]) == (is_again, "Satisfied")
+    wrong = office.send({"intent_id": "i-1", "agent_id": "ada", "success": True, "attempt": 7})
+    assert isinstance(wrong, Turned)
+    assert "attempt 1, not 7" in wrong.detail
+
+
+def test_the_time_for_a_request_is_said_in_one_way() -> None:
+    office = Office()
+    wanted = {"goal": "translate this", "intent_id": "i-2", "within_ms": 60_000}
+    request = office.call("ccos.delegate", wanted)["request"]
+    assert parse_rfc3339(request["deadline"]) == office.lab.clock.now() + 60_000
+    both = wanted | {"intent_id": "i-3", "deadline": "2030-01-01T00:00:00Z"}
+    answer = office.interpreter.call("ccos.delegate", both, HUMAN)
+    assert isinstance(answer, Turned)
+    assert answer.path == "within_ms"
 
 
 @pytest.mark.parametrize(

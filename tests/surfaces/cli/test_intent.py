@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from dragoman.core.moments import parse_rfc3339
 from tests.notify.receiver import Receiver, receiving, status, text
 from tests.requirements import proves
 from tests.surfaces.cli.console import NOON, Console
@@ -54,10 +55,45 @@ def test_delegate_says_why_nobody_has_it(office: Console) -> None:
     assert said.code == 1
     assert "has passed" in said.err
     said = office("delegate", "Sing", "--id", "i-3", "--now", NOON)
-    assert said.code == 0
+    assert said.code == 1
     first, *reasons = said.out.splitlines()
     assert first == "i-3 is DelegationRejected"
-    assert any("the goal names none of its skills" in reason for reason in reasons)
+    assert reasons[0] == "  ada: capability: the goal names none of its skills"
+    told = office("delegate", "Sing", "--id", "i-3", "--now", NOON, "--json")
+    assert (told.json["ok"], told.json["code"]) == (False, "not_dispatched")
+    assert told.json["state"] == "DelegationRejected"
+
+
+def test_within_is_as_long_as_it_says(office: Console) -> None:
+    told = office.ask("delegate", "Translate this", "--id", "i-4", "--within", "1s")
+    made = office.ask("intent", "show", "i-4")["created_at"]
+    due = told["request"]["deadline"]
+    assert parse_rfc3339(due) - parse_rfc3339(made) == 1_000
+
+
+@proves("CCOS-REACH")
+def test_an_agent_that_nothing_reaches_is_told_as_that(office: Console, tmp_path: Path) -> None:
+    card = tmp_path / "card.json"
+    card.write_text(json.dumps(CARD), encoding="utf-8")
+    said = office("agent", "discover", str(card))
+    note = "note: nothing reaches planner: only its address is known (https://p.example)"
+    assert note in said.out
+    assert "nothing reaches planner" in office("agent", "rank", "plan routes").out
+    assert note in office("delegate", "plan routes", "--id", "r-1").out
+    assert "is at https://p.example" in office("agent", "show", "planner").out
+    office("agent", "token", "planner")
+    assert "nothing reaches" not in office("agent", "rank", "plan routes").out
+
+
+@proves("CCOS-REACH")
+def test_nor_is_one_that_the_settings_call(office: Console, tmp_path: Path) -> None:
+    (office.data / "dragoman.toml").write_text(
+        '[agents.planner]\nurl = "https://p.example/requests"\nspeaks = ["ccos"]\n',
+        encoding="utf-8",
+    )
+    card = tmp_path / "card.json"
+    card.write_text(json.dumps(CARD), encoding="utf-8")
+    assert "nothing reaches" not in office("agent", "discover", str(card)).out
 
 
 @pytest.mark.parametrize(
@@ -105,15 +141,15 @@ def test_why_draws_the_story_as_a_tree(office: Console) -> None:
     told = [line.rpartition("  ")[0] for line in lines[1:]]
     assert lines[0] == "i-1 is TaskDispatched"
     assert told[0].endswith(' wants: "Translate the manual into French"')
-    assert told[1].startswith("├─ DelegationProposed  ada with ")
+    assert told[1].startswith("└─ DelegationProposed  ada with ")
     assert told[1].endswith("before bob")
-    assert told[2] == "│  └─ DelegationApproved  ada passes every rule"
-    assert told[3].startswith("│     └─ TaskDispatched  i-1.1 to ada, due by ")
-    assert told[4] == "│        ├─ TaskUpdated  ada: 50 %"
-    assert told[5] == "│        └─ TaskCompleted  ada: failure after 1m: no dictionary"
-    assert told[6].startswith("│           ├─ FeedbackApplied  ada has 0 successes and 1 fail")
-    assert told[7].startswith("│           └─ DelegationProposed  bob with ")
-    assert told[-1].startswith("└─ Anomaly  ")
+    assert told[2] == "   └─ DelegationApproved  ada passes every rule"
+    assert told[3].startswith("      └─ TaskDispatched  i-1.1 to ada, due by ")
+    assert told[4] == "         ├─ TaskUpdated  ada: 50 %"
+    assert told[5] == "         ├─ TaskCompleted  ada: failure after 1m: no dictionary"
+    assert told[6].startswith("         │  ├─ FeedbackApplied  ada has 0 successes and 1 failure")
+    assert told[7].startswith("         │  └─ DelegationProposed  bob with ")
+    assert told[-1].startswith("         └─ Anomaly  agent:ada: ")
     on_terminal = office.on_terminal("why", "i-1", "--now", NOON).out
     assert "DelegationProposed" in on_terminal
 
@@ -234,7 +270,7 @@ def test_agents_are_discovered_by_their_cards(
     file = tmp_path / "card.json"
     file.write_text(json.dumps(CARD))
     said = office("agents", "discover", str(file), "--trust", "T1", "--now", NOON)
-    assert said.out == "planner can routes\n"
+    assert said.out.splitlines()[0] == "planner can routes"
     body = json.dumps(CARD | {"name": "Elsewhere"}).encode()
     host.answers += [
         text(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)),

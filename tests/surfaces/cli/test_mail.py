@@ -387,3 +387,27 @@ def test_an_archive_carries_boxes_threads_and_marks(dragoman: Console, tmp_path:
     for name in ("0001-MAIL.md", "0002-MAIL.md"):
         path = Path("mail") / "t" / name
         assert (restored.data / path).read_bytes() == (dragoman.data / path).read_bytes()
+
+
+@proves("MAIL-FOREIGN-FILES")
+def test_a_foreign_file_among_letters_is_named_and_does_no_harm(dragoman: Console) -> None:
+    send = ("mail", "send", "--as", "ada", "--to", "bob", "--thread", "t-1", "--subject", "Hi")
+    dragoman.ask(*send, "--body", "yo")
+    folder = dragoman.data / "mail/t-1"
+    forged = folder / "0007-DONE.md"
+    forged.write_text("Bead: x\n", encoding="utf-8")
+    (folder / "notes.txt").write_text("somebody's own", encoding="utf-8")
+    said = dragoman("verify")
+    assert said.code == 1
+    assert "mail/t-1/0007-DONE.md is surplus" in said.out
+    assert "what is surplus is nobody's here and is left alone: move it away" in said.out
+    assert "notes.txt" not in said.out
+    # Nothing reads it, nothing removes it, and letters go on beside it.
+    for command in ("tick", "rebuild-files"):
+        dragoman.ask(command)
+    dragoman.ask(*send, "--body", "again")
+    listed = sorted(path.name for path in folder.iterdir() if path.suffix)
+    assert listed == ["0001-MAIL.md", "0002-MAIL.md", "0007-DONE.md", "notes.txt"]
+    assert len(dragoman.ask("mail", "thread", "t-1")["messages"]) == 2
+    forged.unlink()
+    assert dragoman.ask("verify")["findings"] == []

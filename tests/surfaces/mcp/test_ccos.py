@@ -16,9 +16,11 @@ def test_what_agents_need_are_tools_and_the_rest_is_for_people() -> None:
         "ccos_update",
         "ccos_delegate",
         "ccos_register",
+        "ccos_cancel",
         "ccos_requests",
         "ccos_rank",
         "ccos_intent",
+        "ccos_why",
     ]
 
 

@@ -60,6 +60,7 @@ from dragoman.protocols.agentmail.words import ANSWERS, MessageType
 
 NAME: Final = "agentmail"
 _NO_CHANGE: Final = "nothing_changed"
+_WHOLE_ID: Final = 36
 _SUMMED_UP: Final = 1_000
 """So many letters go into one summary."""
 
@@ -174,8 +175,10 @@ def _writing(choices: Choices) -> Iterator[Operation]:
         name="mail.ack",
         shape=OneLetter,
         read=reader(OneLetter),
-        commands=lambda asked: (AckMail(asked.id),),
-        reply=lambda asked, _, __: {"id": asked.id, "acknowledged": True},
+        commands=lambda _: (),
+        gather=lambda asked, _, facts: _marked(AckMail, asked, facts),
+        looks=_is_short,
+        reply=lambda _, commands, __: {"id": _letter_of(commands), "acknowledged": True},
         roles=MAY_WRITE,
         summary="Acknowledge a letter that was sent to you.",
     )
@@ -183,11 +186,34 @@ def _writing(choices: Choices) -> Iterator[Operation]:
         name="mail.read",
         shape=OneLetter,
         read=reader(OneLetter),
-        commands=lambda asked: (ReadMail(asked.id),),
-        reply=lambda asked, _, __: {"id": asked.id, "read": True},
+        commands=lambda _: (),
+        gather=lambda asked, _, facts: _marked(ReadMail, asked, facts),
+        looks=_is_short,
+        reply=lambda _, commands, __: {"id": _letter_of(commands), "read": True},
         roles=MAY_WRITE,
         summary="Mark a letter in your box as read.",
     )
+
+
+def _is_short(asked: OneLetter) -> bool:
+    """Whether it may be the beginning of an id: those that the hub gives are this long."""
+    return len(asked.id) < _WHOLE_ID
+
+
+def _marked(command: type[AckMail | ReadMail], asked: OneLetter, facts: Facts) -> Commands | Fault:
+    """What is done to a letter that is named by its id, or by the beginning of it."""
+    if not _is_short(asked):
+        return (command(asked.id),)
+    found = find_letter(facts.store, asked.id)
+    if isinstance(found, Refusal):
+        return Fault(found.code, found.detail, "id")
+    return (command(found.id),)
+
+
+def _letter_of(commands: Commands) -> str:
+    marked = commands[0]
+    assert isinstance(marked, AckMail | ReadMail), "nothing else is done to one letter"
+    return marked.mail
 
 
 def _impostor(letter: Outgoing, speaker: str) -> Fault | None:
@@ -317,7 +343,7 @@ def _show(asked: OneLetter, actor: Actor, facts: Facts) -> Any:
     mail = find_letter(facts.store, asked.id)
     if isinstance(mail, Refusal):
         return Fault(mail.code, mail.detail, "id")
-    (first,) = facts.store.history(mail_stream(asked.id), 0, 1)
+    (first,) = facts.store.history(mail_stream(mail.id), 0, 1)
     return as_row(Letter(first.position, mail), actor.name)
 
 

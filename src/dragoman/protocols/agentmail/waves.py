@@ -27,6 +27,7 @@ from dragoman.engine.waves import (
     find_wave,
     look_at_wave,
     newest_waves,
+    open_waves,
     reserved_now,
     task_finder,
 )
@@ -110,7 +111,8 @@ def _waves(choices: Choices) -> Iterator[Operation]:
         name="wave.start",
         shape=Start,
         read=reader(Start),
-        commands=lambda asked: _start(asked, choices),
+        commands=lambda _: (),
+        gather=lambda asked, _, facts: _start(asked, facts, choices),
         reply=lambda _, __, accepted: {"wave_id": _name_of(accepted)},
         roles=MAY_DELEGATE,
         summary=(
@@ -155,7 +157,7 @@ def _reservations() -> Iterator[Operation]:
     yield asking("reserve.list", Reservations, _reserved, "")
 
 
-def _start(asked: Start, choices: Choices) -> Commands:
+def _start(asked: Start, facts: Facts, choices: Choices) -> Commands:
     beads = [Bead(bead) if isinstance(bead, str) else bead for bead in asked.beads]
     wave = StartWave(
         tuple(WaveBead(bead.id, bead.files) for bead in beads),
@@ -163,6 +165,7 @@ def _start(asked: Start, choices: Choices) -> Commands:
         asked.wave_id,
         asked.retries,
         asked.orchestrator,
+        tuple(open_waves(facts.store)),
     )
     return commands_of_start(
         wave,

@@ -5,9 +5,13 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
+from dragoman.core.ids import AGENT_FORM, WORD_FORM
 from dragoman.protocols.agentmail.shapes import Message
 
 Importance = Literal["low", "normal", "high", "urgent"]
+LetterName = Annotated[str, Meta(extra_json_schema={"pattern": f"^(?:{WORD_FORM})$"})]
+"""How the ids of letters and threads are written."""
+MaybeAgent = Annotated[str, Meta(extra_json_schema={"pattern": f"^(?:{AGENT_FORM})?$"})]
 PageSize = Annotated[int, Meta(ge=1, le=500)]
 Position = Annotated[int, Meta(ge=0, le=2**53 - 1)]
 
@@ -48,7 +52,7 @@ class Outgoing(Struct, frozen=True):
 class Inbox(Struct, frozen=True, forbid_unknown_fields=True, rename={"from_": "from"}.get):
     """Which letters of a box."""
 
-    agent: str = ""
+    agent: MaybeAgent = ""
     """Whose box; empty: the caller's own. Nobody's letters become read by looking."""
     box: Literal["in", "sent", "overdue", "waiting"] = "in"
     """Received; sent; all whose ack or answer is late; all that wait for somebody unknown."""
@@ -68,15 +72,15 @@ class Inbox(Struct, frozen=True, forbid_unknown_fields=True, rename={"from_": "f
 
 
 class OneLetter(Struct, frozen=True, forbid_unknown_fields=True):
-    """A letter, by its id."""
+    """A letter, by its id, or by enough of its beginning."""
 
-    id: str
+    id: LetterName
 
 
 class Thread(Struct, frozen=True, forbid_unknown_fields=True):
     """A thread, by its id: a page of its letters, oldest first."""
 
-    thread_id: str
+    thread_id: LetterName
     after: Position = 0
     limit: PageSize = 50
 
@@ -84,7 +88,7 @@ class Thread(Struct, frozen=True, forbid_unknown_fields=True):
 class Summed(Struct, frozen=True, forbid_unknown_fields=True):
     """A thread to sum up, by its id."""
 
-    thread_id: str
+    thread_id: LetterName
     before: Position | None = None
     """Only what stands before this place: `cursor` of a summary that left older letters out."""
     model: bool = False

@@ -11,10 +11,10 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from dragoman.core import events
-from dragoman.core.events import AnyEvent
+from dragoman.core.events import EVENT_NAMES, AnyEvent
 from dragoman.core.moments import to_rfc3339
 from dragoman.ledger.codec import CODEC
-from dragoman.ledger.entry import Entry, read_line
+from dragoman.ledger.entry import Entry, Line, read_line
 
 TYPES: Final[Mapping[type[AnyEvent], str]] = {
     events.IntentCreated: "New",
@@ -34,11 +34,14 @@ TYPES: Final[Mapping[type[AnyEvent], str]] = {
 """Event -> the type of its Action: the seed's states, and what beside them has to be told."""
 
 _SEPARATOR: Final = "#"
-_FIRST: Final = (1, "")
+_FIRST: Final = 1
 _SHOWN_APART: Final = frozenset(
     {"intent", "agent", "request_id", "success", "duration_ms", "error", "id", "plan", "number"}
 )
 """Fields of events that an Action has fields of its own for."""
+_PAYLOADS: Final = frozenset({"partial", "output"})
+SHOWN_BYTES: Final = 1_024
+"""So much of a piece or an output is told where a whole story is."""
 
 
 class Action(Struct, frozen=True, gc=False):
@@ -80,19 +83,36 @@ class Chain:
         self._approved: dict[str, int] = {}
         self._sent: dict[str, tuple[int, str]] = {}
         """Request -> the number of the entry that dispatched it, and when."""
+        self._asked: dict[str, int] = {}
+        """Agent -> the number of the entry that last sent it a request."""
         self._completed: dict[str, int] = {}
         self._replaced = 0
+
+    def passed(self, entry: Entry) -> None:
+        """The entry is not told, but what comes later may follow from it; nothing does from word
+        of how it goes.
+        """
+        line = read_line(entry.line)
+        if line.event not in _CAUSELESS:
+            self._cause(line, CODEC.decode(line.event, line.v, line.body))
+
+    def _cause(self, line: Line[Any], event: Any) -> int:
+        """The number of the entry that it follows from; what follows from it is remembered."""
+        parent = _PARENTS[type(event)](self, event, line.version)
+        if isinstance(event, events.IntentDispatched):
+            self._sent[event.request_id] = (line.version, to_rfc3339(line.at))
+            self._asked.pop(event.agent, None)  # so that the last one is the last
+            self._asked[event.agent] = line.version
+        return parent
 
     def action(self, entry: Entry) -> Action:
         """The entry as an Action; entries come in their order."""
         line = read_line(entry.line)
         event: Any = CODEC.decode(line.event, line.v, line.body)
         number, at = line.version, to_rfc3339(line.at)
-        parent = _PARENTS[type(event)](self, event, number)
+        parent = self._cause(line, event)
         said: dict[str, Any] = msgspec.to_builtins(event)
         request = said.get("request_id", "")
-        if isinstance(event, events.IntentDispatched):
-            self._sent[request] = (number, at)
         sent = self._sent.get(request)
         told = {name: value for name, value in said.items() if name not in _SHOWN_APART}
         if told.get("deadline") is not None:
@@ -148,9 +168,12 @@ class Chain:
         return cause or self._approved.get(event.agent, self._begin)
 
     def of_request(self, event: Any, number: int) -> int:
-        """The request was sent; of one that is unknown here: the intent was created."""
+        """The request was sent; of one that is unknown here: the agent's last one, or anybody's."""
         del number
-        return self._sent.get(event.request_id, _FIRST)[0]
+        sent = self._sent.get(event.request_id)
+        if sent is not None:
+            return sent[0]
+        return self._asked.get(event.agent, next(reversed(self._asked.values()), _FIRST))
 
     def completed(self, event: events.IntentCompleted, number: int) -> int:
         """The request was sent."""
@@ -197,10 +220,41 @@ _PARENTS: Final[Mapping[type[AnyEvent], Callable[[Chain, Any, int], int]]] = {
 """Event -> the number of the entry that caused it."""
 
 
-def actions(intent: str, entries: Iterable[Entry]) -> Iterator[Action]:
-    """The entries of an intent's stream, from the first one on, as Actions."""
+_CAUSELESS: Final = frozenset(
+    {EVENT_NAMES[events.IntentUpdated], EVENT_NAMES[events.IntentAnomaly]}
+)
+
+
+def actions(intent: str, entries: Iterable[Entry], after: int = 0) -> Iterator[Action]:
+    """The entries of an intent's stream, given from the first one on, as Actions after a number."""
     chain = Chain(intent)
-    return map(chain.action, entries)
+    for entry in entries:
+        if entry.version <= after:
+            chain.passed(entry)
+        else:
+            yield chain.action(entry)
+
+
+def in_short(action: Action) -> dict[str, Any]:
+    """The Action as a value, without long pieces and outputs: of these only their size."""
+    told: dict[str, Any] = msgspec.to_builtins(action)
+    details: dict[str, Any] = told.get("details", {})
+    if _PAYLOADS.isdisjoint(details):
+        return told
+    for name, size in _sizes(details).items():
+        if size > SHOWN_BYTES:
+            del details[name]
+            details[f"{name}_bytes"] = size
+    return told
+
+
+def weight(action: Action) -> int:
+    """How many bytes of pieces and outputs it has."""
+    return sum(_sizes(action.details or {}).values())
+
+
+def _sizes(details: Mapping[str, Any]) -> dict[str, int]:
+    return {name: len(msgspec.json.encode(details[name])) for name in _PAYLOADS if name in details}
 
 
 def as_tree(chain: Iterable[Action]) -> dict[str, Any] | None:
@@ -208,7 +262,7 @@ def as_tree(chain: Iterable[Action]) -> dict[str, Any] | None:
     root: dict[str, Any] | None = None
     nodes: dict[str, dict[str, Any]] = {}
     for action in chain:
-        node: dict[str, Any] = msgspec.to_builtins(action)
+        node = in_short(action)
         nodes[action.action_id] = node
         parent = None if action.parent_id is UNSET else nodes.get(action.parent_id)
         if parent is None:

@@ -4,17 +4,22 @@ from typing import Annotated, Any, Final
 
 from msgspec import Meta, Struct
 
-from dragoman.core.limits import REASON, SKILL, SKILLS
+from dragoman.core.ids import AGENT_FORM, WORD_FORM
+from dragoman.core.limits import REASON, SKILL, SKILLS, WAIT_MS
 from dragoman.core.offers import Trust
-from dragoman.protocols.ccos.wire import AgentId, Name
+from dragoman.protocols.ccos.wire import AgentId, IntentId
 
 MOST_SHOWN: Final = 500
+MOST_TOLD: Final = 10_000
+"""How many Actions a story has; more are asked for by the page."""
 
 Words = tuple[Annotated[str, Meta(min_length=1, max_length=200)], ...]
 FewWords = Annotated[
     tuple[Annotated[str, Meta(min_length=1, max_length=SKILL)], ...], Meta(max_length=SKILLS)
 ]
 ShortGoal = Annotated[str, Meta(min_length=1, max_length=REASON)]
+MaybeId = Annotated[str, Meta(extra_json_schema={"pattern": f"^(?:{WORD_FORM})?$"})]
+MaybeAgent = Annotated[str, Meta(extra_json_schema={"pattern": f"^(?:{AGENT_FORM})?$"})]
 MaybeMoment = Annotated[str, Meta(max_length=100, description="RFC 3339; empty: any")]
 Count = Annotated[int, Meta(ge=1, le=MOST_SHOWN)]
 
@@ -52,7 +57,7 @@ class Discover(Terms, frozen=True, kw_only=True):
     """An A2A agent card, to be taken into the registry."""
 
     card: dict[str, Any]
-    agent_id: str = ""
+    agent_id: MaybeAgent = ""
     """What to call the agent; empty: as its card does."""
 
 
@@ -74,33 +79,41 @@ class Ranked(Wanted, frozen=True, kw_only=True):
 class Delegate(Wanted, frozen=True, kw_only=True):
     """A goal for the agent that is most likely to reach it."""
 
-    intent_id: str = ""
+    intent_id: MaybeId = ""
     """Empty: it gets an id."""
     params: dict[str, Any] = {}
     deadline: MaybeMoment = ""
     """After this a request has failed; a later one gets as much time again."""
-    plan_id: str = ""
-    follows: str = ""
+    within_ms: Annotated[int, Meta(ge=0, le=WAIT_MS[1])] = 0
+    """The same as so many milliseconds for each request; 0: not said."""
+    plan_id: MaybeId = ""
+    follows: MaybeId = ""
     """The intent that it follows up."""
 
 
 class OneIntent(Asked, frozen=True, kw_only=True):
     """An intent, by its id."""
 
-    intent_id: Name
+    intent_id: IntentId
+
+
+class Story(OneIntent, frozen=True, kw_only=True):
+    """An intent whose story is told, as far as this."""
+
+    limit: Annotated[int, Meta(ge=1, le=MOST_TOLD)] = MOST_TOLD
 
 
 class Cancel(Asked, frozen=True, kw_only=True):
     """An intent that is not to be reached any more."""
 
-    intent_id: Name
+    intent_id: IntentId
     reason: Annotated[str, Meta(max_length=500)] = "cancelled"
 
 
 class History(Asked, frozen=True, kw_only=True):
     """An intent, and where its history goes on."""
 
-    intent_id: Name
+    intent_id: IntentId
     after: Annotated[int, Meta(ge=0)] = 0
     """The number of the last entry of the page before."""
     limit: Count = 200
@@ -121,7 +134,7 @@ class Intents(Asked, frozen=True, kw_only=True):
 class Requests(Asked, frozen=True, kw_only=True):
     """Open requests: the caller's, or another agent's."""
 
-    agent_id: str = ""
+    agent_id: MaybeAgent = ""
     limit: Count = 20
 
 

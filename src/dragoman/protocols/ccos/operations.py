@@ -1,6 +1,7 @@
 """Everything that can be asked for in CCOS: register, rank, delegate, deliver, and ask why."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, Final, get_args
 
 import msgspec
@@ -115,7 +116,7 @@ def _messages(choices: Choices) -> Iterator[Operation]:
         commands=lambda _: (),
         gather=lambda message, _, facts: translate.request(message, facts, choices),
         reply=_accepted,
-        after=_delegated,
+        after=partial(_delegated, choices),
         roles=MAY_DELEGATE,
     )
     yield Operation(
@@ -156,11 +157,16 @@ def _intent_of(message: TaskResult | TaskUpdate | Broken) -> str:
     return f"{KIND}:{message.intent_id}"
 
 
-def _delegated(_: Any, __: Actor, facts: Facts, accepted: Accepted) -> tuple[Commands, Any]:
-    """How the intent stands, with the request if one is open."""
+def _delegated(
+    choices: Choices, _: Any, __: Actor, facts: Facts, accepted: Accepted
+) -> tuple[Commands, Any]:
+    """How the intent stands, with the request if one is open, and whether that reaches anybody."""
     told = _state(accepted, facts)
     assert not isinstance(told, Refusal), "it was delegated in the same breath"
-    return (), told
+    remark = ""
+    if "request" in told:
+        remark = registry.remark(told["request"]["agent_id"], facts, choices)
+    return (), told | ({"remark": remark} if remark else {})
 
 
 def _received(
@@ -205,7 +211,7 @@ def _writing(choices: Choices) -> Iterator[Operation]:
         commands=lambda _: (),
         gather=lambda asked, _, facts: translate.delegate(asked, facts, choices),
         reply=_accepted,
-        after=_delegated,
+        after=partial(_delegated, choices),
         roles=MAY_WRITE,
         summary=(
             "Give a goal to the agent that is most likely to reach it. Say what is to be done in "
@@ -219,7 +225,7 @@ def _writing(choices: Choices) -> Iterator[Operation]:
         commands=lambda _: (),
         gather=lambda asked, _, facts: translate.register(asked, facts),
         reply=_accepted,
-        after=_registered,
+        after=partial(_registered, choices),
         roles=MAY_WRITE,
         summary="Say what you can do, so that goals are given to you.",
     )
@@ -230,7 +236,7 @@ def _writing(choices: Choices) -> Iterator[Operation]:
         commands=lambda _: (),
         gather=lambda asked, _, facts: translate.discover(asked, facts),
         reply=_accepted,
-        after=_registered,
+        after=partial(_registered, choices),
         roles=MAY_DELEGATE,
     )
     yield Operation(
@@ -241,16 +247,21 @@ def _writing(choices: Choices) -> Iterator[Operation]:
         gather=translate.cancel,
         reply=lambda asked, _, __: {"intent_id": asked.intent_id, "cancelled": True},
         roles=MAY_WRITE,
+        summary="Take back an intent that you wanted; nothing is held against its agent.",
     )
 
 
-def _registered(_: Any, __: Actor, facts: Facts, accepted: Accepted) -> tuple[Commands, Any]:
+def _registered(
+    choices: Choices, _: Any, __: Actor, facts: Facts, accepted: Accepted
+) -> tuple[Commands, Any]:
     """What counts now: an agent's own word does not loosen what others vouch for."""
     name = _name_of(accepted)
     standing = find_standing(facts.store, name)
     descriptor = standing.descriptor if standing else None
     assert descriptor is not None, "it was described in the same breath"
-    return (), {"agent_id": name, **registry.terms(descriptor), "registered": True}
+    told = {"agent_id": name, **registry.terms(descriptor), "registered": True}
+    remark = registry.remark(name, facts, choices)
+    return (), told | ({"remark": remark} if remark else {})
 
 
 # Operations that only read
@@ -280,7 +291,12 @@ def _reading(choices: Choices) -> Iterator[Operation]:
     yield _asking(
         "ccos.intents", arguments.Intents, lambda asked, _, facts: query.listed(asked, facts)
     )
-    yield _asking("ccos.why", arguments.OneIntent, lambda asked, _, facts: query.why(asked, facts))
+    yield _asking(
+        "ccos.why",
+        arguments.Story,
+        lambda asked, _, facts: query.why(asked, facts),
+        "See why an intent went to whom, and what came of it: each Action with what it caused.",
+    )
     yield _asking(
         "ccos.actions", arguments.WantedActions, lambda asked, _, facts: query.ask(asked, facts)
     )

@@ -1,6 +1,7 @@
 """Asking the causal chain: by intent, plan, agent, type, time and cause (S-CCOS-8)."""
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -13,29 +14,41 @@ from dragoman.engine.ask import history
 from dragoman.engine.intents import Placed, find_intent, intents_on
 from dragoman.engine.operation import Facts, Fault
 from dragoman.engine.ports import ListQuery, Store
-from dragoman.protocols.ccos.actions import TYPES, Action, actions, as_tree, number_of
-from dragoman.protocols.ccos.arguments import History, Intents, OneIntent, WantedActions
+from dragoman.protocols.ccos.actions import (
+    TYPES,
+    Action,
+    actions,
+    as_tree,
+    in_short,
+    number_of,
+    render,
+    weight,
+)
+from dragoman.protocols.ccos.arguments import History, Intents, Story, WantedActions
 from dragoman.protocols.ccos.requests import open_request
 from dragoman.protocols.ccos.wire import as_value
 
 _PAGE = 100
-_MOST_INTENTS = 2_000
-"""So many intents are looked at for one page."""
+_MOST_LOOKED_AT = 20_000
+"""So many Actions are looked at for one page."""
+_MOST_BYTES = 4 * 1024 * 1024
+"""So much of pieces and outputs is in one page, and one more."""
 
 
-def why(asked: OneIntent, facts: Facts) -> Any:
-    """The answer of `ccos.why`: everything that happened, as a tree."""
+def why(asked: Story, facts: Facts) -> Any:
+    """The answer of `ccos.why`: what happened, as a tree; long pieces only by their size."""
     intent = find_intent(facts.store, asked.intent_id)
     if isinstance(intent, Refusal):
         return Fault(intent.code, intent.detail, "intent_id")
-    chain = list(_chain(facts.store, intent.id))
-    return {
+    count = _length(facts.store, intent.id)
+    told = {
         "intent_id": intent.id,
         "goal": intent.goal,
         "state": intent.state,
-        "count": len(chain),
-        "actions": as_tree(chain),
+        "count": count,
+        "actions": as_tree(islice(_chain(facts.store, intent.id), asked.limit)),
     }
+    return told | ({"more": True} if count > asked.limit else {})
 
 
 def look(asked: History, facts: Facts) -> Any:
@@ -43,26 +56,32 @@ def look(asked: History, facts: Facts) -> Any:
     intent = find_intent(facts.store, asked.intent_id)
     if isinstance(intent, Refusal):
         return Fault(intent.code, intent.detail, "intent_id")
-    chain = list(_chain(facts.store, intent.id))
-    page = chain[asked.after : asked.after + asked.limit]
+    page = list(islice(_chain(facts.store, intent.id, asked.after), asked.limit))
     end = asked.after + len(page)
-    more = {"next": end} if end < len(chain) else {}
-    told = shown(facts.store, intent) | _result(chain)
+    more = {"next": end} if end < _length(facts.store, intent.id) else {}
+    told = shown(facts.store, intent) | _result(facts.store, intent)
     return told | {"history": [_brief(one) for one in page]} | more
 
 
-def _result(chain: list[Action]) -> dict[str, Any]:
+def _result(store: Store, intent: Intent) -> dict[str, Any]:
     """How the last request ended, with its output where policy has kept it."""
-    for action in reversed(chain):
-        if action.type == "TaskCompleted":
-            told = _brief(action)
-            fields = ("agent_id", "request_id", "success", "error", "duration_ms", "at")
-            result = {name: told[name] for name in fields if name in told}
-            details = told.get("details", {})
-            fields = ("output", "synthetic", "left_out", "digest")
-            kept = {name: details[name] for name in fields if name in details}
-            return {"result": result | kept}
-    return {}
+    if not any(not one.is_superseded for one in intent.closed):
+        return {}
+    action = next(one for one in _backwards(store, intent.id) if one.type == "TaskCompleted")
+    told: dict[str, Any] = msgspec.to_builtins(action)
+    fields = ("agent_id", "request_id", "success", "error", "duration_ms", "at")
+    result = {name: told[name] for name in fields if name in told}
+    details = told.get("details", {})
+    fields = ("output", "synthetic", "left_out", "digest")
+    return {"result": result | {name: details[name] for name in fields if name in details}}
+
+
+def _backwards(store: Store, intent: str) -> Iterator[Action]:
+    """The Actions of an intent from the last one on, whose causes are not looked for."""
+    stream, after = intent_stream(intent), _length(store, intent)
+    while after > 0:
+        after, until = max(after - _PAGE, 0), after
+        yield from map(render, reversed(store.history(stream, after, until - after)))
 
 
 def listed(asked: Intents, facts: Facts) -> Any:
@@ -107,7 +126,7 @@ def shown(store: Store, intent: Intent) -> dict[str, Any]:
 
 def _brief(action: Action) -> dict[str, Any]:
     """An Action as one line of a history: named by the state that it led to."""
-    told: dict[str, Any] = msgspec.to_builtins(action)
+    told = in_short(action)
     told["state"] = told["type"]
     for known in ("intent_id", "hash"):
         told.pop(known)
@@ -124,24 +143,31 @@ def ask(asked: WantedActions, facts: Facts) -> Any:
         return span
     at, number = _cursor(asked.cursor)
     found: list[dict[str, Any]] = []
-    looked_at, cursor = 0, ""
+    looked_at, size, cursor = 0, 0, asked.cursor
     for placed in _intents(asked, facts.store, at):
-        for one, action in enumerate(_chain(facts.store, placed.intent.id), start=1):
-            is_seen = placed.position == at and one <= number
-            if is_seen or not _fits(action, asked, *span):
-                continue
-            if len(found) == asked.limit:
+        seen = number if placed.position == at else 0
+        chain = _chain(facts.store, placed.intent.id, seen)
+        for one, action in enumerate(chain, start=seen + 1):
+            fits = _fits(action, asked, *span)
+            is_full = len(found) == asked.limit or size >= _MOST_BYTES
+            if looked_at == _MOST_LOOKED_AT or (fits and is_full):
                 return {"actions": found, "cursor": cursor, "more": True}
-            found.append(msgspec.to_builtins(action))
+            if fits:
+                found.append(msgspec.to_builtins(action))
+                size += weight(action)
+            looked_at += 1
             cursor = f"{placed.position}.{one}"
-        looked_at += 1
-        if looked_at == _MOST_INTENTS:
-            return {"actions": found, "cursor": f"{placed.position}.{10**9}", "more": True}
-    return {"actions": found, "cursor": cursor or asked.cursor, "more": False}
+    return {"actions": found, "cursor": cursor, "more": False}
 
 
-def _chain(store: Store, intent: str) -> Iterator[Action]:
-    return actions(intent, history(store, intent_stream(intent)))
+def _chain(store: Store, intent: str, after: int = 0) -> Iterator[Action]:
+    return actions(intent, history(store, intent_stream(intent)), after)
+
+
+def _length(store: Store, intent: str) -> int:
+    """How many entries its chain has."""
+    row = store.stream(intent_stream(intent))
+    return 0 if row is None else row.version
 
 
 def _span(asked: WantedActions) -> tuple[str, str] | Fault:

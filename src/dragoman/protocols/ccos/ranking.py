@@ -12,6 +12,7 @@ from dragoman.core.governance import check_goal
 from dragoman.core.offers import Candidate, Parts, Trust, Wish
 from dragoman.core.threshold import BASE
 from dragoman.engine.operation import Facts
+from dragoman.protocols.ccos import registry
 from dragoman.protocols.ccos.arguments import Ranked
 from dragoman.protocols.ccos.settings import Choices
 
@@ -29,6 +30,8 @@ class Weighed(Struct, frozen=True):
     samples: int
     successes: int
     reasons: tuple[str, ...]
+    is_elsewhere: bool
+    """Whether it has an address of its own."""
 
 
 def rank(asked: Ranked, facts: Facts, choices: Choices) -> dict[str, Any]:
@@ -46,7 +49,7 @@ def rank(asked: Ranked, facts: Facts, choices: Choices) -> dict[str, Any]:
         shown.append(able[0])
     return {
         "goal": asked.goal,
-        "candidates": [_row(one) for one in shown],
+        "candidates": [_row(one, facts, choices) for one in shown],
         "threshold": BASE,
         "of": len(ranked),
         "chosen": able[0].candidate.agent if able else None,
@@ -64,12 +67,13 @@ def _weighed(candidate: Candidate, wish: Wish, facts: Facts, choices: Choices, n
     successes, failures = (standing.successes, standing.failures) if standing else (0, 0)
     descriptor = standing.descriptor if standing else None
     trust = descriptor.trust if descriptor else "T0"
-    return Weighed(candidate, trust, successes + failures, successes, reasons)
+    is_elsewhere = descriptor is not None and bool(descriptor.reach)
+    return Weighed(candidate, trust, successes + failures, successes, reasons, is_elsewhere)
 
 
-def _row(one: Weighed) -> dict[str, Any]:
+def _row(one: Weighed, facts: Facts, choices: Choices) -> dict[str, Any]:
     candidate = one.candidate
-    return {
+    told = {
         "agent_id": candidate.agent,
         "trust": one.trust,
         "score": candidate.score,
@@ -81,6 +85,8 @@ def _row(one: Weighed) -> dict[str, Any]:
         "eligible": not one.reasons,
         "reasons": list(one.reasons),
     }
+    remark = registry.remark(candidate.agent, facts, choices) if one.is_elsewhere else ""
+    return told | ({"remark": remark} if remark else {})
 
 
 def _why(able: Sequence[Weighed], ranked: Sequence[str]) -> str:

@@ -3,7 +3,6 @@
 A TaskResult that is wrong is not only refused: it is an anomaly of the intent that it names.
 """
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 
@@ -12,10 +11,10 @@ from msgspec import Raw, Struct
 
 from dragoman.engine.operation import Fault, Incoming, beginning
 from dragoman.protocols.ccos.wire import KINDS, Message, TaskRequest, TaskResult, kind_of
+from dragoman.text.shape_words import shape_fault
 from dragoman.text.strict_json import MOST_BYTES, StrictJsonError
 
 WRAPPERS: Final = ("payload", "message", "content")
-_AT: Final = re.compile(r"(?P<reason>.*?)(?: - at `\$\.?(?P<path>.*)`)?", re.DOTALL)
 _WHOLE: Final = ("attempt", "sequence", "protocol_version")
 _CLAIMS: Final = (b'"intent_id"', b'"success"')
 """What a result of unusual length has in it: looked for before it is parsed."""
@@ -74,9 +73,7 @@ def shaped(value: Any, shape: type[Any], code: str = "invalid_field") -> Any:
     try:
         return msgspec.convert(_with_whole_numbers(value), shape)
     except msgspec.ValidationError as error:
-        found = _AT.fullmatch(str(error))
-        assert found is not None, "the pattern takes any text"
-        return Fault(code, found["reason"], found["path"] or "")
+        return Fault(code, *shape_fault(str(error)))
 
 
 def reader(shape: type[Any]) -> Callable[[Any], Any]:

@@ -5,10 +5,11 @@ from typing import Any
 from dragoman.core.agents import AgentRecord
 from dragoman.core.standing import Descriptor, Standing
 from dragoman.core.threshold import threshold
-from dragoman.engine.ask import list_agents
+from dragoman.engine.ask import find_agent, list_agents
 from dragoman.engine.intents import find_standing
 from dragoman.engine.operation import Facts
 from dragoman.protocols.ccos.arguments import Agents
+from dragoman.protocols.ccos.settings import Choices
 from dragoman.text.words import words_of
 
 _PAGE = 500
@@ -56,6 +57,22 @@ def shown(record: AgentRecord, standing: Standing, now: int) -> dict[str, Any]:
         "threshold": threshold(evidence),
         "paused": record.paused(now) is not None,
     }
+
+
+def remark(name: str, facts: Facts, choices: Choices) -> str:
+    """Why nothing that is given to an agent will reach it; empty: it calls, or is called."""
+    standing = find_standing(facts.store, name)
+    descriptor = None if standing is None else standing.descriptor
+    if name in choices.called or descriptor is None or not descriptor.reach:
+        return ""
+    record = find_agent(facts.store, name)
+    if record is None or record.key or record.live_tokens(facts.now()):
+        return ""
+    return (
+        f"nothing reaches {name}: only its address is known ({descriptor.reach}), and A2A is not "
+        f"spoken to it. Give it a token (`dragoman agent token {name}`) so that it asks for its "
+        f"requests, or set [agents.{name}] url so that they are posted to it"
+    )
 
 
 def terms(descriptor: Descriptor) -> dict[str, Any]:

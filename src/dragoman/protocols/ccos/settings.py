@@ -15,6 +15,8 @@ class Choices(Struct, frozen=True):
     """How many requests are made of an intent before it is given up."""
     patience_ms: int = 3_600_000
     """How long a request may take that has no deadline of its own."""
+    called: frozenset[str] = frozenset()
+    """The agents that the settings say how to call."""
     kept_bytes: int = 65_536
     """Outputs up to so many bytes stand whole in the ledger; of others only their digest."""
 

@@ -5,9 +5,9 @@ from msgspec import UNSET, UnsetType
 
 from dragoman.core.actors import Actor
 from dragoman.core.commands import (
+    CancelIntent,
     DelegateIntent,
     DescribeAgent,
-    MoveTask,
     ReceiveResult,
     RegisterAgent,
     ReportOutcome,
@@ -86,7 +86,9 @@ def _described(name: str, skills: tuple[str, ...], terms: Terms, reach: str) -> 
 def delegate(asked: Delegate, facts: Facts, choices: Choices) -> Commands | Fault:
     """A goal for the first of its candidates that governance has nothing against."""
     now = facts.now()
-    patience = _patience(asked.deadline or UNSET, now, choices)
+    if asked.within_ms and asked.deadline:
+        return Fault("invalid_field", "say either deadline or within_ms, not both", "within_ms")
+    patience = asked.within_ms or _patience(asked.deadline or UNSET, now, choices)
     if isinstance(patience, Fault):
         return patience
     wish = Wish(asked.goal, asked.constraints, asked.skills, patience)
@@ -126,6 +128,7 @@ def request(message: TaskRequest, facts: Facts, choices: Choices) -> Commands | 
             candidates=(named,),
             policy=choices.policy,
             agent=message.agent_id,
+            request_id=message.request_id or "",
         ),
     )
 
@@ -149,7 +152,8 @@ def result(message: TaskResult | Broken, facts: Facts, choices: Choices) -> Comm
         intent, agent, request_id = message.intent_id, message.agent_id, message.request_id
         return (ReceiveResult(intent, agent, False, request_id=request_id, fault=message.reason),)
     output = None if message.output is UNSET else message.output
-    size = len(msgspec.json.encode(output))
+    encoded = msgspec.json.encode(output, order="deterministic")
+    size = len(encoded)
     is_kept = size <= choices.kept_bytes or output is None
     if _is_plain_task(message, facts):
         return (_report(message, output if is_kept else None),)
@@ -160,11 +164,12 @@ def result(message: TaskResult | Broken, facts: Facts, choices: Choices) -> Comm
         output,
         message.why,
         message.request_id or "",
+        attempt=message.attempt or 0,
     )
     if is_kept:
         return (told,)
     # What is not kept does not come into the writer's transaction either.
-    digest = result_digest(message.success, output, message.why)
+    digest = result_digest(message.success, msgspec.Raw(encoded), message.why)
     return (msgspec.structs.replace(told, output=None, left_out=size, digest=digest),)
 
 
@@ -205,6 +210,7 @@ def update(message: TaskUpdate, facts: Facts, choices: Choices) -> Commands:
             message.request_id or "",
             message.sequence or 0,
             partial if is_kept else None,
+            message.attempt or 0,
         ),
     )
 
@@ -215,4 +221,4 @@ def cancel(asked: Cancel, actor: Actor, facts: Facts) -> Commands | Fault:
     intent = find_intent(facts.store, asked.intent_id)
     if isinstance(intent, Refusal):
         return Fault(intent.code, intent.detail, "intent_id")
-    return (MoveTask(f"{KIND}:{intent.id}", "cancelled", asked.reason),)
+    return (CancelIntent(f"{KIND}:{intent.id}", asked.reason),)

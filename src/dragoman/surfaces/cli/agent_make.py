@@ -158,6 +158,7 @@ def add(
         screen.line((name, "bold"), f" is known: {said}{spoken}{plays}")
         if described is not None:
             screen.line(f"it can {', '.join(described.skills)}")
+        _tell_of_key(known, public, screen)
         if given is not None:
             given.show(screen)
         elif is_armed and not no_token:
@@ -167,6 +168,11 @@ def add(
     if described is not None:
         data["skills"] = list(described.skills)
     return Answer(data | (given.data if given else {}), show)
+
+
+def _tell_of_key(known: "AgentRecord | None", public: str | None, screen: Screen) -> None:
+    if public is not None and known is not None and known.key not in ("", public):
+        screen.line("its old key is replaced: what that one signs is refused from now on")
 
 
 def token(call: Call, name: NameArgument, expires: ExpiresOption = None) -> Answer:

@@ -132,6 +132,8 @@ def discover(
 
     def show(screen: Screen) -> None:
         screen.line((reply["agent_id"], "bold"), f" can {', '.join(reply['skills'])}")
+        if "remark" in reply:
+            screen.line(("note: ", "yellow"), reply["remark"])
 
     return Answer(reply, show)
 
@@ -163,7 +165,9 @@ def _fetched(url: str, allowed: list[str] | tuple[()]) -> bytes:
     try:
         status, card = endpoint.get({"Accept": "application/json"}, _MOST_BYTES + 1)
     except OSError as error:
-        raise Refused(Refusal("invalid_field", f"{url} cannot be read: {error}")) from None
+        why = f"{url} cannot be read: {error}"
+        hint = "; `--allow-host HOST` lets a private one be asked" if "allow_hosts" in why else ""
+        raise Refused(Refusal("invalid_field", why + hint)) from None
     if status != 200:
         raise Refused(Refusal("invalid_field", f"{url} answered {status}, and no card"))
     return card

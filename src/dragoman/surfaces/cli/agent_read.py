@@ -99,6 +99,8 @@ def show(call: Call, name: NameArgument) -> Answer:
 def _print_offer(standing: Standing, descriptor: Descriptor, screen: Screen) -> None:
     cost = f", costs {descriptor.cost:g}" if descriptor.cost else ""
     screen.line(f"can {', '.join(descriptor.skills)}; trust {descriptor.trust}{cost}")
+    if descriptor.reach:
+        screen.line(f"is at {descriptor.reach}")
     done = standing.successes + standing.failures
     if done:
         screen.line(f"{standing.successes} of {done} requests went well; {standing.open} are open")

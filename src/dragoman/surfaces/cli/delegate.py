@@ -20,6 +20,9 @@ IntentArgument = Annotated[
 ]
 
 
+_CAME_TO_NOTHING = ("DelegationRejected", "NeedsFollowUp")
+
+
 def read_param(given: str) -> tuple[str, Any]:
     """KEY=VALUE as a pair; what is JSON is taken as such, else it is a text."""
     key, equals, value = given.partition("=")
@@ -94,7 +97,8 @@ def delegate(
 
     Agents are weighed by their skills, which the goal has to name, by how they fared before, by
     trust and cost; the rules of [ccos.policy] can keep any of them out. `dragoman agent rank` shows
-    beforehand who it would be, `dragoman why` afterwards what came of it.
+    beforehand who it would be, `dragoman why` afterwards what came of it. It ends with 1 when
+    nobody was given it.
 
     \b
     Examples:
@@ -112,11 +116,14 @@ def delegate(
         "plan_id": plan,
         "follows": follows,
     }
+    if deadline is not None:
+        wanted["deadline"] = to_rfc3339(deadline)
+    if within is not None:
+        wanted["within_ms"] = within
     with call.writing() as place:
-        moment = deadline if within is None else place.hub.clock.now() + within
-        if moment is not None:
-            wanted["deadline"] = to_rfc3339(moment)
         reply = asked(place, "ccos.delegate", wanted, call.actor(place, call.speaker())).reply
+
+    is_given = reply["state"] not in _CAME_TO_NOTHING
 
     def show(screen: Screen) -> None:
         screen.line((reply["intent_id"], "bold"), f" is {reply['state']}")
@@ -125,8 +132,13 @@ def delegate(
             screen.line(f"{request['request_id']} is for {request['agent_id']}{_due(request)}")
         for reason in reply.get("reasons", ()):
             screen.line(f"  {reason}")
+        if "remark" in reply:
+            screen.line(("note: ", "yellow"), reply["remark"])
 
-    return Answer(reply, show)
+    if is_given:
+        return Answer(reply, show)
+    detail = "; ".join(reply.get("reasons", ())) or "nobody was given it"
+    return Answer({**reply, "code": "not_dispatched", "detail": detail}, show, is_ok=False)
 
 
 def _due(request: dict[str, Any]) -> str:
@@ -151,7 +163,7 @@ def why(
     Who was asked, why, and what came of it.
 
     Each line was caused by the one that it hangs on. With --json the Actions have all that the
-    ledger knows of them.
+    ledger knows of them, but of long outputs only the size: `intent actions` has those whole.
 
     \b
     Examples:

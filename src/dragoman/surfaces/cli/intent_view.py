@@ -6,6 +6,7 @@ from typing import Any
 from dragoman.core.moments import duration
 from dragoman.surfaces.cli.phrases import cut
 from dragoman.surfaces.cli.screen import Column, Part, Screen, as_json
+from dragoman.surfaces.cli.words_of_intents import counted
 
 Row = Mapping[str, Any]
 
@@ -59,6 +60,7 @@ def _candidate(one: Row) -> tuple[str, ...]:
     results = f"{one['successes']}/{one['results']}" if one["results"] else "new"
     verdict = "; ".join(one["reasons"]) or "may have it"
     parts = (f"{one['parts'][part]:.3f}" for part in _PARTS)
+    verdict = f"{verdict}; {one['remark']}" if "remark" in one else verdict
     score, needs = f"{one['score']:.3f}", f"{one['threshold']:.3f}"
     return one["agent_id"], one["trust"], score, needs, *parts, results, verdict
 
@@ -113,6 +115,9 @@ def print_story(told: Row, screen: Screen) -> None:
     screen.line((told["intent_id"], "bold"), f" is {told['state']}")
     for margin, action in _walk(told["actions"]):
         screen.line(*_line(margin, action))
+    if told.get("more"):
+        name = told["intent_id"]
+        screen.line(f"of {told['count']} Actions; all: `dragoman intent actions --intent {name}`")
 
 
 def _walk(root: Row) -> Iterator[tuple[str, Row]]:
@@ -181,8 +186,8 @@ _SAID: Mapping[str, Callable[[Row, Row], str]] = {
     "TaskUpdated": _updated,
     "TaskCompleted": _completed,
     "FeedbackApplied": lambda action, details: (
-        f"{action['agent_id']} has {details['successes']} successes and "
-        f"{details['failures']} failures now"
+        f"{action['agent_id']} has {counted(details['successes'], 'success', 'successes')} and "
+        f"{counted(details['failures'], 'failure')} now"
     ),
     "Satisfied": lambda _, __: "",
     "NeedsFollowUp": lambda _, details: details["reason"],
@@ -190,6 +195,6 @@ _SAID: Mapping[str, Callable[[Row, Row], str]] = {
         f"{action['request_id']}: the task is {details.get('owner') or 'nobody'}'s now"
     ),
     "FollowedUp": lambda _, details: f"by {details['by']}",
-    "Anomaly": lambda _, details: details["reason"],
+    "Anomaly": lambda action, details: f"{action['actor']}: {details['reason']}",
 }
 """Type of Action -> its words."""

@@ -17,7 +17,10 @@ Row = Mapping[str, Any]
 """A letter as the operations show it."""
 
 LetterArgument = Annotated[
-    str, typer.Argument(metavar="ID", show_default=False, help="The letter's id.")
+    str,
+    typer.Argument(
+        metavar="ID", show_default=False, help="The letter's id, or enough of its beginning."
+    ),
 ]
 ThreadArgument = Annotated[
     str,

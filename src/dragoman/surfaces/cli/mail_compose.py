@@ -32,19 +32,31 @@ def _verdict(text: str) -> bool:
     return word in _TRUE
 
 
-_READERS: Final[Mapping[str, Callable[[str], Any]]] = {
-    "context_usage": _number,
-    "internal_attempts": _number,
-    "files": _files,
-    "files_touched": _files,
-    "tests": _verdict,
-    "lint": _verdict,
-    "build": _verdict,
+class Kind(Struct, frozen=True):
+    """How the value of a field is typed."""
+
+    told: str
+    read: Callable[[str], Any]
+
+
+_NUMBER: Final = Kind("a whole number", _number)
+_NAMES: Final = Kind("with commas between them", _files)
+_CHECK: Final = Kind("PASS or FAIL", _verdict)
+KINDS: Final[Mapping[str, Kind]] = {
+    "context_usage": _NUMBER,
+    "internal_attempts": _NUMBER,
+    "files": _NAMES,
+    "files_touched": _NAMES,
+    "tests": _CHECK,
+    "lint": _CHECK,
+    "build": _CHECK,
 }
-"""Field -> how its value is read; any other is a text."""
+"""Field -> how its value is typed; any other is a text."""
 
 
-class _Form(Struct, frozen=True):
+class Form(Struct, frozen=True):
+    """What can be typed of a letter of one type."""
+
     required: tuple[str, ...]
     optional: tuple[str, ...]
     write: Callable[[str, dict[str, Any]], Draft]
@@ -68,37 +80,37 @@ def _plain(make: Callable[..., Draft]) -> Callable[[str, dict[str, Any]], Draft]
 
 
 _COMPLETION: Final = ("commit", "files", "tests", "lint", "build", "summary")
-_FORMS: Final[Mapping[str, _Form]] = {
-    MessageType.BEAD_ACCEPTED: _Form(("title", "started_at"), (), _plain(compose.bead_accepted)),
-    MessageType.PROGRESS: _Form(
+FORMS: Final[Mapping[str, Form]] = {
+    MessageType.BEAD_ACCEPTED: Form(("title", "started_at"), (), _plain(compose.bead_accepted)),
+    MessageType.PROGRESS: Form(
         ("step", "status", "context_usage"), ("files_touched",), _plain(compose.progress)
     ),
-    MessageType.HELP_REQUEST: _Form(
+    MessageType.HELP_REQUEST: Form(
         ("issue_type", "problem", "what_tried", "question"),
         ("files_touched",),
         _plain(compose.help_request),
     ),
-    MessageType.HELP_RESPONSE: _Form(("guidance",), (), _plain(compose.help_response)),
-    MessageType.OFFERING_READY: _Form(_COMPLETION, (), _with_checks(compose.offering_ready)),
-    MessageType.DONE: _Form(_COMPLETION, (), _with_checks(compose.done)),
-    MessageType.FAILED: _Form(
+    MessageType.HELP_RESPONSE: Form(("guidance",), (), _plain(compose.help_response)),
+    MessageType.OFFERING_READY: Form(_COMPLETION, (), _with_checks(compose.offering_ready)),
+    MessageType.DONE: Form(_COMPLETION, (), _with_checks(compose.done)),
+    MessageType.FAILED: Form(
         ("failure_type", "reason", "internal_attempts"),
         ("commit", "files", "recommendation"),
         _failed,
     ),
-    MessageType.CHECKPOINT: _Form(
+    MessageType.CHECKPOINT: Form(
         ("reason", "commit", "progress", "context_usage", "next_steps"),
         (),
         _plain(compose.checkpoint),
     ),
-    MessageType.SPAWN_REQUEST: _Form(
+    MessageType.SPAWN_REQUEST: Form(
         ("orchestrator",), ("checkpoint",), _plain(compose.spawn_request)
     ),
-    MessageType.SPAWN_ACK: _Form(("status",), ("session",), _plain(compose.spawn_ack)),
+    MessageType.SPAWN_ACK: Form(("status",), ("session",), _plain(compose.spawn_ack)),
 }
 """Type -> which fields it must have, which it may have, and who writes it."""
 
-TYPES: Final = tuple(str(type) for type in _FORMS)
+TYPES: Final = tuple(str(type) for type in FORMS)
 
 
 def subject_of(type: str, bead: str) -> str:
@@ -108,7 +120,7 @@ def subject_of(type: str, bead: str) -> str:
 
 def composed(type: str, bead: str, given: tuple[str, ...]) -> Rendered:
     """The letter of a type; what is wrong with its fields ends the call."""
-    form, fields = _FORMS[type], dict[str, Any]()
+    form, fields = FORMS[type], dict[str, Any]()
     known = (*form.required, *form.optional)
     if not bead:
         wrong_usage(f"a {type} is about a bead: name it with --bead ID")
@@ -130,6 +142,6 @@ def composed(type: str, bead: str, given: tuple[str, ...]) -> Rendered:
 
 def _read(name: str, text: str) -> Any:
     try:
-        return _READERS.get(name, str)(text)
+        return KINDS[name].read(text) if name in KINDS else text
     except ValueError as error:
         wrong_usage(f"--field {name}: {error}")

@@ -12,7 +12,9 @@ from dragoman.surfaces.cli.verb import Verb
 
 LettersArgument = Annotated[
     list[str],
-    typer.Argument(metavar="ID...", show_default=False, help="The letters' ids."),
+    typer.Argument(
+        metavar="ID...", show_default=False, help="Their ids, or enough of the beginnings."
+    ),
 ]
 
 
@@ -43,8 +45,8 @@ def _mark(call: Call, operation: str, ids: list[str], done: str) -> Answer:
         actor = call.actor(place, call.speaker())
         for id in ids:
             try:
-                asked(place, operation, {"id": id}, actor)
-                marked.append({"id": id, done: True})
+                reply = asked(place, operation, {"id": id}, actor).reply
+                marked.append({"id": reply["id"], done: True})
             except Refused as refused:
                 marked.append({"id": id, "code": refused.code, "detail": refused.detail})
     wrong = [one for one in marked if "code" in one]

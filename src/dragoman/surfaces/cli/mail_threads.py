@@ -36,8 +36,8 @@ def show(
             actor = call.actor(place, call.speaker())
             row = asked(place, "mail.show", {"id": id}, actor).reply
             if actor.name in (*row["to"], *row["cc"], *row["copied"]) and not row["read"]:
-                asked(place, "mail.read", {"id": id}, actor)
-                row = asked(place, "mail.show", {"id": id}, actor).reply
+                asked(place, "mail.read", {"id": row["id"]}, actor)
+                row = asked(place, "mail.show", {"id": row["id"]}, actor).reply
     return Answer(row, lambda screen: print_whole(row, screen))
 
 

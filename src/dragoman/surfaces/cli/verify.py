@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _MOST_SHOWN = 100
 _PAGE = 1_000
+_SURPLUS = "; what is surplus is nobody's here and is left alone: move it away"
 
 
 class Verdict(Struct):
@@ -180,9 +181,12 @@ def counts(verdict: Verdict) -> str:
 def _headline(verdict: Verdict) -> str:
     if verdict.found == verdict.files:
         do = "1 file does" if verdict.found == 1 else f"{verdict.found} files do"
+        has_surplus = any(finding.problem.endswith(" is surplus") for finding in verdict.findings)
         return (
             f"the ledger is whole, but {do} not show it as it is; "
             "`dragoman tick` takes edits over, `dragoman rebuild-files` writes all of them anew"
+            + _SURPLUS
+            * has_surplus
         )
     if verdict.first_bad is None:
         return f"the ledger is whole, but {verdict.found} things beside it are not"

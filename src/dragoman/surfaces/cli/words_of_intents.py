@@ -26,6 +26,11 @@ from dragoman.core.events import (
 from dragoman.core.moments import duration, to_rfc3339
 
 
+def counted(number: int, one: str, many: str = "") -> str:
+    """1 success, 2 successes."""
+    return f"{number} {one if number == 1 else many or one + 's'}"
+
+
 def _described(event: AgentDescribed) -> str:
     cost = f", costs {event.cost:g}" if event.cost else ""
     return f"can {', '.join(event.skills)}; trust {event.trust}{cost}"
@@ -82,7 +87,8 @@ def _completed(event: IntentCompleted) -> str:
 
 
 def _fed_back(event: IntentFedBack) -> str:
-    return f"counted for {event.agent}: {event.successes} successes, {event.failures} failures"
+    went_well = counted(event.successes, "success", "successes")
+    return f"counted for {event.agent}: {went_well}, {counted(event.failures, 'failure')}"
 
 
 def _satisfied(_: IntentSatisfied) -> str:

@@ -129,7 +129,7 @@ class Messages:
             lines = enumerate(body.split(b"\n"), start=1)
             await batch.take([(number, line) for number, line in lines if line.strip()])
             return
-        spoken = self._interpreter.hear(body, dialect=dialect)
+        spoken = await self._interpreter.hear_soon(body, dialect=dialect)
         if spoken is None:
             raise HttpProblem(nobodys(self._office, dialect, body))
         with self._office.writing():
@@ -181,7 +181,7 @@ class _Batch:
         if not self._principal.is_owner:
             self._office.rates.charge(self._principal.actor.label, len(lines) - 1)
         for number, line in lines:
-            spoken = self._interpreter.hear(line, dialect=self._dialect)
+            spoken = await self._interpreter.hear_soon(line, dialect=self._dialect)
             target = spoken.line_up if spoken is not None else ""
             await self._wait_for(target)
             task = asyncio.create_task(self._answer(number, spoken or line))

@@ -1,0 +1,103 @@
+"""Messages that prove by themselves whose they are, for a hub that knows the agent's key."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import (
+    load_pem_private_key,
+    load_ssh_private_key,
+)
+
+from dragoman.client.requests import Message
+from dragoman.core.errors import SettingsError
+from dragoman.core.moments import to_rfc3339
+from dragoman.engine.ports import Clock
+from dragoman.engine.signed import sign
+from dragoman.system.clock import SystemClock
+from dragoman.system.ids import new_id
+from dragoman.system.private_file import read_private_file
+from dragoman.text.strict_json import StrictJsonError, parse_json, to_json
+
+LASTS_MS: Final = 60_000
+"""A message is on its way for less than that; its hub would take five minutes."""
+_OPENSSH: Final = b"-----BEGIN OPENSSH PRIVATE KEY-----"
+
+
+class Signer:
+    """Signs what an agent says to one hub."""
+
+    def __init__(
+        self,
+        agent: str,
+        key: Ed25519PrivateKey | Path | str,
+        audience: str,
+        *,
+        clock: Clock | None = None,
+    ) -> None:
+        """`key`: the private key, or its file (PEM or OpenSSH); `audience`: the hub's ledger."""
+        self.agent = agent
+        self.audience = audience
+        self._key = key if isinstance(key, Ed25519PrivateKey) else _load(Path(key))
+        self._clock = clock or SystemClock()
+
+    def __repr__(self) -> str:
+        return f"Signer({self.agent})"  # a key must not reach a log
+
+    def sign(self, message: Message, key: str = "") -> bytes:
+        """The message as `POST /v1/signed` takes it: good for a minute, and once.
+
+        `key`: an idempotency key. Whoever gets no answer signs the same under the same key again.
+        """
+        said = {
+            "agent": self.agent,
+            "nonce": new_id(),
+            "audience": self.audience,
+            "expires": to_rfc3339(self._clock.now() + LASTS_MS),
+        }
+        if key:
+            said["key"] = key
+        return to_json(sign(_object(message), said, self._key))
+
+
+def find_signer(environ: Mapping[str, str]) -> Signer | None:
+    """The one that the environment names; None: nothing is signed."""
+    file = environ.get("DRAGOMAN_KEY", "")
+    if not file:
+        return None
+    agent, audience = environ.get("DRAGOMAN_AGENT", ""), environ.get("DRAGOMAN_AUDIENCE", "")
+    if not agent or not audience:
+        raise SettingsError(
+            f"DRAGOMAN_KEY is {file}, so that messages are signed: set DRAGOMAN_AGENT to the name "
+            "under which the key is registered, and DRAGOMAN_AUDIENCE to the id of the hub's "
+            "ledger, which `dragoman doctor` shows"
+        )
+    return Signer(agent, file, audience)
+
+
+def _object(message: Message) -> Any:
+    """The message as it is signed; it must be one that everybody reads alike."""
+    if isinstance(message, str | bytes):
+        try:
+            message = parse_json(message)
+        except StrictJsonError as error:
+            raise ValueError(f"only a JSON object can be signed: {error}") from None
+    if not isinstance(message, Mapping):
+        raise ValueError("only a JSON object can be signed")
+    return dict(message)
+
+
+def _load(path: Path) -> Ed25519PrivateKey:
+    remedy = "It is the private half of what `dragoman agent add NAME --key` was given."
+    try:
+        pem = read_private_file(path, remedy)
+        load = load_ssh_private_key if pem.startswith(_OPENSSH) else load_pem_private_key
+        key = load(pem, password=None)
+    except (OSError, ValueError, TypeError, UnsupportedAlgorithm) as error:
+        why = f"{path} is no private key that can be read: {error}"
+        raise SettingsError(f"{why}. {remedy}") from None
+    if not isinstance(key, Ed25519PrivateKey):
+        raise SettingsError(f"{path} is no Ed25519 key: `ssh-keygen -t ed25519` makes one")
+    return key

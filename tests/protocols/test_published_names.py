@@ -1,0 +1,62 @@
+"""How names are written is published with the shapes, so that nobody has to try it out."""
+
+import re
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec import Struct
+
+from dragoman.core.ids import check_agent, check_mail_id
+from dragoman.protocols.agentmail.wire import Inbox, OneLetter, Summed, Thread
+from dragoman.protocols.ccos import arguments
+from tests.requirements import proves
+
+WORDS = ("ol-527.1", "a", "x" * 128, "x" * 129, "-a", "a b", "a/b", "ada@host", "@host", "naïve")
+
+
+def pattern(shape: type[Struct], field: str) -> re.Pattern[str]:
+    """The pattern that the schema of a shape has for a field."""
+    schema: dict[str, Any] = msgspec.json.schema(shape)
+    return re.compile(schema["$defs"][shape.__name__]["properties"][field]["pattern"])
+
+
+@proves("CCOS-HTTP", "MAIL-HTTP")
+@pytest.mark.parametrize(
+    ("shape", "field", "is_optional"),
+    [
+        (OneLetter, "id", False),
+        (Thread, "thread_id", False),
+        (Summed, "thread_id", False),
+        (arguments.Story, "intent_id", False),
+        (arguments.Cancel, "intent_id", False),
+        (arguments.History, "intent_id", False),
+        (arguments.Delegate, "intent_id", True),
+        (arguments.Delegate, "plan_id", True),
+        (arguments.Delegate, "follows", True),
+    ],
+)
+def test_ids_are_published_as_they_are_checked(
+    shape: type[Struct], field: str, is_optional: bool
+) -> None:
+    published = pattern(shape, field)
+    for word in WORDS:
+        assert bool(published.search(word)) == (check_mail_id(word) is None), word
+    assert bool(published.search("")) == is_optional
+
+
+@proves("CCOS-HTTP", "MAIL-HTTP")
+@pytest.mark.parametrize(
+    ("shape", "field", "is_optional"),
+    [
+        (Inbox, "agent", True),
+        (arguments.Register, "agent_id", False),
+        (arguments.Requests, "agent_id", True),
+        (arguments.Discover, "agent_id", True),
+    ],
+)
+def test_so_are_the_names_of_agents(shape: type[Struct], field: str, is_optional: bool) -> None:
+    published = pattern(shape, field)
+    for word in WORDS:
+        assert bool(published.search(word)) == (check_agent(word) is None), word
+    assert bool(published.search("")) == is_optional
