@@ -2629,8 +2629,8 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "SIM-SEED",
         "tests",
-        "A simulation follows from its seed alone: the same one gives the same ledger, on any "
-        "store and in any process; a failure names it, with the last steps.",
+        "A simulation follows from its seed alone: the same one gives the same ledger, in any "
+        "process; a failure names it, with the last steps.",
     ),
     Requirement(
         "SIM-TEETH",

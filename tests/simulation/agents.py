@@ -1,129 +1,23 @@
-"""Those who take part: scripted agents of five dialects, who crash, fall silent and come back late.
+"""Scripted agents of five dialects, each with one kind of work."""
 
-Each does one piece of work after the other, as long as the world lasts. A step may be the last one
-of its piece (a crash, after which everything is forgotten) or come after a silence that is longer
-than any lease. What gets no answer is said again, in the same words.
-"""
-
-import asyncio
 from collections.abc import Sequence
-from typing import ClassVar
 
 from dragoman.core.actors import Actor
 from dragoman.core.commands import (
-    ClaimTask,
     NoteTask,
     ReleaseReservations,
     RenewLease,
     ReportOutcome,
     ReserveFiles,
 )
-from dragoman.core.events import Role, Status
 from dragoman.core.moments import to_rfc3339
 from dragoman.core.task import Task
-from dragoman.engine.ask import list_tasks
 from dragoman.engine.interpreter import Taken
-from dragoman.engine.ports import BoardQuery
-from dragoman.engine.request import Accepted
 from dragoman.ledger.records import HandoffRecord
 from dragoman.protocols.agentmail import compose
 from tests.simulation import messages
-from tests.simulation.world import HOUR, LOST, Answer, Call, World, do, is_yes, operate, send
-
-_TRIES = 4
-
-
-class Crashed(Exception):
-    """The agent has forgotten what it was about to do."""
-
-
-class Agent:
-    """One who does something now and then."""
-
-    role: ClassVar[Role] = "agent"
-
-    def __init__(self, world: World, name: str) -> None:
-        self.world = world
-        self.name = name
-        self.chance = world.chances(name)
-        self.actor = Actor(self.role, name, "http")
-
-    async def live(self) -> None:
-        """One piece of work after the other."""
-        while True:
-            await self.world.rest(self.chance)
-            try:
-                await self.work()
-            except Crashed:
-                self.world.done["crashes of agents"] += 1
-                await self.world.rest(self.chance, 2)
-
-    async def work(self) -> None:
-        """One piece of work."""
-        raise NotImplementedError
-
-    async def step(self, seconds: float) -> None:
-        """Some time passes; perhaps far too much, perhaps it was the last step."""
-        world, chance = self.world, self.chance
-        await asyncio.sleep(chance.uniform(0, seconds))
-        if world.slip(chance):
-            world.done["silences"] += 1
-            await asyncio.sleep(chance.uniform(1, 3) * world.profile.ttl_ms / 1_000)
-        if world.slip(chance):
-            raise Crashed
-
-    async def insist(
-        self, what: str, call: Call, *, fence: tuple[str, int] | None = None
-    ) -> Answer:
-        """Ask until there is an answer; whoever gets none for long has crashed, for us."""
-        rest = 5.0
-        for _ in range(_TRIES):
-            answer = await self.world.ask(self.name, what, call, fence=fence)
-            if answer is not LOST:
-                return answer
-            await asyncio.sleep(self.chance.uniform(0, rest))
-            rest *= 4
-        raise Crashed
-
-    async def promised(self, what: str, call: Call, word: str, event: str) -> Answer:
-        """Ask, and keep a yes in mind: its word must be on record."""
-        answer = await self.insist(what, call)
-        if is_yes(answer):
-            self.world.auditor.promised(word, event)
-        return answer
-
-    def tasks(self, status: Status) -> list[Task]:
-        """The tasks that stand so, newest first, as somebody sees them who looks at the board."""
-        query = BoardQuery(status=status, limit=50)
-        return [view.task for view in list_tasks(self.world.auditor.store, query)]
-
-    @property
-    def now(self) -> int:
-        """The present."""
-        return self.world.clock.now()
-
-
-class Worker(Agent):
-    """One who holds tasks by claims, and sends heartbeats."""
-
-    async def claim(self, name: str = "") -> tuple[Actor, str, str] | None:
-        """Begin an attempt; its credential, its task by its AOF id, and its session."""
-        word, ttl = self.world.word(), self.world.profile.ttl_ms
-        session = f"s-{self.world.number()}"
-        command = ClaimTask(name, self.name, session, ttl)
-        answer = await self.insist("claim", do(self.actor, command, key=word))
-        if not isinstance(answer, Accepted):
-            return None
-        receipt = answer.receipts[0]
-        task = self.world.auditor.task(receipt.task)
-        assert task is not None
-        bound = Actor("agent", self.name, "http", receipt.task, receipt.fence)
-        return bound, task.aof_id, session
-
-    def fence(self, actor: Actor) -> tuple[str, int]:
-        """Of which task an attempt is, and its token."""
-        assert actor.fence is not None
-        return actor.task, actor.fence
+from tests.simulation.taking_part import Agent, Worker
+from tests.simulation.world import HOUR, Answer, World, do, is_yes, operate, send
 
 
 class AofWorker(Worker):

@@ -11,9 +11,9 @@ from dragoman.core.moments import to_rfc3339
 from dragoman.engine.runner import Assignment, Hear
 from dragoman.protocols.agentmail import compose
 from tests.simulation import agents, messages
-from tests.simulation.agents import Agent
 from tests.simulation.faulty_store import HubDied
 from tests.simulation.programs import Script
+from tests.simulation.taking_part import Agent
 from tests.simulation.world import HOUR, World, do, operate, send
 
 _WAYS: dict[Status, tuple[Status, ...]] = {

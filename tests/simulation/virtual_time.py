@@ -7,7 +7,7 @@ done on the spot, so that a run has one order of all that happens, and the same 
 import asyncio
 import math
 import selectors
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -42,12 +42,12 @@ class _Waiting(selectors.BaseSelector):
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
         """The loop's own pipe to itself, which nobody writes to."""
-        key = self._keys[fileobj] = selectors.SelectorKey(fileobj, fileobj, events, data)
+        key = self.get_map()[fileobj] = selectors.SelectorKey(fileobj, fileobj, events, data)
         return key
 
     def unregister(self, fileobj: Any) -> selectors.SelectorKey:
         """No more of it."""
-        return self._keys.pop(fileobj)
+        return self.get_map().pop(fileobj)
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         """Let the time pass."""
@@ -56,7 +56,7 @@ class _Waiting(selectors.BaseSelector):
         self._clock.passed += math.ceil(timeout * 1_000 - 1e-3)
         return []
 
-    def get_map(self) -> Mapping[Any, selectors.SelectorKey]:
+    def get_map(self) -> dict[Any, selectors.SelectorKey]:
         """All that is registered."""
         return self._keys
 

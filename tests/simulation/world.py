@@ -26,7 +26,7 @@ from tests.simulation.life import Disk, Life, Surroundings
 from tests.simulation.programs import Machine, Script
 from tests.simulation.virtual_time import VirtualClock
 
-SECOND, MINUTE, HOUR, DAY = 1_000, 60_000, 3_600_000, 86_400_000
+MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
 _STEPS_SHOWN = 40
 
 

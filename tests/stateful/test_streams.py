@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, cast
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -110,32 +111,6 @@ class StreamsMachine(TaskMachine):
         ]
 
 
-def _machine(
-    kind: type[TaskMachine], open_store: Callable[[Path], Store]
-) -> Callable[[], TaskMachine]:
-    return lambda: kind(open_store)
-
-
-@proves("MODEL-STREAMS", "CORE-ALL-OR-NONE", "IDEM-REPEAT")
-def test_memory() -> None:
-    most = max(20, settings().max_examples // 3)
-    run_state_machine_as_test(
-        _machine(StreamsMachine, lambda _: MemoryStore("machine")),
-        settings=settings(max_examples=most),
-    )
-
-
-@proves("MODEL-STREAMS", "STORE-CONTRACT")
-def test_sqlite() -> None:
-    run_state_machine_as_test(
-        _machine(
-            StreamsMachine,
-            lambda folder: SqliteStore.open(folder / "dragoman.db", lambda: "machine"),
-        ),
-        settings=settings(max_examples=max(8, settings().max_examples // 10)),
-    )
-
-
 class PostgresMachine(StreamsMachine):
     """On PostgreSQL; each example has a schema of its own, and a restart connects again."""
 
@@ -150,9 +125,26 @@ class PostgresMachine(StreamsMachine):
         self._schema.__exit__(None, None, None)
 
 
+def explore(machine: Callable[[], TaskMachine], *, least: int, one_in: int) -> None:
+    """Run a machine so often, or one time in so many that others are run."""
+    examples = max(least, settings().max_examples // one_in)
+    # Anything that makes a machine will do, whatever the annotation says.
+    run_state_machine_as_test(cast(Any, machine), settings=settings(max_examples=examples))
+
+
+@proves("MODEL-STREAMS", "CORE-ALL-OR-NONE", "IDEM-REPEAT")
+def test_memory() -> None:
+    explore(lambda: StreamsMachine(lambda _: MemoryStore("machine")), least=20, one_in=3)
+
+
+@proves("MODEL-STREAMS", "STORE-CONTRACT")
+def test_sqlite() -> None:
+    def opened(folder: Path) -> Store:
+        return SqliteStore.open(folder / "dragoman.db", lambda: "machine")
+
+    explore(lambda: StreamsMachine(opened), least=8, one_in=10)
+
+
 @proves("MODEL-STREAMS", "MODEL-REPLAY", "STORE-CONTRACT")
 def test_postgresql(postgres_server: str) -> None:
-    few = max(4, settings().max_examples // 25)
-    run_state_machine_as_test(
-        lambda: PostgresMachine(postgres_server), settings=settings(max_examples=few)
-    )
+    explore(lambda: PostgresMachine(postgres_server), least=4, one_in=25)
