@@ -257,6 +257,7 @@ class Life:
         return Outside(
             speak=self._speak,
             sweep=around.machine.sweep,
+            forget=around.machine.forget,
             usage=Usage(),
             new_id=around.ids,
             tell=lambda _: None,

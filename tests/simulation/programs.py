@@ -37,11 +37,14 @@ class Machine:
         self.marks: dict[str, Program] = {}
 
     def sweep(self) -> list[str]:
-        """End what an earlier hub has left; its sessions."""
-        left, self.marks = self.marks, {}
-        for program in left.values():
+        """End what an earlier hub has left; its sessions, each until it is forgotten."""
+        for program in self.marks.values():
             program.kill()
-        return list(left)
+        return list(self.marks)
+
+    def forget(self, session: str) -> None:
+        """Let go of the mark of a program."""
+        self.marks.pop(session, None)
 
     @property
     def running(self) -> list[str]:

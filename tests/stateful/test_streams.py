@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 from typing import Any, cast
 
 from hypothesis import settings
