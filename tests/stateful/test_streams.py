@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import cast
 from typing import Any, cast
 
 from hypothesis import settings
