@@ -74,7 +74,7 @@ class Disk:
         self.told: list[Notice] = []
         """What the one who is notified has heard, in its order."""
         self.given_up_lines: list[bytes] = []
-        self._saved = {"outbox": b"", "usage": b""}
+        self._outbox = b""
         self.tails = saop.ShortTails()
 
     # Checkpoints
@@ -96,11 +96,11 @@ class Disk:
 
     def load(self) -> bytes:
         """How far each target has come."""
-        return self._saved["outbox"]
+        return self._outbox
 
     def save(self, data: bytes) -> None:
         """Keep it."""
-        self._saved["outbox"] = data
+        self._outbox = data
 
     def damaged(self) -> DragomanError:
         """It never is."""
@@ -116,7 +116,7 @@ class Disk:
 
 
 class Usage:
-    """What agents have used of their day: it is kept, and nobody here has a budget."""
+    """What agents have used of their day: nobody here has a budget, so nothing is kept."""
 
     def load(self) -> bytes:
         """Nothing was saved."""

@@ -17,16 +17,14 @@ START = 1_770_609_600_000
 
 
 class VirtualClock:
-    """Milliseconds since the epoch, as the hub sees them; its hand can be moved besides."""
+    """Milliseconds since the epoch, as the hub sees them."""
 
     def __init__(self) -> None:
         self.passed = 0
-        self.skew = 0
-        """By how much somebody has set the clock of the hub wrong."""
 
     def now(self) -> int:
         """The present by the hub's clock."""
-        return START + self.passed + self.skew
+        return START + self.passed
 
 
 class StandStill(Exception):

@@ -32,6 +32,7 @@ from tests.stateful.model import Model
 from tests.stateful.streams_model import FOLDERS, StreamsModel
 from tests.stateful.test_machines import (
     ACTORS,
+    AGENTS,
     COMMANDS,
     KEYS,
     TaskMachine,
@@ -65,6 +66,9 @@ BESIDE: st.SearchStrategy[AnyCommand] = st.one_of(
     st.builds(RenewReservations, SOME_FILES, LASTING),
     st.builds(ReleaseReservations, SOME_FILES),
 )
+PAIRS = st.permutations([Actor("agent", name) for name in AGENTS]).map(
+    lambda names: (names[0], names[1])
+)
 MIXED = st.lists(BESIDE | COMMANDS, min_size=1, max_size=4).map(tuple)
 
 
@@ -85,6 +89,21 @@ class StreamsMachine(TaskMachine):
     def together(self, actor: Actor, commands: tuple[AnyCommand, ...], key: str) -> None:
         """The same with commands about tasks, in one request."""
         self._ask((actor, for_itself(actor, commands), key))
+
+    @rule(id=IDS, pair=PAIRS, take_note=st.sampled_from((ReadMail, AckMail)))
+    def correspond(
+        self, id: str, pair: tuple[Actor, Actor], take_note: type[ReadMail | AckMail]
+    ) -> None:
+        """A letter, and its recipient takes note of it."""
+        sender, reader = pair
+        self._ask((sender, (PostMail((reader.name,), "a subject", "a body", id=id),), ""))
+        self._ask((reader, (take_note(id),), ""))
+
+    @rule(pair=PAIRS, first=RESERVED, second=RESERVED)
+    def contest(self, pair: tuple[Actor, Actor], first: AnyCommand, second: AnyCommand) -> None:
+        """Two want files, perhaps the same ones."""
+        for actor, command in zip(pair, (first, second), strict=True):
+            self._ask((actor, (command,), ""))
 
     @invariant()
     def letters_and_reservations_are_as_the_model_says(self) -> None:
