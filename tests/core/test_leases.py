@@ -25,6 +25,7 @@ from dragoman.core.commands import (
     CreateTask,
     DelegateIntent,
     DescribeAgent,
+    DiscardDraft,
     DraftHandoff,
     EditTask,
     EndAttempt,
