@@ -1,5 +1,6 @@
 """A data directory that is open: settings, keys, store and hub, with all that surrounds them."""
 
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -55,6 +56,7 @@ from dragoman.text.strict_json import MOST_BYTES
 
 if TYPE_CHECKING:
     from dragoman.engine.identity import Principal
+    from dragoman.engine.verify_slice import Slice, Span
     from dragoman.files.archive_format import Manifest
 from dragoman.bootstrap.handoffs import NO_PORTS, Ports, handoff_choices, handoff_ports
 from dragoman.bootstrap.looks import look_around, no_directory
@@ -83,7 +85,7 @@ def open_place(
     key = load_or_create(data) if create and not (data / CHECKPOINTS).exists() else load(data)
     kept = around.open_store(create=create)
     check_secret(kept, data, key, anew=new_keys)
-    engines = Engines(kept, around.clock, key, around.running)
+    engines = Engines(kept, around.clock, key, around.running, around.url)
     place = opened(data, around.settings, engines, create=create)
     place.hub.redaction.tell = place.warnings.append
     return place
@@ -103,6 +105,8 @@ class Engines(Struct, frozen=True):
     clock: Clock
     key: LedgerKey
     running: HubAddress | None = None
+    url: str = ""
+    """Of the store; empty: it is the one in the data directory."""
 
     def make(self, beaten: Heard, hints: Hints) -> Engine:
         """The engine; it tells of leases and commits."""
@@ -209,6 +213,7 @@ def _furnished(
         projector=projector,
         export=partial(_export, hub, disk),
         backup=partial(_backup, engines.store, disk, hub.clock),
+        slices=partial(_slices, engines.store, engines.url, data),
         audit=partial(check_handoff, hub.store, disk),
         duties=(
             Recovery(hub, settings.retry, settings.handoffs.coordinator, settings.teamspaces),
@@ -267,6 +272,12 @@ def _export(hub: Hub, disk: Beneath, target: Path, progress: Progress) -> "Manif
 
     beside = Beneath(target.absolute().parent)
     return export_archive(hub.store, disk, target, beside, hub.clock.now(), progress)
+
+
+def _slices(store: KeptStore, url: str, data: Path, spans: "Sequence[Span]") -> "Iterable[Slice]":
+    from dragoman.bootstrap.verifying import slices_of
+
+    return slices_of(store, url, data)(spans)
 
 
 def _backup(store: KeptStore, disk: Beneath, clock: Clock, target: Path, bars: Bars) -> "Manifest":

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from dragoman.engine.operation import Dialect
     from dragoman.engine.ports import Clock, Store
     from dragoman.engine.shown import WholeTask
+    from dragoman.engine.verify_slice import Slices
     from dragoman.files.archive_format import Manifest
     from dragoman.files.handoff_audit import Checked
     from dragoman.files.projector import Projector
@@ -109,6 +110,8 @@ class Place(Struct, frozen=True):
     """Writes the whole data directory into one file."""
     backup: "Callable[[Path, Bars], Manifest]"
     """Writes all that a hub needs to go on elsewhere into one file."""
+    slices: "Slices"
+    """Checks the ledger slice by slice."""
     audit: "Callable[[Handoff], Iterator[Checked]]"
     """Looks at one handoff from all sides."""
     duties: tuple[Duty, ...]

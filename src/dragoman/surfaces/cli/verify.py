@@ -109,7 +109,7 @@ def examine(place: Place, bars: Bars, *, hashes_only: bool) -> Verdict:
     signed = _signed(place, verdict)
     verdict.entries = store.head()
     with bars("entries", verdict.entries) as progress:
-        verdict.note(check_ledger(store, signed, progress))
+        verdict.note(check_ledger(store, signed, progress, place.slices))
     verdict.streams = _count_streams(place)
     if not hashes_only:
         with bars("views", verdict.streams) as progress:

@@ -1,0 +1,59 @@
+"""A long ledger is checked by several processes, with the same result as by one."""
+
+from pathlib import Path
+
+import pytest
+
+from dragoman.bootstrap import open_store
+from dragoman.bootstrap.verifying import slices_of
+from dragoman.core.actors import Actor
+from dragoman.core.commands import CreateTask
+from dragoman.engine.handle import Engine
+from dragoman.engine.hub import Hub
+from dragoman.engine.verify import check_ledger
+from dragoman.engine.verify_slice import check_slice, spans
+from dragoman.store.sqlite.driver import open_database
+from dragoman.system.clock import FixedClock
+from dragoman.system.ids import new_id
+from tests.requirements import proves
+
+PERSON = Actor("human", "reviewer")
+ENTRIES = 40
+SIZE = 16
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    hub = Hub(Engine(open_store("", tmp_path), FixedClock(1), b"secret"), new_id)
+    for number in range(ENTRIES):
+        hub.do(PERSON, CreateTask(f"task {number}"))
+    hub.close()
+    return tmp_path
+
+
+def silent(_: int) -> None:
+    """Nobody watches."""
+
+
+@proves("VERIFY-HASHES")
+def test_processes_see_what_this_one_sees(data: Path) -> None:
+    store = open_store("", data)
+    parts = spans(store.head(), (7, 20), SIZE)
+    assert len(parts) > 1
+    elsewhere = list(slices_of(store, "", data, many=2)(parts))
+    assert elsewhere == [check_slice(store, span) for span in parts]
+    assert list(check_ledger(store, (), silent, slices_of(store, "", data, 2), SIZE)) == []
+    store.close()
+
+
+@proves("VERIFY-HASHES")
+def test_what_was_changed_is_found_in_them(data: Path) -> None:
+    forger = open_database(data / "dragoman.db", 2)
+    forger.execute("DROP TRIGGER entries_are_not_changed")
+    forger.execute("UPDATE entries SET line = CAST(line || ' ' AS BLOB) WHERE position = 21")
+    forger.close()
+    store = open_store("", data)
+    check = slices_of(store, "", data, many=2)
+    found = [one.position for one in check_ledger(store, (), silent, check, SIZE)]
+    assert found[0] == 21
+    store.close()
