@@ -1,0 +1,43 @@
+"""What all commands have in common."""
+
+from msgspec import Struct
+
+DEFAULT_TTL_MS = 300_000
+"""A lease without a heartbeat ends after five minutes (S-RUN)."""
+DEFAULT_ATTEMPTS = 5
+"""After this many failures in a row a task goes to the deadletter (S-RUN)."""
+
+
+class Command(Struct, frozen=True, omit_defaults=True):
+    """One thing to do. A request is a tuple of them: all or none. The tag is its stable name."""
+
+    @property
+    def about(self) -> str:
+        """The task that it is about, by any of its names; empty when there is none yet."""
+        return ""
+
+    @property
+    def held(self) -> str:
+        """The task whose holder shows by it that it is alive; empty: nobody's."""
+        return ""
+
+    @property
+    def token(self) -> int | None:
+        """The fencing token that it names; None: whichever its sender holds."""
+        return getattr(self, "fence", None)
+
+
+class TaskCommand(Command, frozen=True):
+    """A command about one existing task, by any of its names."""
+
+    task: str
+
+    @property
+    def about(self) -> str:
+        """The task that it is about."""
+        return self.task
+
+    @property
+    def held(self) -> str:
+        """The task whose holder shows by it that it is alive."""
+        return self.task

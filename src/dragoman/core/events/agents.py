@@ -1,0 +1,67 @@
+"""What happened to agents, people and their tokens, and what was refused to them."""
+
+from dragoman.core.events.base import Event, Role
+
+
+class CommandRefused(Event, frozen=True):
+    """A command was refused; recorded with the actor, never with the target."""
+
+    command: str
+    target: str
+    code: str
+    detail: str
+    kind: str = ""
+    """What the sender called its message, where that never became a command."""
+    words: str = ""
+    """A digest of such a message: other words are another refusal, in the same sentence or not."""
+
+
+class MessageReceived(Event, frozen=True):
+    """A message was understood and changed nothing; recorded with the actor, not with a task."""
+
+    dialect: str
+    kind: str
+    target: str = ""
+
+
+class AgentRegistered(Event, frozen=True):
+    """An agent or a person is known by this name, in this role, and speaks these dialects."""
+
+    name: str
+    role: Role
+    speaks: tuple[str, ...] = ()
+    plays: str = ""
+    """The part that it plays in traces, where that is not its name; empty: none other."""
+
+
+class AgentKeyed(Event, frozen=True):
+    """The agent signs with the key whose public half this is; empty: with none from now on."""
+
+    key: str
+    """Ed25519, 32 bytes in base64url."""
+
+
+class TokenIssued(Event, frozen=True):
+    """A token speaks for the agent until it ends or is revoked; only its digest is kept."""
+
+    id: str
+    digest: str
+    expires_at: int
+
+
+class TokenRevoked(Event, frozen=True):
+    """A token no longer speaks for the agent."""
+
+    id: str = ""
+    """Empty: none of those that were given out so far does, those of attempts included."""
+
+
+class AgentPaused(Event, frozen=True):
+    """The hub starts nothing for the agent, until a time if there is one, or until it resumes."""
+
+    reason: str
+    until: int | None = None
+
+
+class AgentResumed(Event, frozen=True):
+    """The agent is started again."""

@@ -1,0 +1,196 @@
+"""What happened to intents, and how agents stand in the registry."""
+
+from dragoman.core.events.base import Event
+from dragoman.core.offers import Candidate, Parts, Policy, Trust
+
+
+class AgentDescribed(Event, frozen=True):
+    """What an agent can do, on which terms; it replaces what was said before."""
+
+    name: str
+    skills: tuple[str, ...]
+    constraints: tuple[str, ...] = ()
+    locality: tuple[str, ...] = ()
+    """Where it works on data."""
+    trust: Trust = "T0"
+    cost: float = 0.0
+    latency_ms: int = 0
+    capacity: int = 0
+    reach: str = ""
+    """How it is reached: the queue, a program, a URL."""
+
+
+class AgentAssigned(Event, frozen=True):
+    """An agent was given a request."""
+
+    name: str
+    intent: str
+    request_id: str
+
+
+class AgentRelieved(Event, frozen=True):
+    """A request is no longer an agent's, through no doing of its own: nothing is learned."""
+
+    name: str
+    intent: str
+    request_id: str
+
+
+class AgentRated(Event, frozen=True):
+    """How an agent fared with a request: it counts when the next one is given out."""
+
+    name: str
+    intent: str
+    request_id: str
+    success: bool
+    duration_ms: int
+
+
+class IntentCreated(Event, frozen=True):
+    """A goal is to be delegated, under rules that stay with it."""
+
+    id: str
+    task: str
+    goal: str
+    by: str
+    params: dict[str, object] = {}
+    constraints: tuple[str, ...] = ()
+    skills: tuple[str, ...] = ()
+    patience_ms: int = 0
+    """How long each request of it may take; 0: as long as it likes."""
+    plan: str = ""
+    follows: str = ""
+    """The intent that it follows up."""
+    tries: int = 3
+    """How many requests may be made of it before it is given up."""
+    policy: Policy = Policy()
+
+
+class IntentProposed(Event, frozen=True):
+    """An agent is the next candidate."""
+
+    intent: str
+    agent: str
+    score: float
+    parts: Parts
+    threshold: float
+    candidates: tuple[Candidate, ...] = ()
+    """All who come into question, the best first; on the first proposal after they were ranked."""
+    policy: Policy | None = None
+    """The rules from now on, where they are others than before."""
+    patience_ms: int | None = None
+    """How long a request may take from now on, where that is another time than before."""
+    tries: int = 0
+    """How many may be asked from now on, where that are other numbers than before; else 0."""
+
+
+class IntentApproved(Event, frozen=True):
+    """Governance has nothing against this agent."""
+
+    intent: str
+    agent: str
+    checks: tuple[str, ...]
+    """The rules that it has passed."""
+
+
+class IntentRejected(Event, frozen=True):
+    """Governance says no: to an agent, or to all of them."""
+
+    intent: str
+    reasons: tuple[str, ...]
+    agent: str = ""
+    """Empty: nobody is left who may be given it."""
+
+
+class IntentDispatched(Event, frozen=True):
+    """A request is open with an agent, which owns the task from now on."""
+
+    intent: str
+    request_id: str
+    agent: str
+    number: int
+    after: int
+    """How many attempts the task had seen before: only a later one's report answers it."""
+    deadline: int | None = None
+
+
+class IntentUpdated(Event, frozen=True):
+    """Word from whoever works on a request."""
+
+    intent: str
+    request_id: str
+    agent: str
+    progress: float | None = None
+    message: str = ""
+    sequence: int = 0
+    """Which piece of a result that comes in pieces."""
+    partial: object = None
+
+
+class IntentCompleted(Event, frozen=True):
+    """A request has come to its end."""
+
+    intent: str
+    request_id: str
+    agent: str
+    success: bool
+    duration_ms: int
+    error: str = ""
+    """Its beginning, if it is long."""
+    synthetic: str = ""
+    """Why the hub itself ended it: no result has come."""
+    digest: str = ""
+    """Of the result: tells a repeat from another one."""
+    output: object = None
+    """Where policy says that it is kept."""
+    left_out: int = 0
+    """So many bytes of output were not kept."""
+
+
+class IntentFedBack(Event, frozen=True):
+    """What came of a request was counted for its agent, in the same breath."""
+
+    intent: str
+    request_id: str
+    agent: str
+    success: bool
+    successes: int
+    failures: int
+
+
+class IntentSatisfied(Event, frozen=True):
+    """The task is done."""
+
+    intent: str
+
+
+class IntentNeedsFollowUp(Event, frozen=True):
+    """It has come to nothing by itself: somebody has to see to it."""
+
+    intent: str
+    reason: str
+
+
+class IntentSuperseded(Event, frozen=True):
+    """The task has another owner: the request of the former one is void."""
+
+    intent: str
+    request_id: str
+    agent: str
+    owner: str = ""
+
+
+class IntentFollowed(Event, frozen=True):
+    """Another intent follows this one up."""
+
+    intent: str
+    by: str
+
+
+class IntentAnomaly(Event, frozen=True):
+    """Somebody said something about the intent that does not fit: it changed nothing."""
+
+    intent: str
+    reason: str
+    agent: str = ""
+    request_id: str = ""
