@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from dragoman.surfaces.mcp.mount import LateApp
     from dragoman.system.hub_lock import Works
 from dragoman.bootstrap.places import CHECKPOINTS, Engines, opened
+from dragoman.bootstrap.secrets import check_secret
 from dragoman.bootstrap.starters import open_dispatcher
-from dragoman.bootstrap.stores import check_secret, lasting, make_directory, open_store
+from dragoman.bootstrap.stores import lasting, make_directory, open_store
 
 _BY_TIME = ("recovery", "sla", "waves", "entropy", "thoughts", "spawner", "promotion")
 """The duties that only time asks for."""

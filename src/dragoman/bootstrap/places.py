@@ -61,8 +61,9 @@ if TYPE_CHECKING:
 from dragoman.bootstrap.handoffs import NO_PORTS, Ports, handoff_choices, handoff_ports
 from dragoman.bootstrap.looks import look_around, no_directory
 from dragoman.bootstrap.redaction import open_redactor
+from dragoman.bootstrap.secrets import check_secret
 from dragoman.bootstrap.spawning import open_spawner
-from dragoman.bootstrap.stores import check_secret, make_directory, open_store
+from dragoman.bootstrap.stores import make_directory, open_store
 from dragoman.bootstrap.traces import open_head, open_tails, trace_choices
 
 BY_INBOX: frozenset[Role] = frozenset({"agent", "observer"})

@@ -6,14 +6,9 @@ from pathlib import Path
 from dragoman.core.errors import SettingsError, StoreUnavailable
 from dragoman.engine.ports import KeptStore
 from dragoman.system.ids import new_id
-from dragoman.system.keys import LedgerKey
-from dragoman.system.private_file import BadKey
-from dragoman.text.digest import keyed_digest
 
 _SQLITE = "sqlite:///"
 _POSTGRES = ("postgresql://", "postgres://")
-_MARK = b"store"
-"""What the secret is asked about, so that stores can tell it and learn nothing else."""
 
 
 def open_store(
@@ -44,23 +39,6 @@ def open_store(
 def is_postgres(url: str) -> bool:
     """Whether a URL names a database on a server."""
     return url.startswith(_POSTGRES)
-
-
-def check_secret(kept: KeptStore, data: Path, key: LedgerKey, *, anew: bool = False) -> None:
-    """All hubs of a store have the same secret, or none would know what another was asked."""
-    mine = keyed_digest(key.secret, _MARK).hex()
-    if kept.secret_mark(mine, anew=anew) == mine:
-        return
-    ledger = kept.ledger_id()
-    kept.close()
-    keys = data.absolute() / "keys"
-    raise BadKey(
-        f"the secret in {keys} is not the one that the hubs of this store have (ledger {ledger}): "
-        "requests that are repeated here would be refused as key_reused, or done twice. Copy the "
-        "folder keys from the data directory of a hub that works on this store, in the place of "
-        f"{keys}. If nobody has it any more, run `dragoman init --new-keys`: then what was asked "
-        "before is no longer known when it is repeated, and other hubs need these keys"
-    )
 
 
 def is_behind(url: str, data: Path) -> bool:

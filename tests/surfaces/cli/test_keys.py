@@ -82,7 +82,7 @@ def test_a_store_whose_keys_are_lost_goes_on_with_new_ones(
     second.ask("init", "--store", store, "--new-keys")
 
     assert second.ask("doctor")["ok"] is True
-    assert first.ask("task", "list", code=1)["code"] == "bad_key"
+    assert first.ask("task", "create", "one", code=1)["code"] == "bad_key"
 
 
 def test_a_store_of_before_takes_the_secret_of_whoever_opens_it_first(
@@ -90,6 +90,6 @@ def test_a_store_of_before_takes_the_secret_of_whoever_opens_it_first(
 ) -> None:
     change(Path(store.removeprefix("sqlite:///")), "DELETE FROM meta WHERE key = 'secret'")
 
-    first.ask("task", "list")
+    first.ask("task", "create", "one")
 
     assert second("init", "--store", store).code == 1

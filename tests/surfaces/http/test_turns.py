@@ -73,8 +73,8 @@ def test_whoever_does_not_wait_has_no_turn() -> None:
 def test_whoever_has_more_to_do_has_another_turn_and_keeps_nobody_from_theirs() -> None:
     async def run() -> None:
         room = Room(FEW + 1)
-        greedy, *others = room.seats
-        told = await room.sit(FEW + 1)
+        *others, greedy = room.seats
+        told = await room.sit(FEW)
         room.turns.for_all()
         while not all(seat.rings for seat in others):
             room.turns.for_one(greedy)

@@ -15,6 +15,7 @@ from dragoman.core.commands import (
     UpdateTask,
 )
 from dragoman.core.errors import Refusal
+from dragoman.core.ids import check_agent
 from dragoman.core.intent import KIND
 from dragoman.core.limits import REASON
 from dragoman.core.moments import parse_rfc3339
@@ -112,6 +113,9 @@ def delegate(asked: Delegate, facts: Facts, choices: Choices) -> Commands | Faul
 def request(message: TaskRequest, facts: Facts, choices: Choices) -> Commands | Fault:
     """A goal for one agent, named by whoever runs the show; governance looks at it all the same."""
     now = facts.now()
+    misnamed = check_agent(message.agent_id)
+    if misnamed is not None:
+        return Fault(misnamed.code, misnamed.detail, "agent_id")
     patience = _patience(message.deadline, now, choices)
     if isinstance(patience, Fault):
         return patience

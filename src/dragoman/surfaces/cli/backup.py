@@ -16,7 +16,9 @@ def backup(
         Path, typer.Argument(metavar="PATH", show_default=False, help="The file to make.")
     ],
 ) -> Answer:
-    """Write all that a hub needs to go on elsewhere into one file.
+    """Write all that a hub needs into one file.
+
+    With it the hub can go on elsewhere, as it was.
 
     A hub and others may work on meanwhile: all that was acknowledged before is in it. It is read
     back and verified before it gets its name. A file that is there is never replaced.

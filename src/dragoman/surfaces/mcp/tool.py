@@ -9,7 +9,7 @@ from msgspec import Struct
 from dragoman.core.errors import DragomanError, Refusal, Refused
 from dragoman.surfaces.mcp.desk import Desk
 
-_LONGEST_PATTERN = 200
+_LONGEST_PATTERN = 60
 
 Schema = dict[str, Any]
 

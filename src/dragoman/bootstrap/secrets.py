@@ -1,0 +1,28 @@
+"""The secret of the hubs of one store: all of them have the same, or are told so at the door."""
+
+from pathlib import Path
+
+from dragoman.engine.ports import KeptStore
+from dragoman.system.keys import LedgerKey
+from dragoman.system.private_file import BadKey
+from dragoman.text.digest import keyed_digest
+
+_MARK = b"store"
+"""What the secret is asked about, so that stores can tell it and learn nothing else."""
+
+
+def check_secret(kept: KeptStore, data: Path, key: LedgerKey, *, anew: bool = False) -> None:
+    """All hubs of a store have the same secret, or none would know what another was asked."""
+    mine = keyed_digest(key.secret, _MARK).hex()
+    if kept.secret_mark(mine, anew=anew) == mine:
+        return
+    ledger = kept.ledger_id()
+    kept.close()
+    keys = data.absolute() / "keys"
+    raise BadKey(
+        f"the secret in {keys} is not the one that the hubs of this store have (ledger {ledger}): "
+        "requests that are repeated here would be refused as key_reused, or done twice. Copy the "
+        "folder keys from the data directory of a hub that works on this store, in the place of "
+        f"{keys}. If nobody has it any more, run `dragoman init --new-keys`: then what was asked "
+        "before is no longer known when it is repeated, and other hubs need these keys"
+    )
