@@ -22,7 +22,15 @@ from dragoman.core.handoff import Note, Rejection
 from dragoman.core.lease import Lease
 from dragoman.engine import handoffs
 from dragoman.engine.handoff_diagnosis import Diagnosis, Surroundings, diagnose, look_at
-from dragoman.engine.handoffs import LAST, Page, Wanted, find_handoff, page_of, told_of
+from dragoman.engine.handoffs import (
+    LAST,
+    Page,
+    Wanted,
+    copies_needed,
+    find_handoff,
+    page_of,
+    told_of,
+)
 from dragoman.engine.shown_handoffs import handoff_summary, whole_handoff
 from dragoman.engine.teamspaces import belongs, closed_to, coordinators
 from tests.engine.handoffs import (
@@ -30,6 +38,7 @@ from tests.engine.handoffs import (
     COORDINATOR,
     accept,
     activate,
+    finish,
     late,
     life,
     make,
@@ -64,6 +73,19 @@ def several(lab: Lab) -> None:
     activate(lab, "h2")
     make(lab, "t3")
     offer(lab, "h3", "t3", to="alice", by=CAROL, teamspace="red")
+
+
+@proves("ACP-COPIES")
+def test_copies_are_needed_by_all_handoffs_but_rejected_ones() -> None:
+    lab = Lab()
+    for number, id in enumerate(("h1", "h2", "h3")):
+        make(lab, f"t{number}")
+        offer(lab, id, f"t{number}")
+        accept(lab, id, artifacts={"log": f"{number}" * 64})
+    activate(lab, "h1")
+    finish(lab, "h1")
+    lab.do(BOB, RejectHandoff("h2", "other", "not for me"))
+    assert copies_needed(lab.store) == {"0" * 64, "2" * 64}
 
 
 @proves("ACP-READ")
