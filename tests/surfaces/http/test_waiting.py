@@ -1,16 +1,22 @@
 """Waiting for events and for work: a wait ends with something, and nobody gets what another has."""
 
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from dragoman.core.commands import CreateTask
+from dragoman.ledger.entry import Entry
+from dragoman.store.memory import MemoryStore
 from dragoman.store.sqlite import SqliteStore
 from dragoman.surfaces.http import Patience
 from tests.requirements import proves
 from tests.surfaces.http.house import House, serving
 from tests.surfaces.http.waiting import asking, until_seats
+
+HANGS_S = 30
+"""Half of what is waited for below: whoever is not back by then waits for nothing."""
 
 
 @proves("HTTP-WAIT")
@@ -34,6 +40,38 @@ def test_a_wait_goes_on_over_what_is_not_wanted(house: House) -> None:
     house.post(f"/v1/tasks/{task}/claim", {}, by="bob")
     thread.join()
     assert [event["type"] for event in got[0].json["events"]] == ["task.claimed"]
+
+
+class Meanwhile(MemoryStore):
+    """A store in which something happens while somebody reads it from its beginning."""
+
+    deed: Callable[[], object] | None = None
+
+    def entries(self, after: int, limit: int, *, until: int | None = None) -> list[Entry]:
+        page = super().entries(after, limit, until=until)
+        deed, self.deed = (self.deed, None) if after == 0 else (None, self.deed)
+        if deed:
+            deed()
+        return page
+
+
+@proves("HTTP-WAIT")
+def test_what_comes_while_the_past_is_read_is_not_waited_for() -> None:
+    store = Meanwhile("house")
+    with serving(House(store)) as house:
+        house.welcome("ada")
+
+        def grow() -> None:
+            house.do(CreateTask("One"))
+            while house.app.office.feed.head < store.head():
+                house.ask("GET", "/healthz", by="")
+
+        store.deed = grow
+        path = "/v1/events?after=0&wait=60000&type=task.created"
+        thread, got = asking(house, "GET", path, by="ada")
+        thread.join(HANGS_S)
+        assert not thread.is_alive(), "it waits for what is there"
+        assert [event["type"] for event in got[0].json["events"]] == ["task.created"]
 
 
 @proves("HTTP-WAIT")

@@ -100,7 +100,8 @@ async def list_events(call: Call) -> "EventPage | _WrittenPage":
     after, end = query.after, monotonic() + query.wait / 1_000
     async with waiting(office, call.request) as seat:
         while True:
-            # With a seat: what comes from here on rings, and is read and written out for all.
+            # With a seat: what comes from here on is read and written out for all.
+            seen = office.feed.head
             page = _kept(office.feed, after, query.limit, chosen) or await office.read(
                 _look, after, query.limit, chosen
             )
@@ -108,7 +109,8 @@ async def list_events(call: Call) -> "EventPage | _WrittenPage":
             if page.events or left <= 0 or seat.gone:
                 return page
             after = page.next
-            await seat.wait(left)
+            if office.feed.head == seen:
+                await seat.wait(left)
 
 
 def _kept(feed: Feed, after: int, limit: int, chosen: Filter) -> "_WrittenPage | None":

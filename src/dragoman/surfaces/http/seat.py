@@ -1,4 +1,8 @@
-"""A seat: the place of somebody who waits for the ledger to grow."""
+"""A seat: the place of somebody who waits for the ledger to grow.
+
+It rings for those who wait. Whoever was busy meanwhile looks how far the ledger has come, and only
+then waits.
+"""
 
 import asyncio
 
