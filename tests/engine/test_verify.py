@@ -15,7 +15,7 @@ from dragoman.engine.verify import Finding, Roots, check_ledger, check_tail, che
 from dragoman.engine.verify_slice import Slice, Span, check_slice
 from dragoman.ledger.chain import GENESIS, link_hash
 from dragoman.ledger.checkpoint import Checkpoint
-from dragoman.ledger.entry import Entry
+from dragoman.ledger.entry import Entry, written_head
 from dragoman.ledger.views import FOLD, Shelf, decode_state, encode_state, refold
 from tests.engine.lab import ALICE, HUMAN, Lab, OpenStore, checkpoint, findings
 from tests.ledger.released import play
@@ -394,6 +394,23 @@ def test_a_line_is_what_it_says_and_not_how_it_is_written() -> None:
     line = ENTRIES[-1].line.replace(b'{"stream":', b'{ "stream":', 1)
     store = changed(HEAD, line=line, hash=link_hash(ENTRIES[-1].previous, line))
     assert [one for one in check_ledger(store, (), silent) if "disagree" in one.problem] == []
+
+
+@proves("VERIFY-VIEWS", "VERIFY-HASHES")
+@pytest.mark.parametrize(
+    "forged",
+    [
+        ENTRIES[-1].line[:-1] + b',"stream":"task:forged"}',
+        ENTRIES[-1].line[:-1] + b',"version":99}',
+        written_head(ENTRIES[-1]) + b"1,no JSON",
+    ],
+)
+def test_a_line_that_begins_well_and_goes_on_otherwise_is_found(forged: bytes) -> None:
+    last = ENTRIES[-1]
+    fitting = link_hash(last.previous, forged)
+    store = changed(HEAD, line=forged, hash=fitting).row(last.stream, hash=fitting)
+    assert HEAD in {one.position for one in check_views(store, silent)}
+    assert HEAD in {one.position for one in check_tail(store, EVERY_SIZE[HEAD - 3])}
 
 
 @proves("VERIFY-REMOVED")

@@ -9,7 +9,7 @@ from msgspec import Struct
 from dragoman.core.errors import LedgerError
 from dragoman.core.ids import handoff_stream
 from dragoman.core.task import Task
-from dragoman.engine.ask import history
+from dragoman.engine.ask import entries, history
 from dragoman.engine.ports import Row, Store
 from dragoman.engine.verify_logs import wrong_logs
 from dragoman.engine.verify_slice import (
@@ -21,13 +21,12 @@ from dragoman.engine.verify_slice import (
     Slices,
     Span,
     check_slice,
+    read_entry,
     spans,
     unfit,
 )
 from dragoman.ledger.chain import link_hash
 from dragoman.ledger.checkpoint import Checkpoint
-from dragoman.ledger.codec import CODEC
-from dragoman.ledger.entry import read_line
 from dragoman.ledger.records import HandoffRecord, record_of
 from dragoman.ledger.tree import EMPTY, Tree, extend, join, root
 from dragoman.ledger.views import FOLD, State, encode_state, fold, lists_of, names_of, shelve
@@ -75,6 +74,11 @@ def check_tail(store: Store, checkpoint: Checkpoint) -> Iterator[Finding]:
         for entry in store.history(stream, follows.version - 1, 1) if follows.version > 0 else ():
             signed[stream] = Head(entry.version, entry.hash)
     yield from _found(behind, signed)
+    for entry in entries(store, checkpoint.size, until=head):
+        try:
+            read_entry(entry)
+        except LedgerError as error:
+            yield Finding(error.detail, entry.position, entry.stream)
 
 
 def _found(part: Slice, heads: Mapping[str, Head]) -> list[Finding]:
@@ -241,9 +245,8 @@ def _replay(store: Store, stream: str) -> _Replayed:
         for entry in history(store, stream):
             at = entry.position
             replayed.first = replayed.first or at
-            line = read_line(entry.line)
-            event = CODEC.decode(line.event, line.v, line.body)
-            replayed.state = fold(replayed.state, event, line.at)
+            event, when = read_entry(entry)
+            replayed.state = fold(replayed.state, event, when)
             replayed.names.update(names_of(event))
     except LedgerError as error:
         replayed.broken = Finding(f"the stream cannot be replayed: {error.detail}", at, stream)

@@ -6,17 +6,20 @@ large as a complete subtree of the ledger's tree, so that the trees of slices ca
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from dragoman.core.errors import LedgerError
+from dragoman.core.events import AnyEvent
 from dragoman.engine.ask import entries
 from dragoman.engine.ports import Store
 from dragoman.ledger.chain import GENESIS, link_hash
-from dragoman.ledger.entry import Entry, read_line, written_head
+from dragoman.ledger.codec import CODEC
+from dragoman.ledger.entry import Entry, Line, read_line, written_head
 from dragoman.ledger.tree import EMPTY, Tree, extend
 
 SLICE = 1 << 16
 """So many entries; a power of two."""
+_DISAGREE = "the columns of the entry disagree with its line"
 
 
 class Finding(Struct, frozen=True):
@@ -121,10 +124,24 @@ def _is_readable(entry: Entry, found: list[Finding]) -> bool:
     except LedgerError as error:
         found.append(Finding(error.detail, entry.position, entry.stream))
         return False
-    if (line.stream, line.version, line.event) != (entry.stream, entry.version, entry.event):
-        problem = "the columns of the entry disagree with its line"
-        found.append(Finding(problem, entry.position, entry.stream))
+    if _disagree(line, entry):
+        found.append(Finding(_DISAGREE, entry.position, entry.stream))
     return True
+
+
+def read_entry(entry: Entry) -> tuple[AnyEvent, int]:
+    """The event of an entry and its time; LedgerError if it cannot be read, or says otherwise.
+
+    A line may begin as it should and still name another stream behind that: the last word counts.
+    """
+    line = read_line(entry.line)
+    if _disagree(line, entry):
+        raise LedgerError(_DISAGREE)
+    return CODEC.decode(line.event, line.v, line.body), line.at
+
+
+def _disagree(line: Line[Raw], entry: Entry) -> bool:
+    return (line.stream, line.version, line.event) != (entry.stream, entry.version, entry.event)
 
 
 def unfit(position: int, stream: str, before: Head, follows: Head) -> Iterator[Finding]:
