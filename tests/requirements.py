@@ -927,6 +927,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "A store knows which secret its digests are keyed with: a hub with another one is refused "
         "at opening and told which folder to copy; doctor says the same.",
     ),
+    Requirement(
+        "STORE-LOST",
+        "Faults",
+        "A database that was signed for and is gone is not made anew by any command; all of them "
+        "say how it comes back.",
+    ),
     # --- the plain-files face
     Requirement(
         "FILES-TASK-FILE",

@@ -21,10 +21,15 @@ if TYPE_CHECKING:
     from dragoman.surfaces.mcp.http import McpApp
     from dragoman.surfaces.mcp.mount import LateApp
     from dragoman.system.hub_lock import Works
-from dragoman.bootstrap.places import CHECKPOINTS, Engines, opened
+from dragoman.bootstrap.places import Engines, opened
 from dragoman.bootstrap.secrets import check_secret
 from dragoman.bootstrap.starters import open_dispatcher
-from dragoman.bootstrap.stores import lasting, make_directory, open_store
+from dragoman.bootstrap.stores import (
+    CHECKPOINTS,
+    lasting,
+    make_directory,
+    open_or_make,
+)
 
 _BY_TIME = ("recovery", "sla", "waves", "entropy", "thoughts", "spawner", "promotion")
 """The duties that only time asks for."""
@@ -52,7 +57,7 @@ def open_hub(
         undo.callback(lock.release)
         settings = _listening(load_settings(data, environment(), config), host, port)
         key = load_or_create(data) if not (data / CHECKPOINTS).exists() else load(data)
-        kept = open_store(store or settings.store.url, data)
+        kept = open_or_make(store or settings.store.url, data)
         undo.callback(kept.close)
         check_secret(kept, data, key)
         lock.works_on(_works(kept, store or settings.store.url, config))

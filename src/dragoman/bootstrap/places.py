@@ -63,14 +63,12 @@ from dragoman.bootstrap.looks import look_around, no_directory
 from dragoman.bootstrap.redaction import open_redactor
 from dragoman.bootstrap.secrets import check_secret
 from dragoman.bootstrap.spawning import open_spawner
-from dragoman.bootstrap.stores import make_directory, open_store
+from dragoman.bootstrap.stores import CHECKPOINTS, check_not_lost, make_directory, open_store
 from dragoman.bootstrap.traces import open_head, open_tails, trace_choices
 
 BY_INBOX: frozenset[Role] = frozenset({"agent", "observer"})
 """Roles that may speak through the inbox, where a name is all that there is, unless the settings
 trust whoever can write there."""
-
-CHECKPOINTS = "checkpoints.jsonl"
 
 
 def open_place(
@@ -84,6 +82,7 @@ def open_place(
     around = look_around(data, store, now)
     # Keys that are lost are not made anew: nobody could then tell old checkpoints from forged ones.
     key = load_or_create(data) if create and not (data / CHECKPOINTS).exists() else load(data)
+    check_not_lost(around.url, data)
     kept = around.open_store(create=create)
     check_secret(kept, data, key, anew=new_keys)
     engines = Engines(kept, around.clock, key, around.running, around.url)

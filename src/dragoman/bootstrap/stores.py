@@ -7,6 +7,7 @@ from dragoman.core.errors import SettingsError, StoreUnavailable
 from dragoman.engine.ports import KeptStore
 from dragoman.system.ids import new_id
 
+CHECKPOINTS = "checkpoints.jsonl"
 _SQLITE = "sqlite:///"
 _POSTGRES = ("postgresql://", "postgres://")
 
@@ -28,12 +29,32 @@ def open_store(
         raise SettingsError("sqlite:/// names no file; use sqlite:///path/to/file.db")
     from dragoman.store.sqlite import SqliteStore
 
-    path = Path(url.removeprefix(_SQLITE)) if url else data / "dragoman.db"
+    path = _file(url, data)
     if not create and not path.exists():
-        raise StoreUnavailable(
-            f"there is no database at {path}: bring it back from a backup, or run `dragoman init`"
-        )
+        check_not_lost(url, data)
+        raise StoreUnavailable(f"there is no database at {path}: run `dragoman init`")
     return SqliteStore.open(path, new_ledger_id)
+
+
+def open_or_make(url: str, data: Path) -> KeptStore:
+    """The store of a hub; one that was never there is made."""
+    check_not_lost(url, data)
+    return open_store(url, data)
+
+
+def check_not_lost(url: str, data: Path) -> None:
+    """A store that was signed for and is gone is not made anew: nobody would miss what it held."""
+    if is_postgres(url) or _file(url, data).exists() or not (data / CHECKPOINTS).exists():
+        return
+    raise StoreUnavailable(
+        f"the database at {_file(url, data)} is gone; {data / CHECKPOINTS} has signed what it "
+        "held. Put it back, or make a new directory out of a backup: "
+        "`dragoman restore FILE --data NEW`. Nothing was made in its place"
+    )
+
+
+def _file(url: str, data: Path) -> Path:
+    return Path(url.removeprefix(_SQLITE)) if url else data / "dragoman.db"
 
 
 def is_postgres(url: str) -> bool:
@@ -51,7 +72,7 @@ def is_behind(url: str, data: Path) -> bool:
     from dragoman.store.sqlite.migrate import MIGRATIONS
     from dragoman.store.sqlite.snapshot import schema_version
 
-    path = Path(url.removeprefix(_SQLITE)) if url else data / "dragoman.db"
+    path = _file(url, data)
     return path.exists() and schema_version(path) < len(MIGRATIONS)
 
 

@@ -352,6 +352,8 @@ def test_a_draft_is_its_maker_s(dragoman: Console) -> None:
         "handoff_not_found"
     )
     assert "has not offered it yet" in dragoman("handoff", "diagnose", id).out
+    refused = dragoman("handoff", "discard", id, "--as", "bob")
+    assert (refused.code, refused.out) == (1, "")
 
 
 @proves("ACP-ROW")

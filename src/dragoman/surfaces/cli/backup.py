@@ -98,7 +98,8 @@ def restore(
             f"{call.data}: {manifest.head} entries, as they were when the backup was made "
             f"({manifest.exported_at})"
         )
-        screen.line("Next: dragoman verify; and make sure that the old hub never runs again")
+        screen.line(f"Next: dragoman verify --data {call.data}")
+        screen.line("Make sure that the old hub never runs again")
 
     return Answer(data, show)
 

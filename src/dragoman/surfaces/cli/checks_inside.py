@@ -101,7 +101,11 @@ def _file(file: Path) -> Diagnosis | None:
     from dragoman.store.sqlite.migrate import APPLICATION_ID, MIGRATIONS
 
     if not file.exists():
-        return bad(f"there is no database at {file}", "run `dragoman init`, or restore a backup")
+        return bad(
+            f"there is no database at {file}",
+            "put it back, or restore a backup into a new directory; if this one was never used, "
+            "run `dragoman init`",
+        )
     with file.open("rb") as opened:
         header = opened.read(_HEADER_BYTES)
     if not header:

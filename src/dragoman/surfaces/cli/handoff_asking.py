@@ -55,17 +55,20 @@ def answered(call: Call, place: Place, action: str, arguments: Mapping[str, Any]
     actor = call.actor(place, call.speaker())
     answer = place.interpreter.call(OPERATION, {"action": action, **given}, actor)
     reply = cast(dict[str, Any], answer.reply or {})
-    after = _diagnosed(place, str(reply.get("handoff_id", "")))
+    after = _diagnosed(call, place, str(reply.get("handoff_id", "")))
     no = (answer.code, answer.detail) if isinstance(answer, Turned) else None
     return _answer(call, reply, no, after)
 
 
-def _diagnosed(place: Place, id: str) -> "Diagnosis | None":
+def _diagnosed(call: Call, place: Place, id: str) -> "Diagnosis | None":
+    """Where the handoff stands now, if the speaker may see it."""
     from dragoman.engine.handoff_diagnosis import look_at
     from dragoman.engine.handoffs import find_handoff
 
-    handoff = find_handoff(place.hub.store, id) if id else None
-    if handoff is None or isinstance(handoff, Refusal):
+    if not id:
+        return None
+    handoff = find_handoff(place.hub.store, id, call.speaker(), closed(call, place))
+    if isinstance(handoff, Refusal):
         return None
     return look_at(place.hub.store, handoff, place.hub.clock.now(), place.settings.teamspaces)
 
