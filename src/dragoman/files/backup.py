@@ -81,6 +81,12 @@ def _alone(temporary: Path, target: Path) -> Generator[IO[bytes]]:
     """The unfinished file, emptied and ours alone; it is gone at the end unless it was renamed."""
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     with os.fdopen(os.open(temporary, flags, 0o600), "r+b") as file:
+        found = os.fstat(file.fileno())
+        if found.st_uid != os.geteuid() or found.st_nlink > 1:
+            raise BadArchive(
+                f"{temporary} belongs to somebody else, or has a second name under which others "
+                "could read the backup; nothing was written. Remove it, or name another place"
+            )
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -187,6 +187,12 @@ def _alone(building: Path) -> Generator[None]:
     building.mkdir(mode=0o700, exist_ok=True)
     descriptor = os.open(building, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
+        if os.fstat(descriptor).st_uid != os.geteuid():
+            raise BadArchive(
+                f"{building} belongs to somebody else, who could read or change what is restored "
+                "there; nothing was restored. Remove it, or name another directory with --data"
+            )
+        os.fchmod(descriptor, 0o700)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

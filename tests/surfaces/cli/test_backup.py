@@ -325,3 +325,36 @@ def test_a_link_to_the_directory_is_a_way_into_it(backup: Path, tmp_path: Path) 
 
     assert linked.ask("verify")["ok"]
     assert (tmp_path / "real" / "hub" / "x.db").exists()
+
+
+def test_a_file_that_others_have_laid_where_a_backup_grows_is_not_written_to(
+    lived: Console, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    laid, target = tmp_path / ".hub.tar.next", str(tmp_path / "hub.tar")
+    laid.write_text("mine")
+    with monkeypatch.context() as user:
+        user.setattr(os, "geteuid", lambda: laid.stat().st_uid + 1)
+        assert "belongs to somebody else" in lived.ask("backup", target, code=1)["detail"]
+    (tmp_path / "second").hardlink_to(laid)
+    assert "has a second name" in lived.ask("backup", target, code=1)["detail"]
+    assert laid.read_text() == "mine"
+
+    laid.unlink()
+    assert lived.ask("backup", target)["ok"]
+
+
+def test_a_directory_that_others_have_laid_where_a_restore_grows_is_not_used(
+    backup: Path, other: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    laid = other.data.parent / ".hub.restoring"
+    laid.mkdir(parents=True)
+    laid.chmod(0o777)
+    with monkeypatch.context() as user:
+        user.setattr(os, "geteuid", lambda: laid.stat().st_uid + 1)
+        answer = other.ask("restore", str(backup), code=1)
+    assert "belongs to somebody else" in answer["detail"]
+    assert (list(laid.iterdir()), other.data.exists()) == ([], False)
+
+    other.ask("restore", str(backup))
+
+    assert stat.S_IMODE(other.data.stat().st_mode) == 0o700
