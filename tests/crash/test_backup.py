@@ -1,5 +1,6 @@
 """Backups: made under load, restored anywhere, killed at any step; no store loses by it."""
 
+import errno
 import json
 import os
 import random
@@ -10,6 +11,7 @@ from typing import Self
 import pytest
 
 from dragoman.bootstrap.backups import restore_backup
+from dragoman.bootstrap.stores import open_store
 from dragoman.core.commands import ClaimTask, CreateTask, NoteTask
 from dragoman.core.errors import Refusal
 from dragoman.engine.request import Accepted
@@ -279,3 +281,56 @@ def test_a_restore_that_was_killed_between_the_store_and_the_directory_is_finish
 
     with opened(data) as new:
         assert (lines(new), findings(new)) == (ledger, [])
+
+
+@proves("BACKUP-KILLED")
+def test_a_restore_that_fails_when_the_store_has_just_got_its_name_is_finished_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backup, data, far = tmp_path / "hub.tar", tmp_path / "new", tmp_path / "far.db"
+    with opened(tmp_path / "old") as old:
+        begin(old)
+        old.backup(backup, no_bars)
+        ledger = lines(old)
+    sync = os.fsync
+
+    def broken(descriptor: int) -> None:
+        if far.exists():
+            raise OSError(errno.EIO, "Input/output error")
+        sync(descriptor)
+
+    with monkeypatch.context() as disk:
+        disk.setattr(os, "fsync", broken)
+        with pytest.raises(OSError, match="Input/output"):
+            restore_backup(backup, data, f"sqlite:///{far}", no_bars)
+    assert far.exists()
+    assert not data.exists()
+
+    restore_backup(backup, data, f"sqlite:///{far}", no_bars)
+
+    with opened(data) as new:
+        assert (lines(new), findings(new)) == (ledger, [])
+
+
+@proves("BACKUP-KILLED", "BACKUP-REFUSED")
+def test_a_restore_whose_place_was_taken_meanwhile_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backup, data, far = tmp_path / "hub.tar", tmp_path / "new" / "hub", tmp_path / "far.db"
+    with opened(tmp_path / "old") as old:
+        begin(old)
+        old.backup(backup, no_bars)
+    sync = os.fsync
+
+    def raced(descriptor: int) -> None:
+        sync(descriptor)
+        if (data.parent / ".hub.restoring" / "restored.json").exists() and not far.exists():
+            open_store(f"sqlite:///{far}", tmp_path).close()
+
+    with monkeypatch.context() as disk:
+        disk.setattr(os, "fsync", raced)
+        with pytest.raises(BadArchive, match="is there by now"):
+            restore_backup(backup, data, f"sqlite:///{far}", no_bars)
+
+    assert list(data.parent.iterdir()) == []
+    assert [path.name for path in tmp_path.iterdir() if ".restoring" in path.name] == []

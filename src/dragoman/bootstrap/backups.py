@@ -61,10 +61,13 @@ def _nest(url: str, data: Path) -> "Nest":
     if is_postgres(url):
         return _SchemaNest(url)
     file = sqlite_file(url, data)
-    if file is None or file.absolute().is_relative_to(data):
-        within = "dragoman.db" if file is None else f"{file.absolute().relative_to(data)}"
-        return _OwnNest(within)
-    return _FileNest(url, file)
+    if file is None:
+        return _OwnNest("dragoman.db")
+    # Where it really is: by way of `..` or a link a path may lead out of the directory, or into it.
+    real = file.resolve()
+    return (
+        _OwnNest(f"{real.relative_to(data)}") if real.is_relative_to(data) else _FileNest(url, real)
+    )
 
 
 class _OwnNest(Struct, frozen=True):

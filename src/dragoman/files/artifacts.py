@@ -42,10 +42,6 @@ _NO_FILE: Final[Mapping[Kind, str]] = {
 class ArtifactDisk(Disk, Protocol):
     """A disk of which large files are read and written piece by piece."""
 
-    def opened(self, path: str) -> AbstractContextManager[tuple[FileIO, Look] | None]:
-        """A regular file, open for reading, and what it is; None when there is none."""
-        ...
-
     def created(self, path: str) -> AbstractContextManager[FileIO]:
         """A new file to write into; durable at the end."""
         ...

@@ -39,7 +39,7 @@ from dragoman.files.backup_format import (
     stays_behind,
 )
 from dragoman.files.disk import Disk
-from dragoman.files.layout import INBOX, staged
+from dragoman.files.layout import INBOX, TAKING, staged
 from dragoman.files.packing import Packer
 from dragoman.files.problems import BadArchive, explained
 from dragoman.files.unpacking import Inspector, Progress, check_archive, read_checkpoints
@@ -81,6 +81,12 @@ def _alone(temporary: Path, target: Path) -> Generator[IO[bytes]]:
     """The unfinished file, emptied and ours alone; it is gone at the end unless it was renamed."""
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     with os.fdopen(os.open(temporary, flags, 0o600), "r+b") as file:
+        found = os.fstat(file.fileno())
+        if found.st_uid != os.geteuid() or found.st_nlink > 1:
+            raise BadArchive(
+                f"{temporary} belongs to somebody else, or has a second name under which others "
+                "could read the backup; nothing was written. Remove it, or name another place"
+            )
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -109,19 +115,19 @@ def _write(source: Source, file: IO[bytes], bars: Bars) -> Manifest:
         about = source.store.head()
         label = Label(FORM.format, source.version, source.store.ledger_id(), about)
         packer.add(LABEL, msgspec.json.encode(label))
-        packer.add_tree(source.data, INBOX)
+        # No letter is on its way meanwhile: it lies there, or is in the ledger that is read later.
+        with source.data.hold(TAKING):
+            packer.add_tree(source.data, INBOX)
         # The checkpoints too come before the ledger: whatever they sign is then in it.
         for name in SINGLE:
-            if source.data.look(name) is not None:
-                packer.add_file(source.data, name)
+            packer.add_file(source.data, name)
         with source.store.snapshot() as frozen:
             head = frozen.head()
             with bars("entries", head) as progress:
                 packer.add_entries(frozen, head, progress)
             packer.add_leases(_leases(frozen))
             _add_answers(packer, frozen)
-        for tree in TREES:
-            packer.add_tree(source.data, tree, stays_behind)
+        packer.add_trees(source.data, TREES, stays_behind)
         made_at = to_rfc3339(source.now)
         members, left_out = tuple(packer.members), tuple(packer.left_out)
         manifest = Manifest(FORM.format, label.ledger, head, made_at, members, left_out)

@@ -6,6 +6,7 @@ operation raises OSError when the disk cannot do it.
 
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
+from io import FileIO
 from typing import Literal, Protocol
 
 Kind = Literal["file", "folder", "link", "other"]
@@ -72,6 +73,10 @@ class Disk(Protocol):
 
     def piece(self, path: str, start: int, most: int) -> bytes:
         """At most so many bytes of a regular file; none where there is no such file."""
+        ...
+
+    def opened(self, path: str) -> AbstractContextManager[tuple[FileIO, Look] | None]:
+        """A regular file, open for reading, and what it is; None when there is none."""
         ...
 
     def tail(self, path: str) -> Tail:

@@ -63,8 +63,7 @@ def _pack(
     settings = travelling(data.read(SETTINGS, MOST_AT_ONCE) or b"")
     if settings:
         packer.add(FILES + SETTINGS, settings)
-    for tree in TREES:
-        packer.add_tree(data, tree)
+    packer.add_trees(data, TREES)
     manifest = Manifest(
         FORMAT,
         store.ledger_id(),

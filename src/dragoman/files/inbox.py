@@ -15,14 +15,13 @@ from dragoman.core.errors import Refusal
 from dragoman.core.ids import check_agent
 from dragoman.engine.request import Outcome
 from dragoman.files.disk import Disk, Look
-from dragoman.files.layout import INBOX, REASON
+from dragoman.files.layout import INBOX, REASON, TAKING
 from dragoman.files.putting import free_name, make_way, put, set_aside
 from dragoman.text.safe_text import safe_text
 
 PROCESSED: Final = "processed"
 REJECTED: Final = "rejected"
 
-_LOCK: Final = "inbox.lock"
 _UNFINISHED: Final = (".tmp", ".part")
 _TAKEN: Final = ".taken-"
 """What the name of a message begins with while it is being sent."""
@@ -72,7 +71,7 @@ class Inbox:
         del now
         self.rejected = 0
         forbidden: PermissionError | None = None
-        with self._disk.lock(_LOCK):
+        with self._disk.lock(TAKING):
             letters = list(self._letters())
             for letter in letters:
                 try:

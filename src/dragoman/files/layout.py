@@ -23,6 +23,8 @@ LOCK: Final = "projection.lock"
 """Held by whoever writes the files, for as long as that takes."""
 MOVING: Final = "folders.lock"
 """Held by whoever moves a task's own folder, for that moment: agents that start wait for it."""
+TAKING: Final = "inbox.lock"
+"""Held by whoever takes letters out of the inbox, until they are sent and filed."""
 
 COPIES: Final = "artifacts.lock"
 """Held by whoever removes a copy or finds that one is there already, for that moment; its time says

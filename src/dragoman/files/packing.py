@@ -3,6 +3,7 @@
 import io
 import tarfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from hashlib import sha256
 from tempfile import SpooledTemporaryFile
 from typing import IO, Any, Final
@@ -26,6 +27,7 @@ from dragoman.files.archive_format import (
     stays_behind,
 )
 from dragoman.files.disk import Disk
+from dragoman.files.layout import MOVING, TASKS
 from dragoman.files.transplant import check_chain
 
 _encode: Final = msgspec.json.Encoder().encode
@@ -44,6 +46,15 @@ class Packer:
         member = Member(name, len(content), sha256(content).hexdigest())
         self._add_member(member, io.BytesIO(content))
 
+    def add_trees(
+        self, data: Disk, folders: Iterable[str], stays: Callable[[str], bool] = stays_behind
+    ) -> None:
+        """Folders of the data directory, one after the other."""
+        for folder in folders:
+            # A task's folder that moved meanwhile would be missed, or be found in two places.
+            with data.hold(MOVING) if folder == TASKS else nullcontext():
+                self.add_tree(data, folder, stays)
+
     def add_tree(
         self, data: Disk, folder: str, stays: Callable[[str], bool] = stays_behind
     ) -> None:
@@ -60,10 +71,12 @@ class Packer:
                 self.add_file(data, path)
 
     def add_file(self, data: Disk, path: str) -> None:
-        """A file as it is read, though somebody goes on writing into it."""
-        with SpooledTemporaryFile[bytes](PIECE) as copy:
+        """A file as it is read, though somebody goes on writing into it; nothing if it is gone."""
+        with data.opened(path) as opened, SpooledTemporaryFile[bytes](PIECE) as copy:
+            if opened is None:
+                return
             digest = sha256()
-            while piece := data.piece(path, copy.tell(), PIECE):
+            while piece := opened[0].read(PIECE):
                 copy.write(piece)
                 digest.update(piece)
             size = copy.tell()

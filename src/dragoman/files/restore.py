@@ -126,12 +126,16 @@ def restore_backup(backup: Path, data: Path, tools: RestoreTools) -> Manifest:
         )
     with _alone(building):
         if not is_complete:
+            is_settling = False
             try:
                 _clear(building)
                 with tools.bars("entries", 2 * manifest.head) as progress:
                     _build(backup, building, checked, nest, tools, progress)
+                is_settling = True
                 nest.settle()
             except BaseException as error:
+                if is_settling and _may_be_settled(nest, manifest):
+                    raise  # the next restore does the rest, with what was built
                 shutil.rmtree(building, ignore_errors=True)
                 with suppress(OSError, DragomanError):
                     # If that fails too, the next restore does it.
@@ -142,6 +146,16 @@ def restore_backup(backup: Path, data: Path, tools: RestoreTools) -> Manifest:
             raise BadArchive(f"{data} is not empty any more: nothing was restored")
         beside.settle()
     return manifest
+
+
+def _may_be_settled(nest: Nest, manifest: Manifest) -> bool:
+    """Whether the store is in its place by now, or nobody can tell."""
+    try:
+        return nest.holds(manifest.ledger, manifest.head)
+    except BadArchive:
+        return False  # somebody else's is
+    except (OSError, DragomanError):
+        return True
 
 
 def look_at(backup: Path) -> Label:
@@ -173,6 +187,12 @@ def _alone(building: Path) -> Generator[None]:
     building.mkdir(mode=0o700, exist_ok=True)
     descriptor = os.open(building, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
+        if os.fstat(descriptor).st_uid != os.geteuid():
+            raise BadArchive(
+                f"{building} belongs to somebody else, who could read or change what is restored "
+                "there; nothing was restored. Remove it, or name another directory with --data"
+            )
+        os.fchmod(descriptor, 0o700)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

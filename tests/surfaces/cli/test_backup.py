@@ -297,3 +297,64 @@ def test_a_directory_of_an_earlier_version_verifies_and_can_be_backed_up(
     assert dragoman.ask("verify")["ok"]
     dragoman.ask("backup", str(tmp_path / "hub.tar"))
     assert Console(tmp_path / "new").ask("restore", str(tmp_path / "hub.tar"))["ok"]
+
+
+def test_a_store_elsewhere_stays_as_it_is_whatever_way_leads_to_it(
+    backup: Path, other: Console, tmp_path: Path
+) -> None:
+    foreign = tmp_path / "foreign.db"
+    Console(tmp_path / "second").ask("init", "--store", f"sqlite:///{foreign}")
+    before = foreign.read_bytes()
+    aside = other.data.parent / "aside"
+    other.data.parent.mkdir()
+    aside.symlink_to(tmp_path)
+    for way in (other.data / ".." / ".." / "foreign.db", aside / "foreign.db"):
+        answer = other.ask("restore", str(backup), "--store", f"sqlite:///{way}", code=1)
+        assert "is not empty: it holds the ledger" in answer["detail"], way
+        assert foreign.read_bytes() == before
+        assert not other.data.exists()
+
+
+@proves("BACKUP-WHOLE")
+def test_a_link_to_the_directory_is_a_way_into_it(backup: Path, tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    linked = Console(tmp_path / "link" / "hub")
+
+    linked.ask("restore", str(backup), "--store", f"sqlite:///{linked.data / 'x.db'}")
+
+    assert linked.ask("verify")["ok"]
+    assert (tmp_path / "real" / "hub" / "x.db").exists()
+
+
+def test_a_file_that_others_have_laid_where_a_backup_grows_is_not_written_to(
+    lived: Console, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    laid, target = tmp_path / ".hub.tar.next", str(tmp_path / "hub.tar")
+    laid.write_text("mine")
+    with monkeypatch.context() as user:
+        user.setattr(os, "geteuid", lambda: laid.stat().st_uid + 1)
+        assert "belongs to somebody else" in lived.ask("backup", target, code=1)["detail"]
+    (tmp_path / "second").hardlink_to(laid)
+    assert "has a second name" in lived.ask("backup", target, code=1)["detail"]
+    assert laid.read_text() == "mine"
+
+    laid.unlink()
+    assert lived.ask("backup", target)["ok"]
+
+
+def test_a_directory_that_others_have_laid_where_a_restore_grows_is_not_used(
+    backup: Path, other: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    laid = other.data.parent / ".hub.restoring"
+    laid.mkdir(parents=True)
+    laid.chmod(0o777)
+    with monkeypatch.context() as user:
+        user.setattr(os, "geteuid", lambda: laid.stat().st_uid + 1)
+        answer = other.ask("restore", str(backup), code=1)
+    assert "belongs to somebody else" in answer["detail"]
+    assert (list(laid.iterdir()), other.data.exists()) == ([], False)
+
+    other.ask("restore", str(backup))
+
+    assert stat.S_IMODE(other.data.stat().st_mode) == 0o700
