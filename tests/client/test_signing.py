@@ -94,6 +94,27 @@ def test_each_of_many_is_signed_and_what_is_refused_says_why(sworn: Stage) -> No
     assert answer.problem.code == "anomaly"
 
 
+def test_a_dialect_is_not_dropped_in_silence(sworn: Stage) -> None:
+    with connect_sync(sworn.url, sworn.tokens["bob"], signer=signer(sworn)) as hub:
+        with pytest.raises(ValueError, match=r"cannot name its dialect \(ccos\)"):
+            hub.send(RESULT, dialect="ccos")
+        with pytest.raises(ValueError, match="cannot name its dialect"):
+            hub.send_all([RESULT], dialect="ccos")
+
+
+def test_a_key_is_as_long_as_elsewhere_less_what_the_hub_puts_before_it(sworn: Stage) -> None:
+    longest = "k" * 249
+    with connect_sync(sworn.url, sworn.tokens["owner"]) as boss:
+        boss.call("ccos.delegate", {"goal": "translate it", "intent_id": "i-1"})
+    with connect_sync(sworn.url, sworn.tokens["bob"], signer=signer(sworn)) as hub:
+        assert not hub.send(RESULT, key=longest).repeated
+        assert hub.send(RESULT, key=longest).repeated
+        (answer,) = hub.send_all([RESULT], key=longest[2:])
+        assert isinstance(answer, Sent)
+        with pytest.raises(Refused, match="249"):
+            hub.send(RESULT, key=longest + "k")
+
+
 def test_for_another_hub_it_is_no_good(sworn: Stage) -> None:
     lost = signer(sworn, audience="elsewhere")
     with (

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from dragoman.core.commands import RecordTrace
 from dragoman.core.errors import StoreUnavailable
 from dragoman.protocols import saop
 from dragoman.services.thoughts import Thoughts
@@ -29,7 +30,7 @@ class Mind:
     def __init__(self, data: Path) -> None:
         self.folder = data / "held"
         self.tails = ChunkTails(self.folder, bytes(32))
-        choices = saop.Choices(redactor=Redactor(), tails=self.tails, digest=digest)
+        self.choices = choices = saop.Choices(redactor=Redactor(), tails=self.tails, digest=digest)
         self.desk = Desk(choices)
         self.duty = Thoughts(self.desk.hub, self.tails, partial(saop.last_chunk, choices=choices))
         self.desk.turn(0)
@@ -103,3 +104,17 @@ def test_who_goes_on_after_that_is_heard(tmp_path: Path) -> None:
     mind.run()
     assert mind.desk.event(2, thought("ght", final=True))["ok"]
     assert "".join(one["chunk"] for one in mind.told()) == "half a thought"
+
+
+def test_what_a_chunk_leaves_meanwhile_is_not_lost(tmp_path: Path) -> None:
+    mind = Mind(tmp_path)
+    mind.desk.event(1, thought("half a thou"))
+    mind.wait()
+
+    def end(key: str, held: str) -> RecordTrace:
+        mind.desk.event(2, thought("ght, and more of i"))
+        return saop.last_chunk(key, held, mind.choices)
+
+    assert Thoughts(mind.desk.hub, mind.tails, end).run_once(0) == 1
+    assert mind.desk.event(3, thought("t", final=True))["ok"]
+    assert mind.told()[-1]["chunk"] == "it"

@@ -4,12 +4,22 @@ import os
 import stat
 from pathlib import Path
 
-from dragoman.system.chunk_tails import MOST_AGE, ChunkTails
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from dragoman.system.chunk_tails import MOST_AGE, PATIENCE, ChunkTails
+from dragoman.text.digest import keyed_digest
 from tests.requirements import proves
 
 pytestmark = proves("SAOP-MASKED")
 
 SECRET = b"0" * 32
+
+
+def left_alone(folder: Path) -> None:
+    """No chunk comes for as long as one may be waited for."""
+    for path in folder.iterdir():
+        at = path.stat().st_mtime - PATIENCE - 1
+        os.utime(path, (at, at))
 
 
 def test_another_process_takes_over_and_the_last_one_cleans_up(tmp_path: Path) -> None:
@@ -54,3 +64,45 @@ def test_what_nobody_waits_for_goes(tmp_path: Path) -> None:
     tails.put("newer", "half")
     assert tails.get("old") == ""
     assert len(list(folder.iterdir())) == 2
+
+
+def test_what_an_earlier_version_has_kept_without_a_key_is_whole(tmp_path: Path) -> None:
+    folder = tmp_path / "held"
+    tails = ChunkTails(folder, SECRET)
+    tails.put("k", "as it is now")
+    (file,) = folder.iterdir()
+    seal = AESGCM(keyed_digest(SECRET, b"what is held back"))
+    for said in ("half a thou", "half\0a thou"):
+        nonce = bytes(12)
+        file.write_bytes(nonce + seal.encrypt(nonce, said.encode(), file.name.encode()))
+        left_alone(folder)
+        assert tails.get("k") == said
+        assert list(tails.left()) == []
+
+
+def test_what_a_chunk_has_come_to_is_not_left(tmp_path: Path) -> None:
+    folder = tmp_path / "held"
+    tails = ChunkTails(folder, SECRET)
+    tails.put("k", "half")
+    left_alone(folder)
+    assert [text for _, text, _ in tails.left()] == ["half"]
+    assert ChunkTails(folder, SECRET).get("k") == "half"
+    assert list(tails.left()) == []
+
+
+def test_what_a_chunk_leaves_while_another_is_ended_stays(tmp_path: Path) -> None:
+    folder = tmp_path / "held"
+    tails = ChunkTails(folder, SECRET)
+    for then in ("something else", "half"):
+        tails.put("k", "half")
+        left_alone(folder)
+        ((key, text, sealed),) = tails.left()
+        assert (key, text) == ("k", "half")
+        ChunkTails(folder, SECRET).put("k", then)
+        tails.drop(key, sealed)
+        assert tails.get("k") == then
+    left_alone(folder)
+    ((key, _, sealed),) = tails.left()
+    tails.drop(key, sealed)
+    tails.drop(key, sealed)
+    assert list(folder.iterdir()) == []

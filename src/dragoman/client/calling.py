@@ -47,6 +47,11 @@ class Calling:
         signer = self.signer
         if signer is None:
             return await self.ask(requests.send(message, dialect, self.key(key)))
+        if dialect:
+            raise ValueError(
+                f"a signed message cannot name its dialect ({dialect}): the hub finds out which it "
+                "is. Leave dialect out, or connect without a signer and DRAGOMAN_KEY"
+            )
 
         def sealed(request: Request) -> Request:
             return replace(request, body=signer.sign(message, request.key))

@@ -168,15 +168,15 @@ class Hub:
         if self._calling.signer is not None:
             first = self._calling.key(key)
             for number, message in enumerate(messages):
-                answers.append(await self._sent(message, f"{first}:{number}"))
+                answers.append(await self._sent(message, dialect, f"{first}:{number}"))
             return answers
         for batch in requests.send_all(messages, dialect, self._calling.key(key)):
             answers += read_batch(await self._calling.ask(batch))
         return answers
 
-    async def _sent(self, message: Message, key: str) -> Sent | NotSent:
+    async def _sent(self, message: Message, dialect: str, key: str) -> Sent | NotSent:
         try:
-            return await self._calling.send(message, key=key)
+            return await self._calling.send(message, dialect=dialect, key=key)
         except Refused as refused:
             return NotSent(Problem(refused.code, refused.detail))
 

@@ -18,7 +18,8 @@ _TASK_ID = re.compile(WORD_FORM, re.ASCII)
 _AGENT = re.compile(AGENT_FORM, re.ASCII)
 _KIND = re.compile(_KIND_FORM, re.ASCII)
 _TASK_NAME = re.compile(TASK_NAME_FORM, re.ASCII)
-_KEY = re.compile(r"[ -~]{1,256}", re.ASCII)
+LONGEST_KEY = 256
+_KEY = re.compile(rf"[ -~]{{1,{LONGEST_KEY}}}", re.ASCII)
 _SESSION = re.compile(SESSION_FORM, re.ASCII)
 _AOF_ID = re.compile(AOF_ID_FORM, re.ASCII)
 EVENT_ID_FORM = (
@@ -87,7 +88,7 @@ def check_alias(text: str) -> Refusal | None:
 
 def check_key(text: str) -> Refusal | None:
     """None when `text` can be an idempotency key."""
-    return _check(_KEY, "key", text, "1 to 256 printable characters")
+    return _check(_KEY, "key", text, f"1 to {LONGEST_KEY} printable characters")
 
 
 def is_task_name(text: str) -> bool:

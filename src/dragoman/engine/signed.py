@@ -25,7 +25,7 @@ from msgspec import Meta, Struct
 
 from dragoman.core.actors import Actor
 from dragoman.core.errors import Refusal
-from dragoman.core.ids import check_agent
+from dragoman.core.ids import LONGEST_KEY, check_agent
 from dragoman.core.moments import parse_rfc3339, to_rfc3339
 from dragoman.engine.ask import find_agent
 from dragoman.engine.identity import Principal
@@ -43,6 +43,8 @@ _FULL_MS: Final = 1_000
 
 _DOMAIN: Final = b"dragoman envelope v1\n"
 _NONCE: Final = re.compile(r"[A-Za-z0-9_-]{16,64}", re.ASCII)
+_KEYED: Final = "signed:"
+"""Before every key, so that none is that of a message with a token."""
 _MADE_OF: Final = frozenset({"envelope", "signature"})
 
 
@@ -54,7 +56,7 @@ class Seal(Struct, frozen=True, forbid_unknown_fields=True, tag="ed25519", tag_f
     audience: str
     expires: str
     value: str
-    key: Annotated[str, Meta(max_length=100)] = ""
+    key: Annotated[str, Meta(max_length=LONGEST_KEY - len(_KEYED))] = ""
     """The sender's idempotency key: who was not answered signs anew, and it counts once."""
 
 
@@ -122,7 +124,7 @@ class Envelopes:
         if refusal is not None:
             return refusal
         principal = Principal(Actor(known.role, known.name, via))
-        return Opened(principal, envelope, f"signed:{seal.key or seal.nonce}")
+        return Opened(principal, envelope, f"{_KEYED}{seal.key or seal.nonce}")
 
     def _check(self, seal: Seal, now: int) -> Refusal | None:
         """Why it is not for us, or not for now."""

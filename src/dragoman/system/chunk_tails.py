@@ -5,10 +5,11 @@ may be the beginning of a secret, so it is no part of any record, and nobody can
 the secret: it lies here until the next chunk, or the last, comes, or until it is too old.
 """
 
+import fcntl
 import os
 import time
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -36,33 +37,54 @@ class ChunkTails:
         self._is_swept = False
 
     def get(self, key: str) -> str:
-        """What the last chunk has left."""
-        found = self._opened(self._path(key))
-        return found[1] if found is not None else ""
+        """What the last chunk has left; a file of an earlier version has no key before it."""
+        path = self._path(key)
+        with suppress(OSError):
+            os.utime(path)  # a chunk has come: nobody else ends this thought meanwhile
+        return self._opened(path, _read(path)).removeprefix(f"{key}{_END_OF_KEY}")
 
-    def left(self) -> Iterator[tuple[str, str]]:
-        """What was held back, and no chunk has come to for minutes: its key, and the text."""
+    def left(self) -> Iterator[tuple[str, str, bytes]]:
+        """What no chunk has come to for minutes: its key, the text, and as what it is kept."""
         latest = time.time() - PATIENCE
         for path in self._folder.iterdir() if self._folder.is_dir() else ():
             with suppress(OSError):
-                if path.stat().st_mtime < latest and (found := self._opened(path)) is not None:
-                    yield found
+                if path.stat().st_mtime < latest:
+                    sealed = _read(path)
+                    key, _, text = self._opened(path, sealed).partition(_END_OF_KEY)
+                    # Whose thought it is cannot be told of what an earlier version has kept.
+                    if self._path(key) == path:
+                        yield key, text, sealed
 
-    def _opened(self, path: Path) -> tuple[str, str] | None:
-        """The key and the text of a file; None: there is none, or it is not ours."""
+    def drop(self, key: str, sealed: bytes) -> None:
+        """Remove what was left, unless a chunk has come since and has left something else."""
+        path = self._path(key)
+        with suppress(OSError), self._alone():
+            if _read(path) == sealed:
+                path.unlink()
+
+    def _opened(self, path: Path, sealed: bytes) -> str:
+        """What a file says; empty: there is none, or it is not ours."""
         try:
-            sealed = path.read_bytes()
             held = self._seal.decrypt(sealed[:_NONCE], sealed[_NONCE:], path.name.encode())
-        except (OSError, InvalidTag, ValueError):
-            return None
-        key, _, text = held.decode(errors="surrogatepass").partition(_END_OF_KEY)
-        return key, text
+        except (InvalidTag, ValueError):
+            return ""
+        return held.decode(errors="surrogatepass")
+
+    @contextmanager
+    def _alone(self) -> Generator[None]:
+        """Nobody else changes what is kept while this lasts, in whatever thread or process."""
+        descriptor = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
 
     def put(self, key: str, held: str) -> None:
         """Keep this for the next one; nothing, and what was kept is gone."""
         path = self._path(key)
         if not held:
-            with suppress(OSError):
+            with suppress(OSError), self._alone():
                 path.unlink()
             return
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -71,7 +93,7 @@ class ChunkTails:
         data = f"{key}{_END_OF_KEY}{held}".encode(errors="surrogatepass")
         sealed = nonce + self._seal.encrypt(nonce, data, path.name.encode())
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
-        with os.fdopen(os.open(path, flags, OURS_ALONE), "wb") as file:
+        with self._alone(), os.fdopen(os.open(path, flags, OURS_ALONE), "wb") as file:
             file.write(sealed)
 
     def _sweep(self) -> None:
@@ -87,3 +109,11 @@ class ChunkTails:
 
     def _path(self, key: str) -> Path:
         return self._folder / keyed_digest(self._names, key.encode(errors="surrogatepass")).hex()
+
+
+def _read(path: Path) -> bytes:
+    """All of a file; nothing where there is none."""
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
