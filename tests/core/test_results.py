@@ -20,7 +20,7 @@ from dragoman.core.commands import (
 )
 from dragoman.core.errors import Refusal
 from dragoman.core.events import IntentAnomaly, IntentCompleted, TaskClaimed, TaskRequeued
-from dragoman.core.intent import ANOMALIES_PER_MINUTE, REMEMBERED_PIECES
+from dragoman.core.intent import ANOMALIES_PER_MINUTE, REMEMBERED_RUNS
 from dragoman.core.limits import UPDATES
 from dragoman.core.reading import Decision
 from tests.core.delegating import (
@@ -395,16 +395,33 @@ def test_of_updates_with_one_number_the_first_counts_whatever_the_others_say() -
     for _ in range(2):
         world.do(ALICE, UpdateIntent("i", "alice", 70))  # without a number each one counts
     assert world.intents["i"].updates == 4
-    assert open_request(world).pieces == (2, 5)
+    assert open_request(world).pieces == ((2, 2), (5, 5))
 
 
 @proves("CCOS-UPDATES")
-def test_the_highest_numbers_are_remembered_and_what_is_older_came_before() -> None:
+def test_a_number_that_never_came_counts_however_many_came_after_it() -> None:
     world = given()
-    for number in range(1, REMEMBERED_PIECES + 3):
+    many = 2 * REMEMBERED_RUNS
+    for number in range(many, 0, -1):
+        if number != 2:
+            world.do(ALICE, UpdateIntent("i", "alice", sequence=number))
+    assert open_request(world).pieces == ((1, 1), (3, many))
+    for number in (1, 3, many):
+        assert world.do(ALICE, UpdateIntent("i", "alice", sequence=number)).receipt.before
+    assert world.do(ALICE, UpdateIntent("i", "alice", sequence=2)).events != ()
+    assert world.do(ALICE, UpdateIntent("i", "alice", sequence=2)).receipt.before
+    assert open_request(world).pieces == ((1, many),)
+
+
+@proves("CCOS-UPDATES")
+def test_only_so_many_gaps_are_remembered_and_the_lowest_is_closed() -> None:
+    world = given()
+    for number in range(1, 2 * REMEMBERED_RUNS + 2, 2):
         world.do(ALICE, UpdateIntent("i", "alice", sequence=number))
-    assert open_request(world).pieces == tuple(range(3, REMEMBERED_PIECES + 3))
-    assert world.do(ALICE, UpdateIntent("i", "alice", sequence=1)).receipt.before
+    runs = open_request(world).pieces
+    assert (len(runs), runs[:2]) == (REMEMBERED_RUNS, ((1, 3), (5, 5)))
+    assert world.do(ALICE, UpdateIntent("i", "alice", sequence=2)).receipt.before
+    assert world.do(ALICE, UpdateIntent("i", "alice", sequence=4)).events != ()
     world.do(ALICE, FAILED)
     assert open_request(world).pieces == ()  # the next one counts from the beginning
     assert world.do(BOB, UpdateIntent("i", "bob", sequence=1)).events != ()

@@ -51,8 +51,9 @@ RENEWABLE: Final[frozenset[IntentState]] = frozenset({"DelegationRejected", "Nee
 REMEMBERED_RESULTS: Final = 32
 REMEMBERED_ANOMALIES: Final = 8
 """An anomaly that equals one of the last few is a repeat and adds no entry."""
-REMEMBERED_PIECES: Final = 64
-"""So many numbers of updates are remembered of a request; what is older than these came before."""
+REMEMBERED_RUNS: Final = 64
+"""So many runs of numbers of updates are remembered of a request: with more, the lowest gap between
+them is closed, as if its numbers had come."""
 ANOMALIES_PER_MINUTE: Final = 60
 _MINUTE_MS: Final = 60_000
 
@@ -66,13 +67,12 @@ class OpenRequest(Struct, frozen=True, omit_defaults=True, gc=False):
     sent_at: int
     after: int
     deadline: int | None = None
-    pieces: tuple[int, ...] = ()
-    """The highest numbers of the updates that came, in their order."""
+    pieces: tuple[tuple[int, int], ...] = ()
+    """The numbers of the updates that came, in their order: the first and last of every run."""
 
     def has_heard(self, piece: int) -> bool:
         """Whether an update with this number came before; 0: it has none."""
-        is_old = len(self.pieces) == REMEMBERED_PIECES and piece < self.pieces[0]
-        return piece > 0 and (is_old or piece in self.pieces)
+        return any(first <= piece <= last for first, last in self.pieces)
 
 
 class Closed(Struct, frozen=True, omit_defaults=True, gc=False):
@@ -241,9 +241,20 @@ def _updated(intent: Intent, event: IntentUpdated, at: int) -> Intent:
     del at
     request = intent.request
     if request is not None and event.sequence:
-        pieces = tuple(sorted({*request.pieces, event.sequence}))[-REMEMBERED_PIECES:]
-        request = replace(request, pieces=pieces)
+        request = replace(request, pieces=_with_piece(request.pieces, event.sequence))
     return replace(intent, updates=intent.updates + 1, request=request)
+
+
+def _with_piece(runs: tuple[tuple[int, int], ...], piece: int) -> tuple[tuple[int, int], ...]:
+    joined: list[tuple[int, int]] = []
+    for first, last in sorted((*runs, (piece, piece))):
+        if joined and first <= joined[-1][1] + 1:
+            joined[-1] = joined[-1][0], max(last, joined[-1][1])
+        else:
+            joined.append((first, last))
+    if len(joined) > REMEMBERED_RUNS:
+        joined[:2] = [(joined[0][0], joined[1][1])]
+    return tuple(joined)
 
 
 def _completed(intent: Intent, event: IntentCompleted, at: int) -> Intent:
