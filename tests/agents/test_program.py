@@ -5,14 +5,15 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event as ThreadEvent
 
 import pytest
 
 from dragoman.agents.output import Pulse
-from dragoman.agents.program import ProgramRunner, Tools
+from dragoman.agents.program import Desk, ProgramRunner, Tools
 from dragoman.config import AgentSettings
 from dragoman.core.commands import CheckpointTask, MoveTask, NoteTask
 from dragoman.core.errors import SettingsError
@@ -22,7 +23,7 @@ from dragoman.files.workplace import Workplace
 from dragoman.system.beneath import Beneath
 from dragoman.system.process import Process
 from dragoman.text.redact import Redactor
-from tests.agents.floor import FAST, agent_section, floor, run
+from tests.agents.floor import FAST, PATIENCE, agent_section, floor, run
 from tests.conftest import LONG_RUN
 from tests.requirements import proves
 from tests.traces import Trace
@@ -416,12 +417,16 @@ async def untold(_: Assignment, __: Sequence[Pulse]) -> None:
     """Nobody hears what it prints."""
 
 
-@proves("RUN-STOP", "RUN-NOT-STARTED")
-def test_one_whose_number_cannot_be_written_down_is_ended_at_once(tmp_path: Path) -> None:
-    marks, workplace = FullDisk(), Workplace(tmp_path, lambda: Beneath(tmp_path))
+async def unheard(_: bytes) -> str:
+    """Nobody answers what it says."""
+    return ""
+
+
+def runner_with(open_desk: Callable[[Assignment], Desk], marks: FullDisk) -> ProgramRunner:
+    """A runner of a program that does nothing, at these desks."""
     tools = Tools(
         start=Process.start,
-        open_desk=lambda of: workplace.open(of.aof_id, of.attempt, of.prompt.encode()),
+        open_desk=open_desk,
         worktree=None,
         slow=ThreadPoolExecutor(1),
         marks=marks,
@@ -436,15 +441,43 @@ def test_one_whose_number_cannot_be_written_down_is_ended_at_once(tmp_path: Path
         tell=untold,
     )
     words = (sys.executable, "-c", "import signal; signal.pause()")
-    runner = ProgramRunner("ada", AgentSettings(command=words), tools)
-    work = Assignment("ada", "T", "TASK-2026-02-09-001", "t", 1, 1, "s-1", 1_000, "do it")
+    return ProgramRunner("ada", AgentSettings(command=words), tools)
 
-    async def hear(_: bytes) -> str:
-        return ""
+
+WORK = Assignment("ada", "T", "TASK-2026-02-09-001", "t", 1, 1, "s-1", 1_000, "do it")
+
+
+@proves("RUN-DESK", "BACKUP-ONLINE")
+def test_one_whose_desk_is_just_backed_up_holds_up_nobody_who_reads() -> None:
+    has_read = ThreadEvent()
+
+    async def story() -> None:
+        loop, is_waiting = asyncio.get_running_loop(), asyncio.Event()
+        loop.set_default_executor(ThreadPoolExecutor(1))
+
+        def open_desk(_: Assignment) -> Desk:
+            loop.call_soon_threadsafe(is_waiting.set)
+            raise OSError("read" if has_read.wait(PATIENCE) else "held up")
+
+        starting = asyncio.create_task(runner_with(open_desk, FullDisk()).start(WORK, unheard))
+        await is_waiting.wait()
+        await asyncio.to_thread(has_read.set)
+        with pytest.raises(OSError, match="read"):
+            await starting
+
+    run(story())
+
+
+@proves("RUN-STOP", "RUN-NOT-STARTED")
+def test_one_whose_number_cannot_be_written_down_is_ended_at_once(tmp_path: Path) -> None:
+    marks, workplace = FullDisk(), Workplace(tmp_path, lambda: Beneath(tmp_path))
+    runner = runner_with(
+        lambda of: workplace.open(of.aof_id, of.attempt, of.prompt.encode()), marks
+    )
 
     async def story() -> None:
         with pytest.raises(OSError, match="No space left"):
-            await runner.start(work, hear)
+            await runner.start(WORK, unheard)
 
     run(story())
     assert marks.pid > 0

@@ -154,12 +154,13 @@ class ProgramRunner:
     async def start(self, assignment: Assignment, hear: Hear) -> "RunningProgram":
         """Let the program begin."""
         tools = self._tools
-        desk = await asyncio.to_thread(tools.open_desk, assignment)
+        loop = asyncio.get_running_loop()
+        # It waits for a backup that copies the desks.
+        desk = await loop.run_in_executor(tools.slow, tools.open_desk, assignment)
         process: Process | None = None
         try:
             folder = desk.folder
             if tools.worktree is not None:
-                loop = asyncio.get_running_loop()
                 folder = await loop.run_in_executor(tools.slow, tools.worktree, assignment)
             token = tools.token(assignment)
             # Marked before and after, so that a crash in between is seen too.
