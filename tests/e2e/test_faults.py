@@ -20,7 +20,7 @@ AS_NOBODY = dedent("""
     from dragoman.__main__ import HOUSE
     from dragoman.surfaces.cli.app import main
     from dragoman.surfaces.cli.commands import FILES, GROUPS, verbs_of
-    import dragoman.bootstrap.looks, dragoman.bootstrap.places
+    import dragoman.bootstrap.looks, dragoman.bootstrap.places, dragoman.bootstrap.verifying
     import dragoman.engine.verify, dragoman.store.sqlite, dragoman.system.hub_lock
 
     for file in (*FILES, *(file for group in GROUPS.values() for file in group.files)):

@@ -226,5 +226,5 @@ def test_what_is_signed_here_is_opened_here_under_the_sender_s_own_key(desk: Des
         opened = desk.envelopes.open(json.dumps(letter).encode(), "http")
         assert isinstance(opened, Opened)
         assert (opened.envelope, opened.key) == (ENVELOPE, "signed:k-1")
-    letter = sign(ENVELOPE, {**said, "nonce": NONCE, "key": "k" * 101}, KEY)
+    letter = sign(ENVELOPE, {**said, "nonce": NONCE.upper(), "key": "k" * 250}, KEY)
     assert desk.code(letter) == "invalid_envelope"

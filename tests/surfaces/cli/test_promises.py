@@ -426,7 +426,7 @@ def test_a_command_that_only_reads_makes_no_new_database(dragoman: Console) -> N
         file.unlink()
     said = dragoman("task", "list")
     assert said.code == 1
-    assert "there is no database" in said.err
+    assert "dragoman.db is gone" in said.err
     assert not (dragoman.data / "dragoman.db").exists()
 
 
