@@ -6,6 +6,7 @@ words.
 """
 
 import asyncio
+from abc import ABC, abstractmethod
 from typing import ClassVar
 
 from dragoman.core.actors import Actor
@@ -24,7 +25,7 @@ class Crashed(Exception):
     """The agent has forgotten what it was about to do."""
 
 
-class Agent:
+class Agent(ABC):
     """One who does something now and then."""
 
     role: ClassVar[Role] = "agent"
@@ -45,9 +46,9 @@ class Agent:
                 self.world.done["crashes of agents"] += 1
                 await self.world.rest(self.chance, 2)
 
+    @abstractmethod
     async def work(self) -> None:
         """One piece of work."""
-        raise NotImplementedError
 
     async def step(self, seconds: float) -> None:
         """Some time passes; perhaps far too much, perhaps it was the last step."""

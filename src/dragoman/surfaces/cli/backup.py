@@ -79,7 +79,7 @@ def restore(
       dragoman restore /mnt/backups/hub-1.tar --data /srv/hub
     """
     if not source.is_file():
-        wrong_usage(f"{source} cannot be read: there is no such file")
+        wrong_usage(f"{source} cannot be read: there is no file of that name")
     manifest = call.house.restore(source, call.data, call.shared.store, call.err.progress)
     with (
         call.writing(makes=False) as place,
