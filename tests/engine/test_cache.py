@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from dragoman.core.commands import ClaimTask, CreateTask, LinkTask, MoveTask, NoteTask
 from dragoman.core.errors import StoreUnavailable
-from dragoman.engine import unit
+from dragoman.engine import snapshots
 from dragoman.ledger.views import FOLD
 from tests.engine.lab import ALICE, BOB, HUMAN, Lab, yes
 from tests.requirements import proves
@@ -80,7 +80,7 @@ def test_what_does_not_exist_is_not_taken_for_known_when_somebody_else_made_it(l
 def test_the_cache_has_a_bound_and_the_newest_stay(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(unit, "MOST_CACHED", 20)
+    monkeypatch.setattr(snapshots, "MOST_CACHED", 20)
     for number in range(100):
         lab.do(HUMAN, CreateTask("t", f"T{number}"))
     reads(lab)

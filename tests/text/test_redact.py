@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from docs.generate import DOCS
-from dragoman.text.linear import Linear
+from dragoman.text.linear import Anywhere, Linear
 from dragoman.text.redact import Redactor, Secret
 from dragoman.text.redact.rules import RULES
 from tests.requirements import proves
@@ -255,10 +255,12 @@ class Meter:
         sys.setprofile(None)
 
     def _seen(self, frame: FrameType, event: str, found: Any) -> None:
+        said = frame.f_locals
         if event == "return" and frame.f_code in _MEASURED:
-            said = frame.f_locals
             end = said["end"] or len(said["text"])
             self.looked_at += (found.end() if found else end) - said["pos"]
+        elif event == "return" and frame.f_code is Anywhere.is_in.__code__:
+            self.looked_at += len(said["text"])
 
 
 _MEASURED = (Linear.search.__code__, Linear.match.__code__)

@@ -198,9 +198,9 @@ def decide(command: AnyCommand, read: Read, now: int) -> Decision | Refusal:
     decision = _repeated(command, read, now) or DECIDERS[type(command)](command, read, now)
     if isinstance(decision, Refusal) or decision.refusal is not None:
         return decision
-    if isinstance(command, TaskCommand):
-        decision = with_handoff(command, decision, read)
     if decision.events:
+        if isinstance(command, TaskCommand):
+            decision = with_handoff(command, decision, read)
         own = decision.receipt.task if type(command) in _INTENTS_OWN else ""
         decision = following.followed(decision, read, now, own)
     if decision.lease is not None:

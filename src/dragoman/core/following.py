@@ -32,9 +32,11 @@ def followed(decision: Decision, read: Read, now: int, own: str = "") -> Decisio
 
     `own` is the task of the intent that it is about: that one is seen to already.
     """
-    moved = dict.fromkeys(stream for stream, event in decision.events if type(event) in _MOVING)
-    moved.pop(task_stream(own), None)
-    for stream in moved:
+    seen_to = {task_stream(own)}
+    for stream, event in decision.events:
+        if type(event) not in _MOVING or stream in seen_to:
+            continue
+        seen_to.add(stream)
         found = _found(stream, read)
         if found is None:
             continue

@@ -19,7 +19,6 @@ _AGENT = re.compile(AGENT_FORM, re.ASCII)
 _KIND = re.compile(_KIND_FORM, re.ASCII)
 _TASK_NAME = re.compile(TASK_NAME_FORM, re.ASCII)
 LONGEST_KEY = 256
-_KEY = re.compile(rf"[ -~]{{1,{LONGEST_KEY}}}", re.ASCII)
 _SESSION = re.compile(SESSION_FORM, re.ASCII)
 _AOF_ID = re.compile(AOF_ID_FORM, re.ASCII)
 EVENT_ID_FORM = (
@@ -34,8 +33,10 @@ LAST_NUMBER = 999
 
 
 def _check(pattern: re.Pattern[str], what: str, text: str, form: str) -> Refusal | None:
-    if pattern.fullmatch(text):
-        return None
+    return None if pattern.fullmatch(text) else _malformed(what, text, form)
+
+
+def _malformed(what: str, text: str, form: str) -> Refusal:
     shown = text if len(text) <= 40 else text[:40] + "…"
     return Refusal("invalid_id", f"{shown!a} is not a valid {what}: use {form}, ASCII only")
 
@@ -88,7 +89,10 @@ def check_alias(text: str) -> Refusal | None:
 
 def check_key(text: str) -> Refusal | None:
     """None when `text` can be an idempotency key."""
-    return _check(_KEY, "key", text, f"1 to {LONGEST_KEY} printable characters")
+    # Every request has one: this takes a third of the time of an expression.
+    if 0 < len(text) <= LONGEST_KEY and text.isascii() and text.isprintable():
+        return None
+    return _malformed("key", text, f"1 to {LONGEST_KEY} printable characters")
 
 
 def is_task_name(text: str) -> bool:

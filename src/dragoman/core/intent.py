@@ -158,6 +158,8 @@ class Intent(Struct, frozen=True, omit_defaults=True):
 
 def intent_of(task: Task, find: Callable[[str], "Intent | None"]) -> "Intent | None":
     """The intent that a task belongs to: named by the task, and naming it."""
+    if not task.aliases:
+        return None
     prefix = f"{KIND}:"
     named = (find(a.removeprefix(prefix)) for a in task.aliases if a.startswith(prefix))
     return next((one for one in named if one is not None and one.task == task.id), None)

@@ -175,6 +175,8 @@ def moved(task: Task, to: Status, reason: str, read: Read) -> StreamEvents:
 
 def unblocked(task: Task, status: Status, read: Read) -> StreamEvents:
     """The news of this task's end for everyone who waits for it."""
+    if not task.blocks:
+        return ()
     return tuple(
         (task_stream(waiting.id), TaskUnblocked(task.id, status))
         for waiting in map(read.task, task.blocks)

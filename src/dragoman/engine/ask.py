@@ -11,8 +11,8 @@ from dragoman.core.events import AnyEvent, Role
 from dragoman.core.ids import agent_stream, is_task_name, task_stream
 from dragoman.core.lease import Lease
 from dragoman.core.task import Task
+from dragoman.engine.names import pick, unresolved
 from dragoman.engine.ports import BoardQuery, ListQuery, Row, Store
-from dragoman.engine.unit import pick, unresolved
 from dragoman.ledger.codec import CODEC
 from dragoman.ledger.entry import Entry, read_line
 from dragoman.ledger.views import FOLD, State, current_state, fold, refold, split_alias

@@ -16,35 +16,25 @@ from dragoman.core.errors import Refusal
 from dragoman.core.events import MessageReceived
 from dragoman.core.ids import check_key
 from dragoman.core.reading import Decision, Receipt
+from dragoman.engine.answers import Told, told_before
 from dragoman.engine.ports import Answer
 from dragoman.engine.request import Accepted, Outcome, Request
+from dragoman.engine.snapshots import Place
 from dragoman.engine.unit import Unit
-from dragoman.text.digest import keyed_digest
 
 
-class _Declined(Struct, frozen=True, tag="declined"):
-    """In the place of the effect's receipts: why there are none."""
-
-    code: str
-    detail: str
-
-
-_answers = msgspec.json.Decoder(tuple[Receipt | _Declined, ...])
-_encode = msgspec.json.Encoder().encode
-
-
-def execute(unit: Unit, request: Request, now: int, secret: bytes) -> Outcome:
+def execute(unit: Unit, request: Request, now: int) -> Outcome:
     """Decide and record a request."""
     place = unit.begin(request)
-    scope, key = place
-    if place in unit.answered:
-        return _repeat(unit, request, unit.answered[place], now, secret)
-    malformed = check_key(key) or unit.hear(request.said)
+    answer = unit.answers.find(place)
+    if answer is not None:
+        return _repeat(unit, request, answer, now)
+    malformed = check_key(place[1]) or unit.hear(request.said)
     if malformed is not None:
         return _refused(unit, request, request.commands[0], malformed, now)
     done = _carried_out(unit, request.commands, now)
     if isinstance(done, _Stopped):
-        return _looked_up(unit, request, place, now, secret) or _told_no(unit, request, done, now)
+        return _looked_up(unit, request, place, now) or _told_no(unit, request, done, now)
     receipts, declined = done, None
     if request.effect:
         unit.mark()
@@ -58,14 +48,8 @@ def execute(unit: Unit, request: Request, now: int, secret: bytes) -> Outcome:
     if request.heard is not None and not unit.has_recorded():
         _received(unit, request, request.heard, now)
     if request.key or unit.has_recorded():
-        # Where it stands is known after the commit, and is looked up for a repeat.
-        answer: list[Receipt | _Declined] = [
-            replace(one, position=0) if one.position else one for one in receipts
-        ]
-        if declined is not None:
-            answer.append(_Declined(declined.code, declined.detail))
-        unit.remember(scope, key, _fingerprint(request, secret), _encode(answer))
-    was_said = bool(receipts) and all(one.before for one in receipts)
+        unit.remember(place, request, Told(receipts, declined))
+    was_said = receipts[0].before and all(one.before for one in receipts)
     return Accepted(tuple(receipts), repeated=was_said, declined=declined)
 
 
@@ -110,20 +94,18 @@ def _placed(unit: Unit, receipt: Receipt) -> Receipt:
     return receipt if known is None else replace(receipt, position=known.position)
 
 
-def _looked_up(
-    unit: Unit, request: Request, place: tuple[str, str], now: int, secret: bytes
-) -> Outcome | None:
+def _looked_up(unit: Unit, request: Request, place: Place, now: int) -> Outcome | None:
     """What a request that would be refused now was answered when it was not."""
     if not request.key:
         return None
     unit.load_answers([place])
-    answer = unit.answered.get(place)
-    return _repeat(unit, request, answer, now, secret) if answer else None
+    answer = unit.answers.find(place)
+    return _repeat(unit, request, answer, now) if answer else None
 
 
-def _repeat(unit: Unit, request: Request, answer: Answer, now: int, secret: bytes) -> Outcome:
+def _repeat(unit: Unit, request: Request, answer: Answer, now: int) -> Outcome:
     """The first answer to this key; a sign of life all the same (S-IDEM)."""
-    if answer.fingerprint != _fingerprint(request, secret):
+    if not unit.answers.fits(answer, request):
         return _refused(
             unit,
             request,
@@ -135,12 +117,9 @@ def _repeat(unit: Unit, request: Request, answer: Answer, now: int, secret: byte
         lease = renewal(command, unit, now)
         if lease is not None:
             unit.renew(lease)
-    told = _answers.decode(answer.answer)
-    receipts = tuple(_placed(unit, part) for part in told if isinstance(part, Receipt))
-    declined = next((part for part in told if isinstance(part, _Declined)), None)
-    return Accepted(
-        receipts, repeated=True, declined=declined and Refusal(declined.code, declined.detail)
-    )
+    told = told_before(answer)
+    receipts = tuple(_placed(unit, receipt) for receipt in told.receipts)
+    return Accepted(receipts, repeated=True, declined=told.declined)
 
 
 def _told_no(unit: Unit, request: Request, stopped: _Stopped, now: int) -> Refusal:
@@ -171,19 +150,3 @@ def _received(unit: Unit, request: Request, heard: MessageReceived, now: int) ->
     event = record_received(unit.record_of(stream), heard, now)
     if event is not None:
         unit.record(stream, event)
-
-
-def _fingerprint(request: Request, secret: bytes) -> bytes:
-    """What tells a repeat from a reuse of its key; keyed, so that it tells nothing of a secret."""
-    return keyed_digest(secret, _encode((request.actor.label, _asked(request))))
-
-
-def _asked(request: Request) -> object:
-    """What a repeat has in common with the first time.
-
-    A key that is made of the content says it all. Under a key of the caller's own the words count
-    where there are some: what was found out beside them, when they were translated, may differ.
-    """
-    if request.per_attempt:
-        return ()
-    return request.commands if request.said is msgspec.UNSET else request.said

@@ -26,7 +26,8 @@ from dragoman.engine.execute import execute
 from dragoman.engine.ports import Changes, Clock, Session, Store
 from dragoman.engine.prepare import prepare
 from dragoman.engine.request import Outcome, Request
-from dragoman.engine.unit import Cache, Unit
+from dragoman.engine.snapshots import Cache
+from dragoman.engine.unit import Unit
 from dragoman.text.digest import keyed_digest
 
 MOST_IN_BATCH = 1_024
@@ -186,10 +187,9 @@ class Engine:
         now, commit = self.clock.now(), self.head()
 
         def work(session: Session) -> tuple[list[Outcome], Unit, Session]:
-            unit = Unit(session, self._cache, now, commit)
+            unit = Unit(session, self._cache, now, self._secret, commit)
             prepare(unit, requests, now, rerun=rerun)
-            secret = self._secret
-            outcomes = [execute(unit, request, now, secret) for request in requests]
+            outcomes = [execute(unit, request, now) for request in requests]
             self._failpoint("decided")
             session.write(unit.changes())
             self._failpoint("written")

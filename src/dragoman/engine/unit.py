@@ -6,7 +6,6 @@ back when one of its commands is refused.
 """
 
 from collections.abc import Iterable, Sequence
-from itertools import islice
 from typing import Any, cast
 
 import msgspec
@@ -21,8 +20,6 @@ from dragoman.core.handoff import ALL_HANDOFFS, Handoff
 from dragoman.core.ids import (
     RESERVATIONS,
     agent_stream,
-    check_alias,
-    check_task_id,
     handoff_stream,
     intent_stream,
     mail_stream,
@@ -43,19 +40,21 @@ from dragoman.core.task import Task
 from dragoman.core.traces import Logged, Trace, TurnLog
 from dragoman.core.wave import Wave
 from dragoman.core.work_item import WorkItem
-from dragoman.engine.ports import Answer, Changes, NewEntry, NewLog, Row, Session
+from dragoman.engine.answers import Answers, Told
+from dragoman.engine.journal import Journal
+from dragoman.engine.names import can_be_stored, pick, unresolved
+from dragoman.engine.ports import Changes, NewLog, Row, Session
 from dragoman.engine.queue import ReadyQueues
 from dragoman.engine.request import Request
-from dragoman.ledger.chain import GENESIS, link_hash
+from dragoman.engine.snapshots import Cache, Place, Snapshot
 from dragoman.ledger.codec import WRITTEN
-from dragoman.ledger.entry import Line, write_line
+from dragoman.ledger.entry import Line
 from dragoman.ledger.logs import log_of
 from dragoman.ledger.records import HandoffCourse, course_of, in_order
 from dragoman.ledger.views import (
     EVOLVE,
     FOLD,
     NAMING,
-    State,
     current_state,
     encode_state,
     lists_of,
@@ -64,49 +63,6 @@ from dragoman.ledger.views import (
     shelve,
     split_alias,
 )
-
-MOST_CACHED = 20_000
-"""How many streams, and how many answers, are remembered from batch to batch."""
-
-
-class Snapshot(Struct, frozen=True, gc=False):
-    """A stream at the point that the batch has reached."""
-
-    number: int
-    """0 while the store has no such stream."""
-    name: str
-    version: int = 0
-    hash: bytes = GENESIS
-    state: State | None = None
-    lease: Lease | None = None
-
-
-class Cache:
-    """What was read and answered of late, kept from batch to batch.
-
-    It is dropped when anything fails or anyone else writes.
-    """
-
-    def __init__(self) -> None:
-        self.streams: dict[str, Snapshot] = {}
-        self.answers: dict[tuple[str, str], Answer] = {}
-        """Answers by scope (a stream) and key."""
-
-    def clear(self) -> None:
-        """Forget everything."""
-        self.streams.clear()
-        self.answers.clear()
-
-    def trim(self) -> None:
-        """Forget the oldest when there is too much."""
-        _trim(self.streams)
-        _trim(self.answers)
-
-
-def _trim(kept: dict[Any, Any]) -> None:
-    if len(kept) > MOST_CACHED:
-        for oldest in list(islice(kept, len(kept) - MOST_CACHED * 3 // 4)):
-            del kept[oldest]
 
 
 class _Undo(Struct):
@@ -128,18 +84,19 @@ class Unit:
         session: Session,
         cache: Cache,
         now: int,
+        secret: bytes = b"",
         commit: str = "",
     ) -> None:
-        """`commit`: what the repository has checked out; moves of tasks carry it."""
+        """`secret`: what the digests of answers are keyed with; `commit`: what the repository has
+        checked out, which moves of tasks carry."""
         if not session.is_fresh:
             cache.clear()
         self._session = session
         self._known = cache.streams
-        self.answered = cache.answers
-        """What keys were answered, by scope (a stream) and key, as far as it is known here."""
+        self.answers = Answers(cache.answers, secret)
         self._now = now
         self._queues = ReadyQueues(session, now)
-        self._entries: list[NewEntry] = []
+        self._journal = Journal()
         self._aliases: dict[str, list[tuple[str, str]]] = {}
         """Name -> (kind, stream), stored or bound in this batch."""
         self._bound: list[tuple[str, str, str]] = []
@@ -149,7 +106,6 @@ class Unit:
         """Changed since the ready queues were last asked."""
         self.leased: dict[str, None] = {}
         """The streams of tasks whose leases changed."""
-        self._answers: list[Answer] = []
         self._numbers: dict[str, int] = {}
         self._numbers_read: dict[str, int] = {}
         self._leases: dict[str, Lease | None] = {}
@@ -169,7 +125,7 @@ class Unit:
         missing = [name for name in dict.fromkeys(names) if name not in self._known]
         if missing:
             self._known.update({name: Snapshot(0, name) for name in missing})
-            rows = self._session.streams([name for name in missing if _can_be_stored(name)])
+            rows = self._session.streams([name for name in missing if can_be_stored(name)])
             self._known.update({row.name: self._snapshot(row) for row in rows})
 
     def expect_claims(self, count: int) -> None:
@@ -181,15 +137,15 @@ class Unit:
         missing = [name for name in dict.fromkeys(names) if name not in self._aliases]
         if missing:
             self._aliases.update({name: [] for name in missing})
-            asked = [name for name in missing if _can_be_stored(name)]
+            asked = [name for name in missing if can_be_stored(name)]
             for name, kind, stream in self._session.named(asked):
                 self._aliases[name].append((kind, stream))
 
-    def load_answers(self, keys: Iterable[tuple[str, str]]) -> None:
-        """Read in one stroke what was answered to keys, each with the stream of its scope."""
-        scopes = {(self._read(scope).number, key): scope for scope, key in keys}
+    def load_answers(self, places: Iterable[Place]) -> None:
+        """Read in one stroke what was answered there."""
+        scopes = {(self._read(scope).number, key): scope for scope, key in places}
         for answer in self._session.answered(list(scopes)):
-            self.answered[scopes[answer.scope, answer.key], answer.key] = answer
+            self.answers.learn((scopes[answer.scope, answer.key], answer.key), answer)
 
     def load_logs(self, keys: Iterable[str]) -> None:
         """Read in one stroke which turns and events were recorded before."""
@@ -201,7 +157,7 @@ class Unit:
 
     # What one request changes
 
-    def begin(self, request: Request) -> tuple[str, str]:
+    def begin(self, request: Request) -> Place:
         """From here on the unit reads and records for this request; where its answer is kept."""
         actor = request.actor
         self.actor = actor
@@ -209,7 +165,7 @@ class Unit:
         self._via = actor.via
         self.cause = request.id
         self._said = msgspec.UNSET
-        self._first = len(self._entries)
+        self._first = len(self._journal)
         self._leases.clear()
         # A single command that is refused has changed nothing, so there is nothing to put back.
         commands = request.commands
@@ -221,7 +177,7 @@ class Unit:
     def mark(self) -> None:
         """From here on an undo takes back; what the request has done so far stays."""
         self._undo = _Undo(
-            len(self._entries), len(self._bound), self._numbers, self._said, logs=len(self._logs)
+            len(self._journal), len(self._bound), self._numbers, self._said, logs=len(self._logs)
         )
 
     def hear(self, said: msgspec.Raw | msgspec.UnsetType) -> Refusal | None:
@@ -237,7 +193,7 @@ class Unit:
             self._undo.said = self._said
         return None
 
-    def answer_place(self, request: Request) -> tuple[str, str]:
+    def answer_place(self, request: Request) -> Place:
         """The stream in which a request's key is unique (its target, or else its actor), and the
         key; a request without one has its own id."""
         key = request.key or request.id
@@ -256,7 +212,7 @@ class Unit:
 
     def has_recorded(self) -> bool:
         """Whether the current request has added an entry."""
-        return len(self._entries) > self._first
+        return len(self._journal) > self._first
 
     def has_changed(self) -> bool:
         """Whether anything is different from what it was at the mark."""
@@ -271,7 +227,8 @@ class Unit:
             self._aliases[name].remove((kind, stream))
         for new in self._logs[undo.logs :]:
             self._logged[new.log.key] = None
-        del self._entries[undo.first :], self._bound[undo.bound :], self._logs[undo.logs :]
+        self._journal.cut(undo.first)
+        del self._bound[undo.bound :], self._logs[undo.logs :]
         self._numbers = undo.numbers
         self._said = undo.said
         self._known.update(undo.before)
@@ -305,7 +262,7 @@ class Unit:
             event = self._with_commit(event)
         version = old.version + 1
         name, shape = WRITTEN[event_type]
-        line = write_line(
+        self._journal.add(
             Line(
                 stream,
                 version,
@@ -320,14 +277,12 @@ class Unit:
             )
         )
         self._said = msgspec.UNSET
-        digest = link_hash(old.hash, line)
         state = EVOLVE[event_type](old.state, event, self._now)
-        self._entries.append(NewEntry(old.number, version, name, line, old.hash, digest))
-        self._known[stream] = Snapshot(old.number, stream, version, digest, state, old.lease)
+        self._known[stream] = Snapshot(old.number, stream, version, old.hash, state, old.lease)
         log = log_of(event)
         if log is not None:
             self._logs.append(NewLog(old.number, version, log))
-            self._logged[log.key] = Logged(-len(self._entries), log.digest, log.masked)
+            self._logged[log.key] = Logged(-len(self._journal), log.digest, log.masked)
         if event_type in NAMING:
             self._bind(stream, names_of(event))
 
@@ -432,21 +387,24 @@ class Unit:
 
     # Repeats
 
-    def remember(self, scope: str, key: str, fingerprint: bytes, answer: bytes) -> None:
-        """Keep an answer for a repeat of its request."""
+    def remember(self, place: Place, request: Request, told: Told) -> None:
+        """Keep the answer to a request for its repeats."""
+        scope = place[0]
         number = self._read(scope).number or self._to_be_written(scope).number
-        kept = Answer(number, key, fingerprint, answer)
-        self.answered[scope, key] = kept
-        self._answers.append(kept)
+        self.answers.keep(place, number, request, told)
 
     # The end of the batch
 
     def changes(self) -> Changes:
-        """Everything to write, each table once."""
+        """Everything to write, each table once. Nothing may be asked of the unit after that."""
         known = self._known
+        entries, hashes = self._journal.chained(known)
+        for name, digest in hashes.items():
+            at = known[name]
+            known[name] = Snapshot(at.number, name, at.version, digest, at.state, at.lease)
         listed, unlisted = self._moved_on_lists()
         return Changes(
-            entries=self._entries,
+            entries=entries,
             streams=[self._row(known[name]) for name in self.changed if known[name].number],
             leases=[
                 (known[name].number, known[name].lease)
@@ -454,7 +412,7 @@ class Unit:
                 if known[name].number
             ],
             names=[(name, kind, known[stream].number) for name, kind, stream in self._bound],
-            answers=self._answers,
+            answers=self.answers.written(),
             numbers=dict(self._numbers.items() - self._numbers_read.items()),
             listed=listed,
             unlisted=unlisted,
@@ -545,24 +503,3 @@ def _with_one_beat(lease: Lease | None, before: Lease | None) -> Lease | None:
         return None
     beaten = before.beats if before is not None and before.fence == lease.fence else 0
     return replace(lease, beats=min(lease.beats, beaten + 1))
-
-
-def _can_be_stored(name: str) -> bool:
-    """Whether a name can be asked for at all: not every database takes every character."""
-    return name.isascii() and name.isprintable()
-
-
-def pick(kind: str, named: Sequence[tuple[str, str]]) -> Sequence[str]:
-    """The streams that a name of this kind (or, empty, of any kind) stands for."""
-    if not named:
-        return ()
-    return tuple(dict.fromkeys(stream for k, stream in named if kind in ("", k)))
-
-
-def unresolved(name: str, streams: Sequence[str]) -> Refusal:
-    """Why a name does not lead to one task."""
-    if streams:
-        tasks = ", ".join(stream.partition(":")[2] for stream in streams)
-        return Refusal("ambiguous_name", f"{name} names several tasks: {tasks}")
-    malformed = check_alias(name) if ":" in name else check_task_id(name)
-    return malformed or Refusal("task_not_found", f"no task has the name {name}")

@@ -64,14 +64,40 @@ class Linear:
 
     @cached_property
     def _compiled(self) -> Any:
-        options: Any = _re2.Options()
-        encodings = _re2.Options.Encoding
-        options.encoding = encodings.UTF8 if self._characters else encodings.LATIN1
-        options.max_mem = _MOST_MEMORY
+        options = _options(characters=self._characters, captures=self._captures)
         options.longest_match = self._longest
-        options.never_capture = not self._captures
-        options.log_errors = False
         return _re2.compile(self.pattern, options)
+
+
+class Anywhere:
+    """Some expressions, and only whether any of them matches somewhere: asked in one pass, and in
+    a third of the time that a search takes in a short text. Compiled when it is first used, too.
+    """
+
+    def __init__(self, *patterns: bytes) -> None:
+        self._patterns = patterns
+
+    def is_in(self, text: bytes) -> bool:
+        """Whether any of them is."""
+        return bool(self._compiled.Match(text))
+
+    @cached_property
+    def _compiled(self) -> Any:
+        together: Any = _re2.Set.SearchSet(_options(characters=False, captures=False))
+        for pattern in self._patterns:
+            together.Add(pattern)
+        together.Compile()
+        return together
+
+
+def _options(*, characters: bool, captures: bool) -> Any:
+    options: Any = _re2.Options()
+    encodings = _re2.Options.Encoding
+    options.encoding = encodings.UTF8 if characters else encodings.LATIN1
+    options.max_mem = _MOST_MEMORY
+    options.never_capture = not captures
+    options.log_errors = False
+    return options
 
 
 def literally(text: bytes) -> bytes:

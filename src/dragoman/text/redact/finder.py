@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from dragoman.text.digest import keyed_digest
-from dragoman.text.linear import Linear
+from dragoman.text.linear import Anywhere, Linear
 from dragoman.text.redact.assignments import ANY_NAME, ANY_WORD, assignments, headers, in_urls
 from dragoman.text.redact.blocks import BEGIN, blocks
 from dragoman.text.redact.hidden import ANY_HIDDEN, Reading, may_hide
@@ -17,8 +17,7 @@ from dragoman.text.redact.known import Known, Secret
 from dragoman.text.redact.prefixed import ANY_RULE, prefixed
 
 _ENCODED: Final = Linear(rb"[A-Za-z0-9+/]{28,}={0,2}|[A-Za-z0-9_-]{40,}={0,2}", captures=False)
-"""Long enough to hold a secret in Base64, and longer than a UUID. It stands apart from the gates:
-together they would have far too many states."""
+"""Long enough to hold a secret in Base64, and longer than a UUID."""
 _BREAK: Final = rb"(?:\r?\n|\r)[ \t]{0,16}"
 _LINES: Final = rb"(?:[A-Za-z0-9+/]{16,}" + _BREAK + rb")+"
 _WRAPPED: Final = Linear(_LINES + rb"(?:[A-Za-z0-9+/]+={0,2}(?:\r|\n|\z))?", captures=False)
@@ -32,9 +31,11 @@ SMALL: Final = 1_024
 """Of a larger text it is not asked first whether there is anything in it: there mostly is."""
 
 _SHARED: Final = (ANY_RULE, BEGIN.encode(), ANY_HIDDEN)
-_GATE: Final = Linear(b"|".join((ANY_NAME, *_SHARED)), captures=False)
+_RULES: Final = Anywhere(ANY_NAME, *_SHARED)
 """What every secret that a rule finds needs somewhere in the text, unless it is encoded."""
-_WIDE_GATE: Final = Linear(b"|".join((ANY_WORD, *_SHARED)), captures=False)
+_GATE: Final = Anywhere(ANY_NAME, *_SHARED, _ENCODED.pattern)
+"""What every secret needs, but for one that is encoded in several lines."""
+_WIDE_GATE: Final = Anywhere(ANY_WORD, *_SHARED, _ENCODED.pattern)
 """The same for a text that goes on: what is named in it may come later."""
 
 
@@ -111,14 +112,14 @@ class Finder:
         """What tells equal secrets from different ones."""
         return keyed_digest(self._key, secret)[:_DIGEST_BYTES].hex()
 
-    def _passes(self, data: bytes, gate: Linear, *, is_open: bool) -> bool:
+    def _passes(self, data: bytes, gate: Anywhere, *, is_open: bool) -> bool:
         if self.known.are_in(data):
             return True
         if self._known_only:  # colours may still hide what is known
             return bool(self.known.longest) and may_hide(data)
-        if gate.search(data) is not None or _ENCODED.search(data) is not None:
+        if gate.is_in(data):
             return True
-        lines = _WRAPPED.search(data)
+        lines = _WRAPPED.search(data) if b"\n" in data or b"\r" in data else None
         return lines is not None and (is_open or len(data[slice(*lines.span())].split()) > 1)
 
     def _read_spans(self, data: bytes) -> list[_Span]:
@@ -138,7 +139,7 @@ class Finder:
         ]
         if self._known_only:
             return spans
-        if _GATE.search(data) is not None:
+        if _RULES.is_in(data):
             for rank, layer in enumerate(_LAYERS, start=1):
                 spans += (_Span(s, e, rank, kind, data[s:e]) for s, e, kind in layer(data))
         if depth:

@@ -7,7 +7,7 @@ import re
 from bisect import bisect_right
 from typing import Final
 
-from dragoman.text.linear import Linear
+from dragoman.text.linear import Anywhere, Linear
 from dragoman.text.safe_text import HARMFUL_CLASS
 
 ANY_HIDDEN: Final = (
@@ -15,7 +15,7 @@ ANY_HIDDEN: Final = (
     rb"[\xe1\xe2\xe3\xed\xef\xf0\xf3]"
 )
 """The bytes with which something hidden begins; other characters may begin so, too."""
-_PERHAPS: Final = Linear(ANY_HIDDEN, captures=False)
+_PERHAPS: Final = Anywhere(ANY_HIDDEN)
 
 _PAYLOAD: Final = r"[^\x00-\x1f\x7f-\x{9f}]*"
 _SEQUENCES: Final = (
@@ -50,7 +50,7 @@ _OPEN: Final = Linear(
 
 def may_hide(data: bytes) -> bool:
     """Whether something in a text may be hidden."""
-    return _PERHAPS.search(data) is not None
+    return _PERHAPS.is_in(data)
 
 
 class Reading:

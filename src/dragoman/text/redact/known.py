@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from dragoman.text.linear import Linear, literally
+from dragoman.text.linear import Anywhere, Linear, literally
 
 SHORTEST: Final = 6
 """A shorter value would be found in ordinary words."""
@@ -52,6 +52,7 @@ class Known:
         self.longest = max(map(len, self._forms), default=0)
         pattern = b"|".join(map(literally, self._forms))
         self._search = Linear(pattern, longest=True, captures=False) if self._forms else None
+        self._any = Anywhere(pattern) if self._forms else None
 
     def spans(self, data: bytes) -> Iterator[tuple[int, int, Secret]]:
         """Where they are."""
@@ -66,7 +67,7 @@ class Known:
 
     def are_in(self, data: bytes) -> bool:
         """Whether there is one at all."""
-        return self._search is not None and self._search.search(data) is not None
+        return self._any is not None and self._any.is_in(data)
 
 
 def _spellings(value: bytes) -> Iterator[tuple[bytes, bool]]:

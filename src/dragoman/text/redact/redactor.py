@@ -71,10 +71,11 @@ class Redactor:
         """
         return self._finder.may_hold(data)
 
-    def tree(self, value: Any) -> MaskedTree:
-        """A JSON value without secrets: in its texts, and where a key names one."""
+    def tree(self, value: Any, path: str = "") -> MaskedTree:
+        """A JSON value without secrets: in its texts, and where a key names one. `path`: its own,
+        which the paths of what was found begin with."""
         found = list[tuple[str, str]]()
-        walked = self._walked(value, "", "", found)
+        walked = self._walked(value, path, "", found)
         return MaskedTree(walked, tuple(found)) if found else MaskedTree(value)
 
     def _walked(self, value: Any, path: str, name: str, found: list[tuple[str, str]]) -> Any:

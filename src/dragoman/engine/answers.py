@@ -1,0 +1,117 @@
+"""Answers to requests, for their repeats: what was told, and a digest of what was asked.
+
+Those of a batch are put into their stored form at its end, all in one go; before that, only where
+one is asked for.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from dragoman.core.errors import Refusal
+from dragoman.core.reading import Receipt
+from dragoman.engine.ports import Answer
+from dragoman.engine.request import Request
+from dragoman.engine.snapshots import Place
+from dragoman.text.digest import keyed_digest
+
+
+class _Declined(Struct, frozen=True, tag="declined"):
+    """In the place of the effect's receipts: why there are none."""
+
+    code: str
+    detail: str
+
+
+class Told(Struct, frozen=True):
+    """What a request came to."""
+
+    receipts: Sequence[Receipt]
+    declined: Refusal | None = None
+    """Why its effect was refused."""
+
+
+class _New(Struct, frozen=True):
+    place: Place
+    scope: int
+    request: Request
+    told: Told
+
+
+_decoder = msgspec.json.Decoder(tuple[Receipt | _Declined, ...])
+_encode = msgspec.json.Encoder().encode
+
+
+class Answers:
+    """What keys were answered, by place, as far as it is known here."""
+
+    def __init__(self, kept: dict[Place, Answer], secret: bytes) -> None:
+        """`kept`: from batch to batch; `secret`: what digests are keyed with."""
+        self._kept = kept
+        self._secret = secret
+        self._new: dict[Place, _New] = {}
+
+    def learn(self, place: Place, answer: Answer) -> None:
+        """One that the store has."""
+        self._kept[place] = answer
+
+    def keep(self, place: Place, scope: int, request: Request, told: Told) -> None:
+        """The answer to this request; `scope`: the number of the stream of its place."""
+        self._new[place] = _New(place, scope, request, told)
+
+    def find(self, place: Place) -> Answer | None:
+        """The answer that was given there."""
+        new = self._new.get(place)
+        return self._kept.get(place) if new is None else self._stored(new)
+
+    def fits(self, answer: Answer, request: Request) -> bool:
+        """Whether it was this request that was answered, and not another one under its key."""
+        return answer.fingerprint == _fingerprint(request, self._secret)
+
+    def written(self) -> list[Answer]:
+        """Those of the batch, to be stored; from now on they are kept."""
+        answers = [self._stored(new) for new in self._new.values()]
+        self._kept.update(zip(self._new, answers, strict=True))
+        return answers
+
+    def _stored(self, new: _New) -> Answer:
+        fingerprint = _fingerprint(new.request, self._secret)
+        return Answer(new.scope, new.place[1], fingerprint, _encode(_parts(new.told)))
+
+
+def told_before(answer: Answer) -> Told:
+    """What a stored answer says."""
+    parts = _decoder.decode(answer.answer)
+    declined = next((part for part in parts if isinstance(part, _Declined)), None)
+    return Told(
+        tuple(part for part in parts if isinstance(part, Receipt)),
+        declined and Refusal(declined.code, declined.detail),
+    )
+
+
+def _parts(told: Told) -> list[Receipt | _Declined]:
+    # Where it stands is known after the commit, and is looked up for a repeat.
+    parts: list[Receipt | _Declined] = [
+        replace(one, position=0) if one.position else one for one in told.receipts
+    ]
+    if told.declined is not None:
+        parts.append(_Declined(told.declined.code, told.declined.detail))
+    return parts
+
+
+def _fingerprint(request: Request, secret: bytes) -> bytes:
+    """What tells a repeat from a reuse of its key; keyed, so that it tells nothing of a secret."""
+    return keyed_digest(secret, _encode((request.actor.label, _asked(request))))
+
+
+def _asked(request: Request) -> object:
+    """What a repeat has in common with the first time.
+
+    A key that is made of the content says it all. Under a key of the caller's own the words count
+    where there are some: what was found out beside them, when they were translated, may differ.
+    """
+    if request.per_attempt:
+        return ()
+    return request.commands if request.said is msgspec.UNSET else request.said

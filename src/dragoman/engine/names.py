@@ -1,0 +1,27 @@
+"""Names of tasks: which streams one stands for, and why it may stand for none."""
+
+from collections.abc import Sequence
+
+from dragoman.core.errors import Refusal
+from dragoman.core.ids import check_alias, check_task_id
+
+
+def can_be_stored(name: str) -> bool:
+    """Whether a name can be asked for at all: not every database takes every character."""
+    return name.isascii() and name.isprintable()
+
+
+def pick(kind: str, named: Sequence[tuple[str, str]]) -> Sequence[str]:
+    """The streams that a name of this kind (or, empty, of any kind) stands for."""
+    if not named:
+        return ()
+    return tuple(dict.fromkeys(stream for k, stream in named if kind in ("", k)))
+
+
+def unresolved(name: str, streams: Sequence[str]) -> Refusal:
+    """Why a name does not lead to one task."""
+    if streams:
+        tasks = ", ".join(stream.partition(":")[2] for stream in streams)
+        return Refusal("ambiguous_name", f"{name} names several tasks: {tasks}")
+    malformed = check_alias(name) if ":" in name else check_task_id(name)
+    return malformed or Refusal("task_not_found", f"no task has the name {name}")
