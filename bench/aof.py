@@ -16,7 +16,8 @@ from dragoman.core.actors import Actor
 from dragoman.core.commands import ClaimTask, CreateTask
 from dragoman.engine.facts import StoreFacts
 from dragoman.engine.hub import Hub
-from dragoman.engine.interpreter import Interpreter, Taken
+from dragoman.engine.interpreter import Interpreter
+from dragoman.engine.plan import Taken
 from dragoman.files.layout import folder_path
 from dragoman.files.lookup import has_file
 from dragoman.protocols import aof

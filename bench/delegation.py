@@ -20,7 +20,8 @@ from dragoman.core.standing import Descriptor, Standing
 from dragoman.engine.ask import history
 from dragoman.engine.facts import StoreFacts
 from dragoman.engine.hub import Hub
-from dragoman.engine.interpreter import Interpreter, Taken
+from dragoman.engine.interpreter import Interpreter
+from dragoman.engine.plan import Taken
 from dragoman.protocols import ccos
 from dragoman.store.sqlite import SqliteStore
 from dragoman.system.ids import new_id

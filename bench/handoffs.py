@@ -19,7 +19,8 @@ from dragoman.core.commands import CreateTask, ProposeHandoff
 from dragoman.engine.artifacts import Expected, Kept
 from dragoman.engine.facts import StoreFacts
 from dragoman.engine.hub import Hub
-from dragoman.engine.interpreter import Interpreter, Taken
+from dragoman.engine.interpreter import Interpreter
+from dragoman.engine.plan import Taken
 from dragoman.files.artifacts import ArtifactShelf
 from dragoman.protocols import acp
 from dragoman.store.sqlite import SqliteStore

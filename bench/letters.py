@@ -15,7 +15,8 @@ from dragoman.core.actors import Actor
 from dragoman.core.commands import PostMail
 from dragoman.engine.facts import StoreFacts
 from dragoman.engine.hub import Hub
-from dragoman.engine.interpreter import Interpreter, Taken
+from dragoman.engine.interpreter import Interpreter
+from dragoman.engine.plan import Taken
 from dragoman.protocols import agentmail
 from dragoman.store.sqlite import SqliteStore
 from dragoman.system.ids import new_id

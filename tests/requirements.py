@@ -464,6 +464,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "ever.",
     ),
     Requirement(
+        "ENGINE-ASIDE",
+        "Engine",
+        "What has to be looked up for messages of one turn of an event loop is looked up beside "
+        "it, together; what may take long keeps nobody else waiting.",
+    ),
+    Requirement(
         "ENGINE-SUBSCRIBE",
         "Engine",
         "A subscriber that follows from a cursor never misses an entry and never sees one twice.",

@@ -16,7 +16,7 @@ from dragoman.core.errors import SettingsError
 from dragoman.core.intent import Intent
 from dragoman.engine.identity import Principal
 from dragoman.engine.intents import find_intent
-from dragoman.engine.interpreter import Taken
+from dragoman.engine.plan import Taken
 from dragoman.engine.runner import Assignment
 from tests.agents import answering
 from tests.agents.floor import FAST, PERSON, Floor, floor, run

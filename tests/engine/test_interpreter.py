@@ -14,7 +14,7 @@ from dragoman.core.commands import ClaimTask, CreateTask, NoteTask, RegisterAgen
 from dragoman.core.errors import REFUSALS
 from dragoman.core.events import Role
 from dragoman.engine.facts import StoreFacts
-from dragoman.engine.interpreter import Answer, Interpreter, Taken, Turned
+from dragoman.engine.interpreter import Interpreter
 from dragoman.engine.operation import (
     Commands,
     Dialect,
@@ -26,6 +26,7 @@ from dragoman.engine.operation import (
     Operation,
     lint_text,
 )
+from dragoman.engine.plan import Answer, Taken, Turned
 from dragoman.engine.request import Accepted
 from dragoman.ledger.entry import read_line
 from dragoman.text.strict_json import StrictJsonError

@@ -5,7 +5,8 @@ import threading
 
 from dragoman.core.commands import ClaimTask, CreateTask
 from dragoman.engine.facts import StoreFacts
-from dragoman.engine.interpreter import Answer, Interpreter, Taken
+from dragoman.engine.interpreter import Interpreter
+from dragoman.engine.plan import Answer, Taken
 from dragoman.protocols import aof
 from tests.engine.lab import ALICE, HUMAN, Lab
 from tests.requirements import proves

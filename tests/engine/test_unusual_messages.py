@@ -17,7 +17,7 @@ from dragoman.core.events import Role
 from dragoman.engine.ask import entries
 from dragoman.engine.facts import StoreFacts
 from dragoman.engine.intents import find_intent, find_standing, intents_on
-from dragoman.engine.interpreter import Interpreter, Taken, Turned
+from dragoman.engine.interpreter import Interpreter
 from dragoman.engine.operation import (
     SAID_OF_UNREADABLE,
     USUAL,
@@ -34,6 +34,7 @@ from dragoman.engine.operation import (
     kept_words,
     longest_message,
 )
+from dragoman.engine.plan import Taken, Turned
 from dragoman.engine.ports import ListQuery
 from dragoman.engine.request import Accepted
 from dragoman.ledger.entry import read_line

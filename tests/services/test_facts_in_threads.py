@@ -6,7 +6,7 @@ from pathlib import Path
 from dragoman.bootstrap import open_place
 from dragoman.core.actors import Actor
 from dragoman.core.commands import ClaimTask, CreateTask
-from dragoman.engine.interpreter import Taken
+from dragoman.engine.plan import Taken
 from tests.requirements import proves
 
 ADA = Actor("agent", "ada")

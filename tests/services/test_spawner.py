@@ -14,7 +14,7 @@ from dragoman.core.commands import ClaimTask, CreateTask, EditTask, MoveTask, Re
 from dragoman.core.errors import Refused
 from dragoman.core.events import Status
 from dragoman.core.mail import Mail
-from dragoman.engine.interpreter import Taken
+from dragoman.engine.plan import Taken
 from dragoman.services.spawner import Spawner, Terms, Verdict
 from tests.engine.lab import ALICE, HUMAN, findings
 from tests.protocols.agentmail.office import BEAD, OLGA, SPAWNER, Office, letter

@@ -12,7 +12,7 @@ from dragoman.core.commands import (
 )
 from dragoman.core.moments import to_rfc3339
 from dragoman.core.task import Task
-from dragoman.engine.interpreter import Taken
+from dragoman.engine.plan import Taken
 from dragoman.ledger.records import HandoffRecord
 from dragoman.protocols.agentmail import compose
 from tests.simulation import messages

@@ -24,7 +24,8 @@ from dragoman.engine.facts import StoreFacts
 from dragoman.engine.handle import Engine, Waiting
 from dragoman.engine.hints import Hints
 from dragoman.engine.hub import Hub
-from dragoman.engine.interpreter import Interpreter, Turned
+from dragoman.engine.interpreter import Interpreter
+from dragoman.engine.plan import Turned
 from dragoman.engine.ports import Store
 from dragoman.ledger.checkpoint import Checkpoint
 from dragoman.ledger.tree import Tree, root

@@ -16,7 +16,7 @@ from msgspec import Struct
 from dragoman.core.actors import Actor
 from dragoman.core.commands import AnyCommand
 from dragoman.core.errors import StoreError
-from dragoman.engine.interpreter import Taken
+from dragoman.engine.plan import Taken
 from dragoman.engine.ports import Store
 from dragoman.engine.request import Accepted
 from dragoman.system.ids import CountingIds

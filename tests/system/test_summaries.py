@@ -13,7 +13,7 @@ from dragoman.bootstrap.places import open_place
 from dragoman.bootstrap.summaries import open_model
 from dragoman.config import AgentMailSettings, Settings
 from dragoman.core.actors import Actor
-from dragoman.engine.interpreter import Answer, Taken, Turned
+from dragoman.engine.plan import Answer, Taken, Turned
 from dragoman.protocols.agentmail import InWords
 from tests.engine.lab import ALICE, HUMAN
 from tests.requirements import proves

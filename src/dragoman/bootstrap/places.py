@@ -18,8 +18,9 @@ from dragoman.engine.handle import Engine
 from dragoman.engine.handoffs import copies_needed
 from dragoman.engine.hints import Heard, Hints
 from dragoman.engine.hub import Hub
-from dragoman.engine.interpreter import Interpreter, Turned
+from dragoman.engine.interpreter import Interpreter
 from dragoman.engine.operation import Dialect
+from dragoman.engine.plan import Turned
 from dragoman.engine.ports import Clock, KeptStore, Store
 from dragoman.engine.redaction import Redaction
 from dragoman.engine.request import Accepted, Outcome

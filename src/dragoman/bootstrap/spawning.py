@@ -7,7 +7,8 @@ from dragoman.core.actors import Actor
 from dragoman.core.errors import Refusal, Refused
 from dragoman.core.mail import Mail
 from dragoman.engine.hub import Hub
-from dragoman.engine.interpreter import Interpreter, Turned
+from dragoman.engine.interpreter import Interpreter
+from dragoman.engine.plan import Turned
 from dragoman.protocols.agentmail import MessageType, compose
 from dragoman.services.spawner import Spawner, Terms, Verdict
 

@@ -23,7 +23,8 @@ from dragoman.config import AgentSettings, environment
 from dragoman.core.actors import SYSTEM, Actor
 from dragoman.core.commands import WarnTask
 from dragoman.core.errors import Refused, SettingsError
-from dragoman.engine.interpreter import Interpreter, Turned
+from dragoman.engine.interpreter import Interpreter
+from dragoman.engine.plan import Turned
 from dragoman.protocols import aof
 from dragoman.protocols.ccos import MOST_RESULT
 from dragoman.surfaces.cli.place import Place

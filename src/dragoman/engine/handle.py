@@ -22,6 +22,7 @@ from dragoman.core.errors import (
     TaskOnItsWay,
 )
 from dragoman.core.reading import Receipt
+from dragoman.engine.aside import resolve
 from dragoman.engine.execute import execute
 from dragoman.engine.ports import Changes, Clock, Session, Store
 from dragoman.engine.prepare import prepare
@@ -263,10 +264,4 @@ class _Front:
 
     def _resolve(self, answers: list[tuple[asyncio.Future[Outcome], Outcome | Exception]]) -> None:
         self._waiting -= len(answers)
-        for future, outcome in answers:
-            if future.done():
-                continue
-            if isinstance(outcome, Exception):
-                future.set_exception(outcome)
-            else:
-                future.set_result(outcome)
+        resolve(answers)

@@ -7,20 +7,18 @@ arguments. Each has a twin that shares a commit with other callers: both make a 
 import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, get_args
 
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import Struct
 from msgspec.structs import replace
 
 from dragoman.core.actors import SYSTEM, Actor
-from dragoman.core.commands import RejectMessage, WarnTask
 from dragoman.core.errors import Refusal, StoreError
-from dragoman.core.events import MessageReceived, Role
-from dragoman.core.ids import shown_name
-from dragoman.core.reading import Receipt
+from dragoman.core.events import Role
+from dragoman.engine.aside import Aside
 from dragoman.engine.hub import Hub
 from dragoman.engine.operation import (
-    Commands,
     Dialect,
     Facts,
     Fault,
@@ -32,50 +30,15 @@ from dragoman.engine.operation import (
     json_fault,
     kept_words,
 )
+from dragoman.engine.plan import KIND_SHOWN, Answer, Plan, Taken, Turned, looks, plan_of, unfit
 from dragoman.engine.request import Accepted, Outcome, Request
 from dragoman.text.strict_json import MOST_BYTES, StrictJsonError
 
 NAMELESS = "unknown"
 """Who is on record for a message whose sender cannot be named."""
 
-_KIND_SHOWN = 64
-
 Said = bytes | str | Mapping[str, Any]
 """Bytes, text, or an object that was parsed elsewhere."""
-
-
-class Taken(Struct, frozen=True):
-    """A yes: what the message was, what it came to, and what the caller is told."""
-
-    dialect: str
-    kind: str
-    """The type of the message, or the name of the operation."""
-    actor: str
-    receipts: tuple[Receipt, ...]
-    reply: Any
-    """In the dialect's own form."""
-    warnings: tuple[str, ...] = ()
-    repeated: bool = False
-    """Answered before: nothing was recorded this time."""
-    commands: Commands = ()
-    """What the hub was asked for: a receipt for each."""
-
-
-class Turned(Struct, frozen=True):
-    """A no, in the dialect's own words."""
-
-    dialect: str
-    kind: str
-    code: str
-    detail: str
-    path: str = ""
-    """Where in the message, when it is about one field."""
-    actor: str = ""
-    reply: Any = None
-    """The same in the dialect's own form, if it has one for it."""
-
-
-Answer = Taken | Turned
 
 
 class Spoken(Struct, frozen=True):
@@ -88,87 +51,6 @@ class Spoken(Struct, frozen=True):
     def line_up(self) -> str:
         """What it shares with those whose order it has to keep; empty: it keeps it with all."""
         return self.heard.line_up or self.heard.target
-
-
-class _Plan(Struct, frozen=True):
-    """What the hub is asked for, and how its answer is told."""
-
-    dialect: Dialect
-    kind: str
-    actor: Actor
-    commands: Commands
-    said: Raw | UnsetType = UNSET
-    content: bytes = b""
-    target: str = ""
-    key: str = ""
-    operation: Operation | None = None
-    message: Any = None
-    path: str = ""
-    effect: Commands = ()
-    told: Any = None
-    """The answer to a question, which asks the hub for nothing."""
-
-    def request(self, hub: Hub) -> Request | None:
-        """What the hub is asked; None: there is nothing to do.
-
-        The caller's own key goes before one that is made of the content.
-        """
-        if not self.commands:
-            return None
-        heard = MessageReceived(self.dialect.name, self.kind, self.target)
-        by_content = bool(self.content) and not self.key
-        return hub.request(
-            self.actor,
-            *self.commands,
-            key=hub.content_key(self.content) if by_content else self.key,
-            per_attempt=by_content,
-            said=self.said,
-            heard=heard if self.content else None,
-            effect=self.effect,
-        )
-
-    def lingers(self, answer: Answer) -> bool:
-        """Whether something is looked up, or somebody called, once the hub has answered."""
-        if isinstance(answer, Turned):
-            return self.dialect.says_no is not None
-        operation = self.operation
-        assert operation is not None, "what has no operation is refused"
-        has_after = operation.after is not None and self.told is None
-        return has_after and operation.lingers(self.message, answer.reply)
-
-    def answer(self, outcome: Outcome, remarks: tuple[str, ...] = ()) -> Answer:
-        """The hub's word, as the caller is told it."""
-        if isinstance(outcome, Refusal):
-            return self.turned(outcome)
-        return self._taken(outcome, remarks)
-
-    def _taken(self, accepted: Accepted, remarks: tuple[str, ...]) -> Taken:
-        assert self.operation is not None, "what has no operation is refused"
-        if self.told is not None:
-            return Taken(self.dialect.name, self.kind, self.actor.name, (), self.told)
-        warnings = [command.detail for command in self.commands if isinstance(command, WarnTask)]
-        warnings += remarks
-        declined = accepted.declined
-        if declined is not None:
-            code = self.dialect.refusals[declined.code]
-            warnings.append(f"it changed no task: {declined.detail} ({code})")
-        return Taken(
-            dialect=self.dialect.name,
-            kind=self.kind,
-            actor=self.actor.name,
-            receipts=accepted.receipts,
-            reply=self.operation.reply(self.message, self.commands, accepted),
-            warnings=tuple(warnings),
-            repeated=accepted.repeated,
-            commands=self.commands if declined else self.commands + self.effect,
-        )
-
-    def turned(self, refusal: Refusal) -> Turned:
-        """The hub's no in the words of the dialect."""
-        code = self.dialect.refusals[refusal.code]
-        return Turned(
-            self.dialect.name, self.kind, code, refusal.detail, self.path, self.actor.name
-        )
 
 
 class Interpreter:
@@ -189,6 +71,7 @@ class Interpreter:
         self._facts = facts
         self._most_bytes = most_bytes
         self._admits = admits
+        self._aside = Aside()
 
     def send(self, said: Said, *, speaker: Actor | None = None, via: str = "") -> Answer | None:
         """A message of any dialect; None when it is nobody's.
@@ -247,7 +130,7 @@ class Interpreter:
             return self._look_up(*found, arguments, actor)
         dialect, operation = found
         heard = self._heard_call(dialect, operation, arguments)
-        return self._ask(_plan(dialect, heard, actor, self._facts, key))
+        return self._ask(plan_of(dialect, heard, actor, self._facts, key))
 
     async def call_soon(self, name: str, arguments: Said, actor: Actor, *, key: str = "") -> Answer:
         """The same, committed together with what other callers ask for."""
@@ -264,12 +147,12 @@ class Interpreter:
             heard = self._heard_call(dialect, operation, arguments)
         return await self._ask_soon(await self._plan_soon(dialect, heard, actor, key))
 
-    def _ask(self, plan: _Plan) -> Answer:
+    def _ask(self, plan: Plan) -> Answer:
         request = plan.request(self._hub)
         outcome = self._hub.engine.handle_now(request) if request else _NOTHING_TO_DO
         return self._told(plan, outcome, plan.answer(outcome, _remarks(request)))
 
-    async def _ask_soon(self, plan: _Plan) -> Answer:
+    async def _ask_soon(self, plan: Plan) -> Answer:
         request = plan.request(self._hub)
         outcome = await self._hub.engine.handle(request) if request else _NOTHING_TO_DO
         answer = plan.answer(outcome, _remarks(request))
@@ -277,7 +160,7 @@ class Interpreter:
             return await asyncio.to_thread(self._told, plan, outcome, answer)
         return self._told(plan, outcome, answer)
 
-    def _told(self, plan: _Plan, outcome: Outcome, answer: Answer) -> Answer:
+    def _told(self, plan: Plan, outcome: Outcome, answer: Answer) -> Answer:
         """The answer, after what is to be done once it is on record; a no in its own form."""
         if isinstance(answer, Turned):
             assert isinstance(outcome, Refusal), "nothing else is turned down"
@@ -307,13 +190,13 @@ class Interpreter:
             return turned
         return replace(turned, reply=dialect.says_no(message, refusal, actor, self._facts))
 
-    def _planned(self, said: Said, speaker: Actor | None, via: str) -> _Plan | None:
+    def _planned(self, said: Said, speaker: Actor | None, via: str) -> Plan | None:
         spoken = self.hear(said)
         if spoken is None:
             return None
         heard = spoken.heard
         actor = speaker or self._facts.speaker(heard.sender or NAMELESS, via)
-        return _plan(spoken.dialect, self._admitted(heard, actor), actor, self._facts)
+        return plan_of(spoken.dialect, self._admitted(heard, actor), actor, self._facts)
 
     def _admitted(self, heard: Heard, actor: Actor) -> Heard:
         """The message, faulty if its speaker has to come through another door."""
@@ -327,15 +210,15 @@ class Interpreter:
 
     def _no_operation(self, name: str) -> Turned:
         known = ", ".join(op.name for dialect in self.dialects for op in dialect.operations)
-        detail = f"there is no operation {name[:_KIND_SHOWN]!a}; known: {known}"
-        return Turned("", name[:_KIND_SHOWN], "unknown_type", detail)
+        detail = f"there is no operation {name[:KIND_SHOWN]!a}; known: {known}"
+        return Turned("", name[:KIND_SHOWN], "unknown_type", detail)
 
     def _look_up(
         self, dialect: Dialect, operation: Operation, arguments: Said, actor: Actor
     ) -> Answer:
         """What an operation that only reads has to say; nothing is recorded, not even a no."""
         heard = _heard(operation, self._incoming(operation, arguments))
-        answer: Any = heard.fault or _unfit(operation, heard.message, actor)
+        answer: Any = heard.fault or unfit(operation, heard.message, actor)
         if answer is None:
             assert operation.ask is not None, "others are asked for by a plan"
             answer = operation.ask(heard.message, actor, self._facts)
@@ -361,13 +244,14 @@ class Interpreter:
         most_bytes = max(self._most_bytes, bounds.most_bytes)
         return Incoming(arguments, most_bytes, any_whole=bounds.any_whole)
 
-    async def _plan_soon(
-        self, dialect: Dialect, heard: Heard, actor: Actor, key: str = ""
-    ) -> _Plan:
+    async def _plan_soon(self, dialect: Dialect, heard: Heard, actor: Actor, key: str = "") -> Plan:
         """The plan of a message; the event loop does not wait for a store, or for a disk."""
-        if _looks(heard, actor):
-            return await asyncio.to_thread(_plan, dialect, heard, actor, self._facts, key)
-        return _plan(dialect, heard, actor, self._facts, key)
+        if not looks(heard, actor):
+            return plan_of(dialect, heard, actor, self._facts, key)
+        look = partial(plan_of, dialect, heard, actor, self._facts, key)
+        if heard.operation is not None and heard.operation.dwells:
+            return await asyncio.to_thread(look)
+        return await self._aside.look(look)
 
 
 _NOTHING_TO_DO = Accepted(())
@@ -394,85 +278,3 @@ def _heard(operation: Operation, incoming: Incoming) -> Heard:
         return Heard(operation.name, kept, fault=read)
     about = operation.about(read)
     return Heard(operation.name, said, target=about, operation=operation, message=read)
-
-
-def _plan(dialect: Dialect, heard: Heard, actor: Actor, facts: Facts, key: str = "") -> _Plan:
-    """The request that a message leads to; one with a fault is refused by the hub, on record."""
-    told = _answered(heard, actor, facts)
-    commands = told if isinstance(told, Fault) else () if told else _commands(heard, actor, facts)
-    fault = commands if isinstance(commands, Fault) else None
-    kind, target = heard.kind[:_KIND_SHOWN], shown_name(heard.target)
-    if isinstance(commands, Fault):
-        commands = (RejectMessage(commands.code, commands.detail, target, kind),)
-    return _Plan(
-        dialect=dialect,
-        kind=kind,
-        actor=actor,
-        commands=commands,
-        said=heard.said if fault or _keeps_words(heard) else UNSET,
-        content=b"" if fault else heard.content,
-        target=target,
-        key="" if fault else key,
-        operation=heard.operation,
-        message=heard.message,
-        path=fault.path if fault else "",
-        effect=() if fault or told else _effect(heard, actor, facts),
-        told=None if fault else told,
-    )
-
-
-def _keeps_words(heard: Heard) -> bool:
-    return heard.operation is None or heard.operation.keeps_words
-
-
-def _looks(heard: Heard, actor: Actor) -> bool:
-    """Whether something has to be looked up for this message."""
-    operation = heard.operation
-    if heard.fault is not None or operation is None:
-        return False
-    if operation.gather or operation.effect or operation.asks:
-        return operation.looks(heard.message)
-    return _unfit(operation, heard.message, actor) is not None
-
-
-def _answered(heard: Heard, actor: Actor, facts: Facts) -> Any:
-    """The answer to a question, or the Fault why there is none; None: it asks for more."""
-    operation = heard.operation
-    if heard.fault is not None or operation is None or operation.asks is None:
-        return None
-    if _unfit(operation, heard.message, actor) is not None:
-        return None
-    return operation.asks(heard.message, actor, facts)
-
-
-def _effect(heard: Heard, actor: Actor, facts: Facts) -> Commands:
-    operation = heard.operation
-    if operation is None or operation.effect is None:
-        return ()
-    return operation.effect(heard.message, actor, facts)
-
-
-def _unfit(operation: Operation, message: Any, actor: Actor) -> Fault | None:
-    """What is wrong when this one asks for that."""
-    fault = operation.identity(message, actor.name)
-    if fault is None and actor.role not in operation.roles:
-        return Fault("not_authorized", f"{actor.label} may not send {operation.name}")
-    return fault
-
-
-def _commands(heard: Heard, actor: Actor, facts: Facts) -> Commands | Fault:
-    operation, message = heard.operation, heard.message
-    if heard.fault is not None:
-        return heard.fault
-    assert operation is not None, "what is no fault is an operation"
-    fault = _unfit(operation, message, actor)
-    if fault is not None:
-        # Whether the task exists comes first (S-AOF-2): nobody is told more than that it does not.
-        if heard.target and not facts.task_exists(heard.target):
-            return Fault("task_not_found", f"no task has the name {heard.target}")
-        return fault
-    commands = operation.commands(message)
-    if operation.gather is None:
-        return commands
-    gathered = operation.gather(message, actor, facts)
-    return gathered if isinstance(gathered, Fault) else commands + gathered

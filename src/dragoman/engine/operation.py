@@ -175,8 +175,11 @@ class Operation(Struct, frozen=True):
     recorded: Callable[[Any, Accepted], None] | None = None
     """Told when it is on record, before the caller is: for what must not change otherwise."""
     looks: Callable[[Any], bool] = _always
-    """Whether `gather`, `effect` or `asks` look something up for this message, so that nobody else
-    should wait for them."""
+    """Whether `gather`, `effect` or `asks` look something up for this message, so that the event
+    loop should not wait for them."""
+    dwells: bool = False
+    """Whether that may take long, because files are read or somebody is called: then no other
+    look-up waits for it, either."""
     lingers: Callable[[Any, Any], bool] = _always
     """The same of `after`, by the message and the reply so far."""
     no_in: Callable[[Any], Refusal | None] = lambda _: None

@@ -13,7 +13,8 @@ from dragoman.core.ids import handoff_stream, task_stream
 from dragoman.core.task import Task
 from dragoman.engine.facts import StoreFacts
 from dragoman.engine.handoffs import find_handoff
-from dragoman.engine.interpreter import Answer, Interpreter, Taken
+from dragoman.engine.interpreter import Interpreter
+from dragoman.engine.plan import Answer, Taken
 from dragoman.files.artifacts import ArtifactShelf
 from dragoman.ledger.views import encode_state
 from dragoman.protocols import acp

@@ -7,7 +7,7 @@ import pytest
 
 from dragoman.core.commands import CreateTask
 from dragoman.core.handoff_package import hash_of
-from dragoman.engine.interpreter import Turned
+from dragoman.engine.plan import Turned
 from dragoman.protocols.acp.actions import USUAL
 from tests.protocols.acp.desk import (
     ALICE,

@@ -7,7 +7,7 @@ import pytest
 
 from dragoman.core.errors import REFUSALS
 from dragoman.core.events import AnyEvent, HandoffEvent, HandoffProposed, TaskHandedOver
-from dragoman.engine.interpreter import Taken, Turned
+from dragoman.engine.plan import Taken, Turned
 from dragoman.protocols.acp import dialect
 from dragoman.protocols.acp.actions import ACTIONS, SHAPES, HandoffCall
 from tests.protocols.acp.desk import ALICE, BOB, Desk, offer

@@ -14,8 +14,9 @@ from dragoman.core.mail import Mail
 from dragoman.core.task import Task
 from dragoman.engine.ask import find_task
 from dragoman.engine.facts import StoreFacts
-from dragoman.engine.interpreter import Answer, Interpreter, Taken, Turned
+from dragoman.engine.interpreter import Interpreter
 from dragoman.engine.mailbox import find_letter
+from dragoman.engine.plan import Answer, Taken, Turned
 from dragoman.protocols import agentmail, aof
 from dragoman.protocols.aof.render import render_lines
 from dragoman.services.promotion import Promotion

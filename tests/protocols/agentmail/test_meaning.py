@@ -8,7 +8,7 @@ from dragoman.core.actors import Actor
 from dragoman.core.commands import ClaimTask, CreateTask, MoveTask
 from dragoman.core.deadlines import Backoff
 from dragoman.core.events import Status
-from dragoman.engine.interpreter import Taken, Turned
+from dragoman.engine.plan import Taken, Turned
 from dragoman.protocols import agentmail
 from tests.engine.lab import ALICE, BOB, HUMAN, findings
 from tests.protocols.agentmail.office import (

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from dragoman.core.actors import Actor
-from dragoman.engine.interpreter import Taken, Turned
+from dragoman.engine.plan import Taken, Turned
 from dragoman.protocols import agentmail
 from tests.engine.lab import ALICE, BOB, CAROL, HUMAN, findings
 from tests.protocols.agentmail.office import BEAD, MINUTE, OLGA, Office, letter, offering

@@ -9,7 +9,8 @@ from dragoman.core.commands import MoveTask
 from dragoman.core.errors import Refusal
 from dragoman.engine.ask import find_task
 from dragoman.engine.facts import StoreFacts
-from dragoman.engine.interpreter import Interpreter, Taken, Turned
+from dragoman.engine.interpreter import Interpreter
+from dragoman.engine.plan import Taken, Turned
 from dragoman.protocols.agentmail import dialect
 from dragoman.services.waves import Waves
 from tests.engine.lab import ALICE, BOB, HUMAN, Lab

@@ -12,7 +12,8 @@ from dragoman.core.errors import Refusal
 from dragoman.core.task import Task
 from dragoman.engine.ask import find_task
 from dragoman.engine.facts import StoreFacts
-from dragoman.engine.interpreter import Answer, Interpreter, Taken, Turned
+from dragoman.engine.interpreter import Interpreter
+from dragoman.engine.plan import Answer, Taken, Turned
 from dragoman.protocols.aof import dialect, render_lines
 from tests.engine.lab import Lab
 

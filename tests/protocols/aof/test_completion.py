@@ -6,7 +6,7 @@ import pytest
 
 from dragoman.core.actors import Actor
 from dragoman.core.commands import RegisterAgent
-from dragoman.engine.interpreter import Taken, Turned
+from dragoman.engine.plan import Taken, Turned
 from tests.protocols.aof.scene import (
     BACKEND,
     BOSS,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.engine.interpreter import Turned
+from dragoman.engine.plan import Turned
 from tests.protocols.aof.scene import PARENT, Scene, report, update
 from tests.requirements import proves
 

@@ -11,7 +11,8 @@ from dragoman.core.commands import MoveTask
 from dragoman.engine.facts import StoreFacts
 from dragoman.engine.handle import Engine
 from dragoman.engine.hub import Hub
-from dragoman.engine.interpreter import Interpreter, Taken
+from dragoman.engine.interpreter import Interpreter
+from dragoman.engine.plan import Taken
 from dragoman.protocols.aof import dialect
 from dragoman.system.ids import CountingIds
 from tests.protocols.aof.scene import (

@@ -15,7 +15,8 @@ from dragoman.core.moments import parse_rfc3339
 from dragoman.core.offers import Policy
 from dragoman.core.threshold import BASE
 from dragoman.engine.facts import StoreFacts
-from dragoman.engine.interpreter import Interpreter, Taken, Turned
+from dragoman.engine.interpreter import Interpreter
+from dragoman.engine.plan import Taken, Turned
 from dragoman.protocols import ccos
 from dragoman.protocols.ccos import Choices, TaskRequest, TaskResult, failed, succeeded
 from dragoman.protocols.ccos.requests import LeftOff, TaskParams

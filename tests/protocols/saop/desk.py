@@ -6,7 +6,8 @@ from msgspec.structs import replace
 
 from dragoman.core.actors import Actor
 from dragoman.engine.facts import StoreFacts
-from dragoman.engine.interpreter import Interpreter, Taken, Turned
+from dragoman.engine.interpreter import Interpreter
+from dragoman.engine.plan import Taken, Turned
 from dragoman.protocols import saop
 from dragoman.text.digest import keyed_digest
 from dragoman.text.redact import Redactor

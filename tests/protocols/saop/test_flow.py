@@ -13,7 +13,8 @@ from dragoman.engine.facts import StoreFacts
 from dragoman.engine.handle import Engine
 from dragoman.engine.hints import Hints
 from dragoman.engine.hub import Hub
-from dragoman.engine.interpreter import Interpreter, Taken
+from dragoman.engine.interpreter import Interpreter
+from dragoman.engine.plan import Taken
 from dragoman.engine.traces import Told
 from dragoman.protocols import saop
 from dragoman.store.sqlite import SqliteStore

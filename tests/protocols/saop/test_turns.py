@@ -10,7 +10,7 @@ from dragoman.core.actors import Actor
 from dragoman.core.commands import ClaimTask, CreateTask, MoveTask, RegisterAgent
 from dragoman.core.errors import REFUSALS
 from dragoman.core.events import EVENT_NAMES
-from dragoman.engine.interpreter import Taken, Turned
+from dragoman.engine.plan import Taken, Turned
 from dragoman.protocols import saop
 from tests.engine.lab import HUMAN, findings
 from tests.protocols.saop.desk import (

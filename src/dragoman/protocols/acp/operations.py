@@ -56,6 +56,7 @@ def _handoff(choices: Choices) -> Operation:
         reply=done,
         after=after,
         looks=lambda asked: asked.action in _LOOKS or bool(choices.teamspaces),
+        dwells=True,
         lingers=lambda asked, reply: lingers(asked, reply, choices),
         no_in=no_in,
         roles=messages.EVERYONE,

@@ -113,6 +113,7 @@ def _waves(choices: Choices) -> Iterator[Operation]:
         read=reader(Start),
         commands=lambda _: (),
         gather=lambda asked, _, facts: _start(asked, facts, choices),
+        dwells=True,
         reply=lambda _, __, accepted: {"wave_id": _name_of(accepted)},
         roles=MAY_DELEGATE,
         summary=(

@@ -151,6 +151,7 @@ def _tools(*, at_once: bool) -> Iterator[Operation]:
         reply=_session_reply,
         roles=MAY_WRITE,
         gather=_end_session,
+        dwells=True,
     )
 
 

@@ -161,6 +161,7 @@ def _operations(choices: Choices) -> Iterator[Operation]:
         commands=lambda _: (),
         # It may have megabytes: an event loop must not wait until they are looked through.
         gather=lambda sent, _actor, _facts: translate.turn_commands(sent, choices),
+        dwells=True,
         reply=_recorded,
         roles=MAY_WRITE,
         identity=_two_parts,
@@ -174,6 +175,7 @@ def _operations(choices: Choices) -> Iterator[Operation]:
         read=_reader(choices.types.event.safe_parse, SentEvent),
         commands=lambda _: (),
         gather=lambda sent, actor, _facts: translate.event_commands(sent, actor.name, choices),
+        dwells=True,
         recorded=lambda sent, accepted: _hold_back(sent, accepted, choices),
         effect=lambda sent, _actor, _facts: translate.event_effect(sent, choices),
         looks=_is_long,

@@ -17,7 +17,7 @@ from dragoman.surfaces.cli.place import House, Look, Place
 from dragoman.surfaces.cli.screen import Screen
 
 if TYPE_CHECKING:
-    from dragoman.engine.interpreter import Turned
+    from dragoman.engine.plan import Turned
 
 _UNDONE = {"checkpoint": "not signed", "notify": "nobody was told"}
 """Follower -> what is not yet so when it could not do its part."""

@@ -13,7 +13,7 @@ from dragoman.core.actors import Actor
 from dragoman.core.commands import AnyCommand
 from dragoman.core.moments import to_rfc3339
 from dragoman.core.reading import Receipt
-from dragoman.engine.interpreter import Answer, Turned
+from dragoman.engine.plan import Answer, Turned
 from dragoman.surfaces.cli.place import House, Place
 from dragoman.system.clock import HandClock
 

@@ -8,7 +8,7 @@ from msgspec import Struct
 from dragoman.core.actors import Actor
 from dragoman.core.commands import ClaimTask, CreateTask, MoveTask
 from dragoman.core.moments import to_rfc3339
-from dragoman.engine.interpreter import Answer
+from dragoman.engine.plan import Answer
 from dragoman.surfaces.cli.demo_stage import Stage, outcome
 from dragoman.surfaces.cli.tasks import look_at
 from dragoman.surfaces.cli.verify import counts, examine, no_bars

@@ -19,7 +19,7 @@ from dragoman.core.moments import to_rfc3339
 if TYPE_CHECKING:
     from dragoman.core.reading import Receipt
     from dragoman.engine.ask import TaskView
-    from dragoman.engine.interpreter import Taken
+    from dragoman.engine.plan import Taken
     from dragoman.engine.ports import Store
 
 

@@ -49,7 +49,7 @@ def asked(call: Call, action: str, arguments: Mapping[str, Any]) -> Answer:
 
 def answered(call: Call, place: Place, action: str, arguments: Mapping[str, Any]) -> Answer:
     """What comes of an action; what was not said is left out of it."""
-    from dragoman.engine.interpreter import Turned
+    from dragoman.engine.plan import Turned
 
     given = {name: value for name, value in arguments.items() if value not in ("", None, [], ())}
     actor = call.actor(place, call.speaker())

@@ -11,7 +11,7 @@ from dragoman.surfaces.cli.place import Place
 
 if TYPE_CHECKING:
     from dragoman.core.actors import Actor
-    from dragoman.engine.interpreter import Taken
+    from dragoman.engine.plan import Taken
 
 Row = Mapping[str, Any]
 """A letter as the operations show it."""
@@ -32,7 +32,7 @@ def asked(
     place: Place, operation: str, arguments: bytes | Mapping[str, Any], actor: "Actor"
 ) -> "Taken":
     """What an operation answers; a refusal is raised."""
-    from dragoman.engine.interpreter import Turned
+    from dragoman.engine.plan import Turned
 
     answer = place.interpreter.call(operation, arguments, actor)
     if isinstance(answer, Turned):

@@ -12,7 +12,7 @@ from dragoman.surfaces.cli.values import read_text
 from dragoman.surfaces.cli.verb import Verb
 
 if TYPE_CHECKING:
-    from dragoman.engine.interpreter import Taken
+    from dragoman.engine.plan import Taken
 
 
 def _text(name: str, metavar: str, about: str) -> Any:

@@ -35,8 +35,8 @@ def operate(
       dragoman call aof_task_update --as ada '{"taskId":"TASK-2026-02-09-001","progress":"half"}'
       dragoman call session_end '{"sessionId":"s-1"}'
     """
-    from dragoman.engine.interpreter import Turned
     from dragoman.engine.operation import longest_message
+    from dragoman.engine.plan import Turned
 
     most = longest_message(call.house.dialects())
     given = read_source(arguments, most) if arguments == STANDARD_INPUT else arguments
@@ -70,7 +70,7 @@ def session_end(
     Example:
       dragoman session-end --session s-1
     """
-    from dragoman.engine.interpreter import Turned
+    from dragoman.engine.plan import Turned
 
     named = {"sessionId": session} if session else {}
     with call.writing() as place:

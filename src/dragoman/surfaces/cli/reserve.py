@@ -122,7 +122,7 @@ def show_all(
       dragoman reserve list
       dragoman reserve list src/auth/login.py --json
     """
-    from dragoman.engine.interpreter import Turned
+    from dragoman.engine.plan import Turned
 
     with call.reading() as place:
         actor = call.actor(place, call.speaker())
@@ -156,7 +156,7 @@ def _lasting(ttl: int | None) -> dict[str, Any]:
 
 
 def _do(call: Call, operation: str, wanted: dict[str, Any], words: _Words) -> Answer:
-    from dragoman.engine.interpreter import Turned
+    from dragoman.engine.plan import Turned
 
     with call.writing() as place:
         actor = call.actor(place, call.speaker())

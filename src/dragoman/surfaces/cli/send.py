@@ -20,8 +20,8 @@ def send(call: Call, source: SourceArgument = STANDARD_INPUT) -> Answer:
       dragoman send report.json --as swe-backend
       dragoman send < message.txt
     """
-    from dragoman.engine.interpreter import Turned
     from dragoman.engine.operation import longest_message
+    from dragoman.engine.plan import Turned
 
     message = read_source(source, longest_message(call.house.dialects()))
     with call.writing() as place:

@@ -97,7 +97,7 @@ class Sender:
                     return
 
     def _turn(self, one: "Captured") -> Sent:
-        from dragoman.engine.interpreter import Turned
+        from dragoman.engine.plan import Turned
 
         index: int = one.message["turn_index"]
         what = f"turn {index}"

@@ -101,7 +101,7 @@ def start(
         "retries": dict(retry or []),
         "orchestrator": orchestrator,
     }
-    from dragoman.engine.interpreter import Turned
+    from dragoman.engine.plan import Turned
 
     with call.writing() as place:
         actor = call.actor(place, call.speaker())

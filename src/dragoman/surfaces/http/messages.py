@@ -18,8 +18,9 @@ from starlette.types import Receive, Scope, Send
 from dragoman.core.errors import DragomanError
 from dragoman.core.events import Status
 from dragoman.engine.identity import Principal
-from dragoman.engine.interpreter import Answer, Spoken, Taken, Turned
+from dragoman.engine.interpreter import Spoken
 from dragoman.engine.operation import Dialect, Operation
+from dragoman.engine.plan import Answer, Taken, Turned
 from dragoman.surfaces.http.endpoint import (
     CBOR,
     JSON,

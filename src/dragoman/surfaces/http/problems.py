@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from starlette.responses import Response
 
 from dragoman.core.errors import FAULTS, REFUSALS, DragomanError, Refusal
-from dragoman.engine.interpreter import Turned
+from dragoman.engine.plan import Turned
 from dragoman.text.strict_json import StrictJsonError
 
 MEDIA = "application/problem+json"

@@ -5,7 +5,7 @@ from typing import Any
 from msgspec import Struct
 
 from dragoman.core.errors import Refusal, Refused
-from dragoman.engine.interpreter import Turned
+from dragoman.engine.plan import Turned
 from dragoman.engine.signed import Seal
 from dragoman.surfaces.http.endpoint import Endpoint
 from dragoman.surfaces.http.messages import Sent, count, nobodys, sent

@@ -7,8 +7,8 @@ from msgspec import Meta
 
 from dragoman.core.commands import EndAttempt
 from dragoman.core.errors import Refusal, Refused
-from dragoman.engine.interpreter import Answer, Taken, Turned
 from dragoman.engine.operation import Dialect, Operation
+from dragoman.engine.plan import Answer, Taken, Turned
 from dragoman.surfaces.mcp.desk import Desk
 from dragoman.surfaces.mcp.tool import Arguments, Tool, TurnedDown, Visit, answered, schema_of, tool
 

@@ -1,0 +1,215 @@
+"""From a message to a request: what its dialect asks for, and how the answer of the hub is told."""
+
+from typing import Any
+
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from dragoman.core.actors import Actor
+from dragoman.core.commands import RejectMessage, WarnTask
+from dragoman.core.errors import Refusal
+from dragoman.core.events import MessageReceived
+from dragoman.core.ids import shown_name
+from dragoman.core.reading import Receipt
+from dragoman.engine.hub import Hub
+from dragoman.engine.operation import Commands, Dialect, Facts, Fault, Heard, Operation
+from dragoman.engine.request import Accepted, Outcome, Request
+
+KIND_SHOWN = 64
+"""So much is shown of what a message calls itself."""
+
+
+class Taken(Struct, frozen=True):
+    """A yes: what the message was, what it came to, and what the caller is told."""
+
+    dialect: str
+    kind: str
+    """The type of the message, or the name of the operation."""
+    actor: str
+    receipts: tuple[Receipt, ...]
+    reply: Any
+    """In the dialect's own form."""
+    warnings: tuple[str, ...] = ()
+    repeated: bool = False
+    """Answered before: nothing was recorded this time."""
+    commands: Commands = ()
+    """What the hub was asked for: a receipt for each."""
+
+
+class Turned(Struct, frozen=True):
+    """A no, in the dialect's own words."""
+
+    dialect: str
+    kind: str
+    code: str
+    detail: str
+    path: str = ""
+    """Where in the message, when it is about one field."""
+    actor: str = ""
+    reply: Any = None
+    """The same in the dialect's own form, if it has one for it."""
+
+
+Answer = Taken | Turned
+
+
+class Plan(Struct, frozen=True):
+    """What the hub is asked for, and how its answer is told."""
+
+    dialect: Dialect
+    kind: str
+    actor: Actor
+    commands: Commands
+    said: Raw | UnsetType = UNSET
+    content: bytes = b""
+    target: str = ""
+    key: str = ""
+    operation: Operation | None = None
+    message: Any = None
+    path: str = ""
+    effect: Commands = ()
+    told: Any = None
+    """The answer to a question, which asks the hub for nothing."""
+
+    def request(self, hub: Hub) -> Request | None:
+        """What the hub is asked; None: there is nothing to do.
+
+        The caller's own key goes before one that is made of the content.
+        """
+        if not self.commands:
+            return None
+        heard = MessageReceived(self.dialect.name, self.kind, self.target)
+        by_content = bool(self.content) and not self.key
+        return hub.request(
+            self.actor,
+            *self.commands,
+            key=hub.content_key(self.content) if by_content else self.key,
+            per_attempt=by_content,
+            said=self.said,
+            heard=heard if self.content else None,
+            effect=self.effect,
+        )
+
+    def lingers(self, answer: Answer) -> bool:
+        """Whether something is looked up, or somebody called, once the hub has answered."""
+        if isinstance(answer, Turned):
+            return self.dialect.says_no is not None
+        operation = self.operation
+        assert operation is not None, "what has no operation is refused"
+        has_after = operation.after is not None and self.told is None
+        return has_after and operation.lingers(self.message, answer.reply)
+
+    def answer(self, outcome: Outcome, remarks: tuple[str, ...] = ()) -> Answer:
+        """The hub's word, as the caller is told it."""
+        if isinstance(outcome, Refusal):
+            return self.turned(outcome)
+        return self._taken(outcome, remarks)
+
+    def _taken(self, accepted: Accepted, remarks: tuple[str, ...]) -> Taken:
+        assert self.operation is not None, "what has no operation is refused"
+        if self.told is not None:
+            return Taken(self.dialect.name, self.kind, self.actor.name, (), self.told)
+        warnings = [command.detail for command in self.commands if isinstance(command, WarnTask)]
+        warnings += remarks
+        declined = accepted.declined
+        if declined is not None:
+            code = self.dialect.refusals[declined.code]
+            warnings.append(f"it changed no task: {declined.detail} ({code})")
+        return Taken(
+            dialect=self.dialect.name,
+            kind=self.kind,
+            actor=self.actor.name,
+            receipts=accepted.receipts,
+            reply=self.operation.reply(self.message, self.commands, accepted),
+            warnings=tuple(warnings),
+            repeated=accepted.repeated,
+            commands=self.commands if declined else self.commands + self.effect,
+        )
+
+    def turned(self, refusal: Refusal) -> Turned:
+        """The hub's no in the words of the dialect."""
+        code = self.dialect.refusals[refusal.code]
+        return Turned(
+            self.dialect.name, self.kind, code, refusal.detail, self.path, self.actor.name
+        )
+
+
+def plan_of(dialect: Dialect, heard: Heard, actor: Actor, facts: Facts, key: str = "") -> Plan:
+    """The request that a message leads to; one with a fault is refused by the hub, on record."""
+    told = _answered(heard, actor, facts)
+    commands = told if isinstance(told, Fault) else () if told else _commands(heard, actor, facts)
+    fault = commands if isinstance(commands, Fault) else None
+    kind, target = heard.kind[:KIND_SHOWN], shown_name(heard.target)
+    if isinstance(commands, Fault):
+        commands = (RejectMessage(commands.code, commands.detail, target, kind),)
+    return Plan(
+        dialect=dialect,
+        kind=kind,
+        actor=actor,
+        commands=commands,
+        said=heard.said if fault or _keeps_words(heard) else UNSET,
+        content=b"" if fault else heard.content,
+        target=target,
+        key="" if fault else key,
+        operation=heard.operation,
+        message=heard.message,
+        path=fault.path if fault else "",
+        effect=() if fault or told else _effect(heard, actor, facts),
+        told=None if fault else told,
+    )
+
+
+def _keeps_words(heard: Heard) -> bool:
+    return heard.operation is None or heard.operation.keeps_words
+
+
+def looks(heard: Heard, actor: Actor) -> bool:
+    """Whether something has to be looked up for this message."""
+    operation = heard.operation
+    if heard.fault is not None or operation is None:
+        return False
+    if operation.gather or operation.effect or operation.asks:
+        return operation.looks(heard.message)
+    return unfit(operation, heard.message, actor) is not None
+
+
+def _answered(heard: Heard, actor: Actor, facts: Facts) -> Any:
+    """The answer to a question, or the Fault why there is none; None: it asks for more."""
+    operation = heard.operation
+    if heard.fault is not None or operation is None or operation.asks is None:
+        return None
+    if unfit(operation, heard.message, actor) is not None:
+        return None
+    return operation.asks(heard.message, actor, facts)
+
+
+def _effect(heard: Heard, actor: Actor, facts: Facts) -> Commands:
+    operation = heard.operation
+    if operation is None or operation.effect is None:
+        return ()
+    return operation.effect(heard.message, actor, facts)
+
+
+def unfit(operation: Operation, message: Any, actor: Actor) -> Fault | None:
+    """What is wrong when this one asks for that."""
+    fault = operation.identity(message, actor.name)
+    if fault is None and actor.role not in operation.roles:
+        return Fault("not_authorized", f"{actor.label} may not send {operation.name}")
+    return fault
+
+
+def _commands(heard: Heard, actor: Actor, facts: Facts) -> Commands | Fault:
+    operation, message = heard.operation, heard.message
+    if heard.fault is not None:
+        return heard.fault
+    assert operation is not None, "what is no fault is an operation"
+    fault = unfit(operation, message, actor)
+    if fault is not None:
+        # Whether the task exists comes first (S-AOF-2): nobody is told more than that it does not.
+        if heard.target and not facts.task_exists(heard.target):
+            return Fault("task_not_found", f"no task has the name {heard.target}")
+        return fault
+    commands = operation.commands(message)
+    if operation.gather is None:
+        return commands
+    gathered = operation.gather(message, actor, facts)
+    return gathered if isinstance(gathered, Fault) else commands + gathered
