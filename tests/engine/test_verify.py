@@ -15,7 +15,7 @@ from dragoman.engine.verify import Finding, Roots, check_ledger, check_tail, che
 from dragoman.engine.verify_slice import Slice, Span, check_slice
 from dragoman.ledger.chain import GENESIS, link_hash
 from dragoman.ledger.checkpoint import Checkpoint
-from dragoman.ledger.entry import Entry, written_head
+from dragoman.ledger.entry import Entry, head_of_line
 from dragoman.ledger.views import FOLD, Shelf, decode_state, encode_state, refold
 from tests.engine.lab import ALICE, HUMAN, Lab, OpenStore, checkpoint, findings
 from tests.ledger.released import play
@@ -402,7 +402,7 @@ def test_a_line_is_what_it_says_and_not_how_it_is_written() -> None:
     [
         ENTRIES[-1].line[:-1] + b',"stream":"task:forged"}',
         ENTRIES[-1].line[:-1] + b',"version":99}',
-        written_head(ENTRIES[-1]) + b"1,no JSON",
+        head_of_line(ENTRIES[-1].stream, ENTRIES[-1].version, ENTRIES[-1].event) + b"1,no JSON",
     ],
 )
 def test_a_line_that_begins_well_and_goes_on_otherwise_is_found(forged: bytes) -> None:
