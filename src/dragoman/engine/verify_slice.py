@@ -19,7 +19,7 @@ from dragoman.ledger.tree import EMPTY, Tree, extend
 
 SLICE = 1 << 14
 """So many entries; a power of two."""
-_PAGE = 1_000
+_PAGE = 512
 _DISAGREE = "the columns of the entry disagree with its line"
 
 
