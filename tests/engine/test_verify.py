@@ -12,7 +12,7 @@ from dragoman.core.task import Task
 from dragoman.engine import verify
 from dragoman.engine.ports import Row
 from dragoman.engine.verify import Finding, Roots, check_ledger, check_tail, check_views
-from dragoman.engine.verify_slice import Slice, Span, check_slice
+from dragoman.engine.verify_slice import Slice, Span, check_slice, spans
 from dragoman.ledger.chain import GENESIS, link_hash
 from dragoman.ledger.checkpoint import Checkpoint
 from dragoman.ledger.entry import Entry, head_of_line
@@ -437,6 +437,14 @@ def test_slices_may_be_checked_elsewhere() -> None:
 
     assert list(check_ledger(HONEST, EVERY_SIZE, told.append, elsewhere, 16)) == []
     assert told == [16] * (HEAD // 16) + [HEAD % 16] * bool(HEAD % 16)
+
+
+@proves("VERIFY-HASHES")
+def test_trees_are_grown_as_far_as_something_was_signed() -> None:
+    parts = spans(HEAD, (7, 20), 16)
+    assert [part.sizes for part in parts[:3]] == [(7, 16), (20,), ()]
+    assert [list(check_slice(HONEST, part).trees) for part in parts[:3]] == [[7, 16], [20], []]
+    assert not any(part.sizes for part in spans(HEAD, (), 16))
 
 
 STREAM = "task:once"
