@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dragoman.surfaces.cli.app import run
-from dragoman.surfaces.cli.place import House, Look, Place
+from dragoman.surfaces.cli.place import Evidence, House, Look, Place
 from dragoman.surfaces.cli.screen import Bars, Progress
 
 if TYPE_CHECKING:
@@ -33,6 +33,12 @@ def _open_look(data: Path, store: str, now: int | None) -> Look:
     from dragoman.bootstrap.looks import open_look
 
     return open_look(data, store, now)
+
+
+def _open_evidence(data: Path, store: str, now: int | None) -> Evidence:
+    from dragoman.bootstrap.keyed import open_evidence
+
+    return open_evidence(data, store, now)
 
 
 def _dialects() -> "Sequence[Dialect]":
@@ -84,6 +90,7 @@ def _restore(backup: Path, data: Path, store: str, bars: Bars) -> "Manifest":
 HOUSE = House(
     _open_place,
     _open_look,
+    _open_evidence,
     _dialects,
     _import_archive,
     _open_stage,

@@ -12,10 +12,10 @@ from dragoman.core.task import Task
 from dragoman.engine import verify
 from dragoman.engine.ports import Row
 from dragoman.engine.verify import Finding, Roots, check_ledger, check_tail, check_views
-from dragoman.engine.verify_slice import Slice, Span, check_slice
+from dragoman.engine.verify_slice import Slice, Span, check_slice, spans
 from dragoman.ledger.chain import GENESIS, link_hash
 from dragoman.ledger.checkpoint import Checkpoint
-from dragoman.ledger.entry import Entry, written_head
+from dragoman.ledger.entry import Entry, head_of_line
 from dragoman.ledger.views import FOLD, Shelf, decode_state, encode_state, refold
 from tests.engine.lab import ALICE, HUMAN, Lab, OpenStore, checkpoint, findings
 from tests.ledger.released import play
@@ -402,7 +402,7 @@ def test_a_line_is_what_it_says_and_not_how_it_is_written() -> None:
     [
         ENTRIES[-1].line[:-1] + b',"stream":"task:forged"}',
         ENTRIES[-1].line[:-1] + b',"version":99}',
-        written_head(ENTRIES[-1]) + b"1,no JSON",
+        head_of_line(ENTRIES[-1].stream, ENTRIES[-1].version, ENTRIES[-1].event) + b"1,no JSON",
     ],
 )
 def test_a_line_that_begins_well_and_goes_on_otherwise_is_found(forged: bytes) -> None:
@@ -437,6 +437,14 @@ def test_slices_may_be_checked_elsewhere() -> None:
 
     assert list(check_ledger(HONEST, EVERY_SIZE, told.append, elsewhere, 16)) == []
     assert told == [16] * (HEAD // 16) + [HEAD % 16] * bool(HEAD % 16)
+
+
+@proves("VERIFY-HASHES")
+def test_trees_are_grown_as_far_as_something_was_signed() -> None:
+    parts = spans(HEAD, (7, 20), 16)
+    assert [part.sizes for part in parts[:3]] == [(7, 16), (20,), ()]
+    assert [list(check_slice(HONEST, part).trees) for part in parts[:3]] == [[7, 16], [20], []]
+    assert not any(part.sizes for part in spans(HEAD, (), 16))
 
 
 STREAM = "task:once"

@@ -4,6 +4,7 @@ import hashlib
 import os
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from errno import ENOSPC
 from io import FileIO
 from pathlib import Path
 from threading import Event, Thread
@@ -22,6 +23,8 @@ pytestmark = proves("ACP-ARTIFACTS")
 ANY = Expected()
 LARGE = (1 << 20) + 7
 """More than is read into memory at once."""
+PIECE = 2 << 20
+"""So much of a large file is copied at once."""
 
 
 def digest(data: bytes) -> str:
@@ -31,13 +34,18 @@ def digest(data: bytes) -> str:
 class Room:
     """A data directory with a shelf, and a second root."""
 
-    def __init__(self, data: Path, open_disk: Callable[[Path], Any] = Beneath) -> None:
+    def __init__(
+        self,
+        data: Path,
+        open_disk: Callable[[Path], Any] = Beneath,
+        most_bytes: int = 2 * LARGE,
+    ) -> None:
         self.data = data
         self.usual = data / "teamspaces" / "default" / "artifacts"
         self.more = data / "builds"
         for folder in (self.usual, self.more):
             folder.mkdir(parents=True)
-        self.shelf = ArtifactShelf(data, open_disk, CountingIds(), (self.more,), 2 * LARGE)
+        self.shelf = ArtifactShelf(data, open_disk, CountingIds(), (self.more,), most_bytes)
 
     def take(self, path: str, expected: Expected = ANY) -> Kept | NotKept:
         return self.shelf.take("default", path, expected)
@@ -266,6 +274,54 @@ def test_a_large_file_is_hashed_while_it_is_copied(room: Room) -> None:
     (room.usual / "a").write_bytes(bytes(LARGE))
     assert room.trouble("a", Expected(kept)) == "different"
     assert room.copies() == [kept]
+
+
+class Filling(Beneath):
+    """A disk that is full after so many pieces of a copy."""
+
+    pieces = 99
+
+    @contextmanager
+    def created(self, path: str) -> Generator[FileIO]:
+        with super().created(path) as file:
+            yield Bounded(file.fileno(), self.pieces)
+
+
+class Bounded(FileIO):
+    """A file that takes so many pieces."""
+
+    def __init__(self, descriptor: int, pieces: int) -> None:
+        super().__init__(descriptor, "wb", closefd=False)
+        self._left = pieces
+
+    def write(self, b: Any, /) -> int:
+        if self._left == 0:
+            raise OSError(ENOSPC, "No space left on device")
+        self._left -= 1
+        return super().write(b)
+
+
+@pytest.mark.parametrize("size", [PIECE, 2 * PIECE - 1, 4 * PIECE + 7])
+def test_a_copy_of_many_pieces_has_every_byte_in_its_place(tmp_path: Path, size: int) -> None:
+    room = Room(tmp_path / "data", most_bytes=size)
+    content = os.urandom(size)
+    (room.usual / "a").write_bytes(content)
+    assert room.take("a") == Kept(digest(content), size)
+    assert [path.read_bytes() for path in room.data.glob("artifacts/sha256/*/*")] == [content]
+
+
+@pytest.mark.parametrize("pieces", range(5))
+def test_a_disk_that_is_full_at_any_piece_keeps_no_copy(tmp_path: Path, pieces: int) -> None:
+    class Full(Filling):
+        """Full after that many."""
+
+    Full.pieces = pieces
+    room = Room(tmp_path / "data", Full, 5 * PIECE)
+    (room.usual / "a").write_bytes(os.urandom(4 * PIECE + 7))
+    found = room.take("a")
+    assert isinstance(found, NotKept)
+    assert (found.trouble, "No space left" in found.detail) == ("passing", True)
+    assert room.copies() == []
 
 
 @pytest.mark.parametrize("size", [3, LARGE])

@@ -1,6 +1,5 @@
 """A data directory that is open: settings, keys, store and hub, with all that surrounds them."""
 
-from collections.abc import Iterable, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -57,15 +56,15 @@ from dragoman.text.strict_json import MOST_BYTES
 
 if TYPE_CHECKING:
     from dragoman.engine.identity import Principal
-    from dragoman.engine.verify_slice import Slice, Span
     from dragoman.files.archive_format import Manifest
 from dragoman.bootstrap.handoffs import NO_PORTS, Ports, handoff_choices, handoff_ports
-from dragoman.bootstrap.looks import look_around, no_directory
+from dragoman.bootstrap.keyed import open_keyed
+from dragoman.bootstrap.looks import no_directory
 from dragoman.bootstrap.redaction import open_redactor
-from dragoman.bootstrap.secrets import check_secret
 from dragoman.bootstrap.spawning import open_spawner
-from dragoman.bootstrap.stores import CHECKPOINTS, check_not_lost, make_directory, open_store
+from dragoman.bootstrap.stores import CHECKPOINTS, make_directory, open_store
 from dragoman.bootstrap.traces import open_head, open_tails, trace_choices
+from dragoman.bootstrap.verifying import slices_of
 
 BY_INBOX: frozenset[Role] = frozenset({"agent", "observer"})
 """Roles that may speak through the inbox, where a name is all that there is, unless the settings
@@ -80,13 +79,9 @@ def open_place(
         if not create:
             raise no_directory(data)
         make_directory(data)
-    around = look_around(data, store, now)
-    # Keys that are lost are not made anew: nobody could then tell old checkpoints from forged ones.
-    key = load_or_create(data) if create and not (data / CHECKPOINTS).exists() else load(data)
-    check_not_lost(around.url, data)
-    kept = around.open_store(create=create)
-    check_secret(kept, data, key, anew=new_keys)
-    engines = Engines(kept, around.clock, key, around.running, around.url)
+    keyed = open_keyed(data, store, now, create=create, new_keys=new_keys)
+    around = keyed.around
+    engines = Engines(keyed.store, around.clock, keyed.key, around.running, around.url)
     place = opened(data, around.settings, engines, create=create)
     place.hub.redaction.tell = place.warnings.append
     return place
@@ -214,7 +209,7 @@ def _furnished(
         projector=projector,
         export=partial(_export, hub, disk),
         backup=partial(_backup, engines.store, disk, hub.clock),
-        slices=partial(_slices, engines.store, engines.url, data),
+        slices=slices_of(engines.store, engines.url, data),
         audit=partial(check_handoff, hub.store, disk),
         duties=(
             Recovery(hub, settings.retry, settings.handoffs.coordinator, settings.teamspaces),
@@ -273,12 +268,6 @@ def _export(hub: Hub, disk: Beneath, target: Path, progress: Progress) -> "Manif
 
     beside = Beneath(target.absolute().parent)
     return export_archive(hub.store, disk, target, beside, hub.clock.now(), progress)
-
-
-def _slices(store: KeptStore, url: str, data: Path, spans: "Sequence[Span]") -> "Iterable[Slice]":
-    from dragoman.bootstrap.verifying import slices_of
-
-    return slices_of(store, url, data)(spans)
 
 
 def _backup(store: KeptStore, disk: Beneath, clock: Clock, target: Path, bars: Bars) -> "Manifest":

@@ -43,6 +43,13 @@ class Row(Struct, frozen=True, gc=False):
     shelf: Shelf = Shelf()
 
 
+Columns = tuple[int, str, int, str, bytes, bytes, bytes]
+"""The fields of an entry, in their order, as a database gives them."""
+
+StreamHead = tuple[int, str, int, bytes]
+"""A stream's number, name, version and hash."""
+
+
 class NewEntry(Struct, frozen=True, gc=False):
     """An entry to append; the store gives it the next position."""
 
@@ -249,6 +256,10 @@ class Store(Protocol):
         """Entries by position."""
         ...
 
+    def columns(self, after: int, until: int, limit: int) -> Sequence[Columns]:
+        """Entries by position, for whoever looks at very many."""
+        ...
+
     def history(
         self, stream: str, after: int, limit: int, *, until: int | None = None
     ) -> list[Entry]:
@@ -261,6 +272,10 @@ class Store(Protocol):
 
     def rows(self, after: int, limit: int) -> list[Row]:
         """All streams by number."""
+        ...
+
+    def heads(self, after: int, limit: int) -> Sequence[StreamHead]:
+        """The heads of all streams by number, without their states."""
         ...
 
     def kind(self, kind: str, after: str, limit: int) -> list[Row]:

@@ -10,7 +10,7 @@ from dragoman.core.errors import LedgerError
 from dragoman.core.ids import handoff_stream
 from dragoman.core.task import Task
 from dragoman.engine.ask import entries, history
-from dragoman.engine.ports import Row, Store
+from dragoman.engine.ports import Row, Store, StreamHead
 from dragoman.engine.verify_logs import wrong_logs
 from dragoman.engine.verify_slice import (
     SLICE,
@@ -203,31 +203,34 @@ def _cut_tail(head: int, size: int) -> Finding:
 
 def _check_heads(store: Store, heads: dict[str, Head], end: int) -> Iterator[Finding]:
     """The streams' own rows know how far each stream went, so a cut stream shows."""
-    after = 0
-    while page := store.rows(after, _PAGE):
-        for row in page:
-            head = heads.pop(row.name, START)
-            if (row.version, row.hash) == (head.version, head.hash):
-                continue
-            if not _has_grown(store, row, head, end):
-                yield Finding(
-                    f"the stream is at version {row.version}, its entries end at {head.version}",
-                    end if row.version > head.version else 0,
-                    row.name,
-                )
-        after = page[-1].number
+    for _, stream, version, link in all_heads(store):
+        head, told = heads.pop(stream, START), Head(version, link)
+        if told != head and not _has_grown(store, stream, told, head, end):
+            yield Finding(
+                f"the stream is at version {version}, its entries end at {head.version}",
+                end if version > head.version else 0,
+                stream,
+            )
     for stream in heads:
         yield Finding("the stream has entries but no row", stream=stream)
 
 
-def _has_grown(store: Store, row: Row, head: Head, end: int) -> bool:
+def all_heads(store: Store) -> Iterator[StreamHead]:
+    """How far each stream went, by its own row."""
+    after = 0
+    while page := store.heads(after, _PAGE):
+        yield from page
+        after = page[-1][0]
+
+
+def _has_grown(store: Store, stream: str, told: Head, head: Head, end: int) -> bool:
     """Whether a row is ahead only by entries that somebody has appended since the last look."""
-    for entry in store.history(row.name, head.version, _PAGE):
+    for entry in store.history(stream, head.version, _PAGE):
         if entry.position < end or entry.previous != head.hash:
             return False
         head = Head(entry.version, entry.hash)
-        if head.version == row.version:
-            return head.hash == row.hash == link_hash(entry.previous, entry.line)
+        if head.version == told.version:
+            return head.hash == told.hash == link_hash(entry.previous, entry.line)
     return False
 
 

@@ -5,20 +5,21 @@ large as a complete subtree of the ledger's tree, so that the trees of slices ca
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import starmap
 
 from msgspec import Raw, Struct
 
 from dragoman.core.errors import LedgerError
 from dragoman.core.events import AnyEvent
-from dragoman.engine.ask import entries
-from dragoman.engine.ports import Store
+from dragoman.engine.ports import Columns, Store
 from dragoman.ledger.chain import GENESIS, link_hash
 from dragoman.ledger.codec import CODEC
-from dragoman.ledger.entry import Entry, Line, read_line, written_head
+from dragoman.ledger.entry import Entry, Line, head_of_line, read_line
 from dragoman.ledger.tree import EMPTY, Tree, extend
 
-SLICE = 1 << 16
+SLICE = 1 << 14
 """So many entries; a power of two."""
+_PAGE = 512
 _DISAGREE = "the columns of the entry disagree with its line"
 
 
@@ -42,7 +43,7 @@ START = Head(0, GENESIS)
 
 
 class Span(Struct, frozen=True):
-    """The entries of a slice, and the sizes of the ledger inside it of which the tree is wanted."""
+    """The entries of a slice, and the sizes of the ledger in it of which the tree is wanted."""
 
     after: int
     until: int
@@ -59,8 +60,8 @@ class Slice(Struct):
     heads: dict[str, Head] = {}
     """Stream -> where it stands behind the slice."""
     trees: dict[int, Tree] = {}
-    """Of the slice alone, by the size of the whole ledger, its end included; there is none behind
-    an entry that is missing."""
+    """Of the slice alone, by the size of the whole ledger; there is none behind an entry that is
+    missing."""
 
 
 Slices = Callable[[Sequence[Span]], Iterable[Slice]]
@@ -68,29 +69,77 @@ Slices = Callable[[Sequence[Span]], Iterable[Slice]]
 
 
 def spans(head: int, sizes: Iterable[int], size: int = SLICE) -> list[Span]:
-    """The slices of a ledger of so many entries."""
-    wanted = sorted(set(sizes))
+    """The slices of a ledger of so many entries; none but those before the last size has a tree."""
+    wanted = set(sizes)
+    last = max(wanted, default=0)
     return [
-        Span(after, until, tuple(one for one in wanted if after < one <= until))
+        Span(after, until, tuple(sorted(one for one in known if after < one <= until)))
         for after in range(0, head, size)
         for until in (min(after + size, head),)
+        for known in (wanted | {until} if until < last else wanted,)
     ]
 
 
 def check_slice(store: Store, span: Span) -> Slice:
     """Every hash, every version and every position of a slice, as far as it knows by itself."""
+    return _sound(store, span) or _looked_into(store, span)
+
+
+def _sound(store: Store, span: Span) -> Slice | None:
+    """What was seen in a slice in which nothing is wrong; None as soon as anything may be.
+
+    So it is with nearly all slices of nearly all ledgers. A page is forgotten before the next one
+    is read, so that little memory is touched: that is what takes the time.
+    """
+    follows: dict[str, tuple[int, bytes]] = {}
+    begins: dict[str, tuple[int, Head]] = {}
+    trees: dict[int, Tree] = {}
+    at, tree, expected = span.after, EMPTY, follows.get
+    for end in _stops(span):
+        page = store.columns(at, end, end - at)
+        for position, stream, version, event, line, previous, link in page:
+            at += 1
+            if (
+                position != at
+                or link_hash(previous, line) != link
+                or not line.startswith(head_of_line(stream, version, event))
+            ):
+                return None
+            if expected(stream) != (version, previous):
+                if stream in follows:
+                    return None
+                begins[stream] = at, Head(version - 1, previous)
+            follows[stream] = version + 1, link
+        if at != end:
+            return None
+        if span.sizes and end <= span.sizes[-1]:
+            tree = extend(tree, [columns[-1] for columns in page])
+            trees[end] = tree
+    heads = {stream: Head(version - 1, link) for stream, (version, link) in follows.items()}
+    trees = {size: trees[size] for size in span.sizes}
+    return Slice(span, begins=begins, heads=heads, trees=trees)
+
+
+def _stops(span: Span) -> list[int]:
+    """Where the pages of a slice end: at every size of which the tree is wanted, too."""
+    return sorted({*range(span.after + _PAGE, span.until, _PAGE), *span.sizes, span.until})
+
+
+def _looked_into(store: Store, span: Span) -> Slice:
+    """The same entry by entry, and what is wrong with each."""
     seen = Slice(span)
     heads, begins, found = seen.heads, seen.begins, seen.findings
     leaves: list[bytes] = []
     at = span.after
-    for entry in entries(store, span.after, until=span.until):
+    for entry in starmap(Entry, _columns(store, span)):
         stream = entry.stream
         if entry.position != at + 1:
             found.append(_missing(at + 1))
         at = entry.position
         if at == span.after + len(leaves) + 1:
             leaves.append(entry.hash)
-        if not (entry.line.startswith(written_head(entry)) or _is_readable(entry, found)):
+        expected = head_of_line(stream, entry.version, entry.event)
+        if not (entry.line.startswith(expected) or _is_readable(entry, found)):
             continue
         before = heads.get(stream)
         if before is None:
@@ -106,10 +155,17 @@ def check_slice(store: Store, span: Span) -> Slice:
     return seen
 
 
+def _columns(store: Store, span: Span) -> Iterator[Columns]:
+    at = span.after
+    while page := store.columns(at, span.until, _PAGE):
+        yield from page
+        at = page[-1][0]
+
+
 def _trees(span: Span, leaves: list[bytes]) -> dict[int, Tree]:
     trees: dict[int, Tree] = {}
     tree = EMPTY
-    for size in sorted({*span.sizes, span.until}):
+    for size in span.sizes:
         if size > span.after + len(leaves):
             break
         tree = extend(tree, leaves[tree.size : size - span.after])

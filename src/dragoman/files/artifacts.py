@@ -4,11 +4,13 @@ A file is opened once and without following a link; what is hashed is what is co
 So what was verified is what is used, whoever swaps or changes the file afterwards (S-ACP-8).
 """
 
+from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from hashlib import sha256
 from io import FileIO
+from itertools import cycle
 from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
@@ -27,6 +29,8 @@ _T = TypeVar("_T")
 
 MOST_BYTES: Final = 1 << 30
 _BLOCK: Final = 1 << 20
+_PIECE: Final = 2 << 20
+_PIECES: Final = 2
 _MOST_SETTLED: Final = 10_000
 _STALE_MS: Final = 3_600_000
 """A copy into which nothing was written for so long is nobody's any more."""
@@ -196,7 +200,7 @@ class ArtifactShelf:
             incoming = self._stage(disk)
             try:
                 with disk.created(incoming) as copy:
-                    found = _judged(*_read_through(file, size, copy), size, expected)
+                    found = _judged(*_copy_through(file, size, copy), size, expected)
                 if isinstance(found, Kept):
                     self._name(disk, incoming, artifact_path(found.sha256))
             finally:
@@ -278,24 +282,39 @@ def _is_renewed(disk: ArtifactDisk, kept: str) -> bool:
         return disk.touch(kept)
 
 
-def _read_through(file: FileIO, size: int, copy: FileIO | None = None) -> tuple[str, int]:
-    """The SHA-256 of a file and how long it is; copied on the way if it is to be.
+def _read_through(file: FileIO, size: int) -> tuple[str, int]:
+    """The SHA-256 of a file and how long it is.
 
     Nobody who goes on writing can make it longer than it was found to be, by more than a byte.
     """
     digest, length = sha256(), 0
     view = memoryview(bytearray(min(_BLOCK, size + 1)))
-    # A piece is written by one thread while another one hashes it.
-    with ThreadPoolExecutor(1) if copy is not None else nullcontext() as writer:
-        while length <= size and (count := file.readinto(view[: size + 1 - length])):
-            piece = view[:count]
-            written = None
-            if writer is not None and copy is not None:
-                written = writer.submit(_write_all, copy, piece)
-            digest.update(piece)
-            if written is not None:
-                written.result()
+    while count := file.readinto(view[: size + 1 - length]):
+        digest.update(view[:count])
+        length += count
+    return digest.hexdigest(), length
+
+
+def _copy_through(file: FileIO, size: int, copy: FileIO) -> tuple[str, int]:
+    """The same, and each piece is written by one thread while another one hashes it.
+
+    There are two pieces, so that neither thread waits for the other one's slowest.
+    """
+    digest, length = sha256(), 0
+    views = [memoryview(bytearray(min(_PIECE, size + 1))) for _ in range(_PIECES)]
+    written = deque[Future[None]]()
+    with ThreadPoolExecutor(1) as writer:
+        for view in cycle(views):
+            if len(written) == _PIECES:
+                written.popleft().result()
+            count = file.readinto(view[: size + 1 - length])
+            if not count:
+                break
+            written.append(writer.submit(_write_all, copy, view[:count]))
+            digest.update(view[:count])
             length += count
+        for one in written:
+            one.result()
     return digest.hexdigest(), length
 
 

@@ -53,11 +53,9 @@ _decoder = msgspec.json.Decoder(Line[msgspec.Raw])
 write_line = msgspec.json.Encoder().encode
 
 
-def written_head(entry: Entry) -> bytes:
+def head_of_line(stream: str, version: int, event: str) -> bytes:
     """How a line with these columns begins, unless a name in it needs an escape."""
-    return (
-        f'{{"stream":"{entry.stream}","version":{entry.version},"event":"{entry.event}","v":'
-    ).encode()
+    return f'{{"stream":"{stream}","version":{version},"event":"{event}","v":'.encode()
 
 
 def read_line(data: bytes) -> Line[msgspec.Raw]:

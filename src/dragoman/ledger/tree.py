@@ -42,12 +42,19 @@ def append(tree: Tree, leaf_data: bytes) -> Tree:
 
 def extend(tree: Tree, leaves: Iterable[bytes]) -> Tree:
     """The tree with these leaves added in order."""
-    peaks = list(tree.peaks)
-    size = tree.size
-    for leaf_data in leaves:
-        _add(peaks, size, sha256(_LEAF + leaf_data).digest())
-        size += 1
-    return Tree(size, tuple(peaks))
+    row = [sha256(_LEAF + leaf_data).digest() for leaf_data in leaves]
+    size, left = tree.size + len(row), tree.size
+    peaks, unpaired = list(tree.peaks), list[bytes]()
+    # Level by level, as far up as new nodes reach: all nodes of one at once.
+    while row:
+        if left & 1:
+            row.insert(0, peaks.pop())
+        if len(row) & 1:
+            unpaired.append(row.pop())
+        pairs = zip(row[::2], row[1::2], strict=True)
+        row = [sha256(_NODE + one + other).digest() for one, other in pairs]
+        left >>= 1
+    return Tree(size, (*peaks, *reversed(unpaired)))
 
 
 def join(left: Tree, right: Tree) -> Tree:

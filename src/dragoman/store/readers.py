@@ -5,7 +5,7 @@ from itertools import starmap
 from typing import Any
 
 from dragoman.core.errors import StoreCorrupt
-from dragoman.engine.ports import Answer, KeptAnswer, Listed, ListQuery, Row
+from dragoman.engine.ports import Answer, Columns, KeptAnswer, Listed, ListQuery, Row, StreamHead
 from dragoman.ledger.entry import Entry
 from dragoman.ledger.logs import Log
 from dragoman.ledger.records import HandoffRecord
@@ -52,6 +52,10 @@ class SqlReaders(ABC):
         end = NO_LIMIT if until is None else until
         return list(starmap(Entry, self._read("entries", after, end, limit)))
 
+    def columns(self, after: int, until: int, limit: int) -> list[Columns]:
+        """The same, as the database gives them."""
+        return self._read("entries", after, until, limit)
+
     def history(
         self, stream: str, after: int, limit: int, *, until: int | None = None
     ) -> list[Entry]:
@@ -67,6 +71,10 @@ class SqlReaders(ABC):
     def rows(self, after: int, limit: int) -> list[Row]:
         """All streams by number."""
         return list(map(self._row, self._read("rows", after, limit)))
+
+    def heads(self, after: int, limit: int) -> list[StreamHead]:
+        """The heads of all streams by number."""
+        return self._read("heads", after, limit)
 
     def kind(self, kind: str, after: str, limit: int) -> list[Row]:
         """Streams of one kind by name."""

@@ -17,6 +17,7 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
+from dragoman.system.eager_file import EagerFile
 from dragoman.system.files import end_of_last_line, write_all
 from dragoman.system.renames import exchange, rename_to_free
 
@@ -140,7 +141,7 @@ class Beneath:
         """
         with self._parent(path) as (folder, name):
             descriptor = _create(name, folder, 0o600)
-        with FileIO(descriptor, "wb") as file:
+        with EagerFile(descriptor, "wb") as file:
             yield file
             os.fsync(descriptor)
         self.keep(path)

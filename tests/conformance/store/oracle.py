@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from itertools import product
 from typing import TypeVar, get_args
 
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from dragoman.core.events import Status
 from dragoman.engine.ports import BoardQuery, Listed, ListQuery, ReadyKey, Row, Session, Store
@@ -30,7 +30,9 @@ def _readers(agents: Sequence[str], now: int) -> list[Callable[[Store], object]]
     return [
         *(lambda store, n=n: _all_entries(store, n, None) for n in PAGES),
         *(lambda store, end=end: _all_entries(store, 3, end) for end in (0, 1, 5)),
+        *(lambda store, n=n: _all_columns(store, n) for n in PAGES),
         *(lambda store, n=n: _all_rows(store, n) for n in PAGES),
+        *(lambda store, n=n: _all_heads(store, n) for n in PAGES),
         *(lambda store, n=n: _all_names(store, n) for n in PAGES),
         *(lambda store, n=n: _all_places(store, n) for n in PAGES),
         *(lambda store, n=n: _lists(store, n) for n in PAGES),
@@ -52,6 +54,21 @@ def _all_entries(store: Store, limit: int, until: int | None) -> list[Entry]:
     return _pages(
         lambda after: store.entries(after, limit, until=until), lambda entry: entry.position, 0
     )
+
+
+def _all_columns(store: Store, limit: int) -> list[Entry]:
+    """The same, read field by field; nothing lies behind the end that was asked for."""
+    end = store.head() - 1
+    found = _pages(lambda after: list(store.columns(after, end, limit)), lambda one: one[0], 0)
+    assert found == [astuple(entry) for entry in store.entries(0, 1_000, until=end)]
+    return [Entry(*columns) for columns in found]
+
+
+def _all_heads(store: Store, limit: int) -> list[tuple[str, int, bytes]]:
+    heads = _pages(lambda after: list(store.heads(after, limit)), lambda head: head[0], 0)
+    rows = store.rows(0, 1_000)
+    assert heads == [(row.number, row.name, row.version, row.hash) for row in rows]
+    return [head[1:] for head in heads]
 
 
 def _all_rows(store: Store, limit: int) -> list[Row]:

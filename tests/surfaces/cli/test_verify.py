@@ -219,3 +219,17 @@ def test_a_command_that_writes_behind_a_cut_tail_says_so(sound: Console) -> None
 
     refused = sound.ask("task", "create", "Three", code=1)
     assert refused["code"] in ("ledger_broken", "store_conflict", "store_corrupt")
+
+
+@pytest.mark.parametrize("words", [(), ("--hashes",)])
+def test_nothing_is_proven_by_keys_that_are_lost_or_of_another_hub(
+    sound: Console, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    other = Console(tmp_path / "other")
+    other.ask("init")
+    shutil.rmtree(sound.data / "keys")
+    assert sound.ask("verify", *words, code=1)["code"] == "bad_key"
+    shutil.copytree(other.data / "keys", sound.data / "keys")
+    found = sound.ask("verify", *words, code=1)
+    assert (found["code"], "secret" in found["detail"]) == ("bad_key", True)
+    assert other("verify", *words, "--data", str(tmp_path / "nowhere")).code == 1

@@ -4,9 +4,11 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import islice
-from typing import TypeVar
+from typing import TypeVar, cast
 
-from dragoman.engine.ports import BoardQuery, Listed, ListQuery, Row, Session
+from msgspec.structs import astuple
+
+from dragoman.engine.ports import BoardQuery, Columns, Listed, ListQuery, Row, Session, StreamHead
 from dragoman.ledger.entry import Entry
 from dragoman.ledger.logs import Log
 from dragoman.ledger.records import HandoffRecord
@@ -62,6 +64,10 @@ class MemoryStore:
             end = after + limit if until is None else min(after + limit, until)
             return self._tables.entries[after:end]
 
+    def columns(self, after: int, until: int, limit: int) -> list[Columns]:
+        """The same, field by field."""
+        return [cast(Columns, astuple(one)) for one in self.entries(after, limit, until=until)]
+
     def history(
         self, stream: str, after: int, limit: int, *, until: int | None = None
     ) -> list[Entry]:
@@ -80,6 +86,10 @@ class MemoryStore:
         with self._lock:
             rows = sorted(self._tables.rows.items())
             return [row for number, row in rows if number > after][:limit]
+
+    def heads(self, after: int, limit: int) -> list[StreamHead]:
+        """The heads of all streams by number."""
+        return [(row.number, row.name, row.version, row.hash) for row in self.rows(after, limit)]
 
     def kind(self, kind: str, after: str, limit: int) -> list[Row]:
         """Streams of one kind by name."""

@@ -282,6 +282,9 @@ SELECT * FROM stream_rows WHERE name = $1
 -- name: rows
 SELECT * FROM stream_rows WHERE number > $1 ORDER BY number LIMIT $2
 
+-- name: heads
+SELECT number, name, version, hash FROM streams WHERE number > $1 ORDER BY number LIMIT $2
+
 -- name: kind
 SELECT * FROM stream_rows WHERE name > $1 AND name < $2 ORDER BY name LIMIT $3
 

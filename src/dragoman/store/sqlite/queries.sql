@@ -174,6 +174,9 @@ LIMIT ?
 -- name: rows
 SELECT * FROM stream_rows WHERE number > ? ORDER BY number LIMIT ?
 
+-- name: heads
+SELECT number, name, version, hash FROM streams WHERE number > ? ORDER BY number LIMIT ?
+
 -- name: kind
 SELECT * FROM stream_rows WHERE name > ? AND name < ? ORDER BY name LIMIT ?
 

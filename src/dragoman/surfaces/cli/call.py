@@ -13,7 +13,7 @@ from dragoman.config import DEFAULT_DATA, environment
 from dragoman.core.actors import Actor
 from dragoman.core.errors import DragomanError, Refused, SettingsError
 from dragoman.surfaces.cli.person import actor_for, door
-from dragoman.surfaces.cli.place import House, Look, Place
+from dragoman.surfaces.cli.place import Evidence, House, Look, Place
 from dragoman.surfaces.cli.screen import Screen
 
 if TYPE_CHECKING:
@@ -104,6 +104,17 @@ class Call(Struct, frozen=True):
             yield look
         finally:
             look.store.close()
+
+    @contextmanager
+    def proving(self) -> Generator[Evidence]:
+        """The ledger and what proves it, for a command that needs nothing else; it must exist."""
+        said = self.shared
+        self._check_is_here()
+        evidence = self.house.open_evidence(self.data, said.store, said.now)
+        try:
+            yield evidence
+        finally:
+            evidence.store.close()
 
     @contextmanager
     def reading(self) -> Generator[Place]:

@@ -176,7 +176,7 @@ def _finish(stage: Stage, cast: Cast) -> Iterator[Step]:
 def _prove(stage: Stage, cast: Cast) -> Iterator[Step]:
     del cast
     stage.wait(1)
-    verdict = examine(stage.place, no_bars, hashes_only=False)
+    verdict = examine(stage.place, no_bars)
     found = "all good" if not verdict.found else f"{verdict.found} findings"
     yield _step(
         stage,

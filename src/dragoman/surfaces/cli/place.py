@@ -94,6 +94,15 @@ class Look(Struct, frozen=True):
     clock: "Clock"
 
 
+class Evidence(Struct, frozen=True):
+    """What a ledger is proven by."""
+
+    store: "Store"
+    checkpoints: Checkpoints
+    slices: "Slices"
+    """Checks the ledger slice by slice."""
+
+
 class Place(Struct, frozen=True):
     """A hub and what surrounds it."""
 
@@ -179,6 +188,8 @@ class House(Struct, frozen=True):
     open_place: OpenPlace
     open_look: "Callable[[Path, str, int | None], Look]"
     """Opens a data directory that is only read, by its store; the number fixes the clock."""
+    open_evidence: "Callable[[Path, str, int | None], Evidence]"
+    """The same with its checkpoints, to prove the ledger."""
     dialects: "Callable[[], Sequence[Dialect]]"
     import_archive: "Callable[[Path, Path, str, Progress], Manifest]"
     """Makes a data directory, with the store of a URL, out of an exported one."""

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from dragoman.surfaces.cli.call import Answer, Call, wrong_usage
 from dragoman.surfaces.cli.chain import check_file
-from dragoman.surfaces.cli.place import Place
+from dragoman.surfaces.cli.place import Evidence, Place
 from dragoman.surfaces.cli.screen import Bars, Progress, Screen
 from dragoman.surfaces.cli.verb import Verb
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from dragoman.ledger.checkpoint import Checkpoint
 
 _MOST_SHOWN = 100
-_PAGE = 1_000
 _SURPLUS = "; what is surplus is nobody's here and is left alone: move it away"
 
 
@@ -90,9 +89,11 @@ def verify(
         return check_file(chain, key, allow_tail=allow_tail)
     if key is not None:
         wrong_usage("--key is for --chain: the ledger is checked by its own key")
+    if hashes:
+        with call.proving() as evidence:
+            return _answer(prove(evidence, call.err.progress))
     with call.reading() as place:
-        verdict = examine(place, call.err.progress, hashes_only=hashes)
-    return _answer(verdict)
+        return _answer(examine(place, call.err.progress))
 
 
 def no_bars(what: str, total: int) -> AbstractContextManager[Progress]:
@@ -101,20 +102,28 @@ def no_bars(what: str, total: int) -> AbstractContextManager[Progress]:
     return nullcontext(lambda _: None)
 
 
-def examine(place: Place, bars: Bars, *, hashes_only: bool) -> Verdict:
-    """Look at everything, and show on bars how far it has come."""
-    from dragoman.engine.verify import check_ledger, check_views
+def prove(evidence: Evidence, bars: Bars) -> Verdict:
+    """Look at the ledger alone, and show on a bar how far it has come."""
+    from dragoman.engine.verify import all_heads, check_ledger
 
-    store, verdict = place.hub.store, Verdict()
-    signed = _signed(place, verdict)
+    store, verdict = evidence.store, Verdict()
+    signed = _signed(evidence, verdict)
     verdict.entries = store.head()
     with bars("entries", verdict.entries) as progress:
-        verdict.note(check_ledger(store, signed, progress, place.slices))
-    verdict.streams = _count_streams(place)
-    if not hashes_only:
-        with bars("views", verdict.streams) as progress:
-            verdict.note(check_views(store, progress))
-    if not hashes_only and not verdict.found:
+        verdict.note(check_ledger(store, signed, progress, evidence.slices))
+    verdict.streams = sum(1 for _ in all_heads(store))
+    return verdict
+
+
+def examine(place: Place, bars: Bars) -> Verdict:
+    """Look at everything."""
+    from dragoman.engine.verify import check_views
+
+    store = place.hub.store
+    verdict = prove(Evidence(store, place.checkpoints, place.slices), bars)
+    with bars("views", verdict.streams) as progress:
+        verdict.note(check_views(store, progress))
+    if not verdict.found:
         # Files are a picture of the ledger: there is nothing to compare them with if it is broken.
         with bars("files", verdict.streams) as progress:
             sound = verdict.found
@@ -130,26 +139,18 @@ def _check_files(place: Place, progress: Progress) -> "Iterator[Finding]":
         yield Finding(f"{difference.path} is {difference.problem}")
 
 
-def _signed(place: Place, verdict: Verdict) -> "list[Checkpoint]":
+def _signed(evidence: Evidence, verdict: Verdict) -> "list[Checkpoint]":
     """The checkpoints up to the first that does not hold."""
     from dragoman.engine.verify import Finding
     from dragoman.ledger.checkpoint import BadCheckpoint
 
     signed: list[Checkpoint] = []
     try:
-        signed.extend(place.checkpoints.all())
+        signed.extend(evidence.checkpoints.all())
     except BadCheckpoint as error:
         verdict.note([Finding(f"checkpoints.jsonl: {error.detail}")])
     verdict.checkpoints = len(signed)
     return signed
-
-
-def _count_streams(place: Place) -> int:
-    count = after = 0
-    while page := place.hub.store.rows(after, _PAGE):
-        count += len(page)
-        after = page[-1].number
-    return count
 
 
 def _answer(verdict: Verdict) -> Answer:

@@ -1,0 +1,47 @@
+"""A data directory with its store and its keys, which belong together; and what its ledger proves.
+
+Whoever only checks hashes needs no more than that: neither dialects nor duties are loaded.
+"""
+
+from pathlib import Path
+
+from msgspec import Struct
+
+from dragoman.bootstrap.looks import Around, look_around, no_directory
+from dragoman.bootstrap.secrets import check_secret
+from dragoman.bootstrap.stores import CHECKPOINTS, check_not_lost
+from dragoman.bootstrap.verifying import slices_of
+from dragoman.engine.ports import KeptStore
+from dragoman.surfaces.cli.place import Evidence
+from dragoman.system.checkpoints import CheckpointFile
+from dragoman.system.keys import LedgerKey, load, load_or_create
+
+
+class Keyed(Struct, frozen=True):
+    """What was found in a data directory."""
+
+    around: Around
+    key: LedgerKey
+    store: KeptStore
+
+
+def open_keyed(
+    data: Path, store: str, now: int | None, *, create: bool = False, new_keys: bool = False
+) -> Keyed:
+    """Open the store of a data directory that exists; its keys must fit."""
+    around = look_around(data, store, now)
+    # Keys that are lost are not made anew: nobody could then tell old checkpoints from forged ones.
+    key = load_or_create(data) if create and not (data / CHECKPOINTS).exists() else load(data)
+    check_not_lost(around.url, data)
+    kept = around.open_store(create=create)
+    check_secret(kept, data, key, anew=new_keys)
+    return Keyed(around, key, kept)
+
+
+def open_evidence(data: Path, store: str, now: int | None) -> Evidence:
+    """Open a data directory to check its ledger; it must exist."""
+    if not data.is_dir():
+        raise no_directory(data)
+    keyed = open_keyed(data, store, now)
+    checkpoints = CheckpointFile(data / CHECKPOINTS, keyed.key)
+    return Evidence(keyed.store, checkpoints, slices_of(keyed.store, keyed.around.url, data))
