@@ -38,6 +38,11 @@ def directory(patient: Patient) -> Diagnosis:
             f"{data.absolute()} {what}",
             "run `dragoman init`, or name another one with --data or DRAGOMAN_DATA",
         )
+    if os.statvfs(data).f_flag & os.ST_RDONLY:
+        return bad(
+            f"{data.absolute()} is on a file system that is mounted read-only",
+            "mount it for writing; reading and `dragoman backup` to another disk work meanwhile",
+        )
     if not os.access(data, os.R_OK | os.W_OK | os.X_OK):
         return bad(f"{data.absolute()} cannot be written", f"chmod u+rwx {data}")
     mode = stat.S_IMODE(data.stat().st_mode)
