@@ -119,6 +119,7 @@ class Packer:
     def _add_member(self, member: Member, content: IO[bytes]) -> None:
         info = tarfile.TarInfo(member.name)
         info.size = member.size
+        info.mode = 0o600
         self._tar.addfile(info, content)
         self.members.append(member)
 
