@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from dragoman.surfaces.cli.call import Answer, Call, wrong_usage
 from dragoman.surfaces.cli.chain import check_file
+from dragoman.surfaces.cli.phrases import counted
 from dragoman.surfaces.cli.place import Place
 from dragoman.surfaces.cli.screen import Bars, Progress, Screen
 from dragoman.surfaces.cli.verb import Verb
@@ -34,6 +35,8 @@ class Verdict(Struct):
     first_bad: int | None = None
     files: int = 0
     """How many of the findings are about files, which can be written anew."""
+    has_files: bool = True
+    """Whether the files were ever written to their end."""
 
     def note(self, findings: "Iterable[Finding]") -> None:
         """Take findings down, the first ones whole."""
@@ -43,6 +46,16 @@ class Verdict(Struct):
                 self.first_bad = finding.position
             if self.found <= _MOST_SHOWN:
                 self.findings.append(finding)
+
+
+class _Where(Struct, frozen=True):
+    """What was verified."""
+
+    data: str
+    ledger: str
+
+    def __str__(self) -> str:
+        return f"{self.data}, ledger {self.ledger}: "
 
 
 def verify(
@@ -92,7 +105,8 @@ def verify(
         wrong_usage("--key is for --chain: the ledger is checked by its own key")
     with call.reading() as place:
         verdict = examine(place, call.err.progress, hashes_only=hashes)
-    return _answer(verdict)
+        where = _Where(str(place.data.absolute()), place.hub.store.ledger_id())
+    return _answer(verdict, where)
 
 
 def no_bars(what: str, total: int) -> AbstractContextManager[Progress]:
@@ -120,6 +134,7 @@ def examine(place: Place, bars: Bars, *, hashes_only: bool) -> Verdict:
             sound = verdict.found
             verdict.note(_check_files(place, progress))
             verdict.files = verdict.found - sound
+            verdict.has_files = place.projector.has_begun()
     return verdict
 
 
@@ -152,8 +167,10 @@ def _count_streams(place: Place) -> int:
     return count
 
 
-def _answer(verdict: Verdict) -> Answer:
+def _answer(verdict: Verdict, where: _Where) -> Answer:
     data: dict[str, object] = {
+        "data": where.data,
+        "ledger": where.ledger,
         "entries": verdict.entries,
         "streams": verdict.streams,
         "checkpoints": verdict.checkpoints,
@@ -165,20 +182,43 @@ def _answer(verdict: Verdict) -> Answer:
         "firstBadPosition": verdict.first_bad,
     }
     if not verdict.found:
-        return Answer(data, lambda screen: screen.line(f"{counts(verdict)}: all good"))
+        return Answer(data, lambda screen: _print_good(verdict, where, screen))
     code = "files_differ" if verdict.found == verdict.files else "ledger_broken"
     data |= {"code": code, "detail": _headline(verdict)}
-    return Answer(data, lambda screen: _print_findings(verdict, screen), is_ok=False)
+    return Answer(data, lambda screen: _print_findings(verdict, where, screen), is_ok=False)
 
 
 def counts(verdict: Verdict) -> str:
     """How much was looked at."""
-    return (
-        f"{verdict.entries} entries, {verdict.streams} streams, {verdict.checkpoints} checkpoints"
+    return ", ".join(
+        (
+            counted(verdict.entries, "entry", "entries"),
+            counted(verdict.streams, "stream"),
+            counted(verdict.checkpoints, "checkpoint"),
+        )
+    )
+
+
+def _print_good(verdict: Verdict, where: _Where, screen: Screen) -> None:
+    if verdict.checkpoints or not verdict.entries:
+        screen.line(f"{where}{counts(verdict)}: all good")
+        return
+    screen.line(f"{where}{counts(verdict)}: every hash fits")
+    screen.line(
+        ("warning: ", "yellow"),
+        "nothing that was signed covers them: whoever wrote all of them anew would not be noticed. "
+        "If checkpoints.jsonl was there before, bring it back; else `dragoman tick` signs from now "
+        "on",
     )
 
 
 def _headline(verdict: Verdict) -> str:
+    if verdict.found == verdict.files and not verdict.has_files:
+        return (
+            "the ledger is whole, but the files that show it were never written to their end: what "
+            "made this directory, a restore as a rule, was stopped. Nothing is lost; `dragoman "
+            "rebuild-files` writes them"
+        )
     if verdict.found == verdict.files:
         do = "1 file does" if verdict.found == 1 else f"{verdict.found} files do"
         has_surplus = any(finding.problem.endswith(" is surplus") for finding in verdict.findings)
@@ -193,8 +233,8 @@ def _headline(verdict: Verdict) -> str:
     return f"the first bad position is {verdict.first_bad}; findings: {verdict.found}"
 
 
-def _print_findings(verdict: Verdict, screen: Screen) -> None:
-    screen.line(f"{counts(verdict)}: ", ("NOT good", "bold red"), f"; {_headline(verdict)}")
+def _print_findings(verdict: Verdict, where: _Where, screen: Screen) -> None:
+    screen.line(f"{where}{counts(verdict)}: ", ("NOT good", "bold red"), f"; {_headline(verdict)}")
     for finding in sorted(verdict.findings, key=lambda f: (f.position == 0, f.position)):
         where = f"position {finding.position}" if finding.position else "beside the ledger"
         stream = f", {finding.stream}" if finding.stream else ""
