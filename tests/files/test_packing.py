@@ -126,7 +126,7 @@ def test_a_task_that_moves_at_any_moment_is_packed_once(
 def test_what_is_a_link_in_the_place_of_a_file_or_folder_is_named_once(tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir()
-    for name in ("dragoman.toml", "keys", "teamspaces"):
+    for name in ("dragoman.toml", "keys", "tasks", "teamspaces"):
         (data / name).symlink_to(tmp_path)
     with tarfile.open(fileobj=io.BytesIO(), mode="w") as tar:
         packer = Packer(tar)
@@ -134,4 +134,7 @@ def test_what_is_a_link_in_the_place_of_a_file_or_folder_is_named_once(tmp_path:
             packer.add_file(Beneath(data), name)
         packer.add_trees(Beneath(data), ("tasks", "teamspaces"))
 
-    assert (packer.members, packer.left_out) == ([], ["dragoman.toml", "keys", "teamspaces"])
+    assert (packer.members, packer.left_out) == (
+        [],
+        ["dragoman.toml", "keys", "tasks", "teamspaces"],
+    )

@@ -57,6 +57,7 @@ class Packer:
 
     def _add_tasks(self, data: Disk, stays: Callable[[str], bool]) -> None:
         """Tasks' own folders, each once: none moves while it is copied, and nobody waits longer."""
+        self._leave_out(data, TASKS)
         packed = set[str]()
         while left := _left(data, packed, stays):
             for path in left:

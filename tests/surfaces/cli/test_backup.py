@@ -212,22 +212,26 @@ def test_a_damaged_backup_is_refused_and_leaves_nothing(
     assert nothing_is_there(other)
 
 
+DAMAGES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
+    "no end": (lambda whole: whole.rstrip(b"\0"), "not a whole archive"),
+    "half an end": (
+        lambda whole: whole[: len(whole.rstrip(b"\0")) // 512 * 512 + 1_024],
+        "cut off",
+    ),
+    "appended": (lambda whole: whole + b"more", "something was appended"),
+    "twice": (lambda whole: whole + whole, "something was appended"),
+    "half": (lambda whole: whole[: len(whole) // 2], "cut off"),
+    "changed": (lambda whole: whole.replace(b"attempts = 4", b"attempts = 5"), "dragoman.toml"),
+}
+"""What was done to a backup, and what is said of it."""
+
+
 @proves("BACKUP-WORDS")
-@pytest.mark.parametrize(
-    ("change", "told"),
-    [
-        (lambda whole: whole.rstrip(b"\0"), "not a whole archive"),
-        (lambda whole: whole[: len(whole.rstrip(b"\0")) // 512 * 512 + 1_024], "cut off"),
-        (lambda whole: whole + b"more", "something was appended"),
-        (lambda whole: whole + whole, "something was appended"),
-        (lambda whole: whole[: len(whole) // 2], "cut off"),
-        (lambda whole: whole.replace(b"max_attempts = 4", b"max_attempts = 5"), "dragoman.toml"),
-    ],
-    ids=["no end", "half an end", "appended", "twice", "half", "changed"],
-)
+@pytest.mark.parametrize("damage", DAMAGES)
 def test_whatever_is_damaged_is_said_in_one_form_of_words(
-    backup: Path, other: Console, change: Callable[[bytes], bytes], told: str
+    backup: Path, other: Console, damage: str
 ) -> None:
+    change, told = DAMAGES[damage]
     backup.write_bytes(change(backup.read_bytes()))
 
     answer = other.ask("restore", str(backup), code=1)
