@@ -2778,15 +2778,15 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "STORE-READ-STILL",
         "S-FAULTS",
-        "Where nothing can be written (read-only, or full to the last byte) and no hub runs, reading "
-        "commands and backup work, unless a log is to be taken in or somebody begins to write: "
-        "that is said, and nothing is shown that may be mixed up.",
+        "Where nothing can be written (read-only, or full to the last byte) and no hub runs, "
+        "reading commands and backup work, unless a log is to be taken in or somebody begins to "
+        "write: that is said, and nothing is shown that may be mixed up.",
     ),
     Requirement(
         "KEYS-LOST",
         "S-FAULTS",
-        "Where keys are gone, every command and doctor say the same two ways out: the keys out of a "
-        "backup, or init --new-keys, which says what it did.",
+        "Where keys are gone, every command and doctor say the same two ways out: the keys out of "
+        "a backup, or init --new-keys, which says what it did.",
     ),
     Requirement(
         "VERIFY-UNSIGNED",
@@ -2797,8 +2797,8 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "BACKUP-WORDS",
         "S-FAULTS",
-        "A refused backup or restore has the code of its cause: bad_archive is about the file alone, "
-        "and what is damaged is said in one form of words.",
+        "A refused backup or restore has the code of its cause: bad_archive is about the file "
+        "alone, and what is damaged is said in one form of words.",
     ),
 )
 

@@ -50,7 +50,7 @@ def init(
         # Only a store that could be opened is worth remembering.
         is_remembered = bool(asked) and remember(place.data, asked)
         url = asked or place.settings.store.url or default_url(place.data)
-        taken = _taken(place, are_made=are_made) if new_keys else {}
+        taken = _taken(place, are_made=are_made) if new_keys else dict[str, object]()
     data = {
         "data": str(call.data.absolute()),
         "store": masked(url),

@@ -236,9 +236,9 @@ def _headline(verdict: Verdict) -> str:
 def _print_findings(verdict: Verdict, where: _Where, screen: Screen) -> None:
     screen.line(f"{where}{counts(verdict)}: ", ("NOT good", "bold red"), f"; {_headline(verdict)}")
     for finding in sorted(verdict.findings, key=lambda f: (f.position == 0, f.position)):
-        where = f"position {finding.position}" if finding.position else "beside the ledger"
+        place = f"position {finding.position}" if finding.position else "beside the ledger"
         stream = f", {finding.stream}" if finding.stream else ""
-        screen.line(f"  {where}{stream}: {finding.problem}")
+        screen.line(f"  {place}{stream}: {finding.problem}")
     if verdict.found > len(verdict.findings):
         screen.line(f"  … and {verdict.found - len(verdict.findings)} more")
 
