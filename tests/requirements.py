@@ -2780,6 +2780,32 @@ _MANIFEST: tuple[Requirement, ...] = (
         "With a key the SDK signs every message that it sends; the hub opens it, and one whose "
         "answer was lost is signed anew and counts once.",
     ),
+    # --- reading where nothing can be written; keys, backups and verify as fresh users met them
+    Requirement(
+        "STORE-READ-STILL",
+        "S-FAULTS",
+        "Where nothing can be written (read-only, or full to the last byte) and no hub runs, "
+        "reading commands and backup work, unless a log is to be taken in or somebody begins to "
+        "write: that is said, and nothing is shown that may be mixed up.",
+    ),
+    Requirement(
+        "KEYS-LOST",
+        "S-FAULTS",
+        "Where keys are gone, every command and doctor say the same two ways out: the keys out of "
+        "a backup, or init --new-keys, which says what it did.",
+    ),
+    Requirement(
+        "VERIFY-UNSIGNED",
+        "S-FAULTS",
+        "verify names the directory and the ledger, and does not call good what nothing signed "
+        "covers without saying so.",
+    ),
+    Requirement(
+        "BACKUP-WORDS",
+        "S-FAULTS",
+        "A refused backup or restore has the code of its cause: bad_archive is about the file "
+        "alone, and what is damaged is said in one form of words.",
+    ),
 )
 
 REQUIREMENTS = {requirement.id: requirement for requirement in _MANIFEST}

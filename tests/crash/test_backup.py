@@ -16,7 +16,7 @@ from dragoman.core.commands import ClaimTask, CreateTask, NoteTask
 from dragoman.core.errors import Refusal
 from dragoman.engine.request import Accepted
 from dragoman.files.backup import check_backup
-from dragoman.files.problems import BadArchive
+from dragoman.files.problems import PlaceTaken
 from dragoman.ledger.entry import read_line
 from dragoman.surfaces.cli.place import Place
 from dragoman.system.token_file import load_or_create_token
@@ -251,11 +251,11 @@ def test_what_a_killed_restore_left_in_postgresql_does_not_stop_the_next_one(
     assert kills > 1
     with opened(data) as new:
         assert (lines(new), findings(new)) == (ledger, [])
-    with pytest.raises(BadArchive, match="holds this very ledger"):
+    with pytest.raises(PlaceTaken, match="holds this very ledger"):
         restore_backup(backup, tmp_path / "second", postgres_url, no_bars)
     with opened(data) as new:
         new.hub.do(ADA, NoteTask("one", "more"))
-    with pytest.raises(BadArchive, match=r"is not empty.*stays as it is"):
+    with pytest.raises(PlaceTaken, match=r"is not empty.*stays as it is"):
         restore_backup(backup, tmp_path / "second", postgres_url, no_bars)
     assert not (tmp_path / "second").exists()
 
@@ -273,7 +273,7 @@ def test_a_restore_that_was_killed_between_the_store_and_the_directory_is_finish
     unfinished, record = tmp_path / ".new.restoring", (data / "restored.json").read_bytes()
     data.rename(unfinished)
     (unfinished / "restored.json").unlink()
-    with pytest.raises(BadArchive, match="holds this very ledger"):
+    with pytest.raises(PlaceTaken, match="holds this very ledger"):
         restore_backup(backup, data, postgres_url, no_bars)
     (unfinished / "restored.json").write_bytes(record)
 
@@ -329,7 +329,7 @@ def test_a_restore_whose_place_was_taken_meanwhile_leaves_nothing(
 
     with monkeypatch.context() as disk:
         disk.setattr(os, "fsync", raced)
-        with pytest.raises(BadArchive, match="is there by now"):
+        with pytest.raises(PlaceTaken, match="is there by now"):
             restore_backup(backup, data, f"sqlite:///{far}", no_bars)
 
     assert list(data.parent.iterdir()) == []

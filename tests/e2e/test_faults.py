@@ -22,6 +22,7 @@ AS_NOBODY = dedent("""
     from dragoman.surfaces.cli.commands import FILES, GROUPS, verbs_of
     import dragoman.bootstrap.looks, dragoman.bootstrap.places, dragoman.bootstrap.verifying
     import dragoman.engine.verify, dragoman.store.sqlite, dragoman.system.hub_lock
+    import dragoman.bootstrap.backups, dragoman.files.backup
 
     for file in (*FILES, *(file for group in GROUPS.values() for file in group.files)):
         verbs_of(file)
@@ -61,10 +62,17 @@ def owned(reachable: Path, bytecode: Path) -> Program:
     """Give a directory with a task, which belongs to nobody where tests run as root."""
     program = Program(reachable / "hub", bytecode)
     program.prepare("task", "create", "One", "--id", "T-1", "--ready")
+    (program.data / "inbox.lock").touch()  # as the first `tick` would
     if os.getuid() == 0:
         for path in (program.data, *program.data.rglob("*")):
             os.chown(path, NOBODY, NOBODY)
     return program
+
+
+def make_read_only(data: Path) -> None:
+    for path in sorted(data.rglob("*"), reverse=True):
+        path.chmod(0o500 if path.is_dir() else 0o400)
+    data.chmod(0o500)
 
 
 @proves("STORE-READ-ONLY", "CLI-EXIT")
@@ -85,9 +93,7 @@ def test_a_folder_in_which_nothing_can_be_made_gets_a_clear_word(
 
 @proves("STORE-READ-ONLY", "CLI-EXIT", "CLI-DOCTOR")
 def test_a_read_only_directory_refuses_writes_with_a_clear_word(owned: Program) -> None:
-    for path in sorted(owned.data.rglob("*"), reverse=True):
-        path.chmod(0o500 if path.is_dir() else 0o400)
-    owned.data.chmod(0o500)
+    make_read_only(owned.data)
     before = {p: p.read_bytes() for p in owned.data.rglob("*") if p.is_file()}
 
     ended = as_nobody(owned, "task", "create", "Two", "--json")
@@ -98,6 +104,17 @@ def test_a_read_only_directory_refuses_writes_with_a_clear_word(owned: Program) 
     assert examined.code == 1
     assert "cannot be written" in examined.out
     assert {p: p.read_bytes() for p in owned.data.rglob("*") if p.is_file()} == before
+
+
+@proves("STORE-READ-STILL", "CLI-EXIT")
+def test_a_read_only_directory_is_read_and_backed_up(owned: Program, reachable: Path) -> None:
+    make_read_only(owned.data)
+    reachable.chmod(0o777)
+
+    assert "T-1" in as_nobody(owned, "task", "list").out
+    assert as_nobody(owned, "verify").code == 0
+    made = as_nobody(owned, "backup", str(reachable / "hub.tar"), "--json")
+    assert (made.code, made.json["entries"]) == (0, 1)
 
 
 @proves("STORE-CORRUPT", "CLI-EXIT", "CLI-DOCTOR")

@@ -21,7 +21,7 @@ from dragoman.engine.ports import Row, Store
 from dragoman.files.archive_format import Manifest, Member
 from dragoman.files.export import export_archive
 from dragoman.files.importing import Tools, check_archive, import_archive
-from dragoman.files.problems import BadArchive
+from dragoman.files.problems import BadArchive, PlaceTaken
 from dragoman.ledger.tree import EMPTY, extend
 from dragoman.store.sqlite import SqliteStore
 from dragoman.system.beneath import Beneath
@@ -327,7 +327,7 @@ def test_an_import_goes_into_an_empty_place_only(tmp_path: Path) -> None:
     lab.export()
     lab.target.mkdir(parents=True)
     (lab.target / "mine").write_text("mine")
-    with pytest.raises(BadArchive, match="is not empty"):
+    with pytest.raises(PlaceTaken, match="is not empty"):
         lab.take()
     assert [path.name for path in lab.target.iterdir()] == ["mine"]
     (lab.target / "mine").unlink()
@@ -345,7 +345,7 @@ def test_an_import_into_a_store_that_is_used_is_refused(tmp_path: Path) -> None:
         return lab.store
 
     tools = Tools(used, Beneath, START, silent)
-    with pytest.raises(BadArchive, match="the store is not empty"):
+    with pytest.raises(PlaceTaken, match="the store is not empty"):
         import_archive(lab.archive, lab.target, tools)
     assert lab.nothing_is_there()
 
@@ -458,7 +458,7 @@ def test_a_place_that_was_taken_meanwhile_is_left_alone(tmp_path: Path) -> None:
         (lab.target / "theirs").write_text("theirs")
         return lab.open_store(folder, ledger)
 
-    with pytest.raises(BadArchive, match="not empty any more"):
+    with pytest.raises(PlaceTaken, match="not empty any more"):
         import_archive(lab.archive, lab.target, Tools(slowly, Beneath, START, silent))
     assert [path.name for path in lab.target.parent.iterdir()] == ["place"]
     assert [path.name for path in lab.target.iterdir()] == ["theirs"]
@@ -568,7 +568,7 @@ def test_an_import_into_the_folder_where_one_stands_says_so(
     lab.export()
     lab.target.mkdir(parents=True)
     monkeypatch.chdir(lab.target)
-    with pytest.raises(BadArchive, match="import from elsewhere"):
+    with pytest.raises(PlaceTaken, match="import from elsewhere"):
         import_archive(lab.archive, Path(), lab.tools)
     assert list(lab.target.iterdir()) == []
 

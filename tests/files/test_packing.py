@@ -1,11 +1,18 @@
 """What moves or goes while it is packed: it is copied whole, or is not there at all."""
 
 import fcntl
+import io
+import tarfile
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
+
+import pytest
 
 from dragoman.bootstrap.stores import open_store
 from dragoman.files.backup import Source, make_backup
 from dragoman.files.layout import MOVING
+from dragoman.files.packing import Packer
 from dragoman.system.beneath import Beneath, Seen
 from tests.crash.hubs import no_bars
 from tests.engine.lab import START
@@ -60,3 +67,74 @@ def test_what_moves_stays_while_it_is_packed_and_what_is_gone_is_no_empty_file(
     store.close()
     packed = {member.name: member.size for member in manifest.members if "files/" in member.name}
     assert packed == {f"files/{name}": len(WORDS) for name in (*kept, f"{BEGUN}/T-3/c")}
+
+
+class RestlessDisk(Beneath):
+    """A disk on which a task's folder moves right before somebody gets the lock for a time."""
+
+    def __init__(self, root: Path, moves: dict[int, tuple[str, str]]) -> None:
+        super().__init__(root)
+        self.holds = 0
+        self._top, self._moves = root, moves
+
+    @contextmanager
+    def hold(self, path: str) -> Generator[None]:
+        self.holds += 1
+        old, new = self._moves.get(self.holds, ("", ""))
+        if (self._top / old).exists() and old:
+            (self._top / old).rename(self._top / new)
+        with super().hold(path):
+            yield
+
+
+DESKS = ("tasks/backlog/T-1", "tasks/done/T-2", "tasks/ready/T-3")
+
+
+@proves("BACKUP-ONLINE")
+@pytest.mark.parametrize("desk", DESKS)
+@pytest.mark.parametrize("way", ["there", "there and back", "on and on"])
+def test_a_task_that_moves_at_any_moment_is_packed_once(
+    tmp_path: Path, desk: str, way: str
+) -> None:
+    name = desk.rpartition("/")[2]
+    stops = [f"tasks/{status}/{name}" for status in ("aside", "blocked", "review")]
+    legs = {
+        "there": [(desk, stops[0])],
+        "there and back": [(desk, stops[2]), (stops[2], desk)],
+        "on and on": [(desk, stops[2]), (stops[2], stops[1]), (stops[1], stops[0])],
+    }[way]
+    for first in range(1, 7):
+        data = tmp_path / str(first)
+        for folder in (*DESKS, *stops):
+            (data / folder).parent.mkdir(parents=True, exist_ok=True)
+        for folder in DESKS:
+            (data / folder).mkdir()
+            (data / folder / "notes").write_bytes(WORDS)
+        (data / "tasks/ready/same").touch()
+        (data / "tasks/done/same").touch()
+        disk = RestlessDisk(data, dict(enumerate(legs, first)))
+        with tarfile.open(fileobj=io.BytesIO(), mode="w") as tar:
+            packer = Packer(tar)
+            packer.add_trees(disk, ("tasks",))
+
+        packed = sorted(member.name.split("/", 3)[3] for member in packer.members)
+        assert packed == ["T-1/notes", "T-2/notes", "T-3/notes", "same", "same"], first
+        assert disk.holds > len(DESKS)
+
+
+@proves("BACKUP-WHOLE")
+def test_what_is_a_link_in_the_place_of_a_file_or_folder_is_named_once(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    for name in ("dragoman.toml", "keys", "tasks", "teamspaces"):
+        (data / name).symlink_to(tmp_path)
+    with tarfile.open(fileobj=io.BytesIO(), mode="w") as tar:
+        packer = Packer(tar)
+        for name in ("dragoman.toml", "keys/ledger.key", "keys/secret", "token"):
+            packer.add_file(Beneath(data), name)
+        packer.add_trees(Beneath(data), ("tasks", "teamspaces"))
+
+    assert (packer.members, packer.left_out) == (
+        [],
+        ["dragoman.toml", "keys", "tasks", "teamspaces"],
+    )

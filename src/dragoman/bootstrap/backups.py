@@ -10,7 +10,7 @@ import dragoman
 from dragoman.bootstrap.stores import is_postgres, lasting, open_store
 from dragoman.config import environment, parse
 from dragoman.engine.ports import Frozen, KeptStore, Store
-from dragoman.files.problems import BadArchive
+from dragoman.files.problems import PlaceTaken
 from dragoman.surfaces.cli.screen import Bars
 from dragoman.surfaces.cli.store_url import masked, sqlite_file, with_url
 from dragoman.system.beneath import Beneath
@@ -117,7 +117,7 @@ class _FileNest(Struct, frozen=True):
         """The file gets its name, in one step, if nothing else has it."""
         with closing(Beneath(self.file.absolute().parent)) as folder:
             if not folder.move(self._staged.name, self.file.name):
-                raise BadArchive(f"{self.file} is there by now: nothing was restored")
+                raise PlaceTaken(f"{self.file} is there by now: nothing was restored")
             folder.settle()
 
     def discard(self) -> None:
@@ -170,7 +170,7 @@ def _is_same(url: str, found_there: Frozen, ledger: str, head: int) -> bool:
     """Whether a store that is there is just the one that a restore would make."""
     found = found_there.ledger_id(), found_there.head()
     if found != (ledger, head):
-        raise BadArchive(
+        raise PlaceTaken(
             f"the store {masked(url)} is not empty: it holds the ledger {found[0]} with {found[1]} "
             "entries, and stays as it is. Name another one with --store"
         )

@@ -23,6 +23,7 @@ def check_secret(kept: KeptStore, data: Path, key: LedgerKey, *, anew: bool = Fa
         f"the secret in {keys} is not the one that the hubs of this store have (ledger {ledger}): "
         "requests that are repeated here would be refused as key_reused, or done twice. Copy the "
         "folder keys from the data directory of a hub that works on this store, in the place of "
-        f"{keys}. If nobody has it any more, run `dragoman init --new-keys`: then what was asked "
-        "before is no longer known when it is repeated, and other hubs need these keys"
+        f"{keys}, or take it out of a backup (docs/backup.md). If nobody has it any more, run "
+        "`dragoman init --new-keys`: then what was asked before is no longer known when it is "
+        "repeated, and other hubs need these keys"
     )

@@ -33,7 +33,7 @@ def open_store(
     if not create and not path.exists():
         check_not_lost(url, data)
         raise StoreUnavailable(f"there is no database at {path}: run `dragoman init`")
-    return SqliteStore.open(path, new_ledger_id)
+    return (SqliteStore.open if create else SqliteStore.open_to_read)(path, new_ledger_id)
 
 
 def open_or_make(url: str, data: Path) -> KeptStore:

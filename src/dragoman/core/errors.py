@@ -11,8 +11,8 @@ DragomanError (an exception): the hub could not do its work; its codes are in FA
   - StoreCorrupt: the file is damaged or is not ours; nothing was written
 - SettingsError: a setting cannot be understood
 - LedgerError: an entry cannot be read or does not fit its chain
-- BadCheckpoint (ledger), BadKey, BadRepository, HubRunning (system), BadFile, BadArchive (files),
-  HubUnreachable, BadAnswer (client), NotDelivered (cli): named where they belong
+- BadCheckpoint (ledger), BadKey, BadRepository, HubRunning (system), BadFile, BadArchive,
+  PlaceTaken (files), HubUnreachable, BadAnswer (client), NotDelivered (cli): named where they are
 """
 
 from dataclasses import dataclass
@@ -83,7 +83,8 @@ FAULTS: dict[str, str] = {
     "bad_key": "a key file cannot be used",
     "bad_checkpoint": "a checkpoint does not hold",
     "bad_file": "a file that people may edit cannot be understood",
-    "bad_archive": "an archive or a backup cannot be made or taken over",
+    "bad_archive": "an archive or a backup is damaged, foreign or of a newer format",
+    "place_taken": "where it is to be made there is something already, or somebody is at work",
     "bad_repository": "a git repository does not have what is asked of it",
     "not_delivered": "what was to be sent to somebody was not taken",
     "hub_unreachable": "no hub answers",

@@ -110,7 +110,11 @@ def _repeat(unit: Unit, request: Request, answer: Answer, now: int) -> Outcome:
             unit,
             request,
             request.commands[0],
-            Refusal("key_reused", f"the key {answer.key} was used before, for another request"),
+            Refusal(
+                "key_reused",
+                f"the key {answer.key} was used before: for another request, or for this one while "
+                "the hub had other keys (`init --new-keys`). See what it did, then use a new key",
+            ),
             now,
         )
     for command in (*request.commands, *request.effect):

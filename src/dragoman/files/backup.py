@@ -15,6 +15,7 @@ from typing import IO, Final
 import msgspec
 from msgspec import Struct
 
+from dragoman.core.errors import LedgerError
 from dragoman.core.moments import to_rfc3339
 from dragoman.engine.ports import Frozen, KeptStore
 from dragoman.engine.verify import Finding, Roots
@@ -41,7 +42,7 @@ from dragoman.files.backup_format import (
 from dragoman.files.disk import Disk
 from dragoman.files.layout import INBOX, TAKING, staged
 from dragoman.files.packing import Packer
-from dragoman.files.problems import BadArchive, explained
+from dragoman.files.problems import BadArchive, PlaceTaken, explained
 from dragoman.files.unpacking import Inspector, Progress, check_archive, read_checkpoints
 
 _PAGE: Final = 1_000
@@ -67,13 +68,23 @@ def make_backup(source: Source, target: Path, beside: Disk, bars: Bars) -> Manif
         with _alone(temporary, target) as file:
             manifest = _write(source, file, bars)
             with bars("checked", manifest.head) as progress:
-                check_backup(temporary, progress)
+                _read_back(temporary, progress)
             if not beside.move(temporary.name, target.name):
-                raise BadArchive(f"{target} is there by now, and a backup replaces nothing")
+                raise PlaceTaken(f"{target} is there by now, and a backup replaces nothing")
             beside.settle()
     except OSError as error:
         raise explained(error, target) from error
     return manifest
+
+
+def _read_back(temporary: Path, progress: Progress) -> None:
+    try:
+        check_backup(temporary, progress)
+    except BadArchive as error:
+        raise LedgerError(
+            f"what was copied does not hold, so no backup was made: {error.detail}. Run `dragoman "
+            "verify`; if it finds nothing, look at the disk that the backup goes to"
+        ) from None
 
 
 @contextmanager
@@ -83,16 +94,16 @@ def _alone(temporary: Path, target: Path) -> Generator[IO[bytes]]:
     with os.fdopen(os.open(temporary, flags, 0o600), "r+b") as file:
         found = os.fstat(file.fileno())
         if found.st_uid != os.geteuid() or found.st_nlink > 1:
-            raise BadArchive(
+            raise PlaceTaken(
                 f"{temporary} belongs to somebody else, or has a second name under which others "
                 "could read the backup; nothing was written. Remove it, or name another place"
             )
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise BadArchive(f"somebody else is just writing a backup to {target}") from None
+            raise PlaceTaken(f"somebody else is just writing a backup to {target}") from None
         if not _is_named(file, temporary):
-            raise BadArchive(f"somebody else has just written a backup to {target}")
+            raise PlaceTaken(f"somebody else has just written a backup to {target}")
         os.fchmod(file.fileno(), 0o600)
         file.truncate()
         try:

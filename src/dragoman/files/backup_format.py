@@ -28,7 +28,8 @@ FAMILY: Final = "dragoman backup"
 LABEL: Final = "label.json"
 ANSWERS: Final = "ledger/answers/"
 
-PRIVATE: Final = ("keys/ledger.key", "keys/secret", "token", SETTINGS)
+KEYS: Final = "keys"
+PRIVATE: Final = (f"{KEYS}/ledger.key", f"{KEYS}/secret", "token", SETTINGS)
 """For the owner's eyes only."""
 SINGLE: Final = (
     CHECKPOINTS,

@@ -24,7 +24,7 @@ from dragoman.files.archive_format import (
     Manifest,
 )
 from dragoman.files.disk import Disk
-from dragoman.files.problems import BadArchive
+from dragoman.files.problems import BadArchive, PlaceTaken
 from dragoman.files.transplant import Transplant
 from dragoman.files.unpacking import (
     Progress,
@@ -55,16 +55,16 @@ class Tools(Struct, frozen=True):
 
 
 def import_archive(archive: Path, data: Path, tools: Tools) -> Manifest:
-    """Make a data directory of an archive, where there is none; BadArchive leaves nothing behind.
+    """Make a data directory of an archive, where there is none; an error leaves nothing behind.
 
     The keys are new ones, made when the directory is first opened; what the old key has signed is
     checked here and kept under `imported/`.
     """
     data = data.resolve()
     if data.exists() and (not data.is_dir() or any(data.iterdir())):
-        raise BadArchive(f"{data} is not empty: an import goes into a new data directory")
+        raise PlaceTaken(f"{data} is not empty: an import goes into a new data directory")
     if data == Path.cwd():
-        raise BadArchive(f"{data} is where you stand and would be replaced: import from elsewhere")
+        raise PlaceTaken(f"{data} is where you stand and would be replaced: import from elsewhere")
     manifest = check_archive(archive, tools.progress)
     data.parent.mkdir(parents=True, exist_ok=True)
     building = data.with_name(f".{data.name}.importing")
@@ -74,7 +74,7 @@ def import_archive(archive: Path, data: Path, tools: Tools) -> Manifest:
         _build(archive, building, manifest, tools)
         beside = tools.open_disk(data.parent)
         if not beside.move(building.name, data.name):
-            raise BadArchive(f"{data} is not empty any more: nothing was imported")
+            raise PlaceTaken(f"{data} is not empty any more: nothing was imported")
         beside.settle()
     finally:
         shutil.rmtree(building, ignore_errors=True)
@@ -86,7 +86,7 @@ def _build(archive: Path, building: Path, manifest: Manifest, tools: Tools) -> N
     store = tools.open_store(building, manifest.ledger)
     try:
         if store.head():
-            raise BadArchive("the store is not empty: an import needs one of its own")
+            raise PlaceTaken("the store is not empty: an import needs one of its own")
         kept = _fill(archive, store, disk, tools)
         signed = read_checkpoints(SIGNED, kept.get(CHECKPOINTS, b""), kept.get("ledger.pub", b""))
         for finding in check_ledger(store, signed, tools.progress):

@@ -3,7 +3,6 @@
 import io
 import tarfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import nullcontext
 from hashlib import sha256
 from tempfile import SpooledTemporaryFile
 from typing import IO, Any, Final
@@ -26,7 +25,7 @@ from dragoman.files.archive_format import (
     StoredLease,
     stays_behind,
 )
-from dragoman.files.disk import Disk
+from dragoman.files.disk import Disk, Look
 from dragoman.files.layout import MOVING, TASKS
 from dragoman.files.transplant import check_chain
 
@@ -51,29 +50,48 @@ class Packer:
     ) -> None:
         """Folders of the data directory, one after the other."""
         for folder in folders:
-            # A task's folder that moved meanwhile would be missed, or be found in two places.
-            with data.hold(MOVING) if folder == TASKS else nullcontext():
+            if folder == TASKS:
+                self._add_tasks(data, stays)
+            else:
                 self.add_tree(data, folder, stays)
+
+    def _add_tasks(self, data: Disk, stays: Callable[[str], bool]) -> None:
+        """Tasks' own folders, each once: none moves while it is copied, and nobody waits longer."""
+        self._leave_out(data, TASKS)
+        packed = set[str]()
+        while left := _left(data, packed, stays):
+            for path in left:
+                with data.hold(MOVING):
+                    look = data.look(path)
+                    if look is not None:  # else it has moved, and the next round finds it
+                        packed.add(path)
+                        self._add(data, path, look, stays)
 
     def add_tree(
         self, data: Disk, folder: str, stays: Callable[[str], bool] = stays_behind
     ) -> None:
         """A folder with everything in it but for what stays behind."""
-        for look in data.list(folder):
-            path = f"{folder}/{look.name}"
-            if stays(path):
-                continue
-            if look.kind == "folder":
-                self.add_tree(data, path, stays)
-            elif look.kind != "file" or not _is_text(path):
-                self.left_out.append(ascii(path)[1:-1])
-            else:
-                self.add_file(data, path)
+        found = data.list(folder)
+        for look in found:
+            self._add(data, f"{folder}/{look.name}", look, stays)
+        if not found:
+            self._leave_out(data, folder)
+
+    def _add(self, data: Disk, path: str, look: Look, stays: Callable[[str], bool]) -> None:
+        if stays(path):
+            return
+        if look.kind == "folder":
+            self.add_tree(data, path, stays)
+        elif look.kind != "file" or not _is_text(path):
+            self._name_left_out(path)
+        else:
+            self.add_file(data, path)
 
     def add_file(self, data: Disk, path: str) -> None:
         """A file as it is read, though somebody goes on writing into it; nothing if it is gone."""
         with data.opened(path) as opened, SpooledTemporaryFile[bytes](PIECE) as copy:
             if opened is None:
+                self._leave_out(data, path)
                 return
             digest = sha256()
             while piece := opened[0].read(PIECE):
@@ -82,6 +100,20 @@ class Packer:
             size = copy.tell()
             copy.seek(0)
             self._add_member(Member(FILES + path, size, digest.hexdigest()), copy)
+
+    def _leave_out(self, data: Disk, path: str) -> None:
+        """Name what is no plain file, there or on the way there; what is gone is not named."""
+        parts = path.split("/")
+        for end in range(1, len(parts) + 1):
+            look = data.look("/".join(parts[:end]))
+            if look is not None and look.kind not in ("file", "folder"):
+                self._name_left_out("/".join(parts[:end]))
+                return
+
+    def _name_left_out(self, path: str) -> None:
+        name = ascii(path)[1:-1]
+        if name not in self.left_out:
+            self.left_out.append(name)
 
     def add_entries(
         self, store: Store | Frozen, head: int, progress: Callable[[int], None]
@@ -119,8 +151,29 @@ class Packer:
     def _add_member(self, member: Member, content: IO[bytes]) -> None:
         info = tarfile.TarInfo(member.name)
         info.size = member.size
+        info.mode = 0o600
         self._tar.addfile(info, content)
         self.members.append(member)
+
+
+def _left(data: Disk, packed: set[str], stays: Callable[[str], bool]) -> list[str]:
+    """What stands in `tasks/` and its folders just now, and was packed neither there nor before it
+    moved there."""
+    with data.hold(MOVING):
+        present = [
+            path
+            for status in data.list(TASKS)
+            for path in _within(data, f"{TASKS}/{status.name}", status)
+            if not stays(path)
+        ]
+    moved = {path.rpartition("/")[2] for path in packed.difference(present)}
+    return [path for path in present if path not in packed and path.rpartition("/")[2] not in moved]
+
+
+def _within(data: Disk, path: str, look: Look) -> list[str]:
+    if look.kind != "folder":
+        return [path]
+    return [f"{path}/{inner.name}" for inner in data.list(path)]
 
 
 def _parts(lines: Sequence[bytes]) -> Iterator[tuple[int, Sequence[bytes]]]:

@@ -3,7 +3,7 @@
 import errno
 from pathlib import Path
 
-from dragoman.core.errors import DragomanError
+from dragoman.core.errors import DragomanError, StoreUnavailable
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -15,10 +15,16 @@ class BadFile(DragomanError):
 
 
 class BadArchive(DragomanError):
-    """An archive or a backup cannot be made or taken over; the detail names the first thing that is
+    """An archive or a backup is not what it must be; the detail names the first thing that is
     wrong."""
 
     code = "bad_archive"
+
+
+class PlaceTaken(DragomanError):
+    """Nothing is replaced: where it is to be made there is something, or somebody is at work."""
+
+    code = "place_taken"
 
 
 def at_line(number: int, problem: str) -> BadFile:
@@ -29,7 +35,7 @@ def at_line(number: int, problem: str) -> BadFile:
 def explained(error: BaseException, target: Path) -> BaseException:
     """The same error, unless what it says of a full disk can be said better."""
     if isinstance(error, OSError) and error.errno in _NO_ROOM:
-        return BadArchive(
+        return StoreUnavailable(
             f"there is no room for {target} ({error.strerror}); nothing was left there. Free some "
             "space, or name a place on another disk"
         )

@@ -122,6 +122,10 @@ class Projector:
         with self._disk.lock(LOCK):
             return self._rebuild(progress)
 
+    def has_begun(self) -> bool:
+        """Whether the files were ever written to their end: a restore may have been stopped."""
+        return self._read_cursor() is not None
+
     def compare(self, progress: Progress) -> Iterator[Difference]:
         """Every file that is missing, changed or surplus.
 

@@ -36,14 +36,15 @@ from dragoman.files.backup_format import (
     ANSWERS,
     FAMILY,
     FORM,
+    KEYS,
     LABEL,
     PRIVATE,
     Label,
     StoredAnswer,
 )
 from dragoman.files.disk import Disk
-from dragoman.files.layout import ARTIFACTS
-from dragoman.files.problems import BadArchive, explained
+from dragoman.files.layout import ARTIFACTS, CURSOR
+from dragoman.files.problems import BadArchive, PlaceTaken, explained
 from dragoman.files.transplant import Transplant
 from dragoman.files.unpacking import (
     Part,
@@ -66,7 +67,7 @@ class Nest(Protocol):
     """Where the store of a restored directory grows, until it is complete."""
 
     def holds(self, ledger: str, head: int) -> bool:
-        """Whether its place is taken, by just this ledger; BadArchive: by anything else."""
+        """Whether its place is taken, by just this ledger; PlaceTaken: by anything else."""
         ...
 
     def open(self, building: Path, ledger: str) -> Store:
@@ -106,21 +107,18 @@ def restore_backup(backup: Path, data: Path, tools: RestoreTools) -> Manifest:
     """Make a data directory of a backup, where there is none."""
     data = data.resolve()
     if data.exists() and (not data.is_dir() or any(data.iterdir())):
-        raise BadArchive(
-            f"{data} is not empty: a restore goes into a new data directory. Name another one "
-            "with --data, or move what is there away"
-        )
+        raise PlaceTaken(f"{data} is not empty: {_what_to_do(data)}")
     if data == Path.cwd():
-        raise BadArchive(f"{data} is where you stand and would be replaced: restore from elsewhere")
+        raise PlaceTaken(f"{data} is where you stand and would be replaced: restore from elsewhere")
     label = look_at(backup)
     with tools.bars("checked", label.about) as progress:
-        checked = check_backup(backup, progress)
+        checked = _checked(backup, progress)
     manifest, nest = checked.manifest, tools.open_nest(checked.settings)
     data.parent.mkdir(parents=True, exist_ok=True)
     building = data.with_name(f".{data.name}.restoring")
     is_complete = nest.holds(manifest.ledger, manifest.head)
     if is_complete and not _was_built(building, manifest):
-        raise BadArchive(
+        raise PlaceTaken(
             "the store that it goes into holds this very ledger already: a restore needs an empty "
             "one. Name another with --store"
         )
@@ -143,16 +141,39 @@ def restore_backup(backup: Path, data: Path, tools: RestoreTools) -> Manifest:
                 raise explained(error, data) from error
         beside = tools.open_disk(data.parent)
         if not beside.move(building.name, data.name):
-            raise BadArchive(f"{data} is not empty any more: nothing was restored")
+            raise PlaceTaken(f"{data} is not empty any more: nothing was restored")
         beside.settle()
     return manifest
+
+
+def _what_to_do(data: Path) -> str:
+    if (data / RECORD).exists() and not (data / CURSOR).exists():
+        return (
+            "a restore has put everything in its place there, and was stopped before it had "
+            f"written the files that show the ledger. `dragoman --data {data} rebuild-files` "
+            "writes them"
+        )
+    return (
+        "a restore goes into a new data directory. Name another one with --data, or move what is "
+        "there away"
+    )
+
+
+def _checked(backup: Path, progress: Progress) -> Checked:
+    try:
+        return check_backup(backup, progress)
+    except BadArchive as error:
+        found = error.detail.removeprefix(f"{backup}: ")
+        raise BadArchive(
+            f"{backup} is damaged, and nothing was restored: {found}. Take another backup"
+        ) from None
 
 
 def _may_be_settled(nest: Nest, manifest: Manifest) -> bool:
     """Whether the store is in its place by now, or nobody can tell."""
     try:
         return nest.holds(manifest.ledger, manifest.head)
-    except BadArchive:
+    except PlaceTaken:
         return False  # somebody else's is
     except (OSError, DragomanError):
         return True
@@ -188,7 +209,7 @@ def _alone(building: Path) -> Generator[None]:
     descriptor = os.open(building, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         if os.fstat(descriptor).st_uid != os.geteuid():
-            raise BadArchive(
+            raise PlaceTaken(
                 f"{building} belongs to somebody else, who could read or change what is restored "
                 "there; nothing was restored. Remove it, or name another directory with --data"
             )
@@ -196,7 +217,7 @@ def _alone(building: Path) -> Generator[None]:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise BadArchive(f"somebody else is just restoring to {building}") from None
+            raise PlaceTaken(f"somebody else is just restoring to {building}") from None
         yield
     finally:
         os.close(descriptor)
@@ -219,6 +240,7 @@ def _build(
     tools: RestoreTools,
     progress: Progress,
 ) -> None:
+    (building / KEYS).mkdir(mode=0o700)
     disk = tools.open_disk(building)
     store = nest.open(building, checked.manifest.ledger)
     try:
@@ -275,7 +297,7 @@ def _place(part: Part, disk: RestoreDisk) -> None:
     path = part.name.removeprefix(FILES)
     if path == SETTINGS:
         return  # they depend on the new place
-    if path not in PRIVATE and not path.startswith(f"{ARTIFACTS}/"):
+    if path not in PRIVATE and not path.startswith((f"{KEYS}/", f"{ARTIFACTS}/")):
         copy_file(part, disk)
         return
     folder = path.rpartition("/")[0]

@@ -40,6 +40,9 @@ _entries: Final = msgspec.json.Decoder(StoredEntry)
 _leases: Final = msgspec.json.Decoder(StoredLease)
 
 
+_END_MARKS: Final = 2 * tarfile.BLOCKSIZE
+
+
 class Inspector:
     """Looks at what is in an archive while it is checked; this one does not."""
 
@@ -59,7 +62,7 @@ def check_archive(
     """The manifest of an archive in which everything is as it was written."""
     seen: dict[str, Member] = {}
     heads: dict[str, bytes] = {}
-    position, manifest = 0, None
+    position, end, manifest = 0, 0, None
     inspector = inspector or Inspector()
     for part in parts(archive, form):
         name = part.name
@@ -72,7 +75,7 @@ def check_archive(
             continue
         content = part.whole()
         if name == MANIFEST:
-            manifest = _read_manifest(content, form)
+            manifest, end = _read_manifest(content, form), part.end
             continue
         if name.startswith(ENTRIES):
             stored = _check_entries(name, content, position, heads)
@@ -84,6 +87,7 @@ def check_archive(
     if manifest is None:
         raise BadArchive(f"{archive}: the archive ends before its manifest; it was cut off")
     _check_members(manifest, seen)
+    _check_end(archive, end)
     if position != manifest.head:
         raise BadArchive(f"the ledger ends at {position}; the manifest says {manifest.head}")
     return manifest
@@ -98,6 +102,19 @@ def _check_members(manifest: Manifest, seen: dict[str, Member]) -> None:
             raise BadArchive(f"{member.name}: its content is not what was written")
     for name in seen:
         raise BadArchive(f"{name}: the manifest does not know it")
+
+
+def _check_end(archive: Path, end: int) -> None:
+    """Behind the last member stand the end marks of a tar, which are zeros, and nothing else."""
+    with archive.open("rb") as file:
+        file.seek(end)
+        length = 0
+        while piece := file.read(PIECE):
+            length += len(piece)
+            if piece.strip(b"\0"):
+                raise BadArchive("something was appended to it, behind its end")
+    if length < _END_MARKS:
+        raise BadArchive("its last bytes are missing: it was cut off behind the manifest")
 
 
 def _check_entries(
@@ -121,6 +138,12 @@ class Part:
         self.name = info.name
         self._tar = tar
         self._info = info
+
+    @property
+    def end(self) -> int:
+        """Where the next member begins, or the end marks."""
+        blocks = -(-self._info.size // tarfile.BLOCKSIZE)
+        return self._info.offset_data + blocks * tarfile.BLOCKSIZE
 
     def pieces(self) -> Iterator[bytes]:
         """The content; BadArchive where it ends too soon."""

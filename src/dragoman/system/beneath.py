@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from dragoman.system.eager_file import EagerFile
 from dragoman.system.files import end_of_last_line, write_all
+from dragoman.system.lock_file import open_lock
 from dragoman.system.renames import exchange, rename_to_free
 
 Kind = Literal["file", "folder", "link", "other"]
@@ -348,7 +349,10 @@ class Beneath:
     def hold(self, path: str) -> Generator[None]:
         """The same for a moment within a longer piece of work: what is kept open stays so."""
         with self._parent(path) as (folder, name):
-            descriptor = os.open(name, _FILE | os.O_RDWR | os.O_CREAT, 0o644, dir_fd=folder)
+            descriptor = open_lock(name, folder)
+        if descriptor is None:
+            yield
+            return
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             yield

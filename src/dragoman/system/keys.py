@@ -97,20 +97,25 @@ def _check_public(path: Path, pem: bytes) -> None:
 
 def _read(path: Path) -> bytes:
     try:
-        return read_private_file(path, _remedy(path))
+        return read_private_file(path, f"{remedy(path.parent)}.")
     except FileNotFoundError:
+        if not (path.parent / "ledger.pub").exists():
+            raise BadKey(f"There are no keys in {path.parent}. {remedy(path.parent)}.") from None
         raise _damaged(path, "is missing although the public key is there") from None
 
 
 def _damaged(path: Path, what: str) -> BadKey:
-    return BadKey(f"The file {path} {what}. {_remedy(path)}")
+    return BadKey(f"The file {path} {what}. {remedy(path.parent)}.")
 
 
-def _remedy(path: Path) -> str:
+def remedy(keys: Path) -> str:
+    """What to do about keys that are lost or damaged."""
+    data = keys.parent
     return (
-        "Bring it back from a backup; or, to go on with new keys that cannot vouch for the old "
-        f"checkpoints, move {path.parent} and checkpoints.jsonl away, and run "
-        "`dragoman init --new-keys`."
+        f"Take them out of a backup: `tar -xf BACKUP -C {data} --strip-components=1 files/keys`, "
+        f"then `chmod -R go= {keys}`. If there is none, go on with new keys, which cannot vouch "
+        f"for the old checkpoints: move {data / 'checkpoints.jsonl'} and what is left of {keys} "
+        f"away, then run `dragoman --data {data} init --new-keys`"
     )
 
 

@@ -9,15 +9,18 @@ import resource
 import shutil
 import stat
 import tarfile
+from collections.abc import Callable
 from pathlib import Path
 
 import psycopg
 import pytest
 
+from dragoman.bootstrap.backups import restore_backup
 from dragoman.files.backup import check_backup
 from dragoman.files.problems import BadArchive
 from dragoman.system.hub_lock import HubLock
 from dragoman.system.token_file import load_or_create_token
+from tests.crash.hubs import no_bars
 from tests.requirements import proves
 from tests.store.sqlite.files import connect
 from tests.store.sqlite.test_upgrade import old_database
@@ -85,7 +88,9 @@ def test_a_restored_directory_verifies_and_is_what_it_was(
     assert (shown["status"], shown["assignee"]) == ("in-progress", "ada")
     for name in ("dragoman.toml", "inbox/later.json", "keys/secret", "keys/ledger.key"):
         assert (other.data / name).read_bytes() == (lived.data / name).read_bytes()
-    assert stat.S_IMODE((other.data / "keys" / "secret").stat().st_mode) == 0o600
+    keys = other.data / "keys"
+    assert stat.S_IMODE(keys.stat().st_mode) == 0o700
+    assert {stat.S_IMODE(file.stat().st_mode) for file in keys.iterdir()} == {0o600}
     assert token not in path.read_bytes().decode("latin-1")
     assert other.ask("task", "heartbeat", "T-1", "--agent", "ada")["ok"]
 
@@ -99,7 +104,14 @@ def test_it_says_what_it_holds_and_what_it_does_not(lived: Console, tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    "words", [("backup", "{there}"), ("backup", "{there}/no/such"), ("restore", "no")]
+    "words",
+    [
+        ("backup", "{there}"),
+        ("backup", "{there}/no/such"),
+        ("backup", "{data}/hub.tar"),
+        ("backup", "{data}/../hub/tasks/hub.tar"),
+        ("restore", "no"),
+    ],
 )
 def test_a_path_that_cannot_be_meant_is_wrong_usage(
     lived: Console, tmp_path: Path, words: tuple[str, ...]
@@ -107,7 +119,7 @@ def test_a_path_that_cannot_be_meant_is_wrong_usage(
     there = tmp_path / "there"
     there.write_text("mine")
 
-    said = lived(*(word.format(there=there) for word in words))
+    said = lived(*(word.format(there=there, data=lived.data) for word in words))
 
     assert said.code == 2, said
     assert there.read_text() == "mine"
@@ -116,11 +128,11 @@ def test_a_path_that_cannot_be_meant_is_wrong_usage(
 def test_a_directory_that_is_not_empty_is_left_alone(
     lived: Console, backup: Path, other: Console
 ) -> None:
-    for console, code in ((lived, "bad_archive"), (other, "bad_archive")):
+    for console in (lived, other):
         console.data.mkdir(parents=True, exist_ok=True)
         (console.data / "mine").write_text("mine")
         answer = console.ask("restore", str(backup), code=1)
-        assert (answer["ok"], answer["code"]) == (False, code)
+        assert (answer["ok"], answer["code"]) == (False, "place_taken")
         assert "is not empty" in answer["detail"]
         assert (console.data / "mine").read_text() == "mine"
 
@@ -200,12 +212,62 @@ def test_a_damaged_backup_is_refused_and_leaves_nothing(
     assert nothing_is_there(other)
 
 
+DAMAGES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
+    "no end": (lambda whole: whole.rstrip(b"\0"), "not a whole archive"),
+    "half an end": (
+        lambda whole: whole[: len(whole.rstrip(b"\0")) // 512 * 512 + 1_024],
+        "cut off",
+    ),
+    "appended": (lambda whole: whole + b"more", "something was appended"),
+    "twice": (lambda whole: whole + whole, "something was appended"),
+    "half": (lambda whole: whole[: len(whole) // 2], "cut off"),
+    "changed": (lambda whole: whole.replace(b"attempts = 4", b"attempts = 5"), "dragoman.toml"),
+}
+"""What was done to a backup, and what is said of it."""
+
+
+@proves("BACKUP-WORDS")
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_whatever_is_damaged_is_said_in_one_form_of_words(
+    backup: Path, other: Console, damage: str
+) -> None:
+    change, told = DAMAGES[damage]
+    backup.write_bytes(change(backup.read_bytes()))
+
+    answer = other.ask("restore", str(backup), code=1)
+
+    assert answer["code"] == "bad_archive"
+    assert answer["detail"].startswith(f"{backup} is damaged, and nothing was restored: ")
+    assert told in answer["detail"]
+    assert answer["detail"].endswith(". Take another backup")
+    assert nothing_is_there(other)
+
+
+@proves("BACKUP-WORDS", "CLI-VERIFY")
+def test_a_restore_that_was_stopped_at_its_end_is_told_from_edits(
+    backup: Path, other: Console
+) -> None:
+    # The moment before the files are written: what the command does first is all that was done.
+    restore_backup(backup, other.data, "", no_bars)
+
+    found = other.ask("verify", code=1)
+    again = other.ask("restore", str(backup), code=1)
+
+    assert found["code"] == "files_differ"
+    assert "were never written to their end" in found["detail"]
+    assert again["code"] == "place_taken"
+    assert "was stopped before it had written the files" in again["detail"]
+    other.ask("rebuild-files")
+    assert other.ask("verify")["ok"]
+
+
 def test_a_ledger_that_does_not_hold_is_not_backed_up(lived: Console, tmp_path: Path) -> None:
     lines = (lived.data / "checkpoints.jsonl").read_text().splitlines()
     (lived.data / "checkpoints.jsonl").write_text("\n".join([*lines[:-1], lines[-1][::-1], ""]))
 
     answer = lived.ask("backup", str(tmp_path / "hub.tar"), code=1)
 
+    assert answer["code"] == "ledger_broken"
     assert "checkpoint" in answer["detail"]
     assert [path.name for path in tmp_path.glob("*hub.tar*")] == []
 
@@ -226,7 +288,7 @@ def test_where_there_is_no_room_nothing_is_left(
     assert os.waitpid(child, 0)[1] == 0
     answer = json.loads(os.read(hear, 10_000))
 
-    assert answer["code"] in ("bad_archive", "store_unavailable")
+    assert answer["code"] == "store_unavailable"
     assert "room" in answer["detail"] or "disk" in answer["detail"]
     assert not (tmp_path / "second.tar").exists()
     assert [found.name for found in tmp_path.iterdir() if "second" in found.name] == []

@@ -214,6 +214,26 @@ def test_a_directory_open_to_others_is_a_warning(healthy: Console) -> None:
     assert healthy("doctor").code == 0
 
 
+@proves("STORE-READ-STILL")
+def test_a_mount_that_is_read_only_is_told_from_missing_rights(
+    healthy: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = os.statvfs
+
+    def read_only(path: Any) -> os.statvfs_result:
+        found = real(path)
+        return os.statvfs_result((*found[:8], found.f_flag | os.ST_RDONLY, found.f_namemax))
+
+    with monkeypatch.context() as mounted:
+        mounted.setattr(os, "statvfs", read_only)
+        found = examine(healthy)
+
+    assert found["directory"]["state"] == "bad"
+    assert "mounted read-only" in found["directory"]["found"]
+    assert "mount it for writing" in found["directory"]["advice"]
+    assert found["ledger"]["state"] == "ok"
+
+
 def test_settings_with_a_store_that_others_can_read_are_a_warning(
     dragoman: Console, tmp_path: Path
 ) -> None:

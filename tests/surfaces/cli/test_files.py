@@ -200,7 +200,7 @@ def test_an_import_never_writes_over_a_directory(busy: Console, tmp_path: Path) 
 
     refused = busy.ask("import", str(archive), code=1)
 
-    assert refused["code"] == "bad_archive"
+    assert refused["code"] == "place_taken"
     assert "is not empty" in refused["detail"]
     assert tree(busy.data) == before
 

@@ -1,6 +1,8 @@
 """Hubs of one store have one secret: another one is named at once, and said what to do about."""
 
+import re
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -93,3 +95,43 @@ def test_a_store_of_before_takes_the_secret_of_whoever_opens_it_first(
     first.ask("task", "create", "one")
 
     assert second("init", "--store", store).code == 1
+
+
+@proves("KEYS-LOST", "CLI-DOCTOR")
+def test_keys_that_are_gone_come_back_out_of_a_backup_as_everybody_says(
+    dragoman: Console, tmp_path: Path
+) -> None:
+    dragoman.make("One")
+    dragoman.ask("backup", str(tmp_path / "hub.tar"))
+    shutil.rmtree(dragoman.data / "keys")
+
+    (found,) = [c for c in dragoman.ask("doctor", code=1)["checks"] if c["name"] == "keys"]
+    for words in (("init",), ("init", "--new-keys"), ("verify",), ("task", "create", "Two")):
+        refused = dragoman.ask(*words, code=1)
+        assert refused["code"] == "bad_key"
+        assert f"There are no keys in {dragoman.data / 'keys'}" in refused["detail"]
+        assert found["advice"] in refused["detail"]
+    assert "init --new-keys" in found["advice"]
+
+    for command in re.findall("`((?:tar|chmod) [^`]+)`", found["advice"]):
+        words = command.replace("BACKUP", str(tmp_path / "hub.tar")).split()
+        subprocess.run(words, check=True)
+    assert dragoman.ask("verify")["ok"]
+    assert (dragoman.data / "keys").stat().st_mode & 0o077 == 0
+
+
+@proves("KEYS-LOST", "CLI-INIT")
+def test_new_keys_are_told_and_what_follows_from_them(dragoman: Console) -> None:
+    dragoman.ask("task", "create", "One", "--key", "once")
+    shutil.rmtree(dragoman.data / "keys")
+    (dragoman.data / "checkpoints.jsonl").unlink()
+
+    said = dragoman("init", "--new-keys")
+
+    assert (said.code, "(made just now)" in said.out) == (0, True)
+    assert "refused as key_reused" in said.out
+    again = dragoman.ask("init", "--new-keys")
+    assert (again["keysMade"], again["key"] in said.out) == (False, True)
+    repeated = dragoman.ask("task", "create", "One", "--key", "once", code=1)
+    assert repeated["code"] == "key_reused"
+    assert "while the hub had other keys" in repeated["detail"]

@@ -56,7 +56,8 @@ def test_a_sound_ledger_is_all_good(sound: Console) -> None:
 
     assert said.code == 0
     assert said.out.endswith(" checkpoints: all good\n")
-    assert said.out.startswith("8 entries, ")
+    where = f"{sound.data}, ledger {sound.ask('verify')['ledger']}: "
+    assert said.out.startswith(f"{where}8 entries, ")
     for words in ((), ("--hashes",)):
         verdict = sound.ask("verify", *words)
         assert (verdict["entries"], verdict["checkpoints"]) == (8, 8)
@@ -67,7 +68,21 @@ def test_a_sound_ledger_is_all_good(sound: Console) -> None:
 def test_an_empty_ledger_is_all_good(dragoman: Console) -> None:
     dragoman("init")
 
-    assert dragoman("verify").out == "0 entries, 0 streams, 0 checkpoints: all good\n"
+    assert dragoman("verify").out.endswith(": 0 entries, 0 streams, 0 checkpoints: all good\n")
+
+
+@proves("VERIFY-UNSIGNED")
+def test_one_that_nothing_signed_covers_is_not_called_good(dragoman: Console) -> None:
+    dragoman.make("One")
+    assert dragoman("verify").out.endswith(": 1 entry, 2 streams, 1 checkpoint: all good\n")
+    (dragoman.data / "checkpoints.jsonl").unlink()
+
+    said = dragoman("verify")
+
+    assert (said.code, "good" in said.out) == (0, False)
+    assert "nothing that was signed covers them" in said.out
+    dragoman.ask("tick")
+    assert "all good" in dragoman("verify").out
 
 
 @proves("VERIFY-HASHES")

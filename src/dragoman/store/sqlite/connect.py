@@ -49,16 +49,20 @@ def open_writer(path: Path, new_ledger_id: Callable[[], str]) -> Connection:
 
 def open_reader(path: Path) -> Connection:
     """A connection that cannot write."""
-
-    def set_up(connection: Connection) -> None:
-        _set_up(connection, _READER_CACHE_KIB)
-
-    return _open(path, apsw.SQLITE_OPEN_READONLY, set_up)
+    return _open(path, apsw.SQLITE_OPEN_READONLY, _set_up_reader)
 
 
-def _open(path: Path, flags: int, set_up: Callable[[Connection], None]) -> Connection:
+def open_alone(path: Path) -> Connection:
+    """A connection to the file alone, without its log: only where nobody else has it open."""
+    uri = f"{path.absolute().as_uri()}?immutable=1"
+    return _open(path, apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI, _set_up_reader, uri)
+
+
+def _open(
+    path: Path, flags: int, set_up: Callable[[Connection], None], uri: str = ""
+) -> Connection:
     try:
-        connection = open_database(path, flags)
+        connection = open_database(uri or path, flags)
     except apsw.Error as error:
         raise store_error(error, path) from error
     try:
@@ -69,6 +73,10 @@ def _open(path: Path, flags: int, set_up: Callable[[Connection], None]) -> Conne
             raise store_error(error, path) from error
         raise
     return connection
+
+
+def _set_up_reader(connection: Connection) -> None:
+    _set_up(connection, _READER_CACHE_KIB)
 
 
 def _set_up(connection: Connection, cache_kib: int) -> None:

@@ -66,9 +66,9 @@ class Connection(Runner, Protocol):
         ...
 
 
-def open_database(path: Path, flags: int) -> Connection:
-    """A connection to a file."""
-    return cast(Connection, apsw.Connection(str(path), flags))
+def open_database(file: Path | str, flags: int) -> Connection:
+    """A connection to a file: by its path, or with SQLITE_OPEN_URI by its URI."""
+    return cast(Connection, apsw.Connection(str(file), flags))
 
 
 def extended_code(error: apsw.Error) -> int:

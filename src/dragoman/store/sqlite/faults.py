@@ -5,6 +5,7 @@ from pathlib import Path
 import apsw
 
 from dragoman.core.errors import StoreCorrupt, StoreError, StoreLost, StoreUnavailable
+from dragoman.store.sqlite.driver import extended_code
 
 BUSY_TIMEOUT_MS = 30_000
 """So long a process waits for another one that writes."""
@@ -15,11 +16,11 @@ _BUSY = (
 )
 _READ_ONLY = (
     "{path} cannot be written ({error}); nothing was changed. Give this user the right to write to "
-    "the file and to its directory"
+    "the file and to its directory, on a file system that is mounted for writing"
 )
 _CLOSED = (
     "{path} cannot be opened ({error}). Its directory must exist, and this user needs the right to "
-    "read and write both"
+    "read and write both, on a file system that is mounted for writing"
 )
 _FULL = "the disk is full: {path} cannot grow; nothing was written. Free some space, then try again"
 _BROKEN_DISK = (
@@ -54,6 +55,9 @@ _SENTENCES: tuple[tuple[tuple[type[apsw.Error], ...], type[StoreError], str], ..
 
 def store_error(error: apsw.Error, path: Path) -> StoreError:
     """Our error for an error of SQLite."""
+    if extended_code(error) == apsw.SQLITE_IOERR_SHMSIZE:
+        # So SQLite calls it when there is no room for the index of the log.
+        return StoreUnavailable(_FULL.format(path=path))
     ours, sentence = next(row[1:] for row in _SENTENCES if isinstance(error, row[0]))
     return ours(sentence.format(path=path, error=error))
 

@@ -1,6 +1,6 @@
 """The database as it was at one moment: a reader that stays in one transaction."""
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,20 +12,24 @@ from dragoman.store.sqlite.driver import Connection
 from dragoman.store.sqlite.faults import store_error
 from dragoman.store.sqlite.readers import SqliteReaders
 from dragoman.store.sqlite.session import QUERIES
+from dragoman.store.sqlite.still import Readers, Shared
 
 
 class SqliteSnapshot(SqliteReaders):
     """The WAL keeps what is written meanwhile, and cannot be emptied before the end."""
 
-    def __init__(self, reader: Connection, path: Path) -> None:
+    def __init__(self, reader: Connection, path: Path, check: Callable[[], None]) -> None:
         self._reader = reader
         self._path = path
+        self._check = check
 
     def _read(self, query: str, *values: Any) -> list[Any]:
         try:
-            return self._reader.execute(QUERIES[query], values).fetchall()
+            found = self._reader.execute(QUERIES[query], values).fetchall()
         except apsw.Error as error:
             raise store_error(error, self._path) from error
+        self._check()
+        return found
 
     def _place(self) -> str:
         return str(self._path)
@@ -43,12 +47,13 @@ def schema_version(path: Path) -> int:
 
 
 @contextmanager
-def snapshot(path: Path) -> Generator[SqliteSnapshot]:
+def snapshot(path: Path, readers: Readers | None = None) -> Generator[SqliteSnapshot]:
     """The database as it is now."""
-    reader = open_reader(path)
+    readers = readers or Shared(path)
+    reader = readers.open()
     try:
         reader.execute("BEGIN")
-        frozen = SqliteSnapshot(reader, path)
+        frozen = SqliteSnapshot(reader, path, readers.check)
         # SQLite chooses the moment at the first read.
         frozen.head()
         yield frozen

@@ -11,13 +11,19 @@ import apsw
 from dragoman.core.errors import StoreUnavailable
 from dragoman.engine.ports import BoardQuery, Row, Session
 from dragoman.store.readers import NO_LIMIT, SqlMark
-from dragoman.store.sqlite.connect import check_sqlite, open_reader, open_writer
+from dragoman.store.sqlite.connect import check_sqlite, open_writer
 from dragoman.store.sqlite.driver import Connection
 from dragoman.store.sqlite.faults import commit_error, store_error
 from dragoman.store.sqlite.migrate import check_version
 from dragoman.store.sqlite.readers import SqliteReaders
 from dragoman.store.sqlite.session import QUERIES, Shelves, SqliteSession, as_row
 from dragoman.store.sqlite.snapshot import SqliteSnapshot, snapshot
+from dragoman.store.sqlite.still import (
+    Readers,
+    Shared,
+    is_unwritable,
+    readers_where_nothing_can_be_written,
+)
 from dragoman.text.words import Words
 
 T = TypeVar("T")
@@ -39,8 +45,11 @@ class SqliteStore(SqliteReaders, SqlMark):
         self._new_ledger_id = new_ledger_id
         self._writing = threading.Lock()
         self._writer: Connection | None = None
+        self._refused: StoreUnavailable | None = None
+        """Why nothing can be written, if that was so at opening."""
         self._seen_version: int | None = None
         self._shelves: Shelves = {}
+        self._readers: Readers = Shared(path)
         self._reading = threading.Lock()
         self._idle_readers: list[Connection] = []
         self._is_closed = False
@@ -53,6 +62,19 @@ class SqliteStore(SqliteReaders, SqlMark):
         with store._writing:
             store._open_writer()
         return store
+
+    @classmethod
+    def open_to_read(cls, path: Path, new_ledger_id: Callable[[], str]) -> "SqliteStore":
+        """The same; where nothing can be written it can be read, and a write says why not."""
+        try:
+            return cls.open(path, new_ledger_id)
+        except StoreUnavailable as refused:
+            if not is_unwritable(refused):
+                raise
+            store = cls(path, new_ledger_id)
+            store._refused = refused
+            store._readers = readers_where_nothing_can_be_written(path)
+            return store
 
     def transact(self, work: Callable[[Session], T]) -> T:
         """Run `work` in a writing transaction: committed durably when this returns, or undone."""
@@ -88,7 +110,7 @@ class SqliteStore(SqliteReaders, SqlMark):
 
     def snapshot(self) -> AbstractContextManager[SqliteSnapshot]:
         """The store as it is now, for as long as somebody reads."""
-        return snapshot(self._path)
+        return snapshot(self._path, self._readers)
 
     def close(self) -> None:
         """Close every connection; the writer last, so that it takes the WAL into the file."""
@@ -130,6 +152,8 @@ class SqliteStore(SqliteReaders, SqlMark):
 
     def _open_writer(self) -> Connection:
         self._refuse_if_closed()
+        if self._refused is not None:
+            raise self._refused
         self._writer = open_writer(self._path, self._new_ledger_id)
         return self._writer
 
@@ -159,6 +183,7 @@ class SqliteStore(SqliteReaders, SqlMark):
         reader = self._take_reader()
         try:
             found = reader.execute(sql, bindings).fetchall()
+            self._readers.check()
         except BaseException as error:
             reader.close(True)
             if isinstance(error, apsw.Error):
@@ -172,7 +197,7 @@ class SqliteStore(SqliteReaders, SqlMark):
             self._refuse_if_closed()
             if self._idle_readers:
                 return self._idle_readers.pop()
-        return open_reader(self._path)
+        return self._readers.open()
 
     def _give_back(self, reader: Connection) -> None:
         with self._reading:

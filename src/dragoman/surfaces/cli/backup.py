@@ -35,6 +35,11 @@ def backup(
         wrong_usage(f"{target} is there, and a backup replaces nothing: name another file")
     if not target.absolute().parent.is_dir():
         wrong_usage(f"{target} cannot be written: name a file in a folder that exists")
+    if target.resolve().is_relative_to(call.data.resolve()):
+        wrong_usage(
+            f"{target} is in the data directory that it is a backup of, and would be lost with it: "
+            "name a place outside, best on another disk"
+        )
     with call.reading() as place:
         manifest = place.backup(target, call.err.progress)
         call.warn(place)

@@ -7,7 +7,7 @@ from dragoman.core.moments import duration, to_rfc3339
 from dragoman.ledger.entry import read_line
 from dragoman.surfaces.cli.patient import Diagnosis, Patient, bad, ok, warning
 
-_NEEDED = frozenset({"directory", "settings", "keys"})
+_NEEDED = frozenset({"settings", "keys"})
 """Checks that must not have failed before the store is opened."""
 
 _MAGIC = b"SQLite format 3\x00"
@@ -19,7 +19,7 @@ _MOST_LEASES = 1_000
 
 def store(patient: Patient) -> Diagnosis | None:
     """The store opens; a file that opening would change is only looked at from outside."""
-    if patient.wrong & _NEEDED:
+    if patient.wrong & _NEEDED or not patient.data.is_dir():
         return None
     file = patient.database
     found = _file(file) if file is not None else None

@@ -38,6 +38,11 @@ def directory(patient: Patient) -> Diagnosis:
             f"{data.absolute()} {what}",
             "run `dragoman init`, or name another one with --data or DRAGOMAN_DATA",
         )
+    if os.statvfs(data).f_flag & os.ST_RDONLY:
+        return bad(
+            f"{data.absolute()} is on a file system that is mounted read-only",
+            "mount it for writing; reading and `dragoman backup` to another disk work meanwhile",
+        )
     if not os.access(data, os.R_OK | os.W_OK | os.X_OK):
         return bad(f"{data.absolute()} cannot be written", f"chmod u+rwx {data}")
     mode = stat.S_IMODE(data.stat().st_mode)
@@ -62,18 +67,21 @@ def settings(patient: Patient) -> Diagnosis | None:
 
 def keys(patient: Patient) -> Diagnosis | None:
     """The signing keys: there, usable, private."""
-    from dragoman.system.keys import load_or_create
+    from dragoman.system.keys import load, remedy
 
     if not patient.data.is_dir():
         return None
     if not (patient.keys / "ledger.pub").exists():
-        # Loading them now would make new ones.
         return bad(
             f"there are no keys in {patient.keys}",
-            "bring the folder back from a backup; if this directory was never used, run "
-            "`dragoman init`, which makes new ones",
+            remedy(patient.keys) if _was_used(patient.data) else "run `dragoman init`",
         )
-    return ok(f"{patient.keys}, key {load_or_create(patient.data).id}")
+    return ok(f"{patient.keys}, key {load(patient.data).id}")
+
+
+def _was_used(data: Path) -> bool:
+    """Whether there may be something that only the keys that it had can vouch for."""
+    return any((data / name).exists() for name in ("dragoman.db", "checkpoints.jsonl"))
 
 
 def disk(patient: Patient) -> Diagnosis:

@@ -4,9 +4,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from dragoman.core.moments import duration
-from dragoman.surfaces.cli.phrases import cut
+from dragoman.surfaces.cli.phrases import counted, cut
 from dragoman.surfaces.cli.screen import Column, Part, Screen, as_json
-from dragoman.surfaces.cli.words_of_intents import counted
 
 Row = Mapping[str, Any]
 

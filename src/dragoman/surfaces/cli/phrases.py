@@ -11,3 +11,8 @@ def because(reason: str) -> str:
 def cut(text: str, longest: int = _LONGEST) -> str:
     """A text short enough for one line; the whole of it is in --json."""
     return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    """1 success, 2 successes."""
+    return f"{number} {one if number == 1 else many or one + 's'}"

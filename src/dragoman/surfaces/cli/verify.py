@@ -10,11 +10,13 @@ from msgspec import Struct
 
 from dragoman.surfaces.cli.call import Answer, Call, wrong_usage
 from dragoman.surfaces.cli.chain import check_file
+from dragoman.surfaces.cli.phrases import counted
 from dragoman.surfaces.cli.place import Evidence, Place
 from dragoman.surfaces.cli.screen import Bars, Progress, Screen
 from dragoman.surfaces.cli.verb import Verb
 
 if TYPE_CHECKING:
+    from dragoman.engine.ports import Store
     from dragoman.engine.verify import Finding
     from dragoman.ledger.checkpoint import Checkpoint
 
@@ -33,6 +35,8 @@ class Verdict(Struct):
     first_bad: int | None = None
     files: int = 0
     """How many of the findings are about files, which can be written anew."""
+    has_files: bool = True
+    """Whether the files were ever written to their end."""
 
     def note(self, findings: "Iterable[Finding]") -> None:
         """Take findings down, the first ones whole."""
@@ -42,6 +46,16 @@ class Verdict(Struct):
                 self.first_bad = finding.position
             if self.found <= _MOST_SHOWN:
                 self.findings.append(finding)
+
+
+class _Where(Struct, frozen=True):
+    """What was verified."""
+
+    data: str
+    ledger: str
+
+    def __str__(self) -> str:
+        return f"{self.data}, ledger {self.ledger}: "
 
 
 def verify(
@@ -91,9 +105,13 @@ def verify(
         wrong_usage("--key is for --chain: the ledger is checked by its own key")
     if hashes:
         with call.proving() as evidence:
-            return _answer(prove(evidence, call.err.progress))
+            return _answer(prove(evidence, call.err.progress), _where(call, evidence.store))
     with call.reading() as place:
-        return _answer(examine(place, call.err.progress))
+        return _answer(examine(place, call.err.progress), _where(call, place.hub.store))
+
+
+def _where(call: Call, store: "Store") -> _Where:
+    return _Where(str(call.data.absolute()), store.ledger_id())
 
 
 def no_bars(what: str, total: int) -> AbstractContextManager[Progress]:
@@ -129,6 +147,7 @@ def examine(place: Place, bars: Bars) -> Verdict:
             sound = verdict.found
             verdict.note(_check_files(place, progress))
             verdict.files = verdict.found - sound
+            verdict.has_files = place.projector.has_begun()
     return verdict
 
 
@@ -153,8 +172,10 @@ def _signed(evidence: Evidence, verdict: Verdict) -> "list[Checkpoint]":
     return signed
 
 
-def _answer(verdict: Verdict) -> Answer:
+def _answer(verdict: Verdict, where: _Where) -> Answer:
     data: dict[str, object] = {
+        "data": where.data,
+        "ledger": where.ledger,
         "entries": verdict.entries,
         "streams": verdict.streams,
         "checkpoints": verdict.checkpoints,
@@ -166,20 +187,43 @@ def _answer(verdict: Verdict) -> Answer:
         "firstBadPosition": verdict.first_bad,
     }
     if not verdict.found:
-        return Answer(data, lambda screen: screen.line(f"{counts(verdict)}: all good"))
+        return Answer(data, lambda screen: _print_good(verdict, where, screen))
     code = "files_differ" if verdict.found == verdict.files else "ledger_broken"
     data |= {"code": code, "detail": _headline(verdict)}
-    return Answer(data, lambda screen: _print_findings(verdict, screen), is_ok=False)
+    return Answer(data, lambda screen: _print_findings(verdict, where, screen), is_ok=False)
 
 
 def counts(verdict: Verdict) -> str:
     """How much was looked at."""
-    return (
-        f"{verdict.entries} entries, {verdict.streams} streams, {verdict.checkpoints} checkpoints"
+    return ", ".join(
+        (
+            counted(verdict.entries, "entry", "entries"),
+            counted(verdict.streams, "stream"),
+            counted(verdict.checkpoints, "checkpoint"),
+        )
+    )
+
+
+def _print_good(verdict: Verdict, where: _Where, screen: Screen) -> None:
+    if verdict.checkpoints or not verdict.entries:
+        screen.line(f"{where}{counts(verdict)}: all good")
+        return
+    screen.line(f"{where}{counts(verdict)}: every hash fits")
+    screen.line(
+        ("warning: ", "yellow"),
+        "nothing that was signed covers them: whoever wrote all of them anew would not be noticed. "
+        "If checkpoints.jsonl was there before, bring it back; else `dragoman tick` signs from now "
+        "on",
     )
 
 
 def _headline(verdict: Verdict) -> str:
+    if verdict.found == verdict.files and not verdict.has_files:
+        return (
+            "the ledger is whole, but the files that show it were never written to their end: what "
+            "made this directory, a restore as a rule, was stopped. Nothing is lost; `dragoman "
+            "rebuild-files` writes them"
+        )
     if verdict.found == verdict.files:
         do = "1 file does" if verdict.found == 1 else f"{verdict.found} files do"
         has_surplus = any(finding.problem.endswith(" is surplus") for finding in verdict.findings)
@@ -194,12 +238,12 @@ def _headline(verdict: Verdict) -> str:
     return f"the first bad position is {verdict.first_bad}; findings: {verdict.found}"
 
 
-def _print_findings(verdict: Verdict, screen: Screen) -> None:
-    screen.line(f"{counts(verdict)}: ", ("NOT good", "bold red"), f"; {_headline(verdict)}")
+def _print_findings(verdict: Verdict, where: _Where, screen: Screen) -> None:
+    screen.line(f"{where}{counts(verdict)}: ", ("NOT good", "bold red"), f"; {_headline(verdict)}")
     for finding in sorted(verdict.findings, key=lambda f: (f.position == 0, f.position)):
-        where = f"position {finding.position}" if finding.position else "beside the ledger"
+        place = f"position {finding.position}" if finding.position else "beside the ledger"
         stream = f", {finding.stream}" if finding.stream else ""
-        screen.line(f"  {where}{stream}: {finding.problem}")
+        screen.line(f"  {place}{stream}: {finding.problem}")
     if verdict.found > len(verdict.findings):
         screen.line(f"  … and {verdict.found - len(verdict.findings)} more")
 

@@ -24,11 +24,7 @@ from dragoman.core.events import (
     IntentUpdated,
 )
 from dragoman.core.moments import duration, to_rfc3339
-
-
-def counted(number: int, one: str, many: str = "") -> str:
-    """1 success, 2 successes."""
-    return f"{number} {one if number == 1 else many or one + 's'}"
+from dragoman.surfaces.cli.phrases import counted
 
 
 def _described(event: AgentDescribed) -> str:

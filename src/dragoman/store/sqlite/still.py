@@ -1,0 +1,119 @@
+"""A database where nothing can be written: how it is read all the same, if that is certain.
+
+To share the write-ahead log with others SQLite needs a file beside the database. Where none can be
+made (a file system that is read-only, or full to the last byte) it can still read the database
+alone, if it is told that nobody writes. That is so when there is no log to be taken into it; and
+since nobody can be kept from beginning one, whatever was read is thrown away if the file has
+changed meanwhile.
+"""
+
+from pathlib import Path
+
+import apsw
+
+from dragoman.core.errors import StoreUnavailable
+from dragoman.store.sqlite.connect import open_alone, open_reader
+from dragoman.store.sqlite.driver import Connection
+from dragoman.store.sqlite.faults import store_error
+from dragoman.store.sqlite.migrate import check_current
+
+_CANNOT_WRITE = (
+    apsw.CantOpenError,
+    apsw.ReadOnlyError,
+    apsw.PermissionsError,
+    apsw.FullError,
+    apsw.IOError,
+)
+_LOGS = ("-wal", "-journal")
+
+
+def is_unwritable(refused: StoreUnavailable) -> bool:
+    """Whether a store was refused because nothing can be written where it lies."""
+    return isinstance(refused.__cause__, _CANNOT_WRITE)
+
+
+class Shared:
+    """Readers beside whoever writes: SQLite itself sees to it that they see whole commits."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def open(self) -> Connection:
+        """One more."""
+        return open_reader(self._path)
+
+    def check(self) -> None:
+        """What was read is good."""
+
+
+class Still:
+    """Readers of a file that lies still."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._seen = _state(path)
+
+    def open(self) -> Connection:
+        """One more."""
+        return open_alone(self._path)
+
+    def check(self) -> None:
+        """What was read is good; StoreUnavailable when somebody has written meanwhile."""
+        if _has_log(self._path) or _state(self._path) != self._seen:
+            raise StoreUnavailable(
+                f"somebody has begun to write to {self._path} while it was read where it cannot "
+                "be shared; what was read may be mixed up and is not shown. Try again"
+            )
+
+
+Readers = Shared | Still
+
+
+def readers_where_nothing_can_be_written(path: Path) -> Readers:
+    """How such a database of this version is read; StoreUnavailable, and why, when it cannot be."""
+    shared = Shared(path)
+    try:
+        _try(shared, path)
+    except StoreUnavailable as refused:
+        if not is_unwritable(refused):
+            raise
+        if _has_log(path):
+            raise StoreUnavailable(
+                f"{path} was not closed properly: what was written last lies in a log beside it "
+                f"and cannot be taken in, because nothing can be written there "
+                f"({refused.__cause__}). Make it writable, or make room; or copy the whole "
+                "directory to where you can write, and read it there with --data"
+            ) from refused
+    else:
+        return shared
+    still = Still(path)
+    _try(still, path)
+    return still
+
+
+def _try(readers: Readers, path: Path) -> None:
+    reader = readers.open()
+    try:
+        check_current(reader, path)
+    except apsw.Error as error:
+        raise store_error(error, path) from error
+    finally:
+        reader.close(True)
+
+
+def _has_log(path: Path) -> bool:
+    """Whether the file alone may not be all that was committed."""
+    return any(_size(path.with_name(path.name + end)) for end in _LOGS)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def _state(path: Path) -> tuple[int, ...]:
+    """What changes when somebody writes to the file."""
+    found = path.stat()
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns

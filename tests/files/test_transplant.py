@@ -1,0 +1,51 @@
+"""A ledger is taken over in little memory: streams that were forgotten are read back."""
+
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from dragoman.bootstrap.stores import open_store
+from dragoman.engine.ports import Row, Store
+from dragoman.files.transplant import Transplant
+from tests.ledger.released import START, golden_entries
+from tests.requirements import proves
+from tests.store.upgrades import problems
+
+AT_ONCE = 3
+LEDGERS = ("v1", "v5", "v8", "v10", "v12")
+"""Tasks and their leases, letters, handoffs, agents, intents."""
+
+
+def rows(store: Store) -> dict[str, Row]:
+    """All streams, whatever their numbers are."""
+    return {row.name: replace(row, number=0) for row in store.rows(0, 10_000)}
+
+
+def planted(store: Store, lines: list[bytes], at_once: int, most_heads: int) -> Store:
+    transplant = Transplant(store, START, most_heads)
+    for start in range(0, len(lines), at_once):
+        transplant.add(lines[start : start + at_once])
+    transplant.lend({})
+    transplant.remember([("actor:human:lea", "a key", b"its print", b"its answer")])
+    transplant.remember([("actor:human:lea", "another", b"its print", b"its answer")])
+    return store
+
+
+@proves("BACKUP-WHOLE")
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_what_is_forgotten_on_the_way_changes_nothing(
+    tmp_path: Path, kind: str, request: pytest.FixtureRequest
+) -> None:
+    for name in LEDGERS if kind == "sqlite" else LEDGERS[:1]:
+        lines = [entry.line.encode() for entry in golden_entries(name)]
+        (tmp_path / name).mkdir()
+        whole = planted(open_store("", tmp_path / name), lines, len(lines), len(lines))
+        url = "" if kind == "sqlite" else request.getfixturevalue("postgres_url")
+        (tmp_path / name / "second").mkdir()
+        pieces = planted(open_store(url, tmp_path / name / "second"), lines, AT_ONCE, 0)
+
+        assert problems(pieces) == problems(whole) == [], name
+        assert rows(pieces) == rows(whole), name
+        pieces.close()
+        whole.close()

@@ -1,0 +1,127 @@
+"""A database where nothing can be written is read all the same, or it is said why not."""
+
+import shutil
+from pathlib import Path
+
+import apsw
+import pytest
+
+from dragoman.core.errors import DragomanError, StoreCorrupt, StoreUnavailable
+from dragoman.store.sqlite import SqliteStore
+from dragoman.store.sqlite.faults import store_error
+from tests.requirements import proves
+from tests.store.sqlite.files import (
+    add_streams,
+    connect,
+    filled,
+    ledger_id,
+    open_store,
+    overwrite,
+    root_page,
+)
+from tests.system.rooms import no_room
+
+pytestmark = proves("STORE-READ-STILL")
+
+
+def opened_without_room(path: Path) -> SqliteStore:
+    with no_room():
+        return SqliteStore.open_to_read(path, ledger_id)
+
+
+def test_it_is_read_as_it_lies_there_and_a_write_says_why_not(tmp_path: Path) -> None:
+    path = filled(tmp_path / "a hub?.db", 3)
+    with no_room():
+        store = SqliteStore.open_to_read(path, ledger_id)
+        assert (store.head(), len(store.entries(0, 10))) == (3, 3)
+        with store.snapshot() as frozen:
+            assert frozen.head() == 3
+        with pytest.raises(StoreUnavailable, match=r"a hub\?.db failed .* nothing was written"):
+            store.transact(lambda session: session.new_stream())
+        assert store.head() == 3
+        store.close()
+    again = open_store(path)
+    again.transact(lambda session: add_streams(session, 1))
+    assert again.head() == 4
+    again.close()
+
+
+@pytest.mark.parametrize("is_closed", [False, True], ids=["at work", "gone again"])
+def test_what_was_read_while_somebody_wrote_is_not_shown(tmp_path: Path, is_closed: bool) -> None:
+    path = filled(tmp_path / "hub.db")
+    store = opened_without_room(path)
+    with store.snapshot() as frozen:
+        other = open_store(path)
+        other.transact(lambda session: add_streams(session, 1))
+        if is_closed:
+            other.close()
+        for read in (store.head, frozen.head):
+            with pytest.raises(StoreUnavailable, match="somebody has begun to write"):
+                read()
+    other.close()
+    store.close()
+
+
+def test_a_log_that_cannot_be_taken_in_is_not_passed_over(tmp_path: Path) -> None:
+    path = filled(tmp_path / "hub.db")
+    store = open_store(path)
+    store.transact(lambda session: add_streams(session, 1))
+    (tmp_path / "killed").mkdir()
+    killed = tmp_path / "killed" / "hub.db"
+    for end in ("", "-wal"):
+        shutil.copy(f"{path}{end}", f"{killed}{end}")
+    store.close()
+
+    with pytest.raises(StoreUnavailable, match=r"not closed properly: .* copy the whole directory"):
+        opened_without_room(killed)
+
+    assert SqliteStore.open_to_read(killed, ledger_id).head() == 2
+
+
+def test_readers_share_what_others_have_open_even_where_there_is_no_room(tmp_path: Path) -> None:
+    path = filled(tmp_path / "hub.db")
+    other = open_store(path)
+    other.transact(lambda session: add_streams(session, 1))
+
+    store = opened_without_room(path)
+
+    assert store.head() == 2
+    other.transact(lambda session: add_streams(session, 1))
+    assert store.head() == 3
+    store.close()
+    other.close()
+
+
+@pytest.mark.parametrize(
+    ("pragma", "kind", "told"),
+    [
+        ("user_version = 1", StoreUnavailable, "of an earlier dragoman"),
+        ("user_version = 999", StoreUnavailable, "made by a newer dragoman"),
+        ("application_id = 7", StoreCorrupt, "not one of dragoman's"),
+    ],
+)
+def test_a_database_of_another_kind_is_refused(
+    tmp_path: Path, pragma: str, kind: type[DragomanError], told: str
+) -> None:
+    path = filled(tmp_path / "hub.db")
+    database = connect(path)
+    database.execute(f"PRAGMA {pragma}").fetchall()
+    database.close()
+    with pytest.raises(kind, match=told):
+        opened_without_room(path)
+
+
+def test_a_damaged_one_is_named(tmp_path: Path) -> None:
+    path = filled(tmp_path / "hub.db")
+    overwrite(path, (root_page(path, "entries") - 1) * 4_096, b"\xff" * 100)
+    store = opened_without_room(path)
+    with pytest.raises(StoreCorrupt, match="is damaged"):
+        store.entries(0, 10)
+    store.close()
+
+
+def test_no_room_for_the_index_of_the_log_is_a_full_disk() -> None:
+    class NoRoomForIndexError(apsw.IOError):
+        extendedresult = apsw.SQLITE_IOERR_SHMSIZE
+
+    assert "the disk is full" in store_error(NoRoomForIndexError(), Path("hub.db")).detail
