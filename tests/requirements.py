@@ -2766,13 +2766,19 @@ _MANIFEST: tuple[Requirement, ...] = (
         "CCOS-CANCEL",
         "S-CCOS-4",
         "Whoever wanted an intent may cancel it, as a person and whoever runs the show; nothing is "
-        "held against its agent.",
+        "held against its agent, and what is shown says that it is cancelled, by whom and why.",
     ),
     Requirement(
         "SDK-SIGNED",
         "S-CCOS-9",
         "With a key the SDK signs every message that it sends; the hub opens it, and one whose "
         "answer was lost is signed anew and counts once.",
+    ),
+    Requirement(
+        "CCOS-REOPENED",
+        "S-CCOS-4",
+        "Whoever failed an intent is asked again when a person takes its task out of the deadletter "
+        "and leaves it the owner; else nobody who failed it is.",
     ),
 )
 
