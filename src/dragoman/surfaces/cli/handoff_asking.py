@@ -73,19 +73,29 @@ def _diagnosed(call: Call, place: Place, id: str) -> "Diagnosis | None":
     return look_at(place.hub.store, handoff, place.hub.clock.now(), place.settings.teamspaces)
 
 
+def _in_short(detail: str, failures: list[str]) -> str:
+    """Why not, without what is listed below it anyway."""
+    is_listed = len(failures) > 1 and detail == "; ".join(failures)
+    return f"{len(failures)} faults" if is_listed else detail
+
+
 def _answer(
     call: Call, reply: dict[str, Any], no: tuple[str, str] | None, after: "Diagnosis | None"
 ) -> Answer:
     """The reply as the dialect has it; a no is told as every refusal is."""
 
+    metadata = cast(dict[str, Any], reply.get("metadata") or {})
+    failures = [str(failure) for failure in metadata.get("verification_failed", ())]
+
     def show(screen: Screen) -> None:
         if no is not None:
-            call.err.line((f"{no[0]}: ", "bold red"), no[1])
-        if after is not None:
-            screen.line((after.handoff_id, "bold"), f" {after.status}")
-        metadata = cast(dict[str, Any], reply.get("metadata") or {})
-        for failure in metadata.get("verification_failed", ()):
-            screen.line(("failed: ", "red"), str(failure))
+            call.err.line((f"{no[0]}: ", "bold red"), _in_short(no[1], failures))
+        status = reply.get("status", "") if after is None else after.status
+        if status:
+            screen.line((reply["handoff_id"], "bold"), f" {status}")
+        for failure in failures:
+            if no is None or failure not in (no[1], f"{no[0]}: {no[1]}"):
+                screen.line(("failed: ", "red"), failure)
         if "package_hash" in metadata:
             screen.line(f"package {metadata['package_hash']}")
         if after is not None and after.due_by and "due_by" in metadata:
