@@ -3,7 +3,7 @@
 So the command line says no more and no less than every other door.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
@@ -73,10 +73,14 @@ def _diagnosed(call: Call, place: Place, id: str) -> "Diagnosis | None":
     return look_at(place.hub.store, handoff, place.hub.clock.now(), place.settings.teamspaces)
 
 
-def _in_short(detail: str, failures: list[str]) -> str:
-    """Why not, without what is listed below it anyway."""
-    is_listed = len(failures) > 1 and detail == "; ".join(failures)
-    return f"{len(failures)} faults" if is_listed else detail
+def _apart(no: tuple[str, str] | None, failures: Sequence[str]) -> tuple[str, Sequence[str]]:
+    """Why not, and what else was found: nothing is said in both places."""
+    if no is None:
+        return "", failures
+    code, detail = no
+    if len(failures) > 1 and detail == "; ".join(failures):
+        return f"{len(failures)} faults", failures
+    return detail, [one for one in failures if one not in (detail, f"{code}: {detail}")]
 
 
 def _answer(
@@ -85,17 +89,16 @@ def _answer(
     """The reply as the dialect has it; a no is told as every refusal is."""
 
     metadata = cast(dict[str, Any], reply.get("metadata") or {})
-    failures = [str(failure) for failure in metadata.get("verification_failed", ())]
+    reason, failures = _apart(no, metadata.get("verification_failed", ()))
 
     def show(screen: Screen) -> None:
         if no is not None:
-            call.err.line((f"{no[0]}: ", "bold red"), _in_short(no[1], failures))
+            call.err.line((f"{no[0]}: ", "bold red"), reason)
         status = reply.get("status", "") if after is None else after.status
         if status:
             screen.line((reply["handoff_id"], "bold"), f" {status}")
         for failure in failures:
-            if no is None or failure not in (no[1], f"{no[0]}: {no[1]}"):
-                screen.line(("failed: ", "red"), failure)
+            screen.line(("failed: ", "red"), failure)
         if "package_hash" in metadata:
             screen.line(f"package {metadata['package_hash']}")
         if after is not None and after.due_by and "due_by" in metadata:
