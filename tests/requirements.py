@@ -2736,8 +2736,8 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "MAIL-SHORT-IDS",
         "S-MAIL-7",
-        "A letter is shown, read and acked by the beginning of its id, if it is the only one that "
-        "begins so; else the letters that could be meant are named.",
+        "A letter is shown, read and acked by the beginning of its id, also in capitals, if it is "
+        "the only one that begins so; else the letters that could be meant are named.",
     ),
     Requirement(
         "SHAPE-WORDS",
