@@ -2777,8 +2777,8 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "CCOS-REOPENED",
         "S-CCOS-4",
-        "Whoever failed an intent is asked again when a person takes its task out of the deadletter "
-        "and leaves it the owner; else nobody who failed it is.",
+        "Whoever failed an intent is asked again when a person takes its task out of the "
+        "deadletter and leaves it the owner; else nobody who failed it is.",
     ),
 )
 
