@@ -2775,6 +2775,11 @@ _MANIFEST: tuple[Requirement, ...] = (
         "answer was lost is signed anew and counts once.",
     ),
     Requirement(
+        "IDENTITY-ROTATION",
+        "S-CCOS-9",
+        "A new key of an agent ends the old one at once, or after an overlap that was asked for.",
+    ),
+    Requirement(
         "CCOS-REOPENED",
         "S-CCOS-4",
         "Whoever failed an intent is asked again when a person takes its task out of the "
