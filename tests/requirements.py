@@ -2742,8 +2742,8 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "MAIL-SHORT-IDS",
         "S-MAIL-7",
-        "A letter is shown, read and acked by the beginning of its id, if it is the only one that "
-        "begins so; else the letters that could be meant are named.",
+        "A letter is shown, read and acked by the beginning of its id, also in capitals, if it is "
+        "the only one that begins so; else the letters that could be meant are named.",
     ),
     Requirement(
         "SHAPE-WORDS",
@@ -2772,7 +2772,7 @@ _MANIFEST: tuple[Requirement, ...] = (
         "CCOS-CANCEL",
         "S-CCOS-4",
         "Whoever wanted an intent may cancel it, as a person and whoever runs the show; nothing is "
-        "held against its agent.",
+        "held against its agent, and what is shown says that it is cancelled, by whom and why.",
     ),
     Requirement(
         "SDK-SIGNED",
@@ -2805,6 +2805,17 @@ _MANIFEST: tuple[Requirement, ...] = (
         "S-FAULTS",
         "A refused backup or restore has the code of its cause: bad_archive is about the file "
         "alone, and what is damaged is said in one form of words.",
+    ),
+    Requirement(
+        "IDENTITY-ROTATION",
+        "S-CCOS-9",
+        "A new key of an agent ends the old one at once, or after an overlap that was asked for.",
+    ),
+    Requirement(
+        "CCOS-REOPENED",
+        "S-CCOS-4",
+        "Whoever failed an intent is asked again when a person takes its task out of the "
+        "deadletter and leaves it the owner; else nobody who failed it is.",
     ),
 )
 

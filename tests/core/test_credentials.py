@@ -28,6 +28,7 @@ from tests.requirements import proves
 ROLES: tuple[Role, ...] = get_args(Role)
 DAY = 86_400_000
 KEY = "A" * 43
+NEXT = "B" * 42 + "A"
 
 # Whose credentials (a role) may be given and taken by whom (a letter).
 #   h human, s the hub itself, o orchestrator
@@ -122,6 +123,37 @@ def test_a_key_is_made_known_replaced_and_taken_away() -> None:
     assert world.do(HUMAN, KeyAgent("alice", KEY)).events == ()
     world.do(HUMAN, KeyAgent("alice", ""))
     assert world.agents["alice"].key == ""
+
+
+def good_keys(world: World, now: int = NOW) -> tuple[str, ...]:
+    return world.agents["alice"].good_keys(now)
+
+
+@proves("IDENTITY-ROTATION")
+def test_the_key_before_is_good_as_long_as_it_was_said_and_not_longer() -> None:
+    world = known()
+    assert good_keys(world) == ()
+    world.do(HUMAN, KeyAgent("alice", KEY, overlap_ms=DAY))
+    assert good_keys(world) == (KEY,), "there was none before"
+    world.do(HUMAN, KeyAgent("alice", NEXT, overlap_ms=DAY))
+    assert (good_keys(world, NOW + DAY - 1), good_keys(world, NOW + DAY)) == ((NEXT, KEY), (NEXT,))
+    assert world.do(HUMAN, KeyAgent("alice", NEXT, overlap_ms=2 * DAY)).events == ()
+    world.do(HUMAN, KeyAgent("alice", NEXT))
+    assert good_keys(world) == (NEXT,), "said again without an overlap it ends the old one"
+    assert world.do(HUMAN, KeyAgent("alice", NEXT)).events == ()
+
+
+@proves("IDENTITY-ROTATION")
+def test_without_an_overlap_or_a_new_key_the_old_one_ends_at_once() -> None:
+    world = known()
+    world.do(HUMAN, KeyAgent("alice", KEY))
+    world.do(HUMAN, KeyAgent("alice", NEXT))
+    assert good_keys(world) == (NEXT,)
+    world.do(HUMAN, KeyAgent("alice", KEY, overlap_ms=DAY))
+    world.do(HUMAN, KeyAgent("alice", ""))
+    assert good_keys(world) == ()
+    assert world.code(HUMAN, KeyAgent("alice", "", overlap_ms=DAY)) == "invalid_field"
+    assert world.code(HUMAN, KeyAgent("alice", KEY, overlap_ms=8 * DAY)) == "invalid_field"
 
 
 @proves("ROLE-CREDENTIALS")

@@ -184,6 +184,7 @@ def test_cancelling_ends_the_request_without_feedback(*, claimed: bool) -> None:
     assert names_of(decision)[-3:] == ["IntentCompleted", "AgentRelieved", "IntentNeedsFollowUp"]
     completed = next(e for e in events_of(decision) if isinstance(e, IntentCompleted))
     assert (completed.success, completed.synthetic) == (False, "cancelled")
+    assert completed.error == f"cancelled by {HUMAN.label}"
     known = standing(world, "alice")
     assert (known.recent, known.open) == ("", 0)
     why = odd(world, ALICE, ReceiveResult("i", "alice", success=True))
@@ -267,16 +268,32 @@ def test_a_task_without_an_owner_needs_somebody_to_see_to_it() -> None:
     assert open_request(world).id == "i.2"
 
 
-def test_what_a_person_reopens_is_not_asked_of_whoever_failed_it() -> None:
+@proves("CCOS-REOPENED")
+def test_what_a_person_takes_out_of_the_deadletter_is_asked_of_its_owner_again() -> None:
     world = registry("alice")
     delegated(world)
     world.do(ALICE, ReceiveResult("i", "alice", success=False, error="no"))
+    assert world.tasks["i"].status == "deadletter"
+    delegated(world)
+    assert world.intents["i"].reasons == ("all who come into question have failed it: alice",)
+    world.do(HUMAN, MoveTask("i", "ready"))
+    assert (open_request(world).id, open_request(world).agent) == ("i.2", "alice")
+    world.do(ALICE, ReceiveResult("i", "alice", success=True))
+    assert world.intents["i"].state == "Satisfied"
+
+
+@proves("CCOS-REOPENED")
+def test_whoever_failed_it_is_not_asked_again_when_another_was_in_the_way() -> None:
+    world = registry("alice", "bob")
+    delegated(world)
+    world.do(ALICE, ReceiveResult("i", "alice", success=False, error="no"))
+    assert open_request(world).agent == "bob"
+    world.do(HUMAN, MoveTask("i", "blocked"))
+    world.do(HUMAN, EditTask("i", assignee="alice"))
     world.do(HUMAN, MoveTask("i", "ready"))
     intent = world.intents["i"]
     assert (intent.state, intent.request) == ("DelegationRejected", None)
     assert "it has failed this before" in intent.reasons
-    delegated(world)
-    assert world.intents["i"].reasons == ("all who come into question have failed it: alice",)
 
 
 def test_governance_looks_also_at_who_takes_it_by_hand() -> None:

@@ -489,8 +489,20 @@ def test_whoever_wanted_it_may_take_it_back() -> None:
     decision = world.do(CAROL, CancelIntent("intent:i", "no longer needed"))
     assert (world.intents["i"].state, world.tasks["i"].status) == ("NeedsFollowUp", "cancelled")
     assert (world.leases, standing(world, "alice").recent) == ({}, "")
+    assert world.intents["i"].reasons == ("cancelled by agent:carol: no longer needed",)
     assert decision.receipt.stream == "intent:i"
     assert world.do(CAROL, CancelIntent("intent:i")).events == ()
+
+
+@proves("CCOS-CANCEL")
+def test_what_had_come_to_nothing_is_told_as_cancelled_from_then_on() -> None:
+    world = registry(cost=3.0)
+    delegated(world, policy=Policy(cost_ceiling=1))
+    assert world.intents["i"].state == "DelegationRejected"
+    world.do(HUMAN, CancelIntent("intent:i", "too dear"))
+    intent = world.intents["i"]
+    assert intent.state == "NeedsFollowUp"
+    assert intent.reasons == (f"cancelled by {HUMAN.label}: too dear",)
 
 
 @proves("CCOS-CANCEL")

@@ -194,6 +194,14 @@ def test_an_agent_without_its_key_is_not_believed_any_more(desk: Desk) -> None:
     assert desk.code(signed()) == "unauthenticated"
 
 
+@proves("IDENTITY-ROTATION")
+def test_what_the_old_key_has_signed_is_believed_while_it_overlaps(desk: Desk) -> None:
+    desk.lab.do(HUMAN, KeyAgent("alice", "A" * 43, overlap_ms=30_000))
+    assert desk.code(signed()) == ""
+    desk.lab.clock.advance(30_000)
+    assert desk.code(signed(nonce="fedcba9876543210")) == "unauthenticated"
+
+
 @given(said=st.binary(max_size=60))
 def test_no_bytes_make_it_fail(said: bytes) -> None:
     lab = Lab()

@@ -1,11 +1,13 @@
 """The audit log of handoffs: each event once, whatever happens, and all of it can be replayed."""
 
 import json
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from dragoman.core.commands import (
     ActivateHandoff,
@@ -20,10 +22,21 @@ from dragoman.core.commands import (
     RejectHandoff,
     WithdrawHandoff,
 )
+from dragoman.core.handoff import EVOLVE_HANDOFF, Handoff
+from dragoman.core.ids import handoff_stream
+from dragoman.engine.handoffs import find_handoff
+from dragoman.engine.ports import Session, Store
+from dragoman.engine.request import Request
+from dragoman.engine.unit import Cache, Unit
+from dragoman.engine.verify import check_ledger, check_views
 from dragoman.files.handoff_audit import check_handoff
+from dragoman.files.handoff_lines import lines_of
 from dragoman.files.handoff_replay import Replayed, compare, essence, replay
 from dragoman.files.layout import artifact_path
 from dragoman.files.problems import BadFile
+from dragoman.ledger.codec import CODEC
+from dragoman.ledger.entry import read_line
+from dragoman.store.sqlite import SqliteStore
 from dragoman.system.beneath import Beneath
 from dragoman.text.safe_text import HARMFUL
 from tests.engine.handoffs import (
@@ -355,6 +368,55 @@ def test_a_replay_gives_the_same_state_owner_and_chain(tmp_path: Path) -> None:
 
 
 RED = "teamspaces/red/handoffs/handoffs.jsonl"
+
+
+def write_again(line: dict[str, Any], session: Session) -> None:
+    """Write what a line of an audit log was made of."""
+    origin, stream = line["entry"], handoff_stream(line["handoff_id"])
+    event = CODEC.decode(origin["event"], origin["v"], json.dumps(origin["body"]).encode())
+    unit = Unit(session, Cache(), origin["at"])
+    unit.begin(Request(HUMAN, (CloseHandoff(line["handoff_id"]),), str(line["event_id"])))
+    unit.load_streams([stream])
+    unit.record(stream, event)
+    session.write(unit.changes())
+
+
+def told_again(store: Store) -> Replayed:
+    """What the audit log of a store would tell, from its first entry on."""
+    states: dict[str, Handoff] = {}
+    lines: list[bytes] = []
+    for entry in store.entries(0, 1_000):
+        line = read_line(entry.line)
+        event: Any = CODEC.decode(line.event, line.v, line.body)
+        states[entry.stream] = EVOLVE_HANDOFF[type(event)](states.get(entry.stream), event, line.at)
+        lines += lines_of(entry, states[entry.stream])
+    return replay(line + b"\n" for line in lines)
+
+
+@proves("ACP-AUDIT-REPLAY")
+def test_in_an_empty_store_the_lines_come_to_the_same_states_owners_and_chains(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "lab").mkdir()
+    lab = FilesLab(tmp_path / "lab")
+    everything(lab)
+    lab.level()
+    both = sorted(lines(lab) + lines(lab, RED), key=lambda line: line["event_id"])
+    store = SqliteStore.open(tmp_path / "empty.db", lambda: "empty")
+    for line in both:
+        if "entry" in line:
+            store.transact(partial(write_again, line))
+    assert [*check_ledger(store, [], lambda _: None), *check_views(store, lambda _: None)] == []
+    assert store.handoffs("", 100) == lab.store.handoffs("", 100)
+    before, again = replayed(lab, LOG, RED), told_again(store)
+    assert (again.owners, again.chains) == (before.owners, before.chains)
+    for id, handoff in before.handoffs.items():
+        found = find_handoff(store, id)
+        assert isinstance(found, Handoff)
+        # Which one took its place is told by that one, and not in the lines of its own.
+        found = replace(found, superseded_by=handoff.superseded_by)
+        assert essence(found) == essence(handoff), id
+    store.close()
 
 
 @proves("ACP-AUDIT-REPLAY", "ACP-CHAIN")

@@ -514,16 +514,16 @@ SCRIPTS: dict[str, Callable[[Store], None]] = {
     "v5": play_waves,
     "v6": play_pauses,
     "v7": play_dispatch,
-    "v9": play_intents,
     "v10": play_traces,
     "v11": play_handoffs,
     "v12": play_drafts,
+    "v13": play_intents,
 }
 """Name of a golden ledger -> the script that writes it."""
 
-KEPT = ("v8",)
-"""Golden ledgers that the same script writes otherwise by now (who is told of a handoff): they are
-read as they were written."""
+KEPT = ("v8", "v9")
+"""Golden ledgers that the same script writes otherwise by now (who is told of a handoff; who has
+cancelled an intent, and why): they are read as they were written."""
 
 
 def stored(entry: Entry) -> Stored:

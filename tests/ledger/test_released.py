@@ -57,6 +57,7 @@ ROOTS = {
     "v10": "d37d9a0483cca9f1a4659228729e97f27ad9b0277cbf11c3a9a3511260b81b02",
     "v11": "3418c767275a7ec675d8693abcbed367ff2e3b60d5baa3039fecdda2d36748a1",
     "v12": "ff47d084730da17d19fad93096cd16c35db5a6eb35b860647296b6b9f4e5ab23",
+    "v13": "2e5ff90252bec622095e625e9f89cb86b1fbc193e16d24b8c3e4661b2c291b10",
 }
 """The Merkle root over each golden ledger, as RFC 9162 has it."""
 

@@ -106,7 +106,9 @@ def test_who_goes_on_after_that_is_heard(tmp_path: Path) -> None:
     assert "".join(one["chunk"] for one in mind.told()) == "half a thought"
 
 
-def test_what_a_chunk_leaves_meanwhile_is_not_lost(tmp_path: Path) -> None:
+def test_what_a_chunk_leaves_meanwhile_is_not_lost_and_nothing_is_told_twice(
+    tmp_path: Path,
+) -> None:
     mind = Mind(tmp_path)
     mind.desk.event(1, thought("half a thou"))
     mind.wait()
@@ -118,3 +120,7 @@ def test_what_a_chunk_leaves_meanwhile_is_not_lost(tmp_path: Path) -> None:
     assert Thoughts(mind.desk.hub, mind.tails, end).run_once(0) == 1
     assert mind.desk.event(3, thought("t", final=True))["ok"]
     assert mind.told()[-1]["chunk"] == "it"
+    # What had been waited for in vain stands where the duty got to it, and only there.
+    said = "".join(one["chunk"] for one in mind.told())
+    assert sorted(said) == sorted("half a thought, and more of it")
+    assert list(mind.folder.iterdir()) == []

@@ -66,7 +66,8 @@ class AofWorker(Worker):
 
     async def _hand_on(self, actor: Actor, task: str) -> None:
         """Ask a colleague for a part of it."""
-        parts = [one for one in self.tasks("ready") if not one.reserved_for and not one.parent]
+        open_ = (*self.tasks("ready"), *self.tasks("backlog"))
+        parts = [one for one in open_ if not one.reserved_for and not one.parent]
         if parts:
             part, word = self.chance.choice(parts), self.world.word()
             due, to = self.now + self.chance.randrange(12 * HOUR), self._colleague()

@@ -47,6 +47,13 @@ class Pause(Struct, frozen=True, omit_defaults=True):
         return self.until is None or now < self.until
 
 
+class FormerKey(Struct, frozen=True):
+    """A key that was replaced, and until when it is good all the same."""
+
+    key: str
+    until: int
+
+
 class AgentRecord(Struct, frozen=True, omit_defaults=True):
     """A name that the hub knows: its role, its dialects, and by what it is recognized."""
 
@@ -65,6 +72,15 @@ class AgentRecord(Struct, frozen=True, omit_defaults=True):
     """The last one, which may be over by itself."""
     plays: str = ""
     """The part that it plays in traces; empty: its name, where that is one."""
+    former: FormerKey | None = None
+    """The key before, where it was not to end at once."""
+
+    def good_keys(self, now: int) -> tuple[str, ...]:
+        """The public halves of those keys by which its messages are known to be its own."""
+        former = self.former
+        if former is None or now >= former.until:
+            return (self.key,) if self.key else ()
+        return self.key, former.key
 
     def paused(self, now: int) -> Pause | None:
         """The pause that lasts now."""
@@ -90,7 +106,10 @@ def evolve_registered(record: AgentRecord | None, event: AgentRegistered, at: in
 def evolve_keyed(record: AgentRecord, event: AgentKeyed, at: int) -> AgentRecord:
     """The record after a key was made known."""
     del at
-    return replace(record, key=event.key)
+    until = event.former_until
+    return replace(
+        record, key=event.key, former=None if until is None else FormerKey(record.key, until)
+    )
 
 
 def evolve_issued(record: AgentRecord, event: TokenIssued, at: int) -> AgentRecord:

@@ -198,13 +198,18 @@ class Course:
         # Also when governance had something against all others: it is the failure that ends it.
         self.say(IntentNeedsFollowUp(self.intent.id, reason[:SHOWN_ERROR]))
 
-    def settle(self) -> None:
-        """The intent ends as its task has ended, or waits for somebody where nobody is asked."""
+    def settle(self, cancelled: str = "") -> None:
+        """The intent ends as its task has ended, or waits for somebody where nobody is asked.
+
+        `cancelled` says who has just cancelled the task, and why: news also for an intent that
+        had come to nothing before.
+        """
         status, intent = self.task.status, self.intent
         if status == "done" and self.intent.state != "Satisfied":
             self.say(IntentSatisfied(self.intent.id))
-        if status in GIVEN_UP and self.intent.state not in RENEWABLE:
-            self.say(IntentNeedsFollowUp(self.intent.id, f"its task is {status}"))
+        if status in GIVEN_UP and (cancelled or self.intent.state not in RENEWABLE):
+            why = cancelled or f"its task is {status}"
+            self.say(IntentNeedsFollowUp(self.intent.id, why[:SHOWN_ERROR], bool(cancelled)))
         if status in WAITING and intent.request is None and intent.state not in OVER:
             self.say(IntentNeedsFollowUp(intent.id, self._why_waiting()))
 

@@ -8,8 +8,8 @@ from dragoman.core.commands import IssueToken, KeyAgent, RevokeToken
 from dragoman.core.errors import Refusal
 from dragoman.core.events import AgentEvent, AgentKeyed, TokenIssued, TokenRevoked
 from dragoman.core.ids import agent_stream, check_agent
-from dragoman.core.limits import TOKEN_MS, TOKENS
-from dragoman.core.moments import to_rfc3339
+from dragoman.core.limits import OVERLAP_MS, TOKEN_MS, TOKENS, check_duration
+from dragoman.core.moments import to_rfc3339, within_span
 from dragoman.core.reading import Decision, Read, Receipt
 from dragoman.core.tokens import check_digest, check_token_id
 from dragoman.text.base64url import from_base64url
@@ -65,15 +65,27 @@ def revoke(command: RevokeToken, read: Read, now: int) -> Decision | Refusal:
 
 
 def key(command: KeyAgent, read: Read, now: int) -> Decision | Refusal:
-    """From now on the agent signs with this key, or with none. The same again is a no-op."""
-    del now
+    """From now on the agent signs with this key, or with none; the one before may be good for a
+    while. The same again is a no-op, but without an overlap it ends the one that lasts.
+    """
     malformed = _check_key(command.key) if command.key else None
-    known = malformed or _vouched(command.name, read)
+    known = malformed or _check_overlap(command) or _vouched(command.name, read)
     if isinstance(known, Refusal):
         return known
-    if known.key == command.key:
+    is_same = known.key == command.key
+    if is_same and (known.former is None or command.overlap_ms):
         return Decision(_ABOUT_NO_TASK)
-    return _about(command.name, AgentKeyed(command.key))
+    lasts = bool(known.key and command.overlap_ms)
+    until = within_span(now + command.overlap_ms) if lasts else None
+    return _about(command.name, AgentKeyed(command.key, until))
+
+
+def _check_overlap(command: KeyAgent) -> Refusal | None:
+    if not command.overlap_ms:
+        return None
+    if not command.key:
+        return Refusal("invalid_field", "overlap_ms: there is no new key to overlap with")
+    return check_duration("the overlap of two keys", command.overlap_ms, *OVERLAP_MS)
 
 
 def _vouched(name: str, read: Read, *, is_own_enough: bool = False) -> AgentRecord | Refusal:

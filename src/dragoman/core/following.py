@@ -17,6 +17,7 @@ from dragoman.core.events import (
 )
 from dragoman.core.ids import task_stream
 from dragoman.core.intent import RENEWABLE, Intent, OpenRequest, intent_of
+from dragoman.core.lifecycle import StreamEvents
 from dragoman.core.reading import Decision, Read
 from dragoman.core.results import UNDER_WAY
 from dragoman.core.task import Task
@@ -42,7 +43,7 @@ def followed(decision: Decision, read: Read, now: int, own: str = "") -> Decisio
             continue
         before, intent = found
         course = Course(intent, task_after(before, decision.events, now), read, now)
-        _reconcile(course, before)
+        _reconcile(course, before, _why_cancelled(stream, decision.events, read))
         decision = replace(decision, events=(*decision.events, *course.events))
         if decision.receipt.task == course.task.id:
             told = replace(decision.receipt, status=course.task.status)
@@ -60,13 +61,22 @@ def _found(stream: str, read: Read) -> tuple[Task, Intent] | None:
     return None if intent is None else (task, intent)
 
 
-def _reconcile(course: Course, before: Task) -> None:
+def _why_cancelled(stream: str, events: StreamEvents, read: Read) -> str:
+    """Who does not want the task any more, and why; empty: nobody has said so."""
+    for name, event in events:
+        if name == stream and isinstance(event, TaskTransitioned) and event.to == "cancelled":
+            why = f": {event.reason}" if event.reason not in ("", "cancelled") else ""
+            return f"cancelled by {read.actor.label}{why}"
+    return ""
+
+
+def _reconcile(course: Course, before: Task, cancelled: str) -> None:
     request, task = course.intent.request, course.task
     if request is not None:
-        _answer(course, request)
+        _answer(course, request, cancelled)
     elif task.status in UNDER_WAY and task.assignee and _place(before) != _place(task):
         _take_up(course, before)
-    course.settle()
+    course.settle(cancelled)
 
 
 def _place(task: Task) -> tuple[object, ...]:
@@ -82,17 +92,24 @@ def _take_up(course: Course, before: Task) -> None:
     if course.intent.state not in RENEWABLE:
         course.dispatch(task.assignee)
         return
-    report = before.reported if before.status == "blocked" else None
-    said = None if report is None else (report.agent, report.outcome)
-    # Whoever said what was in the way is asked again when it is no longer.
-    course.ask(task.assignee, is_forgiven=said == (task.assignee, "blocked"))
+    course.ask(task.assignee, is_forgiven=_is_forgiven(task.assignee, before))
+
+
+def _is_forgiven(agent: str, before: Task) -> bool:
+    """Whether it is asked again although it has failed: somebody took the task out of the
+    deadletter for it, or what it said was in the way is not any more.
+    """
+    report = before.reported
+    if before.status != "blocked" or report is None:
+        return before.status == "deadletter"
+    return (report.agent, report.outcome) == (agent, "blocked")
 
 
 def _can_begin(task: Task) -> bool:
     return task.status != "backlog" and not (task.status == "ready" and task.open_blockers)
 
 
-def _answer(course: Course, request: OpenRequest) -> None:
+def _answer(course: Course, request: OpenRequest, cancelled: str) -> None:
     """The open request ends by what was reported, by the task's end, or with another owner."""
     task = course.task
     outcome = _outcome(task, request)
@@ -107,7 +124,7 @@ def _answer(course: Course, request: OpenRequest) -> None:
         # Whoever was silent so often that the task was given up has failed; a person's word
         # says nothing about the agent.
         is_its_own_doing = task.status == "deadletter" and task.failures >= task.max_attempts
-        error = f"the task is {task.status}"
+        error = cancelled or f"the task is {task.status}"
         course.complete(request, Ending(False, error, task.status, feedback=is_its_own_doing))
         if is_its_own_doing:
             course.go_on(error)

@@ -46,6 +46,8 @@ WAIT_MS = (1_000, 30 * 86_400_000)
 TOKENS = 32
 """How many good tokens an agent may have at a time."""
 TOKEN_MS = (1_000, 366 * 86_400_000)
+OVERLAP_MS = (1_000, 7 * 86_400_000)
+"""How long a key that was replaced may stay good."""
 TTL_MS = (1_000, 7 * 86_400_000)
 AGENT_RESERVES_MS = (1_000, 86_400_000)
 """An agent renews what it needs for longer, and what it forgets is free the next day."""

@@ -37,6 +37,14 @@ def is_under_way(store: Store, id: str) -> bool:
     return isinstance(found, TaskView) and found.task.status in UNDER_WAY
 
 
+def is_cancelled(store: Store, intent: Intent) -> bool:
+    """Whether it has come to nothing because nobody wants it any more: its state is the same."""
+    if intent.state != "NeedsFollowUp":
+        return False
+    found = find_task(store, intent.task)
+    return isinstance(found, TaskView) and found.task.status == "cancelled"
+
+
 def find_standing(store: Store, name: str) -> Standing | None:
     """How an agent stands in the registry; None: nobody has said what it can do."""
     row = store.stream(standing_stream(name))

@@ -42,15 +42,28 @@ class Page(Struct, frozen=True):
 
 
 def find_letter(store: Store, id: str) -> Mail | Refusal:
-    """The letter with this id, or the only one whose id begins so."""
+    """The letter with this id, or the only one whose id begins so; ids that the hub gives are in
+    lower case, and found by capitals too.
+    """
     malformed = check_mail_id(id)
     if malformed is not None:
         return malformed
-    row = store.stream(mail_stream(id)) or _only_one(store, id)
+    named = (_named(store, name) for name in dict.fromkeys((id, id.lower())))
+    row = next((one for one in named if one is not None), None)
     if isinstance(row, Refusal):
         return row
     mail = None if row is None else state_of(store, row)
-    return mail if isinstance(mail, Mail) else Refusal("mail_not_found", f"there is no letter {id}")
+    return mail if isinstance(mail, Mail) else _no_letter(id)
+
+
+def _named(store: Store, id: str) -> Row | Refusal | None:
+    return store.stream(mail_stream(id)) or _only_one(store, id)
+
+
+def _no_letter(id: str) -> Refusal:
+    is_short = len(id) < SHORTEST
+    hint = f"; of the beginning of an id write at least {SHORTEST} characters" if is_short else ""
+    return Refusal("mail_not_found", f"there is no letter {id}{hint}")
 
 
 def _only_one(store: Store, beginning: str) -> Row | Refusal | None:

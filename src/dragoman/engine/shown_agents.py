@@ -41,6 +41,8 @@ class ShownAgent(Struct, frozen=True, rename="camel"):
     paused: ShownPause | None
     saop_role: str | None
     """The part that it plays in SAOP, where one was given to it."""
+    former_key_until: str | None
+    """Until when the key before is good too."""
 
 
 def shown_agent(record: AgentRecord, now: int) -> ShownAgent:
@@ -54,7 +56,13 @@ def shown_agent(record: AgentRecord, now: int) -> ShownAgent:
         tokens=tuple(_token(token, now) for token in record.tokens),
         paused=shown_pause(record.paused(now)),
         saop_role=record.plays or None,
+        former_key_until=_until(record, now),
     )
+
+
+def _until(record: AgentRecord, now: int) -> str | None:
+    former = record.former
+    return None if former is None or now >= former.until else to_rfc3339(former.until)
 
 
 def shown_pause(pause: Pause | None) -> ShownPause | None:

@@ -114,12 +114,12 @@ class Envelopes:
             return Refusal("invalid_envelope", "envelope is not an object")
         # The signature comes first: only its owner learns more.
         known = None if check_agent(seal.agent) else find_agent(self._store, seal.agent)
-        if known is None or not known.key or not _holds(known.key, seal, parts):
+        now = self._clock.now()
+        if known is None or not any(_holds(key, seal, parts) for key in known.good_keys(now)):
             return Refusal(
                 "unauthenticated",
                 "the signature does not hold under a key that is registered for its agent",
             )
-        now = self._clock.now()
         refusal = self._check(seal, now) or self._unfit(envelope) or self._use(seal, now)
         if refusal is not None:
             return refusal

@@ -16,12 +16,15 @@ from dragoman.engine.hub import Hub
 class Tails(Protocol):
     """What was held back."""
 
-    def left(self) -> Iterable[tuple[str, str, bytes]]:
-        """What no chunk has come to for minutes: its key, the text, and as what it is kept."""
+    def left(self) -> Iterable[tuple[str, str]]:
+        """What no chunk has come to for minutes, nor goes on with from here on: its key and text.
+
+        The same again, until it is dropped.
+        """
         ...
 
-    def drop(self, key: str, sealed: bytes) -> None:
-        """What was kept so is gone; what a chunk has left since stays."""
+    def drop(self, key: str) -> None:
+        """What was left is gone; what a chunk has left since stays."""
         ...
 
 
@@ -40,7 +43,7 @@ class Thoughts:
         """End those that were left; how many there were."""
         del now
         ended = 0
-        for key, held, sealed in self._tails.left():
+        for key, held in self._tails.left():
             try:
                 self._hub.do(SYSTEM, self._end(key, held))
             except Refused as refused:
@@ -49,5 +52,5 @@ class Thoughts:
             else:
                 ended += 1
             # On record first, so that a crash in between doubles nothing and loses nothing.
-            self._tails.drop(key, sealed)
+            self._tails.drop(key)
         return ended

@@ -25,6 +25,8 @@ PATIENCE: Final = 600
 """After so many seconds without another chunk, a thought has no other end than what it has."""
 _NONCE: Final = 12
 _END_OF_KEY: Final = "\0"
+_ASIDE: Final = ".ending"
+"""Behind the name of what no chunk goes on with any more, until it is on record."""
 
 
 class ChunkTails:
@@ -39,34 +41,44 @@ class ChunkTails:
     def get(self, key: str) -> str:
         """What the last chunk has left; a file of an earlier version has no key before it."""
         path = self._path(key)
-        with suppress(OSError):
-            os.utime(path)  # a chunk has come: nobody else ends this thought meanwhile
-        return self._opened(path, _read(path)).removeprefix(f"{key}{_END_OF_KEY}")
-
-    def left(self) -> Iterator[tuple[str, str, bytes]]:
-        """What no chunk has come to for minutes: its key, the text, and as what it is kept."""
-        latest = time.time() - PATIENCE
-        for path in self._folder.iterdir() if self._folder.is_dir() else ():
-            with suppress(OSError):
-                if path.stat().st_mtime < latest:
-                    sealed = _read(path)
-                    key, _, text = self._opened(path, sealed).partition(_END_OF_KEY)
-                    # Whose thought it is cannot be told of what an earlier version has kept.
-                    if self._path(key) == path:
-                        yield key, text, sealed
-
-    def drop(self, key: str, sealed: bytes) -> None:
-        """Remove what was left, unless a chunk has come since and has left something else."""
-        path = self._path(key)
         with suppress(OSError), self._alone():
-            if _read(path) == sealed:
-                path.unlink()
+            os.utime(path)  # a chunk has come: nobody else ends this thought meanwhile
+            return self._opened(path).removeprefix(f"{key}{_END_OF_KEY}")
+        return ""
 
-    def _opened(self, path: Path, sealed: bytes) -> str:
+    def left(self) -> Iterator[tuple[str, str]]:
+        """What no chunk has come to for minutes: its key, and the text.
+
+        It is put aside, so that a chunk that comes now does not tell it as well; there it stays,
+        to be told again after a crash, until it is dropped.
+        """
+        for path in sorted(self._folder.iterdir()) if self._folder.is_dir() else ():
+            if path.suffix == _ASIDE or self._put_aside(path):
+                key, _, text = self._opened(path.with_suffix(_ASIDE)).partition(_END_OF_KEY)
+                yield key, text
+
+    def _put_aside(self, path: Path) -> bool:
+        """Whether nobody goes on with this one; not while one of the same thought is aside yet."""
+        aside = path.with_suffix(_ASIDE)
+        with suppress(OSError), self._alone():
+            is_left = path.stat().st_mtime < time.time() - PATIENCE and not aside.exists()
+            # Whose thought it is cannot be told of what an earlier version has kept.
+            if is_left and self._path(self._opened(path).partition(_END_OF_KEY)[0]) == path:
+                path.rename(aside)
+                return True
+        return False
+
+    def drop(self, key: str) -> None:
+        """What was put aside is on record; what a chunk has left since stays."""
+        with suppress(OSError):
+            self._path(key).with_suffix(_ASIDE).unlink()
+
+    def _opened(self, path: Path) -> str:
         """What a file says; empty: there is none, or it is not ours."""
         try:
-            held = self._seal.decrypt(sealed[:_NONCE], sealed[_NONCE:], path.name.encode())
-        except (InvalidTag, ValueError):
+            sealed = path.read_bytes()
+            held = self._seal.decrypt(sealed[:_NONCE], sealed[_NONCE:], path.stem.encode())
+        except (OSError, InvalidTag, ValueError):
             return ""
         return held.decode(errors="surrogatepass")
 
@@ -109,11 +121,3 @@ class ChunkTails:
 
     def _path(self, key: str) -> Path:
         return self._folder / keyed_digest(self._names, key.encode(errors="surrogatepass")).hex()
-
-
-def _read(path: Path) -> bytes:
-    """All of a file; nothing where there is none."""
-    try:
-        return path.read_bytes()
-    except OSError:
-        return b""

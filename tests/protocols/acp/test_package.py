@@ -261,8 +261,12 @@ def test_a_draft_is_made_step_by_step(desk: Desk) -> None:
         f"{name}: it is missing" for name in ("to_agent", "context", "work_state")
     ]
     assert lacks["error"]["detail"] == "; ".join(lacks["metadata"]["verification_failed"])
-    assert desk.do("propose", id, ALICE)["error"]["code"] == "schema_invalid"
+    assert desk.do("propose", id, ALICE)["error"] == lacks["error"]
+    desk.do("draft", id, ALICE, deadline="tomorrow")
+    lacks = desk.do("validate", id, ALICE)["metadata"]["verification_failed"]
+    assert lacks[-1].startswith("deadline: ")
 
+    desk.do("draft", id, ALICE, deadline="")
     more = {"context": said["context"], "work_state": said["work_state"], "to_agent": "bob"}
     assert desk.do("draft", id, ALICE, **more)["success"]
     fine = desk.do("validate", id, ALICE)

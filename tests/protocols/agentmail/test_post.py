@@ -291,6 +291,8 @@ def test_letters_are_read_and_acked_by_the_beginning_of_their_ids() -> None:
     assert told == {"id": "letter-two", "acknowledged": True}
     for operation in ("mail.show", "mail.read", "mail.ack"):
         assert office.code(operation, {"id": "letter"}, BOB) == "ambiguous_name"
+    given = office.send(ALICE, offering(to=["bob"]))["id"]
+    assert office.ask("mail.ack", {"id": given.upper()}, BOB)["id"] == given
 
 
 @proves("MAIL-ACK")

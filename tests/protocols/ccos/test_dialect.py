@@ -186,7 +186,10 @@ def test_cancelling_ends_the_request_without_feedback(hub: HandHub) -> None:
     delegate(hub)
     hub.call("ccos.cancel", intent_id="i-1", reason="no longer needed")
     found = hub.call("ccos.intent", intent_id="i-1")
-    assert found["state"] == "NeedsFollowUp"
+    assert (found["state"], found["cancelled"]) == ("NeedsFollowUp", True)
+    assert found["reasons"][0].endswith(": no longer needed")
+    assert hub.call("ccos.why", intent_id="i-1")["cancelled"] is True
+    assert hub.call("ccos.intents")["intents"][0]["cancelled"] is True
     assert "request" not in found
     states = [one["state"] for one in found["history"]]
     assert "FeedbackApplied" not in states

@@ -158,6 +158,25 @@ def test_a_key_is_made_known_and_shown(dragoman: Console, tmp_path: Path) -> Non
     ]
 
 
+@proves("IDENTITY-ROTATION")
+def test_a_key_is_replaced_at_once_or_with_an_overlap(dragoman: Console, tmp_path: Path) -> None:
+    paths = [tmp_path / f"{number}.pub" for number in range(3)]
+    for number, path in enumerate(paths):
+        public = Ed25519PrivateKey.from_private_bytes(bytes([number]) * 32).public_key()
+        path.write_bytes(public.public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH))
+    words = ("agent", "add", "ada", "--no-token", "--now", NOON, "--key")
+    assert "old key" not in dragoman(*words, str(paths[0])).out
+    told = dragoman(*words, str(paths[1]), "--overlap", "10m").out
+    assert "its old key is replaced: what that one signs is refused in 10m" in told
+    until = "its key before that is good until 2026-02-09T12:10:00.000Z"
+    assert until in dragoman("agent", "show", "ada", "--now", NOON).out
+    assert until not in dragoman("agent", "show", "ada", "--now", "2026-02-09T12:10:00Z").out
+    assert "; the one before is good until 2026-02-09T12:10" in dragoman("events").out
+    told = dragoman(*words, str(paths[2])).out
+    assert "what that one signs is refused from now on" in told
+    assert dragoman("agent", "add", "ada", "--overlap", "1h").code == 2
+
+
 @proves("IDENTITY-SECRET")
 def test_no_token_is_anywhere_in_the_data_directory(dragoman: Console, tmp_path: Path) -> None:
     tokens = [add(dragoman, "ada")["token"], dragoman.ask("agent", "token", "ada")["token"]]

@@ -169,8 +169,21 @@ def test_an_intent_is_shown_listed_and_cancelled(office: Console) -> None:
     said = office("intent", "cancel", "i-2", "--reason", "enough", "--now", NOON)
     assert said.out == "i-2 is cancelled\n"
     gone = office("intent", "show", "i-2", "--now", NOON).out
-    assert "failed: the task is cancelled" in gone
-    assert "because: " in gone
+    person = office.ask("intent", "show", "i-2", "--now", NOON)["reasons"][0].split()[2]
+    assert gone.startswith("i-2 is cancelled: Translate it again\n")
+    assert "i-2.1 was taken back from " in gone
+    assert f"because: cancelled by {person} enough" in gone
+    row = office("intent", "list", "--now", NOON).out.splitlines()[2]
+    assert row.split()[:2] == ["i-2", "cancelled"]
+    story = office("why", "i-2", "--now", NOON).out
+    assert story.startswith("i-2 is cancelled\n")
+    assert "NeedsFollowUp  cancelled by " in story
+    assert "was taken back from" in story
+    again = office("delegate", "Translate it again", "--id", "i-2", "--now", NOON)
+    assert (again.code, again.out.splitlines()[0]) == (1, "i-2 is cancelled")
+    told = office("events", "--type", "intent", "--now", NOON).out
+    assert "taken back from" in told
+    assert "needs a follow-up" not in told
     assert "there are no such intents" in office("intent", "list", "--plan", "p-9").out
     assert office("intent", "show", "i-9", "--now", NOON).code == 1
 

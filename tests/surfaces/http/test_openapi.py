@@ -9,7 +9,6 @@ import os
 import re
 from itertools import count
 from typing import Any, cast
-from zlib import crc32
 
 import pytest
 import schemathesis
@@ -17,7 +16,6 @@ from hypothesis import HealthCheck, settings
 from schemathesis import checks
 from schemathesis.checks import load_all_checks
 from schemathesis.generation.feedback import FeedbackSources
-from schemathesis.generation.meta import TestPhase
 from schemathesis.pytest._test_builder import build_operation_test
 from schemathesis.python._constants.orchestrator import make_constants_value_source
 
@@ -31,8 +29,7 @@ from tests.surfaces.http.house import OWNER_TOKEN, House
 
 pytestmark = proves("HTTP-OPENAPI")
 
-IS_LONG = bool(os.environ.get(LONG_RUN))
-EXAMPLES = 300 if IS_LONG else 8
+EXAMPLES = 300 if os.environ.get(LONG_RUN) else 8
 
 
 @schemathesis.serializer("application/x-ndjson", "application/jsonl")
@@ -68,20 +65,6 @@ CONFIG = schemathesis.Config.from_dict(
 SCHEMA = schemathesis.openapi.from_asgi("/openapi.json", HOUSE.app, config=CONFIG)
 # A stream has no end; tests/surfaces/http/test_stream.py reads it.
 FINITE = SCHEMA.exclude(path="/v1/stream")
-
-ALL_COMMANDS = "/v1/do"
-"""One door for every command: it has two fifths of all cases that are made of the description."""
-EVERY_DAY = 1 if IS_LONG else 10
-"""Of these cases one in so many is tried, spread over all commands; by chance come others."""
-
-
-@SCHEMA.hook
-def filter_case(_: Any, case: Any) -> bool:
-    """Whether a case is tried: the same ones in every run."""
-    if case.operation.path != ALL_COMMANDS or case.meta.phase.name is not TestPhase.COVERAGE:
-        return True
-    return crc32(repr(case.body).encode()) % EVERY_DAY == 0
-
 
 FORM_IS_THE_CORE_S = ("/v1/do", "/v1/agentmail/", "/v1/ccos/")
 """Where the description does not say how names are written."""

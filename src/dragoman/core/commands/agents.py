@@ -23,6 +23,8 @@ class KeyAgent(Command, frozen=True, tag="agent.key"):
     name: str
     key: str
     """The public half of an Ed25519 key, 32 bytes in base64url."""
+    overlap_ms: int = 0
+    """How long the key that it replaces stays good; 0: it ends at once."""
 
 
 class IssueToken(Command, frozen=True, tag="token.issue"):

@@ -39,6 +39,8 @@ class AgentKeyed(Event, frozen=True):
 
     key: str
     """Ed25519, 32 bytes in base64url."""
+    former_until: int | None = None
+    """Until when the key before it is good too; None: it has ended."""
 
 
 class TokenIssued(Event, frozen=True):

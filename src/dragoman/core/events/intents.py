@@ -169,6 +169,8 @@ class IntentNeedsFollowUp(Event, frozen=True):
 
     intent: str
     reason: str
+    cancelled: bool = False
+    """Whether somebody did not want it any more: then there is nothing to see to."""
 
 
 class IntentSuperseded(Event, frozen=True):

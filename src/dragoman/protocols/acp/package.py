@@ -10,7 +10,14 @@ from msgspec.structs import fields
 from dragoman.core.handoff_package import hash_of
 from dragoman.engine.operation import Fault
 from dragoman.protocols.acp.actions import Initiate
-from dragoman.protocols.acp.read import artifact_faults, completed, item_faults, shaped, task_faults
+from dragoman.protocols.acp.read import (
+    artifact_faults,
+    completed,
+    item_faults,
+    moment_faults,
+    shaped,
+    task_faults,
+)
 from dragoman.protocols.acp.wire import (
     SCHEMA_VERSION,
     SECTIONS,
@@ -55,6 +62,9 @@ def offer_faults(said: Mapping[str, Any]) -> Iterator[Fault]:
     full = completed(said)
     yield from _faults_of(full, Initiate)
     yield from _beyond_shape(full)
+    deadline = full.get("deadline")
+    if isinstance(deadline, str):
+        yield from moment_faults("deadline", deadline)
 
 
 def _beyond_shape(given: Mapping[str, Any]) -> Iterator[Fault]:

@@ -16,11 +16,10 @@ from dragoman.engine.teamspaces import closed_to
 from dragoman.protocols.acp.actions import Query
 from dragoman.protocols.acp.errors import CODES
 from dragoman.protocols.acp.gate import foreseen, policy_failures
-from dragoman.protocols.acp.package import offer_faults
 from dragoman.protocols.acp.read import Asked
 from dragoman.protocols.acp.reply import Reply, denied, with_metadata
 from dragoman.protocols.acp.settings import Choices
-from dragoman.protocols.acp.translate import drafted, words_of
+from dragoman.protocols.acp.translate import drafted, lacks
 
 
 def answer(asked: Asked, actor: Actor, facts: Facts, choices: Choices) -> Any:
@@ -79,9 +78,8 @@ def _validate(id: str, actor: Actor, facts: Facts, choices: Choices) -> Reply | 
         if offer.code != "schema_invalid":
             return offer
         assert known is not None, "what is not there is not read"
-        failed = [fault.detail for fault in offer_faults(words_of(known))]
-        metadata = {"verification_passed": [], "verification_failed": failed}
-        return {**denied(reply, CODES[offer.code], "; ".join(failed)), "metadata": metadata}
+        metadata = {"verification_passed": [], "verification_failed": lacks(known)}
+        return {**denied(reply, CODES[offer.code], offer.detail), "metadata": metadata}
     failed = [detail for _, detail in policy_failures(offer.said, choices)]
     passed = ["schema"] if failed else ["schema", "policy"]
     told = {**reply, "metadata": {"verification_passed": passed, "verification_failed": failed}}

@@ -105,7 +105,7 @@ def _in_words(reason: str) -> str:
 def _faults(given: Action, full: Mapping[str, Any]) -> Iterator[Fault]:
     """What a shape cannot say."""
     if isinstance(given, Initiate):
-        yield from _in_moment("deadline", given.deadline)
+        yield from moment_faults("deadline", given.deadline)
         yield from task_faults(given.task)
         yield from artifact_faults(given.artifacts, "artifacts")
         yield from item_faults(full)
@@ -116,7 +116,7 @@ def _faults(given: Action, full: Mapping[str, Any]) -> Iterator[Fault]:
 def task_faults(task: Task) -> Iterator[Fault]:
     """What is wrong with the task of a package beyond its shape."""
     if task.deadline is not UNSET:
-        yield from _in_moment("task.deadline", task.deadline)
+        yield from moment_faults("task.deadline", task.deadline)
 
 
 def artifact_faults(artifacts: tuple[Artifact, ...], at: str) -> Iterator[Fault]:
@@ -145,7 +145,8 @@ def why_astray(path: str) -> str | None:
     return why_unsafe(path.removeprefix("/"))
 
 
-def _in_moment(field: str, text: str) -> Iterator[Fault]:
+def moment_faults(field: str, text: str) -> Iterator[Fault]:
+    """What keeps a text from being a moment; an empty one says none."""
     try:
         parse_rfc3339(text) if text else None
     except ValueError as error:

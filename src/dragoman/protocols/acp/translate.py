@@ -45,7 +45,7 @@ from dragoman.protocols.acp.actions import (
     Withdraw,
 )
 from dragoman.protocols.acp.gate import PASSING, artifacts_of, check_copies, examine, foreseen
-from dragoman.protocols.acp.package import composed, hash_as_given
+from dragoman.protocols.acp.package import composed, hash_as_given, offer_faults
 from dragoman.protocols.acp.read import Asked, read_action
 from dragoman.protocols.acp.reply import TRY_AGAIN
 from dragoman.protocols.acp.settings import Choices
@@ -143,10 +143,16 @@ def drafted(id: str, known: Handoff | None, actor: Actor) -> Asked | Fault:
         return Fault(nothing.code, nothing.detail)
     if known.status != "draft":
         return Fault("invalid_transition", f"{known.id} is {known.status}, and no draft any more")
-    return read_action(words_of(known))
+    read = read_action(_words_of(known))
+    return Fault(read.code, "; ".join(lacks(known))) if isinstance(read, Fault) else read
 
 
-def words_of(draft: Handoff) -> dict[str, Any]:
+def lacks(draft: Handoff) -> list[str]:
+    """Everything that is missing in a draft or wrong with it, a sentence each."""
+    return [fault.detail for fault in offer_faults(_words_of(draft))]
+
+
+def _words_of(draft: Handoff) -> dict[str, Any]:
     """A draft as the arguments of the initiate that it becomes."""
     said = {"to_agent": draft.recipient} if draft.recipient else {}
     return {

@@ -177,7 +177,7 @@ def _writing(choices: Choices) -> Iterator[Operation]:
         read=reader(OneLetter),
         commands=lambda _: (),
         gather=lambda asked, _, facts: _marked(AckMail, asked, facts),
-        looks=_is_short,
+        looks=_is_looked_for,
         reply=lambda _, commands, __: {"id": _letter_of(commands), "acknowledged": True},
         roles=MAY_WRITE,
         summary="Acknowledge a letter that was sent to you.",
@@ -188,21 +188,23 @@ def _writing(choices: Choices) -> Iterator[Operation]:
         read=reader(OneLetter),
         commands=lambda _: (),
         gather=lambda asked, _, facts: _marked(ReadMail, asked, facts),
-        looks=_is_short,
+        looks=_is_looked_for,
         reply=lambda _, commands, __: {"id": _letter_of(commands), "read": True},
         roles=MAY_WRITE,
         summary="Mark a letter in your box as read.",
     )
 
 
-def _is_short(asked: OneLetter) -> bool:
-    """Whether it may be the beginning of an id: those that the hub gives are this long."""
-    return len(asked.id) < _WHOLE_ID
+def _is_looked_for(asked: OneLetter) -> bool:
+    """Whether it may be the beginning of an id, or one in capitals: those that the hub gives are
+    this long, and in lower case.
+    """
+    return len(asked.id) < _WHOLE_ID or not asked.id.islower()
 
 
 def _marked(command: type[AckMail | ReadMail], asked: OneLetter, facts: Facts) -> Commands | Fault:
     """What is done to a letter that is named by its id, or by the beginning of it."""
-    if not _is_short(asked):
+    if not _is_looked_for(asked):
         return (command(asked.id),)
     found = find_letter(facts.store, asked.id)
     if isinstance(found, Refusal):

@@ -107,7 +107,7 @@ class Cancel(Asked, frozen=True, kw_only=True):
     """An intent that is not to be reached any more."""
 
     intent_id: IntentId
-    reason: Annotated[str, Meta(max_length=500)] = "cancelled"
+    reason: Annotated[str, Meta(max_length=500)] = ""
 
 
 class History(Asked, frozen=True, kw_only=True):

@@ -12,7 +12,7 @@ from dragoman.core.errors import Refusal
 from dragoman.core.events import Role
 from dragoman.core.ids import check_agent
 from dragoman.core.intent import KIND
-from dragoman.engine.intents import find_intent, find_standing, intents_on
+from dragoman.engine.intents import find_intent, find_standing, intents_on, is_cancelled
 from dragoman.engine.operation import (
     Bounds,
     Commands,
@@ -191,6 +191,8 @@ def _state(accepted: Accepted, facts: Facts) -> dict[str, Any] | Refusal:
     }
     if request is not None:
         told["request"] = as_value(request)
+    if is_cancelled(facts.store, intent):
+        told["cancelled"] = True
     if intent.reasons:
         told["reasons"] = list(intent.reasons)
     return told

@@ -11,7 +11,7 @@ from dragoman.core.ids import intent_stream
 from dragoman.core.intent import Intent
 from dragoman.core.moments import parse_rfc3339, to_rfc3339
 from dragoman.engine.ask import history
-from dragoman.engine.intents import Placed, find_intent, intents_on
+from dragoman.engine.intents import Placed, find_intent, intents_on, is_cancelled
 from dragoman.engine.operation import Facts, Fault
 from dragoman.engine.ports import ListQuery, Store
 from dragoman.protocols.ccos.actions import (
@@ -45,6 +45,7 @@ def why(asked: Story, facts: Facts) -> Any:
         "intent_id": intent.id,
         "goal": intent.goal,
         "state": intent.state,
+        **({"cancelled": True} if is_cancelled(facts.store, intent) else {}),
         "count": count,
         "actions": as_tree(islice(_chain(facts.store, intent.id), asked.limit)),
     }
@@ -115,6 +116,7 @@ def shown(store: Store, intent: Intent) -> dict[str, Any]:
         "anomalies": intent.anomalies,
     }
     optional = {
+        "cancelled": is_cancelled(store, intent),
         "request": None if request is None else as_value(request),
         "plan_id": intent.plan,
         "follows": intent.follows,

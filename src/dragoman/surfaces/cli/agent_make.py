@@ -9,7 +9,7 @@ from msgspec import Struct
 from dragoman.core.commands import AnyCommand, IssueToken, KeyAgent, RegisterAgent, RevokeToken
 from dragoman.core.events import Role
 from dragoman.core.limits import TOKEN_MS
-from dragoman.core.moments import to_rfc3339
+from dragoman.core.moments import duration, to_rfc3339
 from dragoman.surfaces.cli.agent_offer import (
     CapacityOption,
     ConstraintOption,
@@ -109,6 +109,16 @@ def add(
             help="The public half of the Ed25519 key that it signs with: PEM or OpenSSH.",
         ),
     ] = None,
+    overlap: Annotated[
+        int,
+        typer.Option(
+            "--overlap",
+            metavar="TIME",
+            parser=read_duration,
+            show_default=False,
+            help="With --key: how long the old key is good too, up to 7d; else it ends at once.",
+        ),
+    ] = 0,
     skill: SkillOption = None,
     constraint: ConstraintOption = None,
     locality: LocalityOption = None,
@@ -131,8 +141,7 @@ def add(
       dragoman agent add ben --role human --no-token
       dragoman agent add linguist --skill translate --skill French --trust T2 --cost 0.5
     """
-    if expires is not None and no_token:
-        wrong_usage("--expires and --no-token exclude each other: give one of them")
+    _check_words(expires, key, overlap, no_token=no_token)
     public = None if key is None else _read_key(key)
     offer = Offer(skill, constraint, locality, trust, cost, latency, capacity, reach)
     with call.writing() as place:
@@ -143,7 +152,7 @@ def add(
         dialects = tuple(speaks or (known.speaks if known is not None else ()))
         commands: list[AnyCommand] = [RegisterAgent(name, said, dialects, saop_role)]
         if public is not None:
-            commands.append(KeyAgent(name, public))
+            commands.append(KeyAgent(name, public, overlap))
         described = offer.command(name, _standing(place, name))
         if described is not None:
             commands.append(described)
@@ -158,7 +167,7 @@ def add(
         screen.line((name, "bold"), f" is known: {said}{spoken}{plays}")
         if described is not None:
             screen.line(f"it can {', '.join(described.skills)}")
-        _tell_of_key(known, public, screen)
+        _tell_of_key(known, public, overlap, screen)
         if given is not None:
             given.show(screen)
         elif is_armed and not no_token:
@@ -170,9 +179,20 @@ def add(
     return Answer(data | (given.data if given else {}), show)
 
 
-def _tell_of_key(known: "AgentRecord | None", public: str | None, screen: Screen) -> None:
+def _check_words(expires: int | None, key: Path | None, overlap: int, *, no_token: bool) -> None:
+    """What cannot be said together, or not alone."""
+    if expires is not None and no_token:
+        wrong_usage("--expires and --no-token exclude each other: give one of them")
+    if overlap and key is None:
+        wrong_usage("--overlap is for --key: say which key takes the place of the old one")
+
+
+def _tell_of_key(
+    known: "AgentRecord | None", public: str | None, overlap: int, screen: Screen
+) -> None:
     if public is not None and known is not None and known.key not in ("", public):
-        screen.line("its old key is replaced: what that one signs is refused from now on")
+        when = f"in {duration(overlap)}" if overlap else "from now on"
+        screen.line(f"its old key is replaced: what that one signs is refused {when}")
 
 
 def token(call: Call, name: NameArgument, expires: ExpiresOption = None) -> Answer:

@@ -125,6 +125,8 @@ def _print(agent: ShownAgent, screen: Screen) -> None:
         screen.line(f"plays the {agent.saop_role} in SAOP")
     if agent.key is not None:
         screen.line(f"signs with the Ed25519 key {agent.key}")
+    if agent.former_key_until is not None:
+        screen.line(f"its key before that is good until {agent.former_key_until}")
     if agent.tokens:
         rows = [
             (token.id, token.state, token.issued_at, token.expires_at) for token in agent.tokens

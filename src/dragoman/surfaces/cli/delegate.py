@@ -8,7 +8,7 @@ import typer
 
 from dragoman.core.moments import to_rfc3339
 from dragoman.surfaces.cli.call import Answer, Call, wrong_usage
-from dragoman.surfaces.cli.intent_view import print_story
+from dragoman.surfaces.cli.intent_view import how_it_stands, print_story
 from dragoman.surfaces.cli.mail_asking import asked
 from dragoman.surfaces.cli.place import Place
 from dragoman.surfaces.cli.screen import Screen
@@ -126,7 +126,7 @@ def delegate(
     is_given = reply["state"] not in _CAME_TO_NOTHING
 
     def show(screen: Screen) -> None:
-        screen.line((reply["intent_id"], "bold"), f" is {reply['state']}")
+        screen.line((reply["intent_id"], "bold"), f" is {how_it_stands(reply)}")
         if "request" in reply:
             request = reply["request"]
             screen.line(f"{request['request_id']} is for {request['agent_id']}{_due(request)}")

@@ -3,7 +3,7 @@
 So the command line says no more and no less than every other door.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
@@ -73,19 +73,32 @@ def _diagnosed(call: Call, place: Place, id: str) -> "Diagnosis | None":
     return look_at(place.hub.store, handoff, place.hub.clock.now(), place.settings.teamspaces)
 
 
+def _apart(no: tuple[str, str] | None, failures: Sequence[str]) -> tuple[str, Sequence[str]]:
+    """Why not, and what else was found: nothing is said in both places."""
+    if no is None:
+        return "", failures
+    code, detail = no
+    if len(failures) > 1 and detail == "; ".join(failures):
+        return f"{len(failures)} faults", failures
+    return detail, [one for one in failures if one not in (detail, f"{code}: {detail}")]
+
+
 def _answer(
     call: Call, reply: dict[str, Any], no: tuple[str, str] | None, after: "Diagnosis | None"
 ) -> Answer:
     """The reply as the dialect has it; a no is told as every refusal is."""
 
+    metadata = cast(dict[str, Any], reply.get("metadata") or {})
+    reason, failures = _apart(no, metadata.get("verification_failed", ()))
+
     def show(screen: Screen) -> None:
         if no is not None:
-            call.err.line((f"{no[0]}: ", "bold red"), no[1])
-        if after is not None:
-            screen.line((after.handoff_id, "bold"), f" {after.status}")
-        metadata = cast(dict[str, Any], reply.get("metadata") or {})
-        for failure in metadata.get("verification_failed", ()):
-            screen.line(("failed: ", "red"), str(failure))
+            call.err.line((f"{no[0]}: ", "bold red"), reason)
+        status = reply.get("status", "") if after is None else after.status
+        if status:
+            screen.line((reply["handoff_id"], "bold"), f" {status}")
+        for failure in failures:
+            screen.line(("failed: ", "red"), failure)
         if "package_hash" in metadata:
             screen.line(f"package {metadata['package_hash']}")
         if after is not None and after.due_by and "due_by" in metadata:

@@ -137,7 +137,7 @@ def actions(
 def cancel(
     call: Call,
     intent: IntentArgument,
-    reason: Annotated[str, _named("--reason", "TEXT", "Why.")] = "cancelled",
+    reason: Annotated[str, _named("--reason", "TEXT", "Why.")] = "",
 ) -> Answer:
     """Cancel an intent: its open request ends, and nothing is held against the agent.
 

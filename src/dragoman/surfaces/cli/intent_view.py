@@ -13,6 +13,7 @@ _STYLES = {
     "TaskCompleted": "bold",
     "Satisfied": "green",
     "NeedsFollowUp": "red",
+    "cancelled": "dim",
     "DelegationRejected": "red",
     "Anomaly": "yellow",
 }
@@ -72,7 +73,7 @@ def print_intents(rows: Sequence[Row], screen: Screen) -> None:
     cells = [
         (
             row["intent_id"],
-            row["state"],
+            how_it_stands(row),
             ", ".join(row["tried"]),
             row["created_at"],
             cut(row["goal"], _GOAL),
@@ -82,9 +83,14 @@ def print_intents(rows: Sequence[Row], screen: Screen) -> None:
     screen.table(_INTENTS, cells)
 
 
+def how_it_stands(row: Row) -> str:
+    """The state of an intent in one word: cancelled is none of the seed's, but what people mean."""
+    return "cancelled" if row.get("cancelled") else row["state"]
+
+
 def print_intent(found: Row, screen: Screen) -> None:
     """How one stands."""
-    screen.line((found["intent_id"], "bold"), f" is {found['state']}: ", found["goal"])
+    screen.line((found["intent_id"], "bold"), f" is {how_it_stands(found)}: ", found["goal"])
     screen.line(f"task {found['task_id']}, wanted by {found['by']} at {found['created_at']}")
     if "request" in found:
         request = found["request"]
@@ -92,8 +98,7 @@ def print_intent(found: Row, screen: Screen) -> None:
         screen.line(f"{request['request_id']} is open with {request['agent_id']}{due}")
     if "result" in found:
         result = found["result"]
-        how = "succeeded" if result["success"] else f"failed: {result.get('error', '')}"
-        screen.line(f"{result['agent_id']} {how}")
+        screen.line(_how_it_ended(result))
         if "output" in result:
             screen.block(as_json({"output": result["output"]}), _OVER)
         if "left_out" in result:
@@ -104,6 +109,14 @@ def print_intent(found: Row, screen: Screen) -> None:
         screen.line(("anomalies: ", "yellow"), f"{found['anomalies']}; see `dragoman why`")
 
 
+def _how_it_ended(result: Row) -> str:
+    if result["success"]:
+        return f"{result['agent_id']} succeeded"
+    if result.get("synthetic") == "cancelled":
+        return f"{result['request_id']} was taken back from {result['agent_id']}"
+    return f"{result['agent_id']} failed: {result.get('error', '')}"
+
+
 def print_action(action: Row, screen: Screen) -> None:
     """One Action on a line of its own."""
     screen.line(*_line(f"{action['action_id']}  ", action))
@@ -111,7 +124,7 @@ def print_action(action: Row, screen: Screen) -> None:
 
 def print_story(told: Row, screen: Screen) -> None:
     """The causal story of an intent as a tree, from the wish to what was learned."""
-    screen.line((told["intent_id"], "bold"), f" is {told['state']}")
+    screen.line((told["intent_id"], "bold"), f" is {how_it_stands(told)}")
     for margin, action in _walk(told["actions"]):
         screen.line(*_line(margin, action))
     if told.get("more"):
@@ -153,6 +166,8 @@ def _proposed(action: Row, details: Row) -> str:
 
 
 def _completed(action: Row, details: Row) -> str:
+    if details.get("synthetic") == "cancelled":
+        return f"{action['request_id']} was taken back from {action['agent_id']}"
     how = "success" if action["success"] else "failure"
     by_hub = f" ({details['synthetic']})" if "synthetic" in details else ""
     took = duration(action["duration_ms"])

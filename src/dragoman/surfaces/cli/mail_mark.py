@@ -23,7 +23,7 @@ def ack(call: Call, ids: LettersArgument) -> Answer:
 
     \b
     Example:
-      dragoman mail ack 019c4b3e --as boss
+      dragoman mail ack 019c4b3e-7a10 --as boss
     """
     return _mark(call, "mail.ack", ids, "acknowledged")
 
@@ -33,7 +33,7 @@ def read(call: Call, ids: LettersArgument) -> Answer:
 
     \b
     Example:
-      dragoman mail read 019c4b3e --as boss
+      dragoman mail read 019c4b3e-7a10 --as boss
     """
     return _mark(call, "mail.read", ids, "read")
 

@@ -24,10 +24,13 @@ def show(
 ) -> Answer:
     """Show a letter as a whole; one in your box is marked as read.
 
+    No letter is private: whoever may read at all may read any. --as NAME says in whose box it is
+    marked as read.
+
     \b
     Examples:
-      dragoman mail show 019c4b3e
-      dragoman mail show 019c4b3e --as boss --peek
+      dragoman mail show 019c4b3e-7a10
+      dragoman mail show 019c4b3e-7a10 --as boss --peek
     """
     if peek:
         row = looked_up(call, "mail.show", id=id)

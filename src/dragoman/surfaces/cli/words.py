@@ -206,7 +206,11 @@ def _registered(event: AgentRegistered) -> str:
 
 
 def _keyed(event: AgentKeyed) -> str:
-    return f"to sign with the key {event.key}" if event.key else "to sign with no key any more"
+    if not event.key:
+        return "to sign with no key any more"
+    until = event.former_until
+    former = "" if until is None else f"; the one before is good until {to_rfc3339(until)}"
+    return f"to sign with the key {event.key}{former}"
 
 
 def _issued(event: TokenIssued) -> str:

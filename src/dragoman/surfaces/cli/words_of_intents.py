@@ -76,6 +76,8 @@ def _updated(event: IntentUpdated) -> str:
 
 
 def _completed(event: IntentCompleted) -> str:
+    if event.synthetic == "cancelled":
+        return f"{event.request_id} taken back from {event.agent}: {event.error}"
     how = "succeeded" if event.success else "failed"
     by_hub = f" ({event.synthetic})" if event.synthetic else ""
     why = f": {event.error}" if event.error else ""
@@ -92,7 +94,7 @@ def _satisfied(_: IntentSatisfied) -> str:
 
 
 def _needs_follow_up(event: IntentNeedsFollowUp) -> str:
-    return f"needs a follow-up: {event.reason}"
+    return event.reason if event.cancelled else f"needs a follow-up: {event.reason}"
 
 
 def _superseded(event: IntentSuperseded) -> str:
