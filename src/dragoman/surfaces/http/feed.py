@@ -16,6 +16,7 @@ from dragoman.engine.hints import Hints
 from dragoman.engine.ports import Store
 from dragoman.engine.shown import encode, shown_entry, told_of
 from dragoman.ledger.entry import Entry
+from dragoman.surfaces.http.line import as_chunk
 from dragoman.surfaces.http.problems import stop
 from dragoman.surfaces.http.seat import Seat
 from dragoman.surfaces.http.turns import Turns
@@ -109,6 +110,16 @@ def join(frames: Iterable[Frame], wanted: Filter, after: int) -> tuple[bytes, in
     return b"".join(parts), after
 
 
+class Newest(Struct, frozen=True, gc=False):
+    """What follows a position, for one write to each of those who are there."""
+
+    data: bytes
+    chunk: bytes
+    """The same as it goes straight to a line."""
+    reached: int
+    """The position that is reached with it."""
+
+
 class Feed:
     """Follows the ledger for everyone who has a seat."""
 
@@ -125,7 +136,7 @@ class Feed:
         self._is_hinted = False
         self._frames: list[Frame] = []
         self._bytes = 0
-        self._joined: dict[tuple[int, Filter], tuple[bytes, int]] = {}
+        self._joined: dict[tuple[int, Filter], Newest] = {}
         self._catching_up: asyncio.Semaphore = asyncio.Semaphore(_AT_ONCE)
         self._is_closed = False
         self.head = 0
@@ -185,7 +196,7 @@ class Feed:
         self._turns.for_one(seat)
         await seat.wait(seconds)
 
-    def newest(self, after: int, wanted: Filter) -> tuple[bytes, int] | None:
+    def newest(self, after: int, wanted: Filter) -> Newest | None:
         """What follows a position, for one write; None when so old a position is not kept."""
         key = (after, wanted)
         known = self._joined.get(key)
@@ -193,7 +204,8 @@ class Feed:
             start = self._place(after)
             if start < 0:
                 return None
-            known = join(self._frames[start : start + PAGE], wanted, after)
+            data, reached = join(self._frames[start : start + PAGE], wanted, after)
+            known = Newest(data, as_chunk(data), reached)
             if len(self._joined) < _SHARED:
                 self._joined[key] = known
         return known
