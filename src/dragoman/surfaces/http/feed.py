@@ -28,6 +28,9 @@ KEPT_BYTES = 8 * 1024 * 1024
 """And so much of them, in the same way."""
 MOST_BYTES = 48 * 1024
 """What goes out in one write, unless a single frame is longer."""
+_APART_S = 0.004
+"""So far apart are two reads of a ledger that grows without end: to tell everyone a little more is
+what costs, not how much it is. What comes after a rest is told at once."""
 _AT_ONCE = 2
 """So many readers that are far behind read the ledger at a time; the others wait for their turn."""
 _SHARED = 64
@@ -263,8 +266,10 @@ class Feed:
             while True:
                 self._is_hinted = False
                 wake.clear()
+                again = loop.time() + _APART_S
                 if await self._read_on() < PAGE:
                     await _wait(wake, self._look)
+                    await asyncio.sleep(again - loop.time())
         finally:
             silence()
 
