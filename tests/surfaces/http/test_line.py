@@ -1,8 +1,10 @@
 """Lines: a reader that is level is written to outright, and misses nothing between the two ways."""
 
 import asyncio
+import gc
 import ssl
 import threading
+import weakref
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +18,7 @@ from dragoman.config import HttpSettings
 from dragoman.core.commands import CreateTask, NoteTask
 from dragoman.surfaces.http import Patience, build_app
 from dragoman.surfaces.http.app import HttpApp
-from dragoman.surfaces.http.line import as_chunk, line_of
+from dragoman.surfaces.http.line import Line, as_chunk, line_of
 from dragoman.surfaces.http.seat import Seat
 from tests.certificate import make_certificate
 from tests.requirements import proves
@@ -165,20 +167,20 @@ class Answering:
     def __init__(self) -> None:
         self.headers: list[tuple[bytes, bytes]] = []
         self.was_free: list[bool] = []
+        self.line: weakref.ref[Line] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Say something in two ways."""
         del receive
         line = line_of(scope)
         assert line is not None
-        self.was_free = [line.is_free]
+        self.line = weakref.ref(line)
+        self.was_free = [line.write(as_chunk(b"too early"))]
         await send({"type": "http.response.start", "status": 200, "headers": self.headers})
-        self.was_free.append(line.is_free)
-        if line.is_free:
-            line.write(as_chunk(b"bare, "))
+        self.was_free.append(line.write(as_chunk(b"bare, ")))
         await send({"type": "http.response.body", "body": b"sent", "more_body": True})
         await send({"type": "http.response.body", "body": b"", "more_body": False})
-        self.was_free.append(line.is_free)
+        self.was_free.append(line.write(as_chunk(b"too late")))
 
     def close(self) -> None:
         """End."""
@@ -201,6 +203,19 @@ def test_a_line_is_free_from_the_head_to_the_end_of_an_answer_in_chunks(
     with serving(house):
         assert house.ask(method, "/other").body == body
     assert other.was_free == [False, is_free, False]
+
+
+def test_a_line_goes_with_its_request_and_is_not_left_to_the_collector() -> None:
+    house, other = House(), Answering()
+    house.app = build_app(house.door, {"/other": other})
+    gc.disable()
+    try:
+        with serving(house):
+            assert house.ask("GET", "/other").body == b"bare, sent"
+        assert other.line is not None
+        assert other.line() is None
+    finally:
+        gc.enable()
 
 
 def test_nothing_is_no_chunk_because_that_would_be_the_end() -> None:

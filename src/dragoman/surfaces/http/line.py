@@ -1,12 +1,13 @@
 """The line to a caller: bytes of an answer that is under way, written without its coroutine.
 
-A hundred readers that are all told the same cost as much to wake as the hub has time; the same
-bytes, put into the form of a chunk once, cost each of them a write. Whoever sees no line in a scope
-(another server, a test without one), or a line that is not free, sends in the ordinary way.
+To wake the coroutine of a reader costs more than to write to it, and all who are level are told the
+same bytes: these take the form of a chunk once. Where there is no line in a scope (another server),
+or it is not free, the answer is sent in the ordinary way.
 """
 
+import weakref
+
 from starlette.types import Scope
-from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 _NAME = "dragoman.line"
@@ -15,26 +16,28 @@ _NAME = "dragoman.line"
 class Line:
     """The connection of one request, for as long as that is answered in chunks."""
 
-    def __init__(self, cycle: RequestResponseCycle, flow: FlowControl) -> None:
-        self._cycle = cycle
-        self._flow = flow
+    def __init__(self, cycle: RequestResponseCycle) -> None:
+        # It lies in the scope that the cycle has: a ring of the two would outlive every request.
+        self._cycle = weakref.ref(cycle)
 
-    @property
-    def is_free(self) -> bool:
-        """Whether a chunk may be written now: the head is, the end is not, and all is taken."""
-        cycle = self._cycle
-        return (
-            cycle.chunked_encoding is True
-            and cycle.response_started
-            and not cycle.response_complete
-            and not cycle.disconnected
-            and not self._flow.write_paused
-            and not cycle.transport.is_closing()
-        )
+    def write(self, chunk: bytes) -> bool:
+        """Write what `as_chunk` has made; False when the line is not free, and nothing is written.
 
-    def write(self, chunk: bytes) -> None:
-        """Write what `as_chunk` has made, to a line that is free."""
-        self._cycle.transport.write(chunk)
+        It is between the head and the end of an answer in chunks, while what was written is taken.
+        """
+        cycle = self._cycle()
+        if (
+            cycle is None
+            or cycle.chunked_encoding is not True
+            or cycle.response_complete
+            or cycle.disconnected
+            or cycle.flow.write_paused
+            or cycle.transport.is_closing()
+        ):
+            return False
+        if chunk:
+            cycle.transport.write(chunk)
+        return True
 
 
 def as_chunk(data: bytes) -> bytes:

@@ -95,7 +95,7 @@ class PatientHttp(HttpToolsProtocol):
             self.app = cast(Any, _past_the_proxy)
         super().on_headers_complete()
         # Who answers begins in a later pass of the loop.
-        lay(cast(Scope, self.scope), Line(self.cycle, self.flow))
+        lay(cast(Scope, self.scope), Line(self.cycle))
 
     def on_response_complete(self) -> None:
         """It was answered; whether the connection is kept depends on how many want one."""

@@ -22,7 +22,7 @@ from dragoman.surfaces.http.traces import STREAM_HEADERS, TraceStream, choose
 from dragoman.surfaces.http.waiting import waiting
 
 MEDIA = "text/event-stream"
-_WRITES = 4
+_WRITES = 2
 """So many in a row a reader that was level is told at once; with more to come others are first."""
 
 
@@ -154,11 +154,10 @@ class _Reader:
         if line is None or feed.head - self.at > self._behind:
             return False
         for _ in range(_WRITES):
-            newest = feed.newest(self.at, self._chosen) if line.is_free else None
-            if newest is None:
+            newest = feed.newest(self.at, self._chosen)
+            if newest is None or not line.write(newest.chunk):
                 return False
             if newest.chunk:
-                line.write(newest.chunk)
                 self.told_at = self._monotonic()
             self.at = newest.reached
             if self.at >= feed.head:
