@@ -14,6 +14,7 @@ _LENGTH = b"content-length: "
 _LAST_CHUNK = b"\r\n0\r\n\r\n"
 _SMALL = 4_096
 _ARRIVAL = 1 << 20
+_ID_IS = b"\nid: "
 _ID = re.compile(rb"^id: (\d+)$", re.MULTILINE)
 
 
@@ -123,18 +124,18 @@ class _Reader(_Connection, asyncio.BufferedProtocol):
         """So many have come."""
         self._filled += nbytes
         buffer, filled = self._buffer, self._filled
-        first = buffer.find(b"id: ", 0, filled)
-        rest = buffer.rfind(b"id: ", 0, filled)
-        if first < rest:
-            # What stands before the last frame is whole.
-            self._take(first, rest)
-            buffer[: filled - rest] = buffer[rest:filled]
-            self._filled -= rest
+        # What stands before the last empty line is whole; the frame after it begins in a new line.
+        end = buffer.rfind(b"\n\n", 0, filled) + 1
+        if buffer.rfind(_ID_IS, 0, end) < 0:
+            return
+        self._take(buffer.index(_ID_IS, 0, end), end)
+        buffer[: filled - end] = buffer[end:filled]
+        self._filled -= end
 
     def _take(self, first: int, end: int) -> None:
         now, buffer = perf_counter_ns(), self._buffer
-        at = _number(buffer, first + 4)
-        until = _number(buffer, buffer.rindex(b"id: ", 0, end) + 4)
+        at = _number(buffer, first + len(_ID_IS))
+        until = _number(buffer, buffer.rindex(_ID_IS, 0, end) + len(_ID_IS))
         assert self._last in (0, at - 1), f"{at} follows {self._last}"
         self._last = until
         said = buffer.index(b'"text":"', first) + 8

@@ -1,14 +1,15 @@
 """The servers that are measured, each in a process of its own: `python -m bench.http_server KIND`.
 
 `bare`: a Starlette endpoint that decodes, chains and group-commits a message. `hub`: ours. `busy`:
-ours, with a producer inside that commits so many events a second as soon as a line is read.
+ours, with a producer inside that commits so many events a second as soon as a line is read: one
+that has much to say about one task.
 """
 
 import asyncio
 import socket
 import sys
 import threading
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -96,17 +97,19 @@ async def _hub(folder: Path, rate: int = 0) -> AsyncGenerator[Serving]:
         settings=Settings(http=HttpSettings(port=0, rate_per_second=0, max_body=_BODY)),
         hints=hints,
     )
-    yield HttpServer(build_app(door), door.settings.http), lambda: _produce(hub, names, rate)
+    yield HttpServer(build_app(door), door.settings.http), lambda: _produce(hub, names[0], rate)
     hub.close()
 
 
-def _produce(hub: Hub, names: Sequence[str], rate: int) -> None:
+def _produce(hub: Hub, task: str, rate: int) -> None:
     """So many events a second, each with the moment at which it was asked for."""
     made, start, never = 0, perf_counter(), threading.Event()
-    while not never.wait(_TICK_S):
+    next_one = start
+    while not never.wait(max(0.0, next_one - perf_counter())):
+        next_one = max(next_one + _TICK_S, perf_counter())
         due = int((perf_counter() - start) * rate)
         now = perf_counter_ns()
-        notes = [NoteTask(names[n % BUSY], f"{now:020d}") for n in range(made, due)]
+        notes = [NoteTask(task, f"{now:020d}") for _ in range(made, due)]
         if notes:
             hub.do(PERSON, *notes)
         made = due

@@ -1249,6 +1249,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "far behind is told which positions it misses.",
     ),
     Requirement(
+        "HTTP-STREAM-LEVEL",
+        "HTTP",
+        "A reader that is level is written to without its coroutine, and sees everything once and "
+        "in order also when it falls behind and comes up again.",
+    ),
+    Requirement(
         "HTTP-STAYS",
         "HTTP",
         "One caller cannot take all streams and waits, nor all sessions of MCP; a stream ends with "

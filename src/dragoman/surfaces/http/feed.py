@@ -16,6 +16,7 @@ from dragoman.engine.hints import Hints
 from dragoman.engine.ports import Store
 from dragoman.engine.shown import encode, shown_entry, told_of
 from dragoman.ledger.entry import Entry
+from dragoman.surfaces.http.line import as_chunk
 from dragoman.surfaces.http.problems import stop
 from dragoman.surfaces.http.seat import Seat
 from dragoman.surfaces.http.turns import Turns
@@ -27,6 +28,9 @@ KEPT_BYTES = 8 * 1024 * 1024
 """And so much of them, in the same way."""
 MOST_BYTES = 48 * 1024
 """What goes out in one write, unless a single frame is longer."""
+_APART_S = 0.004
+"""So far apart are two reads of a ledger that grows without end: to tell everyone a little more is
+what costs, not how much it is. What comes after a rest is told at once."""
 _AT_ONCE = 2
 """So many readers that are far behind read the ledger at a time; the others wait for their turn."""
 _SHARED = 64
@@ -109,6 +113,16 @@ def join(frames: Iterable[Frame], wanted: Filter, after: int) -> tuple[bytes, in
     return b"".join(parts), after
 
 
+class Newest(Struct, frozen=True, gc=False):
+    """What follows a position, for one write to each of those who are there."""
+
+    data: bytes
+    chunk: bytes
+    """The same as it goes straight to a line."""
+    reached: int
+    """The position that is reached with it."""
+
+
 class Feed:
     """Follows the ledger for everyone who has a seat."""
 
@@ -125,7 +139,7 @@ class Feed:
         self._is_hinted = False
         self._frames: list[Frame] = []
         self._bytes = 0
-        self._joined: dict[tuple[int, Filter], tuple[bytes, int]] = {}
+        self._joined: dict[tuple[int, Filter], Newest] = {}
         self._catching_up: asyncio.Semaphore = asyncio.Semaphore(_AT_ONCE)
         self._is_closed = False
         self.head = 0
@@ -185,7 +199,7 @@ class Feed:
         self._turns.for_one(seat)
         await seat.wait(seconds)
 
-    def newest(self, after: int, wanted: Filter) -> tuple[bytes, int] | None:
+    def newest(self, after: int, wanted: Filter) -> Newest | None:
         """What follows a position, for one write; None when so old a position is not kept."""
         key = (after, wanted)
         known = self._joined.get(key)
@@ -193,7 +207,8 @@ class Feed:
             start = self._place(after)
             if start < 0:
                 return None
-            known = join(self._frames[start : start + PAGE], wanted, after)
+            data, reached = join(self._frames[start : start + PAGE], wanted, after)
+            known = Newest(data, as_chunk(data), reached)
             if len(self._joined) < _SHARED:
                 self._joined[key] = known
         return known
@@ -251,8 +266,10 @@ class Feed:
             while True:
                 self._is_hinted = False
                 wake.clear()
+                again = loop.time() + _APART_S
                 if await self._read_on() < PAGE:
                     await _wait(wake, self._look)
+                    await asyncio.sleep(again - loop.time())
         finally:
             silence()
 

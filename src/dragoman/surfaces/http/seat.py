@@ -1,10 +1,11 @@
 """A seat: the place of somebody who waits for the ledger to grow.
 
 It rings for those who wait. Whoever was busy meanwhile looks how far the ledger has come, and only
-then waits.
+then waits. Whoever can be served where it sits waits on: only what cannot be done there wakes it.
 """
 
 import asyncio
+from collections.abc import Callable
 
 
 class Seat:
@@ -15,6 +16,7 @@ class Seat:
         """Those who wait right now; whoever is busy, or cannot be told more, is not among them."""
         self.loop = asyncio.get_running_loop()
         self._waiter: asyncio.Future[None] | None = None
+        self._serve: Callable[[], bool] | None = None
         self._rang = False
         self.gone = False
         """Whether there is nobody left to tell, or nobody who may be told, or the hub stops."""
@@ -22,7 +24,13 @@ class Seat:
         """Whether it is gone because its connection has ended."""
 
     def ring(self) -> None:
-        """End the wait, this one or the next."""
+        """Serve whoever waits to be served; else end the wait, this one or the next."""
+        is_waiting = self._waiter is not None and not self._waiter.done()
+        if is_waiting and self._serve is not None and self._serve():
+            return
+        self._wake()
+
+    def _wake(self) -> None:
         self._rang = True
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
@@ -34,16 +42,20 @@ class Seat:
     def leave(self) -> None:
         """End the wait for good."""
         self.gone = True
-        self.ring()
+        self._wake()
 
     def hang_up(self) -> None:
         """The same, because there is nobody at the other end."""
         self.hung_up = True
         self.leave()
 
-    async def wait(self, seconds: float) -> bool:
-        """Wait for a ring; False when there was none in that time."""
+    async def wait(self, seconds: float, serve: Callable[[], bool] | None = None) -> bool:
+        """Wait for a ring; False when there was none in that time.
+
+        A ring after which `serve` says that all is done is none: it is called in the loop.
+        """
         if not self._rang:
+            self._serve = serve
             self._waiter = self.loop.create_future()
             self._waiting.add(self)
             timer = self.loop.call_later(seconds, _give_up, self._waiter)

@@ -14,6 +14,7 @@ from dragoman.config import HttpSettings
 from dragoman.core.errors import SettingsError
 from dragoman.surfaces.http.app import HttpApp
 from dragoman.surfaces.http.exposure import Peers, check_exposure, url
+from dragoman.surfaces.http.line import Line, lay
 from dragoman.surfaces.http.problems import stop
 from dragoman.system.open_files import raise_limit
 
@@ -93,6 +94,8 @@ class PatientHttp(HttpToolsProtocol):
         elif not self.peers.welcome(_host(self.client), _host(self.server)):
             self.app = cast(Any, _past_the_proxy)
         super().on_headers_complete()
+        # Who answers begins in a later pass of the loop.
+        lay(cast(Scope, self.scope), Line(self.cycle))
 
     def on_response_complete(self) -> None:
         """It was answered; whether the connection is kept depends on how many want one."""

@@ -13,6 +13,7 @@ from dragoman.engine.traces import Told
 from dragoman.surfaces.http.endpoint import Endpoint
 from dragoman.surfaces.http.events import WantedQuery, wanted
 from dragoman.surfaces.http.feed import Feed, Filter
+from dragoman.surfaces.http.line import Line, line_of
 from dragoman.surfaces.http.office import Call, Office
 from dragoman.surfaces.http.problems import encode, stop
 from dragoman.surfaces.http.seat import Seat
@@ -21,6 +22,8 @@ from dragoman.surfaces.http.traces import STREAM_HEADERS, TraceStream, choose
 from dragoman.surfaces.http.waiting import waiting
 
 MEDIA = "text/event-stream"
+_WRITES = 2
+"""So many in a row a reader that was level is told at once; with more to come others are first."""
 
 
 class StreamQuery(WantedQuery, frozen=True):
@@ -78,13 +81,13 @@ class _Stream(Response):
             office.metrics.readers += 1
             try:
                 if scope["method"] != "HEAD":
-                    async for chunk in self._chunks(seat):
+                    async for chunk in self._chunks(seat, line_of(scope)):
                         await send({"type": "http.response.body", "body": chunk, "more_body": True})
             finally:
                 office.metrics.readers -= 1
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 
-    async def _chunks(self, seat: Seat) -> AsyncGenerator[bytes]:
+    async def _chunks(self, seat: Seat, line: Line | None) -> AsyncGenerator[bytes]:
         feed, patience = self._office.feed, self._office.door.patience
         monotonic = self._office.door.monotonic
         at = feed.head if self._after is None else self._after
@@ -94,30 +97,30 @@ class _Stream(Response):
         if at > end:
             yield self._skip(at, end)
             at = end
-        told_at = monotonic()
+        reader = _Reader(self._office, self._chosen, line, at)
         while not seat.gone:
-            due = told_at + patience.beat - monotonic()
-            is_level = at >= feed.head
+            due = reader.told_at + patience.beat - monotonic()
+            is_level = reader.at >= feed.head
             if is_level and due > 0:
                 was_level = True
-                if await seat.wait(due):
-                    continue
-            if is_level or due <= 0:
+                await seat.wait(due, reader.tell)
+                continue
+            if due <= 0:
                 # Also while it looks through what is not wanted, which may take long.
-                yield _beat(at)
-                told_at = monotonic()
+                yield _beat(reader.at)
+                reader.told_at = monotonic()
             if is_level:
                 continue
             head = feed.head
-            if was_level and head - at > patience.behind:
-                yield self._skip(at, head)
-                at = head
+            if was_level and head - reader.at > patience.behind:
+                yield self._skip(reader.at, head)
+                reader.at = head
                 continue
-            chunk, at = await _next(feed, at, self._chosen)
+            chunk, reader.at = await _next(feed, reader.at, self._chosen)
             if chunk:
                 yield chunk
-                told_at = monotonic()
-            if at < feed.head:
+                reader.told_at = monotonic()
+            if reader.at < feed.head:
                 await feed.turn(seat, patience.beat)
 
     async def _end(self, at: int) -> int:
@@ -133,6 +136,35 @@ class _Stream(Response):
         return b"id: %d\nevent: gap\ndata: %s\n\n" % (until, data)
 
 
+class _Reader:
+    """Where a reader is, by whichever way it was told."""
+
+    def __init__(self, office: Office, chosen: Filter, line: Line | None, at: int) -> None:
+        self._feed = office.feed
+        self._monotonic = office.door.monotonic
+        self._behind = office.door.patience.behind
+        self._chosen = chosen
+        self._line = line
+        self.at = at
+        self.told_at = self._monotonic()
+
+    def tell(self) -> bool:
+        """Tell one that was level what is new, straight to its line; False when it is not again."""
+        feed, line = self._feed, self._line
+        if line is None or feed.head - self.at > self._behind:
+            return False
+        for _ in range(_WRITES):
+            newest = feed.newest(self.at, self._chosen)
+            if newest is None or not line.write(newest.chunk):
+                return False
+            if newest.chunk:
+                self.told_at = self._monotonic()
+            self.at = newest.reached
+            if self.at >= feed.head:
+                return True
+        return False
+
+
 def _beat(at: int) -> bytes:
     """A sign of life, and the position from which a reader that comes again goes on."""
     return b": still here\n\nid: %d\n\n" % at
@@ -140,7 +172,7 @@ def _beat(at: int) -> bytes:
 
 async def _next(feed: Feed, at: int, chosen: Filter) -> tuple[bytes, int]:
     newest = feed.newest(at, chosen)
-    return await feed.older(at, chosen) if newest is None else newest
+    return await feed.older(at, chosen) if newest is None else (newest.data, newest.reached)
 
 
 ENDPOINTS = (
