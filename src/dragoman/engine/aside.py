@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-TOGETHER = 16
+TOGETHER = 64
 """So many share a way; those beyond have another, since a store may be far away."""
 
 Resolved = Iterable[tuple[asyncio.Future[Any], Any]]
