@@ -14,8 +14,9 @@ import pytest
 
 from dragoman.engine.artifacts import Expected, Kept, NotKept
 from dragoman.files.artifacts import ArtifactShelf
-from dragoman.system.beneath import Beneath, Seen
+from dragoman.system.beneath import Beneath
 from dragoman.system.ids import CountingIds
+from dragoman.system.openat import Seen
 from tests.requirements import proves
 
 pytestmark = proves("ACP-ARTIFACTS")

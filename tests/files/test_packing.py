@@ -13,7 +13,8 @@ from dragoman.bootstrap.stores import open_store
 from dragoman.files.backup import Source, make_backup
 from dragoman.files.layout import MOVING
 from dragoman.files.packing import Packer
-from dragoman.system.beneath import Beneath, Seen
+from dragoman.system.beneath import Beneath
+from dragoman.system.openat import Seen
 from tests.crash.hubs import no_bars
 from tests.engine.lab import START
 from tests.requirements import proves

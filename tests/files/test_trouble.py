@@ -11,7 +11,8 @@ from dragoman.core.limits import TEXT
 from dragoman.files.layout import stamp
 from dragoman.files.lookup import has_file
 from dragoman.files.task_file import read_task_file
-from dragoman.system.beneath import Beneath, Seen
+from dragoman.system.beneath import Beneath
+from dragoman.system.openat import Seen
 from tests.engine.lab import ALICE, HUMAN
 from tests.files.lab import FilesLab, tree
 from tests.requirements import proves

@@ -8,25 +8,30 @@ import errno
 import fcntl
 import os
 import stat
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from io import FileIO
 from pathlib import Path
-from typing import Final, Literal
-
-from msgspec import Struct
+from typing import Final
 
 from dragoman.system.eager_file import EagerFile
 from dragoman.system.files import end_of_last_line, write_all
 from dragoman.system.lock_file import open_lock
-from dragoman.system.renames import exchange, rename_to_free
+from dragoman.system.openat import (
+    Appender,
+    Seen,
+    Tail,
+    create,
+    move_to_free,
+    open_folder,
+    present,
+    read_from,
+    seen_as,
+    trade,
+)
 
-Kind = Literal["file", "folder", "link", "other"]
-
-_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE: Final = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _TAKEN: Final = (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR, errno.EISDIR)
 _MOST_UNSYNCED: Final = 128
 _FEW: Final = 2
@@ -38,44 +43,6 @@ _KEPT_OPEN: Final = 2
 """Folders this many steps below the root stay open for a while: nobody moves those."""
 _MOST_OPEN: Final = 32
 """How many of them at once; the one that was not used for longest is closed first."""
-
-
-class Seen(Struct, frozen=True):
-    """What stands under a name."""
-
-    name: str
-    kind: Kind
-    size: int
-    mtime_ns: int
-    links: int
-    inode: int
-    """Which file it is, whatever its name."""
-
-
-class Tail(Struct, frozen=True):
-    """How a file of lines ends: where its last whole line ends, and that line."""
-
-    end: int = 0
-    line: bytes = b""
-
-
-class Appender:
-    """A file that grows, open until it is closed."""
-
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor: int | None = descriptor
-
-    def write(self, data: bytes) -> None:
-        """Add to its end; not durable by itself."""
-        if self._descriptor is None:
-            raise ValueError("The file is closed.")
-        write_all(self._descriptor, data)
-
-    def close(self) -> None:
-        """Let go of it; twice does nothing."""
-        descriptor, self._descriptor = self._descriptor, None
-        if descriptor is not None:
-            os.close(descriptor)
 
 
 class Beneath:
@@ -98,13 +65,13 @@ class Beneath:
                     found = os.stat(name, dir_fd=folder, follow_symlinks=False)
         except _NOT_THERE:
             return None
-        return _seen(name, found)
+        return seen_as(name, found)
 
     def list(self, folder: str) -> list[Seen]:
         """What stands in a folder, by name."""
         try:
             with self._folder(_parts(folder)) as descriptor, os.scandir(descriptor) as entries:
-                return sorted(_present(entries), key=lambda seen: seen.name)
+                return sorted(present(entries), key=lambda seen: seen.name)
         except _NOT_THERE:
             return []
 
@@ -113,7 +80,7 @@ class Beneath:
         with self._file(path, os.O_RDONLY) as descriptor:
             if descriptor is None:
                 return None
-            data = _read(descriptor, most + 1)
+            data = read_from(descriptor, most + 1)
             return data if len(data) <= most else None
 
     def piece(self, path: str, start: int, most: int) -> bytes:
@@ -122,7 +89,7 @@ class Beneath:
             if descriptor is None:
                 return b""
             os.lseek(descriptor, start, os.SEEK_SET)
-            return _read(descriptor, most)
+            return read_from(descriptor, most)
 
     @contextmanager
     def opened(self, path: str) -> Generator[tuple[FileIO, Seen] | None]:
@@ -132,7 +99,7 @@ class Beneath:
                 yield None
                 return
             with FileIO(descriptor, "rb", closefd=False) as file:
-                yield file, _seen(_parts(path)[-1], os.fstat(descriptor))
+                yield file, seen_as(_parts(path)[-1], os.fstat(descriptor))
 
     @contextmanager
     def created(self, path: str) -> Generator[FileIO]:
@@ -141,7 +108,7 @@ class Beneath:
         It is for its owner's eyes only: what is copied may not have been for everybody's.
         """
         with self._parent(path) as (folder, name):
-            descriptor = _create(name, folder, 0o600)
+            descriptor = create(name, folder, 0o600)
         with EagerFile(descriptor, "wb") as file:
             yield file
             os.fsync(descriptor)
@@ -166,7 +133,7 @@ class Beneath:
     def write(self, path: str, data: bytes, mtime_ns: int | None = None) -> None:
         """A new file in the place of whatever had that name; durable before the next `replace`."""
         with self._parent(path) as (folder, name):
-            descriptor = _create(name, folder)
+            descriptor = create(name, folder)
         # Many files are synced together, which a disk does in little more time than one.
         self._unsynced.append(descriptor)
         write_all(descriptor, data)
@@ -218,8 +185,8 @@ class Beneath:
         with self._parent(old) as (source, old_name), self._parent(new) as (target, new_name):
             try:
                 if seen is None:
-                    _move_to_free(old_name, new_name, source, target)
-                elif not _trade(old_name, new_name, source, target, seen):
+                    move_to_free(old_name, new_name, source, target)
+                elif not trade(old_name, new_name, source, target, seen):
                     return False
             except (FileExistsError, FileNotFoundError):
                 return False
@@ -235,7 +202,7 @@ class Beneath:
                 if stat.S_ISDIR(what.st_mode):
                     os.rename(old_name, new_name, src_dir_fd=source, dst_dir_fd=target)
                 else:
-                    _move_to_free(old_name, new_name, source, target)
+                    move_to_free(old_name, new_name, source, target)
             except OSError as error:
                 if error.errno in _TAKEN:
                     return False
@@ -280,7 +247,7 @@ class Beneath:
             try:
                 os.mkdir(name, 0o755, dir_fd=folder)
             except FileExistsError:
-                os.close(_step(name, folder, _parts(path)))
+                os.close(open_folder(name, folder, _parts(path)))
                 return
         self.keep(path)
 
@@ -291,7 +258,7 @@ class Beneath:
                 try:
                     os.mkdir(name, 0o755, dir_fd=folder)
                 except FileExistsError:
-                    os.close(_step(name, folder, (*_parts(path), name)))
+                    os.close(open_folder(name, folder, (*_parts(path), name)))
 
     def keep(self, path: str) -> None:
         """Make this name durable with the others."""
@@ -372,7 +339,7 @@ class Beneath:
         walked = start
         try:
             for at, part in enumerate(parts[kept:], kept):
-                inner = _step(part, walked, parts[: at + 1])
+                inner = open_folder(part, walked, parts[: at + 1])
                 if walked != start:
                     os.close(walked)
                 walked = inner
@@ -386,7 +353,7 @@ class Beneath:
         known = self._open.pop(parts, None)
         if known is None:
             if parts:
-                known = _step(parts[-1], self._stay(parts[:-1]), parts)
+                known = open_folder(parts[-1], self._stay(parts[:-1]), parts)
             else:
                 known = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             if len(self._open) >= _MOST_OPEN:
@@ -430,83 +397,3 @@ def _parts(path: str) -> tuple[str, ...]:
     if not _NOT_PLAIN.isdisjoint(parts) or "\0" in path:
         raise ValueError(f"{path!a} is not a path beneath the root.")
     return parts
-
-
-def _step(part: str, folder: int, parts: tuple[str, ...]) -> int:
-    try:
-        return os.open(part, _FOLDER, dir_fd=folder)
-    except OSError as error:
-        if error.errno in (errno.ENOTDIR, errno.ELOOP):
-            raise NotADirectoryError(
-                errno.ENOTDIR, "it is a link or a file where a folder must be", "/".join(parts)
-            ) from None
-        raise
-
-
-def _create(name: str, folder: int, mode: int = 0o644) -> int:
-    try:
-        return os.open(name, _NEW, mode, dir_fd=folder)
-    except FileExistsError:
-        os.unlink(name, dir_fd=folder)
-        return os.open(name, _NEW, mode, dir_fd=folder)
-
-
-def _move_to_free(old: str, new: str, source: int, target: int) -> None:
-    """Rename unless the new name is taken; whoever has the file open goes on writing into it."""
-    if rename_to_free(old, new, source, target):
-        return
-    if _stat(new, target) is not None:
-        raise FileExistsError(errno.EEXIST, "the name is taken", new)
-    os.rename(old, new, src_dir_fd=source, dst_dir_fd=target)
-
-
-def _trade(old: str, new: str, source: int, target: int, seen: object) -> bool:
-    """Put a file in the place of another, if that one is still as it was seen."""
-    there = _stat(new, target)
-    if there is None or _seen(new, there) != seen:
-        return False
-    if not exchange(old, new, source, target):
-        os.replace(old, new, src_dir_fd=source, dst_dir_fd=target)
-        return True
-    # What stood there is looked at once more where nobody looks for it: then nothing was missed.
-    gone = _stat(old, source)
-    if gone is not None and _seen(new, gone) != seen:
-        exchange(old, new, source, target)
-        return False
-    os.unlink(old, dir_fd=source)
-    return True
-
-
-def _stat(name: str, folder: int) -> os.stat_result | None:
-    try:
-        return os.stat(name, dir_fd=folder, follow_symlinks=False)
-    except FileNotFoundError:
-        return None
-
-
-def _present(entries: Iterator[os.DirEntry[str]]) -> Iterator[Seen]:
-    for entry in entries:
-        try:
-            yield _seen(entry.name, entry.stat(follow_symlinks=False))
-        except FileNotFoundError:
-            continue
-
-
-_KINDS: Final[dict[int, Kind]] = {
-    stat.S_IFREG: "file",
-    stat.S_IFDIR: "folder",
-    stat.S_IFLNK: "link",
-}
-
-
-def _seen(name: str, found: os.stat_result) -> Seen:
-    kind = _KINDS.get(stat.S_IFMT(found.st_mode), "other")
-    return Seen(name, kind, found.st_size, found.st_mtime_ns, found.st_nlink, found.st_ino)
-
-
-def _read(descriptor: int, most: int) -> bytes:
-    blocks, left = list[bytes](), most
-    while left and (block := os.read(descriptor, min(left, 1 << 20))):
-        blocks.append(block)
-        left -= len(block)
-    return b"".join(blocks)
