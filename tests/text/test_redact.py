@@ -325,3 +325,14 @@ def test_the_example_of_the_page_runs_as_it_stands() -> None:
     page = (DOCS / "redaction.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     exec(compile(example, "redaction.md", "exec"), {})  # noqa: S102  our own page
+
+
+@proves("REDACT-KNOWN")
+def test_so_many_and_so_long_values_can_be_known_as_there_are() -> None:
+    keys = [
+        "\n".join(f"{number:02d}{line:04d}" + "Ab3/" * 15 for line in range(50))
+        for number in range(12)
+    ]
+    redactor = Redactor([Secret("key", key) for key in keys])
+    assert redactor.text(f"take {keys[7]} along").text.startswith("take [REDACTED:key:")
+    assert redactor.text("nothing to see").text == "nothing to see"
