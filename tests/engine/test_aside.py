@@ -5,45 +5,67 @@ import threading
 
 import pytest
 
-from dragoman.engine.aside import TOGETHER, Aside
+from dragoman.engine.aside import Aside
 from tests.requirements import proves
+
+MANY = 40
 
 
 @proves("ENGINE-ASIDE")
-def test_those_of_one_turn_go_together_in_their_order_and_apart_from_the_loop() -> None:
-    seen: list[tuple[int, int]] = []
+def test_each_has_its_own_answer_from_apart_of_the_loop() -> None:
+    threads: set[int] = set()
     aside = Aside()
 
     def look(number: int) -> int:
-        seen.append((number, threading.get_ident()))
+        threads.add(threading.get_ident())
         return number
 
     async def ask() -> list[int]:
         return await asyncio.gather(
-            *(aside.look(lambda n=number: look(n)) for number in range(TOGETHER))
+            *(aside.look(lambda n=number: look(n)) for number in range(MANY))
         )
 
-    assert asyncio.run(ask()) == list(range(TOGETHER))
-    assert [number for number, _ in seen] == list(range(TOGETHER))
-    assert len({thread for _, thread in seen}) == 1
-    assert seen[0][1] != threading.get_ident()
+    assert asyncio.run(ask()) == list(range(MANY))
+    assert threading.get_ident() not in threads
 
 
 @proves("ENGINE-ASIDE")
-def test_more_than_go_together_do_not_wait_for_each_other() -> None:
-    aside, both = Aside(), threading.Barrier(2, timeout=30)
+def test_what_takes_long_goes_by_more_ways() -> None:
+    aside, go_on = Aside(), threading.Event()
+    together = threading.Barrier(2, timeout=30)
 
     async def ask() -> None:
-        # The first of each group waits for the other one: in one thread neither would end.
-        meets = [0, TOGETHER]
-        await asyncio.gather(
-            *(
-                aside.look(both.wait if number in meets else (lambda: 0))
-                for number in range(TOGETHER + 1)
-            )
-        )
+        # The first one takes long. Of those behind it two wait for each other: in one thread
+        # neither would end.
+        slow = aside.look(lambda: go_on.wait(30))
+        others = [aside.look(together.wait) for _ in range(2)]
+        asked = asyncio.gather(slow, *others)
+        asyncio.get_running_loop().call_later(0.02, go_on.set)
+        await asked
 
     asyncio.run(ask())
+
+
+@proves("ENGINE-ASIDE")
+def test_when_there_are_no_threads_any_more_everyone_is_told() -> None:
+    aside = Aside()
+
+    async def ask() -> tuple[int | BaseException, int | BaseException]:
+        await asyncio.get_running_loop().shutdown_default_executor()
+        return await asyncio.gather(
+            aside.look(lambda: 1), aside.look(lambda: 2), return_exceptions=True
+        )
+
+    assert all(isinstance(one, RuntimeError) for one in asyncio.run(ask()))
+
+
+@proves("ENGINE-ASIDE")
+def test_what_no_future_takes_is_told_in_other_words() -> None:
+    async def ask() -> int:
+        return await Aside().look(lambda: next(iter(list[int]())))
+
+    with pytest.raises(RuntimeError, match="StopIteration"):
+        asyncio.run(ask())
 
 
 @proves("ENGINE-ASIDE")

@@ -134,3 +134,17 @@ def test_a_chunk_that_comes_while_others_are_ended_keeps_what_it_goes_on_with(
     ((first, _), other) = next(ended), {"a": "b", "b": "a"}
     assert tails.get(other[first]) == f"half {other[first]}"
     assert list(ended) == [], "a chunk goes on with the other one"
+
+
+def test_what_lies_aside_and_cannot_be_opened_is_passed_over(tmp_path: Path) -> None:
+    folder = tmp_path / "held"
+    tails = ChunkTails(folder, SECRET)
+    for key in ("damaged", "sound"):
+        tails.put(key, "half")
+    left_alone(folder)
+    assert len(list(tails.left())) == 2
+    # It lies where a sound one would, and what it holds is nobody's.
+    (folder / f"{'0' * 32}.ending").write_bytes(b"no seal at all, but long enough to hold one")
+    stranger = ChunkTails(folder, b"1" * 32)
+    assert list(stranger.left()) == []
+    assert sorted(tails.left()) == [("damaged", "half"), ("sound", "half")]

@@ -1,20 +1,26 @@
 """Looking things up beside the event loop: what is asked for in one turn of it goes together.
 
-A way to a thread and back costs more than most look-ups do, so that several share one.
+A way to a thread and back costs more than most look-ups do, so that all of them share one. When it
+takes long, because a store is far away, those who are left go by more and more ways.
 """
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Iterable
+from contextlib import suppress
+from functools import partial
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-TOGETHER = 64
-"""So many share a way; those beyond have another, since a store may be far away."""
+_PATIENCE_S = 0.003
+"""After so long a way takes nobody along any more."""
+_INSTEAD = 2
+"""So many ways are gone instead of each one that has taken that long."""
 
 Resolved = Iterable[tuple[asyncio.Future[Any], Any]]
 """Futures, and what each is to have; an exception is raised to whoever waits for it."""
-_Asked = list[tuple[Callable[[], Any], asyncio.Future[Any]]]
+_Asked = deque[tuple[Callable[[], Any], asyncio.Future[Any]]]
 
 
 class Aside:
@@ -28,16 +34,41 @@ class Aside:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
         if loop not in self._gathered:
-            self._gathered[loop] = []
+            self._gathered[loop] = deque()
             loop.call_soon(self._leave, loop)
         self._gathered[loop].append((up, future))
         return await future
 
     def _leave(self, loop: asyncio.AbstractEventLoop) -> None:
-        gathered = self._gathered.pop(loop)
-        for start in range(0, len(gathered), TOGETHER):
-            looked = loop.run_in_executor(None, _look, gathered[start : start + TOGETHER])
-            looked.add_done_callback(lambda ended: resolve(ended.result()))
+        _send(loop, self._gathered.pop(loop), 1)
+
+
+def _send(loop: asyncio.AbstractEventLoop, asked: _Asked, ways: int) -> None:
+    for _ in range(min(ways, len(asked))):
+        try:
+            looked = loop.run_in_executor(None, _look, loop, asked)
+        except RuntimeError as error:  # there are no threads any more: nobody is to wait for one
+            resolve((future, error) for _, future in asked)
+            return
+        looked.add_done_callback(partial(_tell, loop, asked))
+
+
+def _tell(
+    loop: asyncio.AbstractEventLoop, asked: _Asked, looked: "asyncio.Future[Resolved]"
+) -> None:
+    resolve(looked.result())
+    _send(loop, asked, _INSTEAD)
+
+
+def _look(loop: asyncio.AbstractEventLoop, asked: _Asked) -> Resolved:
+    """As many as one way has the patience for; another one may take some of them at once."""
+    outcomes = list[tuple[asyncio.Future[Any], Any]]()
+    end = loop.time() + _PATIENCE_S
+    with suppress(IndexError):  # there is none left
+        while not outcomes or loop.time() < end:
+            up, future = asked.popleft()
+            outcomes.append((future, _outcome(up)))
+    return outcomes
 
 
 def resolve(outcomes: Resolved) -> None:
@@ -45,14 +76,13 @@ def resolve(outcomes: Resolved) -> None:
     for future, outcome in outcomes:
         if future.done():
             continue
-        if isinstance(outcome, Exception):
+        if isinstance(outcome, StopIteration):
+            # The one exception that no future takes.
+            future.set_exception(RuntimeError("a StopIteration has come out of it"))
+        elif isinstance(outcome, Exception):
             future.set_exception(outcome)
         else:
             future.set_result(outcome)
-
-
-def _look(asked: _Asked) -> Resolved:
-    return [(future, _outcome(up)) for up, future in asked]
 
 
 def _outcome(up: Callable[[], Any]) -> Any:

@@ -55,7 +55,9 @@ class ChunkTails:
         for path in sorted(self._folder.iterdir()) if self._folder.is_dir() else ():
             if path.suffix == _ASIDE or self._put_aside(path):
                 key, _, text = self._opened(path.with_suffix(_ASIDE)).partition(_END_OF_KEY)
-                yield key, text
+                # What cannot be opened (other keys were made, it was damaged) waits to be swept.
+                if self._path(key) == path.with_suffix(""):
+                    yield key, text
 
     def _put_aside(self, path: Path) -> bool:
         """Whether nobody goes on with this one; not while one of the same thought is aside yet."""

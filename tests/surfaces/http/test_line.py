@@ -252,3 +252,20 @@ def test_whoever_is_served_where_it_sits_waits_on_until_that_fails_or_it_leaves(
         return seen
 
     assert asyncio.run(run()) == [True, False, True, False, False, True, True]
+
+
+def test_a_fault_in_one_line_wakes_its_reader_and_stops_nobody_else(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def broken() -> bool:
+        raise RuntimeError("the line is gone")
+
+    async def wait() -> bool:
+        seat = Seat(set())
+        waits = asyncio.create_task(seat.wait(LONG_S, broken))
+        await asyncio.sleep(0)
+        seat.ring()
+        return await waits
+
+    assert asyncio.run(wait()) is True
+    assert "it is woken" in caplog.text

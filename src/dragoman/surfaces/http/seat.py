@@ -5,7 +5,10 @@ then waits. Whoever can be served where it sits waits on: only what cannot be do
 """
 
 import asyncio
+import logging
 from collections.abc import Callable
+
+_log = logging.getLogger("dragoman.http")
 
 
 class Seat:
@@ -25,10 +28,18 @@ class Seat:
 
     def ring(self) -> None:
         """Serve whoever waits to be served; else end the wait, this one or the next."""
+        if not self._is_served():
+            self._wake()
+
+    def _is_served(self) -> bool:
         is_waiting = self._waiter is not None and not self._waiter.done()
-        if is_waiting and self._serve is not None and self._serve():
-            return
-        self._wake()
+        if not is_waiting or self._serve is None:
+            return False
+        try:
+            return self._serve()
+        except Exception:  # noqa: BLE001  whoever rings goes on to the next seat all the same
+            _log.exception("a reader could not be told where it sits; it is woken")
+            return False
 
     def _wake(self) -> None:
         self._rang = True
