@@ -133,7 +133,9 @@ def test_where_the_store_is_empty_no_keys_were_lost(second: Console, store: str)
 
 @proves("KEYS-LOST", "CLI-DOCTOR")
 @pytest.mark.parametrize(
-    "settings", ["[store", '[store]\nurl = "postgresql://nobody@localhost:1/none"\n']
+    "settings",
+    ["[store", '[store]\nurl = "postgresql://nobody@localhost:1/none"\n'],
+    ids=["broken settings", "no answer"],
 )
 def test_where_the_store_cannot_be_seen_keys_may_have_been_lost(
     second: Console, settings: str
