@@ -144,6 +144,31 @@ def test_the_key_before_is_good_as_long_as_it_was_said_and_not_longer() -> None:
 
 
 @proves("IDENTITY-ROTATION")
+def test_an_overlap_can_be_made_shorter_and_not_longer() -> None:
+    world = known()
+    world.do(HUMAN, KeyAgent("alice", KEY))
+    world.do(HUMAN, KeyAgent("alice", NEXT, overlap_ms=DAY))
+    shorter = KeyAgent("alice", NEXT, overlap_ms=1_000)
+    event = AgentKeyed(NEXT, NOW + 1_000)
+    assert world.do(HUMAN, shorter).events == (("agent:alice", event),)
+    assert good_keys(world, NOW + 999) == (NEXT, KEY), "the old one is the same as before"
+    assert good_keys(world, NOW + 1_000) == (NEXT,)
+    for again in (shorter, KeyAgent("alice", NEXT, overlap_ms=DAY)):
+        assert world.do(HUMAN, again).events == ()
+    assert good_keys(world, NOW + 1_000) == (NEXT,)
+
+
+@proves("IDENTITY-ROTATION")
+@pytest.mark.parametrize("overlap", [0, 1_000])
+def test_the_same_key_after_an_overlap_is_a_no_op(overlap: int) -> None:
+    world = known()
+    world.do(HUMAN, KeyAgent("alice", KEY))
+    world.do(HUMAN, KeyAgent("alice", NEXT, overlap_ms=DAY))
+    assert world.do(HUMAN, KeyAgent("alice", NEXT, overlap), NOW + DAY).events == ()
+    assert good_keys(world, NOW + DAY) == (NEXT,)
+
+
+@proves("IDENTITY-ROTATION")
 def test_without_an_overlap_or_a_new_key_the_old_one_ends_at_once() -> None:
     world = known()
     world.do(HUMAN, KeyAgent("alice", KEY))

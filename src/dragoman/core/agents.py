@@ -77,10 +77,14 @@ class AgentRecord(Struct, frozen=True, omit_defaults=True):
 
     def good_keys(self, now: int) -> tuple[str, ...]:
         """The public halves of those keys by which its messages are known to be its own."""
-        former = self.former
-        if former is None or now >= former.until:
+        former = self.overlapping(now)
+        if former is None:
             return (self.key,) if self.key else ()
         return self.key, former.key
+
+    def overlapping(self, now: int) -> FormerKey | None:
+        """The key before, while it is good."""
+        return self.former if self.former is not None and now < self.former.until else None
 
     def paused(self, now: int) -> Pause | None:
         """The pause that lasts now."""
@@ -104,11 +108,12 @@ def evolve_registered(record: AgentRecord | None, event: AgentRegistered, at: in
 
 
 def evolve_keyed(record: AgentRecord, event: AgentKeyed, at: int) -> AgentRecord:
-    """The record after a key was made known."""
+    """The record after a key was made known; the same one only says when the one before ends."""
     del at
     until = event.former_until
+    before = record.former.key if record.former and event.key == record.key else record.key
     return replace(
-        record, key=event.key, former=None if until is None else FormerKey(record.key, until)
+        record, key=event.key, former=None if until is None else FormerKey(before, until)
     )
 
 

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from dragoman.core.agents import AgentRecord
+from dragoman.core.agents import AgentRecord, FormerKey
 from dragoman.core.authority import MAY_VOUCH
 from dragoman.core.commands import IssueToken, KeyAgent, RevokeToken
 from dragoman.core.errors import Refusal
@@ -66,18 +66,22 @@ def revoke(command: RevokeToken, read: Read, now: int) -> Decision | Refusal:
 
 def key(command: KeyAgent, read: Read, now: int) -> Decision | Refusal:
     """From now on the agent signs with this key, or with none; the one before may be good for a
-    while. The same again is a no-op, but without an overlap it ends the one that lasts.
+    while. The same again ends the one that lasts, or makes its time shorter; else it is a no-op.
     """
     malformed = _check_key(command.key) if command.key else None
     known = malformed or _check_overlap(command) or _vouched(command.name, read)
     if isinstance(known, Refusal):
         return known
-    is_same = known.key == command.key
-    if is_same and (known.former is None or command.overlap_ms):
-        return Decision(_ABOUT_NO_TASK)
     lasts = bool(known.key and command.overlap_ms)
     until = within_span(now + command.overlap_ms) if lasts else None
+    if known.key == command.key and not _ends_sooner(known.overlapping(now), until):
+        return Decision(_ABOUT_NO_TASK)
     return _about(command.name, AgentKeyed(command.key, until))
+
+
+def _ends_sooner(former: FormerKey | None, until: int | None) -> bool:
+    """Whether a key that lasts would not last as long; without an end it is over at once."""
+    return former is not None and (until is None or until < former.until)
 
 
 def _check_overlap(command: KeyAgent) -> Refusal | None:

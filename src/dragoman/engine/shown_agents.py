@@ -61,8 +61,8 @@ def shown_agent(record: AgentRecord, now: int) -> ShownAgent:
 
 
 def _until(record: AgentRecord, now: int) -> str | None:
-    former = record.former
-    return None if former is None or now >= former.until else to_rfc3339(former.until)
+    former = record.overlapping(now)
+    return None if former is None else to_rfc3339(former.until)
 
 
 def shown_pause(pause: Pause | None) -> ShownPause | None:

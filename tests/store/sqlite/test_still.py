@@ -78,6 +78,25 @@ def test_a_log_that_cannot_be_taken_in_is_not_passed_over(tmp_path: Path) -> Non
     assert SqliteStore.open_to_read(killed, ledger_id).head() == 2
 
 
+def test_a_log_that_cannot_be_looked_at_is_not_taken_for_none(tmp_path: Path) -> None:
+    path = filled(tmp_path / "hub.db")
+    log = tmp_path / "hub.db-wal"
+    log.symlink_to(log)
+
+    with pytest.raises(StoreUnavailable, match=r"hub\.db-wal cannot be looked at \(Too many"):
+        opened_without_room(path)
+
+
+def test_a_database_that_is_gone_while_it_is_read_is_named(tmp_path: Path) -> None:
+    path = filled(tmp_path / "hub.db")
+    store = opened_without_room(path)
+    with store.snapshot() as frozen:
+        path.rename(tmp_path / "moved.db")
+        with pytest.raises(StoreUnavailable, match=r"hub\.db cannot be looked at \(No such file"):
+            frozen.head()
+    store.close()
+
+
 def test_readers_share_what_others_have_open_even_where_there_is_no_room(tmp_path: Path) -> None:
     path = filled(tmp_path / "hub.db")
     other = open_store(path)

@@ -158,12 +158,18 @@ def test_a_key_is_made_known_and_shown(dragoman: Console, tmp_path: Path) -> Non
     ]
 
 
-@proves("IDENTITY-ROTATION")
-def test_a_key_is_replaced_at_once_or_with_an_overlap(dragoman: Console, tmp_path: Path) -> None:
-    paths = [tmp_path / f"{number}.pub" for number in range(3)]
+def public_halves(folder: Path) -> list[Path]:
+    """The files of three keys."""
+    paths = [folder / f"{number}.pub" for number in range(3)]
     for number, path in enumerate(paths):
         public = Ed25519PrivateKey.from_private_bytes(bytes([number]) * 32).public_key()
         path.write_bytes(public.public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH))
+    return paths
+
+
+@proves("IDENTITY-ROTATION")
+def test_a_key_is_replaced_at_once_or_with_an_overlap(dragoman: Console, tmp_path: Path) -> None:
+    paths = public_halves(tmp_path)
     words = ("agent", "add", "ada", "--no-token", "--now", NOON, "--key")
     assert "old key" not in dragoman(*words, str(paths[0])).out
     told = dragoman(*words, str(paths[1]), "--overlap", "10m").out
@@ -175,6 +181,43 @@ def test_a_key_is_replaced_at_once_or_with_an_overlap(dragoman: Console, tmp_pat
     told = dragoman(*words, str(paths[2])).out
     assert "what that one signs is refused from now on" in told
     assert dragoman("agent", "add", "ada", "--overlap", "1h").code == 2
+
+
+@proves("IDENTITY-ROTATION")
+def test_what_becomes_of_every_key_is_said(dragoman: Console, tmp_path: Path) -> None:
+    first, second, third = map(str, public_halves(tmp_path))
+
+    def add_key(*words: str) -> list[str]:
+        said = dragoman("agent", "add", "ada", "--no-token", "--now", NOON, "--key", *words)
+        return said.out.splitlines()[1:]
+
+    def ends() -> str | None:
+        return dragoman.ask("agent", "show", "ada", "--now", NOON)["formerKeyUntil"]
+
+    assert add_key(first, "--overlap", "1h") == []
+    assert add_key(first, "--overlap", "1h") == [
+        "it has this key already, and no other one is good"
+    ]
+    old = "its old key is replaced: what that one signs is refused "
+    assert add_key(second, "--overlap", "7d") == [f"{old}in 7d"]
+    assert add_key(second, "--overlap", "10m") == [
+        "its old key ends sooner: what that one signs is refused in 10m"
+    ]
+    assert ends() == "2026-02-09T12:10:00.000Z"
+    assert add_key(second, "--overlap", "1h") == [
+        f"its old key is good until {ends()}, as before: an overlap becomes no longer"
+    ]
+    was = ends()
+    assert add_key(third, "--overlap", "5m") == [
+        f"{old}in 5m",
+        f"the key before that was good until {was}, and is refused from now on",
+    ]
+    assert add_key(second, "--overlap", "5m") == [f"{old}in 5m"], "which was good, and stays so"
+    assert add_key(second) == [
+        "its old key ends sooner: what that one signs is refused from now on"
+    ]
+    assert ends() is None
+    assert add_key(second) == []
 
 
 @proves("IDENTITY-SECRET")

@@ -97,6 +97,55 @@ def test_a_store_of_before_takes_the_secret_of_whoever_opens_it_first(
     assert second("init", "--store", store).code == 1
 
 
+def advice_about_keys(console: Console) -> str:
+    (found,) = [c for c in console.ask("doctor", code=1)["checks"] if c["name"] == "keys"]
+    return found["advice"]
+
+
+@proves("KEYS-LOST", "CLI-DOCTOR")
+@pytest.mark.parametrize("store", ["sqlite", "postgres"], indirect=True)
+def test_keys_of_a_store_that_is_elsewhere_are_lost_too(first: Console, store: str) -> None:
+    shutil.rmtree(first.data / "keys")
+    assert not (first.data / "checkpoints.jsonl").exists(), "nothing was signed yet"
+
+    advice = advice_about_keys(first)
+    assert "Take them out of a backup" in advice
+    (last,) = re.findall("`dragoman ([^`]+)`", advice)
+    first.ask(*last.split()[2:])
+    assert first.ask("doctor")["ok"] is True
+
+
+@proves("KEYS-LOST", "CLI-DOCTOR")
+@pytest.mark.parametrize("store", ["sqlite", "postgres"], indirect=True)
+def test_where_the_store_is_empty_no_keys_were_lost(second: Console, store: str) -> None:
+    second.data.mkdir(0o700)
+    settings = second.data / "dragoman.toml"
+    settings.write_text(f'[store]\nurl = "{store}"\n')
+    settings.chmod(0o600)
+
+    assert advice_about_keys(second) == "run `dragoman init`"
+    if store.startswith("sqlite"):
+        Path(store.removeprefix("sqlite:///")).touch()
+        assert advice_about_keys(second) == "run `dragoman init`"
+    second.ask("init")
+    assert second.ask("doctor")["ok"] is True
+
+
+@proves("KEYS-LOST", "CLI-DOCTOR")
+@pytest.mark.parametrize(
+    "settings",
+    ["[store", '[store]\nurl = "postgresql://nobody@localhost:1/none"\n'],
+    ids=["broken settings", "no answer"],
+)
+def test_where_the_store_cannot_be_seen_keys_may_have_been_lost(
+    second: Console, settings: str
+) -> None:
+    second.data.mkdir(0o700)
+    (second.data / "dragoman.toml").write_text(settings)
+
+    assert "Take them out of a backup" in advice_about_keys(second)
+
+
 @proves("KEYS-LOST", "CLI-DOCTOR")
 def test_keys_that_are_gone_come_back_out_of_a_backup_as_everybody_says(
     dragoman: Console, tmp_path: Path

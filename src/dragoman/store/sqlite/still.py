@@ -107,13 +107,26 @@ def _has_log(path: Path) -> bool:
 
 
 def _size(path: Path) -> int:
+    """How long a file is; one that is not there holds nothing."""
     try:
         return path.stat().st_size
     except FileNotFoundError:
         return 0
+    except OSError as error:
+        raise _unseen(path, error) from error
 
 
 def _state(path: Path) -> tuple[int, ...]:
     """What changes when somebody writes to the file."""
-    found = path.stat()
+    try:
+        found = path.stat()
+    except OSError as error:
+        raise _unseen(path, error) from error
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _unseen(path: Path, error: OSError) -> StoreUnavailable:
+    return StoreUnavailable(
+        f"{path} cannot be looked at ({error.strerror}), so that nobody knows whether what is read "
+        "of the database is whole; nothing is shown. Look at its rights and at the disk"
+    )

@@ -9,7 +9,8 @@ from msgspec import Struct
 from dragoman.core.commands import AnyCommand, IssueToken, KeyAgent, RegisterAgent, RevokeToken
 from dragoman.core.events import Role
 from dragoman.core.limits import TOKEN_MS
-from dragoman.core.moments import duration, to_rfc3339
+from dragoman.core.moments import to_rfc3339
+from dragoman.surfaces.cli.agent_keys import fates_of_keys
 from dragoman.surfaces.cli.agent_offer import (
     CapacityOption,
     ConstraintOption,
@@ -160,6 +161,7 @@ def add(
         if given is not None:
             commands.append(given.command)
         place.hub.do(call.actor(place, call.speaker()), *commands)
+        fates = () if public is None else _fates(place, known, name, overlap)
 
     def show(screen: Screen) -> None:
         spoken = f", speaks {', '.join(dialects)}" if dialects else ""
@@ -167,7 +169,8 @@ def add(
         screen.line((name, "bold"), f" is known: {said}{spoken}{plays}")
         if described is not None:
             screen.line(f"it can {', '.join(described.skills)}")
-        _tell_of_key(known, public, overlap, screen)
+        for fate in fates:
+            screen.line(fate)
         if given is not None:
             given.show(screen)
         elif is_armed and not no_token:
@@ -185,14 +188,6 @@ def _check_words(expires: int | None, key: Path | None, overlap: int, *, no_toke
         wrong_usage("--expires and --no-token exclude each other: give one of them")
     if overlap and key is None:
         wrong_usage("--overlap is for --key: say which key takes the place of the old one")
-
-
-def _tell_of_key(
-    known: "AgentRecord | None", public: str | None, overlap: int, screen: Screen
-) -> None:
-    if public is not None and known is not None and known.key not in ("", public):
-        when = f"in {duration(overlap)}" if overlap else "from now on"
-        screen.line(f"its old key is replaced: what that one signs is refused {when}")
 
 
 def token(call: Call, name: NameArgument, expires: ExpiresOption = None) -> Answer:
@@ -257,6 +252,13 @@ def _known(place: Place, name: str) -> "AgentRecord | None":
     from dragoman.engine.ask import find_agent
 
     return find_agent(place.hub.store, name)
+
+
+def _fates(place: Place, before: "AgentRecord | None", name: str, overlap: int) -> tuple[str, ...]:
+    after = _known(place, name)
+    if before is None or after is None:
+        return ()
+    return fates_of_keys(before, after, place.hub.clock.now(), overlap)
 
 
 def _standing(place: Place, name: str) -> "Standing | None":

@@ -7,6 +7,7 @@ import stat
 from pathlib import Path
 
 from dragoman import __version__
+from dragoman.core.errors import DragomanError
 from dragoman.surfaces.cli.patient import Diagnosis, Patient, bad, ok, warning
 
 _LEAST_FREE = 64 * 1024 * 1024
@@ -74,14 +75,31 @@ def keys(patient: Patient) -> Diagnosis | None:
     if not (patient.keys / "ledger.pub").exists():
         return bad(
             f"there are no keys in {patient.keys}",
-            remedy(patient.keys) if _was_used(patient.data) else "run `dragoman init`",
+            remedy(patient.keys) if _was_used(patient) else "run `dragoman init`",
         )
     return ok(f"{patient.keys}, key {load(patient.data).id}")
 
 
-def _was_used(data: Path) -> bool:
+def _was_used(patient: Patient) -> bool:
     """Whether there may be something that only the keys that it had can vouch for."""
-    return any((data / name).exists() for name in ("dragoman.db", "checkpoints.jsonl"))
+    from dragoman.files.archive_format import CHECKPOINTS
+
+    if "settings" in patient.wrong or (patient.data / CHECKPOINTS).exists():
+        return True
+    file = patient.database
+    if file is None:
+        return _holds_a_store(patient.url)
+    return file.exists() and file.stat().st_size > 0
+
+
+def _holds_a_store(url: str) -> bool:
+    """Whether something is, or may be, in a database on a server."""
+    from dragoman.store.postgres.staging import version_at
+
+    try:
+        return version_at(url) > 0
+    except DragomanError:
+        return True
 
 
 def disk(patient: Patient) -> Diagnosis:

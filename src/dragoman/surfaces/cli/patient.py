@@ -57,9 +57,14 @@ class Patient:
         return load_settings(self.data, environment())
 
     @property
+    def url(self) -> str:
+        """The store that is used; empty: the file in the data directory."""
+        return self._call.shared.store or self.settings.store.url
+
+    @property
     def database(self) -> Path | None:
         """The file of the store; None when it is not SQLite's."""
-        return sqlite_file(self._call.shared.store or self.settings.store.url, self.data)
+        return sqlite_file(self.url, self.data)
 
     def open(self) -> Place:
         """Open the store as any command would; the caller knows that it is there."""
