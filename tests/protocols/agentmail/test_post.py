@@ -432,6 +432,24 @@ def test_a_key_of_the_callers_own_tells_repeats_too() -> None:
 
 
 @proves("MAIL-REPEAT")
+@pytest.mark.parametrize("keys", [("", "k-1"), ("k-1", ""), ("k-1", "k-2")])
+def test_a_letter_with_an_id_is_the_same_under_any_key(keys: tuple[str, str]) -> None:
+    office = Office()
+    office.send(ALICE, letter("BEAD_ACCEPTED"))
+    row = letter("PROGRESS", "Step: x", to=["bob"], id="m-1")
+    first, again = (office.door.call("mail.send", dict(row), ALICE, key=key) for key in keys)
+    assert isinstance(first, Taken)
+    assert isinstance(again, Taken)
+    assert (first.repeated, again.repeated) == (False, True)
+    assert (first.reply["id"], first.reply["effect"]) == ("m-1", {"applied": True})
+    assert (again.reply["id"], again.reply["effect"]["code"]) == ("m-1", "already_exists")
+    assert office.inbox(BOB) == ["m-1"]
+    other = office.door.call("mail.send", row | {"body_md": "y"}, ALICE, key="k-3")
+    assert isinstance(other, Turned)
+    assert other.code == "already_exists"
+
+
+@proves("MAIL-REPEAT")
 def test_a_letter_whose_commit_was_lost_on_the_way_is_there_once() -> None:
     office = Office()
     office.store.losses = 1
