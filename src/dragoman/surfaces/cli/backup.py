@@ -83,6 +83,11 @@ def restore(
     Example:
       dragoman restore /mnt/backups/hub-1.tar --data /srv/hub
     """
+    if source.is_dir():
+        wrong_usage(
+            f"{source} is a directory: name the file that `dragoman backup` made; where to restore "
+            "it to is said with --data"
+        )
     if not source.is_file():
         wrong_usage(f"{source} cannot be read: there is no file of that name")
     manifest = call.house.restore(source, call.data, call.shared.store, call.err.progress)
