@@ -103,6 +103,18 @@ def test_it_says_what_it_holds_and_what_it_does_not(lived: Console, tmp_path: Pa
     assert "read back: good" in shown.out
 
 
+@proves("VERIFY-UNSIGNED")
+def test_it_says_when_nothing_signed_covers_what_it_holds(lived: Console, tmp_path: Path) -> None:
+    assert lived.ask("backup", str(tmp_path / "signed.tar"))["warnings"] == []
+    (lived.data / "checkpoints.jsonl").unlink()
+
+    (warning,) = lived.ask("backup", str(tmp_path / "hub.tar"))["warnings"]
+    said = lived("backup", str(tmp_path / "again.tar"))
+
+    assert warning.startswith("nothing that was signed covers them")
+    assert f"warning: {warning}" in said.out
+
+
 @pytest.mark.parametrize(
     "words",
     [
