@@ -346,6 +346,15 @@ def test_a_letter_may_ask_for_an_ack_and_say_until_when_or_ask_for_none() -> Non
     )
 
 
+@proves("MAIL-POST")
+def test_a_reply_names_its_letter_by_the_beginning_of_its_id() -> None:
+    office = Office()
+    asked = office.send(ALICE, NOTE)["id"]
+    reply = office.send(BOB, {**NOTE, "to": ["alice"], "reply_to": asked[:-4].upper()})
+    assert office.mail(reply["id"]).reply_to == asked
+    assert reply["thread_id"] == office.mail(asked).thread
+
+
 # The same letter twice
 
 
