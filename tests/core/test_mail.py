@@ -264,6 +264,46 @@ def test_an_id_is_used_once() -> None:
     assert built.mails["m"].sender == "alice"
 
 
+@proves("MAIL-REPEAT")
+@pytest.mark.parametrize(
+    "said",
+    [
+        {},
+        {"to": ("bob", "bob")},
+        {"sent_at": NOW - HOUR},
+        {"thread": "T"},
+        {"ack_wanted": False},
+        {"copied": ("olga",)},
+    ],
+)
+def test_the_same_letter_under_its_id_is_a_repeat(said: dict[str, Any]) -> None:
+    built = world(QUESTION)
+    again = built.do(ALICE, replace(QUESTION, **said), NOW + HOUR)
+    assert events_of(again) == []
+    assert (again.receipt.stream, again.receipt.thread) == ("mail:m", "T")
+    assert again.receipt.before
+
+
+@proves("MAIL-REPEAT")
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"to": ("carol",)},
+        {"cc": ("carol",)},
+        {"subject": "x"},
+        {"body": "x"},
+        {"kind": "x"},
+        {"bead": "U"},
+        {"thread": "x"},
+        {"importance": "high"},
+        {"attachments": ("x",)},
+        {"ack_wanted": True},
+    ],
+)
+def test_another_letter_under_its_id_is_refused(said: dict[str, Any]) -> None:
+    assert world(LETTER).code(ALICE, replace(LETTER, **said)) == "already_exists"
+
+
 def test_the_thread_of_a_task_has_its_bare_name() -> None:
     assert world().do(ALICE, replace(LETTER, bead="bead:ol-1")).receipt.thread == "ol-1"
 

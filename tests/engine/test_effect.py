@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from msgspec.structs import replace
 
 from dragoman.core.commands import (
     AdoptTask,
@@ -81,7 +82,8 @@ def test_refused_it_leaves_the_request_and_nothing_of_itself() -> None:
 def test_a_refused_request_is_followed_by_nothing() -> None:
     lab = Lab()
     ask(lab, LETTER, effect=())
-    again = lab.engine.handle_now(request(lab, LETTER, effect=TAKEN))
+    other = replace(LETTER, body="another")
+    again = lab.engine.handle_now(request(lab, other, effect=TAKEN))
     assert not isinstance(again, Accepted)
     assert lab.store.stream("task:b-1") is None
 
@@ -206,3 +208,20 @@ def test_the_async_hub_passes_it_on() -> None:
     assert done.declined is not None
     assert lab.hub.do(ALICE, PostMail(("bob",), "x", ""), effect=TAKEN).declined is None
     lab.engine.close()
+
+
+@proves("MAIL-REPEAT")
+def test_what_was_said_before_under_another_key_is_not_tried_again() -> None:
+    lab = Lab()
+    lab.do(HUMAN, CreateTask("known", "T"))
+    first = ask(lab, LETTER, effect=(NoteTask("T", "half way"),), key="k-1")
+    head = lab.store.head()
+    again = ask(lab, LETTER, effect=(NoteTask("T", "half way"),), key="k-2")
+    assert (first.repeated, again.repeated, lab.store.head()) == (False, True, head)
+    assert again.declined is not None
+    assert again.declined.code == "already_exists"
+    assert ask(lab, LETTER, effect=(NoteTask("T", "half way"),), key="k-2") == again
+    assert ask(lab, LETTER, effect=(NoteTask("T", "half way"),), key="k-1").receipts == (
+        first.receipts
+    )
+    assert findings(lab.store) == []

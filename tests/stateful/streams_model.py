@@ -77,7 +77,9 @@ class StreamsModel(Model):
         may_write(actor)
         known = self.letters.get(command.id)
         if known is not None and known.sender == actor.name:
-            raise No("already_exists")
+            if (known.to, known.bead) != (command.to, command.bead):
+                raise No("already_exists")
+            return None, True
         # Two senders may number their letters alike: the second one's gets the request's id.
         id = self.cause if known else command.id
         if id in self.letters:

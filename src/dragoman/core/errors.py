@@ -22,7 +22,7 @@ REFUSALS: dict[str, str] = {
     "invalid_field": "a field has a value that it cannot have",
     "task_not_found": "no task has this name",
     "ambiguous_name": "several tasks have this name; say which kind of name it is",
-    "already_exists": "the name is taken by another task",
+    "already_exists": "the name or id is taken",
     "invalid_transition": "the task cannot go from its status to that one",
     "claim_required": "a task enters in-progress only by a claim",
     "not_authorized": "the caller's role may not do this",

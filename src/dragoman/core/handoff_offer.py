@@ -120,7 +120,7 @@ def _is_same(known: Handoff, event: HandoffDrafted) -> bool:
 
 def propose(command: ProposeHandoff, read: Read, now: int) -> Decision | Refusal:
     """The package is offered to its recipient: from here on it does not change (S-ACP-2)."""
-    refusal = _check_shape(command, read.actor)
+    refusal = check_shape(command, read.actor)
     if refusal:
         return refusal
     task = read.task(command.task)
@@ -239,7 +239,8 @@ def _check_change(handoff: Handoff, recipient: str) -> Refusal | None:
     return Refusal("invalid_field", f"{handoff.id} is on its way to {recipient}: name another one")
 
 
-def _check_shape(command: ProposeHandoff, actor: Actor) -> Refusal | None:
+def check_shape(command: ProposeHandoff, actor: Actor) -> Refusal | None:
+    """None when an offer can be made in these words, whatever its task is like."""
     return (
         check_write(actor)
         or (check_mail_id(command.id, "handoff id") if command.id else None)

@@ -35,21 +35,21 @@ from dragoman.core.reading import Decision, Read, Receipt
 from dragoman.core.task import Task
 
 _KIND = 64
+_WRITTEN = ("kind", "subject", "body", "bead", "reply_to", "importance", "attachments")
+"""What two letters under one id must have in common to be the same; not the time of sending."""
 
 LATE = "LATE"
 """The kind of the letter by which the hub tells that another is late."""
 
 
 def post(command: PostMail, read: Read, now: int) -> Decision | Refusal:
-    """A new letter in the boxes of its recipients, known or not."""
+    """A new letter in the boxes of its recipients, known or not; the same one again is no other."""
     refusal = check_write(read.actor) or next(filter(None, _faults(command)), None)
     if refusal:
         return refusal
     known = read.mail(command.id) if command.id else None
     if known is not None and known.sender == read.actor.name:
-        return Refusal(
-            "already_exists", f"there is a letter {known.id} already; give this one another id"
-        )
+        return _posted_before(command, known)
     # Two senders may number their letters alike: who comes second gets an id of ours.
     id = read.cause if known else command.id or read.cause
     if id == read.cause and read.mail(id) is not None:
@@ -84,6 +84,29 @@ def post(command: PostMail, read: Read, now: int) -> Decision | Refusal:
     )
     malformed = check_mail_id(event.thread, "thread")
     return malformed or _told(id, event.thread, event)
+
+
+def _posted_before(command: PostMail, known: Mail) -> Decision | Refusal:
+    """The answer to a letter under an id that its sender has used: it is that one, or refused.
+
+    What is compared is what its sender wrote. Who else gets it, and in which thread it is when it
+    names none, was found out when it came first, and may come out otherwise now; so may whether an
+    ack is wanted, as far as that is no more than was asked for then.
+    """
+    to = _once(command.to)
+    is_same = (
+        (to, _once(command.cc, but=to)) == (known.to, known.cc)
+        and command.thread in ("", known.thread)
+        and (known.ack_wanted or not command.ack_wanted)
+        and all(getattr(command, field) == getattr(known, field) for field in _WRITTEN)
+    )
+    if is_same:
+        told = _about(known)
+        return replace(told, receipt=replace(told.receipt, before=True))
+    return Refusal(
+        "already_exists",
+        f"there is another letter {known.id} of yours already; give this one another id",
+    )
 
 
 def read_letter(command: ReadMail, read: Read, now: int) -> Decision | Refusal:

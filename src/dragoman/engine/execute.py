@@ -22,6 +22,10 @@ from dragoman.engine.request import Accepted, Outcome, Request
 from dragoman.engine.snapshots import Place
 from dragoman.engine.unit import Unit
 
+_TRIED_BEFORE = Refusal(
+    "already_exists", "it was said before, and what it asks for was tried then: not again"
+)
+
 
 def execute(unit: Unit, request: Request, now: int) -> Outcome:
     """Decide and record a request."""
@@ -36,7 +40,11 @@ def execute(unit: Unit, request: Request, now: int) -> Outcome:
     if isinstance(done, _Stopped):
         return _looked_up(unit, request, place, now) or _told_no(unit, request, done, now)
     receipts, declined = done, None
-    if request.effect:
+    was_said = all(one.before for one in receipts)
+    if request.effect and was_said and not receipts[0].log:
+        # An event of a trace is different: where its task is now is the answer to it.
+        declined = _TRIED_BEFORE
+    elif request.effect:
         unit.mark()
         followed = _carried_out(unit, request.effect, now)
         if isinstance(followed, _Stopped):
@@ -45,11 +53,10 @@ def execute(unit: Unit, request: Request, now: int) -> Outcome:
             receipts += followed
         else:
             declined = _as_it_was(followed)
-    if request.heard is not None and not unit.has_recorded():
+    if request.heard is not None and not was_said and not unit.has_recorded():
         _received(unit, request, request.heard, now)
     if request.key or unit.has_recorded():
         unit.remember(place, request, Told(receipts, declined))
-    was_said = receipts[0].before and all(one.before for one in receipts)
     return Accepted(tuple(receipts), repeated=was_said, declined=declined)
 
 

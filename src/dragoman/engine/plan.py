@@ -3,6 +3,7 @@
 from typing import Any
 
 from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec.structs import replace
 
 from dragoman.core.actors import Actor
 from dragoman.core.commands import RejectMessage, WarnTask
@@ -109,7 +110,9 @@ class Plan(Struct, frozen=True):
         if self.told is not None:
             return Taken(self.dialect.name, self.kind, self.actor.name, (), self.told)
         warnings = [command.detail for command in self.commands if isinstance(command, WarnTask)]
-        warnings += remarks
+        if remarks:
+            warnings += remarks
+            accepted = replace(accepted, masked=remarks)
         declined = accepted.declined
         if declined is not None:
             code = self.dialect.refusals[declined.code]

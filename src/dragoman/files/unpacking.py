@@ -105,16 +105,14 @@ def _check_members(manifest: Manifest, seen: dict[str, Member]) -> None:
 
 
 def _check_end(archive: Path, end: int) -> None:
-    """Behind the last member stand the end marks of a tar, which are zeros, and nothing else."""
+    """Behind the last member stand zeros, as many as fill the last record of a tar; no more."""
+    whole = -(-(end + _END_MARKS) // tarfile.RECORDSIZE) * tarfile.RECORDSIZE
+    if archive.stat().st_size < whole:
+        raise BadArchive("its last bytes are missing: it was cut off behind the manifest")
     with archive.open("rb") as file:
         file.seek(end)
-        length = 0
-        while piece := file.read(PIECE):
-            length += len(piece)
-            if piece.strip(b"\0"):
-                raise BadArchive("something was appended to it, behind its end")
-    if length < _END_MARKS:
-        raise BadArchive("its last bytes are missing: it was cut off behind the manifest")
+        if file.read(whole - end).strip(b"\0") or file.read(1):
+            raise BadArchive("something was appended to it, behind its end")
 
 
 def _check_entries(

@@ -114,8 +114,9 @@ def remedy(keys: Path) -> str:
     return (
         f"Take them out of a backup: `tar -xf BACKUP -C {data} --strip-components=1 files/keys`, "
         f"then `chmod -R go= {keys}`. If there is none, go on with new keys, which cannot vouch "
-        f"for the old checkpoints: move {data / 'checkpoints.jsonl'} and what is left of {keys} "
-        f"away, then run `dragoman --data {data} init --new-keys`"
+        f"for the old checkpoints: stop the hub if one runs, move {data / 'checkpoints.jsonl'} "
+        f"(while it is there, no keys are made) and what is left of {keys} away, then run "
+        f"`dragoman --data {data} init --new-keys`"
     )
 
 

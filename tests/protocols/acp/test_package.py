@@ -354,6 +354,49 @@ def test_a_policy_that_is_not_permitted_is_told_before_it_is_offered(tmp_path: A
     )
 
 
+@proves("ACP-DRAFT")
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (
+            {"task": {**offer()["task"], "task_id": "im port"}},
+            "'im port' is not the name of a task",
+        ),
+        ({"to_agent": "alice"}, "alice has it now"),
+        ({"thread_id": "a b"}, "'a b' is not a valid thread"),
+    ],
+)
+def test_what_a_proposal_is_refused_for_is_told_before(
+    desk: Desk, said: dict[str, Any], told: str
+) -> None:
+    id = desk.say({"action": "draft", **_without(offer(), "action"), **said}, ALICE)["handoff_id"]
+    reply = desk.do("validate", id, ALICE)
+    assert told in reply["metadata"]["verification_failed"][0]
+    assert reply["metadata"]["verification_passed"] == []
+    assert reply["error"]["code"] == desk.do("propose", id, ALICE)["error"]["code"]
+
+
+@proves("ACP-DRAFT")
+def test_everything_that_a_proposal_is_refused_for_is_listed(desk: Desk) -> None:
+    id = desk.offered()
+    desk.do("accept", id, BOB)
+    desk.do("activate", id, BOB)
+    said = {**_without(offer(), "action"), "to_agent": "alice", "thread_id": "a b"}
+    draft = desk.say({"action": "draft", **said}, BOB)["handoff_id"]
+    failed = desk.do("validate", draft, BOB)["metadata"]["verification_failed"]
+    assert ["thread" in failed[0], "alice has owned it before" in failed[1]] == [True, True]
+
+
+@proves("ACP-DRAFT", "REDACT-REQUESTS")
+def test_who_writes_a_secret_into_a_draft_is_told(desk: Desk) -> None:
+    secret = f"ghp_{'a1B2' * 9}"
+    said = {"action": "draft", "context": {"summary": f"use {secret}"}}
+    reply = desk.say(said, ALICE)
+    (told,) = reply["metadata"]["warnings"]
+    assert told.startswith("a secret was masked: ")
+    assert secret not in str(desk.handoff(reply["handoff_id"]).package)
+
+
 @proves("ACP-QUERY")
 def test_a_query_finds_by_every_filter_page_by_page(desk: Desk) -> None:
     ids = [desk.offered(task=f"t-{n}", to=to) for n, to in enumerate(("bob", "carol", "bob"))]

@@ -346,6 +346,15 @@ def test_a_letter_may_ask_for_an_ack_and_say_until_when_or_ask_for_none() -> Non
     )
 
 
+@proves("MAIL-POST")
+def test_a_reply_names_its_letter_by_the_beginning_of_its_id() -> None:
+    office = Office()
+    asked = office.send(ALICE, NOTE)["id"]
+    reply = office.send(BOB, {**NOTE, "to": ["alice"], "reply_to": asked[:-4].upper()})
+    assert office.mail(reply["id"]).reply_to == asked
+    assert reply["thread_id"] == office.mail(asked).thread
+
+
 # The same letter twice
 
 
@@ -429,6 +438,24 @@ def test_a_key_of_the_callers_own_tells_repeats_too() -> None:
     other = office.door.call("mail.send", {**NOTE, "subject": "x"}, ALICE, key="k-1")
     assert isinstance(other, Turned)
     assert other.code == "key_reused"
+
+
+@proves("MAIL-REPEAT")
+@pytest.mark.parametrize("keys", [("", "k-1"), ("k-1", ""), ("k-1", "k-2")])
+def test_a_letter_with_an_id_is_the_same_under_any_key(keys: tuple[str, str]) -> None:
+    office = Office()
+    office.send(ALICE, letter("BEAD_ACCEPTED"))
+    row = letter("PROGRESS", "Step: x", to=["bob"], id="m-1")
+    first, again = (office.door.call("mail.send", dict(row), ALICE, key=key) for key in keys)
+    assert isinstance(first, Taken)
+    assert isinstance(again, Taken)
+    assert (first.repeated, again.repeated) == (False, True)
+    assert (first.reply["id"], first.reply["effect"]) == ("m-1", {"applied": True})
+    assert (again.reply["id"], again.reply["effect"]["code"]) == ("m-1", "already_exists")
+    assert office.inbox(BOB) == ["m-1"]
+    other = office.door.call("mail.send", row | {"body_md": "y"}, ALICE, key="k-3")
+    assert isinstance(other, Turned)
+    assert other.code == "already_exists"
 
 
 @proves("MAIL-REPEAT")

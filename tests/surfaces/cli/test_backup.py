@@ -103,6 +103,18 @@ def test_it_says_what_it_holds_and_what_it_does_not(lived: Console, tmp_path: Pa
     assert "read back: good" in shown.out
 
 
+@proves("VERIFY-UNSIGNED")
+def test_it_says_when_nothing_signed_covers_what_it_holds(lived: Console, tmp_path: Path) -> None:
+    assert lived.ask("backup", str(tmp_path / "signed.tar"))["warnings"] == []
+    (lived.data / "checkpoints.jsonl").unlink()
+
+    (warning,) = lived.ask("backup", str(tmp_path / "hub.tar"))["warnings"]
+    said = lived("backup", str(tmp_path / "again.tar"))
+
+    assert warning.startswith("nothing that was signed covers them")
+    assert f"warning: {warning}" in said.out
+
+
 @pytest.mark.parametrize(
     "words",
     [
@@ -111,6 +123,7 @@ def test_it_says_what_it_holds_and_what_it_does_not(lived: Console, tmp_path: Pa
         ("backup", "{data}/hub.tar"),
         ("backup", "{data}/../hub/tasks/hub.tar"),
         ("restore", "no"),
+        ("restore", "{data}"),
     ],
 )
 def test_a_path_that_cannot_be_meant_is_wrong_usage(
@@ -218,6 +231,11 @@ DAMAGES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
         lambda whole: whole[: len(whole.rstrip(b"\0")) // 512 * 512 + 1_024],
         "cut off",
     ),
+    **{
+        f"{cut} bytes less": (lambda whole, cut=cut: whole[:-cut], "its last bytes are missing")
+        for cut in (1, 512, 2_048)
+    },
+    "a block more": (lambda whole: whole + bytes(512), "something was appended"),
     "appended": (lambda whole: whole + b"more", "something was appended"),
     "twice": (lambda whole: whole + whole, "something was appended"),
     "half": (lambda whole: whole[: len(whole) // 2], "cut off"),

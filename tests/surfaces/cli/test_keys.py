@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from dragoman.system.hub_lock import HubLock
 from tests.requirements import proves
 from tests.surfaces.cli.console import Console
 from tests.surfaces.cli.tampering import change
@@ -181,6 +182,32 @@ def test_new_keys_are_told_and_what_follows_from_them(dragoman: Console) -> None
     assert "refused as key_reused" in said.out
     again = dragoman.ask("init", "--new-keys")
     assert (again["keysMade"], again["key"] in said.out) == (False, True)
+    assert again["keysReplaced"] is False
     repeated = dragoman.ask("task", "create", "One", "--key", "once", code=1)
     assert repeated["code"] == "key_reused"
     assert "while the hub had other keys" in repeated["detail"]
+
+
+@proves("KEYS-LOST", "CLI-INIT")
+def test_keys_that_the_store_has_are_not_called_replaced(dragoman: Console) -> None:
+    made = dragoman.ask("init", "--new-keys")
+    assert (made["keysMade"], made["keysReplaced"]) == (True, False)
+
+    said = dragoman("init", "--new-keys")
+
+    assert (said.code, "(were there)" in said.out) == (0, True)
+    assert "nothing was replaced" in said.out
+    assert "key_reused" not in said.out
+
+
+@proves("KEYS-LOST", "CLI-INIT")
+def test_new_keys_beside_a_hub_that_runs_are_refused(dragoman: Console) -> None:
+    dragoman.make("One")
+    shutil.rmtree(dragoman.data / "keys")
+    with HubLock.acquire(dragoman.data, "dragoman up"):
+        refused = dragoman.ask("init", "--new-keys", code=1)
+    assert refused["code"] == "hub_running"
+    assert "stop it first" in refused["detail"]
+    assert not (dragoman.data / "keys").exists()
+    told = dragoman.ask("init", "--new-keys", code=1)["detail"]
+    assert "checkpoints.jsonl (while it is there, no keys are made)" in told

@@ -81,7 +81,11 @@ def test_one_that_nothing_signed_covers_is_not_called_good(dragoman: Console) ->
 
     assert (said.code, "good" in said.out) == (0, False)
     assert "nothing that was signed covers them" in said.out
+    for words in ((), ("--hashes",)):
+        (warning,) = dragoman.ask("verify", *words)["warnings"]
+        assert warning in said.out.replace("\n", " ")
     dragoman.ask("tick")
+    assert dragoman.ask("verify")["warnings"] == []
     assert "all good" in dragoman("verify").out
 
 

@@ -174,6 +174,18 @@ def test_of_two_headers_none_counts(served: House, twice: tuple[str, ...]) -> No
     assert b"is given twice" in said
 
 
+@proves("HTTP-HOST", "HTTP-KEYS", "HTTP-STREAM")
+def test_white_space_around_a_header_is_none_of_it(house: House) -> None:
+    with house.dial() as line:
+        line.sendall(house.head("GET", "/v1/stream", "Last-Event-ID:  0 \t"))
+        assert line.recv(65_536).startswith(b"HTTP/1.1 200")
+    made = [
+        house.ask("POST", "/v1/tasks", {"title": "One"}, headers={"Idempotency-Key": key}).json
+        for key in ("k", "k ", "k\t")
+    ]
+    assert made[0] == made[1] == made[2]
+
+
 @proves("HTTP-CORS")
 @pytest.mark.parametrize("endpoint", GUARDED, ids=_named)
 def test_a_browser_may_call_every_address_for_an_allowed_page(

@@ -189,6 +189,31 @@ def test_a_batch_under_a_key_of_any_length_is_taken_once(house: House, length: i
     assert house.ask("POST", "/v1/messages", update(task), by="ada", headers=one).status == 200
 
 
+@proves("HTTP-MESSAGES", "HTTP-KEYS")
+def test_equal_lines_of_a_batch_under_a_key_are_one_message(house: House) -> None:
+    task = _claimed(house)
+    said = json.dumps(update(task, notes="a")).encode()
+    body = b"\n".join((said, json.dumps(update(task, notes="b")).encode(), b" " + said + b"\r"))
+    headers = {**LINES, "Idempotency-Key": "k"}
+    answer = house.ask("POST", "/v1/messages", body, by="ada", headers=headers)
+    told = [json.loads(line) for line in answer.body.splitlines()]
+    assert [one["repeated"] for one in told] == [False, False, True]
+    assert house.get(f"/v1/tasks/{task}")["notes"] == 2
+
+
+@proves("HTTP-MESSAGES", "MAIL-REPEAT")
+def test_a_letter_with_an_id_is_one_letter_in_a_batch_and_after_it(house: House) -> None:
+    letter = {"from": "ada", "to": ["bob"], "subject": "s", "body_md": "x", "id": "F-1"}
+    lines = [json.dumps(letter), json.dumps(dict(reversed(letter.items())))]
+    headers = {**LINES, "Idempotency-Key": "k"}
+    answer = house.ask("POST", "/v1/messages", "\n".join(lines).encode(), by="ada", headers=headers)
+    told = [json.loads(line) for line in answer.body.splitlines()]
+    assert [(one["ok"], one["repeated"]) for one in told] == [(True, False), (True, True)]
+    key = {"Idempotency-Key": "another"}
+    again = house.ask("POST", "/v1/messages?dialect=agentmail", letter, by="ada", headers=key)
+    assert (again.status, again.json["repeated"], again.json["reply"]["id"]) == (200, True, "F-1")
+
+
 @proves("HTTP-OPERATIONS")
 def test_every_operation_of_every_dialect_has_an_address(house: House) -> None:
     addresses = {(endpoint.method, endpoint.path) for endpoint in house.app.endpoints}

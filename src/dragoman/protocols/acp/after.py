@@ -72,7 +72,8 @@ def _with_doubt(reply: Reply, facts: Facts) -> Reply:
     if isinstance(found, Refusal) or found.needs_approval:
         return reply
     doubt = "nobody has asked for an approval of it: your word is on record, and opens no gate"
-    return with_metadata(reply, warnings=[doubt])
+    warnings = reply.get("metadata", {}).get("warnings", ())
+    return with_metadata(reply, warnings=[*warnings, doubt])
 
 
 def _with_items(told: Reply, status: str, details: Sequence[str] = ()) -> Reply:

@@ -1,25 +1,31 @@
 """Questions about handoffs: those that fit, one of them, and what a draft still lacks."""
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, cast
 
 import msgspec
 from msgspec import UNSET
 
 from dragoman.core.actors import Actor
+from dragoman.core.commands import ProposeHandoff
 from dragoman.core.errors import Refusal
 from dragoman.core.handoff import Handoff
+from dragoman.core.handoff_chain import chain_of, check_cycle, owner_of
+from dragoman.core.handoff_offer import check_shape
+from dragoman.core.ids import is_task_name
+from dragoman.engine.ask import find_task
 from dragoman.engine.handoffs import Wanted, find_handoff, page_of
 from dragoman.engine.mailbox import LAST
 from dragoman.engine.operation import Facts, Fault
 from dragoman.engine.shown_handoffs import handoff_summary, whole_handoff
 from dragoman.engine.teamspaces import closed_to
-from dragoman.protocols.acp.actions import Query
+from dragoman.protocols.acp.actions import Initiate, Query
 from dragoman.protocols.acp.errors import CODES
-from dragoman.protocols.acp.gate import foreseen, policy_failures
+from dragoman.protocols.acp.gate import policy_failures
 from dragoman.protocols.acp.read import Asked
 from dragoman.protocols.acp.reply import Reply, denied, with_metadata
 from dragoman.protocols.acp.settings import Choices
-from dragoman.protocols.acp.translate import drafted, lacks
+from dragoman.protocols.acp.translate import drafted, initiate, lacks
 
 
 def answer(asked: Asked, actor: Actor, facts: Facts, choices: Choices) -> Any:
@@ -80,9 +86,36 @@ def _validate(id: str, actor: Actor, facts: Facts, choices: Choices) -> Reply | 
         assert known is not None, "what is not there is not read"
         metadata = {"verification_passed": [], "verification_failed": lacks(known)}
         return {**denied(reply, CODES[offer.code], offer.detail), "metadata": metadata}
-    failed = [detail for _, detail in policy_failures(offer.said, choices)]
-    passed = ["schema"] if failed else ["schema", "policy"]
+    refused = list(_refusals(offer, actor, facts, choices))
+    unfit = [detail for _, detail in policy_failures(offer.said, choices)]
+    passed = [] if refused else ["schema"] if unfit else ["schema", "policy"]
+    failed = list(dict.fromkeys((*(no.detail for no in refused), *unfit)))
     told = {**reply, "metadata": {"verification_passed": passed, "verification_failed": failed}}
-    if warnings := foreseen(offer.given.artifacts, offer.given.teamspace_id, choices):
-        told = with_metadata(told, warnings=warnings)
-    return denied(told, "policy_violation", failed[0]) if failed else told
+    if offer.warnings:
+        told = with_metadata(told, warnings=offer.warnings)
+    if unfit:
+        return denied(told, "policy_violation", unfit[0])
+    return denied(told, CODES[refused[0].code], refused[0].detail) if refused else told
+
+
+def _refusals(
+    offer: Asked, actor: Actor, facts: Facts, choices: Choices
+) -> Iterator[Refusal | Fault]:
+    """For what the package itself would be refused, if it were proposed now."""
+    given: Initiate = offer.given
+    made = initiate(offer, None, actor, facts, choices)
+    if isinstance(made, Fault):
+        yield made
+    elif wrong := check_shape(cast(ProposeHandoff, made[-1]), actor):
+        yield wrong
+    name = given.task.task_id
+    if not is_task_name(name):
+        yield Refusal("invalid_id", f"task.task_id: {name[:40]!a} is not the name of a task")
+    found = find_task(facts.store, name)
+    chain = (
+        (actor.name,)
+        if isinstance(found, Refusal)
+        else chain_of(found.task, owner_of(found.task, actor.name))
+    )
+    if wrong := check_cycle(chain, given.to_agent):
+        yield wrong

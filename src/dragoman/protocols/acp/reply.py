@@ -44,8 +44,8 @@ def done(asked: Asked, commands: Commands, accepted: Accepted) -> Reply:
         reply = (
             with_metadata(reply, due_by=to_rfc3339(told.expires_at)) if told.expires_at else reply
         )
-    if asked.warnings:
-        reply = with_metadata(reply, warnings=asked.warnings)
+    if warnings := [*asked.warnings, *accepted.masked]:
+        reply = with_metadata(reply, warnings=warnings)
     if isinstance(command, AcceptHandoff):
         return _of_gate(reply, command)
     if isinstance(command, ActivateHandoff) and told.fence:

@@ -111,7 +111,7 @@ def _propose(
     offer = drafted(asked.given.handoff_id, known, actor)
     if isinstance(offer, Fault):
         return offer
-    made = _initiate(offer, known, actor, facts, choices)
+    made = initiate(offer, known, actor, facts, choices)
     asked.warnings.extend(offer.warnings)
     if known is None or isinstance(made, Fault):
         return made
@@ -164,9 +164,10 @@ def _words_of(draft: Handoff) -> dict[str, Any]:
     }
 
 
-def _initiate(
+def initiate(
     asked: Asked, known: Handoff | None, actor: Actor, facts: Facts, choices: Choices
 ) -> Commands | Fault:
+    """An offer, as the hub is asked for it."""
     given: Initiate = asked.given
     del known
     for name in (actor, given.to_agent):
@@ -337,7 +338,7 @@ def _reassign(
 
 _Maker = Callable[[Asked, Handoff | None, Actor, Facts, Choices], Commands | Fault]
 _COMMANDS: Final[Mapping[str, _Maker]] = {
-    "initiate": _initiate,
+    "initiate": initiate,
     "draft": _draft,
     "propose": _propose,
     "discard": _simple(_discard),

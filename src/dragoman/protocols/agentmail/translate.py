@@ -129,7 +129,7 @@ def _posting(letter: Outgoing, actor: Actor, store: Store, choices: Choices) -> 
         cc=cc,
         copied=() if is_echo else _informed(message.type, store, choices),
         bead=bead,
-        reply_to=row.reply_to,
+        reply_to=replied[0].id if row.reply_to else "",
         importance=row.importance,
         ack_wanted=wants_ack,
         answer_wanted=wants_answer,

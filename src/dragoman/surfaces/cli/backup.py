@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from dragoman.surfaces.cli.call import Answer, Call, wrong_usage
+from dragoman.surfaces.cli.phrases import UNSIGNED
 from dragoman.surfaces.cli.screen import Screen
 from dragoman.surfaces.cli.verb import Verb
 
@@ -42,6 +43,7 @@ def backup(
         )
     with call.reading() as place:
         manifest = place.backup(target, call.err.progress)
+        is_signed = not manifest.head or any(True for _ in place.checkpoints.all())
         call.warn(place)
     size = target.stat().st_size
     data = {
@@ -51,12 +53,15 @@ def backup(
         "entries": manifest.head,
         "members": len(manifest.members),
         "leftOut": manifest.left_out,
+        "warnings": [] if is_signed else [UNSIGNED],
     }
 
     def show(screen: Screen) -> None:
         screen.line(
             (str(target), "bold"), f": {manifest.head} entries, {size} bytes, read back: good"
         )
+        if not is_signed:
+            screen.line(("warning: ", "yellow"), UNSIGNED)
         screen.line("  it holds the hub's private keys and tokens: keep it where secrets belong")
         for path in manifest.left_out:
             screen.line(f"  left out, because it is no plain file: {path}")
@@ -83,6 +88,11 @@ def restore(
     Example:
       dragoman restore /mnt/backups/hub-1.tar --data /srv/hub
     """
+    if source.is_dir():
+        wrong_usage(
+            f"{source} is a directory: name the file that `dragoman backup` made; where to restore "
+            "it to is said with --data"
+        )
     if not source.is_file():
         wrong_usage(f"{source} cannot be read: there is no file of that name")
     manifest = call.house.restore(source, call.data, call.shared.store, call.err.progress)

@@ -1,6 +1,7 @@
 """`dragoman init`: a data directory, made or found as it is."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -46,43 +47,70 @@ def init(
     if asked:
         check_other(call.data, asked)
     are_made = not (call.data / "keys" / "ledger.pub").exists()
-    with call.writing(new_keys=new_keys) as place:
+    if new_keys:
+        _check_no_hub(call.data)
+    are_replaced = new_keys and not _fit(call)
+    with call.writing(new_keys=are_replaced) as place:
         # Only a store that could be opened is worth remembering.
         is_remembered = bool(asked) and remember(place.data, asked)
         url = asked or place.settings.store.url or default_url(place.data)
-        taken = _taken(place, are_made=are_made) if new_keys else dict[str, object]()
-    data = {
+        taken = _taken(place) if new_keys else dict[str, object]()
+    data: dict[str, object] = {
         "data": str(call.data.absolute()),
         "store": masked(url),
         "created": is_new,
         "remembered": is_remembered,
         **taken,
     }
+    if taken:
+        data |= {"keysMade": are_made, "keysReplaced": are_replaced}
 
     def show(screen: Screen) -> None:
         screen.line(f"data directory  {data['data']}{'' if is_new else '  (was there)'}")
         screen.line(f"store           {data['store']}")
         if taken:
-            _show_keys(taken, screen)
+            _show_keys(data, screen)
         screen.line('Next: dragoman task create "What to do" --ready')
 
     return Answer(data, show)
 
 
-def _taken(place: Place, *, are_made: bool) -> Mapping[str, object]:
+def _check_no_hub(data: Path) -> None:
+    """A hub would sign with the keys that it began with, and write its checkpoints anew."""
+    from dragoman.system.hub_lock import HubRunning, holder
+
+    by = holder(data)
+    if by is not None:
+        raise HubRunning(
+            f"a hub works on {data} (process {by.pid}) with the keys that it began with, and goes "
+            "on to write its checkpoints.jsonl: stop it first; nothing was changed"
+        )
+
+
+def _fit(call: Call) -> bool:
+    """Whether the store has the keys that are here, or takes them as its first."""
+    from dragoman.system.private_file import BadKey
+
+    try:
+        with call.writing():
+            return True
+    except BadKey:
+        return False
+
+
+def _taken(place: Place) -> Mapping[str, object]:
     """Which keys the store goes on with."""
     from dragoman.ledger.checkpoint import key_id
 
-    return {
-        "keys": str(place.data.absolute() / "keys"),
-        "key": key_id(place.checkpoints.public),
-        "keysMade": are_made,
-    }
+    return {"keys": str(place.data.absolute() / "keys"), "key": key_id(place.checkpoints.public)}
 
 
-def _show_keys(taken: Mapping[str, object], screen: Screen) -> None:
-    made = "made just now" if taken["keysMade"] else "were there"
-    screen.line(f"keys            {taken['keys']}, key {taken['key']}  ({made})")
+def _show_keys(told: Mapping[str, object], screen: Screen) -> None:
+    made = "made just now" if told["keysMade"] else "were there"
+    screen.line(f"keys            {told['keys']}, key {told['key']}  ({made})")
+    if not told["keysReplaced"]:
+        screen.line("The store has no others: nothing was replaced")
+        return
     screen.line("The store goes on with these keys in the place of those that it had:")
     screen.line("  a request of before that is repeated is refused as key_reused, or done again")
     screen.line("  other hubs of this store need a copy of this folder")

@@ -2,6 +2,12 @@
 
 _LONGEST = 240
 
+UNSIGNED = (
+    "nothing that was signed covers them: whoever wrote all of them anew would not be noticed. "
+    "If checkpoints.jsonl was there before, bring it back; else `dragoman tick` signs from now on"
+)
+"""The warning about entries without a checkpoint."""
+
 
 def because(reason: str) -> str:
     """A reason in brackets, if there is one."""

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from dragoman.surfaces.cli.call import Answer, Call, wrong_usage
 from dragoman.surfaces.cli.chain import check_file
-from dragoman.surfaces.cli.phrases import counted
+from dragoman.surfaces.cli.phrases import UNSIGNED, counted
 from dragoman.surfaces.cli.place import Evidence, Place
 from dragoman.surfaces.cli.screen import Bars, Progress, Screen
 from dragoman.surfaces.cli.verb import Verb
@@ -37,6 +37,11 @@ class Verdict(Struct):
     """How many of the findings are about files, which can be written anew."""
     has_files: bool = True
     """Whether the files were ever written to their end."""
+
+    @property
+    def warnings(self) -> list[str]:
+        """What is not wrong, and yet no proof."""
+        return [UNSIGNED] if self.entries and not self.checkpoints else []
 
     def note(self, findings: "Iterable[Finding]") -> None:
         """Take findings down, the first ones whole."""
@@ -185,6 +190,7 @@ def _answer(verdict: Verdict, where: _Where) -> Answer:
         ],
         "found": verdict.found,
         "firstBadPosition": verdict.first_bad,
+        "warnings": verdict.warnings,
     }
     if not verdict.found:
         return Answer(data, lambda screen: _print_good(verdict, where, screen))
@@ -205,16 +211,12 @@ def counts(verdict: Verdict) -> str:
 
 
 def _print_good(verdict: Verdict, where: _Where, screen: Screen) -> None:
-    if verdict.checkpoints or not verdict.entries:
+    if not verdict.warnings:
         screen.line(f"{where}{counts(verdict)}: all good")
         return
     screen.line(f"{where}{counts(verdict)}: every hash fits")
-    screen.line(
-        ("warning: ", "yellow"),
-        "nothing that was signed covers them: whoever wrote all of them anew would not be noticed. "
-        "If checkpoints.jsonl was there before, bring it back; else `dragoman tick` signs from now "
-        "on",
-    )
+    for warning in verdict.warnings:
+        screen.line(("warning: ", "yellow"), warning)
 
 
 def _headline(verdict: Verdict) -> str:

@@ -64,6 +64,8 @@ class Guard:
         scope["progress"] = progress
         begun = monotonic()
 
+        # White space around a value is none of it (RFC 9110, 5.5).
+        scope["headers"] = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
         headers = dict(scope["headers"])
         scope["by_name"] = headers
 

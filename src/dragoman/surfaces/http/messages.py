@@ -185,7 +185,7 @@ class _Batch:
             spoken = await self._interpreter.hear_soon(line, dialect=self._dialect)
             target = spoken.line_up if spoken is not None else ""
             await self._wait_for(target)
-            task = asyncio.create_task(self._answer(number, spoken or line))
+            task = asyncio.create_task(self._answer(number, line, spoken))
             self._under_way.append((target, task))
             self._about[target] = task
             if len(self._under_way) >= WINDOW:
@@ -213,17 +213,16 @@ class _Batch:
                 del self._about[target]
         await self._send({"type": "http.response.body", "body": b"".join(told), "more_body": True})
 
-    async def _answer(self, number: int, spoken: Spoken | bytes) -> bytes:
-        answer = await self._outcome(number, spoken)
+    async def _answer(self, number: int, line: bytes, spoken: Spoken | None) -> bytes:
+        answer = await self._outcome(number, line, spoken)
         if isinstance(answer, Problem):
             return encode(NotSent(number, False, answer)) + b"\n"
         return encode(sent(answer, number)) + b"\n"
 
-    async def _outcome(self, number: int, spoken: Spoken | bytes) -> Taken | Problem:
-        if isinstance(spoken, bytes):
-            return nobodys(self._office, self._dialect, spoken)
-        # A digest: a key of any length has room for the number, and none is another's.
-        key = sha256(f"{self._key}:{number}".encode()).hexdigest() if self._key else ""
+    async def _outcome(self, number: int, line: bytes, spoken: Spoken | None) -> Taken | Problem:
+        if spoken is None:
+            return nobodys(self._office, self._dialect, line)
+        key = _key_of(line, self._key) if self._key else ""
         try:
             with self._office.writing():
                 answer = await self._interpreter.answer_soon(spoken, self._principal.actor, key=key)
@@ -235,6 +234,14 @@ class _Batch:
             return problem("internal_error", "the hub has failed at this line; its log says how")
         count(self._office, answer)
         return of_refusal(answer) if isinstance(answer, Turned) else answer
+
+
+def _key_of(line: bytes, key: str) -> str:
+    """The key of a line in a batch that has one: equal lines share it, so that each is done once.
+
+    A digest: a key of any length has room for it, and none is another's.
+    """
+    return sha256(key.encode() + b":" + sha256(line.strip()).digest()).hexdigest()
 
 
 def sent(answer: Taken, line: int | UnsetType = UNSET) -> Sent:
