@@ -92,6 +92,8 @@ def test_a_secret_is_replaced_by_what_it_is(text: str, expected: str) -> None:
         "tokens: 123456 password: required secret = get_secret(name)",
         "postgresql://user:${PGPASSWORD}@db https://user:***@host",
         "-----BEGIN PRIVATE KEY----- is how such a file begins",
+        "from -----BEGIN PRIVATE KEY----- to -----END PRIVATE KEY----- it is one",
+        "-----BEGIN PRIVATE KEY-----\nuser: bob\nhost: example\n- one\n- two\n# and more",
         "-----BEGIN CERTIFICATE-----\nMIIB" + "q7Xz" * 15 + "\n-----END CERTIFICATE-----",
         "api_key: https://docs.example.com/v2/keys1",
         "use basic authentication or bearer authentication",
@@ -239,6 +241,30 @@ def test_base64_is_read_over_its_lines(width: int) -> None:
     assert shown(f"key:\n{lines}\nHello world") == "key:\n[REDACTED:github_token]\nHello world"
     indented = lines.replace("\n", "\r\n  ")
     assert shown(f"  {indented}\r\nnext") == "  [REDACTED:github_token]\r\nnext"
+
+
+LINE_STARTS = ("> ", "-", "| ", "# ", "* ", "12: ", "app-1  | ", "2026-11-15T10:00:00Z ")
+"""What replies, differences, comments, searches and logs write before a line."""
+
+
+@proves("REDACT-LAYERS")
+@pytest.mark.parametrize("start", LINE_STARTS)
+def test_a_private_key_is_found_whatever_its_lines_begin_with(start: str) -> None:
+    lines = f"before\n{PEM}\nnext words".splitlines()
+    quoted = "\n".join(start + line for line in lines)
+    assert shown(quoted) == f"{start}before\n{start}[REDACTED:private_key]\n{start}next words"
+
+
+@proves("REDACT-LAYERS")
+@pytest.mark.parametrize(
+    "between",
+    ["  \n", " ", "\\u000a", "\\u000D\\u000A", "\\x0a", "\\x0b", "\x0b", "%0A", "%0d%0a", "\n\n"],
+)
+def test_a_private_key_is_found_whatever_stands_between_its_lines(between: str) -> None:
+    key = PEM.replace("\n", between)
+    assert shown(f"<{key}> next words") == "<[REDACTED:private_key]> next words"
+    open_end = between.join(PEM.splitlines()[:-2])
+    assert shown(f"<{open_end}\nnext words") == "<[REDACTED:private_key]\nnext words"
 
 
 class Meter:
