@@ -157,6 +157,31 @@ def test_a_known_value_of_several_lines_is_found_by_one_of_them() -> None:
     assert [one.kind for one in redactor.text(PEM).found] == ["deploy_key"]
 
 
+BREAKS = ("\n", "\r\n", "\r", "\n    ", "\n\t", "  \n", "\\\n", " \\\n  ", "\n\n", "\\n", r"\r\n\t")
+"""How lines end, with blanks, with what joins them, and as JSON writes them."""
+
+
+@proves("REDACT-KNOWN")
+@pytest.mark.parametrize("end", BREAKS)
+def test_a_known_value_is_found_although_lines_break_it(end: str) -> None:
+    value = "zx81-Tiger.Burning_42"
+    redactor = Redactor([Secret("pin", value)], KEY, known_only=True)
+    whole = redactor.text(value).text
+    for at in range(4, len(value)):
+        assert redactor.text(f"a{value[:at]}{end}{value[at:]}b").text == f"a{whole}b", at
+    in_lines = end.join(value[at : at + 5] for at in range(0, len(value), 5))
+    assert redactor.text(f"é {in_lines}{end}b").text == f"é {whole}{end}b"
+    encoded = b64encode(value.encode()).decode()
+    assert redactor.text(f"{encoded[:9]}{end}{encoded[9:]}\nb").text == f"{whole}\nb"
+
+
+@proves("REDACT-KNOWN", "REDACT-KEPT")
+def test_lines_that_are_a_value_only_together_by_chance_stay() -> None:
+    redactor = Redactor([Secret("pin", "tiger-42"), Secret("word", "burning-bright-42")], KEY)
+    for text in ("tiger\n-42", "bur\nning-bright-42", "burning\nand\n-bright-42"):
+        assert redactor.text(text).text == text
+
+
 @proves("REDACT-KNOWN")
 def test_a_value_that_is_too_short_is_not_looked_for_and_none_is_shown_by_a_repr() -> None:
     assert Redactor([Secret("pin", "1234")], KEY).text("1234 items").text == "1234 items"

@@ -11,17 +11,19 @@ from dragoman.text.redact import Redactor, Secret
 from dragoman.text.redact.stream import MOST_HELD
 from tests.requirements import proves
 from tests.text import secrets_corpus as corpus
-from tests.text.test_redact import GITHUB, KEY, PEM, TEXTS
+from tests.text.test_redact import BREAKS, GITHUB, KEY, PEM, TEXTS
 
 ALL = Redactor([Secret("phrase", "tiger tiger burning bright"), Secret("pin", "zz91-zz91")], KEY)
+VALUE = "drg_zz81-Tiger.Burning_42"
+LINES = Redactor([Secret("value", VALUE)], KEY)
 
 ENCODED = b64encode(f"{GITHUB} and some words".encode()).decode()
 WRAPPED = "\n".join(ENCODED[at : at + 20] for at in range(0, len(ENCODED), 20))
 
 
-def in_pieces(text: str, *borders: int) -> str:
+def in_pieces(text: str, *borders: int, redactor: Redactor = ALL) -> str:
     """A text that was fed cut at these places."""
-    stream = ALL.stream()
+    stream = redactor.stream()
     ends = [0, *sorted(borders), len(text)]
     given_out = [stream.feed(text[a:b]) for a, b in itertools.pairwise(ends)]
     return "".join((*given_out, stream.close()))
@@ -52,6 +54,26 @@ def test_a_secret_cut_at_any_offset_is_caught(text: str) -> None:
     for border in range(len(text) + 1):
         assert in_pieces(text, border) == whole, border
     assert in_pieces(text, *range(len(text))) == whole
+
+
+@proves("REDACT-STREAM")
+@pytest.mark.parametrize("end", BREAKS)
+def test_a_known_value_that_lines_break_is_caught_cut_at_any_offset(end: str) -> None:
+    text = (
+        f"it is drg_{end} é {VALUE[:7]}{end}{VALUE[7:15]}{end}{VALUE[15:]} and {VALUE[:9]}{end}on"
+    )
+    whole = LINES.text(text).text
+    assert whole.count("REDACTED") == 1
+    for border in range(len(text) + 1):
+        assert in_pieces(text, border, redactor=LINES) == whole, border
+    assert in_pieces(text, *range(len(text)), redactor=LINES) == whole
+
+
+@proves("REDACT-STREAM")
+def test_only_a_line_that_ends_with_a_beginning_of_a_known_value_waits() -> None:
+    stream = LINES.stream()
+    assert [stream.feed(line) for line in ("a line d\n", "drg_z \n")] == ["a line d\n", ""]
+    assert stream.feed("another\n") == "drg_z \nanother\n"
 
 
 @proves("REDACT-STREAM")

@@ -107,7 +107,8 @@ class Finder:
 
     def may_begin(self, text: str) -> bool:
         """Whether there may be a secret in a text, or a name that one may follow."""
-        return self._passes(text.encode(errors="surrogatepass"), _WIDE_GATE, is_open=True)
+        data = text.encode(errors="surrogatepass")
+        return self.known.broken.open_at(data) >= 0 or self._passes(data, _WIDE_GATE, is_open=True)
 
     def digest(self, secret: bytes) -> str:
         """What tells equal secrets from different ones."""
