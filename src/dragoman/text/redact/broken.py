@@ -39,9 +39,10 @@ class Broken:
 
     def may_be_in(self, data: bytes) -> bool:
         """Whether it is worth to look for one; a no is quick."""
-        if not self._by_head or not any(sign in data for sign in (b"\n", b"\r", b"\\")):
+        has_escapes = b"\\" in data
+        if not self._by_head or not (has_escapes or b"\n" in data or b"\r" in data):
             return False
-        for escaped in _ESCAPED:
+        for escaped in _ESCAPED if has_escapes else ():
             data = data.replace(escaped, b"")
         return self._any.is_in(data.translate(None, _BLANK))
 
