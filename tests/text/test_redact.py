@@ -5,7 +5,7 @@ import random
 import re
 import sys
 import urllib.parse
-from base64 import b64encode, urlsafe_b64encode
+from base64 import b64encode, encodebytes, urlsafe_b64encode
 from types import FrameType
 from typing import Any, Self
 
@@ -264,8 +264,27 @@ def test_base64_is_read_over_its_lines(width: int) -> None:
     encoded = b64encode(f"{GITHUB} and some words that follow it".encode()).decode()
     lines = "\n".join(encoded[at : at + width] for at in range(0, len(encoded), width))
     assert shown(f"key:\n{lines}\nHello world") == "key:\n[REDACTED:github_token]\nHello world"
+    later = f"notaword16letters\n- {lines}\n"
+    assert shown(later) == "notaword16letters\n- [REDACTED:github_token]\n"
     indented = lines.replace("\n", "\r\n  ")
     assert shown(f"  {indented}\r\nnext") == "  [REDACTED:github_token]\r\nnext"
+    for between in ("  \n", "\n\n", "\r\n\r\n", "\\n", "\\r\\n", "\\\\n"):
+        apart = lines.replace("\n", between)
+        assert shown(f'"{apart}{between}" next') == f'"[REDACTED:github_token]{between}" next'
+        assert shown(f'"{apart}" next') == '"[REDACTED:github_token]" next'
+
+
+@proves("REDACT-LAYERS")
+def test_base64_is_read_whatever_stands_directly_before_it() -> None:
+    encoded = b64encode(f"user:{GITHUB}".encode()).decode()
+    for before in ("+", "/", "x", "+/", "a/b"):
+        assert shown(f"is {before}{encoded} so") == "is [REDACTED:github_token] so"
+
+
+@proves("REDACT-LAYERS")
+def test_a_private_key_in_lines_of_base64_in_json_is_masked_whole() -> None:
+    text = json.dumps({"k": encodebytes(PEM.encode()).decode()})
+    assert shown(text) == '{"k": "[REDACTED:private_key]\\n"}'
 
 
 LINE_STARTS = ("> ", "-", "| ", "# ", "* ", "12: ", "app-1  | ", "2026-11-15T10:00:00Z ")

@@ -1,7 +1,8 @@
 """Redaction of text in pieces: no border hides a secret, and the whole is the same."""
 
 import itertools
-from base64 import b64encode
+import json
+from base64 import b64encode, encodebytes
 
 import pytest
 from hypothesis import given
@@ -45,6 +46,8 @@ def in_pieces(text: str, *borders: int, redactor: Redactor = ALL) -> str:
         "deploy --token s3Cr3t99 --now",
         "deploy --token s3C;r3t,99 --now",
         f"see\n{WRAPPED}\nnext line\n",
+        "see\n" + WRAPPED.replace("\n", "  \n\n  ") + "  \nnext line\n",
+        json.dumps({"k": encodebytes(PEM.encode()).decode()}) + " next",
         "é… password: hünter22x9 → ok",
     ],
 )
