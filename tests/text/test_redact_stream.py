@@ -41,6 +41,7 @@ def in_pieces(text: str, *borders: int, redactor: Redactor = ALL) -> str:
         "\n".join(f"app-1  | {line}" for line in f"{PEM}\nafter that\n".splitlines()),
         PEM.replace("\n", "  \n> ") + "\n> after that\n",
         PEM.replace("\n", " ") + " after that\n",
+        f"{PEM.rpartition(chr(10))[0]}\\n-----BEGIN PRIVATE KEY-----no word# {'q7Xz' * 16} after",
         "we read tiger tiger burning bright today, and zz91-zz91",
         f"\x1b[1mtoken\x1b[0m = \x1b]0;a b\x07{GITHUB[:12]}\x1b[31m{GITHUB[12:]}\x1b[0m done",
         "deploy --token s3Cr3t99 --now",
@@ -77,6 +78,7 @@ def test_only_a_line_that_ends_with_a_beginning_of_a_known_value_waits() -> None
     stream = LINES.stream()
     assert [stream.feed(line) for line in ("a line d\n", "drg_z \n")] == ["a line d\n", ""]
     assert stream.feed("another\n") == "drg_z \nanother\n"
+    assert "".join(stream.feed("drg_\n") for _ in range(20)) == "drg_\n" * 19
 
 
 @proves("REDACT-STREAM")

@@ -1,6 +1,7 @@
 """Redaction: text without secrets, whole, in pieces, or as JSON.
 
-`rules` are the formats, one row each, which `prefixed` finds; `known` finds what the hub knows,
+`rules` are the formats, one row each, which `prefixed` finds; `known` finds what the hub knows (`broken`:
+if lines break it),
 `assignments` what a name stands before, `blocks` private keys. `finder` puts them together,
 `redactor` takes out what they find, `stream` does so in pieces.
 """

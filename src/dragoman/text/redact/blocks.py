@@ -17,8 +17,9 @@ _KEY: Final = rb"(?:[A-Za-z0-9+/=]|%[0-9A-Fa-f]{2}|\\{1,3}/)"
 _ABOUT: Final = rb"(?:Proc-Type|DEK-Info|Version|Comment|Charset|Hash):[^\n\\]{0,200}"
 _MARK: Final = rb"[ \t>|#*+-]{0,32}"
 """What quotes a line, or tells that it came or went."""
-_LABEL: Final = rb"[^\r\n]{0,64}[ \t:|>]"
-"""What a log writes before a line; only what is surely of a key may stand behind it."""
+_LABEL: Final = rb"(?:-{0,4}[^\r\n-]){0,64}[ \t:|>]"
+"""What a log writes before a line, never the mark of another key; only what is surely of a key may
+stand behind it."""
 _LONG: Final = _KEY + rb"{40,}"
 _LINE: Final = rb"(?:" + _MARK + rb"(?:" + _ABOUT + rb"|" + _KEY + rb"*)|" + _LABEL + _LONG + rb")"
 _WORDS: Final = rb"[ \t]{0,4}" + _LONG

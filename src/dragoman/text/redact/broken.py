@@ -34,7 +34,8 @@ class Broken:
         self._any = Anywhere(pattern)
         self._search = Linear(pattern, longest=True, captures=False)
         self._heads = Linear(b"|".join(map(literally, self._by_head)), captures=False)
-        self.window = max(_LEAST_WINDOW, 2 * max(map(len, whole), default=0))
+        self._longest = max(map(len, whole), default=0)
+        self.window = max(_LEAST_WINDOW, 2 * self._longest)
         """So far back from the end of a text one is looked for that may go on."""
 
     def may_be_in(self, data: bytes) -> bool:
@@ -58,15 +59,22 @@ class Broken:
             if has_head and end - start > last + 1 - first:
                 yield start, end, reading.data[first : last + 1]
 
-    def open_at(self, data: bytes) -> int:
-        """Where one begins that may go on behind the blanks that a text ends with; -1: nowhere."""
-        if not self._by_head or self._heads.search(data) is None:
+    def open_at(self, data: bytes, border: int) -> int:
+        """Where one begins that goes on behind a border, or may do so when more of the text has
+        come; -1: nowhere."""
+        if not self._by_head or self._heads.search(data, 0, border) is None:
             return -1
         reading = Reading(data, _BREAK)
         read, at = reading.data.rstrip(_BLANK), 0
         while (found := self._heads.search(read, at)) is not None:
-            begun, at = read[found.start() :], found.start() + 1
-            values = self._by_head[begun[:_HEAD]]
-            if any(value.startswith(begun) and value != begun for value in values):
-                return reading.place(found.start())
+            at = found.start() + 1
+            start = reading.place(found.start())
+            if start >= border:
+                break
+            begun = read[found.start() : found.start() + self._longest]
+            for value in self._by_head[begun[:_HEAD]]:
+                last = found.start() + len(value) - 1
+                is_whole = begun.startswith(value)
+                if (reading.place(last) >= border) if is_whole else value.startswith(begun):
+                    return start
         return -1

@@ -120,7 +120,7 @@ class Finder:
     def may_begin(self, text: str) -> bool:
         """Whether there may be a secret in a text, or a name that one may follow."""
         data = text.encode(errors="surrogatepass")
-        is_open = self.known.broken.open_at(data) >= 0 or open_lines(data) >= 0
+        is_open = self.known.broken.open_at(data, len(data)) >= 0 or open_lines(data) >= 0
         return is_open or self._passes(data, _WIDE_GATE)
 
     def digest(self, secret: bytes) -> str:

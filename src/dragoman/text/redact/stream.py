@@ -103,8 +103,9 @@ class Stream:
     def _value(self, border: int) -> int:
         broken = self._finder.known.broken
         lost = max(0, border - broken.window)
+        window = self._held[lost : border + broken.window].encode(errors="surrogatepass")
         before = self._held[lost:border].encode(errors="surrogatepass")
-        begin = broken.open_at(before)
+        begin = broken.open_at(window, len(before))
         return border if begin < 0 else lost + _character(before, begin)
 
     def _forced(self) -> int:
