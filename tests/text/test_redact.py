@@ -5,7 +5,7 @@ import random
 import re
 import sys
 import urllib.parse
-from base64 import b64encode, urlsafe_b64encode
+from base64 import b64encode, encodebytes, urlsafe_b64encode
 from types import FrameType
 from typing import Any, Self
 
@@ -92,6 +92,8 @@ def test_a_secret_is_replaced_by_what_it_is(text: str, expected: str) -> None:
         "tokens: 123456 password: required secret = get_secret(name)",
         "postgresql://user:${PGPASSWORD}@db https://user:***@host",
         "-----BEGIN PRIVATE KEY----- is how such a file begins",
+        "from -----BEGIN PRIVATE KEY----- to -----END PRIVATE KEY----- it is one",
+        "-----BEGIN PRIVATE KEY-----\nuser: bob\nhost: example\n- one\n- two\n# and more",
         "-----BEGIN CERTIFICATE-----\nMIIB" + "q7Xz" * 15 + "\n-----END CERTIFICATE-----",
         "api_key: https://docs.example.com/v2/keys1",
         "use basic authentication or bearer authentication",
@@ -153,6 +155,31 @@ def test_a_known_value_of_several_lines_is_found_by_one_of_them() -> None:
     assert "MIIE" not in redactor.text(f"2026-11-15 out {line}").text
     assert redactor.text("-----BEGIN RSA PRIVATE KEY-----").found == ()
     assert [one.kind for one in redactor.text(PEM).found] == ["deploy_key"]
+
+
+BREAKS = ("\n", "\r\n", "\r", "\n    ", "\n\t", "  \n", "\\\n", " \\\n  ", "\n\n", "\\n", r"\r\n\t")
+"""How lines end, with blanks, with what joins them, and as JSON writes them."""
+
+
+@proves("REDACT-KNOWN")
+@pytest.mark.parametrize("end", BREAKS)
+def test_a_known_value_is_found_although_lines_break_it(end: str) -> None:
+    value = "zx81-Tiger.Burning_42"
+    redactor = Redactor([Secret("pin", value)], KEY, known_only=True)
+    whole = redactor.text(value).text
+    for at in range(4, len(value)):
+        assert redactor.text(f"a{value[:at]}{end}{value[at:]}b").text == f"a{whole}b", at
+    in_lines = end.join(value[at : at + 5] for at in range(0, len(value), 5))
+    assert redactor.text(f"é {in_lines}{end}b").text == f"é {whole}{end}b"
+    encoded = b64encode(value.encode()).decode()
+    assert redactor.text(f"{encoded[:9]}{end}{encoded[9:]}\nb").text == f"{whole}\nb"
+
+
+@proves("REDACT-KNOWN", "REDACT-KEPT")
+def test_lines_that_are_a_value_only_together_by_chance_stay() -> None:
+    redactor = Redactor([Secret("pin", "tiger-42"), Secret("word", "burning-bright-42")], KEY)
+    for text in ("tiger\n-42", "bur\nning-bright-42", "burning\nand\n-bright-42"):
+        assert redactor.text(text).text == text
 
 
 @proves("REDACT-KNOWN")
@@ -237,8 +264,51 @@ def test_base64_is_read_over_its_lines(width: int) -> None:
     encoded = b64encode(f"{GITHUB} and some words that follow it".encode()).decode()
     lines = "\n".join(encoded[at : at + width] for at in range(0, len(encoded), width))
     assert shown(f"key:\n{lines}\nHello world") == "key:\n[REDACTED:github_token]\nHello world"
+    later = f"notaword16letters\n- {lines}\n"
+    assert shown(later) == "notaword16letters\n- [REDACTED:github_token]\n"
     indented = lines.replace("\n", "\r\n  ")
     assert shown(f"  {indented}\r\nnext") == "  [REDACTED:github_token]\r\nnext"
+    for between in ("  \n", "\n\n", "\r\n\r\n", "\\n", "\\r\\n", "\\\\n"):
+        apart = lines.replace("\n", between)
+        assert shown(f'"{apart}{between}" next') == f'"[REDACTED:github_token]{between}" next'
+        assert shown(f'"{apart}" next') == '"[REDACTED:github_token]" next'
+
+
+@proves("REDACT-LAYERS")
+def test_base64_is_read_whatever_stands_directly_before_it() -> None:
+    encoded = b64encode(f"user:{GITHUB}".encode()).decode()
+    for before in ("+", "/", "x", "+/", "a/b"):
+        assert shown(f"is {before}{encoded} so") == "is [REDACTED:github_token] so"
+
+
+@proves("REDACT-LAYERS")
+def test_a_private_key_in_lines_of_base64_in_json_is_masked_whole() -> None:
+    text = json.dumps({"k": encodebytes(PEM.encode()).decode()})
+    assert shown(text) == '{"k": "[REDACTED:private_key]\\n"}'
+
+
+LINE_STARTS = ("> ", "-", "| ", "# ", "* ", "12: ", "app-1  | ", "2026-11-15T10:00:00Z ")
+"""What replies, differences, comments, searches and logs write before a line."""
+
+
+@proves("REDACT-LAYERS")
+@pytest.mark.parametrize("start", LINE_STARTS)
+def test_a_private_key_is_found_whatever_its_lines_begin_with(start: str) -> None:
+    lines = f"before\n{PEM}\nnext words".splitlines()
+    quoted = "\n".join(start + line for line in lines)
+    assert shown(quoted) == f"{start}before\n{start}[REDACTED:private_key]\n{start}next words"
+
+
+@proves("REDACT-LAYERS")
+@pytest.mark.parametrize(
+    "between",
+    ["  \n", " ", "\\u000a", "\\u000D\\u000A", "\\x0a", "\\x0b", "\x0b", "%0A", "%0d%0a", "\n\n"],
+)
+def test_a_private_key_is_found_whatever_stands_between_its_lines(between: str) -> None:
+    key = PEM.replace("\n", between)
+    assert shown(f"<{key}> next words") == "<[REDACTED:private_key]> next words"
+    open_end = between.join(PEM.splitlines()[:-2])
+    assert shown(f"<{open_end}\nnext words") == "<[REDACTED:private_key]\nnext words"
 
 
 class Meter:

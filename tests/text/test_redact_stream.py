@@ -1,7 +1,8 @@
 """Redaction of text in pieces: no border hides a secret, and the whole is the same."""
 
 import itertools
-from base64 import b64encode
+import json
+from base64 import b64encode, encodebytes
 
 import pytest
 from hypothesis import given
@@ -11,17 +12,19 @@ from dragoman.text.redact import Redactor, Secret
 from dragoman.text.redact.stream import MOST_HELD
 from tests.requirements import proves
 from tests.text import secrets_corpus as corpus
-from tests.text.test_redact import GITHUB, KEY, PEM, TEXTS
+from tests.text.test_redact import BREAKS, GITHUB, KEY, PEM, TEXTS
 
 ALL = Redactor([Secret("phrase", "tiger tiger burning bright"), Secret("pin", "zz91-zz91")], KEY)
+VALUE = "drg_zz81-Tiger.Burning_42"
+LINES = Redactor([Secret("value", VALUE)], KEY)
 
 ENCODED = b64encode(f"{GITHUB} and some words".encode()).decode()
 WRAPPED = "\n".join(ENCODED[at : at + 20] for at in range(0, len(ENCODED), 20))
 
 
-def in_pieces(text: str, *borders: int) -> str:
+def in_pieces(text: str, *borders: int, redactor: Redactor = ALL) -> str:
     """A text that was fed cut at these places."""
-    stream = ALL.stream()
+    stream = redactor.stream()
     ends = [0, *sorted(borders), len(text)]
     given_out = [stream.feed(text[a:b]) for a, b in itertools.pairwise(ends)]
     return "".join((*given_out, stream.close()))
@@ -35,11 +38,17 @@ def in_pieces(text: str, *borders: int) -> str:
         'x {"password" : "k3Jx 9-aQ w"} y',
         "curl -H 'Authorization: Bearer abcd1234efgh5678' https://u:hunter2@host/x ok",
         f"key:\n{PEM}\nafter that\n",
+        "\n".join(f"app-1  | {line}" for line in f"{PEM}\nafter that\n".splitlines()),
+        PEM.replace("\n", "  \n> ") + "\n> after that\n",
+        PEM.replace("\n", " ") + " after that\n",
+        f"{PEM.rpartition(chr(10))[0]}\\n-----BEGIN PRIVATE KEY-----no word# {'q7Xz' * 16} after",
         "we read tiger tiger burning bright today, and zz91-zz91",
         f"\x1b[1mtoken\x1b[0m = \x1b]0;a b\x07{GITHUB[:12]}\x1b[31m{GITHUB[12:]}\x1b[0m done",
         "deploy --token s3Cr3t99 --now",
         "deploy --token s3C;r3t,99 --now",
         f"see\n{WRAPPED}\nnext line\n",
+        "see\n" + WRAPPED.replace("\n", "  \n\n  ") + "  \nnext line\n",
+        json.dumps({"k": encodebytes(PEM.encode()).decode()}) + " next",
         "é… password: hünter22x9 → ok",
     ],
 )
@@ -49,6 +58,27 @@ def test_a_secret_cut_at_any_offset_is_caught(text: str) -> None:
     for border in range(len(text) + 1):
         assert in_pieces(text, border) == whole, border
     assert in_pieces(text, *range(len(text))) == whole
+
+
+@proves("REDACT-STREAM")
+@pytest.mark.parametrize("end", BREAKS)
+def test_a_known_value_that_lines_break_is_caught_cut_at_any_offset(end: str) -> None:
+    text = (
+        f"it is drg_{end} é {VALUE[:7]}{end}{VALUE[7:15]}{end}{VALUE[15:]} and {VALUE[:9]}{end}on"
+    )
+    whole = LINES.text(text).text
+    assert whole.count("REDACTED") == 1
+    for border in range(len(text) + 1):
+        assert in_pieces(text, border, redactor=LINES) == whole, border
+    assert in_pieces(text, *range(len(text)), redactor=LINES) == whole
+
+
+@proves("REDACT-STREAM")
+def test_only_a_line_that_ends_with_a_beginning_of_a_known_value_waits() -> None:
+    stream = LINES.stream()
+    assert [stream.feed(line) for line in ("a line d\n", "drg_z \n")] == ["a line d\n", ""]
+    assert stream.feed("another\n") == "drg_z \nanother\n"
+    assert "".join(stream.feed("drg_\n") for _ in range(20)) == "drg_\n" * 19
 
 
 @proves("REDACT-STREAM")

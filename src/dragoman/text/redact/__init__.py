@@ -1,8 +1,8 @@
 """Redaction: text without secrets, whole, in pieces, or as JSON.
 
 `rules` are the formats, one row each, which `prefixed` finds; `known` finds what the hub knows,
-`assignments` what a name stands before, `blocks` private keys. `finder` puts them together,
-`redactor` takes out what they find, `stream` does so in pieces.
+`broken` that over lines, `assignments` what a name stands before, `blocks` private keys. `finder`
+puts them together, `redactor` takes out what they find, `stream` does so in pieces.
 """
 
 from dragoman.text.redact.finder import Found

@@ -8,44 +8,73 @@ from dragoman.text.linear import Linear
 BEGIN: Final = "-----BEGIN"
 _HEADER: Final = rb"-----BEGIN (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----"
 _FOOTER: Final = rb"-----END (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----"
-_BREAK: Final = rb"(?:\r?\n|\r|\\{1,3}r\\{1,3}n|\\{1,3}n|\\{1,3}r)"
+_BREAK: Final = (
+    rb"(?:\r?\n|\r|\\{1,3}r\\{1,3}n|\\{1,3}[nrv]"
+    rb"|\\{1,3}u000[aAbBdD]|\\{1,3}x0[aAbBdD]|%0[aAdD])"
+)
+_KEY: Final = rb"(?:[A-Za-z0-9+/=]|%[0-9A-Fa-f]{2}|\\{1,3}/)"
+"""A character of a key, also as URLs and JSON write it."""
 _ABOUT: Final = rb"(?:Proc-Type|DEK-Info|Version|Comment|Charset|Hash):[^\n\\]{0,200}"
-_LINE: Final = rb"[ \t]{0,32}(?:" + _ABOUT + rb"|[A-Za-z0-9+/=]*)[ \t]{0,8}"
-_LINES: Final = rb"(?:" + _BREAK + _LINE + rb"|[ \t]{1,4}[A-Za-z0-9+/=]{40,})*"
-"""What stands between, line by line; or words of a key whose line breaks became spaces."""
+_MARK: Final = rb"[ \t>|#*+-]{0,32}"
+"""What quotes a line, or tells that it came or went."""
+_LABEL: Final = rb"(?:-{0,4}[^\r\n-]){0,64}[ \t:|>]"
+"""What a log writes before a line, never the mark of another key; only what is surely of a key may
+stand behind it."""
+_LONG: Final = _KEY + rb"{40,}"
+_LINE: Final = rb"(?:" + _MARK + rb"(?:" + _ABOUT + rb"|" + _KEY + rb"*)|" + _LABEL + _LONG + rb")"
+_WORDS: Final = rb"[ \t]{0,4}" + _LONG
+"""Words of a key whose line breaks became blanks, or nothing."""
+_BEFORE: Final = _HEADER + rb"[ \t]{0,32}"
+_LINES: Final = rb"(?:" + _BREAK + _LINE + rb"[ \t]{0,32}|" + _WORDS + rb")*"
+"""What stands between, line by line."""
+_SHORT: Final = rb"(?:(?:" + _BREAK + _LABEL + rb"|[ \t]{1,4})" + _KEY + rb"{1,64}[ \t]{0,32})?"
+"""The last line behind a label, or the last word: part of the key if the footer follows."""
 
 _BLOCK: Final = Linear(
-    _HEADER
+    _BEFORE
     + rb"("
     + _LINES
-    + rb")(?:((?:"
+    + rb")(?:("
+    + _SHORT
+    + rb"(?:"
     + _BREAK
-    + rb"|[ \t])?[ \t]{0,32}"
+    + rb"(?:"
+    + _LABEL
+    + rb")?)?"
+    + _MARK
     + _FOOTER
     + rb")|"
     + _BREAK
-    + rb"|[\"'<]|\z)"
+    + rb"|[\"'<]|\z)|"
+    + _BEFORE
+    + rb"((?:"
+    + _WORDS
+    + rb")+)"
 )
-"""A key without a footer ends where a line is no part of one."""
+"""A key without a footer ends where a line, or a word, is no part of one."""
 _OPEN: Final = Linear(
     rb"-----BEGIN(?:[ ][A-Z0-9]{1,20}){0,5}[ ]?\z|"
-    + _HEADER
+    + _BEFORE
     + _LINES
+    + _SHORT
     + rb"(?:"
     + _BREAK
-    + rb")?[ \t]{0,32}(?:-----END(?:[ ][A-Z0-9]{1,20}){0,5}[ ]?)?\z",
+    + rb"[^\r\n]{0,200})?"
+    + _MARK
+    + rb"(?:-----END(?:[ ][A-Z0-9]{1,20}){0,5}[ ]?)?\z",
     captures=False,
 )
-_LEAST: Final = 24
-"""A key has more characters than this; a mere mention of one has not."""
+_LEAST: Final = Linear(_KEY + rb"{16}", captures=False)
+"""A key has so many characters in a row; what follows a mere mention of one has not."""
 
 
 def blocks(data: bytes) -> Iterator[tuple[int, int, str]]:
     """Where private keys are."""
     at = 0
     while data.find(BEGIN.encode(), at) >= 0 and (found := _BLOCK.search(data, at)) is not None:
-        (start, at), (body_start, body_end) = found.span(), found.span(1)
-        if body_end - body_start >= _LEAST:
+        start, at = found.span()
+        body_start, body_end = max(found.span(1), found.span(3))
+        if _LEAST.search(data, body_start, body_end) is not None:
             while data[body_end - 1] in b" \t\r\n":
                 body_end -= 1
             yield start, max(body_end, found.end(2)), "private_key"

@@ -5,6 +5,7 @@ in Base64, and behind colours.
 """
 
 import binascii
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
@@ -18,12 +19,23 @@ from dragoman.text.redact.prefixed import ANY_RULE, prefixed
 
 _ENCODED: Final = Linear(rb"[A-Za-z0-9+/]{28,}={0,2}|[A-Za-z0-9_-]{40,}={0,2}", captures=False)
 """Long enough to hold a secret in Base64, and longer than a UUID."""
-_BREAK: Final = rb"(?:\r?\n|\r)[ \t]{0,16}"
-_LINES: Final = rb"(?:[A-Za-z0-9+/]{16,}" + _BREAK + rb")+"
-_WRAPPED: Final = Linear(_LINES + rb"(?:[A-Za-z0-9+/]+={0,2}(?:\r|\n|\z))?", captures=False)
+_BREAK: Final = rb"(?:[ \t]{0,8}(?:[\r\n]|\\{1,3}[nr])){1,8}[ \t]{0,16}"
+"""The end of a line, also as JSON writes it, with blanks beside it and empty lines behind it."""
+_LINE: Final = rb"[A-Za-z0-9+/]{16,}"
+_LINES: Final = rb"(?:" + _LINE + _BREAK + rb")+"
+_WRAPPED: Final = Linear(
+    _LINES + rb"(?:[A-Za-z0-9+/]+={0,2}(?:[ \t]{0,8}[\r\n]|[\\\"'<]|[ \t]{0,8}\z))?", captures=False
+)
 """Base64 in lines, each of which may be too short to show anything."""
-_OPEN_LINES: Final = Linear(_LINES + rb"\z", captures=False)
+_ENDS: Final = re.compile(rb"[\s\"'<]+|\\+[nr]?")
+"""What is no Base64 in such lines."""
+_OPEN_LINES: Final = Linear(
+    rb"(?:" + _LINES + rb"|" + _LINE + rb"[ \t]{1,8})(?:[A-Za-z0-9+/]+={0,2}[ \t]{0,8})?\z",
+    captures=False,
+)
 _URL_SAFE: Final = bytes.maketrans(b"-_", b"+/")
+_GROUP: Final = 4
+"""So many characters of Base64 are decoded together."""
 _DEPTH: Final = 2
 """So often something encoded is looked for in something encoded."""
 _DIGEST_BYTES: Final = 4
@@ -103,25 +115,28 @@ class Finder:
 
         The text may be JSON, unless it spells letters as numbers.
         """
-        return self._passes(data, _GATE, is_open=False)
+        return self._passes(data, _GATE)
 
     def may_begin(self, text: str) -> bool:
         """Whether there may be a secret in a text, or a name that one may follow."""
-        return self._passes(text.encode(errors="surrogatepass"), _WIDE_GATE, is_open=True)
+        data = text.encode(errors="surrogatepass")
+        is_open = self.known.broken.open_at(data, len(data)) >= 0 or open_lines(data) >= 0
+        return is_open or self._passes(data, _WIDE_GATE)
 
     def digest(self, secret: bytes) -> str:
         """What tells equal secrets from different ones."""
         return keyed_digest(self._key, secret)[:_DIGEST_BYTES].hex()
 
-    def _passes(self, data: bytes, gate: Anywhere, *, is_open: bool) -> bool:
+    def _passes(self, data: bytes, gate: Anywhere) -> bool:
         if self.known.are_in(data):
             return True
         if self._known_only:  # colours may still hide what is known
             return bool(self.known.longest) and may_hide(data)
         if gate.is_in(data):
             return True
-        lines = _WRAPPED.search(data) if b"\n" in data or b"\r" in data else None
-        return lines is not None and (is_open or len(data[slice(*lines.span())].split()) > 1)
+        has_lines = b"\n" in data or b"\r" in data or b"\\" in data
+        wrapped = _WRAPPED.finditer(data) if has_lines else ()
+        return any(len(_in_lines(data[slice(*found.span())])) > 1 for found in wrapped)
 
     def _read_spans(self, data: bytes) -> list[_Span]:
         """The secrets of a text as it is read, with what is hidden in between."""
@@ -150,18 +165,21 @@ class Finder:
     def _encoded(self, data: bytes, depth: int) -> Iterator[_Span]:
         for found in _ENCODED.finditer(data):
             start, end = found.span()
-            inside = _decoded(data[start:end])
-            hits = self._spans(inside, depth - 1) if inside else []
-            if hits:
-                best = min(hits, key=lambda span: (span.rank, span.start))
+            if best := self._inside(data[start:end], depth):
                 yield _Span(start, end, len(_LAYERS) + 1, best.kind, best.secret)
         for found in _WRAPPED.finditer(data):
             start, end = found.span()
-            lines = data[start:end].split()
-            if len(lines) > 1 and (inside := _decoded(b"".join(lines))):
-                for hit in self._spans(inside, depth - 1)[:1]:
-                    end = start + len(data[start:end].rstrip())
-                    yield _Span(start, end, len(_LAYERS) + 1, hit.kind, hit.secret)
+            lines = _in_lines(data[start:end])
+            if len(lines) > 1 and (best := self._inside(b"".join(lines), depth)):
+                end = data.rindex(lines[-1], start, end) + len(lines[-1])
+                yield _Span(start, end, len(_LAYERS) + 1, best.kind, best.secret)
+
+    def _inside(self, run: bytes, depth: int) -> _Span | None:
+        """What a run of Base64 hides, whatever it begins with that is no part of it."""
+        for inside in _decoded(run):
+            if hits := self._spans(inside, depth - 1):
+                return min(hits, key=lambda span: (span.rank, span.start))
+        return None
 
 
 def open_lines(data: bytes) -> int:
@@ -170,12 +188,19 @@ def open_lines(data: bytes) -> int:
     return -1 if found is None else found.start()
 
 
-def _decoded(run: bytes) -> bytes | None:
-    """The text that a run of Base64 stands for; None: it stands for none."""
+def _in_lines(data: bytes) -> list[bytes]:
+    return [line for line in _ENDS.split(data) if line]
+
+
+def _decoded(run: bytes) -> Iterator[bytes]:
+    """The texts that a run of Base64 may stand for: its first characters may be something else."""
     run = run.rstrip(b"=").translate(_URL_SAFE)
-    whole = run[: len(run) - (len(run) % 4 == 1)]
-    inside = binascii.a2b_base64(whole + b"=" * (-len(whole) % 4))
-    return inside if inside.isascii() else None
+    for before in range(_GROUP):
+        part = run[before:]
+        whole = part[: len(part) - (len(part) % _GROUP == 1)]
+        inside = binascii.a2b_base64(whole + b"=" * (-len(whole) % _GROUP))
+        if inside.isascii():
+            yield inside
 
 
 def _merged(spans: list[_Span]) -> list[_Span]:

@@ -56,12 +56,12 @@ def may_hide(data: bytes) -> bool:
 class Reading:
     """A text as it is read, and where in the text each of its bytes stands."""
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes, left_out: Linear = _HIDDEN) -> None:
         kept: list[bytes] = []
         self._at: list[int] = [0]
         self._shift: list[int] = [0]
         end = size = 0
-        for hidden in _HIDDEN.finditer(data):
+        for hidden in left_out.finditer(data):
             start = hidden.start()
             kept.append(data[end:start])
             size += start - end

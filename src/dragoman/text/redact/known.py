@@ -3,11 +3,13 @@
 import json
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Final
 
 from msgspec import Struct
 
 from dragoman.text.linear import Anywhere, Linear, literally
+from dragoman.text.redact.broken import Broken
 
 SHORTEST: Final = 6
 """A shorter value would be found in ordinary words."""
@@ -35,7 +37,8 @@ class Secret(Struct, frozen=True):
 class Known:
     """Finds values in any of their spellings: plain, in JSON, in a URL, in Base64, in hexadecimal.
 
-    A value of several lines is found by any of its longer lines, too.
+    A value of several lines is found by any of its longer lines, too, and one that is long enough
+    although it was broken over lines.
     """
 
     def __init__(self, secrets: Sequence[Secret]) -> None:
@@ -53,21 +56,21 @@ class Known:
         pattern = b"|".join(map(literally, self._forms))
         self._search = Linear(pattern, longest=True, captures=False) if self._forms else None
         self._any = Anywhere(pattern) if self._forms else None
+        self.broken = Broken(self._forms)
 
     def spans(self, data: bytes) -> Iterator[tuple[int, int, Secret]]:
         """Where they are."""
         if self._search is None:
             return
-        for found in self._search.finditer(data):
-            start, end = found.span()
-            secret, is_base64 = self._forms[data[start:end]]
-            if is_base64:
-                start, end = _with_spill(data, start, end)
-            yield start, end, secret
+        whole = (found.span() for found in self._search.finditer(data))
+        pieces = ((start, end, data[start:end]) for start, end in whole)
+        for start, end, form in chain(pieces, self.broken.spans(data)):
+            secret, is_base64 = self._forms[form]
+            yield *(_with_spill(data, start, end) if is_base64 else (start, end)), secret
 
     def are_in(self, data: bytes) -> bool:
         """Whether there is one at all."""
-        return self._any is not None and self._any.is_in(data)
+        return self._any is not None and (self._any.is_in(data) or self.broken.may_be_in(data))
 
 
 def _spellings(value: bytes) -> Iterator[tuple[bytes, bool]]:

@@ -79,7 +79,7 @@ class Stream:
         begins = (pending(data), open_sequence(data), open_lines(data))
         lost = border - len(before)
         first = (lost + _character(data, begin) for begin in begins if begin >= 0)
-        return min(*first, border, self._block(border))
+        return min(*first, border, self._block(border), self._value(border))
 
     def _phrase(self, border: int) -> int:
         """The border, before a known value with white space in it that it would cut."""
@@ -99,6 +99,14 @@ class Stream:
             return border
         is_going_on = is_open(self._held[begin:border].encode(errors="surrogatepass"))
         return begin if is_going_on else border
+
+    def _value(self, border: int) -> int:
+        broken = self._finder.known.broken
+        lost = max(0, border - broken.window)
+        window = self._held[lost : border + broken.window].encode(errors="surrogatepass")
+        before = self._held[lost:border].encode(errors="surrogatepass")
+        begin = broken.open_at(window, len(before))
+        return border if begin < 0 else lost + _character(before, begin)
 
     def _forced(self) -> int:
         """A border in a text without a pause: where no secret is, and none follows its name."""
