@@ -510,7 +510,6 @@ SCRIPTS: dict[str, Callable[[Store], None]] = {
     "v1": play,
     "v2": play_messages,
     "v3": play_credentials,
-    "v4": play_letters,
     "v5": play_waves,
     "v6": play_pauses,
     "v7": play_dispatch,
@@ -518,12 +517,14 @@ SCRIPTS: dict[str, Callable[[Store], None]] = {
     "v11": play_handoffs,
     "v12": play_drafts,
     "v13": play_intents,
+    "v14": play_letters,
 }
 """Name of a golden ledger -> the script that writes it."""
 
-KEPT = ("v8", "v9")
-"""Golden ledgers that the same script writes otherwise by now (who is told of a handoff; who has
-cancelled an intent, and why): they are read as they were written."""
+KEPT = ("v4", "v8", "v9")
+"""Golden ledgers that the same script writes otherwise by now (a letter that comes again under its
+own id; who is told of a handoff; who has cancelled an intent, and why): they are read as they were
+written."""
 
 
 def stored(entry: Entry) -> Stored:

@@ -58,6 +58,7 @@ ROOTS = {
     "v11": "3418c767275a7ec675d8693abcbed367ff2e3b60d5baa3039fecdda2d36748a1",
     "v12": "ff47d084730da17d19fad93096cd16c35db5a6eb35b860647296b6b9f4e5ab23",
     "v13": "2e5ff90252bec622095e625e9f89cb86b1fbc193e16d24b8c3e4661b2c291b10",
+    "v14": "41420b117265eef1d448724d9fbbc30614cf563ced7749a8e46b0a6e3fffc79d",
 }
 """The Merkle root over each golden ledger, as RFC 9162 has it."""
 
