@@ -1,9 +1,9 @@
 """One call of the command line: what was said to every command, and the place it works on."""
 
 from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 import typer
 from msgspec import Struct
@@ -18,6 +18,8 @@ from dragoman.surfaces.cli.screen import Screen
 
 if TYPE_CHECKING:
     from dragoman.engine.plan import Turned
+
+T = TypeVar("T")
 
 _UNDONE = {"checkpoint": "not signed", "notify": "nobody was told"}
 """Follower -> what is not yet so when it could not do its part."""
@@ -97,24 +99,21 @@ class Call(Struct, frozen=True):
     @contextmanager
     def looking(self) -> Generator[Look]:
         """The store, for a command that needs nothing else; it must exist, and is quickly open."""
-        said = self.shared
-        self._check_is_here()
-        look = self.house.open_look(self.data, said.store, said.now)
-        try:
+        look = self._opened(self.house.open_look)
+        with closing(look.store):
             yield look
-        finally:
-            look.store.close()
 
     @contextmanager
     def proving(self) -> Generator[Evidence]:
         """The ledger and what proves it, for a command that needs nothing else; it must exist."""
-        said = self.shared
-        self._check_is_here()
-        evidence = self.house.open_evidence(self.data, said.store, said.now)
-        try:
+        evidence = self._opened(self.house.open_evidence)
+        with closing(evidence.store):
             yield evidence
-        finally:
-            evidence.store.close()
+
+    def _opened(self, open_it: Callable[[Path, str, int | None], T]) -> T:
+        """What is opened by itself, without a hub around it."""
+        self._check_is_here()
+        return open_it(self.data, self.shared.store, self.shared.now)
 
     @contextmanager
     def reading(self) -> Generator[Place]:
