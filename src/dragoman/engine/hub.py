@@ -1,6 +1,7 @@
 """A hub in one hand: its engine, its clock and its ids. What doors and duties are given."""
 
 from collections.abc import Callable
+from typing import TypedDict, Unpack
 
 import msgspec
 from msgspec.structs import replace
@@ -13,6 +14,16 @@ from dragoman.engine.ports import Clock, Store
 from dragoman.engine.redaction import Redaction
 from dragoman.engine.request import Accepted, Outcome, Request, accepted
 from dragoman.text.redact import Redactor
+
+
+class How(TypedDict, total=False):
+    """How commands are asked for, as a request has it."""
+
+    key: str
+    said: msgspec.Raw | msgspec.UnsetType
+    per_attempt: bool
+    heard: MessageReceived | None
+    effect: tuple[AnyCommand, ...]
 
 
 class Hub:
@@ -39,64 +50,19 @@ class Hub:
         """The only clock that decides."""
         return self.engine.clock
 
-    def do(
-        self,
-        actor: Actor,
-        *commands: AnyCommand,
-        key: str = "",
-        said: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET,
-        per_attempt: bool = False,
-        heard: MessageReceived | None = None,
-        effect: tuple[AnyCommand, ...] = (),
-    ) -> Accepted:
+    def do(self, actor: Actor, *commands: AnyCommand, **how: Unpack[How]) -> Accepted:
         """Run commands, all or none; a refusal is raised as Refused."""
-        request = self.request(
-            actor,
-            *commands,
-            key=key,
-            said=said,
-            per_attempt=per_attempt,
-            heard=heard,
-            effect=effect,
-        )
+        request = self.request(actor, *commands, **how)
         return _with_remarks(self.engine.handle_now(request), request)
 
-    async def do_soon(
-        self,
-        actor: Actor,
-        *commands: AnyCommand,
-        key: str = "",
-        said: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET,
-        per_attempt: bool = False,
-        heard: MessageReceived | None = None,
-        effect: tuple[AnyCommand, ...] = (),
-    ) -> Accepted:
+    async def do_soon(self, actor: Actor, *commands: AnyCommand, **how: Unpack[How]) -> Accepted:
         """The same, committed together with what other callers ask for."""
-        request = self.request(
-            actor,
-            *commands,
-            key=key,
-            said=said,
-            per_attempt=per_attempt,
-            heard=heard,
-            effect=effect,
-        )
+        request = self.request(actor, *commands, **how)
         return _with_remarks(await self.engine.handle(request), request)
 
-    def request(
-        self,
-        actor: Actor,
-        *commands: AnyCommand,
-        key: str = "",
-        said: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET,
-        per_attempt: bool = False,
-        heard: MessageReceived | None = None,
-        effect: tuple[AnyCommand, ...] = (),
-    ) -> Request:
+    def request(self, actor: Actor, *commands: AnyCommand, **how: Unpack[How]) -> Request:
         """The request that asks for these commands, with an id of its own and without secrets."""
-        return self.redaction.of(
-            Request(actor, commands, self._new_id(), key, said, per_attempt, heard, effect)
-        )
+        return self.redaction.of(Request(actor, commands, self._new_id(), **how))
 
     def content_key(self, content: bytes) -> str:
         """A key made of what is said, for messages without an id of their own; it tells nothing."""
