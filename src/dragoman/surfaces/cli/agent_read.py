@@ -12,7 +12,7 @@ from dragoman.engine.intents import find_standing
 from dragoman.engine.shown_agents import ShownAgent, shown_agent
 from dragoman.surfaces.cli.agent_make import NameArgument
 from dragoman.surfaces.cli.call import Answer, Call
-from dragoman.surfaces.cli.options import MOST_IN_A_PAGE
+from dragoman.surfaces.cli.options import LimitOption
 from dragoman.surfaces.cli.screen import Column, Screen
 from dragoman.surfaces.cli.verb import Verb
 
@@ -33,10 +33,7 @@ def list_known(
         str,
         typer.Option("--after", metavar="NAME", show_default=False, help="Begin after this name."),
     ] = "",
-    limit: Annotated[
-        int,
-        typer.Option("--limit", metavar="N", min=1, max=MOST_IN_A_PAGE, help="How many at most."),
-    ] = 100,
+    limit: LimitOption = 100,
 ) -> Answer:
     """List who is known, by name.
 

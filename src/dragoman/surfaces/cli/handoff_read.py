@@ -9,17 +9,12 @@ from dragoman.core.errors import Refusal, Refused
 from dragoman.core.events import HandoffStatus
 from dragoman.core.ids import handoff_stream
 from dragoman.surfaces.cli.call import Answer, Call
-from dragoman.surfaces.cli.entry_view import as_object, print_entry
 from dragoman.surfaces.cli.handoff_asking import HandoffArgument, closed, found
 from dragoman.surfaces.cli.handoff_view import COLUMNS, as_row, print_page
-from dragoman.surfaces.cli.options import MOST_IN_A_PAGE
+from dragoman.surfaces.cli.history_page import history_page
+from dragoman.surfaces.cli.options import LimitOption
 from dragoman.surfaces.cli.screen import Screen
 from dragoman.surfaces.cli.verb import Verb
-
-LimitOption = Annotated[
-    int,
-    typer.Option("--limit", metavar="N", min=1, max=MOST_IN_A_PAGE, help="How many at most."),
-]
 
 
 def list_handoffs(
@@ -135,21 +130,7 @@ def timeline(
         handoff = found(call, place, id)
         stream = handoff_stream(handoff.id)
         entries = place.hub.store.history(stream, after, limit + 1)
-    page = entries[:limit]
-    further = page[-1].version if len(entries) > limit else None
-    data = {
-        "handoff_id": handoff.id,
-        "entries": [as_object(entry) for entry in page],
-        "next": further,
-    }
-
-    def show_lines(screen: Screen) -> None:
-        for entry in page:
-            print_entry(entry, screen, names_task=False)
-        if further is not None:
-            screen.line(f"There are more: add --after {further}")
-
-    return Answer(data, show_lines)
+    return history_page({"handoff_id": handoff.id}, entries, limit)
 
 
 VERBS = (Verb("list", list_handoffs), Verb("show", show), Verb("timeline", timeline))

@@ -51,3 +51,7 @@ TtlOption = Annotated[
     ),
 ]
 MOST_IN_A_PAGE = 1_000
+LimitOption = Annotated[
+    int,
+    typer.Option("--limit", metavar="N", min=1, max=MOST_IN_A_PAGE, help="How many at most."),
+]

@@ -10,19 +10,13 @@ from dragoman.core.events import Status
 from dragoman.engine.ask import find_stream
 from dragoman.engine.pages import Wanted
 from dragoman.surfaces.cli.call import Answer, Call, wrong_usage
-from dragoman.surfaces.cli.entry_view import as_object as entry_object
-from dragoman.surfaces.cli.entry_view import print_entry
-from dragoman.surfaces.cli.options import MOST_IN_A_PAGE, AsOfOption, TaskArgument
+from dragoman.surfaces.cli.history_page import history_page
+from dragoman.surfaces.cli.options import AsOfOption, LimitOption, TaskArgument
 from dragoman.surfaces.cli.screen import Screen
 from dragoman.surfaces.cli.task_pages import Page, page_as_of, page_now
 from dragoman.surfaces.cli.task_view import COLUMNS, as_object, as_row, as_summary, print_page
 from dragoman.surfaces.cli.tasks import look_at
 from dragoman.surfaces.cli.verb import Verb
-
-LimitOption = Annotated[
-    int,
-    typer.Option("--limit", metavar="N", min=1, max=MOST_IN_A_PAGE, help="How many at most."),
-]
 
 
 def list_tasks(
@@ -118,21 +112,7 @@ def _history(call: Call, task: str, after: int, limit: int) -> Answer:
         if isinstance(stream, Refusal):
             raise Refused(stream)
         entries = store.history(stream, after, limit + 1)
-    page = entries[:limit]
-    further = page[-1].version if len(entries) > limit else None
-    data = {
-        "id": stream.partition(":")[2],
-        "entries": [entry_object(entry) for entry in page],
-        "next": further,
-    }
-
-    def show_lines(screen: Screen) -> None:
-        for entry in page:
-            print_entry(entry, screen, names_task=False)
-        if further is not None:
-            screen.line(f"There are more: add --after {further}")
-
-    return Answer(data, show_lines)
+    return history_page({"id": stream.partition(":")[2]}, entries, limit)
 
 
 def _print_list(page: Page, screen: Screen) -> None:
