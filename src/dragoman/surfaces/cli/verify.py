@@ -18,6 +18,7 @@ from dragoman.surfaces.cli.verb import Verb
 if TYPE_CHECKING:
     from dragoman.engine.ports import Store
     from dragoman.engine.verify import Finding
+    from dragoman.files.projector import Behind
     from dragoman.ledger.checkpoint import Checkpoint
 
 _MOST_SHOWN = 100
@@ -37,11 +38,14 @@ class Verdict(Struct):
     """How many of the findings are about files, which can be written anew."""
     has_files: bool = True
     """Whether the files were ever written to their end."""
+    behind: "Behind | None" = None
+    """How far the files are, if what is newer cannot be written."""
 
     @property
     def warnings(self) -> list[str]:
-        """What is not wrong, and yet no proof."""
-        return [UNSIGNED] if self.entries and not self.checkpoints else []
+        """What is not wrong, and yet should be known."""
+        unsigned = [UNSIGNED] if self.entries and not self.checkpoints else []
+        return unsigned + ([_behind(self.behind)] if self.behind else [])
 
     def note(self, findings: "Iterable[Finding]") -> None:
         """Take findings down, the first ones whole."""
@@ -153,7 +157,18 @@ def examine(place: Place, bars: Bars) -> Verdict:
             verdict.note(_check_files(place, progress))
             verdict.files = verdict.found - sound
             verdict.has_files = place.projector.has_begun()
+            verdict.behind = place.projector.behind
     return verdict
+
+
+def _behind(files: "Behind") -> str:
+    late = counted(files.head - files.position, "entry", "entries")
+    return (
+        f"the task files, letters and event lines show the ledger up to position {files.position}; "
+        f"{late} after it cannot be written to them now ({files.why}). The ledger has them whole, "
+        "so nothing is lost or damaged: once the directory can be written, `dragoman tick` brings "
+        "the files level"
+    )
 
 
 def _check_files(place: Place, progress: Progress) -> "Iterator[Finding]":
