@@ -2834,7 +2834,7 @@ _MANIFEST: tuple[Requirement, ...] = (
         "VERIFY-BEHIND",
         "S-FAULTS",
         "Where what was committed cannot be written to the files, verify compares them as far as "
-        "they have come, says how far that is and why it is no damage, and finds all other changes.",
+        "they have come, says how far that is and why it is no damage, and finds other changes.",
     ),
     Requirement(
         "DOCTOR-AGREES",

@@ -61,17 +61,19 @@ def test_what_was_read_without_a_lock_is_thrown_away_when_somebody_has_begun(
 ) -> None:
     refuse_to_make(monkeypatch, errno.EACCES)
     with (
-        pytest.raises(StoreUnavailable, match="x.lock now"),
+        pytest.raises(StoreUnavailable, match=r"x\.lock now"),
         Beneath(tmp_path).still("x.lock"),
     ):
         (tmp_path / "x.lock").touch()
 
 
 def test_whoever_reads_waits_for_a_lock_that_is_there(tmp_path: Path) -> None:
-    disk = Beneath(tmp_path)
-    with disk.still("x.lock"), (tmp_path / "x.lock").open() as other:
-        with pytest.raises(BlockingIOError):
-            fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    with (
+        Beneath(tmp_path).still("x.lock"),
+        (tmp_path / "x.lock").open() as other,
+        pytest.raises(BlockingIOError),
+    ):
+        fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def test_where_nothing_can_change_none_is_needed(

@@ -50,6 +50,6 @@ def locked(descriptor: int | None) -> Generator[None]:
 def disturbed(path: str) -> StoreUnavailable:
     """What was read without a lock is not certain."""
     return StoreUnavailable(
-        f"somebody has begun to write (there is {path} now) while this was read where no lock could "
-        "be made; what was read may be mixed up and is not used. Try again"
+        f"somebody has begun to write (there is {path} now) while this was read where no lock "
+        "could be made; what was read may be mixed up and is not used. Try again"
     )
