@@ -2845,8 +2845,8 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "IDENTITY-REVOKED-KEYS",
         "S-CCOS-9",
-        "Whoever revokes an agent's tokens is told of the keys that still speak for it, and how to "
-        "end them.",
+        "Whoever takes all tokens of an agent back ends the keys that it signs with too, and is "
+        "told; an agent may do that to itself.",
     ),
 )
 

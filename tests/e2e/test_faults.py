@@ -9,12 +9,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from textwrap import dedent
 
-import apsw
 import pytest
 
 from dragoman.__main__ import HOUSE
 from dragoman.core.actors import Actor
 from dragoman.core.commands import CreateTask
+from dragoman.store.sqlite.connect import open_reader
 from tests.e2e.program import Ended, Program
 from tests.requirements import proves
 
@@ -136,11 +136,12 @@ def test_a_read_only_directory_is_read_and_backed_up(owned: Program, reachable: 
 @proves("DOCTOR-AGREES", "STORE-READ-STILL")
 def test_what_was_not_closed_and_cannot_be_written_is_not_called_readable(owned: Program) -> None:
     log = owned.data / "dragoman.db-wal"
-    with closing(apsw.Connection(str(owned.data / "dragoman.db"))) as reader:
+    with closing(open_reader(owned.data / "dragoman.db")) as reader:
         reader.execute("BEGIN; SELECT * FROM meta")
         owned.prepare("task", "create", "Two")
         written = log.read_bytes()
     log.write_bytes(written)
+    log.with_name("dragoman.db-shm").unlink(missing_ok=True)
     make_read_only(owned.data)
 
     examined = as_nobody(owned, "doctor", "--json")

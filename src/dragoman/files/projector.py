@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from dragoman.core.actors import Actor
-from dragoman.core.errors import LedgerError, Refusal, StoreUnavailable
+from dragoman.core.errors import DragomanError, LedgerError, Refusal
 from dragoman.core.events import Status
 from dragoman.core.ids import is_aof_id, task_stream
 from dragoman.engine.ask import find_stream
@@ -160,7 +160,7 @@ class Projector:
                     self._follow()
         except OSError as error:
             return error.strerror or f"{error}"
-        except StoreUnavailable as error:  # what a file asks for is written to the store
+        except DragomanError as error:  # what a file asks for goes to the hub
             return error.detail
         return ""
 

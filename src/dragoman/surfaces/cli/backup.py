@@ -41,7 +41,8 @@ def backup(
             f"{target} is in the data directory that it is a backup of, and would be lost with it: "
             "name a place outside, best on another disk"
         )
-    with call.reading() as place:
+    # Without the keys that its store knows a restored hub could not go on.
+    with call.reading(keyed=True) as place:
         manifest = place.backup(target, call.err.progress)
         is_signed = not manifest.head or any(True for _ in place.checkpoints.all())
         call.warn(place)

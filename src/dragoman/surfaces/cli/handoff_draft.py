@@ -57,7 +57,8 @@ def validate(call: Call, id: HandoffArgument) -> Answer:
     Example:
       dragoman handoff validate fix-login-1 --as ada
     """
-    return asked(call, "validate", {"handoff_id": id})
+    with call.reading() as place:
+        return answered(call, place, "validate", {"handoff_id": id})
 
 
 def propose(call: Call, id: HandoffArgument) -> Answer:

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from dragoman.ledger.checkpoint import Checkpoint
 
 _MOST_SHOWN = 100
+_FOREIGN = (
+    "only the public key is here, and whoever signed anew could have put another one in its place: "
+    "compare keys/ledger.pub with one that you had from the hub"
+)
 _SURPLUS = "; what is surplus is nobody's here and is left alone: move it away"
 
 
@@ -36,6 +40,8 @@ class Verdict(Struct):
     first_bad: int | None = None
     files: int = 0
     """How many of the findings are about files, which can be written anew."""
+    is_proven: bool = True
+    """Whether the key that checked them is known to be the hub's."""
     has_files: bool = True
     """Whether the files were ever written to their end."""
     behind: "Behind | None" = None
@@ -45,7 +51,8 @@ class Verdict(Struct):
     def warnings(self) -> list[str]:
         """What is not wrong, and yet should be known."""
         unsigned = [UNSIGNED] if self.entries and not self.checkpoints else []
-        return unsigned + ([_behind(self.behind)] if self.behind else [])
+        foreign = [_FOREIGN] if self.checkpoints and not self.is_proven else []
+        return unsigned + foreign + ([_behind(self.behind)] if self.behind else [])
 
     def note(self, findings: "Iterable[Finding]") -> None:
         """Take findings down, the first ones whole."""
@@ -189,6 +196,7 @@ def _signed(evidence: Evidence, verdict: Verdict) -> "list[Checkpoint]":
     except BadCheckpoint as error:
         verdict.note([Finding(f"checkpoints.jsonl: {error.detail}")])
     verdict.checkpoints = len(signed)
+    verdict.is_proven = evidence.checkpoints.is_proven
     return signed
 
 
