@@ -162,7 +162,8 @@ def remedy(keys: Path) -> str:
         f"keys from the data directory of a hub that works on it, in the place of {keys}. If "
         "nobody has them any more, go on with new keys, which cannot vouch for the old "
         f"checkpoints: stop the hub if one runs, move {data / 'checkpoints.jsonl'} (while it is "
-        f"there, no keys are made) and what is left of {keys} away, then run `dragoman --data {data} init --new-keys`"
+        f"there, no keys are made) and what is left of {keys} away, then run "
+        f"`dragoman --data {data} init --new-keys`"
     )
 
 

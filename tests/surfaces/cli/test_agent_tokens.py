@@ -238,8 +238,10 @@ def test_whoever_revokes_an_agent_ends_its_keys_too(
 
     assert said.out.splitlines() == [
         "ada: all tokens are revoked",
-        "its 2 signing keys have ended too: what it signs is refused from now on; "
-        "`dragoman agent add ada --key FILE` makes a key good",
+        (
+            "its 2 signing keys have ended too: what it signs is refused from now on; "
+            "`dragoman agent add ada --key FILE` makes a key good"
+        ),
     ]
     shown = dragoman.ask("agent", "show", "ada")
     assert (shown["key"], shown["formerKeyUntil"]) == (None, None)

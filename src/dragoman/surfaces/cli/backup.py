@@ -14,7 +14,7 @@ from dragoman.surfaces.cli.verb import Verb
 def backup(
     call: Call,
     target: Annotated[
-        Path, typer.Argument(metavar="PATH", show_default=False, help="The file to make.")
+        Path, typer.Argument(metavar="FILE", show_default=False, help="The file to make.")
     ],
 ) -> Answer:
     """Write all that a hub needs into one file.
@@ -73,7 +73,7 @@ def backup(
 def restore(
     call: Call,
     source: Annotated[
-        Path, typer.Argument(metavar="PATH", show_default=False, help="A file of `backup`.")
+        Path, typer.Argument(metavar="FILE", show_default=False, help="A file of `backup`.")
     ],
 ) -> Answer:
     """Make a data directory and its store out of a backup.

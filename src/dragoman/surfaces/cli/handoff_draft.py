@@ -15,9 +15,9 @@ def draft(
     source: Annotated[
         str,
         typer.Argument(
-            metavar="[FILE|-]",
+            metavar="FILE|-",
             show_default=False,
-            help="Parts of what `acp_handoff` is given, as JSON; options go before it.",
+            help="Parts of what `acp_handoff` is given, as JSON; options override it.",
         ),
     ] = "",
     *,
@@ -62,7 +62,9 @@ def validate(call: Call, id: HandoffArgument) -> Answer:
 
 
 def propose(call: Call, id: HandoffArgument) -> Answer:
-    """Offer a draft of yours to whom it names: from here on it does not change.
+    """Offer a draft of yours to whom it names.
+
+    From here on it does not change.
 
     \b
     Example:
@@ -72,7 +74,9 @@ def propose(call: Call, id: HandoffArgument) -> Answer:
 
 
 def discard(call: Call, id: HandoffArgument) -> Answer:
-    """Throw a draft of yours away; an offer is taken back by withdraw instead.
+    """Throw a draft of yours away.
+
+    An offer is taken back by `handoff withdraw` instead.
 
     \b
     Example:

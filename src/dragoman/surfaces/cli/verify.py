@@ -77,7 +77,7 @@ class _Where(Struct, frozen=True):
 def verify(
     call: Call,
     hashes: Annotated[
-        bool, typer.Option("--hashes", help="Only the ledger, without replaying it into views.")
+        bool, typer.Option("--hashes", help="Only hashes and checkpoints: neither views nor files.")
     ] = False,
     chain: Annotated[
         Path | None,
@@ -106,7 +106,8 @@ def verify(
 ) -> Answer:
     """Prove that nothing was lost or changed.
 
-    Checks every hash, every checkpoint, and every view against a replay.
+    Checks every hash, every checkpoint, every view against a replay, and the files against the
+    ledger.
 
     Exits 1 and names the first bad position if anything was changed, removed, swapped or cut.
 
