@@ -2823,6 +2823,31 @@ _MANIFEST: tuple[Requirement, ...] = (
         "Whoever failed an intent is asked again when a person takes its task out of the "
         "deadletter and leaves it the owner; else nobody who failed it is.",
     ),
+    # --- reading without keys, without making a file, and behind the ledger
+    Requirement(
+        "KEYS-READING",
+        "S-FAULTS",
+        "What only reads needs no keys; verify needs the public one alone, and what writes, signs, "
+        "knows tokens or makes a backup is refused without the keys of its store, with the remedy.",
+    ),
+    Requirement(
+        "VERIFY-BEHIND",
+        "S-FAULTS",
+        "Where what was committed cannot be written to the files, verify compares them as far as "
+        "they have come, says how far that is and why it is no damage, and finds other changes.",
+    ),
+    Requirement(
+        "DOCTOR-AGREES",
+        "S-FAULTS",
+        "The lines of doctor agree with each other: what one calls possible none calls impossible, "
+        "and no advice is given that another line says cannot be followed.",
+    ),
+    Requirement(
+        "IDENTITY-REVOKED-KEYS",
+        "S-CCOS-9",
+        "Whoever takes all tokens of an agent back ends the keys that it signs with too, and is "
+        "told; an agent may do that to itself.",
+    ),
 )
 
 REQUIREMENTS = {requirement.id: requirement for requirement in _MANIFEST}

@@ -22,11 +22,17 @@ if TYPE_CHECKING:
 
 
 def _open_place(
-    data: Path, store: str, now: int | None, *, create: bool, new_keys: bool = False
+    data: Path,
+    store: str,
+    now: int | None,
+    *,
+    create: bool,
+    new_keys: bool = False,
+    keyed: bool = True,
 ) -> Place:
     from dragoman.bootstrap import open_place
 
-    return open_place(data, store, now, create=create, new_keys=new_keys)
+    return open_place(data, store, now, create=create, new_keys=new_keys, keyed=keyed)
 
 
 def _open_look(data: Path, store: str, now: int | None) -> Look:

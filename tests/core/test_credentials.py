@@ -204,6 +204,9 @@ def test_an_agent_takes_back_its_own_and_gives_itself_none() -> None:
     assert world.code(ALICE, RevokeToken("alice")) == ""
     assert world.code(ALICE, token(2)) == "not_authorized"
     assert world.code(ALICE, KeyAgent("alice", KEY)) == "not_authorized"
+    world.do(HUMAN, KeyAgent("alice", KEY))
+    assert world.code(ALICE, KeyAgent("alice", "")) == ""
+    assert world.code(Actor("observer", "alice"), KeyAgent("alice", "")) == "not_authorized"
     assert world.code(Actor("observer", "alice"), RevokeToken("alice")) == "not_authorized"
 
 

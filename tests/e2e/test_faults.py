@@ -4,12 +4,17 @@ import os
 import subprocess
 import sys
 from collections.abc import Generator
+from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from textwrap import dedent
 
 import pytest
 
+from dragoman.__main__ import HOUSE
+from dragoman.core.actors import Actor
+from dragoman.core.commands import CreateTask
+from dragoman.store.sqlite.connect import open_reader
 from tests.e2e.program import Ended, Program
 from tests.requirements import proves
 
@@ -59,17 +64,17 @@ def reachable() -> Generator[Path]:
 
 @pytest.fixture
 def owned(reachable: Path, bytecode: Path) -> Program:
-    """Give a directory with a task, which belongs to nobody where tests run as root."""
+    """Give a directory with a task, where somebody else can be given it."""
     program = Program(reachable / "hub", bytecode)
     program.prepare("task", "create", "One", "--id", "T-1", "--ready")
-    (program.data / "inbox.lock").touch()  # as the first `tick` would
-    if os.getuid() == 0:
-        for path in (program.data, *program.data.rglob("*")):
-            os.chown(path, NOBODY, NOBODY)
     return program
 
 
 def make_read_only(data: Path) -> None:
+    """Nothing in it can be written; where tests run as root, it belongs to nobody."""
+    if os.getuid() == 0:
+        for path in (data, *data.rglob("*")):
+            os.chown(path, NOBODY, NOBODY)
     for path in sorted(data.rglob("*"), reverse=True):
         path.chmod(0o500 if path.is_dir() else 0o400)
     data.chmod(0o500)
@@ -91,7 +96,7 @@ def test_a_folder_in_which_nothing_can_be_made_gets_a_clear_word(
     assert list(closed.iterdir()) == []
 
 
-@proves("STORE-READ-ONLY", "CLI-EXIT", "CLI-DOCTOR")
+@proves("STORE-READ-ONLY", "CLI-EXIT", "CLI-DOCTOR", "DOCTOR-AGREES")
 def test_a_read_only_directory_refuses_writes_with_a_clear_word(owned: Program) -> None:
     make_read_only(owned.data)
     before = {p: p.read_bytes() for p in owned.data.rglob("*") if p.is_file()}
@@ -103,18 +108,50 @@ def test_a_read_only_directory_refuses_writes_with_a_clear_word(owned: Program) 
     examined = as_nobody(owned, "doctor")
     assert examined.code == 1
     assert "cannot be written" in examined.out
+    assert "reading it and `dragoman backup` to another place work meanwhile" in examined.out
+    assert "tick" not in examined.out
     assert {p: p.read_bytes() for p in owned.data.rglob("*") if p.is_file()} == before
 
 
-@proves("STORE-READ-STILL", "CLI-EXIT")
+@proves("STORE-READ-STILL", "VERIFY-BEHIND", "CLI-EXIT")
 def test_a_read_only_directory_is_read_and_backed_up(owned: Program, reachable: Path) -> None:
+    place = HOUSE.open_place(owned.data, "", None, create=True)
+    place.hub.do(Actor("human", "tester", "cli"), CreateTask("Killed before its files"))
+    place.hub.close()
+    for lock in owned.data.glob("*.lock"):
+        lock.unlink()
     make_read_only(owned.data)
     reachable.chmod(0o777)
 
     assert "T-1" in as_nobody(owned, "task", "list").out
-    assert as_nobody(owned, "verify").code == 0
+    verified = as_nobody(owned, "verify", "--json")
+    assert (verified.code, verified.json["found"]) == (0, 0)
+    (behind,) = verified.json["warnings"]
+    assert "up to position 1; 1 entry after it cannot be written" in behind
+    assert "nothing is lost or damaged" in behind
     made = as_nobody(owned, "backup", str(reachable / "hub.tar"), "--json")
-    assert (made.code, made.json["entries"]) == (0, 1)
+    assert (made.code, made.json["entries"]) == (0, 2)
+
+
+@proves("DOCTOR-AGREES", "STORE-READ-STILL")
+def test_what_was_not_closed_and_cannot_be_written_is_not_called_readable(owned: Program) -> None:
+    log = owned.data / "dragoman.db-wal"
+    with closing(open_reader(owned.data / "dragoman.db")) as reader:
+        reader.execute("BEGIN; SELECT * FROM meta")
+        owned.prepare("task", "create", "Two")
+        written = log.read_bytes()
+    log.write_bytes(written)
+    log.with_name("dragoman.db-shm").unlink(missing_ok=True)
+    make_read_only(owned.data)
+
+    examined = as_nobody(owned, "doctor", "--json")
+
+    checks = {check["name"]: check for check in examined.json["checks"]}
+    assert examined.json["detail"] == "bad: directory, store"
+    assert "cannot be read here as it is" in checks["store"]["found"]
+    assert "copy the whole directory" in checks["store"]["found"]
+    assert "work meanwhile" not in examined.out
+    assert "tick" not in examined.out
 
 
 @proves("STORE-CORRUPT", "CLI-EXIT", "CLI-DOCTOR")

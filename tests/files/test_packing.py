@@ -79,12 +79,12 @@ class RestlessDisk(Beneath):
         self._top, self._moves = root, moves
 
     @contextmanager
-    def hold(self, path: str) -> Generator[None]:
+    def still(self, path: str) -> Generator[None]:
         self.holds += 1
         old, new = self._moves.get(self.holds, ("", ""))
         if (self._top / old).exists() and old:
             (self._top / old).rename(self._top / new)
-        with super().hold(path):
+        with super().still(path):
             yield
 
 

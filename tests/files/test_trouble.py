@@ -1,5 +1,6 @@
 """The projection in bad company: strays, forgeries, broken streams, writers beside it."""
 
+import errno
 import os
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from dragoman.core.commands import CreateTask, NoteTask, RenewLease
 from dragoman.core.limits import TEXT
 from dragoman.files.layout import stamp
 from dragoman.files.lookup import has_file
+from dragoman.files.projector import Behind
 from dragoman.files.task_file import read_task_file
 from dragoman.system.beneath import Beneath
 from dragoman.system.openat import Seen
@@ -204,6 +206,50 @@ def test_a_writer_beside_a_comparison_is_no_difference(tmp_path: Path) -> None:
     assert list(found) == []
     (tmp_path / "runs" / tasks[0] / "run_heartbeat.json").write_text("{}")
     assert lab.differences() == [(f"runs/{tasks[0]}/run_heartbeat.json", "changed")]
+
+
+class ReadOnly(Beneath):
+    """A disk on which nothing can be written any more, and no name made."""
+
+    def append(self, path: str, keep: int, data: bytes) -> None:
+        """Not a line."""
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), path)
+
+
+@proves("VERIFY-BEHIND")
+@pytest.mark.parametrize("written", ["nothing", "half a line", "a line", "all lines"])
+def test_what_cannot_be_written_yet_is_told_and_is_no_difference(
+    tmp_path: Path, written: str
+) -> None:
+    lab = FilesLab(tmp_path)
+    task, other = lab.create("One"), lab.create("Two")
+    day = next(tmp_path.glob("events/*.jsonl"))
+    reached, before, head = lab.store.head(), tree(tmp_path), lab.store.head() + 3
+    # The projection is stopped after it has written some of the lines, and before its cursor.
+    lab.do(HUMAN, NoteTask(task, "later"))
+    lab.do(HUMAN, CreateTask("Later", ready=True))
+    lab.clock.advance(86_400_000)
+    lab.do(HUMAN, NoteTask(task, "a day later"))
+    lab.level()
+    late = day.read_bytes().removeprefix(before[f"events/{day.name}"])
+    for path, content in tree(tmp_path).items():
+        if content != before.get(path, b""):
+            (tmp_path / path).unlink()
+    for path, content in before.items():
+        (tmp_path / path).write_bytes(content)
+    cut = {"nothing": 0, "half a line": 9, "a line": late.index(b"\n") + 1, "all lines": len(late)}
+    day.write_bytes(day.read_bytes() + late[: cut[written]])
+
+    projector = lab.projector(ReadOnly(tmp_path))
+    assert list(projector.compare(lambda _: None)) == []
+    assert projector.behind == Behind(reached, head, "Read-only file system")
+
+    lab.path("ready", other).write_text("changed")
+    day.write_bytes(day.read_bytes() + b"typed by hand\n")
+    assert [one.path for one in projector.compare(lambda _: None)] == [
+        f"tasks/ready/{other}.md",
+        f"events/{day.name}",
+    ]
 
 
 @proves("FILES-COMPARE")

@@ -1,6 +1,9 @@
 """A data directory with its store and its keys, which belong together; and what its ledger proves.
 
-Whoever only checks hashes needs no more than that: neither dialects nor duties are loaded.
+Who needs keys is decided here. Whoever writes must have those of the store. Whoever only reads may
+have none: then nothing can be signed or asked for, and only what they alone can tell is refused.
+
+Whoever only checks hashes needs no more than this: neither dialects nor duties are loaded.
 """
 
 from pathlib import Path
@@ -8,20 +11,20 @@ from pathlib import Path
 from msgspec import Struct
 
 from dragoman.bootstrap.looks import Around, look_around, no_directory
-from dragoman.bootstrap.secrets import check_secret
+from dragoman.bootstrap.secrets import check_secret, wrong_secret
 from dragoman.bootstrap.stores import CHECKPOINTS, check_not_lost
 from dragoman.bootstrap.verifying import slices_of
 from dragoman.engine.ports import KeptStore
 from dragoman.surfaces.cli.place import Evidence
 from dragoman.system.checkpoints import CheckpointFile
-from dragoman.system.keys import LedgerKey, load, load_or_create
+from dragoman.system.keys import LedgerKey, NoKeys, load, load_or_create, load_to_read
 
 
 class Keyed(Struct, frozen=True):
     """What was found in a data directory."""
 
     around: Around
-    key: LedgerKey
+    key: LedgerKey | NoKeys
     store: KeptStore
 
 
@@ -38,10 +41,20 @@ def open_keyed(
     return Keyed(around, key, kept)
 
 
+def open_to_read(data: Path, store: str, now: int | None) -> Keyed:
+    """Open the store of a data directory that exists, whatever became of its keys."""
+    around = look_around(data, store, now)
+    check_not_lost(around.url, data)
+    kept, key = around.open_store(create=False), load_to_read(data)
+    if isinstance(key, LedgerKey) and (wrong := wrong_secret(kept, data, key)):
+        key = NoKeys(wrong)
+    return Keyed(around, key, kept)
+
+
 def open_evidence(data: Path, store: str, now: int | None) -> Evidence:
     """Open a data directory to check its ledger; it must exist."""
     if not data.is_dir():
         raise no_directory(data)
-    keyed = open_keyed(data, store, now)
+    keyed = open_to_read(data, store, now)
     checkpoints = CheckpointFile(data / CHECKPOINTS, keyed.key)
     return Evidence(keyed.store, checkpoints, slices_of(keyed.store, keyed.around.url, data))

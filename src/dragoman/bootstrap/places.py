@@ -50,7 +50,7 @@ from dragoman.system.clock import SystemClock
 from dragoman.system.hub_address import HubAddress
 from dragoman.system.hub_at_work import RemoteEngine
 from dragoman.system.ids import new_id
-from dragoman.system.keys import LedgerKey, load, load_or_create
+from dragoman.system.keys import LedgerKey, NoKeys, load, load_or_create
 from dragoman.system.outbox import OutboxFiles
 from dragoman.text.strict_json import MOST_BYTES
 
@@ -58,8 +58,9 @@ if TYPE_CHECKING:
     from dragoman.engine.identity import Principal
     from dragoman.files.archive_format import Manifest
 from dragoman.bootstrap.handoffs import NO_PORTS, Ports, handoff_choices, handoff_ports
-from dragoman.bootstrap.keyed import open_keyed
+from dragoman.bootstrap.keyed import open_keyed, open_to_read
 from dragoman.bootstrap.looks import no_directory
+from dragoman.bootstrap.mute import MuteEngine
 from dragoman.bootstrap.redaction import open_redactor
 from dragoman.bootstrap.spawning import open_spawner
 from dragoman.bootstrap.stores import CHECKPOINTS, make_directory, open_store
@@ -72,16 +73,26 @@ trust whoever can write there."""
 
 
 def open_place(
-    data: Path, store: str, now: int | None, *, create: bool, new_keys: bool = False
+    data: Path,
+    store: str,
+    now: int | None,
+    *,
+    create: bool,
+    new_keys: bool = False,
+    keyed: bool = True,
 ) -> Place:
     """Open a data directory: its settings, keys, store, hub and duties."""
     if not data.is_dir():
         if not create:
             raise no_directory(data)
         make_directory(data)
-    keyed = open_keyed(data, store, now, create=create, new_keys=new_keys)
-    around = keyed.around
-    engines = Engines(keyed.store, around.clock, keyed.key, around.running, around.url)
+    found = (
+        open_keyed(data, store, now, create=create, new_keys=new_keys)
+        if keyed
+        else open_to_read(data, store, now)
+    )
+    around = found.around
+    engines = Engines(found.store, around.clock, found.key, around.running, around.url)
     place = opened(data, around.settings, engines, create=create)
     place.hub.redaction.tell = place.warnings.append
     return place
@@ -99,13 +110,15 @@ class Engines(Struct, frozen=True):
 
     store: KeptStore
     clock: Clock
-    key: LedgerKey
+    key: LedgerKey | NoKeys
     running: HubAddress | None = None
     url: str = ""
     """Of the store; empty: it is the one in the data directory."""
 
     def make(self, beaten: Heard, hints: Hints) -> Engine:
         """The engine; it tells of leases and commits."""
+        if isinstance(self.key, NoKeys):
+            return MuteEngine(self.store, self.clock, self.key)
         secret = self.key.secret
         if self.running is not None:
             return RemoteEngine(self.store, self.clock, secret, self.running, beaten.add)

@@ -7,7 +7,7 @@ from urllib.parse import unquote, urlsplit
 
 from dragoman.config import Settings, environment, load_settings
 from dragoman.core.errors import SettingsError
-from dragoman.system.keys import LedgerKey, load
+from dragoman.system.keys import LedgerKey, NoKeys, load
 from dragoman.system.private_file import BadKey
 from dragoman.system.token_file import load_token
 from dragoman.system.tokens import new_secret
@@ -19,7 +19,7 @@ _DOMAIN = b"redaction"
 _WHSEC = "whsec_"
 
 
-def open_redactor(settings: Settings, data: Path, key: LedgerKey) -> Redactor:
+def open_redactor(settings: Settings, data: Path, key: LedgerKey | NoKeys) -> Redactor:
     """Takes secrets out, under a key that only this data directory has."""
     chosen = settings.redaction
     known = (*_own(data, key), *_of_settings(settings), *_of_variables(settings, environment()))
@@ -33,7 +33,7 @@ def find_redactor(data: Path) -> Redactor:
     return open_redactor(load_settings(data, environment()), data, load(data))
 
 
-def _own(data: Path, key: LedgerKey) -> Iterator[Secret]:
+def _own(data: Path, key: LedgerKey | NoKeys) -> Iterator[Secret]:
     """What the hub itself has made."""
     yield Secret("hub_secret", to_base64url(key.secret))
     yield Secret("hub_secret", key.secret.hex())

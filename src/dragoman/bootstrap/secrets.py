@@ -13,14 +13,23 @@ _MARK = b"store"
 
 def check_secret(kept: KeptStore, data: Path, key: LedgerKey, *, anew: bool = False) -> None:
     """All hubs of a store have the same secret, or none would know what another was asked."""
+    wrong = wrong_secret(kept, data, key, anew=anew)
+    if wrong is not None:
+        kept.close()
+        raise wrong
+
+
+def wrong_secret(
+    kept: KeptStore, data: Path, key: LedgerKey, *, anew: bool = False
+) -> BadKey | None:
+    """What is wrong with the secret that is here, if it is not the store's."""
     mine = keyed_digest(key.secret, _MARK).hex()
     if kept.secret_mark(mine, anew=anew) == mine:
-        return
-    ledger = kept.ledger_id()
-    kept.close()
+        return None
     keys = data.absolute() / "keys"
-    raise BadKey(
-        f"the secret in {keys} is not the one that the hubs of this store have (ledger {ledger}): "
+    return BadKey(
+        f"the secret in {keys} is not the one that the hubs of this store have (ledger "
+        f"{kept.ledger_id()}): "
         "requests that are repeated here would be refused as key_reused, or done twice. Copy the "
         "folder keys from the data directory of a hub that works on this store, in the place of "
         f"{keys}, or take it out of a backup (docs/backup.md). If nobody has it any more, run "

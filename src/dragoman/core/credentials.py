@@ -67,9 +67,14 @@ def revoke(command: RevokeToken, read: Read, now: int) -> Decision | Refusal:
 def key(command: KeyAgent, read: Read, now: int) -> Decision | Refusal:
     """From now on the agent signs with this key, or with none; the one before may be good for a
     while. The same again ends the one that lasts, or makes its time shorter; else it is a no-op.
+    An agent may take its own away, as it may end its own tokens.
     """
     malformed = _check_key(command.key) if command.key else None
-    known = malformed or _check_overlap(command) or _vouched(command.name, read)
+    known = (
+        malformed
+        or _check_overlap(command)
+        or _vouched(command.name, read, is_own_enough=not command.key)
+    )
     if isinstance(known, Refusal):
         return known
     lasts = bool(known.key and command.overlap_ms)

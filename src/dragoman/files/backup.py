@@ -127,7 +127,7 @@ def _write(source: Source, file: IO[bytes], bars: Bars) -> Manifest:
         label = Label(FORM.format, source.version, source.store.ledger_id(), about)
         packer.add(LABEL, msgspec.json.encode(label))
         # No letter is on its way meanwhile: it lies there, or is in the ledger that is read later.
-        with source.data.hold(TAKING):
+        with source.data.still(TAKING):
             packer.add_tree(source.data, INBOX)
         # The checkpoints too come before the ledger: whatever they sign is then in it.
         for name in SINGLE:

@@ -131,12 +131,14 @@ def _compare_mail(sources: Sources, level: int) -> Iterator[Difference]:
 
 def _compare_log(sources: Sources, log: LineLog, level: int) -> Iterator[Difference]:
     known: dict[str, _Followed] = {}
-    after = 0
-    while page := sources.store.entries(after, _PAGE, until=level):
-        for path, lines in log.by_path(page).items():
-            file = known.setdefault(path, _Followed(sources.disk, path))
-            file.follow(b"".join(line + b"\n" for line in lines))
-        after = page[-1].position
+    # Whoever wrote the files may have been stopped after the lines and before it noted them.
+    for until, may_be_missing in ((level, False), (sources.store.head(), True)):
+        after = level if may_be_missing else 0
+        while page := sources.store.entries(after, _PAGE, until=until):
+            for path, lines in log.by_path(page).items():
+                file = known.setdefault(path, _Followed(sources.disk, path))
+                file.follow(b"".join(line + b"\n" for line in lines), may_be_missing)
+            after = page[-1].position
     for path, file in known.items():
         if problem := file.problem():
             yield Difference(path, problem)
@@ -153,14 +155,19 @@ class _Followed:
         self._path = path
         self._at = 0
         self._is_same = True
+        self._must_be = False
 
-    def follow(self, expected: bytes) -> None:
+    def follow(self, expected: bytes, may_be_missing: bool) -> None:
+        """Go on with what should come next; of what may be missing the file holds a beginning."""
+        self._must_be = self._must_be or not may_be_missing
         if self._is_same:
-            self._is_same = self._disk.piece(self._path, self._at, len(expected)) == expected
-            self._at += len(expected)
+            found = self._disk.piece(self._path, self._at, len(expected))
+            is_begun = may_be_missing and expected.startswith(found)
+            self._is_same = is_begun or found == expected
+            self._at += len(found) if is_begun else len(expected)
 
     def problem(self) -> Literal["missing", "changed"] | None:
         found = self._disk.look(self._path)
         if found is None:
-            return "missing"
+            return "missing" if self._must_be else None
         return None if self._is_same and found.size == self._at else "changed"

@@ -137,3 +137,8 @@ class Disk(Protocol):
     def hold(self, path: str) -> AbstractContextManager[None]:
         """The same for a moment within a longer piece of work."""
         ...
+
+    def still(self, path: str) -> AbstractContextManager[None]:
+        """As `lock`, for whoever only reads: it needs no file where none can be made, and raises
+        StoreUnavailable at its end if somebody else has begun meanwhile."""
+        ...

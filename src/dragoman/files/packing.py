@@ -61,7 +61,7 @@ class Packer:
         packed = set[str]()
         while left := _left(data, packed, stays):
             for path in left:
-                with data.hold(MOVING):
+                with data.still(MOVING):
                     look = data.look(path)
                     if look is not None:  # else it has moved, and the next round finds it
                         packed.add(path)
@@ -159,7 +159,7 @@ class Packer:
 def _left(data: Disk, packed: set[str], stays: Callable[[str], bool]) -> list[str]:
     """What stands in `tasks/` and its folders just now, and was packed neither there nor before it
     moved there."""
-    with data.hold(MOVING):
+    with data.still(MOVING):
         present = [
             path
             for status in data.list(TASKS)

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from dragoman.core.actors import Actor
-from dragoman.core.errors import LedgerError, Refusal
+from dragoman.core.errors import DragomanError, LedgerError, Refusal
 from dragoman.core.events import Status
 from dragoman.core.ids import is_aof_id, task_stream
 from dragoman.engine.ask import find_stream
@@ -60,6 +60,14 @@ class _Cursor(Struct, frozen=True):
     position: int = 0
 
 
+class Behind(Struct, frozen=True):
+    """How far the files show the ledger, where the rest of it cannot be written."""
+
+    position: int
+    head: int
+    why: str
+
+
 _cursors: Final = msgspec.json.Decoder(_Cursor)
 
 
@@ -86,6 +94,8 @@ class Projector:
             event_log(disk, render, self._streams.aof_id_of, warn),
             handoff_log(hub.store, disk, warn),
         )
+        self.behind: Behind | None = None
+        """What the last comparison found the files to lack, with no harm done."""
 
     def level(self, beaten: Iterable[str] = ()) -> int:
         """Bring the files level with the ledger; how many entries that took.
@@ -130,16 +140,29 @@ class Projector:
         """Every file that is missing, changed or surplus.
 
         What was committed but not written yet is written first, and what is committed meanwhile
-        waits for the lock: neither is a difference.
+        waits for the lock: neither is a difference. Nor is what cannot be written now; `behind`
+        tells of it.
         """
-        with self._disk.lock(LOCK):
-            cursor = self._read_cursor()
-            level = self._store.head()
-            if cursor is not None and self._is_of_this_ledger(cursor):
-                self._follow()
-                level = (self._read_cursor() or cursor).position
+        refused = self._catch_up()
+        with self._disk.still(LOCK):
+            cursor, head = self._read_cursor(), self._store.head()
+            level = cursor.position if cursor and self._is_of_this_ledger(cursor) else head
+            self.behind = Behind(level, head, refused) if refused and level < head else None
             sources = Sources(self._store, self._disk, self._streams, self._logs)
             yield from compare(sources, level, progress)
+
+    def _catch_up(self) -> str:
+        """Write what was committed but not written yet; why that cannot be, if it cannot."""
+        try:
+            with self._disk.lock(LOCK):
+                cursor = self._read_cursor()
+                if cursor is not None and self._is_of_this_ledger(cursor):
+                    self._follow()
+        except OSError as error:
+            return error.strerror or f"{error}"
+        except DragomanError as error:  # what a file asks for goes to the hub
+            return error.detail
+        return ""
 
     def _look_at_runs(self) -> None:
         self._files.beat(row.name for row in self._board("in-progress"))

@@ -5,11 +5,9 @@ folder on the way is opened on its own, relative to the one before it, and must 
 """
 
 import errno
-import fcntl
 import os
 import stat
-from collections.abc import Generator, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Generator, Iterable
 from contextlib import ExitStack, contextmanager
 from io import FileIO
 from pathlib import Path
@@ -17,7 +15,7 @@ from typing import Final
 
 from dragoman.system.eager_file import EagerFile
 from dragoman.system.files import end_of_last_line, write_all
-from dragoman.system.lock_file import open_lock
+from dragoman.system.lock_file import disturbed, locked, open_lock
 from dragoman.system.openat import (
     Appender,
     Seen,
@@ -30,12 +28,11 @@ from dragoman.system.openat import (
     seen_as,
     trade,
 )
+from dragoman.system.syncing import sync_all
 
 _FILE: Final = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _TAKEN: Final = (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR, errno.EISDIR)
 _MOST_UNSYNCED: Final = 128
-_FEW: Final = 2
-_AT_ONCE: Final = 8
 _NOT_PLAIN: Final = frozenset({"", ".", ".."})
 _NOT_THERE: Final = (FileNotFoundError, NotADirectoryError)
 """What lies behind a link is not there either."""
@@ -284,7 +281,7 @@ class Beneath:
 
     def _sync_contents(self) -> None:
         if self._unsynced:
-            _sync_all(self._unsynced)
+            sync_all(self._unsynced)
             while self._unsynced:
                 os.close(self._unsynced.pop())
 
@@ -298,7 +295,7 @@ class Beneath:
                 except _NOT_THERE:
                     continue  # it was moved or removed after all: its parent is synced too
                 opened.callback(os.close, descriptors[-1])
-            _sync_all(descriptors)
+            sync_all(descriptors)
 
     @contextmanager
     def lock(self, path: str) -> Generator[None]:
@@ -317,14 +314,21 @@ class Beneath:
         """The same for a moment within a longer piece of work: what is kept open stays so."""
         with self._parent(path) as (folder, name):
             descriptor = open_lock(name, folder)
-        if descriptor is None:
+        with locked(descriptor):
             yield
-            return
+
+    @contextmanager
+    def still(self, path: str) -> Generator[None]:
+        """As `lock`, for whoever only reads: where no file can be made, none is needed."""
+        with self._parent(path) as (folder, name):
+            descriptor = open_lock(name, folder, reads=True)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            yield
+            with locked(descriptor):
+                yield
+            if descriptor is None and self.look(path) is not None:
+                raise disturbed(path)
         finally:
-            os.close(descriptor)
+            self.close()
 
     @contextmanager
     def _parent(self, path: str) -> Generator[tuple[int, str]]:
@@ -379,15 +383,6 @@ class Beneath:
         finally:
             if descriptor is not None:
                 os.close(descriptor)
-
-
-def _sync_all(descriptors: Sequence[int]) -> None:
-    if len(descriptors) <= _FEW:
-        for descriptor in descriptors:
-            os.fsync(descriptor)
-        return
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        list(pool.map(os.fsync, descriptors))
 
 
 def _parts(path: str) -> tuple[str, ...]:

@@ -8,13 +8,13 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from dragoman.ledger.checkpoint import Checkpoint, checkpoint_of, read, sign
 from dragoman.ledger.tree import Tree
 from dragoman.system.files import append_line, last_line, read_lines
-from dragoman.system.keys import LedgerKey
+from dragoman.system.keys import LedgerKey, NoKeys
 
 
 class CheckpointFile:
     """Adds signed lines, and gives back only those whose signature holds."""
 
-    def __init__(self, path: Path, key: LedgerKey) -> None:
+    def __init__(self, path: Path, key: LedgerKey | NoKeys) -> None:
         self.path = path
         self._key = key
 
@@ -26,6 +26,11 @@ class CheckpointFile:
     def public(self) -> Ed25519PublicKey:
         """The half of the key with which anyone can check them."""
         return self._key.public
+
+    @property
+    def is_proven(self) -> bool:
+        """Whether the private half is here too, which shows that the public one is ours."""
+        return isinstance(self._key, LedgerKey)
 
     def lines(self) -> list[bytes]:
         """Every checkpoint as it was signed, unchecked."""

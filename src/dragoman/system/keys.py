@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
     PublicFormat,
     load_pem_private_key,
+    load_pem_public_key,
 )
 
 from dragoman.ledger.checkpoint import key_id
@@ -38,6 +39,38 @@ class LedgerKey:
     def id(self) -> str:
         """The short name of the key, as checkpoints carry it."""
         return key_id(self.public)
+
+
+@dataclass(frozen=True)
+class NoKeys:
+    """What there is to read with where the keys cannot be used: the public half, at most."""
+
+    why: BadKey
+    known: Ed25519PublicKey | None = None
+    secret: bytes = field(repr=False, default_factory=lambda: secrets.token_bytes(_SECRET_BYTES))
+    """Nobody else's: what is keyed with it means nothing elsewhere, and nothing is written."""
+
+    @property
+    def public(self) -> Ed25519PublicKey:
+        """With this anyone can check; BadKey when it is gone too."""
+        if self.known is None:
+            raise self.why
+        return self.known
+
+    @property
+    def private(self) -> Ed25519PrivateKey:
+        """Nothing is signed without it."""
+        raise self.why
+
+
+def load_to_read(folder: Path) -> LedgerKey | NoKeys:
+    """The keys of a data directory for whoever may need none: why not is told on their use."""
+    try:
+        return load(folder)
+    except BadKey as error:
+        return NoKeys(error, _public_alone(folder / "keys"))
+    except OSError as error:
+        return NoKeys(BadKey(f"The file {error.filename} cannot be read: {error.strerror}."))
 
 
 def load(folder: Path) -> LedgerKey:
@@ -95,6 +128,18 @@ def _check_public(path: Path, pem: bytes) -> None:
         )
 
 
+def _public_alone(keys: Path) -> Ed25519PublicKey | None:
+    """The public key, if the private one is elsewhere: beside each other they must both be good."""
+    path = keys / "ledger.pub"
+    if not path.is_file() or (keys / "ledger.key").exists():
+        return None
+    try:
+        public = load_pem_public_key(path.read_bytes())
+    except (ValueError, UnsupportedAlgorithm):
+        return None
+    return public if isinstance(public, Ed25519PublicKey) else None
+
+
 def _read(path: Path) -> bytes:
     try:
         return read_private_file(path, f"{remedy(path.parent)}.")
@@ -113,9 +158,11 @@ def remedy(keys: Path) -> str:
     data = keys.parent
     return (
         f"Take them out of a backup: `tar -xf BACKUP -C {data} --strip-components=1 files/keys`, "
-        f"then `chmod -R go= {keys}`. If there is none, go on with new keys, which cannot vouch "
-        f"for the old checkpoints: stop the hub if one runs, move {data / 'checkpoints.jsonl'} "
-        f"(while it is there, no keys are made) and what is left of {keys} away, then run "
+        f"then `chmod -R go= {keys}`; or, if its store is shared (PostgreSQL), copy the folder "
+        f"keys from the data directory of a hub that works on it, in the place of {keys}. If "
+        "nobody has them any more, go on with new keys, which cannot vouch for the old "
+        f"checkpoints: stop the hub if one runs, move {data / 'checkpoints.jsonl'} (while it is "
+        f"there, no keys are made) and what is left of {keys} away, then run "
         f"`dragoman --data {data} init --new-keys`"
     )
 

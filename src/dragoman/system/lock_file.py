@@ -1,15 +1,24 @@
 """A file whose lock is waited for: made if need be, and found where nothing can be made."""
 
 import errno
+import fcntl
 import os
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Final
+
+from dragoman.core.errors import StoreUnavailable
 
 _PLAIN: Final = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _CANNOT_MAKE: Final = (errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT)
 
 
-def open_lock(name: str, folder: int) -> int | None:
-    """The open file; None: nobody needs a lock, because nobody can change anything there."""
+def open_lock(name: str, folder: int, *, reads: bool = False) -> int | None:
+    """The open file; None: nobody has ever used this lock, and it cannot be made.
+
+    Whoever writes needs one all the same, unless nobody can change anything there; whoever only
+    reads goes on without it, and looks afterwards whether somebody has begun.
+    """
     try:
         return os.open(name, _PLAIN | os.O_RDWR | os.O_CREAT, 0o644, dir_fd=folder)
     except OSError as error:
@@ -20,6 +29,27 @@ def open_lock(name: str, folder: int) -> int | None:
         # One that is only read can be locked as well.
         return os.open(name, _PLAIN | os.O_RDONLY, dir_fd=folder)
     except FileNotFoundError:
-        if refused.errno == errno.EROFS:
+        if reads or refused.errno == errno.EROFS:
             return None
         raise refused from None
+
+
+@contextmanager
+def locked(descriptor: int | None) -> Generator[None]:
+    """Wait for the lock of an open file, and hold it; None: there is none to wait for."""
+    if descriptor is None:
+        yield
+        return
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def disturbed(path: str) -> StoreUnavailable:
+    """What was read without a lock is not certain."""
+    return StoreUnavailable(
+        f"somebody has begun to write (there is {path} now) while this was read where no lock "
+        "could be made; what was read may be mixed up and is not used. Try again"
+    )

@@ -220,6 +220,36 @@ def test_what_becomes_of_every_key_is_said(dragoman: Console, tmp_path: Path) ->
     assert add_key(second) == []
 
 
+@proves("IDENTITY-REVOKED-KEYS")
+@pytest.mark.parametrize("by", [(), ("--as", "ada")], ids=["by a person", "by the agent itself"])
+def test_whoever_revokes_an_agent_ends_its_keys_too(
+    dragoman: Console, tmp_path: Path, by: tuple[str, ...]
+) -> None:
+    one, two = tmp_path / "one.pub", tmp_path / "two.pub"
+    for number, path in enumerate((one, two)):
+        public = Ed25519PrivateKey.from_private_bytes(bytes([number]) * 32).public_key()
+        path.write_bytes(public.public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH))
+    token = add(dragoman, "ada", "--key", str(one))["tokenId"]
+    dragoman.ask("agent", "add", "ada", "--key", str(two), "--overlap", "1h")
+
+    only = dragoman.ask("agent", "revoke", "ada", "--token", token, *by)
+    assert (only["keysEnded"], dragoman.ask("agent", "show", "ada")["key"] is None) == (0, False)
+    said = dragoman("agent", "revoke", "ada", *by)
+
+    assert said.out.splitlines() == [
+        "ada: all tokens are revoked",
+        (
+            "its 2 signing keys have ended too: what it signs is refused from now on; "
+            "`dragoman agent add ada --key FILE` makes a key good"
+        ),
+    ]
+    shown = dragoman.ask("agent", "show", "ada")
+    assert (shown["key"], shown["formerKeyUntil"]) == (None, None)
+    assert dragoman.ask("agent", "revoke", "ada", *by)["keysEnded"] == 0
+    dragoman.ask("agent", "add", "ada", "--key", str(one))
+    assert "its signing key has ended too" in dragoman("agent", "revoke", "ada", *by).out
+
+
 @proves("IDENTITY-SECRET")
 def test_no_token_is_anywhere_in_the_data_directory(dragoman: Console, tmp_path: Path) -> None:
     tokens = [add(dragoman, "ada")["token"], dragoman.ask("agent", "token", "ada")["token"]]
@@ -264,4 +294,5 @@ def test_what_happened_is_told_in_words(dragoman: Console, tmp_path: Path) -> No
         f"given the token {token}, good until 2026-05-10T12:00:00.000Z",
         f"token {token} taken back",
         "all tokens taken back",
+        "to sign with no key any more",
     ]

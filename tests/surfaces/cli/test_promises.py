@@ -181,7 +181,7 @@ def test_a_wrong_time_is_wrong_usage_everywhere(lived: Console, words: tuple[str
 
 
 @proves("CLI-PROMISES", "CLI-VERSION")
-@pytest.mark.parametrize("words", [(), ("task",), ("agent",), *COMMANDS], ids=" ".join)
+@pytest.mark.parametrize("words", [(), *((g,) for g in GROUPS), *COMMANDS], ids=" ".join)
 def test_every_help_exits_0_and_is_whole(
     dragoman: Console, words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -191,6 +191,7 @@ def test_every_help_exits_0_and_is_whole(
     assert said.code == 0
     assert printed.startswith("Usage: dragoman")
     assert "..." not in printed.replace("[ARGS]...", ""), "a sentence was cut"
+    assert "[[" not in printed
     if words in COMMANDS:
         assert f"    dragoman {' '.join(words)}" in printed, "an example"
         assert all(option in printed for option in ("--json", "--now", "--data", "--store"))

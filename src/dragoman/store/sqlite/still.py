@@ -81,8 +81,9 @@ def readers_where_nothing_can_be_written(path: Path) -> Readers:
             raise StoreUnavailable(
                 f"{path} was not closed properly: what was written last lies in a log beside it "
                 f"and cannot be taken in, because nothing can be written there "
-                f"({refused.__cause__}). Make it writable, or make room; or copy the whole "
-                "directory to where you can write, and read it there with --data"
+                f"({refused.__cause__}); so it cannot be read here as it is. Make it writable, or "
+                "make room; or copy the whole directory to where you can write, and read it there "
+                "with --data"
             ) from refused
     else:
         return shared

@@ -1,4 +1,4 @@
-"""What becomes of the keys that an agent had when it is given one, in words for a person."""
+"""What becomes of the keys that an agent had, in words for a person."""
 
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,15 @@ def fates_of_keys(
         return (replaced,)
     was = to_rfc3339(former.until)
     return replaced, f"the key before that was good until {was}, and is refused from now on"
+
+
+def ended_keys(name: str, count: int) -> str:
+    """That nothing which the agent signs counts any more, and how it can sign again."""
+    keys = "its signing key has" if count == 1 else f"its {count} signing keys have"
+    return (
+        f"{keys} ended too: what it signs is refused from now on; "
+        f"`dragoman agent add {name} --key FILE` makes a key good"
+    )
 
 
 def _same_key(

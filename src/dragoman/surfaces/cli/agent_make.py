@@ -10,7 +10,7 @@ from dragoman.core.commands import AnyCommand, IssueToken, KeyAgent, RegisterAge
 from dragoman.core.events import Role
 from dragoman.core.limits import TOKEN_MS
 from dragoman.core.moments import to_rfc3339
-from dragoman.surfaces.cli.agent_keys import fates_of_keys
+from dragoman.surfaces.cli.agent_keys import ended_keys, fates_of_keys
 from dragoman.surfaces.cli.agent_offer import (
     CapacityOption,
     ConstraintOption,
@@ -214,14 +214,15 @@ def revoke(
             "--token",
             metavar="ID",
             show_default=False,
-            help="Only this one, by the id that `agent show` lists; else all of them.",
+            help="Only this one, by the id that `agent show` lists; else all, and its keys too.",
         ),
     ] = "",
 ) -> Answer:
-    """Take tokens back: from now on they speak for nobody.
+    """Take credentials back: from now on they speak for nobody.
 
     Without --token all tokens that the agent was ever given end, those of attempts that run now
-    too. The agent stays known; `agent token NAME` gives it a new one.
+    too, and so do the keys that it signs with. The agent stays known: `agent token NAME` gives it
+    a new token, `agent add NAME --key FILE` a key.
 
     \b
     Examples:
@@ -229,10 +230,21 @@ def revoke(
       dragoman agent revoke swe-backend --token 3f9a0c55d21e
     """
     with call.writing() as place:
-        place.hub.do(call.actor(place, call.speaker()), RevokeToken(name, token_id))
+        commands: list[AnyCommand] = [RevokeToken(name, token_id)]
+        known, keys = _known(place, name), ()
+        if not token_id:
+            # Whoever takes all tokens back wants nothing to speak for the agent any more.
+            commands.append(KeyAgent(name, ""))
+            keys = () if known is None else known.good_keys(place.hub.clock.now())
+        place.hub.do(call.actor(place, call.speaker()), *commands)
     what = f"token {token_id} is" if token_id else "all tokens are"
-    data = {"agent": name, "tokenId": token_id or None}
-    return Answer(data, lambda screen: screen.line((name, "bold"), f": {what} revoked"))
+
+    def show(screen: Screen) -> None:
+        screen.line((name, "bold"), f": {what} revoked")
+        if keys:
+            screen.line(ended_keys(name, len(keys)))
+
+    return Answer({"agent": name, "tokenId": token_id or None, "keysEnded": len(keys)}, show)
 
 
 class _Given(Struct, frozen=True):

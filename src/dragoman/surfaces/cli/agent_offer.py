@@ -43,6 +43,10 @@ TrustOption = Annotated[
     Trust | None,
     typer.Option("--trust", show_default=False, help="How far it is trusted, T0 to T2; else T1."),
 ]
+StrangerTrustOption = Annotated[
+    Trust | None,
+    typer.Option("--trust", show_default=False, help="How far it is trusted, T0 to T2; else T0."),
+]
 CostOption = Annotated[
     float | None,
     typer.Option(

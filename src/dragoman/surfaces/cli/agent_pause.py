@@ -20,7 +20,7 @@ def pause(
     """Have the hub start nothing more for an agent.
 
     What it works on goes on. An agent that asks for its work itself is not held back by it:
-    revoke its tokens instead.
+    `dragoman agent revoke` does that.
 
     \b
     Example:

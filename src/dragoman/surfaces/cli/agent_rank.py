@@ -12,7 +12,7 @@ from dragoman.surfaces.cli.agent_offer import (
     CostOption,
     LatencyOption,
     LocalityOption,
-    TrustOption,
+    StrangerTrustOption,
 )
 from dragoman.surfaces.cli.call import Answer, Call, wrong_usage
 from dragoman.surfaces.cli.intent_view import print_ranking
@@ -91,7 +91,7 @@ def discover(
     ] = "",
     constraint: ConstraintOption = None,
     locality: LocalityOption = None,
-    trust: TrustOption = None,
+    trust: StrangerTrustOption = None,
     cost: CostOption = None,
     latency: LatencyOption = None,
     capacity: CapacityOption = None,

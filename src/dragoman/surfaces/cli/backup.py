@@ -14,7 +14,7 @@ from dragoman.surfaces.cli.verb import Verb
 def backup(
     call: Call,
     target: Annotated[
-        Path, typer.Argument(metavar="PATH", show_default=False, help="The file to make.")
+        Path, typer.Argument(metavar="FILE", show_default=False, help="The file to make.")
     ],
 ) -> Answer:
     """Write all that a hub needs into one file.
@@ -41,7 +41,8 @@ def backup(
             f"{target} is in the data directory that it is a backup of, and would be lost with it: "
             "name a place outside, best on another disk"
         )
-    with call.reading() as place:
+    # Without the keys that its store knows a restored hub could not go on.
+    with call.reading(keyed=True) as place:
         manifest = place.backup(target, call.err.progress)
         is_signed = not manifest.head or any(True for _ in place.checkpoints.all())
         call.warn(place)
@@ -72,7 +73,7 @@ def backup(
 def restore(
     call: Call,
     source: Annotated[
-        Path, typer.Argument(metavar="PATH", show_default=False, help="A file of `backup`.")
+        Path, typer.Argument(metavar="FILE", show_default=False, help="A file of `backup`.")
     ],
 ) -> Answer:
     """Make a data directory and its store out of a backup.

@@ -116,9 +116,14 @@ class Call(Struct, frozen=True):
         return open_it(self.data, self.shared.store, self.shared.now)
 
     @contextmanager
-    def reading(self) -> Generator[Place]:
-        """The place, for a command that changes nothing; it must exist."""
-        place = self._open(create=False)
+    def reading(self, *, keyed: bool = False) -> Generator[Place]:
+        """The place, for a command that changes nothing; it must exist.
+
+        Whoever only reads needs no keys: they may be lost, or kept away from who reads. What can
+        be checked or known by them alone is refused when it comes to that. A command that needs
+        them from the beginning says that it must be `keyed`.
+        """
+        place = self._open(create=False, keyed=keyed)
         try:
             yield place
         finally:
@@ -157,11 +162,11 @@ class Call(Struct, frozen=True):
             self.err.line(("warning: ", "yellow"), warning)
         place.warnings.clear()
 
-    def _open(self, *, create: bool, new_keys: bool = False) -> Place:
+    def _open(self, *, create: bool, new_keys: bool = False, keyed: bool = True) -> Place:
         said = self.shared
         self._check_is_here()
         return self.house.open_place(
-            self.data, said.store, said.now, create=create, new_keys=new_keys
+            self.data, said.store, said.now, create=create, new_keys=new_keys, keyed=keyed
         )
 
     def _check_is_here(self) -> None:

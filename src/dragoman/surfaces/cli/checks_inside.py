@@ -10,6 +10,7 @@ from dragoman.surfaces.cli.patient import Diagnosis, Patient, bad, ok, warning
 _NEEDED = frozenset({"settings", "keys"})
 """Checks that must not have failed before the store is opened."""
 
+_MEANWHILE = "; reading it and `dragoman backup` to another place work meanwhile"
 _MAGIC = b"SQLite format 3\x00"
 _USER_VERSION = slice(60, 64)
 _APPLICATION_ID = slice(68, 72)
@@ -26,7 +27,8 @@ def store(patient: Patient) -> Diagnosis | None:
     if found is not None:
         return found
     opened = patient.open()
-    return ok(f"{file or 'PostgreSQL'}, ledger {opened.hub.store.ledger_id()}")
+    meanwhile = "" if patient.is_writable else _MEANWHILE
+    return ok(f"{file or 'PostgreSQL'}, ledger {opened.hub.store.ledger_id()}{meanwhile}")
 
 
 def ledger(patient: Patient) -> Diagnosis | None:
@@ -38,7 +40,9 @@ def ledger(patient: Patient) -> Diagnosis | None:
     reached, last = patient.place.hub.store.head(), patient.place.checkpoints.last()
     if last is None:
         return (
-            warning(f"none of {reached} entries is signed", "run `dragoman tick`")
+            warning(
+                f"none of {reached} entries is signed", patient.once_writable("run `dragoman tick`")
+            )
             if reached
             else ok("empty")
         )
@@ -72,7 +76,8 @@ def leases(patient: Patient) -> Diagnosis | None:
         return None
     ended = patient.place.hub.store.expired(patient.place.hub.clock.now(), _MOST_LEASES)
     if ended:
-        return warning(f"leases that have ended: {len(ended)}", "run `dragoman tick`")
+        advice = patient.once_writable("run `dragoman tick`")
+        return warning(f"leases that have ended: {len(ended)}", advice)
     return ok("none has ended without recovery")
 
 
@@ -85,7 +90,8 @@ def notify(patient: Patient) -> Diagnosis | None:
     losses = [loss for standing in standings if (loss := standing.loss)]
     if troubles:
         return warning(
-            "; ".join(troubles + losses), "mend it; `dragoman tick` then delivers what waits"
+            "; ".join(troubles + losses),
+            f"mend it; {patient.once_writable('`dragoman tick` then delivers what waits')}",
         )
     if losses:
         return warning(

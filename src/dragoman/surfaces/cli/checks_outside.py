@@ -42,7 +42,7 @@ def directory(patient: Patient) -> Diagnosis:
     if os.statvfs(data).f_flag & os.ST_RDONLY:
         return bad(
             f"{data.absolute()} is on a file system that is mounted read-only",
-            "mount it for writing; reading and `dragoman backup` to another disk work meanwhile",
+            "mount it for writing",
         )
     if not os.access(data, os.R_OK | os.W_OK | os.X_OK):
         return bad(f"{data.absolute()} cannot be written", f"chmod u+rwx {data}")
@@ -122,7 +122,8 @@ def hub(patient: Patient) -> Diagnosis | None:
         return None
     by = holder(patient.data)
     if by is None:
-        return ok("no hub is running: run `dragoman tick` from time to time")
+        now_and_then = ": run `dragoman tick` from time to time"
+        return ok("no hub is running" + (now_and_then if patient.is_writable else ""))
     return ok(f"{by.who} is the hub (process {by.pid} on {by.host}, since {by.since})")
 
 

@@ -72,6 +72,9 @@ def export(
         call.reading() as place,
         call.err.progress("entries", place.hub.store.head()) as progress,
     ):
+        if place.checkpoints.lines():
+            # Who imports it checks them by the key that goes with them.
+            _ = place.checkpoints.public
         manifest = place.export(target, progress)
     data = {
         "file": str(target),

@@ -27,7 +27,7 @@ def accept(
     notes: NotesOption = "",
     leave_out: Annotated[
         list[str] | None,
-        _text("leave-out", "ARTIFACT", "An artifact that is not taken; as often as needed."),
+        _text("leave-out", "ARTIFACT", "An artifact that is not taken; again for more."),
     ] = None,
 ) -> Answer:
     """Accept what is handed to you, if it stands every check.
@@ -51,7 +51,7 @@ def reject(
     detail: Annotated[str, _text("detail", "TEXT", "What is wrong, for whoever reads it.")],
     fix: Annotated[str, _text("fix", "TEXT", "What would help.")] = "",
 ) -> Answer:
-    """Reject what is handed to you, or give it back when you have begun.
+    """Reject what is handed to you, also after you have begun.
 
     A coordinator may reject for the recipient.
 
@@ -144,9 +144,10 @@ def reassign(
 def approve(
     call: Call, id: HandoffArgument, hash: HashOption = "", note: NoteOption = ""
 ) -> Answer:
-    """Say yes, as a person, to a package that waits for it; then its recipient can accept it.
+    """Say yes, as a person, to a package that waits for it.
 
-    Your word counts for this package only. With --as, the name must be registered as a person.
+    Then its recipient can accept it. Your word counts for this package only. With --as, the name
+    must be registered as a person.
 
     \b
     Example:
@@ -156,7 +157,9 @@ def approve(
 
 
 def deny(call: Call, id: HandoffArgument, hash: HashOption = "", note: NoteOption = "") -> Answer:
-    """Say no, as a person, to a package that waits for your word: it is rejected.
+    """Say no, as a person, to a package that waits for your word.
+
+    The handoff is then rejected.
 
     \b
     Example:

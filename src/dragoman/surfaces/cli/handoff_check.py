@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def verify(
     call: Call,
     id: Annotated[
-        str, typer.Argument(metavar="[ID]", show_default=False, help="The handoff's id.")
+        str, typer.Argument(metavar="ID", show_default=False, help="The handoff's id.")
     ] = "",
     replay: Annotated[
         Path | None,
@@ -33,7 +33,9 @@ def verify(
         ),
     ] = None,
 ) -> Answer:
-    """Prove a handoff: its entries, its state, its package, its artifacts, its audit lines.
+    """Prove that a handoff is as it was written.
+
+    Its entries, its state, its package, its artifacts and its audit lines are checked.
 
     With --replay, every handoff of an audit file is replayed from that file alone; its states,
     owners and chains are printed, and compared with the ledger if there is one here.
@@ -111,7 +113,9 @@ def _replayed(told: "Replayed") -> dict[str, object]:
 
 
 def diagnose(call: Call, id: HandoffArgument) -> Answer:
-    """Say why a handoff does not go on: who must act, by when, and with which command.
+    """Say why a handoff does not go on.
+
+    Who must act, by when, and with which command.
 
     \b
     Example:

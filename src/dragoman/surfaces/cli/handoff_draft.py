@@ -15,9 +15,9 @@ def draft(
     source: Annotated[
         str,
         typer.Argument(
-            metavar="[FILE|-]",
+            metavar="FILE|-",
             show_default=False,
-            help="Parts of what `acp_handoff` is given, as JSON; options go before it.",
+            help="Parts of what `acp_handoff` is given, as JSON; options override it.",
         ),
     ] = "",
     *,
@@ -57,11 +57,14 @@ def validate(call: Call, id: HandoffArgument) -> Answer:
     Example:
       dragoman handoff validate fix-login-1 --as ada
     """
-    return asked(call, "validate", {"handoff_id": id})
+    with call.reading() as place:
+        return answered(call, place, "validate", {"handoff_id": id})
 
 
 def propose(call: Call, id: HandoffArgument) -> Answer:
-    """Offer a draft of yours to whom it names: from here on it does not change.
+    """Offer a draft of yours to whom it names.
+
+    From here on it does not change.
 
     \b
     Example:
@@ -71,7 +74,9 @@ def propose(call: Call, id: HandoffArgument) -> Answer:
 
 
 def discard(call: Call, id: HandoffArgument) -> Answer:
-    """Throw a draft of yours away; an offer is taken back by withdraw instead.
+    """Throw a draft of yours away.
+
+    An offer is taken back by `handoff withdraw` instead.
 
     \b
     Example:

@@ -25,9 +25,9 @@ def initiate(
     source: Annotated[
         str,
         typer.Argument(
-            metavar="[FILE|-]",
+            metavar="FILE|-",
             show_default=False,
-            help="What `acp_handoff` is given, as JSON; options go before it.",
+            help="What `acp_handoff` is given, as JSON; options override it.",
         ),
     ] = "",
     *,
@@ -36,7 +36,7 @@ def initiate(
     title: Annotated[str, _text("title", "TEXT", "Its title; else the task's.")] = "",
     objective: Annotated[str, _text("objective", "TEXT", "What it is for; else its title.")] = "",
     criterion: Annotated[
-        list[str] | None, _text("criterion", "TEXT", "When it is done; as often as needed.")
+        list[str] | None, _text("criterion", "TEXT", "When it is done; again for more.")
     ] = None,
     summary: Annotated[str, _text("summary", "TEXT", "How it stands.")] = "",
     next_step: Annotated[str, _text("next-step", "TEXT", "What to do first.")] = "",
@@ -46,7 +46,9 @@ def initiate(
     priority: Annotated[Priority, typer.Option("--priority", help="Its priority.")] = "normal",
     artifact: Annotated[
         list[str] | None,
-        _text("artifact", "PATH", "A file to go with it, beneath an artifact root; repeatable."),
+        _text(
+            "artifact", "PATH", "A file to go with it, beneath an artifact root; again for more."
+        ),
     ] = None,
     deadline: Annotated[str, _text("deadline", "RFC3339", "By when it is to be done.")] = "",
     approval: Annotated[

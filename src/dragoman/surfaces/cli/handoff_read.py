@@ -93,7 +93,9 @@ def list_handoffs(
 
 
 def show(call: Call, id: HandoffArgument) -> Answer:
-    """Show a handoff: its package, its checks, who has said what, and what it waits for.
+    """Show a handoff, and what it waits for.
+
+    Its package, its checks, and who has said what.
 
     \b
     Examples:
@@ -120,7 +122,9 @@ def timeline(
     ] = 0,
     limit: LimitOption = 200,
 ) -> Answer:
-    """Show what happened to a handoff, in order: every entry of it in the ledger.
+    """Show what happened to a handoff, in order.
+
+    Every entry of it in the ledger.
 
     \b
     Example:

@@ -26,7 +26,9 @@ LimitOption = Annotated[
 
 
 def show(call: Call, intent: IntentArgument) -> Answer:
-    """Show how an intent stands: its request, its result, who was tried.
+    """Show how an intent stands.
+
+    Its request, its result, and who was tried.
 
     \b
     Example:
@@ -139,7 +141,9 @@ def cancel(
     intent: IntentArgument,
     reason: Annotated[str, _named("--reason", "TEXT", "Why.")] = "",
 ) -> Answer:
-    """Cancel an intent: its open request ends, and nothing is held against the agent.
+    """Cancel an intent; nothing is held against its agent.
+
+    Its open request ends.
 
     \b
     Example:

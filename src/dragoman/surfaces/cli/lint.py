@@ -17,7 +17,13 @@ def lint(
     call: Call,
     source: SourceArgument = STANDARD_INPUT,
     dialect: Annotated[
-        str, typer.Option("--dialect", metavar="D", show_default=False, help="Which dialect.")
+        str,
+        typer.Option(
+            "--dialect",
+            metavar="D",
+            show_default=False,
+            help="Which dialect, e.g. aof; must be given.",
+        ),
     ] = "",
     kind: Annotated[
         str,

@@ -13,13 +13,15 @@ from dragoman.surfaces.cli.verb import Verb
 LettersArgument = Annotated[
     list[str],
     typer.Argument(
-        metavar="ID...", show_default=False, help="Their ids, or enough of the beginnings."
+        metavar="ID", show_default=False, help="Their ids, or enough of the beginnings."
     ),
 ]
 
 
 def ack(call: Call, ids: LettersArgument) -> Answer:
-    """Acknowledge letters that were sent to you; a second time changes nothing.
+    """Acknowledge letters that were sent to you.
+
+    A second time changes nothing.
 
     \b
     Example:

@@ -24,18 +24,18 @@ def send(
     source: Annotated[
         str,
         typer.Argument(
-            metavar="[FILE|-]", show_default=False, help="A letter as a JSON object; `-`: stdin."
+            metavar="FILE|-", show_default=False, help="A letter as a JSON object; `-`: stdin."
         ),
     ] = "",
     *,
-    to: Annotated[list[str] | None, _text("to", "NAME", "To whom; several times.")] = None,
+    to: Annotated[list[str] | None, _text("to", "NAME", "To whom; again for more.")] = None,
     cc: Annotated[list[str] | None, _text("cc", "NAME", "Who gets it besides.")] = None,
     subject: Annotated[str, _text("subject", "TEXT", "What it is about.")] = "",
     body: Annotated[str, _text("body", "TEXT|-", "Its text; `-`: standard input.")] = "",
     type: Annotated[str, _text("type", "TYPE", "A letter of this type, e.g. PROGRESS.")] = "",
     bead: Annotated[str, _text("bead", "ID", "The bead that it is about.")] = "",
     field: Annotated[
-        list[str] | None, _text("field", "NAME=VALUE", "A field of its type; several times.")
+        list[str] | None, _text("field", "NAME=VALUE", "A field of its type; again for more.")
     ] = None,
     thread: Annotated[str, _text("thread", "ID", "Its thread; else the bead's.")] = "",
     reply_to: Annotated[str, _text("reply-to", "ID", "The letter that it replies to.")] = "",

@@ -73,7 +73,7 @@ def search(
     words: Annotated[
         list[str],
         typer.Argument(
-            metavar="WORDS...",
+            metavar="WORDS",
             show_default=False,
             help="All of them: auth, dep*, -draft, 'a phrase', OR between alternatives.",
         ),
@@ -121,7 +121,9 @@ def summarize(
         bool, typer.Option("--model", help="Have the program of the settings put it into words.")
     ] = False,
 ) -> Answer:
-    """Sum a thread up: counts, last status, open questions and acks, files, commits.
+    """Sum a thread up.
+
+    Counts, last status, open questions and acks, files, commits.
 
     \b
     Examples:

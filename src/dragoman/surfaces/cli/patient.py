@@ -51,6 +51,15 @@ class Patient:
         self.wrong: set[str] = set()
         """The checks so far that found something bad."""
 
+    @property
+    def is_writable(self) -> bool:
+        """Whether the directory can be written, as the check of it has found."""
+        return "directory" not in self.wrong
+
+    def once_writable(self, advice: str) -> str:
+        """What to do, and when, if it writes to the directory."""
+        return advice if self.is_writable else f"once the directory can be written, {advice}"
+
     @cached_property
     def settings(self) -> Settings:
         """The settings; SettingsError when they cannot be understood."""

@@ -72,6 +72,11 @@ class Checkpoints(Protocol):
         """The half of the key with which anyone can check them."""
         ...
 
+    @property
+    def is_proven(self) -> bool:
+        """Whether the private half is here too, which shows that the public one is ours."""
+        ...
+
 
 class Source(Protocol):
     """What can be looked at: a hub, or a store that is only read."""
@@ -175,10 +180,18 @@ class OpenPlace(Protocol):
     """How the command line opens a data directory, handed in by `bootstrap`."""
 
     def __call__(
-        self, data: Path, store: str, now: int | None, *, create: bool, new_keys: bool = False
+        self,
+        data: Path,
+        store: str,
+        now: int | None,
+        *,
+        create: bool,
+        new_keys: bool = False,
+        keyed: bool = True,
     ) -> Place:
         """Open it; `create` makes it when it is missing. `now` fixes the hub's clock. With
-        `new_keys` the store takes the keys that are here in the place of those it had."""
+        `new_keys` the store takes the keys that are here in the place of those it had. A place
+        that is not `keyed` opens without them too, and then takes no request."""
         ...
 
 

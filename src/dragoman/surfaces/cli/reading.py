@@ -14,7 +14,7 @@ STANDARD_INPUT = "-"
 SourceArgument = Annotated[
     str,
     typer.Argument(
-        metavar="[FILE|-]", show_default=False, help="The file; `-` or nothing: standard input."
+        metavar="FILE|-", show_default=False, help="The file; `-` or nothing: standard input."
     ),
 ]
 

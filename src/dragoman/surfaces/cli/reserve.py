@@ -24,7 +24,7 @@ _ForOption = Annotated[
 _NamesArgument = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[ID|PATTERN]...", show_default=False, help="Which ones; none: all of your own."
+        metavar="ID|PATTERN", show_default=False, help="Which ones; none: all of your own."
     ),
 ]
 _Words = Callable[[dict[str, Any]], str]
@@ -37,7 +37,7 @@ def take(
     patterns: Annotated[
         list[str],
         typer.Argument(
-            metavar="PATTERN...",
+            metavar="PATTERN",
             show_default=False,
             help="Paths and globs from the root of the repository; `src/`: all that is in it.",
         ),
@@ -57,7 +57,7 @@ def take(
     ] = "",
     reason: ReasonOption = "",
 ) -> Answer:
-    """Reserve files, so that nobody else works on them at the same time.
+    """Reserve files, so that nobody else works on them meanwhile.
 
     It is advice that `dragoman guard` watches over in git, and that waves keep to. The same files
     again are kept longer.
@@ -111,7 +111,7 @@ def show_all(
     patterns: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[PATTERN]...", show_default=False, help="Only what collides with these."
+            metavar="PATTERN", show_default=False, help="Only what collides with these."
         ),
     ] = None,
 ) -> Answer:

@@ -11,7 +11,10 @@ from dragoman.surfaces.cli.verb import Verb
 def schema(
     call: Call,
     dialect: Annotated[
-        str, typer.Argument(metavar="DIALECT", show_default=False, help="Which dialect.")
+        str,
+        typer.Argument(
+            metavar="DIALECT", show_default=False, help="Which dialect, e.g. acp; must be given."
+        ),
     ] = "",
 ) -> None:
     """Print the JSON Schema of what a dialect sends.

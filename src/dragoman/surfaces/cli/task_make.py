@@ -22,7 +22,7 @@ BlockedByOption = Annotated[
         "--blocked-by",
         metavar="ID",
         show_default=False,
-        help="Not claimable before that task has ended. May be given several times.",
+        help="Not claimable before that task has ended; again for more.",
     ),
 ]
 ParentOption = Annotated[
@@ -46,7 +46,7 @@ AliasOption = Annotated[
         "--alias",
         metavar="KIND:NAME",
         show_default=False,
-        help="One more name, e.g. bead:ol-527.1. May be given several times.",
+        help="One more name, e.g. bead:ol-527.1; again for more.",
     ),
 ]
 

@@ -16,7 +16,12 @@ def up(
     call: Call,
     host: Annotated[
         str,
-        typer.Option("--host", metavar="ADDRESS", show_default=False, help="Else http.host."),
+        typer.Option(
+            "--host",
+            metavar="ADDRESS",
+            show_default=False,
+            help="Where to listen; else http.host of the settings.",
+        ),
     ] = "",
     port: Annotated[
         int | None,
@@ -26,7 +31,7 @@ def up(
             min=0,
             max=65_535,
             show_default=False,
-            help="Else http.port; 0: any.",
+            help="Which port; else http.port of the settings; 0: any that is free.",
         ),
     ] = None,
     config: Annotated[
@@ -46,7 +51,7 @@ def up(
     all other commands go through it.
 
     \b
-    Example:
+    Examples:
       dragoman up
       dragoman up --port 8080
     """

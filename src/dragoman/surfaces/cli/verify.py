@@ -18,9 +18,14 @@ from dragoman.surfaces.cli.verb import Verb
 if TYPE_CHECKING:
     from dragoman.engine.ports import Store
     from dragoman.engine.verify import Finding
+    from dragoman.files.projector import Behind
     from dragoman.ledger.checkpoint import Checkpoint
 
 _MOST_SHOWN = 100
+_FOREIGN = (
+    "only the public key is here, and whoever signed anew could have put another one in its place: "
+    "compare keys/ledger.pub with one that you had from the hub"
+)
 _SURPLUS = "; what is surplus is nobody's here and is left alone: move it away"
 
 
@@ -35,13 +40,19 @@ class Verdict(Struct):
     first_bad: int | None = None
     files: int = 0
     """How many of the findings are about files, which can be written anew."""
+    is_proven: bool = True
+    """Whether the key that checked them is known to be the hub's."""
     has_files: bool = True
     """Whether the files were ever written to their end."""
+    behind: "Behind | None" = None
+    """How far the files are, if what is newer cannot be written."""
 
     @property
     def warnings(self) -> list[str]:
-        """What is not wrong, and yet no proof."""
-        return [UNSIGNED] if self.entries and not self.checkpoints else []
+        """What is not wrong, and yet should be known."""
+        unsigned = [UNSIGNED] if self.entries and not self.checkpoints else []
+        foreign = [_FOREIGN] if self.checkpoints and not self.is_proven else []
+        return unsigned + foreign + ([_behind(self.behind)] if self.behind else [])
 
     def note(self, findings: "Iterable[Finding]") -> None:
         """Take findings down, the first ones whole."""
@@ -66,7 +77,7 @@ class _Where(Struct, frozen=True):
 def verify(
     call: Call,
     hashes: Annotated[
-        bool, typer.Option("--hashes", help="Only the ledger, without replaying it into views.")
+        bool, typer.Option("--hashes", help="Only hashes and checkpoints: neither views nor files.")
     ] = False,
     chain: Annotated[
         Path | None,
@@ -95,7 +106,8 @@ def verify(
 ) -> Answer:
     """Prove that nothing was lost or changed.
 
-    Checks every hash, every checkpoint, and every view against a replay.
+    Checks every hash, every checkpoint, every view against a replay, and the files against the
+    ledger.
 
     Exits 1 and names the first bad position if anything was changed, removed, swapped or cut.
 
@@ -153,7 +165,18 @@ def examine(place: Place, bars: Bars) -> Verdict:
             verdict.note(_check_files(place, progress))
             verdict.files = verdict.found - sound
             verdict.has_files = place.projector.has_begun()
+            verdict.behind = place.projector.behind
     return verdict
+
+
+def _behind(files: "Behind") -> str:
+    late = counted(files.head - files.position, "entry", "entries")
+    return (
+        f"the task files, letters and event lines show the ledger up to position {files.position}; "
+        f"{late} after it cannot be written to them now ({files.why}). The ledger has them whole, "
+        "so nothing is lost or damaged: once the directory can be written, `dragoman tick` brings "
+        "the files level"
+    )
 
 
 def _check_files(place: Place, progress: Progress) -> "Iterator[Finding]":
@@ -174,6 +197,7 @@ def _signed(evidence: Evidence, verdict: Verdict) -> "list[Checkpoint]":
     except BadCheckpoint as error:
         verdict.note([Finding(f"checkpoints.jsonl: {error.detail}")])
     verdict.checkpoints = len(signed)
+    verdict.is_proven = evidence.checkpoints.is_proven
     return signed
 
 

@@ -34,7 +34,7 @@ def start(
     beads: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="BEAD...",
+            metavar="BEAD",
             show_default=False,
             help="Beads, in the order in which they go; BEAD=GLOB,GLOB with the files it writes.",
         ),

@@ -1,0 +1,26 @@
+"""The engine of a place without keys: the place can be looked at, and takes no request."""
+
+from asyncio import Future
+
+from dragoman.engine.handle import Engine
+from dragoman.engine.ports import Clock, Store
+from dragoman.engine.request import Outcome, Request
+from dragoman.system.keys import NoKeys
+
+
+class MuteEngine(Engine):
+    """Answers every request with what is wrong with the keys."""
+
+    def __init__(self, store: Store, clock: Clock, keys: NoKeys) -> None:
+        super().__init__(store, clock, keys.secret)
+        self._why = keys.why
+
+    def handle_now(self, request: Request) -> Outcome:
+        """Nothing can be done without them."""
+        del request
+        raise self._why
+
+    def handle(self, request: Request) -> Future[Outcome]:
+        """Nor together with others."""
+        del request
+        raise self._why
