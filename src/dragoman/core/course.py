@@ -34,7 +34,8 @@ from dragoman.core.offers import Candidate, Parts, Policy
 from dragoman.core.reading import Read
 from dragoman.core.scoring import Roster
 from dragoman.core.standing import EVOLVE_STANDING, Standing
-from dragoman.core.task import EVOLVE_TASK, Task
+from dragoman.core.task import Task
+from dragoman.core.task_fold import EVOLVE_TASK
 
 SHOWN_ERROR = 500
 """So much of an error stands in the chain."""
