@@ -2203,6 +2203,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "the same transaction.",
     ),
     Requirement(
+        "CCOS-REWOUND",
+        "S-CCOS-4, S-SAOP-10",
+        "An intent follows its task when that is rewound: the open request ends without feedback, "
+        "whoever has the task then is asked anew, and what was learned stays learned once.",
+    ),
+    Requirement(
         "CCOS-DESCRIPTOR",
         "S-CCOS-5",
         "An agent is described by skills, constraints, places, trust, cost, latency, capacity and "
