@@ -31,7 +31,7 @@ class Orchestrator(Agent):
 
     role: ClassVar[Role] = "orchestrator"
     has_shared = False
-    """Whether a part of a task was given to somebody: that is the first thing done, in any seed."""
+    """Whether a part of a task was given to somebody: that is what is tried first, in any seed."""
 
     async def work(self) -> None:
         """One piece of work for others, unless there is too much of it already."""

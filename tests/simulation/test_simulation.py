@@ -59,9 +59,11 @@ def test_all_kinds_of_things_have_happened(stories: list[Told], what: str) -> No
 
 
 @proves("SIM-PROMISES")
-def test_in_every_one_a_part_of_a_task_was_asked_of_somebody(stories: list[Told]) -> None:
-    assert [story.seed for story in stories if not story.done.get("delegate yes")] == []
-    assert summed(stories)["answer yes"] > len(stories) / 2, "most of those who were asked answer"
+def test_in_nearly_every_one_a_part_of_a_task_was_asked_of_somebody(stories: list[Told]) -> None:
+    # Of a wild one in twenty no word of it may have come through.
+    for what in ("delegate yes", "answer yes"):
+        without = [story.seed for story in stories if not story.done.get(what)]
+        assert len(without) <= len(stories) // 20, f"{what} is missing in {without}"
 
 
 @proves("SIM-SEED")
