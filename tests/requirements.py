@@ -2203,6 +2203,28 @@ _MANIFEST: tuple[Requirement, ...] = (
         "the same transaction.",
     ),
     Requirement(
+        "CCOS-REWOUND",
+        "S-CCOS-4, S-SAOP-10",
+        "An intent follows its task when that is rewound: the open request ends without feedback, "
+        "whoever has the task then is asked anew, and what was learned stays learned once.",
+    ),
+    Requirement(
+        "CCOS-NULLS",
+        "S-CCOS-1, S-CCOS-2",
+        "An optional field of an envelope that is null is not there; a needed one is missing.",
+    ),
+    Requirement(
+        "ACP-LATE",
+        "acp 5.1, S-ACP-10",
+        "A deadline that has passed is told to whoever validates or offers a package, and is no "
+        "reason to refuse it: its recipient may.",
+    ),
+    Requirement(
+        "AOF-PREFIX-LINT",
+        "S-AOF-1",
+        "lint takes a message behind the prefix `AOF/1 `, as the hub does.",
+    ),
+    Requirement(
         "CCOS-DESCRIPTOR",
         "S-CCOS-5",
         "An agent is described by skills, constraints, places, trust, cost, latency, capacity and "

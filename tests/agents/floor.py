@@ -19,7 +19,8 @@ from dragoman.core.task import Task
 from dragoman.engine.ask import TaskView, entries, find_task
 from dragoman.engine.identity import Identity
 from dragoman.ledger.entry import Line, read_line
-from dragoman.services.dispatcher import AgentState, Dispatcher
+from dragoman.services.desk import AgentState
+from dragoman.services.dispatcher import Dispatcher
 
 PERSON = Actor("human", "hera")
 OWNER_TOKEN = b"the owner's token of a test"

@@ -20,8 +20,9 @@ from dragoman.core.commands import (
     ReassignHandoff,
     RejectHandoff,
     ReportOutcome,
+    RewindTask,
 )
-from dragoman.core.events import HandoffEscalated, HandoffMoved
+from dragoman.core.events import HandoffEscalated, HandoffMoved, Status
 from dragoman.core.handoff import DEFAULT_SLA_MS, HandoffStatus, lists_of_handoff
 from dragoman.core.moments import SPAN
 from tests.core.handoffs import (
@@ -36,7 +37,19 @@ from tests.core.handoffs import (
     offer,
     offered,
 )
-from tests.core.world import ALICE, BOB, COORDINATOR, HUB, HUMAN, NOW, TTL, World, events_of, held
+from tests.core.world import (
+    ALICE,
+    BOB,
+    COORDINATOR,
+    HUB,
+    HUMAN,
+    NOW,
+    TTL,
+    World,
+    events_of,
+    held,
+    task,
+)
 from tests.requirements import proves
 
 LATE = DEFAULT_SLA_MS["proposed"]
@@ -264,6 +277,25 @@ def test_a_cancelled_task_takes_its_handoff_with_it(state: HandoffStatus) -> Non
     assert letters(world, "system.error") == [("alice", "bob")]
     had_it = "bob" if state == "activated" else "alice"
     assert (found.assignee, found.chain[-1]) == (had_it, had_it)
+
+
+@proves("ACP-FOLLOWS-TASK", "REWIND-STATE")
+@pytest.mark.parametrize("state", ["proposed", "accepted", "activated"])
+@pytest.mark.parametrize("to", ["done", "cancelled", "ready", "review"])
+def test_a_task_that_is_rewound_to_its_end_takes_its_handoff_with_it(
+    state: HandoffStatus, to: Status
+) -> None:
+    world = at(state)
+    world.past["T", 1] = task("T", to, "alice")
+    again(world, HUMAN, RewindTask("T", 1), "cause-2")
+    found = world.tasks["T"]
+    assert (found.status, found.assignee) == (to, "alice")
+    if to in ("ready", "review"):
+        assert (handoff(world).status, found.handoff is None) == (state, False)
+        return
+    is_completed = (state, to) == ("activated", "done")
+    assert handoff(world).status == ("completed" if is_completed else "closed")
+    assert found.handoff is None
 
 
 @proves("ACP-FOLLOWS-TASK")

@@ -37,7 +37,8 @@ from dragoman.services.budgets import (
     take_back,
     used_up,
 )
-from dragoman.services.dispatcher import Agent, Dispatcher, Outside, Policy
+from dragoman.services.desk import Agent
+from dragoman.services.dispatcher import Dispatcher, Outside, Policy
 from dragoman.services.recovery import Recovery
 from dragoman.services.taking_over import Forget, Sweep
 from dragoman.system.ids import CountingIds

@@ -6,7 +6,7 @@ from dragoman.core.commands import ClaimTask, CreateTask, NoteTask, RenewLease, 
 from dragoman.core.deadlines import Backoff
 from dragoman.services import recovery
 from dragoman.services.recovery import Recovery
-from tests.engine.lab import ALICE, BOB, HUMAN, START, TTL, Lab, findings
+from tests.engine.lab import ALICE, BOB, HUMAN, START, TTL, Lab, OpenStore, findings
 from tests.requirements import proves
 
 
@@ -93,3 +93,19 @@ def test_a_task_that_nobody_survives_ends_in_the_deadletter() -> None:
         lab.clock.advance(60_000)
     assert lab.task("T").status == "deadletter"
     assert run(lab) == 0
+
+
+class _Keeping(OpenStore):
+    """A store that has kept a lease that it was told to end."""
+
+    def expired(self, now: int, limit: int) -> list[str]:
+        return super().expired(now, limit) or ["task:T000"]
+
+
+@proves("LEASE-RECOVERY")
+def test_a_lease_that_a_store_does_not_let_go_of_is_tried_once_and_not_for_ever() -> None:
+    lab = Lab(_Keeping())
+    held(lab, 2)
+    lab.clock.advance(TTL)
+    assert run(lab) == 2
+    assert (lab.task("T000").status, lab.task("T001").status) == ("ready", "ready")

@@ -35,7 +35,8 @@ from dragoman.services.attempt import Terms
 from dragoman.services.budgets import Budget
 from dragoman.services.checkpointer import Checkpointer
 from dragoman.services.clockwork import Duty
-from dragoman.services.dispatcher import Agent, Dispatcher, Outside, Policy
+from dragoman.services.desk import Agent
+from dragoman.services.dispatcher import Dispatcher, Outside, Policy
 from dragoman.services.entropy import Entropy
 from dragoman.services.handing_on import HandingOn
 from dragoman.services.indexer import Indexer

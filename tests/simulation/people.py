@@ -8,13 +8,15 @@ import msgspec
 from dragoman.core.commands import CreateTask, DescribeAgent, MoveTask, RegisterAgent
 from dragoman.core.events import Role, Status
 from dragoman.core.moments import to_rfc3339
+from dragoman.core.task import Task
+from dragoman.engine.request import Accepted
 from dragoman.engine.runner import Assignment, Hear
 from dragoman.protocols.agentmail import compose
 from tests.simulation import agents, messages
 from tests.simulation.faulty_store import HubDied
 from tests.simulation.programs import Script
 from tests.simulation.taking_part import Agent
-from tests.simulation.world import HOUR, World, do, operate, send
+from tests.simulation.world import HOUR, World, do, is_yes, operate, send
 
 _WAYS: dict[Status, tuple[Status, ...]] = {
     "review": ("done", "done", "done", "ready", "cancelled"),
@@ -28,13 +30,17 @@ class Orchestrator(Agent):
     """Makes tasks, waves, intents and requests for workers."""
 
     role: ClassVar[Role] = "orchestrator"
+    has_shared = False
+    """Whether a part of a task was given to somebody: that is what is tried first, in any seed."""
 
     async def work(self) -> None:
         """One piece of work for others, unless there is too much of it already."""
         if self.world.is_calm or len(self.tasks("ready")) > 12:
             return
         drawn = self.chance.random()
-        if drawn < 0.6:
+        if drawn < 0.1 or not self.has_shared:
+            await self._share_task()
+        elif drawn < 0.6:
             await self._make_task()
         elif drawn < 0.75:
             await self._start_wave()
@@ -42,6 +48,26 @@ class Orchestrator(Agent):
             await self._delegate()
         else:
             await self._spawn()
+
+    async def _share_task(self) -> None:
+        """A task, and a part of it that somebody in particular is asked for."""
+        to = self.chance.choice(agents.AOF_WORKERS)
+        whole, part = await self._made(), await self._made(to)
+        word, due = self.world.word(), self.now + self.chance.randrange(12 * HOUR)
+        said = messages.aof_request(
+            self.name, part.aof_id, whole.aof_id, at=self.now, due=due, word=word, to=to
+        )
+        self.has_shared |= is_yes(await self.insist("delegate", send(said, self.actor)))
+
+    async def _made(self, assignee: str = "") -> Task:
+        word = self.world.word()
+        command = CreateTask(f"Work {word}", ready=True, assignee=assignee)
+        call = do(self.actor, command, key=word)
+        answer = await self.promised("create", call, word, "task.created")
+        assert isinstance(answer, Accepted), answer
+        task = self.world.auditor.task(answer.receipts[0].task)
+        assert task is not None
+        return task
 
     async def _make_task(self) -> None:
         word, ready = self.world.word(), self.tasks("ready")

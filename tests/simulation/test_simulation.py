@@ -49,7 +49,6 @@ def test_nothing_that_was_promised_is_lost_and_all_work_comes_to_rest(stories: l
         "DONE yes",
         "complete yes",
         "result yes",
-        "delegate yes",
         "wave yes",
         "spawn yes",
         "reserve yes",
@@ -57,6 +56,14 @@ def test_nothing_that_was_promised_is_lost_and_all_work_comes_to_rest(stories: l
 )
 def test_all_kinds_of_things_have_happened(stories: list[Told], what: str) -> None:
     assert summed(stories).get(what, 0) > 0, sorted(summed(stories))
+
+
+@proves("SIM-PROMISES")
+def test_in_nearly_every_one_a_part_of_a_task_was_asked_of_somebody(stories: list[Told]) -> None:
+    # Of a wild one in twenty no word of it may have come through.
+    for what in ("delegate yes", "answer yes"):
+        without = [story.seed for story in stories if not story.done.get(what)]
+        assert len(without) <= len(stories) // 20, f"{what} is missing in {without}"
 
 
 @proves("SIM-SEED")

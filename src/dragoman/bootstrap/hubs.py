@@ -15,7 +15,7 @@ from dragoman.system.clock import SystemClock
 from dragoman.system.keys import load, load_or_create
 
 if TYPE_CHECKING:
-    from dragoman.services.dispatcher import AgentState
+    from dragoman.services.desk import AgentState
     from dragoman.surfaces.cli.running import RunningHub
     from dragoman.surfaces.http.door import Patience
     from dragoman.surfaces.mcp.http import McpApp

@@ -53,7 +53,8 @@ def open_dispatcher(place: Place, identity: "Identity", url: str) -> "Dispatcher
     from dragoman.agents.prompt import prompt, prompt_elsewhere
     from dragoman.services.attempt import Terms
     from dragoman.services.budgets import Budget
-    from dragoman.services.dispatcher import Agent, Dispatcher, Outside, Policy
+    from dragoman.services.desk import Agent
+    from dragoman.services.dispatcher import Dispatcher, Outside, Policy
     from dragoman.system.hub_name import hub_name
     from dragoman.system.run_marks import RunMarks
     from dragoman.system.usage_file import UsageFile

@@ -34,7 +34,8 @@ from dragoman.core.offers import Candidate, Parts, Policy
 from dragoman.core.reading import Read
 from dragoman.core.scoring import Roster
 from dragoman.core.standing import EVOLVE_STANDING, Standing
-from dragoman.core.task import EVOLVE_TASK, Task
+from dragoman.core.task import Task
+from dragoman.core.task_fold import EVOLVE_TASK
 
 SHOWN_ERROR = 500
 """So much of an error stands in the chain."""
@@ -211,13 +212,21 @@ class Course:
             why = cancelled or f"its task is {status}"
             self.say(IntentNeedsFollowUp(self.intent.id, why[:SHOWN_ERROR], bool(cancelled)))
         if status in WAITING and intent.request is None and intent.state not in OVER:
-            self.say(IntentNeedsFollowUp(intent.id, self._why_waiting()))
+            self.wait(self.why_waiting())
 
-    def _why_waiting(self) -> str:
+    def wait(self, why: str) -> None:
+        """Nobody is asked: somebody has to see to it."""
+        is_unwanted = self.task.status == "cancelled"
+        self.say(IntentNeedsFollowUp(self.intent.id, why[:SHOWN_ERROR], is_unwanted))
+
+    def why_waiting(self) -> str:
+        """What keeps its task from being somebody's work."""
         task = self.task
-        if task.open_blockers:
-            return f"its task waits for {', '.join(task.open_blockers)}"[:SHOWN_ERROR]
-        return f"its task is {task.status}" if task.assignee else "its task has no owner"
+        if task.status in WAITING and task.open_blockers:
+            return f"its task waits for {', '.join(task.open_blockers)}"
+        if task.status in WAITING and not task.assignee:
+            return "its task has no owner"
+        return f"its task is {task.status}"
 
     def _propose(
         self,

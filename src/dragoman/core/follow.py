@@ -17,6 +17,7 @@ from dragoman.core.events import (
     TaskCheckpointed,
     TaskReported,
     TaskRequeued,
+    TaskRewound,
     TaskTransitioned,
 )
 from dragoman.core.handoff import NEXT_STAGE, Handoff
@@ -26,7 +27,7 @@ from dragoman.core.handoff_words import COORDINATOR, StreamEvents
 from dragoman.core.handoff_work import completed
 from dragoman.core.ids import handoff_stream
 from dragoman.core.reading import Decision, Read
-from dragoman.core.task import Task
+from dragoman.core.task import FINAL, Task
 
 
 class _Course(Struct, frozen=True):
@@ -59,7 +60,7 @@ def with_handoff(command: TaskCommand, decision: Decision, read: Read) -> Decisi
     return decision
 
 
-def _moved(event: TaskTransitioned, course: _Course) -> StreamEvents:
+def _moved(event: TaskTransitioned | TaskRewound, course: _Course) -> StreamEvents:
     """Cancelled, or finished by its sender: there is nothing left to hand over.
 
     What its recipient has brought so far as to be looked at, is done as far as the handoff goes.
@@ -72,6 +73,11 @@ def _moved(event: TaskTransitioned, course: _Course) -> StreamEvents:
     if is_finished or (event.to == "review" and course.outcome == "done"):
         return _over(handoff, replace(task, status=event.to), course.read)
     return ()
+
+
+def _rewound(event: TaskRewound, course: _Course) -> StreamEvents:
+    """Who was asked to take it is asked still, unless it is at its end again."""
+    return _moved(event, course) if event.to in FINAL else ()
 
 
 def _over(handoff: Handoff, task: Task, read: Read) -> StreamEvents:
@@ -113,5 +119,6 @@ _FOLLOW: Final[dict[type[AnyEvent], Callable[[Any, _Course], StreamEvents]]] = {
     TaskTransitioned: _moved,
     TaskCheckpointed: _checkpointed,
     TaskRequeued: _requeued,
+    TaskRewound: _rewound,
 }
 """Event of a task -> what it means for its handoff."""

@@ -12,6 +12,7 @@ from dragoman.core.events import (
     TaskEdited,
     TaskLinked,
     TaskRequeued,
+    TaskRewound,
     TaskTransitioned,
     TaskUnblocked,
 )
@@ -23,7 +24,15 @@ from dragoman.core.results import UNDER_WAY
 from dragoman.core.task import Task
 
 _MOVING: Final[frozenset[type[AnyEvent]]] = frozenset(
-    {TaskClaimed, TaskEdited, TaskLinked, TaskRequeued, TaskTransitioned, TaskUnblocked}
+    {
+        TaskClaimed,
+        TaskEdited,
+        TaskLinked,
+        TaskRequeued,
+        TaskRewound,
+        TaskTransitioned,
+        TaskUnblocked,
+    }
 )
 _FAILURES: Final = ("failed", "blocked")
 
@@ -43,7 +52,10 @@ def followed(decision: Decision, read: Read, now: int, own: str = "") -> Decisio
             continue
         before, intent = found
         course = Course(intent, task_after(before, decision.events, now), read, now)
-        _reconcile(course, before, _why_cancelled(stream, decision.events, read))
+        if isinstance(event, TaskRewound):
+            _go_back(course)
+        else:
+            _reconcile(course, before, _why_cancelled(stream, decision.events, read))
         decision = replace(decision, events=(*decision.events, *course.events))
         if decision.receipt.task == course.task.id:
             told = replace(decision.receipt, status=course.task.status)
@@ -77,6 +89,22 @@ def _reconcile(course: Course, before: Task, cancelled: str) -> None:
     elif task.status in UNDER_WAY and task.assignee and _place(before) != _place(task):
         _take_up(course, before)
     course.settle(cancelled)
+
+
+def _go_back(course: Course) -> None:
+    """After a rewind: what was asked for since does not count any more, and nothing is learned.
+
+    Whoever has the task then is asked for it anew, even if it has failed: that was later.
+    """
+    task, request = course.task, course.intent.request
+    if request is not None:
+        course.supersede(request, "")
+    if task.status in UNDER_WAY and task.assignee and _can_begin(task):
+        course.ask(task.assignee, is_forgiven=True)
+    elif task.status == "done":
+        course.settle()
+    else:
+        course.wait(f"it was rewound: {course.why_waiting()}")
 
 
 def _place(task: Task) -> tuple[object, ...]:

@@ -45,7 +45,8 @@ from dragoman.core.limits import (
 )
 from dragoman.core.offers import Policy
 from dragoman.core.reading import Decision, Read, Receipt
-from dragoman.core.task import EVOLVE_TASK, Task
+from dragoman.core.task import Task
+from dragoman.core.task_fold import EVOLVE_TASK
 
 ORIGIN: Final = "ccos"
 _NOBODY: Final = "nobody in the registry comes into question"

@@ -310,6 +310,8 @@ class Dialect(Struct, frozen=True):
     bounds: Bounds = USUAL
     """Of its largest message. What is larger than usual is handed to `hear` all the same, which has
     to find out cheaply whether it is its own."""
+    prefix: bytes = b""
+    """What may stand before the JSON of a message."""
 
 
 def beginning(text: bytes) -> msgspec.Raw:

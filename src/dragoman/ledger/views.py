@@ -63,7 +63,8 @@ from dragoman.core.intent import EVOLVE_INTENT, Intent, lists_of_intent
 from dragoman.core.mail import EVOLVE_MAIL, Mail, lists_of_mail
 from dragoman.core.reservations import EVOLVE_RESERVATIONS, Reservations
 from dragoman.core.standing import EVOLVE_STANDING, Standing, lists_of_standing
-from dragoman.core.task import EVOLVE_TASK, PRIORITY_RANK, Task, lists_of_task
+from dragoman.core.task import PRIORITY_RANK, Task, lists_of_task
+from dragoman.core.task_fold import EVOLVE_TASK
 from dragoman.core.traces import EVOLVE_TRACE, EVOLVE_TURNS, Trace, TurnLog
 from dragoman.core.wave import EVOLVE_WAVE, Wave, lists_of_wave
 from dragoman.core.work_item import EVOLVE_WORK_ITEM, WorkItem

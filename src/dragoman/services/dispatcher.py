@@ -8,50 +8,27 @@ out while anything of an earlier attempt on it is still running here.
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 
 from msgspec import Struct
 
 from dragoman.core.actors import SYSTEM
 from dragoman.core.commands import ClaimTask, RegisterAgent
-from dragoman.core.deadlines import Backoff, rest_after
 from dragoman.core.errors import DragomanError, Refusal, Refused
 from dragoman.core.ids import agent_stream, task_stream
-from dragoman.core.task import Task
 from dragoman.engine.ask import TaskView, find_agent, find_task
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import ReadyKey, Session
-from dragoman.engine.runner import Assignment, Runner
-from dragoman.services.attempt import Attempt, Speak, Spent, Terms
+from dragoman.engine.runner import Assignment
+from dragoman.services.attempt import Attempt, Speak, Terms
 from dragoman.services.booking import Booking, UsageKeeper
-from dragoman.services.budgets import Budget, Used, spend
+from dragoman.services.desk import Agent, AgentState, Desk
 from dragoman.services.taking_over import Estate, Forget, Sweep
 
 _PAUSE_SECONDS = 0.005
 """Between two looks, so that a busy hub costs the dispatcher little."""
 _PROMOTED_AT_ONCE = 100
-_REST = Backoff(base_ms=1_000, cap_ms=300_000)
-"""How long an agent is left alone that could not be started."""
 _MATTERS = (task_stream(""), agent_stream(""))
 """Streams whose news may be that there is work to give out."""
-
-
-class Agent(Struct, frozen=True):
-    """An agent that can be started."""
-
-    name: str
-    runner: Runner
-    queues: tuple[str, ...]
-    """Whose tasks it takes: names that tasks are reserved for, and "" for those of anyone."""
-    prompt: Callable[[Task, str], str]
-    """What it is told about a task."""
-    speaks: tuple[str, ...] = ("aof",)
-    """What it understands: its prompt is in these words."""
-    must_report: bool = False
-    """Whether an attempt has failed that ends without a word about how."""
-    concurrency: int = 1
-    attempt_ms: int = 0
-    budget: Budget = Budget()
 
 
 class Policy(Struct, frozen=True):
@@ -78,31 +55,6 @@ class Outside(Struct, frozen=True):
     """Tells whoever looks at the hub's terminal what keeps an agent from working."""
 
 
-class AgentState(Struct, frozen=True):
-    """How an agent stands, for whoever looks."""
-
-    name: str
-    running: tuple[str, ...]
-    """The tasks that it works on."""
-    used: Used
-    """Of its day, by what runs too."""
-    paused: str = ""
-    """Why it takes no work just now: it was paused, or could not be started."""
-
-
-class _Desk:
-    """What is known of one agent while the dispatcher runs."""
-
-    def __init__(self, agent: Agent) -> None:
-        self.agent = agent
-        self.attempts: dict[str, Attempt] = {}
-        """By the session: two of them may be on one task, while the first is being stopped."""
-        self.failures = 0
-        """How often in a row it could not be started."""
-        self.problem = ""
-        self.rests_until = 0.0
-
-
 class Dispatcher:
     """Runs in one event loop, from `run` until `stop`."""
 
@@ -114,7 +66,7 @@ class Dispatcher:
         outside: Outside,
     ) -> None:
         self._hub = hub
-        self._desks = {agent.name: _Desk(agent) for agent in agents}
+        self._desks = {agent.name: Desk(agent) for agent in agents}
         self._policy = policy
         self._outside = outside
         self._booking = Booking(hub, outside.usage, outside.tell)
@@ -158,7 +110,7 @@ class Dispatcher:
             AgentState(
                 name,
                 tuple(attempt.assignment.task for attempt in desk.attempts.values()),
-                _with(self._booking.used(name), _so_far(desk)),
+                desk.used_beside(self._booking.used(name)),
                 self._why_idle(desk),
             )
             for name, desk in self._desks.items()
@@ -236,7 +188,7 @@ class Dispatcher:
     async def _look(self) -> None:
         """Claim for whoever is free, the most urgent first, until nothing fits."""
         desks = self._desks.values()
-        await self._booking.review([(desk.agent, partial(_so_far, desk)) for desk in desks])
+        await self._booking.review([(desk.agent, desk.so_far) for desk in desks])
         passed_over = set[str]()
         while not self.is_stopping and (free := list(self._free())):
             queues = {queue for desk in free for queue in desk.agent.queues}
@@ -249,18 +201,18 @@ class Dispatcher:
             if not await self._claim(desk, task):
                 passed_over.add(task)
 
-    def _free(self) -> Iterator[_Desk]:
+    def _free(self) -> Iterator[Desk]:
         if sum(1 for _ in self._attempts()) >= self._policy.concurrency:
             return
         for desk in self._desks.values():
             if len(desk.attempts) < desk.agent.concurrency and not self._why_idle(desk):
                 yield desk
 
-    def _why_idle(self, desk: _Desk) -> str:
+    def _why_idle(self, desk: Desk) -> str:
         loop = self._loop
         if loop is not None and loop.time() < desk.rests_until:
             return desk.problem
-        return self._booking.why_idle(desk.agent, _so_far(desk))
+        return self._booking.why_idle(desk.agent, desk.so_far())
 
     def _first_of(self, queues: Sequence[str], besides: Collection[str]) -> Mapping[str, ReadyKey]:
         """The first task of each queue that has one, but for these."""
@@ -278,7 +230,7 @@ class Dispatcher:
 
         return self._hub.store.transact(work)
 
-    async def _claim(self, desk: _Desk, task: str) -> bool:
+    async def _claim(self, desk: Desk, task: str) -> bool:
         """Claim a task for an agent and let it begin; False when another was faster."""
         agent, session = desk.agent, f"{self._policy.hub}.{self._outside.new_id()}"
         command = ClaimTask(task, agent.name, session, self._policy.ttl_ms, agent.queues)
@@ -291,7 +243,7 @@ class Dispatcher:
             self._begin(desk, view)
         return True
 
-    def _begin(self, desk: _Desk, view: TaskView, *, is_booked: bool = False) -> None:
+    def _begin(self, desk: Desk, view: TaskView, *, is_booked: bool = False) -> None:
         task, lease = view.task, view.lease
         if lease is None or lease.holder != desk.agent.name:
             return
@@ -318,12 +270,14 @@ class Dispatcher:
         self._lives.add(life)
         life.add_done_callback(self._lives.discard)
 
-    async def _see_through(self, desk: _Desk, attempt: Attempt) -> None:
+    async def _see_through(self, desk: Desk, attempt: Attempt) -> None:
         agent = desk.agent
         try:
             await self._booking.save(agent)
             spent = await attempt.live(agent.attempt_ms)
-            self._note_start(desk, spent)
+            desk.note_start(
+                spent.not_started, asyncio.get_running_loop().time(), self._outside.tell
+            )
             # Booked in the same breath: for whoever looks, it must not count as running as well.
             del desk.attempts[attempt.assignment.session]
             if spent.not_started:
@@ -336,18 +290,6 @@ class Dispatcher:
         finally:
             desk.attempts.pop(attempt.assignment.session, None)
             self._woken.set()
-
-    def _note_start(self, desk: _Desk, spent: Spent) -> None:
-        if not spent.not_started:
-            desk.failures, desk.problem = 0, ""
-            return
-        desk.failures += 1
-        rest = rest_after(desk.failures, _REST) / 1_000
-        desk.rests_until = asyncio.get_running_loop().time() + rest
-        problem = f"{desk.agent.name} could not be started: {spent.not_started}"
-        if problem != desk.problem:
-            self._outside.tell(problem)
-        desk.problem = problem
 
     # The end
 
@@ -371,7 +313,7 @@ class Dispatcher:
         await self.until_idle()
 
 
-def _most_urgent(free: Sequence[_Desk], first: Mapping[str, ReadyKey]) -> tuple[_Desk, str] | None:
+def _most_urgent(free: Sequence[Desk], first: Mapping[str, ReadyKey]) -> tuple[Desk, str] | None:
     """Whose next task comes first, and which; among equals, who has least to do."""
     ranked = [
         (min(keys), len(desk.attempts) / desk.agent.concurrency, order)
@@ -390,15 +332,3 @@ def _task_of(key: ReadyKey) -> str:
 
 def _holder(view: TaskView) -> str:
     return "" if view.lease is None else view.lease.holder
-
-
-def _so_far(desk: _Desk) -> Used:
-    """What the attempts that run have used."""
-    attempts = desk.attempts.values()
-    return Used(
-        ms=sum(attempt.ms for attempt in attempts), output=sum(attempt.said for attempt in attempts)
-    )
-
-
-def _with(used: Used, running: Used) -> Used:
-    return spend(used, ms=running.ms, output=running.output)

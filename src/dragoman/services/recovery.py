@@ -35,12 +35,12 @@ class Recovery:
 
     def run_once(self, now: int) -> int:
         """Recover every silent task; how many there were."""
-        recovered = 0
-        while page := self._hub.store.expired(now, _PAGE):
-            ended = sum(self._recover(stream) for stream in page)
-            recovered += ended
-            if not ended:  # the hub's own clock is behind `now`: their leases live on
-                break
+        recovered, seen = 0, set[str]()
+        # What comes up again could not be helped: the hub's own clock is behind `now`, or a store
+        # has kept a lease that it was told to end.
+        while page := [one for one in self._hub.store.expired(now, _PAGE) if one not in seen]:
+            seen.update(page)
+            recovered += sum(self._recover(stream) for stream in page)
         return recovered
 
     def _recover(self, stream: str) -> bool:

@@ -10,6 +10,7 @@ from jsonschema import Draft202012Validator
 
 from dragoman.core.errors import Refusal
 from dragoman.core.handoff_package import hash_of
+from dragoman.core.moments import to_rfc3339
 from dragoman.engine.facts import StoreFacts
 from dragoman.engine.operation import Fault
 from dragoman.engine.verify import check_views
@@ -222,12 +223,16 @@ def test_what_a_schema_cannot_say_is_said_all_the_same() -> None:
     assert lint(never, "", False).issues[0]["path"] == "task.deadline"
 
 
-def test_strict_looks_at_the_hash() -> None:
+@pytest.mark.parametrize("strict", [False, True])
+def test_a_package_is_the_one_that_its_hash_says(strict: bool) -> None:
     package = changed("context/summary", "Another.")
-    assert lint(package, "", False).ok
-    assert lint(package, "", True).issues[0]["path"] == "verification.package_hash"
-    endless = full() | {"work_state": {**full()["work_state"], "percent_complete": 2**60}}
-    assert any("hashed" in issue["reason"] for issue in lint(endless, "", True).issues)
+    (issue,) = lint(package, "", strict).issues
+    assert issue["path"] == "verification.package_hash"
+    package["verification"]["package_hash"] = hash_of(package)
+    assert lint(package, "", strict).ok
+    half_a_character = changed("context/summary", "\ud800")
+    (issue,) = lint(half_a_character, "", strict).issues
+    assert "cannot be hashed" in issue["reason"]
 
 
 def test_lint_knows_actions_and_messages_and_asks_for_the_kind_that_is_meant() -> None:
@@ -395,6 +400,26 @@ def test_who_writes_a_secret_into_a_draft_is_told(desk: Desk) -> None:
     (told,) = reply["metadata"]["warnings"]
     assert told.startswith("a secret was masked: ")
     assert secret not in str(desk.handoff(reply["handoff_id"]).package)
+
+
+@proves("ACP-LATE")
+@pytest.mark.parametrize("place", ["deadline", "task"])
+@pytest.mark.parametrize(("ago", "is_late"), [(0, True), (1, True), (-1, False)])
+def test_a_deadline_that_has_passed_is_told_and_refuses_nothing(
+    desk: Desk, place: str, ago: int, is_late: bool
+) -> None:
+    stated = to_rfc3339(desk.lab.clock.now() - ago)
+    said = {**_without(offer(), "action"), "deadline": stated}
+    if place == "task":
+        said = {**_without(offer(), "action"), "task": {**offer()["task"], "deadline": stated}}
+    id = desk.say({"action": "draft", **said}, ALICE)["handoff_id"]
+    for action in ("validate", "propose"):
+        reply = desk.do(action, id, ALICE)
+        assert reply["success"]
+        told = reply["metadata"].get("warnings", [])
+        assert [one.startswith(f"timeout_risk: the deadline {stated} has") for one in told] == (
+            [True] * is_late
+        )
 
 
 @proves("ACP-QUERY")

@@ -1,10 +1,13 @@
 """lint: findings about messages of CCOS, each with its place."""
 
+import json
 from typing import Any
 
 import pytest
 
+from dragoman.protocols.ccos import wire
 from dragoman.protocols.ccos.lint import lint
+from dragoman.text.strict_cbor import to_cbor
 from tests.requirements import proves
 
 pytestmark = proves("CCOS-LINT")
@@ -38,6 +41,41 @@ def test_what_is_wrong_is_told_with_its_place(
     assert not linted.ok
     assert linted.issues[0]["path"] == path
     assert reason in linted.issues[0]["reason"]
+
+
+NONE = {"request_id": None, "attempt": None, "meta": None, "protocol_version": None}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        REQUEST | NONE | {"deadline": None},
+        RESULT | NONE | {"error": None},
+        {
+            "intent_id": "i",
+            "agent_id": "ada",
+            "message": "half",
+            "progress": None,
+            "sequence": None,
+        },
+    ],
+    ids=["TaskRequest", "TaskResult", "TaskUpdate"],
+)
+@proves("CCOS-NULLS")
+def test_an_optional_field_that_is_null_is_not_there(value: dict[str, Any]) -> None:
+    linted = lint(value, "", strict=True)
+    plain = {name: said for name, said in value.items() if said is not None}
+    assert (linted.ok, linted.message) == (True, lint(plain, "", strict=True).message)
+    shape: Any = wire.KINDS[linted.type]
+    for write in (json.dumps(value).encode(), to_cbor(value)):
+        assert wire.as_value(wire.read(write, shape)) == linted.message
+
+
+@pytest.mark.parametrize("name", ["intent_id", "agent_id", "goal", "params"])
+@proves("CCOS-NULLS")
+def test_what_has_to_be_there_is_not_there_as_null(name: str) -> None:
+    linted = lint(REQUEST | {name: None}, "", strict=False)
+    assert [issue["path"] for issue in linted.issues] == [name]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """lint: messages are checked, every finding is named, and nothing is sent or made."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -127,3 +128,17 @@ def test_blank_lines_are_no_messages(dragoman: Console, letter: Letters) -> None
     said = dragoman("lint", "--dialect", "aof", "--jsonl", letter(f"\n{line}\n  \n{line}\n\n"))
 
     assert (said.code, len(said.objects)) == (0, 2)
+
+
+@proves("AOF-PREFIX-LINT")
+def test_a_message_may_stand_behind_the_prefix_as_the_hub_takes_it(
+    dragoman: Console, tmp_path: Path
+) -> None:
+    file = tmp_path / "sent.txt"
+    sent = [f"AOF/1 {json.dumps(message)}" for message in (report(), update(notes="x"))]
+    file.write_text("\n".join([*sent, "AOF/1 {", f"AOF/2 {json.dumps(report())}"]) + "\n")
+    said = dragoman("lint", "--dialect", "aof", "--strict", "--jsonl", str(file))
+    assert [json.loads(line)["ok"] for line in said.out.splitlines()] == [True, True, False, False]
+    file.write_text(sent[0])
+    assert dragoman("lint", "--dialect", "aof", str(file)).out == "ok: completion.report\n"
+    assert dragoman("lint", "--dialect", "ccos", str(file)).code == 1

@@ -26,7 +26,7 @@ from dragoman.engine.interpreter import Interpreter
 from dragoman.engine.operation import Dialect
 from dragoman.engine.ports import Clock, Store
 from dragoman.protocols import acp, agentmail, aof, ccos, saop
-from dragoman.services.dispatcher import AgentState
+from dragoman.services.desk import AgentState
 from dragoman.services.workq import HubWorkq
 from dragoman.store.memory import MemoryStore
 from dragoman.surfaces.http import Door, HttpServer, Patience, build_app

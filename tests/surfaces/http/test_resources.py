@@ -5,7 +5,7 @@ from msgspec import convert
 
 from dragoman.core.commands import CreateTask
 from dragoman.services.budgets import Used
-from dragoman.services.dispatcher import AgentState
+from dragoman.services.desk import AgentState
 from dragoman.surfaces.http.agents import ShownAgent
 from tests.requirements import proves
 from tests.surfaces.http.house import House, serving

@@ -27,7 +27,7 @@ from dragoman.core.commands import (
 from dragoman.core.handoff import Handoff
 from dragoman.core.handoff_package import mark_of
 from dragoman.core.handoff_words import not_found
-from dragoman.core.moments import parse_duration, parse_rfc3339
+from dragoman.core.moments import parse_duration, parse_rfc3339, to_rfc3339
 from dragoman.engine.handoffs import find_handoff
 from dragoman.engine.operation import Commands, Facts, Fault
 from dragoman.protocols.acp.actions import (
@@ -53,6 +53,12 @@ from dragoman.protocols.acp.teamspace import outsider
 
 KIND: Final = "acp"
 """The kind of name under which work that was born elsewhere is known."""
+
+_LATE: Final = (
+    "timeout_risk: the deadline {} has passed: it can be offered all the same, and a coordinator "
+    "is told that it is late as soon as it is activated"
+)
+"""Work that is late may be handed over; whether that makes sense is for its recipient to say."""
 
 _NOT_KEPT: Final = frozenset({"action", "handoff_id", "to_agent", "teamspace_id", "from_agent"})
 """What of a draft's arguments stands beside what it holds."""
@@ -180,6 +186,9 @@ def initiate(
     if secret := choices.secret_in(package):
         return Fault(secret.code, secret.detail)
     asked.warnings.extend(foreseen(given.artifacts, given.teamspace_id, choices))
+    due_at = _due_at(given)
+    if due_at is not None and due_at <= facts.now():
+        asked.warnings.append(_LATE.format(to_rfc3339(due_at)))
     offer = ProposeHandoff(
         task=given.task.task_id,
         recipient=given.to_agent,
@@ -192,7 +201,7 @@ def initiate(
         stated_hash="" if is_as_given else stated,
         supersedes=given.supersedes,
         sla_ms={**choices.sla_ms, **own},
-        due_at=_due_at(given),
+        due_at=due_at,
     )
     return (*_adopted(given, facts, choices), offer)
 

@@ -21,7 +21,7 @@ from dragoman.engine.operation import (
 )
 from dragoman.engine.request import Accepted
 from dragoman.protocols.aof import check, translate
-from dragoman.protocols.aof.detect import detect
+from dragoman.protocols.aof.detect import PREFIX, detect
 from dragoman.protocols.aof.errors import REASONS
 from dragoman.protocols.aof.lint import lint
 from dragoman.protocols.aof.read import Shaped, at_a_glance, flawless, shaped, text_of
@@ -50,6 +50,7 @@ def dialect(*, at_once: bool = False) -> Dialect:
         refusals=REASONS,
         render=RENDER,
         kinds=tuple(MESSAGES),
+        prefix=PREFIX.encode(),
     )
 
 

@@ -10,7 +10,14 @@ import msgspec
 from msgspec import Raw, Struct
 
 from dragoman.engine.operation import Fault, Incoming, beginning
-from dragoman.protocols.ccos.wire import KINDS, Message, TaskRequest, TaskResult, kind_of
+from dragoman.protocols.ccos.wire import (
+    KINDS,
+    Message,
+    TaskRequest,
+    TaskResult,
+    kind_of,
+    without_nulls,
+)
 from dragoman.text.shape_words import shape_fault
 from dragoman.text.strict_json import MOST_BYTES, StrictJsonError
 
@@ -70,8 +77,9 @@ def _unwrapped(value: Any) -> Spoken | None:
 
 def shaped(value: Any, shape: type[Any], code: str = "invalid_field") -> Any:
     """A parsed JSON value in its shape, or what is wrong with it."""
+    said = without_nulls(value) if shape in KINDS.values() else value
     try:
-        return msgspec.convert(_with_whole_numbers(value), shape)
+        return msgspec.convert(_with_whole_numbers(said), shape)
     except msgspec.ValidationError as error:
         return Fault(code, *shape_fault(str(error)))
 

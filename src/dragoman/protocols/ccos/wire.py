@@ -5,7 +5,7 @@ The first fields of each are the seed's and are enough (its minimal form); the o
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, Final, TypeVar, cast
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -124,6 +124,19 @@ class TaskUpdate(Envelope, frozen=True, kw_only=True):
             raise ValueError("say at least one of progress, message and partial")
 
 
+_NULL_IS_ABSENT: Final = frozenset(
+    {
+        "request_id",
+        "attempt",
+        "meta",
+        "protocol_version",
+        "deadline",
+        "progress",
+        "message",
+        "sequence",
+    }
+)
+
 Message = TaskRequest | TaskResult | TaskUpdate
 M = TypeVar("M", TaskRequest, TaskResult, TaskUpdate)
 
@@ -184,10 +197,19 @@ def as_cbor(message: Message) -> bytes:
     return to_cbor(as_value(message))
 
 
+def without_nulls(value: Any) -> Any:
+    """The same without optional fields that are null: so the seed's own language writes none."""
+    if not isinstance(value, dict):
+        return value
+    fields = cast(dict[str, Any], value)
+    empty = [name for name in _NULL_IS_ABSENT if name in fields and fields[name] is None]
+    return {name: fields[name] for name in fields if name not in empty} if empty else fields
+
+
 def read(data: bytes, shape: type[M], most_bytes: int = MOST_RESULT) -> M:
     """A message of this shape, from JSON or CBOR.
 
     Raises StrictJsonError for what is neither, msgspec.ValidationError for another shape.
     """
     parse = parse_cbor if is_cbor_map(data) else parse_json
-    return msgspec.convert(parse(data, most_bytes), shape)
+    return msgspec.convert(without_nulls(parse(data, most_bytes)), shape)

@@ -206,7 +206,8 @@ _SAID: Mapping[str, Callable[[Row, Row], str]] = {
     "Satisfied": lambda _, __: "",
     "NeedsFollowUp": lambda _, details: details["reason"],
     "RequestSuperseded": lambda action, details: (
-        f"{action['request_id']}: the task is {details.get('owner') or 'nobody'}'s now"
+        f"{action['request_id']}: "
+        + (f"the task is {owner}'s now" if (owner := details.get("owner")) else "it counts no more")
     ),
     "FollowedUp": lambda _, details: f"by {details['by']}",
     "Anomaly": lambda action, details: f"{action['actor']}: {details['reason']}",

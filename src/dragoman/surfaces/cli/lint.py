@@ -75,14 +75,17 @@ def _each(
 ) -> "Iterator[Linted]":
     from dragoman.engine.operation import lint_text
 
-    lint, bounds = dialect.lint, dialect.bounds
+    for text in _texts(source, dialect.bounds.most_bytes, jsonl=jsonl):
+        bare = text.removeprefix(dialect.prefix)
+        yield lint_text(dialect.lint, bare, kind, strict=strict, bounds=dialect.bounds)
+
+
+def _texts(source: str, most_bytes: int, *, jsonl: bool) -> Iterator[bytes]:
     if not jsonl:
-        text = read_source(source, bounds.most_bytes)
-        yield lint_text(lint, text, kind, strict=strict, bounds=bounds)
+        yield read_source(source, most_bytes)
         return
     with open_source(source) as lines:
-        for line in filter(bytes.strip, lines):  # a blank line is no message
-            yield lint_text(lint, line, kind, strict=strict, bounds=bounds)
+        yield from filter(bytes.strip, lines)  # a blank line is no message
 
 
 def _as_object(linted: "Linted") -> dict[str, object]:

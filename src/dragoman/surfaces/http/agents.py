@@ -14,7 +14,7 @@ from dragoman.core.moments import to_rfc3339
 from dragoman.engine.ask import find_agent, list_agents
 from dragoman.engine.ports import Store
 from dragoman.engine.shown_agents import ShownPause, shown_pause
-from dragoman.services.dispatcher import AgentState
+from dragoman.services.desk import AgentState
 from dragoman.surfaces.http.endpoint import Body, Endpoint, Query
 from dragoman.surfaces.http.office import Call
 from dragoman.surfaces.http.tasks import Limit

@@ -10,7 +10,7 @@ from dragoman.engine.hints import Hints
 from dragoman.engine.hub import Hub
 from dragoman.engine.identity import Identity
 from dragoman.engine.interpreter import Interpreter
-from dragoman.services.dispatcher import AgentState
+from dragoman.services.desk import AgentState
 
 
 class Patience(Struct, frozen=True):
