@@ -2823,6 +2823,18 @@ _MANIFEST: tuple[Requirement, ...] = (
         "Whoever failed an intent is asked again when a person takes its task out of the "
         "deadletter and leaves it the owner; else nobody who failed it is.",
     ),
+    Requirement(
+        "HTTP-OLDER",
+        "HTTP",
+        "To an HTTP before 1.1, which knows no chunks, an answer without a length is sent bare and "
+        "ends with its connection.",
+    ),
+    Requirement(
+        "HTTP-LEFT",
+        "HTTP",
+        "A reader that leaves at any moment, also with another request behind its first, leaves "
+        "nothing: no seat, no line in the log.",
+    ),
 )
 
 REQUIREMENTS = {requirement.id: requirement for requirement in _MANIFEST}

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import uvicorn
 from starlette.types import Receive, Scope, Send
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from dragoman.config import HttpSettings
 from dragoman.core.errors import SettingsError
@@ -45,6 +45,8 @@ class PatientHttp(HttpToolsProtocol):
     _deadline: asyncio.TimerHandle | None = None
     _head = 0
     _is_after_head = False
+    _answering: RequestResponseCycle | None = None
+    """The request that is being answered; the newest one may wait behind it."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         """Somebody is there: the clock of its first request begins."""
@@ -55,9 +57,13 @@ class PatientHttp(HttpToolsProtocol):
             self._give_up()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It has gone."""
+        """It has gone; whoever answers it is told, also when another request has come since."""
         self._head_is_there()
         super().connection_lost(exc)
+        left = self._answering
+        if left is not None and not left.response_complete:
+            left.disconnected = True
+            left.message_event.set()
 
     def data_received(self, data: bytes) -> None:
         """More of a request, or the first of the next one."""
@@ -96,11 +102,15 @@ class PatientHttp(HttpToolsProtocol):
         super().on_headers_complete()
         # Who answers begins in a later pass of the loop.
         lay(cast(Scope, self.scope), Line(self.cycle))
+        if not self.pipeline:
+            self._answering = self.cycle
 
     def on_response_complete(self) -> None:
         """It was answered; whether the connection is kept depends on how many want one."""
         is_crowded = len(self.connections) > _ROOMY * self.most
         self.timeout_keep_alive = 0 if is_crowded else _KEEP_ALIVE_S
+        if self.pipeline:
+            self._answering = self.pipeline[-1][0]
         super().on_response_complete()
 
     def send_400_response(self, msg: str) -> None:
