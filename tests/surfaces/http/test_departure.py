@@ -5,6 +5,7 @@ import ssl
 import struct
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from random import Random
 
@@ -15,7 +16,7 @@ from dragoman.core.commands import CreateTask, NoteTask
 from tests.certificate import make_certificate
 from tests.requirements import proves
 from tests.surfaces.http.house import House, serving
-from tests.surfaces.http.reader import Reader
+from tests.surfaces.http.reader import Reader, reading
 
 pytestmark = proves("HTTP-LEFT")
 
@@ -55,6 +56,25 @@ def test_a_reader_that_resets_with_requests_behind_its_first_is_gone(
     assert reader.next() is not None
     reader.close()
     assert _left(house, task)
+    assert caplog.text == ""
+
+
+@proves("HTTP-STOP")
+@pytest.mark.parametrize("count", [1, 1_000])
+def test_readers_that_do_not_read_do_not_hold_up_a_hub_that_stops(
+    count: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    house = House()
+    with ExitStack() as readers, serving(house):
+        task = house.do(CreateTask("One"))
+        for version in (b"HTTP/1.1", b"HTTP/1.0"):
+            line = readers.enter_context(house.dial(4_096))
+            line.sendall(house.head("GET", "/v1/stream").replace(b"HTTP/1.1", version, 1))
+            assert line.recv(1)
+        # It has little that it does not take, or much that the hub waits to be rid of.
+        house.do(*(NoteTask(task, "x" * 2_000) for _ in range(count)))
+        with reading(house, f"?after={house.store.head() - 1}") as other:
+            assert other.next() is not None
     assert caplog.text == ""
 
 

@@ -170,6 +170,8 @@ class Feed:
             if not self._seats and self._follower is not None:
                 self._follower.cancel()
                 self._follower = None
+                # Whoever comes next begins anew; until then nobody wants them.
+                self._forget()
 
     async def _begun(self, loop: asyncio.AbstractEventLoop) -> None:
         """Until the ledger is followed; the fault of the store, if it cannot be.
@@ -242,7 +244,8 @@ class Feed:
 
     async def _follow(self, started: asyncio.Future[None]) -> None:
         loop = asyncio.get_running_loop()
-        self._frames, self._bytes, self._joined, self._is_hinted = [], 0, {}, False
+        self._forget()
+        self._is_hinted = False
         self._catching_up = asyncio.Semaphore(_AT_ONCE)
         self._turns = Turns(self._seats, self._waiting)
         wake = asyncio.Event()
@@ -295,6 +298,9 @@ class Feed:
             if one.event in MAKES_READY:
                 self.made_ready = one.position
         self._turns.for_all()
+
+    def _forget(self) -> None:
+        self._frames, self._bytes, self._joined = [], 0, {}
 
     def _drop_oldest(self) -> None:
         if len(self._frames) <= 2 * self._kept and self._bytes <= 2 * KEPT_BYTES:

@@ -32,6 +32,8 @@ _TO_SAY_NO = 64
 _ROOMY = 0.75
 """While more of the connections than this part are taken, none is kept for a next request."""
 _BACKLOG = 2_048
+_TO_TAKE_THE_END_S = 1.0
+"""So long after a stop a reader may take what its stream has still for it; it can come again."""
 
 
 class PatientHttp(HttpToolsProtocol):
@@ -122,6 +124,13 @@ class PatientHttp(HttpToolsProtocol):
         lines = b"".join(b"%b: %b\r\n" % header for header in headers)
         self.transport.write(b"HTTP/1.1 400 Bad Request\r\n%b\r\n%b" % (lines, answer.body))
         self.transport.close()
+
+    def cut_stream(self) -> None:
+        """End a stream whose reader was sent away, and does not take even that."""
+        answering = self._answering
+        progress = None if answering is None else cast(Scope, answering.scope).get("progress")
+        if progress is not None and progress.is_stream:
+            self.transport.abort()
 
     def _head_is_there(self) -> None:
         self._head = 0
@@ -252,7 +261,12 @@ class HttpServer(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Send away whoever waits, then let what is under way come to its end."""
         self._app.close()
+        asyncio.get_running_loop().call_later(_TO_TAKE_THE_END_S, self._cut_streams)
         await super().shutdown(sockets)
+
+    def _cut_streams(self) -> None:
+        for connection in tuple(self.server_state.connections):
+            cast(PatientHttp, connection).cut_stream()
 
     def capture_signals(self) -> AbstractContextManager[None]:  # pyright: ignore[reportIncompatibleMethodOverride]
         """None: signals are the hub's, which lets agents finish before the door is closed."""
