@@ -2870,6 +2870,18 @@ _MANIFEST: tuple[Requirement, ...] = (
         "Whoever takes all tokens of an agent back ends the keys that it signs with too, and is "
         "told; an agent may do that to itself.",
     ),
+    Requirement(
+        "HTTP-OLDER",
+        "HTTP",
+        "To an HTTP before 1.1, which knows no chunks, an answer without a length is sent bare and "
+        "ends with its connection.",
+    ),
+    Requirement(
+        "HTTP-LEFT",
+        "HTTP",
+        "A reader that leaves at any moment, also with another request behind its first, leaves "
+        "nothing: no seat, no line in the log.",
+    ),
 )
 
 REQUIREMENTS = {requirement.id: requirement for requirement in _MANIFEST}
