@@ -6,6 +6,7 @@ import re
 import sys
 import urllib.parse
 from base64 import b64encode, encodebytes, urlsafe_b64encode
+from collections.abc import Iterator
 from types import FrameType
 from typing import Any, Self
 
@@ -161,24 +162,44 @@ BREAKS = ("\n", "\r\n", "\r", "\n    ", "\n\t", "  \n", "\\\n", " \\\n  ", "\n\n
 """How lines end, with blanks, with what joins them, and as JSON writes them."""
 
 
+def breaking(value: str, end: str) -> Iterator[tuple[str, str]]:
+    """A value with a break anywhere in it, and how much of it stands there unmasked."""
+    for at in range(1, len(value)):
+        # A line that ends with less than four characters of a value does not wait for the next.
+        yield f"{value[:at]}{end}{value[at:]}", f"{value[:at]}{end}" if at < 4 else ""
+
+
 @proves("REDACT-KNOWN")
 @pytest.mark.parametrize("end", BREAKS)
-def test_a_known_value_is_found_although_lines_break_it(end: str) -> None:
-    value = "zx81-Tiger.Burning_42"
+@pytest.mark.parametrize("value", ["zx81-Tiger.Burning_42", r"zx81-\Ti\.ger_42"])
+def test_a_known_value_is_found_although_lines_break_it(end: str, value: str) -> None:
     redactor = Redactor([Secret("pin", value)], KEY, known_only=True)
     whole = redactor.text(value).text
-    for at in range(4, len(value)):
-        assert redactor.text(f"a{value[:at]}{end}{value[at:]}b").text == f"a{whole}b", at
+    for written in {value, json.dumps(value)[1:-1]}:
+        for broken, left in breaking(written, end):
+            assert redactor.text(f"a{broken}b").text == f"a{left}{whole}b", broken
     in_lines = end.join(value[at : at + 5] for at in range(0, len(value), 5))
     assert redactor.text(f"é {in_lines}{end}b").text == f"é {whole}{end}b"
     encoded = b64encode(value.encode()).decode()
     assert redactor.text(f"{encoded[:9]}{end}{encoded[9:]}\nb").text == f"{whole}\nb"
 
 
+@proves("REDACT-KNOWN")
+@pytest.mark.parametrize("end", ["\n", "\r\n", "  \n\t", "\\\n"])
+def test_a_break_is_told_from_a_backslash_of_the_value(end: str) -> None:
+    value = r"C:\new\temp\right-42"
+    redactor = Redactor([Secret("pin", value)], KEY, known_only=True)
+    whole = redactor.text(value).text
+    for broken, _ in breaking(value, end):
+        text = redactor.text(f"a {broken} b").text
+        assert text.endswith(f"{whole} b"), broken
+        assert "new" not in text, "at most its beginning stays"
+
+
 @proves("REDACT-KNOWN", "REDACT-KEPT")
 def test_lines_that_are_a_value_only_together_by_chance_stay() -> None:
     redactor = Redactor([Secret("pin", "tiger-42"), Secret("word", "burning-bright-42")], KEY)
-    for text in ("tiger\n-42", "bur\nning-bright-42", "burning\nand\n-bright-42"):
+    for text in ("tiger\n-42", "bur\nningbright-42", "aning-bright-42", "burning\nand\n-bright-42"):
         assert redactor.text(text).text == text
 
 
@@ -297,6 +318,23 @@ def test_a_private_key_is_found_whatever_its_lines_begin_with(start: str) -> Non
     lines = f"before\n{PEM}\nnext words".splitlines()
     quoted = "\n".join(start + line for line in lines)
     assert shown(quoted) == f"{start}before\n{start}[REDACTED:private_key]\n{start}next words"
+
+
+@proves("REDACT-LAYERS")
+@pytest.mark.parametrize("start", [*LINE_STARTS, "{0}: ", "2026-11-15T10:00:{0}Z app[{0}]: "])
+@pytest.mark.parametrize("follows", ["", "\n", "\nnext words", "\nServer", "\nready", "\nOK"])
+def test_a_key_without_its_end_is_masked_to_its_last_line(start: str, follows: str) -> None:
+    lines = f"{PEM.replace('ab12=', 'ab12').rpartition(chr(10))[0]}".splitlines()
+    starts = [start.format(9 + number) for number in range(len(lines) + 1)]
+    key = "\n".join(start + line for start, line in zip(starts, lines, strict=False))
+    rest = follows.replace("\n", f"\n{starts[-1]}") if follows.strip() else follows
+    masked = shown(key + rest)
+    assert masked.startswith(f"{starts[0]}[REDACTED:private_key]")
+    assert masked in (
+        f"{starts[0]}[REDACTED:private_key]{rest}",
+        f"{starts[0]}[REDACTED:private_key]",
+    )
+    assert "ab12" not in masked
 
 
 @proves("REDACT-LAYERS")
