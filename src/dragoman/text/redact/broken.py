@@ -5,7 +5,7 @@ break is not masked if it is shorter than a head: every line that ends so would 
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from dragoman.text.linear import Anywhere, Linear, literally
@@ -68,7 +68,7 @@ class Broken:
     def spans(self, data: bytes) -> Iterator[tuple[int, int, bytes]]:
         """Where they are, and which; one may be told twice."""
         if self.may_be_in(data):
-            for end_of_line, left_out in _WAYS:
+            for end_of_line, left_out in _ways(data):
                 yield from self._spans(data, Reading(data, left_out), end_of_line)
 
     def _spans(
@@ -90,7 +90,7 @@ class Broken:
         come; -1: nowhere."""
         if not self._whole or self._heads.search(data[:border].replace(b"\\", b"")) is None:
             return -1
-        places = (self._open_at(data, border, Reading(data, one)) for _, one in _WAYS)
+        places = (self._open_at(data, border, Reading(data, one)) for _, one in _ways(data))
         return min((place for place in places if place >= 0), default=-1)
 
     def _open_at(self, data: bytes, border: int, reading: Reading) -> int:
@@ -109,6 +109,11 @@ class Broken:
                 if (reading.place(last) >= border) if is_whole else value.startswith(begun):
                     return start
         return -1
+
+
+def _ways(data: bytes) -> Sequence[tuple[Linear, Linear]]:
+    """In which ways a text is read: without a backslash there is but one."""
+    return _WAYS if b"\\" in data else _WAYS[:1]
 
 
 def _begins(data: bytes, at: int) -> bool:
