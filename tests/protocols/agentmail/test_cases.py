@@ -1,4 +1,4 @@
-"""The conformance cases: inputs written for this project, and the answers that it gives."""
+"""The conformance cases, and nastier ones of our own, with the answers that are expected."""
 
 import json
 from pathlib import Path
@@ -12,8 +12,13 @@ from tests.requirements import proves
 
 pytestmark = proves("MAIL-TYPE", "MAIL-BEAD", "MAIL-FIELDS", "MAIL-STRICT")
 
-TEXT = Path(__file__).with_name("cases.jsonl").read_text(encoding="utf-8")
-CASES: list[dict[str, Any]] = [json.loads(line) for line in TEXT.split("\n") if line]
+TEXTS = (
+    Path(__file__).with_name(name).read_text(encoding="utf-8")
+    for name in ("cases.jsonl", "nasty.jsonl")
+)
+CASES: list[dict[str, Any]] = [
+    json.loads(line) for text in TEXTS for line in text.split("\n") if line
+]
 
 
 def answer(case: dict[str, Any]) -> Any:
