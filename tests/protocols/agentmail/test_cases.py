@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from dragoman.protocols.agentmail import MailError, Parser
+from dragoman.protocols.agentmail.lint import lint
 from tests.requirements import proves
 
 pytestmark = proves("MAIL-TYPE", "MAIL-BEAD", "MAIL-FIELDS", "MAIL-STRICT")
@@ -43,3 +44,11 @@ def test_a_message_as_json_has_the_names_of_its_row() -> None:
     said = answer({"strict": False, "raw": {"subject": "DONE", "body_md": "x", "from": "ada"}})
 
     assert (said["from"], said["body_md"], said["acknowledged"]) == ("ada", "x", None)
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_a_row_in_quotes_is_no_row(strict: bool) -> None:
+    linted = lint(json.dumps({"subject": "DONE", "body_md": "Bead: a-1"}), "", strict)
+
+    assert (linted.ok, linted.type) == (not strict, "UNKNOWN")
+    assert linted.issues[0]["reason"].startswith("not_a_row")
