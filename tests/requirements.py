@@ -2823,6 +2823,13 @@ _MANIFEST: tuple[Requirement, ...] = (
         "Whoever failed an intent is asked again when a person takes its task out of the "
         "deadletter and leaves it the owner; else nobody who failed it is.",
     ),
+    # Handoffs and intents of one task
+    Requirement(
+        "ACP-INTENT-ENDED",
+        "S-OWN",
+        "Whatever ends a task, the result of an intent too, ends the handoff under way; activate "
+        "never leaves a final state.",
+    ),
 )
 
 REQUIREMENTS = {requirement.id: requirement for requirement in _MANIFEST}

@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from dragoman.core.actors import HUB
-from dragoman.core.commands import ExpireLease, TaskCommand
+from dragoman.core.commands import AnyCommand, ExpireLease
 from dragoman.core.events import (
     AnyEvent,
     HandoffEscalated,
@@ -32,7 +32,7 @@ from dragoman.core.task import Task
 class _Course(Struct, frozen=True):
     """What was asked for, and what it meets."""
 
-    command: TaskCommand
+    command: AnyCommand
     outcome: Outcome | None
     """What was reported of the attempt, now or before."""
     handoff: Handoff
@@ -40,7 +40,7 @@ class _Course(Struct, frozen=True):
     read: Read
 
 
-def with_handoff(command: TaskCommand, decision: Decision, read: Read) -> Decision:
+def with_handoff(command: AnyCommand, decision: Decision, read: Read) -> Decision:
     """The decision, and what follows from it for a handoff of its task."""
     outcome: Outcome | None = None
     for stream, event in decision.events:

@@ -92,6 +92,8 @@ def is_adrift(handoff: Handoff | None, read: Read, now: int) -> bool:
 
 
 def _check_beginning(task: Task, has_begun: bool) -> Refusal | None:
+    if task.is_final:
+        return Refusal("invalid_transition", f"{task.id} is {task.status}: nothing is left to do")
     if task.status == "deadletter":
         return Refusal(
             "invalid_transition",
