@@ -2830,6 +2830,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "Whatever ends a task, the result of an intent too, ends the handoff under way; activate "
         "never leaves a final state.",
     ),
+    Requirement(
+        "ACP-UNOWNED",
+        "S-ACP-6",
+        "A task that nobody has is offered by whoever could take it, or may make it ready: no "
+        "handoff lifts a block or takes work out of the backlog for a stranger.",
+    ),
 )
 
 REQUIREMENTS = {requirement.id: requirement for requirement in _MANIFEST}
