@@ -2831,6 +2831,13 @@ _MANIFEST: tuple[Requirement, ...] = (
         "never leaves a final state.",
     ),
     Requirement(
+        "ACP-INTENT-OWNER",
+        "S-OWN",
+        "The task of an intent has one owner, whoever says so: who fails it has nothing to hand "
+        "over, what comes back goes to nobody who failed it, and what is on its way is not "
+        "delegated.",
+    ),
+    Requirement(
         "ACP-UNOWNED",
         "S-ACP-6",
         "A task that nobody has is offered by whoever could take it, or may make it ready: no "

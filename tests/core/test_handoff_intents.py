@@ -8,12 +8,20 @@ from msgspec.structs import replace
 from dragoman.core.actors import Actor
 from dragoman.core.commands import (
     ActivateHandoff,
+    AdoptTask,
+    ClaimTask,
+    DelegateIntent,
+    EditTask,
+    ExpireRequest,
+    ReassignHandoff,
     ReceiveResult,
+    RejectHandoff,
+    ReportOutcome,
 )
 from dragoman.core.errors import Refusal
-from tests.core.delegating import CAROL, delegated, registry
+from tests.core.delegating import CAROL, GOAL, HOUR, delegated, odd, open_request, ranked, registry
 from tests.core.handoffs import accept, accepted, offer
-from tests.core.world import ALICE, BOB, NOW, World
+from tests.core.world import ALICE, BOB, COORDINATOR, HUB, HUMAN, NOW, World
 from tests.requirements import proves
 
 
@@ -25,6 +33,20 @@ def on_its_way(*names: str, is_accepted: bool = False, **more: Any) -> World:
     if is_accepted:
         world.do(CAROL, accept(world))
     return world
+
+
+def begun(*names: str) -> World:
+    """And carol has taken it over."""
+    world = on_its_way(*names, is_accepted=True)
+    world.do(CAROL, ActivateHandoff("H"))
+    return world
+
+
+def told(world: World) -> tuple[str, str, str]:
+    """How the handoff has ended: its state, by whom it was rejected and why."""
+    handoff = world.handoffs["H"]
+    assert handoff.rejection is not None
+    return handoff.status, handoff.rejection.by, handoff.rejection.detail
 
 
 def result(agent: str, *, success: bool, request: str = "") -> ReceiveResult:
@@ -61,3 +83,121 @@ def test_what_is_done_is_not_begun_again_by_an_old_handoff() -> None:
         "invalid_transition",
         "T is done: nothing is left to do",
     )
+
+
+@proves("ACP-INTENT-OWNER")
+def test_a_sender_who_fails_has_nothing_left_to_hand_over() -> None:
+    world = on_its_way(is_accepted=True)
+    world.do(ALICE, result("alice", success=False))
+    assert (open_request(world).agent, world.tasks["i"].assignee) == ("bob", "bob")
+    assert told(world) == ("closed", "hub", "i has gone to bob")
+    assert world.tasks["i"].handoff is None
+    assert refused(world, CAROL, ActivateHandoff("H")).code == "invalid_transition"
+    world.do(BOB, ClaimTask("i", "bob"))
+
+
+@proves("ACP-INTENT-OWNER")
+def test_nor_if_nobody_else_may_have_it() -> None:
+    world = on_its_way("alice", is_accepted=True)
+    world.do(ALICE, result("alice", success=False))
+    assert (world.tasks["i"].status, world.intents["i"].state) == ("deadletter", "NeedsFollowUp")
+    assert told(world) == ("closed", "hub", "i was given up by alice")
+
+
+@pytest.mark.parametrize("is_late_result", [False, True])
+def test_nor_after_its_deadline_whoever_notices_it(is_late_result: bool) -> None:
+    world = on_its_way(is_accepted=True, patience_ms=HOUR)
+    if is_late_result:
+        odd(world, ALICE, result("alice", success=True), NOW + HOUR)
+    else:
+        world.do(HUB, ExpireRequest("i"), NOW + HOUR)
+    assert open_request(world).agent == "bob"
+    assert told(world) == ("closed", "hub", "i has gone to bob")
+
+
+@proves("ACP-INTENT-OWNER")
+def test_nor_when_it_fails_in_another_dialect() -> None:
+    world = registry()
+    delegated(world)
+    world.do(ALICE, ClaimTask("i", "alice"))
+    world.do(ALICE, replace(offer("carol"), task="i"))
+    world.do(ALICE, ReportOutcome("i", "failed", apply=True))
+    assert open_request(world).agent == "bob"
+    assert told(world) == ("closed", "hub", "i has gone to bob")
+
+
+@proves("ACP-INTENT-OWNER")
+def test_a_recipient_who_fails_loses_it_to_the_next() -> None:
+    world = begun()
+    world.do(CAROL, result("carol", success=False))
+    assert (open_request(world).agent, world.tasks["i"].assignee) == ("bob", "bob")
+    assert told(world) == ("closed", "hub", "i has gone to bob")
+    assert world.tasks["i"].chain == ("alice", "carol")
+    assert "i" not in world.leases
+    world.do(BOB, ClaimTask("i", "bob"))
+
+
+@proves("ACP-INTENT-OWNER")
+def test_in_the_deadletter_it_stays_the_recipients_to_give_back() -> None:
+    world = begun("alice")
+    world.do(CAROL, result("carol", success=False))
+    assert (world.tasks["i"].status, world.handoffs["H"].status) == ("deadletter", "activated")
+    world.do(CAROL, RejectHandoff("H", "other", "too hard"))
+    assert (world.tasks["i"].status, world.tasks["i"].assignee) == ("deadletter", "alice")
+
+
+@proves("ACP-INTENT-OWNER")
+def test_what_comes_back_to_the_sender_is_asked_of_it_again() -> None:
+    world = begun()
+    world.do(CAROL, RejectHandoff("H", "other", "too hard"))
+    assert (open_request(world).agent, world.tasks["i"].assignee) == ("alice", "alice")
+
+
+def failed_before() -> World:
+    """Alice has failed it; then a person gave it to her, and carol has taken it over."""
+    world = registry("alice", "bob", "dave")
+    delegated(world, tries=9)
+    world.do(ALICE, result("alice", success=False))
+    world.do(HUMAN, EditTask("i", assignee="alice"))
+    world.do(ALICE, replace(offer("carol"), task="i"))
+    world.do(CAROL, accept(world))
+    world.do(CAROL, ActivateHandoff("H"))
+    return world
+
+
+@proves("ACP-INTENT-OWNER")
+def test_but_not_if_the_sender_has_failed_it() -> None:
+    world = failed_before()
+    world.do(CAROL, RejectHandoff("H", "other", "too hard"))
+    assert (open_request(world).agent, world.tasks["i"].assignee) == ("dave", "dave")
+    assert (world.handoffs["H"].status, world.tasks["i"].handoff) == ("rejected", None)
+
+
+@proves("ACP-INTENT-OWNER")
+def test_nor_while_a_coordinator_has_it_offered_to_somebody_else() -> None:
+    world = failed_before()
+    world.cause = "H2"
+    world.do(COORDINATOR, ReassignHandoff("H", "erin"))
+    assert (world.intents["i"].request, world.tasks["i"].assignee) == (None, "alice")
+    assert world.intents["i"].state == "NeedsFollowUp"
+    under_way = world.tasks["i"].handoff
+    assert under_way is not None
+    assert under_way.id == "H2"
+
+
+@proves("ACP-INTENT-OWNER")
+def test_what_is_on_its_way_is_not_delegated() -> None:
+    world = registry()
+    world.do(ALICE, AdoptTask("acp", "T", ready=True))
+    world.do(ALICE, offer("carol"))
+    answer = refused(world, HUMAN, DelegateIntent(GOAL, "T", candidates=ranked(world)))
+    assert (answer.code, answer.kind) == ("ownership_conflict", "active_handoff")
+
+
+@proves("ACP-INTENT-OWNER")
+def test_nor_delegated_anew() -> None:
+    world = failed_before()
+    world.cause = "H2"
+    world.do(COORDINATOR, ReassignHandoff("H", "erin"))
+    answer = refused(world, HUMAN, DelegateIntent(GOAL, "i", candidates=ranked(world)))
+    assert (answer.code, answer.kind) == ("ownership_conflict", "active_handoff")
