@@ -2838,6 +2838,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "delegated.",
     ),
     Requirement(
+        "ACP-INTENT-POLICY",
+        "S-CCOS-4",
+        "The task of an intent is handed over to nobody whom the intent's policy excludes: the "
+        "gate rejects it as policy_violation, activate refuses it, and both say why.",
+    ),
+    Requirement(
         "ACP-UNOWNED",
         "S-ACP-6",
         "A task that nobody has is offered by whoever could take it, or may make it ready: no "

@@ -6,11 +6,13 @@ import pytest
 from msgspec.structs import replace
 
 from dragoman.core.actors import Actor
+from dragoman.core.agents import AgentRecord
 from dragoman.core.commands import (
     ActivateHandoff,
     AdoptTask,
     ClaimTask,
     DelegateIntent,
+    DescribeAgent,
     EditTask,
     ExpireRequest,
     ReassignHandoff,
@@ -19,6 +21,7 @@ from dragoman.core.commands import (
     ReportOutcome,
 )
 from dragoman.core.errors import Refusal
+from dragoman.core.offers import Policy
 from tests.core.delegating import CAROL, GOAL, HOUR, delegated, odd, open_request, ranked, registry
 from tests.core.handoffs import accept, accepted, offer
 from tests.core.world import ALICE, BOB, COORDINATOR, HUB, HUMAN, NOW, World
@@ -201,3 +204,92 @@ def test_nor_delegated_anew() -> None:
     world.do(COORDINATOR, ReassignHandoff("H", "erin"))
     answer = refused(world, HUMAN, DelegateIntent(GOAL, "i", candidates=ranked(world)))
     assert (answer.code, answer.kind) == ("ownership_conflict", "active_handoff")
+
+
+LOCAL = Policy(data_locality=("eu",), trust_floor="T1", cost_ceiling=2.0)
+_NOWHERE = "data locality: it works in places that it does not name, and data stays in eu"
+FITTING: dict[str, Any] = {"locality": ("eu",), "trust": "T1", "cost": 2.0}
+
+
+def _costing(cost: float) -> dict[str, Any]:
+    return {**FITTING, "cost": cost}
+
+
+def governed(terms: dict[str, Any] | None, **more: Any) -> World:
+    """Alice has an intent under a policy; carol, on these terms, is offered its task."""
+    world = registry("alice", **FITTING)
+    if terms is not None:
+        world.agents["carol"] = AgentRecord("carol", "agent", ("acp",), NOW)
+        world.do(HUMAN, DescribeAgent("carol", ("cooking",), **terms))
+    delegated(world, policy=LOCAL, **more)
+    world.do(ALICE, replace(offer("carol"), task="i"))
+    return world
+
+
+@proves("ACP-INTENT-POLICY")
+@pytest.mark.parametrize(
+    ("terms", "reason"),
+    [
+        (
+            {**FITTING, "locality": ("us",)},
+            "data locality: it works in us, and data stays in eu",
+        ),
+        (_costing(3.0), "cost: it costs 3, and 2 is the most"),
+        ({**FITTING, "trust": "T0"}, "trust: it has T0, and T1 is the least"),
+        (
+            None,
+            f"trust: it has T0, and T1 is the least; {_NOWHERE}",
+        ),
+    ],
+)
+def test_the_gate_keeps_to_the_policy_of_an_intent(
+    terms: dict[str, Any] | None, reason: str
+) -> None:
+    world = governed(terms)
+    found = accept(world, passed=("schema", "policy"), failed=(("missing_artifact", "a.txt"),))
+    world.do(CAROL, found)
+    handoff = world.handoffs["H"]
+    assert handoff.rejection is not None
+    assert (handoff.rejection.by, handoff.rejection.reason) == ("hub", "policy_violation")
+    assert handoff.rejection.detail == f"carol may not have the intent i: {reason}"
+    assert handoff.passed == ("schema",)
+    assert handoff.failed[1:] == ("missing_artifact: a.txt",)
+    assert (open_request(world).agent, world.tasks["i"].handoff) == ("alice", None)
+
+
+@proves("ACP-INTENT-POLICY")
+def test_who_keeps_to_it_is_not_asked_for_more() -> None:
+    world = governed(FITTING)
+    world.do(CAROL, accept(world, passed=("schema", "policy")))
+    assert world.handoffs["H"].passed == ("schema", "policy")
+    world.do(CAROL, ActivateHandoff("H"))
+    assert open_request(world).agent == "carol"
+
+
+@proves("ACP-INTENT-POLICY")
+def test_what_is_asked_of_one_intent_counts_for_it() -> None:
+    world = governed(FITTING, skills=("python",))
+    world.do(CAROL, accept(world))
+    rejection = world.handoffs["H"].rejection
+    assert rejection is not None
+    assert rejection.detail == "carol may not have the intent i: capability: it lacks python"
+
+
+@proves("ACP-INTENT-POLICY")
+def test_it_is_looked_at_again_when_the_work_begins() -> None:
+    world = governed(FITTING)
+    world.do(CAROL, accept(world))
+    world.do(HUMAN, DescribeAgent("carol", ("cooking",), **_costing(9.0)))
+    answer = refused(world, CAROL, ActivateHandoff("H"))
+    assert (answer.code, world.handoffs["H"].status) == ("policy_violation", "accepted")
+    assert answer.detail == "carol may not have the intent i: cost: it costs 9, and 2 is the most"
+
+
+@proves("ACP-INTENT-POLICY")
+def test_nobody_takes_over_what_became_forbidden() -> None:
+    world = on_its_way(policy=Policy(forbidden_goals=("delete production",)))
+    world.do(HUMAN, EditTask("i", "Delete production"))
+    world.do(CAROL, accept(world))
+    rejection = world.handoffs["H"].rejection
+    assert rejection is not None
+    assert "forbidden goal: it comes with the words 'delete production'" in rejection.detail
