@@ -2844,6 +2844,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "gate rejects it as policy_violation, activate refuses it, and both say why.",
     ),
     Requirement(
+        "ACP-SUPERSEDED-ONCE",
+        "S-ACP-15",
+        "What has taken the place of a handoff stays named by it: a second that supersedes the "
+        "same one is refused, with the name of the one to supersede.",
+    ),
+    Requirement(
         "ACP-UNOWNED",
         "S-ACP-6",
         "A task that nobody has is offered by whoever could take it, or may make it ready: no "

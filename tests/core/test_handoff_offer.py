@@ -330,6 +330,19 @@ def test_a_counter_offer_names_what_it_comes_after() -> None:
     assert (handoff(world).status, handoff(world, "H2").supersedes) == ("rejected", "H")
 
 
+@proves("ACP-SUPERSEDED-ONCE")
+def test_what_has_taken_its_place_is_named_and_stays_named() -> None:
+    world = at("rejected")
+    again(world, ALICE, offer("bob", "H2", supersedes="H", reason="better"), "cause-2")
+    again(world, ALICE, WithdrawHandoff("H2"), "cause-3")
+    answer = refused(world, offer("carol", "H3", supersedes="H"))
+    assert answer.code == "invalid_field"
+    assert answer.detail == "supersedes: H2 has taken the place of H: name that one"
+    assert handoff(world).superseded_by == "H2"
+    again(world, ALICE, offer("carol", "H3", supersedes="H2"), "cause-4")
+    assert (handoff(world).superseded_by, handoff(world, "H2").superseded_by) == ("H2", "H3")
+
+
 @proves("ACP-COUNTER-OFFER")
 def test_only_a_handoff_of_the_same_task_can_be_superseded() -> None:
     world = at("rejected")
