@@ -2850,6 +2850,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "same one is refused, with the name of the one to supersede.",
     ),
     Requirement(
+        "REWIND-HANDOFF",
+        "S-SAOP-10",
+        "A rewind ends the handoff of a task that is over then, or not with whom it is by the "
+        "handoff; the dry run says so.",
+    ),
+    Requirement(
         "ACP-UNOWNED",
         "S-ACP-6",
         "A task that nobody has is offered by whoever could take it, or may make it ready: no "

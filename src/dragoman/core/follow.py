@@ -15,6 +15,7 @@ from dragoman.core.events import (
     TaskEdited,
     TaskReported,
     TaskRequeued,
+    TaskRewound,
     TaskTransitioned,
 )
 from dragoman.core.handoff import NEXT_STAGE, Handoff
@@ -25,6 +26,7 @@ from dragoman.core.handoff_work import completed
 from dragoman.core.ids import handoff_stream
 from dragoman.core.intent import intent_of
 from dragoman.core.reading import Decision, Read
+from dragoman.core.rewinding import lost_handoff
 from dragoman.core.task import Task
 
 
@@ -97,6 +99,14 @@ def _given(event: TaskEdited, course: _Course) -> StreamEvents:
     return overtaken(handoff, task, f"{task.id} has gone to {event.reserved_for}", course.read)
 
 
+def _rewound(event: TaskRewound, course: _Course) -> StreamEvents:
+    """What was taken over since is nobody's to go on with, and what was offered is not its own."""
+    handoff, task = course.handoff, course.task
+    if lost_handoff(task, event.restored) is None:
+        return ()
+    return overtaken(handoff, task, f"{task.id} was rewound", course.read)
+
+
 def _checkpointed(event: TaskCheckpointed, course: _Course) -> StreamEvents:
     """What the recipient leaves to a successor ends its part."""
     handoff, task = course.handoff, course.task
@@ -124,6 +134,7 @@ def _requeued(_: TaskRequeued, course: _Course) -> StreamEvents:
 _FOLLOW: Final[dict[type[AnyEvent], Callable[[Any, _Course], StreamEvents]]] = {
     TaskTransitioned: _moved,
     TaskEdited: _given,
+    TaskRewound: _rewound,
     TaskCheckpointed: _checkpointed,
     TaskRequeued: _requeued,
 }
