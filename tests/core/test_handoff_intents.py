@@ -107,6 +107,7 @@ def test_nor_if_nobody_else_may_have_it() -> None:
     assert told(world) == ("closed", "hub", "i was given up by alice")
 
 
+@proves("ACP-INTENT-OWNER")
 @pytest.mark.parametrize("is_late_result", [False, True])
 def test_nor_after_its_deadline_whoever_notices_it(is_late_result: bool) -> None:
     world = on_its_way(is_accepted=True, patience_ms=HOUR)
