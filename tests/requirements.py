@@ -2882,6 +2882,44 @@ _MANIFEST: tuple[Requirement, ...] = (
         "A reader that leaves at any moment, also with another request behind its first, leaves "
         "nothing: no seat, no line in the log.",
     ),
+    # Handoffs and intents of one task
+    Requirement(
+        "ACP-INTENT-ENDED",
+        "S-OWN",
+        "Whatever ends a task, the result of an intent too, ends the handoff under way; activate "
+        "never leaves a final state.",
+    ),
+    Requirement(
+        "ACP-INTENT-OWNER",
+        "S-OWN",
+        "The task of an intent has one owner, whoever says so: who fails it has nothing to hand "
+        "over, what comes back goes to nobody who failed it, and what is on its way is not "
+        "delegated.",
+    ),
+    Requirement(
+        "ACP-INTENT-POLICY",
+        "S-CCOS-4",
+        "The task of an intent is handed over to nobody whom the intent's policy excludes: the "
+        "gate rejects it as policy_violation, activate refuses it, and both say why.",
+    ),
+    Requirement(
+        "ACP-SUPERSEDED-ONCE",
+        "S-ACP-15",
+        "What has taken the place of a handoff stays named by it: a second that supersedes the "
+        "same one is refused, with the name of the one to supersede.",
+    ),
+    Requirement(
+        "REWIND-HANDOFF",
+        "S-SAOP-10",
+        "A rewind ends the handoff of a task that is over then, or not with whom it is by the "
+        "handoff; the dry run says so.",
+    ),
+    Requirement(
+        "ACP-UNOWNED",
+        "S-ACP-6",
+        "A task that nobody has is offered by whoever could take it, or may make it ready: no "
+        "handoff lifts a block or takes work out of the backlog for a stranger.",
+    ),
 )
 
 REQUIREMENTS = {requirement.id: requirement for requirement in _MANIFEST}

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from dragoman.core.actors import Actor
 from dragoman.core.commands import (
     AdoptTask,
     ClaimTask,
@@ -15,7 +16,7 @@ from dragoman.core.commands import (
     WithdrawHandoff,
 )
 from dragoman.core.errors import Refusal
-from dragoman.core.events import HandoffProposed
+from dragoman.core.events import HandoffProposed, Status
 from dragoman.core.handoff_package import hash_of, mark_of
 from dragoman.core.moments import SPAN
 from dragoman.core.task import Delegation
@@ -37,6 +38,7 @@ from tests.core.world import (
     ALICE,
     BOB,
     COORDINATOR,
+    HUMAN,
     NOW,
     OBSERVER,
     ORCHESTRATOR,
@@ -328,6 +330,19 @@ def test_a_counter_offer_names_what_it_comes_after() -> None:
     assert (handoff(world).status, handoff(world, "H2").supersedes) == ("rejected", "H")
 
 
+@proves("ACP-SUPERSEDED-ONCE")
+def test_what_has_taken_its_place_is_named_and_stays_named() -> None:
+    world = at("rejected")
+    again(world, ALICE, offer("bob", "H2", supersedes="H", reason="better"), "cause-2")
+    again(world, ALICE, WithdrawHandoff("H2"), "cause-3")
+    answer = refused(world, offer("carol", "H3", supersedes="H"))
+    assert answer.code == "invalid_field"
+    assert answer.detail == "supersedes: H2 has taken the place of H: name that one"
+    assert handoff(world).superseded_by == "H2"
+    again(world, ALICE, offer("carol", "H3", supersedes="H2"), "cause-4")
+    assert (handoff(world).superseded_by, handoff(world, "H2").superseded_by) == ("H2", "H3")
+
+
 @proves("ACP-COUNTER-OFFER")
 def test_only_a_handoff_of_the_same_task_can_be_superseded() -> None:
     world = at("rejected")
@@ -472,3 +487,33 @@ def test_the_recipient_is_told_by_id_and_hash_only() -> None:
     assert mail.body == f'{{"handoff_id":"H","package_hash":"{handoff(world).package_hash}"}}'
     (event,) = (e for e in events_of(held().do(ALICE, offer())) if isinstance(e, HandoffProposed))
     assert event.teamspace == "default"
+
+
+AT_REST: tuple[Status, ...] = ("backlog", "blocked", "deadletter", "review")
+
+
+@proves("ACP-UNOWNED")
+@pytest.mark.parametrize("status", AT_REST)
+def test_what_nobody_has_and_nobody_could_take_is_offered_by_no_stranger(status: Status) -> None:
+    world = World(task("T", status))
+    answer = refused(world, offer())
+    assert (answer.code, answer.kind) == ("ownership_conflict", "not_owner")
+    assert f"T is {status} and nobody's" in answer.detail
+    assert "make it ready, or give it to alice" in answer.detail
+
+
+@proves("ACP-UNOWNED")
+@pytest.mark.parametrize("actor", [HUMAN, ORCHESTRATOR, COORDINATOR])
+@pytest.mark.parametrize("status", AT_REST)
+def test_but_by_whoever_could_make_it_ready(status: Status, actor: Actor) -> None:
+    world = World(task("T", status))
+    world.do(actor, offer())
+    assert world.handoffs["H"].sender == actor.name
+
+
+@proves("ACP-UNOWNED")
+@pytest.mark.parametrize("status", ["backlog", "blocked", "review"])
+def test_and_by_its_owner(status: Status) -> None:
+    world = World(task("T", status, "alice"))
+    world.do(ALICE, offer())
+    assert world.tasks["T"].handoff is not None

@@ -8,8 +8,9 @@ from dragoman.core.commands import ClaimTask, RewindTask
 from dragoman.core.errors import Refusal
 from dragoman.core.events import Restored, Status, TaskRewound, TaskUnblocked
 from dragoman.core.moves import MOVES, Move, move_of
-from dragoman.core.rewinding import restored
+from dragoman.core.rewinding import at_rest, restored
 from dragoman.core.task import Checkpoint, Reported, Task
+from tests.core.handoffs import accepted, activated, offered
 from tests.core.world import (
     ALICE,
     COORDINATOR,
@@ -144,3 +145,35 @@ def test_a_rewind_is_a_move_like_the_others() -> None:
     assert move_of(event) == Move("done", "ready", "why")
     assert move_of(TaskUnblocked("T", "done")) is None
     assert len(MOVES) == 4
+
+
+@proves("REWIND-HANDOFF")
+@pytest.mark.parametrize(
+    ("world", "past"),
+    [
+        (activated(), task("T")),
+        (activated(), task("T", "in-progress", "alice")),
+        (accepted(), task("T")),
+        (accepted(), task("T", "done", "alice")),
+    ],
+)
+def test_a_handoff_ends_when_its_task_goes_back_behind_it(world: World, past: Task) -> None:
+    world.past["T", 1] = past
+    world.do(HUMAN, RewindTask("T", 1))
+    ended = world.handoffs["H"]
+    assert (ended.status, world.tasks["T"].handoff) == ("closed", None)
+    assert ended.rejection is not None
+    assert (ended.rejection.by, ended.rejection.detail) == ("hub", "T was rewound")
+    # The rewind stands: nobody gets the task by the end of the handoff.
+    assert restored(world.tasks["T"]) == at_rest(restored(past))
+
+
+@proves("REWIND-HANDOFF")
+@pytest.mark.parametrize(("world", "owner"), [(activated(), "bob"), (offered(), "alice")])
+def test_and_stays_where_the_task_is_still_with_the_same(world: World, owner: str) -> None:
+    before = world.handoffs["H"].status
+    was = replace(task("T", "in-progress", owner), reserved_for=owner, title="as it was")
+    world.past["T", 1] = was
+    world.do(HUMAN, RewindTask("T", 1))
+    assert (world.tasks["T"].title, world.tasks["T"].status) == ("as it was", "ready")
+    assert (world.handoffs["H"].status, world.tasks["T"].handoff is None) == (before, False)

@@ -19,6 +19,7 @@ class Passing:
     owner: str
     chain: list[str]
     status: str = "proposed"
+    is_replaced: bool = False
 
 
 @dataclass
@@ -44,7 +45,7 @@ class HandoffModel:
         """Work is offered, perhaps in the place of another offer."""
         task = self.tasks[name]
         old = self.handoffs.get(supersedes)
-        if old is not None and old.task != name:
+        if old is not None and (old.task != name or old.is_replaced):
             return "invalid_field"
         if task.status in ("done", "cancelled"):
             return "invalid_transition"
@@ -62,6 +63,8 @@ class HandoffModel:
         chain = [*before, owner]
         if recipient in chain:
             return "ownership_conflict cycle"
+        if old is not None:
+            old.is_replaced = True
         if old is not None and old.status in ACTIVE:
             old.status = "completed" if old.status == "activated" else "rejected"
         self._begin(new, Passing(name, actor, recipient, owner, chain))
@@ -149,6 +152,7 @@ class HandoffModel:
         if recipient == handoff.recipient:
             return "invalid_field"
         self._turn_down(handoff)
+        handoff.is_replaced = True
         owner = self.tasks[handoff.task].owner
         again = Passing(handoff.task, handoff.sender, recipient, owner, handoff.chain)
         self._begin(new, again)

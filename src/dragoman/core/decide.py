@@ -99,7 +99,6 @@ from dragoman.core.commands import (
     RewindTask,
     SettleEntropy,
     StartWave,
-    TaskCommand,
     UpdateIntent,
     UpdateTask,
     WarnTask,
@@ -196,14 +195,14 @@ def decide(command: AnyCommand, read: Read, now: int) -> Decision | Refusal:
             return within
         command = within
     decision = _repeated(command, read, now) or DECIDERS[type(command)](command, read, now)
-    if isinstance(decision, Refusal) or decision.refusal is not None:
+    if isinstance(decision, Refusal):
         return decision
     if decision.events:
-        if isinstance(command, TaskCommand):
-            decision = with_handoff(command, decision, read)
         own = decision.receipt.task if type(command) in _INTENTS_OWN else ""
         decision = following.followed(decision, read, now, own)
-    if decision.lease is not None:
+        if not isinstance(command, HandoffCommand | ProposeHandoff):
+            decision = with_handoff(command, decision, read)
+    if decision.refusal is not None or decision.lease is not None:
         return decision
     lease = renewal(command, read, now)
     return decision if lease is None else replace(decision, lease=lease)

@@ -6,34 +6,34 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dragoman.core.actors import HUB
-from dragoman.core.commands import ExpireLease, TaskCommand
+from dragoman.core.commands import AnyCommand, ExpireLease
 from dragoman.core.events import (
     AnyEvent,
     HandoffEscalated,
-    HandoffMoved,
-    HandoffRejected,
     Outcome,
     TaskCheckpointed,
+    TaskEdited,
     TaskReported,
     TaskRequeued,
     TaskRewound,
     TaskTransitioned,
 )
 from dragoman.core.handoff import NEXT_STAGE, Handoff
-from dragoman.core.handoff_return import turned_down
+from dragoman.core.handoff_return import overtaken
 from dragoman.core.handoff_watch import blocked_letter
 from dragoman.core.handoff_words import COORDINATOR, StreamEvents
 from dragoman.core.handoff_work import completed
 from dragoman.core.ids import handoff_stream
+from dragoman.core.intent import intent_of
 from dragoman.core.reading import Decision, Read
-from dragoman.core.task import FINAL, Task
+from dragoman.core.rewinding import lost_handoff
+from dragoman.core.task import Task
 
 
 class _Course(Struct, frozen=True):
     """What was asked for, and what it meets."""
 
-    command: TaskCommand
+    command: AnyCommand
     outcome: Outcome | None
     """What was reported of the attempt, now or before."""
     handoff: Handoff
@@ -41,7 +41,7 @@ class _Course(Struct, frozen=True):
     read: Read
 
 
-def with_handoff(command: TaskCommand, decision: Decision, read: Read) -> Decision:
+def with_handoff(command: AnyCommand, decision: Decision, read: Read) -> Decision:
     """The decision, and what follows from it for a handoff of its task."""
     outcome: Outcome | None = None
     for stream, event in decision.events:
@@ -60,7 +60,7 @@ def with_handoff(command: TaskCommand, decision: Decision, read: Read) -> Decisi
     return decision
 
 
-def _moved(event: TaskTransitioned | TaskRewound, course: _Course) -> StreamEvents:
+def _moved(event: TaskTransitioned, course: _Course) -> StreamEvents:
     """Cancelled, or finished by its sender: there is nothing left to hand over.
 
     What its recipient has brought so far as to be looked at, is done as far as the handoff goes.
@@ -69,26 +69,42 @@ def _moved(event: TaskTransitioned | TaskRewound, course: _Course) -> StreamEven
     if handoff.status == "activated" and event.to in ("review", "done"):
         return completed(handoff, task, course.read.actor.name, event.reason)
     # What is only partly done, or has to be looked at, can still be handed on.
+    if _is_given_up(event, course):
+        return overtaken(handoff, task, f"{task.id} was given up by {task.assignee}", course.read)
     is_finished = event.to in ("done", "cancelled")
     if is_finished or (event.to == "review" and course.outcome == "done"):
         return _over(handoff, replace(task, status=event.to), course.read)
     return ()
 
 
-def _rewound(event: TaskRewound, course: _Course) -> StreamEvents:
-    """Who was asked to take it is asked still, unless it is at its end again."""
-    return _moved(event, course) if event.to in FINAL else ()
+def _is_given_up(event: TaskTransitioned, course: _Course) -> bool:
+    """Whether the intent of the task has come to nothing before anybody has taken it over."""
+    if event.to != "deadletter" or course.handoff.status == "activated":
+        return False
+    return intent_of(course.task, course.read.intent) is not None
 
 
 def _over(handoff: Handoff, task: Task, read: Read) -> StreamEvents:
     detail = f"{task.id} has ended before it was handed over"
     if handoff.status == "activated":
         detail = f"{task.id} was cancelled"
-    closed = HandoffMoved("rejected", "closed", detail, by=HUB)
-    return (
-        *turned_down(handoff, task, HandoffRejected(HUB, "other", detail), read),
-        (handoff_stream(handoff.id), closed),
-    )
+    return overtaken(handoff, task, detail, read)
+
+
+def _given(event: TaskEdited, course: _Course) -> StreamEvents:
+    """Delegated to somebody else, because whoever had it has failed an intent."""
+    handoff, task = course.handoff, course.task
+    if event.reserved_for in (None, task.assignee):
+        return ()
+    return overtaken(handoff, task, f"{task.id} has gone to {event.reserved_for}", course.read)
+
+
+def _rewound(event: TaskRewound, course: _Course) -> StreamEvents:
+    """What was taken over since is nobody's to go on with, and what was offered is not its own."""
+    handoff, task = course.handoff, course.task
+    if lost_handoff(task, event.restored) is None:
+        return ()
+    return overtaken(handoff, task, f"{task.id} was rewound", course.read)
 
 
 def _checkpointed(event: TaskCheckpointed, course: _Course) -> StreamEvents:
@@ -117,8 +133,9 @@ def _requeued(_: TaskRequeued, course: _Course) -> StreamEvents:
 
 _FOLLOW: Final[dict[type[AnyEvent], Callable[[Any, _Course], StreamEvents]]] = {
     TaskTransitioned: _moved,
+    TaskEdited: _given,
+    TaskRewound: _rewound,
     TaskCheckpointed: _checkpointed,
     TaskRequeued: _requeued,
-    TaskRewound: _rewound,
 }
 """Event of a task -> what it means for its handoff."""

@@ -85,7 +85,7 @@ def _why_cancelled(stream: str, events: StreamEvents, read: Read) -> str:
 def _reconcile(course: Course, before: Task, cancelled: str) -> None:
     request, task = course.intent.request, course.task
     if request is not None:
-        _answer(course, request, cancelled)
+        _answer(course, request, before, cancelled)
     elif task.status in UNDER_WAY and task.assignee and _place(before) != _place(task):
         _take_up(course, before)
     course.settle(cancelled)
@@ -137,7 +137,7 @@ def _can_begin(task: Task) -> bool:
     return task.status != "backlog" and not (task.status == "ready" and task.open_blockers)
 
 
-def _answer(course: Course, request: OpenRequest, cancelled: str) -> None:
+def _answer(course: Course, request: OpenRequest, before: Task, cancelled: str) -> None:
     """The open request ends by what was reported, by the task's end, or with another owner."""
     task = course.task
     outcome = _outcome(task, request)
@@ -158,9 +158,23 @@ def _answer(course: Course, request: OpenRequest, cancelled: str) -> None:
             course.go_on(error)
     elif not _can_begin(task):
         course.supersede(request, "")
+    elif before.handoff is not None and _is_with_another_who_failed(course, request):
+        _returned(course, request)
     elif task.assignee != request.agent or (outcome and task.status == "ready"):
         # What a reviewer sends back is asked for anew: the review took none of the agent's time.
         course.supersede(request, task.assignee)
+
+
+def _is_with_another_who_failed(course: Course, request: OpenRequest) -> bool:
+    owner = course.task.assignee
+    return owner != request.agent and owner in course.intent.failed
+
+
+def _returned(course: Course, request: OpenRequest) -> None:
+    """By a handoff it is back with one who has failed it, and who is not tried again."""
+    course.supersede(request, "")
+    if course.task.handoff is None:
+        course.go_on(f"it is back with {course.task.assignee}, who has failed it")
 
 
 def _outcome(task: Task, request: OpenRequest) -> str:

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from dragoman.core.agents import AgentRecord
 from dragoman.core.moments import duration, to_rfc3339
-from dragoman.core.offers import PLACE, TIERS, Candidate, Policy, Wish
+from dragoman.core.offers import PLACE, TIERS, Candidate, Parts, Policy, Wish
 from dragoman.core.standing import Descriptor, Standing
 from dragoman.core.task import Task
 from dragoman.text.lookalikes import Seen, seen
@@ -30,6 +30,9 @@ class Case(Struct, frozen=True):
     wish: Wish
     policy: Policy
     now: int
+
+
+Rules = dict[str, Callable[[Case], str | None]]
 
 
 def check_goal(goal: str, policy: Policy, beside: Iterable[str] = ()) -> str | None:
@@ -101,8 +104,33 @@ def vetoes(
     if standing is None or descriptor is None or record is None:
         return (f"unknown: nobody in the registry is called {candidate.agent}",)
     case = Case(candidate, standing, descriptor, record, wish, policy, now)
+    return _reasons(RULES, case)
+
+
+def against_policy(
+    agent: str, standing: Standing | None, wish: Wish, policy: Policy, now: int
+) -> tuple[str, ...]:
+    """Why the policy keeps it from an agent that was chosen by hand; none: it does not.
+
+    What only tells the better candidate from the worse is not asked: somebody has chosen. Whoever
+    is not in the registry has said nothing of itself.
+    """
+    known = standing or Standing(agent)
+    case = Case(
+        Candidate(agent, 0.0, Parts(), 0.0),
+        known,
+        known.descriptor or Descriptor(()),
+        AgentRecord(agent, "agent", (), now),
+        wish,
+        policy,
+        now,
+    )
+    return _reasons(POLICY, case)
+
+
+def _reasons(rules: Rules, case: Case) -> tuple[str, ...]:
     return tuple(
-        f"{rule}: {why}" for rule, check in RULES.items() if (why := check(case)) is not None
+        f"{rule}: {why}" for rule, check in rules.items() if (why := check(case)) is not None
     )
 
 
@@ -118,14 +146,21 @@ def _threshold(case: Case) -> str | None:
     return f"it scores {candidate.score}, below its threshold of {candidate.threshold}"
 
 
-def _capability(case: Case) -> str | None:
+def _skills(case: Case) -> str | None:
     needed = (*case.policy.required_skills, *case.wish.skills)
     if needed:
         has = set(map(_words, case.descriptor.skills))
         missing = [skill for skill in needed if _words(skill) not in has]
         if missing:
             return f"it lacks {', '.join(missing)}"
-    return None if case.candidate.matched else "the goal names none of its skills"
+    return None
+
+
+def _capability(case: Case) -> str | None:
+    lacks = _skills(case)
+    if lacks or case.candidate.matched:
+        return lacks
+    return "the goal names none of its skills"
 
 
 def _trust(case: Case) -> str | None:
@@ -182,12 +217,18 @@ def _places(places: frozenset[str]) -> str:
     return ", ".join(sorted(places)) or "places that it does not name"
 
 
-RULES: Final[dict[str, Callable[[Case], str | None]]] = {
-    "threshold": _threshold,
-    "capability": _capability,
+POLICY: Final[Rules] = {
+    "capability": _skills,
     "trust": _trust,
     "cost": _cost,
     "data locality": _locality,
+}
+"""Those of the rules that somebody has set: in the settings, or with the intent."""
+
+RULES: Final[Rules] = {
+    "threshold": _threshold,
+    **POLICY,
+    "capability": _capability,
     "capacity": _capacity,
     "availability": _availability,
     "latency": _latency,

@@ -1,6 +1,7 @@
 """The owners of a piece of work: who may hand it on, and who has had it before (S-ACP-5)."""
 
 from dragoman.core.actors import Actor
+from dragoman.core.authority import MAY_MOVE, relation
 from dragoman.core.errors import Refusal
 from dragoman.core.handoff import Handoff
 from dragoman.core.task import Task
@@ -44,11 +45,28 @@ def check_owner(task: Task, old: Handoff | None, actor: Actor) -> Refusal | None
             )
         if may_replace(old, actor):
             return None
-    if under_way is None and task.assignee in ("", actor.name):
+    if under_way is None and task.assignee == actor.name:
         return None
+    if under_way is None and not task.assignee:
+        return _check_unowned(task, actor)
     return Refusal(
         "ownership_conflict",
         f"{task.id} belongs to {task.assignee or 'nobody'}, not to {actor.name}",
+        "not_owner",
+    )
+
+
+def _check_unowned(task: Task, actor: Actor) -> Refusal | None:
+    """What nobody has is offered by whoever could take it, or could make it ready.
+
+    Else an offer would lift a block, or take out of the backlog what nobody has put into the queue.
+    """
+    if task.status == "ready" or (task.status, "ready") in MAY_MOVE[relation(actor, task, None, 0)]:
+        return None
+    return Refusal(
+        "ownership_conflict",
+        f"{task.id} is {task.status} and nobody's: a person, an orchestrator or a coordinator has "
+        f"to make it ready, or give it to {actor.name}, before {actor.name} can hand it over",
         "not_owner",
     )
 

@@ -1,5 +1,7 @@
 """Deciders of the gate: the recipient takes a package that stands every check, a person agrees."""
 
+from msgspec.structs import replace
+
 from dragoman.core.actors import HUB
 from dragoman.core.commands import AcceptHandoff, ApproveHandoff, Failure
 from dragoman.core.errors import Refusal
@@ -13,6 +15,7 @@ from dragoman.core.events import (
 )
 from dragoman.core.handoff import Handoff
 from dragoman.core.handoff_chain import chain_of, check_cycle, owner_of
+from dragoman.core.handoff_policy import why_not_to
 from dragoman.core.handoff_return import turned_down
 from dragoman.core.handoff_words import StreamEvents, about, found, letter, not_yours
 from dragoman.core.ids import handoff_stream
@@ -25,7 +28,6 @@ _UNDECIDED = ("proposed", "validating")
 
 def accept(command: AcceptHandoff, read: Read, now: int) -> Decision | Refusal:
     """The recipient takes the package, if it stands every check (S-ACP-3)."""
-    del now
     at = found(command.handoff, read, _UNDECIDED, "accept")
     if isinstance(at, Refusal):
         return at
@@ -37,6 +39,7 @@ def accept(command: AcceptHandoff, read: Read, now: int) -> Decision | Refusal:
         return refusal
     if command.package_hash != handoff.package_hash:
         return Refusal("hash_mismatch", f"{handoff.id} is not the package that was looked at")
+    command = _governed(command, why_not_to(handoff.recipient, task, read, now))
     failed = _failures(command, handoff, task)
     waits_for = "" if failed else _waits_for(command, handoff)
     if waits_for and _is_still_waiting(command, handoff, waits_for):
@@ -53,6 +56,18 @@ def accept(command: AcceptHandoff, read: Read, now: int) -> Decision | Refusal:
     taken = HandoffMoved("validating", "accepted", command.notes, by=read.actor.name)
     told = letter(read, "handoff.accept", (handoff.sender,), handoff)
     return Decision(about(handoff.id, "accepted", task), (*looked_at, (stream, taken), told))
+
+
+def _governed(command: AcceptHandoff, forbidden: str) -> AcceptHandoff:
+    """What was looked at, and what an intent's policy has against it, in the order of the gate."""
+    if not forbidden:
+        return command
+    failed: tuple[Failure, ...] = (("policy_violation", forbidden), *command.failed)
+    return replace(
+        command,
+        passed=tuple(check for check in command.passed if check != "policy"),
+        failed=tuple(sorted(failed, key=lambda failure: failure[0] != "schema_invalid")),
+    )
 
 
 def _failures(command: AcceptHandoff, handoff: Handoff, task: Task) -> tuple[Failure, ...]:

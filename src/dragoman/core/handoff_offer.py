@@ -308,7 +308,7 @@ def _check_draft(known: Handoff, actor: Actor) -> Refusal | None:
 
 
 def _check_old(command: ProposeHandoff, old: Handoff | None, task: Task) -> Refusal | None:
-    """None when what is to be superseded is there, and about the same task."""
+    """None when what is to be superseded is there, about the same task, and was not before."""
     if not command.supersedes:
         return None
     if old is None or old.status == "draft":
@@ -316,6 +316,11 @@ def _check_old(command: ProposeHandoff, old: Handoff | None, task: Task) -> Refu
     if old.task != task.id:
         return Refusal(
             "invalid_field", f"supersedes: {old.id} is about {old.task}, not about {task.id}"
+        )
+    if old.superseded_by:
+        return Refusal(
+            "invalid_field",
+            f"supersedes: {old.superseded_by} has taken the place of {old.id}: name that one",
         )
     return None
 

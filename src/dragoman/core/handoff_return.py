@@ -2,6 +2,7 @@
 
 from msgspec.structs import replace
 
+from dragoman.core.actors import HUB
 from dragoman.core.commands import RejectHandoff, WithdrawHandoff
 from dragoman.core.errors import Refusal
 from dragoman.core.events import (
@@ -95,6 +96,21 @@ def turned_down(
         *_task_given_back(handoff, task),
     ]
     return (*events, told_off(handoff, why, read))
+
+
+def overtaken(handoff: Handoff, task: Task, detail: str, read: Read) -> StreamEvents:
+    """The task has gone another way, and stays there: the hub rejects the handoff and closes it.
+
+    Whoever has owned the task has owned it: the chain stays, as the audit log has it.
+    """
+    stream, why = handoff_stream(handoff.id), HandoffRejected(HUB, "other", detail)
+    return (
+        (stream, why),
+        (stream, HandoffMoved(handoff.status, "rejected", detail, by=HUB)),
+        (task_stream(task.id), TaskHandedOver(handoff.id, task.chain)),
+        told_off(handoff, why, read),
+        (stream, HandoffMoved("rejected", "closed", detail, by=HUB)),
+    )
 
 
 def told_off(handoff: Handoff, why: HandoffRejected, read: Read) -> tuple[str, MailPosted]:

@@ -20,6 +20,7 @@ from dragoman.core.events import (
     TaskTransitioned,
 )
 from dragoman.core.handoff import Handoff
+from dragoman.core.handoff_policy import why_not_to
 from dragoman.core.handoff_words import (
     COORDINATES,
     StreamEvents,
@@ -54,6 +55,7 @@ def activate(command: ActivateHandoff, read: Read, now: int) -> Decision | Refus
         or (check_session(command.session) if command.session else None)
         or check_json("work_state_update", command.work_state_update)
         or _check_beginning(task, has_begun)
+        or (None if has_begun else _check_policy(handoff, task, read, now))
         or check_lease_end(task, lease, now)
     )
     if refusal:
@@ -92,6 +94,8 @@ def is_adrift(handoff: Handoff | None, read: Read, now: int) -> bool:
 
 
 def _check_beginning(task: Task, has_begun: bool) -> Refusal | None:
+    if task.is_final:
+        return Refusal("invalid_transition", f"{task.id} is {task.status}: nothing is left to do")
     if task.status == "deadletter":
         return Refusal(
             "invalid_transition",
@@ -102,6 +106,12 @@ def _check_beginning(task: Task, has_begun: bool) -> Refusal | None:
     if task.open_blockers:
         return Refusal("waits_for", f"{task.id} waits for {', '.join(task.open_blockers)}")
     return None
+
+
+def _check_policy(handoff: Handoff, task: Task, read: Read, now: int) -> Refusal | None:
+    """None when the policy of the task's intent still has nothing against its recipient."""
+    forbidden = why_not_to(handoff.recipient, task, read, now)
+    return Refusal("policy_violation", forbidden) if forbidden else None
 
 
 def _taken_up(task: Task, taken: TaskClaimed) -> StreamEvents:

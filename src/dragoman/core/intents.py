@@ -20,6 +20,7 @@ from dragoman.core.events import (
     TaskTransitioned,
 )
 from dragoman.core.governance import check_goal, told_beside
+from dragoman.core.handoff_chain import on_its_way
 from dragoman.core.ids import (
     check_mail_id,
     intent_stream,
@@ -153,6 +154,8 @@ def _again(command: DelegateIntent, known: Intent, read: Read, now: int) -> Deci
         )
     if task.open_blockers:
         return _waits(task)
+    if task.handoff is not None:
+        return on_its_way(task, task.handoff.id)
     _give(course, command)
     return Decision(receipt_of(course), course.events)
 
@@ -272,6 +275,8 @@ def _taken(task: Task, alias: str, read: Read) -> Decision | Refusal:
         )
     if task.open_blockers:
         return _waits(task)
+    if task.handoff is not None:
+        return on_its_way(task, task.handoff.id)
     bound: StreamEvents = ()
     if alias not in task.aliases:
         bound = ((task_stream(task.id), TaskAliased(alias)),)

@@ -17,7 +17,7 @@ from dragoman.core.ids import task_stream
 from dragoman.core.lifecycle import unblocked
 from dragoman.core.limits import REASON, TITLE, check_text
 from dragoman.core.reading import Decision, LeaseChange, Read, receipt
-from dragoman.core.task import FINAL, Task
+from dragoman.core.task import FINAL, ActiveHandoff, Task
 
 _COMMIT: Final = re.compile(r"(?:[0-9a-f]{40}|[0-9a-f]{64})?", re.ASCII)
 
@@ -84,6 +84,14 @@ def at_rest(was: Restored) -> Restored:
     if was.status != "in-progress":
         return was
     return replace(was, status="ready", assignee=was.reserved_for, report=None, reported_at=0)
+
+
+def lost_handoff(task: Task, wanted: Restored) -> ActiveHandoff | None:
+    """The handoff that ends by a rewind: of what is over then, or is not with whom it was by it."""
+    under_way = task.handoff
+    if under_way is None or (wanted.status not in FINAL and wanted.assignee == under_way.only):
+        return None
+    return under_way
 
 
 def _check(command: RewindTask, task: Task, read: Read) -> Refusal | None:

@@ -11,8 +11,8 @@ from dragoman.core.errors import Refusal
 from dragoman.core.events import Restored, Status, TaskCreated
 from dragoman.core.ids import task_stream
 from dragoman.core.moves import move_of
-from dragoman.core.rewinding import at_rest, restored
-from dragoman.core.task import Task
+from dragoman.core.rewinding import at_rest, lost_handoff, restored
+from dragoman.core.task import ActiveHandoff, Task
 from dragoman.engine.ask import decode, history
 from dragoman.engine.ports import Store
 from dragoman.ledger.entry import Entry, read_line
@@ -46,6 +46,8 @@ class Preview(Struct, frozen=True):
     wanted: Restored
     changes: dict[str, tuple[Any, Any]]
     """Field -> its value now, and the one that it would have."""
+    handoff: ActiveHandoff | None
+    """The handoff that would end by it."""
 
 
 def transitions(store: Store, task: Task) -> Iterator[Transition]:
@@ -64,7 +66,9 @@ def preview(store: Store, task: Task, named: str) -> Preview | Refusal:
     until = transition.position
     past = cast(Task, refold(e.line for e in history(store, task_stream(task.id), until=until)))
     wanted = at_rest(restored(past))
-    return Preview(task, transition, past, wanted, _changes(restored(task), wanted))
+    changes = _changes(restored(task), wanted)
+    lost = lost_handoff(task, wanted) if changes else None
+    return Preview(task, transition, past, wanted, changes, lost)
 
 
 def _find(store: Store, task: Task, named: str) -> Transition | Refusal:

@@ -140,7 +140,8 @@ def _owner(event: HandoffMoved, handoff: Handoff) -> Keys:
     """Whose the work is from here on, where that has changed (S-OWN)."""
     if event.to == "activated":
         return {"owner": handoff.recipient, "handoff_chain": (*handoff.chain, handoff.recipient)}
-    # The hub itself rejects what was begun only when the task has ended, and that moves no owner.
+    # The hub itself rejects what was begun only when the task has ended, was rewound or was given
+    # to somebody beside handoffs: whose it is then is told by no line.
     if event.from_ == "activated" and event.to == "rejected" and event.by != _HUB:
         owner = _last(handoff.chain, handoff.sender)
         return {"owner": owner, "handoff_chain": handoff.chain}

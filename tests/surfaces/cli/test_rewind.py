@@ -268,3 +268,18 @@ def test_without_a_repository_only_the_task_goes_back(dragoman: Console, tmp_pat
     assert "created, ready" in told
     assert "files       no commit is on record for this transition" in told
     assert dragoman.ask("task", "show", task)["status"] == "ready"
+
+
+@proves("REWIND-HANDOFF")
+def test_the_handoff_that_ends_is_told_before_it_does(dragoman: Console) -> None:
+    task = dragoman.make("Write it", "--ready")
+    words = ("--summary", "s", "--next-step", "n", "--criterion", "c", "--id", "h")
+    dragoman.ask("handoff", "initiate", "--as", "ada", "--to", "bob", "--task", task, *words)
+    dragoman.ask("handoff", "accept", "h", "--as", "bob")
+    dragoman.ask("handoff", "activate", "h", "--as", "bob")
+    told = "handoff     h (ada → bob) is rejected by the hub and closed"
+    assert told in dragoman("rewind", task, "--to", "1").out
+    assert dragoman.ask("handoff", "show", "h")["status"] == "activated"
+    assert dragoman.ask("rewind", task, "--to", "1", "--apply")["handoff"] == "h"
+    assert dragoman.ask("handoff", "show", "h")["status"] == "closed"
+    dragoman.ask("task", "claim", task, "--agent", "zoe")

@@ -183,6 +183,7 @@ def _told(seen: Preview, files: _Files | None, *, applied: bool) -> Mapping[str,
         "from": seen.task.status,
         "status": seen.wanted.status,
         "changes": sorted(seen.changes),
+        "handoff": seen.handoff.id if seen.handoff else None,
         "commit": (files.commit if files else seen.past.head_hash) or None,
         "repository": str(files.repository) if files else None,
         "branch": files.branch if files else None,
@@ -205,6 +206,9 @@ def _show(seen: Preview, files: _Files | None, screen: Screen, applied: bool) ->
         screen.line("  it was in progress then; that work is over, so it becomes ready")
     if task.status == "in-progress":
         screen.line(f"  {task.assignee} works on it (attempt {task.attempts}) and loses it")
+    if seen.handoff is not None:
+        ended = f"{seen.handoff.id} ({seen.handoff.owner} → {seen.handoff.recipient})"
+        screen.line(f"  handoff     {ended} is rejected by the hub and closed")
     _show_files(seen, files, screen, applied)
     if not applied:
         screen.line("Nothing was changed; add --apply to do it.")
