@@ -2823,6 +2823,13 @@ _MANIFEST: tuple[Requirement, ...] = (
         "Whoever failed an intent is asked again when a person takes its task out of the "
         "deadletter and leaves it the owner; else nobody who failed it is.",
     ),
+    # --- traces, as a fresh user found them
+    Requirement(
+        "VERIFY-AS-REPLAYED",
+        "S-FAULTS",
+        "What a state is in memory after any event is what verify replays from its line: numbers "
+        "and defaults count by what they mean, in stores that were written before too.",
+    ),
 )
 
 REQUIREMENTS = {requirement.id: requirement for requirement in _MANIFEST}

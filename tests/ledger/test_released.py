@@ -154,7 +154,7 @@ def test_it_still_replays_into_the_recorded_states(name: str) -> None:
     assert json.loads(json.dumps(replayed(GOLDEN[name]))) == golden_states(name)
 
 
-@proves("LEDGER-RELEASED", "MODEL-REPLAY")
+@proves("LEDGER-RELEASED", "MODEL-REPLAY", "VERIFY-AS-REPLAYED")
 @each_script
 def test_the_script_ends_in_the_recorded_states_too(name: str) -> None:
     store = MemoryStore("released")
@@ -165,6 +165,7 @@ def test_the_script_ends_in_the_recorded_states_too(name: str) -> None:
         if not stream.startswith("actor:"):
             assert json.loads(json.dumps(states[stream])) == state
     assert set(states) == set(recorded)
+    assert list(check_views(store, lambda _: None)) == []
 
 
 @proves("LEDGER-RELEASED", "LEDGER-TREE")
