@@ -2830,6 +2830,18 @@ _MANIFEST: tuple[Requirement, ...] = (
         "What a state is in memory after any event is what verify replays from its line: numbers "
         "and defaults count by what they mean, in stores that were written before too.",
     ),
+    Requirement(
+        "CAPTURE-WHOLE",
+        "S-SAOP-3",
+        "A session that is taken over while it grows gives the same as one that is taken over at "
+        "its end: a turn is taken when the record says that it is over, with --follow too, and the "
+        "events of a task that is not known yet wait for its first turn.",
+    ),
+    Requirement(
+        "CAPTURE-THOUGHTS",
+        "S-SAOP-6",
+        "The thought of a turn of a session file is told whole before the tools that follow it.",
+    ),
 )
 
 REQUIREMENTS = {requirement.id: requirement for requirement in _MANIFEST}
