@@ -2436,8 +2436,8 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "SAOP-COMMIT",
         "S-SAOP-10",
-        "Every move carries the commit that the configured repository has checked out, read from "
-        "its files and remembered until they change.",
+        "Every move, and the beginning of a task, carries the commit that the configured "
+        "repository has checked out, read from its files and remembered until they change.",
     ),
     Requirement(
         "SAOP-BUS",
