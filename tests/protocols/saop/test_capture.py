@@ -17,6 +17,9 @@ pytestmark = proves("CAPTURE-TRANSCRIPT")
 FOLDER = Path(__file__).parent / "transcripts"
 NOW = parse_rfc3339("2026-03-01T00:00:00Z")
 ABOUT = About("T-1")
+CLAUDE = {"sessionId": "s"}
+WORDS = [{"type": "text", "text": "words"}]
+SAID = {"role": "assistant", "content": WORDS}
 
 
 def capture(lines: list[bytes], about: About = ABOUT, kind: str = "") -> list[Captured]:
@@ -219,6 +222,40 @@ def test_a_turn_is_over_when_the_record_says_so_and_no_tool_runs(name: str, over
         if transcript.is_over:
             found.add(count)
     assert found == over
+
+
+@proves("CAPTURE-WHOLE")
+@pytest.mark.parametrize(
+    ("spoken", "end", "other"),
+    [
+        (
+            {**CLAUDE, "type": "assistant", "message": {"stop_reason": None, "content": WORDS}},
+            {**CLAUDE, "type": "system", "subtype": "turn_duration"},
+            {**CLAUDE, "type": "system", "subtype": "local_command"},
+        ),
+        (
+            {"type": "response_item", "payload": {**SAID, "type": "message"}},
+            {"type": "event_msg", "payload": {"type": "turn_aborted"}},
+            {"type": "event_msg", "payload": {"type": "agent_message", "message": "words"}},
+        ),
+    ],
+    ids=["claude-code", "codex"],
+)
+def test_only_the_record_says_that_an_answer_is_over(
+    spoken: dict[str, Any], end: dict[str, Any], other: dict[str, Any]
+) -> None:
+    def is_over(*lines: dict[str, Any]) -> bool:
+        transcript = Transcript(ABOUT, NOW)
+        for line in lines:
+            list(transcript.feed(msgspec.json.encode(line)))
+        assert transcript.is_begun == (spoken in lines), "an end alone begins nothing"
+        return transcript.is_over
+
+    assert not is_over(spoken)
+    assert not is_over(spoken, other)
+    assert is_over(spoken, end)
+    assert not is_over(spoken, end, spoken), "it goes on after all"
+    assert is_over(end)
 
 
 def test_a_long_thought_is_cut_into_chunks_and_kept_whole_in_its_turn() -> None:
