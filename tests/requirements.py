@@ -2458,8 +2458,8 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "SAOP-COMMIT",
         "S-SAOP-10",
-        "Every move carries the commit that the configured repository has checked out, read from "
-        "its files and remembered until they change.",
+        "Every move, and the beginning of a task, carries the commit that the configured "
+        "repository has checked out, read from its files and remembered until they change.",
     ),
     Requirement(
         "SAOP-BUS",
@@ -2919,6 +2919,25 @@ _MANIFEST: tuple[Requirement, ...] = (
         "S-ACP-6",
         "A task that nobody has is offered by whoever could take it, or may make it ready: no "
         "handoff lifts a block or takes work out of the backlog for a stranger.",
+    ),
+    # --- traces, as a fresh user found them
+    Requirement(
+        "VERIFY-AS-REPLAYED",
+        "S-FAULTS",
+        "What a state is in memory after any event is what verify replays from its line: numbers "
+        "and defaults count by what they mean, in stores that were written before too.",
+    ),
+    Requirement(
+        "CAPTURE-WHOLE",
+        "S-SAOP-3",
+        "A session that is taken over while it grows gives the same as one that is taken over at "
+        "its end: a turn is taken when the record says that it is over, with --follow too, and the "
+        "events of a task that is not known yet wait for its first turn.",
+    ),
+    Requirement(
+        "CAPTURE-THOUGHTS",
+        "S-SAOP-6",
+        "The thought of a turn of a session file is told whole before the tools that follow it.",
     ),
 )
 

@@ -513,18 +513,18 @@ SCRIPTS: dict[str, Callable[[Store], None]] = {
     "v5": play_waves,
     "v6": play_pauses,
     "v7": play_dispatch,
-    "v10": play_traces,
     "v11": play_handoffs,
     "v12": play_drafts,
     "v13": play_intents,
     "v14": play_letters,
+    "v17": play_traces,
 }
 """Name of a golden ledger -> the script that writes it."""
 
-KEPT = ("v4", "v8", "v9")
+KEPT = ("v4", "v8", "v9", "v10")
 """Golden ledgers that the same script writes otherwise by now (a letter that comes again under its
-own id; who is told of a handoff; who has cancelled an intent, and why): they are read as they were
-written."""
+own id; who is told of a handoff; who has cancelled an intent, and why; the commit with which a task
+begins): they are read as they were written."""
 
 
 def stored(entry: Entry) -> Stored:

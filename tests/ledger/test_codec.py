@@ -1,7 +1,6 @@
 """Names and versions of events: old shapes are lifted when read, unknown ones are not guessed."""
 
-from types import UnionType
-from typing import Any, cast, get_args, get_origin, get_type_hints
+from typing import Any
 
 import msgspec
 import pytest
@@ -11,6 +10,7 @@ from hypothesis import strategies as st
 from dragoman.core.errors import LedgerError
 from dragoman.core.events import EVENT_NAMES, Event, TaskNoted, TaskTransitioned
 from dragoman.ledger.codec import CODEC, UPCASTERS, WRITTEN, Codec
+from tests.ledger.any_value import values_of
 from tests.requirements import proves
 
 pytestmark = proves("LEDGER-UPCAST")
@@ -107,42 +107,13 @@ def test_a_reserved_word_is_written_as_it_reads() -> None:
     assert CODEC.decode("task.transitioned", 1, body) == event
 
 
-_ANY_JSON = st.none() | st.text() | st.integers(-9, 9)
-_SPECIAL: dict[Any, st.SearchStrategy[Any]] = {
-    object: _ANY_JSON,
-    dict[str, object]: st.dictionaries(st.text(), _ANY_JSON),
-    float: st.floats(allow_nan=False, allow_infinity=False),
-}
-"""Types of which JSON cannot say every value."""
-
-
-def events_of(kind: type[Event]) -> st.SearchStrategy[Event]:
-    """Any event of a kind, with any text and any whole number that JSON keeps."""
-    return cast(st.SearchStrategy[Event], values_of(kind))
-
-
-def values_of(hint: Any) -> st.SearchStrategy[Any]:
-    """Any value of a type, as far as JSON can say it."""
-    if hint in _SPECIAL:
-        return _SPECIAL[hint]
-    if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
-        fields = get_type_hints(hint)
-        return st.builds(hint, **{name: values_of(field) for name, field in fields.items()})
-    parts = get_args(hint)
-    if isinstance(hint, UnionType):
-        return st.one_of(*map(values_of, parts))
-    if get_origin(hint) is tuple:
-        return st.lists(values_of(parts[0]), max_size=3).map(tuple)
-    return st.from_type(cast(type[Any], hint))
-
-
 @proves("LEDGER-LINE")
 @pytest.mark.parametrize(("kind", "name"), EVENT_NAMES.items(), ids=EVENT_NAMES.values())
 @given(data=st.data())
 def test_any_event_is_read_as_it_was_written(
     kind: type[Event], name: str, data: st.DataObject
 ) -> None:
-    event = data.draw(events_of(kind))
+    event = data.draw(values_of(kind))
     body = msgspec.json.encode(event)
     assert b"\n" not in body
     assert CODEC.decode(name, 1, body) == event

@@ -59,6 +59,7 @@ ROOTS = {
     "v12": "ff47d084730da17d19fad93096cd16c35db5a6eb35b860647296b6b9f4e5ab23",
     "v13": "2e5ff90252bec622095e625e9f89cb86b1fbc193e16d24b8c3e4661b2c291b10",
     "v14": "41420b117265eef1d448724d9fbbc30614cf563ced7749a8e46b0a6e3fffc79d",
+    "v17": "ba97da7d59a710424579055bf673b5b2bcec20869b804a939732daf861b05d2e",
 }
 """The Merkle root over each golden ledger, as RFC 9162 has it."""
 
@@ -154,7 +155,7 @@ def test_it_still_replays_into_the_recorded_states(name: str) -> None:
     assert json.loads(json.dumps(replayed(GOLDEN[name]))) == golden_states(name)
 
 
-@proves("LEDGER-RELEASED", "MODEL-REPLAY")
+@proves("LEDGER-RELEASED", "MODEL-REPLAY", "VERIFY-AS-REPLAYED")
 @each_script
 def test_the_script_ends_in_the_recorded_states_too(name: str) -> None:
     store = MemoryStore("released")
@@ -165,6 +166,7 @@ def test_the_script_ends_in_the_recorded_states_too(name: str) -> None:
         if not stream.startswith("actor:"):
             assert json.loads(json.dumps(states[stream])) == state
     assert set(states) == set(recorded)
+    assert list(check_views(store, lambda _: None)) == []
 
 
 @proves("LEDGER-RELEASED", "LEDGER-TREE")

@@ -53,6 +53,7 @@ def _created(_: Task | None, event: TaskCreated, at: int) -> Task:
         blocked_by=event.blocked_by,
         open_blockers=event.open_blockers,
         discovered_from=event.discovered_from,
+        head_hash=event.commit,
     )
 
 

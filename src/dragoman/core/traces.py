@@ -131,7 +131,7 @@ def _turned(log: TurnLog | None, event: TurnRecorded, at: int) -> TurnLog:
 
 def _escalated(log: TurnLog, event: EntropyEscalated, at: int) -> TurnLog:
     del at
-    return replace(log, raised={**log.raised, event.kind: event.measured})
+    return replace(log, raised={**log.raised, event.kind: float(event.measured)})
 
 
 def _settled(log: TurnLog, event: EntropySettled, at: int) -> TurnLog:

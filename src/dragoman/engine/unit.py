@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from dragoman.core.errors import Refusal
-from dragoman.core.events import AnyEvent
+from dragoman.core.events import AnyEvent, TaskCreated
 from dragoman.core.handoff import ALL_HANDOFFS, Handoff
 from dragoman.core.lease import Lease
 from dragoman.core.moves import MOVES
@@ -177,7 +177,7 @@ class Unit(View):
         """Append an entry and let the stream's state follow."""
         old = self._to_be_written(stream)
         event_type = type(event)
-        if event_type in MOVES:
+        if event_type in MOVES or event_type is TaskCreated:
             event = self._with_commit(event)
         version = old.version + 1
         name, shape = WRITTEN[event_type]
@@ -252,7 +252,7 @@ class Unit(View):
         return [course_of(state) for state in states if isinstance(state, Handoff)]
 
     def _with_commit(self, event: Any) -> AnyEvent:
-        """A move with what the repository has checked out, unless it says so itself."""
+        """A move, or a beginning, with what the repository has checked out, unless it says so."""
         if event.commit or not self._commit:
             return event
         return replace(event, commit=self._commit)

@@ -169,12 +169,12 @@ EVOLVE: dict[type[AnyEvent], Callable[[Any, Any, int], State]] = {
 
 def fold(state: State | None, event: AnyEvent, at: int) -> State:
     """The state of a stream after one more stored entry; LedgerError if it cannot stand there."""
-    if type(state) not in _FOLLOWS.get(type(event), (Task,)):
+    if type(state) not in FOLLOWS.get(type(event), (Task,)):
         raise LedgerError(f"{EVENT_NAMES[type(event)]} cannot stand at this place of its stream")
     return EVOLVE[type(event)](state, event, at)
 
 
-_FOLLOWS: dict[type[AnyEvent], tuple[type[State] | type[None], ...]] = {
+FOLLOWS: dict[type[AnyEvent], tuple[type[State] | type[None], ...]] = {
     TaskCreated: (type(None),),
     CommandRefused: (type(None), ActorRecord),
     MessageReceived: (type(None), ActorRecord),
@@ -228,6 +228,21 @@ def decode_state(stream: str, data: bytes) -> State:
         return _STATES[stream.partition(":")[0]].decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, KeyError) as error:
         raise LedgerError(f"the state of {stream} cannot be read: {error}") from error
+
+
+def is_same_state(stream: str, one: bytes, other: bytes) -> bool:
+    """Whether two rows are read as the same state, however they are written.
+
+    What was in memory may say 3 where what was read says 3.0, and write out a default.
+    """
+    return one == other or _as_read(stream, one) == _as_read(stream, other)
+
+
+def _as_read(stream: str, data: bytes) -> bytes:
+    try:
+        return encode_state(decode_state(stream, data))
+    except LedgerError:
+        return data
 
 
 def shelve(state: State | None, now: int) -> Shelf:

@@ -137,9 +137,19 @@ def _explained(repository: Path) -> Generator[None]:
     try:
         yield
     except OSError as error:
-        is_one = repository.is_dir() and not _try(repository, {}, "rev-parse", "--git-dir")[0]
-        asked = "" if is_one else f"; is {repository} a git repository?"
-        raise BadRepository(f"{error}{asked}") from error
+        raise BadRepository(_why(repository, error)) from error
+
+
+def _why(repository: Path, error: OSError) -> str:
+    if not repository.is_dir():
+        return (
+            f"there is no folder {repository}: name the repository with --repository or in [git] "
+            "repository, or rewind the task alone with --task-only"
+        )
+    if isinstance(error, FileNotFoundError):
+        return "there is no git on the PATH: install it, or rewind the task alone with --task-only"
+    is_one = not _try(repository, {}, "rev-parse", "--git-dir")[0]
+    return f"{error}" if is_one else f"{error}; is {repository} a git repository?"
 
 
 def _git(repository: Path, variables: Mapping[str, str], *words: str) -> str:

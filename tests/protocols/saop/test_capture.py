@@ -17,6 +17,9 @@ pytestmark = proves("CAPTURE-TRANSCRIPT")
 FOLDER = Path(__file__).parent / "transcripts"
 NOW = parse_rfc3339("2026-03-01T00:00:00Z")
 ABOUT = About("T-1")
+CLAUDE = {"sessionId": "s"}
+WORDS = [{"type": "text", "text": "words"}]
+SAID = {"role": "assistant", "content": WORDS}
 
 
 def capture(lines: list[bytes], about: About = ABOUT, kind: str = "") -> list[Captured]:
@@ -99,11 +102,33 @@ def test_the_thought_of_a_turn_ends_once() -> None:
         (one["turn_index"], one["chunk"], one["is_final"]) for one in payloads(captured, "THOUGHT")
     ]
     assert said == [
-        (0, "First I look at how the test fails.", False),
-        (0, "", True),
-        (1, "An off-by-one.", False),
-        (1, "", True),
+        (0, "First I look at how the test fails.", True),
+        (1, "An off-by-one.", True),
     ]
+
+
+@proves("CAPTURE-THOUGHTS")
+def test_a_thought_is_told_whole_before_the_tools_that_follow_it() -> None:
+    def answer(*blocks: dict[str, Any]) -> bytes:
+        message = {"id": "m", "content": blocks}
+        return msgspec.json.encode({"sessionId": "s", "type": "assistant", "message": message})
+
+    lines = [
+        answer({"type": "thinking", "thinking": "a"}),
+        answer({"type": "text", "text": "words"}),
+        answer({"type": "thinking", "thinking": "b"}),
+        answer({"type": "tool_use", "id": "t", "name": "Read", "input": {}}),
+        answer({"type": "thinking", "thinking": "too late"}),
+    ]
+    events = [one.message["payload"] for one in capture(lines) if one.kind == "event"]
+    told = [(one["type"], one.get("chunk"), one.get("is_final")) for one in events]
+    assert told == [
+        ("THOUGHT_STREAM", "a", False),
+        ("THOUGHT_STREAM", "b", True),
+        ("TOOL_LIFECYCLE_INVOKED", None, None),
+    ]
+    assert turns(capture(lines))[0]["content"]["thought"] == "a\n\nb\n\ntoo late"
+    assert not [*payloads(capture([answer({"type": "thinking", "thinking": ""})]), "THOUGHT")]
 
 
 def test_a_session_of_codex() -> None:
@@ -182,14 +207,12 @@ def test_what_has_grown_begins_with_what_was_there(name: str, cut: int) -> None:
 @pytest.mark.parametrize(
     ("name", "over"),
     [
-        ("claude-code.jsonl", {0, 1, 2, 3, 5, 14}),
-        ("codex.jsonl", {*range(7), 14, 15, 16}),
+        ("claude-code.jsonl", {0, 1, 2, 3, 14}),
+        ("codex.jsonl", {*range(7), 16}),
         ("otlp.json", {0, 1}),
     ],
 )
-def test_a_turn_is_over_when_the_model_has_spoken_and_no_tool_runs(
-    name: str, over: set[int]
-) -> None:
+def test_a_turn_is_over_when_the_record_says_so_and_no_tool_runs(name: str, over: set[int]) -> None:
     lines = [(FOLDER / name).read_bytes()] if name.endswith("json") else lines_of(name)
     found = set[int]()
     for count in range(len(lines) + 1):
@@ -201,6 +224,40 @@ def test_a_turn_is_over_when_the_model_has_spoken_and_no_tool_runs(
     assert found == over
 
 
+@proves("CAPTURE-WHOLE")
+@pytest.mark.parametrize(
+    ("spoken", "end", "other"),
+    [
+        (
+            {**CLAUDE, "type": "assistant", "message": {"stop_reason": None, "content": WORDS}},
+            {**CLAUDE, "type": "system", "subtype": "turn_duration"},
+            {**CLAUDE, "type": "system", "subtype": "local_command"},
+        ),
+        (
+            {"type": "response_item", "payload": {**SAID, "type": "message"}},
+            {"type": "event_msg", "payload": {"type": "turn_aborted"}},
+            {"type": "event_msg", "payload": {"type": "agent_message", "message": "words"}},
+        ),
+    ],
+    ids=["claude-code", "codex"],
+)
+def test_only_the_record_says_that_an_answer_is_over(
+    spoken: dict[str, Any], end: dict[str, Any], other: dict[str, Any]
+) -> None:
+    def is_over(*lines: dict[str, Any]) -> bool:
+        transcript = Transcript(ABOUT, NOW)
+        for line in lines:
+            list(transcript.feed(msgspec.json.encode(line)))
+        assert transcript.is_begun == (spoken in lines), "an end alone begins nothing"
+        return transcript.is_over
+
+    assert not is_over(spoken)
+    assert not is_over(spoken, other)
+    assert is_over(spoken, end)
+    assert not is_over(spoken, end, spoken), "it goes on after all"
+    assert is_over(end)
+
+
 def test_a_long_thought_is_cut_into_chunks_and_kept_whole_in_its_turn() -> None:
     thought = "é" * 70_000
     line = {
@@ -210,7 +267,7 @@ def test_a_long_thought_is_cut_into_chunks_and_kept_whole_in_its_turn() -> None:
     }
     captured = capture([msgspec.json.encode(line)])
     chunks = [one["chunk"] for one in payloads(captured, "THOUGHT")]
-    assert (len(chunks), "".join(chunks)) == (4, thought)
+    assert (len(chunks), "".join(chunks)) == (3, thought)
     assert turns(captured)[0]["content"]["thought"] == thought
     assert turns(captured)[0]["metadata"]["timestamp"] == "2026-03-01T00:00:00.000Z"
 

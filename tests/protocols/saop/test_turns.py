@@ -188,9 +188,12 @@ def test_an_event_is_kept_once_whoever_sends_it_again() -> None:
 
     assert desk.event(1, invoked("c-1")) == first
     assert desk.store.head() == head
-    assert desk.refusal("saop.event", event(1, invoked("c-2"))).code == "key_reused"
     upper = {**shouted, "event_id": shouted["event_id"].upper()}
-    assert desk.refusal("saop.event", upper).code == "key_reused", "an id is one in any case"
+    assert desk.call("saop.event", upper) == first, "an id is one in any case"
+    assert desk.store.head() == head
+    assert desk.refusal("saop.event", event(1, invoked("c-2"))).code == "key_reused"
+    other = {**upper, "session_id": "s-2"}
+    assert desk.refusal("saop.event", other).code == "key_reused"
 
 
 @proves("SAOP-EVENTS")

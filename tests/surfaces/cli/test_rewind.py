@@ -204,7 +204,11 @@ def _none(stage: Stage, tmp_path: Path) -> tuple[str, str]:
     return str(tmp_path), "is a git repository?"
 
 
-@pytest.mark.parametrize("elsewhere", [_lost, _shallow, _none])
+def _gone(stage: Stage, tmp_path: Path) -> tuple[str, str]:
+    return str(tmp_path / "gone"), f"there is no folder {tmp_path / 'gone'}: name the repository"
+
+
+@pytest.mark.parametrize("elsewhere", [_lost, _shallow, _none, _gone])
 def test_a_repository_without_the_commit_stops_it_in_words(
     stage: Stage, tmp_path: Path, elsewhere: Callable[[Stage, Path], tuple[str, str]]
 ) -> None:
@@ -216,6 +220,26 @@ def test_a_repository_without_the_commit_stops_it_in_words(
     alone = stage.rewind(REVIEW, "--apply", "--repository", repository, "--task-only")
     assert (alone["status"], alone["branch"], alone["commit"]) == ("review", None, stage.second)
     assert stage.show()["status"] == "review"
+
+
+def test_without_git_it_is_said_what_is_missing(
+    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    said = stage.rewind(REVIEW, code=1)
+    assert (said["code"], "there is no git on the PATH" in said["detail"]) == (
+        "bad_repository",
+        True,
+    )
+
+
+@proves("SAOP-COMMIT")
+def test_the_beginning_of_a_task_has_its_commit_too(stage: Stage) -> None:
+    said = stage.rewind(1, "--apply")
+    assert (said["transition"]["from"], said["transition"]["to"]) == (None, "ready")
+    assert said["commit"] == git(stage.repository, "rev-parse", "main~2")
+    assert git(stage.repository, "show", f"{said['branch']}:file") == "first"
+    assert stage.dragoman.ask("verify")["findings"] == []
 
 
 def test_what_is_refused_leaves_no_branch(stage: Stage, tmp_path: Path) -> None:

@@ -190,17 +190,17 @@ def traced(dragoman: Console) -> Console:
 
 def test_in_a_pipe_there_is_a_line_or_an_object_for_each(traced: Console) -> None:
     lines = traced("watch", "T-1").out.splitlines()
-    assert len(lines) == 16
+    assert len(lines) == 14
     assert lines[1].partition("Z  ")[2].startswith("turn 0 (0.80) thought: First I look")
     assert any(line.endswith("tool Bash failure after 2.5 s") for line in lines)
     assert any(line.endswith("| 1 failed, 1 passed") for line in lines)
     found = traced("watch", "T-1", "--json").objects
-    assert [one["position"] for one in found] == [*range(1, 17)]
+    assert [one["position"] for one in found] == [*range(1, 15)]
     assert found[1]["message"]["content"]["observation"].startswith("user: ")
     assert found[2]["type"] == "THOUGHT_STREAM"
     traced.ask("task", "claim", "T-1", "--agent", "developer")
     assert [one["type"] for one in traced("watch", "T-1", "--json").objects] == ["task.claimed"]
-    assert len(traced("watch", "T-1", "--after", "0", "--json").objects) == 17
+    assert len(traced("watch", "T-1", "--after", "0", "--json").objects) == 15
 
 
 def test_on_a_terminal_there_is_a_picture(traced: Console) -> None:
@@ -218,7 +218,7 @@ def test_what_happens_meanwhile_is_seen(traced: Console) -> None:
             return True
         return False
 
-    first, second = traced("watch", "T-1", "--after", "32", wait=wait).out.splitlines()
+    first, second = traced("watch", "T-1", "--after", "28", wait=wait).out.splitlines()
     assert first.endswith("claimed by developer: attempt 1, fence 1, lease 5m")
     assert second.endswith("in-progress → ready")
 

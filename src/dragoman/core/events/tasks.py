@@ -23,6 +23,8 @@ class TaskCreated(Event, frozen=True):
     blocked_by: tuple[str, ...] = ()
     open_blockers: tuple[str, ...] = ()
     discovered_from: str = ""
+    commit: str = ""
+    """What the repository had checked out then, where one is configured."""
 
 
 class TaskAliased(Event, frozen=True):

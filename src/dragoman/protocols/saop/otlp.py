@@ -22,6 +22,8 @@ _MOST_LINES: Final = 1_000
 """So many lines of the terminal go with a trace, the last ones."""
 _ERRORS: Final = {"failure": "tool_error", "timeout": "timeout"}
 
+_PERSON: Final = "user: "
+"""How an observation begins that somebody has said."""
 _encode = msgspec.json.Encoder().encode
 
 
@@ -90,7 +92,7 @@ def _answers(about: Subject, turns: Iterable[Mapping[str, Any]]) -> Iterator[dic
                 "gen_ai.provider.name": "dragoman",
                 "gen_ai.agent.name": turn["agent_id"],
                 "gen_ai.conversation.id": about.task,
-                "gen_ai.input.messages": _messages("user", [("text", content["observation"])]),
+                "gen_ai.input.messages": _observed(content["observation"]),
                 "gen_ai.output.messages": _messages("assistant", said, finish_reason="stop"),
                 "dragoman.task.id": about.task,
                 "dragoman.turn.index": _index(turn),
@@ -101,6 +103,12 @@ def _answers(about: Subject, turns: Iterable[Mapping[str, Any]]) -> Iterator[dic
 
 def _index(turn: Mapping[str, Any]) -> int:
     return int(turn["turn_index"])
+
+
+def _observed(observation: str) -> str:
+    """What was observed, as what a person said or as what tools gave."""
+    said = observation.removeprefix(_PERSON)
+    return _messages("tool" if said == observation else "user", [("text", said)])
 
 
 def _messages(role: str, parts: Sequence[tuple[str, str]], **more: str) -> str:

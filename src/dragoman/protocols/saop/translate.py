@@ -76,7 +76,7 @@ def event_commands(sent: SentEvent, speaker: str, choices: Choices) -> Commands:
             session=event.session_id,
             kind=str(type(event.payload).__struct_config__.tag),
             envelope=envelope,
-            digest=_digest(sent.value, choices),
+            digest=_digest({**sent.value, "event_id": event.event_id.lower()}, choices),
             masked=masked,
             task=footing.task,
             agent=footing.agent,

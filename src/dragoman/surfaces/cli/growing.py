@@ -10,11 +10,14 @@ _BLOCK = 1 << 20
 _MOST_DOCUMENT = 256 << 20
 
 
-def read_lines(file: BinaryIO, path: Path, wait: Callable[[], bool] | None) -> Iterator[bytes]:
+def read_lines(
+    file: BinaryIO, path: Path, wait: Callable[[], bool] | None
+) -> Iterator[bytes | None]:
     """Every line of an open file, and, with `wait`, those that are added until it returns False.
 
     A line counts when it has ended, so that one that is being written is not taken for a whole.
-    Without `wait` the rest behind the last line's end is a line too.
+    Without `wait` the rest behind the last line's end is a line too; with it, None says that all
+    lines that are there were read.
     """
     rest = b""
     while True:
@@ -28,8 +31,10 @@ def read_lines(file: BinaryIO, path: Path, wait: Callable[[], bool] | None) -> I
             return
         elif path.stat().st_size < file.tell():
             wrong_usage(f"{path} has become shorter while it was read: begin anew")
-        elif not wait():
-            return
+        else:
+            yield None
+            if not wait():
+                return
 
 
 def read_document(path: Path) -> bytes:

@@ -89,8 +89,9 @@ def trace(
         sender = Sender(place, call.actor(place, call.speaker()), task, before.turns)
         lines = read_lines(opened, file, call.wait if follow else None)
         captured = _captured(transcript, lines, file, closes=close)
+        early = list["Captured"]()
         if not _is_known(place, task):
-            captured = _turn_first(captured)
+            captured = _turn_first(captured, early)
         for some in _in_parts(captured, 1 if follow else _AT_ONCE):
             for sent in sender.send(some):
                 _tell(call, sender.tally, sent, is_told=follow)
@@ -99,8 +100,8 @@ def trace(
     if not transcript.kind:
         wrong_usage(_unknown(file, transcript.lines))
     if kind and not transcript.is_begun:
-        wrong_usage(f"{file} holds nothing of a {kind} session: is --format the right one?")
-    return _answer(about, transcript, sender.tally)
+        wrong_usage(f"{file} holds nothing of {_session(kind)}: is --format the right one?")
+    return _answer(about, transcript, sender.tally, len(early))
 
 
 def _unknown(file: Path, lines: int) -> str:
@@ -124,10 +125,14 @@ def _session_of(place: Place, task: str) -> str:
 
 
 def _captured(
-    transcript: "Transcript", lines: Iterator[bytes], file: Path, *, closes: bool
+    transcript: "Transcript", lines: Iterator[bytes | None], file: Path, *, closes: bool
 ) -> Iterator["Captured"]:
     """What the lines come to; a document over many lines is read as one."""
     for line in lines:
+        if line is None:
+            if transcript.is_over:
+                yield from transcript.close()
+            continue
         if transcript.lines == 0 and not line.rstrip().endswith(b"}"):
             yield from transcript.feed(read_document(file))
             break
@@ -136,16 +141,19 @@ def _captured(
         yield from transcript.close()
 
 
-def _turn_first(captured: Iterator["Captured"]) -> Iterator["Captured"]:
-    """The first turn before its events: a task that is not known yet begins with a turn."""
-    waiting = list["Captured"]()
+def _turn_first(captured: Iterator["Captured"], early: list["Captured"]) -> Iterator["Captured"]:
+    """The first turn before its events: a task that is not known yet begins with a turn.
+
+    Events that came too early for that are left in `early`: recorded now, they would be of no task.
+    """
     for one in captured:
         if one.kind == "turn":
             yield one
-            break
-        waiting.append(one)
-    yield from waiting
-    yield from captured
+            while early:
+                yield early.pop(0)
+            yield from captured
+        else:
+            early.append(one)
 
 
 def _in_parts(captured: Iterator["Captured"], size: int) -> Iterator[list["Captured"]]:
@@ -164,7 +172,7 @@ def _tell(call: Call, tally: Tally, sent: Sent, *, is_told: bool) -> None:
         call.out.flush()
 
 
-def _answer(about: "About", transcript: "Transcript", tally: Tally) -> Answer:
+def _answer(about: "About", transcript: "Transcript", tally: Tally, early: int) -> Answer:
     turns, events = tally.taken["turn"], tally.taken["event"]
     data: dict[str, object] = {
         "task": about.task,
@@ -176,6 +184,7 @@ def _answer(about: "About", transcript: "Transcript", tally: Tally) -> Answer:
         "new": tally.fresh,
         "masked": tally.masked,
         "unfinished": not transcript.is_over,
+        "waiting": early,
         "unreadable": transcript.unreadable,
     }
     refused = [
@@ -186,20 +195,28 @@ def _answer(about: "About", transcript: "Transcript", tally: Tally) -> Answer:
     if refused:
         data |= {"code": refused[0]["code"], "detail": refused[0]["detail"]}
     data["refused"] = refused
-    return Answer(data, _shown(about, transcript, tally), is_ok=not tally.refused)
+    return Answer(data, _shown(about, transcript, tally, early), is_ok=not tally.refused)
 
 
-def _shown(about: "About", transcript: "Transcript", tally: Tally) -> Callable[[Screen], None]:
+def _session(kind: str) -> str:
+    return f"{'an' if kind.startswith('o') else 'a'} {kind} session"
+
+
+def _shown(
+    about: "About", transcript: "Transcript", tally: Tally, early: int
+) -> Callable[[Screen], None]:
     def show(screen: Screen) -> None:
         turns, events = tally.taken["turn"], tally.taken["event"]
         screen.line(
-            f"{about.task}: {turns} turns and {events} events of a {transcript.kind} session, "
+            f"{about.task}: {turns} turns and {events} events of {_session(transcript.kind)}, "
             f"{tally.fresh} of them new"
         )
         if tally.masked:
             screen.line(f"secrets were taken out of {tally.masked} of them")
         if not transcript.is_over:
             screen.line("the last turn is not finished: it is taken when it is, or with --close")
+        if early:
+            screen.line(f"{early} events wait for the first turn: with it the task becomes known")
         if transcript.unreadable:
             some = ", ".join(map(str, transcript.unreadable[:_SHOWN]))
             screen.line(f"lines that are no JSON objects were left out: {some}")

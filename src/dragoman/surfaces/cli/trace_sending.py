@@ -129,7 +129,7 @@ class Sender:
             return
         for asked, receipt in zip(batch, done.receipts, strict=True):
             self._recorded(asked, replace(done, receipts=(receipt,)))
-            yield Sent(asked.name, receipt.position, asked.command.masked)
+            yield Sent(asked.name, receipt.position, receipt.masked)
 
     def _alone(self, asked: "_Asked") -> Sent:
         try:
@@ -137,7 +137,7 @@ class Sender:
         except Refused as refused:
             return Sent(asked.name, refusal=refused.refusal)
         self._recorded(asked, done)
-        return Sent(asked.name, done.receipts[0].position, asked.command.masked)
+        return Sent(asked.name, done.receipts[0].position, done.receipts[0].masked)
 
     def _recorded(self, asked: "_Asked", done: Accepted) -> None:
         assert self._event.recorded is not None, "what an event holds back is kept by it"

@@ -20,6 +20,7 @@ from dragoman.protocols.saop.capture.loose import (
 )
 from dragoman.protocols.saop.capture.steps import (
     Called,
+    Ended,
     Observed,
     Planned,
     Returned,
@@ -31,6 +32,10 @@ from dragoman.protocols.saop.capture.steps import (
 
 NAME: Final = "claude-code"
 _TIMED_OUT: Final = "timed out after"
+_GOES_ON: Final = ("", "tool_use", "pause_turn")
+"""Reasons to stop behind which more of an answer may come: a tool has a line of its own."""
+_OVER: Final = ("system", "turn_duration")
+"""Type and subtype of the line behind the last answer to a person."""
 
 
 class ClaudeCode:
@@ -51,7 +56,11 @@ class ClaudeCode:
         """The steps of a line."""
         self.session = self.session or text(line.get("sessionId"))
         message = record(line.get("message"))
-        if line.get("isSidechain") is True or line.get("isMeta") is True or not message:
+        if line.get("isSidechain") is True or line.get("isMeta") is True:
+            return
+        if (line.get("type"), line.get("subtype")) == _OVER:
+            yield Ended()
+        if not message:
             return
         at = moment(line.get("timestamp"))
         if line.get("type") == "assistant":
@@ -66,6 +75,8 @@ def _answered(message: Record, at: int | None) -> Iterator[Step]:
         make = _BLOCKS.get(text(block.get("type")))
         if make is not None:
             yield from make(block, answer, at)
+    if text(message.get("stop_reason")) not in _GOES_ON:
+        yield Ended()
 
 
 def _thought(block: Record, answer: str, at: int | None) -> Iterator[Step]:

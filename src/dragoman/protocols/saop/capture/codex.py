@@ -1,7 +1,8 @@
 """Codex's session files: `~/.codex/sessions/YYYY/MM/DD/rollout-….jsonl`, one object a line.
 
 Each line has `timestamp`, `type` and `payload`. What the model gave and what tools answered are
-`response_item`; `event_msg` says the same again for a screen, and is left out.
+`response_item`; `event_msg` says the same again for a screen, and is left out, but for the end of
+an answer, which it alone tells.
 """
 
 import re
@@ -24,6 +25,7 @@ from dragoman.protocols.saop.capture.loose import (
 )
 from dragoman.protocols.saop.capture.steps import (
     Called,
+    Ended,
     Observed,
     Planned,
     Returned,
@@ -35,6 +37,8 @@ from dragoman.protocols.saop.capture.steps import (
 
 NAME: Final = "codex"
 _KINDS: Final = frozenset({"session_meta", "response_item", "event_msg", "turn_context"})
+_ENDS: Final = frozenset({"token_count", "task_complete", "turn_complete", "turn_aborted"})
+"""Events behind an answer: what it has cost, or that nothing follows it."""
 _HEAD: Final = 400
 """So far into an output without metadata it is looked for a code and a time."""
 _CODE: Final = re.compile(r"^(?:Exit code:|Process exited with code) (-?[0-9]{1,6})", re.MULTILINE)
@@ -63,6 +67,8 @@ class Codex:
         payload, at = record(line.get("payload")), moment(line.get("timestamp"))
         if line.get("type") == "session_meta":
             self.session = self.session or text(payload.get("id"))
+        elif line.get("type") == "event_msg" and payload.get("type") in _ENDS:
+            yield Ended()
         elif line.get("type") == "response_item":
             make = _ITEMS.get(text(payload.get("type")))
             if make is not None:

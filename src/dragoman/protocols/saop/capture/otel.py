@@ -72,8 +72,8 @@ class Otel:
 
     def _answered(self, span: Record, facts: Record) -> Iterator[Step]:
         at, end = _began(span), _ended(span)
-        for part in _since_last_answer(_decoded(facts.get("gen_ai.input.messages"))):
-            yield from self._seen(part, at)
+        for role, part in _since_last_answer(_decoded(facts.get("gen_ai.input.messages"))):
+            yield from self._seen(role, part, at)
         answer = text(span.get("spanId"))
         for message in records(_decoded(facts.get("gen_ai.output.messages"))):
             for part in records(message.get("parts")):
@@ -81,9 +81,10 @@ class Otel:
                 if make is not None:
                     yield from make(part, answer, end)
 
-    def _seen(self, part: Record, at: int) -> Iterator[Step]:
+    def _seen(self, role: str, part: Record, at: int) -> Iterator[Step]:
         if part.get("type") == "text":
-            yield Observed(f"user: {text(part.get('content'))}", at=at)
+            by = "" if role == "tool" else "user: "
+            yield Observed(f"{by}{text(part.get('content'))}", at=at)
         elif part.get("type") == "tool_call_response" and part.get("id") not in self._told:
             said = as_text(part.get("response", part.get("result")))
             yield Observed(f"{text(part.get('id'))}: {said}", at=at)
@@ -154,14 +155,15 @@ def _decoded(value: Any) -> Any:
     return None
 
 
-def _since_last_answer(messages: Any) -> Iterator[Record]:
-    """The parts of what came after the model's last answer: all before was observed before."""
-    since = list[Record]()
+def _since_last_answer(messages: Any) -> Iterator[tuple[str, Record]]:
+    """The parts of what came after the model's last answer, and whose: the rest is known."""
+    since = list[tuple[str, Record]]()
     for message in records(messages):
-        if message.get("role") == "assistant":
+        role = text(message.get("role"))
+        if role == "assistant":
             since.clear()
-        elif message.get("role") != "system":
-            since += records(message.get("parts"))
+        elif role != "system":
+            since += [(role, part) for part in records(message.get("parts"))]
     yield from since
 
 

@@ -17,6 +17,7 @@ from msgspec import Struct
 from dragoman.core.moments import to_rfc3339
 from dragoman.protocols.saop.capture.steps import (
     Called,
+    Ended,
     ModelStep,
     Observed,
     Planned,
@@ -76,10 +77,14 @@ class _Turn(Struct):
     at: int
     observation: str
     thoughts: list[str] = []
+    untold: list[tuple[str, str]] = []
+    """Those of them that are not events yet, and their places."""
+    is_thought_told: bool = False
     actions: list[str] = []
-    place: str = ""
     has_spoken: bool = False
     """Whether words are the last that came of it."""
+    has_ended: bool = False
+    """Whether the record says that nothing more comes of it."""
 
 
 class Scribe:
@@ -101,6 +106,7 @@ class Scribe:
             Called: self._called,
             Returned: self._returned,
             Observed: self._observed,
+            Ended: self._ended,
         }
 
     def take(self, step: Step, place: str) -> Iterator[Captured]:
@@ -108,35 +114,36 @@ class Scribe:
         if step.at is not None:
             self._at = step.at
         if isinstance(step, ModelStep):
-            yield from self._model(step, place)
+            yield from self._model(step)
         yield from self._take[type(step)](step, place)
 
     @property
     def is_resting(self) -> bool:
-        """Whether the last turn looks as if it were over: the model spoke, and no tool runs."""
-        return self._turn is None or (self._turn.has_spoken and not self._open)
+        """Whether the last turn is over: the model has spoken, the answer ended, no tool runs."""
+        turn = self._turn
+        return turn is None or (turn.has_spoken and turn.has_ended and not self._open)
 
     def close(self) -> Iterator[Captured]:
         """The turn that is still open, if there is one."""
         turn = self._turn
         if turn is None:
             return
+        yield from self._told_thought()
         self._turn = None
         index, self._index = self._index, self._index + 1
-        if turn.thoughts:
-            yield self._thought_event("", f"{turn.place}.end", index, is_final=True)
         yield Captured("turn", self._envelope(turn, index))
 
     # What the model gives
 
-    def _model(self, step: ModelStep, place: str) -> Iterator[Captured]:
+    def _model(self, step: ModelStep) -> Iterator[Captured]:
         turn = self._turn
         if turn is not None and not self._goes_on(turn, step):
             yield from self.close()
         if self._turn is None:
-            self._turn = _Turn(step.answer, self._at, "\n\n".join(self._seen), place=place)
+            self._turn = _Turn(step.answer, self._at, "\n\n".join(self._seen))
             self._seen = []
         self._turn.has_spoken = isinstance(step, Spoke)
+        self._turn.has_ended = False
 
     def _goes_on(self, turn: _Turn, step: ModelStep) -> bool:
         if turn.answer or step.answer:
@@ -146,9 +153,28 @@ class Scribe:
     def _thought(self, step: Thought, place: str) -> Iterator[Captured]:
         assert self._turn is not None
         self._turn.thoughts.append(step.text)
-        for start in range(0, len(step.text), _CHUNK):
-            chunk = step.text[start : start + _CHUNK]
-            yield self._thought_event(chunk, f"{place}.{start}", self._index)
+        if step.text:
+            self._turn.untold.append((step.text, place))
+        yield from ()
+
+    def _told_thought(self) -> Iterator[Captured]:
+        """The thought of the turn, if it was not told: before its tools, and with its end.
+
+        What is thought behind that stands in the turn only, because a thought ends once.
+        """
+        turn = self._turn
+        if turn is None or turn.is_thought_told or not turn.untold:
+            return
+        turn.is_thought_told = True
+        chunks = [
+            (text[start : start + _CHUNK], f"{place}.{start}")
+            for text, place in turn.untold
+            for start in range(0, len(text), _CHUNK)
+        ]
+        *first, (last, end) = chunks
+        for chunk, place in first:
+            yield self._thought_event(chunk, place, is_final=False)
+        yield self._thought_event(last, f"{end}.final", is_final=True)
 
     def _spoke(self, step: Spoke, _: str) -> Iterator[Captured]:
         assert self._turn is not None
@@ -159,11 +185,17 @@ class Scribe:
     def _planned(self, step: Planned, _: str) -> Iterator[Captured]:
         assert self._turn is not None
         self._turn.actions.append(f"{step.tool} {_encode(step.arguments).decode()}")
+        yield from self._told_thought()
+
+    def _ended(self, _: Ended, __: str) -> Iterator[Captured]:
+        if self._turn is not None:
+            self._turn.has_ended = True
         yield from ()
 
     # What tools and people give
 
     def _called(self, step: Called, place: str) -> Iterator[Captured]:
+        yield from self._told_thought()
         self._open[step.call] = step.tool, self._at
         yield self._event(
             place,
@@ -209,14 +241,12 @@ class Scribe:
         at = to_rfc3339(self._at)
         return self._event(place, type="SANDBOX_PULSE", line=line, masked=False, timestamp=at)
 
-    def _thought_event(
-        self, chunk: str, place: str, index: int, *, is_final: bool = False
-    ) -> Captured:
+    def _thought_event(self, chunk: str, place: str, *, is_final: bool) -> Captured:
         return self._event(
             place,
             type="THOUGHT_STREAM",
             agent_id=self._about.agent,
-            turn_index=index,
+            turn_index=self._index,
             chunk=chunk,
             is_final=is_final,
         )

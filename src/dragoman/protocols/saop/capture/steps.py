@@ -40,6 +40,10 @@ class Planned(ModelStep, frozen=True):
     arguments: Any
 
 
+class Ended(Step, frozen=True):
+    """The record says that the model's answer is over."""
+
+
 class Called(Step, frozen=True):
     """A tool began."""
 

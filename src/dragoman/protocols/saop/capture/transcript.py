@@ -1,5 +1,6 @@
 """A record of an agent's work, line by line: of which kind it is, and which messages it gives."""
 
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator
 from typing import Final, Protocol
 
@@ -11,7 +12,7 @@ from dragoman.protocols.saop.capture.codex import Codex
 from dragoman.protocols.saop.capture.loose import Record, record
 from dragoman.protocols.saop.capture.otel import Otel
 from dragoman.protocols.saop.capture.scribe import About, Captured, Scribe
-from dragoman.protocols.saop.capture.steps import Step
+from dragoman.protocols.saop.capture.steps import Ended, Step
 
 
 class Reader(Protocol):
@@ -77,6 +78,8 @@ class Transcript:
     def feed(self, line: bytes) -> Iterator[Captured]:
         """What one more line brings to its end."""
         self.lines += 1
+        if self.lines == 1:
+            line = line.removeprefix(BOM_UTF8)
         if not line.strip():
             return
         try:
@@ -93,6 +96,8 @@ class Transcript:
         if reader is None:
             return
         for part, step in enumerate(reader.steps(found)):
+            if self._scribe is None and isinstance(step, Ended):
+                continue  # of an answer that is not in this record
             scribe = self._scribe or self._hired(reader)
             yield from scribe.take(step, f"{self.lines}.{part}")
 
