@@ -2823,6 +2823,18 @@ _MANIFEST: tuple[Requirement, ...] = (
         "Whoever failed an intent is asked again when a person takes its task out of the "
         "deadletter and leaves it the owner; else nobody who failed it is.",
     ),
+    # --- plain files, as a demanding user found them
+    Requirement(
+        "FILES-LONG-NAMES",
+        "S-AOF-13",
+        "A file whose name leaves no room for a mark or a note is kept under a shorter one.",
+    ),
+    Requirement(
+        "FILES-OBSTACLE",
+        "S-AOF-13",
+        "What cannot be written of one task or letter stops the files of no other, is told, and is "
+        "tried again by every look around.",
+    ),
 )
 
 REQUIREMENTS = {requirement.id: requirement for requirement in _MANIFEST}

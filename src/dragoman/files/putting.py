@@ -48,8 +48,9 @@ def set_aside(disk: Disk, path: str, aside: str) -> str:
 
 
 def free_name(disk: Disk, path: str, note: str) -> str:
-    """The path or its first alternative that nothing has yet, nor its note."""
-    number = 1
-    while disk.look(numbered(path, number)) or disk.look(numbered(path, number) + note):
+    """The path or its first alternative that nothing has yet, nor its note, for which there is room
+    beside it."""
+    number, spare = 1, len(staged(note))
+    while disk.look(kept := numbered(path, number, spare)) or disk.look(kept + note):
         number += 1
-    return numbered(path, number)
+    return kept

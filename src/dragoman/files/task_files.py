@@ -16,7 +16,7 @@ from dragoman.engine.hub import Hub
 from dragoman.files.companion import settle_folder
 from dragoman.files.disk import Disk, Look
 from dragoman.files.edits import wishes
-from dragoman.files.guarding import Warn, guarded
+from dragoman.files.guarding import Guard
 from dragoman.files.layout import (
     MOVING,
     REASON,
@@ -75,11 +75,11 @@ class TaskFiles:
     """Writes what a task looks like, after having looked at what stands there."""
 
     def __init__(
-        self, hub: Hub, disk: Disk, streams: TaskStreams, actor: Actor, warn: Warn
+        self, hub: Hub, disk: Disk, streams: TaskStreams, actor: Actor, guard: Guard
     ) -> None:
         self._hub = hub
         self._disk = disk
-        self._warn = warn
+        self._guard = guard
         self._streams = streams
         self._actor = actor
         self._results = RunResults(disk, self._tell)
@@ -102,7 +102,7 @@ class TaskFiles:
         return heard
 
     def _guarded(self, work: Callable[[T], R], what: T) -> R | None:
-        return guarded(lambda: work(what), self._warn, _name(what), "a task")
+        return self._guard.run(lambda: work(what), _name(what), "a task")
 
     def beat(self, streams: Iterable[str]) -> None:
         """Bring only heartbeats level, and mind results that nobody has reported."""
