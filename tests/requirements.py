@@ -2835,6 +2835,13 @@ _MANIFEST: tuple[Requirement, ...] = (
         "What cannot be written of one task or letter stops the files of no other, is told, and is "
         "tried again by every look around.",
     ),
+    Requirement(
+        "HUB-TROUBLE",
+        "Faults",
+        "While a duty of the hub does not do its work, or not all of it, /readyz answers 503 and "
+        "says which, and the terminal has one line about it and one when it is well again; doctor "
+        "says how far the files lag.",
+    ),
 )
 
 REQUIREMENTS = {requirement.id: requirement for requirement in _MANIFEST}

@@ -89,7 +89,7 @@ def test_files_of_one_task_that_cannot_be_written_are_tried_again_by_every_look_
     # Another process knows of it, too, though nothing has happened to the task since.
     later = lab.projector()
     later.level()
-    assert "dragoman tick" in later.trouble()
+    assert "run.json" in later.trouble()
     later.sweep()
     assert "run.json" in later.trouble()
     (obstacle / "mine").unlink()

@@ -35,7 +35,7 @@ class Guard:
     def __init__(self, warn: Warn) -> None:
         self._warn = warn
         self.behind: dict[str, str] = {}
-        """Stream -> why its files lag; empty: another process knows."""
+        """Stream -> why its files lag."""
 
     def run(self, work: Callable[[], R], stream: str, what: str) -> R | None:
         """What the work comes to; None, and a warning, when only the files of this one suffer."""
@@ -58,11 +58,8 @@ class Guard:
 
     def trouble(self) -> str:
         """What is wrong, in short; empty: nothing is."""
-        if not self.behind:
-            return ""
-        words = next((words for words in self.behind.values() if words), "run `dragoman tick`")
-        more = len(self.behind) - 1
-        return words if not more else f"{words} (and of {more} more)"
+        words, *more = self.behind.values() or ("",)
+        return words if not more else f"{words} (and the files of {len(more)} more)"
 
     def _fell_behind(self, stream: str, words: str) -> None:
         self.behind[stream] = words

@@ -58,8 +58,8 @@ _Survey = Mapping[Status, Sequence[Look]]
 class _Cursor(Struct, frozen=True, omit_defaults=True):
     ledger: str = ""
     position: int = 0
-    behind: tuple[str, ...] = ()
-    """Streams before the position whose files could not be written, and are tried again."""
+    behind: dict[str, str] = {}
+    """Streams before the position whose files could not be written and are tried again, and why."""
 
 
 _cursors: Final = msgspec.json.Decoder(_Cursor)
@@ -132,6 +132,11 @@ class Projector:
         with self._disk.lock(LOCK):
             return self._rebuild(progress)
 
+    def lag(self) -> tuple[int, Sequence[str]]:
+        """How many entries are not in the files yet, and the streams that could not be brought."""
+        cursor = self._read_cursor() or _Cursor(self._store.ledger_id())
+        return max(0, self._store.head() - cursor.position), tuple(cursor.behind)
+
     def has_begun(self) -> bool:
         """Whether the files were ever written to their end: a restore may have been stopped."""
         return self._read_cursor() is not None
@@ -163,8 +168,7 @@ class Projector:
             return self._rebuild(lambda _: None)
         # Up to here and no further, or others who go on writing would keep us for ever.
         done, head = 0, self._store.head()
-        for stream in cursor.behind:
-            self._guard.behind.setdefault(stream, "")
+        self._guard.behind = {**cursor.behind, **self._guard.behind}
         while page := self._store.entries(cursor.position, _PAGE, until=head):
             self._take(page)
             cursor = self._cursor(page[-1].position)
@@ -173,7 +177,7 @@ class Projector:
         return done
 
     def _cursor(self, position: int) -> _Cursor:
-        return _Cursor(self._store.ledger_id(), position, tuple(self._guard.behind))
+        return _Cursor(self._store.ledger_id(), position, self._guard.behind)
 
     def _forget_behind(self) -> list[str]:
         """The streams whose files lag; whoever tries them finds out whether they still do."""
@@ -183,7 +187,7 @@ class Projector:
 
     def _save_behind(self) -> None:
         cursor = self._read_cursor()
-        if cursor is not None and cursor.behind != tuple(self._guard.behind):
+        if cursor is not None and cursor.behind != self._guard.behind:
             self._save(self._cursor(cursor.position))
 
     def _is_of_this_ledger(self, cursor: _Cursor) -> bool:
