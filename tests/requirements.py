@@ -2836,6 +2836,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "tried again by every look around.",
     ),
     Requirement(
+        "FILES-RESULT-KEPT",
+        "S-AOF-8",
+        "A run_result.json that says what no attempt has reported is kept beside its place and "
+        "logged, whatever its form; one that shows an earlier report is simply replaced.",
+    ),
+    Requirement(
         "HUB-TROUBLE",
         "Faults",
         "While a duty of the hub does not do its work, or not all of it, /readyz answers 503 and "

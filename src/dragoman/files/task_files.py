@@ -28,7 +28,7 @@ from dragoman.files.layout import (
     stamp,
     task_path,
 )
-from dragoman.files.pictures import Picture, heartbeat_path
+from dragoman.files.pictures import Picture, heartbeat_path, result_path
 from dragoman.files.problems import BadFile
 from dragoman.files.putting import free_name, put, stage, stage_if_new
 from dragoman.files.run_results import RunResults
@@ -105,18 +105,18 @@ class TaskFiles:
         return self._guard.run(lambda: work(what), _name(what), "a task")
 
     def beat(self, streams: Iterable[str]) -> None:
-        """Bring only heartbeats level, and mind results that nobody has reported."""
+        """Bring only heartbeats and results level, and mind results that nobody has reported."""
         for stream in streams:
             self._guarded(self._beat, stream)
 
     def _beat(self, stream: str) -> None:
         shown = self._streams.picture(stream)
         if shown is not None:
-            path = heartbeat_path(shown.task.aof_id)
             self._results.mind(shown)
             self._archive_heartbeat(shown)
-            if path in shown.current:
-                put(self._disk, path, shown.current[path])
+            for path in (heartbeat_path(shown.task.aof_id), result_path(shown.task.aof_id)):
+                if path in shown.current:
+                    put(self._disk, path, shown.current[path])
 
     def _places(self, shown: Picture) -> Places:
         places: Places = {}
