@@ -2842,6 +2842,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "logged, whatever its form; one that shows an earlier report is simply replaced.",
     ),
     Requirement(
+        "FILES-CARRIED",
+        "Files",
+        "Archives and backups carry files whose name is not UTF-8, who may execute a file, and "
+        "empty folders within a task's own; no other right of a file goes along.",
+    ),
+    Requirement(
         "HUB-TROUBLE",
         "Faults",
         "While a duty of the hub does not do its work, or not all of it, /readyz answers 503 and "

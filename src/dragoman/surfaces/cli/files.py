@@ -65,6 +65,11 @@ def export(
     Example:
       dragoman export hub.tar
     """
+    if target == Path("-"):
+        wrong_usage(
+            "an archive has to be complete before anybody reads it, so it is not written to "
+            "standard output: name a file"
+        )
     if target.is_dir() or not target.absolute().parent.is_dir():
         wrong_usage(f"{target} cannot be written: name a file in a folder that exists")
     is_there = target.exists()
