@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.core.commands import MoveTask, NoteTask
+from dragoman.core.commands import MoveTask, NoteTask, RequestDelegation
 from dragoman.files.layout import fitted, numbered
 from dragoman.system.beneath import Beneath
-from tests.engine.lab import ALICE, HUMAN
+from tests.engine.lab import ALICE, HUMAN, START
 from tests.files.lab import FilesLab, places, tree
 from tests.requirements import proves
 
@@ -70,6 +70,56 @@ def test_a_file_in_the_place_of_a_tasks_folder_is_put_aside(tmp_path: Path) -> N
     assert files[f"{task}-found"] == b"in the way"
     assert places(lab, task) == ["in-progress"]
     assert lab.warnings == []
+
+
+@proves("FILES-FOLDER")
+@pytest.mark.parametrize("kind", ["file", "link", "folder"])
+def test_a_handoff_replaces_nothing_that_somebody_else_has_put_there(
+    tmp_path: Path, kind: str
+) -> None:
+    lab = FilesLab(tmp_path)
+    parent, child = lab.create("Parent"), lab.create("Child")
+    lab.claim(parent)
+    inputs = tmp_path / "tasks" / "ready" / child / "inputs"
+    mine = inputs / "handoff.md"
+    if kind == "file":
+        mine.write_text("mine")
+    elif kind == "link":
+        mine.symlink_to("/etc/passwd")
+    else:
+        (mine / "deep").mkdir(parents=True)
+    lab.do(ALICE, RequestDelegation(child, parent, "bob", START + 10**8))
+    lab.level()
+    assert sorted(path.name for path in inputs.iterdir()) == [
+        "handoff.json",
+        "handoff.md",
+        "handoff.md-found",
+    ]
+    assert mine.read_text().startswith("# Handoff Request")
+    assert mine.is_file()
+    assert not mine.is_symlink()
+    assert lab.warnings == []
+
+
+@proves("FILES-FOLDER")
+def test_a_handoff_that_changes_replaces_its_own_files_wherever_they_are(tmp_path: Path) -> None:
+    lab = FilesLab(tmp_path)
+    parent, child = lab.create("Parent"), lab.create("Child")
+    lab.claim(parent)
+    lab.do(ALICE, RequestDelegation(child, parent, "bob", START + 10**8))
+    lab.level()
+    lab.do(HUMAN, MoveTask(child, "backlog"))
+    lab.level()
+    lab.do(ALICE, RequestDelegation(child, parent, "bob", START + 10**9, constraints=("gently",)))
+    lab.level()
+    inputs = tmp_path / "tasks" / "backlog" / child / "inputs"
+    assert "gently" in (inputs / "handoff.md").read_text()
+    assert sorted(path.name for path in inputs.iterdir()) == ["handoff.json", "handoff.md"]
+    (inputs / "handoff.md").write_text("my notes on it")
+    lab.do(HUMAN, NoteTask(child, "x"))
+    lab.level()
+    assert "gently" in (inputs / "handoff.md").read_text()
+    assert (inputs / "handoff.md-found").read_text() == "my notes on it"
 
 
 @proves("FILES-OBSTACLE")

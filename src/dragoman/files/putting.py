@@ -1,7 +1,7 @@
 """Putting a file where it belongs: whole or not at all, and only if it is not there already."""
 
 from dragoman.files.disk import Disk
-from dragoman.files.layout import numbered, staged
+from dragoman.files.layout import has_stamp, numbered, staged, stamp
 
 
 def put(disk: Disk, path: str, data: bytes) -> None:
@@ -26,6 +26,20 @@ def stage(disk: Disk, path: str, data: bytes, mtime_ns: int | None = None) -> No
     except (FileNotFoundError, NotADirectoryError):
         make_way(disk, path.rpartition("/")[0])
         disk.write(staged(path), data, mtime_ns)
+
+
+def stage_among_others(disk: Disk, path: str, data: bytes, moment: int) -> bool:
+    """The same in a task's own folder, where agents and people write too: what stands there and was
+    not written here, or was changed since, is kept under another name."""
+    if disk.read(path, len(data)) == data:
+        disk.keep(path)
+        return False
+    # The stamp holds wherever the folder stands.
+    found, own = disk.look(path), path.split("/", 2)[-1]
+    if found is not None and not has_stamp(own, found.size, found.mtime_ns):
+        set_aside(disk, path, f"{path}-found")
+    stage(disk, path, data, stamp(own, len(data), moment))
+    return True
 
 
 def make_way(disk: Disk, folder: str) -> None:

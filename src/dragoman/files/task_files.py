@@ -30,7 +30,7 @@ from dragoman.files.layout import (
 )
 from dragoman.files.pictures import Picture, heartbeat_path, result_path
 from dragoman.files.problems import BadFile
-from dragoman.files.putting import free_name, put, stage, stage_if_new
+from dragoman.files.putting import free_name, put, stage, stage_among_others, stage_if_new
 from dragoman.files.run_results import RunResults
 from dragoman.files.streams import TaskStreams
 from dragoman.files.task_file import is_untouched, read_task_file, write_task_file
@@ -216,7 +216,11 @@ class TaskFiles:
             stage(self._disk, home, data, stamp(home, len(data), task.updated_at))
             plan.is_home_staged = True
         for path, content in shown.current.items():
-            if stage_if_new(self._disk, path, content):
+            if path.startswith(f"{TASKS}/"):
+                is_new = stage_among_others(self._disk, path, content, task.updated_at)
+            else:
+                is_new = stage_if_new(self._disk, path, content)
+            if is_new:
                 plan.staged.append(path)
         for path, content in shown.once.items():
             if path not in shown.current and self._disk.look(path) is None:
