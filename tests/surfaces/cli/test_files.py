@@ -108,6 +108,21 @@ def test_whoever_watches_is_told_in_words(busy: Console) -> None:
     assert (said.code, said.out) == (0, "inbox 1\n")
 
 
+@proves("HUB-TROUBLE")
+@pytest.mark.parametrize("words", [("watch-files",), ("tick", "--watch")])
+def test_whoever_watches_is_told_once_that_files_lag_and_once_more_at_the_end(
+    busy: Console, words: tuple[str, ...]
+) -> None:
+    (busy.data / "events").rename(busy.data / "elsewhere")
+    (busy.data / "events").write_text("in the way")
+    busy.ask("task", "create", "Not in the files")
+
+    said = busy(*words, wait=looks(*[lambda: None] * 4))
+
+    assert said.code == 0
+    assert said.err.count("warning: the files lag behind the ledger: events") == 2
+
+
 @proves("FILES-COMPARE", "CLI-VERIFY")
 def test_lost_and_damaged_files_are_found_and_written_anew(busy: Console) -> None:
     before = tree(busy.data)
