@@ -51,8 +51,8 @@ class Guard:
             self._fell_behind(
                 stream,
                 f"the files of {what} ({stream}) could not be written: "
-                f"{error.filename or 'its path'}: {error.strerror}; move away what is in the way "
-                "and run `dragoman tick`",
+                f"{error.filename or 'its path'}: {error.strerror}; move away what is in the way, "
+                "or mend its rights, then `dragoman tick` brings the files level",
             )
             return None
 
