@@ -2939,6 +2939,37 @@ _MANIFEST: tuple[Requirement, ...] = (
         "S-SAOP-6",
         "The thought of a turn of a session file is told whole before the tools that follow it.",
     ),
+    # --- plain files, as a demanding user found them
+    Requirement(
+        "FILES-LONG-NAMES",
+        "S-AOF-13",
+        "A file whose name leaves no room for a mark or a note is kept under a shorter one.",
+    ),
+    Requirement(
+        "FILES-OBSTACLE",
+        "S-AOF-13",
+        "What cannot be written of one task or letter stops the files of no other, is told, and is "
+        "tried again by every look around.",
+    ),
+    Requirement(
+        "FILES-RESULT-KEPT",
+        "S-AOF-8",
+        "A run_result.json that says what no attempt has reported is kept beside its place and "
+        "logged, whatever its form; one that shows an earlier report is simply replaced.",
+    ),
+    Requirement(
+        "FILES-CARRIED",
+        "Files",
+        "Archives and backups carry files whose name is not UTF-8, who may execute a file, and "
+        "empty folders within a task's own; no other right of a file goes along.",
+    ),
+    Requirement(
+        "HUB-TROUBLE",
+        "Faults",
+        "While a duty of the hub does not do its work, or not all of it, /readyz answers 503 and "
+        "says which, and the terminal has one line about it and one when it is well again; doctor "
+        "says how far the files lag.",
+    ),
 )
 
 REQUIREMENTS = {requirement.id: requirement for requirement in _MANIFEST}

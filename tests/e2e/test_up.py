@@ -65,6 +65,13 @@ def ready(url: str) -> Any:
         return json.load(answer)
 
 
+def unready(url: str) -> Any:
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        ready(url)
+    assert refused.value.code == 503
+    return json.load(refused.value)
+
+
 @proves("HUB-UP")
 def test_it_says_where_it_listens_where_the_data_is_and_what_to_do_next(program: Program) -> None:
     with hub(program) as running:
@@ -76,6 +83,41 @@ def test_it_says_where_it_listens_where_the_data_is_and_what_to_do_next(program:
         assert ready(running.url)["ready"] is True
         ended = running.stop()
     assert (ended.code, ended.err) == (0, "the hub has stopped\n")
+
+
+@proves("HUB-TROUBLE")
+def test_files_that_cannot_be_written_are_told_by_readyz_and_on_the_terminal(
+    program: Program,
+) -> None:
+    program.prepare("task", "create", "One", "--id", "TASK-2026-02-09-001", "--ready")
+    of_one = program.data / "runs" / "TASK-2026-02-09-001" / "run.json"
+    (of_one / "mine").mkdir(parents=True)
+    with hub(program) as running:
+        heard = running.process.stderr
+        assert heard is not None
+        program.prepare("task", "claim", "TASK-2026-02-09-001", "--agent", "ada")
+        assert heard.readline().startswith("trouble: projection: the files of a task (task:TASK-")
+        wrong = unready(running.url)
+        assert [name for name, state in wrong["duties"].items() if state != "ok"] == ["projection"]
+        (of_one / "mine").rmdir()
+        of_one.rmdir()
+        assert heard.readline() == "projection is well again\n"
+        assert ready(running.url)["ready"] is True
+        (program.data / "events").rename(program.data / "elsewhere")
+        (program.data / "events").write_text("in the way of all")
+        program.prepare("task", "create", "Two")
+        lines = {heard.readline(), heard.readline()}
+        assert {line.partition(":")[0] for line in lines} == {"trouble"}
+        assert all("the files lag behind the ledger" in line for line in lines)
+        assert unready(running.url)["store"] == "ok"
+        (program.data / "events").unlink()
+        (program.data / "elsewhere").rename(program.data / "events")
+        lines = {heard.readline(), heard.readline()}
+        assert lines == {"files is well again\n", "projection is well again\n"}
+        assert ready(running.url)["ready"] is True
+        ended = running.stop()
+    assert ended.code == 0
+    assert program.run("verify").code == 0
 
 
 @proves("HUB-UP")

@@ -320,6 +320,33 @@ def test_members_that_are_not_plain_files_or_stand_twice_are_refused(tmp_path: P
     assert lab.nothing_is_there()
 
 
+@proves("FILES-CARRIED")
+@pytest.mark.parametrize("change", ["mode", "kind", "name"])
+def test_rights_kinds_and_names_are_vouched_for_by_the_manifest(
+    tmp_path: Path, change: str
+) -> None:
+    lab = Carrier(tmp_path)
+    work = f"tasks/in-progress/{lab.fill()}/work"
+    (lab.data / work / "caf\udce9").write_text("x")
+    (lab.data / work / "hollow").mkdir()
+    lab.export()
+    path = tmp_path / "changed.tar"
+    with tarfile.open(lab.archive) as old, tarfile.open(path, "w") as new:
+        for info in old:
+            content = old.extractfile(info) or io.BytesIO()
+            if change == "mode" and info.name.endswith("draft.bin"):
+                info.mode |= 0o100
+            elif change == "kind" and info.name.endswith("hollow"):
+                info.type = tarfile.REGTYPE
+            elif change == "name" and "\udce9" in info.name:
+                info.name = info.name.replace("\udce9", "\udce8")
+                info.pax_headers = {}
+            new.addfile(info, content)
+    with pytest.raises(BadArchive, match=r"is not what was written|it is missing"):
+        lab.take(path)
+    assert lab.nothing_is_there()
+
+
 @proves("FILES-ARCHIVE")
 def test_an_import_goes_into_an_empty_place_only(tmp_path: Path) -> None:
     lab = Carrier(tmp_path)

@@ -1,15 +1,17 @@
 """The inbox: every message once, by the right speaker; what is not a plain file is never opened."""
 
+import errno
 import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dragoman.core.errors import Refusal
+from dragoman.core.errors import LedgerError, Refusal, StoreUnavailable
 from dragoman.engine.request import Accepted, Outcome
 from dragoman.files.inbox import Inbox
 from dragoman.system.beneath import Beneath
+from dragoman.system.openat import Seen
 from tests.files.lab import Died, MortalDisk, tree
 from tests.requirements import proves
 
@@ -188,6 +190,84 @@ def test_a_message_that_may_not_be_read_stops_none_of_the_others(tmp_path: Path)
     with pytest.raises(PermissionError, match=r"a\.json"):
         post.run(Strict(tmp_path))
     assert post.names() == ["a.json", "processed/b.json"]
+
+
+@proves("FILES-INBOX", "FILES-LONG-NAMES")
+@pytest.mark.parametrize("size", [238, 239, 245, 248, 249, 255])
+@pytest.mark.parametrize(("words", "ends"), [(b"good", "processed"), (b"bad", "rejected")])
+def test_a_message_with_a_long_name_is_filed_like_any_other(
+    tmp_path: Path, size: int, words: bytes, ends: str
+) -> None:
+    post = Post(tmp_path)
+    post.drop("a" * (size - 5) + ".json", words)
+    post.drop("é" * 100 + "a" * (size - 205) + ".json", words)
+    post.drop("z.json", words)
+    assert post.run() == 3
+    assert len(post.sent) == 3
+    kept = [path for path in (post.inbox / ends).iterdir() if path.suffix == ".json"]
+    assert [path.read_bytes() for path in kept] == [words] * 3
+    assert all(Path(f"{path}.reason.txt").exists() == (ends == "rejected") for path in kept)
+    assert post.run() == 0
+    assert [path.name for path in post.inbox.iterdir()] == [ends]
+
+
+@proves("FILES-INBOX", "FILES-OBSTACLE")
+def test_any_fault_at_one_message_or_folder_stops_none_of_the_others(tmp_path: Path) -> None:
+    class Strict(Beneath):
+        """A disk on which one agent's folder is closed."""
+
+        def list(self, folder: str) -> list[Seen]:
+            """Look into what is open."""
+            if folder.endswith("closed"):
+                raise PermissionError(13, "Permission denied", folder)
+            return super().list(folder)
+
+    class Faulty(Post):
+        """One of its messages is about a task whose entries cannot be read."""
+
+        def send(self, raw: bytes, speaker: str | None) -> Outcome:
+            """Take a message down."""
+            if raw == b"broken":
+                raise LedgerError("entry 7 cannot be read")
+            return super().send(raw, speaker)
+
+    post = Faulty(tmp_path)
+    post.drop("a.json", b"broken")
+    post.drop("b.json")
+    post.drop("closed/c.json")
+    post.drop("open/d.json")
+    with pytest.raises(LedgerError, match="entry 7"):
+        post.run(Strict(tmp_path))
+    assert post.names() == [
+        ".taken-a.json",
+        "closed/c.json",
+        "open/processed/d.json",
+        "processed/b.json",
+    ]
+
+
+@proves("FILES-INBOX", "FILES-DISK")
+@pytest.mark.parametrize(
+    "fault", [OSError(errno.ENOSPC, "No space left on device"), StoreUnavailable("it is gone")]
+)
+def test_what_fails_for_every_message_is_not_tried_with_each(
+    tmp_path: Path, fault: Exception
+) -> None:
+    class Failing(Post):
+        """Nothing can be taken down."""
+
+        def send(self, raw: bytes, speaker: str | None) -> Outcome:
+            """Fail."""
+            super().send(raw, speaker)
+            raise fault
+
+    post = Failing(tmp_path)
+    post.drop("a.json")
+    post.drop("b.json")
+    with pytest.raises(type(fault)):
+        post.run()
+    assert len(post.sent) == 1
+    assert post.names() == [".taken-a.json", "b.json"]
 
 
 @proves("FILES-INBOX")

@@ -89,6 +89,24 @@ def test_what_is_wrong_is_told_until_it_is_mended() -> None:
         assert works.health() == {"one": ""}
 
 
+@proves("HUB-TROUBLE")
+def test_what_a_duty_could_not_do_though_it_did_the_rest_is_told_too() -> None:
+    class Lagging(Duty):
+        undone = "one file lags"
+
+    duty = Lagging("one")
+    works = Clockwork([wheel(duty, rest=0.01)])
+    works.start()
+    duty.runs.get(timeout=PATIENCE)
+    duty.runs.get(timeout=PATIENCE)
+    assert works.health() == {"one": "one file lags"}
+    duty.undone = ""
+    duty.runs.get(timeout=PATIENCE)
+    duty.runs.get(timeout=PATIENCE)
+    works.stop(PATIENCE)
+    assert works.health() == {"one": ""}
+
+
 def test_a_group_that_hangs_holds_up_no_other_and_is_left_behind_at_the_end() -> None:
     stuck, free = Duty("stuck"), Duty("free")
     stuck.may_go.clear()

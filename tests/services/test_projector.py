@@ -50,10 +50,12 @@ def test_files_lag_and_catch_up(tmp_path: Path, kind: type[Beneath]) -> None:
     assert len(told) == 1
     assert "the files lag behind the ledger" in told[0]
     assert "dragoman tick" in told[0]
+    assert duty.undone == told[0]
     assert {path: path.read_bytes() for path in before} == before
     assert lab.task("TASK-2026-02-09-002").title == "Second"
     again = FilesDuty("files", lab.projector().level, told.append)
     assert again.run_once(0) == 1
+    assert again.undone == ""
     assert len(told) == 1
     assert lab.differences() == []
 
@@ -92,6 +94,24 @@ def test_a_disk_that_fills_at_any_operation_leaves_nothing_damaged(tmp_path: Pat
 def test_it_is_named_after_its_part() -> None:
     assert FilesDuty("inbox", lambda: 3, lambda _: None).name == "inbox"
     assert FilesDuty("inbox", lambda: 3, lambda _: None).run_once(0) == 3
+
+
+@proves("HUB-TROUBLE")
+def test_what_is_left_of_its_work_is_told_until_it_is_done() -> None:
+    left = ["the files of one task", ""]
+    duty = FilesDuty("files", lambda: 3, lambda _: None, left=lambda: left.pop(0))
+    assert (duty.run_once(0), duty.undone) == (3, "the files of one task")
+    assert (duty.run_once(0), duty.undone) == (3, "")
+
+
+@proves("HUB-TROUBLE")
+def test_a_message_that_cannot_be_taken_is_not_called_a_file_that_lags() -> None:
+    def take() -> int:
+        raise PermissionError(errno.EACCES, "Permission denied", "a.json")
+
+    told: list[str] = []
+    FilesDuty("inbox", take, told.append).run_once(0)
+    assert told[0].startswith("a message stays in the inbox: a.json: Permission denied")
 
 
 @proves("FILES-DISK")

@@ -154,6 +154,11 @@ def _furnished(
 ) -> Place:
     """The hub with all that surrounds it."""
     warnings: list[str] = []
+
+    def warn(words: str) -> None:
+        if words not in warnings:  # a hub that runs for months meets the same trouble again
+            warnings.append(words)
+
     disk, checkpoints = Beneath(data), CheckpointFile(data / CHECKPOINTS, engines.key)
     head = open_head(settings, data)
     tails = open_tails(data, engines.key.secret)
@@ -170,7 +175,7 @@ def _furnished(
         hub,
         disk,
         aof.render_lines,
-        warnings.append,
+        warn,
         trust_moves=settings.files.trust_moves,
     )
 
@@ -182,10 +187,10 @@ def _furnished(
 
     def look_at_runs() -> int:
         with closing(Beneath(data)) as looking:
-            Projector(hub, looking, aof.render_lines, warnings.append).look_at_runs()
+            Projector(hub, looking, aof.render_lines, warn).look_at_runs()
         return 0
 
-    runs = FilesDuty("runs", look_at_runs, warnings.append)
+    runs = FilesDuty("runs", look_at_runs, warn)
     facts = StoreFacts(hub.store, has, lambda: runs.run_once(hub.clock.now()), hub.clock.now)
     interpreter = Interpreter(hub, spoken, facts)
     letterbox = (
@@ -197,7 +202,9 @@ def _furnished(
     checkpointer = Checkpointer(hub, checkpoints)
     notifier = _notifier(data, settings, hub)
     inbox = Inbox(disk, partial(_deliver, letterbox, facts), MOST_BYTES)
-    projection = FilesDuty("projection", lambda: projector.level(beaten.take()), warnings.append)
+    projection = FilesDuty(
+        "projection", lambda: projector.level(beaten.take()), warn, left=projector.trouble
+    )
 
     def remarks() -> dict[str, str]:
         rejected = f"rejected, with the reason beside it: {inbox.rejected}"
@@ -207,9 +214,9 @@ def _furnished(
         }
 
     of_files = (
-        FilesDuty("inbox", lambda: inbox.run_once(hub.clock.now()), warnings.append),
-        FilesDuty("files", projector.sweep, warnings.append, monotonic),
-        FilesDuty("artifacts", lambda: ports.sweep(hub.clock.now()), warnings.append),
+        FilesDuty("inbox", lambda: inbox.run_once(hub.clock.now()), warn),
+        FilesDuty("files", projector.sweep, warn, monotonic),
+        FilesDuty("artifacts", lambda: ports.sweep(hub.clock.now()), warn),
         projection,
     )
     return Place(
@@ -233,7 +240,7 @@ def _furnished(
             Thoughts(hub, tails, partial(saop.last_chunk, choices=traces)),
             open_spawner(settings, hub, interpreter),
             *of_files,
-            FilesDuty("copies", _copies(data, hub).sweep, warnings.append, monotonic),
+            FilesDuty("copies", _copies(data, hub).sweep, warn, monotonic),
             Promotion(hub),
             checkpointer,
             notifier,

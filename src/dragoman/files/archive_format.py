@@ -14,7 +14,7 @@ from typing import Final
 from msgspec import Struct
 
 from dragoman.core.lease import Lease
-from dragoman.files.layout import ARTIFACTS, INBOX, RUNS, TASKS, TEAMSPACES
+from dragoman.files.layout import ARTIFACTS, INBOX, PARTS, RUNS, TASKS, TEAMSPACES
 
 FORMAT: Final = "dragoman archive 1"
 MANIFEST: Final = "manifest.json"
@@ -26,6 +26,7 @@ SIGNED: Final = "signed/"
 
 TREES: Final = (TASKS, RUNS, INBOX, TEAMSPACES, ARTIFACTS)
 _LEFT_BEHIND: Final = re.compile(f"{TEAMSPACES}/[^/]+/handoffs|{ARTIFACTS}/incoming")
+_KEPT_FOLDER: Final = re.compile(f"{TASKS}/[^/]+/[^/]+/(?!(?:{'|'.join(PARTS)})\\Z).+", re.DOTALL)
 SETTINGS: Final = "dragoman.toml"
 CHECKPOINTS: Final = "checkpoints.jsonl"
 PUBLIC_KEY: Final = "keys/ledger.pub"
@@ -36,6 +37,10 @@ BYTES_IN_ONE_MEMBER: Final = 16 << 20
 
 MOST_AT_ONCE: Final = 1 << 30
 """No part that is read as a whole is longer than this."""
+NOT_TEXT: Final = "surrogateescape"
+"""How a name that is not UTF-8 is handled, on the disk and in a tar."""
+EXECUTE: Final = 0o111
+"""All of a file's rights that are carried over."""
 PIECE: Final = 1 << 20
 """Files are carried over in pieces of so many bytes."""
 
@@ -69,17 +74,42 @@ ARCHIVE: Final = Form(
 )
 
 
+def is_kept_folder(path: str) -> bool:
+    """Whether a folder is carried though it is empty: one that somebody has made within a task's
+    own. The parts of a task's folder are made anew."""
+    return _KEPT_FOLDER.fullmatch(path) is not None
+
+
 def stays_behind(path: str) -> bool:
     """Whether a folder of a tree is written anew from the ledger, or holds what is half there."""
     return _LEFT_BEHIND.fullmatch(path) is not None
 
 
-class Member(Struct, frozen=True):
-    """One file of the archive."""
+class Member(Struct, frozen=True, omit_defaults=True):
+    """One file of the archive, or an empty folder."""
 
     name: str
     size: int
     sha256: str
+    raw: bytes = b""
+    """Its name, where that is not UTF-8: then `name` only shows it."""
+    executable: int = 0
+    """Who may execute it: the bits of its mode that say so."""
+    is_folder: bool = False
+
+    @property
+    def path(self) -> str:
+        """Its name in the tar."""
+        return self.raw.decode(errors=NOT_TEXT) if self.raw else self.name
+
+
+def member(
+    path: str, size: int, sha256: str, *, executable: int = 0, is_folder: bool = False
+) -> Member:
+    """What the manifest says of a part; its name on the disk need not be text."""
+    shown, raw = path.encode(errors="backslashreplace"), path.encode(errors=NOT_TEXT)
+    raw = b"" if raw == shown else raw
+    return Member(shown.decode(), size, sha256, raw, executable, is_folder)
 
 
 class Manifest(Struct, frozen=True):

@@ -6,7 +6,6 @@ The file gets its name when it is whole, was read back and was found good. Until
 
 import fcntl
 import os
-import tarfile
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -41,7 +40,7 @@ from dragoman.files.backup_format import (
 )
 from dragoman.files.disk import Disk
 from dragoman.files.layout import INBOX, TAKING, staged
-from dragoman.files.packing import Packer
+from dragoman.files.packing import Packer, open_tar
 from dragoman.files.problems import BadArchive, PlaceTaken, explained
 from dragoman.files.unpacking import Inspector, Progress, check_archive, read_checkpoints
 
@@ -121,7 +120,7 @@ def _is_named(file: IO[bytes], path: Path) -> bool:
 
 
 def _write(source: Source, file: IO[bytes], bars: Bars) -> Manifest:
-    with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as tar:
+    with open_tar(file) as tar:
         packer = Packer(tar)
         about = source.store.head()
         label = Label(FORM.format, source.version, source.store.ledger_id(), about)

@@ -32,11 +32,13 @@ def _bring_home(disk: Disk, old: str, home: str) -> None:
     found = disk.look(old)
     if found is None:
         return
-    # Renamed as a whole, so that an agent that has a file of it open goes on writing into it.
-    if found.kind == "folder" and not disk.move(old, home):
-        _merge(disk, old, home, _DEEPEST)
-    elif found.kind != "folder":
+    if found.kind != "folder":
         set_aside(disk, old, home)
+    # Renamed as a whole, so that an agent that has a file of it open goes on writing into it.
+    elif not disk.move(old, home):
+        make_way(disk, home)
+        if not disk.move(old, home):
+            _merge(disk, old, home, _DEEPEST)
 
 
 def _merge(disk: Disk, old: str, new: str, depth: int) -> None:

@@ -1,7 +1,6 @@
 """Export: a whole data directory in one file that says of every part what it must be."""
 
 import os
-import tarfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
@@ -22,7 +21,7 @@ from dragoman.files.archive_format import (
 )
 from dragoman.files.disk import Disk
 from dragoman.files.layout import staged
-from dragoman.files.packing import Packer
+from dragoman.files.packing import Packer, open_tar
 from dragoman.files.settings_copy import travelling
 
 _PAGE: Final = 1_000
@@ -38,7 +37,7 @@ def export_archive(
     temporary = target.with_name(staged(target.name))
     try:
         with temporary.open("wb") as file:
-            with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as tar:
+            with open_tar(file) as tar:
                 manifest = _pack(Packer(tar), store, data, now, progress)
             file.flush()
             os.fsync(file.fileno())

@@ -6,7 +6,8 @@ free for the next message; and it is sent before it is filed, so that a crash be
 it again: a repeat is answered as before and changes nothing.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from typing import Final
 
 from msgspec import Struct
@@ -15,7 +16,8 @@ from dragoman.core.errors import Refusal
 from dragoman.core.ids import check_agent
 from dragoman.engine.request import Outcome
 from dragoman.files.disk import Disk, Look
-from dragoman.files.layout import INBOX, REASON, TAKING
+from dragoman.files.guarding import concerns_all
+from dragoman.files.layout import INBOX, REASON, TAKING, fitted
 from dragoman.files.putting import free_name, make_way, put, set_aside
 from dragoman.text.safe_text import safe_text
 
@@ -48,7 +50,7 @@ class _Letter(Struct, frozen=True):
     @property
     def taken(self) -> str:
         """Where it is while it is being sent."""
-        return f"{self.folder}/{_TAKEN}{self.name}"
+        return f"{self.folder}/{_TAKEN}{fitted(self.name, len(_TAKEN))}"
 
 
 class Inbox:
@@ -66,33 +68,34 @@ class Inbox:
     def run_once(self, now: int) -> int:
         """Send every message once; how many there were.
 
-        One that the system does not let us read or move stops none of the others, and is told.
+        One that cannot be taken, for whatever reason, stops none of the others, and is told.
         """
         del now
-        self.rejected = 0
-        forbidden: PermissionError | None = None
+        self.rejected, done, faults = 0, 0, list[Exception]()
         with self._disk.lock(TAKING):
-            letters = list(self._letters())
-            for letter in letters:
-                try:
-                    self._take(letter)
-                except PermissionError as error:
-                    forbidden = forbidden or error
+            found = [look for look in self._disk.list(INBOX) if _is_finished(look)]
+            folders = [look for look in found if look.kind == "folder" and not _was_taken(look)]
+            done += self._take_all(
+                INBOX, None, [one for one in found if one not in folders], faults
+            )
+            for agent in folders:
+                folder = f"{INBOX}/{agent.name}"
+                with _confined(faults):
+                    inner = [look for look in self._disk.list(folder) if _is_finished(look)]
+                    done += self._take_all(folder, agent.name, inner, faults)
             self._disk.settle()
-        if forbidden is not None:
-            raise forbidden
-        return len(letters)
+        for fault in faults[:1]:
+            raise fault
+        return done
 
-    def _letters(self) -> Iterator[_Letter]:
+    def _take_all(
+        self, folder: str, speaker: str | None, found: Sequence[Look], faults: list[Exception]
+    ) -> int:
         """What a crash left behind comes first, because its name sorts first."""
-        found = [look for look in self._disk.list(INBOX) if _is_finished(look)]
-        folders = [look for look in found if look.kind == "folder" and not _was_taken(look)]
-        yield from (_letter(INBOX, None, look) for look in found if look not in folders)
-        for agent in folders:
-            folder = f"{INBOX}/{agent.name}"
-            for look in self._disk.list(folder):
-                if _is_finished(look):
-                    yield _letter(folder, agent.name, look)
+        for look in found:
+            with _confined(faults):
+                self._take(_Letter(folder, speaker, look.name.removeprefix(_TAKEN)))
+        return len(found)
 
     def _take(self, letter: _Letter) -> None:
         found = self._disk.look(letter.taken) or self._seize(letter)
@@ -132,8 +135,15 @@ class Inbox:
         return outcome if isinstance(outcome, Refusal) else None
 
 
-def _letter(folder: str, speaker: str | None, look: Look) -> _Letter:
-    return _Letter(folder, speaker, look.name.removeprefix(_TAKEN))
+@contextmanager
+def _confined(faults: list[Exception]) -> Generator[None]:
+    """A fault that is of one message or folder is told when the others are done."""
+    try:
+        yield
+    except Exception as error:
+        if concerns_all(error):
+            raise
+        faults.append(error)
 
 
 def _was_taken(look: Look) -> bool:

@@ -33,6 +33,9 @@ when copies were last looked through."""
 REASON: Final = ".reason.txt"
 """What the note beside a file that was not taken over is called, after the file."""
 
+MOST_NAME: Final = 255
+"""How many bytes the name of a file may have."""
+
 _BILLION: Final = 1_000_000_000
 
 _KIND: Final = re.compile(r"[A-Z][A-Z_]{0,63}", re.ASCII)
@@ -118,13 +121,30 @@ def is_staged_task(name: str) -> bool:
     return waits and task_of_file(name[1 : -len(".next")]) is not None
 
 
-def numbered(path: str, number: int) -> str:
-    """The path itself, or its n-th alternative when it is taken: `a.md`, `a-2.md`."""
-    if number <= 1:
-        return path
+def numbered(path: str, number: int, spare: int = 0) -> str:
+    """The path itself, or its n-th alternative when it is taken: `a.md`, `a-2.md`.
+
+    A name that would be too long, with so many bytes to spare, is shortened.
+    """
     folder, slash, name = path.rpartition("/")
+    return f"{folder}{slash}{fitted(name, spare, f'-{number}' if number > 1 else '')}"
+
+
+def fitted(name: str, spare: int, mark: str = "") -> str:
+    """A file's name with a mark before its kind, its stem cut between characters so that the name
+    may grow by so many bytes."""
     stem, dot, kind = name.partition(".") if not name.startswith(".") else (name, "", "")
-    return f"{folder}{slash}{stem}-{number}{dot}{kind}"
+    room = MOST_NAME - spare - _length(f"{mark}{dot}{kind}")
+    if room < 1:  # what follows the dot is no kind, or only its end is
+        stem, dot, kind, room = name, "", "", MOST_NAME - spare - _length(mark)
+    while _length(stem) > room:
+        stem = stem[:-1]
+    return f"{stem}{mark}{dot}{kind}"
+
+
+def _length(name: str) -> int:
+    """In bytes; a name on the disk need not be text."""
+    return len(name.encode(errors="surrogateescape"))
 
 
 def task_of_file(name: str) -> str | None:

@@ -12,7 +12,7 @@ from dragoman.core.mail import Mail
 from dragoman.engine.ask import state_of
 from dragoman.engine.ports import Row, Store
 from dragoman.files.disk import Disk
-from dragoman.files.guarding import Warn, guarded
+from dragoman.files.guarding import Guard
 from dragoman.files.layout import (
     MAIL,
     has_stamp,
@@ -53,10 +53,10 @@ def letters_at(disk: Disk, thread: str) -> Iterator[str]:
 class MailFiles:
     """Writes what letters look like."""
 
-    def __init__(self, store: Store, disk: Disk, warn: Warn) -> None:
+    def __init__(self, store: Store, disk: Disk, guard: Guard) -> None:
         self._store = store
         self._disk = disk
-        self._warn = warn
+        self._guard = guard
         self._numbers = Numbers(store, disk)
 
     def bring(self, streams: Iterable[str]) -> set[str]:
@@ -78,7 +78,7 @@ class MailFiles:
         for thread, letters in threads(self._store):
             numbers = write_numbers(at for at, _ in letters)
             work = partial(put, self._disk, numbers_path(thread), numbers)
-            guarded(work, self._warn, f"thread {thread}", "a thread")
+            self._guard.run(work, thread, "a thread")
             self._remove_strangers(thread, self.bring(stream for _, stream in letters))
             self._disk.settle()
             known.add(thread)
@@ -89,7 +89,7 @@ class MailFiles:
                 self._disk.remove_folder(thread_folder(folder.name))
 
     def _guarded_prepare(self, stream: str) -> _Shown | None:
-        return guarded(partial(self._prepare, stream), self._warn, stream, "a letter")
+        return self._guard.run(partial(self._prepare, stream), stream, "a letter")
 
     def _prepare(self, stream: str) -> _Shown | None:
         """Let the next content of a letter wait beside its place, if it has another one so far."""
@@ -108,7 +108,7 @@ class MailFiles:
 
     def _take_place(self, shown: _Shown) -> None:
         work = partial(self._disk.replace, staged(shown.path), shown.path)
-        guarded(work, self._warn, shown.stream, "a letter")
+        self._guard.run(work, shown.stream, "a letter")
 
     def _remove_strangers(self, thread: str, ours: Collection[str]) -> None:
         """Letters as they were written, which this ledger does not have."""

@@ -1,6 +1,7 @@
 """Packing: members of an archive, one after the other, and an account of each."""
 
 import io
+import os
 import tarfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import sha256
@@ -14,15 +15,19 @@ from dragoman.engine.ports import Frozen, Store
 from dragoman.files.archive_format import (
     BYTES_IN_ONE_MEMBER,
     ENTRIES,
+    EXECUTE,
     FILES,
     IN_ONE_MEMBER,
     LEASES,
     MANIFEST,
+    NOT_TEXT,
     PIECE,
     Manifest,
     Member,
     StoredEntry,
     StoredLease,
+    is_kept_folder,
+    member,
     stays_behind,
 )
 from dragoman.files.disk import Disk, Look
@@ -30,6 +35,13 @@ from dragoman.files.layout import MOVING, TASKS
 from dragoman.files.transplant import check_chain
 
 _encode: Final = msgspec.json.Encoder().encode
+
+
+def open_tar(file: IO[bytes]) -> tarfile.TarFile:
+    """A tar to pack into, whose names come back as they were."""
+    return tarfile.open(
+        fileobj=file, mode="w", format=tarfile.PAX_FORMAT, encoding="utf-8", errors=NOT_TEXT
+    )
 
 
 class Packer:
@@ -42,8 +54,8 @@ class Packer:
 
     def add(self, name: str, content: bytes) -> None:
         """A member that is there as a whole."""
-        member = Member(name, len(content), sha256(content).hexdigest())
-        self._add_member(member, io.BytesIO(content))
+        part = member(name, len(content), sha256(content).hexdigest())
+        self._add_member(part, io.BytesIO(content))
 
     def add_trees(
         self, data: Disk, folders: Iterable[str], stays: Callable[[str], bool] = stays_behind
@@ -76,13 +88,14 @@ class Packer:
             self._add(data, f"{folder}/{look.name}", look, stays)
         if not found:
             self._leave_out(data, folder)
+            self._add_folder(data, folder)
 
     def _add(self, data: Disk, path: str, look: Look, stays: Callable[[str], bool]) -> None:
         if stays(path):
             return
         if look.kind == "folder":
             self.add_tree(data, path, stays)
-        elif look.kind != "file" or not _is_text(path):
+        elif look.kind != "file":
             self._name_left_out(path)
         else:
             self.add_file(data, path)
@@ -97,9 +110,17 @@ class Packer:
             while piece := opened[0].read(PIECE):
                 copy.write(piece)
                 digest.update(piece)
-            size = copy.tell()
+            size, mode = copy.tell(), os.fstat(opened[0].fileno()).st_mode
             copy.seek(0)
-            self._add_member(Member(FILES + path, size, digest.hexdigest()), copy)
+            part = member(FILES + path, size, digest.hexdigest(), executable=mode & EXECUTE)
+            self._add_member(part, copy)
+
+    def _add_folder(self, data: Disk, path: str) -> None:
+        """An empty folder, where it would not be made anew."""
+        look = data.look(path)
+        if look is not None and look.kind == "folder" and is_kept_folder(path):
+            part = member(FILES + path, 0, sha256().hexdigest(), is_folder=True)
+            self._add_member(part, io.BytesIO())
 
     def _leave_out(self, data: Disk, path: str) -> None:
         """Name what is no plain file, there or on the way there; what is gone is not named."""
@@ -148,12 +169,13 @@ class Packer:
         """Say what all members must be; nothing comes after this."""
         self.add(MANIFEST, msgspec.json.format(_encode(manifest), indent=1))
 
-    def _add_member(self, member: Member, content: IO[bytes]) -> None:
-        info = tarfile.TarInfo(member.name)
-        info.size = member.size
-        info.mode = 0o600
+    def _add_member(self, part: Member, content: IO[bytes]) -> None:
+        info = tarfile.TarInfo(part.path)
+        info.size = part.size
+        info.mode = 0o700 if part.is_folder else 0o600 | part.executable
+        info.type = tarfile.DIRTYPE if part.is_folder else tarfile.REGTYPE
         self._tar.addfile(info, content)
-        self.members.append(member)
+        self.members.append(part)
 
 
 def _left(data: Disk, packed: set[str], stays: Callable[[str], bool]) -> list[str]:
@@ -186,12 +208,3 @@ def _parts(lines: Sequence[bytes]) -> Iterator[tuple[int, Sequence[bytes]]]:
         size += len(line)
     if lines:
         yield start, lines[start:]
-
-
-def _is_text(path: str) -> bool:
-    """Whether a name can be written down."""
-    try:
-        path.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

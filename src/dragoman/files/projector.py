@@ -21,7 +21,7 @@ from dragoman.engine.ports import BoardQuery, Row
 from dragoman.files.comparison import Difference, Sources, compare
 from dragoman.files.disk import Disk, Look
 from dragoman.files.event_log import RenderLines, event_log
-from dragoman.files.guarding import Warn
+from dragoman.files.guarding import Guard, Warn
 from dragoman.files.handoff_log import handoff_log
 from dragoman.files.layout import (
     CURSOR,
@@ -55,9 +55,11 @@ _Survey = Mapping[Status, Sequence[Look]]
 """What stands in the folder of each status."""
 
 
-class _Cursor(Struct, frozen=True):
+class _Cursor(Struct, frozen=True, omit_defaults=True):
     ledger: str = ""
     position: int = 0
+    behind: dict[str, str] = {}
+    """Streams before the position whose files could not be written and are tried again, and why."""
 
 
 class Behind(Struct, frozen=True):
@@ -88,8 +90,9 @@ class Projector:
         self._disk = disk
         self._streams = TaskStreams(hub.store)
         actor = TRUSTED if trust_moves else PERSON
-        self._files = TaskFiles(hub, disk, self._streams, actor, warn)
-        self._mail = MailFiles(hub.store, disk, warn)
+        self._guard = Guard(warn)
+        self._files = TaskFiles(hub, disk, self._streams, actor, self._guard)
+        self._mail = MailFiles(hub.store, disk, self._guard)
         self._logs = (
             event_log(disk, render, self._streams.aof_id_of, warn),
             handoff_log(hub.store, disk, warn),
@@ -114,12 +117,19 @@ class Projector:
             self._follow()
             self._make_folders()
             survey: _Survey = {status: self._disk.list(f"{TASKS}/{status}") for status in STATUSES}
+            behind = self._forget_behind()
             answered = self._look_at(self._suspects(survey))
             answered += self._files.bring(self._lost(survey))
+            answered += self._bring([s for s in behind if s not in self._guard.behind])
             self._look_at_runs()
+            self._save_behind()
             self._follow()
             self._disk.settle()
         return answered
+
+    def trouble(self) -> str:
+        """What is wrong with the files of single tasks or letters; empty: nothing is."""
+        return self._guard.trouble()
 
     def look_at_runs(self) -> None:
         """Look at the run files of all that is in progress."""
@@ -131,6 +141,11 @@ class Projector:
         """Write everything anew, wherever it is missing or differs; how many tasks there were."""
         with self._disk.lock(LOCK):
             return self._rebuild(progress)
+
+    def lag(self) -> tuple[int, Sequence[str]]:
+        """How many entries are not in the files yet, and the streams that could not be brought."""
+        cursor = self._read_cursor() or _Cursor(self._store.ledger_id())
+        return max(0, self._store.head() - cursor.position), tuple(cursor.behind)
 
     def has_begun(self) -> bool:
         """Whether the files were ever written to their end: a restore may have been stopped."""
@@ -176,12 +191,27 @@ class Projector:
             return self._rebuild(lambda _: None)
         # Up to here and no further, or others who go on writing would keep us for ever.
         done, head = 0, self._store.head()
+        self._guard.behind = {**cursor.behind, **self._guard.behind}
         while page := self._store.entries(cursor.position, _PAGE, until=head):
             self._take(page)
-            cursor = _Cursor(cursor.ledger, page[-1].position)
+            cursor = self._cursor(page[-1].position)
             self._save(cursor)
             done += len(page)
         return done
+
+    def _cursor(self, position: int) -> _Cursor:
+        return _Cursor(self._store.ledger_id(), position, self._guard.behind)
+
+    def _forget_behind(self) -> list[str]:
+        """The streams whose files lag; whoever tries them finds out whether they still do."""
+        behind = list(self._guard.behind)
+        self._guard.behind.clear()
+        return behind
+
+    def _save_behind(self) -> None:
+        cursor = self._read_cursor()
+        if cursor is not None and cursor.behind != self._guard.behind:
+            self._save(self._cursor(cursor.position))
 
     def _is_of_this_ledger(self, cursor: _Cursor) -> bool:
         return cursor.ledger == self._store.ledger_id() and cursor.position <= self._store.head()
@@ -190,11 +220,17 @@ class Projector:
         self._make_folders()
         for log in self._logs:
             log.add(page)
-        self._files.bring(e.stream for e in page if e.stream.startswith(task_stream("")))
-        self._mail.bring(e.stream for e in page)
+        self._bring([e.stream for e in page])
+
+    def _bring(self, streams: Sequence[str]) -> int:
+        """Bring the files of these streams level; how many wishes were answered."""
+        answered = self._files.bring(s for s in streams if s.startswith(task_stream("")))
+        self._mail.bring(streams)
+        return answered
 
     def _rebuild(self, progress: Progress) -> int:
         head, tasks, after = self._store.head(), 0, 0
+        self._forget_behind()
         self._make_folders()
         for log in self._logs:
             log.rewrite(self._pages(head))
@@ -207,7 +243,7 @@ class Projector:
             self._disk.settle()
         self._remove_strangers()
         self._mail.rebuild()
-        self._save(_Cursor(self._store.ledger_id(), head))
+        self._save(self._cursor(head))
         return tasks
 
     def _remove_strangers(self) -> None:

@@ -1,7 +1,7 @@
 """Putting a file where it belongs: whole or not at all, and only if it is not there already."""
 
 from dragoman.files.disk import Disk
-from dragoman.files.layout import numbered, staged
+from dragoman.files.layout import has_stamp, numbered, staged, stamp
 
 
 def put(disk: Disk, path: str, data: bytes) -> None:
@@ -28,6 +28,20 @@ def stage(disk: Disk, path: str, data: bytes, mtime_ns: int | None = None) -> No
         disk.write(staged(path), data, mtime_ns)
 
 
+def stage_among_others(disk: Disk, path: str, data: bytes, moment: int) -> bool:
+    """The same in a task's own folder, where agents and people write too: what stands there and was
+    not written here, or was changed since, is kept under another name."""
+    if disk.read(path, len(data)) == data:
+        disk.keep(path)
+        return False
+    # The stamp holds wherever the folder stands.
+    found, own = disk.look(path), path.split("/", 2)[-1]
+    if found is not None and not has_stamp(own, found.size, found.mtime_ns):
+        set_aside(disk, path, f"{path}-found")
+    stage(disk, path, data, stamp(own, len(data), moment))
+    return True
+
+
 def make_way(disk: Disk, folder: str) -> None:
     """The folder exists; a file or link in its way is kept under another name, never followed."""
     parts = folder.split("/")
@@ -48,8 +62,9 @@ def set_aside(disk: Disk, path: str, aside: str) -> str:
 
 
 def free_name(disk: Disk, path: str, note: str) -> str:
-    """The path or its first alternative that nothing has yet, nor its note."""
-    number = 1
-    while disk.look(numbered(path, number)) or disk.look(numbered(path, number) + note):
+    """The path or its first alternative that nothing has yet, nor its note, for which there is room
+    beside it."""
+    number, spare = 1, len(staged(note))
+    while disk.look(kept := numbered(path, number, spare)) or disk.look(kept + note):
         number += 1
-    return numbered(path, number)
+    return kept

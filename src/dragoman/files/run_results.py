@@ -5,17 +5,18 @@ not written here is somebody's mistake, or a try to end a task without saying so
 """
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from dragoman.files.disk import Disk
-from dragoman.files.documents import write_json
+from dragoman.files.documents import result_document
 from dragoman.files.layout import REASON
 from dragoman.files.pictures import Picture, result_path
 from dragoman.files.putting import free_name, put
 
 _MOST_BYTES: Final = 16 << 20
+_decode: Final = msgspec.json.Decoder().decode
 
 Told = Callable[[str, str], None]
 """Puts on record what is wrong, by the AOF id of the task and a sentence."""
@@ -34,7 +35,9 @@ class RunResults:
         if self._disk.look(path) is None:
             return
         data = self._disk.read(path, _MOST_BYTES)
-        if data is None or not _is_written_here(data):
+        if data is not None and data == shown.current.get(path):
+            return
+        if data is None or not _was_reported(shown, data):
             self._put_aside(shown, path)
         elif path not in shown.current:
             # An earlier attempt's, which has it among its own files.
@@ -49,10 +52,15 @@ class RunResults:
         self._tell(shown.task.aof_id, said)
 
 
-def _is_written_here(data: bytes) -> bool:
-    """Whether it is a document in the very form that is written here."""
+def _was_reported(shown: Picture, data: bytes) -> bool:
+    """Whether it says what some attempt at the task has reported, be it that it was replaced."""
     try:
-        document: dict[str, Any] = msgspec.json.decode(data, type=dict[str, Any])
-        return write_json(document) == data
+        found = _decode(data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return False
+    return any(
+        found == _decode(result_document(shown.task.aof_id, report))
+        for attempt in shown.story.attempts
+        for report in (*attempt.replaced, attempt.report)
+        if report is not None
+    )

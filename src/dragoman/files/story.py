@@ -38,6 +38,8 @@ class Attempt(Struct, frozen=True):
     ended_at: int = 0
     reason: str = ""
     """Why it expired, if it did."""
+    replaced: tuple[Reported, ...] = ()
+    """What it had reported before the report that counts."""
 
 
 class Story(Struct, frozen=True):
@@ -78,7 +80,9 @@ def _reported(attempts: list[Attempt], event: TaskReported, at: int) -> None:
         event.attempt, event.agent, event.outcome, at, event.notes, event.blockers, event.details
     )
     if attempts and attempts[-1].number == event.attempt:
-        attempts[-1] = replace(attempts[-1], report=report)
+        last = attempts[-1]
+        replaced = (*last.replaced, last.report) if last.report else last.replaced
+        attempts[-1] = replace(last, report=report, replaced=replaced)
 
 
 def _requeued(attempts: list[Attempt], event: TaskRequeued, at: int) -> None:

@@ -16,7 +16,7 @@ from dragoman.engine.hub import Hub
 from dragoman.files.companion import settle_folder
 from dragoman.files.disk import Disk, Look
 from dragoman.files.edits import wishes
-from dragoman.files.guarding import Warn, guarded
+from dragoman.files.guarding import Guard
 from dragoman.files.layout import (
     MOVING,
     REASON,
@@ -28,9 +28,9 @@ from dragoman.files.layout import (
     stamp,
     task_path,
 )
-from dragoman.files.pictures import Picture, heartbeat_path
+from dragoman.files.pictures import Picture, heartbeat_path, result_path
 from dragoman.files.problems import BadFile
-from dragoman.files.putting import free_name, put, stage, stage_if_new
+from dragoman.files.putting import free_name, put, stage, stage_among_others, stage_if_new
 from dragoman.files.run_results import RunResults
 from dragoman.files.streams import TaskStreams
 from dragoman.files.task_file import is_untouched, read_task_file, write_task_file
@@ -75,11 +75,11 @@ class TaskFiles:
     """Writes what a task looks like, after having looked at what stands there."""
 
     def __init__(
-        self, hub: Hub, disk: Disk, streams: TaskStreams, actor: Actor, warn: Warn
+        self, hub: Hub, disk: Disk, streams: TaskStreams, actor: Actor, guard: Guard
     ) -> None:
         self._hub = hub
         self._disk = disk
-        self._warn = warn
+        self._guard = guard
         self._streams = streams
         self._actor = actor
         self._results = RunResults(disk, self._tell)
@@ -102,21 +102,21 @@ class TaskFiles:
         return heard
 
     def _guarded(self, work: Callable[[T], R], what: T) -> R | None:
-        return guarded(lambda: work(what), self._warn, _name(what), "a task")
+        return self._guard.run(lambda: work(what), _name(what), "a task")
 
     def beat(self, streams: Iterable[str]) -> None:
-        """Bring only heartbeats level, and mind results that nobody has reported."""
+        """Bring only heartbeats and results level, and mind results that nobody has reported."""
         for stream in streams:
             self._guarded(self._beat, stream)
 
     def _beat(self, stream: str) -> None:
         shown = self._streams.picture(stream)
         if shown is not None:
-            path = heartbeat_path(shown.task.aof_id)
             self._results.mind(shown)
             self._archive_heartbeat(shown)
-            if path in shown.current:
-                put(self._disk, path, shown.current[path])
+            for path in (heartbeat_path(shown.task.aof_id), result_path(shown.task.aof_id)):
+                if path in shown.current:
+                    put(self._disk, path, shown.current[path])
 
     def _places(self, shown: Picture) -> Places:
         places: Places = {}
@@ -216,7 +216,11 @@ class TaskFiles:
             stage(self._disk, home, data, stamp(home, len(data), task.updated_at))
             plan.is_home_staged = True
         for path, content in shown.current.items():
-            if stage_if_new(self._disk, path, content):
+            if path.startswith(f"{TASKS}/"):
+                is_new = stage_among_others(self._disk, path, content, task.updated_at)
+            else:
+                is_new = stage_if_new(self._disk, path, content)
+            if is_new:
                 plan.staged.append(path)
         for path, content in shown.once.items():
             if path not in shown.current and self._disk.look(path) is None:

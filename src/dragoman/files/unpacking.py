@@ -1,6 +1,8 @@
 """Unpacking: members of an archive are compared with its manifest, entries with their chain."""
 
 import io
+import os
+import stat
 import tarfile
 from collections.abc import Callable, Iterator, Sequence
 from hashlib import sha256
@@ -17,16 +19,20 @@ from dragoman.core.lease import Lease
 from dragoman.files.archive_format import (
     ARCHIVE,
     ENTRIES,
+    EXECUTE,
     FILES,
     LEASES,
     MANIFEST,
     MOST_AT_ONCE,
+    NOT_TEXT,
     PIECE,
     Form,
     Manifest,
     Member,
     StoredEntry,
     StoredLease,
+    is_kept_folder,
+    member,
 )
 from dragoman.files.disk import Disk
 from dragoman.files.problems import BadArchive
@@ -83,7 +89,7 @@ def check_archive(
             position += len(stored)
             progress(len(stored))
         inspector.part(name, content)
-        seen[name] = Member(name, len(content), sha256(content).hexdigest())
+        seen[name] = member(name, len(content), sha256(content).hexdigest())
     if manifest is None:
         raise BadArchive(f"{archive}: the archive ends before its manifest; it was cut off")
     _check_members(manifest, seen)
@@ -94,14 +100,14 @@ def check_archive(
 
 
 def _check_members(manifest: Manifest, seen: dict[str, Member]) -> None:
-    for member in manifest.members:
-        there = seen.pop(member.name, None)
+    for part in manifest.members:
+        there = seen.pop(part.path, None)
         if there is None:
-            raise BadArchive(f"{member.name}: it is missing")
-        if there != member:
-            raise BadArchive(f"{member.name}: its content is not what was written")
-    for name in seen:
-        raise BadArchive(f"{name}: the manifest does not know it")
+            raise BadArchive(f"{part.name}: it is missing")
+        if there != part:
+            raise BadArchive(f"{part.name}: its content is not what was written")
+    for part in seen.values():
+        raise BadArchive(f"{part.name}: the manifest does not know it")
 
 
 def _check_end(archive: Path, end: int) -> None:
@@ -136,6 +142,8 @@ class Part:
         self.name = info.name
         self._tar = tar
         self._info = info
+        self.is_folder = info.isdir()
+        self.executable = 0 if self.is_folder else info.mode & EXECUTE
 
     @property
     def end(self) -> int:
@@ -167,13 +175,19 @@ class Part:
         digest = sha256()
         for piece in self.pieces():
             digest.update(piece)
-        return Member(self.name, self._info.size, digest.hexdigest())
+        return member(
+            self.name,
+            self._info.size,
+            digest.hexdigest(),
+            executable=self.executable,
+            is_folder=self.is_folder,
+        )
 
 
 def parts(archive: Path, form: Form = ARCHIVE) -> Iterator[Part]:
-    """The members of the tar; only plain files in places that such an archive has."""
+    """The members of the tar; only plain files and folders in places that such an archive has."""
     try:
-        with tarfile.open(archive, mode="r:") as tar:
+        with tarfile.open(archive, mode="r:", encoding="utf-8", errors=NOT_TEXT) as tar:
             for info in tar:
                 _check_place(info, form)
                 yield Part(tar, info)
@@ -184,7 +198,10 @@ def parts(archive: Path, form: Form = ARCHIVE) -> Iterator[Part]:
 def _check_place(info: tarfile.TarInfo, form: Form) -> None:
     names = info.name.split("/")
     is_plain = info.isfile() and not info.issparse()
-    if not is_plain or any(part in ("", ".", "..") or "\0" in part for part in names):
+    is_folder = info.isdir() and not info.size and is_kept_folder(info.name.removeprefix(FILES))
+    if not (is_plain or is_folder) or any(
+        part in ("", ".", "..") or "\0" in part for part in names
+    ):
         raise BadArchive(f"{info.name!a}: an archive holds plain files with relative names only")
     if not form.has_place(info.name):
         raise BadArchive(f"{info.name!a}: an archive has no such part; it was not made here")
@@ -206,8 +223,11 @@ def lines_of(part: Part) -> list[bytes]:
 
 
 def copy_file(part: Part, disk: Disk) -> None:
-    """A file of whatever length into its place."""
+    """A file of whatever length into its place, or an empty folder."""
     path, size = part.name.removeprefix(FILES), 0
+    if part.is_folder:
+        disk.make_folder(path)
+        return
     folder = path.rpartition("/")[0]
     if folder:
         disk.make_folder(folder)
@@ -220,6 +240,18 @@ def copy_file(part: Part, disk: Disk) -> None:
     if not size:
         disk.write(path, b"")
     disk.keep(path)
+    if part.executable:
+        _let_execute(disk, path, part.executable)
+
+
+def _let_execute(disk: Disk, path: str, bits: int) -> None:
+    """Whoever may read the file may execute it, if the bits say so; nobody gets another right."""
+    with disk.opened(path) as opened:
+        if opened is not None:
+            descriptor = opened[0].fileno()
+            mode = stat.S_IMODE(os.fstat(descriptor).st_mode)
+            os.fchmod(descriptor, mode | (bits & (mode >> 2)))
+            os.fsync(descriptor)
 
 
 def read_leases(content: bytes) -> dict[str, Lease]:

@@ -7,7 +7,7 @@ something was committed. A duty that fails or hangs holds up only its own group.
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from time import monotonic
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from dragoman.core.errors import DragomanError
 
@@ -29,6 +29,16 @@ class Duty(Protocol):
 
     def run_once(self, now: int) -> int:
         """Do it; how much there was to do."""
+        ...
+
+
+@runtime_checkable
+class Lagging(Protocol):
+    """A duty that does what it can, and says what it could not do."""
+
+    @property
+    def undone(self) -> str:
+        """What could not be done the last time, and why; empty: nothing."""
         ...
 
 
@@ -101,7 +111,7 @@ class Wheel:
             except Exception as error:  # noqa: BLE001  a fault of one duty must not end the others
                 self.wrong[duty.name] = f"{type(error).__name__}: {error}"
             else:
-                self.wrong[duty.name] = ""
+                self.wrong[duty.name] = duty.undone if isinstance(duty, Lagging) else ""
         return not any(self.wrong[duty.name] for duty in duties)
 
 

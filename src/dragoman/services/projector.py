@@ -5,6 +5,9 @@ from typing import Final
 
 Warn = Callable[[str], None]
 
+_LAG: Final = {"inbox": "a message stays in the inbox"}
+"""Part -> what does not go on when it fails, where that is not the files."""
+
 _REST: Final = 20
 """How many times as long as its work a duty rests that does not have to be done at once."""
 
@@ -21,13 +24,21 @@ class FilesDuty:
         work: Callable[[], int],
         warn: Warn,
         seconds: Callable[[], float] | None = None,
+        *,
+        left: Callable[[], str] = str,
     ) -> None:
-        """With a clock that counts `seconds`, the work is done only when it has rested."""
+        """With a clock that counts `seconds`, the work is done only when it has rested.
+
+        `left` says what of it could not be done though the rest was.
+        """
         self.name = name
+        self.undone = ""
+        """What could not be done the last time, and why; empty: nothing."""
         self._work = work
         self._warn = warn
         self._seconds = seconds
         self._due = 0.0
+        self._left = left
 
     def run_once(self, now: int) -> int:
         """Do it, unless it rests; how much there was to do."""
@@ -44,11 +55,15 @@ class FilesDuty:
 
     def _do(self) -> int:
         try:
-            return self._work()
+            done = self._work()
         except OSError as error:
-            self._warn(
-                f"the files lag behind the ledger: {error.filename or 'the disk'}: "
-                f"{error.strerror or error}. What was asked for is recorded all the same; free or "
-                "mend the disk, then `dragoman tick` brings the files level"
+            self.undone = (
+                f"{_LAG.get(self.name, 'the files lag behind the ledger')}: "
+                f"{error.filename or 'the disk'}: {error.strerror or error}. What was asked for is "
+                "recorded all the same; free or mend the disk, then `dragoman tick` brings the "
+                "files level"
             )
+            self._warn(self.undone)
             return 0
+        self.undone = self._left()
+        return done

@@ -206,6 +206,20 @@ def test_an_unused_hub_has_an_empty_ledger(dragoman: Console) -> None:
     assert examine(dragoman)["ledger"]["found"] == "empty"
 
 
+@proves("HUB-TROUBLE")
+def test_files_that_lag_are_a_warning(healthy: Console) -> None:
+    task = healthy.ask("task", "show", "T-1")["aofId"]
+    in_the_way = healthy.data / "runs" / task / "run.json"
+    in_the_way.mkdir(parents=True)
+    healthy("task", "claim", "T-1", "--agent", "ada")
+    assert "those of task:T-1" in examine(healthy)["files"]["found"]
+    in_the_way.rmdir()
+    healthy("tick")
+    assert examine(healthy)["files"]["state"] == "ok"
+    (healthy.data / "projection.json").unlink()
+    assert "not in the files yet" in examine(healthy)["files"]["found"]
+
+
 def test_a_directory_open_to_others_is_a_warning(healthy: Console) -> None:
     healthy.data.chmod(0o755)
 

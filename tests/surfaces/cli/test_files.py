@@ -1,6 +1,7 @@
 """watch-files, rebuild-files, export and import: what lies beside the ledger, and all of it."""
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -107,6 +108,21 @@ def test_whoever_watches_is_told_in_words(busy: Console) -> None:
     assert (said.code, said.out) == (0, "inbox 1\n")
 
 
+@proves("HUB-TROUBLE")
+@pytest.mark.parametrize("words", [("watch-files",), ("tick", "--watch")])
+def test_whoever_watches_is_told_once_that_files_lag_and_once_more_at_the_end(
+    busy: Console, words: tuple[str, ...]
+) -> None:
+    (busy.data / "events").rename(busy.data / "elsewhere")
+    (busy.data / "events").write_text("in the way")
+    busy.ask("task", "create", "Not in the files")
+
+    said = busy(*words, wait=looks(*[lambda: None] * 4))
+
+    assert said.code == 0
+    assert said.err.count("warning: the files lag behind the ledger: events") == 2
+
+
 @proves("FILES-COMPARE", "CLI-VERIFY")
 def test_lost_and_damaged_files_are_found_and_written_anew(busy: Console) -> None:
     before = tree(busy.data)
@@ -157,6 +173,41 @@ def test_no_private_key_leaves_the_directory(busy: Console, tmp_path: Path) -> N
     for key in (busy.data / "keys").iterdir():
         if key.suffix != ".pub":
             assert key.read_bytes().strip() not in content, key.name
+
+
+@proves("FILES-CARRIED")
+@pytest.mark.parametrize("way", [("export", "import"), ("backup", "restore")])
+def test_names_that_are_no_text_execute_bits_and_empty_folders_are_carried(
+    busy: Console, tmp_path: Path, way: tuple[str, str]
+) -> None:
+    work = Path(f"tasks/in-progress/{PARENT}/work/mine")
+    (busy.data / work).mkdir()
+    for name, mode in ((b"caf\xe9.txt", 0o644), (b"d\xe9r/run.sh", 0o4755), (b"own.sh", 0o700)):
+        path = busy.data / work / os.fsdecode(name)
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(name)
+        path.chmod(mode)
+    for name in (b"hollow/deep", b"d\xe9r/\xff"):
+        (busy.data / work / os.fsdecode(name)).mkdir(parents=True)
+    archive, new = str(tmp_path / "all.tar"), Console(tmp_path / "new")
+    assert busy.ask(way[0], archive)["leftOut"] == []
+    new.ask(way[1], archive)
+    arrived = {
+        os.fsencode(path.relative_to(new.data / work)): (
+            path.is_dir() or (path.read_bytes(), path.stat().st_mode & 0o7100)
+        )
+        for path in (new.data / work).rglob("*")
+    }
+    assert arrived == {
+        b"caf\xe9.txt": (b"caf\xe9.txt", 0),
+        b"d\xe9r": True,
+        b"d\xe9r/run.sh": (b"d\xe9r/run.sh", 0o100),
+        b"d\xe9r/\xff": True,
+        b"own.sh": (b"own.sh", 0o100),
+        b"hollow": True,
+        b"hollow/deep": True,
+    }
+    assert new("verify").code == 0
 
 
 def test_people_are_told_what_was_left_out(busy: Console, tmp_path: Path) -> None:
@@ -211,6 +262,8 @@ def test_places_that_cannot_be_are_wrong_usage(dragoman: Console, tmp_path: Path
         (("export", str(tmp_path)), "name a file in a folder that exists"),
         (("export", str(tmp_path / "nowhere/x.tar")), "name a file in a folder that exists"),
         (("export",), "Missing argument 'FILE'"),
+        (("export", "-"), "not written to standard output: name a file"),
+        (("backup", "-"), "not written to standard output: name a file"),
         (("import", str(tmp_path / "nowhere.tar")), "there is no such file"),
         (("import", str(tmp_path)), "there is no such file"),
     ):

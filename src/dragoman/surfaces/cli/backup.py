@@ -32,6 +32,11 @@ def backup(
     Example:
       dragoman backup /mnt/backups/hub-1.tar
     """
+    if target == Path("-"):
+        wrong_usage(
+            "a backup is read back before it gets its name, so it is not written to standard "
+            "output: name a file"
+        )
     if target.exists():
         wrong_usage(f"{target} is there, and a backup replaces nothing: name another file")
     if not target.absolute().parent.is_dir():

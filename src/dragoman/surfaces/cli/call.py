@@ -156,11 +156,15 @@ class Call(Struct, frozen=True):
             self.err.line(f"done, but {undone}: {error}; run `dragoman tick` when that is mended")
         self.warn(place)
 
-    def warn(self, place: Place) -> None:
-        """Tell what the person should know, though it stopped nothing."""
+    def warn(self, place: Place, known: frozenset[str] = frozenset()) -> frozenset[str]:
+        """Tell what the person should know, though it stopped nothing, unless it is known; what is
+        known from now on."""
+        found = frozenset((*place.warnings, *(duty.undone for duty in place.file_duties)))
         for warning in place.warnings:
-            self.err.line(("warning: ", "yellow"), warning)
+            if warning not in known:
+                self.err.line(("warning: ", "yellow"), warning)
         place.warnings.clear()
+        return found
 
     def _open(self, *, create: bool, new_keys: bool = False, keyed: bool = True) -> Place:
         said = self.shared

@@ -16,6 +16,7 @@ _USER_VERSION = slice(60, 64)
 _APPLICATION_ID = slice(68, 72)
 _HEADER_BYTES = 100
 _MOST_LEASES = 1_000
+_FEW = 3
 
 
 def store(patient: Patient) -> Diagnosis | None:
@@ -79,6 +80,22 @@ def leases(patient: Patient) -> Diagnosis | None:
         advice = patient.once_writable("run `dragoman tick`")
         return warning(f"leases that have ended: {len(ended)}", advice)
     return ok("none has ended without recovery")
+
+
+def files(patient: Patient) -> Diagnosis | None:
+    """The plain files show what the ledger has."""
+    if patient.place is None:
+        return None
+    late, behind = patient.place.projector.lag()
+    if behind:
+        return warning(
+            f"files that could not be written: those of {', '.join(behind[:_FEW])}"
+            f"{f' and of {len(behind) - _FEW} more' if len(behind) > _FEW else ''}",
+            "`dragoman tick` says what is in the way, and writes them when it is gone",
+        )
+    if late:
+        return warning(f"entries that are not in the files yet: {late}", "run `dragoman tick`")
+    return ok("level with the ledger")
 
 
 def notify(patient: Patient) -> Diagnosis | None:

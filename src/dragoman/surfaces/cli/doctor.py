@@ -19,6 +19,7 @@ CHECKS: dict[str, Check] = {
     "ledger": checks_inside.ledger,
     "clock": checks_inside.clock,
     "leases": checks_inside.leases,
+    "files": checks_inside.files,
     "notify": checks_inside.notify,
 }
 """In the order in which they are made: the store is opened by the check of that name."""

@@ -17,6 +17,7 @@ def watch_files(call: Call) -> None:
     Example:
       dragoman watch-files
     """
+    warned = frozenset[str]()
     with call.writing() as place:
         while True:
             now = place.hub.clock.now()
@@ -26,7 +27,7 @@ def watch_files(call: Call) -> None:
                 words = ", ".join(f"{name} {count}" for name, count in told.items())
                 call.tell(Answer({"duties": told}, lambda screen, words=words: screen.line(words)))
                 call.out.flush()
-            call.warn(place)
+            warned = call.warn(place, warned)
             if not call.wait():
                 return
 
@@ -65,6 +66,11 @@ def export(
     Example:
       dragoman export hub.tar
     """
+    if target == Path("-"):
+        wrong_usage(
+            "an archive has to be complete before anybody reads it, so it is not written to "
+            "standard output: name a file"
+        )
     if target.is_dir() or not target.absolute().parent.is_dir():
         wrong_usage(f"{target} cannot be written: name a file in a folder that exists")
     is_there = target.exists()

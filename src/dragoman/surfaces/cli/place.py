@@ -52,6 +52,15 @@ class Duty(Protocol):
         ...
 
 
+class FilesDuty(Duty, Protocol):
+    """One that has to do with plain files only, and does what it can."""
+
+    @property
+    def undone(self) -> str:
+        """What could not be done the last time, and why; empty: nothing."""
+        ...
+
+
 class Checkpoints(Protocol):
     """Signed checkpoints, to be compared with the ledger."""
 
@@ -130,7 +139,7 @@ class Place(Struct, frozen=True):
     """Looks at one handoff from all sides."""
     duties: tuple[Duty, ...]
     """All of them, in the order in which `tick` runs them."""
-    file_duties: tuple[Duty, ...]
+    file_duties: tuple[FilesDuty, ...]
     """Those that have to do with plain files only."""
     followers: tuple[Duty, ...]
     """Those that bring what lies outside of the store level with the ledger after every write."""

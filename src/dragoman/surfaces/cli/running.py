@@ -7,7 +7,7 @@ committed is brought level, and the lock is let go. A second signal does not wai
 
 import asyncio
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from socket import socket
 
 from dragoman.engine.hub import Hub
@@ -19,6 +19,8 @@ from dragoman.system.hub_lock import HubLock
 _STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _LEVEL_SECONDS = 20.0
 """How long duties may take to come to their end."""
+_LOOK_SECONDS = 1.0
+"""Between two looks at whether all parts are well."""
 
 
 class RunningHub:
@@ -40,10 +42,16 @@ class RunningHub:
         self._clockwork = clockwork
         self._lock = lock
 
-    async def run(self, ready: Callable[[str], None], waiting: Callable[[int], None]) -> None:
+    async def run(
+        self,
+        ready: Callable[[str], None],
+        waiting: Callable[[int], None],
+        troubled: Callable[[str, str], None],
+    ) -> None:
         """Serve until a signal comes; `ready` is told the address.
 
-        `waiting` is told how many agents a stop has to wait for, if any.
+        `waiting` is told how many agents a stop has to wait for, if any; `troubled`, which part
+        has begun to fail and why, and when it is well again (no words).
         """
         self._clockwork.start()
         serving = asyncio.create_task(self._server.serve(sockets=[self._bound]))
@@ -51,10 +59,12 @@ class RunningHub:
         stopping = _on_signals(dispatching.cancel)
         self._lock.announce(self._server.url)
         ready(self._server.url)
+        watching = asyncio.create_task(self._watch(troubled))
         signalled = asyncio.create_task(stopping.wait())
         # A part that ends by itself has failed: the others are stopped, and its fault is told.
         await asyncio.wait({signalled, serving, dispatching}, return_when=asyncio.FIRST_COMPLETED)
         signalled.cancel()
+        watching.cancel()
         self._dispatcher.stop()
         if self._dispatcher.running:
             waiting(self._dispatcher.running)
@@ -63,6 +73,17 @@ class RunningHub:
         await serving
         if not dispatching.cancelled():
             dispatching.result()
+
+    async def _watch(self, troubled: Callable[[str, str], None]) -> None:
+        """Tell once what begins to be wrong, and once that it is not any more."""
+        known: Mapping[str, str] = {}
+        while True:
+            health = {**self._clockwork.health(), "dispatch": self._dispatcher.problem}
+            found = {name: wrong for name, wrong in health.items() if wrong}
+            for name in sorted(known.keys() ^ found.keys()):
+                troubled(name, found.get(name, ""))
+            known = found
+            await asyncio.sleep(_LOOK_SECONDS)
 
     def close(self) -> None:
         """Bring everything level and let go of the data directory."""

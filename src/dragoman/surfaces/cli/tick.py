@@ -65,6 +65,7 @@ def _watch(call: Call, place: Place) -> Answer | None:
     from dragoman.system.hub_lock import HubLock
 
     known: Mapping[str, str] = {}
+    warned = frozenset[str]()
     with HubLock.acquire(place.data, "dragoman tick --watch"):
         while True:
             ran = {name: done for name, done in place.run(place.duties) if done}
@@ -75,6 +76,7 @@ def _watch(call: Call, place: Place) -> Answer | None:
             if ran or remarks != known:
                 call.tell(answer)
             known = remarks
+            warned = call.warn(place, warned)
             if not call.wait():
                 return None
 

@@ -1,5 +1,6 @@
 """`dragoman up`: the hub, with everything that belongs to it."""
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -8,7 +9,7 @@ import typer
 import dragoman
 from dragoman.core.moments import duration
 from dragoman.surfaces.cli.call import Answer, Call, wrong_usage
-from dragoman.surfaces.cli.screen import Screen
+from dragoman.surfaces.cli.screen import CannotPrint, ReaderGone, Screen
 from dragoman.surfaces.cli.verb import Verb
 
 
@@ -88,10 +89,21 @@ def up(
         them = "1 agent works" if agents == 1 else f"{agents} agents work"
         call.err.line(f"stopping: {them}, and may go on for {grace}; Ctrl-C again does not wait")
 
+    told = set[str]()
+
+    def troubled(name: str, wrong: str) -> None:
+        told.add(wrong)
+        with suppress(CannotPrint, ReaderGone):  # the hub goes on, whoever looks at it
+            if wrong:
+                call.err.line(("trouble: ", "yellow"), f"{name}: {wrong}")
+            else:
+                call.err.line(f"{name} is well again")
+
     try:
-        uvloop.run(hub.run(ready, waiting))
+        uvloop.run(hub.run(ready, waiting, troubled))
     finally:
         hub.close()
+        place.warnings[:] = [words for words in place.warnings if words not in told]
         call.warn(place)
     call.err.line("the hub has stopped")
 
