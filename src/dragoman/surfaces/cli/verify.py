@@ -102,7 +102,8 @@ def verify(
 
     Checks every hash, every checkpoint, and every view against a replay.
 
-    Exits 1 and names the first bad position if anything was changed, removed, swapped or cut.
+    Exits 1 and names the first bad position if anything was changed, removed, swapped or cut, and
+    if the database says that it is damaged.
 
     \b
     Examples:
