@@ -57,7 +57,7 @@ class Connection(Runner, Protocol):
         """Set an option of this connection."""
         ...
 
-    def set_progress_handler(self, ask: Callable[[], bool], nsteps: int, /) -> None:
+    def set_progress_handler(self, _ask: Callable[[], bool], _steps: int, /) -> None:
         """Ask it every so many steps whether to stop."""
         ...
 
