@@ -2970,6 +2970,48 @@ _MANIFEST: tuple[Requirement, ...] = (
         "says which, and the terminal has one line about it and one when it is well again; doctor "
         "says how far the files lag.",
     ),
+    # --- damaged databases
+    Requirement(
+        "STORE-INSPECT",
+        "S-FAULTS",
+        "A database that says of itself that it is damaged (an index without a row of its table, "
+        "for example) is called damaged by verify, by doctor within a bound, and by /readyz; and "
+        "verify says how a sound one is made.",
+    ),
+    Requirement(
+        "STORE-EMPTIED",
+        "S-FAULTS",
+        "A database file that is empty is treated like one that is gone, by every command.",
+    ),
+    Requirement(
+        "STORE-TEXT",
+        "S-FAULTS",
+        "A text in the database whose bytes were damaged is store_corrupt to whoever reads it, and "
+        "verify names the position or the row.",
+    ),
+    Requirement(
+        "STORE-CUT",
+        "S-FAULTS",
+        "A database file that lacks its last bytes is not opened; what is only in its log yet is "
+        "not missing.",
+    ),
+    Requirement(
+        "STORE-FLIPS",
+        "S-FAULTS",
+        "A flipped bit anywhere in the database file is found by verify, or changes nothing that "
+        "is read.",
+    ),
+    Requirement(
+        "VERIFY-EACH-LINE",
+        "S-FAULTS",
+        "A spoiled checkpoint is named by its line and hides no other; the ledger is called whole "
+        "only as far as good signatures reach.",
+    ),
+    Requirement(
+        "VERIFY-FOLD",
+        "S-FAULTS",
+        "A stored state that was folded by rules that nobody has is a finding.",
+    ),
 )
 
 REQUIREMENTS = {requirement.id: requirement for requirement in _MANIFEST}

@@ -3,6 +3,8 @@
 import subprocess
 import sys
 from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -24,16 +26,17 @@ from dragoman.core.commands import (
     RegisterAgent,
 )
 from dragoman.core.deadlines import Backoff
-from dragoman.core.errors import Refusal
+from dragoman.core.errors import Refusal, StoreUnavailable
 from dragoman.engine.ask import TaskView, entries, find_task
 from dragoman.engine.handle import Engine
 from dragoman.engine.hub import Hub
-from dragoman.engine.ports import Changes, Session
+from dragoman.engine.ports import Changes, Inspection, Session
 from dragoman.engine.verify import check_ledger, check_views
 from dragoman.services.promotion import Promotion
 from dragoman.services.recovery import Recovery
 from dragoman.store.postgres import PostgresStore
 from dragoman.store.sqlite import SqliteStore
+from dragoman.store.sqlite.migrate import MIGRATIONS
 from dragoman.surfaces.cli.place import Place
 from dragoman.system.clock import HandClock
 from dragoman.system.hub_lock import HubLock
@@ -42,6 +45,9 @@ from tests.conformance.store.changes import a_row, an_entry, begin_stream
 from tests.crash.stale import ADA, LEA, TTL
 from tests.crash.story import START
 from tests.requirements import proves
+from tests.store.sqlite.files import connect, hide_from_index
+from tests.surfaces.cli.console import Console
+from tests.surfaces.http.house import House, serving
 
 pytestmark = proves("INCIDENTS-OF-OTHERS")
 
@@ -221,3 +227,77 @@ def _write_a_mebibyte(store: SqliteStore, number: int) -> None:
         session.write(Changes(entries=[entry], streams=[a_row(stream, f"task:{number}")]))
 
     store.transact(work)
+
+
+def test_an_index_that_hides_a_task_is_hidden_by_no_green_light(tmp_path: Path) -> None:
+    """mcp_agent_mail_rust#94: indexes were damaged, and /health stayed green."""
+    place = open_place(tmp_path, "", START, create=True)
+    for name in ("seen", "hidden"):
+        place.hub.do(LEA, CreateTask(name, id=name, ready=True))
+    settle(place)
+    place.hub.close()
+    hide_from_index(tmp_path / "dragoman.db", "streams_ready", "task:hidden")
+
+    dragoman = Console(tmp_path)
+    assert dragoman.ask("task", "claim", "--agent", "ada")["task"] == "seen"
+    assert dragoman.ask("task", "claim", "--agent", "ada", code=1)["code"] == "nothing_ready"
+    assert dragoman.ask("verify", code=1)["code"] == "store_corrupt"
+    assert dragoman.ask("doctor", code=1)["detail"] == "bad: store"
+    with serving(House(SqliteStore.open(tmp_path / "dragoman.db", new_id))) as house:
+        light = house.ask("GET", "/readyz", by="")
+    assert (light.status, light.json["store"]) == (503, "store_corrupt")
+
+
+def test_many_writers_damage_nothing_and_no_damage_is_mended_behind_their_backs(
+    tmp_path: Path,
+) -> None:
+    """mcp_agent_mail_rust#152: with ten writers indexes drifted from their tables; the store was
+    made anew, and damaged, again and again."""
+    path = tmp_path / "hub.db"
+    SqliteStore.open(path, new_id).close()
+    with ThreadPoolExecutor(12) as pool:
+        list(pool.map(partial(_make_tasks, path), range(12)))
+    store = SqliteStore.open(path, new_id)
+    assert store.inspect() == Inspection()
+    assert store.counts() == {"ready": 12 * 5}
+    assert list(check_views(store, ignore)) == []
+    store.close()
+
+    hide_from_index(path, "streams_ready", "task:3-3")
+    damaged = path.read_bytes()
+    for _ in range(3):
+        again = SqliteStore.open(path, new_id)
+        assert again.inspect().damage != ()
+        again.close()
+    assert path.read_bytes() == damaged
+
+
+def _make_tasks(path: Path, writer: int) -> None:
+    """As a process of its own would, with a store of its own."""
+    hub = Hub(Engine(SqliteStore.open(path, new_id), HandClock(START), bytes(32)), new_id)
+    for number in range(5):
+        hub.do(LEA, CreateTask("One of many", id=f"{writer}-{number}", ready=True))
+    hub.close()
+
+
+def test_a_hub_that_runs_on_through_an_upgrade_spoils_and_fills_nothing(tmp_path: Path) -> None:
+    """beads#6064: the old server ran on beside the new program; the journal was spoiled, and the
+    disk filled."""
+    old = open_place(tmp_path, "", START, create=True)
+    old.hub.do(LEA, CreateTask("Before", id="t", ready=True))
+    settle(old)
+    path = tmp_path / "dragoman.db"
+    newer = connect(path)
+    newer.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}").fetchall()
+
+    log = path.with_name("dragoman.db-wal")
+    size, head = log.stat().st_size, old.hub.store.head()
+    for _ in range(20):
+        with pytest.raises(StoreUnavailable, match="nothing was"):
+            old.hub.do(LEA, NoteTask("t", "of an earlier dragoman"))
+    assert log.stat().st_size == size
+    assert old.hub.store.head() == head
+    assert old.hub.store.inspect() == Inspection()
+    assert isinstance(find_task(old.hub.store, "t"), TaskView)
+    newer.close()
+    old.hub.close()

@@ -30,7 +30,7 @@ def open_store(
     from dragoman.store.sqlite import SqliteStore
 
     path = _file(url, data)
-    if not create and not path.exists():
+    if not create and _is_empty(path):
         check_not_lost(url, data)
         raise StoreUnavailable(f"there is no database at {path}: run `dragoman init`")
     return (SqliteStore.open if create else SqliteStore.open_to_read)(path, new_ledger_id)
@@ -44,13 +44,19 @@ def open_or_make(url: str, data: Path) -> KeptStore:
 
 def check_not_lost(url: str, data: Path) -> None:
     """A store that was signed for and is gone is not made anew: nobody would miss what it held."""
-    if is_postgres(url) or _file(url, data).exists() or not (data / CHECKPOINTS).exists():
+    if is_postgres(url) or not _is_empty(_file(url, data)) or not (data / CHECKPOINTS).exists():
         return
+    what = "is empty" if _file(url, data).exists() else "is gone"
     raise StoreUnavailable(
-        f"the database at {_file(url, data)} is gone; {data / CHECKPOINTS} has signed what it "
+        f"the database at {_file(url, data)} {what}; {data / CHECKPOINTS} has signed what it "
         "held. Put it back, or make a new directory out of a backup: "
         "`dragoman restore FILE --data NEW`. Nothing was made in its place"
     )
+
+
+def _is_empty(file: Path) -> bool:
+    """Whether no database is there; one in which nothing was ever written is none."""
+    return not file.exists() or file.stat().st_size == 0
 
 
 def _file(url: str, data: Path) -> Path:

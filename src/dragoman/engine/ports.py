@@ -208,6 +208,15 @@ class KeptAnswer(Struct, frozen=True):
     answer: Answer
 
 
+class Inspection(Struct, frozen=True):
+    """What a database found when it looked at what it keeps, page by page."""
+
+    damage: tuple[str, ...] = ()
+    """The first of what is wrong, in its own words."""
+    is_whole: bool = True
+    """Whether it has looked at all of it: in the time that it had, and if it can do so at all."""
+
+
 class Frozen(Protocol):
     """A store as it was at one moment, whatever is written to it meanwhile."""
 
@@ -351,6 +360,11 @@ class Store(Protocol):
 
     def search(self, wanted: Wanted, before: int | None, limit: int) -> list[Listed]:
         """The streams whose indexed words are as wanted, newest first."""
+        ...
+
+    def inspect(self, seconds: float | None = None) -> Inspection:
+        """Let the database look for damage below rows and columns, for so long: a page that cannot
+        be read, an index that has not what its table has, a value that no column may hold."""
         ...
 
     def close(self) -> None:

@@ -3,10 +3,11 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
+from typing import TypeVar
 
 from msgspec import Struct
 
-from dragoman.core.errors import LedgerError
+from dragoman.core.errors import LedgerError, StoreCorrupt
 from dragoman.core.ids import handoff_stream
 from dragoman.core.task import Task
 from dragoman.engine.ask import entries, history
@@ -21,6 +22,7 @@ from dragoman.engine.verify_slice import (
     Slices,
     Span,
     check_slice,
+    fits,
     read_entry,
     spans,
     unfit,
@@ -41,6 +43,11 @@ from dragoman.ledger.views import (
 )
 
 _PAGE = 1_000
+_KINDS = (int, str, int, bytes)
+"""What the head of a stream is made of."""
+
+Place = TypeVar("Place")
+One = TypeVar("One")
 
 Progress = Callable[[int], None]
 """Told the number of entries (or streams) that were checked since the last call."""
@@ -63,11 +70,16 @@ def check_ledger(
     parts = spans(head, (checkpoint.size for checkpoint in checkpoints), size)
     for part in check(parts) if check else map(partial(check_slice, store), parts):
         yield from _found(part, heads)
+        if not part.is_readable:
+            return
         heads.update(part.heads)
         yield from roots.grow(part)
         progress(part.span.until - part.span.after)
     yield from roots.end(head)
-    yield from _check_heads(store, heads, head + 1)
+    try:
+        yield from _check_heads(store, heads, head + 1)
+    except StoreCorrupt as error:
+        yield Finding(error.detail)
 
 
 def check_tail(store: Store, checkpoint: Checkpoint) -> Iterator[Finding]:
@@ -83,6 +95,8 @@ def check_tail(store: Store, checkpoint: Checkpoint) -> Iterator[Finding]:
         for entry in store.history(stream, follows.version - 1, 1) if follows.version > 0 else ():
             signed[stream] = Head(entry.version, entry.hash)
     yield from _found(behind, signed)
+    if not behind.is_readable:
+        return
     for entry in entries(store, checkpoint.size, until=head):
         try:
             read_entry(entry)
@@ -101,12 +115,16 @@ def _found(part: Slice, heads: Mapping[str, Head]) -> list[Finding]:
 
 def check_views(store: Store, progress: Progress) -> Iterator[Finding]:
     """Every stored state, index row, alias and place against a fresh replay of its stream."""
-    after = 0
-    while page := store.rows(after, _PAGE):
-        for row in page:
-            yield from _problems(store, row)
-            progress(1)
-        after = page[-1].number
+    try:
+        yield from _check_views(store, progress)
+    except StoreCorrupt as error:
+        yield Finding(error.detail)
+
+
+def _check_views(store: Store, progress: Progress) -> Iterator[Finding]:
+    for row in _paged("streams", store.rows, 0, lambda row: row.number):
+        yield from _problems(store, row)
+        progress(1)
     for name, kind, stream in _all_names(store):
         if (name, kind) not in _replay(store, stream).names:
             yield Finding(f"nothing in the ledger gave it the alias {kind}:{name}", stream=stream)
@@ -212,8 +230,12 @@ def _cut_tail(head: int, size: int) -> Finding:
 
 def _check_heads(store: Store, heads: dict[str, Head], end: int) -> Iterator[Finding]:
     """The streams' own rows know how far each stream went, so a cut stream shows."""
-    for _, stream, version, link in all_heads(store):
+    for row in all_heads(store):
+        _, stream, version, link = row
         head, told = heads.pop(stream, START), Head(version, link)
+        if told != head and not fits(row, _KINDS):
+            yield Finding(f"the row of a stream is damaged: it holds {row}")
+            return
         if told != head and not _has_grown(store, stream, told, head, end):
             yield Finding(
                 f"the stream is at version {version}, its entries end at {head.version}",
@@ -226,10 +248,31 @@ def _check_heads(store: Store, heads: dict[str, Head], end: int) -> Iterator[Fin
 
 def all_heads(store: Store) -> Iterator[StreamHead]:
     """How far each stream went, by its own row."""
-    after = 0
-    while page := store.heads(after, _PAGE):
+    return _paged("streams", store.heads, 0, lambda head: head[0])
+
+
+def _paged(
+    what: str,
+    read: Callable[[Place, int], Sequence[One]],
+    start: Place,
+    place_of: Callable[[One], Place],
+) -> Iterator[One]:
+    """All that a store keeps of one kind, page by page; StoreCorrupt names what cannot be read."""
+    after, many = start, _PAGE
+    while True:
+        try:
+            page = read(after, many)
+        except StoreCorrupt as error:
+            if many == 1:
+                raise StoreCorrupt(
+                    f"of the {what}, the one behind {after} cannot be read: {error.detail}"
+                ) from error
+            many = 1
+            continue
+        if not page:
+            return
         yield from page
-        after = page[-1][0]
+        after = place_of(page[-1])
 
 
 def _has_grown(store: Store, stream: str, told: Head, head: Head, end: int) -> bool:
@@ -268,6 +311,8 @@ def _replay(store: Store, stream: str) -> _Replayed:
 def _compare(store: Store, row: Row, replayed: _Replayed) -> Iterable[str]:
     state = replayed.state
     expected = b"" if state is None else encode_state(state)
+    if not 0 < row.fold <= FOLD:
+        yield f"the stored state was folded by rules {row.fold}, of which there are 1 to {FOLD}"
     if not _is_as_replayed(row, expected):
         yield "the stored state differs from the replay"
     due = state.not_before if isinstance(state, Task) else 0
@@ -320,21 +365,12 @@ def _holder(state: State | None) -> tuple[str, int, str] | None:
 
 
 def _all_names(store: Store) -> Iterator[tuple[str, str, str]]:
-    after = ("", "")
-    while page := store.names(after, _PAGE):
-        yield from page
-        after = page[-1][:2]
+    return _paged("aliases", store.names, ("", ""), lambda name: name[:2])
 
 
 def _all_places(store: Store) -> Iterator[tuple[str, int, str]]:
-    after = ("", 0)
-    while page := store.places(after, _PAGE):
-        yield from page
-        after = page[-1][:2]
+    return _paged("places on lists", store.places, ("", 0), lambda place: place[:2])
 
 
 def _all_records(store: Store) -> Iterator[HandoffRecord]:
-    after = ""
-    while page := store.handoffs(after, _PAGE):
-        yield from page
-        after = page[-1].id
+    return _paged("handoffs", store.handoffs, "", lambda record: record.id)

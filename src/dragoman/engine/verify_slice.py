@@ -5,13 +5,13 @@ large as a complete subtree of the ledger's tree, so that the trees of slices ca
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import starmap
+from typing import Any
 
 from msgspec import Raw, Struct
 
-from dragoman.core.errors import LedgerError
+from dragoman.core.errors import LedgerError, StoreCorrupt
 from dragoman.core.events import AnyEvent
-from dragoman.engine.ports import Columns, Store
+from dragoman.engine.ports import Store
 from dragoman.ledger.chain import GENESIS, link_hash
 from dragoman.ledger.codec import CODEC
 from dragoman.ledger.entry import Entry, Line, head_of_line, read_line
@@ -20,6 +20,8 @@ from dragoman.ledger.tree import EMPTY, Tree, extend
 SLICE = 1 << 14
 """So many entries; a power of two."""
 _PAGE = 512
+_KINDS = (int, str, int, str, bytes, bytes, bytes)
+"""What the columns of an entry are made of."""
 _DISAGREE = "the columns of the entry disagree with its line"
 
 
@@ -62,6 +64,8 @@ class Slice(Struct):
     trees: dict[int, Tree] = {}
     """Of the slice alone, by the size of the whole ledger; there is none behind an entry that is
     missing."""
+    is_readable: bool = True
+    """Whether all of it could be read; else nothing is known from the last finding on."""
 
 
 Slices = Callable[[Sequence[Span]], Iterable[Slice]]
@@ -82,7 +86,12 @@ def spans(head: int, sizes: Iterable[int], size: int = SLICE) -> list[Span]:
 
 def check_slice(store: Store, span: Span) -> Slice:
     """Every hash, every version and every position of a slice, as far as it knows by itself."""
-    return _sound(store, span) or _looked_into(store, span)
+    try:
+        sound = _sound(store, span)
+    except (StoreCorrupt, TypeError):
+        # A page of the database is damaged: it cannot be read, or gives what was never written.
+        sound = None
+    return sound or _looked_into(store, span)
 
 
 def _sound(store: Store, span: Span) -> Slice | None:
@@ -131,7 +140,7 @@ def _looked_into(store: Store, span: Span) -> Slice:
     heads, begins, found = seen.heads, seen.begins, seen.findings
     leaves: list[bytes] = []
     at = span.after
-    for entry in starmap(Entry, _columns(store, span)):
+    for entry in _readable(store, seen):
         stream = entry.stream
         if entry.position != at + 1:
             found.append(_missing(at + 1))
@@ -149,17 +158,42 @@ def _looked_into(store: Store, span: Span) -> Slice:
         if entry.hash != link_hash(entry.previous, entry.line):
             found.append(Finding("the hash does not fit the line", at, stream))
         heads[stream] = Head(entry.version, entry.hash)
-    if at < span.until:
+    if at < span.until and seen.is_readable:
         found.append(_missing(at + 1))
     seen.trees = _trees(span, leaves)
     return seen
 
 
-def _columns(store: Store, span: Span) -> Iterator[Columns]:
-    at = span.after
-    while page := store.columns(at, span.until, _PAGE):
-        yield from page
-        at = page[-1][0]
+def _readable(store: Store, seen: Slice) -> Iterator[Entry]:
+    """The entries of a slice, up to the first that the database cannot give as it was written."""
+    at, many = seen.span.after, _PAGE
+    while True:
+        try:
+            page = store.columns(at, seen.span.until, many)
+        except StoreCorrupt as error:
+            if many > 1:
+                many = 1
+                continue
+            _stop(seen, at + 1, f"the entry cannot be read: {error.detail}")
+            return
+        if not page:
+            return
+        for columns in page:
+            at = columns[0]
+            if not fits(columns, _KINDS):
+                _stop(seen, at, "the entry is damaged: its columns hold what none of them can")
+                return
+            yield Entry(*columns)
+
+
+def _stop(seen: Slice, position: int, problem: str) -> None:
+    seen.findings.append(Finding(problem, position))
+    seen.is_readable = False
+
+
+def fits(columns: tuple[Any, ...], kinds: tuple[type, ...]) -> bool:
+    """Whether each is what it must be: a damaged database gives anything."""
+    return all(map(isinstance, columns, kinds))
 
 
 def _trees(span: Span, leaves: list[bytes]) -> dict[int, Tree]:

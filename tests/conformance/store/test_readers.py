@@ -4,16 +4,17 @@ from collections.abc import Sequence
 
 from hypothesis import given
 
-from dragoman.engine.ports import Store
+from dragoman.engine.ports import Inspection, Store
 from dragoman.engine.request import Outcome
 from dragoman.ledger.chain import GENESIS, link_hash
 from dragoman.store.memory import MemoryStore
 from dragoman.system.clock import HandClock
 from dragoman.system.ids import CountingIds
+from tests.conformance.store.changes import begin_stream
 from tests.conformance.store.hubs import NOW, Hub
 from tests.conformance.store.oracle import compare
 from tests.conformance.store.scripts import AGENTS, SCRIPT, TTL, Step, scripts
-from tests.conformance.store.storages import Storages
+from tests.conformance.store.storages import Storage, Storages
 from tests.requirements import proves
 
 pytestmark = proves("STORE-CONTRACT")
@@ -70,3 +71,11 @@ def test_the_stored_ledger_is_chained_stream_by_stream(store: Store) -> None:
         assert entry.hash == link_hash(entry.previous, entry.line)
         heads[entry.stream] = entry.hash
     assert heads == {row.name: row.hash for row in store.rows(0, 1_000) if row.version}
+
+
+@proves("STORE-INSPECT")
+def test_a_sound_store_finds_no_damage_and_says_whether_it_could_look(storage: Storage) -> None:
+    store = storage.open()
+    begin_stream(store, "task:a")
+
+    assert store.inspect() == Inspection(is_whole=storage.kind != "postgres")

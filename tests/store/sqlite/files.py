@@ -90,6 +90,20 @@ def overwrite(path: Path, offset: int, data: bytes) -> None:
     path.write_bytes(whole)
 
 
+def hide_from_index(path: Path, index: str, stream: str) -> None:
+    """Take one stream out of an index, as damage would: its table still has it."""
+    database = connect(path)
+    asked = "SELECT sql FROM sqlite_schema WHERE name = ?"
+    ((sound,),) = database.execute(asked, (index,)).fetchall()
+    for sql in (f"{sound} AND name <> '{stream}'", sound):
+        if sql == sound:
+            database.execute(f"REINDEX {index}").fetchall()
+        database.execute("PRAGMA writable_schema = on").fetchall()
+        database.execute("UPDATE sqlite_schema SET sql = ? WHERE name = ?", (sql, index)).fetchall()
+        database.execute("PRAGMA writable_schema = reset").fetchall()
+    database.close()
+
+
 def files_in(folder: Path) -> dict[str, bytes]:
     """Everything that a folder holds, but for the index that SQLite keeps of a WAL."""
     return {

@@ -1,7 +1,7 @@
 """Opening: a new file, one of ours, and everything that is not one."""
 
 import tempfile
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from pathlib import Path
 
 import apsw
@@ -10,6 +10,7 @@ import pytest
 from dragoman.core.errors import DragomanError, StoreCorrupt, StoreUnavailable
 from dragoman.store.sqlite.connect import check_sqlite
 from dragoman.store.sqlite.migrate import APPLICATION_ID
+from dragoman.store.sqlite.still import readers_where_nothing_can_be_written
 from tests.conformance.store.changes import EMPTY, everything
 from tests.requirements import proves
 from tests.store.sqlite.files import (
@@ -126,7 +127,7 @@ def test_a_file_that_is_no_database_is_left_alone(tmp_path: Path, content: bytes
     path = tmp_path / "letter.txt"
     path.write_bytes(content)
 
-    with pytest.raises(StoreCorrupt, match=r"not a SQLite database .*`dragoman doctor`"):
+    with pytest.raises(StoreCorrupt, match=r"not a SQLite database .*`dragoman restore"):
         open_store(path)
 
     assert files_in(tmp_path) == {"letter.txt": content}
@@ -181,7 +182,7 @@ def test_a_damaged_page_is_named_by_readers_and_by_writers(tmp_path: Path) -> No
     for read in (store.head, lambda: store.entries(0, 10)):
         with pytest.raises(StoreCorrupt, match=r"damaged .* nothing was written"):
             read()
-    with pytest.raises(StoreCorrupt, match=r"damaged .* restore a backup"):
+    with pytest.raises(StoreCorrupt, match=r"damaged .* out of a backup"):
         store.transact(lambda session: session.history("task:1"))
     assert store.stream("task:1") is not None
     store.close()
@@ -199,6 +200,71 @@ def test_a_cut_file_is_named_and_not_made_worse(tmp_path: Path) -> None:
         open_store(path).entries(0, 2_000)
 
     assert path.read_bytes() == cut
+
+
+@proves("STORE-CUT")
+@pytest.mark.parametrize("lacks", [1, 100, PAGE - 1])
+@pytest.mark.parametrize(
+    "opened", [open_store, readers_where_nothing_can_be_written], ids=["to write", "to read"]
+)
+def test_a_file_that_lacks_a_part_of_its_last_page_is_not_opened(
+    tmp_path: Path, lacks: int, opened: Callable[[Path], object]
+) -> None:
+    path = filled(tmp_path / "hub.db")
+    path.write_bytes(path.read_bytes()[:-lacks])
+    cut = path.read_bytes()
+
+    with pytest.raises(StoreCorrupt, match=rf"bytes missing: {lacks}\).*nothing was written"):
+        opened(path)
+
+    assert path.read_bytes() == cut
+
+
+@proves("STORE-CUT")
+def test_what_is_only_in_the_log_yet_is_not_missing(tmp_path: Path) -> None:
+    path = filled(tmp_path / "hub.db")
+    database = connect(path)
+    database.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+    database.execute("CREATE TABLE more AS SELECT zeroblob(100000) AS x").fetchall()
+    database.close()
+    # Somebody was killed who was just taking the log into the file, and had come to its first page.
+    overwrite(path, 0, first_page(path.with_name("hub.db-wal").read_bytes()))
+    says = int.from_bytes(path.read_bytes()[28:32], "big")
+    assert path.stat().st_size < says * PAGE
+
+    store = open_store(path)
+
+    assert store.head() == 1
+    assert store.inspect().damage == ()
+    store.close()
+    assert path.stat().st_size == says * PAGE
+
+
+def first_page(log: bytes) -> bytes:
+    """The database's first page as the log has it."""
+    frames = (log[at : at + 24 + PAGE] for at in range(32, len(log), 24 + PAGE))
+    return [frame[24:] for frame in frames if frame[:4] == b"\0\0\0\1"][-1]
+
+
+@proves("STORE-TEXT")
+def test_a_text_whose_bytes_were_damaged_is_named_by_readers_and_by_writers(tmp_path: Path) -> None:
+    path = filled(tmp_path / "hub.db", 3)
+    database = connect(path)
+    database.execute("UPDATE streams SET due = 1 WHERE number = 2")
+    database.execute("UPDATE streams SET name = CAST(x'f461736b3a32' AS TEXT) WHERE number = 2")
+    database.execute("UPDATE meta SET value = CAST(x'ff' AS TEXT) WHERE key = 'ledger_id'")
+    database.close()
+    store = open_store(path)
+
+    for read in (lambda: store.rows(0, 10), lambda: store.entries(0, 10), store.ledger_id):
+        with pytest.raises(StoreCorrupt, match=r"text in it can no longer be read .*restore"):
+            read()
+    with pytest.raises(StoreCorrupt, match=r"b'\\xf4ask:2'"):
+        store.transact(lambda session: session.promote(1, 10))
+    with store.snapshot() as frozen, pytest.raises(StoreCorrupt, match="no longer be read"):
+        frozen.entries(0, 10)
+    assert [row.name for row in store.rows(2, 10)] == ["task:3"]
+    store.close()
 
 
 @proves("STORE-CORRUPT")

@@ -10,6 +10,7 @@ from dragoman.surfaces.cli.checks_outside import room
 from dragoman.surfaces.cli.doctor import CHECKS
 from dragoman.system.hub_lock import HubLock
 from tests.requirements import proves
+from tests.store.sqlite.files import hide_from_index
 from tests.surfaces.cli.console import NOON, Console
 from tests.surfaces.cli.tampering import change
 
@@ -122,7 +123,7 @@ def test_a_key_that_others_can_read_is_bad(healthy: Console) -> None:
             "is not a SQLite database",
         ),
         (b"SQLite format 3\x00", "bad", "is not a SQLite database"),
-        (b"", "warning", "is empty"),
+        (b"", "bad", "is empty, and checkpoints.jsonl has signed"),
         (None, "bad", "there is no database"),
     ],
     ids=["foreign", "short", "empty", "missing"],
@@ -156,6 +157,26 @@ def test_a_database_with_a_damaged_page_is_bad_and_left_as_it_is(healthy: Consol
 
     assert bad(healthy), "some check has found it"
     assert files(healthy.data) == before
+
+
+@proves("STORE-INSPECT")
+def test_an_index_that_lacks_a_task_is_bad_and_nothing_else_is_read(healthy: Console) -> None:
+    healthy.make("Two", "--id", "T-2", "--ready")
+    hide_from_index(healthy.data / "dragoman.db", "streams_ready", "task:T-2")
+    before = files(healthy.data)
+
+    found = examine(healthy)
+    assert (found["store"]["state"], list(found)[-1]) == ("bad", "store")
+    assert "missing from index streams_ready" in found["store"]["found"]
+    assert "dragoman verify" in found["store"]["advice"]
+    assert files(healthy.data) == before
+
+
+@proves("STORE-TEXT")
+def test_a_ledger_id_that_cannot_be_read_is_bad_once(healthy: Console) -> None:
+    change(healthy.data / "dragoman.db", "UPDATE meta SET value = CAST(x'f4' AS TEXT)")
+
+    assert bad(healthy) == ["store"]
 
 
 @proves("STORE-CORRUPT")

@@ -21,3 +21,37 @@ def test_a_database_that_is_gone_is_not_made_anew(
     assert told["code"] == "store_unavailable"
     assert "dragoman restore FILE --data NEW" in told["detail"]
     assert not database.exists()
+
+
+@proves("STORE-EMPTIED")
+@pytest.mark.parametrize(
+    "words",
+    [("init",), ("task", "create", "one"), ("task", "list"), ("verify",), ("tick",), ("up",)],
+    ids=str,
+)
+def test_a_database_that_is_empty_is_not_filled_either(
+    dragoman: Console, words: tuple[str, ...]
+) -> None:
+    dragoman.ask("task", "create", "one")
+    database = dragoman.data / "dragoman.db"
+    database.write_bytes(b"")
+    told = dragoman.ask(*words, code=1)
+    assert told["code"] == "store_unavailable"
+    assert "is empty; " in told["detail"]
+    assert "dragoman restore FILE --data NEW" in told["detail"]
+    assert database.read_bytes() == b""
+    assert dragoman.ask("doctor", code=1)["detail"] == "bad: store"
+
+
+@proves("STORE-EMPTIED")
+def test_one_in_which_nothing_was_ever_signed_is_filled_by_who_writes_only(
+    dragoman: Console,
+) -> None:
+    dragoman.ask("init")
+    database = dragoman.data / "dragoman.db"
+    database.write_bytes(b"")
+    assert "run `dragoman init`" in dragoman.ask("task", "list", code=1)["detail"]
+    assert "is empty" in dragoman("doctor").out
+    assert database.read_bytes() == b""
+    dragoman.ask("init")
+    assert dragoman.ask("task", "list")["tasks"] == []

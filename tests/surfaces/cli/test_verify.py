@@ -2,10 +2,14 @@
 
 import shutil
 from pathlib import Path
+from typing import Any
 
+import apsw
 import pytest
 
+from dragoman.ledger.chain import link_hash
 from tests.requirements import proves
+from tests.store.sqlite.files import hide_from_index
 from tests.surfaces.cli.console import NOON, Console
 from tests.surfaces.cli.tampering import change
 
@@ -194,19 +198,142 @@ def test_a_view_that_the_ledger_did_not_make_is_found(
     assert sound("verify", "--hashes").code == 0
 
 
-@proves("LEDGER-CHECKPOINT")
-def test_a_forged_checkpoint_is_a_finding_and_the_ledger_is_still_looked_at(
-    sound: Console,
-) -> None:
-    file = sound.data / "checkpoints.jsonl"
+def spoil(dragoman: Console, *numbers: int) -> None:
+    """Change signed lines of the checkpoints, counted from 1."""
+    file = dragoman.data / "checkpoints.jsonl"
     lines = file.read_bytes().splitlines(keepends=True)
-    lines[3] = lines[3].replace(b'"size":4', b'"size":5')
+    for number in numbers:
+        lines[number - 1] = lines[number - 1].replace(b'"at":"2026', b'"at":"2025')
     file.write_bytes(b"".join(lines))
 
+
+@proves("LEDGER-CHECKPOINT", "VERIFY-EACH-LINE")
+def test_a_spoiled_checkpoint_is_named_by_its_line_and_the_others_count(sound: Console) -> None:
+    spoil(sound, 1, 4)
+
     found = sound.ask("verify", code=1)
-    assert found["checkpoints"] == 3
-    assert found["entries"] == 8
-    assert found["findings"][0]["problem"].startswith("checkpoints.jsonl: ")
+    assert (found["checkpoints"], found["entries"]) == (6, 8)
+    problems = [finding["problem"] for finding in found["findings"]]
+    assert [problem.partition(": ")[0] for problem in problems] == [
+        "checkpoints.jsonl, line 1",
+        "checkpoints.jsonl, line 4",
+    ]
+    assert found["detail"].startswith("the ledger is whole, but")
+
+
+@proves("VERIFY-EACH-LINE")
+@pytest.mark.parametrize(
+    ("spoiled", "said"),
+    [
+        (range(6, 9), "as it was signed up to position 5, and every hash behind it fits, but"),
+        (range(1, 9), "every hash of the ledger fits, though no good signature covers it, but"),
+    ],
+    ids=["the last", "all"],
+)
+def test_nothing_is_called_whole_beyond_what_good_signatures_prove(
+    sound: Console, spoiled: range, said: str
+) -> None:
+    spoil(sound, *spoiled)
+
+    for words in ((), ("--hashes",)):
+        detail = sound.ask("verify", *words, code=1)["detail"]
+        assert said in detail
+        assert "whole" not in detail
+
+
+@proves("VERIFY-EACH-LINE")
+def test_a_rewritten_ledger_is_found_by_the_checkpoints_behind_a_spoiled_one(
+    sound: Console,
+) -> None:
+    # The last entry of its stream with its hash anew: all that is in the database fits it.
+    line = "CAST(replace(CAST(line AS TEXT), 'not yet', 'not now') AS BLOB)"
+    connection: Any = apsw.Connection(str(sound.data / "dragoman.db"))
+    connection.create_scalar_function("link_hash", link_hash)
+    connection.execute("DROP TRIGGER entries_are_not_changed")
+    connection.execute(f"UPDATE entries SET line = {line} WHERE position = 6")  # noqa: S608  ours
+    connection.execute("UPDATE entries SET hash = link_hash(previous, line) WHERE position = 6")
+    connection.execute(
+        "UPDATE streams SET hash = (SELECT hash FROM entries WHERE position = 6) "
+        "WHERE number = (SELECT stream FROM entries WHERE position = 6)"
+    )
+    connection.close()
+    spoil(sound, 1)
+
+    found = sound.ask("verify", "--hashes", code=1)
+    assert (found["code"], found["firstBadPosition"]) == ("ledger_broken", 6)
+    assert found["checkpoints"] == 7
+
+
+@proves("STORE-INSPECT")
+def test_an_index_that_lacks_a_task_is_found_and_the_ledger_makes_a_sound_one(
+    sound: Console, tmp_path: Path
+) -> None:
+    hide_from_index(sound.data / "dragoman.db", "streams_ready", "task:T-2")
+
+    assert sound.ask("task", "claim", "--agent", "eva", code=1)["code"] == "nothing_ready"
+    found = sound.ask("verify", code=1)
+    assert found["code"] == "store_corrupt"
+    assert "the ledger is whole" in found["detail"]
+    assert "missing from index streams_ready" in found["findings"][0]["problem"]
+    assert sound.ask("verify", "--hashes")["found"] == 0
+
+    backup, new = str(tmp_path / "hub.tar"), Console(tmp_path / "new")
+    sound.ask("backup", backup)
+    new.ask("restore", backup)
+    assert new.ask("verify")["found"] == 0
+    assert new.ask("task", "claim", "--agent", "eva")["task"] == "T-2"
+
+
+@proves("STORE-INSPECT")
+def test_a_spoiled_checkpoint_beside_damage_is_told_too(sound: Console) -> None:
+    hide_from_index(sound.data / "dragoman.db", "streams_ready", "task:T-2")
+    spoil(sound, 2)
+
+    assert "not all beside the ledger holds: keep" in sound.ask("verify", code=1)["detail"]
+
+
+@proves("STORE-INSPECT")
+def test_where_the_ledger_is_damaged_too_an_earlier_backup_is_the_way_out(sound: Console) -> None:
+    hide_from_index(sound.data / "dragoman.db", "streams_ready", "task:T-2")
+    tamper(sound, "UPDATE entries SET hash = zeroblob(32) WHERE position = 3")
+
+    found = sound.ask("verify", code=1)
+    assert (found["code"], found["firstBadPosition"]) == ("ledger_broken", 3)
+    assert "and the first bad position is 3: keep all files" in found["detail"]
+    assert "out of an earlier backup" in found["detail"]
+
+
+@proves("STORE-TEXT")
+@pytest.mark.parametrize(
+    ("table", "column", "which", "named"),
+    [
+        ("entries", "event", "position = 5", "the first bad position is 5"),
+        ("streams", "owner", "name = 'task:T-1'", "not all beside it holds"),
+        ("names", "kind", "name = 'b-1'", "not all beside it holds"),
+    ],
+    ids=["entries", "streams", "names"],
+)
+def test_a_damaged_text_is_named_by_verify(
+    sound: Console, table: str, column: str, which: str, named: str
+) -> None:
+    value = f"CAST(x'f4' || CAST({column} AS BLOB) AS TEXT)"
+    tamper(sound, f"UPDATE {table} SET {column} = {value} WHERE {which}")  # noqa: S608  ours
+
+    found = sound.ask("verify", code=1)
+    assert named in found["detail"]
+    assert any("can no longer be read (b'\\xf4" in one["problem"] for one in found["findings"])
+
+
+@proves("STORE-TEXT")
+def test_whoever_else_reads_a_damaged_text_says_what_to_do(sound: Console, tmp_path: Path) -> None:
+    value = "CAST(x'f4' || CAST(event AS BLOB) AS TEXT)"
+    tamper(sound, f"UPDATE entries SET event = {value} WHERE position = 5")  # noqa: S608  ours
+
+    for words in (("events",), ("backup", str(tmp_path / "b.tar")), ("task", "log", "T-1")):
+        told = sound.ask(*words, code=1)
+        assert told["code"] == "store_corrupt"
+        assert "dragoman restore FILE --data NEW" in told["detail"]
+    assert not (tmp_path / "b.tar").exists()
 
 
 @proves("LEDGER-CHECKPOINT")

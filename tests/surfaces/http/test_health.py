@@ -9,7 +9,7 @@ import pytest
 from dragoman.config import HttpSettings
 from dragoman.core.commands import CreateTask
 from dragoman.core.errors import StoreUnavailable
-from dragoman.engine.ports import Session
+from dragoman.engine.ports import Inspection, Session
 from dragoman.ledger.entry import Entry
 from dragoman.store.memory import MemoryStore
 from dragoman.surfaces.http import Patience
@@ -28,7 +28,12 @@ class FailingStore(MemoryStore):
         self.takes_writes = True
         self.takes_reads = True
         self.is_whole = True
+        self.damage: tuple[str, ...] = ()
         self.asked = 0
+
+    def inspect(self, seconds: float | None = None) -> Inspection:
+        assert seconds is not None
+        return Inspection(self.damage)
 
     def transact(self, work: Callable[[Session], T]) -> T:
         if not self.takes_writes:
@@ -78,6 +83,23 @@ def test_readiness_tells_the_truth_about_store_and_ledger() -> None:
         gone = house.ask("GET", "/readyz", by="").json
         assert (gone["ready"], gone["store"]) == (False, "store_unavailable")
         assert house.ask("GET", "/healthz", by="").json == {"ok": True}
+
+
+@proves("HTTP-HEALTH", "STORE-INSPECT")
+def test_readiness_asks_the_database_for_damage_now_and_then() -> None:
+    store, now = FailingStore(), [0.0]
+    with serving(House(store, monotonic=lambda: now[0])) as house:
+        assert house.ask("GET", "/readyz", by="").status == 200
+        store.damage = ("row 11 missing from index streams_ready",)
+        now[0] += 599.0
+        assert house.ask("GET", "/readyz", by="").status == 200
+        now[0] += 1.0
+        damaged = house.ask("GET", "/readyz", by="")
+        assert (damaged.status, damaged.json["store"]) == (503, "store_corrupt")
+        assert damaged.json["ledger"] == "ok"
+        store.damage = ()
+        now[0] += 6_000.0
+        assert house.ask("GET", "/readyz", by="").status == 503
 
 
 @proves("HTTP-HEALTH")

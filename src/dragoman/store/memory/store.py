@@ -8,7 +8,16 @@ from typing import TypeVar, cast
 
 from msgspec.structs import astuple
 
-from dragoman.engine.ports import BoardQuery, Columns, Listed, ListQuery, Row, Session, StreamHead
+from dragoman.engine.ports import (
+    BoardQuery,
+    Columns,
+    Inspection,
+    Listed,
+    ListQuery,
+    Row,
+    Session,
+    StreamHead,
+)
 from dragoman.ledger.entry import Entry
 from dragoman.ledger.logs import Log
 from dragoman.ledger.records import HandoffRecord
@@ -235,6 +244,11 @@ class MemoryStore:
             ]
             entries = self._tables.entries
             return [self._listed(place, entries[place - 1].stream) for place in found[:limit]]
+
+    def inspect(self, seconds: float | None = None) -> Inspection:
+        """There is nothing below the rows."""
+        del seconds
+        return Inspection()
 
     def close(self) -> None:
         """Nothing to let go of."""

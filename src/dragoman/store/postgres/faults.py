@@ -27,14 +27,15 @@ _FORBIDDEN = (
     "this user may not do that on {where} ({error}); nothing was written. Grant the right to use "
     "the schema and to create in it"
 )
+_WHAT_TO_DO = (
+    "Keep it as it is, and restore a backup beside it: `dragoman restore FILE --data NEW --store "
+    "URL`"
+)
 _FOREIGN = (
-    "{where} does not have the tables that it must have ({error}); nothing was written. Keep it as "
-    "it is, restore a backup beside it, and run `dragoman doctor`"
+    "{where} does not have the tables that it must have ({error}); nothing was written. "
+    + _WHAT_TO_DO
 )
-_DAMAGED = (
-    "the data of {where} is damaged ({error}); nothing was written. Keep it as it is, restore a "
-    "backup beside it, and run `dragoman doctor`"
-)
+_DAMAGED = "the data of {where} is damaged ({error}); nothing was written. " + _WHAT_TO_DO
 
 _SENTENCES: tuple[tuple[str, type[StoreError], str], ...] = (
     ("23505", StoreConflict, _FASTER),

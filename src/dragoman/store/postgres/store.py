@@ -9,7 +9,7 @@ import psycopg
 from msgspec.structs import replace
 
 from dragoman.core.errors import StoreError, StoreLost, StoreUnavailable
-from dragoman.engine.ports import BoardQuery, Row, Session
+from dragoman.engine.ports import BoardQuery, Inspection, Row, Session
 from dragoman.store.postgres.binary import Scalar, numbers, scalar, texts
 from dragoman.store.postgres.connect import IDLE_TIMEOUT_MS, Address, connect, parse_url
 from dragoman.store.postgres.faults import store_error
@@ -98,6 +98,11 @@ class PostgresStore(PostgresReaders, SqlMark):
     def snapshot(self) -> AbstractContextManager[PostgresSnapshot]:
         """The store as it is now, for as long as somebody reads."""
         return snapshot(self._address)
+
+    def inspect(self, seconds: float | None = None) -> Inspection:
+        """Pages and indexes are the server's: only its own tool, pg_amcheck, can look at them."""
+        del seconds
+        return Inspection(is_whole=False)
 
     def close(self) -> None:
         """Close every connection."""

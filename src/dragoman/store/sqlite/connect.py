@@ -8,8 +8,9 @@ from time import monotonic
 import apsw
 
 from dragoman.core.errors import StoreUnavailable
-from dragoman.store.sqlite.driver import Connection, open_database
+from dragoman.store.sqlite.driver import FAILURES, Connection, open_database
 from dragoman.store.sqlite.faults import BUSY_TIMEOUT_MS, store_error
+from dragoman.store.sqlite.length import check_length
 from dragoman.store.sqlite.migrate import migrate
 
 _OLDEST_SQLITE = (3, 51, 3)
@@ -38,6 +39,7 @@ def open_writer(path: Path, new_ledger_id: Callable[[], str]) -> Connection:
         _set_up(connection, _WRITER_CACHE_KIB)
         # A file that turns out not to be ours is closed without taking its WAL into it.
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, has_wal)
+        check_length(connection, path)
         migrate(connection, path, new_ledger_id)
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, False)
         _write_ahead(connection, path)
@@ -69,7 +71,7 @@ def _open(
         set_up(connection)
     except BaseException as error:
         connection.close(True)
-        if isinstance(error, apsw.Error):
+        if isinstance(error, FAILURES):
             raise store_error(error, path) from error
         raise
     return connection

@@ -1,6 +1,6 @@
 """What we use of apsw, with types that a checker can follow: rows are whatever the query says."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, cast
 
@@ -57,6 +57,10 @@ class Connection(Runner, Protocol):
         """Set an option of this connection."""
         ...
 
+    def set_progress_handler(self, _ask: Callable[[], bool], _steps: int, /) -> None:
+        """Ask it every so many steps whether to stop."""
+        ...
+
     def set_busy_timeout(self, milliseconds: int, /) -> None:
         """So long it waits for a lock."""
         ...
@@ -69,6 +73,12 @@ class Connection(Runner, Protocol):
 def open_database(file: Path | str, flags: int) -> Connection:
     """A connection to a file: by its path, or with SQLITE_OPEN_URI by its URI."""
     return cast(Connection, apsw.Connection(str(file), flags))
+
+
+Failure = apsw.Error | UnicodeDecodeError
+FAILURES = (apsw.Error, UnicodeDecodeError)
+"""How a statement fails: SQLite gives a text as it finds it, and if its bytes were damaged it is
+none."""
 
 
 def extended_code(error: apsw.Error) -> int:

@@ -5,7 +5,10 @@ from pathlib import Path
 import apsw
 
 from dragoman.core.errors import StoreCorrupt, StoreError, StoreLost, StoreUnavailable
-from dragoman.store.sqlite.driver import extended_code
+from dragoman.store.sqlite.driver import Failure, extended_code
+
+_MOST_SHOWN = 80
+"""Bytes of a text that is damaged."""
 
 BUSY_TIMEOUT_MS = 30_000
 """So long a process waits for another one that writes."""
@@ -30,12 +33,19 @@ _LOST = (
     "the disk under {path} failed during a commit ({error}); what became of it shows when the "
     "request is repeated under the same key. Look at the disk first"
 )
-_WHAT_TO_DO = "Keep the file as it is, restore a backup beside it, and run `dragoman doctor`"
+_WHAT_TO_DO = (
+    "Keep the file as it is, and make a new directory out of a backup: `dragoman restore FILE "
+    "--data NEW`"
+)
 _DAMAGED = (
     "{path} is damaged or is not a SQLite database ({error}); nothing was written. " + _WHAT_TO_DO
 )
 _OTHER_TABLES = (
     "{path} does not have the tables that it must have ({error}); nothing was written. "
+    + _WHAT_TO_DO
+)
+_NO_TEXT = (
+    "{path} is damaged: a text in it can no longer be read ({error}); nothing was written. "
     + _WHAT_TO_DO
 )
 _OTHERWISE = "SQLite cannot work on {path} ({error}); nothing was written"
@@ -53,8 +63,10 @@ _SENTENCES: tuple[tuple[tuple[type[apsw.Error], ...], type[StoreError], str], ..
 """SQLite's errors -> ours; the first that fits."""
 
 
-def store_error(error: apsw.Error, path: Path) -> StoreError:
+def store_error(error: Failure, path: Path) -> StoreError:
     """Our error for an error of SQLite."""
+    if isinstance(error, UnicodeDecodeError):
+        return StoreCorrupt(_NO_TEXT.format(path=path, error=error.object[:_MOST_SHOWN]))
     if extended_code(error) == apsw.SQLITE_IOERR_SHMSIZE:
         # So SQLite calls it when there is no room for the index of the log.
         return StoreUnavailable(_FULL.format(path=path))
@@ -62,7 +74,7 @@ def store_error(error: apsw.Error, path: Path) -> StoreError:
     return ours(sentence.format(path=path, error=error))
 
 
-def commit_error(error: apsw.Error, path: Path) -> StoreError:
+def commit_error(error: Failure, path: Path) -> StoreError:
     """Our error for a commit that failed: after a failed sync nobody knows what the disk has."""
     if isinstance(error, apsw.IOError):
         return StoreLost(_LOST.format(path=path, error=error))

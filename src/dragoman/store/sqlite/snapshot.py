@@ -5,10 +5,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import apsw
-
 from dragoman.store.sqlite.connect import open_reader
-from dragoman.store.sqlite.driver import Connection
+from dragoman.store.sqlite.driver import FAILURES, Connection
 from dragoman.store.sqlite.faults import store_error
 from dragoman.store.sqlite.readers import SqliteReaders
 from dragoman.store.sqlite.session import QUERIES
@@ -26,7 +24,7 @@ class SqliteSnapshot(SqliteReaders):
     def _read(self, query: str, *values: Any) -> list[Any]:
         try:
             found = self._reader.execute(QUERIES[query], values).fetchall()
-        except apsw.Error as error:
+        except FAILURES as error:
             raise store_error(error, self._path) from error
         self._check()
         return found
@@ -40,7 +38,7 @@ def schema_version(path: Path) -> int:
     reader = open_reader(path)
     try:
         return reader.execute("PRAGMA user_version").get
-    except apsw.Error as error:
+    except FAILURES as error:
         raise store_error(error, path) from error
     finally:
         reader.close(True)

@@ -13,8 +13,9 @@ import apsw
 
 from dragoman.core.errors import StoreUnavailable
 from dragoman.store.sqlite.connect import open_alone, open_reader
-from dragoman.store.sqlite.driver import Connection
+from dragoman.store.sqlite.driver import FAILURES, Connection
 from dragoman.store.sqlite.faults import store_error
+from dragoman.store.sqlite.length import check_length, has_log, unseen
 from dragoman.store.sqlite.migrate import check_current
 
 _CANNOT_WRITE = (
@@ -24,7 +25,6 @@ _CANNOT_WRITE = (
     apsw.FullError,
     apsw.IOError,
 )
-_LOGS = ("-wal", "-journal")
 
 
 def is_unwritable(refused: StoreUnavailable) -> bool:
@@ -59,7 +59,7 @@ class Still:
 
     def check(self) -> None:
         """What was read is good; StoreUnavailable when somebody has written meanwhile."""
-        if _has_log(self._path) or _state(self._path) != self._seen:
+        if has_log(self._path) or _state(self._path) != self._seen:
             raise StoreUnavailable(
                 f"somebody has begun to write to {self._path} while it was read where it cannot "
                 "be shared; what was read may be mixed up and is not shown. Try again"
@@ -77,7 +77,7 @@ def readers_where_nothing_can_be_written(path: Path) -> Readers:
     except StoreUnavailable as refused:
         if not is_unwritable(refused):
             raise
-        if _has_log(path):
+        if has_log(path):
             raise StoreUnavailable(
                 f"{path} was not closed properly: what was written last lies in a log beside it "
                 f"and cannot be taken in, because nothing can be written there "
@@ -96,25 +96,11 @@ def _try(readers: Readers, path: Path) -> None:
     reader = readers.open()
     try:
         check_current(reader, path)
-    except apsw.Error as error:
+        check_length(reader, path)
+    except FAILURES as error:
         raise store_error(error, path) from error
     finally:
         reader.close(True)
-
-
-def _has_log(path: Path) -> bool:
-    """Whether the file alone may not be all that was committed."""
-    return any(_size(path.with_name(path.name + end)) for end in _LOGS)
-
-
-def _size(path: Path) -> int:
-    """How long a file is; one that is not there holds nothing."""
-    try:
-        return path.stat().st_size
-    except FileNotFoundError:
-        return 0
-    except OSError as error:
-        raise _unseen(path, error) from error
 
 
 def _state(path: Path) -> tuple[int, ...]:
@@ -122,12 +108,5 @@ def _state(path: Path) -> tuple[int, ...]:
     try:
         found = path.stat()
     except OSError as error:
-        raise _unseen(path, error) from error
+        raise unseen(path, error) from error
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
-
-
-def _unseen(path: Path, error: OSError) -> StoreUnavailable:
-    return StoreUnavailable(
-        f"{path} cannot be looked at ({error.strerror}), so that nobody knows whether what is read "
-        "of the database is whole; nothing is shown. Look at its rights and at the disk"
-    )

@@ -9,11 +9,12 @@ from typing import Any, TypeVar
 import apsw
 
 from dragoman.core.errors import StoreUnavailable
-from dragoman.engine.ports import BoardQuery, Row, Session
+from dragoman.engine.ports import BoardQuery, Inspection, Row, Session
 from dragoman.store.readers import NO_LIMIT, SqlMark
 from dragoman.store.sqlite.connect import check_sqlite, open_writer
-from dragoman.store.sqlite.driver import Connection
+from dragoman.store.sqlite.driver import FAILURES, Connection
 from dragoman.store.sqlite.faults import commit_error, store_error
+from dragoman.store.sqlite.inspection import inspect
 from dragoman.store.sqlite.migrate import check_version
 from dragoman.store.sqlite.readers import SqliteReaders
 from dragoman.store.sqlite.session import QUERIES, Shelves, SqliteSession, as_row
@@ -112,6 +113,11 @@ class SqliteStore(SqliteReaders, SqlMark):
         """The store as it is now, for as long as somebody reads."""
         return snapshot(self._path, self._readers)
 
+    def inspect(self, seconds: float | None = None) -> Inspection:
+        """Let SQLite look for damage; for as long, its log cannot be emptied."""
+        self._refuse_if_closed()
+        return inspect(self._readers, self._path, seconds)
+
     def close(self) -> None:
         """Close every connection; the writer last, so that it takes the WAL into the file."""
         with self._reading:
@@ -142,7 +148,7 @@ class SqliteStore(SqliteReaders, SqlMark):
                 writer.execute("COMMIT")
             except BaseException as error:
                 self._drop(writer)
-                if isinstance(error, apsw.Error):
+                if isinstance(error, FAILURES):
                     raise told(error, self._path) from error
                 raise
             return result
@@ -186,7 +192,7 @@ class SqliteStore(SqliteReaders, SqlMark):
             self._readers.check()
         except BaseException as error:
             reader.close(True)
-            if isinstance(error, apsw.Error):
+            if isinstance(error, FAILURES):
                 raise store_error(error, self._path) from error
             raise
         self._give_back(reader)

@@ -2,15 +2,28 @@
 
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from dragoman.core.errors import StoreCorrupt
 from dragoman.core.moments import duration, to_rfc3339
 from dragoman.ledger.entry import read_line
 from dragoman.surfaces.cli.patient import Diagnosis, Patient, bad, ok, warning
+
+if TYPE_CHECKING:
+    from dragoman.engine.ports import Store
 
 _NEEDED = frozenset({"settings", "keys"})
 """Checks that must not have failed before the store is opened."""
 
 _MEANWHILE = "; reading it and `dragoman backup` to another place work meanwhile"
+_PATIENCE_S = 2.0
+"""So long the database looks for damage; `verify` lets it look to the end."""
+_UNSEEN = f"; no damage seen in {_PATIENCE_S:g} s, which is not all of it: `dragoman verify`"
+_SERVERS = "; its pages and indexes are the server's: pg_amcheck looks at them"
+_PUT_BACK = (
+    "put it back, or restore a backup into a new directory; if this one was never used, run "
+    "`dragoman init`"
+)
 _MAGIC = b"SQLite format 3\x00"
 _USER_VERSION = slice(60, 64)
 _APPLICATION_ID = slice(68, 72)
@@ -24,12 +37,14 @@ def store(patient: Patient) -> Diagnosis | None:
     if patient.wrong & _NEEDED or not patient.data.is_dir():
         return None
     file = patient.database
-    found = _file(file) if file is not None else None
+    found = _file(patient, file) if file is not None else None
     if found is not None:
         return found
-    opened = patient.open()
-    meanwhile = "" if patient.is_writable else _MEANWHILE
-    return ok(f"{file or 'PostgreSQL'}, ledger {opened.hub.store.ledger_id()}{meanwhile}")
+    seen = _seen(patient.open().hub.store, file, "" if patient.is_writable else _MEANWHILE)
+    if seen.state == "bad":
+        # Whatever else is read of it may be less than is there.
+        patient.close()
+    return seen
 
 
 def ledger(patient: Patient) -> Diagnosis | None:
@@ -52,7 +67,10 @@ def ledger(patient: Patient) -> Diagnosis | None:
             f"position {finding.position}: {finding.problem}",
             "keep all files as they are, and run `dragoman verify`",
         )
-    return ok(f"{reached} entries, {reached - last.size} of them after the last checkpoint")
+    return ok(
+        f"{reached} entries; {reached - last.size} after the last checkpoint are as they were "
+        "written, and `dragoman verify` proves the others"
+    )
 
 
 def clock(patient: Patient) -> Diagnosis | None:
@@ -119,20 +137,38 @@ def notify(patient: Patient) -> Diagnosis | None:
     return ok(f"told without trouble: {targets}" if targets else "nobody is to be told")
 
 
-def _file(file: Path) -> Diagnosis | None:
+def _seen(opened: "Store", file: Path | None, meanwhile: str) -> Diagnosis:
+    """What the database itself says, as far as it can look in the time that it has."""
+    seen = opened.inspect(_PATIENCE_S)
+    if seen.damage:
+        return bad(
+            f"{file} is damaged: {seen.damage[0]}",
+            "keep all files as they are, let nobody work on them, and run `dragoman verify`: it "
+            "says what is left, and how a sound directory is made of it",
+        )
+    unseen = "" if seen.is_whole else _UNSEEN if file else _SERVERS
+    try:
+        return ok(f"{file or 'PostgreSQL'}, ledger {opened.ledger_id()}{unseen}{meanwhile}")
+    except StoreCorrupt as error:
+        return bad(error.detail)
+
+
+def _file(patient: Patient, file: Path) -> Diagnosis | None:
     """What the header of a database file says against opening it; None: open it."""
+    from dragoman.files.archive_format import CHECKPOINTS
     from dragoman.store.sqlite.migrate import APPLICATION_ID, MIGRATIONS
 
     if not file.exists():
         return bad(
             f"there is no database at {file}",
-            "put it back, or restore a backup into a new directory; if this one was never used, "
-            "run `dragoman init`",
+            _PUT_BACK,
         )
     with file.open("rb") as opened:
         header = opened.read(_HEADER_BYTES)
+    if not header and (patient.data / CHECKPOINTS).exists():
+        return bad(f"{file} is empty, and {CHECKPOINTS} has signed what it held", _PUT_BACK)
     if not header:
-        return warning(f"{file} is empty", "the next command that writes makes its tables")
+        return warning(f"{file} is empty", "run `dragoman init`, which makes its tables")
     if not header.startswith(_MAGIC) or len(header) < _HEADER_BYTES:
         return bad(
             f"{file} is not a SQLite database",

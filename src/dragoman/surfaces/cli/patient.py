@@ -85,3 +85,4 @@ class Patient:
         """Let go of the store."""
         if self.place is not None:
             self.place.hub.close()
+            self.place = None

@@ -1,13 +1,14 @@
 """`dragoman verify`: proof that nothing in the ledger was lost or changed."""
 
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from msgspec import Struct
 
+from dragoman.core.errors import StoreCorrupt
 from dragoman.surfaces.cli.call import Answer, Call, wrong_usage
 from dragoman.surfaces.cli.chain import check_file
 from dragoman.surfaces.cli.phrases import UNSIGNED, counted
@@ -38,6 +39,10 @@ class Verdict(Struct):
     found: int = 0
     findings: "list[Finding]" = []
     first_bad: int | None = None
+    signed: int = 0
+    """The position up to which a good signature covers the entries."""
+    damage: int = 0
+    """How many of the findings are the database's own, about what lies below its rows."""
     files: int = 0
     """How many of the findings are about files, which can be written anew."""
     is_proven: bool = True
@@ -109,7 +114,8 @@ def verify(
     Checks every hash, every checkpoint, every view against a replay, and the files against the
     ledger.
 
-    Exits 1 and names the first bad position if anything was changed, removed, swapped or cut.
+    Exits 1 and names the first bad position if anything was changed, removed, swapped or cut, and
+    if the database says that it is damaged.
 
     \b
     Examples:
@@ -146,7 +152,9 @@ def prove(evidence: Evidence, bars: Bars) -> Verdict:
     verdict.entries = store.head()
     with bars("entries", verdict.entries) as progress:
         verdict.note(check_ledger(store, signed, progress, evidence.slices))
-    verdict.streams = sum(1 for _ in all_heads(store))
+    # A row that cannot be read was found just now.
+    with suppress(StoreCorrupt):
+        verdict.streams = sum(1 for _ in all_heads(store))
     return verdict
 
 
@@ -156,6 +164,14 @@ def examine(place: Place, bars: Bars) -> Verdict:
 
     store = place.hub.store
     verdict = prove(Evidence(store, place.checkpoints, place.slices), bars)
+    with bars("database", 1) as progress:
+        sound = verdict.found
+        verdict.note(_damage(store))
+        verdict.damage = verdict.found - sound
+        progress(1)
+    if verdict.damage:
+        # What is read of it, by whichever index, may be less than is there: it proves nothing.
+        return verdict
     with bars("views", verdict.streams) as progress:
         verdict.note(check_views(store, progress))
     if not verdict.found:
@@ -179,6 +195,13 @@ def _behind(files: "Behind") -> str:
     )
 
 
+def _damage(store: "Store") -> "Iterator[Finding]":
+    from dragoman.engine.verify import Finding
+
+    for told in store.inspect().damage:
+        yield Finding(f"the database says: {told}")
+
+
 def _check_files(place: Place, progress: Progress) -> "Iterator[Finding]":
     from dragoman.engine.verify import Finding
 
@@ -187,17 +210,19 @@ def _check_files(place: Place, progress: Progress) -> "Iterator[Finding]":
 
 
 def _signed(evidence: Evidence, verdict: Verdict) -> "list[Checkpoint]":
-    """The checkpoints up to the first that does not hold."""
+    """The checkpoints that hold: each line stands for itself, whatever became of the others."""
     from dragoman.engine.verify import Finding
-    from dragoman.ledger.checkpoint import BadCheckpoint
+    from dragoman.ledger.checkpoint import BadCheckpoint, read
 
     signed: list[Checkpoint] = []
-    try:
-        signed.extend(evidence.checkpoints.all())
-    except BadCheckpoint as error:
-        verdict.note([Finding(f"checkpoints.jsonl: {error.detail}")])
+    for number, line in enumerate(evidence.checkpoints.lines(), 1):
+        try:
+            signed.append(read(line, evidence.checkpoints.public))
+        except BadCheckpoint as error:
+            verdict.note([Finding(f"checkpoints.jsonl, line {number}: {error.detail}")])
     verdict.checkpoints = len(signed)
     verdict.is_proven = evidence.checkpoints.is_proven
+    verdict.signed = max((checkpoint.size for checkpoint in signed), default=0)
     return signed
 
 
@@ -218,9 +243,15 @@ def _answer(verdict: Verdict, where: _Where) -> Answer:
     }
     if not verdict.found:
         return Answer(data, lambda screen: _print_good(verdict, where, screen))
-    code = "files_differ" if verdict.found == verdict.files else "ledger_broken"
-    data |= {"code": code, "detail": _headline(verdict)}
+    data |= {"code": _code(verdict), "detail": _headline(verdict)}
     return Answer(data, lambda screen: _print_findings(verdict, where, screen), is_ok=False)
+
+
+def _code(verdict: Verdict) -> str:
+    """What all that was found has in common."""
+    if verdict.found == verdict.files:
+        return "files_differ"
+    return "store_corrupt" if verdict.found == verdict.damage else "ledger_broken"
 
 
 def counts(verdict: Verdict) -> str:
@@ -244,9 +275,11 @@ def _print_good(verdict: Verdict, where: _Where, screen: Screen) -> None:
 
 
 def _headline(verdict: Verdict) -> str:
+    if verdict.damage:
+        return f"the database is damaged, {_what_is_left(verdict)}"
     if verdict.found == verdict.files and not verdict.has_files:
         return (
-            "the ledger is whole, but the files that show it were never written to their end: what "
+            f"{_extent(verdict)}, but the files that show it were never written to their end: what "
             "made this directory, a restore as a rule, was stopped. Nothing is lost; `dragoman "
             "rebuild-files` writes them"
         )
@@ -254,14 +287,45 @@ def _headline(verdict: Verdict) -> str:
         do = "1 file does" if verdict.found == 1 else f"{verdict.found} files do"
         has_surplus = any(finding.problem.endswith(" is surplus") for finding in verdict.findings)
         return (
-            f"the ledger is whole, but {do} not show it as it is; "
+            f"{_extent(verdict)}, but {do} not show it as it is; "
             "`dragoman tick` takes edits over, `dragoman rebuild-files` writes all of them anew"
             + _SURPLUS
             * has_surplus
         )
     if verdict.first_bad is None:
-        return f"the ledger is whole, but {verdict.found} things beside it are not"
-    return f"the first bad position is {verdict.first_bad}; findings: {verdict.found}"
+        return f"{_extent(verdict)}, but not all beside it holds; findings: {verdict.found}"
+    return f"{_first_bad(verdict)}; findings: {verdict.found}"
+
+
+def _first_bad(verdict: Verdict) -> str:
+    return f"the first bad position is {verdict.first_bad}"
+
+
+def _extent(verdict: Verdict) -> str:
+    """How far the ledger is proven, where no position is bad."""
+    if verdict.signed >= verdict.entries:
+        return "the ledger is whole"
+    if verdict.signed:
+        return (
+            f"the ledger is as it was signed up to position {verdict.signed}, and every hash "
+            "behind it fits"
+        )
+    return "every hash of the ledger fits, though no good signature covers it"
+
+
+def _what_is_left(verdict: Verdict) -> str:
+    """Of a database that is damaged, and how a sound one is made of that."""
+    if verdict.found == verdict.damage:
+        return (
+            f"and {_extent(verdict)}: keep all files as they are, and let nobody work on them. "
+            "`dragoman backup FILE` and `dragoman restore FILE --data NEW` make a sound directory "
+            "out of the ledger; if the backup is refused, restore an earlier one"
+        )
+    found = "not all beside the ledger holds" if verdict.first_bad is None else _first_bad(verdict)
+    return (
+        f"and {found}: keep all files as they are, and make a new directory out of an earlier "
+        f"backup: `dragoman restore FILE --data NEW`; findings: {verdict.found}"
+    )
 
 
 def _print_findings(verdict: Verdict, where: _Where, screen: Screen) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Collection
 
 from msgspec import Struct
 
-from dragoman.core.errors import DragomanError
+from dragoman.core.errors import DragomanError, StoreCorrupt
 from dragoman.engine.ports import Store
 from dragoman.ledger.chain import link_hash
 from dragoman.surfaces.http.door import Door
@@ -17,6 +17,8 @@ from dragoman.surfaces.http.door import Door
 OK = "ok"
 _ANSWER_S = 2.0
 """A store that does not answer within so many seconds is not ready."""
+_LOOK_S = 0.25
+"""So long the database may look for damage in itself."""
 
 
 class Found(Struct, frozen=True):
@@ -34,6 +36,9 @@ class Checkup:
         self._has_failed = False
         """Whether a write failed, and none was taken since."""
         self._written_at = float("-inf")
+        self._inspected_at = float("-inf")
+        self._is_damaged = False
+        """Whether the database has ever found that it is: that does not mend itself."""
         self._looking: asyncio.Task[Found] | None = None
         self._looked_at = float("-inf")
         door.hints.listen(self._written)
@@ -63,6 +68,7 @@ class Checkup:
     def _look(self) -> Found:
         door, hub = self._door, self._door.hub
         try:
+            self._inspect()
             holds = _end_holds(hub.store)
             quiet = door.monotonic() - self._written_at
             if self._has_failed or quiet >= door.patience.write:
@@ -70,7 +76,16 @@ class Checkup:
                 self._written(())
         except DragomanError as error:
             return Found(error.code, "unknown")
-        return Found(OK, OK if holds else "ledger_broken")
+        return Found(
+            StoreCorrupt.code if self._is_damaged else OK, OK if holds else "ledger_broken"
+        )
+
+    def _inspect(self) -> None:
+        """Let the database look at itself, at the first look and now and then."""
+        now = self._door.monotonic()
+        if not self._is_damaged and now - self._inspected_at >= self._door.patience.inspection:
+            self._inspected_at = now
+            self._is_damaged = bool(self._door.hub.store.inspect(_LOOK_S).damage)
 
 
 def _end_holds(store: Store) -> bool:

@@ -34,6 +34,8 @@ class Patience(Struct, frozen=True):
     """For which an answer of /readyz is good."""
     write: float = 5.0
     """After the last write, until /readyz tries one."""
+    inspection: float = 600.0
+    """Between two times that the database looks for damage in itself, when /readyz is asked."""
     behind: int = 20_000
     """In entries: the reader of a stream that was level once and is further behind than this skips
     ahead, and is told so."""
