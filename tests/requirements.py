@@ -2823,6 +2823,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "Whoever failed an intent is asked again when a person takes its task out of the "
         "deadletter and leaves it the owner; else nobody who failed it is.",
     ),
+    # --- handoffs as a demanding user met them: whole files, whole logs, closed teamspaces
+    Requirement(
+        "ACP-CLI-OPTIONS",
+        "S-ACP-16",
+        "Of a package in a file every option of `handoff initiate` writes its part anew.",
+    ),
 )
 
 REQUIREMENTS = {requirement.id: requirement for requirement in _MANIFEST}

@@ -17,7 +17,7 @@ def draft(
         typer.Argument(
             metavar="[FILE|-]",
             show_default=False,
-            help="Parts of what `acp_handoff` is given, as JSON; options go before it.",
+            help="Parts of what `acp_handoff` is given, as JSON; an option comes before it.",
         ),
     ] = "",
     *,
