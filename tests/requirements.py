@@ -2829,6 +2829,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "S-ACP-16",
         "Of a package in a file every option of `handoff initiate` writes its part anew.",
     ),
+    Requirement(
+        "FILES-CUT",
+        "S-FAULTS",
+        "What was cut off from a file of lines is completed from the ledger by the next writer "
+        "before anything follows, and by tick; doctor names such a file.",
+    ),
 )
 
 REQUIREMENTS = {requirement.id: requirement for requirement in _MANIFEST}

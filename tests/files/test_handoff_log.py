@@ -255,6 +255,68 @@ def test_a_torn_line_is_written_again(tmp_path: Path, torn: int) -> None:
     assert (tmp_path / LOG).read_bytes() == after
 
 
+def cut_to(log: Path, kept: int) -> None:
+    """Somebody or something cuts a file short; a negative number counts from its end."""
+    whole = log.read_bytes()
+    log.write_bytes(whole[:kept])
+
+
+WITHOUT_THE_LAST = (-1, -40)
+"""Bytes that remain: all but the line feed, all but a part of the last line."""
+
+
+@proves("FILES-CUT")
+@pytest.mark.parametrize("kept", [*WITHOUT_THE_LAST, 0, 40], ids=str)
+@pytest.mark.parametrize("how", ["next", "sweep"])
+def test_what_was_cut_off_is_completed_before_anything_follows(
+    tmp_path: Path, kept: int, how: str
+) -> None:
+    lab = FilesLab(tmp_path)
+    everything(lab)
+    lab.level()
+    log, day = tmp_path / LOG, max((tmp_path / "events").iterdir())
+    whole = log.read_bytes(), day.read_bytes()
+    for path in (log, day):
+        cut_to(path, kept)
+    assert sorted(lab.projector().changed_logs()) == [f"events/{day.name}", LOG]
+    if how == "sweep":
+        lab.sweep()
+        assert (log.read_bytes(), day.read_bytes()) == whole
+    make(lab, "t20")
+    offer(lab, "h20", "t20")
+    lab.level()
+    assert log.read_bytes().startswith(whole[0])
+    assert lab.differences() == []
+    assert [*lab.projector().changed_logs()] == []
+
+
+@proves("FILES-CUT")
+def test_whole_lines_that_were_cut_off_are_completed(tmp_path: Path) -> None:
+    lab = FilesLab(tmp_path)
+    everything(lab)
+    lab.level()
+    log = tmp_path / LOG
+    whole = log.read_bytes()
+    for count in range(len(whole.splitlines())):
+        log.write_bytes(b"".join(whole.splitlines(keepends=True)[:count]))
+        lab.sweep()
+        assert log.read_bytes() == whole, f"of {count} lines"
+
+
+@proves("FILES-CUT")
+@pytest.mark.parametrize("text", [b"hello\n", b"no line at all", b""])
+def test_a_file_that_is_none_of_ours_is_left_alone(tmp_path: Path, text: bytes) -> None:
+    lab = FilesLab(tmp_path)
+    life(lab)
+    lab.level()
+    stray = tmp_path / "teamspaces/blue/handoffs/handoffs.jsonl"
+    stray.parent.mkdir(parents=True)
+    stray.write_bytes(text)
+    lab.sweep()
+    assert stray.read_bytes() == text
+    assert [*lab.projector().changed_logs()] == []
+
+
 @proves("FILES-CRASH")
 def test_a_power_cut_is_made_good(tmp_path: Path) -> None:
     operations, is_over = 0, False

@@ -25,12 +25,11 @@ from dragoman.core.events import (
 )
 from dragoman.core.handoff import Handoff
 from dragoman.core.moments import in_hours, to_rfc3339
+from dragoman.files.line_log import LINES_PER_ENTRY
 from dragoman.ledger.codec import CODEC
 from dragoman.ledger.entry import Entry, Line, read_line
 from dragoman.text.safe_text import harmless_json
 
-LINES_PER_ENTRY: Final = 10
-"""An entry's lines are numbered from ten times its position on, so that they rise for ever."""
 _HUB: Final = "hub"
 _SYSTEM: Final = "system"
 

@@ -1,6 +1,5 @@
 """The audit log of handoffs, `teamspaces/<teamspace>/handoffs/handoffs.jsonl`."""
 
-from collections.abc import Iterator
 from typing import Final
 
 import msgspec
@@ -41,13 +40,12 @@ def handoff_log(store: Store, disk: Disk, warn: Warn) -> LineLog:
         after = courses.after(entry)
         return handoffs_path(after.teamspace), lines_of(entry, after)
 
-    def found() -> Iterator[str]:
-        for space in disk.list(TEAMSPACES):
-            path = handoffs_path(space.name)
-            if space.kind == "folder" and disk.look(path) is not None:
-                yield path
+    def found() -> list[str]:
+        spaces = (space for space in disk.list(TEAMSPACES) if space.kind == "folder")
+        paths = (handoffs_path(space.name) for space in spaces)
+        return [path for path in paths if disk.look(path) is not None]
 
-    return LineLog(disk, rendered, number_of, found, warn)
+    return LineLog(disk, rendered, number_of, found, found, warn)
 
 
 def number_of(line: bytes) -> int:

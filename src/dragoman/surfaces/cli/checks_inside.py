@@ -50,6 +50,19 @@ def ledger(patient: Patient) -> Diagnosis | None:
     return ok(f"{reached} entries, {reached - last.size} of them after the last checkpoint")
 
 
+def files(patient: Patient) -> Diagnosis | None:
+    """The files of lines are as they were left: what is cut off is not taken for the end."""
+    if patient.place is None:
+        return None
+    changed = ", ".join(patient.place.projector.changed_logs())
+    if changed:
+        return warning(
+            f"changed by somebody else, or cut off: {changed}",
+            "`dragoman tick` completes what was cut off, `dragoman verify` compares all of it",
+        )
+    return ok("the event lines and audit lines end as they were left")
+
+
 def clock(patient: Patient) -> Diagnosis | None:
     """The hub's clock is not behind what has happened already."""
     if patient.place is None:

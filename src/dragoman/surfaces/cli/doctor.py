@@ -17,6 +17,7 @@ CHECKS: dict[str, Check] = {
     "hub": checks_outside.hub,
     "store": checks_inside.store,
     "ledger": checks_inside.ledger,
+    "files": checks_inside.files,
     "clock": checks_inside.clock,
     "leases": checks_inside.leases,
     "notify": checks_inside.notify,
