@@ -2830,6 +2830,13 @@ _MANIFEST: tuple[Requirement, ...] = (
         "Of a package in a file every option of `handoff initiate` writes its part anew.",
     ),
     Requirement(
+        "ACP-AUDIT-WORDS",
+        "S-ACP-13",
+        "A replay names every audit line whose words are not its event's, and every one that is "
+        "missing; beside a ledger every line is compared with it, and without one it is said what "
+        "cannot be checked.",
+    ),
+    Requirement(
         "FILES-CUT",
         "S-FAULTS",
         "What was cut off from a file of lines is completed from the ledger by the next writer "

@@ -1,5 +1,6 @@
 """The audit log of handoffs, `teamspaces/<teamspace>/handoffs/handoffs.jsonl`."""
 
+from collections.abc import Iterator
 from typing import Final
 
 import msgspec
@@ -7,6 +8,7 @@ from msgspec import Struct
 
 from dragoman.core.handoff import Handoff
 from dragoman.core.ids import handoff_stream
+from dragoman.engine.ask import history
 from dragoman.engine.ports import Store
 from dragoman.files.disk import Disk
 from dragoman.files.guarding import Warn
@@ -46,6 +48,13 @@ def handoff_log(store: Store, disk: Disk, warn: Warn) -> LineLog:
         return [path for path in paths if disk.look(path) is not None]
 
     return LineLog(disk, rendered, number_of, found, found, warn)
+
+
+def lines_in_ledger(store: Store, id: str) -> Iterator[bytes]:
+    """The lines of one handoff, as its entries give them."""
+    courses = _Courses(store)
+    for entry in history(store, handoff_stream(id)):
+        yield from lines_of(entry, courses.after(entry))
 
 
 def number_of(line: bytes) -> int:

@@ -359,7 +359,9 @@ def test_an_audit_file_is_replayed_and_compared(dragoman: Console, tmp_path: Pat
     assert "h1: the ledger has another" in old.out
     elsewhere = Console(tmp_path / "elsewhere")
     alone = elsewhere.ask("handoff", "verify", "--replay", str(file))
-    assert (alone["compared"], alone["differences"]) == (False, {})
+    assert (alone["compared"], alone["differences"], len(alone["warnings"])) == (False, {}, 1)
+    assert "look: there is no ledger" in elsewhere("handoff", "verify", "--replay", str(file)).out
+    assert same["warnings"] == []
     file.write_bytes(b"nothing\n")
     broken = dragoman.ask("handoff", "verify", "--replay", str(file), code=1)
     assert (broken["code"], broken["detail"][:7]) == ("bad_file", "line 1:")
