@@ -2830,6 +2830,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "Of a package in a file every option of `handoff initiate` writes its part anew.",
     ),
     Requirement(
+        "ACP-CLOSED-LETTERS",
+        "S-ACP-15",
+        "Letters about handoffs in a teamspace with members are shown to nobody else but who wrote "
+        "or got them, by no lookup; what is passed on stays there unless another is named.",
+    ),
+    Requirement(
         "ACP-AUDIT-WORDS",
         "S-ACP-13",
         "A replay names every audit line whose words are not its event's, and every one that is "

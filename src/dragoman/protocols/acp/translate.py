@@ -154,12 +154,12 @@ def lacks(draft: Handoff) -> list[str]:
 
 def _words_of(draft: Handoff) -> dict[str, Any]:
     """A draft as the arguments of the initiate that it becomes."""
-    said = {"to_agent": draft.recipient} if draft.recipient else {}
+    outside = {"to_agent": draft.recipient, "teamspace_id": draft.teamspace}
+    unsaid = {"to_agent": "", "teamspace_id": "default"}
     return {
         "action": "initiate",
         "handoff_id": draft.id,
-        "teamspace_id": draft.teamspace,
-        **said,
+        **{name: said for name, said in outside.items() if said != unsaid[name]},
         **draft.package,
     }
 
@@ -170,8 +170,11 @@ def initiate(
     """An offer, as the hub is asked for it."""
     given: Initiate = asked.given
     del known
+    teamspace = _teamspace_of(asked, actor, facts, choices)
+    if isinstance(teamspace, Fault):
+        return teamspace
     for name in (actor, given.to_agent):
-        if stranger := outsider(given.teamspace_id, name, choices):
+        if stranger := outsider(teamspace, name, choices):
             return stranger
     stated = given.verification.package_hash or ""
     is_as_given = bool(stated) and stated == hash_as_given(asked.words)
@@ -179,7 +182,7 @@ def initiate(
     package = composed(asked.said)
     if secret := choices.secret_in(package):
         return Fault(secret.code, secret.detail)
-    asked.warnings.extend(foreseen(given.artifacts, given.teamspace_id, choices))
+    asked.warnings.extend(foreseen(given.artifacts, teamspace, choices))
     offer = ProposeHandoff(
         task=given.task.task_id,
         recipient=given.to_agent,
@@ -188,13 +191,25 @@ def initiate(
         title=given.task.title,
         reason=given.reason,
         thread=given.thread_id,
-        teamspace=given.teamspace_id,
+        teamspace=teamspace,
         stated_hash="" if is_as_given else stated,
         supersedes=given.supersedes,
         sla_ms={**choices.sla_ms, **own},
         due_at=_due_at(given),
     )
     return (*_adopted(given, facts, choices), offer)
+
+
+def _teamspace_of(asked: Asked, actor: Actor, facts: Facts, choices: Choices) -> str | Fault:
+    """Where it belongs: what comes in the place of another stays there, unless it says where."""
+    given: Initiate = asked.given
+    found = find_handoff(facts.store, given.supersedes) if given.supersedes else None
+    if not isinstance(found, Handoff):
+        return given.teamspace_id
+    if outsider(found.teamspace, actor, choices):
+        nothing = not_found(found.id)
+        return Fault(nothing.code, nothing.detail)
+    return given.teamspace_id if "teamspace_id" in asked.said else found.teamspace
 
 
 def _due_at(given: Initiate) -> int | None:
