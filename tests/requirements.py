@@ -2836,6 +2836,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "or got them, by no lookup; what is passed on stays there unless another is named.",
     ),
     Requirement(
+        "ACP-FINAL-ARTIFACTS",
+        "S-ACP-8",
+        "The files that finished work is said to have come to are looked at as the gate looks at "
+        "its own; what is wrong with them is told in warnings, and the work is done all the same.",
+    ),
+    Requirement(
         "ACP-AUDIT-WORDS",
         "S-ACP-13",
         "A replay names every audit line whose words are not its event's, and every one that is "

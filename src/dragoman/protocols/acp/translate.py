@@ -44,7 +44,14 @@ from dragoman.protocols.acp.actions import (
     Reject,
     Withdraw,
 )
-from dragoman.protocols.acp.gate import PASSING, artifacts_of, check_copies, examine, foreseen
+from dragoman.protocols.acp.gate import (
+    PASSING,
+    artifacts_of,
+    check_copies,
+    delivered,
+    examine,
+    foreseen,
+)
 from dragoman.protocols.acp.package import composed, hash_as_given, offer_faults
 from dragoman.protocols.acp.read import Asked, read_action
 from dragoman.protocols.acp.reply import TRY_AGAIN
@@ -78,7 +85,8 @@ _LOOKED_UP: Final = frozenset({"draft", "propose", "accept", "activate"})
 
 def is_looked_up(asked: Asked, choices: Choices) -> bool:
     """Whether the handoff has to be known before the hub is asked."""
-    return asked.action in _LOOKED_UP or bool(choices.teamspaces)
+    is_delivery = asked.action == "complete" and bool(asked.given.final_artifacts)
+    return asked.action in _LOOKED_UP or is_delivery or bool(choices.teamspaces)
 
 
 def _known(given: Any, facts: Facts) -> Handoff | None:
@@ -288,6 +296,26 @@ def _activate(
     )
 
 
+def _complete(
+    asked: Asked, known: Handoff | None, actor: Actor, facts: Facts, choices: Choices
+) -> Commands:
+    """What the work has come to is looked at; that something is missing there is no reason for a
+    no: it is done all the same.
+    """
+    del facts
+    given: Complete = asked.given
+    if known is not None and known.status == "activated" and known.recipient == actor.name:
+        asked.warnings.extend(delivered(given.final_artifacts, known.teamspace, choices))
+    return (
+        CompleteHandoff(
+            given.handoff_id,
+            notes=given.completion_notes,
+            final_artifacts=tuple(asked.said.get("final_artifacts", ())),
+            backoff=choices.backoff,
+        ),
+    )
+
+
 # What needs nothing but the words
 
 
@@ -301,15 +329,6 @@ def _simple(make: Callable[[Any, Asked, Choices], AnyCommand]) -> Any:
         return (make(asked.given, asked, choices),)
 
     return made
-
-
-def _complete(given: Complete, asked: Asked, choices: Choices) -> AnyCommand:
-    return CompleteHandoff(
-        given.handoff_id,
-        notes=given.completion_notes,
-        final_artifacts=tuple(asked.said.get("final_artifacts", ())),
-        backoff=choices.backoff,
-    )
 
 
 def _extend(given: ExtendSla, _: Asked, __: Choices) -> AnyCommand:
@@ -360,7 +379,7 @@ _COMMANDS: Final[Mapping[str, _Maker]] = {
     "accept": _accept,
     "reject": _simple(_reject),
     "activate": _activate,
-    "complete": _simple(_complete),
+    "complete": _complete,
     "close": _simple(_close),
     "withdraw": _simple(_withdraw),
     "extend_sla": _simple(_extend),
