@@ -2836,6 +2836,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "or got them, by no lookup; what is passed on stays there unless another is named.",
     ),
     Requirement(
+        "ACP-CAN-ACCEPT",
+        "S-ACP-7",
+        "Whoever offers work to a name that nobody bears, or to somebody whose role can accept "
+        "nothing, is told so at once, and so is who asks why it does not go on.",
+    ),
+    Requirement(
         "ACP-FINAL-ARTIFACTS",
         "S-ACP-8",
         "The files that finished work is said to have come to are looked at as the gate looks at "

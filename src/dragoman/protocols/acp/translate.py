@@ -56,7 +56,7 @@ from dragoman.protocols.acp.package import composed, hash_as_given, offer_faults
 from dragoman.protocols.acp.read import Asked, read_action
 from dragoman.protocols.acp.reply import TRY_AGAIN
 from dragoman.protocols.acp.settings import Choices
-from dragoman.protocols.acp.teamspace import outsider
+from dragoman.protocols.acp.teamspace import doubts_about, outsider
 
 KIND: Final = "acp"
 """The kind of name under which work that was born elsewhere is known."""
@@ -190,6 +190,7 @@ def initiate(
     package = composed(asked.said)
     if secret := choices.secret_in(package):
         return Fault(secret.code, secret.detail)
+    asked.warnings.extend(doubts_about(given.to_agent, actor, facts.store))
     asked.warnings.extend(foreseen(given.artifacts, teamspace, choices))
     offer = ProposeHandoff(
         task=given.task.task_id,
@@ -363,10 +364,10 @@ def _discard(given: OnHandoff, _: Asked, __: Choices) -> AnyCommand:
 def _reassign(
     asked: Asked, known: Handoff | None, actor: Actor, facts: Facts, choices: Choices
 ) -> Commands | Fault:
-    del actor, facts
     given: Reassign = asked.given
     if known is not None and (stranger := outsider(known.teamspace, given.to_agent, choices)):
         return stranger
+    asked.warnings.extend(doubts_about(given.to_agent, actor, facts.store))
     return (ReassignHandoff(given.handoff_id, given.to_agent, given.notes),)
 
 
