@@ -2836,6 +2836,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "or got them, by no lookup; what is passed on stays there unless another is named.",
     ),
     Requirement(
+        "ACP-CHECKPOINT",
+        "S-OWN",
+        "A CHECKPOINT of an activated recipient completes the handoff and leaves the task to "
+        "whoever goes on; a task that was given to somebody by name waits for the same name.",
+    ),
+    Requirement(
         "ACP-CAN-ACCEPT",
         "S-ACP-7",
         "Whoever offers work to a name that nobody bears, or to somebody whose role can accept "

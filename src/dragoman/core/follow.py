@@ -15,6 +15,7 @@ from dragoman.core.events import (
     HandoffRejected,
     Outcome,
     TaskCheckpointed,
+    TaskEdited,
     TaskReported,
     TaskRequeued,
     TaskTransitioned,
@@ -24,7 +25,7 @@ from dragoman.core.handoff_return import turned_down
 from dragoman.core.handoff_watch import blocked_letter
 from dragoman.core.handoff_words import COORDINATOR, StreamEvents
 from dragoman.core.handoff_work import completed
-from dragoman.core.ids import handoff_stream
+from dragoman.core.ids import handoff_stream, task_stream
 from dragoman.core.reading import Decision, Read
 from dragoman.core.task import Task
 
@@ -86,11 +87,12 @@ def _over(handoff: Handoff, task: Task, read: Read) -> StreamEvents:
 
 
 def _checkpointed(event: TaskCheckpointed, course: _Course) -> StreamEvents:
-    """What the recipient leaves to a successor ends its part."""
+    """What the recipient leaves to a successor ends its part, and with it that it is its work."""
     handoff, task = course.handoff, course.task
     if handoff.status != "activated" or task.status != "in-progress":
         return ()
-    return completed(handoff, task, course.read.actor.name, f"checkpoint: {event.reason}")
+    done = completed(handoff, task, course.read.actor.name, f"checkpoint: {event.reason}")
+    return (*done, (task_stream(task.id), TaskEdited(reserved_for="")))
 
 
 def _requeued(_: TaskRequeued, course: _Course) -> StreamEvents:
