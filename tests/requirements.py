@@ -3012,6 +3012,49 @@ _MANIFEST: tuple[Requirement, ...] = (
         "S-FAULTS",
         "A stored state that was folded by rules that nobody has is a finding.",
     ),
+    # --- handoffs as a demanding user met them: whole files, whole logs, closed teamspaces
+    Requirement(
+        "ACP-CLI-OPTIONS",
+        "S-ACP-16",
+        "Of a package in a file every option of `handoff initiate` writes its part anew.",
+    ),
+    Requirement(
+        "ACP-CLOSED-LETTERS",
+        "S-ACP-15",
+        "Letters about handoffs in a teamspace with members are shown to nobody else but who wrote "
+        "or got them, by no lookup; what is passed on stays there unless another is named.",
+    ),
+    Requirement(
+        "ACP-CHECKPOINT",
+        "S-OWN",
+        "A CHECKPOINT of an activated recipient completes the handoff and leaves the task to "
+        "whoever goes on; a task that was given to somebody by name waits for the same name.",
+    ),
+    Requirement(
+        "ACP-CAN-ACCEPT",
+        "S-ACP-7",
+        "Whoever offers work to a name that nobody bears, or to somebody whose role can accept "
+        "nothing, is told so at once, and so is who asks why it does not go on.",
+    ),
+    Requirement(
+        "ACP-FINAL-ARTIFACTS",
+        "S-ACP-8",
+        "The files that finished work is said to have come to are looked at as the gate looks at "
+        "its own; what is wrong with them is told in warnings, and the work is done all the same.",
+    ),
+    Requirement(
+        "ACP-AUDIT-WORDS",
+        "S-ACP-13",
+        "A replay names every audit line whose words are not its event's, and every one that is "
+        "missing; beside a ledger every line is compared with it, and without one it is said what "
+        "cannot be checked.",
+    ),
+    Requirement(
+        "FILES-CUT",
+        "S-FAULTS",
+        "What was cut off from a file of lines is completed from the ledger by the next writer "
+        "before anything follows, and by tick; doctor names such a file.",
+    ),
 )
 
 REQUIREMENTS = {requirement.id: requirement for requirement in _MANIFEST}

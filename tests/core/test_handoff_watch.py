@@ -12,6 +12,7 @@ from dragoman.core.commands import (
     CheckpointTask,
     ClaimTask,
     CompleteHandoff,
+    CreateTask,
     EscalateHandoff,
     ExpireLease,
     ExtendHandoff,
@@ -242,6 +243,31 @@ def test_what_the_recipient_reports_completes_the_handoff_or_not(
     assert handoff(world).status == status
     assert told(decision) == []
     assert (world.tasks["T"].handoff is None) == (status == "completed")
+
+
+@proves("ACP-CHECKPOINT")
+@pytest.mark.parametrize(("reason", "commit"), [("MANUAL", "c0ffee"), ("TIMEOUT", "")])
+def test_what_the_recipient_leaves_to_a_successor_is_for_whoever_goes_on(
+    reason: str, commit: str
+) -> None:
+    world = activated()
+    again(world, BOB, CheckpointTask("T", reason, commit, next_steps="the rest"), "cause-2")
+    left = world.tasks["T"]
+    assert (left.status, left.assignee, left.reserved_for) == ("ready", "", "")
+    assert left.chain == ("alice", "bob")
+    again(world, CAROL, ClaimTask("T", "carol"), "cause-3", NOW + 3_600_000)
+    assert world.tasks["T"].assignee == "carol"
+    assert world.tasks["T"].checkpoint is not None
+
+
+@proves("ACP-CHECKPOINT")
+def test_what_a_person_gave_to_somebody_stays_theirs_after_a_checkpoint() -> None:
+    world = World()
+    again(world, HUMAN, CreateTask("Fix it", id="T", ready=True, assignee="bob"), "cause-1")
+    again(world, BOB, ClaimTask("T", "bob"), "cause-2")
+    again(world, BOB, CheckpointTask("T", "MANUAL", "c0ffee"), "cause-3")
+    left = world.tasks["T"]
+    assert (left.status, left.reserved_for) == ("ready", "bob")
 
 
 @proves("ACP-FOLLOWS-TASK")

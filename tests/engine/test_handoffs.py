@@ -285,6 +285,16 @@ def test_what_could_not_be_checked_is_named() -> None:
     assert "the disk does not answer" in diagnosis(lab).summary
 
 
+@proves("ACP-DIAGNOSE", "ACP-CAN-ACCEPT")
+def test_a_recipient_who_can_accept_nothing_is_named() -> None:
+    lab = Lab()
+    lab.do(HUMAN, RegisterAgent("bob", role="observer"))
+    make(lab)
+    offer(lab)
+    (told,) = diagnosis(lab).findings
+    assert told.startswith("bob is registered as observer, and can accept nothing: withdraw it")
+
+
 @proves("ACP-DIAGNOSE")
 def test_a_late_handoff_names_coordinators_and_what_they_can_do() -> None:
     lab = Lab()

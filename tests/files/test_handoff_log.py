@@ -255,6 +255,68 @@ def test_a_torn_line_is_written_again(tmp_path: Path, torn: int) -> None:
     assert (tmp_path / LOG).read_bytes() == after
 
 
+def cut_to(log: Path, kept: int) -> None:
+    """Somebody or something cuts a file short; a negative number counts from its end."""
+    whole = log.read_bytes()
+    log.write_bytes(whole[:kept])
+
+
+WITHOUT_THE_LAST = (-1, -40)
+"""Bytes that remain: all but the line feed, all but a part of the last line."""
+
+
+@proves("FILES-CUT")
+@pytest.mark.parametrize("kept", [*WITHOUT_THE_LAST, 0, 40], ids=str)
+@pytest.mark.parametrize("how", ["next", "sweep"])
+def test_what_was_cut_off_is_completed_before_anything_follows(
+    tmp_path: Path, kept: int, how: str
+) -> None:
+    lab = FilesLab(tmp_path)
+    everything(lab)
+    lab.level()
+    log, day = tmp_path / LOG, max((tmp_path / "events").iterdir())
+    whole = log.read_bytes(), day.read_bytes()
+    for path in (log, day):
+        cut_to(path, kept)
+    assert sorted(lab.projector().changed_logs()) == [f"events/{day.name}", LOG]
+    if how == "sweep":
+        lab.sweep()
+        assert (log.read_bytes(), day.read_bytes()) == whole
+    make(lab, "t20")
+    offer(lab, "h20", "t20")
+    lab.level()
+    assert log.read_bytes().startswith(whole[0])
+    assert lab.differences() == []
+    assert [*lab.projector().changed_logs()] == []
+
+
+@proves("FILES-CUT")
+def test_whole_lines_that_were_cut_off_are_completed(tmp_path: Path) -> None:
+    lab = FilesLab(tmp_path)
+    everything(lab)
+    lab.level()
+    log = tmp_path / LOG
+    whole = log.read_bytes()
+    for count in range(len(whole.splitlines())):
+        log.write_bytes(b"".join(whole.splitlines(keepends=True)[:count]))
+        lab.sweep()
+        assert log.read_bytes() == whole, f"of {count} lines"
+
+
+@proves("FILES-CUT")
+@pytest.mark.parametrize("text", [b"hello\n", b"no line at all", b""])
+def test_a_file_that_is_none_of_ours_is_left_alone(tmp_path: Path, text: bytes) -> None:
+    lab = FilesLab(tmp_path)
+    life(lab)
+    lab.level()
+    stray = tmp_path / "teamspaces/blue/handoffs/handoffs.jsonl"
+    stray.parent.mkdir(parents=True)
+    stray.write_bytes(text)
+    lab.sweep()
+    assert stray.read_bytes() == text
+    assert [*lab.projector().changed_logs()] == []
+
+
 @proves("FILES-CRASH")
 def test_a_power_cut_is_made_good(tmp_path: Path) -> None:
     operations, is_over = 0, False
@@ -529,6 +591,18 @@ def test_a_file_of_another_ledger_is_told_apart(tmp_path: Path) -> None:
             b'"owner":"mallory","from_status":"draft"',
             "line 2: it names an owner",
         ),
+        (b'"to":"bob","actor"', b'"to":"eve","actor"', "line 1: to: not what its event says"),
+        (b'"reason":"requested","th', b'"reason":"x","th', "line 1: reason: not what its event"),
+        (b'"passed":["schema",', b'"passed":[', "line 4: passed"),
+        (b'"completion_notes":"', b'"completion_notes":"not ', "completion_notes: not what"),
+        (b'"actor":"agent:bob","com', b'"actor":"agent:eve","com', "actor: not what"),
+        (b'"event":"handoff_completed"', b'"event":"handoff_closed"', "event: not what"),
+        (b'"version":1,', b'"position":9,"version":1,', "line 1: event_id: not what"),
+        (
+            b'"event":"handoff.verified","v":1,"at":1770647400000,"body":{"passed"',
+            b'"event":"handoff.noted","v":1,"at":1770647400000,"body":{"kind":"note","by":"b","x"',
+            "line 4: its event gives no line",
+        ),
         (b'"event_id"', b'"event-id"', "line 1"),
         (b"{", b"[", "line 1"),
     ],
@@ -563,6 +637,80 @@ def test_lines_out_of_order_or_cut_off_are_noticed(tmp_path: Path) -> None:
         assert why.replace("it was not created", "was not created") in wrong.value.detail
     torn = replay([*all_lines[:3], all_lines[3][:-1]])
     assert (torn.lines, torn.handoffs["h1"].status) == (3, "validating")
+
+
+@proves("ACP-AUDIT-WORDS")
+def test_a_line_that_is_left_out_is_missed(tmp_path: Path) -> None:
+    lab = FilesLab(tmp_path)
+    life(lab)
+    lab.level()
+    all_lines = (tmp_path / LOG).read_bytes().splitlines(True)
+    for gone, why in (
+        (1, "line 2: handoff_transition (31) is missing before it"),
+        (7, "line 8: handoff_completed (161) is missing before it"),
+        (9, "line 9: handoff_closed of h1 is missing after it"),
+        (0, "line 1: no event before it gives such a line"),
+    ):
+        with pytest.raises(BadFile) as wrong:
+            replay([*all_lines[:gone], *all_lines[gone + 1 :]])
+        assert wrong.value.detail == why
+
+
+@proves("ACP-AUDIT-WORDS")
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        (
+            b'"actor":"agent:alice"',
+            b'"actor":"human:alice"',
+            "line 1 of the file is not as the ledger has it",
+        ),
+        (b'"hash":"2c', b'"hash":"2d', "line 9 of the file is not as the ledger has it"),
+        (b"thanks", b"no thanks", "the ledger has another steps"),
+        (b" ", b" ", ""),
+    ],
+    ids=str,
+)
+def test_a_line_that_only_the_ledger_can_tell_from_the_true_one_is_named(
+    tmp_path: Path, old: bytes, new: bytes, why: str
+) -> None:
+    lab = FilesLab(tmp_path)
+    life(lab)
+    lab.level()
+    data = (tmp_path / LOG).read_bytes()
+    assert old in data
+    told = replay(
+        data.replace(old, new)
+        .replace(b'{"event":"handoff_', b'{ "event":"handoff_')
+        .splitlines(True)
+    )
+    assert compare(told, lab.store) == ({"h1": why} if why else {})
+
+
+@proves("ACP-AUDIT-WORDS")
+def test_what_the_gate_said_is_neither_left_out_nor_invented(tmp_path: Path) -> None:
+    lab = FilesLab(tmp_path)
+    life(lab)
+    lab.level()
+    all_lines = (tmp_path / LOG).read_bytes().splitlines(True)
+    invented = all_lines[3].replace(b'"event_id":70', b'"event_id":90')
+    invented = invented.replace(b'"position":7', b'"position":9')
+    told = replay([*all_lines[:5], invented, *all_lines[5:]])
+    assert compare(told, lab.store) == {"h1": "line 6 of the file is not in the ledger"}
+    gated = FilesLab(tmp_path / "gated")
+    gated.data.mkdir()
+    make(gated)
+    policy = {"classification": "internal", "human_gate": "required"}
+    offer(gated, package=package("t1", policy=policy))
+    accept(gated)
+    gated.do(HUMAN, ApproveHandoff("h1", is_yes=True))
+    accept(gated)
+    gated.level()
+    twice = (gated.data / LOG).read_bytes().splitlines(True)
+    assert compare(replay(twice), gated.store) == {}
+    at = next(n for n, line in enumerate(twice) if b'"handoff_verification"' in line)
+    [(id, why)] = compare(replay([*twice[:at], *twice[at + 1 :]]), gated.store).items()
+    assert (id, why.startswith("the file does not have its line ")) == ("h1", True)
 
 
 def checks(lab: FilesLab, id: str = "h1") -> dict[str, bool]:

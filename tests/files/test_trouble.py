@@ -211,7 +211,7 @@ def test_a_writer_beside_a_comparison_is_no_difference(tmp_path: Path) -> None:
 class ReadOnly(Beneath):
     """A disk on which nothing can be written any more, and no name made."""
 
-    def append(self, path: str, keep: int, data: bytes) -> None:
+    def append(self, path: str, keep: int, data: bytes, mtime_ns: int | None = None) -> None:
         """Not a line."""
         raise OSError(errno.EROFS, os.strerror(errno.EROFS), path)
 

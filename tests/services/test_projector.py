@@ -22,7 +22,7 @@ class FullDisk(Beneath):
         """There is no room."""
         raise OSError(self.code, "No space left on device", path)
 
-    def append(self, path: str, keep: int, data: bytes) -> None:
+    def append(self, path: str, keep: int, data: bytes, mtime_ns: int | None = None) -> None:
         """There is no room for this either."""
         raise OSError(self.code, "No space left on device", path)
 

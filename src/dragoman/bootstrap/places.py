@@ -371,5 +371,6 @@ def _mail_choices(settings: Settings, model: agentmail.Model | None) -> agentmai
         spawner=chosen.spawner,
         ack_within_ms=chosen.ack_within_ms,
         groups={name: group.members for name, group in settings.groups.items()},
+        teamspaces=settings.teamspaces,
         model=model,
     )

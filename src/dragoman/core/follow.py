@@ -23,7 +23,7 @@ from dragoman.core.handoff_return import overtaken
 from dragoman.core.handoff_watch import blocked_letter
 from dragoman.core.handoff_words import COORDINATOR, StreamEvents
 from dragoman.core.handoff_work import completed
-from dragoman.core.ids import handoff_stream
+from dragoman.core.ids import handoff_stream, task_stream
 from dragoman.core.intent import intent_of
 from dragoman.core.reading import Decision, Read
 from dragoman.core.rewinding import lost_handoff
@@ -108,11 +108,12 @@ def _rewound(event: TaskRewound, course: _Course) -> StreamEvents:
 
 
 def _checkpointed(event: TaskCheckpointed, course: _Course) -> StreamEvents:
-    """What the recipient leaves to a successor ends its part."""
+    """What the recipient leaves to a successor ends its part, and with it that it is its work."""
     handoff, task = course.handoff, course.task
     if handoff.status != "activated" or task.status != "in-progress":
         return ()
-    return completed(handoff, task, course.read.actor.name, f"checkpoint: {event.reason}")
+    done = completed(handoff, task, course.read.actor.name, f"checkpoint: {event.reason}")
+    return (*done, (task_stream(task.id), TaskEdited(reserved_for="")))
 
 
 def _requeued(_: TaskRequeued, course: _Course) -> StreamEvents:

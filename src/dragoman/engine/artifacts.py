@@ -35,6 +35,10 @@ class ArtifactStore(Protocol):
         """How many bytes a file beneath the roots of a teamspace has, without reading it."""
         ...
 
+    def look(self, teamspace: str, path: str, expected: Expected) -> NotKept | None:
+        """What is wrong with a file, which is read but not kept; None when it is as expected."""
+        ...
+
     def take(self, teamspace: str, path: str, expected: Expected) -> Kept | NotKept:
         """Look at a file beneath the roots of a teamspace, and keep a copy of it."""
         ...

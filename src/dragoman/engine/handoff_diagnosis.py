@@ -6,6 +6,7 @@ from typing import Final
 from msgspec import Struct
 
 from dragoman.core.agents import AgentRecord
+from dragoman.core.authority import MAY_WRITE
 from dragoman.core.errors import Refusal
 from dragoman.core.events import HandoffStatus
 from dragoman.core.handoff import Handoff
@@ -227,6 +228,11 @@ def _about_people(handoff: Handoff, around: Surroundings) -> Iterator[str]:
     name, known = handoff.recipient, around.recipient
     if known is None and handoff.status == "proposed":
         yield f"nobody is registered under the name {name}: is it spelt as it should be?"
+    elif known is not None and known.role not in MAY_WRITE:
+        yield (
+            f"{name} is registered as {known.role}, and can accept nothing: withdraw it, or "
+            f"`dragoman agent add {name} --role agent`"
+        )
     elif known is not None and known.paused(around.now) is not None:
         yield f"{name} is paused: `dragoman agent resume {name}`"
     if handoff.is_escalated and not around.coordinators:

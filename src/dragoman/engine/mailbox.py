@@ -41,7 +41,14 @@ class Page(Struct, frozen=True):
     """Whether the list goes on: a page may end early, even before the first letter that fits."""
 
 
-def find_letter(store: Store, id: str) -> Mail | Refusal:
+Fits = Callable[[Mail], bool]
+
+
+def _every(_: Mail) -> bool:
+    return True
+
+
+def find_letter(store: Store, id: str, fits: Fits = _every) -> Mail | Refusal:
     """The letter with this id, or the only one whose id begins so; ids that the hub gives are in
     lower case, and found by capitals too.
     """
@@ -53,7 +60,7 @@ def find_letter(store: Store, id: str) -> Mail | Refusal:
     if isinstance(row, Refusal):
         return row
     mail = None if row is None else state_of(store, row)
-    return mail if isinstance(mail, Mail) else _no_letter(id)
+    return mail if isinstance(mail, Mail) and fits(mail) else _no_letter(id)
 
 
 def _named(store: Store, id: str) -> Row | Refusal | None:
@@ -84,13 +91,6 @@ def _only_one(store: Store, beginning: str) -> Row | Refusal | None:
     )
 
 
-Fits = Callable[[Mail], bool]
-
-
-def _every(_: Mail) -> bool:
-    return True
-
-
 def page_of(store: Store, query: ListQuery, fits: Fits = _every) -> Page:
     """A page of a list, of those letters only that fit."""
     begin = query.after if query.before is None else query.before
@@ -118,9 +118,9 @@ def page_from(
     return Page(tuple(found), cursor)
 
 
-def last_of(store: Store, name: str, limit: int, before: int = LAST) -> Page:
-    """The last letters of a list, or those before a place, in their order."""
-    page = page_of(store, ListQuery(name, before=before, limit=limit))
+def last_of(store: Store, name: str, limit: int, before: int = LAST, fits: Fits = _every) -> Page:
+    """The last letters of a list that fit, or those before a place, in their order."""
+    page = page_of(store, ListQuery(name, before=before, limit=limit), fits)
     return replace(page, letters=page.letters[::-1])
 
 

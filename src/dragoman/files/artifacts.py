@@ -83,14 +83,20 @@ class ArtifactShelf:
         """How many bytes a file beneath the roots of a teamspace has, without reading it."""
         return self._with_file(teamspace, path, lambda _, size: size)
 
+    def look(self, teamspace: str, path: str, expected: Expected) -> NotKept | None:
+        """What is wrong with a file, which is read but not kept; None when it is as expected."""
+
+        def read(file: FileIO, size: int) -> Kept | NotKept:
+            return _sized(size, expected) or _judged(*_read_through(file, size), size, expected)
+
+        found = self._with_file(teamspace, path, read)
+        return found if isinstance(found, NotKept) else None
+
     def take(self, teamspace: str, path: str, expected: Expected) -> Kept | NotKept:
         """Look at a file beneath the roots of a teamspace, and keep a copy of it."""
 
         def keep(file: FileIO, size: int) -> Kept | NotKept:
-            if expected.size not in (None, size):
-                detail = f"it has {size} bytes, and not {expected.size} as stated"
-                return NotKept("different", detail)
-            return self._keep(file, size, expected)
+            return _sized(size, expected) or self._keep(file, size, expected)
 
         return self._with_file(teamspace, path, keep)
 
@@ -329,6 +335,12 @@ def _fill(file: FileIO, view: memoryview) -> int:
 def _write_all(file: FileIO, data: memoryview) -> None:
     while data:
         data = data[file.write(data) :]
+
+
+def _sized(size: int, expected: Expected) -> NotKept | None:
+    if expected.size in (None, size):
+        return None
+    return NotKept("different", f"it has {size} bytes, and not {expected.size} as stated")
 
 
 def _judged(actual: str, length: int, size: int, expected: Expected) -> Kept | NotKept:

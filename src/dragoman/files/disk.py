@@ -87,7 +87,7 @@ class Disk(Protocol):
         """A new file in the place of whatever had that name; its content is durable in time."""
         ...
 
-    def append(self, path: str, keep: int, data: bytes) -> None:
+    def append(self, path: str, keep: int, data: bytes, mtime_ns: int | None = None) -> None:
         """Add to a file after its first `keep` bytes; what followed them is gone."""
         ...
 

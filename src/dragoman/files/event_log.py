@@ -1,6 +1,6 @@
 """The event lines of each day, `events/YYYY-MM-DD.jsonl`."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -33,12 +33,12 @@ def event_log(
         lines = render(entry, aof_id_of)
         return events_path(to_rfc3339(read_line(entry.line).at)[:10]), lines
 
-    def found() -> Iterator[str]:
-        for look in disk.list(EVENTS):
-            if look.name.endswith(".jsonl"):
-                yield f"{EVENTS}/{look.name}"
+    def found() -> list[str]:
+        names = (look.name for look in disk.list(EVENTS))
+        return [f"{EVENTS}/{name}" for name in names if name.endswith(".jsonl")]
 
-    return LineLog(disk, rendered, _id, found, warn)
+    # Only the last day goes on: of the others, `verify` tells what was done to them.
+    return LineLog(disk, rendered, _id, found, lambda: found()[-1:], warn)
 
 
 def _id(line: bytes) -> int:

@@ -25,12 +25,11 @@ from dragoman.core.events import (
 )
 from dragoman.core.handoff import Handoff
 from dragoman.core.moments import in_hours, to_rfc3339
+from dragoman.files.line_log import LINES_PER_ENTRY
 from dragoman.ledger.codec import CODEC
 from dragoman.ledger.entry import Entry, Line, read_line
 from dragoman.text.safe_text import harmless_json
 
-LINES_PER_ENTRY: Final = 10
-"""An entry's lines are numbered from ten times its position on, so that they rise for ever."""
 _HUB: Final = "hub"
 _SYSTEM: Final = "system"
 
@@ -54,24 +53,28 @@ def lines_of(entry: Entry, after: Handoff) -> list[bytes]:
     """The lines of an entry, without their line feeds; `after` is the handoff after it."""
     line = read_line(entry.line)
     event = CODEC.decode(line.event, line.v, line.body)
-    tell = _TELL.get(type(event))
-    if tell is None:
-        return []
-    source = Source(_actor(line.actor), after)
-    common = {"handoff_id": after.id, "task_id": after.task, "timestamp": to_rfc3339(line.at)}
-    told = [*tell(event, source)]
+    told = told_by(event, line.at, Source(_actor(line.actor), after))
     return [
         _written(
             {
-                "event": kind,
+                "event": keys["event"],
                 "event_id": entry.position * LINES_PER_ENTRY + number,
-                **common,
                 **keys,
                 **(_origin(entry, line) if number == 0 else {}),
             }
         )
-        for number, (kind, keys) in enumerate(told)
+        for number, keys in enumerate(told)
     ]
+
+
+def told_by(event: AnyEvent, at: int, source: Source) -> list[Keys]:
+    """What the lines of an event say, but for its number and the event itself."""
+    tell = _TELL.get(type(event))
+    if tell is None:
+        return []
+    after = source.after
+    common = {"handoff_id": after.id, "task_id": after.task, "timestamp": to_rfc3339(at)}
+    return [{"event": kind, **common, **keys} for kind, keys in tell(event, source)]
 
 
 def _origin(entry: Entry, line: Line[msgspec.Raw]) -> Keys:

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from dragoman.core.handoff import Handoff
 from dragoman.core.ids import handoff_stream
+from dragoman.engine.ask import history
 from dragoman.engine.ports import Store
 from dragoman.files.disk import Disk
 from dragoman.files.guarding import Warn
@@ -41,13 +42,19 @@ def handoff_log(store: Store, disk: Disk, warn: Warn) -> LineLog:
         after = courses.after(entry)
         return handoffs_path(after.teamspace), lines_of(entry, after)
 
-    def found() -> Iterator[str]:
-        for space in disk.list(TEAMSPACES):
-            path = handoffs_path(space.name)
-            if space.kind == "folder" and disk.look(path) is not None:
-                yield path
+    def found() -> list[str]:
+        spaces = (space for space in disk.list(TEAMSPACES) if space.kind == "folder")
+        paths = (handoffs_path(space.name) for space in spaces)
+        return [path for path in paths if disk.look(path) is not None]
 
-    return LineLog(disk, rendered, number_of, found, warn)
+    return LineLog(disk, rendered, number_of, found, found, warn)
+
+
+def lines_in_ledger(store: Store, id: str) -> Iterator[bytes]:
+    """The lines of one handoff, as its entries give them."""
+    courses = _Courses(store)
+    for entry in history(store, handoff_stream(id)):
+        yield from lines_of(entry, courses.after(entry))
 
 
 def number_of(line: bytes) -> int:

@@ -7,6 +7,7 @@ time for a state) is not in the file.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from hashlib import sha256
 from typing import Any, Final
 
 import msgspec
@@ -20,7 +21,9 @@ from dragoman.core.handoff_package import hash_of
 from dragoman.engine.ask import find_task
 from dragoman.engine.handoffs import Wanted, find_handoff, page_of
 from dragoman.engine.ports import Store
+from dragoman.files.handoff_claims import Claims, same_words
 from dragoman.files.handoff_lines import ownership
+from dragoman.files.handoff_log import lines_in_ledger, number_of
 from dragoman.files.problems import at_line
 from dragoman.ledger.codec import CODEC
 
@@ -34,6 +37,8 @@ class Replayed(Struct):
     chains: dict[str, tuple[str, ...]] = {}
     """Task -> its owners, the first one first."""
     lines: int = 0
+    said: dict[str, dict[int, tuple[int, bytes]]] = {}
+    """Handoff -> number of an audit line -> where it stands, and its digest."""
 
 
 class _Origin(Struct):
@@ -67,16 +72,20 @@ def replay(lines: Iterable[bytes]) -> Replayed:
 
     A last line without its line feed was torn off while it was written, and does not count.
     """
-    told, seen = Replayed(), _Seen()
+    told, seen, is_torn, number = Replayed(), _Seen(), False, 0
     for number, line in enumerate(lines, 1):
-        if not line.endswith(b"\n"):
+        is_torn = not line.endswith(b"\n")
+        if is_torn:
             continue
         try:
-            _take(told, seen, _lines.decode(line))
+            _take(told, seen, line, number)
         except (msgspec.MsgspecError, LedgerError, ValueError) as error:
             why = error.detail if isinstance(error, LedgerError) else f"{error}"
             raise at_line(number, why) from error
         told.lines += 1
+    missing = seen.claims.missing()
+    if missing and not is_torn:
+        raise at_line(number, f"{missing} is missing after it")
     for id in sorted(told.handoffs, key=seen.begun.__getitem__):
         old = told.handoffs.get(told.handoffs[id].supersedes)
         if old is not None:
@@ -93,21 +102,27 @@ class _Seen(Struct):
     """Handoff -> its first line."""
     owners: dict[str, int] = {}
     """Task -> the last line that says whose it is."""
+    claims: Claims = msgspec.field(default_factory=Claims)
 
 
-def _take(told: Replayed, seen: _Seen, line: _Line) -> None:
+def _take(told: Replayed, seen: _Seen, written: bytes, number: int) -> None:
+    line = _lines.decode(written)
     last = seen.handoffs.get(line.handoff_id, -1)
     if last >= line.event_id:
         raise ValueError(f"{line.event_id} is not after {last}: it stands twice")
     seen.handoffs[line.handoff_id] = line.event_id
+    digest = sha256(same_words(written)).digest()
+    told.said.setdefault(line.handoff_id, {})[line.event_id] = number, digest
     if line.entry is None:
         if line.owner or line.handoff_chain:
             raise ValueError("it names an owner, but not the event that made it one")
+        seen.claims.further(written, line.handoff_id)
         return
     event: Any = CODEC.decode(line.entry.event, line.entry.v, line.entry.body)
     before = told.handoffs.get(line.handoff_id)
     after = _after(before, event, line.entry.at)
     _check(line, before, event, after)
+    seen.claims.first(written, line.entry.position, line.entry.at, event, after)
     told.handoffs[line.handoff_id] = after
     seen.begun.setdefault(line.handoff_id, line.event_id)
     if line.owner and seen.owners.get(line.task_id, -1) < line.event_id:
@@ -166,7 +181,22 @@ def compare(told: Replayed, store: Store) -> Mapping[str, str]:
         if essence(known) != essence(handoff):
             fields = _differing(essence(known), essence(handoff))
             wrong[id] = f"the ledger has another {', '.join(fields)}"
+        elif why := _lines_that_differ(told.said[id], store, id):
+            wrong[id] = why
     return wrong | dict(_owners_that_differ(told, store))
+
+
+def _lines_that_differ(said: Mapping[int, tuple[int, bytes]], store: Store, id: str) -> str:
+    """Which line of a handoff is not as its entries give it, or is not there; empty: none."""
+    meant = {number_of(line): line for line in lines_in_ledger(store, id)}
+    for number, line in meant.items():
+        where, digest = said.get(number, (0, b""))
+        if not where:
+            return f"the file does not have its line {number}"
+        if digest != sha256(same_words(line)).digest():
+            return f"line {where} of the file is not as the ledger has it"
+    strange = (where for number, (where, _) in said.items() if number not in meant)
+    return next((f"line {where} of the file is not in the ledger" for where in strange), "")
 
 
 def _missing(told: Replayed, store: Store) -> Iterator[str]:

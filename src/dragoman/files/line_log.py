@@ -1,23 +1,41 @@
 """Files of lines that follow the ledger: every line of an entry once, whatever happens.
 
 How far a file has come is read from the file itself: its lines are numbered, and the numbers rise
-with the ledger.
+with the ledger. That it still is as it was left is seen by its stamp; one that is not may lack
+lines that were written, so it is completed from the ledger before anything is added.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
+import msgspec
+from msgspec import Struct
+
 from dragoman.core.errors import LedgerError
+from dragoman.core.moments import parse_rfc3339
 from dragoman.files.disk import Disk, Tail
 from dragoman.files.guarding import Warn
-from dragoman.files.layout import staged
+from dragoman.files.layout import has_stamp, staged, stamp
 from dragoman.files.putting import make_way
 from dragoman.ledger.entry import Entry
 
+LINES_PER_ENTRY: Final = 10
+"""An entry's lines are numbered from ten times its position on, so that they rise for ever."""
 _MOST_BYTES: Final = 1 << 40
+_MOST_NUMBER: Final = 1 << 63
 
 Written = tuple[str, list[bytes]]
 """The path of a file, and the lines that an entry adds to it."""
+
+Pages = Callable[[int], Iterable[list[Entry]]]
+"""The entries after a position, as far as the files should show them."""
+
+
+class _Dated(Struct):
+    timestamp: str
+
+
+_dated: Final = msgspec.json.Decoder(_Dated)
 
 
 class LineLog:
@@ -28,24 +46,33 @@ class LineLog:
         disk: Disk,
         render: Callable[[Entry], Written],
         number: Callable[[bytes], int],
-        found: Callable[[], Iterable[str]],
+        found: Callable[[], Sequence[str]],
+        growing: Callable[[], Sequence[str]],
         warn: Warn,
     ) -> None:
-        """`number` is of a line of ours, -1 of any other; `found` are the files that there are."""
+        """`number` is of a line of ours, -1 of any other; `found` are the files that there are, and
+        `growing` those of them that go on."""
         self._disk = disk
         self._render = render
         self._number = number
         self._found = found
+        self._growing = growing
         self._warn = warn
 
-    def add(self, entries: Iterable[Entry]) -> None:
-        """Add what is missing of these entries, which follow on one another."""
+    def add(self, entries: Iterable[Entry], earlier: Pages) -> None:
+        """Add what is missing of these entries, which follow on one another and on `earlier`."""
         for path, lines in self.by_path(entries).items():
-            tail = self._disk.tail(path)
-            last = self._last(path, tail, self._number(lines[-1]))
-            fresh = [line for line in lines if self._number(line) > last]
-            if fresh:
-                self._append(path, tail.end, b"".join(line + b"\n" for line in fresh))
+            if not self._is_as_left(path):
+                self._complete([path], earlier)
+            self._add(path, lines)
+
+    def complete(self, pages: Pages) -> None:
+        """Write what was cut off from the files that go on."""
+        self._complete(self.changed(), pages)
+
+    def changed(self) -> Sequence[str]:
+        """The files that go on and are not as they were left."""
+        return [path for path in self._growing() if not self._is_as_left(path)]
 
     def rewrite(self, pages: Iterable[list[Entry]]) -> None:
         """All files anew from all entries; each replaces the old one when it is complete."""
@@ -54,8 +81,9 @@ class LineLog:
             for path, lines in self.by_path(page).items():
                 data = b"".join(line + b"\n" for line in lines)
                 keep = ends.get(path, 0)
-                self._append(staged(path), keep, data)
                 ends[path] = keep + len(data)
+                mark = stamp(path, ends[path], _moment(lines[-1]))
+                self._append(staged(path), keep, data, mark)
         for path in ends:
             self._disk.replace(staged(path), path)
         for path in [*self._found()]:
@@ -82,18 +110,50 @@ class LineLog:
         """The files that there are."""
         yield from self._found()
 
-    def _append(self, path: str, keep: int, data: bytes) -> None:
+    def _is_as_left(self, path: str) -> bool:
+        look = self._disk.look(path)
+        return look is None or look.kind != "file" or has_stamp(path, look.size, look.mtime_ns)
+
+    def _complete(self, paths: Sequence[str], pages: Pages) -> None:
+        """Write what these files lack behind their last line, however far back that is."""
+        if not paths:
+            return
+        reached = min(self._last(path, self._disk.tail(path)) for path in paths)
+        for page in pages(max(reached // LINES_PER_ENTRY - 1, 0)):
+            for path, lines in self.by_path(page).items():
+                if path in paths:
+                    self._add(path, lines)
+        for path in paths:
+            self._mark(path)
+
+    def _add(self, path: str, lines: list[bytes]) -> None:
+        tail = self._disk.tail(path)
+        last = self._last(path, tail, self._number(lines[-1]))
+        fresh = [line for line in lines if self._number(line) > last]
+        if fresh:
+            data = b"".join(line + b"\n" for line in fresh)
+            mark = stamp(path, tail.end + len(data), _moment(fresh[-1]))
+            self._append(path, tail.end, data, mark)
+
+    def _mark(self, path: str) -> None:
+        """A file that lacks nothing is looked at again only when it has changed again."""
+        look = self._disk.look(path)
+        if look is not None:
+            mark = stamp(path, look.size, _moment(self._disk.tail(path).line))
+            self._append(path, look.size, b"", mark)
+
+    def _append(self, path: str, keep: int, data: bytes, mtime_ns: int) -> None:
         try:
-            self._disk.append(path, keep, data)
+            self._disk.append(path, keep, data, mtime_ns)
         except (FileNotFoundError, NotADirectoryError):
             make_way(self._disk, path.rpartition("/")[0])
-            self._disk.append(path, keep, data)
+            self._disk.append(path, keep, data, mtime_ns)
 
     def _is_of_a_ledger(self, path: str) -> bool:
         """Whether a file was written as one of these, be it for another ledger."""
         return self._number(self._disk.tail(path).line) >= 0
 
-    def _last(self, path: str, tail: Tail, most: int) -> int:
+    def _last(self, path: str, tail: Tail, most: int = _MOST_NUMBER) -> int:
         """The last of our numbers in a file: a line that somebody has added there has none, nor
         can a number be ours that is beyond the `most` that was ever to be written."""
         last = self._number(tail.line)
@@ -101,3 +161,11 @@ class LineLog:
             return last
         lines = (self._disk.read(path, _MOST_BYTES) or b"").splitlines()
         return max((n for n in map(self._number, lines) if n <= most), default=-1)
+
+
+def _moment(line: bytes) -> int:
+    """When that happened of which a line tells; any moment does for a stamp, if it tells none."""
+    try:
+        return parse_rfc3339(_dated.decode(line).timestamp)
+    except (msgspec.MsgspecError, ValueError):
+        return 0

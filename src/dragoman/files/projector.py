@@ -6,6 +6,7 @@ everything before it is durable. One process projects at a time; the others wait
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -115,6 +116,7 @@ class Projector:
         """Look for what people edited or moved and what was written late; how much was answered."""
         with self._disk.lock(LOCK):
             self._follow()
+            self._complete_logs()
             self._make_folders()
             survey: _Survey = {status: self._disk.list(f"{TASKS}/{status}") for status in STATUSES}
             behind = self._forget_behind()
@@ -150,6 +152,11 @@ class Projector:
     def has_begun(self) -> bool:
         """Whether the files were ever written to their end: a restore may have been stopped."""
         return self._read_cursor() is not None
+
+    def changed_logs(self) -> Iterator[str]:
+        """The files of lines that are not as they were left: some of it may be cut off."""
+        for log in self._logs:
+            yield from log.changed()
 
     def compare(self, progress: Progress) -> Iterator[Difference]:
         """Every file that is missing, changed or surplus.
@@ -213,13 +220,21 @@ class Projector:
         if cursor is not None and cursor.behind != self._guard.behind:
             self._save(self._cursor(cursor.position))
 
+    def _complete_logs(self) -> None:
+        """What was cut off from a file of lines is written again, as far as it was written."""
+        cursor = self._read_cursor()
+        if cursor is not None and self._is_of_this_ledger(cursor):
+            for log in self._logs:
+                log.complete(partial(self._pages, cursor.position))
+
     def _is_of_this_ledger(self, cursor: _Cursor) -> bool:
         return cursor.ledger == self._store.ledger_id() and cursor.position <= self._store.head()
 
     def _take(self, page: list[Entry]) -> None:
         self._make_folders()
+        earlier = partial(self._pages, page[0].position - 1)
         for log in self._logs:
-            log.add(page)
+            log.add(page, earlier)
         self._bring([e.stream for e in page])
 
     def _bring(self, streams: Sequence[str]) -> int:
@@ -233,7 +248,7 @@ class Projector:
         self._forget_behind()
         self._make_folders()
         for log in self._logs:
-            log.rewrite(self._pages(head))
+            log.rewrite(self._pages(head, 0))
         while rows := self._store.rows(after, _PAGE):
             streams = [row.name for row in rows if row.name.startswith(task_stream(""))]
             self._files.bring(streams)
@@ -261,8 +276,7 @@ class Projector:
         for folder in _FOLDERS:
             self._disk.make_folder(folder)
 
-    def _pages(self, head: int) -> Iterator[list[Entry]]:
-        after = 0
+    def _pages(self, head: int, after: int) -> Iterator[list[Entry]]:
         while page := self._store.entries(after, _PAGE, until=head):
             yield page
             after = page[-1].position

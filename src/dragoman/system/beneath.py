@@ -139,7 +139,7 @@ class Beneath:
         if len(self._unsynced) >= _MOST_UNSYNCED:
             self._sync_contents()
 
-    def append(self, path: str, keep: int, data: bytes) -> None:
+    def append(self, path: str, keep: int, data: bytes, mtime_ns: int | None = None) -> None:
         """Add to a file after its first `keep` bytes, durably."""
         with self._parent(path) as (folder, name):
             flags = _FILE | os.O_WRONLY | os.O_CREAT
@@ -150,6 +150,8 @@ class Beneath:
                 os.ftruncate(descriptor, keep)
                 os.lseek(descriptor, keep, os.SEEK_SET)
                 write_all(descriptor, data)
+                if mtime_ns is not None:
+                    os.utime(descriptor, ns=(mtime_ns, mtime_ns))
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)

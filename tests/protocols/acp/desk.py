@@ -63,6 +63,7 @@ class Desk:
         shelf = ArtifactShelf(data, Beneath, CountingIds(), (data / "more",), MOST)
         usual: Any = {"artifacts": shelf, "workq": HubWorkq(self.lab.hub)}
         chosen = acp.Choices(**(usual | choices))
+        self.teamspaces = chosen.teamspaces
         facts = StoreFacts(self.lab.store, lambda _task, _ref: False, now=self.lab.hub.clock.now)
         self.door = Interpreter(self.lab.hub, (acp.dialect(chosen),), facts)
 

@@ -1,11 +1,11 @@
 """The actions of `acp_handoff`: the whole way, wrong callers, repeats, and one form of answer."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from dragoman.core.commands import CreateTask
+from dragoman.core.commands import CreateTask, RegisterAgent
 from dragoman.core.handoff_package import hash_of
 from dragoman.engine.plan import Turned
 from dragoman.protocols.acp.actions import USUAL
@@ -347,3 +347,23 @@ def test_an_approval_that_nobody_asked_for_is_said_to_be_one(desk: Desk) -> None
 def test_who_has_it_is_not_offered_it(desk: Desk) -> None:
     no = desk.say(offer(to="alice"), ALICE)["error"]
     assert (no["kind"], no["detail"]) == ("cycle", "alice has it now: name somebody else")
+
+
+@proves("ACP-CAN-ACCEPT")
+def test_an_offer_to_somebody_who_cannot_accept_it_is_told(desk: Desk) -> None:
+    def warnings(task: str, to: str) -> list[str]:
+        reply = desk.say(offer(to=to, task=task), ALICE)
+        assert reply["success"], reply
+        return reply["metadata"].get("warnings", [])
+
+    assert warnings("t-1", "nobody") == [], "nobody is registered here, and every name is good"
+    for name, role in (("alice", "agent"), ("bob", "agent"), ("obs", "observer")):
+        desk.lab.do(HUMAN, RegisterAgent(name, role=cast(Any, role)))
+    assert warnings("t-2", "bob") == []
+    assert warnings("t-3", "obs") == ["obs is registered as observer, and can accept nothing"]
+    (told,) = warnings("t-4", "nobody")
+    assert told == "nobody is registered under the name 'nobody': it waits until somebody is"
+    desk.lab.do(HUMAN, RegisterAgent("cora", role="coordinator"))
+    id = desk.offered(task="t-5")
+    moved = desk.do("reassign", id, COORDINATOR, to_agent="obs")
+    assert moved["metadata"]["warnings"][0].startswith("obs is registered as observer")

@@ -389,3 +389,44 @@ def test_all_files_together_may_be_too_much(tmp_path: Path) -> None:
     files = [artifact("a", "a.txt"), artifact("b", "b.txt")]
     (told,) = desk.say(offer(artifacts=files), ALICE)["metadata"]["warnings"]
     assert told.startswith("policy_violation: all artifacts have 12 bytes")
+
+
+@proves("ACP-FINAL-ARTIFACTS")
+def test_who_finishes_with_files_that_are_not_there_is_told_so(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, artifacts_bytes=20)
+    desk.put("good.txt", "hello\n")
+    digest = hashlib.sha256(b"hello\n").hexdigest()
+    id = desk.at("activated")
+    finals = [
+        artifact("good", "good.txt", sha256=digest, size_bytes=6),
+        artifact("gone", "gone.txt"),
+        artifact("forged", "good.txt", sha256="0" * 64),
+        artifact("short", "good.txt", size_bytes=7),
+        artifact("maybe", "other.txt", required=False),
+        {"artifact_id": "pr", "ref": {"type": "pr", "path": "17"}},
+    ]
+    assert "metadata" not in desk.do("complete", id, ALICE, final_artifacts=finals)
+    done = desk.do("complete", id, BOB, final_artifacts=finals)
+    assert (done["success"], done["status"]) == (True, "completed")
+    assert [told.split(": ")[:2] for told in done["metadata"]["warnings"]] == [
+        ["missing_artifact", "gone"],
+        ["hash_mismatch", "forged"],
+        ["hash_mismatch", "short"],
+    ]
+    assert not (tmp_path / "artifacts" / "sha256").exists(), "nothing is kept of them"
+    again = desk.do("complete", id, BOB, final_artifacts=finals)
+    assert (again["success"], again["status"]) == (True, "completed")
+
+
+@proves("ACP-FINAL-ARTIFACTS")
+def test_files_of_finished_work_that_are_too_much_are_not_read(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, artifacts_bytes=10)
+    desk.put("good.txt", "hello\n")
+    forged = artifact("forged", "good.txt", sha256="0" * 64)
+    id = desk.at("activated")
+    twice = [forged, forged | {"artifact_id": "too"}]
+    (told,) = desk.do("complete", id, BOB, final_artifacts=twice)["metadata"]["warnings"]
+    assert "at most 10 are taken" in told
+    bare = Desk(tmp_path / "bare", artifacts=None)
+    done = bare.do("complete", bare.at("activated"), BOB, final_artifacts=twice)
+    assert (done["status"], "warnings" in done.get("metadata", {})) == ("completed", False)

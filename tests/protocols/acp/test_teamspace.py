@@ -6,6 +6,10 @@ from typing import Any
 import pytest
 
 from dragoman.core.actors import Actor
+from dragoman.engine.facts import StoreFacts
+from dragoman.engine.interpreter import Interpreter
+from dragoman.engine.plan import Turned
+from dragoman.protocols import agentmail
 from dragoman.protocols.acp import Teamspace
 from tests.protocols.acp.desk import ALICE, BOB, CAROL, COORDINATOR, HUMAN, Desk, offer
 from tests.requirements import proves
@@ -67,6 +71,60 @@ def test_letters_about_it_are_shown_to_its_members(team: Desk) -> None:
         assert types(outsider, to="bob") == ["status.update"]
     for member in (ALICE, BOB, COORDINATOR, HUMAN):
         assert types(member, task_id="t-1") == ["handoff.initiate", "system.error"]
+
+
+@proves("ACP-CLOSED-LETTERS")
+def test_agent_mail_shows_letters_about_it_to_its_members_too(team: Desk) -> None:
+    id = team.say(inside(thread_id="th-1"), ALICE)["handoff_id"]
+    team.say({"to": ["bob"], "type": "status.update", "payload": {"n": 1}}, ALICE, "acp_send")
+    choices = agentmail.Choices(teamspaces=team.teamspaces)
+    facts = StoreFacts(team.lab.store, lambda _task, _ref: False)
+    mail = Interpreter(team.lab.hub, (agentmail.dialect(choices),), facts)
+
+    def found(operation: str, reader: Actor, **asked: Any) -> list[str]:
+        return [row["subject"] for row in mail.call(operation, asked, reader).reply["messages"]]
+
+    def looked_up(reader: Actor) -> list[list[str]]:
+        return [
+            found("mail.thread", reader, thread_id="th-1"),
+            found("mail.search", reader, query=id),
+            found("mail.inbox", reader, agent="bob", thread_id="th-1"),
+            found("mail.inbox", reader, agent="alice", box="sent", thread_id="th-1"),
+        ]
+
+    (letter,) = team.say({"thread_id": "th-1"}, BOB, "acp_query")["messages"]
+    for outsider in (CAROL, OTHER):
+        assert looked_up(outsider) == [[], [], [], []]
+        no = mail.call("mail.show", {"id": letter["message_id"]}, outsider)
+        assert isinstance(no, Turned)
+        assert no.code == "mail_not_found"
+        summary = mail.call("mail.summary", {"thread_id": "th-1"}, outsider).reply
+        assert summary["counts"] == {}
+        assert found("mail.inbox", outsider, agent="bob") == ["status.update"]
+    for member in (ALICE, BOB, COORDINATOR, HUMAN):
+        assert looked_up(member) == [["handoff.initiate: t-1"]] * 4
+        assert mail.call("mail.show", {"id": letter["message_id"]}, member).reply["id"]
+
+
+@proves("ACP-CLOSED-LETTERS")
+def test_what_is_passed_on_stays_in_its_teamspace(team: Desk) -> None:
+    id = team.say(inside(), ALICE)["handoff_id"]
+    for action in ("accept", "activate"):
+        assert team.do(action, id, BOB)["success"]
+    assert team.code(offer(to="otis", supersedes=id), BOB) == "not_authorized"
+    draft = offer(to="otis", supersedes=id) | {"action": "draft", "handoff_id": "d1"}
+    assert team.code(draft, BOB) == ""
+    assert team.do("propose", "d1", BOB)["error"]["code"] == "not_authorized"
+    absent = team.say(offer(to="otis", supersedes="absent"), CAROL)
+    there = team.say(offer(to="otis", supersedes=id), CAROL)
+    assert there["error"]["code"] == "not_found"
+    assert str(there).replace(id, "absent") == str(absent)
+    back = team.say(offer(to="cora", supersedes=id), BOB)
+    assert team.handoff(back["handoff_id"]).teamspace == "core"
+    again = team.say(offer(to="cora", supersedes=id), BOB)
+    assert again["handoff_id"] == back["handoff_id"]
+    out = team.say(offer(to="otis", supersedes=back["handoff_id"], teamspace_id="default"), BOB)
+    assert team.handoff(out["handoff_id"]).teamspace == "default", "it was said where"
 
 
 def test_only_members_act_and_see(team: Desk) -> None:

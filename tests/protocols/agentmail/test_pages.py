@@ -10,7 +10,7 @@ from dragoman.engine.mailbox import MOST_BYTES, page_of
 from dragoman.engine.operation import Operation
 from dragoman.engine.ports import Listed, ListQuery
 from dragoman.protocols import agentmail
-from dragoman.protocols.agentmail import operations
+from dragoman.protocols.agentmail import reading
 from tests.engine.lab import ALICE, BOB, OpenStore
 from tests.engine.letters import post
 from tests.protocols.agentmail.office import BEAD, Office, letter
@@ -91,7 +91,7 @@ def test_a_page_has_an_end_in_bytes(operation: str, asked: dict[str, Any]) -> No
 
 
 def test_a_summary_is_of_the_last_letters_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(operations, "_SUMMED_UP", 2)
+    monkeypatch.setattr(reading, "_SUMMED_UP", 2)
     office = Office()
     office.send(ALICE, letter("PROGRESS", "Step: one", to=["bob"]))
     whole = office.ask("mail.summary", {"thread_id": BEAD}, BOB)

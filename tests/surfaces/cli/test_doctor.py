@@ -306,3 +306,17 @@ def test_ended_leases_that_await_recovery_are_a_warning(healthy: Console) -> Non
     found = examine(healthy, "--now", "2026-02-09T12:10:00Z")["leases"]
     assert (found["state"], found["advice"]) == ("warning", "run `dragoman tick`")
     assert examine(healthy, "--now", NOON)["leases"]["state"] == "ok"
+
+
+@proves("FILES-CUT")
+def test_a_log_that_was_cut_off_is_named_until_it_is_completed(healthy: Console) -> None:
+    log = max((healthy.data / "events").iterdir())
+    whole = log.read_bytes()
+    log.write_bytes(whole[:-40])
+
+    found = examine(healthy)["files"]
+    assert (found["state"], f"events/{log.name}" in found["found"]) == ("warning", True)
+    assert "dragoman tick" in found["advice"]
+    healthy.ask("tick", "--now", NOON)
+    assert log.read_bytes().startswith(whole)
+    assert examine(healthy)["files"]["state"] == "ok"

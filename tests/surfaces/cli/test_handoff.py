@@ -103,6 +103,60 @@ def test_an_offer_of_a_file_says_more(dragoman: Console, letter: Letters) -> Non
     assert (shown["to_agent"], shown["package"]["context"]["known_risks"]) == ("carol", ["time"])
 
 
+@proves("ACP-CLI-OPTIONS")
+def test_every_option_takes_the_place_of_what_the_file_says(
+    dragoman: Console, letter: Letters
+) -> None:
+    file = letter(
+        {
+            "to_agent": "bob",
+            "task": {
+                "task_id": "t1",
+                "title": "Fix it",
+                "objective": "It works",
+                "success_criteria": ["tests pass"],
+                "priority": "high",
+                "deadline": "2027-01-01T00:00:00Z",
+            },
+            "context": {"summary": "broken", "known_risks": ["time"]},
+            "work_state": {"status": "blocked", "next_step": "look", "branch": "b"},
+            "artifacts": [
+                {"artifact_id": "a", "ref": {"type": "url", "path": "https://a.example"}}
+            ],
+        }
+    )
+    words = (
+        *("--id", "o1", "--task", "t9", "--to", "carol", "--title", "T", "--objective", "O"),
+        *("--criterion", "C", "--criterion", "D", "--summary", "S", "--next-step", "N"),
+        *("--priority", "low", "--state", "review", "--deadline", "2027-02-02T00:00:00Z"),
+        *("--artifact", "x/trace.txt", "--needs-approval", "--reason", "R", "--thread", "th9"),
+        *("--teamspace", "blue"),
+    )
+    dragoman.ask("handoff", "initiate", file, "--as", "ada", *words)
+    shown = dragoman.ask("handoff", "show", "o1")
+    package = shown["package"]
+    assert (shown["task_id"], shown["to_agent"], shown["teamspace_id"]) == ("t9", "carol", "blue")
+    assert (shown["reason"], shown["thread_id"]) == ("R", "th9")
+    assert package["task"] == {
+        "task_id": "t9",
+        "title": "T",
+        "objective": "O",
+        "success_criteria": ["C", "D"],
+        "priority": "low",
+        "deadline": "2027-02-02T00:00:00Z",
+    }
+    assert package["context"] == {"summary": "S", "known_risks": ["time"]}
+    assert package["work_state"] == {"status": "review", "next_step": "N", "branch": "b"}
+    assert [one["artifact_id"] for one in package["artifacts"]] == ["trace.txt"]
+    assert package["policy"]["requires_human_approval"]
+    plain = dragoman.ask("handoff", "initiate", file, "--as", "ada", "--id", "o2")
+    said = dragoman.ask("handoff", "show", plain["handoff_id"])["package"]
+    assert (said["task"]["priority"], said["work_state"]["status"]) == ("high", "blocked")
+    odd = letter({"to_agent": "bob", "task": "t1", "context": [], "work_state": {}})
+    no = dragoman("handoff", "initiate", odd, "--as", "ada", "--summary", "S", "--task", "t2")
+    assert (no.code, no.err.startswith("schema_invalid: task: ")) == (1, True)
+
+
 @proves("CLI-EXIT")
 @pytest.mark.parametrize(
     ("content", "said"),
@@ -305,7 +359,9 @@ def test_an_audit_file_is_replayed_and_compared(dragoman: Console, tmp_path: Pat
     assert "h1: the ledger has another" in old.out
     elsewhere = Console(tmp_path / "elsewhere")
     alone = elsewhere.ask("handoff", "verify", "--replay", str(file))
-    assert (alone["compared"], alone["differences"]) == (False, {})
+    assert (alone["compared"], alone["differences"], len(alone["warnings"])) == (False, {}, 1)
+    assert "look: there is no ledger" in elsewhere("handoff", "verify", "--replay", str(file)).out
+    assert same["warnings"] == []
     file.write_bytes(b"nothing\n")
     broken = dragoman.ask("handoff", "verify", "--replay", str(file), code=1)
     assert (broken["code"], broken["detail"][:7]) == ("bad_file", "line 1:")

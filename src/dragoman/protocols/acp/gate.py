@@ -97,7 +97,35 @@ def foreseen(artifacts: Collection[Artifact], teamspace: str, choices: Choices) 
         elif _expected(artifact).size not in (None, size):
             detail = f"{artifact.artifact_id}: it has {size} bytes, not as many as stated"
             looked.failed.append(("hash_mismatch", detail))
+    return _told(looked)
+
+
+def _told(looked: "_Looked") -> list[str]:
+    """What looking has found, in words."""
     return [f"{code}: {detail}" for code, detail in looked.failed] + looked.waits_for
+
+
+def delivered(artifacts: Collection[Artifact], teamspace: str, choices: Choices) -> list[str]:
+    """What is wrong with the files that finished work is said to have come to.
+
+    They are looked at as the gate looks at its own, but nothing is kept of them: no work changes
+    hands by them, and whoever reviews it reads them where they lie.
+    """
+    store, looked = choices.artifacts, _Looked()
+    if store is None:
+        return []
+    files = [artifact for artifact in artifacts if artifact.ref.type == "file"]
+    measured = _measured(files, teamspace, store, choices.artifacts_bytes, looked)
+    is_too_much = bool(looked.failed)
+    for artifact, size in measured:
+        wrong = size if isinstance(size, NotKept) else None
+        expected = _expected(artifact)
+        # Where nothing is stated about a file, there is nothing to read it for.
+        if wrong is None and not is_too_much and expected != Expected():
+            wrong = store.look(teamspace, artifact.ref.path, expected)
+        if wrong is not None:
+            _add(artifact, wrong, looked)
+    return _told(looked)
 
 
 def check_copies(

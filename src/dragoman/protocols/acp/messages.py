@@ -3,7 +3,7 @@
 They are letters like all others of the hub, of a kind of their own, with a payload as their body.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Final, Literal, cast, get_args
 
 import msgspec
@@ -14,18 +14,18 @@ from dragoman.core.authority import MAY_WRITE
 from dragoman.core.commands import PostMail
 from dragoman.core.errors import Refusal
 from dragoman.core.events import Role
-from dragoman.core.handoff import Handoff
 from dragoman.core.handoff_words import COORDINATOR, not_found
 from dragoman.core.ids import check_agent, check_mail_id
 from dragoman.core.mail import Mail
 from dragoman.core.moments import to_rfc3339
 from dragoman.engine.ask import find_agent, find_task
+from dragoman.engine.closed_letters import is_shown_to
 from dragoman.engine.handoffs import find_handoff
-from dragoman.engine.mailbox import Letter, Page, page_of
+from dragoman.engine.mailbox import Fits, Letter, Page, page_of
 from dragoman.engine.operation import Commands, Facts, Fault, Operation
 from dragoman.engine.ports import ListQuery, Store
 from dragoman.engine.request import Accepted
-from dragoman.engine.teamspaces import closed_to, coordinators
+from dragoman.engine.teamspaces import coordinators
 from dragoman.protocols.acp.actions import PageSize, Position
 from dragoman.protocols.acp.read import shaped
 from dragoman.protocols.acp.settings import Choices
@@ -96,7 +96,7 @@ def operations(choices: Choices) -> Iterator[Operation]:
     """The three of them."""
 
     def lookup(asked: Lookup, actor: Actor, facts: Facts) -> Any:
-        return _lookup(asked, actor, facts, closed_to(choices.teamspaces, actor))
+        return _lookup(asked, actor, facts, is_shown_to(actor, choices.teamspaces, facts.store))
 
     yield Operation(
         name="acp_send",
@@ -201,7 +201,7 @@ def _inbox(asked: Inbox, actor: Actor, facts: Facts) -> Any:
     return _rows(page_of(facts.store, query, lambda mail: _is_of(mail, asked.type)), actor.name)
 
 
-def _lookup(asked: Lookup, actor: Actor, facts: Facts, closed: Collection[str]) -> Any:
+def _lookup(asked: Lookup, actor: Actor, facts: Facts, is_shown: Fits) -> Any:
     task = find_task(facts.store, asked.task_id) if asked.task_id else None
     if isinstance(task, Refusal):
         return Fault(task.code, task.detail, "task_id")
@@ -217,7 +217,7 @@ def _lookup(asked: Lookup, actor: Actor, facts: Facts, closed: Collection[str]) 
             and asked.thread_id in ("", mail.thread)
             and asked.from_ in ("", mail.sender)
             and (not asked.to or mail.is_for(asked.to))
-            and not _is_hidden(mail, actor, facts.store, closed)
+            and is_shown(mail)
         )
 
     narrow = (
@@ -228,24 +228,6 @@ def _lookup(asked: Lookup, actor: Actor, facts: Facts, closed: Collection[str]) 
     name = next(f"{kind}:{word}" for kind, word in narrow if word)
     query = ListQuery(name, asked.after, limit=asked.limit)
     return _rows(page_of(facts.store, query, fits), actor.name)
-
-
-def _is_hidden(mail: Mail, actor: Actor, store: Store, closed: Collection[str]) -> bool:
-    """Whether a letter is about a handoff in a teamspace that is not the reader's."""
-    if not closed or mail.sender == actor.name or mail.is_for(actor.name):
-        return False
-    try:
-        payload = msgspec.json.decode(mail.body, type=_AboutHandoff)
-    except msgspec.DecodeError:
-        return False
-    found = find_handoff(store, payload.handoff_id) if payload.handoff_id else None
-    return isinstance(found, Handoff) and found.teamspace in closed
-
-
-class _AboutHandoff(Struct, frozen=True):
-    """What a letter about a handoff names it by."""
-
-    handoff_id: str = ""
 
 
 def _malformed(asked: Lookup) -> Iterator[Fault | None]:

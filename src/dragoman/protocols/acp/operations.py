@@ -17,10 +17,8 @@ from dragoman.protocols.acp.schema import package_schema
 from dragoman.protocols.acp.settings import DEFAULTS, Choices
 
 NAME: Final = "acp"
-_LOOKS: Final = frozenset(
-    {"initiate", "draft", "propose", "validate", "query", "accept", "activate"}
-)
-"""Actions for which something is looked up before the hub is asked."""
+_LOOKS: Final = frozenset({"initiate", "validate", "query"})
+"""Actions for which something is looked up before the hub is asked, beside the handoff."""
 
 
 def dialect(choices: Choices = DEFAULTS) -> Dialect:
@@ -55,7 +53,7 @@ def _handoff(choices: Choices) -> Operation:
         asks=lambda asked, actor, facts: query.answer(asked, actor, facts, choices),
         reply=done,
         after=after,
-        looks=lambda asked: asked.action in _LOOKS or bool(choices.teamspaces),
+        looks=lambda asked: asked.action in _LOOKS or translate.is_looked_up(asked, choices),
         dwells=True,
         lingers=lambda asked, reply: lingers(asked, reply, choices),
         no_in=no_in,

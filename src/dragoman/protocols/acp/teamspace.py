@@ -1,7 +1,12 @@
-"""The no to whoever has nothing to do in a teamspace."""
+"""Whom work is offered to: the no to outsiders of a teamspace, and doubts that it can be taken."""
+
+from collections.abc import Iterator
 
 from dragoman.core.actors import Actor
+from dragoman.core.authority import MAY_WRITE
+from dragoman.engine.ask import find_agent
 from dragoman.engine.operation import Fault
+from dragoman.engine.ports import Store
 from dragoman.engine.teamspaces import belongs
 from dragoman.protocols.acp.settings import Choices
 
@@ -12,3 +17,15 @@ def outsider(teamspace: str, who: Actor | str, choices: Choices) -> Fault | None
         return None
     name = who if isinstance(who, str) else who.label
     return Fault("not_authorized", f"{name} does not belong to the teamspace {teamspace}")
+
+
+def doubts_about(recipient: str, sender: Actor, store: Store) -> Iterator[str]:
+    """Why an offer may wait for ever; no reason to refuse it, for names and roles may come.
+
+    Among people who are not registered themselves, every name is as good as another.
+    """
+    known = find_agent(store, recipient)
+    if known is not None and known.role not in MAY_WRITE:
+        yield f"{recipient} is registered as {known.role}, and can accept nothing"
+    elif known is None and find_agent(store, sender.name) is not None:
+        yield f"nobody is registered under the name {recipient[:140]!a}: it waits until somebody is"

@@ -44,12 +44,19 @@ from dragoman.protocols.acp.actions import (
     Reject,
     Withdraw,
 )
-from dragoman.protocols.acp.gate import PASSING, artifacts_of, check_copies, examine, foreseen
+from dragoman.protocols.acp.gate import (
+    PASSING,
+    artifacts_of,
+    check_copies,
+    delivered,
+    examine,
+    foreseen,
+)
 from dragoman.protocols.acp.package import composed, hash_as_given, offer_faults
 from dragoman.protocols.acp.read import Asked, read_action
 from dragoman.protocols.acp.reply import TRY_AGAIN
 from dragoman.protocols.acp.settings import Choices
-from dragoman.protocols.acp.teamspace import outsider
+from dragoman.protocols.acp.teamspace import doubts_about, outsider
 
 KIND: Final = "acp"
 """The kind of name under which work that was born elsewhere is known."""
@@ -84,7 +91,8 @@ _LOOKED_UP: Final = frozenset({"draft", "propose", "accept", "activate"})
 
 def is_looked_up(asked: Asked, choices: Choices) -> bool:
     """Whether the handoff has to be known before the hub is asked."""
-    return asked.action in _LOOKED_UP or bool(choices.teamspaces)
+    is_delivery = asked.action == "complete" and bool(asked.given.final_artifacts)
+    return asked.action in _LOOKED_UP or is_delivery or bool(choices.teamspaces)
 
 
 def _known(given: Any, facts: Facts) -> Handoff | None:
@@ -160,12 +168,12 @@ def lacks(draft: Handoff) -> list[str]:
 
 def _words_of(draft: Handoff) -> dict[str, Any]:
     """A draft as the arguments of the initiate that it becomes."""
-    said = {"to_agent": draft.recipient} if draft.recipient else {}
+    outside = {"to_agent": draft.recipient, "teamspace_id": draft.teamspace}
+    unsaid = {"to_agent": "", "teamspace_id": "default"}
     return {
         "action": "initiate",
         "handoff_id": draft.id,
-        "teamspace_id": draft.teamspace,
-        **said,
+        **{name: said for name, said in outside.items() if said != unsaid[name]},
         **draft.package,
     }
 
@@ -176,8 +184,11 @@ def initiate(
     """An offer, as the hub is asked for it."""
     given: Initiate = asked.given
     del known
+    teamspace = _teamspace_of(asked, actor, facts, choices)
+    if isinstance(teamspace, Fault):
+        return teamspace
     for name in (actor, given.to_agent):
-        if stranger := outsider(given.teamspace_id, name, choices):
+        if stranger := outsider(teamspace, name, choices):
             return stranger
     stated = given.verification.package_hash or ""
     is_as_given = bool(stated) and stated == hash_as_given(asked.words)
@@ -185,7 +196,8 @@ def initiate(
     package = composed(asked.said)
     if secret := choices.secret_in(package):
         return Fault(secret.code, secret.detail)
-    asked.warnings.extend(foreseen(given.artifacts, given.teamspace_id, choices))
+    asked.warnings.extend(doubts_about(given.to_agent, actor, facts.store))
+    asked.warnings.extend(foreseen(given.artifacts, teamspace, choices))
     due_at = _due_at(given)
     if due_at is not None and due_at <= facts.now():
         asked.warnings.append(_LATE.format(to_rfc3339(due_at)))
@@ -197,13 +209,25 @@ def initiate(
         title=given.task.title,
         reason=given.reason,
         thread=given.thread_id,
-        teamspace=given.teamspace_id,
+        teamspace=teamspace,
         stated_hash="" if is_as_given else stated,
         supersedes=given.supersedes,
         sla_ms={**choices.sla_ms, **own},
         due_at=due_at,
     )
     return (*_adopted(given, facts, choices), offer)
+
+
+def _teamspace_of(asked: Asked, actor: Actor, facts: Facts, choices: Choices) -> str | Fault:
+    """Where it belongs: what comes in the place of another stays there, unless it says where."""
+    given: Initiate = asked.given
+    found = find_handoff(facts.store, given.supersedes) if given.supersedes else None
+    if not isinstance(found, Handoff):
+        return given.teamspace_id
+    if outsider(found.teamspace, actor, choices):
+        nothing = not_found(found.id)
+        return Fault(nothing.code, nothing.detail)
+    return given.teamspace_id if "teamspace_id" in asked.said else found.teamspace
 
 
 def _due_at(given: Initiate) -> int | None:
@@ -282,6 +306,26 @@ def _activate(
     )
 
 
+def _complete(
+    asked: Asked, known: Handoff | None, actor: Actor, facts: Facts, choices: Choices
+) -> Commands:
+    """What the work has come to is looked at; that something is missing there is no reason for a
+    no: it is done all the same.
+    """
+    del facts
+    given: Complete = asked.given
+    if known is not None and known.status == "activated" and known.recipient == actor.name:
+        asked.warnings.extend(delivered(given.final_artifacts, known.teamspace, choices))
+    return (
+        CompleteHandoff(
+            given.handoff_id,
+            notes=given.completion_notes,
+            final_artifacts=tuple(asked.said.get("final_artifacts", ())),
+            backoff=choices.backoff,
+        ),
+    )
+
+
 # What needs nothing but the words
 
 
@@ -295,15 +339,6 @@ def _simple(make: Callable[[Any, Asked, Choices], AnyCommand]) -> Any:
         return (make(asked.given, asked, choices),)
 
     return made
-
-
-def _complete(given: Complete, asked: Asked, choices: Choices) -> AnyCommand:
-    return CompleteHandoff(
-        given.handoff_id,
-        notes=given.completion_notes,
-        final_artifacts=tuple(asked.said.get("final_artifacts", ())),
-        backoff=choices.backoff,
-    )
 
 
 def _extend(given: ExtendSla, _: Asked, __: Choices) -> AnyCommand:
@@ -338,10 +373,10 @@ def _discard(given: OnHandoff, _: Asked, __: Choices) -> AnyCommand:
 def _reassign(
     asked: Asked, known: Handoff | None, actor: Actor, facts: Facts, choices: Choices
 ) -> Commands | Fault:
-    del actor, facts
     given: Reassign = asked.given
     if known is not None and (stranger := outsider(known.teamspace, given.to_agent, choices)):
         return stranger
+    asked.warnings.extend(doubts_about(given.to_agent, actor, facts.store))
     return (ReassignHandoff(given.handoff_id, given.to_agent, given.notes),)
 
 
@@ -354,7 +389,7 @@ _COMMANDS: Final[Mapping[str, _Maker]] = {
     "accept": _accept,
     "reject": _simple(_reject),
     "activate": _activate,
-    "complete": _simple(_complete),
+    "complete": _complete,
     "close": _simple(_close),
     "withdraw": _simple(_withdraw),
     "extend_sla": _simple(_extend),

@@ -1,28 +1,17 @@
-"""Everything that can be asked for in Agent Mail: send, look into boxes, ack, search, summarise."""
+"""Everything that can be asked for in Agent Mail; what only reads is in `reading`."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, Final, cast
 
 import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
-from dragoman.core.actors import Actor
-from dragoman.core.authority import MAY_DISPATCH, MAY_WRITE
+from dragoman.core.authority import MAY_WRITE
 from dragoman.core.commands import AckMail, PostMail, ReadMail
 from dragoman.core.errors import Refusal
-from dragoman.core.ids import check_agent, check_mail_id, mail_stream
-from dragoman.core.mail import Mail
-from dragoman.engine.ask import find_agent
-from dragoman.engine.mailbox import (
-    LAST,
-    Letter,
-    Page,
-    find_letter,
-    last_of,
-    page_from,
-    page_of,
-)
+from dragoman.core.ids import check_agent
+from dragoman.engine.mailbox import find_letter
 from dragoman.engine.operation import (
     Commands,
     Dialect,
@@ -32,45 +21,29 @@ from dragoman.engine.operation import (
     Incoming,
     Operation,
 )
-from dragoman.engine.ports import ListQuery, Store
 from dragoman.engine.request import Accepted
-from dragoman.engine.search import search_mail
-from dragoman.protocols.agentmail import translate, waves
-from dragoman.protocols.agentmail.asking import asking, reader, shaped
+from dragoman.protocols.agentmail import reading, translate, waves
+from dragoman.protocols.agentmail.asking import reader, shaped
 from dragoman.protocols.agentmail.errors import CODES
-from dragoman.protocols.agentmail.filters import COMPLETIONS, SUCCESSES, passes_checks
 from dragoman.protocols.agentmail.lint import lint
 from dragoman.protocols.agentmail.meaning import ACTED_ON_LATER
 from dragoman.protocols.agentmail.parse import Parser
 from dragoman.protocols.agentmail.render import RENDER
 from dragoman.protocols.agentmail.settings import DEFAULTS, Choices
 from dragoman.protocols.agentmail.shapes import Message
-from dragoman.protocols.agentmail.shown import as_message, as_row, type_of
-from dragoman.protocols.agentmail.summary import Waiting, summarize
-from dragoman.protocols.agentmail.wire import (
-    Inbox,
-    OneLetter,
-    Outgoing,
-    Search,
-    SendMail,
-    Summed,
-    Thread,
-)
+from dragoman.protocols.agentmail.wire import OneLetter, Outgoing, SendMail
 from dragoman.protocols.agentmail.words import ANSWERS, MessageType
 
 NAME: Final = "agentmail"
 _NO_CHANGE: Final = "nothing_changed"
 _WHOLE_ID: Final = 36
-_SUMMED_UP: Final = 1_000
-"""So many letters go into one summary."""
-
 
 _parser = Parser()
 
 
 def dialect(choices: Choices = DEFAULTS) -> Dialect:
     """Agent Mail as a door is handed it."""
-    operations = (*_writing(choices), *_reading(choices), *waves.operations(choices))
+    operations = (*_writing(choices), *reading.operations(choices), *waves.operations(choices))
     send = operations[0]
     return Dialect(
         name=NAME,
@@ -254,143 +227,3 @@ def _effect(letter: Outgoing, commands: Commands, accepted: Accepted) -> dict[st
     if declined.code == _NO_CHANGE and letter.message.type in ACTED_ON_LATER:
         return {"applied": True}
     return {"applied": False, "code": declined.code, "detail": declined.detail}
-
-
-# Operations that only read
-
-
-def _reading(choices: Choices) -> Iterator[Operation]:
-    yield asking(
-        "mail.inbox",
-        Inbox,
-        _inbox,
-        "Look into your box: letters to you, oldest first; filter by unread, pending, type, bead.",
-        is_empty=lambda answer: not answer["messages"] and not answer["more"],
-        wakes="mail",
-    )
-    yield asking("mail.show", OneLetter, _show, "Read one letter as a whole.")
-    yield asking("mail.thread", Thread, _thread, "Read a thread from its beginning.")
-    yield asking(
-        "mail.search",
-        Search,
-        _search,
-        'Find letters by words: auth "token expired" -draft dep*, OR between alternatives.',
-    )
-    yield asking(
-        "mail.summary",
-        Summed,
-        lambda asked, actor, facts: _summary(asked, actor, facts, choices),
-        "Summarise a thread: counts, last status, open questions and acks, files, commits.",
-    )
-
-
-def _inbox(asked: Inbox, actor: Actor, facts: Facts) -> Any:
-    owner = asked.agent or actor.name
-    malformed = check_agent(owner)
-    if malformed is not None:
-        return Fault(malformed.code, malformed.detail, "agent")
-    before = asked.before if asked.before != 0 else LAST
-    query = ListQuery(_list_of(asked, owner), asked.after, before, asked.limit)
-
-    def fits(mail: Mail) -> bool:
-        is_there = asked.box != "waiting" or _waits(mail, facts.store)
-        return is_there and _fits(asked, mail, owner)
-
-    return _rows(page_of(facts.store, query, fits), owner)
-
-
-def _waits(mail: Mail, store: Store) -> bool:
-    """Whether somebody is still unknown who has not read it."""
-    return any(
-        name not in mail.read_by and find_agent(store, name) is None for name in mail.unknown
-    )
-
-
-_SHARED: Final = frozenset({"overdue", "waiting"})
-
-
-def _list_of(asked: Inbox, owner: str) -> str:
-    """The shortest list that holds all that is asked for."""
-    if asked.box in _SHARED:
-        return asked.box
-    if asked.box == "sent":
-        return f"from:{owner}"
-    if asked.pending:
-        return f"pending:{owner}"
-    return f"unread:{owner}" if asked.unread else f"in:{owner}"
-
-
-def _fits(asked: Inbox, mail: Mail, owner: str) -> bool:
-    return (
-        asked.type.upper() in ("", mail.kind, type_of(mail))
-        and asked.bead_id in ("", mail.bead)
-        and asked.thread_id in ("", mail.thread)
-        and asked.from_ in ("", mail.sender)
-        and _ONLY[asked.only](mail)
-        and not (asked.unread and owner in mail.read_by)
-        and not (asked.pending and owner not in mail.waits_for)
-    )
-
-
-_ONLY: Final[Mapping[str, Callable[[Mail], bool]]] = {
-    "all": lambda _: True,
-    "completions": lambda mail: mail.kind in COMPLETIONS,
-    "successes": lambda mail: mail.kind in SUCCESSES,
-    "checked": lambda mail: mail.kind in SUCCESSES and passes_checks(as_message(mail)),
-}
-"""Choice -> whether a letter is meant by it."""
-
-
-def _show(asked: OneLetter, actor: Actor, facts: Facts) -> Any:
-    mail = find_letter(facts.store, asked.id)
-    if isinstance(mail, Refusal):
-        return Fault(mail.code, mail.detail, "id")
-    (first,) = facts.store.history(mail_stream(mail.id), 0, 1)
-    return as_row(Letter(first.position, mail), actor.name)
-
-
-def _thread(asked: Thread, actor: Actor, facts: Facts) -> Any:
-    malformed = check_mail_id(asked.thread_id, "thread")
-    if malformed is not None:
-        return Fault(malformed.code, malformed.detail, "thread_id")
-    query = ListQuery(f"thread:{asked.thread_id}", asked.after, limit=asked.limit)
-    return {"thread_id": asked.thread_id, **_rows(page_of(facts.store, query), actor.name)}
-
-
-def _search(asked: Search, actor: Actor, facts: Facts) -> Any:
-    found = search_mail(facts.store, asked.query, asked.before, asked.limit + 1)
-    if isinstance(found, Refusal):
-        return Fault(found.code, found.detail, "query")
-    return _rows(page_from(facts.store, found, asked.limit, asked.before or 0), actor.name)
-
-
-def _summary(asked: Summed, actor: Actor, facts: Facts, choices: Choices) -> Any:
-    if asked.model and actor.role not in MAY_DISPATCH:
-        return Fault("not_authorized", f"{actor.label} may not have a model asked", "model")
-    if asked.model and choices.model is None:
-        detail = "no model is set up here: name a program as agentmail.summarize_command"
-        return Fault("invalid_field", detail, "model")
-    malformed = check_mail_id(asked.thread_id, "thread")
-    if malformed is not None:
-        return Fault(malformed.code, malformed.detail, "thread_id")
-    before = LAST if asked.before is None else asked.before
-    page = last_of(facts.store, f"thread:{asked.thread_id}", _SUMMED_UP, before)
-    letters = [letter.mail for letter in page.letters]
-    waiting = Waiting(
-        frozenset(mail.id for mail in letters if mail.is_open),
-        frozenset(mail.id for mail in letters if mail.waits_for),
-    )
-    summary = summarize(map(as_message, letters), waiting)
-    told = msgspec.to_builtins(summary) | {"cursor": page.cursor, "more": page.more}
-    if not asked.model or choices.model is None:
-        return told
-    rows = [as_row(letter, actor.name) for letter in page.letters]
-    return told | {"model": msgspec.to_builtins(choices.model(msgspec.json.encode(rows)))}
-
-
-def _rows(page: Page, reader: str) -> Any:
-    return {
-        "messages": [as_row(letter, reader) for letter in page.letters],
-        "cursor": page.cursor,
-        "more": page.more,
-    }

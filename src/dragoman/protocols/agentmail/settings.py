@@ -6,6 +6,7 @@ from typing import Final
 from msgspec import Struct
 
 from dragoman.core.deadlines import Backoff
+from dragoman.engine.teamspaces import NO_TEAMS, Team
 
 QUIET_TTL_MS: Final = 20 * 60_000
 """A lease that is taken by mail lasts this long without a word: mail has no heartbeats (S-RUN)."""
@@ -40,6 +41,8 @@ class Choices(Struct, frozen=True):
     """After how long a missing ack or answer is told as late."""
     groups: Mapping[str, tuple[str, ...]] = {}
     """Name of a group -> who is in it; addressed as @NAME."""
+    teamspaces: Mapping[str, Team] = NO_TEAMS
+    """Those with members: letters about handoffs there are shown to nobody else."""
     model: Model | None = None
     """Whoever puts threads into words when asked to; None: nobody."""
 

@@ -113,6 +113,12 @@ def files(patient: Patient) -> Diagnosis | None:
         )
     if late:
         return warning(f"entries that are not in the files yet: {late}", "run `dragoman tick`")
+    changed = ", ".join(patient.place.projector.changed_logs())
+    if changed:
+        return warning(
+            f"changed by somebody else, or cut off: {changed}",
+            "`dragoman tick` completes what was cut off, `dragoman verify` compares all of it",
+        )
     return ok("level with the ledger")
 
 

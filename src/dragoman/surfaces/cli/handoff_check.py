@@ -18,6 +18,12 @@ if TYPE_CHECKING:
     from dragoman.files.handoff_replay import Replayed
 
 
+_UNCOMPARED = (
+    "there is no ledger here to compare with: who acted, and the hashes of entries, were not "
+    "checked; whoever changed a line and its event alike is not found"
+)
+
+
 def verify(
     call: Call,
     id: Annotated[
@@ -37,8 +43,9 @@ def verify(
 
     Its entries, its state, its package, its artifacts and its audit lines are checked.
 
-    With --replay, every handoff of an audit file is replayed from that file alone; its states,
-    owners and chains are printed, and compared with the ledger if there is one here.
+    With --replay, every handoff of an audit file is replayed from that file alone, and each line
+    is held against its event; states, owners and chains are printed. If there is a ledger here,
+    every line is compared with it.
 
     \b
     Examples:
@@ -85,7 +92,8 @@ def _replay(call: Call, file: Path) -> Answer:
     if has_ledger:
         with call.reading() as place:
             wrong = dict(compare(told, place.hub.store))
-    data = _replayed(told) | {"compared": has_ledger, "differences": wrong}
+    warnings = [] if has_ledger else [_UNCOMPARED]
+    data = _replayed(told) | {"compared": has_ledger, "differences": wrong, "warnings": warnings}
     if wrong:
         first = next(iter(wrong))
         data |= {"code": "audit_differs", "detail": f"{first}: {wrong[first]}"}
@@ -99,6 +107,8 @@ def _replay(call: Call, file: Path) -> Answer:
             screen.line(f"  {id}  {handoff.status}  {handoff.task}: {owner} ({chain})")
         for id, why in wrong.items():
             screen.line("  ", (f"{id}: ", "bold red"), why)
+        for warning in warnings:
+            screen.line(("look: ", "yellow"), warning)
 
     return Answer(data, show, is_ok=not wrong)
 

@@ -1,7 +1,7 @@
 """`dragoman handoff initiate`: an offer, from a file or from options."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Final, Literal, cast
 
 import typer
 
@@ -27,7 +27,7 @@ def initiate(
         typer.Argument(
             metavar="FILE|-",
             show_default=False,
-            help="What `acp_handoff` is given, as JSON; options override it.",
+            help="What `acp_handoff` is given, as JSON; an option takes the place of what it says.",
         ),
     ] = "",
     *,
@@ -41,9 +41,12 @@ def initiate(
     summary: Annotated[str, _text("summary", "TEXT", "How it stands.")] = "",
     next_step: Annotated[str, _text("next-step", "TEXT", "What to do first.")] = "",
     state: Annotated[
-        WorkStatus, typer.Option("--state", help="How far the work is.")
-    ] = "not_started",
-    priority: Annotated[Priority, typer.Option("--priority", help="Its priority.")] = "normal",
+        WorkStatus | None,
+        typer.Option("--state", help="How far the work is; else not_started."),
+    ] = None,
+    priority: Annotated[
+        Priority | None, typer.Option("--priority", help="Its priority; else normal.")
+    ] = None,
     artifact: Annotated[
         list[str] | None,
         _text(
@@ -73,20 +76,21 @@ def initiate(
       dragoman handoff initiate --as ada --to bob --task fix-login \\
         --criterion "all tests pass" --summary "half done" --next-step "write the tests"
     """
-    said: dict[str, Any] = {
+    parts: dict[str, dict[str, Any]] = {
         "task": {
             "task_id": task,
             "title": title,
             "objective": objective,
-            "success_criteria": criterion or [],
+            "success_criteria": criterion,
             "priority": priority,
         },
         "context": {"summary": summary},
         "work_state": {"status": state, "next_step": next_step},
-        "artifacts": [_artifact(path) for path in artifact or ()],
+        "policy": {"requires_human_approval": approval},
     }
     outside = {
         "to_agent": to,
+        "artifacts": [_artifact(path) for path in artifact or ()],
         "deadline": deadline,
         "supersedes": supersedes,
         "reason": reason,
@@ -94,20 +98,40 @@ def initiate(
         "thread_id": thread,
         "handoff_id": id,
     }
-    if approval:
-        said["policy"] = {"classification": "internal", "requires_human_approval": True}
-    if source:
-        said = from_file(source, "initiate")
-    elif not (to and task):
+    if not source and not (to and task):
         wrong_usage("say who is to take over what: --to NAME and --task ID, or name a file")
+    said = from_file(source, "initiate") if source else _unsaid()
+    for name, part in parts.items():
+        _write_over(said, name, _given(part))
     with call.writing() as place:
         if not source:
             name = title or objective or _title_of(place, task)
-            said["task"] |= {"title": title or name, "objective": objective or name}
+            said["task"] = {"title": name, "objective": name, **said["task"]}
         return answered(call, place, "initiate", said | _given(outside))
 
 
-def _given(values: Mapping[str, str]) -> dict[str, str]:
+def _unsaid() -> dict[str, Any]:
+    """What goes without saying where there is no file."""
+    return {
+        "task": {"success_criteria": [], "priority": "normal"},
+        "context": {},
+        "work_state": {"status": "not_started"},
+    }
+
+
+def _write_over(said: dict[str, Any], name: str, given: Mapping[str, Any]) -> None:
+    """What options say of a part comes before what the file says of it, key by key."""
+    part = said.get(name, {})
+    # What is no object is left as it is: the hub says what is wrong with it.
+    if given and isinstance(part, dict):
+        said[name] = {**_NEEDED.get(name, {}), **part, **given}
+
+
+_NEEDED: Final[Mapping[str, Mapping[str, str]]] = {"policy": {"classification": "internal"}}
+"""What a part needs that no option says."""
+
+
+def _given(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value}
 
 
