@@ -155,10 +155,11 @@ def test_an_anomaly_stands_in_the_chain_of_its_intent(hub: HandHub) -> None:
 
 def test_an_equal_repeat_is_a_no_op_and_another_result_an_anomaly(hub: HandHub) -> None:
     delegate(hub)
-    hub.call("ccos.result", agent="ada", **result())
+    first = hub.call("ccos.result", agent="ada", **result())
     before = len(hub.history())
     again = hub.call("ccos.result", agent="ada", **result())
-    assert again["state"] == "Satisfied"
+    assert again == first | {"repeated": True}
+    assert first == {"intent_id": "i-1", "agent_id": "ada", "state": "Satisfied"}
     assert len(hub.history()) == before
     assert refused(hub, "ccos.result", "ada", **result(output=2)).code == "anomaly"
 
@@ -449,6 +450,13 @@ def test_the_time_for_a_request_is_said_in_one_way() -> None:
     answer = office.interpreter.call("ccos.delegate", both, HUMAN)
     assert isinstance(answer, Turned)
     assert answer.path == "within_ms"
+
+
+@pytest.mark.parametrize("within", [-1, 0, 999])
+def test_no_time_at_all_is_refused(hub: HandHub, within: int) -> None:
+    error = refused(hub, "ccos.delegate", goal="translate", within_ms=within)
+    assert error.code == "invalid_field"
+    assert "within_ms" in error.detail
 
 
 @pytest.mark.parametrize(

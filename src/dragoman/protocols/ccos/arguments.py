@@ -84,8 +84,8 @@ class Delegate(Wanted, frozen=True, kw_only=True):
     params: dict[str, Any] = {}
     deadline: MaybeMoment = ""
     """After this a request has failed; a later one gets as much time again."""
-    within_ms: Annotated[int, Meta(ge=0, le=WAIT_MS[1])] = 0
-    """The same as so many milliseconds for each request; 0: not said."""
+    within_ms: Annotated[int, Meta(ge=WAIT_MS[0], le=WAIT_MS[1])] | None = None
+    """The same as so many milliseconds for each request."""
     plan_id: MaybeId = ""
     follows: MaybeId = ""
     """The intent that it follows up."""
