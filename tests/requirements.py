@@ -2166,6 +2166,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "one that is unmatched, different or late is an anomaly on record and changes nothing.",
     ),
     Requirement(
+        "CCOS-ATTEMPT",
+        "S-CCOS-3",
+        "What an attempt's credential says about another intent than its own is an anomaly of that "
+        "intent, or, where there is none, of its own; it counts for neither.",
+    ),
+    Requirement(
         "CCOS-OWNER",
         "S-CCOS-3",
         "When the task has another owner, the open request ends without feedback, and the owner "

@@ -96,6 +96,21 @@ def test_a_program_reads_its_request_and_prints_its_result(tmp_path: Path) -> No
     run(story())
 
 
+@proves("CCOS-ATTEMPT")
+def test_what_a_program_says_about_another_intent_is_an_anomaly_of_its_own(tmp_path: Path) -> None:
+    stray = 'print(json.dumps(answer | {"intent_id": "other", "success": True}))'
+
+    async def story() -> None:
+        settings = FAST + section("ada", command=program(ANSWER + stray))
+        async with floor(tmp_path / "d", settings) as hub:
+            delegate(hub, "ada")
+            assert (await until(hub, "NeedsFollowUp"))["anomalies"] == 1
+            (odd,) = call(hub, "ccos.actions", intent_id="i-1", type="Anomaly")["actions"]
+            assert "i-1 was asked for" in odd["details"]["reason"]
+
+    run(story())
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [

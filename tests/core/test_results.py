@@ -47,6 +47,8 @@ from tests.core.world import (
     ORCHESTRATOR,
     World,
     events_of,
+    lease,
+    task,
 )
 from tests.requirements import proves
 
@@ -305,6 +307,42 @@ def test_about_an_unknown_intent_nothing_is_written() -> None:
     assert world.code(ALICE, DONE) == "anomaly"
     assert world.code(ALICE, UpdateIntent("i", "alice")) == "anomaly"
     assert world.code(ALICE, replace(DONE, intent="a b")) == "invalid_id"
+
+
+@proves("CCOS-ATTEMPT")
+@pytest.mark.parametrize("command", [DONE, UpdateIntent("i", "alice", 10)])
+def test_what_an_attempt_says_about_another_intent_is_an_anomaly_of_that(command: Any) -> None:
+    world = given("alice")
+    delegated(world, "j")
+    world.do(ALICE, ClaimTask("j", "alice"))
+    attempt = Actor("agent", "alice", "http", "j", 1)
+    assert "an attempt on j only" in odd(world, attempt, command)
+    assert world.intents["i"].state == "TaskDispatched"
+    assert world.code(attempt, replace(command, intent="j")) == ""
+    assert world.code(replace(attempt, fence=2), command) == "lease_lost"
+
+
+@proves("CCOS-ATTEMPT")
+@pytest.mark.parametrize("command", [DONE, UpdateIntent("i", "alice", 10)])
+def test_and_about_none_one_of_what_it_was_asked_for(command: Any) -> None:
+    world = given("alice")
+    world.do(ALICE, ClaimTask("i", "alice"))
+    attempt = Actor("agent", "alice", "http", "i", 1)
+    answer = world.ask(attempt, replace(command, intent="other"))
+    assert isinstance(answer, Decision)
+    assert answer.refusal is not None
+    assert answer.refusal.code == "anomaly"
+    assert names_of(answer) == ["IntentAnomaly"]
+    assert "no intent other, and i was asked for" in answer.refusal.detail
+    assert world.code(attempt, replace(command, intent="a b")) == "invalid_id"
+
+
+@proves("CCOS-ATTEMPT")
+def test_of_an_attempt_on_what_is_no_intent_s_it_stands_with_its_agent() -> None:
+    world = registry("alice")
+    world.put(task("T", "in-progress", "alice", attempts=1))
+    world.leases["T"] = lease("alice", 1)
+    assert world.code(Actor("agent", "alice", "http", "T", 1), DONE) == "anomaly"
 
 
 @pytest.mark.parametrize("actor", [OBSERVER, COORDINATOR, FILE])
