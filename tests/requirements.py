@@ -2172,6 +2172,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "intent, or, where there is none, of its own; it counts for neither.",
     ),
     Requirement(
+        "CCOS-DUE",
+        "S-CCOS-4",
+        "The moment that an intent is delegated with stands for each request that is made before "
+        "it, whoever is asked; who is tried after it has as much time again.",
+    ),
+    Requirement(
         "CCOS-OWNER",
         "S-CCOS-3",
         "When the task has another owner, the open request ends without feedback, and the owner "

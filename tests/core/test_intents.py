@@ -378,6 +378,7 @@ def test_an_attempt_may_open_a_follow_up_of_its_own_intent_only() -> None:
         {"constraints": ("",)},
         {"skills": ("x",) * 65},
         {"patience_ms": 1},
+        {"due_by": -1},
         {"plan": "a b"},
         {"follows": "a b"},
         {"tries": 0},

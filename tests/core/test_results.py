@@ -12,6 +12,7 @@ from dragoman.core.commands import (
     CreateTask,
     DelegateIntent,
     DescribeAgent,
+    EditTask,
     ExpireRequest,
     MoveTask,
     ReceiveResult,
@@ -271,6 +272,44 @@ def test_after_the_deadline_the_synthetic_failure_stands() -> None:
 
 
 @proves("CCOS-DEADLINE")
+@proves("CCOS-DUE")
+def test_a_moment_that_was_said_stands_for_whoever_is_asked_before_it() -> None:
+    world = registry("alice", "bob", "carol")
+    due = NOW + HOUR
+    delegated(world, patience_ms=HOUR, due_by=due)
+    assert open_request(world).deadline == due
+    answer(world, success=False, now=NOW + 60_000)
+    assert (open_request(world).agent, open_request(world).deadline) == ("bob", due)
+    world.do(HUMAN, EditTask("i", assignee="carol"), NOW + 120_000)
+    assert (open_request(world).agent, open_request(world).deadline) == ("carol", due)
+
+
+@proves("CCOS-DUE", "CCOS-RETRY")
+def test_who_is_tried_after_it_has_as_much_time_again() -> None:
+    world = given(patience_ms=HOUR, due_by=NOW + HOUR)
+    world.do(HUB, ExpireRequest("i"), NOW + HOUR + 60_000)
+    assert open_request(world).agent == "bob"
+    assert open_request(world).deadline == NOW + 2 * HOUR + 60_000
+
+
+@proves("CCOS-DUE", "CCOS-GOVERNANCE")
+def test_who_takes_longer_than_is_left_until_then_is_passed_over() -> None:
+    world = registry("alice", "bob", latency_ms=HOUR // 2)
+    delegated(world, patience_ms=HOUR, due_by=NOW + HOUR)
+    answer(world, success=False, now=NOW + HOUR // 2 + 1_000)
+    assert world.intents["i"].state == "NeedsFollowUp"
+
+
+@proves("CCOS-DUE")
+def test_delegated_anew_another_moment_counts_or_none() -> None:
+    world = given("alice", patience_ms=HOUR, due_by=NOW + HOUR)
+    answer(world, success=False)
+    world.agents["bob"] = AgentRecord("bob", "agent", ("ccos",), NOW)
+    world.do(HUMAN, DescribeAgent("bob", ("python", "tests")))
+    delegated(world, patience_ms=2 * HOUR)
+    assert (world.intents["i"].due_by, open_request(world).deadline) == (0, NOW + 2 * HOUR)
+
+
 def test_a_late_result_ends_the_request_itself_if_nobody_has_seen_to_it() -> None:
     world = given("alice", patience_ms=HOUR)
     why = odd(world, ALICE, DONE, NOW + HOUR)

@@ -105,6 +105,7 @@ class Intent(Struct, frozen=True, omit_defaults=True):
     followed_by: tuple[str, ...] = ()
     tries: int = 3
     policy: Policy = Policy()
+    due_by: int = 0
     candidates: tuple[Candidate, ...] = ()
     """Those of the last ranking who were not tried yet, the best first."""
     tried: int = 0
@@ -127,10 +128,17 @@ class Intent(Struct, frozen=True, omit_defaults=True):
     in_minute: int = 0
     """How many anomalies there were in that minute."""
 
-    @property
-    def wish(self) -> Wish:
+    def wish(self, now: int) -> Wish:
         """What is to be done, as far as it decides by whom."""
-        return Wish(self.goal, self.constraints, self.skills, self.patience_ms)
+        return Wish(self.goal, self.constraints, self.skills, self.time_from(now))
+
+    def time_from(self, now: int) -> int:
+        """How long a request may take that is made now; 0: as long as it likes.
+
+        The moment that was said stands for whoever is asked before it. After it there is as much
+        time again for each of those who are tried instead (S-CCOS-4).
+        """
+        return self.due_by - now if self.due_by > now else self.patience_ms
 
     @property
     def deadline(self) -> int | None:
@@ -209,6 +217,7 @@ def _proposed(intent: Intent, event: IntentProposed, at: int) -> Intent:
         policy=event.policy or intent.policy,
         patience_ms=intent.patience_ms if event.patience_ms is None else event.patience_ms,
         tries=event.tries or intent.tries,
+        due_by=event.due_by if event.candidates else intent.due_by,
         reasons=(),
     )
 

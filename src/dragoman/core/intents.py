@@ -43,6 +43,7 @@ from dragoman.core.limits import (
     check_text,
     faults_of_words,
 )
+from dragoman.core.moments import SPAN
 from dragoman.core.offers import Policy
 from dragoman.core.reading import Decision, Read, Receipt
 from dragoman.core.task import EVOLVE_TASK, Task
@@ -223,7 +224,7 @@ def _why_nobody(course: Course) -> tuple[str]:
 
 
 def _offered(course: Course, command: DelegateIntent) -> bool:
-    terms = Terms(command.policy, command.patience_ms, command.tries)
+    terms = Terms(command.policy, command.patience_ms, command.tries, command.due_by)
     return course.offer(command.candidates, terms, command.request_id)
 
 
@@ -303,6 +304,7 @@ def _faults(command: DelegateIntent) -> Iterator[Refusal | None]:
     yield from faults_of_words("skills", command.skills)
     if command.patience_ms:
         yield check_duration("the time until the deadline", command.patience_ms, *WAIT_MS)
+    yield check_range("due_by", command.due_by, 0, SPAN[1])
     yield check_mail_id(command.plan, "plan") if command.plan else None
     yield check_mail_id(command.follows, "intent id") if command.follows else None
     yield check_mail_id(command.request_id, "request id") if command.request_id else None

@@ -115,6 +115,18 @@ def test_a_deadline_lies_ahead(hub: HandHub, deadline: str, why: str) -> None:
     assert why in error.detail
 
 
+@proves("CCOS-DUE")
+def test_a_deadline_is_the_intent_s_whoever_is_asked_before_it(hub: HandHub) -> None:
+    due = "2026-02-09T20:56:00.000Z"
+    delegate(hub, deadline="2026-02-09T20:56:00Z")
+    hub.advance(seconds=10)
+    hub.call("ccos.result", agent="ada", **result(success=False, output=None, error="no ink"))
+    found = hub.call("ccos.intent", intent_id="i-1")
+    assert (found["request"]["agent_id"], found["request"]["deadline"]) == ("bob", due)
+    proposed = hub.call("ccos.actions", intent_id="i-1", type="DelegationProposed")["actions"]
+    assert [one["details"].get("due_by") for one in proposed] == [due, None]
+
+
 def test_a_missed_deadline_is_a_failure_and_what_comes_late_an_anomaly(hub: HandHub) -> None:
     delegate(hub, deadline="2026-02-09T20:56:00Z")
     hub.advance(minutes=2)

@@ -32,6 +32,7 @@ class DelegateIntent(Command, frozen=True, tag="intent.delegate"):
     constraints: tuple[str, ...] = ()
     skills: tuple[str, ...] = ()
     patience_ms: int = 0
+    """How long each request may take; where there is a moment, the time until that."""
     plan: str = ""
     follows: str = ""
     tries: int = 3
@@ -43,6 +44,8 @@ class DelegateIntent(Command, frozen=True, tag="intent.delegate"):
     """Whom it is meant for, if nobody else will do."""
     request_id: str = ""
     """What whoever asks calls the request; empty: it gets a name. Said again, it is a repeat."""
+    due_by: int = 0
+    """The moment by which it is to be done; 0: none is said."""
 
 
 class IntentCommand(Command, frozen=True):

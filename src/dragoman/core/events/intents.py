@@ -82,6 +82,9 @@ class IntentProposed(Event, frozen=True):
     """How long a request may take from now on, where that is another time than before."""
     tries: int = 0
     """How many may be asked from now on, where that are other numbers than before; else 0."""
+    due_by: int = 0
+    """With the candidates: the moment at which each request ends that is made before it, if one was
+    said; else 0."""
 
 
 class IntentApproved(Event, frozen=True):
