@@ -2178,6 +2178,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "it, whoever is asked; who is tried after it has as much time again.",
     ),
     Requirement(
+        "CCOS-TOLD",
+        "S-CCOS-1",
+        "What the holder of an intent's task says in any dialect is told as CCOS does: its report "
+        "as the output, or as the error with its kind and reason; its progress as an update.",
+    ),
+    Requirement(
         "CCOS-OWNER",
         "S-CCOS-3",
         "When the task has another owner, the open request ends without feedback, and the owner "

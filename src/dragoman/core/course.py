@@ -67,6 +67,7 @@ class Terms(Struct, frozen=True):
     policy: Policy
     patience_ms: int
     tries: int
+    kept_bytes: int
     due_by: int = 0
 
 
@@ -228,7 +229,7 @@ class Course:
         terms: Terms | None = None,
     ) -> None:
         intent = self.intent
-        now = Terms(intent.policy, intent.patience_ms, intent.tries)
+        now = Terms(intent.policy, intent.patience_ms, intent.tries, intent.kept_bytes)
         then = terms or now
         self.say(
             IntentProposed(
@@ -242,6 +243,7 @@ class Course:
                 then.patience_ms if then.patience_ms != now.patience_ms else None,
                 then.tries if then.tries != now.tries else 0,
                 then.due_by if anew else 0,
+                then.kept_bytes if then.kept_bytes != now.kept_bytes else None,
             )
         )
 

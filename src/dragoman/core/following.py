@@ -11,6 +11,7 @@ from dragoman.core.events import (
     TaskClaimed,
     TaskEdited,
     TaskLinked,
+    TaskProgressed,
     TaskRequeued,
     TaskTransitioned,
     TaskUnblocked,
@@ -18,13 +19,24 @@ from dragoman.core.events import (
 from dragoman.core.ids import task_stream
 from dragoman.core.intent import RENEWABLE, Intent, OpenRequest, intent_of
 from dragoman.core.lifecycle import StreamEvents
+from dragoman.core.limits import UPDATES
 from dragoman.core.reading import Decision, Read
+from dragoman.core.reports import failure_of, success_of, update_of
 from dragoman.core.results import UNDER_WAY
-from dragoman.core.task import Task
+from dragoman.core.task import Reported, Task
 
-_MOVING: Final[frozenset[type[AnyEvent]]] = frozenset(
-    {TaskClaimed, TaskEdited, TaskLinked, TaskRequeued, TaskTransitioned, TaskUnblocked}
+_TOLD: Final[frozenset[type[AnyEvent]]] = frozenset(
+    {
+        TaskClaimed,
+        TaskEdited,
+        TaskLinked,
+        TaskProgressed,
+        TaskRequeued,
+        TaskTransitioned,
+        TaskUnblocked,
+    }
 )
+"""What concerns the intent of a task."""
 _FAILURES: Final = ("failed", "blocked")
 
 
@@ -35,7 +47,7 @@ def followed(decision: Decision, read: Read, now: int, own: str = "") -> Decisio
     """
     seen_to = {task_stream(own)}
     for stream, event in decision.events:
-        if type(event) not in _MOVING or stream in seen_to:
+        if type(event) not in _TOLD or stream in seen_to:
             continue
         seen_to.add(stream)
         found = _found(stream, read)
@@ -43,12 +55,23 @@ def followed(decision: Decision, read: Read, now: int, own: str = "") -> Decisio
             continue
         before, intent = found
         course = Course(intent, task_after(before, decision.events, now), read, now)
+        if isinstance(event, TaskProgressed):
+            _hear(course, event, read, now)
         _reconcile(course, before, _why_cancelled(stream, decision.events, read))
         decision = replace(decision, events=(*decision.events, *course.events))
         if decision.receipt.task == course.task.id:
             told = replace(decision.receipt, status=course.task.status)
             decision = replace(decision, receipt=told)
     return decision
+
+
+def _hear(course: Course, event: TaskProgressed, read: Read, now: int) -> None:
+    """Word from whoever has the open request, in time, is an update of it."""
+    intent, request = course.intent, course.intent.request
+    if request is None or request.agent != read.actor.name or intent.updates >= UPDATES:
+        return
+    if request.deadline is None or now < request.deadline:
+        course.say(update_of(intent, request, event))
 
 
 def _found(stream: str, read: Read) -> tuple[Task, Intent] | None:
@@ -112,14 +135,15 @@ def _can_begin(task: Task) -> bool:
 def _answer(course: Course, request: OpenRequest, cancelled: str) -> None:
     """The open request ends by what was reported, by the task's end, or with another owner."""
     task = course.task
-    outcome = _outcome(task, request)
+    report = _report(task, request)
+    outcome = "" if report is None else report.outcome
     if task.status == "done" or outcome == "done":
-        course.complete(request, Ending(True))
-    elif outcome in _FAILURES:
-        error = _said(task)
-        course.complete(request, Ending(False, error))
+        course.complete(request, success_of(report, course.intent.kept_bytes))
+    elif report is not None and outcome in _FAILURES:
+        ending = failure_of(report)
+        course.complete(request, ending)
         if task.status == "ready":
-            course.go_on(error)
+            course.go_on(ending.error)
     elif task.status in GIVEN_UP:
         # Whoever was silent so often that the task was given up has failed; a person's word
         # says nothing about the agent.
@@ -135,16 +159,10 @@ def _answer(course: Course, request: OpenRequest, cancelled: str) -> None:
         course.supersede(request, task.assignee)
 
 
-def _outcome(task: Task, request: OpenRequest) -> str:
-    """How the attempt that the request led to has ended; empty: it has not."""
+def _report(task: Task, request: OpenRequest) -> Reported | None:
+    """How the attempt that the request led to has ended; None: it has not."""
     report = task.reported
     if report is None or task.status == "in-progress":
-        return ""
+        return None
     counts = report.attempt > request.after and report.agent == request.agent
-    return report.outcome if counts else ""
-
-
-def _said(task: Task) -> str:
-    report = task.reported
-    said = (report.notes or "; ".join(report.blockers)) if report is not None else ""
-    return said or "reported without a word"
+    return report if counts else None

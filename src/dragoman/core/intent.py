@@ -23,7 +23,7 @@ from dragoman.core.events import (
     IntentSuperseded,
     IntentUpdated,
 )
-from dragoman.core.offers import Candidate, Policy, Wish
+from dragoman.core.offers import KEPT_BYTES, Candidate, Policy, Wish
 from dragoman.core.task import Task
 
 KIND: Final = "intent"
@@ -106,6 +106,7 @@ class Intent(Struct, frozen=True, omit_defaults=True):
     tries: int = 3
     policy: Policy = Policy()
     due_by: int = 0
+    kept_bytes: int = KEPT_BYTES
     candidates: tuple[Candidate, ...] = ()
     """Those of the last ranking who were not tried yet, the best first."""
     tried: int = 0
@@ -202,6 +203,7 @@ def _created(_: None, event: IntentCreated, at: int) -> Intent:
         follows=event.follows,
         tries=event.tries,
         policy=event.policy,
+        kept_bytes=event.kept_bytes,
     )
 
 
@@ -218,6 +220,7 @@ def _proposed(intent: Intent, event: IntentProposed, at: int) -> Intent:
         patience_ms=intent.patience_ms if event.patience_ms is None else event.patience_ms,
         tries=event.tries or intent.tries,
         due_by=event.due_by if event.candidates else intent.due_by,
+        kept_bytes=intent.kept_bytes if event.kept_bytes is None else event.kept_bytes,
         reasons=(),
     )
 

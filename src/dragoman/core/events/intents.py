@@ -1,7 +1,7 @@
 """What happened to intents, and how agents stand in the registry."""
 
 from dragoman.core.events.base import Event
-from dragoman.core.offers import Candidate, Parts, Policy, Trust
+from dragoman.core.offers import KEPT_BYTES, Candidate, Parts, Policy, Trust
 
 
 class AgentDescribed(Event, frozen=True):
@@ -64,6 +64,8 @@ class IntentCreated(Event, frozen=True):
     tries: int = 3
     """How many requests may be made of it before it is given up."""
     policy: Policy = Policy()
+    kept_bytes: int = KEPT_BYTES
+    """Up to which size its outputs stand in the ledger."""
 
 
 class IntentProposed(Event, frozen=True):
@@ -85,6 +87,8 @@ class IntentProposed(Event, frozen=True):
     due_by: int = 0
     """With the candidates: the moment at which each request ends that is made before it, if one was
     said; else 0."""
+    kept_bytes: int | None = None
+    """Up to which size outputs are kept from now on, where that is another than before."""
 
 
 class IntentApproved(Event, frozen=True):

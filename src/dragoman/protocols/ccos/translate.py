@@ -108,6 +108,7 @@ def delegate(asked: Delegate, facts: Facts, choices: Choices) -> Commands | Faul
             candidates=facts.registry.shortlist(wish, choices.policy, now),
             policy=choices.policy,
             due_by=due_by,
+            kept_bytes=choices.kept_bytes,
         ),
     )
 
@@ -137,6 +138,7 @@ def request(message: TaskRequest, facts: Facts, choices: Choices) -> Commands | 
             agent=message.agent_id,
             request_id=message.request_id or "",
             due_by=due_by,
+            kept_bytes=choices.kept_bytes,
         ),
     )
 
