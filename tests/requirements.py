@@ -2184,6 +2184,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "as the output, or as the error with its kind and reason; its progress as an update.",
     ),
     Requirement(
+        "CCOS-PROMPT",
+        "S-CCOS-4",
+        "An agent of AOF/1 that is given an intent is told its goal, params, constraints and "
+        "deadline, in its prompt and in its task's folder; none of them speaks for the hub.",
+    ),
+    Requirement(
         "CCOS-OWNER",
         "S-CCOS-3",
         "When the task has another owner, the open request ends without feedback, and the owner "

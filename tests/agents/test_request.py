@@ -275,6 +275,31 @@ def test_a_cancelled_intent_stops_its_program(tmp_path: Path) -> None:
     run(story())
 
 
+@proves("CCOS-PROMPT")
+def test_an_agent_of_another_dialect_is_told_what_came_with_the_goal(tmp_path: Path) -> None:
+    report = (
+        "import os, re, sys\n"
+        "told = sys.stdin.read()\n"
+        "open(os.path.join(os.environ['DRAGOMAN_FOLDER'], 'work', 'told'), 'w').write(told)\n"
+        "print(re.search('^    (AOF/1 .*)', told, re.M)[1])\n"
+    )
+    settings = FAST + section("ada", command=program(report), speaks=["aof"])
+
+    async def story() -> None:
+        async with floor(tmp_path / "d", settings) as hub:
+            call(hub, "ccos.register", agent_id="ada", skills=["weld"])
+            asked = {"params": {"thickness": 5}, "constraints": ["gently"]}
+            call(hub, "ccos.delegate", goal="weld it\x1b[2J", intent_id="i-1", **asked)
+            found = await until(hub, "Satisfied")
+            assert found["result"]["output"]["notes"] == "what you did"
+            (told,) = (tmp_path / "d" / "tasks").glob("*/*/work/told")
+            assert '"thickness": 5' in told.read_text()
+            assert "due by" in told.read_text()
+            assert "\x1b" not in told.read_text()
+
+    run(story())
+
+
 def test_a_task_of_another_dialect_reaches_it_as_a_request(tmp_path: Path) -> None:
     async def story() -> None:
         async with floor(tmp_path / "d", FAST + section("ada", command=program(GOOD))) as hub:

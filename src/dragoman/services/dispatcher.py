@@ -44,7 +44,7 @@ class Agent(Struct, frozen=True):
     queues: tuple[str, ...]
     """Whose tasks it takes: names that tasks are reserved for, and "" for those of anyone."""
     prompt: Callable[[Task, str], str]
-    """What it is told about a task."""
+    """What it is told about a task; it may look into the store."""
     speaks: tuple[str, ...] = ("aof",)
     """What it understands: its prompt is in these words."""
     must_report: bool = False
@@ -288,13 +288,14 @@ class Dispatcher:
             return False
         view = await asyncio.to_thread(find_task, self._hub.store, done.receipts[0].task)
         if not isinstance(view, Refusal):
-            self._begin(desk, view)
+            await self._begin(desk, view)
         return True
 
-    def _begin(self, desk: _Desk, view: TaskView, *, is_booked: bool = False) -> None:
+    async def _begin(self, desk: _Desk, view: TaskView, *, is_booked: bool = False) -> None:
         task, lease = view.task, view.lease
         if lease is None or lease.holder != desk.agent.name:
             return
+        told = await asyncio.to_thread(desk.agent.prompt, task, desk.agent.name)
         assignment = Assignment(
             agent=desk.agent.name,
             task=task.id,
@@ -304,7 +305,7 @@ class Dispatcher:
             fence=lease.fence,
             session=lease.session,
             ttl_ms=lease.ttl_ms,
-            prompt=desk.agent.prompt(task, desk.agent.name),
+            prompt=told,
             must_report=desk.agent.must_report,
             resume_from=task.checkpoint.commit if task.checkpoint else "",
         )
