@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from dragoman.core.course import GIVEN_UP, Course, Ending, task_after
@@ -57,7 +58,7 @@ def followed(decision: Decision, read: Read, now: int, own: str = "") -> Decisio
         course = Course(intent, task_after(before, decision.events, now), read, now)
         if isinstance(event, TaskProgressed):
             _hear(course, event, read, now)
-        _reconcile(course, before, _why_cancelled(stream, decision.events, read))
+        _reconcile(course, before, _why(stream, decision.events, read))
         decision = replace(decision, events=(*decision.events, *course.events))
         if decision.receipt.task == course.task.id:
             told = replace(decision.receipt, status=course.task.status)
@@ -84,22 +85,33 @@ def _found(stream: str, read: Read) -> tuple[Task, Intent] | None:
     return None if intent is None else (task, intent)
 
 
-def _why_cancelled(stream: str, events: StreamEvents, read: Read) -> str:
-    """Who does not want the task any more, and why; empty: nobody has said so."""
+class _Why(Struct, frozen=True):
+    """What is known of why the task was moved."""
+
+    reason: str = ""
+    """In the words of whoever moved it."""
+    cancelled: str = ""
+    """Who does not want it any more, and why; empty: nobody has said so."""
+
+
+def _why(stream: str, events: StreamEvents, read: Read) -> _Why:
+    """Why the task was moved last."""
+    why = _Why()
     for name, event in events:
-        if name == stream and isinstance(event, TaskTransitioned) and event.to == "cancelled":
-            why = f": {event.reason}" if event.reason not in ("", "cancelled") else ""
-            return f"cancelled by {read.actor.label}{why}"
-    return ""
+        if name == stream and isinstance(event, TaskTransitioned):
+            reason = f": {event.reason}" if event.reason not in ("", event.to) else ""
+            gone = f"cancelled by {read.actor.label}{reason}" if event.to == "cancelled" else ""
+            why = _Why(reason, gone)
+    return why
 
 
-def _reconcile(course: Course, before: Task, cancelled: str) -> None:
+def _reconcile(course: Course, before: Task, why: _Why) -> None:
     request, task = course.intent.request, course.task
     if request is not None:
-        _answer(course, request, cancelled)
+        _answer(course, request, why)
     elif task.status in UNDER_WAY and task.assignee and _place(before) != _place(task):
         _take_up(course, before)
-    course.settle(cancelled)
+    course.settle(why.cancelled)
 
 
 def _place(task: Task) -> tuple[object, ...]:
@@ -132,7 +144,7 @@ def _can_begin(task: Task) -> bool:
     return task.status != "backlog" and not (task.status == "ready" and task.open_blockers)
 
 
-def _answer(course: Course, request: OpenRequest, cancelled: str) -> None:
+def _answer(course: Course, request: OpenRequest, why: _Why) -> None:
     """The open request ends by what was reported, by the task's end, or with another owner."""
     task = course.task
     report = _report(task, request)
@@ -148,7 +160,7 @@ def _answer(course: Course, request: OpenRequest, cancelled: str) -> None:
         # Whoever was silent so often that the task was given up has failed; a person's word
         # says nothing about the agent.
         is_its_own_doing = task.status == "deadletter" and task.failures >= task.max_attempts
-        error = cancelled or f"the task is {task.status}"
+        error = why.cancelled or f"the task is {task.status}{why.reason}"
         course.complete(request, Ending(False, error, task.status, feedback=is_its_own_doing))
         if is_its_own_doing:
             course.go_on(error)

@@ -69,6 +69,12 @@ def test_what_is_in_the_way_is_told_before_the_notes() -> None:
     assert office.result()["error"] == "no access to staging; tried twice"
 
 
+def test_so_it_is_when_only_the_status_is_told() -> None:
+    office = Office()
+    office.lab.do(ADA, UpdateTask("i-1", "blocked", blockers=("no access to staging",)))
+    assert office.result()["error"] == "the task is blocked: no access to staging"
+
+
 def test_a_completion_report_is_the_output() -> None:
     office = Office()
     office.report("done", notes="All of it")
