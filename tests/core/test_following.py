@@ -107,6 +107,14 @@ def test_done_without_a_word_has_no_output() -> None:
     assert completed(world.do(HUMAN, MoveTask("i", "done"))).output is None
 
 
+@proves("CCOS-PAYLOADS")
+def test_an_output_that_is_longer_than_is_kept_is_a_digest() -> None:
+    world = taken(kept_bytes=10)
+    ended = completed(world.do(ALICE, ReportOutcome("i", "done", "so it went", apply=True)))
+    assert (ended.output, ended.left_out) == (None, len('{"notes":"so it went"}'))
+    assert ended.digest
+
+
 @proves("CCOS-TOLD")
 @pytest.mark.parametrize(
     ("blockers", "details", "error"),
