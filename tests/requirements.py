@@ -2166,6 +2166,30 @@ _MANIFEST: tuple[Requirement, ...] = (
         "one that is unmatched, different or late is an anomaly on record and changes nothing.",
     ),
     Requirement(
+        "CCOS-ATTEMPT",
+        "S-CCOS-3",
+        "What an attempt's credential says about another intent than its own is an anomaly of that "
+        "intent, or, where there is none, of its own; it counts for neither.",
+    ),
+    Requirement(
+        "CCOS-DUE",
+        "S-CCOS-4",
+        "The moment that an intent is delegated with stands for each request that is made before "
+        "it, whoever is asked; who is tried after it has as much time again.",
+    ),
+    Requirement(
+        "CCOS-TOLD",
+        "S-CCOS-1",
+        "What the holder of an intent's task says in any dialect is told as CCOS does: its report "
+        "as the output, or as the error with its kind and reason; its progress as an update.",
+    ),
+    Requirement(
+        "CCOS-PROMPT",
+        "S-CCOS-4",
+        "An agent of AOF/1 that is given an intent is told its goal, params, constraints and "
+        "deadline, in its prompt and in its task's folder; none of them speaks for the hub.",
+    ),
+    Requirement(
         "CCOS-OWNER",
         "S-CCOS-3",
         "When the task has another owner, the open request ends without feedback, and the owner "

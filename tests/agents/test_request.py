@@ -96,6 +96,21 @@ def test_a_program_reads_its_request_and_prints_its_result(tmp_path: Path) -> No
     run(story())
 
 
+@proves("CCOS-ATTEMPT")
+def test_what_a_program_says_about_another_intent_is_an_anomaly_of_its_own(tmp_path: Path) -> None:
+    stray = 'print(json.dumps(answer | {"intent_id": "other", "success": True}))'
+
+    async def story() -> None:
+        settings = FAST + section("ada", command=program(ANSWER + stray))
+        async with floor(tmp_path / "d", settings) as hub:
+            delegate(hub, "ada")
+            assert (await until(hub, "NeedsFollowUp"))["anomalies"] == 1
+            (odd,) = call(hub, "ccos.actions", intent_id="i-1", type="Anomaly")["actions"]
+            assert "i-1 was asked for" in odd["details"]["reason"]
+
+    run(story())
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [
@@ -256,6 +271,31 @@ def test_a_cancelled_intent_stops_its_program(tmp_path: Path) -> None:
             found = await until(hub, "NeedsFollowUp")
             states = [one["state"] for one in found["history"]]
             assert "FeedbackApplied" not in states
+
+    run(story())
+
+
+@proves("CCOS-PROMPT")
+def test_an_agent_of_another_dialect_is_told_what_came_with_the_goal(tmp_path: Path) -> None:
+    report = (
+        "import os, re, sys\n"
+        "told = sys.stdin.read()\n"
+        "open(os.path.join(os.environ['DRAGOMAN_FOLDER'], 'work', 'told'), 'w').write(told)\n"
+        "print(re.search('^    (AOF/1 .*)', told, re.M)[1])\n"
+    )
+    settings = FAST + section("ada", command=program(report), speaks=["aof"])
+
+    async def story() -> None:
+        async with floor(tmp_path / "d", settings) as hub:
+            call(hub, "ccos.register", agent_id="ada", skills=["weld"])
+            asked = {"params": {"thickness": 5}, "constraints": ["gently"]}
+            call(hub, "ccos.delegate", goal="weld it\x1b[2J", intent_id="i-1", **asked)
+            found = await until(hub, "Satisfied")
+            assert found["result"]["output"]["notes"] == "what you did"
+            (told,) = (tmp_path / "d" / "tasks").glob("*/*/work/told")
+            assert '"thickness": 5' in told.read_text()
+            assert "due by" in told.read_text()
+            assert "\x1b" not in told.read_text()
 
     run(story())
 

@@ -6,8 +6,10 @@ import pytest
 from msgspec.structs import replace
 
 from dragoman.core.commands import (
+    ActivateHandoff,
     AliasTask,
     ClaimTask,
+    CompleteHandoff,
     CreateTask,
     DelegateIntent,
     EditTask,
@@ -19,8 +21,11 @@ from dragoman.core.commands import (
     ReceiveResult,
     ReleaseTask,
     ReportOutcome,
+    UpdateTask,
 )
 from dragoman.core.events import IntentCompleted, Outcome
+from dragoman.core.limits import UPDATES
+from dragoman.core.reading import Decision
 from tests.core.delegating import (
     CAROL,
     GOAL,
@@ -33,6 +38,7 @@ from tests.core.delegating import (
     registry,
     standing,
 )
+from tests.core.handoffs import accept, offer, package
 from tests.core.world import ALICE, BOB, HUB, HUMAN, NOW, TTL, World, events_of, task
 from tests.requirements import proves
 
@@ -65,6 +71,80 @@ def test_done_in_another_dialect_is_a_success() -> None:
     world = taken()
     assert reported(world, "done") == ["IntentCompleted", "IntentFedBack", "IntentSatisfied"]
     assert standing(world, "alice").recent == "1"
+
+
+def completed(decision: Decision) -> IntentCompleted:
+    """How the request has ended."""
+    return next(event for event in events_of(decision) if isinstance(event, IntentCompleted))
+
+
+@proves("CCOS-TOLD")
+def test_what_a_handoff_was_completed_with_is_the_output() -> None:
+    world = taken()
+    parts = package()
+    parts["task"]["task_id"] = "i"
+    world.do(ALICE, replace(offer(package=parts), task="i"))
+    world.do(BOB, accept(world))
+    world.do(BOB, ActivateHandoff("H"))
+    ended = completed(world.do(BOB, CompleteHandoff("H", "built")))
+    assert (ended.agent, ended.output) == ("bob", {"handoff": "H", "notes": "built"})
+
+
+@proves("CCOS-TOLD")
+def test_what_was_approved_in_the_end_has_the_words_of_its_report() -> None:
+    world = taken(review_required=True)
+    reported(world, "needs_review")
+    assert completed(world.do(HUMAN, MoveTask("i", "done"))).output == {"notes": "so it went"}
+
+
+@proves("CCOS-TOLD")
+def test_done_without_a_word_has_no_output() -> None:
+    world = taken()
+    ended = completed(world.do(ALICE, ReportOutcome("i", "done", apply=True)))
+    assert (ended.output, ended.digest) == (None, "")
+    world = taken(review_required=True)
+    world.do(ALICE, MoveTask("i", "review"))
+    assert completed(world.do(HUMAN, MoveTask("i", "done"))).output is None
+
+
+@proves("CCOS-PAYLOADS")
+def test_an_output_that_is_longer_than_is_kept_is_a_digest() -> None:
+    world = taken(kept_bytes=10)
+    ended = completed(world.do(ALICE, ReportOutcome("i", "done", "so it went", apply=True)))
+    assert (ended.output, ended.left_out) == (None, len('{"notes":"so it went"}'))
+    assert ended.digest
+
+
+@proves("CCOS-TOLD")
+@pytest.mark.parametrize(
+    ("blockers", "details", "error"),
+    [
+        (("a wall",), {"failure_type": "TESTS_FAIL"}, "TESTS_FAIL: a wall"),
+        (("TESTS_FAIL",), {"failure_type": "TESTS_FAIL"}, "TESTS_FAIL"),
+        ((), {"failure_type": "TESTS_FAIL"}, "TESTS_FAIL"),
+        (("a wall",), {"failure_type": 7}, "a wall"),
+    ],
+)
+def test_a_failure_tells_its_kind_once(
+    blockers: tuple[str, ...], details: dict[str, object], error: str
+) -> None:
+    report = ReportOutcome("i", "failed", "", blockers, details, apply=True)
+    assert completed(taken().do(ALICE, report)).error == error
+
+
+@proves("CCOS-TOLD")
+def test_word_of_its_agent_is_an_update_while_there_is_time_and_room() -> None:
+    world = taken(patience_ms=HOUR)
+    word = UpdateTask("i", notes="half")
+    assert names_of(world.do(ALICE, word), "intent:") == ["IntentUpdated"]
+    assert names_of(world.do(HUMAN, word), "intent:") == []
+    world.intents["i"] = replace(world.intents["i"], updates=UPDATES)
+    assert names_of(world.do(ALICE, word), "intent:") == []
+    late = taken(patience_ms=60_000)
+    assert names_of(late.do(ALICE, word, NOW + 60_000), "intent:") == []
+    over = taken("alice")
+    over.do(HUMAN, MoveTask("i", "cancelled"))
+    assert names_of(over.do(HUMAN, word), "intent:") == []
 
 
 def test_whoever_waits_for_the_task_is_told_first() -> None:

@@ -378,6 +378,8 @@ def test_an_attempt_may_open_a_follow_up_of_its_own_intent_only() -> None:
         {"constraints": ("",)},
         {"skills": ("x",) * 65},
         {"patience_ms": 1},
+        {"due_by": -1},
+        {"kept_bytes": -1},
         {"plan": "a b"},
         {"follows": "a b"},
         {"tries": 0},
@@ -435,14 +437,14 @@ def test_a_yes_has_no_refusal() -> None:
 def test_what_is_said_anew_counts_or_is_refused() -> None:
     world = registry("alice", "bob")
     delegated(world, plan="p", patience_ms=60_000)
-    again = DelegateIntent(GOAL, "i", plan="p", patience_ms=90_000, tries=2)
+    again = DelegateIntent(GOAL, "i", plan="p", patience_ms=90_000, tries=2, kept_bytes=7)
     assert world.code(HUMAN, replace(again, plan="q")) == "already_exists"
     assert world.code(HUMAN, replace(again, agent="bob")) == "already_exists"
     assert world.do(HUMAN, replace(again, agent="alice")).events == ()
     world.do(HUMAN, MoveTask("i", "blocked"))
     world.do(HUMAN, replace(again, candidates=ranked(world)))
     intent = world.intents["i"]
-    assert (intent.patience_ms, intent.tries) == (90_000, 2)
+    assert (intent.patience_ms, intent.tries, intent.kept_bytes) == (90_000, 2, 7)
     assert open_request(world).deadline == NOW + 90_000
 
 

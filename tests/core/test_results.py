@@ -12,6 +12,7 @@ from dragoman.core.commands import (
     CreateTask,
     DelegateIntent,
     DescribeAgent,
+    EditTask,
     ExpireRequest,
     MoveTask,
     ReceiveResult,
@@ -47,6 +48,8 @@ from tests.core.world import (
     ORCHESTRATOR,
     World,
     events_of,
+    lease,
+    task,
 )
 from tests.requirements import proves
 
@@ -269,6 +272,44 @@ def test_after_the_deadline_the_synthetic_failure_stands() -> None:
 
 
 @proves("CCOS-DEADLINE")
+@proves("CCOS-DUE")
+def test_a_moment_that_was_said_stands_for_whoever_is_asked_before_it() -> None:
+    world = registry("alice", "bob", "carol")
+    due = NOW + HOUR
+    delegated(world, patience_ms=HOUR, due_by=due)
+    assert open_request(world).deadline == due
+    answer(world, success=False, now=NOW + 60_000)
+    assert (open_request(world).agent, open_request(world).deadline) == ("bob", due)
+    world.do(HUMAN, EditTask("i", assignee="carol"), NOW + 120_000)
+    assert (open_request(world).agent, open_request(world).deadline) == ("carol", due)
+
+
+@proves("CCOS-DUE", "CCOS-RETRY")
+def test_who_is_tried_after_it_has_as_much_time_again() -> None:
+    world = given(patience_ms=HOUR, due_by=NOW + HOUR)
+    world.do(HUB, ExpireRequest("i"), NOW + HOUR + 60_000)
+    assert open_request(world).agent == "bob"
+    assert open_request(world).deadline == NOW + 2 * HOUR + 60_000
+
+
+@proves("CCOS-DUE", "CCOS-GOVERNANCE")
+def test_who_takes_longer_than_is_left_until_then_is_passed_over() -> None:
+    world = registry("alice", "bob", latency_ms=HOUR // 2)
+    delegated(world, patience_ms=HOUR, due_by=NOW + HOUR)
+    answer(world, success=False, now=NOW + HOUR // 2 + 1_000)
+    assert world.intents["i"].state == "NeedsFollowUp"
+
+
+@proves("CCOS-DUE")
+def test_delegated_anew_another_moment_counts_or_none() -> None:
+    world = given("alice", patience_ms=HOUR, due_by=NOW + HOUR)
+    answer(world, success=False)
+    world.agents["bob"] = AgentRecord("bob", "agent", ("ccos",), NOW)
+    world.do(HUMAN, DescribeAgent("bob", ("python", "tests")))
+    delegated(world, patience_ms=2 * HOUR)
+    assert (world.intents["i"].due_by, open_request(world).deadline) == (0, NOW + 2 * HOUR)
+
+
 def test_a_late_result_ends_the_request_itself_if_nobody_has_seen_to_it() -> None:
     world = given("alice", patience_ms=HOUR)
     why = odd(world, ALICE, DONE, NOW + HOUR)
@@ -305,6 +346,42 @@ def test_about_an_unknown_intent_nothing_is_written() -> None:
     assert world.code(ALICE, DONE) == "anomaly"
     assert world.code(ALICE, UpdateIntent("i", "alice")) == "anomaly"
     assert world.code(ALICE, replace(DONE, intent="a b")) == "invalid_id"
+
+
+@proves("CCOS-ATTEMPT")
+@pytest.mark.parametrize("command", [DONE, UpdateIntent("i", "alice", 10)])
+def test_what_an_attempt_says_about_another_intent_is_an_anomaly_of_that(command: Any) -> None:
+    world = given("alice")
+    delegated(world, "j")
+    world.do(ALICE, ClaimTask("j", "alice"))
+    attempt = Actor("agent", "alice", "http", "j", 1)
+    assert "an attempt on j only" in odd(world, attempt, command)
+    assert world.intents["i"].state == "TaskDispatched"
+    assert world.code(attempt, replace(command, intent="j")) == ""
+    assert world.code(replace(attempt, fence=2), command) == "lease_lost"
+
+
+@proves("CCOS-ATTEMPT")
+@pytest.mark.parametrize("command", [DONE, UpdateIntent("i", "alice", 10)])
+def test_and_about_none_one_of_what_it_was_asked_for(command: Any) -> None:
+    world = given("alice")
+    world.do(ALICE, ClaimTask("i", "alice"))
+    attempt = Actor("agent", "alice", "http", "i", 1)
+    answer = world.ask(attempt, replace(command, intent="other"))
+    assert isinstance(answer, Decision)
+    assert answer.refusal is not None
+    assert answer.refusal.code == "anomaly"
+    assert names_of(answer) == ["IntentAnomaly"]
+    assert "no intent other, and i was asked for" in answer.refusal.detail
+    assert world.code(attempt, replace(command, intent="a b")) == "invalid_id"
+
+
+@proves("CCOS-ATTEMPT")
+def test_of_an_attempt_on_what_is_no_intent_s_it_stands_with_its_agent() -> None:
+    world = registry("alice")
+    world.put(task("T", "in-progress", "alice", attempts=1))
+    world.leases["T"] = lease("alice", 1)
+    assert world.code(Actor("agent", "alice", "http", "T", 1), DONE) == "anomaly"
 
 
 @pytest.mark.parametrize("actor", [OBSERVER, COORDINATOR, FILE])

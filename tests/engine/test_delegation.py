@@ -5,6 +5,7 @@ from msgspec.structs import replace
 
 from dragoman.core.commands import (
     AdvanceWave,
+    CreateTask,
     DelegateIntent,
     DescribeAgent,
     MoveTask,
@@ -17,8 +18,9 @@ from dragoman.core.errors import Refusal, StoreUnavailable
 from dragoman.core.events import WaveBead
 from dragoman.core.intent import Intent
 from dragoman.core.offers import Policy, Wish
-from dragoman.engine.ask import state_of
+from dragoman.engine.ask import TaskView, find_task, state_of
 from dragoman.engine.handle import Engine
+from dragoman.engine.intents import find_intent_of
 from dragoman.engine.ports import ListQuery
 from dragoman.engine.request import Request
 from dragoman.engine.roster import Rosters
@@ -55,6 +57,15 @@ def given(lab: Lab) -> None:
     """An intent that alice was asked for."""
     described(lab, "alice", "bob")
     lab.do(HUMAN, asked_for(lab))
+
+
+@proves("CCOS-PROMPT")
+def test_the_intent_of_a_task_is_found_by_its_name(lab: Lab) -> None:
+    given(lab)
+    lab.do(HUMAN, CreateTask("x", "x", aliases=("intent:none",)))
+    found = [find_task(lab.store, name) for name in ("i", "x")]
+    known = [find_intent_of(lab.store, one.task) for one in found if isinstance(one, TaskView)]
+    assert known == [intent(lab), None]
 
 
 @proves("CCOS-LIFE", "CCOS-FEEDBACK")

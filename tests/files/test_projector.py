@@ -11,6 +11,7 @@ import pytest
 from dragoman.core.actors import SYSTEM
 from dragoman.core.commands import (
     CreateTask,
+    DelegateIntent,
     EndAttempt,
     ExpireLease,
     MoveTask,
@@ -97,6 +98,29 @@ def test_a_busy_life_leaves_everything_at_its_path(tmp_path: Path) -> None:
     assert (handed.parent_id, handed.depth) == (task, 1)
     assert lab.differences() == []
     assert lab.warnings == []
+
+
+@proves("CCOS-PROMPT", "FILES-PROJECTION")
+def test_the_folder_of_an_intent_s_task_has_what_was_asked_for(tmp_path: Path) -> None:
+    lab = FilesLab(tmp_path)
+    lab.do(HUMAN, CreateTask("Hull", "old", ready=True))
+    for name in ("new", "old"):
+        lab.do(HUMAN, DelegateIntent("weld\x1b[2J", name, {"thickness": 5}, ("gently",)))
+        lab.level()
+        task = lab.task(name).aof_id
+        document = (tmp_path / "tasks" / "blocked" / task / "inputs/request.json").read_text()
+        assert json.loads(document) == {
+            "taskId": task,
+            "intentId": name,
+            "fromAgent": HUMAN.name,
+            "goal": "weld\x1b[2J",
+            "params": {"thickness": 5},
+            "constraints": ["gently"],
+        }
+        assert "\x1b" not in document
+    lab.do(HUMAN, MoveTask("new", "cancelled"))
+    lab.level()
+    assert lab.differences() == []
 
 
 @proves("FILES-PROJECTION")

@@ -2,7 +2,12 @@
 
 from collections.abc import Iterator
 
+import msgspec
+
+from dragoman.core.intent import Intent
+from dragoman.core.moments import to_rfc3339
 from dragoman.core.task import Checkpoint, Task
+from dragoman.text.safe_text import harmless_json, safe_text
 
 _HOW_TO_REPORT = """\
 ## How to report
@@ -38,22 +43,27 @@ your work on this task.
 """
 
 
-def prompt(task: Task, agent: str) -> str:
+def prompt(task: Task, agent: str, intent: Intent | None = None) -> str:
     """The text for a program; nothing in it depends on when it is written."""
-    return "\n".join((*_parts(task), _HOW_TO_REPORT.format(task=task.aof_id, agent=agent)))
+    how = _HOW_TO_REPORT.format(task=task.aof_id, agent=agent)
+    return "\n".join((*_parts(task, agent, intent), how))
 
 
-def prompt_elsewhere(task: Task, agent: str) -> str:
-    """The text for an agent behind a URL."""
-    del agent  # its token says who it is
-    return "\n".join((*_parts(task), _HOW_TO_REPORT_ELSEWHERE.format(task=task.aof_id)))
+def prompt_elsewhere(task: Task, agent: str, intent: Intent | None = None) -> str:
+    """The text for an agent behind a URL; who it is its token says."""
+    how = _HOW_TO_REPORT_ELSEWHERE.format(task=task.aof_id)
+    return "\n".join((*_parts(task, agent, intent), how))
 
 
-def _parts(task: Task) -> Iterator[str]:
-    yield f"# {task.title}\n"
+def _parts(task: Task, agent: str, intent: Intent | None) -> Iterator[str]:
+    """Whatever others have written steers no terminal, and no goal begins a part of the hub's."""
+    yield f"# {safe_text(task.title, one_line=True)}\n"
     yield f"Task {task.aof_id}, attempt {task.attempts}.\n"
-    if task.body:
-        yield f"{task.body.rstrip()}\n"
+    is_goal = intent is not None and task.body == intent.goal
+    if task.body and not is_goal:
+        yield f"{safe_text(task.body).rstrip()}\n"
+    if intent is not None:
+        yield from _asked(intent, agent, task.title)
     if task.checkpoint is not None:
         yield from _left(task.checkpoint)
     asked = task.delegation
@@ -66,14 +76,36 @@ def _parts(task: Task) -> Iterator[str]:
         ("Constraints", asked.constraints),
     ):
         if items:
-            yield "\n".join((f"## {head}\n", *(f"- {item}" for item in items), ""))
+            shown = (f"- {safe_text(item, one_line=True)}" for item in items)
+            yield "\n".join((f"## {head}\n", *shown, ""))
+
+
+def _asked(intent: Intent, agent: str, title: str) -> Iterator[str]:
+    """What was delegated, and what came with it: the goal quoted, the rest as JSON."""
+    yield f"## What {intent.by} has delegated as {intent.id}\n"
+    if intent.goal != title:
+        yield f"{_quoted(intent.goal)}\n"
+    if intent.params:
+        lines = (f"{_written(name)}: {_written(value)}" for name, value in intent.params.items())
+        yield "\n".join(("Parameters, as JSON:\n", *(f"    {line}" for line in lines), ""))
+    if intent.constraints:
+        lines = map(_written, intent.constraints)
+        yield "\n".join(("Constraints, as JSON:\n", *(f"    {line}" for line in lines), ""))
+    request = intent.request
+    if request is not None and request.agent == agent and request.deadline is not None:
+        yield f"It is due by {to_rfc3339(request.deadline)}: what comes later does not count.\n"
+
+
+def _written(value: object) -> str:
+    """A value on one line, without anything that steers or hides."""
+    return harmless_json(msgspec.json.encode(value).decode())
 
 
 def _left(left: Checkpoint) -> Iterator[str]:
     """What an earlier attempt has left, quoted: its words are no part of what the hub says."""
     yield "## Where the last attempt stopped\n"
     if left.commit:
-        yield f"Its work is in commit {' '.join(left.commit.split())}.\n"
+        yield f"Its work is in commit {safe_text(' '.join(left.commit.split()), one_line=True)}.\n"
     if left.description:
         yield f"{_quoted(left.description)}\n"
     if left.next_steps:
@@ -82,4 +114,4 @@ def _left(left: Checkpoint) -> Iterator[str]:
 
 def _quoted(words: str) -> str:
     """Each line behind a mark, so that no heading or fence in them begins or ends anything."""
-    return "\n".join(f"> {line}".rstrip() for line in words.strip().splitlines())
+    return "\n".join(f"> {line}".rstrip() for line in safe_text(words).strip().splitlines())

@@ -9,9 +9,8 @@ from msgspec.structs import replace
 
 from dragoman.config import AgentSettings
 from dragoman.core.errors import Refusal, SettingsError
-from dragoman.core.intent import Intent, intent_of
 from dragoman.engine.ask import find_task
-from dragoman.engine.intents import find_intent
+from dragoman.engine.intents import find_intent_of
 from dragoman.engine.ports import Store
 from dragoman.protocols import ccos
 
@@ -54,12 +53,7 @@ def _request(store: Store, of: "Assignment") -> ccos.TaskRequest:
     view = find_task(store, of.task)
     if isinstance(view, Refusal):
         raise FileNotFoundError(0, view.detail)
-
-    def find(id: str) -> Intent | None:
-        found = find_intent(store, id)
-        return found if isinstance(found, Intent) else None
-
-    intent = intent_of(view.task, find)
+    intent = find_intent_of(store, view.task)
     if intent is not None:
         request = ccos.request_of(intent, view.task)
         if request is not None and request.agent_id == of.agent:

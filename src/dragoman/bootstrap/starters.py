@@ -23,6 +23,7 @@ from dragoman.config import AgentSettings, environment
 from dragoman.core.actors import SYSTEM, Actor
 from dragoman.core.commands import WarnTask
 from dragoman.core.errors import Refused, SettingsError
+from dragoman.engine.intents import find_intent_of
 from dragoman.engine.interpreter import Interpreter
 from dragoman.engine.plan import Turned
 from dragoman.protocols import aof
@@ -36,7 +37,10 @@ from dragoman.text.strict_json import MOST_BYTES
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from dragoman.core.intent import Intent
+    from dragoman.core.task import Task
     from dragoman.engine.identity import Identity
+    from dragoman.engine.ports import Store
     from dragoman.engine.runner import Assignment, Runner
     from dragoman.services.dispatcher import Dispatcher
     from dragoman.system.run_marks import RunMarks
@@ -68,7 +72,7 @@ def open_dispatcher(place: Place, identity: "Identity", url: str) -> "Dispatcher
             name=name,
             runner=_runner(place, name, starting),
             queues=queues_of(name, one),
-            prompt=prompt_elsewhere if one.url else prompt,
+            prompt=partial(_told, hub.store, prompt_elsewhere if one.url else prompt),
             speaks=one.speaks,
             must_report=is_asked_so(one),
             concurrency=one.concurrency,
@@ -112,6 +116,16 @@ class _Starting(Struct, frozen=True):
     url: str
     marks: "RunMarks"
     slow: Executor
+
+
+def _told(
+    store: "Store",
+    write: "Callable[[Task, str, Intent | None], str]",
+    task: "Task",
+    agent: str,
+) -> str:
+    """The prompt of a task, with what was asked for where it is an intent's."""
+    return write(task, agent, find_intent_of(store, task))
 
 
 def _runner(place: Place, name: str, starting: _Starting) -> "Runner":

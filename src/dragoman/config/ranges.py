@@ -1,6 +1,6 @@
 """From where to where a number of the settings may be."""
 
-from dragoman.core.limits import ATTEMPTS, PRICE, TRIES, TTL_MS, WAIT_MS
+from dragoman.core.limits import ATTEMPTS, KEPT, PRICE, TRIES, TTL_MS, WAIT_MS
 
 _LONGEST_REST = 365 * 86_400_000
 _A_DAY_MS = 86_400_000
@@ -20,7 +20,7 @@ RANGES: dict[tuple[str, str], tuple[float, float]] = {
     ("handoffs", "artifacts_bytes"): (0, _MANY),
     ("ccos", "tries"): (1, TRIES),
     ("ccos", "request_ms"): WAIT_MS,
-    ("ccos", "payload_bytes"): (0, 2**24),
+    ("ccos", "payload_bytes"): (0, KEPT),
     ("ccos.policy", "cost_ceiling"): (0, PRICE),
     ("saop", "ttl_ms"): TTL_MS,
     ("saop", "turn_bytes"): (1_024, 2**30),

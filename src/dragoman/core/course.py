@@ -68,6 +68,8 @@ class Terms(Struct, frozen=True):
     policy: Policy
     patience_ms: int
     tries: int
+    kept_bytes: int
+    due_by: int = 0
 
 
 class Course:
@@ -129,7 +131,7 @@ class Course:
         """Somebody has its task by hand: a request, if governance has nothing against it."""
         intent, standing = self.intent, self._standing(agent)
         known = () if standing is None else (standing,)
-        ranked = Roster(known, self._now).rank(intent.wish, lambda _: False)
+        ranked = Roster(known, self._now).rank(intent.wish(self._now), lambda _: False)
         candidate = ranked[0] if ranked else Candidate(agent, 0.0, Parts(), 0.0)
         against = [check_goal(intent.goal, intent.policy, told_beside(intent.params, self.task))]
         if agent in intent.failed and not is_forgiven:
@@ -148,7 +150,8 @@ class Course:
             self.move(TaskTransitioned(task.status, "ready", f"delegated to {agent}"))
         number = intent.requests + 1
         request_id = request_id or intent.free_name(number)
-        deadline = within_span(self._now + intent.patience_ms) if intent.patience_ms else None
+        time = intent.time_from(self._now)
+        deadline = within_span(self._now + time) if time else None
         after = task.attempts - under_way
         self.say(IntentDispatched(intent.id, request_id, agent, number, after, deadline))
         self._about(AgentAssigned(agent, intent.id, request_id))
@@ -235,7 +238,7 @@ class Course:
         terms: Terms | None = None,
     ) -> None:
         intent = self.intent
-        now = Terms(intent.policy, intent.patience_ms, intent.tries)
+        now = Terms(intent.policy, intent.patience_ms, intent.tries, intent.kept_bytes)
         then = terms or now
         self.say(
             IntentProposed(
@@ -248,6 +251,8 @@ class Course:
                 then.policy if then.policy != now.policy else None,
                 then.patience_ms if then.patience_ms != now.patience_ms else None,
                 then.tries if then.tries != now.tries else 0,
+                then.due_by if anew else 0,
+                then.kept_bytes if then.kept_bytes != now.kept_bytes else None,
             )
         )
 
@@ -255,7 +260,7 @@ class Course:
         agent, intent = candidate.agent, self.intent
         standing, record = self._standing(agent), self._read.agent(agent)
         policy, now = intent.policy, self._now
-        reasons = against + vetoes(candidate, standing, record, intent.wish, policy, now)
+        reasons = against + vetoes(candidate, standing, record, intent.wish(now), policy, now)
         if reasons:
             self.say(IntentRejected(intent.id, reasons, agent))
             self.vetoed.setdefault("; ".join(reasons), []).append(agent)

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from dragoman.core.course import GIVEN_UP, Course, Ending, task_after
@@ -11,6 +12,7 @@ from dragoman.core.events import (
     TaskClaimed,
     TaskEdited,
     TaskLinked,
+    TaskProgressed,
     TaskRequeued,
     TaskRewound,
     TaskTransitioned,
@@ -19,21 +21,25 @@ from dragoman.core.events import (
 from dragoman.core.ids import task_stream
 from dragoman.core.intent import RENEWABLE, Intent, OpenRequest, intent_of
 from dragoman.core.lifecycle import StreamEvents
+from dragoman.core.limits import UPDATES
 from dragoman.core.reading import Decision, Read
+from dragoman.core.reports import failure_of, success_of, update_of
 from dragoman.core.results import UNDER_WAY
-from dragoman.core.task import Task
+from dragoman.core.task import Reported, Task
 
-_MOVING: Final[frozenset[type[AnyEvent]]] = frozenset(
+_TOLD: Final[frozenset[type[AnyEvent]]] = frozenset(
     {
         TaskClaimed,
         TaskEdited,
         TaskLinked,
+        TaskProgressed,
         TaskRequeued,
         TaskRewound,
         TaskTransitioned,
         TaskUnblocked,
     }
 )
+"""What concerns the intent of a task."""
 _FAILURES: Final = ("failed", "blocked")
 
 
@@ -44,7 +50,7 @@ def followed(decision: Decision, read: Read, now: int, own: str = "") -> Decisio
     """
     seen_to = {task_stream(own)}
     for stream, event in decision.events:
-        if type(event) not in _MOVING or stream in seen_to:
+        if type(event) not in _TOLD or stream in seen_to:
             continue
         seen_to.add(stream)
         found = _found(stream, read)
@@ -52,15 +58,26 @@ def followed(decision: Decision, read: Read, now: int, own: str = "") -> Decisio
             continue
         before, intent = found
         course = Course(intent, task_after(before, decision.events, now), read, now)
+        if isinstance(event, TaskProgressed):
+            _hear(course, event, read, now)
         if isinstance(event, TaskRewound):
             _go_back(course)
         else:
-            _reconcile(course, before, _why_cancelled(stream, decision.events, read))
+            _reconcile(course, before, _why(stream, decision.events, read))
         decision = replace(decision, events=(*decision.events, *course.events))
         if decision.receipt.task == course.task.id:
             told = replace(decision.receipt, status=course.task.status)
             decision = replace(decision, receipt=told)
     return decision
+
+
+def _hear(course: Course, event: TaskProgressed, read: Read, now: int) -> None:
+    """Word from whoever has the open request, in time, is an update of it."""
+    intent, request = course.intent, course.intent.request
+    if request is None or request.agent != read.actor.name or intent.updates >= UPDATES:
+        return
+    if request.deadline is None or now < request.deadline:
+        course.say(update_of(intent, request, event))
 
 
 def _found(stream: str, read: Read) -> tuple[Task, Intent] | None:
@@ -73,22 +90,33 @@ def _found(stream: str, read: Read) -> tuple[Task, Intent] | None:
     return None if intent is None else (task, intent)
 
 
-def _why_cancelled(stream: str, events: StreamEvents, read: Read) -> str:
-    """Who does not want the task any more, and why; empty: nobody has said so."""
+class _Why(Struct, frozen=True):
+    """What is known of why the task was moved."""
+
+    reason: str = ""
+    """In the words of whoever moved it."""
+    cancelled: str = ""
+    """Who does not want it any more, and why; empty: nobody has said so."""
+
+
+def _why(stream: str, events: StreamEvents, read: Read) -> _Why:
+    """Why the task was moved last."""
+    why = _Why()
     for name, event in events:
-        if name == stream and isinstance(event, TaskTransitioned) and event.to == "cancelled":
-            why = f": {event.reason}" if event.reason not in ("", "cancelled") else ""
-            return f"cancelled by {read.actor.label}{why}"
-    return ""
+        if name == stream and isinstance(event, TaskTransitioned):
+            reason = f": {event.reason}" if event.reason not in ("", event.to) else ""
+            gone = f"cancelled by {read.actor.label}{reason}" if event.to == "cancelled" else ""
+            why = _Why(reason, gone)
+    return why
 
 
-def _reconcile(course: Course, before: Task, cancelled: str) -> None:
+def _reconcile(course: Course, before: Task, why: _Why) -> None:
     request, task = course.intent.request, course.task
     if request is not None:
-        _answer(course, request, before, cancelled)
+        _answer(course, request, before, why)
     elif task.status in UNDER_WAY and task.assignee and _place(before) != _place(task):
         _take_up(course, before)
-    course.settle(cancelled)
+    course.settle(why.cancelled)
 
 
 def _go_back(course: Course) -> None:
@@ -137,22 +165,23 @@ def _can_begin(task: Task) -> bool:
     return task.status != "backlog" and not (task.status == "ready" and task.open_blockers)
 
 
-def _answer(course: Course, request: OpenRequest, before: Task, cancelled: str) -> None:
+def _answer(course: Course, request: OpenRequest, before: Task, why: _Why) -> None:
     """The open request ends by what was reported, by the task's end, or with another owner."""
     task = course.task
-    outcome = _outcome(task, request)
+    report = _report(task, request)
+    outcome = "" if report is None else report.outcome
     if task.status == "done" or outcome == "done":
-        course.complete(request, Ending(True))
-    elif outcome in _FAILURES:
-        error = _said(task)
-        course.complete(request, Ending(False, error))
+        course.complete(request, success_of(report, course.intent.kept_bytes))
+    elif report is not None and outcome in _FAILURES:
+        ending = failure_of(report)
+        course.complete(request, ending)
         if task.status == "ready":
-            course.go_on(error)
+            course.go_on(ending.error)
     elif task.status in GIVEN_UP:
         # Whoever was silent so often that the task was given up has failed; a person's word
         # says nothing about the agent.
         is_its_own_doing = task.status == "deadletter" and task.failures >= task.max_attempts
-        error = cancelled or f"the task is {task.status}"
+        error = why.cancelled or f"the task is {task.status}{why.reason}"
         course.complete(request, Ending(False, error, task.status, feedback=is_its_own_doing))
         if is_its_own_doing:
             course.go_on(error)
@@ -177,16 +206,10 @@ def _returned(course: Course, request: OpenRequest) -> None:
         course.go_on(f"it is back with {course.task.assignee}, who has failed it")
 
 
-def _outcome(task: Task, request: OpenRequest) -> str:
-    """How the attempt that the request led to has ended; empty: it has not."""
+def _report(task: Task, request: OpenRequest) -> Reported | None:
+    """How the attempt that the request led to has ended; None: it has not."""
     report = task.reported
     if report is None or task.status == "in-progress":
-        return ""
+        return None
     counts = report.attempt > request.after and report.agent == request.agent
-    return report.outcome if counts else ""
-
-
-def _said(task: Task) -> str:
-    report = task.reported
-    said = (report.notes or "; ".join(report.blockers)) if report is not None else ""
-    return said or "reported without a word"
+    return report if counts else None

@@ -13,6 +13,6 @@ def why_not_to(agent: str, task: Task, read: Read, now: int) -> str:
     if intent is None:
         return ""
     forbidden = check_goal(intent.goal, intent.policy, told_beside(intent.params, task))
-    reasons = against_policy(agent, read.standing(agent), intent.wish, intent.policy, now)
+    reasons = against_policy(agent, read.standing(agent), intent.wish(now), intent.policy, now)
     against = "; ".join((*((forbidden,) if forbidden else ()), *reasons))
     return f"{agent} may not have the intent {intent.id}: {against}"[:REASON] if against else ""

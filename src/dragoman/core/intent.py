@@ -23,7 +23,7 @@ from dragoman.core.events import (
     IntentSuperseded,
     IntentUpdated,
 )
-from dragoman.core.offers import Candidate, Policy, Wish
+from dragoman.core.offers import KEPT_BYTES, Candidate, Policy, Wish
 from dragoman.core.task import Task
 
 KIND: Final = "intent"
@@ -105,6 +105,8 @@ class Intent(Struct, frozen=True, omit_defaults=True):
     followed_by: tuple[str, ...] = ()
     tries: int = 3
     policy: Policy = Policy()
+    due_by: int = 0
+    kept_bytes: int = KEPT_BYTES
     candidates: tuple[Candidate, ...] = ()
     """Those of the last ranking who were not tried yet, the best first."""
     tried: int = 0
@@ -127,10 +129,17 @@ class Intent(Struct, frozen=True, omit_defaults=True):
     in_minute: int = 0
     """How many anomalies there were in that minute."""
 
-    @property
-    def wish(self) -> Wish:
+    def wish(self, now: int) -> Wish:
         """What is to be done, as far as it decides by whom."""
-        return Wish(self.goal, self.constraints, self.skills, self.patience_ms)
+        return Wish(self.goal, self.constraints, self.skills, self.time_from(now))
+
+    def time_from(self, now: int) -> int:
+        """How long a request may take that is made now; 0: as long as it likes.
+
+        The moment that was said stands for whoever is asked before it. After it there is as much
+        time again for each of those who are tried instead (S-CCOS-4).
+        """
+        return self.due_by - now if self.due_by > now else self.patience_ms
 
     @property
     def deadline(self) -> int | None:
@@ -194,6 +203,7 @@ def _created(_: None, event: IntentCreated, at: int) -> Intent:
         follows=event.follows,
         tries=event.tries,
         policy=event.policy,
+        kept_bytes=event.kept_bytes,
     )
 
 
@@ -209,6 +219,8 @@ def _proposed(intent: Intent, event: IntentProposed, at: int) -> Intent:
         policy=event.policy or intent.policy,
         patience_ms=intent.patience_ms if event.patience_ms is None else event.patience_ms,
         tries=event.tries or intent.tries,
+        due_by=event.due_by if event.candidates else intent.due_by,
+        kept_bytes=intent.kept_bytes if event.kept_bytes is None else event.kept_bytes,
         reasons=(),
     )
 

@@ -31,6 +31,7 @@ from dragoman.core.lifecycle import StreamEvents, born
 from dragoman.core.limits import (
     CANDIDATES,
     FOLLOWERS,
+    KEPT,
     REASON,
     RULES,
     TEXT,
@@ -44,6 +45,7 @@ from dragoman.core.limits import (
     check_text,
     faults_of_words,
 )
+from dragoman.core.moments import SPAN
 from dragoman.core.offers import Policy
 from dragoman.core.reading import Decision, Read, Receipt
 from dragoman.core.task import Task
@@ -90,6 +92,7 @@ def delegate(command: DelegateIntent, read: Read, now: int) -> Decision | Refusa
         command.follows,
         command.tries,
         command.policy,
+        command.kept_bytes,
     )
     events: StreamEvents = (*begun.events, (intent_stream(id), created))
     if followed is not None:
@@ -227,7 +230,9 @@ def _why_nobody(course: Course) -> tuple[str]:
 
 
 def _offered(course: Course, command: DelegateIntent) -> bool:
-    terms = Terms(command.policy, command.patience_ms, command.tries)
+    terms = Terms(
+        command.policy, command.patience_ms, command.tries, command.kept_bytes, command.due_by
+    )
     return course.offer(command.candidates, terms, command.request_id)
 
 
@@ -309,6 +314,8 @@ def _faults(command: DelegateIntent) -> Iterator[Refusal | None]:
     yield from faults_of_words("skills", command.skills)
     if command.patience_ms:
         yield check_duration("the time until the deadline", command.patience_ms, *WAIT_MS)
+    yield check_range("due_by", command.due_by, 0, SPAN[1])
+    yield check_range("kept_bytes", command.kept_bytes, 0, KEPT)
     yield check_mail_id(command.plan, "plan") if command.plan else None
     yield check_mail_id(command.follows, "intent id") if command.follows else None
     yield check_mail_id(command.request_id, "request id") if command.request_id else None

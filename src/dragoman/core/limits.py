@@ -40,6 +40,8 @@ FOLLOWERS = 64
 """How many intents may follow up one."""
 UPDATES = 10_000
 """How many updates of one intent are kept."""
+KEPT = 2**24
+"""Up to which size outputs may be kept at all, in bytes."""
 RULES = 500
 """How many places, skills or phrases a policy may name: each intent keeps its policy."""
 WAIT_MS = (1_000, 30 * 86_400_000)

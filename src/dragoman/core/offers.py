@@ -11,6 +11,8 @@ TIERS: tuple[Trust, ...] = ("T0", "T1", "T2")
 """The tiers, lowest first."""
 
 
+KEPT_BYTES: Final = 65_536
+"""Up to this size an output stands in the ledger, unless the settings say otherwise."""
 PLACE: Final = "locality:"
 """How a constraint begins that names the place where the work must be done."""
 

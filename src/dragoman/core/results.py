@@ -27,12 +27,13 @@ from dragoman.core.events import (
     TaskTransitioned,
 )
 from dragoman.core.ids import check_agent, check_mail_id
-from dragoman.core.intent import Closed, Intent, OpenRequest
+from dragoman.core.intent import Closed, Intent, OpenRequest, intent_of
 from dragoman.core.intents import receipt_of
 from dragoman.core.lifecycle import unblocked
 from dragoman.core.limits import REASON, TEXT, UPDATES, WHOLE, check_json, check_range, check_text
 from dragoman.core.moments import to_rfc3339
 from dragoman.core.reading import Decision, LeaseChange, Read
+from dragoman.core.task import Task
 
 MAY_DELIVER: frozenset[Role] = MAY_DISPATCH | frozenset[Role]({"agent"})
 """Who may hand in what an agent has to say: the agent, and whoever carries it."""
@@ -48,7 +49,7 @@ def receive(command: ReceiveResult, read: Read, now: int) -> Decision | Refusal:
     if isinstance(course, Refusal):
         return course
     intent, request = course.intent, course.intent.request
-    fault = command.fault or _one_of(command) or _not_the_speaker(command, read)
+    fault = command.fault or _one_of(command) or _not_the_speaker(command, course, read)
     if fault:
         return _odd(course, command, fault, read, now)
     digest = command.digest or result_digest(command.success, command.output, command.error)
@@ -93,7 +94,7 @@ def update(command: UpdateIntent, read: Read, now: int) -> Decision | Refusal:
     if isinstance(course, Refusal):
         return course
     request = course.intent.request
-    fault = _not_the_speaker(command, read)
+    fault = _not_the_speaker(command, course, read)
     if fault is None and (request is None or not _fits(command, request)):
         fault = _why_not(command, course.intent)
     if fault or request is None:
@@ -167,12 +168,18 @@ def _course(
         return malformed
     if read.actor.role not in MAY_DELIVER:
         return Refusal("not_authorized", f"{read.actor.label} may not speak for an agent")
-    intent = read.intent(command.intent)
+    intent = read.intent(command.intent) or _asked_for(read)
     if intent is None:
         code = "intent_not_found" if isinstance(command, ExpireRequest) else "anomaly"
         return Refusal(code, f"there is no intent {command.intent}: nothing was asked for")
     task = read.task(intent.task)
     return task if isinstance(task, Refusal) else Course(intent, task, read, now)
+
+
+def _asked_for(read: Read) -> Intent | None:
+    """What an attempt's credential was given out for: it knows of what is said about nothing."""
+    task = read.task(read.actor.task) if read.actor.task else None
+    return intent_of(task, read.intent) if isinstance(task, Task) else None
 
 
 def _one_of(command: ReceiveResult) -> str | None:
@@ -184,8 +191,14 @@ def _one_of(command: ReceiveResult) -> str | None:
     return None if command.error else "it is a failure and has no error"
 
 
-def _not_the_speaker(command: ReceiveResult | UpdateIntent, read: Read) -> str | None:
+def _not_the_speaker(
+    command: ReceiveResult | UpdateIntent, course: Course, read: Read
+) -> str | None:
     actor = read.actor
+    if course.intent.id != command.intent:
+        return f"there is no intent {command.intent}, and {course.intent.id} was asked for"
+    if actor.task not in ("", course.task.id):
+        return f"this credential of {actor.name} speaks for an attempt on {actor.task} only"
     if actor.role != "agent" or actor.name == command.agent:
         return None
     return f"{actor.name} may not speak for {_shown(command.agent)}"

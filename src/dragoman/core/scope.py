@@ -44,6 +44,7 @@ from dragoman.core.commands import (
 )
 from dragoman.core.errors import Refusal
 from dragoman.core.reading import Read
+from dragoman.core.task import Task
 
 SPEAKS_FOR: Final[dict[type[Any], Callable[[Any], str] | None]] = {
     TaskCommand: lambda command: command.held,
@@ -85,6 +86,9 @@ SPEAKS_FOR: Final[dict[type[Any], Callable[[Any], str] | None]] = {
 is; None: need not be, because it changes no task."""
 
 _KINDS: Final = (TaskCommand, HandoffCommand)
+_ANSWERS: Final = (ReceiveResult, UpdateIntent)
+"""About another intent than the attempt's these are anomalies, for their decider to put on
+record: it takes nothing else from whoever speaks for another task."""
 
 
 def bound(command: AnyCommand, read: Read, now: int) -> AnyCommand | Refusal:
@@ -99,6 +103,9 @@ def bound(command: AnyCommand, read: Read, now: int) -> AnyCommand | Refusal:
         handoff = read.handoff(name)
         name = handoff.task if handoff else ""
     task = read.task(name) if name else None
+    is_own = isinstance(task, Task) and task.id == actor.task
+    if kind in _ANSWERS and not is_own:
+        task = read.task(actor.task)
     if isinstance(task, Refusal):
         return task
     if task is None or task.id != actor.task:

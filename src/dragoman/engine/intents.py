@@ -4,9 +4,10 @@ from msgspec import Struct
 
 from dragoman.core.errors import Refusal
 from dragoman.core.ids import check_mail_id, intent_stream, standing_stream
-from dragoman.core.intent import Intent
+from dragoman.core.intent import Intent, intent_of
 from dragoman.core.results import UNDER_WAY
 from dragoman.core.standing import Standing
+from dragoman.core.task import Task
 from dragoman.engine.ask import TaskView, find_task, state_of
 from dragoman.engine.ports import ListQuery, Store
 
@@ -28,6 +29,16 @@ def find_intent(store: Store, id: str) -> Intent | Refusal:
     if isinstance(intent, Intent):
         return intent
     return Refusal("intent_not_found", f"there is no intent {id}")
+
+
+def find_intent_of(store: Store, task: Task) -> Intent | None:
+    """The intent that a task belongs to."""
+
+    def find(id: str) -> Intent | None:
+        found = find_intent(store, id)
+        return found if isinstance(found, Intent) else None
+
+    return intent_of(task, find)
 
 
 def is_under_way(store: Store, id: str) -> bool:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
+from dragoman.core.intent import Intent
 from dragoman.core.lease import Lease
 from dragoman.core.moments import to_rfc3339
 from dragoman.core.task import Delegation, Reported
@@ -102,6 +103,20 @@ def handoff_document(task_id: str, parent_id: str, asked: Delegation) -> bytes:
             "contextRefs": asked.context_refs,
             "constraints": asked.constraints,
             "dueBy": to_rfc3339(asked.due_by),
+        }
+    )
+
+
+def request_document(task_id: str, asked: Intent) -> bytes:
+    """inputs/request.json: what was delegated as an intent, for whoever does not speak CCOS."""
+    return write_json(
+        {
+            "taskId": task_id,
+            "intentId": asked.id,
+            "fromAgent": asked.by,
+            "goal": asked.goal,
+            "params": asked.params,
+            "constraints": asked.constraints,
         }
     )
 

@@ -1,15 +1,17 @@
-"""What the files of one task should hold, from its stream alone. Pure: paths and bytes."""
+"""What the files of one task should hold, from its own states alone. Pure: paths and bytes."""
 
 from collections.abc import Callable
 
 from msgspec import Struct
 
+from dragoman.core.intent import Intent
 from dragoman.core.lease import Lease, granted
 from dragoman.core.task import Task
 from dragoman.files.documents import (
     handoff_document,
     handoff_page,
     heartbeat_document,
+    request_document,
     result_document,
     run_document,
 )
@@ -36,9 +38,14 @@ class Picture(Struct, frozen=True):
 
 
 def picture(
-    task: Task, version: int, story: Story, lease: Lease | None, aof_id_of: AofIdOf
+    task: Task,
+    version: int,
+    story: Story,
+    lease: Lease | None,
+    aof_id_of: AofIdOf,
+    intent: Intent | None = None,
 ) -> Picture:
-    """The files of a task as it stands."""
+    """The files of a task as it stands; of its intent only what never changes."""
     current, once = dict[str, bytes](), dict[str, bytes]()
     for attempt in story.attempts[:-1]:
         once |= _run_files(task.aof_id, attempt, run_folder(task.aof_id, attempt.number))
@@ -47,8 +54,10 @@ def picture(
         once[heartbeat_path(task.aof_id)] = heartbeat_document(task.aof_id, _as_claimed(attempt))
     if lease is not None:
         current[heartbeat_path(task.aof_id)] = heartbeat_document(task.aof_id, lease)
+    inputs = f"{folder_path(task.status, task.aof_id)}/inputs"
+    if intent is not None:
+        current[f"{inputs}/request.json"] = request_document(task.aof_id, intent)
     if task.delegation is not None:
-        inputs = f"{folder_path(task.status, task.aof_id)}/inputs"
         parent = aof_id_of(task.delegation.parent)
         current[f"{inputs}/handoff.json"] = handoff_document(task.aof_id, parent, task.delegation)
         current[f"{inputs}/handoff.md"] = handoff_page(task.delegation)

@@ -5,6 +5,7 @@ from dragoman.core.events import AnyEvent, Status
 from dragoman.core.ids import is_aof_id, task_stream
 from dragoman.core.task import Task
 from dragoman.engine.ask import find_task, history
+from dragoman.engine.intents import find_intent_of
 from dragoman.engine.ports import Row, Store
 from dragoman.files.pictures import Picture, picture, task_file
 from dragoman.files.story import Story, tell
@@ -36,7 +37,8 @@ class TaskStreams:
         story = Story()
         if task.attempts or task.notes:
             story = tell(self._events(row.name, row.version))
-        return picture(task, row.version, story, row.lease, self.aof_id_of)
+        intent = find_intent_of(self._store, task)
+        return picture(task, row.version, story, row.lease, self.aof_id_of, intent)
 
     def status_of(self, stream: str) -> Status | None:
         """Where a task stands at this moment; None when there is no such task."""

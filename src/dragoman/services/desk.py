@@ -22,7 +22,7 @@ class Agent(Struct, frozen=True):
     queues: tuple[str, ...]
     """Whose tasks it takes: names that tasks are reserved for, and "" for those of anyone."""
     prompt: Callable[[Task, str], str]
-    """What it is told about a task."""
+    """What it is told about a task; it may look into the store."""
     speaks: tuple[str, ...] = ("aof",)
     """What it understands: its prompt is in these words."""
     must_report: bool = False

@@ -240,13 +240,14 @@ class Dispatcher:
             return False
         view = await asyncio.to_thread(find_task, self._hub.store, done.receipts[0].task)
         if not isinstance(view, Refusal):
-            self._begin(desk, view)
+            await self._begin(desk, view)
         return True
 
-    def _begin(self, desk: Desk, view: TaskView, *, is_booked: bool = False) -> None:
+    async def _begin(self, desk: Desk, view: TaskView, *, is_booked: bool = False) -> None:
         task, lease = view.task, view.lease
         if lease is None or lease.holder != desk.agent.name:
             return
+        told = await asyncio.to_thread(desk.agent.prompt, task, desk.agent.name)
         assignment = Assignment(
             agent=desk.agent.name,
             task=task.id,
@@ -256,7 +257,7 @@ class Dispatcher:
             fence=lease.fence,
             session=lease.session,
             ttl_ms=lease.ttl_ms,
-            prompt=desk.agent.prompt(task, desk.agent.name),
+            prompt=told,
             must_report=desk.agent.must_report,
             resume_from=task.checkpoint.commit if task.checkpoint else "",
         )

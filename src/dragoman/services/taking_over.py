@@ -6,7 +6,7 @@ settled, and what has begun is left alone.
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterator
 from contextlib import suppress
 
 from dragoman.core.actors import SYSTEM, Actor
@@ -43,7 +43,9 @@ class Estate:
         """Sessions whose programs were ended; None: nobody has looked yet."""
         self._settled = set[str]()
 
-    async def settle(self, agents: Collection[str], begin: Callable[[TaskView], None]) -> None:
+    async def settle(
+        self, agents: Collection[str], begin: Callable[[TaskView], Awaitable[None]]
+    ) -> None:
         """Settle it; work of these agents that was never started is let begin.
 
         Whoever calls it again after a fault goes on where it ended.
@@ -68,7 +70,7 @@ class Estate:
         view: TaskView,
         lease: Lease,
         agents: Collection[str],
-        begin: Callable[[TaskView], None],
+        begin: Callable[[TaskView], Awaitable[None]],
         *,
         is_started: bool,
     ) -> None:
@@ -82,7 +84,7 @@ class Estate:
             report = ReportOutcome(task, "failed", why, apply=True, backoff=self._backoff)
             await self._give_back(lease, report)
         elif lease.holder in agents:
-            begin(view)
+            await begin(view)
         else:
             await self._give_back(lease, ReleaseTask(task, "its agent is not started any more"))
 

@@ -42,11 +42,10 @@ def parse_cbor(data: bytes, most_bytes: int = MOST_BYTES) -> Any:
         raise StrictJsonError(
             f"it has more than {most_bytes} bytes, and no more are taken", too_large=True
         )
-    reader = _Reader(data)
-    value = reader.value("", 0)
-    if reader.at != len(data):
-        raise StrictJsonError(f"something follows the value, from byte {reader.at} on")
-    return value
+    try:
+        return _Reader(data).whole()
+    except StrictJsonError as error:
+        raise StrictJsonError(f"it cannot be read as CBOR: {error.reason}", error.path) from None
 
 
 class _Reader:
@@ -55,7 +54,14 @@ class _Reader:
     def __init__(self, data: bytes) -> None:
         self._data = data
         self._nodes = 0
-        self.at = 0
+        self._at = 0
+
+    def whole(self) -> Any:
+        """The value that all of it is."""
+        value = self.value("", 0)
+        if self._at != len(self._data):
+            raise StrictJsonError(f"something follows the value, from byte {self._at} on")
+        return value
 
     def value(self, path: str, depth: int) -> Any:
         """The value that begins here."""
@@ -71,10 +77,10 @@ class _Reader:
         return self._OF[major](self, number, path, depth)
 
     def _take(self, count: int, path: str) -> bytes:
-        taken = self._data[self.at : self.at + count]
+        taken = self._data[self._at : self._at + count]
         if len(taken) < count:
             raise StrictJsonError("it ends before it is complete", path)
-        self.at += count
+        self._at += count
         return taken
 
     def _number(self, low: int, path: str) -> int:
@@ -83,7 +89,7 @@ class _Reader:
         if low == _ENDLESS:
             raise StrictJsonError("its length is not told at its beginning: give it there", path)
         if low not in _LENGTHS:
-            raise StrictJsonError("this is not CBOR: it has a head that means nothing", path)
+            raise StrictJsonError("it has a head that means nothing", path)
         return int.from_bytes(self._take(_LENGTHS[low], path))
 
     def _simple(self, low: int, path: str) -> Any:

@@ -115,6 +115,18 @@ def test_a_deadline_lies_ahead(hub: HandHub, deadline: str, why: str) -> None:
     assert why in error.detail
 
 
+@proves("CCOS-DUE")
+def test_a_deadline_is_the_intent_s_whoever_is_asked_before_it(hub: HandHub) -> None:
+    due = "2026-02-09T20:56:00.000Z"
+    delegate(hub, deadline="2026-02-09T20:56:00Z")
+    hub.advance(seconds=10)
+    hub.call("ccos.result", agent="ada", **result(success=False, output=None, error="no ink"))
+    found = hub.call("ccos.intent", intent_id="i-1")
+    assert (found["request"]["agent_id"], found["request"]["deadline"]) == ("bob", due)
+    proposed = hub.call("ccos.actions", intent_id="i-1", type="DelegationProposed")["actions"]
+    assert [one["details"].get("due_by") for one in proposed] == [due, None]
+
+
 def test_a_missed_deadline_is_a_failure_and_what_comes_late_an_anomaly(hub: HandHub) -> None:
     delegate(hub, deadline="2026-02-09T20:56:00Z")
     hub.advance(minutes=2)
@@ -155,10 +167,11 @@ def test_an_anomaly_stands_in_the_chain_of_its_intent(hub: HandHub) -> None:
 
 def test_an_equal_repeat_is_a_no_op_and_another_result_an_anomaly(hub: HandHub) -> None:
     delegate(hub)
-    hub.call("ccos.result", agent="ada", **result())
+    first = hub.call("ccos.result", agent="ada", **result())
     before = len(hub.history())
     again = hub.call("ccos.result", agent="ada", **result())
-    assert again["state"] == "Satisfied"
+    assert again == first | {"repeated": True}
+    assert first == {"intent_id": "i-1", "agent_id": "ada", "state": "Satisfied"}
     assert len(hub.history()) == before
     assert refused(hub, "ccos.result", "ada", **result(output=2)).code == "anomaly"
 
@@ -449,6 +462,13 @@ def test_the_time_for_a_request_is_said_in_one_way() -> None:
     answer = office.interpreter.call("ccos.delegate", both, HUMAN)
     assert isinstance(answer, Turned)
     assert answer.path == "within_ms"
+
+
+@pytest.mark.parametrize("within", [-1, 0, 999])
+def test_no_time_at_all_is_refused(hub: HandHub, within: int) -> None:
+    error = refused(hub, "ccos.delegate", goal="translate", within_ms=within)
+    assert error.code == "invalid_field"
+    assert "within_ms" in error.detail
 
 
 @pytest.mark.parametrize(

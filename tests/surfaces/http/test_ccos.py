@@ -47,9 +47,12 @@ def test_a_result_may_be_cbor(house: House, intent: dict[str, Any], path: str) -
     assert state(house) == "Satisfied"
 
 
-def test_what_is_no_cbor_is_told(house: House) -> None:
-    answer = house.ask("POST", "/v1/messages", b"\xa1\x61", by="ada", headers=CBOR)
+@pytest.mark.parametrize("path", ["/v1/messages", "/v1/ccos/ccos.result"])
+@pytest.mark.parametrize("body", [b"\xa1\x61", b"\xff", b"\x9f\x01\xff", b"", b"{}", b"\x01"])
+def test_what_is_no_cbor_is_told(house: House, path: str, body: bytes) -> None:
+    answer = house.ask("POST", path, body, by="ada", headers=CBOR)
     assert (answer.status, answer.code) == (400, "invalid_json")
+    assert "CBOR" in answer.json["detail"]
 
 
 @pytest.mark.usefixtures("intent")

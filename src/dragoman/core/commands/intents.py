@@ -1,7 +1,7 @@
 """What is asked for about intents and the registry."""
 
 from dragoman.core.commands.base import Command, TaskCommand
-from dragoman.core.offers import Candidate, Policy, Trust
+from dragoman.core.offers import KEPT_BYTES, Candidate, Policy, Trust
 
 
 class DescribeAgent(Command, frozen=True, tag="agent.describe"):
@@ -32,6 +32,7 @@ class DelegateIntent(Command, frozen=True, tag="intent.delegate"):
     constraints: tuple[str, ...] = ()
     skills: tuple[str, ...] = ()
     patience_ms: int = 0
+    """How long each request may take; where there is a moment, the time until that."""
     plan: str = ""
     follows: str = ""
     tries: int = 3
@@ -43,6 +44,10 @@ class DelegateIntent(Command, frozen=True, tag="intent.delegate"):
     """Whom it is meant for, if nobody else will do."""
     request_id: str = ""
     """What whoever asks calls the request; empty: it gets a name. Said again, it is a repeat."""
+    due_by: int = 0
+    """The moment by which it is to be done; 0: none is said."""
+    kept_bytes: int = KEPT_BYTES
+    """Up to which size its outputs stand in the ledger, also those that other dialects report."""
 
 
 class IntentCommand(Command, frozen=True):

@@ -1,7 +1,7 @@
 """What happened to intents, and how agents stand in the registry."""
 
 from dragoman.core.events.base import Event
-from dragoman.core.offers import Candidate, Parts, Policy, Trust
+from dragoman.core.offers import KEPT_BYTES, Candidate, Parts, Policy, Trust
 
 
 class AgentDescribed(Event, frozen=True):
@@ -64,6 +64,8 @@ class IntentCreated(Event, frozen=True):
     tries: int = 3
     """How many requests may be made of it before it is given up."""
     policy: Policy = Policy()
+    kept_bytes: int = KEPT_BYTES
+    """Up to which size its outputs stand in the ledger."""
 
 
 class IntentProposed(Event, frozen=True):
@@ -82,6 +84,11 @@ class IntentProposed(Event, frozen=True):
     """How long a request may take from now on, where that is another time than before."""
     tries: int = 0
     """How many may be asked from now on, where that are other numbers than before; else 0."""
+    due_by: int = 0
+    """With the candidates: the moment at which each request ends that is made before it, if one was
+    said; else 0."""
+    kept_bytes: int | None = None
+    """Up to which size outputs are kept from now on, where that is another than before."""
 
 
 class IntentApproved(Event, frozen=True):

@@ -39,6 +39,7 @@ _SHOWN_APART: Final = frozenset(
     {"intent", "agent", "request_id", "success", "duration_ms", "error", "id", "plan", "number"}
 )
 """Fields of events that an Action has fields of its own for."""
+_MOMENTS: Final = frozenset({"deadline", "due_by"})
 _PAYLOADS: Final = frozenset({"partial", "output"})
 SHOWN_BYTES: Final = 1_024
 """So much of a piece or an output is told where a whole story is."""
@@ -115,8 +116,8 @@ class Chain:
         request = said.get("request_id", "")
         sent = self._sent.get(request)
         told = {name: value for name, value in said.items() if name not in _SHOWN_APART}
-        if told.get("deadline") is not None:
-            told["deadline"] = to_rfc3339(told["deadline"])
+        for moment in _MOMENTS & told.keys():
+            told[moment] = to_rfc3339(told[moment])
         return Action(
             action_id=f"{self._intent}{_SEPARATOR}{number}",
             type=TYPES[type(event)],

@@ -83,9 +83,10 @@ class Delegate(Wanted, frozen=True, kw_only=True):
     """Empty: it gets an id."""
     params: dict[str, Any] = {}
     deadline: MaybeMoment = ""
-    """After this a request has failed; a later one gets as much time again."""
-    within_ms: Annotated[int, Meta(ge=0, le=WAIT_MS[1])] = 0
-    """The same as so many milliseconds for each request; 0: not said."""
+    """The moment at which requests fail, whoever has them; those made after it get as much time
+    again."""
+    within_ms: Annotated[int, Meta(ge=WAIT_MS[0], le=WAIT_MS[1])] | None = None
+    """Instead of it: how long each request may take, from when it is made."""
     plan_id: MaybeId = ""
     follows: MaybeId = ""
     """The intent that it follows up."""

@@ -176,7 +176,8 @@ def _received(
     told = _state(accepted, facts)
     last = accepted.receipts[-1]
     state = {"status": last.status} if isinstance(told, Refusal) else {"state": told["state"]}
-    return (), {"intent_id": message.intent_id, "agent_id": message.agent_id, **state}
+    again = {"repeated": True} if accepted.repeated else {}
+    return (), {"intent_id": message.intent_id, "agent_id": message.agent_id, **state, **again}
 
 
 def _state(accepted: Accepted, facts: Facts) -> dict[str, Any] | Refusal:

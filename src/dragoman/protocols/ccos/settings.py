@@ -4,7 +4,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from dragoman.core.offers import Policy
+from dragoman.core.offers import KEPT_BYTES, Policy
 
 
 class Choices(Struct, frozen=True):
@@ -17,7 +17,7 @@ class Choices(Struct, frozen=True):
     """How long a request may take that has no deadline of its own."""
     called: frozenset[str] = frozenset()
     """The agents that the settings say how to call."""
-    kept_bytes: int = 65_536
+    kept_bytes: int = KEPT_BYTES
     """Outputs up to so many bytes stand whole in the ledger; of others only their digest."""
 
 

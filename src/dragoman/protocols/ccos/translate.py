@@ -89,9 +89,10 @@ def delegate(asked: Delegate, facts: Facts, choices: Choices) -> Commands | Faul
     now = facts.now()
     if asked.within_ms and asked.deadline:
         return Fault("invalid_field", "say either deadline or within_ms, not both", "within_ms")
-    patience = asked.within_ms or _patience(asked.deadline or UNSET, now, choices)
-    if isinstance(patience, Fault):
-        return patience
+    due_by = _due_by(asked.deadline or UNSET, now)
+    if isinstance(due_by, Fault):
+        return due_by
+    patience = asked.within_ms or (due_by - now if due_by else choices.patience_ms)
     wish = Wish(asked.goal, asked.constraints, asked.skills, patience)
     return (
         DelegateIntent(
@@ -106,6 +107,8 @@ def delegate(asked: Delegate, facts: Facts, choices: Choices) -> Commands | Faul
             choices.tries,
             candidates=facts.registry.shortlist(wish, choices.policy, now),
             policy=choices.policy,
+            due_by=due_by,
+            kept_bytes=choices.kept_bytes,
         ),
     )
 
@@ -116,9 +119,10 @@ def request(message: TaskRequest, facts: Facts, choices: Choices) -> Commands | 
     misnamed = check_agent(message.agent_id)
     if misnamed is not None:
         return Fault(misnamed.code, misnamed.detail, "agent_id")
-    patience = _patience(message.deadline, now, choices)
-    if isinstance(patience, Fault):
-        return patience
+    due_by = _due_by(message.deadline, now)
+    if isinstance(due_by, Fault):
+        return due_by
+    patience = due_by - now if due_by else choices.patience_ms
     ranked = facts.registry.rank(Wish(message.goal, patience_ms=patience), now)
     unknown = Candidate(message.agent_id, 0.0, Parts(), 0.0)
     named = next((one for one in ranked if one.agent == message.agent_id), unknown)
@@ -133,21 +137,21 @@ def request(message: TaskRequest, facts: Facts, choices: Choices) -> Commands | 
             policy=choices.policy,
             agent=message.agent_id,
             request_id=message.request_id or "",
+            due_by=due_by,
+            kept_bytes=choices.kept_bytes,
         ),
     )
 
 
-def _patience(deadline: str | UnsetType, now: int, choices: Choices) -> int | Fault:
-    """How long a request may take, by its deadline or else by the settings."""
+def _due_by(deadline: str | UnsetType, now: int) -> int | Fault:
+    """The moment that lies ahead; 0: none was said."""
     if deadline is UNSET:
-        return choices.patience_ms
+        return 0
     try:
-        left = parse_rfc3339(deadline) - now
+        due_by = parse_rfc3339(deadline)
     except ValueError as error:
         return Fault("invalid_field", str(error), "deadline")
-    if left <= 0:
-        return Fault("invalid_field", f"{deadline} has passed", "deadline")
-    return left
+    return due_by if due_by > now else Fault("invalid_field", f"{deadline} has passed", "deadline")
 
 
 def result(message: TaskResult | Broken, facts: Facts, choices: Choices) -> Commands:

@@ -70,7 +70,7 @@ def delegate(
             metavar="RFC3339",
             parser=read_moment,
             show_default=False,
-            help="When a request has failed that has brought nothing.",
+            help="When a request has failed, whoever has it.",
         ),
     ] = None,
     within: Annotated[
@@ -80,7 +80,7 @@ def delegate(
             metavar="TIME",
             parser=read_duration,
             show_default=False,
-            help="The same from now on: 90s, 10m, 2h.",
+            help="How long each request may take: 90s, 10m, 2h.",
         ),
     ] = None,
     plan: Annotated[

@@ -25,6 +25,7 @@ from dragoman.engine.identity import Principal
 from dragoman.surfaces.http.limits import read_body
 from dragoman.surfaces.http.office import Call, Office
 from dragoman.surfaces.http.problems import HttpProblem, encode, json_problem, of_refusal, stop
+from dragoman.text.strict_cbor import is_cbor_map, parse_cbor
 from dragoman.text.strict_json import StrictJsonError, parse_json
 
 JSON = "application/json"
@@ -119,7 +120,9 @@ class Served:
         raw = await read_body(receive, headers, door.settings.http.max_body, door.patience)
         if raw:
             check_type(headers, endpoint.takes)
-        else:
+        if CBOR in endpoint.takes and type_of(headers) == CBOR:
+            check_cbor(raw)
+        elif not raw:
             # Whoever has nothing to say need not say so.
             raw = b"{}"
         most = door.settings.http.max_body
@@ -156,11 +159,30 @@ def read_key(headers: Mapping[bytes, bytes]) -> str:
 
 def check_type(headers: Mapping[bytes, bytes], takes: tuple[str, ...]) -> str:
     """The type of a body; HttpProblem when it is not one of those that are taken."""
-    given = headers.get(b"content-type", b"").partition(b";")[0].strip().lower().decode("latin-1")
+    given = type_of(headers)
     if given not in takes:
         said = f"a body of type {given[:60]!a}" if given else "a body without a Content-Type"
         raise stop("unsupported_media_type", f"{said} is not taken here; send {' or '.join(takes)}")
     return given
+
+
+def type_of(headers: Mapping[bytes, bytes]) -> str:
+    """The type that a body is said to have; empty: none."""
+    return headers.get(b"content-type", b"").partition(b";")[0].strip().lower().decode("latin-1")
+
+
+def check_cbor(raw: bytes) -> None:
+    """HttpProblem unless what is said to be CBOR begins as a map; whoever reads it sees the rest.
+
+    Nobody would look at anything else as CBOR, and tell what is wrong with it.
+    """
+    if is_cbor_map(raw):
+        return
+    try:
+        parse_cbor(raw)
+    except StrictJsonError as error:
+        raise stop("invalid_json", f"{error.reason}; JSON is sent as {JSON}", error.path) from None
+    raise stop("invalid_json", "this is CBOR, but no map: a body is one")
 
 
 def shaped(raw: bytes, shape: Any, most: int) -> Any:

@@ -26,6 +26,7 @@ from dragoman.surfaces.http.endpoint import (
     JSON,
     Endpoint,
     Query,
+    check_cbor,
     check_type,
     read_key,
     read_query,
@@ -120,11 +121,13 @@ class Messages:
         scope["progress"].route = self._endpoint.path
         headers, door = scope["by_name"], self._office.door
         dialect = self._dialect(scope["query_string"])
-        is_batch = check_type(headers, self._endpoint.takes) in LINES
+        given = check_type(headers, self._endpoint.takes)
         body = await read_body(receive, headers, door.settings.http.max_body, door.patience)
+        if given == CBOR:
+            check_cbor(body)
         principal: Principal = scope["principal"]
         key = read_key(headers)
-        if is_batch:
+        if given in LINES:
             await send({"type": "http.response.start", "status": 200, "headers": _LINES_HEADERS})
             batch = _Batch(self._office, principal, dialect, key, send)
             lines = enumerate(body.split(b"\n"), start=1)
