@@ -2870,6 +2870,13 @@ _MANIFEST: tuple[Requirement, ...] = (
         "Whoever takes all tokens of an agent back ends the keys that it signs with too, and is "
         "told; an agent may do that to itself.",
     ),
+    # --- what agents report, and what they are told of it
+    Requirement(
+        "NEAREST-NAME",
+        "HTTP",
+        "Whoever writes a name that is not known is told the nearest that is, and where none is "
+        "near, all of them; never one that it cannot have meant.",
+    ),
 )
 
 REQUIREMENTS = {requirement.id: requirement for requirement in _MANIFEST}

@@ -72,6 +72,15 @@ def test_a_name_that_is_not_known_is_told_with_the_nearest(
     assert answer.json["detail"].endswith(f"`{field}`; did you mean {meant}?")
 
 
+@proves("NEAREST-NAME")
+def test_where_no_known_name_is_near_all_are_told(house: House) -> None:
+    asked = house.ask("GET", "/v1/tasks?foo=1").json["detail"]
+    assert asked == "'foo' is not asked for here; known: status, assignee, ready, limit, cursor"
+    said = house.ask("POST", "/v1/tasks", {"title": "x", "status": "ready"}).json["detail"]
+    assert "`status`; known: title, " in said
+    assert ", ready, " in said
+
+
 def test_a_body_that_is_too_long_is_refused_before_it_is_read() -> None:
     with serving(House(http=HttpSettings(port=0, max_body=1_000))) as house:
         fits = json.dumps({"title": "x", "body": "y" * 900}).encode()

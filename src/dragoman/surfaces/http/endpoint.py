@@ -6,7 +6,6 @@ same shapes are what OpenAPI publishes.
 
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from difflib import get_close_matches
 from hashlib import sha256
 from typing import Any
 
@@ -25,6 +24,7 @@ from dragoman.engine.identity import Principal
 from dragoman.surfaces.http.limits import read_body
 from dragoman.surfaces.http.office import Call, Office
 from dragoman.surfaces.http.problems import HttpProblem, encode, json_problem, of_refusal, stop
+from dragoman.text.nearest import meant
 from dragoman.text.strict_json import StrictJsonError, parse_json
 
 JSON = "application/json"
@@ -33,7 +33,6 @@ CBOR = "application/cbor"
 
 _UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
 """What msgspec says of a name that a body itself does not have; inside of it a place follows."""
-_LONGEST_NAME = 100
 _NOBODY = Principal(Actor("observer", "anyone"))
 
 
@@ -131,7 +130,7 @@ def read_query(text: bytes, shape: type[Query]) -> Any:
     given, known = dict[str, str](), [field.encode_name for field in fields(shape)]
     for name, value in QueryParams(text).multi_items():
         if name not in known:
-            hint = _nearest(name, known)
+            hint = _hint(name, known)
             raise stop("invalid_request", f"{name[:40]!a} is not asked for here{hint}", name[:40])
         if name in given:
             raise stop("invalid_request", f"{name} is given twice", name)
@@ -170,7 +169,7 @@ def shaped(raw: bytes, shape: Any, most: int) -> Any:
     except StrictJsonError as error:
         raise HttpProblem(json_problem(error)) from None
     except msgspec.ValidationError as error:
-        hint = _meant(str(error), shape)
+        hint = _hint_at(str(error), shape)
         raise stop("invalid_field", f"{error}{hint}", _path(error)) from None
 
 
@@ -194,14 +193,13 @@ def _path(error: msgspec.ValidationError) -> str:
     return place.rstrip("`").lstrip(".") if found else ""
 
 
-def _meant(error: str, shape: Any) -> str:
-    """After a name that a body does not have: the nearest that it has."""
+def _hint_at(error: str, shape: Any) -> str:
+    """After a name that a body does not have: the nearest that it has, or all of them."""
     unknown = _UNKNOWN.fullmatch(error)
     if unknown is None or not issubclass(shape, Struct):
         return ""
-    return _nearest(unknown[1], [field.encode_name for field in fields(shape)])
+    return _hint(unknown[1], [field.encode_name for field in fields(shape)])
 
 
-def _nearest(name: str, known: Sequence[str]) -> str:
-    near = get_close_matches(name[:_LONGEST_NAME], known, n=1, cutoff=0)
-    return f"; did you mean {near[0]}?" if near else ""
+def _hint(name: str, known: Sequence[str]) -> str:
+    return meant(name, known) or (f"; known: {', '.join(known)}" if known else "")
