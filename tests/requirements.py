@@ -2872,6 +2872,12 @@ _MANIFEST: tuple[Requirement, ...] = (
     ),
     # --- what agents report, and what they are told of it
     Requirement(
+        "REPORT-BLOCKED-TOLD",
+        "S-AOF-3",
+        "When a report of blocked takes effect, the notice says what blocks the work in the "
+        "agent's words, and the task's file has had them since the report.",
+    ),
+    Requirement(
         "NEAREST-NAME",
         "HTTP",
         "Whoever writes a name that is not known is told the nearest that is, and where none is "
