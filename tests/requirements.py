@@ -2878,6 +2878,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "agent's words, and the task's file has had them since the report.",
     ),
     Requirement(
+        "MCP-REPORT-NOW",
+        "S-SESSION",
+        "A report by MCP in a stay without a name takes effect in the same transaction: its answer "
+        "says where the task stands then, and so does the answer to a repeat.",
+    ),
+    Requirement(
         "NEAREST-NAME",
         "HTTP",
         "Whoever writes a name that is not known is told the nearest that is, and where none is "

@@ -181,7 +181,8 @@ def report(command: ReportOutcome, read: Read, now: int) -> Decision | Refusal:
         return refusal
     if _has_come_about(task, command.outcome):
         return check_token(command.fence, task, read, now) or Decision(receipt(task, task.status))
-    refusal = check_hold(read.actor, task, read.lease(task), command.fence, now)
+    lease = read.lease(task)
+    refusal = check_hold(read.actor, task, lease, command.fence, now)
     if refusal:
         return refusal
     event = TaskReported(
@@ -193,7 +194,8 @@ def report(command: ReportOutcome, read: Read, now: int) -> Decision | Refusal:
         command.details,
     )
     reported: StreamEvents = ((task_stream(task.id), event),)
-    if not command.apply:
+    is_unnamed = lease is not None and not lease.session
+    if not (command.apply or (command.apply_unnamed and is_unnamed)):
         return Decision(receipt(task, task.status), reported)
     applied = _applied(
         task, command.outcome, f"{REPORTED}{command.outcome}", command.backoff, read, now
