@@ -2884,6 +2884,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "says where the task stands then, and so does the answer to a repeat.",
     ),
     Requirement(
+        "REPORT-COST",
+        "Agents",
+        "The cost that a report names counts, however large it is, and lint takes it for what it "
+        "is; one that is no number from 0 on is pointed out.",
+    ),
+    Requirement(
         "NEAREST-NAME",
         "HTTP",
         "Whoever writes a name that is not known is told the nearest that is, and where none is "

@@ -77,4 +77,6 @@ def _why(move: Move, task: Task) -> str:
     """Why it has moved; where its agent has reported what blocks it, in the agent's words."""
     if move.reason not in _REPORTED_BLOCKED or task.reported is None:
         return move.reason
-    return "; ".join(task.reported.blockers) or task.reported.notes or move.reason
+    return (
+        "; ".join(filter(str.strip, task.reported.blockers)) or task.reported.notes or move.reason
+    )
