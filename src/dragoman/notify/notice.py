@@ -75,8 +75,7 @@ class News:
 
 def _why(move: Move, task: Task) -> str:
     """Why it has moved; where its agent has reported what blocks it, in the agent's words."""
-    if move.reason not in _REPORTED_BLOCKED or task.reported is None:
+    report = task.reported
+    if move.reason not in _REPORTED_BLOCKED or report is None:
         return move.reason
-    return (
-        "; ".join(filter(str.strip, task.reported.blockers)) or task.reported.notes or move.reason
-    )
+    return "; ".join(filter(str.strip, report.blockers)) or report.notes or move.reason
