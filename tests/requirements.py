@@ -2890,6 +2890,11 @@ _MANIFEST: tuple[Requirement, ...] = (
         "is; one that is no number from 0 on is pointed out.",
     ),
     Requirement(
+        "HTTP-HEAD",
+        "HTTP",
+        "The head of a request has at most 64 KiB, also when all of it comes at once.",
+    ),
+    Requirement(
         "NEAREST-NAME",
         "HTTP",
         "Whoever writes a name that is not known is told the nearest that is, and where none is "

@@ -174,6 +174,26 @@ def test_an_endless_head_is_cut_off(house: House) -> None:
     assert house.ask("GET", "/healthz").status == 200
 
 
+@proves("HTTP-HEAD")
+@pytest.mark.parametrize(("address", "header"), [(1, 100_000), (40_000, 40_000)])
+def test_a_head_that_comes_at_once_may_be_no_longer_than_another(
+    house: House, address: int, header: int
+) -> None:
+    with house.dial() as line:
+        for _ in range(2):  # each on a connection has room of its own
+            line.sendall(house.head("GET", "/healthz", f"X-Long: {'x' * 64_000}"))
+            said = b""
+            while not said.endswith(b'{"ok":true}'):
+                said += line.recv(65_536)
+        said = b""
+        try:
+            line.sendall(house.head("GET", f"/{'x' * address}", f"X-Long: {'x' * header}"))
+            said = _said(line)
+        except (BrokenPipeError, ConnectionResetError):
+            pass
+    assert said[:12] in (b"HTTP/1.1 413", b"")  # cut, if it came in two pieces after all
+
+
 def test_endless_trailers_are_cut_off_and_nothing_of_them_is_kept(house: House) -> None:
     with house.dial() as line:
         line.sendall(house.head("GET", "/v1/stream", "Transfer-Encoding: chunked") + b"0\r\n")
