@@ -70,6 +70,7 @@ def test_a_name_that_is_not_known_is_told_with_the_nearest(
     answer = house.ask("POST", path, {field: 1})
     assert answer.code == "invalid_field"
     assert answer.json["detail"].endswith(f"`{field}`; did you mean {meant}?")
+    assert answer.json["path"] == field
 
 
 @proves("NEAREST-NAME")

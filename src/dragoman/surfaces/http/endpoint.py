@@ -33,6 +33,7 @@ CBOR = "application/cbor"
 
 _UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
 """What msgspec says of a name that a body itself does not have; inside of it a place follows."""
+_SHOWN = 40
 _NOBODY = Principal(Actor("observer", "anyone"))
 
 
@@ -131,7 +132,8 @@ def read_query(text: bytes, shape: type[Query]) -> Any:
     for name, value in QueryParams(text).multi_items():
         if name not in known:
             hint = _hint(name, known)
-            raise stop("invalid_request", f"{name[:40]!a} is not asked for here{hint}", name[:40])
+            shown = name[:_SHOWN]
+            raise stop("invalid_request", f"{shown!a} is not asked for here{hint}", shown)
         if name in given:
             raise stop("invalid_request", f"{name} is given twice", name)
         given[name] = value
@@ -189,6 +191,9 @@ def respond(scope: Scope, answer: Any, status: int) -> Response:
 
 def _path(error: msgspec.ValidationError) -> str:
     """Where in the value, as msgspec says it at the end of its sentence: `$.commands[0].task`."""
+    unknown = _UNKNOWN.fullmatch(str(error))
+    if unknown is not None:
+        return unknown[1][:_SHOWN]
     _, found, place = str(error).rpartition(" - at `$")
     return place.rstrip("`").lstrip(".") if found else ""
 
