@@ -2900,6 +2900,18 @@ _MANIFEST: tuple[Requirement, ...] = (
         "Whoever writes a name that is not known is told the nearest that is, and where none is "
         "near, all of them; never one that it cannot have meant.",
     ),
+    Requirement(
+        "HTTP-OLDER",
+        "HTTP",
+        "To an HTTP before 1.1, which knows no chunks, an answer without a length is sent bare and "
+        "ends with its connection.",
+    ),
+    Requirement(
+        "HTTP-LEFT",
+        "HTTP",
+        "A reader that leaves at any moment, also with another request behind its first, leaves "
+        "nothing: no seat, no line in the log.",
+    ),
 )
 
 REQUIREMENTS = {requirement.id: requirement for requirement in _MANIFEST}

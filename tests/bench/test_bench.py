@@ -5,9 +5,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+from bench import peers
 from bench.aof import reports, task_ids
 from bench.handoffs import offer
 from bench.letters import rows
+from dragoman.store.memory import MemoryStore
 from tests.requirements import proves
 
 ROOT = Path(__file__).parents[2]
@@ -71,6 +73,15 @@ def test_one_run_measures_all_pairs_side_by_side() -> None:
     ]
     assert all(row["base_per_second"] > 0 for row in results)
     assert all(row["dragoman_per_second"] > 0 for row in results)
+
+
+@proves("BENCH-RUNS")
+def test_our_side_of_the_comparison_with_others_runs_and_theirs_is_there() -> None:
+    # What others do is measured where uv may fetch them, which a test may not ask for.
+    assert peers.ours_per_second(MemoryStore("bench"), 0.02) > 0
+    for peer in peers.PEERS:
+        script = Path(peers.__file__).with_name(peer.script)
+        compile(script.read_text(), str(script), "exec")
 
 
 @proves("BENCH-MAIL-BYTES")

@@ -11,10 +11,12 @@ from dragoman.core.commands import (
     CreateTask,
     MoveTask,
     NoteTask,
+    RegisterAgent,
     ReleaseTask,
     RenewLease,
     ReportOutcome,
 )
+from dragoman.engine.ask import TaskView, find_task
 from dragoman.engine.request import Accepted, Request
 from tests.engine.lab import ALICE, BOB, HUMAN, START, TTL, Lab, code, findings, yes
 from tests.requirements import proves
@@ -108,6 +110,27 @@ def test_the_answer_is_that_of_the_first_time_whatever_has_happened_since(lab: L
     again = yes(lab.ask(ALICE, MoveTask("T", "review"), key="k"))
     assert again.receipts == first.receipts
     assert lab.task("T").assignee == "bob"
+
+
+@proves("IDEM-REPEAT")
+def test_an_answer_under_a_key_says_how_far_its_task_was_so_that_it_can_be_shown_again(
+    lab: Lab,
+) -> None:
+    held(lab)
+    noted = yes(lab.ask(ALICE, NoteTask("T", "x"), key="k")).receipts[0]
+    then = find_task(lab.store, "T", noted.version)
+    assert isinstance(then, TaskView)
+    lab.do(ALICE, NoteTask("T", "y"))
+    # The lease is the one of the same attempt, as it is by now.
+    assert find_task(lab.store, "T", noted.version) == replace(then, lease=lab.lease("T"))
+    lab.do(ALICE, ReleaseTask("T"))
+    assert find_task(lab.store, "T", noted.version) == replace(then, lease=None)
+    lab.do(BOB, ClaimTask("T", "bob"))
+    again = yes(lab.ask(ALICE, NoteTask("T", "x"), key="k")).receipts[0]
+    assert again == noted
+    assert find_task(lab.store, "T", again.version) == replace(then, lease=None)
+    assert yes(lab.ask(HUMAN, RegisterAgent("zoe", "agent"), key="k")).receipts[0].version == 0
+    assert yes(lab.ask(HUMAN, NoteTask("T", "z"))).receipts[0].version == 0
 
 
 @proves("IDEM-REPEAT")

@@ -133,6 +133,9 @@ class Receipt(Struct, frozen=True, omit_defaults=True, gc=False, tag="task"):
     """Whether secrets were taken out of it."""
     before: bool = False
     """Whether it had been recorded before."""
+    version: int = 0
+    """How far the task's history had come with it, if it was asked for under a key of the caller's:
+    whoever repeats it is shown the task as it was then."""
 
 
 class LeaseChange(Struct, frozen=True):

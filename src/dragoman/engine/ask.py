@@ -1,6 +1,7 @@
 """Reading: tasks as they are, as they were, their history, and what stands where."""
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import cast
 
 from msgspec import Struct
@@ -34,11 +35,13 @@ def find_stream(store: Store, name: str) -> str | Refusal:
     return row if isinstance(row, Refusal) else row.name
 
 
-def find_task(store: Store, name: str) -> TaskView | Refusal:
-    """The task as it is now."""
+def find_task(store: Store, name: str, version: int = 0) -> TaskView | Refusal:
+    """The task as it is now, or as it was after this entry of its own."""
     row = _find_row(store, name)
     if isinstance(row, Refusal):
         return row
+    if version not in (0, row.version):
+        return _former_view(store, row, version)
     return _view(store, row) or Refusal("task_not_found", f"no task has the name {name}")
 
 
@@ -140,3 +143,10 @@ def state_of(store: Store, row: Row) -> State | None:
 def _view(store: Store, row: Row) -> TaskView | None:
     state = state_of(store, row)
     return TaskView(state, row.lease, row.number) if isinstance(state, Task) else None
+
+
+def _former_view(store: Store, row: Row, version: int) -> TaskView:
+    """As it was then; with its lease, if that is still the one of the same attempt."""
+    task = cast(Task, refold(entry.line for entry in islice(history(store, row.name), version)))
+    is_same = row.lease is not None and row.lease.fence == task.fence
+    return TaskView(task, row.lease if is_same else None, row.number)

@@ -55,9 +55,18 @@ def execute(unit: Unit, request: Request, now: int) -> Outcome:
             declined = _as_it_was(followed)
     if request.heard is not None and not was_said and not unit.has_recorded():
         _received(unit, request, request.heard, now)
+    receipts = _dated(unit, request, receipts)
     if request.key or unit.has_recorded():
         unit.remember(place, request, Told(receipts, declined))
     return Accepted(tuple(receipts), repeated=was_said, declined=declined)
+
+
+def _dated(unit: Unit, request: Request, receipts: list[Receipt]) -> list[Receipt]:
+    """Under a key of the caller's: with how far its task has come, for whoever shows it again."""
+    last = receipts[-1]
+    if not request.key or request.per_attempt or not last.task:
+        return receipts
+    return [*receipts[:-1], replace(last, version=unit.version(last.task))]
 
 
 def _as_it_was(receipts: list[Receipt]) -> Refusal:

@@ -119,6 +119,10 @@ class View:
         known = self._known.get("task:" + name) or self._read("task:" + name)
         return cast(Task, known.state) if known.state is not None else self._by_alias(name)
 
+    def version(self, task: str) -> int:
+        """How many entries the task with this id has."""
+        return self._read("task:" + task).version
+
     def task_at(self, task: Task, version: int) -> Task | None:
         """The task as it was after this entry of its stream, if the store has it."""
         lines = self._session.history("task:" + task.id)

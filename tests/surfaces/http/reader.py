@@ -60,10 +60,10 @@ class Reader:
     def frame(self) -> Event | None:
         """Whatever comes next, a mere id too; None when the stream has ended."""
         while b"\n\n" not in self._text:
-            size = int(self._file.readline() or b"0", 16)
-            if not size:
+            more = self._more()
+            if not more:
                 return None
-            self._text += self._file.read(size + 2)[:-2]
+            self._text += more
         frame, _, self._text = self._text.partition(b"\n\n")
         said: dict[str, str] = {}
         for line in frame.decode().split("\n"):
@@ -72,6 +72,13 @@ class Reader:
         data = json.loads(said["data"]) if "data" in said else None
         comment = frame.decode()[2:] if frame.startswith(b": ") else ""
         return Event(said.get("id", ""), said.get("event", ""), data, comment)
+
+    def _more(self) -> bytes:
+        """A chunk; without chunks, a line of the body that ends with the connection."""
+        if "transfer-encoding" not in self.headers:
+            return self._file.readline()
+        size = int(self._file.readline() or b"0", 16)
+        return self._file.read(size + 2)[:-2] if size else b""
 
 
 @contextmanager

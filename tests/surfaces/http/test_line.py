@@ -7,6 +7,7 @@ import threading
 import weakref
 from collections.abc import Generator
 from contextlib import contextmanager
+from http.client import HTTPResponse
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -18,7 +19,7 @@ from dragoman.config import HttpSettings
 from dragoman.core.commands import CreateTask, NoteTask
 from dragoman.surfaces.http import Patience, build_app
 from dragoman.surfaces.http.app import HttpApp
-from dragoman.surfaces.http.line import Line, as_chunk, line_of
+from dragoman.surfaces.http.line import Line, line_of, piece
 from dragoman.surfaces.http.seat import Seat
 from tests.certificate import make_certificate
 from tests.requirements import proves
@@ -104,11 +105,52 @@ def test_over_tls_and_for_an_older_http_it_is_the_same(tmp_path: Path) -> None:
         with trusting.wrap_socket(bare, server_hostname="localhost") as line:
             line.sendall(house.head("GET", "/v1/stream").replace(b"HTTP/1.1", b"HTTP/1.0", 1))
             reader = Reader(line)
-            assert reader.headers["transfer-encoding"] == "chunked"
             assert reader.frame() is not None
             _note_one_by_one(house, task, reader, 20)
             assert app.sent <= 2
             reader.close()
+
+
+OLDER = [b"HTTP/1.0", b"HTTP/0.9"]
+
+
+@proves("HTTP-OLDER")
+@pytest.mark.parametrize("version", OLDER)
+@pytest.mark.parametrize("buffer", [0, 4096])
+def test_a_stream_for_an_older_http_has_no_chunks_and_ends_with_its_connection(
+    version: bytes, buffer: int
+) -> None:
+    house = House()
+    with counted(house) as app:
+        task = house.do(CreateTask("One"))
+        first = house.store.head()
+        with house.dial(buffer) as line:
+            head = house.head("GET", "/v1/stream", "Connection: keep-alive")
+            line.sendall(head.replace(b"HTTP/1.1", version, 1))
+            reader = Reader(line)
+            assert reader.headers["connection"] == "close"
+            assert not {"transfer-encoding", "content-length"}.intersection(reader.headers)
+            assert reader.frame() is not None
+            # Some by its line, and with more than its connection holds some by its coroutine.
+            house.do(*(NoteTask(task, "x" * 5_000) for _ in range(200)))
+            assert reader.positions(200) == list(range(first + 1, first + 201))
+            _note_one_by_one(house, task, reader, 5)
+            app.close()
+            assert reader.frame() is None
+            reader.close()
+
+
+@proves("HTTP-OLDER")
+@pytest.mark.parametrize("version", OLDER)
+@pytest.mark.parametrize("path", ["/v1/tasks", "/v1/nothing", "/v1/stream?form=trace"])
+def test_each_answer_for_an_older_http_is_one_that_it_knows(version: bytes, path: str) -> None:
+    house = House()
+    with serving(house), house.dial() as line:
+        line.sendall(house.head("HEAD", path).replace(b"HTTP/1.1", version, 1))
+        head = line.makefile("rb").read()
+        assert head.endswith(b"\r\n\r\n")
+        assert b"connection: close" in head
+        assert b"transfer-encoding" not in head
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -175,33 +217,38 @@ class Answering:
         line = line_of(scope)
         assert line is not None
         self.line = weakref.ref(line)
-        self.was_free = [line.write(as_chunk(b"too early"))]
+        self.was_free = [line.write(piece(b"too early"))]
         await send({"type": "http.response.start", "status": 200, "headers": self.headers})
-        self.was_free.append(line.write(as_chunk(b"bare, ")))
+        self.was_free.append(line.write(piece(b"bare, ")))
         await send({"type": "http.response.body", "body": b"sent", "more_body": True})
         await send({"type": "http.response.body", "body": b"", "more_body": False})
-        self.was_free.append(line.write(as_chunk(b"too late")))
+        self.was_free.append(line.write(piece(b"too late")))
 
     def close(self) -> None:
         """End."""
 
 
+@pytest.mark.parametrize("version", [b"HTTP/1.1", *OLDER])
 @pytest.mark.parametrize(
     ("method", "headers", "body", "is_free"),
     [
-        ("GET", [], b"bare, sent", True),
-        ("GET", [(b"content-length", b"4")], b"sent", False),
-        ("HEAD", [], b"", False),
+        (b"GET", [], b"bare, sent", True),
+        (b"GET", [(b"content-length", b"4")], b"sent", False),
+        (b"HEAD", [], b"", False),
     ],
 )
-def test_a_line_is_free_from_the_head_to_the_end_of_an_answer_in_chunks(
-    method: str, headers: list[tuple[bytes, bytes]], body: bytes, is_free: bool
+def test_a_line_is_free_from_the_head_to_the_end_of_an_answer_without_a_length(
+    version: bytes, method: bytes, headers: list[tuple[bytes, bytes]], body: bytes, is_free: bool
 ) -> None:
     house, other = House(), Answering()
     other.headers = headers
     house.app = build_app(house.door, {"/other": other})
-    with serving(house):
-        assert house.ask(method, "/other").body == body
+    with serving(house), house.dial() as line:
+        head = house.head(method.decode(), "/other", "Connection: close")
+        line.sendall(head.replace(b"HTTP/1.1", version, 1))
+        with HTTPResponse(line, method=method.decode()) as answer:
+            answer.begin()
+            assert answer.read() == body
     assert other.was_free == [False, is_free, False]
 
 
@@ -219,8 +266,8 @@ def test_a_line_goes_with_its_request_and_is_not_left_to_the_collector() -> None
 
 
 def test_nothing_is_no_chunk_because_that_would_be_the_end() -> None:
-    assert as_chunk(b"") == b""
-    assert as_chunk(b"x" * 17) == b"11\r\n" + b"x" * 17 + b"\r\n"
+    assert piece(b"").chunk == b""
+    assert piece(b"x" * 17).chunk == b"11\r\n" + b"x" * 17 + b"\r\n"
 
 
 def test_whoever_is_served_where_it_sits_waits_on_until_that_fails_or_it_leaves() -> None:

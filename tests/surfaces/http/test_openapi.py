@@ -144,6 +144,8 @@ def _does_what_its_description_says(case: Any) -> None:
 def test_the_api_does_what_its_description_says(label: str) -> None:
     # Its cases are made here, because the parametrize of schemathesis makes those of all operations
     # when tests are collected, which every worker does.
+    # Two names of it are private: its strategies alone lack the examples and the edge cases, and
+    # its lazy parametrize does not run under this pytest.
     load_all_checks()
     trial = build_operation_test(
         config=FINITE.config,

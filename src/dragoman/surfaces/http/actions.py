@@ -29,7 +29,7 @@ from dragoman.surfaces.http.endpoint import Body, Endpoint, respond
 from dragoman.surfaces.http.names import AgentName, Alias, NewId, NoTaskName, Session, TaskName
 from dragoman.surfaces.http.office import Call
 from dragoman.surfaces.http.problems import stop
-from dragoman.surfaces.http.tasks import show
+from dragoman.surfaces.http.tasks import show_left
 
 Fence = Annotated[
     int, Meta(ge=0, le=WHOLE, description="The fencing token of the claim, to be safe.")
@@ -82,9 +82,9 @@ async def create(call: Call) -> Any:
         max_attempts=defaults.max_attempts if attempts is None else attempts,
     )
     accepted = await call.office.do(call.principal.actor, command, key=call.key)
-    made = accepted.receipts[0].task
-    response = respond(call.request.scope, await show(call, made), 201)
-    response.headers["location"] = f"/v1/tasks/{made}"
+    made = accepted.receipts[0]
+    response = respond(call.request.scope, await show_left(call, made), 201)
+    response.headers["location"] = f"/v1/tasks/{made.task}"
     return response
 
 
@@ -131,7 +131,7 @@ async def claimed(call: Call, command: ClaimTask, receipt: Receipt) -> Claimed:
         attempt=receipt.attempt,
         fence=receipt.fence,
         expires_at=to_rfc3339(receipt.expires_at),
-        task=await show(call, receipt.task),
+        task=await show_left(call, receipt),
         token=await _token(call, command.agent, receipt),
     )
 
@@ -307,7 +307,7 @@ def _action(name: str, summary: str, shape: type[Body], commands: Commands) -> E
     async def act(call: Call) -> WholeTask:
         wanted = commands(call, call.path["name"], call.body)
         accepted = await call.office.do(call.principal.actor, *wanted, key=call.key)
-        return await show(call, accepted.receipts[-1].task)
+        return await show_left(call, accepted.receipts[-1])
 
     return Endpoint("POST", f"/v1/tasks/{{name}}/{name}", summary, act, WholeTask, body=shape)
 

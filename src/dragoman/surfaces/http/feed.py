@@ -7,7 +7,7 @@ slow it is, and never slows the follower; of very many, each is told as often as
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Collection, Iterable
+from collections.abc import AsyncGenerator, Collection, Iterable
 from contextlib import asynccontextmanager
 
 from msgspec import Raw, Struct
@@ -16,9 +16,9 @@ from dragoman.engine.hints import Hints
 from dragoman.engine.ports import Store
 from dragoman.engine.shown import encode, shown_entry, told_of
 from dragoman.ledger.entry import Entry
-from dragoman.surfaces.http.line import as_chunk
+from dragoman.surfaces.http.line import Piece, piece
 from dragoman.surfaces.http.problems import stop
-from dragoman.surfaces.http.seat import Seat
+from dragoman.surfaces.http.seat import Seat, soon
 from dragoman.surfaces.http.turns import Turns
 
 PAGE = 500
@@ -116,9 +116,7 @@ def join(frames: Iterable[Frame], wanted: Filter, after: int) -> tuple[bytes, in
 class Newest(Struct, frozen=True, gc=False):
     """What follows a position, for one write to each of those who are there."""
 
-    data: bytes
-    chunk: bytes
-    """The same as it goes straight to a line."""
+    piece: Piece
     reached: int
     """The position that is reached with it."""
 
@@ -172,6 +170,8 @@ class Feed:
             if not self._seats and self._follower is not None:
                 self._follower.cancel()
                 self._follower = None
+                # Whoever comes next begins anew; until then nobody wants them.
+                self._forget()
 
     async def _begun(self, loop: asyncio.AbstractEventLoop) -> None:
         """Until the ledger is followed; the fault of the store, if it cannot be.
@@ -188,7 +188,7 @@ class Feed:
         """Send everyone away, for good; may be called from any thread."""
         self._is_closed = True
         for seat in tuple(self._seats):
-            _soon(seat.loop, seat.leave)
+            soon(seat.loop, seat.leave)
 
     async def turn(self, seat: Seat, seconds: float) -> None:
         """Before somebody goes on who has more to do: others come first."""
@@ -208,7 +208,7 @@ class Feed:
             if start < 0:
                 return None
             data, reached = join(self._frames[start : start + PAGE], wanted, after)
-            known = Newest(data, as_chunk(data), reached)
+            known = Newest(piece(data), reached)
             if len(self._joined) < _SHARED:
                 self._joined[key] = known
         return known
@@ -244,7 +244,8 @@ class Feed:
 
     async def _follow(self, started: asyncio.Future[None]) -> None:
         loop = asyncio.get_running_loop()
-        self._frames, self._bytes, self._joined, self._is_hinted = [], 0, {}, False
+        self._forget()
+        self._is_hinted = False
         self._catching_up = asyncio.Semaphore(_AT_ONCE)
         self._turns = Turns(self._seats, self._waiting)
         wake = asyncio.Event()
@@ -253,7 +254,7 @@ class Feed:
             # Called by the writer: once until it is heard, and never an obstacle to it.
             if not self._is_hinted:
                 self._is_hinted = True
-                _soon(loop, wake.set)
+                soon(loop, wake.set)
 
         silence = self._hints.listen(hint)
         try:
@@ -298,6 +299,9 @@ class Feed:
                 self.made_ready = one.position
         self._turns.for_all()
 
+    def _forget(self) -> None:
+        self._frames, self._bytes, self._joined = [], 0, {}
+
     def _drop_oldest(self) -> None:
         if len(self._frames) <= 2 * self._kept and self._bytes <= 2 * KEPT_BYTES:
             return
@@ -313,14 +317,6 @@ def _refuse(started: asyncio.Future[None], error: Exception) -> None:
     started.set_exception(error)
     # Whoever waited for it may have gone.
     started.exception()
-
-
-def _soon(loop: asyncio.AbstractEventLoop, deed: Callable[[], None]) -> None:
-    try:
-        loop.call_soon_threadsafe(deed)
-    except RuntimeError:
-        # The loop was closed: there is nobody left who waits.
-        return
 
 
 async def _wait(wake: asyncio.Event, seconds: float) -> None:

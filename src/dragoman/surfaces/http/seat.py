@@ -83,3 +83,12 @@ class Seat:
 def _give_up(waiter: asyncio.Future[None]) -> None:
     if not waiter.done():
         waiter.set_result(None)
+
+
+def soon(loop: asyncio.AbstractEventLoop, deed: Callable[[], None]) -> None:
+    """Have something done in a loop, from any thread; never an obstacle to who asks for it."""
+    try:
+        loop.call_soon_threadsafe(deed)
+    except RuntimeError:
+        # The loop was closed: there is nobody left who waits.
+        return

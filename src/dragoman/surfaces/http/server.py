@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import uvicorn
 from starlette.types import Receive, Scope, Send
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from dragoman.config import HttpSettings
 from dragoman.core.errors import SettingsError
@@ -34,6 +34,8 @@ _TO_SAY_NO = 64
 _ROOMY = 0.75
 """While more of the connections than this part are taken, none is kept for a next request."""
 _BACKLOG = 2_048
+_TO_TAKE_THE_END_S = 1.0
+"""So long after a stop a reader may take what its stream has still for it; it can come again."""
 
 
 class PatientHttp(HttpToolsProtocol):
@@ -50,6 +52,8 @@ class PatientHttp(HttpToolsProtocol):
     _headers = 0
     """So many bytes the headers have, or what comes after the body."""
     _is_after_head = False
+    _answering: RequestResponseCycle | None = None
+    """The request that is being answered; the newest one may wait behind it."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         """Somebody is there: the clock of its first request begins."""
@@ -60,9 +64,13 @@ class PatientHttp(HttpToolsProtocol):
             self._give_up()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It has gone."""
+        """It has gone; whoever answers it is told, also when another request has come since."""
         self._head_is_there()
         super().connection_lost(exc)
+        left = self._answering
+        if left is not None and not left.response_complete:
+            left.disconnected = True
+            left.message_event.set()
 
     def data_received(self, data: bytes) -> None:
         """More of a request, or the first of the next one."""
@@ -104,11 +112,15 @@ class PatientHttp(HttpToolsProtocol):
         super().on_headers_complete()
         # Who answers begins in a later pass of the loop.
         lay(cast(Scope, self.scope), Line(self.cycle))
+        if not self.pipeline:
+            self._answering = self.cycle
 
     def on_response_complete(self) -> None:
         """It was answered; whether the connection is kept depends on how many want one."""
         is_crowded = len(self.connections) > _ROOMY * self.most
         self.timeout_keep_alive = 0 if is_crowded else _KEEP_ALIVE_S
+        if self.pipeline:
+            self._answering = self.pipeline[-1][0]
         super().on_response_complete()
 
     def send_400_response(self, msg: str) -> None:
@@ -120,6 +132,13 @@ class PatientHttp(HttpToolsProtocol):
         lines = b"".join(b"%b: %b\r\n" % header for header in headers)
         self.transport.write(b"HTTP/1.1 400 Bad Request\r\n%b\r\n%b" % (lines, answer.body))
         self.transport.close()
+
+    def cut_stream(self) -> None:
+        """End a stream whose reader was sent away, and does not take even that."""
+        answering = self._answering
+        progress = None if answering is None else cast(Scope, answering.scope).get("progress")
+        if progress is not None and progress.is_stream:
+            self.transport.abort()
 
     def _head_is_there(self) -> None:
         self._head = 0
@@ -256,7 +275,12 @@ class HttpServer(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Send away whoever waits, then let what is under way come to its end."""
         self._app.close()
+        asyncio.get_running_loop().call_later(_TO_TAKE_THE_END_S, self._cut_streams)
         await super().shutdown(sockets)
+
+    def _cut_streams(self) -> None:
+        for connection in tuple(self.server_state.connections):
+            cast(PatientHttp, connection).cut_stream()
 
     def capture_signals(self) -> AbstractContextManager[None]:  # pyright: ignore[reportIncompatibleMethodOverride]
         """None: signals are the hub's, which lets agents finish before the door is closed."""

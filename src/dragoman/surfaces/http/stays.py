@@ -10,6 +10,7 @@ from dragoman.core.errors import Refusal
 from dragoman.engine.hints import Hints
 from dragoman.engine.identity import Identity, Principal
 from dragoman.surfaces.http.problems import stop
+from dragoman.surfaces.http.seat import soon
 
 MOST_STAYS = 256
 """So many streams and waits of one caller are open at a time; the owner is not limited."""
@@ -71,7 +72,7 @@ class Stays:
 
         def hint(streams: Collection[str]) -> None:
             if any(stream.startswith("agent:") for stream in streams):
-                loop.call_soon_threadsafe(wake.set)
+                soon(loop, wake.set)
 
         silence = self._hints.listen(hint)
         try:

@@ -155,9 +155,9 @@ class _Reader:
             return False
         for _ in range(_WRITES):
             newest = feed.newest(self.at, self._chosen)
-            if newest is None or not line.write(newest.chunk):
+            if newest is None or not line.write(newest.piece):
                 return False
-            if newest.chunk:
+            if newest.piece.data:
                 self.told_at = self._monotonic()
             self.at = newest.reached
             if self.at >= feed.head:
@@ -172,7 +172,7 @@ def _beat(at: int) -> bytes:
 
 async def _next(feed: Feed, at: int, chosen: Filter) -> tuple[bytes, int]:
     newest = feed.newest(at, chosen)
-    return await feed.older(at, chosen) if newest is None else (newest.data, newest.reached)
+    return await feed.older(at, chosen) if newest is None else (newest.piece.data, newest.reached)
 
 
 ENDPOINTS = (

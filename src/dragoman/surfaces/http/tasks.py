@@ -6,6 +6,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from dragoman.core.events import Status
 from dragoman.core.moments import to_rfc3339
+from dragoman.core.reading import Receipt
 from dragoman.engine.ask import decode, find_stream, find_task, history
 from dragoman.engine.pages import Wanted, page_now
 from dragoman.engine.ports import Store
@@ -66,9 +67,15 @@ async def list_tasks(call: Call) -> TaskPage:
     return TaskPage([task_summary(view.task, view.lease, now) for view in page.tasks], page.next)
 
 
-async def show(call: Call, name: str = "") -> WholeTask:
+async def show(call: Call) -> WholeTask:
     """One task by any of its names."""
-    view = await call.office.found(find_task, name or call.path["name"])
+    view = await call.office.found(find_task, call.path["name"])
+    return whole_task(view.task, view.lease, call.now)
+
+
+async def show_left(call: Call, receipt: Receipt) -> WholeTask:
+    """A task as a request under a key has left it: its repeat is answered as it was (S-IDEM)."""
+    view = await call.office.found(find_task, receipt.task, receipt.version)
     return whole_task(view.task, view.lease, call.now)
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
+from functools import partial
 from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -16,7 +17,7 @@ from dragoman.engine.traces import CURSOR, ShownTurn, Told, events_of, turns_of
 from dragoman.surfaces.http.endpoint import Endpoint, Query
 from dragoman.surfaces.http.office import Call, Office
 from dragoman.surfaces.http.problems import encode, stop
-from dragoman.surfaces.http.seat import Seat
+from dragoman.surfaces.http.seat import Seat, soon
 from dragoman.surfaces.http.tasks import After, Limit
 from dragoman.surfaces.http.waiting import waiting
 
@@ -132,14 +133,10 @@ class TraceStream(Response):
         self._after = after
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        office, loop = self._office, asyncio.get_running_loop()
+        office = self._office
         scope["progress"].is_stream = True
         async with waiting(office, Request(scope, receive)) as seat:
-
-            def wake() -> None:
-                if not loop.is_closed():
-                    loop.call_soon_threadsafe(seat.ring)
-
+            wake = partial(soon, seat.loop, seat.ring)
             one = await asyncio.to_thread(
                 office.bus.subscribe, self._after, self._wanted, wake=wake
             )

@@ -1,0 +1,125 @@
+"""Readers that leave at a wrong moment: nothing of them is left, and the log is quiet."""
+
+import socket
+import ssl
+import struct
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from dragoman.config import HttpSettings
+from dragoman.core.commands import CreateTask, NoteTask
+from tests.certificate import make_certificate
+from tests.requirements import proves
+from tests.surfaces.http.house import House, serving
+from tests.surfaces.http.reader import Reader, reading
+
+pytestmark = proves("HTTP-LEFT")
+
+AT_ONCE = struct.pack("ii", 1, 0)
+"""SO_LINGER: whoever closes resets the connection."""
+
+
+def _dial(house: House, trusting: ssl.SSLContext | None = None, buffer: int = 0) -> socket.socket:
+    line = house.dial(buffer)
+    line.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, AT_ONCE)
+    return trusting.wrap_socket(line, server_hostname="localhost") if trusting else line
+
+
+def _left(house: House, task: str, trusting: ssl.SSLContext | None = None) -> bool:
+    """Whether nobody sits there any more, after a while in which there was something to tell."""
+    for _ in range(1_000):
+        if not house.app.office.feed.seats:
+            return house.app.office.metrics.readers == 0
+        house.do(NoteTask(task, "Is anybody there?"))
+        with _dial(house, trusting) as line:
+            line.sendall(house.head("GET", "/healthz"))
+            assert line.recv(1)
+    return False
+
+
+@pytest.mark.parametrize("behind", [0, 1, 3])
+def test_a_reader_that_resets_with_requests_behind_its_first_is_gone(
+    house: House, behind: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    task = house.do(CreateTask("One"))
+    line = _dial(house)
+    line.sendall(house.head("GET", "/v1/stream"))
+    reader = Reader(line)
+    assert reader.frame() is not None
+    line.sendall(house.head("GET", "/v1/tasks") * behind)
+    house.do(NoteTask(task, "Told."))
+    assert reader.next() is not None
+    reader.close()
+    assert _left(house, task)
+    assert caplog.text == ""
+
+
+@proves("HTTP-STOP")
+@pytest.mark.parametrize("count", [1, 1_000])
+def test_readers_that_do_not_read_do_not_hold_up_a_hub_that_stops(
+    count: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    house = House()
+    with ExitStack() as readers, serving(house):
+        task = house.do(CreateTask("One"))
+        for version in (b"HTTP/1.1", b"HTTP/1.0"):
+            line = readers.enter_context(house.dial(4_096))
+            line.sendall(house.head("GET", "/v1/stream").replace(b"HTTP/1.1", version, 1))
+            assert line.recv(1)
+        # It has little that it does not take, or much that the hub waits to be rid of.
+        house.do(*(NoteTask(task, "x" * 2_000) for _ in range(count)))
+        with reading(house, f"?after={house.store.head() - 1}") as other:
+            assert other.next() is not None
+    assert caplog.text == ""
+
+
+def test_what_is_asked_behind_an_answer_is_answered_after_it(house: House) -> None:
+    with house.dial() as line:
+        last = house.head("GET", "/v1/tasks", "Connection: close")
+        line.sendall(house.head("GET", "/v1/tasks") * 2 + last)
+        assert line.makefile("rb").read().count(b"HTTP/1.1 200 OK") == 3
+
+
+@pytest.mark.parametrize("is_tls", [False, True])
+@pytest.mark.parametrize("seed", range(2))
+def test_readers_that_come_and_reset_while_much_happens_leave_nothing(
+    seed: int, is_tls: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    cert = str(make_certificate(tmp_path)) if is_tls else ""
+    http = HttpSettings(port=0, rate_per_second=0, tls_cert=cert, tls_key=cert)
+    trusting = ssl.create_default_context(cafile=cert) if is_tls else None
+    is_over = threading.Event()
+    with serving(House(http=http)) as house, ThreadPoolExecutor() as crowd:
+        task = house.do(CreateTask("One"))
+        writer = crowd.submit(_write, house, task, Random(seed), is_over)
+        guests = [
+            crowd.submit(_come_and_go, house, trusting, Random(f"{seed} {number}"))
+            for number in range(4)
+        ]
+        try:
+            for guest in guests:
+                guest.result()
+        finally:
+            is_over.set()
+        writer.result()
+        assert _left(house, task, trusting), f"seed {seed}"
+    assert caplog.text == "", f"seed {seed}"
+
+
+def _write(house: House, task: str, chance: Random, is_over: threading.Event) -> None:
+    while not is_over.is_set():
+        house.do(*(NoteTask(task, "x" * chance.randrange(1, 3_000)) for _ in range(5)))
+
+
+def _come_and_go(house: House, trusting: ssl.SSLContext | None, chance: Random) -> None:
+    for _ in range(15):
+        with _dial(house, trusting, chance.choice([0, 4_096])) as line:
+            behind = house.head("GET", "/v1/tasks") * chance.randrange(3)
+            line.sendall(house.head("GET", f"/v1/stream{chance.choice(['', '?after=0'])}") + behind)
+            for _ in range(chance.randrange(4)):
+                line.recv(chance.randrange(1, 20_000))
