@@ -2894,6 +2894,36 @@ _MANIFEST: tuple[Requirement, ...] = (
         "Whoever takes all tokens of an agent back ends the keys that it signs with too, and is "
         "told; an agent may do that to itself.",
     ),
+    # --- what agents report, and what they are told of it
+    Requirement(
+        "REPORT-BLOCKED-TOLD",
+        "S-AOF-3",
+        "When a report of blocked takes effect, the notice says what blocks the work in the "
+        "agent's words, and the task's file has had them since the report.",
+    ),
+    Requirement(
+        "MCP-REPORT-NOW",
+        "S-SESSION",
+        "A report by MCP in a stay without a name takes effect in the same transaction: its answer "
+        "says where the task stands then, and so does the answer to a repeat.",
+    ),
+    Requirement(
+        "REPORT-COST",
+        "Agents",
+        "The cost that a report names counts, however large it is, and lint takes it for what it "
+        "is; one that is no number from 0 on is pointed out.",
+    ),
+    Requirement(
+        "HTTP-HEAD",
+        "HTTP",
+        "The head of a request has at most 64 KiB, also when all of it comes at once.",
+    ),
+    Requirement(
+        "NEAREST-NAME",
+        "HTTP",
+        "Whoever writes a name that is not known is told the nearest that is, and where none is "
+        "near, all of them; never one that it cannot have meant.",
+    ),
     Requirement(
         "HTTP-OLDER",
         "HTTP",

@@ -28,6 +28,7 @@ def test_the_file_sets_and_the_environment_wins(tmp_path: Path) -> None:
     [
         ("[lease]\nttl_ms = 1", "did you mean leases"),
         ("[leases]\nttl = 1", "did you mean ttl_ms"),
+        ("[leases]\ncolour = 1", "leases.colour is not a setting; known: ttl_ms"),
         ("leases = 1", "write [leases] on a line of its own"),
         ("[leases]\nttl_ms = 'soon'", "leases.ttl_ms"),
         ("[leases", "not valid TOML"),

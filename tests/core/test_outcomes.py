@@ -121,6 +121,15 @@ def test_a_report_that_waits_for_the_end_of_the_session(
     assert world.leases == {}
 
 
+@proves("MCP-REPORT-NOW")
+@pytest.mark.parametrize(("session", "status"), [("", "review"), ("s-1", "in-progress")])
+def test_a_report_can_end_the_stay_that_has_no_name(session: str, status: Status) -> None:
+    world = World(task("T", "ready"))
+    world.do(ALICE, ClaimTask("T", "alice", session))
+    decision = world.do(ALICE, ReportOutcome("T", "done", apply_unnamed=True))
+    assert decision.receipt.status == world.tasks["T"].status == status
+
+
 @proves("LEASE-RECOVERY")
 @pytest.mark.parametrize(("outcome", "review_required", "path"), CASES)
 def test_a_report_is_honoured_when_its_holder_falls_silent(

@@ -75,3 +75,10 @@ def test_a_line_of_the_log_has_the_senders_time_if_it_gave_one() -> None:
         LogEntry(101, "b", "c", ("d",)),
         LogEntry(7, "e"),
     )
+
+
+@proves("REPORT-BLOCKED-TOLD")
+def test_what_a_report_says_blocks_the_work_stands_in_the_log() -> None:
+    blocked = TaskReported(1, "ada", "blocked", "half of it", ("no key", "no room"))
+    log = tell(enumerate([CLAIMED, REPORTED, blocked])).log
+    assert log == (LogEntry(2, notes="half of it", blockers=("no key", "no room")),)

@@ -3,7 +3,16 @@
 import msgspec
 import pytest
 
-from dragoman.core.commands import ClaimTask, CreateTask, MoveTask, NoteTask, ReportOutcome
+from dragoman.core.actors import SYSTEM
+from dragoman.core.commands import (
+    ClaimTask,
+    CreateTask,
+    EndAttempt,
+    ExpireLease,
+    MoveTask,
+    NoteTask,
+    ReportOutcome,
+)
 from dragoman.core.errors import LedgerError
 from dragoman.core.events import Status
 from dragoman.ledger.entry import Entry
@@ -61,6 +70,41 @@ def test_entering_blocked_is_told() -> None:
     (blocked,) = told(lab)
     body = msgspec.json.decode(blocked.body)
     assert (body["from"], body["to"], body["reason"]) == ("ready", "blocked", "no key")
+
+
+@proves("REPORT-BLOCKED-TOLD")
+@pytest.mark.parametrize(
+    ("notes", "blockers", "reason"),
+    [
+        ("half of it", ("Awaiting API key", "no room"), "Awaiting API key; no room"),
+        ("half of it", (), "half of it"),
+        ("", (), "reported_blocked"),
+    ],
+)
+def test_a_report_of_blocked_is_told_with_what_blocks(
+    notes: str, blockers: tuple[str, ...], reason: str
+) -> None:
+    lab = Lab()
+    lab.do(HUMAN, CreateTask("Call it", id="call", ready=True))
+    lab.do(ALICE, ClaimTask("call", "alice", "s-1"))
+    lab.do(ALICE, ReportOutcome("call", "blocked", notes, blockers))
+    lab.do(HUMAN, EndAttempt("call", "s-1"))
+    (blocked,) = told(lab)
+    assert msgspec.json.decode(blocked.body)["reason"] == reason
+
+
+@proves("REPORT-BLOCKED-TOLD")
+def test_what_a_silent_agent_had_reported_is_told_too_and_another_reason_stays() -> None:
+    lab = Lab()
+    lab.do(HUMAN, CreateTask("Call it", id="call", ready=True))
+    lab.do(ALICE, ClaimTask("call", "alice", "s-1"))
+    lab.do(ALICE, ReportOutcome("call", "blocked", "", ("Awaiting API key",)))
+    lab.clock.advance(86_400_000)
+    lab.do(SYSTEM, ExpireLease("call"))
+    lab.do(HUMAN, MoveTask("call", "ready"))
+    lab.do(HUMAN, MoveTask("call", "blocked", "not today"))
+    reasons = [msgspec.json.decode(notice.body)["reason"] for notice in told(lab)]
+    assert reasons == ["Awaiting API key", "not today"]
 
 
 def test_the_statuses_that_are_told_can_be_chosen() -> None:

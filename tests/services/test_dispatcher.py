@@ -322,8 +322,16 @@ def test_budgets_are_of_a_day_and_count_what_is_plainly_said() -> None:
     assert cost_of({"cost": 2}, None) == 2
     assert cost_of({}, {"cost": 1.5}) == 1.5
     assert cost_of({}, {"payload": {"cost": 0.1}}) == 0.1
-    for nonsense in ("2", True, -1, None, 1e300):
+    for nonsense in ("2", True, -1, None, float("nan")):
         assert cost_of({"cost": nonsense}, {"payload": []}) == 0
+
+
+@proves("REPORT-COST")
+@pytest.mark.parametrize("cost", [1e12, 1e20, 1e308, float("inf"), 10**400])
+def test_a_cost_that_is_beyond_all_budgets_uses_them_up(cost: float) -> None:
+    used = spend(Used("2026-02-09"), ms=0, output=0, cost=cost_of({"cost": cost}, None))
+    assert used.cost == 1e12
+    assert "used 1e+12 of 1e+12 (cost_per_day)" in used_up("ada", Budget(cost=1e12), used)
 
 
 @proves("DISPATCH-STOP")

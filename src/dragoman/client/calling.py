@@ -1,7 +1,6 @@
 """What everyone who speaks to the hub can say, under whichever token."""
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import Any
 
 from msgspec.structs import replace
@@ -12,6 +11,7 @@ from dragoman.client.shapes import Sent
 from dragoman.client.signing import Signer
 from dragoman.client.wire import Wire
 from dragoman.core.errors import Refusal, Refused
+from dragoman.text.nearest import meant
 
 
 class Calling:
@@ -72,9 +72,8 @@ class Calling:
 
 
 def _unknown(operation: str, known: Mapping[str, str]) -> Refusal:
-    near = get_close_matches(operation, known, n=1, cutoff=0)
-    hint = f"did you mean {near[0]}? " if near else ""
+    hint = meant(operation, known) or ";"
     return Refusal(
         "unknown_type",
-        f"the hub has no operation {operation!a}; {hint}known: {', '.join(sorted(known))}",
+        f"the hub has no operation {operation!a}{hint} known: {', '.join(sorted(known))}",
     )

@@ -1,6 +1,5 @@
 """What may be wrong with settings, told where it stands and with what would be right."""
 
-import difflib
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import attrgetter
@@ -14,6 +13,7 @@ from dragoman.core.errors import SettingsError
 from dragoman.core.ids import check_agent
 from dragoman.core.limits import RULES, check_count
 from dragoman.core.moments import duration
+from dragoman.text.nearest import meant
 
 _PREFIX = "DRAGOMAN_"
 _AT = re.compile(r"(.*) - at `\$\.([\w.]+)\.(\w+)[^`]*`", re.ASCII | re.DOTALL)
@@ -157,5 +157,4 @@ def _check_known(shown: str, name: str, known: Iterable[str]) -> None:
 
 
 def _not_known(shown: str, name: str, names: Sequence[str]) -> str:
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0)
-    return f"{shown} is not a setting; did you mean {near[0]}? known: {', '.join(names)}"
+    return f"{shown} is not a setting{meant(name, names) or ';'} known: {', '.join(names)}"

@@ -38,6 +38,7 @@ from dragoman.core.limits import (
     check_texts,
 )
 from dragoman.core.moments import SPAN, duration, to_rfc3339, within_span
+from dragoman.core.moves import REPORTED, STALE
 from dragoman.core.reading import Decision, LeaseChange, Read, Receipt, receipt
 from dragoman.core.task import CLAIMABLE, STATUS_AFTER, Checkpoint, Task
 
@@ -180,7 +181,8 @@ def report(command: ReportOutcome, read: Read, now: int) -> Decision | Refusal:
         return refusal
     if _has_come_about(task, command.outcome):
         return check_token(command.fence, task, read, now) or Decision(receipt(task, task.status))
-    refusal = check_hold(read.actor, task, read.lease(task), command.fence, now)
+    lease = read.lease(task)
+    refusal = check_hold(read.actor, task, lease, command.fence, now)
     if refusal:
         return refusal
     event = TaskReported(
@@ -192,10 +194,11 @@ def report(command: ReportOutcome, read: Read, now: int) -> Decision | Refusal:
         command.details,
     )
     reported: StreamEvents = ((task_stream(task.id), event),)
-    if not command.apply:
+    is_unnamed = lease is not None and not lease.session
+    if not (command.apply or (command.apply_unnamed and is_unnamed)):
         return Decision(receipt(task, task.status), reported)
     applied = _applied(
-        task, command.outcome, f"reported_{command.outcome}", command.backoff, read, now
+        task, command.outcome, f"{REPORTED}{command.outcome}", command.backoff, read, now
     )
     return Decision(applied.receipt, reported + applied.events, applied.lease)
 
@@ -215,7 +218,7 @@ def end(command: EndAttempt, read: Read, now: int) -> Decision | Refusal:
     reported = _report_of_attempt(task)
     if lease is None or reported is None or command.session not in ("", lease.session):
         return Decision(receipt(task, task.status, lease))
-    return _applied(task, reported, f"reported_{reported}", command.backoff, read, now)
+    return _applied(task, reported, f"{REPORTED}{reported}", command.backoff, read, now)
 
 
 def expire(command: ExpireLease, read: Read, now: int) -> Decision | Refusal:
@@ -231,7 +234,7 @@ def expire(command: ExpireLease, read: Read, now: int) -> Decision | Refusal:
     reported = _report_of_attempt(task)
     if reported is None:
         return _requeued(task, "stale_heartbeat_reclaim", command.backoff, now)
-    return _applied(task, reported, f"stale_heartbeat_{reported}", command.backoff, read, now)
+    return _applied(task, reported, f"{STALE}{reported}", command.backoff, read, now)
 
 
 def check_claimant(command: ClaimTask, read: Read) -> Refusal | None:

@@ -16,6 +16,11 @@ from dragoman.core.events import (
     TaskTransitioned,
 )
 
+REPORTED: Final = "reported_"
+STALE: Final = "stale_heartbeat_"
+"""How the reason of a move begins that a report asks for, by its agent's word or by recovery: its
+outcome follows."""
+
 
 class Move(Struct, frozen=True):
     """From one status to another, and why."""

@@ -73,13 +73,23 @@ class Interpreter:
         self._admits = admits
         self._aside = Aside()
 
-    def send(self, said: Said, *, speaker: Actor | None = None, via: str = "") -> Answer | None:
+    def send(
+        self,
+        said: Said,
+        *,
+        speaker: Actor | None = None,
+        via: str = "",
+        ends_stays: bool = False,
+    ) -> Answer | None:
         """A message of any dialect; None when it is nobody's.
 
-        Without a speaker it is from whom it says it is from, through the door `via`.
+        Without a speaker it is from whom it says it is from, through the door `via`. `ends_stays`:
+        a stay that has no name ends with its report, because nobody else could end it (S-SESSION).
         """
         plan = self._planned(said, speaker, via)
-        return None if plan is None else self._ask(plan)
+        if plan is None:
+            return None
+        return self._ask(plan.ending_stays() if ends_stays else plan)
 
     async def send_soon(
         self, said: Said, *, speaker: Actor | None = None, via: str = ""
@@ -121,8 +131,10 @@ class Interpreter:
             await self._plan_soon(spoken.dialect, spoken.heard, speaker, key)
         )
 
-    def call(self, name: str, arguments: Said, actor: Actor, *, key: str = "") -> Answer:
-        """An operation of any dialect by its name."""
+    def call(
+        self, name: str, arguments: Said, actor: Actor, *, key: str = "", ends_stays: bool = False
+    ) -> Answer:
+        """An operation of any dialect by its name; `ends_stays` as for a message."""
         found = find_operation(self.dialects, name)
         if found is None:
             return self._no_operation(name)
@@ -130,7 +142,8 @@ class Interpreter:
             return self._look_up(*found, arguments, actor)
         dialect, operation = found
         heard = self._heard_call(dialect, operation, arguments)
-        return self._ask(plan_of(dialect, heard, actor, self._facts, key))
+        plan = plan_of(dialect, heard, actor, self._facts, key)
+        return self._ask(plan.ending_stays() if ends_stays else plan)
 
     async def call_soon(self, name: str, arguments: Said, actor: Actor, *, key: str = "") -> Answer:
         """The same, committed together with what other callers ask for."""

@@ -53,13 +53,18 @@ def tell(events: Iterable[tuple[int, AnyEvent]]) -> Story:
     """The story of a task's events, each with its time."""
     log, attempts = list[LogEntry](), list[Attempt]()
     for at, event in events:
-        entry = _LOGGED.get(type(event))
-        if entry is not None:
-            log.append(entry(event, at))
+        log.extend(_logged(event, at))
         course = _COURSE.get(type(event))
         if course is not None:
             course(attempts, event, at)
     return Story(tuple(log), tuple(attempts))
+
+
+def _logged(event: AnyEvent, at: int) -> tuple[LogEntry, ...]:
+    """The line that an event leaves in the work log, if it leaves one."""
+    entry = _LOGGED.get(type(event))
+    is_silent = isinstance(event, TaskReported) and not event.blockers
+    return () if entry is None or is_silent else (entry(event, at),)
 
 
 _LOGGED: dict[type[AnyEvent], Callable[[Any, int], LogEntry]] = {
@@ -67,8 +72,10 @@ _LOGGED: dict[type[AnyEvent], Callable[[Any, int], LogEntry]] = {
     TaskProgressed: lambda event, at: LogEntry(
         at if event.sent_at is None else event.sent_at, event.progress, event.notes, event.blockers
     ),
+    TaskReported: lambda event, at: LogEntry(at, notes=event.notes, blockers=event.blockers),
 }
-"""Event -> the line that it leaves in the work log."""
+"""Event -> the line that it leaves in the work log; of a report only what blocks the work is news
+to whoever reads the task's file."""
 
 
 def _claimed(attempts: list[Attempt], event: TaskClaimed, at: int) -> None:

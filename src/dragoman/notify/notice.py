@@ -4,6 +4,7 @@ A notice is made from the ledger alone, so that making it again gives the same b
 """
 
 from collections.abc import Collection
+from typing import Final
 
 import msgspec
 from msgspec import Struct
@@ -11,10 +12,13 @@ from msgspec import Struct
 from dragoman.core.errors import LedgerError, Refusal
 from dragoman.core.events import Status
 from dragoman.core.moments import to_rfc3339
-from dragoman.core.moves import MOVE_NAMES, move_of
+from dragoman.core.moves import MOVE_NAMES, REPORTED, STALE, Move, move_of
+from dragoman.core.task import Task
 from dragoman.engine.ask import decode, task_as_of
 from dragoman.engine.ports import Store
 from dragoman.ledger.entry import Entry, read_line
+
+_REPORTED_BLOCKED: Final = (f"{REPORTED}blocked", f"{STALE}blocked")
 
 
 class Notice(Struct, frozen=True):
@@ -62,8 +66,16 @@ class News:
             title=task.title,
             from_=move.from_,
             to=move.to,
-            reason=move.reason,
+            reason=_why(move, task),
             actor=line.actor,
             at=to_rfc3339(line.at),
         )
         return Notice(notice_id, task.aof_id, msgspec.json.encode(body))
+
+
+def _why(move: Move, task: Task) -> str:
+    """Why it has moved; where its agent has reported what blocks it, in the agent's words."""
+    report = task.reported
+    if move.reason not in _REPORTED_BLOCKED or report is None:
+        return move.reason
+    return "; ".join(filter(str.strip, report.blockers)) or report.notes or move.reason

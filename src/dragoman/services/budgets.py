@@ -15,6 +15,7 @@ from dragoman.core.moments import to_rfc3339
 _MINUTE_MS = 60_000
 _DAY_MS = 86_400_000
 _MOST_COST = 1e12
+"""What is more counts as so much: no budget is larger."""
 
 
 class Budget(Struct, frozen=True):
@@ -101,7 +102,7 @@ def _field(value: object, name: str) -> object:
 def _number(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return 0.0
-    return float(value) if 0 < value < _MOST_COST else 0.0
+    return float(min(value, _MOST_COST)) if value > 0 else 0.0
 
 
 def _used_up(agent: str, budget: Budget, used: Used) -> Iterator[str]:

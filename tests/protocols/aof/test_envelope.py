@@ -178,6 +178,7 @@ def test_a_list_of_references_leads_nowhere_else(scene: Scene, field: str, ref: 
 
 RULES: dict[str, tuple[dict[str, Any], str, str]] = {
     "blocked without blockers": (report("blocked", blockers=[]), "payload.blockers", "Required"),
+    "blocked by blanks": (report("blocked", blockers=["", " \t"]), "payload.blockers", "Required"),
     "more passed than there are": (
         report(tests={"total": 3, "passed": 3, "failed": 1}),
         "payload.tests",

@@ -81,7 +81,18 @@ ODD = {
     "an unknown field of the payload": (report(mood="fine"), "payload.mood"),
     "a type in the payload": (report(type="x"), "payload.type"),
     "criteria": (request(acceptanceCriteria="x"), "payload.acceptanceCriteria"),
+    "a cost in words": (report(cost="5 USD"), "payload.cost"),
+    "a cost below nothing": (report(cost=-0.5), "payload.cost"),
+    "a cost that is none": (report(cost=True), "payload.cost"),
+    "a cost of an update": (update(progress="x", cost=1), "payload.cost"),
+    "a cost of the envelope": (report() | {"cost": 1}, "cost"),
 }
+
+
+@proves("REPORT-COST")
+@pytest.mark.parametrize("cost", [0, 0.25, 3, 1e300])
+def test_the_cost_of_a_report_passes_the_strictest(cost: float) -> None:
+    assert paths(report(cost=cost), strict=True) == []
 
 
 @pytest.mark.parametrize(("message", "path"), ODD.values(), ids=ODD)

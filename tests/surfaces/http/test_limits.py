@@ -70,6 +70,16 @@ def test_a_name_that_is_not_known_is_told_with_the_nearest(
     answer = house.ask("POST", path, {field: 1})
     assert answer.code == "invalid_field"
     assert answer.json["detail"].endswith(f"`{field}`; did you mean {meant}?")
+    assert answer.json["path"] == field
+
+
+@proves("NEAREST-NAME")
+def test_where_no_known_name_is_near_all_are_told(house: House) -> None:
+    asked = house.ask("GET", "/v1/tasks?foo=1").json["detail"]
+    assert asked == "'foo' is not asked for here; known: status, assignee, ready, limit, cursor"
+    said = house.ask("POST", "/v1/tasks", {"title": "x", "status": "ready"}).json["detail"]
+    assert "`status`; known: title, " in said
+    assert ", ready, " in said
 
 
 def test_a_body_that_is_too_long_is_refused_before_it_is_read() -> None:
@@ -163,6 +173,26 @@ def test_an_endless_head_is_cut_off(house: House) -> None:
             pass
     assert said == b""
     assert house.ask("GET", "/healthz").status == 200
+
+
+@proves("HTTP-HEAD")
+@pytest.mark.parametrize(("address", "header"), [(1, 100_000), (40_000, 40_000)])
+def test_a_head_that_comes_at_once_may_be_no_longer_than_another(
+    house: House, address: int, header: int
+) -> None:
+    with house.dial() as line:
+        for _ in range(2):  # each on a connection has room of its own
+            line.sendall(house.head("GET", "/healthz", f"X-Long: {'x' * 64_000}"))
+            said = b""
+            while not said.endswith(b'{"ok":true}'):
+                said += line.recv(65_536)
+        said = b""
+        try:
+            line.sendall(house.head("GET", f"/{'x' * address}", f"X-Long: {'x' * header}"))
+            said = _said(line)
+        except (BrokenPipeError, ConnectionResetError):
+            pass
+    assert said[:12] in (b"HTTP/1.1 413", b"")  # cut, if it came in two pieces after all
 
 
 def test_endless_trailers_are_cut_off_and_nothing_of_them_is_kept(house: House) -> None:

@@ -275,15 +275,47 @@ def test_the_tools_of_a_dialect_answer_in_its_own_form(house: House) -> None:
         await use(client, "claim", task=task)
         going = await use(client, "aof_task_update", taskId=task, progress="half")
         assert going == {"taskId": task, "status": "in-progress"}
+        # The stay has no name by which anybody could end it: it ends with its report.
         done = await use(client, "aof_task_complete", **report)
-        assert done == {"taskId": task, "status": "in-progress"}
-        # The stay has no name by which anybody could end it: it ended with its report.
+        assert done == {"taskId": task, "status": "review"}
         assert (await use(client, "read", task=task))["status"] == "review"
         assert await refusal(client, "aof_task_complete", **report | {"agentId": "bob"}) == (
             "identity_mismatch"
         )
 
     talk(house, "ada", work)
+
+
+@proves("MCP-REPORT-NOW")
+@pytest.mark.parametrize(("session", "status"), [("", "review"), ("s-1", "in-progress")])
+def test_a_report_answers_with_where_the_task_stands_and_a_repeat_answers_alike(
+    house: House, session: str, status: str
+) -> None:
+    task = house.do(CreateTask("By AOF", ready=True))
+    report: dict[str, Any] = {
+        "protocol": "aof",
+        "version": 1,
+        "type": "completion.report",
+        "taskId": task,
+        "fromAgent": "ada",
+        "toAgent": "dispatcher",
+        "sentAt": "2026-02-09T21:00:00.000Z",
+        "payload": {
+            "outcome": "needs_review",
+            "summaryRef": "outputs/summary.md",
+            "tests": {"total": 0, "passed": 0, "failed": 0},
+            "notes": "",
+        },
+    }
+
+    async def speak(client: Client) -> None:
+        await use(client, "claim", task=task, session=session)
+        for _ in range(2):
+            sent = await use(client, "send", message=report)
+            assert sent["reply"]["status"] == status
+            assert (await use(client, "read", task=task))["status"] == status
+
+    talk(house, "ada", speak)
 
 
 @proves("MCP-DIALECTS")

@@ -98,6 +98,8 @@ class ReportOutcome(TaskCommand, frozen=True, tag="task.report"):
     fence: int | None = None
     apply: bool = False
     backoff: Backoff = Backoff()
+    apply_unnamed: bool = False
+    """Applied at once if the stay of the claim has no name by which it could be ended."""
 
 
 class EndAttempt(TaskCommand, frozen=True, tag="attempt.end"):

@@ -222,7 +222,7 @@ def completion_faults(payload: Completion | CompleteTask, at: str = "") -> list[
     if tests.passed + tests.failed > tests.total:
         reason = f"{tests.passed} passed and {tests.failed} failed are more than {tests.total}"
         faults.append(envelope_fault(reason, f"{at}tests"))
-    if payload.outcome == "blocked" and not payload.blockers:
+    if payload.outcome == "blocked" and not any(map(str.strip, payload.blockers or ())):
         faults.append(
             envelope_fault("Required for blocked: say what blocks the work", f"{at}blockers")
         )

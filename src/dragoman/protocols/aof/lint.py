@@ -11,17 +11,25 @@ from dragoman.protocols.aof import check
 from dragoman.protocols.aof.detect import Found, is_ours, unwrapped
 from dragoman.protocols.aof.read import text_of
 from dragoman.protocols.aof.translate import NOT_STRINGS, strings
-from dragoman.protocols.aof.wire import MESSAGES, HandoffRequested, Message, UnknownMessage
+from dragoman.protocols.aof.wire import (
+    MESSAGES,
+    Completion,
+    HandoffRequested,
+    Message,
+    UnknownMessage,
+)
 from dragoman.text.strict_json import MOST_BYTES
 
+_COST = "payload.cost"
 _NOT_OURS = check.envelope_fault('this is not AOF/1, whose protocol is "aof"', "protocol")
 
 
 def lint(value: Any, kind: str, strict: bool) -> Linted:
     """Everything that is to be said about one JSON value, bare or wrapped like any message.
 
-    Strict also minds what a hub lets pass: fields that AOF/1 does not know, and acceptance criteria
-    that are taken as []. Otherwise these are listed and the message is fine.
+    Strict also minds what a hub lets pass: fields that AOF/1 does not know, acceptance criteria
+    that are taken as [], and a cost that counts as nothing. Otherwise these are listed and the
+    message is fine.
     """
     found = Found(Raw(), value) if is_ours(value) else unwrapped(value, MOST_BYTES)
     if found is None:
@@ -70,9 +78,17 @@ def _strangers(value: Any, read: Struct, at: str) -> Iterator[Fault]:
         known["type"] = ""  # the tag of a shape is none of its fields
     for name, inner in cast(Mapping[str, Any], value).items():
         if name not in known:
-            yield check.envelope_fault("AOF/1 knows no such field", f"{at}{name}")
+            yield from _stranger(f"{at}{name}", inner, read)
         elif isinstance(known[name], Struct):
             yield from _strangers(inner, known[name], f"{at}{name}.")
+
+
+def _stranger(path: str, value: Any, read: Struct) -> Iterator[Fault]:
+    """What is to be said of one more field; the cost of a report is one that budgets go by."""
+    if not (isinstance(read, Completion) and path == _COST):
+        yield check.envelope_fault("AOF/1 knows no such field", path)
+    elif isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
+        yield check.envelope_fault("a cost is a number from 0 on; this counts as nothing", path)
 
 
 def _odd_criteria(message: Message | UnknownMessage) -> Iterator[Fault]:

@@ -6,7 +6,6 @@ texts, whole numbers, choices, paths and what a parser makes of a text; they are
 
 import re
 from collections.abc import Callable, Iterable
-from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,6 +15,7 @@ import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from dragoman.core.moments import parse_duration, parse_rfc3339
+from dragoman.text.nearest import meant
 
 _WHOLE = re.compile(r"-?[0-9]{1,18}", re.ASCII)
 
@@ -99,9 +99,7 @@ def _choice(word: str, known: Iterable[str]) -> str:
     known = list(known)
     if word in known:
         return word
-    near = get_close_matches(word, known, n=1)
-    hint = f"; did you mean {near[0]}?" if near else ""
-    raise ValueError(f"{word!a} is not one of {', '.join(known)}{hint}")
+    raise ValueError(f"{word!a} is not one of {', '.join(known)}{meant(word, known)}")
 
 
 def _whole(word: str | int, least: float | None, most: float | None) -> int:

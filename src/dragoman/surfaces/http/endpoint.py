@@ -6,7 +6,6 @@ same shapes are what OpenAPI publishes.
 
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from difflib import get_close_matches
 from hashlib import sha256
 from typing import Any
 
@@ -25,6 +24,7 @@ from dragoman.engine.identity import Principal
 from dragoman.surfaces.http.limits import read_body
 from dragoman.surfaces.http.office import Call, Office
 from dragoman.surfaces.http.problems import HttpProblem, encode, json_problem, of_refusal, stop
+from dragoman.text.nearest import meant
 from dragoman.text.strict_cbor import is_cbor_map, parse_cbor
 from dragoman.text.strict_json import StrictJsonError, parse_json
 
@@ -34,7 +34,7 @@ CBOR = "application/cbor"
 
 _UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
 """What msgspec says of a name that a body itself does not have; inside of it a place follows."""
-_LONGEST_NAME = 100
+_SHOWN = 40
 _NOBODY = Principal(Actor("observer", "anyone"))
 
 
@@ -134,8 +134,9 @@ def read_query(text: bytes, shape: type[Query]) -> Any:
     given, known = dict[str, str](), [field.encode_name for field in fields(shape)]
     for name, value in QueryParams(text).multi_items():
         if name not in known:
-            hint = _nearest(name, known)
-            raise stop("invalid_request", f"{name[:40]!a} is not asked for here{hint}", name[:40])
+            hint = _hint(name, known)
+            shown = name[:_SHOWN]
+            raise stop("invalid_request", f"{shown!a} is not asked for here{hint}", shown)
         if name in given:
             raise stop("invalid_request", f"{name} is given twice", name)
         given[name] = value
@@ -192,7 +193,7 @@ def shaped(raw: bytes, shape: Any, most: int) -> Any:
     except StrictJsonError as error:
         raise HttpProblem(json_problem(error)) from None
     except msgspec.ValidationError as error:
-        hint = _meant(str(error), shape)
+        hint = _hint_at(str(error), shape)
         raise stop("invalid_field", f"{error}{hint}", _path(error)) from None
 
 
@@ -212,18 +213,20 @@ def respond(scope: Scope, answer: Any, status: int) -> Response:
 
 def _path(error: msgspec.ValidationError) -> str:
     """Where in the value, as msgspec says it at the end of its sentence: `$.commands[0].task`."""
+    unknown = _UNKNOWN.fullmatch(str(error))
+    if unknown is not None:
+        return unknown[1][:_SHOWN]
     _, found, place = str(error).rpartition(" - at `$")
     return place.rstrip("`").lstrip(".") if found else ""
 
 
-def _meant(error: str, shape: Any) -> str:
-    """After a name that a body does not have: the nearest that it has."""
+def _hint_at(error: str, shape: Any) -> str:
+    """After a name that a body does not have: the nearest that it has, or all of them."""
     unknown = _UNKNOWN.fullmatch(error)
     if unknown is None or not issubclass(shape, Struct):
         return ""
-    return _nearest(unknown[1], [field.encode_name for field in fields(shape)])
+    return _hint(unknown[1], [field.encode_name for field in fields(shape)])
 
 
-def _nearest(name: str, known: Sequence[str]) -> str:
-    near = get_close_matches(name[:_LONGEST_NAME], known, n=1, cutoff=0)
-    return f"; did you mean {near[0]}?" if near else ""
+def _hint(name: str, known: Sequence[str]) -> str:
+    return meant(name, known) or (f"; known: {', '.join(known)}" if known else "")

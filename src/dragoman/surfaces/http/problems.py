@@ -52,7 +52,6 @@ STATUS: dict[str, int] = {
     "handoff_not_found": 404,
     "work_item_not_found": 404,
     "intent_not_found": 404,
-    "anomaly": 409,
     "reservation_not_found": 404,
     "method_not_allowed": 405,
     "request_timeout": 408,
@@ -73,6 +72,7 @@ STATUS: dict[str, int] = {
     "nested_delegation": 409,
     "nothing_changed": 409,
     "ownership_conflict": 409,
+    "anomaly": 409,
     "approval_required": 409,
     "try_again": 409,
     "message_too_large": 413,
@@ -102,7 +102,8 @@ STATUS: dict[str, int] = {
 """Code -> HTTP status."""
 
 _A_DIALECT_S_OWN = 422
-_MEANINGS = REFUSALS | FAULTS | OF_HTTP
+_OF_DIALECTS = {"approval_required": "a person has to approve it first"}
+_MEANINGS = REFUSALS | FAULTS | OF_HTTP | _OF_DIALECTS
 _HEADERS: dict[int, dict[str, str]] = {
     401: {"www-authenticate": "Bearer"},
     503: {"retry-after": "1"},

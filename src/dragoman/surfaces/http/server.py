@@ -24,6 +24,8 @@ _SEND_BUFFER = 128 * 1024
 """And so many the system takes for it, which else would be megabytes for each reader."""
 _MOST_HEAD = 64 * 1024
 """The head of a request has at most so many bytes, address and headers together."""
+_AROUND = 4
+"""A header has so many beside its name and its value: a colon, a blank, the end of the line."""
 _KEEP_ALIVE_S = 30
 _KEPT_FREE = 256
 """So many open files are left to the store, to the programs of agents and to everything else."""
@@ -46,6 +48,9 @@ class PatientHttp(HttpToolsProtocol):
     peers: Peers
     _deadline: asyncio.TimerHandle | None = None
     _head = 0
+    """So much has come of a head that has not ended."""
+    _headers = 0
+    """So many bytes the headers have, or what comes after the body."""
     _is_after_head = False
     _answering: RequestResponseCycle | None = None
     """The request that is being answered; the newest one may wait behind it."""
@@ -78,25 +83,28 @@ class PatientHttp(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """A request begins."""
         super().on_message_begin()
+        self._headers = 0
         self._is_after_head = False
         if self._deadline is None:
             self._deadline = self.loop.call_later(self.head_s, self._give_up)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """One more header; what comes after the body is for nobody, and is not kept."""
+        self._headers += len(name) + len(value) + _AROUND
         if not self._is_after_head:
             super().on_header(name, value)
-            return
-        self._head += len(name) + len(value)
-        if self._head > _MOST_HEAD:
+        elif self._headers > _MOST_HEAD:
             self._give_up()
 
     def on_headers_complete(self) -> None:
         """Its head is there; the body has a clock of its own."""
         self._head_is_there()
+        size, self._headers = len(self.url) + self._headers, 0
         self._is_after_head = True
         if len(self.connections) > self.most:
             self.app = cast(Any, _too_many)
+        elif size > _MOST_HEAD:
+            self.app = cast(Any, _too_long)
         elif not _is_for_one_host(self.url, self.headers):
             self.app = cast(Any, _for_two_hosts)
         elif not self.peers.welcome(_host(self.client), _host(self.server)):
@@ -166,6 +174,12 @@ async def _for_two_hosts(scope: Scope, receive: Receive, send: Send) -> None:
 async def _too_many(scope: Scope, receive: Receive, send: Send) -> None:
     full = "the hub has as many connections as it can hold; try again"
     await stop("overloaded", full, connection="close").response()(scope, receive, send)
+
+
+async def _too_long(scope: Scope, receive: Receive, send: Send) -> None:
+    too_long = f"the head of the request, address and headers, has more than {_MOST_HEAD} bytes"
+    problem = stop("message_too_large", too_long, connection="close")
+    await problem.response()(scope, receive, send)
 
 
 async def _past_the_proxy(scope: Scope, receive: Receive, send: Send) -> None:

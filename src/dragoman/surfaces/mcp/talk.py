@@ -5,7 +5,6 @@ from typing import Annotated, Any, cast
 
 from msgspec import Meta
 
-from dragoman.core.commands import EndAttempt
 from dragoman.core.errors import Refusal, Refused
 from dragoman.engine.operation import Dialect, Operation
 from dragoman.engine.plan import Answer, Taken, Turned
@@ -23,8 +22,8 @@ class Send(Arguments, frozen=True):
 
 def send(desk: Desk, asked: Send) -> dict[str, Any]:
     """Have a message carried out, in whatever dialect it is."""
-    answer = _taken(desk.interpreter.send(asked.message, speaker=desk.actor), desk)
-    _end_unnamed_stays(desk, answer)
+    said = desk.interpreter.send(asked.message, speaker=desk.actor, ends_stays=True)
+    answer = _taken(said, desk)
     shown = {"dialect": answer.dialect, "type": answer.kind, "reply": answer.reply}
     if answer.warnings:
         shown["warnings"] = list(answer.warnings)
@@ -60,20 +59,9 @@ def _operation_tool(dialect: Dialect, operation: Operation) -> Tool:
 
 
 def _called(desk: Desk, name: str, visit: Visit) -> dict[str, Any]:
-    answer = _taken(desk.interpreter.call(name, visit.arguments, desk.actor), desk)
-    _end_unnamed_stays(desk, answer)
-    reply = answer.reply
+    said = desk.interpreter.call(name, visit.arguments, desk.actor, ends_stays=True)
+    reply = _taken(said, desk).reply
     return cast(dict[str, Any], reply) if isinstance(reply, dict) else {"reply": reply}
-
-
-def _end_unnamed_stays(desk: Desk, answer: Taken) -> None:
-    """A stay that has no name nobody can end, and here is no connection that could: what was
-    reported in it takes effect with the report (S-SESSION)."""
-    for name in {receipt.task for receipt in answer.receipts if receipt.task}:
-        view = desk.task(name)
-        is_ours = view.lease is not None and view.lease.holder == desk.actor.name
-        if is_ours and view.lease and not view.lease.session and view.task.reported is not None:
-            desk.do(EndAttempt(name, backoff=desk.settings.retry))
 
 
 def _taken(answer: Answer | None, desk: Desk) -> Taken:

@@ -1,0 +1,14 @@
+"""The name that was probably meant, said the same way wherever a name is not known."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import Final
+
+_LONGEST: Final = 100
+"""Of a longer name the beginning is compared: nobody's patience is spent on it."""
+
+
+def meant(name: str, known: Iterable[str]) -> str:
+    """`; did you mean …?` after a name that is not known; empty when none that is comes near."""
+    near = get_close_matches(name[:_LONGEST], list(known), n=1)
+    return f"; did you mean {near[0]}?" if near else ""

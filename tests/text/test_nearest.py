@@ -1,0 +1,24 @@
+"""The name that was meant is suggested, and nothing where none was."""
+
+import pytest
+
+from dragoman.text.nearest import meant
+from tests.requirements import proves
+
+pytestmark = proves("NEAREST-NAME")
+
+
+@pytest.mark.parametrize(
+    ("name", "known", "hint"),
+    [
+        ("titel", ("body", "title"), "; did you mean title?"),
+        ("reviewRequired", ("title", "review_required"), "; did you mean review_required?"),
+        ("status", ("title", "body", "ready"), ""),
+        ("foo", ("status", "cursor"), ""),
+        ("review_required", ("progress", "fence"), ""),
+        ("foo", (), ""),
+        ("x" * 100_000, ("xx",), ""),
+    ],
+)
+def test_only_what_is_near_is_suggested(name: str, known: tuple[str, ...], hint: str) -> None:
+    assert meant(name, known) == hint
