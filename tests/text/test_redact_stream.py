@@ -43,6 +43,10 @@ def in_pieces(text: str, *borders: int, redactor: Redactor = ALL) -> str:
         PEM.replace("\n", " ") + " after that\n",
         f"{PEM.rpartition(chr(10))[0]}\\n-----BEGIN PRIVATE KEY-----no word# {'q7Xz' * 16} after",
         "we read tiger tiger burning bright today, and zz91-zz91",
+        "we read tiger tiger burning brighttiger tiger burning bright today",
+        "zz91-zz91Bearer eyJhbGciOiJIUzI1NiJ9 and \x1b[31mBearer eyJhbGciOiJIUzI1NiJ9",
+        "\n".join(f"app-1  | {line}" for line in PEM.replace("ab12=", "ab12").splitlines()[:-1])
+        + "\napp-1  | next words\n",
         f"\x1b[1mtoken\x1b[0m = \x1b]0;a b\x07{GITHUB[:12]}\x1b[31m{GITHUB[12:]}\x1b[0m done",
         "deploy --token s3Cr3t99 --now",
         "deploy --token s3C;r3t,99 --now",
@@ -64,10 +68,11 @@ def test_a_secret_cut_at_any_offset_is_caught(text: str) -> None:
 @pytest.mark.parametrize("end", BREAKS)
 def test_a_known_value_that_lines_break_is_caught_cut_at_any_offset(end: str) -> None:
     text = (
-        f"it is drg_{end} é {VALUE[:7]}{end}{VALUE[7:15]}{end}{VALUE[15:]} and {VALUE[:9]}{end}on"
+        f"it is dr{end}{VALUE[2:]} or drg_{end} é {VALUE[:7]}{end}{VALUE[7:15]}{end}{VALUE[15:]}"
+        f" and {VALUE[:9]}{end}on"
     )
     whole = LINES.text(text).text
-    assert whole.count("REDACTED") == 1
+    assert whole.count("REDACTED") == 2
     for border in range(len(text) + 1):
         assert in_pieces(text, border, redactor=LINES) == whole, border
     assert in_pieces(text, *range(len(text)), redactor=LINES) == whole

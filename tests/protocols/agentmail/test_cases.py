@@ -1,4 +1,4 @@
-"""The conformance cases: inputs written for this project, and the answers that it gives."""
+"""The conformance cases, and nastier ones of our own, with the answers that are expected."""
 
 import json
 from pathlib import Path
@@ -8,12 +8,18 @@ import msgspec
 import pytest
 
 from dragoman.protocols.agentmail import MailError, Parser
+from dragoman.protocols.agentmail.lint import lint
 from tests.requirements import proves
 
 pytestmark = proves("MAIL-TYPE", "MAIL-BEAD", "MAIL-FIELDS", "MAIL-STRICT")
 
-TEXT = Path(__file__).with_name("cases.jsonl").read_text(encoding="utf-8")
-CASES: list[dict[str, Any]] = [json.loads(line) for line in TEXT.split("\n") if line]
+TEXTS = (
+    Path(__file__).with_name(name).read_text(encoding="utf-8")
+    for name in ("cases.jsonl", "nasty.jsonl")
+)
+CASES: list[dict[str, Any]] = [
+    json.loads(line) for text in TEXTS for line in text.split("\n") if line
+]
 
 
 def answer(case: dict[str, Any]) -> Any:
@@ -38,3 +44,11 @@ def test_a_message_as_json_has_the_names_of_its_row() -> None:
     said = answer({"strict": False, "raw": {"subject": "DONE", "body_md": "x", "from": "ada"}})
 
     assert (said["from"], said["body_md"], said["acknowledged"]) == ("ada", "x", None)
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_a_row_in_quotes_is_no_row(strict: bool) -> None:
+    linted = lint(json.dumps({"subject": "DONE", "body_md": "Bead: a-1"}), "", strict)
+
+    assert (linted.ok, linted.type) == (not strict, "UNKNOWN")
+    assert linted.issues[0]["reason"].startswith("not_a_row")

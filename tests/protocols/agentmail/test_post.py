@@ -10,7 +10,7 @@ from dragoman.core.actors import Actor
 from dragoman.engine.plan import Taken, Turned
 from dragoman.protocols import agentmail
 from tests.engine.lab import ALICE, BOB, CAROL, HUMAN, findings
-from tests.protocols.agentmail.office import BEAD, MINUTE, OLGA, Office, letter, offering
+from tests.protocols.agentmail.office import BEAD, CHIRON, MINUTE, OLGA, Office, letter, offering
 from tests.requirements import proves
 
 OBSERVER = Actor("observer", "otto")
@@ -403,6 +403,70 @@ def test_an_answer_again_is_told_its_thread_again() -> None:
     first = office.send(chiron, row)
     assert (first["thread_id"], first["effect"]) == (asked, {"applied": True})
     assert office.send(chiron, row) == first
+
+
+@proves("MAIL-REPEAT", "IDEM-REPEAT")
+@pytest.mark.parametrize(
+    ("told_by", "key"),
+    [({"id": "m-1"}, ""), ({"timestamp": "2026-02-09T14:00:00Z"}, ""), ({}, "k-1")],
+)
+def test_an_answer_to_whoever_asked_is_the_same_when_nobody_asks_any_more(
+    told_by: dict[str, Any], key: str
+) -> None:
+    office = Office()
+    office.send(ALICE, letter("HELP_REQUEST"))
+    row = letter("HELP_RESPONSE", "yes", **told_by)
+    first, again = (office.door.call("mail.send", dict(row), CHIRON, key=key) for _ in range(2))
+    assert isinstance(first, Taken)
+    assert isinstance(again, Taken), again
+    assert (again.repeated, again.reply) == (True, first.reply)
+    assert first.reply["effect"] == {"applied": True}
+    assert office.inbox(ALICE) == [first.reply["id"]]
+    other = office.call("mail.send", letter("HELP_RESPONSE", "no"), CHIRON)
+    assert isinstance(other, Turned), "a new answer to nobody"
+    assert (other.code, "name at least one recipient" in other.detail) == ("invalid_field", True)
+
+
+@proves("MAIL-REPEAT")
+def test_an_answer_in_the_thread_of_its_question_is_the_same_under_any_key() -> None:
+    office = Office()
+    asked = office.send(ALICE, letter("HELP_REQUEST", thread_id="elsewhere"))["id"]
+    row = letter("HELP_RESPONSE", "yes", id="m-1")
+    keys = ("k-1", "k-2", "")
+    first, *others = (office.door.call("mail.send", dict(row), CHIRON, key=key) for key in keys)
+    assert isinstance(first, Taken)
+    assert (first.reply["thread_id"], first.reply["effect"]) == ("elsewhere", {"applied": True})
+    for again in others:
+        assert isinstance(again, Taken), again
+        assert (again.repeated, again.reply["thread_id"]) == (True, "elsewhere")
+        assert again.reply["effect"]["code"] == "already_exists", "tried when it first came"
+    assert office.mail(asked).answer == "m-1"
+    assert office.inbox(ALICE) == ["m-1"]
+    elsewhere = office.door.call("mail.send", row | {"thread_id": "x"}, CHIRON, key="k-3")
+    assert isinstance(elsewhere, Turned)
+    assert elsewhere.code == "already_exists"
+
+
+@proves("MAIL-REPEAT", "MAIL-ADDRESS")
+@pytest.mark.parametrize("to", [{}, {"to": ["@orchestrators"]}, {"to": ["bob"], "cc": "@agents"}])
+def test_a_letter_is_the_same_when_others_have_come_to_whom_it_would_go_now(
+    to: dict[str, Any],
+) -> None:
+    office = Office()
+    office.register("olga", "orchestrator")
+    office.register("ann")
+    row = letter("PROGRESS", "Step: x", id="m-1", **to)
+    first = office.door.call("mail.send", dict(row), ALICE, key="k-1")
+    reached = office.mail("m-1").recipients
+    office.register("otto", "orchestrator")
+    office.register("ben")
+    again = office.door.call("mail.send", dict(row), ALICE, key="k-2")
+    assert isinstance(first, Taken)
+    assert isinstance(again, Taken), again
+    assert (again.repeated, office.mail("m-1").recipients) == (True, reached)
+    other = office.door.call("mail.send", row | {"to": ["carol"]}, ALICE, key="k-3")
+    assert isinstance(other, Turned), "to somebody whom it did not go to"
+    assert other.code == "already_exists"
 
 
 @proves("MAIL-REPEAT")

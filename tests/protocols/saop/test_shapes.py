@@ -162,6 +162,9 @@ def test_lint_says_what_a_message_looks_like() -> None:
     assert lint(thought("x"), "", False).ok
     assert lint({"event_id": "x", "payload": {}}, "", False).type == "event"
     assert lint([], "", False).issues == ({"path": "", "reason": "this must be an object"},)
+    for kind, message in (("turn", turn()), ("payload", thought("x"))):
+        in_quotes = lint(json.dumps(message), kind, False)
+        assert (in_quotes.ok, in_quotes.issues) == (False, lint([], "", False).issues)
     assert lint({"payload": 3}, "event", False).type == "event"
     assert not lint(turn(), "event", False).ok
 

@@ -11,6 +11,8 @@ _BULLETS: Final = frozenset({"- ", "* ", "+ ", "• ", "-\t", "*\t", "+\t", "•
 _BARE_BULLETS: Final = frozenset("-*+•")
 _BOLD: Final = ("**", "__")
 _NUMBER: Final = re.compile(r"^[0-9]{1,9}[.)][ \t]+")
+_MARK: Final = "\ufeff"
+"""What some editors write before the first line of a file."""
 _LONGEST_HEAD: Final = 80
 """No label is longer, with a bullet, bold signs and generous spaces."""
 
@@ -30,7 +32,7 @@ def labelled(line: str, labels: Labels) -> tuple[str, str]:
     head, colon, value = line.partition(":")
     if not colon or len(head) > _LONGEST_HEAD:
         return "", ""
-    name = _NUMBER.sub("", unbulleted(head.strip()), count=1)
+    name = _NUMBER.sub("", unbulleted(head.strip().removeprefix(_MARK)), count=1)
     sign = name[:2] if name.startswith(_BOLD) else ""
     if sign:
         name = name[2:]

@@ -1,5 +1,6 @@
 """Is this a letter? For developers of agents and their CI: every finding, with its place."""
 
+import json
 from typing import Any
 
 import msgspec
@@ -14,6 +15,8 @@ _lenient, _strict = Parser(), Parser(strict=True)
 
 def lint(value: Any, kind: str, strict: bool) -> Linted:
     """Everything that is to be said about one row; lenient finds fault with none."""
+    if isinstance(value, str):  # it would be read as JSON: a row in quotes is none
+        value = json.dumps(value)
     message = _lenient.parse(value)
     problems = _found(value) if strict else message.problems
     issues = [_issue(problem) for problem in problems]

@@ -75,10 +75,14 @@ def strict_row_of(raw: Raw, problems: Problems) -> Row:
         return row_of(raw, problems)
     try:
         # At most four bytes are a character: how much a letter may hold is the hub's business.
-        return row_of(parse_json(raw, most_bytes=4 * len(raw)), problems)
+        value = parse_json(raw, most_bytes=4 * len(raw))
     except StrictJsonError as error:
         problems.append(problem("not_a_row", error.path, right=error.reason))
         return EMPTY
+    if isinstance(value, str):  # it is not read a second time
+        problems.append(problem("not_a_row", right="this is a text"))
+        return EMPTY
+    return row_of(value, problems)
 
 
 def _salvaged(raw: Any, problems: Problems) -> Row:

@@ -15,11 +15,11 @@ from dragoman.core.commands import (
 )
 from dragoman.core.errors import Refusal
 from dragoman.core.events import Role
-from dragoman.core.ids import bare, check_mail_id, is_task_name
+from dragoman.core.ids import bare, check_mail_id, is_task_name, mail_stream
 from dragoman.core.limits import RECIPIENTS
 from dragoman.core.mail import Mail
 from dragoman.core.moments import parse_rfc3339
-from dragoman.engine.ask import find_stream, find_task, names_in_role
+from dragoman.engine.ask import find_stream, find_task, names_in_role, state_of
 from dragoman.engine.mailbox import LAST, find_letter, page_of, whole_list
 from dragoman.engine.operation import Commands, Fault
 from dragoman.engine.ports import ListQuery, Store
@@ -57,6 +57,8 @@ class _Posting(Struct, frozen=True):
     """The letter that it replies to, or those that it answers without saying so."""
     is_echo: bool
     """Whether its type is only that of the letter it replies to: it asks for nothing then."""
+    is_repeat: bool
+    """Whether its sender has handed it in before, under its own id."""
 
 
 def understood(letter: Outgoing, store: Store) -> Message:
@@ -107,10 +109,16 @@ def _posting(letter: Outgoing, actor: Actor, store: Store, choices: Choices) -> 
     if isinstance(replied, Fault):
         return replied
     to = to or _usual_recipients(message.type, replied, store, choices)
-    if not to:
-        return Fault("invalid_field", "it is addressed to nobody: name a recipient", "to")
     bead = message.bead_id if is_task_name(message.bead_id) else ""
     thread = row.thread_id or (replied[-1].thread if replied else "") or bare(bead)
+    # Looked for last: whoever saw that its question is answered sees the letter that did it, too.
+    before = _sent_before(row, actor, store)
+    if before is not None:
+        to = before.to if _is_found_out(row.to) else to
+        cc = before.cc if _is_found_out(row.cc) else cc
+        thread = row.thread_id or before.thread
+    if not to and message.type not in ANSWERS:
+        return Fault("invalid_field", "it is addressed to nobody: name a recipient", "to")
     is_echo = is_reply(row.subject) and message.type == _replied_type(replied, thread, store)
     # A request for a worker by somebody who may not ask for one is a letter like any other.
     is_spawning = message.type is MessageType.SPAWN_REQUEST
@@ -137,7 +145,22 @@ def _posting(letter: Outgoing, actor: Actor, store: Store, choices: Choices) -> 
         attachments=row.attachments,
         sent_at=_moment(row.timestamp),
     )
-    return _Posting(posted, message, replied, is_echo)
+    return _Posting(posted, message, replied, is_echo, is_repeat=before is not None)
+
+
+def _sent_before(row: SendMail, actor: Actor, store: Store) -> Mail | None:
+    """The letter that its sender has handed in under this id already."""
+    if row.id is None or check_mail_id(str(row.id)):
+        return None
+    found = store.stream(mail_stream(str(row.id)))
+    known = None if found is None else state_of(store, found)
+    return known if isinstance(known, Mail) and known.sender == actor.name else None
+
+
+def _is_found_out(given: tuple[str, ...] | str) -> bool:
+    """Whether it depends on the day who is meant: the sender names nobody, or a group."""
+    named = names(given)
+    return not named or any(name.startswith("@") for name in named)
 
 
 def names(given: tuple[str, ...] | str) -> tuple[str, ...]:
@@ -282,6 +305,9 @@ def effect(letter: Outgoing, actor: Actor, store: Store, choices: Choices) -> Co
 def _answering(posting: _Posting, actor: Actor) -> Iterator[AnyCommand]:
     """The questions that it answers: in their thread, and to whoever asked."""
     mail, type = posting.mail, posting.message.type
+    if posting.is_repeat and type in ANSWERS:
+        detail = f"{type} {mail.id} was sent before, and answered then what it could"
+        yield RejectMessage("already_exists", detail, kind=type)
     asked = [one for one in posting.replied if _answers(posting.message, actor, one)]
     reached = [
         one for one in asked if one.thread == mail.thread and one.sender in (*mail.to, *mail.cc)

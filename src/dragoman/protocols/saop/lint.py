@@ -1,5 +1,6 @@
 """Is this SAOP? For developers of agents and their CI: every finding, with its place."""
 
+import json
 from typing import Any, Final, cast
 
 from dragoman.engine.operation import Linted
@@ -23,7 +24,8 @@ def lint(value: Any, kind: str, strict: bool) -> Linted:
     """
     del strict
     kind = kind or kind_of(value) or "turn"
-    parsed = _SCHEMAS[kind].safe_parse(value)
+    # A text would be read as JSON: a message in quotes is none.
+    parsed = _SCHEMAS[kind].safe_parse(json.dumps(value) if isinstance(value, str) else value)
     issues = tuple({"path": issue.path, "reason": issue.reason} for issue in parsed.issues)
     return Linted(parsed.ok, _type(value, kind), value, issues)
 

@@ -45,7 +45,7 @@ _HEADER: Final = Linear(
     + _SEPARATOR
     + rb"""\\{0,3}["']?(?:"""
     + _SCHEMES
-    + rb"[ \t]{1,4})?|\b(?:bearer|basic)[ \t]{1,4})([A-Za-z0-9._~+/=-]{8,})"
+    + rb"[ \t]{1,4})?|(?:bearer|basic)[ \t]{1,4})([A-Za-z0-9._~+/=-]{8,})"
 )
 _IN_URL: Final = Linear(rb"://([^\s/@:\"'<>]*)(?::([^\s/@\"'<>]+))?@")
 
@@ -66,7 +66,7 @@ _PENDING: Final = Linear(
     + rb"(?:[ \t]{0,8}:[ \t]{0,2}[A-Za-z]{0,12})?[ \t]{0,8}(?::=?|=>|={1,2}|>)?[ \t]{0,8}"
     + rb"""(?:\\{0,3}(?:"[^"\n]{0,200}|'[^'\n]{0,200})?|"""
     + _SCHEMES
-    + rb"[ \t]{0,4})?|\b(?:bearer|basic)[ \t]{0,4})\z",
+    + rb"[ \t]{0,4})?|(?:bearer|basic)[ \t]{0,4})\z",
     captures=False,
 )
 LONGEST_PENDING: Final = 400
@@ -74,6 +74,10 @@ _LONGEST_QUOTED: Final = 200
 _LONGEST_USER: Final = 24
 """A user of a URL that is longer, and made by chance, is a token."""
 _SHORTEST_PASSWORD: Final = 3
+
+PLACEHOLDER: Final = Linear(rb"\[REDACTED:[a-z0-9_]{1,64}:[0-9a-f]{8}\]", captures=False)
+"""What stands in the place of a secret already."""
+_LONGEST_PLACEHOLDER: Final = 84
 
 Told = tuple[int, int, str]
 """Where a secret is, and what it is called."""
@@ -189,5 +193,6 @@ def _without_punctuation(data: bytes, start: int, end: int) -> int:
 
 def _in_placeholder(data: bytes, at: int) -> bool:
     """Whether the name is part of a placeholder that stands here already."""
-    begin = data.rfind(b"[", max(0, at - 80), at)
-    return begin >= 0 and data.startswith(b"[REDACTED:", begin) and b"]" not in data[begin:at]
+    begin = data.rfind(b"[REDACTED:", max(0, at - _LONGEST_PLACEHOLDER), at)
+    found = PLACEHOLDER.match(data, begin) if begin >= 0 else None
+    return found is not None and at < found.end()

@@ -1,5 +1,6 @@
 """Private keys in PEM: blocks of several lines, or one line in which the breaks are escaped."""
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -66,6 +67,14 @@ _OPEN: Final = Linear(
 )
 _LEAST: Final = Linear(_KEY + rb"{16}", captures=False)
 """A key has so many characters in a row; what follows a mere mention of one has not."""
+_LABELLED: Final = Linear(rb"[\r\n](" + _LABEL + rb")" + _LONG + rb"\z")
+_NEXT: Final = Linear(
+    rb"[ \t]{0,32}(?:\r?\n|\r)(" + _LABEL + rb")(" + _KEY + rb"{1,64})[ \t]{0,32}(?:[\r\n]|\z)"
+)
+_NUMBERS: Final = re.compile(rb"[0-9]+")
+_LONGEST_LINE: Final = 512
+_GROUP: Final = 4
+"""Base64 is written in groups of so many characters."""
 
 
 def blocks(data: bytes) -> Iterator[tuple[int, int, str]]:
@@ -77,7 +86,26 @@ def blocks(data: bytes) -> Iterator[tuple[int, int, str]]:
         if _LEAST.search(data, body_start, body_end) is not None:
             while data[body_end - 1] in b" \t\r\n":
                 body_end -= 1
-            yield start, max(body_end, found.end(2)), "private_key"
+            end = found.end(2) if found.end(2) > 0 else _with_last_line(data, body_end)
+            at = max(at, end)
+            yield start, max(body_end, end), "private_key"
+
+
+def _with_last_line(data: bytes, end: int) -> int:
+    """Where a key without a footer ends: its last line is short, and if a log has written
+    something before each of them, only that tells that it is a line of the key."""
+    before = data[max(0, end - _LONGEST_LINE) : end]
+    last = _LABELLED.search(before)
+    behind = data[end : end + _LONGEST_LINE]
+    short = _NEXT.match(behind) if last else None
+    if last is None or short is None:
+        return end
+    label, next_label = before[slice(*last.span(1))], behind[slice(*short.span(1))]
+    word = behind[slice(*short.span(2))]
+    is_word = word.isalpha() and (word.islower() or word.istitle() or word.isupper())
+    is_alike = _NUMBERS.sub(b"0", label) == _NUMBERS.sub(b"0", next_label)
+    is_of_key = is_alike and not len(word) % _GROUP and not is_word
+    return end + short.end(2) if is_of_key else end
 
 
 def is_open(data: bytes) -> bool:

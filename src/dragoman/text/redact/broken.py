@@ -1,7 +1,11 @@
-"""Known values that are broken over lines: found in the text with its breaks taken out."""
+"""Known values that are broken over lines: found in the text with its breaks taken out.
+
+So are its backslashes, which stand before a sign for many reasons. What stands before the first
+break is not masked if it is shorter than a head: every line that ends so would have to wait.
+"""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from dragoman.text.linear import Anywhere, Linear, literally
@@ -10,14 +14,21 @@ from dragoman.text.redact.hidden import Reading
 _SHORTEST: Final = 12
 """Pieces of a shorter value may stand below each other by chance."""
 _HEAD: Final = 4
-"""So much of a value stands before its first break: every line that ends with less would have to
-wait for the next one."""
-_BREAK: Final = Linear(
-    rb"[ \t]{0,16}\\?(?:\r\n?|\n|\\{1,3}[nr])(?:[ \t]|\\{1,3}t){0,16}", captures=False
+"""So much of a value stands together where it begins, or else behind the break in its head."""
+_BREAKS: Final = (
+    rb"[ \t]{0,16}\\?(?:\r\n?|\n|\\{1,3}[nr])(?:[ \t]|\\{1,3}t){0,16}",
+    rb"[ \t]{0,16}\\?(?:\r\n?|\n)[ \t]{0,16}",
 )
-"""The end of a line with blanks on both sides, or as JSON writes it."""
-_BLANK: Final = b" \t\r\n\\"
-_ESCAPED: Final = (b"\\n", b"\\r", b"\\t")
+"""The end of a line with blanks on both sides, also as JSON writes it, or not: an `n` behind a
+backslash may be a break, or part of a value, so that a text is read in both ways."""
+_WAYS: Final = tuple(
+    (Linear(form, captures=False), Linear(form + rb"|\\+", captures=False)) for form in _BREAKS
+)
+"""What a break is, and what is left out."""
+_BLANK: Final = b" \t\r\n"
+_BEFORE: Final = (*(bytes((byte,)) for byte in _BLANK), b"\\n", b"\\r", b"\\t")
+"""What a line, or a word, begins behind."""
+_OF_BREAKS: Final = _BLANK + b"\\nrt"
 _LEAST_WINDOW: Final = 1_024
 
 
@@ -25,13 +36,25 @@ class Broken:
     """Finds values with line breaks in them that are not theirs."""
 
     def __init__(self, values: Iterable[bytes]) -> None:
-        self._by_head = defaultdict[bytes, list[bytes]](list)
+        whole: dict[bytes, bytes] = {}
         for value in values:
-            if len(value) >= _SHORTEST and not any(byte in _BLANK for byte in value):
-                self._by_head[value[:_HEAD]].append(value)
-        whole = [value for values in self._by_head.values() for value in values]
-        pattern = b"|".join(map(literally, whole))
-        self._any = Anywhere(pattern)
+            if len(value) < _SHORTEST or any(byte in _BLANK for byte in value):
+                continue
+            for _, left_out in _WAYS:
+                read = Reading(value, left_out).data
+                if len(read) >= _SHORTEST:
+                    whole.setdefault(read, value)
+        self._whole = whole
+        self._value = dict(whole)
+        """What is read, whole or without the beginning of its head -> the value."""
+        self._by_head = defaultdict[bytes, list[bytes]](list)
+        for lost in range(_HEAD):
+            for read, value in whole.items():
+                self._value.setdefault(read[lost:], value)
+                self._by_head[read[lost : lost + _HEAD]].append(read[lost:])
+        bare = {read[_HEAD - 1 :].translate(None, _OF_BREAKS) for read in whole}
+        self._any = Anywhere(b"|".join(map(literally, sorted(bare))))
+        pattern = b"|".join(map(_whole_or_less, whole))
         self._search = Linear(pattern, longest=True, captures=False)
         self._heads = Linear(b"|".join(map(literally, self._by_head)), captures=False)
         self._longest = max(map(len, whole), default=0)
@@ -40,31 +63,37 @@ class Broken:
 
     def may_be_in(self, data: bytes) -> bool:
         """Whether it is worth to look for one; a no is quick."""
-        has_escapes = b"\\" in data
-        if not self._by_head or not (has_escapes or b"\n" in data or b"\r" in data):
-            return False
-        for escaped in _ESCAPED if has_escapes else ():
-            data = data.replace(escaped, b"")
-        return self._any.is_in(data.translate(None, _BLANK))
+        return bool(self._whole) and self._any.is_in(data.translate(None, _OF_BREAKS))
 
     def spans(self, data: bytes) -> Iterator[tuple[int, int, bytes]]:
-        """Where they are, and which."""
-        if not self.may_be_in(data):
-            return
-        reading = Reading(data, _BREAK)
+        """Where they are, and which; one may be told twice."""
+        if self.may_be_in(data):
+            for end_of_line, left_out in _ways(data):
+                yield from self._spans(data, Reading(data, left_out), end_of_line)
+
+    def _spans(
+        self, data: bytes, reading: Reading, end_of_line: Linear
+    ) -> Iterator[tuple[int, int, bytes]]:
         for found in self._search.finditer(reading.data):
-            first, last = found.start(), found.end() - 1
-            start, end = reading.place(first), reading.place(last) + 1
-            has_head = reading.place(first + _HEAD - 1) == start + _HEAD - 1
-            if has_head and end - start > last + 1 - first:
-                yield start, end, reading.data[first : last + 1]
+            first, end = found.span()
+            read = reading.data[first:end]
+            is_whole = read in self._whole
+            for at in range(first, first + _HEAD):
+                start, head_end = reading.place(at), reading.place(at + _HEAD - 1)
+                is_beginning = (is_whole and at == first) or _begins(data, start)
+                if is_beginning and end_of_line.search(data, start, head_end) is None:
+                    yield start, reading.place(end - 1) + 1, self._value[read]
+                    break
 
     def open_at(self, data: bytes, border: int) -> int:
         """Where one begins that goes on behind a border, or may do so when more of the text has
         come; -1: nowhere."""
-        if not self._by_head or self._heads.search(data, 0, border) is None:
+        if not self._whole or self._heads.search(data[:border].replace(b"\\", b"")) is None:
             return -1
-        reading = Reading(data, _BREAK)
+        places = (self._open_at(data, border, Reading(data, one)) for _, one in _ways(data))
+        return min((place for place in places if place >= 0), default=-1)
+
+    def _open_at(self, data: bytes, border: int, reading: Reading) -> int:
         read, at = reading.data.rstrip(_BLANK), 0
         while (found := self._heads.search(read, at)) is not None:
             at = found.start() + 1
@@ -73,8 +102,30 @@ class Broken:
                 break
             begun = read[found.start() : found.start() + self._longest]
             for value in self._by_head[begun[:_HEAD]]:
+                if value not in self._whole and not _begins(data, start):
+                    continue
                 last = found.start() + len(value) - 1
                 is_whole = begun.startswith(value)
                 if (reading.place(last) >= border) if is_whole else value.startswith(begun):
                     return start
         return -1
+
+
+def _ways(data: bytes) -> Sequence[tuple[Linear, Linear]]:
+    """In which ways a text is read: without a backslash there is but one."""
+    return _WAYS if b"\\" in data else _WAYS[:1]
+
+
+def _begins(data: bytes, at: int) -> bool:
+    """Whether a line or a word begins here."""
+    while data[at - 1 : at] == b"\\":
+        at -= 1
+    return at == 0 or data[max(0, at - 2) : at].endswith(_BEFORE)
+
+
+def _whole_or_less(read: bytes) -> bytes:
+    """An expression for a value, or for what is left of it when some of its head is not there."""
+    before = b""
+    for byte in read[: _HEAD - 1]:
+        before = rb"(?:" + before + literally(bytes((byte,))) + rb")?"
+    return before + literally(read[_HEAD - 1 :])

@@ -6,12 +6,20 @@ in Base64, and behind colours.
 
 import binascii
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from dragoman.text.digest import keyed_digest
 from dragoman.text.linear import Anywhere, Linear
-from dragoman.text.redact.assignments import ANY_NAME, ANY_WORD, assignments, headers, in_urls
+from dragoman.text.redact.assignments import (
+    ANY_NAME,
+    ANY_WORD,
+    PLACEHOLDER,
+    assignments,
+    headers,
+    in_urls,
+)
 from dragoman.text.redact.blocks import BEGIN, blocks
 from dragoman.text.redact.hidden import ANY_HIDDEN, Reading, may_hide
 from dragoman.text.redact.known import Known, Secret
@@ -39,6 +47,10 @@ _GROUP: Final = 4
 _DEPTH: Final = 2
 """So often something encoded is looked for in something encoded."""
 _DIGEST_BYTES: Final = 4
+_ROUNDS: Final = 8
+"""So many secrets in a row, each hidden by the one beside it, are seen one after the other."""
+_MARK: Final = b"[REDACTED:"
+_JOINING: Final = re.compile(rb"[A-Za-z0-9+/_\-\x00-\x08\x0b-\x1f\x7f-\xff]")
 SMALL: Final = 1_024
 """Of a larger text it is not asked first whether there is anything in it: there mostly is."""
 
@@ -103,7 +115,7 @@ class Finder:
         data = text.encode(errors="surrogatepass")
         if len(data) < SMALL and not self.may_hold(data):
             return []
-        spans = self._read_spans(data)
+        spans = self._settled(data)
         places = _characters(data, spans)
         return [
             Found(span.kind, self.digest(span.secret), start, end)
@@ -137,6 +149,20 @@ class Finder:
         has_lines = b"\n" in data or b"\r" in data or b"\\" in data
         wrapped = _WRAPPED.finditer(data) if has_lines else ()
         return any(len(_in_lines(data[slice(*found.span())])) > 1 for found in wrapped)
+
+    def _settled(self, data: bytes) -> list[_Span]:
+        """The secrets of a text, also those that are seen only when others are out of the way."""
+        spans = _merged(_apart(self._read_spans(data), _placeholders(data)))
+        for _ in range(_ROUNDS):
+            if not any(_touches(data, span) for span in spans):
+                break
+            covered = _covered(data, spans)
+            taken = [*((span.start, span.end) for span in spans), *_placeholders(data)]
+            more = _merged(spans + _apart(self._read_spans(covered), sorted(taken)))
+            if len(more) == len(spans):
+                break
+            spans = more
+        return spans
 
     def _read_spans(self, data: bytes) -> list[_Span]:
         """The secrets of a text as it is read, with what is hidden in between."""
@@ -201,6 +227,45 @@ def _decoded(run: bytes) -> Iterator[bytes]:
         inside = binascii.a2b_base64(whole + b"=" * (-len(whole) % _GROUP))
         if inside.isascii():
             yield inside
+
+
+def _placeholders(data: bytes) -> list[tuple[int, int]]:
+    """Where something was masked before."""
+    if _MARK not in data:
+        return []
+    return [found.span() for found in PLACEHOLDER.finditer(data)]
+
+
+def _apart(spans: list[_Span], taken: list[tuple[int, int]]) -> list[_Span]:
+    """The spans without what is taken at their ends; in the middle they hold all of it."""
+    if not taken:
+        return spans
+    starts = [start for start, _ in taken]
+    kept = list[_Span]()
+    for span in spans:
+        start, end = span.start, span.end
+        while (at := bisect_right(starts, start) - 1) >= 0 and start < taken[at][1]:
+            start = taken[at][1]
+        while (at := bisect_left(starts, end) - 1) >= 0 and start < end <= taken[at][1]:
+            end = taken[at][0]
+        if start < end:
+            kept.append(span._replace(start=start, end=end))
+    return kept
+
+
+def _touches(data: bytes, span: _Span) -> bool:
+    """Whether something stands directly beside it with which it may hide another secret."""
+    before, behind = data[span.start - 1 : span.start], data[span.end : span.end + 1]
+    return bool(_JOINING.match(before) or _JOINING.match(behind))
+
+
+def _covered(data: bytes, spans: list[_Span]) -> bytes:
+    """A text in which something as long as the secrets stands in their places."""
+    pieces, end = list[bytes](), 0
+    for span in spans:
+        pieces += (data[end : span.start], b"[" + b":" * (span.end - span.start - 2) + b"]")
+        end = span.end
+    return b"".join((*pieces, data[end:]))
 
 
 def _merged(spans: list[_Span]) -> list[_Span]:

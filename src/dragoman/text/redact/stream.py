@@ -83,15 +83,19 @@ class Stream:
 
     def _phrase(self, border: int) -> int:
         """The border, before a known value with white space in it that it would cut."""
-        if not self._broken or not border:
-            return border
+        while self._broken and border and (first := self._cut_phrase(border)) >= 0:
+            border = _after_space(self._held, first)  # which may cut another one
+        return border
+
+    def _cut_phrase(self, border: int) -> int:
+        """Where the known value begins that the border cuts; -1: none does."""
         lost = max(0, border - self._broken)
         window = self._held[lost : border + self._broken].encode(errors="surrogatepass")
         for start, end, _ in self._finder.known.spans(window):
             first, last = lost + _character(window, start), lost + _character(window, end)
             if first < border < last:
-                return _after_space(self._held, first)
-        return border
+                return first
+        return -1
 
     def _block(self, border: int) -> int:
         begin = self._held.rfind(BEGIN, 0, border)
