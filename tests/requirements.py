@@ -2870,6 +2870,46 @@ _MANIFEST: tuple[Requirement, ...] = (
         "Whoever takes all tokens of an agent back ends the keys that it signs with too, and is "
         "told; an agent may do that to itself.",
     ),
+    # --- letters, waves and secrets, as a fresh user found them
+    Requirement(
+        "MAIL-LOST-CURSOR",
+        "S-MAIL-7",
+        "A cursor of a box or a thread beyond the ledger's end is brought back to the end, at once "
+        "and with a gap that says so.",
+    ),
+    Requirement(
+        "MAIL-ACK-SEEN",
+        "S-MAIL-7",
+        "Whoever looks at a letter sees that it wants an ack; acknowledged it is for a recipient "
+        "who owes none, and for others when nobody's is missing.",
+    ),
+    Requirement(
+        "WAVE-RETRY-WORDS",
+        "S-MAIL-10",
+        "Retries of a wave are for types of failure that there are; others are refused, and the "
+        "known ones named.",
+    ),
+    Requirement(
+        "MAIL-TYPE-FILTER",
+        "S-MAIL-6",
+        "A box is asked for a type that there is; another is refused, and the known ones named.",
+    ),
+    Requirement(
+        "MAIL-ONE-QUERY",
+        "S-MAIL-6",
+        "A search means the same at every door: arguments of a command are its words with a space "
+        "between them.",
+    ),
+    Requirement(
+        "MAIL-LINKS",
+        "S-MAIL-9",
+        "No link or image of a letter is live in its file, and its words can still be read.",
+    ),
+    Requirement(
+        "MAIL-ACK-WITHIN",
+        "S-MAIL-7",
+        "How long an ack may take can be said at every door; what is no such time is refused.",
+    ),
 )
 
 REQUIREMENTS = {requirement.id: requirement for requirement in _MANIFEST}

@@ -19,6 +19,7 @@ from dragoman.engine.mailbox import (
     Letter,
     Page,
     find_letter,
+    is_nothing,
     last_of,
     page_from,
     page_of,
@@ -265,7 +266,7 @@ def _reading(choices: Choices) -> Iterator[Operation]:
         Inbox,
         _inbox,
         "Look into your box: letters to you, oldest first; filter by unread, pending, type, bead.",
-        is_empty=lambda answer: not answer["messages"] and not answer["more"],
+        is_empty=is_nothing,
         wakes="mail",
     )
     yield asking("mail.show", OneLetter, _show, "Read one letter as a whole.")
@@ -391,6 +392,5 @@ def _summary(asked: Summed, actor: Actor, facts: Facts, choices: Choices) -> Any
 def _rows(page: Page, reader: str) -> Any:
     return {
         "messages": [as_row(letter, reader) for letter in page.letters],
-        "cursor": page.cursor,
-        "more": page.more,
+        **page.way_on,
     }
