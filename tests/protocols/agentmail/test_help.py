@@ -5,6 +5,7 @@ import pytest
 from dragoman.core.actors import Actor
 from dragoman.core.commands import MoveTask
 from dragoman.core.events import Role
+from dragoman.protocols.agentmail import Parser, filter_pending
 from tests.engine.lab import ALICE, BOB, CAROL, HUMAN, findings
 from tests.protocols.agentmail.office import (
     BEAD,
@@ -277,13 +278,29 @@ def test_a_summary_knows_which_questions_are_open(office: Office) -> None:
     assert not summary["open_acks"]
 
 
-def test_a_row_wants_an_ack_of_whoever_has_still_to_give_one(office: Office) -> None:
+@proves("MAIL-ACK-SEEN")
+def test_a_row_says_to_everybody_that_an_ack_is_wanted_and_whether_it_has_come(
+    office: Office,
+) -> None:
     asked = office.send(ALICE, help_request(to=["bob", "chiron"]))["id"]
 
     def stands(actor: Actor) -> tuple[bool, bool]:
         row = office.ask("mail.show", {"id": asked}, actor)
         return row["ack_required"], row["acknowledged"]
 
-    assert (stands(BOB), stands(OLGA)) == ((True, False), (False, False))
+    def pending(actor: Actor) -> list[str]:
+        rows = office.ask("mail.thread", {"thread_id": BEAD}, actor)["messages"]
+        return [one.id for one in filter_pending(Parser().parse_many(rows))]
+
+    everybody = (ALICE, BOB, CHIRON, OLGA)
+    assert [stands(one) for one in everybody] == [(True, False)] * 4
+    assert [pending(one) for one in everybody] == [[asked]] * 4
+    office.ask("mail.ack", {"id": asked}, BOB)
+    assert [stands(one)[1] for one in everybody] == [False, True, False, False], "chiron has not"
+    office.ask("mail.ack", {"id": asked}, OLGA)
+    assert stands(OLGA) == (True, True), "nobody waits for hers, but she has given it"
     office.send(CHIRON, letter("HELP_RESPONSE", "Left."))
-    assert stands(BOB) == (True, True), "an answer ends the wait for all"
+    assert [stands(one) for one in everybody] == [(True, True)] * 4, "an answer ends the wait"
+    plain = office.send(ALICE, {"to": ["bob"], "subject": "Lunch", "body_md": "?"})["id"]
+    row = office.ask("mail.show", {"id": plain}, OLGA)
+    assert (row["ack_required"], row["acknowledged"]) == (False, False)
