@@ -2880,8 +2880,8 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "MAIL-ACK-SEEN",
         "S-MAIL-7",
-        "Whoever looks at a letter sees that it wants an ack, and whether it has one: its own, if one "
-        "is wanted of it, and else all of them.",
+        "Whoever looks at a letter sees that it wants an ack, and whether it has one: its own, if "
+        "one is wanted of it, and else all of them.",
     ),
     Requirement(
         "WAVE-RETRY-WORDS",

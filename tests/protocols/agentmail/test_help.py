@@ -288,7 +288,7 @@ def test_a_row_says_to_everybody_that_an_ack_is_wanted_and_whether_it_has_come(
         row = office.ask("mail.show", {"id": asked}, actor)
         return row["ack_required"], row["acknowledged"]
 
-    def pending(actor: Actor) -> list[str]:
+    def pending(actor: Actor) -> list[object]:
         rows = office.ask("mail.thread", {"thread_id": BEAD}, actor)["messages"]
         return [one.id for one in filter_pending(Parser().parse_many(rows))]
 
