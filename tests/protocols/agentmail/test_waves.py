@@ -76,10 +76,10 @@ def test_a_type_of_failure_that_there_is_not_is_refused_and_the_known_ones_are_n
     for retries in ({"FOO": 1}, {"TESTS_FAIL": 1, "TEST_FAIL": 1}):
         answer = desk.answer("wave.start", **asked, retries=retries)
         assert isinstance(answer, Turned), answer
-        assert (answer.code, answer.detail) == (
-            "invalid_field",
+        assert answer.code == "invalid_field"
+        assert answer.detail == (
             f"retries: {list(retries)[-1]!a} is not a type of failure; known: TESTS_FAIL, "
-            "BUILD_FAIL, SPEC_IMPOSSIBLE, CONTEXT_HIGH, ERROR, MANUAL, TIMEOUT",
+            "BUILD_FAIL, SPEC_IMPOSSIBLE, CONTEXT_HIGH, ERROR, MANUAL, TIMEOUT"
         )
     desk.call("wave.start", **asked, retries={"CONTEXT_HIGH": 1, "MANUAL": 0})
 

@@ -46,8 +46,8 @@ def _said(parsed: Parsed) -> dict[str, Any]:
 def as_message(mail: Mail, reader: str = "") -> Message:
     """The letter as the parser gives it: what the library's filters and summaries take.
 
-    It is of the type and about the bead that it was delivered as; whether it is acknowledged is told
-    as it stands for a reader of whom an ack is wanted, and as a whole for everybody else.
+    It is of the type and about the bead that it was delivered as. Whether it is acknowledged is
+    told as it stands for a reader of whom an ack is wanted, and as a whole to everybody else.
     """
     message = _parser.parse(
         {

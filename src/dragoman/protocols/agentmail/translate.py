@@ -7,6 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from dragoman.core.actors import Actor
+from dragoman.core.authority import why_no_worker
 from dragoman.core.commands import (
     AnswerMail,
     AnyCommand,
@@ -19,11 +20,11 @@ from dragoman.core.ids import bare, check_mail_id, is_task_name, mail_stream
 from dragoman.core.limits import RECIPIENTS
 from dragoman.core.mail import Mail
 from dragoman.core.moments import parse_rfc3339
-from dragoman.engine.ask import find_stream, find_task, names_in_role, state_of
+from dragoman.engine.ask import find_agent, find_stream, find_task, names_in_role, state_of
 from dragoman.engine.mailbox import LAST, find_letter, page_of, whole_list
 from dragoman.engine.operation import Commands, Fault
 from dragoman.engine.ports import ListQuery, Store
-from dragoman.protocols.agentmail.meaning import BEAD, MEANING, may_spawn
+from dragoman.protocols.agentmail.meaning import BEAD, MEANING
 from dragoman.protocols.agentmail.parse import Parser
 from dragoman.protocols.agentmail.settings import Choices
 from dragoman.protocols.agentmail.shapes import Message
@@ -120,9 +121,7 @@ def _posting(letter: Outgoing, actor: Actor, store: Store, choices: Choices) -> 
     if not to and message.type not in ANSWERS:
         return Fault("invalid_field", "it is addressed to nobody: name a recipient", "to")
     is_echo = is_reply(row.subject) and message.type == _replied_type(replied, thread, store)
-    # A request for a worker by somebody who may not ask for one is a letter like any other.
-    is_spawning = message.type is MessageType.SPAWN_REQUEST
-    is_heeded = not is_echo and (not is_spawning or may_spawn(actor))
+    is_heeded = not is_echo and _is_heeded(message.type, to, actor, store, choices)
     wants_answer = is_heeded and message.type in ANSWERS.values()
     usually_acked = is_heeded and ACK_REQUIRED[message.type]
     wants_ack = usually_acked if row.ack_required is None else row.ack_required
@@ -146,6 +145,18 @@ def _posting(letter: Outgoing, actor: Actor, store: Store, choices: Choices) -> 
         sent_at=_moment(row.timestamp),
     )
     return _Posting(posted, message, replied, is_echo, is_repeat=before is not None)
+
+
+def _is_heeded(
+    type: MessageType, to: tuple[str, ...], actor: Actor, store: Store, choices: Choices
+) -> bool:
+    """Whether somebody owes it what its type asks for.
+
+    Of a request for a worker by somebody who may not ask for one nobody does, but the hub says no.
+    """
+    if type is not MessageType.SPAWN_REQUEST or not why_no_worker(actor.label):
+        return True
+    return choices.spawner in to and find_agent(store, choices.spawner) is None
 
 
 def _sent_before(row: SendMail, actor: Actor, store: Store) -> Mail | None:
