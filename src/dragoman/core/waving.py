@@ -42,6 +42,8 @@ from dragoman.core.wave import (
 
 KIND: Final = "bead"
 """The kind of name under which a wave adopts what is unknown here."""
+COMPLETE: Final = "WAVE_COMPLETE"
+"""The kind of the letter that is the closing report."""
 _FAILURE = re.compile(r"[A-Z][A-Z0-9_]{0,63}", re.ASCII)
 
 
@@ -154,7 +156,7 @@ def _steps(wave: Wave, next_steps: Plan, read: Read, now: int) -> StreamEvents:
 def _closed(wave: Wave, stuck: Mapping[str, str], read: Read, now: int) -> Decision | Refusal:
     tasks = tasks_of(wave, read.task)
     subject, body = closing_report(wave, tasks, now, stuck)
-    report = PostMail((wave.told,), subject, body, "WAVE_COMPLETE", thread=wave.id)
+    report = PostMail((wave.told,), subject, body, COMPLETE, thread=wave.id)
     letter = mailing.post(report, read, now)
     if isinstance(letter, Refusal):
         return letter

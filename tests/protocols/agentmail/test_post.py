@@ -133,6 +133,18 @@ def test_a_box_is_sifted() -> None:
     assert office.inbox(BOB, before=0, limit=2) == [fifth, fourth]
 
 
+@proves("MAIL-TYPE-FILTER")
+def test_a_box_is_not_sifted_by_a_type_that_there_is_not() -> None:
+    office = Office()
+    office.send(ALICE, NOTE)
+    answer = office.call("mail.inbox", {"type": "PROGRES"}, BOB)
+    assert isinstance(answer, Turned)
+    assert answer.code == "invalid_field"
+    assert answer.detail.startswith("type: 'PROGRES' is not a type of letter; known: BEAD_ACCEPTED")
+    assert len(office.inbox(BOB, type="unknown")) == 1
+    assert office.inbox(BOB, type="LATE") == office.inbox(BOB, type="wave_complete") == []
+
+
 @proves("MAIL-POST")
 def test_a_page_goes_on_where_the_last_one_ended() -> None:
     office = Office()

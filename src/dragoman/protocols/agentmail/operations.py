@@ -46,7 +46,7 @@ from dragoman.protocols.agentmail.parse import Parser
 from dragoman.protocols.agentmail.render import RENDER
 from dragoman.protocols.agentmail.settings import DEFAULTS, Choices
 from dragoman.protocols.agentmail.shapes import Message
-from dragoman.protocols.agentmail.shown import as_message, as_row, type_of
+from dragoman.protocols.agentmail.shown import KINDS, as_message, as_row, type_of
 from dragoman.protocols.agentmail.summary import Waiting, summarize
 from dragoman.protocols.agentmail.wire import (
     Inbox,
@@ -290,6 +290,9 @@ def _inbox(asked: Inbox, actor: Actor, facts: Facts) -> Any:
     malformed = check_agent(owner)
     if malformed is not None:
         return Fault(malformed.code, malformed.detail, "agent")
+    if asked.type and asked.type.upper() not in KINDS:
+        detail = f"{asked.type[:40]!a} is not a type of letter; known: {', '.join(KINDS)}"
+        return Fault("invalid_field", detail, "type")
     before = asked.before if asked.before != 0 else LAST
     query = ListQuery(_list_of(asked, owner), asked.after, before, asked.limit)
 

@@ -1,17 +1,22 @@
 """A letter as its readers get it: the row of a message, with what it means and who has seen it."""
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
 
 from dragoman.core.mail import Mail
+from dragoman.core.mailing import LATE
 from dragoman.core.moments import to_rfc3339
+from dragoman.core.waving import COMPLETE
 from dragoman.engine.mailbox import Letter
 from dragoman.protocols.agentmail.parse import Parser
 from dragoman.protocols.agentmail.shapes import Message, Parsed
 from dragoman.protocols.agentmail.wire import Row
 from dragoman.protocols.agentmail.words import TYPES, MessageType
+
+KINDS: Final = (*MessageType, LATE, COMPLETE)
+"""What a letter can be: of a type, of none, or the hub's own."""
 
 _parser = Parser()
 
