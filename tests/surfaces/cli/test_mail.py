@@ -352,6 +352,7 @@ def test_words_are_found_and_a_thread_is_summed_up(dragoman: Console) -> None:
     progress, other = send(dragoman, *PROGRESS), plain(dragoman)
     assert ids(dragoman, "search", "testing") == [progress]
     assert ids(dragoman, "search", "How are") == [other]
+    assert ids(dragoman, "search", '"are How"') == [], "a phrase"
     without = dragoman("mail", "search", "--json", "--", "ada", "-testing").json["messages"]
     assert [row["id"] for row in without] == [other]
     assert ids(dragoman, "search", "nothing") == []
@@ -360,6 +361,31 @@ def test_words_are_found_and_a_thread_is_summed_up(dragoman: Console) -> None:
     assert (summary["messages"], summary["last_status"]) == (1, "testing")
     said = dragoman("mail", "summarize", "ol-1").out
     assert said == "1 letter: 1 PROGRESS\nlast: PROGRESS, testing\n"
+
+
+@proves("MAIL-ONE-QUERY")
+def test_a_search_means_the_same_in_one_argument_in_several_and_at_other_doors(
+    dragoman: Console,
+) -> None:
+    one, two = (
+        dragoman.ask("mail", "send", "--as", "ada", "--to", "bob", "--subject", text)["id"]
+        for text in ("hi there", "going home")
+    )
+
+    def called(query: str) -> list[str]:
+        found = dragoman.ask("call", "mail.search", json.dumps({"query": query}))["messages"]
+        return [row["id"] for row in found]
+
+    for query, expected in (
+        ("hi OR going", [two, one]),
+        ("there hi", [one]),
+        ('"there hi"', []),
+        ('"going home" -there', [two]),
+    ):
+        assert called(query) == expected
+        assert ids(dragoman, "search", query) == expected
+        said = dragoman("mail", "search", "--json", "--", *query.split(" "))
+        assert [row["id"] for row in said.json["messages"]] == expected
 
 
 @proves("MAIL-MODEL", "MAIL-HOSTILE")
