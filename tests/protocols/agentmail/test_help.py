@@ -266,6 +266,20 @@ def test_a_reply_that_bears_the_type_of_the_question_is_no_new_question(office: 
     assert office.types().count("mail.escalated") == 1
 
 
+@pytest.mark.parametrize(
+    ("known", "to"), [(("olga", "otis"), ("olga", "otis")), ((), ("orchestrator",))]
+)
+def test_a_helper_who_asks_for_help_does_not_ask_itself(
+    known: tuple[str, ...], to: tuple[str, ...]
+) -> None:
+    office = Office()
+    for name in known:
+        office.register(name, "orchestrator")
+    mail = office.mail(office.send(CHIRON, help_request())["id"])
+    assert (mail.to, mail.copied, mail.is_open) == (to, (), True)
+    assert office.inbox(CHIRON) == []
+
+
 def test_a_summary_knows_which_questions_are_open(office: Office) -> None:
     asked = office.send(ALICE, help_request())["id"]
     office.send(MALLORY, letter("HELP_RESPONSE", "lol"))

@@ -109,7 +109,7 @@ def _posting(letter: Outgoing, actor: Actor, store: Store, choices: Choices) -> 
     replied = _replied(row, message, actor, to, store)
     if isinstance(replied, Fault):
         return replied
-    to = to or _usual_recipients(message.type, replied, store, choices)
+    to = to or _usual_recipients(message.type, replied, actor, store, choices)
     bead = message.bead_id if is_task_name(message.bead_id) else ""
     thread = row.thread_id or (replied[-1].thread if replied else "") or bare(bead)
     # Looked for last: whoever saw that its question is answered sees the letter that did it, too.
@@ -212,18 +212,22 @@ def _addressed(
 
 
 def _usual_recipients(
-    type: MessageType, replied: Sequence[Mail], store: Store, choices: Choices
+    type: MessageType, replied: Sequence[Mail], actor: Actor, store: Store, choices: Choices
 ) -> tuple[str, ...]:
     """Who gets a letter of this type when its sender names nobody; nobody: that is not known."""
     if replied:
         return tuple(dict.fromkeys(mail.sender for mail in replied))
     if type is MessageType.UNKNOWN or type in ANSWERS:
         return ()
-    if type is MessageType.HELP_REQUEST:
-        return (choices.helper,)
     if type is MessageType.SPAWN_REQUEST:
         return (choices.spawner,)
-    return names_in_role(store, "orchestrator") or ("orchestrator",)
+    orchestrators = names_in_role(store, "orchestrator")
+    if type is not MessageType.HELP_REQUEST:
+        return orchestrators or ("orchestrator",)
+    if actor.name != choices.helper:
+        return (choices.helper,)
+    # Nobody answers itself: what the helper cannot do, those who run the show see to.
+    return tuple(name for name in orchestrators if name != actor.name) or ("orchestrator",)
 
 
 def _informed(type: MessageType, store: Store, choices: Choices) -> tuple[str, ...]:
