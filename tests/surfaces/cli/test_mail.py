@@ -363,6 +363,19 @@ def test_words_are_found_and_a_thread_is_summed_up(dragoman: Console) -> None:
     assert said == "1 letter: 1 PROGRESS\nlast: PROGRESS, testing\n"
 
 
+@proves("MAIL-ACK-WITHIN")
+def test_how_long_an_ack_may_take_is_an_option_too(dragoman: Console) -> None:
+    words = ("--to", "bob", "--subject", "Lunch", "--now", NOON)
+    id = send(dragoman, *words, "--ack-within", "10m")
+    (file,) = (dragoman.data / "mail").glob("*/*.md")
+    assert 'dueBy: "2026-02-09T12:10:00.000Z"' in file.read_text()
+    assert ids(dragoman, "inbox", "--as", "bob", "--pending") == [id]
+    for wrong in (("0",), ("soon",), ("10m", "--no-ack")):
+        said = dragoman("mail", "send", "--as", "ada", *words, "--ack-within", *wrong)
+        assert said.code != 0
+    assert ids(dragoman, "inbox", "--as", "bob") == [id]
+
+
 @proves("MAIL-ONE-QUERY")
 def test_a_search_means_the_same_in_one_argument_in_several_and_at_other_doors(
     dragoman: Console,

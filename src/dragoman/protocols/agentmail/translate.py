@@ -17,7 +17,7 @@ from dragoman.core.commands import (
 from dragoman.core.errors import Refusal
 from dragoman.core.events import Role
 from dragoman.core.ids import bare, check_mail_id, is_task_name, mail_stream
-from dragoman.core.limits import RECIPIENTS
+from dragoman.core.limits import RECIPIENTS, WAIT_MS, check_duration
 from dragoman.core.mail import Mail
 from dragoman.core.moments import parse_rfc3339
 from dragoman.engine.ask import find_agent, find_stream, find_task, names_in_role, state_of
@@ -106,6 +106,10 @@ def _posting(letter: Outgoing, actor: Actor, store: Store, choices: Choices) -> 
     cc = _addressed(row.cc, "cc", store, choices)
     if isinstance(cc, Fault):
         return cc
+    within = choices.ack_within_ms if row.ack_within_ms is None else row.ack_within_ms
+    no_time = check_duration("the time to answer", within, *WAIT_MS)
+    if no_time is not None:
+        return Fault(no_time.code, no_time.detail, "ack_within_ms")
     replied = _replied(row, message, actor, to, store)
     if isinstance(replied, Fault):
         return replied
@@ -125,7 +129,6 @@ def _posting(letter: Outgoing, actor: Actor, store: Store, choices: Choices) -> 
     wants_answer = is_heeded and message.type in ANSWERS.values()
     usually_acked = is_heeded and ACK_REQUIRED[message.type]
     wants_ack = usually_acked if row.ack_required is None else row.ack_required
-    within = choices.ack_within_ms if row.ack_within_ms is None else row.ack_within_ms
     posted = PostMail(
         to=to,
         subject=row.subject,
