@@ -2906,6 +2906,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "No link or image of a letter is live in its file, and its words can still be read.",
     ),
     Requirement(
+        "REDACT-COMMON",
+        "S-SAOP-4",
+        "Logins of docker, .netrc, `pass:`, keys of PuTTY and hashes of bcrypt are masked, whole "
+        "and in pieces; what only looks like them stays.",
+    ),
+    Requirement(
         "MAIL-ACK-WITHIN",
         "S-MAIL-7",
         "How long an ack may take can be said at every door; what is no such time is refused.",
