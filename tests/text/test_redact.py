@@ -489,6 +489,10 @@ SLOW = (
     "-Maaaaaaaaaaaa-ghp_",
     "password=",
     "key: ",
+    "pass: ",
+    '"auth": "',
+    "login a\n",
+    "Private-Lines: 1\n",
     "-----BEGIN PRIVATE KEY-----\n",
     "://a:",
     "AAAAAAAAAAAAAAAAAAAA\n",
@@ -513,7 +517,17 @@ def test_twice_the_text_is_twice_the_work(piece: str, redactor: Redactor) -> Non
 @pytest.mark.parametrize(
     ("piece", "redactor"),
     [
-        *((piece, ALL) for piece in ("bearer ", "token: ", "auth ", *SLOW[-3:])),
+        *(
+            (piece, ALL)
+            for piece in (
+                "bearer ",
+                "token: ",
+                "auth ",
+                "login a\n",
+                "Private-Lines: 1\n",
+                *SLOW[-3:],
+            )
+        ),
         *((piece, BROKEN) for piece in OF_BROKEN[::2]),
     ],
 )

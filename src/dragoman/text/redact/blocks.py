@@ -88,11 +88,8 @@ _GROUP: Final = 4
 
 def blocks(data: bytes) -> Iterator[tuple[int, int, str]]:
     """Where private keys are."""
-    at = 0
-    while (
-        any(data.find(one, at) >= 0 for one in _BEGINS)
-        and (found := _BLOCK.search(data, at)) is not None
-    ):
+    at, last = 0, max(data.rfind(begin) for begin in _BEGINS)
+    while at <= last and (found := _BLOCK.search(data, at)) is not None:
         start, at = found.span()
         body_start, body_end = max(found.span(1), found.span(3))
         if _LEAST.search(data, body_start, body_end) is not None:
