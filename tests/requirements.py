@@ -3109,6 +3109,52 @@ _MANIFEST: tuple[Requirement, ...] = (
         "What was cut off from a file of lines is completed from the ledger by the next writer "
         "before anything follows, and by tick; doctor names such a file.",
     ),
+    # --- letters, waves and secrets, as a fresh user found them
+    Requirement(
+        "MAIL-LOST-CURSOR",
+        "S-MAIL-7",
+        "A cursor of a box or a thread beyond the ledger's end is brought back to the end, at once "
+        "and with a gap that says so.",
+    ),
+    Requirement(
+        "MAIL-ACK-SEEN",
+        "S-MAIL-7",
+        "Whoever looks at a letter sees that it wants an ack, and whether it has one: its own, if "
+        "one is wanted of it, and else all of them.",
+    ),
+    Requirement(
+        "WAVE-RETRY-WORDS",
+        "S-MAIL-10",
+        "Retries of a wave are for types of failure that there are; others are refused, and the "
+        "known ones named.",
+    ),
+    Requirement(
+        "MAIL-TYPE-FILTER",
+        "S-MAIL-6",
+        "A box is asked for a type that there is; another is refused, and the known ones named.",
+    ),
+    Requirement(
+        "MAIL-ONE-QUERY",
+        "S-MAIL-6",
+        "A search means the same at every door: arguments of a command are its words with a space "
+        "between them.",
+    ),
+    Requirement(
+        "MAIL-LINKS",
+        "S-MAIL-9",
+        "No link or image of a letter is live in its file, and its words can still be read.",
+    ),
+    Requirement(
+        "REDACT-COMMON",
+        "S-SAOP-4",
+        "Logins of docker, .netrc, `pass:`, keys of PuTTY and hashes of bcrypt are masked, whole "
+        "and in pieces; what only looks like them stays.",
+    ),
+    Requirement(
+        "MAIL-ACK-WITHIN",
+        "S-MAIL-7",
+        "How long an ack may take can be said at every door; what is no such time is refused.",
+    ),
 )
 
 REQUIREMENTS = {requirement.id: requirement for requirement in _MANIFEST}

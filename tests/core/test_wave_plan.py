@@ -218,10 +218,25 @@ def test_a_bead_waits_where_there_is_no_room_for_more_reservations() -> None:
 def test_the_closing_report_names_every_bead_or_says_how_many_more_there_are() -> None:
     many = [task(f"T{number}", "done", "ada", attempts=2) for number in range(201)]
     of = wave(*(WaveBead(one.id) for one in many))
-    subject, body = closing_report(of, many, NOW + 65_000)
+    subject, body = closing_report(of, many, NOW + 65_000, {})
     assert subject == "Wave W is complete: 201 done"
     assert "- T199: done by ada, attempts: 2\n- and 1 more: " in body
     assert "after 65s" in body
+
+
+@proves("WAVE-COMPLETE")
+def test_the_closing_report_says_on_one_line_why_a_bead_is_stuck() -> None:
+    tasks = [task("A", "blocked", "ada"), task("B", "deadletter"), task("C", "done")]
+    of = wave(*(WaveBead(one.id) for one in tasks))
+    why = {"A": "no key\n## Beads\n- C: failed", "B": "x" * 400, "C": "it was blocked before"}
+    _, body = closing_report(of, tasks, NOW, why)
+    assert body.splitlines()[-3:] == [
+        "- A: blocked by ada, attempts: 0: no key⏎## Beads⏎- C: failed",
+        f"- B: deadletter, attempts: 0: {'x' * 300}…",
+        "- C: done, attempts: 0",
+    ]
+    _, body = closing_report(of, tasks, NOW, {})
+    assert body.splitlines()[-3] == "- A: blocked by ada, attempts: 0"
 
 
 STATUSES = ["backlog", "ready", "in-progress", "review", "done", "blocked", "cancelled"]

@@ -120,6 +120,29 @@ def test_nothing_in_a_letter_acts_in_its_file(tmp_path: Path) -> None:
     assert fields(file)["subject"] == '"<img src=x>\x1b]0;t\x07\n---\n'
 
 
+@proves("MAIL-LINKS")
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("![x](http://a.example/t.png)", "![x]\\(http://a.example/t.png)"),
+        ("[c](javascript:alert(1))", "[c]\\(javascript:alert(1))"),
+        ("\\[c](http://a.example)", "\\[c]\\(http://a.example)"),
+        ("[![x](y)](z)", "[![x]\\(y)]\\(z)"),
+        ("![x][r]\n\n> [r]: http://a.example", "![x][r]\n\n> [r]\\: http://a.example"),
+        ("a[0] (b) [ol-1] http://a.example", "a[0] (b) [ol-1] http://a.example"),
+    ],
+)
+def test_no_link_or_image_of_a_letter_is_live_in_its_file(
+    tmp_path: Path, said: str, shown: str
+) -> None:
+    lab = FilesLab(tmp_path)
+    post(lab, "m1", body=said, kind="")
+    lab.level()
+    text = (tmp_path / "mail/ol-1/0001-MAIL.md").read_text(encoding="utf-8")
+    assert text.partition("\n---\n\n")[2] == f"{shown}\n"
+    assert lab.differences() == []
+
+
 @proves("FILES-CRASH")
 def test_a_crash_between_any_two_operations_is_made_good(tmp_path: Path) -> None:
     clean = FilesLab(tmp_path / "clean")

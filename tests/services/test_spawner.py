@@ -191,7 +191,6 @@ def test_an_agent_that_has_the_spawners_name_answers_itself() -> None:
 
 def test_only_what_is_asked_of_it_is_answered() -> None:
     bureau = Bureau(Settings())
-    bureau.send(ALICE, {**REQUEST, "to": ["spawner"]})
     bureau.send(OLGA, letter("HELP_REQUEST", to=["spawner"]))
     bureau.request(to=["somebody-else"])
     assert bureau.run() == 0
@@ -206,6 +205,21 @@ def test_a_request_that_names_no_bead_is_told_so() -> None:
         ("failed", "", "the request names no bead: write Issue: ID in it"),
     ]
     assert not bureau.mail(asked["id"]).is_open
+
+
+def test_a_request_of_somebody_who_may_not_ask_is_told_so_each_time() -> None:
+    bureau = Bureau()
+    bureau.do(HUMAN, CreateTask("t", BEAD, ready=True))
+    why = "agent:alice may not ask for workers; that is for orchestrators"
+    for many in (1, 2):
+        asked = bureau.send(ALICE, REQUEST)
+        assert (asked["effect"]["code"], asked["effect"]["detail"]) == ("not_authorized", why)
+        assert bureau.run() == 1
+        told = [(row["parsed"]["status"], last_line(row)) for row in bureau.rows(ALICE)]
+        assert told == [("failed", why)] * many
+        assert not bureau.mail(asked["id"]).is_open
+    assert bureau.run() == 0
+    assert findings(bureau.store) == []
 
 
 def test_one_that_wants_no_ack_is_answered_all_the_same() -> None:

@@ -183,6 +183,19 @@ def test_a_wave_from_its_start_to_its_closing_report() -> None:
 
 
 @proves("WAVE-COMPLETE")
+def test_the_closing_report_says_what_the_status_says_of_beads_that_are_stuck() -> None:
+    lab = Lab()
+    start(lab, "a", "b")
+    lab.do(HUMAN, MoveTask("a", "blocked", "the key is missing"))
+    work(lab, "b")
+    assert run(lab) == 1
+    (letter,) = [letter.mail for letter in whole_list(lab.store, "in:olga")]
+    why = shown(lab)["beads"][0]["why"]
+    assert why == "the key is missing"
+    assert f"- a: blocked, attempts: 0: {why}\n" in letter.body
+
+
+@proves("WAVE-COMPLETE")
 def test_whoever_starts_a_wave_cannot_close_it_only_the_hub_does() -> None:
     lab = Lab()
     lab.do(HUMAN, CreateTask("over", "a"), MoveTask("a", "cancelled"))

@@ -10,7 +10,13 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from dragoman.core.events import EVENT_NAMES, TaskCheckpointed, TaskClaimed, TaskReported
+from dragoman.core.events import (
+    EVENT_NAMES,
+    MailPosted,
+    TaskCheckpointed,
+    TaskClaimed,
+    TaskReported,
+)
 from dragoman.core.lease import Lease
 from dragoman.core.moves import MOVE_NAMES
 from dragoman.core.task import Task
@@ -24,6 +30,7 @@ from dragoman.ledger.tree import EMPTY, extend, root
 _PAGE = 1_000
 _WORD = re.compile(rb"w[0-9]+x")
 _CLAIMED = EVENT_NAMES[TaskClaimed]
+_POSTED = EVENT_NAMES[MailPosted]
 _WORK = frozenset((EVENT_NAMES[TaskReported], EVENT_NAMES[TaskCheckpointed]))
 """What only the holder of a task may say."""
 _NO_DEED = frozenset(("command.refused", "message.received"))
@@ -171,8 +178,10 @@ class Auditor:
     def _count_words(self, entry: Entry) -> None:
         if b"x" not in entry.line:
             return
-        body = bytes(read_line(entry.line).body)
-        for word in set(_WORD.findall(body)):
+        line = read_line(entry.line)
+        if entry.event == _POSTED and line.actor.startswith("system:"):
+            return  # a closing report tells what others have said
+        for word in set(_WORD.findall(bytes(line.body))):
             self._words[word, entry.event] += 1
             count = self._words[word, entry.event]
             must(count == 1, f"{word.decode()} stands in {count} entries {entry.event}")

@@ -96,6 +96,7 @@ PREFIXED: dict[str, Callable[[random.Random], str]] = {
     "linear_key": _join("lin_api_", _of(ALNUM, 40)),
     "atlassian_token": _join("ATATT3xFfGF0", _of(URL_SAFE, 180), "=", _of(HEX.upper(), 8)),
     "tailscale_key": _join("tskey-auth-", _of(ALNUM, 14), "CNTRL-", _of(ALNUM, 32)),
+    "bcrypt_hash": _join(_one_of("$2a$", "$2b$", "$2y$"), "10$", _of(ALNUM + "./", 53)),
     "jwt": _jwt,
 }
 """Kind -> how one is made."""
@@ -133,6 +134,8 @@ _NAMED: tuple[Callable[[str], str], ...] = (
     lambda secret: f"Authorization: Bearer {secret}",
     lambda secret: f'secret_key = "{secret}"  # of the staging system',
     lambda secret: f"<password>{secret}</password>",
+    lambda secret: f"machine api.example.com login bob password {secret}",
+    lambda secret: f"    pass: {secret}",
     lambda secret: f"\x1b[33mauth_token\x1b[0m=\x1b[36m{secret}\x1b[0m",
 )
 
@@ -252,6 +255,9 @@ _MISLEADING: tuple[Callable[[random.Random], str], ...] = (
     lambda c: f"Authorization: Bearer [REDACTED:authorization:{_hex(c, 8)}]",
     lambda c: f"password=[REDACTED:password:{_hex(c, 8)}] user=bob",
     lambda c: "| `notify.webhook_secret_file` | A file that holds the secret instead |",
+    lambda c: f"--- PASS: TestHTTP2Server{c.randint(10, 99)}x (0.0{c.randint(1, 9)}s)",
+    lambda c: "login form: the user's password reset did not pass: see 2FA_setup",
+    lambda c: '{"auth": "oauth2-device", "bypass": "Z9kQ2mT7xA", "auth": {"type": "basic"}}',
     lambda c: "secret scanning: enabled; credentials: not found; auth: required",
     lambda c: (
         f"at com.example.AuthTokenFilterChain$Virtual.doFilter(Filter.java:{c.randint(1, 400)})"

@@ -29,12 +29,71 @@ PEM = (
     + "\n".join("MIIEowIBAAKCAQEA" + "q7Xz" * 12 for _ in range(5))
     + "\nab12=\n-----END RSA PRIVATE KEY-----"
 )
+PUTTY = (
+    "PuTTY-User-Key-File-3: ssh-ed25519\nEncryption: none\nComment: me\nPublic-Lines: 1\n"
+    "AAAAC3NzaC1lZDI1NTE5\n{}\n"
+)
+PUTTY_LINES = "Private-Lines: 3\n" + ("q7Xz" * 16 + "\n") * 2 + "ab12="
+PUTTY_MAC = "Private-MAC: " + "0a1b" * 16
+DOCKER = b64encode(b"bob:nLqNGpuxcmlzkO").decode()
 GITHUB = "ghp_" + "a1B2" * 9
 
 
 def shown(text: str) -> str:
     """A text as it is redacted, with the digests left out."""
     return re.sub(r":[0-9a-f]{8}\]", "]", ALL.text(text).text)
+
+
+@proves("REDACT-COMMON")
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (f'{{"auths": {{"r.io": {{"auth": "{DOCKER}"}}}}}}', DOCKER),
+        (rf"{{\"auth\": \"{DOCKER}\"}}", DOCKER),
+        ("machine h login y password nLqNGpuxcmlzkO", "nLqNGpuxcmlzkO"),
+        ("machine h\n  login y\n  password nLqNGpuxcmlzkO\n", "nLqNGpuxcmlzkO"),
+        ("  pass: FBNOfQ5xj7t2yd", "FBNOfQ5xj7t2yd"),
+        ('{"pass": "FBNOfQ5xj7t2yd"}', "FBNOfQ5xj7t2yd"),
+        ("bob:$2y$05$" + "./a1B2" * 8 + "c3D4e", "$2y$05$" + "./a1B2" * 8 + "c3D4e"),
+        (PUTTY.format(f"{PUTTY_LINES}\nand on"), PUTTY_LINES),
+        (PUTTY.format(f"{PUTTY_LINES}\n{PUTTY_MAC}"), f"{PUTTY_LINES}\n{PUTTY_MAC}"),
+        (json.dumps(PUTTY.format(PUTTY_LINES).rstrip()), json.dumps(PUTTY_LINES)[1:-1]),
+    ],
+)
+def test_common_forms_of_credentials_are_found_whole_and_in_pieces(
+    text: str, expected: str
+) -> None:
+    masked = ALL.text(text)
+    assert len(masked.found) == 1
+    assert masked.text == text.replace(expected, masked.found[0].placeholder)
+    assert ALL.text(masked.text).text == masked.text
+    for size in (1, 2, 5, 17):
+        stream = ALL.stream()
+        pieces = [stream.feed(text[at : at + size]) for at in range(0, len(text), size)]
+        assert "".join(pieces) + stream.close() == masked.text, size
+
+
+@proves("REDACT-COMMON")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "--- PASS: TestHTTP2Server (0.00s)",
+        "bypass: FBNOfQ5xj7t2yd",
+        "did all of them pass: yes",
+        "the login form has a password field",
+        '"auth": "oauth2-device"',
+        "Private-Lines: 3 are counted",
+        "$2y$05$ is how it begins",
+    ],
+)
+def test_what_only_looks_like_them_stays(text: str) -> None:
+    assert ALL.text(text).text == text
+
+
+@proves("REDACT-COMMON")
+def test_keys_of_an_object_are_those_of_secrets_as_a_whole() -> None:
+    given = {"auth": DOCKER, "pass": "FBNOfQ5xj7t2yd", "passage": "FBNOfQ5xj7t2yd"}
+    assert ALL.tree(given).found == (("auth", "auth"), ("pass", "password"))
 
 
 @proves("REDACT-LAYERS")
@@ -430,6 +489,10 @@ SLOW = (
     "-Maaaaaaaaaaaa-ghp_",
     "password=",
     "key: ",
+    "pass: ",
+    '"auth": "',
+    "login a\n",
+    "Private-Lines: 1\n",
     "-----BEGIN PRIVATE KEY-----\n",
     "://a:",
     "AAAAAAAAAAAAAAAAAAAA\n",
@@ -454,7 +517,17 @@ def test_twice_the_text_is_twice_the_work(piece: str, redactor: Redactor) -> Non
 @pytest.mark.parametrize(
     ("piece", "redactor"),
     [
-        *((piece, ALL) for piece in ("bearer ", "token: ", "auth ", *SLOW[-3:])),
+        *(
+            (piece, ALL)
+            for piece in (
+                "bearer ",
+                "token: ",
+                "auth ",
+                "login a\n",
+                "Private-Lines: 1\n",
+                *SLOW[-3:],
+            )
+        ),
         *((piece, BROKEN) for piece in OF_BROKEN[::2]),
     ],
 )

@@ -113,6 +113,13 @@ MAY_REWIND: frozenset[Role] = frozenset({"human", "orchestrator"})
 """Roles that may make a task what it was before."""
 
 
+def why_no_worker(label: str) -> str:
+    """Why whoever entries name so may not ask for workers; empty: it may."""
+    if label.partition(":")[0] in MAY_DISPATCH:
+        return ""
+    return f"{label} may not ask for workers; that is for orchestrators"
+
+
 def holds(actor: Actor, lease: Lease | None, now: int) -> bool:
     """Whether the caller has the living lease, whatever its role: a lease knows a name only."""
     return (

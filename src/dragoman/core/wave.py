@@ -21,13 +21,19 @@ from dragoman.core.limits import RESERVED
 from dragoman.core.moments import duration, to_rfc3339
 from dragoman.core.reservations import Conflict, FindTask, Reservation, Shelf, Wish
 from dragoman.core.task import Task
+from dragoman.text.safe_text import safe_text
 
 ENDED: Final[frozenset[Status]] = frozenset(
     {"review", "done", "blocked", "deadletter", "cancelled"}
 )
 """In these a bead has ended, as far as its wave is concerned."""
 
+GIVEN_UP: Final[frozenset[Status]] = frozenset({"blocked", "deadletter"})
+"""In these it does not go on by itself."""
+
 _LISTED_IN_REPORT = 200
+_WHY_IN_REPORT = 300
+"""So many characters of why a bead is stuck."""
 
 
 class Wave(Struct, frozen=True, omit_defaults=True):
@@ -199,8 +205,13 @@ def counts_of(tasks: Iterable[Task]) -> dict[str, int]:
     return dict(Counter[str](task.status for task in tasks))
 
 
-def closing_report(wave: Wave, tasks: list[Task], now: int) -> tuple[str, str]:
-    """The subject and the body of the letter about a wave that is complete."""
+def closing_report(
+    wave: Wave, tasks: list[Task], now: int, stuck: Mapping[str, str]
+) -> tuple[str, str]:
+    """The subject and the body of the letter about a wave that is complete.
+
+    `stuck`: task that does not go on by itself -> why.
+    """
     counts = counts_of(tasks)
     summed = ", ".join(f"{count} {status}" for status, count in counts.items())
     took = duration(max(now - wave.started_at, 0))
@@ -211,17 +222,25 @@ def closing_report(wave: Wave, tasks: list[Task], now: int) -> tuple[str, str]:
         f"Ended: {to_rfc3339(now)} (after {took}; at most {wave.parallel} at a time)",
         "",
         "## Beads",
-        *_report_lines(tasks),
+        *_report_lines(tasks, stuck),
     ]
     return f"Wave {wave.id} is complete: {summed}", "\n".join(lines)
 
 
-def _report_lines(tasks: list[Task]) -> Iterator[str]:
+def _report_lines(tasks: list[Task], stuck: Mapping[str, str]) -> Iterator[str]:
     for task in tasks[:_LISTED_IN_REPORT]:
         who = f" by {task.assignee}" if task.assignee else ""
-        yield f"- {task.id}: {task.status}{who}, attempts: {task.attempts}"
+        why = _why_in_report(stuck.get(task.id, "")) if task.status in GIVEN_UP else ""
+        yield f"- {task.id}: {task.status}{who}, attempts: {task.attempts}{why}"
     if len(tasks) > _LISTED_IN_REPORT:
         yield f"- and {len(tasks) - _LISTED_IN_REPORT} more: ask for the status of the wave"
+
+
+def _why_in_report(why: str) -> str:
+    """What agents have said stays on the line of its bead."""
+    line = safe_text(why, one_line=True)
+    short = line if len(line) <= _WHY_IN_REPORT else line[:_WHY_IN_REPORT] + "…"
+    return f": {short}" if short else ""
 
 
 def _started(_: None, event: WaveStarted, at: int) -> Wave:

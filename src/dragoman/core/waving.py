@@ -42,6 +42,8 @@ from dragoman.core.wave import (
 
 KIND: Final = "bead"
 """The kind of name under which a wave adopts what is unknown here."""
+COMPLETE: Final = "WAVE_COMPLETE"
+"""The kind of the letter that is the closing report."""
 _FAILURE = re.compile(r"[A-Z][A-Z0-9_]{0,63}", re.ASCII)
 
 
@@ -131,7 +133,8 @@ def advance(command: AdvanceWave, read: Read, now: int) -> Decision | Refusal:
     next_steps = plan(wave, read.reservations().living(read.task, now), read.task, now)
     if not next_steps.is_complete:
         return _told(id, *_steps(wave, next_steps, read, now))
-    return _closed(wave, read, now) if read.actor.role == "system" else _told(id)
+    is_closed = read.actor.role == "system"
+    return _closed(wave, command.stuck, read, now) if is_closed else _told(id)
 
 
 def _steps(wave: Wave, next_steps: Plan, read: Read, now: int) -> StreamEvents:
@@ -150,10 +153,10 @@ def _steps(wave: Wave, next_steps: Plan, read: Read, now: int) -> StreamEvents:
     return events
 
 
-def _closed(wave: Wave, read: Read, now: int) -> Decision | Refusal:
+def _closed(wave: Wave, stuck: Mapping[str, str], read: Read, now: int) -> Decision | Refusal:
     tasks = tasks_of(wave, read.task)
-    subject, body = closing_report(wave, tasks, now)
-    report = PostMail((wave.told,), subject, body, "WAVE_COMPLETE", thread=wave.id)
+    subject, body = closing_report(wave, tasks, now, stuck)
+    report = PostMail((wave.told,), subject, body, COMPLETE, thread=wave.id)
     letter = mailing.post(report, read, now)
     if isinstance(letter, Refusal):
         return letter

@@ -1,6 +1,7 @@
 """Reading letters: boxes, threads, and what is still open."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -39,6 +40,21 @@ class Page(Struct, frozen=True):
     """The position up to which the list was looked at."""
     more: bool = False
     """Whether the list goes on: a page may end early, even before the first letter that fits."""
+    lost: int | None = None
+    """The position that was asked for, if the ledger does not go so far: `cursor` is its end."""
+
+    @property
+    def way_on(self) -> dict[str, Any]:
+        """How a reader goes on, and what it may have missed, in the words of streams."""
+        told: dict[str, Any] = {"cursor": self.cursor, "more": self.more}
+        if self.lost is not None:
+            told["gap"] = {"after": self.lost, "until": self.cursor}
+        return told
+
+
+def is_nothing(answer: Mapping[str, Any]) -> bool:
+    """Whether a page, as it is told, has nothing for which its reader must not wait."""
+    return not (answer["messages"] or answer["more"] or "gap" in answer)
 
 
 Fits = Callable[[Mail], bool]
@@ -93,8 +109,13 @@ def _only_one(store: Store, beginning: str) -> Row | Refusal | None:
 
 def page_of(store: Store, query: ListQuery, fits: Fits = _every) -> Page:
     """A page of a list, of those letters only that fit."""
-    begin = query.after if query.before is None else query.before
-    return page_from(store, walk(store, query), query.limit, begin, fits)
+    if query.before is not None:
+        return page_from(store, walk(store, query), query.limit, query.before, fits)
+    page = page_from(store, walk(store, query), query.limit, query.after, fits)
+    if page.cursor > query.after or query.after <= (end := store.head()):
+        return page
+    # As after the restore of a backup: whoever stayed there would miss all that comes up to it.
+    return Page((), end, lost=query.after)
 
 
 def page_from(

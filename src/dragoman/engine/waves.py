@@ -3,13 +3,11 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Final
 
 from msgspec import Struct
 
 from dragoman.core.errors import Refusal
 from dragoman.core.events import (
-    Status,
     TaskCheckpointed,
     TaskClaimed,
     TaskReported,
@@ -20,13 +18,12 @@ from dragoman.core.events import (
 from dragoman.core.ids import RESERVATIONS, check_mail_id, task_stream, wave_stream
 from dragoman.core.reservations import FindTask, Reservation, Reservations
 from dragoman.core.task import Task
-from dragoman.core.wave import Plan, Wave, plan, tasks_of
+from dragoman.core.wave import GIVEN_UP, Plan, Wave, plan, tasks_of
 from dragoman.engine.ask import decode, find_task, history, state_of
 from dragoman.engine.ports import ListQuery, Store
 from dragoman.ledger.entry import read_line
 
 _PAGE = 100
-_GIVEN_UP: Final[frozenset[Status]] = frozenset({"blocked", "deadletter"})
 NEWEST = 2**53 - 1
 """A place behind all others."""
 
@@ -88,7 +85,7 @@ def look_at_wave(store: Store, wave: Wave, now: int) -> WaveNow:
     is_over = wave.ended_at is not None
     next_steps = Plan() if is_over else plan(wave, reserved.living, reserved.find, now)
     tasks = tasks_of(wave, reserved.find)
-    stuck = {task.id: _why(store, task) for task in tasks if task.status in _GIVEN_UP}
+    stuck = {task.id: _why(store, task) for task in tasks if task.status in GIVEN_UP}
     return WaveNow(wave, next_steps, reserved.find, stuck)
 
 
@@ -127,7 +124,7 @@ def failures_of(store: Store, task: Task, since: int) -> Counter[str]:
         if isinstance(event, TaskTransitioned | TaskRequeued | TaskRewound):
             # What is left for a successor while nobody works on the task tells of no attempt.
             under_way = None
-        if isinstance(event, TaskTransitioned | TaskRewound) and event.from_ in _GIVEN_UP:
+        if isinstance(event, TaskTransitioned | TaskRewound) and event.from_ in GIVEN_UP:
             # Somebody gave it another chance.
             failed.clear()
         if read_line(entry.line).at < since:

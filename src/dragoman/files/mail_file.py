@@ -14,6 +14,8 @@ from dragoman.files.front_matter import FENCE, Value, write_fields
 
 _TAG: Final = re.compile(r"<(?=[A-Za-z/!?])")
 """Where Markdown would begin a tag, a comment, or a link in angle brackets."""
+_LINK: Final = re.compile(r"\](?=[(:])")
+"""Where Markdown would go on to the address of a link or an image, or of a name for one."""
 _RULE: Final = re.compile(r"^(?=(?:---|\.\.\.)[ \t]*$)", re.MULTILINE)
 """Where a reader of front matter could see the end of one, or a beginning."""
 
@@ -55,4 +57,4 @@ def _fields(mail: Mail, number: int) -> Mapping[str, Value | bool | int]:
 
 def _text(mail: Mail) -> str:
     text = with_references(mail.body.replace("\r\n", "\n"))
-    return _RULE.sub(r"\\", _TAG.sub("&lt;", text))
+    return _RULE.sub(r"\\", _LINK.sub(r"]\\", _TAG.sub("&lt;", text)))

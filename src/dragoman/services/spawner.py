@@ -9,6 +9,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from dragoman.core.authority import why_no_worker
 from dragoman.core.errors import Refusal
 from dragoman.core.events import CommandRefused, Status, TaskClaimed
 from dragoman.core.ids import task_stream
@@ -108,13 +109,15 @@ class Spawner:
 
         What a request is refused besides its letter stands right behind it, with the same cause.
         """
-        posted, *behind = self._hub.store.entries(letter.position - 1, 2)
+        first, *behind = self._hub.store.entries(letter.position - 1, 2)
+        posted = read_line(first.line)
         for entry in behind:
             event = decode(entry)
-            is_same = read_line(entry.line).cause == read_line(posted.line).cause
+            is_same = read_line(entry.line).cause == posted.cause
             if is_same and isinstance(event, CommandRefused):
                 return event.detail
-        return ""
+        # A refusal that has just been recorded is not recorded again.
+        return why_no_worker(posted.actor)
 
     def _session_since(self, task: Task, letter: Letter) -> str:
         """The stay in which the task was taken since then, or else who took it; empty: nobody.

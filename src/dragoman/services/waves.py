@@ -38,9 +38,10 @@ class Waves:
             if isinstance(wave, Refusal):
                 return False
             given_up = self._give_up(wave) if wave.retries else 0
-            if look_at_wave(self._hub.store, wave, now).plan.is_idle:
+            seen = look_at_wave(self._hub.store, wave, now)
+            if seen.plan.is_idle:
                 return given_up > 0
-            self._hub.do(SYSTEM, AdvanceWave(wave.id))
+            self._hub.do(SYSTEM, AdvanceWave(wave.id, dict(seen.stuck)))
         except (LedgerError, Refused):
             return False
         return True

@@ -22,6 +22,8 @@ def hooks_folder(folder: Path, variables: Mapping[str, str]) -> Path:
 
 def staged_files(folder: Path, variables: Mapping[str, str]) -> list[str]:
     """The paths of all that the next commit would change, from the root of the repository."""
+    # Outside of a repository diff compares other things, and answers with how it is used.
+    _git(folder, variables, "rev-parse", "--git-dir")
     said = _git(folder, variables, "diff", "--cached", "--name-only", "--no-renames", "-z")
     return [os.fsdecode(path) for path in said.split(b"\0") if path]
 

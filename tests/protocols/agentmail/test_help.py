@@ -5,6 +5,7 @@ import pytest
 from dragoman.core.actors import Actor
 from dragoman.core.commands import MoveTask
 from dragoman.core.events import Role
+from dragoman.protocols.agentmail import Parser, filter_pending
 from tests.engine.lab import ALICE, BOB, CAROL, HUMAN, findings
 from tests.protocols.agentmail.office import (
     BEAD,
@@ -265,6 +266,20 @@ def test_a_reply_that_bears_the_type_of_the_question_is_no_new_question(office: 
     assert office.types().count("mail.escalated") == 1
 
 
+@pytest.mark.parametrize(
+    ("known", "to"), [(("olga", "otis"), ("olga", "otis")), ((), ("orchestrator",))]
+)
+def test_a_helper_who_asks_for_help_does_not_ask_itself(
+    known: tuple[str, ...], to: tuple[str, ...]
+) -> None:
+    office = Office()
+    for name in known:
+        office.register(name, "orchestrator")
+    mail = office.mail(office.send(CHIRON, help_request())["id"])
+    assert (mail.to, mail.copied, mail.is_open) == (to, (), True)
+    assert office.inbox(CHIRON) == []
+
+
 def test_a_summary_knows_which_questions_are_open(office: Office) -> None:
     asked = office.send(ALICE, help_request())["id"]
     office.send(MALLORY, letter("HELP_RESPONSE", "lol"))
@@ -277,13 +292,29 @@ def test_a_summary_knows_which_questions_are_open(office: Office) -> None:
     assert not summary["open_acks"]
 
 
-def test_a_row_wants_an_ack_of_whoever_has_still_to_give_one(office: Office) -> None:
+@proves("MAIL-ACK-SEEN")
+def test_a_row_says_to_everybody_that_an_ack_is_wanted_and_whether_it_has_come(
+    office: Office,
+) -> None:
     asked = office.send(ALICE, help_request(to=["bob", "chiron"]))["id"]
 
     def stands(actor: Actor) -> tuple[bool, bool]:
         row = office.ask("mail.show", {"id": asked}, actor)
         return row["ack_required"], row["acknowledged"]
 
-    assert (stands(BOB), stands(OLGA)) == ((True, False), (False, False))
+    def pending(actor: Actor) -> list[object]:
+        rows = office.ask("mail.thread", {"thread_id": BEAD}, actor)["messages"]
+        return [one.id for one in filter_pending(Parser().parse_many(rows))]
+
+    everybody = (ALICE, BOB, CHIRON, OLGA)
+    assert [stands(one) for one in everybody] == [(True, False)] * 4
+    assert [pending(one) for one in everybody] == [[asked]] * 4
+    office.ask("mail.ack", {"id": asked}, BOB)
+    assert [stands(one)[1] for one in everybody] == [False, True, False, False], "chiron has not"
+    office.ask("mail.ack", {"id": asked}, OLGA)
+    assert stands(OLGA) == (True, True), "nobody waits for hers, but she has given it"
     office.send(CHIRON, letter("HELP_RESPONSE", "Left."))
-    assert stands(BOB) == (True, True), "an answer ends the wait for all"
+    assert [stands(one) for one in everybody] == [(True, True)] * 4, "an answer ends the wait"
+    plain = office.send(ALICE, {"to": ["bob"], "subject": "Lunch", "body_md": "?"})["id"]
+    row = office.ask("mail.show", {"id": plain}, OLGA)
+    assert (row["ack_required"], row["acknowledged"]) == (False, False)

@@ -352,12 +352,14 @@ def test_resuming_keeps_what_the_predecessor_has_left() -> None:
 @proves("MAIL-SPAWN", "MAIL-REFUSED-EFFECT")
 def test_only_those_who_run_the_show_ask_for_workers() -> None:
     office = Office()
-    sent = office.send(ALICE, letter("SPAWN_REQUEST", "Resume: false"))
-    assert sent["effect"]["code"] == "not_authorized"
-    assert not office.has_task()
-    mail = office.mail(sent["id"])
-    assert not mail.ack_wanted, "so that nobody has to answer it"
-    assert not mail.is_open
+    office.register("spawner")
+    for to in ([], ["bob"]):
+        sent = office.send(ALICE, letter("SPAWN_REQUEST", "Resume: false", to=to))
+        assert sent["effect"]["code"] == "not_authorized"
+        assert not office.has_task()
+        mail = office.mail(sent["id"])
+        assert not mail.ack_wanted, "so that nobody has to answer it"
+        assert not mail.is_open
 
 
 @proves("MAIL-SPAWN", "MAIL-REFUSED-EFFECT")

@@ -55,6 +55,29 @@ def test_a_page_on_which_nothing_fits_is_no_end(monkeypatch: pytest.MonkeyPatch)
     assert is_empty(nothing)
 
 
+@proves("MAIL-LOST-CURSOR")
+@pytest.mark.parametrize(
+    ("operation", "asked"), [("mail.inbox", {}), ("mail.thread", {"thread_id": "t"})]
+)
+def test_a_cursor_beyond_the_end_is_brought_back_and_told(
+    operation: str, asked: dict[str, Any]
+) -> None:
+    office = Office()
+    office.send(ALICE, NOTE)
+    end = office.store.head()
+    level = office.ask(operation, asked | {"after": end}, BOB)
+    assert (level["cursor"], "gap" in level) == (end, False)
+    lost = office.ask(operation, asked | {"after": end + 1}, BOB)
+    assert (lost["messages"], lost["cursor"], lost["more"]) == ([], end, False)
+    assert lost["gap"] == {"after": end + 1, "until": end}
+    is_empty = inbox().is_empty
+    assert is_empty is not None
+    assert not is_empty(lost), "nobody waits for letters from a place that there is not"
+    next_one = office.send(ALICE, NOTE)["id"]
+    found = office.ask(operation, asked | {"after": lost["cursor"]}, BOB)["messages"]
+    assert [row["id"] for row in found] == [next_one]
+
+
 @pytest.mark.parametrize(
     ("operation", "asked", "way"),
     [

@@ -133,6 +133,18 @@ def test_a_box_is_sifted() -> None:
     assert office.inbox(BOB, before=0, limit=2) == [fifth, fourth]
 
 
+@proves("MAIL-TYPE-FILTER")
+def test_a_box_is_not_sifted_by_a_type_that_there_is_not() -> None:
+    office = Office()
+    office.send(ALICE, NOTE)
+    answer = office.call("mail.inbox", {"type": "PROGRES"}, BOB)
+    assert isinstance(answer, Turned)
+    assert answer.code == "invalid_field"
+    assert answer.detail.startswith("type: 'PROGRES' is not a type of letter; known: BEAD_ACCEPTED")
+    assert len(office.inbox(BOB, type="unknown")) == 1
+    assert office.inbox(BOB, type="LATE") == office.inbox(BOB, type="wave_complete") == []
+
+
 @proves("MAIL-POST")
 def test_a_page_goes_on_where_the_last_one_ended() -> None:
     office = Office()
@@ -341,9 +353,17 @@ def test_a_letter_may_ask_for_an_ack_and_say_until_when_or_ask_for_none() -> Non
     office.pass_(60)
     assert (office.mail(asked).is_escalated, office.mail(spared).is_escalated) == (True, False)
     assert "taskId" not in next(e for e in office.events() if e["type"] == "mail.escalated")
-    assert office.code("mail.send", {**NOTE, "ack_required": True, "ack_within_ms": 1}, BOB) == (
-        "invalid_field"
-    )
+
+
+@proves("MAIL-ACK-WITHIN")
+@pytest.mark.parametrize("ack_required", [True, False])
+@pytest.mark.parametrize("within", [-1, 0, 1, 31 * 24 * 60 * MINUTE])
+def test_what_is_no_time_to_wait_for_an_ack_is_refused(ack_required: bool, within: int) -> None:
+    row = {**NOTE, "ack_required": ack_required, "ack_within_ms": within}
+    answer = Office().call("mail.send", row, BOB)
+    assert isinstance(answer, Turned)
+    assert answer.code == "invalid_field"
+    assert answer.detail.startswith("ack_within_ms: the time to answer is ")
 
 
 @proves("MAIL-POST")

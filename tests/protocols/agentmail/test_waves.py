@@ -10,7 +10,7 @@ from dragoman.core.errors import Refusal
 from dragoman.engine.ask import find_task
 from dragoman.engine.facts import StoreFacts
 from dragoman.engine.interpreter import Interpreter
-from dragoman.engine.plan import Taken, Turned
+from dragoman.engine.plan import Answer, Taken, Turned
 from dragoman.protocols.agentmail import dialect
 from dragoman.services.waves import Waves
 from tests.engine.lab import ALICE, BOB, HUMAN, Lab
@@ -29,15 +29,19 @@ class Desk:
 
     def call(self, name: str, actor: Actor = ORCHESTRATOR, **arguments: Any) -> Any:
         """The reply of an operation that must be accepted."""
-        answer = self._door.call(name, arguments, actor)
+        answer = self.answer(name, actor, **arguments)
         assert isinstance(answer, Taken), answer
         return answer.reply
 
     def code(self, name: str, actor: Actor = ORCHESTRATOR, **arguments: Any) -> str:
         """The code of one that must be refused."""
-        answer = self._door.call(name, arguments, actor)
+        answer = self.answer(name, actor, **arguments)
         assert isinstance(answer, Turned), answer
         return answer.code
+
+    def answer(self, name: str, actor: Actor = ORCHESTRATOR, **arguments: Any) -> Answer:
+        """Whatever is answered."""
+        return self._door.call(name, arguments, actor)
 
 
 @pytest.fixture
@@ -62,6 +66,22 @@ def test_a_wave_is_started_with_ids_and_objects_and_gets_an_id(desk: Desk) -> No
     assert (told["complete"], told["counts"]) == (False, {"ready": 2})
     (listed,) = desk.call("wave.list")["waves"]
     assert (listed["wave_id"], listed["size"]) == (started["wave_id"], 2)
+
+
+@proves("WAVE-RETRY-WORDS")
+def test_a_type_of_failure_that_there_is_not_is_refused_and_the_known_ones_are_named(
+    desk: Desk,
+) -> None:
+    asked: dict[str, Any] = {"beads": ["a"], "parallel": 1, "wave_id": "W"}
+    for retries in ({"FOO": 1}, {"TESTS_FAIL": 1, "TEST_FAIL": 1}):
+        answer = desk.answer("wave.start", **asked, retries=retries)
+        assert isinstance(answer, Turned), answer
+        assert answer.code == "invalid_field"
+        assert answer.detail == (
+            f"retries: {list(retries)[-1]!a} is not a type of failure; known: TESTS_FAIL, "
+            "BUILD_FAIL, SPEC_IMPOSSIBLE, CONTEXT_HIGH, ERROR, MANUAL, TIMEOUT"
+        )
+    desk.call("wave.start", **asked, retries={"CONTEXT_HIGH": 1, "MANUAL": 0})
 
 
 @proves("WAVE-RETRIES", "WAVE-COMPLETE")

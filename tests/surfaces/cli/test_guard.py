@@ -149,7 +149,10 @@ def test_outside_of_a_repository_the_guard_is_not_understood(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
-    assert dragoman("guard", "install").code == 2
-    assert dragoman("guard", "check").code == 2
+    for command in ("install", "check"):
+        said = dragoman("guard", command)
+        assert said.code == 2
+        assert "not a git repository" in said.err
+        assert "go to a git repository first" in said.err
     monkeypatch.setenv("PATH", str(tmp_path))
     assert "there is no git on the PATH" in dragoman("guard", "check").err

@@ -352,6 +352,7 @@ def test_words_are_found_and_a_thread_is_summed_up(dragoman: Console) -> None:
     progress, other = send(dragoman, *PROGRESS), plain(dragoman)
     assert ids(dragoman, "search", "testing") == [progress]
     assert ids(dragoman, "search", "How are") == [other]
+    assert ids(dragoman, "search", '"are How"') == [], "a phrase"
     without = dragoman("mail", "search", "--json", "--", "ada", "-testing").json["messages"]
     assert [row["id"] for row in without] == [other]
     assert ids(dragoman, "search", "nothing") == []
@@ -360,6 +361,44 @@ def test_words_are_found_and_a_thread_is_summed_up(dragoman: Console) -> None:
     assert (summary["messages"], summary["last_status"]) == (1, "testing")
     said = dragoman("mail", "summarize", "ol-1").out
     assert said == "1 letter: 1 PROGRESS\nlast: PROGRESS, testing\n"
+
+
+@proves("MAIL-ACK-WITHIN")
+def test_how_long_an_ack_may_take_is_an_option_too(dragoman: Console) -> None:
+    words = ("--to", "bob", "--subject", "Lunch", "--now", NOON)
+    id = send(dragoman, *words, "--ack-within", "10m")
+    (file,) = (dragoman.data / "mail").glob("*/*.md")
+    assert 'dueBy: "2026-02-09T12:10:00.000Z"' in file.read_text()
+    assert ids(dragoman, "inbox", "--as", "bob", "--pending") == [id]
+    for wrong in (("0",), ("soon",), ("10m", "--no-ack")):
+        said = dragoman("mail", "send", "--as", "ada", *words, "--ack-within", *wrong)
+        assert said.code != 0
+    assert ids(dragoman, "inbox", "--as", "bob") == [id]
+
+
+@proves("MAIL-ONE-QUERY")
+def test_a_search_means_the_same_in_one_argument_in_several_and_at_other_doors(
+    dragoman: Console,
+) -> None:
+    one, two = (
+        dragoman.ask("mail", "send", "--as", "ada", "--to", "bob", "--subject", text)["id"]
+        for text in ("hi there", "going home")
+    )
+
+    def called(query: str) -> list[str]:
+        found = dragoman.ask("call", "mail.search", json.dumps({"query": query}))["messages"]
+        return [row["id"] for row in found]
+
+    for query, expected in (
+        ("hi OR going", [two, one]),
+        ("there hi", [one]),
+        ('"there hi"', []),
+        ('"going home" -there', [two]),
+    ):
+        assert called(query) == expected
+        assert ids(dragoman, "search", query) == expected
+        said = dragoman("mail", "search", "--json", "--", *query.split(" "))
+        assert [row["id"] for row in said.json["messages"]] == expected
 
 
 @proves("MAIL-MODEL", "MAIL-HOSTILE")

@@ -48,6 +48,15 @@ def test_whoever_goes_on_from_a_cursor_gets_each_letter_once(house: House) -> No
     assert ([row["id"] for row in page["messages"]], ids(got[0])) == ([first], [second])
 
 
+@proves("MAIL-LOST-CURSOR")
+def test_whoever_waits_beyond_the_end_is_brought_back_at_once(house: House) -> None:
+    send(house)
+    got = house.post(f"{INBOX}?wait=60000", {"after": 1_000_000}, by="bob")
+    end = house.store.head()
+    assert (got["messages"], got["cursor"]) == ([], end)
+    assert got["gap"] == {"after": 1_000_000, "until": end}
+
+
 @proves("MAIL-HTTP", "HTTP-WAIT")
 def test_a_wait_is_over_at_once_when_there_is_something_and_in_time_when_not(house: House) -> None:
     id = send(house)

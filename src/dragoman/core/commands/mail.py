@@ -81,6 +81,8 @@ class AdvanceWave(Command, frozen=True, tag="wave.advance"):
 
     wave: str = ""
     """Empty: the one that this request starts."""
+    stuck: dict[str, str] = {}
+    """Task that does not go on by itself -> why, for the closing report; only the hub closes."""
 
 
 class ReserveFiles(Command, frozen=True, tag="reservation.take"):

@@ -21,7 +21,7 @@ from dragoman.core.moments import to_rfc3339
 from dragoman.engine.ask import find_agent, find_task
 from dragoman.engine.closed_letters import is_shown_to
 from dragoman.engine.handoffs import find_handoff
-from dragoman.engine.mailbox import Fits, Letter, Page, page_of
+from dragoman.engine.mailbox import Fits, Letter, Page, is_nothing, page_of
 from dragoman.engine.operation import Commands, Facts, Fault, Operation
 from dragoman.engine.ports import ListQuery, Store
 from dragoman.engine.request import Accepted
@@ -122,7 +122,7 @@ def _asking(name: str, shape: Any, ask: Any, summary: str) -> Operation:
         reply=lambda _, __, ___: None,
         roles=EVERYONE,
         ask=ask,
-        is_empty=lambda answer: not answer["messages"] and not answer["more"],
+        is_empty=is_nothing,
         wakes="mail",
         summary=summary,
     )
@@ -249,8 +249,7 @@ def _rows(page: Page, reader: str) -> Any:
     return {
         "success": True,
         "messages": [_row(letter, reader) for letter in page.letters],
-        "cursor": page.cursor,
-        "more": page.more,
+        **page.way_on,
     }
 
 

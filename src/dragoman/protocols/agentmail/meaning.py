@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from dragoman.core.actors import Actor
-from dragoman.core.authority import MAY_DISPATCH
+from dragoman.core.authority import why_no_worker
 from dragoman.core.commands import (
     AdoptTask,
     AnyCommand,
@@ -24,11 +24,6 @@ from dragoman.protocols.agentmail.words import (
 ORIGIN: Final = "agentmail"
 BEAD: Final = "bead"
 """The kind of name that a task has in this dialect."""
-
-
-def may_spawn(actor: Actor) -> bool:
-    """Whether the caller can ask for workers."""
-    return actor.role in MAY_DISPATCH
 
 
 Meaning = Callable[[Message, Actor, Choices], Iterator[AnyCommand]]
@@ -149,9 +144,8 @@ def _checkpoint(message: Message, actor: Actor, choices: Choices) -> Iterator[An
 
 def _spawn(message: Message, actor: Actor, choices: Choices) -> Iterator[AnyCommand]:
     """The task stands ready for whoever starts workers, from the checkpoint if there is one."""
-    if not may_spawn(actor):
-        detail = f"{actor.label} may not ask for workers; that is for orchestrators"
-        yield RejectMessage("not_authorized", detail, message.bead_id, message.type)
+    if why := why_no_worker(actor.label):
+        yield RejectMessage("not_authorized", why, message.bead_id, message.type)
         return
     fields, task = message.parsed, _task(message, choices)
     yield from _adopted(message, choices)

@@ -19,6 +19,7 @@ from dragoman.engine.mailbox import (
     Letter,
     Page,
     find_letter,
+    is_nothing,
     last_of,
     page_from,
     page_of,
@@ -29,7 +30,7 @@ from dragoman.engine.search import search_mail
 from dragoman.protocols.agentmail.asking import asking
 from dragoman.protocols.agentmail.filters import COMPLETIONS, SUCCESSES, passes_checks
 from dragoman.protocols.agentmail.settings import Choices
-from dragoman.protocols.agentmail.shown import as_message, as_row, type_of
+from dragoman.protocols.agentmail.shown import KINDS, as_message, as_row, type_of
 from dragoman.protocols.agentmail.summary import Waiting, summarize
 from dragoman.protocols.agentmail.wire import Inbox, OneLetter, Search, Summed, Thread
 
@@ -56,7 +57,7 @@ def operations(choices: Choices) -> Iterator[Operation]:
         Inbox,
         shown(_inbox),
         "Look into your box: letters to you, oldest first; filter by unread, pending, type, bead.",
-        is_empty=lambda answer: not answer["messages"] and not answer["more"],
+        is_empty=is_nothing,
         wakes="mail",
     )
     yield asking("mail.show", OneLetter, shown(_show), "Read one letter as a whole.")
@@ -80,6 +81,9 @@ def _inbox(asked: Inbox, actor: Actor, facts: Facts, is_shown: Fits) -> Any:
     malformed = check_agent(owner)
     if malformed is not None:
         return Fault(malformed.code, malformed.detail, "agent")
+    if asked.type and asked.type.upper() not in KINDS:
+        detail = f"{asked.type[:40]!a} is not a type of letter; known: {', '.join(KINDS)}"
+        return Fault("invalid_field", detail, "type")
     before = asked.before if asked.before != 0 else LAST
     query = ListQuery(_list_of(asked, owner), asked.after, before, asked.limit)
 
@@ -184,6 +188,5 @@ def _summary(choices: Choices, asked: Summed, actor: Actor, facts: Facts, is_sho
 def _rows(page: Page, reader: str) -> Any:
     return {
         "messages": [as_row(letter, reader) for letter in page.letters],
-        "cursor": page.cursor,
-        "more": page.more,
+        **page.way_on,
     }

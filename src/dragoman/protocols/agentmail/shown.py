@@ -1,17 +1,22 @@
 """A letter as its readers get it: the row of a message, with what it means and who has seen it."""
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
 
 from dragoman.core.mail import Mail
+from dragoman.core.mailing import LATE
 from dragoman.core.moments import to_rfc3339
+from dragoman.core.waving import COMPLETE
 from dragoman.engine.mailbox import Letter
 from dragoman.protocols.agentmail.parse import Parser
 from dragoman.protocols.agentmail.shapes import Message, Parsed
 from dragoman.protocols.agentmail.wire import Row
 from dragoman.protocols.agentmail.words import TYPES, MessageType
+
+KINDS: Final = (*MessageType, LATE, COMPLETE)
+"""What a letter can be: of a type, of none, or the hub's own."""
 
 _parser = Parser()
 
@@ -46,8 +51,8 @@ def _said(parsed: Parsed) -> dict[str, Any]:
 def as_message(mail: Mail, reader: str = "") -> Message:
     """The letter as the parser gives it: what the library's filters and summaries take.
 
-    It is of the type and about the bead that it was delivered as; what it waits for is told as it
-    stands for the reader, or as a whole.
+    It is of the type and about the bead that it was delivered as. Whether it is acknowledged is
+    told as it stands for a reader of whom an ack is wanted, and as a whole to everybody else.
     """
     message = _parser.parse(
         {
@@ -60,7 +65,7 @@ def as_message(mail: Mail, reader: str = "") -> Message:
             "thread_id": mail.thread,
             "timestamp": to_rfc3339(mail.posted_at),
             "importance": mail.importance,
-            "ack_required": mail.ack_wanted and (not reader or reader in mail.to),
+            "ack_required": mail.ack_wanted,
             "acknowledged": _is_acknowledged(mail, reader),
             "read": reader in mail.read_by,
         },
@@ -78,6 +83,8 @@ def type_of(mail: Mail) -> MessageType:
 
 def _is_acknowledged(mail: Mail, reader: str) -> bool:
     """Whether nobody waits for the reader's ack, or for anybody's: an answer ends the wait too."""
-    if not reader:
-        return not mail.waits_for
-    return reader in mail.acked_by or bool(mail.answer)
+    if reader and not mail.ack_wanted:
+        return reader in mail.acked_by
+    if reader in mail.to:
+        return reader not in mail.waits_for
+    return reader in mail.acked_by or not mail.waits_for

@@ -7,6 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from dragoman.core.actors import Actor
+from dragoman.core.authority import why_no_worker
 from dragoman.core.commands import (
     AnswerMail,
     AnyCommand,
@@ -16,14 +17,14 @@ from dragoman.core.commands import (
 from dragoman.core.errors import Refusal
 from dragoman.core.events import Role
 from dragoman.core.ids import bare, check_mail_id, is_task_name, mail_stream
-from dragoman.core.limits import RECIPIENTS
+from dragoman.core.limits import RECIPIENTS, WAIT_MS, check_duration
 from dragoman.core.mail import Mail
 from dragoman.core.moments import parse_rfc3339
-from dragoman.engine.ask import find_stream, find_task, names_in_role, state_of
+from dragoman.engine.ask import find_agent, find_stream, find_task, names_in_role, state_of
 from dragoman.engine.mailbox import LAST, find_letter, page_of, whole_list
 from dragoman.engine.operation import Commands, Fault
 from dragoman.engine.ports import ListQuery, Store
-from dragoman.protocols.agentmail.meaning import BEAD, MEANING, may_spawn
+from dragoman.protocols.agentmail.meaning import BEAD, MEANING
 from dragoman.protocols.agentmail.parse import Parser
 from dragoman.protocols.agentmail.settings import Choices
 from dragoman.protocols.agentmail.shapes import Message
@@ -105,10 +106,14 @@ def _posting(letter: Outgoing, actor: Actor, store: Store, choices: Choices) -> 
     cc = _addressed(row.cc, "cc", store, choices)
     if isinstance(cc, Fault):
         return cc
+    within = choices.ack_within_ms if row.ack_within_ms is None else row.ack_within_ms
+    no_time = check_duration("the time to answer", within, *WAIT_MS)
+    if no_time is not None:
+        return Fault(no_time.code, no_time.detail, "ack_within_ms")
     replied = _replied(row, message, actor, to, store)
     if isinstance(replied, Fault):
         return replied
-    to = to or _usual_recipients(message.type, replied, store, choices)
+    to = to or _usual_recipients(message.type, replied, actor, store, choices)
     bead = message.bead_id if is_task_name(message.bead_id) else ""
     thread = row.thread_id or (replied[-1].thread if replied else "") or bare(bead)
     # Looked for last: whoever saw that its question is answered sees the letter that did it, too.
@@ -120,13 +125,10 @@ def _posting(letter: Outgoing, actor: Actor, store: Store, choices: Choices) -> 
     if not to and message.type not in ANSWERS:
         return Fault("invalid_field", "it is addressed to nobody: name a recipient", "to")
     is_echo = is_reply(row.subject) and message.type == _replied_type(replied, thread, store)
-    # A request for a worker by somebody who may not ask for one is a letter like any other.
-    is_spawning = message.type is MessageType.SPAWN_REQUEST
-    is_heeded = not is_echo and (not is_spawning or may_spawn(actor))
+    is_heeded = not is_echo and _is_heeded(message.type, to, actor, store, choices)
     wants_answer = is_heeded and message.type in ANSWERS.values()
     usually_acked = is_heeded and ACK_REQUIRED[message.type]
     wants_ack = usually_acked if row.ack_required is None else row.ack_required
-    within = choices.ack_within_ms if row.ack_within_ms is None else row.ack_within_ms
     posted = PostMail(
         to=to,
         subject=row.subject,
@@ -146,6 +148,18 @@ def _posting(letter: Outgoing, actor: Actor, store: Store, choices: Choices) -> 
         sent_at=_moment(row.timestamp),
     )
     return _Posting(posted, message, replied, is_echo, is_repeat=before is not None)
+
+
+def _is_heeded(
+    type: MessageType, to: tuple[str, ...], actor: Actor, store: Store, choices: Choices
+) -> bool:
+    """Whether somebody owes it what its type asks for.
+
+    Of a request for a worker by somebody who may not ask for one nobody does, but the hub says no.
+    """
+    if type is not MessageType.SPAWN_REQUEST or not why_no_worker(actor.label):
+        return True
+    return choices.spawner in to and find_agent(store, choices.spawner) is None
 
 
 def _sent_before(row: SendMail, actor: Actor, store: Store) -> Mail | None:
@@ -201,18 +215,22 @@ def _addressed(
 
 
 def _usual_recipients(
-    type: MessageType, replied: Sequence[Mail], store: Store, choices: Choices
+    type: MessageType, replied: Sequence[Mail], actor: Actor, store: Store, choices: Choices
 ) -> tuple[str, ...]:
     """Who gets a letter of this type when its sender names nobody; nobody: that is not known."""
     if replied:
         return tuple(dict.fromkeys(mail.sender for mail in replied))
     if type is MessageType.UNKNOWN or type in ANSWERS:
         return ()
-    if type is MessageType.HELP_REQUEST:
-        return (choices.helper,)
     if type is MessageType.SPAWN_REQUEST:
         return (choices.spawner,)
-    return names_in_role(store, "orchestrator") or ("orchestrator",)
+    orchestrators = names_in_role(store, "orchestrator")
+    if type is not MessageType.HELP_REQUEST:
+        return orchestrators or ("orchestrator",)
+    if actor.name != choices.helper:
+        return (choices.helper,)
+    # Nobody answers itself: what the helper cannot do, those who run the show see to.
+    return tuple(name for name in orchestrators if name != actor.name) or ("orchestrator",)
 
 
 def _informed(type: MessageType, store: Store, choices: Choices) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """Operations of waves and reservations: start, look, reserve, release (S-MAIL-10)."""
 
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from msgspec import Meta, Struct
 
@@ -33,6 +33,10 @@ from dragoman.engine.waves import (
 )
 from dragoman.protocols.agentmail.asking import asking, reader
 from dragoman.protocols.agentmail.settings import DEFAULTS, Choices
+from dragoman.protocols.agentmail.words import CHECKPOINT_REASONS, FAILURE_TYPES
+
+_COUNTED: Final = tuple(dict.fromkeys((*FAILURE_TYPES, *CHECKPOINT_REASONS)))
+"""What an attempt may have ended with that is to be tried again."""
 
 
 class Bead(Struct, frozen=True, forbid_unknown_fields=True):
@@ -158,7 +162,12 @@ def _reservations() -> Iterator[Operation]:
     yield asking("reserve.list", Reservations, _reserved, "")
 
 
-def _start(asked: Start, facts: Facts, choices: Choices) -> Commands:
+def _start(asked: Start, facts: Facts, choices: Choices) -> Commands | Fault:
+    unknown = next((type for type in asked.retries if type not in _COUNTED), None)
+    if unknown is not None:
+        known = ", ".join(_COUNTED)
+        detail = f"{unknown[:40]!a} is not a type of failure; known: {known}"
+        return Fault("invalid_field", detail, "retries")
     beads = [Bead(bead) if isinstance(bead, str) else bead for bead in asked.beads]
     wave = StartWave(
         tuple(WaveBead(bead.id, bead.files) for bead in beads),

@@ -36,7 +36,8 @@ class SendMail(Struct, frozen=True, rename={"from_": "from"}.get):
     ack_required: bool | None = None
     """None: as its type has it."""
     ack_within_ms: int | None = None
-    """After how long a missing ack is told as late; None: as the settings have it."""
+    """After how long a missing ack is told as late, from a second to 30 days; None: as the settings
+    have it."""
     attachments: tuple[str, ...] = ()
     """Where they are: paths or addresses."""
     timestamp: str = ""

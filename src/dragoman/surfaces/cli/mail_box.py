@@ -83,6 +83,12 @@ def inbox(
 
     def show(screen: Screen) -> None:
         print_list(reply["messages"], screen, "there are no such letters", is_box=True)
+        if gap := reply.get("gap"):
+            screen.line(
+                ("warning: ", "yellow"),
+                f"the ledger ends at {gap['until']}, before {gap['after']}: it may have been "
+                "restored. Look through the box once without --after",
+            )
         if reply["more"] and not newest:
             screen.line(f"There may be more: add --after {reply['cursor']}")
 

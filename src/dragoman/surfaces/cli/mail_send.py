@@ -8,7 +8,7 @@ from dragoman.surfaces.cli.call import Answer, Call, wrong_usage
 from dragoman.surfaces.cli.mail_asking import asked
 from dragoman.surfaces.cli.reading import STANDARD_INPUT, read_source
 from dragoman.surfaces.cli.screen import Screen
-from dragoman.surfaces.cli.values import read_text
+from dragoman.surfaces.cli.values import read_duration, read_text
 from dragoman.surfaces.cli.verb import Verb
 
 if TYPE_CHECKING:
@@ -47,6 +47,16 @@ def send(
         bool | None,
         typer.Option("--ack/--no-ack", show_default=False, help="Whether an ack is wanted."),
     ] = None,
+    ack_within: Annotated[
+        int | None,
+        typer.Option(
+            "--ack-within",
+            metavar="TIME",
+            parser=read_duration,
+            show_default=False,
+            help="How long an ack may take, e.g. 10m; wants one.",
+        ),
+    ] = None,
     attach: Annotated[list[str] | None, _text("attach", "PATH", "A file, by reference.")] = None,
     id: Annotated[
         str, _text("id", "ID", "An id of yours: the same letter again is the same letter.")
@@ -64,6 +74,10 @@ def send(
       dragoman mail send --as ada --type PROGRESS --bead ol-527.1 --field step="Step 4" \\
         --field status="writing tests" --field context_usage=40
     """
+    if ack_within is not None:
+        if ack is False:
+            wrong_usage("--ack-within is about an ack: leave --no-ack away")
+        ack = True
     letter: dict[str, Any] = {
         "to": to or [],
         "cc": cc or [],
@@ -71,6 +85,7 @@ def send(
         "reply_to": reply_to,
         "attachments": attach or [],
         **({} if ack is None else {"ack_required": ack}),
+        **({} if ack_within is None else {"ack_within_ms": ack_within}),
         **({"id": id} if id else {}),
         **({"importance": importance} if importance != "normal" else {}),
     }

@@ -75,7 +75,7 @@ def search(
         typer.Argument(
             metavar="WORDS",
             show_default=False,
-            help="All of them: auth, dep*, -draft, 'a phrase', OR between alternatives.",
+            help='All of them: auth, dep*, -draft, "a phrase", OR between alternatives.',
         ),
     ],
     before: Annotated[
@@ -90,14 +90,16 @@ def search(
 ) -> Answer:
     """Find letters by their words, the newest first.
 
-    A word of several words is a phrase. Options stand before a word that begins with a dash.
+    A phrase has double quotes of its own, which the shell is kept from. However the words are
+    shared out among arguments, they are one query, as mail.search takes it. Options stand before a
+    word that begins with a dash.
 
     \b
     Examples:
-      dragoman mail search auth 'token expired'
+      dragoman mail search 'auth "token expired" OR login'
       dragoman mail search --limit 5 -- deploy -draft
     """
-    query = " ".join(f'"{word}"' if _is_phrase(word) else word for word in words)
+    query = " ".join(words)
     more = {} if before is None else {"before": before}
     reply = looked_up(call, "mail.search", query=query, limit=limit, **more)
     nothing = "no letter has these words"
@@ -108,10 +110,6 @@ def search(
             screen.line(f"There may be more: add --before {reply['cursor']}")
 
     return Answer(reply, show_found)
-
-
-def _is_phrase(word: str) -> bool:
-    return any(character.isspace() for character in word) and '"' not in word
 
 
 def summarize(

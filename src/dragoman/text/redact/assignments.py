@@ -15,8 +15,12 @@ _NAMES: Final = (
     rb"(?:[_.-]pass|pass(?:code|phrase|wd|word)s?|pwd|secret|tokens?|credentials?"
     rb"|api[_.-]?keys?|access[_.-]?keys?|auth[_.-]?keys?|private[_.-]?keys?|secret[_.-]?keys?"
     rb"|signing[_.-]?keys?|encryption[_.-]?keys?|master[_.-]?keys?|account[_.-]?keys?"
-    rb"|license[_.-]?keys?|(?:[_-])auth)"
+    rb"""|license[_.-]?keys?|(?:[_-])auth|["']auth\\{0,3}["'])"""
 )
+"""`"auth"` is the whole key, as the settings of docker have it: the Base64 of a user and a password
+(https://docs.docker.com/reference/cli/docker/login/)."""
+_ALONE: Final = frozenset({"auth", "pass"})
+"""Keys that are those of secrets only if nothing else belongs to them."""
 _TAIL: Final = rb"[A-Za-z0-9_.-]{0,32}"
 _QUOTES: Final = rb"""\\{0,3}["'\]]{0,2}"""
 _BARE: Final = rb"[!#$%*+\-./0-9:=?@A-Z^_a-z~\x80-\xff]"
@@ -31,7 +35,22 @@ _SCHEMES: Final = rb"(?:bearer|basic|token|digest|apikey|api-key|ssws|bot|negoti
 _OPTION_FORM: Final = (
     rb"--[a-z0-9-]{0,24}(?:pass|secret|token|api-?key|access-?key)[a-z0-9-]{0,24}[ \t]{1,4}"
 )
-_ASSIGNED_FORM: Final = _NAMES + _TAIL + _QUOTES + _SEPARATOR
+_PASS_FORM: Final = rb"\b(?-i:pass)" + _QUOTES + _SEPARATOR
+"""Not in capitals: that is how tests end."""
+_NETRC_FORM: Final = rb"login[ \t]{1,8}[^\s]+\s{1,16}password[ \t]{1,8}"
+"""https://www.gnu.org/software/inetutils/manual/html_node/The-_002enetrc-file.html"""
+_ASSIGNED_FORM: Final = (
+    rb"(?:"
+    + _NAMES
+    + _TAIL
+    + _QUOTES
+    + _SEPARATOR
+    + rb"|"
+    + _PASS_FORM
+    + rb"|"
+    + _NETRC_FORM
+    + rb")"
+)
 _URL_FORM: Final = rb"://[^\s/@\"'<>]+@"
 
 _ASSIGNED: Final = Linear(rb"(?i)" + _ASSIGNED_FORM + rb"|" + _OPTION_FORM, captures=False)
@@ -58,7 +77,7 @@ ANY_NAME: Final = (
     + _URL_FORM
 )
 """What every finding here needs somewhere in the text."""
-ANY_WORD: Final = rb"(?i:pass|pwd|secret|token|credential|key|auth|bearer|basic)|" + _URL_FORM
+ANY_WORD: Final = rb"(?i:pass|login|pwd|secret|token|credential|key|auth|bearer|basic)|" + _URL_FORM
 """The same for a text that goes on: a name is enough."""
 _PENDING: Final = Linear(
     rb"(?i)(?:(?:pass|pwd|secret|token|credential|key|auth)[A-Za-z0-9_.-]{0,40}"
@@ -66,7 +85,8 @@ _PENDING: Final = Linear(
     + rb"(?:[ \t]{0,8}:[ \t]{0,2}[A-Za-z]{0,12})?[ \t]{0,8}(?::=?|=>|={1,2}|>)?[ \t]{0,8}"
     + rb"""(?:\\{0,3}(?:"[^"\n]{0,200}|'[^'\n]{0,200})?|"""
     + _SCHEMES
-    + rb"[ \t]{0,4})?|(?:bearer|basic)[ \t]{0,4})\z",
+    + rb"[ \t]{0,4})?|(?:bearer|basic)[ \t]{0,4}"
+    + rb"|login(?:[ \t]{1,8}(?:[^\s]+(?:\s{1,16}(?:p[a-z]{0,7}[ \t]{0,8})?)?)?)?)\z",
     captures=False,
 )
 LONGEST_PENDING: Final = 400
@@ -137,9 +157,14 @@ def pending(data: bytes) -> int:
 
 
 def names_secret(name: str) -> str:
-    """The kind of secret that a name alone stands for, like the key of an object; empty: none."""
+    """The kind of secret that a name alone stands for, like that of a variable; empty: none."""
     found = _NAME.search(name.encode(errors="replace"))
     return "" if found is None or tells_about(name) else kind_of(name)
+
+
+def key_names_secret(key: str) -> str:
+    """The kind of secret that the key of an object stands for; empty: none."""
+    return kind_of(f'"{key}"') if key.lower() in _ALONE else names_secret(key)
 
 
 def kind_of(name: str) -> str:

@@ -1,4 +1,8 @@
-"""Private keys in PEM: blocks of several lines, or one line in which the breaks are escaped."""
+"""Private keys in PEM: blocks of several lines, or one line in which the breaks are escaped.
+
+And those of PuTTY, whose lines stand behind `Private-Lines:`
+(https://the.earth.li/~sgtatham/putty/0.83/htmldoc/AppendixC.html).
+"""
 
 import re
 from collections.abc import Iterator
@@ -6,8 +10,12 @@ from typing import Final
 
 from dragoman.text.linear import Linear
 
-BEGIN: Final = "-----BEGIN"
-_HEADER: Final = rb"-----BEGIN (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----"
+BEGINS: Final = ("-----BEGIN", "Private-Lines:")
+"""How a key begins."""
+_HEADER: Final = (
+    rb"(?:-----BEGIN (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----"
+    rb"|Private-Lines: [0-9]{1,4})"
+)
 _FOOTER: Final = rb"-----END (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----"
 _BREAK: Final = (
     rb"(?:\r?\n|\r|\\{1,3}r\\{1,3}n|\\{1,3}[nrv]"
@@ -54,7 +62,7 @@ _BLOCK: Final = Linear(
 )
 """A key without a footer ends where a line, or a word, is no part of one."""
 _OPEN: Final = Linear(
-    rb"-----BEGIN(?:[ ][A-Z0-9]{1,20}){0,5}[ ]?\z|"
+    rb"-----BEGIN(?:[ ][A-Z0-9]{1,20}){0,5}[ ]?\z|Private-Lines:[ ]?[0-9]{0,4}\z|"
     + _BEFORE
     + _LINES
     + _SHORT
@@ -65,6 +73,7 @@ _OPEN: Final = Linear(
     + rb"(?:-----END(?:[ ][A-Z0-9]{1,20}){0,5}[ ]?)?\z",
     captures=False,
 )
+_BEGINS: Final = tuple(begin.encode() for begin in BEGINS)
 _LEAST: Final = Linear(_KEY + rb"{16}", captures=False)
 """A key has so many characters in a row; what follows a mere mention of one has not."""
 _LABELLED: Final = Linear(rb"[\r\n](" + _LABEL + rb")" + _LONG + rb"\z")
@@ -79,8 +88,8 @@ _GROUP: Final = 4
 
 def blocks(data: bytes) -> Iterator[tuple[int, int, str]]:
     """Where private keys are."""
-    at = 0
-    while data.find(BEGIN.encode(), at) >= 0 and (found := _BLOCK.search(data, at)) is not None:
+    at, last = 0, max(data.rfind(begin) for begin in _BEGINS)
+    while at <= last and (found := _BLOCK.search(data, at)) is not None:
         start, at = found.span()
         body_start, body_end = max(found.span(1), found.span(3))
         if _LEAST.search(data, body_start, body_end) is not None:

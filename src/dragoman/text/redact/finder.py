@@ -20,7 +20,7 @@ from dragoman.text.redact.assignments import (
     headers,
     in_urls,
 )
-from dragoman.text.redact.blocks import BEGIN, blocks
+from dragoman.text.redact.blocks import BEGINS, blocks
 from dragoman.text.redact.hidden import ANY_HIDDEN, Reading, may_hide
 from dragoman.text.redact.known import Known, Secret
 from dragoman.text.redact.prefixed import ANY_RULE, prefixed
@@ -54,7 +54,7 @@ _JOINING: Final = re.compile(rb"[A-Za-z0-9+/_\-\x00-\x08\x0b-\x1f\x7f-\xff]")
 SMALL: Final = 1_024
 """Of a larger text it is not asked first whether there is anything in it: there mostly is."""
 
-_SHARED: Final = (ANY_RULE, BEGIN.encode(), ANY_HIDDEN)
+_SHARED: Final = (ANY_RULE, *(begin.encode() for begin in BEGINS), ANY_HIDDEN)
 _RULES: Final = Anywhere(b"|".join((ANY_NAME, *_SHARED)))
 """What every secret that a rule finds needs somewhere in the text, unless it is encoded."""
 _GATE: Final = Anywhere(b"|".join((ANY_NAME, *_SHARED)), _ENCODED.pattern)

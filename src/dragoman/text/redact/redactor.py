@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from msgspec import Struct
 
-from dragoman.text.redact.assignments import names_secret
+from dragoman.text.redact.assignments import key_names_secret, names_secret
 from dragoman.text.redact.finder import Finder, Found, placeholder
 from dragoman.text.redact.known import Secret
 from dragoman.text.redact.looks import is_placeholder, looks_random
@@ -101,7 +101,7 @@ class Redactor:
     def _named(self, name: str, value: str) -> tuple[str, list[str]]:
         """A text that a key stands before, and the kinds of what was taken out."""
         masked = self.text(value)
-        kind = "" if self._known_only or not name else names_secret(name)
+        kind = "" if self._known_only or not name else key_names_secret(name)
         if kind and looks_random(masked.text):
             digest = self._finder.digest(value.encode(errors="surrogatepass"))
             return placeholder(kind, digest), [kind]

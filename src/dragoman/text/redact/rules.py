@@ -248,6 +248,8 @@ RULES: Final[tuple[Rule, ...]] = (
     _rule("artifactory_token", "AKCp", "[A-Za-z0-9]{60,}",
           "https://jfrog.com/help/r/jfrog-platform-administration-documentation/api-key"),
     # --- standards
+    _rule("bcrypt_hash", "$2a$ $2b$ $2x$ $2y$", r"[0-9]{2}\$[./A-Za-z0-9]{53}",
+          "https://httpd.apache.org/docs/2.4/misc/password_encryptions.html"),
     _rule("jwt", "eyJ", r"[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}(?:\.[A-Za-z0-9_-]{10,}|\.)",
           "https://www.rfc-editor.org/rfc/rfc7519"),
 )

@@ -8,7 +8,7 @@ from collections import Counter
 from typing import Final
 
 from dragoman.text.redact.assignments import LONGEST_PENDING, pending
-from dragoman.text.redact.blocks import BEGIN, is_open
+from dragoman.text.redact.blocks import BEGINS, is_open
 from dragoman.text.redact.finder import SMALL, Finder, open_lines
 from dragoman.text.redact.hidden import open_sequence
 
@@ -98,7 +98,7 @@ class Stream:
         return -1
 
     def _block(self, border: int) -> int:
-        begin = self._held.rfind(BEGIN, 0, border)
+        begin = max(self._held.rfind(begin, 0, border) for begin in BEGINS)
         if begin < 0:
             return border
         is_going_on = is_open(self._held[begin:border].encode(errors="surrogatepass"))
