@@ -305,3 +305,10 @@ def test_a_refused_move_of_a_file_names_only_what_a_file_may_do(
     refusal = World(task("T", "backlog")).ask(FILE, MoveTask("T", to))
     assert isinstance(refusal, Refusal)
     assert (refusal.code, refusal.detail.endswith(ways)) == (code, True), refusal
+
+
+@proves("ROLE-TABLE")
+def test_who_may_move_it_nowhere_is_told_so() -> None:
+    refusal = World(task("T", "review", "bob")).ask(BOB, MoveTask("T", "done"))
+    assert isinstance(refusal, Refusal)
+    assert refusal.detail == "agent:bob may not move T from review to done, nor anywhere else"

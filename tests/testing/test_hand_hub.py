@@ -1,6 +1,6 @@
 """The hub for people who test their agents: the same story in memory and on SQLite."""
 
-from typing import Literal
+from typing import Literal, cast
 
 import pytest
 
@@ -65,3 +65,8 @@ def test_the_same_test_gives_the_same_ledger_twice(kind: Kind) -> None:
             return [*hub.history()]
 
     assert story() == story()
+
+
+def test_a_store_that_it_does_not_have_is_named() -> None:
+    with pytest.raises(ValueError, match="memory or sqlite, not in 'postgres'"):
+        hand_hub(cast(Kind, "postgres")).__enter__()

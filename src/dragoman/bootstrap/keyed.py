@@ -17,7 +17,7 @@ from dragoman.bootstrap.verifying import slices_of
 from dragoman.engine.ports import KeptStore
 from dragoman.surfaces.cli.place import Evidence
 from dragoman.system.checkpoints import CheckpointFile
-from dragoman.system.keys import LedgerKey, NoKeys, load, load_or_create, load_to_read
+from dragoman.system.keys import LedgerKey, NoKeys, are_made, load, load_or_create, load_to_read
 
 
 class Keyed(Struct, frozen=True):
@@ -34,9 +34,16 @@ def open_keyed(
     """Open the store of a data directory that exists; its keys must fit."""
     around = look_around(data, store, now)
     # Keys that are lost are not made anew: nobody could then tell old checkpoints from forged ones.
-    key = load_or_create(data) if create and not (data / CHECKPOINTS).exists() else load(data)
+    is_first = create and not (data / CHECKPOINTS).exists() and not are_made(data)
+    known = None if is_first else load(data)
     check_not_lost(around.url, data)
     kept = around.open_store(create=create)
+    # Only for a store that is there: a wrong address leaves no keys behind.
+    try:
+        key = known or load_or_create(data)
+    except BaseException:
+        kept.close()
+        raise
     check_secret(kept, data, key, anew=new_keys)
     return Keyed(around, key, kept)
 

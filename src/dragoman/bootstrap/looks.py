@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from dragoman.bootstrap.stores import is_behind, lasting, open_store
+from dragoman.bootstrap.stores import check_url, is_behind, lasting, open_store, own_url
 from dragoman.config import Settings, environment, load_settings
 from dragoman.core.errors import StoreUnavailable
 from dragoman.engine.ports import Clock, KeptStore, Store
@@ -60,6 +60,12 @@ def no_directory(data: Path) -> StoreUnavailable:
 
 def look_around(data: Path, store: str, now: int | None) -> Around:
     """The settings and the hub of a data directory."""
+    around = _look_around(data, store, now)
+    check_url(around.url)
+    return around
+
+
+def _look_around(data: Path, store: str, now: int | None) -> Around:
     running = find_hub(data)
     clock = SystemClock() if now is None else FixedClock(now)
     if running is None:
@@ -76,7 +82,7 @@ def look_around(data: Path, store: str, now: int | None) -> Around:
 def _beside(data: Path, store: str, running: HubAddress) -> tuple[str, Settings]:
     """The store and the settings of the hub that runs: beside it, its word counts."""
     works = running.works
-    if store and works.store and lasting(store) != works.store:
+    if store and lasting(store) != lasting(works.store or own_url(data)):
         raise HubRunning(
             f"a hub runs at {running.url} on another store: leave --store away, or stop it"
         )

@@ -63,7 +63,7 @@ from dragoman.bootstrap.looks import no_directory
 from dragoman.bootstrap.mute import MuteEngine
 from dragoman.bootstrap.redaction import open_redactor
 from dragoman.bootstrap.spawning import open_spawner
-from dragoman.bootstrap.stores import CHECKPOINTS, make_directory, open_store
+from dragoman.bootstrap.stores import CHECKPOINTS, check_url, make_directory, open_store
 from dragoman.bootstrap.traces import open_head, open_tails, trace_choices
 from dragoman.bootstrap.verifying import slices_of
 
@@ -85,6 +85,7 @@ def open_place(
     if not data.is_dir():
         if not create:
             raise no_directory(data)
+        check_url(store)
         make_directory(data)
     found = (
         open_keyed(data, store, now, create=create, new_keys=new_keys)

@@ -20,13 +20,7 @@ def open_store(
         from dragoman.store.postgres import PostgresStore
 
         return PostgresStore.open(url, new_ledger_id)
-    if url and not url.startswith(_SQLITE):
-        raise SettingsError(
-            f"{url.partition(':')[0]}: is not a kind of store; "
-            "use sqlite:///path/to/file.db or postgresql://user@host/database"
-        )
-    if url == _SQLITE:
-        raise SettingsError("sqlite:/// names no file; use sqlite:///path/to/file.db")
+    check_url(url)
     from dragoman.store.sqlite import SqliteStore
 
     path = _file(url, data)
@@ -34,6 +28,23 @@ def open_store(
         check_not_lost(url, data)
         raise StoreUnavailable(f"there is no database at {path}: run `dragoman init`")
     return (SqliteStore.open if create else SqliteStore.open_to_read)(path, new_ledger_id)
+
+
+def check_url(url: str) -> None:
+    """Refuse the address of a store that cannot be one, before anything is made."""
+    if not url or is_postgres(url):
+        return
+    if not url.startswith(_SQLITE):
+        raise SettingsError(
+            f"{url.partition(':')[0]}: is not a kind of store; "
+            "use sqlite:///path/to/file.db or postgresql://user@host/database"
+        )
+    if url == _SQLITE:
+        raise SettingsError("sqlite:/// names no file; use sqlite:///path/to/file.db")
+    if "?" in url:
+        raise SettingsError(
+            f"{url.partition('?')[2]}: a file takes no options; use sqlite:///path/to/file.db"
+        )
 
 
 def open_or_make(url: str, data: Path) -> KeptStore:
@@ -59,8 +70,13 @@ def _is_empty(file: Path) -> bool:
     return not file.exists() or file.stat().st_size == 0
 
 
+def own_url(data: Path) -> str:
+    """The address of the store that a data directory has itself."""
+    return f"{_SQLITE}{data / 'dragoman.db'}"
+
+
 def _file(url: str, data: Path) -> Path:
-    return Path(url.removeprefix(_SQLITE)) if url else data / "dragoman.db"
+    return Path((url or own_url(data)).removeprefix(_SQLITE))
 
 
 def is_postgres(url: str) -> bool:

@@ -205,19 +205,19 @@ def check_move(to: Status, fence: int | None, task: Task, read: Read, now: int) 
         refusal = check_hold(actor, task, lease, fence, now)
         if refusal:
             return refusal
+    ways = _ways(task.status, stands)
     if not can_move(task.status, to):
         return Refusal(
             "invalid_transition",
-            f"{task.id} is {task.status} and cannot become {to}; it can go to: "
-            f"{_ways(task.status, stands)}",
+            f"{task.id} is {task.status} and cannot become {to}; it can go to: {ways or 'nowhere'}",
         )
     if to == "in-progress":
         return Refusal("claim_required", f"{task.id} enters in-progress only by a claim")
     if (task.status, to) not in MAY_MOVE[stands]:
         return Refusal(
             "not_authorized",
-            f"{actor.label} may not move {task.id} from {task.status} to {to}, only to: "
-            f"{_ways(task.status, stands)}",
+            f"{actor.label} may not move {task.id} from {task.status} to {to}, "
+            + (f"only to: {ways}" if ways else "nor anywhere else"),
         )
     return None
 
@@ -227,7 +227,7 @@ def _ways(status: Status, stands: str) -> str:
     if not TRANSITIONS[status]:
         return "nowhere, it is final"
     ways = [to for to in TRANSITIONS[status] if (status, to) in MAY_MOVE[stands]]
-    return ", ".join(ways) or "nowhere"
+    return ", ".join(ways)
 
 
 def _check_shape(command: CreateTask) -> Refusal | None:

@@ -83,14 +83,18 @@ def load(folder: Path) -> LedgerKey:
     return loaded
 
 
+def are_made(folder: Path) -> bool:
+    """Whether a data directory has had keys: the public one is written last."""
+    return (folder / "keys" / "ledger.pub").exists()
+
+
 def load_or_create(folder: Path) -> LedgerKey:
     """The keys of a data directory; made on first use, and the same for all who come at once."""
     keys = folder / "keys"
     if not keys.is_dir():
         keys.mkdir(mode=0o700, parents=True, exist_ok=True)
         sync_folder(keys.parent)
-    # The public key is written last, so its presence shows that the others were there once.
-    if not (keys / "ledger.pub").exists():
+    if not are_made(folder):
         create_atomically(keys / "secret", secrets.token_bytes(_SECRET_BYTES), mode=OURS_ALONE)
         create_atomically(keys / "ledger.key", _new_private_pem(), mode=OURS_ALONE)
         private = _load_private(keys / "ledger.key")

@@ -173,6 +173,8 @@ def hand_hub(
     store: Literal["memory", "sqlite"] = "memory", choices: ccos.Choices = _DEFAULTS
 ) -> Generator[HandHub]:
     """A fresh hub in memory, or on a SQLite file that is gone afterwards."""
+    if store not in _OPENERS:
+        raise ValueError(f"a hub by hand is kept in {' or '.join(_OPENERS)}, not in {store!r}")
     with tempfile.TemporaryDirectory() as folder:
         hub = HandHub(_OPENERS[store](Path(folder)), choices)
         try:

@@ -335,6 +335,26 @@ def test_the_store_may_be_named_and_a_strange_one_is_refused_with_the_known_form
     assert "postgresql://" in refused["detail"]
 
 
+@proves("STORE-URL")
+@pytest.mark.parametrize(
+    ("url", "code"),
+    [
+        ("mysql://x", "invalid_settings"),
+        ("sqlite://rel.db", "invalid_settings"),
+        ("sqlite:///", "invalid_settings"),
+        ("sqlite:///{}/a.db?mode=ro", "invalid_settings"),
+        ("postgresql://127.0.0.1:1/x", "store_unavailable"),
+    ],
+)
+def test_a_store_that_cannot_be_leaves_no_keys_and_no_file_behind(
+    dragoman: Console, tmp_path: Path, url: str, code: str
+) -> None:
+    refused = dragoman.ask("task", "create", "x", "--store", url.format(tmp_path), code=1)
+
+    assert refused["code"] == code
+    assert [path for path in tmp_path.rglob("*") if path != dragoman.data] == []
+
+
 @proves("CLI-VERSION")
 def test_the_version_is_printed(dragoman: Console) -> None:
     said = dragoman("--version")

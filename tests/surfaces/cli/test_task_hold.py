@@ -187,3 +187,20 @@ def test_a_stored_lease_beyond_the_calendar_can_be_shown_and_ended(ready: Consol
     assert ready.ask("task", "show", "T-1")["lease"]["expiresAt"] == "9999-12-31T23:59:59.999Z"
     assert ready.ask("task", "log", "T-1", "still here", "--as", "ada")["ok"]
     assert ready.ask("task", "release", "T-1", "--agent", "ada")["status"] == "ready"
+
+
+@proves("CLI-TASK", "LEASE-FENCE", "LEASE-LOST")
+def test_an_old_process_that_names_its_fence_does_not_keep_its_namesake_alive(
+    ready: Console,
+) -> None:
+    ready.ask("task", "claim", "T-1", "--agent", "ada", "--now", NOON)
+    ready.ask("tick", "--now", LATER)
+    again = "2026-02-09T13:00:00Z"
+    ready.ask("task", "claim", "T-1", "--agent", "ada", "--now", again)
+    word = ("task", "log", "T-1", "still here", "--as", "ada", "--now", "2026-02-09T13:04:00Z")
+
+    assert ready.ask(*word, "--fence", "1", code=1)["code"] == "lease_lost"
+    before = ready.ask("task", "show", "T-1", "--now", again)["lease"]["expiresAt"]
+    ready.ask(*word, "--fence", "2")
+    assert ready.ask("task", "show", "T-1", "--now", again)["lease"]["expiresAt"] > before
+    assert ready("task", "log", "T-1", "--fence", "2").code == 2

@@ -102,6 +102,9 @@ def test_the_past_can_be_listed_page_by_page_and_shown(seven: Console) -> None:
     assert seven.ask("task", "show", "T-2", "--as-of", "7")["status"] == "ready"
     assert seven.ask("task", "show", "T-2", "--as-of", "8")["status"] == "in-progress"
     assert seven.ask("task", "show", "T-7", "--as-of", "3", code=1)["code"] == "task_not_found"
+    assert seven("task", "list", "--as-of", "8").err == ""
+    beyond = seven("task", "list", "--as-of", "999"), seven("task", "show", "T-7", "--as-of", "999")
+    assert all("the ledger ends at" in said.err for said in beyond)
 
 
 @proves("CLI-TASK")

@@ -9,9 +9,10 @@ from dragoman.core.errors import Refusal, Refused
 from dragoman.core.events import Status
 from dragoman.engine.ask import find_stream
 from dragoman.engine.pages import Wanted
+from dragoman.engine.ports import Store
 from dragoman.surfaces.cli.call import Answer, Call, wrong_usage
 from dragoman.surfaces.cli.history_page import history_page
-from dragoman.surfaces.cli.options import AsOfOption, LimitOption, TaskArgument
+from dragoman.surfaces.cli.options import AsOfOption, FenceOption, LimitOption, TaskArgument
 from dragoman.surfaces.cli.screen import Screen
 from dragoman.surfaces.cli.task_pages import Page, page_as_of, page_now
 from dragoman.surfaces.cli.task_view import COLUMNS, as_object, as_row, as_summary, print_page
@@ -57,6 +58,7 @@ def list_tasks(
     wanted = Wanted("ready" if ready else status, assignee, ready, before, limit)
     with call.looking() as look:
         page = page_now(look, wanted) if as_of is None else page_as_of(look, wanted, as_of)
+        _tell_end(call, look.store, as_of)
     tasks = [as_summary(shown) for shown in page.tasks]
     return Answer({"tasks": tasks, "next": page.next}, lambda screen: _print_list(page, screen))
 
@@ -71,7 +73,13 @@ def show(call: Call, task: TaskArgument, as_of: AsOfOption = None) -> Answer:
     """
     with call.looking() as look:
         shown = look_at(look, task, as_of)
+        _tell_end(call, look.store, as_of)
     return Answer(as_object(shown), lambda screen: print_page(shown, screen))
+
+
+def _tell_end(call: Call, store: Store, as_of: int | None) -> None:
+    if as_of is not None and as_of > (head := store.head()):
+        call.err.line(f"the ledger ends at {head}: this is how things are now")
 
 
 def log(
@@ -85,22 +93,25 @@ def log(
         int, typer.Option("--after", metavar="N", min=0, help="Begin after the task's N-th entry.")
     ] = 0,
     limit: LimitOption = 200,
+    fence: FenceOption = None,
 ) -> Answer:
     """Read a task's history; with a text, add a line to its work log.
 
     \b
     Examples:
       dragoman task log TASK-2026-02-09-001
-      dragoman task log TASK-2026-02-09-001 "half of the tests pass" --as ada
+      dragoman task log TASK-2026-02-09-001 "half of the tests pass" --as ada --fence 1
     """
-    return _history(call, task, after, limit) if text is None else _note(call, task, text)
+    if text is not None:
+        return _note(call, NoteTask(task, text, fence))
+    if fence is not None:
+        wrong_usage("--fence goes with a text: reading needs none")
+    return _history(call, task, after, limit)
 
 
-def _note(call: Call, task: str, text: str) -> Answer:
+def _note(call: Call, note: NoteTask) -> Answer:
     with call.writing() as place:
-        noted = (
-            place.hub.do(call.actor(place, call.speaker()), NoteTask(task, text)).receipts[0].task
-        )
+        noted = place.hub.do(call.actor(place, call.speaker()), note).receipts[0].task
         shown = look_at(place.hub, noted)
     return Answer(as_object(shown), lambda screen: screen.line(f"noted in the log of {noted}"))
 
