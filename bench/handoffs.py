@@ -152,7 +152,7 @@ def open_shelf(folder: Path, handoffs: int) -> Generator[Shelf]:
     with open_hub(SqliteStore.open(folder / "dragoman.db", new_id)) as hub:
         for start in range(0, handoffs, _AT_ONCE):
             some = range(start, min(start + _AT_ONCE, handoffs))
-            hub.do(_PERSON, *(CreateTask(f"Task {n}", id=f"t-{n}") for n in some))
+            hub.do(_PERSON, *(CreateTask(f"Task {n}", id=f"t-{n}", ready=True) for n in some))
             hub.do(SENDER, *(_offer(n) for n in some))
         yield Shelf(hub)
 

@@ -30,6 +30,7 @@ from dragoman.notify.notice import News, Notice
 from dragoman.services.notifier import Notifier
 from dragoman.surfaces.cli.place import Place
 from dragoman.system.clock import HandClock
+from dragoman.system.ids import new_id
 from dragoman.system.keys import load_or_create
 from dragoman.system.outbox import OutboxFiles
 from tests.crash.points import Kill, Points
@@ -193,7 +194,7 @@ class Life:
         """What a step asks for."""
         hub, keyed = self.place.hub, self.job.build != "keyless"
         return [
-            hub.request(actor, *commands, key=f"{number}.{place}" if keyed else "")
+            hub.request(actor, *commands, key=f"{number}.{place}" if keyed else new_id())
             for place, (actor, commands) in enumerate(STORY[number].requests)
         ]
 

@@ -167,3 +167,27 @@ def test_nobody_acks_or_reads_what_is_not_addressed_to_it(house: House) -> None:
         assert (answer.status, answer.code) == (403, "not_authorized")
     row = house.post("/v1/agentmail/mail.show", {"id": id}, by="ada")
     assert (row["read_by"], row["acked_by"]) == ([], [])
+
+
+@proves("REDACT-REQUESTS")
+@pytest.mark.parametrize(
+    ("path", "body", "field"),
+    [
+        (SEND, {"to": ["bob"], "subject": "S", "body_md": "{}"}, "body"),
+        ("/v1/tasks/T-1/note", {"text": "{}"}, "text"),
+        ("/v1/tasks", {"title": "x", "body": "{}"}, "body"),
+    ],
+)
+def test_who_sends_a_secret_is_told_in_a_header(
+    house: House, path: str, body: dict[str, Any], field: str
+) -> None:
+    house.do(CreateTask("One", "T-1"))
+
+    def ask(text: str) -> Answer:
+        words = {name: text if value == "{}" else value for name, value in body.items()}
+        return house.ask("POST", path, words, by="ada")
+
+    told = ask("password=Xk39fjQpz81a")
+    assert told.status in (200, 201)
+    assert told.headers["dragoman-warning"].startswith(f"a secret was masked: {field} (")
+    assert "dragoman-warning" not in ask("nothing secret").headers

@@ -282,7 +282,7 @@ def test_what_is_to_follow_may_be_refused_alone(house: House) -> None:
         ({"commands": [{"type": "task.explode"}]}, "commands[0].type"),
         ({"actor": {"role": "king", "name": "x"}}, "actor.role"),
         ({"actor": {"role": "human", "name": "?"}}, "actor"),
-        ({"more": 1}, ""),
+        ({"more": 1}, "more"),
     ],
 )
 def test_commands_that_are_none_are_named(

@@ -107,3 +107,11 @@ def test_nobody_acks_what_is_not_its_own(house: House) -> None:
     id = send(house)
     assert refused(house, "ada", "mail_ack", id=id) == "not_authorized"
     assert refused(house, "ada", "mail_read", id=id) == "not_authorized"
+
+
+@proves("REDACT-REQUESTS")
+def test_who_sends_a_secret_is_told(house: House) -> None:
+    row = {"to": ["bob"], "subject": "Hello", "body_md": "password=Xk39fjQpz81a"}
+    (warning,) = once(house, "ada", "mail_send", **row)["warnings"]
+    assert warning.startswith("a secret was masked: body (")
+    assert "warnings" not in once(house, "ada", "mail_send", **row | {"body_md": "Fine."})

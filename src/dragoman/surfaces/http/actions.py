@@ -81,7 +81,7 @@ async def create(call: Call) -> Any:
         aliases=new.aliases,
         max_attempts=defaults.max_attempts if attempts is None else attempts,
     )
-    accepted = await call.office.do(call.principal.actor, command, key=call.key)
+    accepted = await call.do(command)
     made = accepted.receipts[0]
     response = respond(call.request.scope, await show_left(call, made), 201)
     response.headers["location"] = f"/v1/tasks/{made.task}"
@@ -113,7 +113,7 @@ class Claimed(Struct, frozen=True, rename="camel"):
 async def claim(call: Call) -> Claimed:
     """Take a task."""
     command = claim_command(call, call.path["name"], call.body)
-    accepted = await call.office.do(call.principal.actor, command, key=call.key)
+    accepted = await call.do(command)
     return await claimed(call, command, accepted.receipts[0])
 
 
@@ -166,7 +166,7 @@ async def heartbeat(call: Call) -> Held:
     """Make the lease begin anew."""
     beat: Heartbeat = call.body
     command = RenewLease(call.path["name"], beat.fence)
-    accepted = await call.office.do(call.principal.actor, command, key=call.key)
+    accepted = await call.do(command)
     held = accepted.receipts[0]
     return Held(held.task, held.status, held.attempt, held.fence, to_rfc3339(held.expires_at))
 
@@ -306,7 +306,7 @@ _ACTIONS: dict[str, tuple[str, type[Body], Commands]] = {
 def _action(name: str, summary: str, shape: type[Body], commands: Commands) -> Endpoint:
     async def act(call: Call) -> WholeTask:
         wanted = commands(call, call.path["name"], call.body)
-        accepted = await call.office.do(call.principal.actor, *wanted, key=call.key)
+        accepted = await call.do(*wanted)
         return await show_left(call, accepted.receipts[-1])
 
     return Endpoint("POST", f"/v1/tasks/{{name}}/{name}", summary, act, WholeTask, body=shape)

@@ -150,7 +150,7 @@ _ACTIONS: dict[str, tuple[str, type[Body], Command]] = {
 def _action(name: str, summary: str, shape: type[Body], command: Command) -> Endpoint:
     async def act(call: Call) -> ShownAgent:
         agent = call.path["name"]
-        await call.office.do(call.principal.actor, command(agent, call.body), key=call.key)
+        await call.do(command(agent, call.body))
         return await _show(call, agent)
 
     return Endpoint("POST", f"/v1/agents/{{name}}/{name}", summary, act, ShownAgent, body=shape)

@@ -30,6 +30,8 @@ from dragoman.text.strict_json import StrictJsonError, parse_json
 
 JSON = "application/json"
 CBOR = "application/cbor"
+WARNING = "dragoman-warning"
+"""The header with what a caller is told beside the answer: what was masked, what was missing."""
 """What a message may be written in instead; the hub answers in JSON."""
 
 _UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
@@ -110,6 +112,8 @@ class Served:
             raise HttpProblem(of_refusal(refused.refusal)) from None
         if not isinstance(answer, Response):
             answer = respond(scope, answer, endpoint.status)
+        for remark in call.remarks:
+            answer.headers.append(WARNING, remark.encode("ascii", "backslashreplace").decode())
         await answer(scope, receive, send)
 
     async def _body(self, scope: Scope, receive: Receive) -> tuple[bytes, Any]:

@@ -297,6 +297,8 @@ async def _call(operation: Operation, call: Call) -> Any:
     """An operation by its name; the reply in its dialect's own form."""
     answer = await _answer(operation, call)
     count(call.office, answer)
+    if isinstance(answer, Taken):
+        call.remarks.extend(answer.warnings)
     return _reply(answer)
 
 

@@ -115,6 +115,14 @@ class Call(Struct, frozen=True):
     raw: bytes
     key: str
     """The idempotency key, if the caller gave one."""
+    remarks: list[str] = []
+    """What the caller is told beside the answer."""
+
+    async def do(self, *commands: AnyCommand) -> Accepted:
+        """Run commands for the caller under its key; a refusal is raised."""
+        accepted = await self.office.do(self.principal.actor, *commands, key=self.key)
+        self.remarks.extend(accepted.masked)
+        return accepted
 
     @property
     def now(self) -> int:

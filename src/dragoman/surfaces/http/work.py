@@ -50,7 +50,7 @@ async def work(call: Call) -> Any:
 
 async def _taken(call: Call, command: ClaimTask) -> Receipt | None:
     try:
-        accepted = await call.office.do(call.principal.actor, command, key=call.key)
+        accepted = await call.do(command)
     except Refused as refused:
         if refused.code != "nothing_ready":
             raise

@@ -60,8 +60,10 @@ def _operation_tool(dialect: Dialect, operation: Operation) -> Tool:
 
 def _called(desk: Desk, name: str, visit: Visit) -> dict[str, Any]:
     said = desk.interpreter.call(name, visit.arguments, desk.actor, ends_stays=True)
-    reply = _taken(said, desk).reply
-    return cast(dict[str, Any], reply) if isinstance(reply, dict) else {"reply": reply}
+    answer = _taken(said, desk)
+    reply = answer.reply
+    shown = cast(dict[str, Any], reply) if isinstance(reply, dict) else {"reply": reply}
+    return {**shown, "warnings": list(answer.warnings)} if answer.warnings else shown
 
 
 def _taken(answer: Answer | None, desk: Desk) -> Taken:
