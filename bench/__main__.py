@@ -50,6 +50,8 @@ class _Sizes(Struct, frozen=True):
     """Tasks on a very large board."""
     story: int
     """Tasks in progress in a long ledger, of ten entries each."""
+    stalled: int
+    """Readers of a stream that read nothing."""
 
 
 _FULL = _Sizes(
@@ -61,6 +63,7 @@ _FULL = _Sizes(
     actions=10_000,
     board=1_000_000,
     story=100_000,
+    stalled=2_000,
 )
 _QUICK = _Sizes(
     few=100,
@@ -71,6 +74,7 @@ _QUICK = _Sizes(
     actions=100,
     board=1_000,
     story=100,
+    stalled=200,
 )
 
 Measure = Callable[[Path, float], float]
@@ -235,10 +239,10 @@ def _http(sizes: _Sizes) -> Iterator[_Row]:
         lambda folder, s: http.posts(folder, _CALLERS, s),
     )
     yield _Row(
-        f"the same beside {http.STALLED:,} stalled readers",
+        f"the same beside {sizes.stalled:,} stalled readers",
         "one reader",
         lambda folder, s: http.posts_beside_readers(folder, _CALLERS, s, 0),
-        lambda folder, s: http.posts_beside_readers(folder, _CALLERS, s, http.STALLED),
+        lambda folder, s: http.posts_beside_readers(folder, _CALLERS, s, sizes.stalled),
     )
     with _folder() as place, aof.open_desks(place, sizes.few) as desks:
         yield _Row(

@@ -25,8 +25,6 @@ from dragoman.system.open_files import raise_limit
 _LINES = 500
 """So many messages are in a batch."""
 _SENDERS = 2
-STALLED = 2_000
-"""So many readers of a stream read nothing."""
 _FILLING_SECONDS = 2.0
 """For so long a hub is kept busy, to have more to tell than the buffers of a reader hold."""
 _AT_ONCE = 1 << 20

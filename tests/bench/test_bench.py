@@ -40,7 +40,7 @@ def test_one_run_measures_all_pairs_side_by_side() -> None:
         ("idle hub, seconds for one of a core's", "1% of a core"),
         ("idle hubs in a gigabyte", "120 MB"),
         ("POST of a report, 64 connections", "bare Starlette"),
-        ("the same beside 2,000 stalled readers", "one reader"),
+        ("the same beside 200 stalled readers", "one reader"),
         ("reports in batches over HTTP", "in process"),
         ("letters read, ten types", "json.loads"),
         ("letters sent, 1 at a time", "raw append"),
