@@ -145,7 +145,7 @@ _MORE: list[Step] = [
     activate,
     _do(BOB, CompleteHandoff("h1", "merged")),
     _do(ALICE, CloseHandoff("h1", "thanks")),
-    *(_do(DEVELOPER, _turn(index)) for index in range(3)),
+    *(_do(DEVELOPER, _turn(index)) for index in range(4)),
     _together(*((DEVELOPER, _trace(number)) for number in range(5))),
     _do(ALICE, RenewLease("n-1")),
     _together(*((ALICE, NoteTask(f"n-{n}", "half way")) for n in range(6))),

@@ -19,6 +19,7 @@ from dragoman.files.documents import (
     write_json,
 )
 from dragoman.files.story import Attempt
+from tests.files.seed_bytes import RESULT
 from tests.requirements import proves
 
 TASK = "TASK-2026-02-09-057"
@@ -46,25 +47,6 @@ HEARTBEAT = """\
   "lastHeartbeat": "2026-02-09T21:00:00.000Z",
   "beatCount": 5,
   "expiresAt": "2026-02-09T21:05:00.000Z"
-}
-"""
-
-RESULT = """\
-{
-  "taskId": "TASK-2026-02-09-057",
-  "agentId": "swe-backend",
-  "completedAt": "2026-02-09T21:10:00.000Z",
-  "outcome": "done",
-  "summaryRef": "outputs/summary.md",
-  "handoffRef": "outputs/handoff.md",
-  "deliverables": ["src/foo.ts", "src/bar.ts"],
-  "tests": {
-    "total": 120,
-    "passed": 120,
-    "failed": 0
-  },
-  "blockers": [],
-  "notes": "All acceptance criteria met. Tests passing."
 }
 """
 

@@ -9,25 +9,10 @@ from dragoman.core.events import Outcome
 from dragoman.files.documents import write_json
 from tests.engine.lab import ALICE, HUMAN
 from tests.files.lab import FilesLab, tree
+from tests.files.seed_bytes import RESULT
 from tests.requirements import proves
 
-SEED = """{
-  "taskId": "TASK-2026-02-09-001",
-  "agentId": "swe-backend",
-  "completedAt": "2026-02-09T21:10:00.000Z",
-  "outcome": "done",
-  "summaryRef": "outputs/summary.md",
-  "handoffRef": "outputs/handoff.md",
-  "deliverables": ["src/foo.ts", "src/bar.ts"],
-  "tests": {
-    "total": 120,
-    "passed": 120,
-    "failed": 0
-  },
-  "blockers": [],
-  "notes": "All acceptance criteria met. Tests passing."
-}
-"""
+SEED = RESULT.replace("TASK-2026-02-09-057", "TASK-2026-02-09-001")
 
 
 def claimed(data: Path) -> tuple[FilesLab, str, Path]:
