@@ -3020,9 +3020,9 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "HUB-TROUBLE",
         "Faults",
-        "While a duty of the hub does not do its work, or not all of it, /readyz answers 503 and "
-        "says which, and the terminal has one line about it and one when it is well again; doctor "
-        "says how far the files lag.",
+        "While a duty of the hub does not do its work /readyz answers 503 and says which; what one "
+        "task holds up is named there too, with 200. The terminal has one line about it and one "
+        "when it is well again; doctor says how far the files lag.",
     ),
     # --- damaged databases
     Requirement(

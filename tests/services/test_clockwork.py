@@ -4,6 +4,7 @@ from queue import SimpleQueue
 from threading import Event
 
 from dragoman.core.errors import StoreUnavailable
+from dragoman.engine.trouble import NONE, Trouble
 from dragoman.services.clockwork import Clockwork, Wheel, rest_of_round
 from tests.requirements import proves
 
@@ -81,30 +82,30 @@ def test_what_is_wrong_is_told_until_it_is_mended() -> None:
         works.start()
         duty.runs.get(timeout=PATIENCE)
         duty.runs.get(timeout=PATIENCE)
-        assert f"{fault}" in works.health()["one"]
+        assert f"{fault}" in works.health()["one"].words
         duty.fault = None
         duty.runs.get(timeout=PATIENCE)
         duty.runs.get(timeout=PATIENCE)
         works.stop(PATIENCE)
-        assert works.health() == {"one": ""}
+        assert works.health() == {"one": NONE}
 
 
 @proves("HUB-TROUBLE")
 def test_what_a_duty_could_not_do_though_it_did_the_rest_is_told_too() -> None:
     class Lagging(Duty):
-        undone = "one file lags"
+        undone = Trouble("one file lags", is_partial=True)
 
     duty = Lagging("one")
     works = Clockwork([wheel(duty, rest=0.01)])
     works.start()
     duty.runs.get(timeout=PATIENCE)
     duty.runs.get(timeout=PATIENCE)
-    assert works.health() == {"one": "one file lags"}
-    duty.undone = ""
+    assert works.health() == {"one": duty.undone}
+    duty.undone = NONE
     duty.runs.get(timeout=PATIENCE)
     duty.runs.get(timeout=PATIENCE)
     works.stop(PATIENCE)
-    assert works.health() == {"one": ""}
+    assert works.health() == {"one": NONE}
 
 
 def test_a_group_that_hangs_holds_up_no_other_and_is_left_behind_at_the_end() -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.core.commands import CreateTask
+from dragoman.engine.trouble import Trouble
 from dragoman.services.projector import FilesDuty
 from dragoman.system.beneath import Beneath
 from tests.engine.lab import HUMAN
@@ -50,12 +51,12 @@ def test_files_lag_and_catch_up(tmp_path: Path, kind: type[Beneath]) -> None:
     assert len(told) == 1
     assert "the files lag behind the ledger" in told[0]
     assert "dragoman tick" in told[0]
-    assert duty.undone == told[0]
+    assert duty.undone == Trouble(told[0])
     assert {path: path.read_bytes() for path in before} == before
     assert lab.task("TASK-2026-02-09-002").title == "Second"
     again = FilesDuty("files", lab.projector().level, told.append)
     assert again.run_once(0) == 1
-    assert again.undone == ""
+    assert again.undone.words == ""
     assert len(told) == 1
     assert lab.differences() == []
 
@@ -100,8 +101,11 @@ def test_it_is_named_after_its_part() -> None:
 def test_what_is_left_of_its_work_is_told_until_it_is_done() -> None:
     left = ["the files of one task", ""]
     duty = FilesDuty("files", lambda: 3, lambda _: None, left=lambda: left.pop(0))
-    assert (duty.run_once(0), duty.undone) == (3, "the files of one task")
-    assert (duty.run_once(0), duty.undone) == (3, "")
+    assert (duty.run_once(0), duty.undone) == (
+        3,
+        Trouble("the files of one task", is_partial=True),
+    )
+    assert (duty.run_once(0), duty.undone.words) == (3, "")
 
 
 @proves("HUB-TROUBLE")

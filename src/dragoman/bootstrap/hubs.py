@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from dragoman.config import Settings, environment, load_settings, setting_variables
 from dragoman.engine.ports import Store
+from dragoman.engine.trouble import Trouble
 from dragoman.surfaces.cli.person import login_name
 from dragoman.surfaces.cli.place import Place
 from dragoman.system.clock import SystemClock
@@ -89,9 +90,9 @@ def open_hub(
         )
         place.hints.listen(clockwork.hint)
 
-        def health() -> Mapping[str, str]:
+        def health() -> Mapping[str, Trouble]:
             stopping = _STOPPING if dispatcher.is_stopping else ""
-            return {**clockwork.health(), "dispatch": stopping or dispatcher.problem}
+            return {**clockwork.health(), "dispatch": Trouble(stopping or dispatcher.problem)}
 
         def fleet() -> "Sequence[AgentState]":
             return dispatcher.states()

@@ -10,6 +10,7 @@ from time import monotonic
 from typing import Protocol, runtime_checkable
 
 from dragoman.core.errors import DragomanError
+from dragoman.engine.trouble import NONE, Trouble
 
 _BREATH_SECONDS = 0.05
 """After a hint: what is committed meanwhile is followed in one go."""
@@ -37,8 +38,8 @@ class Lagging(Protocol):
     """A duty that does what it can, and says what it could not do."""
 
     @property
-    def undone(self) -> str:
-        """What could not be done the last time, and why; empty: nothing."""
+    def undone(self) -> Trouble:
+        """What could not be done the last time."""
         ...
 
 
@@ -62,8 +63,7 @@ class Wheel:
         self._woken = threading.Event()
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
-        self.wrong: dict[str, str] = {duty.name: "" for duty in duties}
-        """Duty -> what is wrong with it; empty: nothing."""
+        self.troubles: dict[str, Trouble] = {duty.name: NONE for duty in duties}
 
     def start(self) -> None:
         """Begin to turn."""
@@ -107,12 +107,12 @@ class Wheel:
             try:
                 duty.run_once(self._now())
             except (DragomanError, OSError) as error:
-                self.wrong[duty.name] = f"{error}"
+                self.troubles[duty.name] = Trouble(f"{error}")
             except Exception as error:  # noqa: BLE001  a fault of one duty must not end the others
-                self.wrong[duty.name] = f"{type(error).__name__}: {error}"
+                self.troubles[duty.name] = Trouble(f"{type(error).__name__}: {error}")
             else:
-                self.wrong[duty.name] = duty.undone if isinstance(duty, Lagging) else ""
-        return not any(self.wrong[duty.name] for duty in duties)
+                self.troubles[duty.name] = duty.undone if isinstance(duty, Lagging) else NONE
+        return not any(self.troubles[duty.name].words for duty in duties)
 
 
 def rest_of_round(rest: float, took: float, *, is_done: bool) -> float:
@@ -144,6 +144,6 @@ class Clockwork:
         for wheel in self._wheels:
             wheel.stop(max(0.0, give_up_at - monotonic()))
 
-    def health(self) -> Mapping[str, str]:
-        """Each duty, and what is wrong with it; empty: nothing."""
-        return {name: wrong for wheel in self._wheels for name, wrong in wheel.wrong.items()}
+    def health(self) -> Mapping[str, Trouble]:
+        """Each duty, and what is wrong with it."""
+        return {name: wrong for wheel in self._wheels for name, wrong in wheel.troubles.items()}

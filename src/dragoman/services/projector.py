@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Final
 
+from dragoman.engine.trouble import NONE, Trouble
+
 Warn = Callable[[str], None]
 
 _LAG: Final = {"inbox": "a message stays in the inbox"}
@@ -32,8 +34,8 @@ class FilesDuty:
         `left` says what of it could not be done though the rest was.
         """
         self.name = name
-        self.undone = ""
-        """What could not be done the last time, and why; empty: nothing."""
+        self.undone = NONE
+        """What could not be done the last time."""
         self._work = work
         self._warn = warn
         self._seconds = seconds
@@ -57,13 +59,13 @@ class FilesDuty:
         try:
             done = self._work()
         except OSError as error:
-            self.undone = (
+            self.undone = Trouble(
                 f"{_LAG.get(self.name, 'the files lag behind the ledger')}: "
                 f"{error.filename or 'the disk'}: {error.strerror or error}. What was asked for is "
                 "recorded all the same; free or mend the disk, then `dragoman tick` brings the "
                 "files level"
             )
-            self._warn(self.undone)
+            self._warn(self.undone.words)
             return 0
-        self.undone = self._left()
+        self.undone = Trouble(self._left(), is_partial=True)
         return done

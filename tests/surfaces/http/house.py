@@ -25,6 +25,7 @@ from dragoman.engine.identity import Identity
 from dragoman.engine.interpreter import Interpreter
 from dragoman.engine.operation import Dialect
 from dragoman.engine.ports import Clock, Store
+from dragoman.engine.trouble import Trouble
 from dragoman.protocols import acp, agentmail, aof, ccos, saop
 from dragoman.services.desk import AgentState
 from dragoman.services.workq import HubWorkq
@@ -81,7 +82,7 @@ class House:
         patience: Patience | None = None,
         monotonic: Callable[[], float] | None = None,
         clock: Clock | None = None,
-        duties: Callable[[], Mapping[str, str]] = dict[str, str],
+        duties: Callable[[], Mapping[str, Trouble]] = dict[str, Trouble],
         fleet: Callable[[], Sequence[AgentState]] = list[AgentState],
         is_stopping: Callable[[], bool] = bool,
         is_hinted: bool = True,

@@ -10,6 +10,7 @@ from dragoman.config import HttpSettings
 from dragoman.core.commands import CreateTask
 from dragoman.core.errors import StoreUnavailable
 from dragoman.engine.ports import Inspection, Session
+from dragoman.engine.trouble import NONE, Trouble
 from dragoman.ledger.entry import Entry
 from dragoman.store.memory import MemoryStore
 from dragoman.surfaces.http import Patience
@@ -142,7 +143,7 @@ def test_readiness_is_looked_at_once_however_often_it_is_asked_for() -> None:
 
 @proves("HTTP-HEALTH")
 def test_readiness_and_figures_tell_which_duty_is_not_done() -> None:
-    duties = {"recovery": "", "projection": "OSError"}
+    duties = {"recovery": NONE, "projection": Trouble("OSError")}
     with serving(House(duties=lambda: duties)) as house:
         answer = house.ask("GET", "/readyz", by="")
         assert answer.status == 503
@@ -150,6 +151,16 @@ def test_readiness_and_figures_tell_which_duty_is_not_done() -> None:
         figures = house.ask("GET", "/metrics").body.decode()
     assert 'dragoman_duty_ok{duty="recovery"} 1' in figures
     assert 'dragoman_duty_ok{duty="projection"} 0' in figures
+
+
+@proves("HUB-TROUBLE")
+def test_what_one_task_holds_up_is_told_and_leaves_the_hub_in_service() -> None:
+    of_one = Trouble("the files of a task (task:T-1)", is_partial=True)
+    with serving(House(duties=lambda: {"recovery": NONE, "projection": of_one})) as house:
+        answer = house.ask("GET", "/readyz", by="")
+        assert (answer.status, answer.json["ready"]) == (200, True)
+        assert answer.json["duties"] == {"recovery": "ok", "projection": of_one.words}
+        assert 'dragoman_duty_ok{duty="projection"} 0' in house.ask("GET", "/metrics").body.decode()
 
 
 @proves("HTTP-HEALTH")

@@ -159,7 +159,7 @@ class Call(Struct, frozen=True):
     def warn(self, place: Place, known: frozenset[str] = frozenset()) -> frozenset[str]:
         """Tell what the person should know, though it stopped nothing, unless it is known; what is
         known from now on."""
-        found = frozenset((*place.warnings, *(duty.undone for duty in place.file_duties)))
+        found = frozenset((*place.warnings, *(duty.undone.words for duty in place.file_duties)))
         for warning in place.warnings:
             if warning not in known:
                 self.err.line(("warning: ", "yellow"), warning)

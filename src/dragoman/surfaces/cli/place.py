@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from dragoman.engine.operation import Dialect
     from dragoman.engine.ports import Clock, Store
     from dragoman.engine.shown import WholeTask
+    from dragoman.engine.trouble import Trouble
     from dragoman.engine.verify_slice import Slices
     from dragoman.files.archive_format import Manifest
     from dragoman.files.handoff_audit import Checked
@@ -56,8 +57,8 @@ class FilesDuty(Duty, Protocol):
     """One that has to do with plain files only, and does what it can."""
 
     @property
-    def undone(self) -> str:
-        """What could not be done the last time, and why; empty: nothing."""
+    def undone(self) -> "Trouble":
+        """What could not be done the last time."""
         ...
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from socket import socket
 
 from dragoman.engine.hub import Hub
+from dragoman.engine.trouble import NONE, Trouble
 from dragoman.services.clockwork import Clockwork
 from dragoman.services.dispatcher import Dispatcher
 from dragoman.surfaces.http.server import HttpServer
@@ -76,12 +77,12 @@ class RunningHub:
 
     async def _watch(self, troubled: Callable[[str, str], None]) -> None:
         """Tell once what begins to be wrong, and once that it is not any more."""
-        known: Mapping[str, str] = {}
+        known: Mapping[str, Trouble] = {}
         while True:
-            health = {**self._clockwork.health(), "dispatch": self._dispatcher.problem}
-            found = {name: wrong for name, wrong in health.items() if wrong}
+            health = {**self._clockwork.health(), "dispatch": Trouble(self._dispatcher.problem)}
+            found = {name: wrong for name, wrong in health.items() if wrong.words}
             for name in sorted(known.keys() ^ found.keys()):
-                troubled(name, found.get(name, ""))
+                troubled(name, found.get(name, NONE).words)
             known = found
             await asyncio.sleep(_LOOK_SECONDS)
 

@@ -10,6 +10,7 @@ from dragoman.engine.hints import Hints
 from dragoman.engine.hub import Hub
 from dragoman.engine.identity import Identity
 from dragoman.engine.interpreter import Interpreter
+from dragoman.engine.trouble import Trouble
 from dragoman.services.desk import AgentState
 
 
@@ -41,7 +42,7 @@ class Patience(Struct, frozen=True):
     ahead, and is told so."""
 
 
-def _all_well() -> Mapping[str, str]:
+def _all_well() -> Mapping[str, Trouble]:
     return {}
 
 
@@ -62,8 +63,8 @@ class Door(Struct, frozen=True):
     settings: Settings
     hints: Hints
     """Told by the engine after every commit."""
-    duties: Callable[[], Mapping[str, str]] = _all_well
-    """Each duty of the hub by name, and in a few words what is wrong with it; empty: nothing."""
+    duties: Callable[[], Mapping[str, Trouble]] = _all_well
+    """Each duty of the hub by name, and what is wrong with it."""
     fleet: Callable[[], Sequence[AgentState]] = _nobody
     """How each agent stands that the hub starts."""
     is_stopping: Callable[[], bool] = _is_not_stopping

@@ -3,6 +3,8 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
+from dragoman.engine.trouble import Trouble
+
 MEDIA = "text/plain; version=0.0.4; charset=utf-8"
 
 BUCKETS = (0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0)
@@ -51,7 +53,7 @@ class Metrics:
         self._messages[dialect, outcome] += 1
 
     def text(
-        self, *, waiting: int, head: int, tasks: Mapping[str, int], duties: Mapping[str, str]
+        self, *, waiting: int, head: int, tasks: Mapping[str, int], duties: Mapping[str, Trouble]
     ) -> str:
         """Everything, together with what is true right now."""
         samples = [
@@ -62,7 +64,7 @@ class Metrics:
             ("dragoman_ledger_position", (), head),
             *(("dragoman_tasks", (("status", name),), n) for name, n in tasks.items()),
             *(
-                ("dragoman_duty_ok", (("duty", name),), 0 if wrong else 1)
+                ("dragoman_duty_ok", (("duty", name),), 0 if wrong.words else 1)
                 for name, wrong in duties.items()
             ),
         ]
