@@ -3044,6 +3044,18 @@ _MANIFEST: tuple[Requirement, ...] = (
         "verify names the position or the row.",
     ),
     Requirement(
+        "STORE-LOG",
+        "S-FAULTS",
+        "A log that lies beside a database stays when the file is closed, until somebody has "
+        "committed: what SQLite passes over in a damaged one is not lost by being read.",
+    ),
+    Requirement(
+        "CHECKPOINT-NEWEST",
+        "S-FAULTS",
+        "Lines of checkpoints.jsonl that do not hold stop neither writing, nor a backup, nor a "
+        "restore as long as one does; doctor tells of those at the end.",
+    ),
+    Requirement(
         "STORE-CUT",
         "S-FAULTS",
         "A database file that lacks its last bytes is not opened; what is only in its log yet is "

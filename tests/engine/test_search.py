@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from dragoman.core.commands import CreateTask, NoteTask
-from dragoman.core.errors import LedgerError, Refusal
+from dragoman.core.errors import LedgerError, Refusal, StoreUnavailable
 from dragoman.core.events import MailPosted
 from dragoman.engine.ports import Listed
 from dragoman.engine.search import bring_level, search_mail
@@ -51,6 +51,23 @@ def test_a_letter_is_found_as_soon_as_it_was_sent() -> None:
         assert found(store, "token") == [str(sent) for sent in range(n - 1, 0, -1)]
         post(store, str(n), "Token expired", "again")
     assert found(store, '"token expired"', limit=2) == ["3", "2"]
+
+
+def test_where_nothing_can_be_written_what_was_indexed_before_is_found() -> None:
+    class Unwritable(OpenStore):
+        is_unwritable = False
+
+        def index(self, texts: Sequence[tuple[int, Words]], until: int) -> None:
+            if self.is_unwritable:
+                raise StoreUnavailable("the disk is read-only")
+            super().index(texts, until)
+
+    store = Unwritable()
+    post(store, "1", "Token expired", "again")
+    assert found(store, "token") == ["1"]
+    store.is_unwritable = True
+    post(store, "2", "Token expired", "again")
+    assert found(store, "token") == ["1"]
 
 
 @pytest.mark.parametrize("query", ["ann", "bob", "carol", "dave", "subject", "body"])

@@ -96,7 +96,7 @@ def test_every_cut_line_is_found() -> None:
 @pytest.mark.parametrize(
     ("line", "why"),
     [
-        (b"", "is not JSON"),
+        (b"", "it is empty"),
         (b"checkpoint", "is not JSON"),
         (b'{"ledger":"\xff"}', "is not JSON"),
         (b"[]", "does not have the right fields"),

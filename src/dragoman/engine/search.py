@@ -1,9 +1,10 @@
 """Search: the index follows the ledger, and is level when somebody asks; no commit waits for it."""
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
-from dragoman.core.errors import Refusal
+from dragoman.core.errors import Refusal, StoreUnavailable
 from dragoman.core.events import EVENT_NAMES, Event, MailPosted
 from dragoman.engine.ask import decode
 from dragoman.engine.ports import Listed, Store
@@ -62,5 +63,7 @@ def search_mail(store: Store, query: str, before: int | None, limit: int) -> lis
     asked = wanted(query)
     if isinstance(asked, str):
         return Refusal("invalid_field", asked)
-    bring_level(store)
+    # Where nothing can be written, what was found before can still be found.
+    with suppress(StoreUnavailable):
+        bring_level(store)
     return store.search(asked, before, limit)

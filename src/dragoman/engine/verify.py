@@ -85,10 +85,10 @@ def check_ledger(
 def check_tail(store: Store, checkpoint: Checkpoint) -> Iterator[Finding]:
     """Only what came after a checkpoint: what a start looks at."""
     head = store.head()
-    if head < checkpoint.size:
-        yield _cut_tail(head, checkpoint.size)
     if checkpoint.ledger != store.ledger_id():
         yield _foreign(checkpoint)
+    elif head < checkpoint.size:
+        yield _cut_tail(head, checkpoint.size)
     behind = check_slice(store, Span(checkpoint.size, max(head, checkpoint.size)))
     signed: dict[str, Head] = {}
     for stream, (_, follows) in behind.begins.items():
@@ -199,8 +199,9 @@ class Roots:
 
     def end(self, head: int) -> Iterator[Finding]:
         """There are no more."""
-        if self._ahead:
-            yield _cut_tail(head, self._ahead[0].size)
+        for checkpoint in self._ahead[:1]:
+            is_ours = checkpoint.ledger == self._ledger
+            yield _cut_tail(head, checkpoint.size) if is_ours else _foreign(checkpoint)
 
     def _joined(self, part: Slice, size: int) -> Tree | None:
         inside = part.trees.get(size)
@@ -218,7 +219,11 @@ class Roots:
 
 
 def _foreign(checkpoint: Checkpoint) -> Finding:
-    return Finding(f"a checkpoint is of another ledger, {checkpoint.ledger}", checkpoint.size)
+    return Finding(
+        f"a checkpoint is of another ledger, {checkpoint.ledger}: this data directory belongs to "
+        "another store",
+        checkpoint.size,
+    )
 
 
 def _cut_tail(head: int, size: int) -> Finding:

@@ -37,7 +37,7 @@ from dragoman.files.archive_format import (
 from dragoman.files.disk import Disk
 from dragoman.files.problems import BadArchive
 from dragoman.files.transplant import check_chain
-from dragoman.ledger.checkpoint import BadCheckpoint, Checkpoint, read
+from dragoman.ledger.checkpoint import Checkpoint, read_lines
 
 Progress = Callable[[int], None]
 
@@ -264,7 +264,10 @@ def read_leases(content: bytes) -> dict[str, Lease]:
 
 
 def read_checkpoints(where: str, content: bytes, public_key: bytes) -> list[Checkpoint]:
-    """Checkpoints, each of which was signed by that key."""
+    """The checkpoints that were signed by that key; BadArchive when there are lines and none holds.
+
+    A line that was spoiled before it was copied proves nothing, and takes nothing from the others.
+    """
     lines = content.splitlines()
     if not lines:
         return []
@@ -272,8 +275,9 @@ def read_checkpoints(where: str, content: bytes, public_key: bytes) -> list[Chec
         public = load_pem_public_key(public_key)
         if not isinstance(public, Ed25519PublicKey):
             raise BadArchive(f"{where}ledger.pub: it is not an Ed25519 key")
-        return [read(line, public) for line in lines]
-    except (ValueError, UnsupportedAlgorithm) as error:
-        if isinstance(error, BadCheckpoint):
-            raise BadArchive(f"{where}checkpoints.jsonl: {error.detail}") from None
+    except (ValueError, UnsupportedAlgorithm):
         raise BadArchive(f"{where}ledger.pub: the public key cannot be read") from None
+    holding, spoiled = read_lines(lines, public)
+    if not holding:
+        raise BadArchive(f"{where}checkpoints.jsonl, line {spoiled[0].line}: {spoiled[0].why}")
+    return holding

@@ -4,6 +4,7 @@ A checkpoint is one JSON line. Its signature covers a domain tag and the canonic
 fields, so it cannot be mistaken for a signature over anything else.
 """
 
+from collections.abc import Iterable
 from hashlib import sha256
 from typing import Final
 
@@ -84,6 +85,28 @@ def read(line: bytes, public: Ed25519PublicKey) -> Checkpoint:
     return checkpoint
 
 
+class Spoiled(Struct, frozen=True):
+    """A line that proves nothing."""
+
+    line: int
+    """Counted from 1."""
+    why: str
+
+
+def read_lines(
+    lines: Iterable[bytes], public: Ed25519PublicKey
+) -> tuple[list[Checkpoint], list[Spoiled]]:
+    """The checkpoints that hold: each line stands for itself, whatever became of the others."""
+    holding: list[Checkpoint] = []
+    spoiled: list[Spoiled] = []
+    for number, line in enumerate(lines, 1):
+        try:
+            holding.append(read(line, public))
+        except BadCheckpoint as error:
+            spoiled.append(Spoiled(number, error.detail))
+    return holding, spoiled
+
+
 def tree_of(checkpoint: Checkpoint) -> Tree:
     """The tree from which the ledger can be verified onward."""
     try:
@@ -101,6 +124,8 @@ def _parse(line: bytes) -> tuple[Checkpoint, bytes]:
     except msgspec.ValidationError as error:
         raise BadCheckpoint(f"The checkpoint does not have the right fields: {error}.") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        if not line.strip():
+            raise BadCheckpoint("There is no checkpoint in the line: it is empty.") from None
         raise BadCheckpoint(f"The checkpoint is not JSON: {error}.") from None
     try:
         signature = bytes.fromhex(fields.pop("signature"))

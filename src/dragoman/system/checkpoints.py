@@ -1,13 +1,13 @@
 """The file of signed checkpoints, `checkpoints.jsonl`, outside of the database."""
 
-from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from dragoman.ledger.checkpoint import Checkpoint, checkpoint_of, read, sign
+from dragoman.ledger.checkpoint import BadCheckpoint, Checkpoint, checkpoint_of, read, sign
 from dragoman.ledger.tree import Tree
-from dragoman.system.files import append_line, last_line, read_lines
+from dragoman.system.files import append_line, lines_from_the_end, read_lines
 from dragoman.system.keys import LedgerKey, NoKeys
 
 
@@ -17,10 +17,6 @@ class CheckpointFile:
     def __init__(self, path: Path, key: LedgerKey | NoKeys) -> None:
         self.path = path
         self._key = key
-
-    def all(self) -> Iterator[Checkpoint]:
-        """Every checkpoint; BadCheckpoint at the first that does not hold."""
-        return (read(line, self._key.public) for line in read_lines(self.path))
 
     @property
     def public(self) -> Ed25519PublicKey:
@@ -37,11 +33,33 @@ class CheckpointFile:
         return read_lines(self.path)
 
     def last(self) -> Checkpoint | None:
-        """The newest checkpoint."""
-        line = last_line(self.path)
-        return read(line, self._key.public) if line is not None else None
+        """The newest checkpoint that holds; BadCheckpoint when there are lines and none does.
+
+        Who can spoil the lines behind it could as well remove them: nothing is weaker for it.
+        """
+        return self._newest()[0]
+
+    def spoiled_at_the_end(self) -> int:
+        """How many lines behind that one do not hold."""
+        return self._newest()[1]
 
     def add(self, ledger: str, tree: Tree, at: int) -> None:
         """Sign the ledger as it stands, durably."""
         checkpoint = checkpoint_of(ledger, tree, at, self._key.public)
         append_line(self.path, sign(checkpoint, self._key.private))
+
+    def _newest(self) -> tuple[Checkpoint | None, int]:
+        spoiled: list[str] = []
+        with closing(lines_from_the_end(self.path)) as lines:
+            for line in lines:
+                try:
+                    return read(line, self._key.public), len(spoiled)
+                except BadCheckpoint as error:
+                    spoiled.append(error.detail)
+        if spoiled:
+            raise BadCheckpoint(
+                f"No line of {self.path} holds; of the last one: {spoiled[0]} Bring the file back "
+                "from where you copied it to. If nobody has it any more, move it away: `dragoman "
+                "tick` signs the ledger from now on."
+            )
+        return None, 0

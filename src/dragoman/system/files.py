@@ -63,20 +63,20 @@ def read_lines(path: Path) -> list[bytes]:
         return file.read().split(_NEWLINE)[:-1]
 
 
-def last_line(path: Path) -> bytes | None:
-    """The last whole line without its newline; None when there is none."""
+def lines_from_the_end(path: Path) -> Generator[bytes]:
+    """All whole lines without their newlines, the last first, read as they are asked for."""
     try:
         file = path.open("rb")
     except FileNotFoundError:
-        return None
+        return
     with file:
         fcntl.flock(file, fcntl.LOCK_SH)
         descriptor = file.fileno()
         end = end_of_last_line(descriptor, os.fstat(descriptor).st_size)
-        if end == 0:
-            return None
-        start = end_of_last_line(descriptor, end - 1)
-        return os.pread(descriptor, end - 1 - start, start)
+        while end > 0:
+            start = end_of_last_line(descriptor, end - 1)
+            yield os.pread(descriptor, end - 1 - start, start)
+            end = start
 
 
 def sync_folder(folder: Path) -> None:

@@ -8,16 +8,18 @@ import apsw
 import pytest
 
 from dragoman.core.errors import DragomanError, StoreCorrupt, StoreUnavailable
+from dragoman.store.sqlite import SqliteStore
 from dragoman.store.sqlite.connect import check_sqlite
 from dragoman.store.sqlite.migrate import APPLICATION_ID
 from dragoman.store.sqlite.still import readers_where_nothing_can_be_written
-from tests.conformance.store.changes import EMPTY, everything
+from tests.conformance.store.changes import EMPTY, begin_stream, everything
 from tests.requirements import proves
 from tests.store.sqlite.files import (
     PAGE,
     connect,
     files_in,
     filled,
+    ledger_id,
     open_store,
     overwrite,
     root_page,
@@ -218,6 +220,34 @@ def test_a_file_that_lacks_a_part_of_its_last_page_is_not_opened(
         opened(path)
 
     assert path.read_bytes() == cut
+
+
+@proves("STORE-LOG")
+def test_a_log_that_was_found_stays_until_somebody_has_committed(tmp_path: Path) -> None:
+    path = filled(tmp_path / "hub.db")
+    store = open_store(path)
+    begin_stream(store, "task:more")
+    log = path.with_name("hub.db-wal")
+    whole, database = log.read_bytes(), path.read_bytes()
+    store.close()
+    path.write_bytes(database)
+    damaged = bytearray(whole)
+    damaged[200] ^= 1
+    log.write_bytes(damaged)
+
+    for opened in (SqliteStore.open, SqliteStore.open_to_read):
+        store = opened(path, ledger_id)
+        assert store.head() == 1
+        store.close()
+        assert log.read_bytes() == damaged
+
+    log.write_bytes(whole)
+    store = open_store(path)
+    assert store.head() == 2
+    begin_stream(store, "task:third")
+    store.close()
+    assert not log.exists()
+    assert open_store(path).head() == 3
 
 
 @proves("STORE-CUT")

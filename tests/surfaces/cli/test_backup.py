@@ -279,9 +279,24 @@ def test_a_restore_that_was_stopped_at_its_end_is_told_from_edits(
     assert other.ask("verify")["ok"]
 
 
+@proves("CHECKPOINT-NEWEST")
+def test_a_spoiled_line_of_the_checkpoints_goes_along_and_stops_nothing(
+    lived: Console, other: Console, tmp_path: Path
+) -> None:
+    file = lived.data / "checkpoints.jsonl"
+    lines = file.read_text().splitlines()
+    for spoiled in ([lines[0][::-1], *lines[1:]], [*lines[:-1], lines[-1][::-1]], [*lines, ""]):
+        file.write_text("\n".join([*spoiled, ""]))
+        assert lived.ask("backup", str(tmp_path / "hub.tar"))["warnings"] == []
+        (tmp_path / "hub.tar").unlink()
+    lived.ask("backup", str(tmp_path / "hub.tar"))
+    other.ask("restore", str(tmp_path / "hub.tar"))
+    assert (other.data / "checkpoints.jsonl").read_text().startswith(file.read_text())
+
+
 def test_a_ledger_that_does_not_hold_is_not_backed_up(lived: Console, tmp_path: Path) -> None:
     lines = (lived.data / "checkpoints.jsonl").read_text().splitlines()
-    (lived.data / "checkpoints.jsonl").write_text("\n".join([*lines[:-1], lines[-1][::-1], ""]))
+    (lived.data / "checkpoints.jsonl").write_text("\n".join([*(s[::-1] for s in lines), ""]))
 
     answer = lived.ask("backup", str(tmp_path / "hub.tar"), code=1)
 

@@ -221,6 +221,24 @@ def test_a_bad_checkpoint_and_an_unsigned_ledger_are_told_apart(healthy: Console
     assert examine(healthy)["ledger"]["state"] == "warning"
 
 
+@proves("CHECKPOINT-NEWEST")
+@pytest.mark.parametrize("line", [b"\n", b"{}\n{}\n"])
+def test_lines_that_do_not_hold_at_the_end_of_the_checkpoints_are_told_and_stop_nothing(
+    healthy: Console, line: bytes
+) -> None:
+    file = healthy.data / "checkpoints.jsonl"
+    file.write_bytes(file.read_bytes() + line)
+    found = examine(healthy)["ledger"]
+    assert found["state"] == "warning"
+    assert f"do not hold: {line.count(b'}') or 1}; those before them do" in found["found"]
+    assert "dragoman verify" in found["advice"]
+    healthy.make("Two")
+    assert examine(healthy)["ledger"]["state"] == "ok"
+    assert healthy.ask("verify", code=1)["code"] == "ledger_broken"
+    file.write_bytes(file.read_bytes().replace(b"{}\n", b"").replace(b"\n\n", b"\n"))
+    assert healthy.ask("verify")["ok"]
+
+
 def test_an_unused_hub_has_an_empty_ledger(dragoman: Console) -> None:
     dragoman("init")
 

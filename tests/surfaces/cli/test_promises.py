@@ -158,10 +158,13 @@ def test_every_command_takes_json_and_now_after_its_arguments(
 def test_every_command_takes_all_shared_options_on_either_side(
     lived: Console, words: tuple[str, ...], side: str, tmp_path: Path
 ) -> None:
-    shared = ["--json", "--now", NOON, "--data", str(lived.data), "--store", ""]
+    named = lived.data.parent / "named.db"
+    shared = ["--json", "--now", NOON, "--data", str(lived.data), "--store", f"sqlite:///{named}"]
     elsewhere = Console(tmp_path / "elsewhere")
 
     own = typed(words, lived)
+    if lived.data.exists():
+        (lived.data / "dragoman.db").rename(named)
     said = elsewhere(*shared, *own) if side == "before" else elsewhere(*own, *shared)
 
     assert said.code == 0, said
@@ -428,6 +431,8 @@ def test_an_agent_outside_the_grammar_is_refused(dragoman: Console, name: str) -
         ("task", "claim", "", "--agent", "ada"),
         ("task", "create", "x", "--id", ""),
         ("events", "--task", ""),
+        ("--store", "", "task", "move", "T-1", "ready"),
+        ("task", "move", "T-1", "ready", "--store", ""),
     ],
 )
 def test_an_empty_name_is_a_variable_that_was_not_set(

@@ -345,6 +345,27 @@ def test_checkpoints_of_other_keys_are_a_finding(sound: Console, tmp_path: Path)
     assert "names the key" in sound.ask("verify", code=1)["findings"][0]["problem"]
 
 
+@proves("LEDGER-CHECKPOINT")
+def test_checkpoints_of_another_ledger_are_not_called_a_cut_tail(
+    dragoman: Console, tmp_path: Path
+) -> None:
+    dragoman("init")
+    dragoman("--store", f"sqlite:///{tmp_path / 'elsewhere.db'}", "task", "create", "One")
+    for words in (("verify",), ("doctor",)):
+        told = dragoman(*words)
+        assert told.code == 1
+        assert "this data directory belongs to another store" in told.out
+        assert "tail was cut" not in told.out
+
+
+@proves("VERIFY-EACH-LINE")
+def test_how_far_signatures_reach_is_said_when_they_do_not_reach_the_end(sound: Console) -> None:
+    file = sound.data / "checkpoints.jsonl"
+    assert sound("verify").out.endswith(": all good\n")
+    file.write_bytes(file.read_bytes()[:-30])
+    assert sound("verify").out.endswith(": all good; signatures reach to position 7\n")
+
+
 def test_findings_are_bounded_and_counted(dragoman: Console) -> None:
     for number in range(36):
         dragoman.make(f"{number}")

@@ -32,21 +32,29 @@ def check_sqlite(version: str) -> None:
 
 
 def open_writer(path: Path, new_ledger_id: Callable[[], str]) -> Connection:
-    """The connection that writes; the file is made or migrated if need be."""
+    """The connection that writes; the file is made or migrated if need be.
+
+    A WAL that was found stays when it is closed, until `let_log_go`: SQLite passes over what it
+    cannot read there, and only who compares the ledger with its checkpoints knows that more was
+    committed. By then it can still be mended, or be brought back whole.
+    """
     has_wal = path.with_name(f"{path.name}-wal").exists()
 
     def set_up(connection: Connection) -> None:
         _set_up(connection, _WRITER_CACHE_KIB)
-        # A file that turns out not to be ours is closed without taking its WAL into it.
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, has_wal)
         check_length(connection, path)
         migrate(connection, path, new_ledger_id)
-        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, False)
         _write_ahead(connection, path)
         if has_wal:
             _settle(connection)
 
     return _open(path, apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE, set_up)
+
+
+def let_log_go(connection: Connection) -> None:
+    """Whoever has committed leaves a log of its own: closed last, it is taken into the file."""
+    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, False)
 
 
 def open_reader(path: Path) -> Connection:

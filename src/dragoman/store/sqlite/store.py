@@ -11,7 +11,7 @@ import apsw
 from dragoman.core.errors import StoreUnavailable
 from dragoman.engine.ports import BoardQuery, Inspection, Row, Session
 from dragoman.store.readers import NO_LIMIT, SqlMark
-from dragoman.store.sqlite.connect import check_sqlite, open_writer
+from dragoman.store.sqlite.connect import check_sqlite, let_log_go, open_writer
 from dragoman.store.sqlite.driver import FAILURES, Connection
 from dragoman.store.sqlite.faults import commit_error, store_error
 from dragoman.store.sqlite.inspection import inspect
@@ -140,12 +140,15 @@ class SqliteStore(SqliteReaders, SqlMark):
             try:
                 writer.execute("BEGIN IMMEDIATE")
                 version = writer.execute("PRAGMA data_version").get
-                if version != self._seen_version:
+                is_new = version != self._seen_version
+                if is_new:
                     # Another process has written, or we have just begun: it may have migrated.
                     check_version(writer, self._path)
                 result = work(writer, version)
                 told = commit_error
                 writer.execute("COMMIT")
+                if is_new:
+                    let_log_go(writer)
             except BaseException as error:
                 self._drop(writer)
                 if isinstance(error, FAILURES):

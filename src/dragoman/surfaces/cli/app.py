@@ -57,7 +57,7 @@ def main(house: House, args: Sequence[str], out: TextIO, err: TextIO, wait: Wait
     return code if isinstance(code, int) else 0
 
 
-_MAY_BE_EMPTY = frozenset({"--body", "--reason", "--store", "--subject"})
+_MAY_BE_EMPTY = frozenset({"--body", "--reason", "--subject"})
 _TAKE_TEXT = frozenset({"create", "log"})
 
 

@@ -67,6 +67,13 @@ def ledger(patient: Patient) -> Diagnosis | None:
             f"position {finding.position}: {finding.problem}",
             "keep all files as they are, and run `dragoman verify`",
         )
+    spoiled = patient.place.checkpoints.spoiled_at_the_end()
+    if spoiled:
+        return warning(
+            f"the last lines of checkpoints.jsonl do not hold: {spoiled}; those before them do, up "
+            f"to position {last.size}",
+            "`dragoman verify` says what is wrong with each; if it finds nothing else, delete them",
+        )
     return ok(
         f"{reached} entries; {reached - last.size} after the last checkpoint are as they were "
         "written, and `dragoman verify` proves the others"

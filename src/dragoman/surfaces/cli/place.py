@@ -65,12 +65,12 @@ class FilesDuty(Duty, Protocol):
 class Checkpoints(Protocol):
     """Signed checkpoints, to be compared with the ledger."""
 
-    def all(self) -> "Iterator[Checkpoint]":
-        """Every checkpoint."""
+    def last(self) -> "Checkpoint | None":
+        """The newest one that holds."""
         ...
 
-    def last(self) -> "Checkpoint | None":
-        """The newest one."""
+    def spoiled_at_the_end(self) -> int:
+        """How many lines behind that one do not hold."""
         ...
 
     def lines(self) -> list[bytes]:

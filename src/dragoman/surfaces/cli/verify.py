@@ -210,16 +210,12 @@ def _check_files(place: Place, progress: Progress) -> "Iterator[Finding]":
 
 
 def _signed(evidence: Evidence, verdict: Verdict) -> "list[Checkpoint]":
-    """The checkpoints that hold: each line stands for itself, whatever became of the others."""
+    """The checkpoints that hold."""
     from dragoman.engine.verify import Finding
-    from dragoman.ledger.checkpoint import BadCheckpoint, read
+    from dragoman.ledger.checkpoint import read_lines
 
-    signed: list[Checkpoint] = []
-    for number, line in enumerate(evidence.checkpoints.lines(), 1):
-        try:
-            signed.append(read(line, evidence.checkpoints.public))
-        except BadCheckpoint as error:
-            verdict.note([Finding(f"checkpoints.jsonl, line {number}: {error.detail}")])
+    signed, spoiled = read_lines(evidence.checkpoints.lines(), evidence.checkpoints.public)
+    verdict.note(Finding(f"checkpoints.jsonl, line {one.line}: {one.why}") for one in spoiled)
     verdict.checkpoints = len(signed)
     verdict.is_proven = evidence.checkpoints.is_proven
     verdict.signed = max((checkpoint.size for checkpoint in signed), default=0)
@@ -267,7 +263,9 @@ def counts(verdict: Verdict) -> str:
 
 def _print_good(verdict: Verdict, where: _Where, screen: Screen) -> None:
     if not verdict.warnings:
-        screen.line(f"{where}{counts(verdict)}: all good")
+        reach = f"; signatures reach to position {verdict.signed}"
+        is_ahead = verdict.signed < verdict.entries
+        screen.line(f"{where}{counts(verdict)}: all good{reach * is_ahead}")
         return
     screen.line(f"{where}{counts(verdict)}: every hash fits")
     for warning in verdict.warnings:
