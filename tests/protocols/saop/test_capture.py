@@ -354,3 +354,43 @@ def test_what_tools_give_in_other_shapes() -> None:
         'unknown: ["a"]\n\nunknown: b\n\nunknown: {"half"\n\nunknown: {"x":1}'
     )
     assert second["content"]["action"] == 'f {}\n\n {"input":[1]}'
+
+
+def _claude(kind: str, content: Any, answer: str = "", stop: str | None = None) -> bytes:
+    message = {"role": kind, "content": content, "id": answer, "stop_reason": stop}
+    return msgspec.json.encode({**CLAUDE, "type": kind, "message": message})
+
+
+@proves("CAPTURE-WHOLE")
+def test_a_tool_that_never_answered_keeps_only_its_own_turn_open() -> None:
+    call = {"type": "tool_use", "id": "i1", "name": "Bash", "input": {"command": "sleep 999"}}
+    transcript = Transcript(ABOUT, NOW)
+    list(transcript.feed(_claude("assistant", [call, *WORDS], "m1", "end_turn")))
+    assert not transcript.is_over
+    list(transcript.feed(_claude("user", "never mind")))
+    list(transcript.feed(_claude("assistant", WORDS, "m2", "end_turn")))
+    assert transcript.is_over
+
+
+def test_commands_of_the_program_itself_are_nobodys_words() -> None:
+    lines = [
+        _claude("user", "<command-name>/clear</command-name>"),
+        _claude("user", "<local-command-stdout></local-command-stdout>"),
+        _claude("user", "go on"),
+        _claude("assistant", WORDS, "m1", "end_turn"),
+    ]
+    (turn,) = turns(capture(lines))
+    assert turn["content"]["observation"] == "user: go on"
+
+
+def test_what_is_told_of_a_call_before_its_output_is_no_output() -> None:
+    def printed(output: str) -> list[str]:
+        call = {"type": "function_call", "name": "exec_command", "call_id": "c", "arguments": "{}"}
+        ended = {"type": "function_call_output", "call_id": "c", "output": output}
+        items = ({"type": "response_item", "payload": payload} for payload in (call, ended))
+        captured = capture([*map(msgspec.json.encode, items)])
+        return [one["line"] for one in payloads(captured, "SANDBOX_PULSE")]
+
+    head = "Chunk ID: 1\nWall time: 0.5 seconds\nProcess exited with code 0\n"
+    assert printed(f"{head}Output:\none\nOutput:\ntwo") == ["one", "Output:", "two"]
+    assert printed("Output:\none") == ["Output:", "one"]

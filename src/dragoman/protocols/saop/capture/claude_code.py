@@ -34,6 +34,8 @@ NAME: Final = "claude-code"
 _TIMED_OUT: Final = "timed out after"
 _GOES_ON: Final = ("", "tool_use", "pause_turn")
 """Reasons to stop behind which more of an answer may come: a tool has a line of its own."""
+_COMMANDS: Final = ("<command-name>", "<command-message>", "<local-command-")
+"""How lines begin about commands of the program itself, which nobody has said to the agent."""
 _OVER: Final = ("system", "turn_duration")
 """Type and subtype of the line behind the last answer to a person."""
 
@@ -106,6 +108,8 @@ _BLOCKS: Final[dict[str, Callable[[Record, str, int | None], Iterator[Step]]]] =
 def _told(message: Record, result: Record, at: int | None) -> Iterator[Step]:
     content: Any = message.get("content")
     if isinstance(content, str):
+        if content.startswith(_COMMANDS):
+            return
         yield Observed(f"user: {content}", at=at)
         return
     for block in records(content):

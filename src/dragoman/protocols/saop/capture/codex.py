@@ -43,6 +43,8 @@ _HEAD: Final = 400
 """So far into an output without metadata it is looked for a code and a time."""
 _CODE: Final = re.compile(r"^(?:Exit code:|Process exited with code) (-?[0-9]{1,6})", re.MULTILINE)
 _TIME: Final = re.compile(r"^Wall time: ([0-9]{1,9}(?:\.[0-9]{1,9})?) seconds", re.MULTILINE)
+_BODY: Final = re.compile(r"^Output:\n", re.MULTILINE)
+"""Behind this, and what is told of the call before it, stands what the tool has printed."""
 _TIMED_OUT: Final = "timed out after"
 _SETTING: Final = ("<environment_context>", "<user_instructions>", "<permissions instructions>")
 """How messages begin that nobody has written."""
@@ -148,7 +150,9 @@ def _end_of(output: Any) -> _End:
     said = as_text(output)
     code, time = _CODE.search(said, 0, _HEAD), _TIME.search(said, 0, _HEAD)
     took = milliseconds(float(time[1]), 1_000) if time else None
-    return _End(said, _status(int(code[1]) if code else 0, said), took)
+    status = _status(int(code[1]) if code else 0, said)
+    body = _BODY.search(said, 0, _HEAD) if code or time else None
+    return _End(said[body.end() :] if body else said, status, took)
 
 
 def _status(code: Any, said: str) -> Status:

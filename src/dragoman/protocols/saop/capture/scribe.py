@@ -87,6 +87,14 @@ class _Turn(Struct):
     """Whether the record says that nothing more comes of it."""
 
 
+class _Call(Struct, frozen=True):
+    """A call of a tool that has not ended."""
+
+    tool: str
+    since: int
+    turn: int
+
+
 class Scribe:
     """Takes steps in their order; gives what is over."""
 
@@ -97,8 +105,7 @@ class Scribe:
         self._turn: _Turn | None = None
         self._seen: list[str] = []
         """What was observed since the turn began."""
-        self._open: dict[str, tuple[str, int]] = {}
-        """Calls that have not ended: their tools, and when they began."""
+        self._open: dict[str, _Call] = {}
         self._take: dict[type[Step], Callable[[Any, str], Iterator[Captured]]] = {
             Thought: self._thought,
             Spoke: self._spoke,
@@ -119,9 +126,13 @@ class Scribe:
 
     @property
     def is_resting(self) -> bool:
-        """Whether the last turn is over: the model has spoken, the answer ended, no tool runs."""
+        """Whether the last turn is over: the model has spoken, the answer ended, no tool runs.
+
+        A tool of an earlier turn may be silent for ever: its agent was killed.
+        """
         turn = self._turn
-        return turn is None or (turn.has_spoken and turn.has_ended and not self._open)
+        runs = any(call.turn == self._index for call in self._open.values())
+        return turn is None or (turn.has_spoken and turn.has_ended and not runs)
 
     def close(self) -> Iterator[Captured]:
         """The turn that is still open, if there is one."""
@@ -196,7 +207,7 @@ class Scribe:
 
     def _called(self, step: Called, place: str) -> Iterator[Captured]:
         yield from self._told_thought()
-        self._open[step.call] = step.tool, self._at
+        self._open[step.call] = _Call(step.tool, self._at, self._index)
         yield self._event(
             place,
             type="TOOL_LIFECYCLE_INVOKED",
@@ -207,7 +218,9 @@ class Scribe:
         )
 
     def _returned(self, step: Returned, place: str) -> Iterator[Captured]:
-        tool, since = self._open.pop(step.call, (step.tool or "unknown", self._at))
+        never_seen = _Call(step.tool or "unknown", self._at, self._index)
+        call = self._open.pop(step.call, never_seen)
+        tool, since = call.tool, call.since
         if tool.lower() in _TERMINALS:
             yield from self._lines(step.output, place)
         took = max(0, self._at - since) if step.duration_ms is None else step.duration_ms
