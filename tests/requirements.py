@@ -3018,6 +3018,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "empty folders within a task's own; no other right of a file goes along.",
     ),
     Requirement(
+        "DOCTOR-GIT",
+        "S-SAOP-10",
+        "doctor says when no commit is found where [git] repository points; a folder within a "
+        "repository is as good as its root.",
+    ),
+    Requirement(
         "HUB-TROUBLE",
         "Faults",
         "While a duty of the hub does not do its work /readyz answers 503 and says which; what one "

@@ -47,6 +47,10 @@ def test_head_is_followed_through_branches_packs_and_worktrees(tmp_path: Path) -
     assert GitHead(tree)() == second
     git(repository, "clone", "-q", "--bare", ".", str(tmp_path / "bare"))
     assert GitHead(tmp_path / "bare")() == first
+    below = repository / "src" / "deep"
+    below.mkdir(parents=True)
+    assert GitHead(below)() == first, "git looks in the folders above, too"
+    assert GitHead(below / "nowhere")() == ""
 
 
 def test_what_is_no_repository_has_no_commit(tmp_path: Path) -> None:

@@ -18,6 +18,8 @@ def shown_wave(now: WaveNow) -> Shown:
     files = {bead.task: bead.files for bead in wave.beads}
     return {
         **shown_briefly(wave, now.find),
+        # A wave that has ended is listed as it was then; here stand its beads as they are.
+        "counts": counts_of(tasks),
         "retries": wave.retries,
         "beads": [_bead(task, files[task.id], now) for task in tasks],
     }

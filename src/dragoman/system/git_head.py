@@ -21,7 +21,7 @@ class GitHead:
     """Reads HEAD of a repository, or of a worktree of one."""
 
     def __init__(self, repository: Path) -> None:
-        self._repository = repository
+        self._repository = repository.resolve()
         self._read: dict[Path, Mark] = {}
         self._commit = ""
 
@@ -44,12 +44,20 @@ class GitHead:
         return named if _COMMIT.fullmatch(named) else ""
 
     def _directory(self) -> Path:
-        """Where git keeps everything: a folder, or what a file of a worktree points at."""
-        at = self._repository / ".git"
-        self._read[at] = _mark(at)
-        if at.is_file():
-            return self._repository / self._text(at).removeprefix(_DIRECTORY)
-        return at if at.is_dir() else self._repository
+        """Where git keeps everything: a folder, or what a file of a worktree points at.
+
+        As git does, it is looked for in the folders above, too.
+        """
+        for folder in (self._repository, *self._repository.parents):
+            at = folder / ".git"
+            self._read[at] = _mark(at)
+            if at.is_file():
+                return folder / self._text(at).removeprefix(_DIRECTORY)
+            if at.is_dir():
+                return at
+            if (folder / "HEAD").is_file() or not folder.is_dir():
+                return folder
+        return self._repository
 
     def _packed(self, common: Path, ref: str) -> str:
         for line in self._text(common / "packed-refs").splitlines():

@@ -97,6 +97,7 @@ def free_branch(
     A branch that has gone on from the commit is left alone: the next name has a number behind it.
     So is one that a worktree has checked out, if this one is to be checked out next.
     """
+    _refuse_if_in_the_way(repository, wanted, variables)
     _, listed = _try(repository, variables, "worktree", "list", "--porcelain")
     taken = set(listed.splitlines()) if is_checked_out_next else set[str]()
     for number in range(1, _MOST_BRANCHES):
@@ -105,6 +106,17 @@ def free_branch(
         if code or (at == commit and f"branch refs/heads/{name}" not in taken):
             return name, not code
     raise BadRepository(f"{repository} has too many branches {wanted}-N: remove some of them")
+
+
+def _refuse_if_in_the_way(repository: Path, wanted: str, variables: Mapping[str, str]) -> None:
+    """Git keeps branches as files: where one has the name of a folder, there is no such folder."""
+    folder = wanted.rpartition("/")[0]
+    code, _ = _try(repository, variables, "rev-parse", "-q", "--verify", f"refs/heads/{folder}")
+    if not code:
+        raise BadRepository(
+            f"{repository} has a branch {folder}, so that none can be called {wanted}: rename it "
+            f"(`git branch -m {folder} NAME`), or rewind the task alone with --task-only"
+        )
 
 
 def make_branch(repository: Path, name: str, commit: str, variables: Mapping[str, str]) -> None:

@@ -1,6 +1,7 @@
 """doctor: it names what is wrong and what to do, changes nothing, and bears what is broken."""
 
 import os
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +93,24 @@ def test_broken_settings_are_named_and_the_other_checks_are_made(
     assert found["keys"]["state"] == found["disk"]["state"] == "ok"
     assert "store" not in found, "it is not known where it is"
     assert files(healthy.data) == before
+
+
+@proves("DOCTOR-GIT")
+def test_a_repository_without_a_commit_is_a_warning(healthy: Console, tmp_path: Path) -> None:
+    def found(named: str) -> tuple[str, str]:
+        (healthy.data / "dragoman.toml").write_text(f'[git]\nrepository = "{named}"\n')
+        told = examine(healthy)["git"]
+        return told["state"], told["found"]
+
+    for named in ("/nope", f"{tmp_path}"):
+        state, words = found(named)
+        assert (state, f"there is no commit at {named}" in words) == ("warning", True)
+    subprocess.run(["git", "init", "-q", str(tmp_path / "r")], check=True)
+    (tmp_path / "r" / "below").mkdir()
+    assert found(f"{tmp_path / 'r' / 'below'}")[0] == "warning"
+    words = ("-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-mx")
+    subprocess.run(["git", "-C", str(tmp_path / "r"), *words], check=True)
+    assert found(f"{tmp_path / 'r' / 'below'}")[0] == "ok"
 
 
 @proves("SYSTEM-KEYS")

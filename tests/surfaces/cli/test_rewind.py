@@ -208,6 +208,15 @@ def _gone(stage: Stage, tmp_path: Path) -> tuple[str, str]:
     return str(tmp_path / "gone"), f"there is no folder {tmp_path / 'gone'}: name the repository"
 
 
+def test_a_branch_in_the_way_is_told_before_anything_is_done(stage: Stage) -> None:
+    git(stage.repository, "branch", "rewind")
+    for words in ((), ("--apply",)):
+        said = stage.rewind(REVIEW, *words, code=1)
+        assert said["code"] == "bad_repository"
+        assert "has a branch rewind, so that none can be called rewind/" in said["detail"]
+    assert stage.show()["status"] == "done"
+
+
 @pytest.mark.parametrize("elsewhere", [_lost, _shallow, _none, _gone])
 def test_a_repository_without_the_commit_stops_it_in_words(
     stage: Stage, tmp_path: Path, elsewhere: Callable[[Stage, Path], tuple[str, str]]

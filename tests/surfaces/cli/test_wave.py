@@ -101,6 +101,9 @@ def test_watch_follows_the_wave_to_its_closing_report(wave: Console) -> None:
         "w1  complete since 2026-02-09T12:01:00.000Z: 3 review",
         "BEAD  STATUS  ATTEMPTS  WHO  WAITS FOR, OR WHY IT IS STUCK",
     ]
+    wave.ask("task", "move", "a", "ready", "--now", LATER)
+    told = wave("wave", "status", "w1", "--now", LATER).out.splitlines()
+    assert told[0] == "w1  complete since 2026-02-09T12:01:00.000Z: 1 ready, 2 review"
     letters = wave.ask("call", "mail.inbox", "--as", "olga")["messages"]
     assert [letter["subject"] for letter in letters] == ["Wave w1 is complete: 3 review"]
 

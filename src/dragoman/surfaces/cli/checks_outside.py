@@ -66,6 +66,24 @@ def settings(patient: Patient) -> Diagnosis | None:
     return ok(f"{file}" if file.exists() else "no dragoman.toml: the defaults hold")
 
 
+def git(patient: Patient) -> Diagnosis | None:
+    """The repository whose commits transitions record."""
+    from dragoman.system.git_head import GitHead
+
+    if "settings" in patient.wrong or not patient.data.is_dir():
+        return None
+    named = patient.settings.git.repository
+    if not named:
+        return ok("no repository is configured: transitions record no commit")
+    repository = patient.data / named
+    if GitHead(repository)():
+        return ok(f"transitions record what {repository} has checked out")
+    return warning(
+        f"there is no commit at {repository}: transitions record none, and no rewind has files",
+        "name a git repository in [git] repository; a relative path begins at the data directory",
+    )
+
+
 def keys(patient: Patient) -> Diagnosis | None:
     """The signing keys: there, usable, private."""
     from dragoman.system.keys import load, remedy

@@ -13,6 +13,7 @@ CHECKS: dict[str, Check] = {
     "directory": checks_outside.directory,
     "disk": checks_outside.disk,
     "settings": checks_outside.settings,
+    "git": checks_outside.git,
     "keys": checks_outside.keys,
     "hub": checks_outside.hub,
     "store": checks_inside.store,
