@@ -285,7 +285,7 @@ def test_a_bead_that_failed_too_often_in_one_way_is_blocked_with_the_reason() ->
     fail(lab, "a", "TESTS_FAIL")
     assert run(lab) == 1
     assert statuses(lab, "a", "b") == ["blocked", "ready"]
-    why = "failed 2 times with TESTS_FAIL; wave W allows 1 retries"
+    why = "failed 2 times with TESTS_FAIL; wave W allows 1 retry"
     assert why in list(history(lab.store, "task:a"))[-1].line.decode()
     beads = shown(lab)["beads"]
     assert beads[0]["why"].startswith(why)
@@ -306,7 +306,7 @@ def test_an_attempt_that_was_handed_on_half_done_counts_by_its_reason_and_once()
     run(lab)
     assert statuses(lab, "a") == ["blocked"]
     line = list(history(lab.store, "task:a"))[-1].line.decode()
-    assert "failed 2 times with CONTEXT_HIGH; wave W allows 1 retries" in line
+    assert "failed 2 times with CONTEXT_HIGH; wave W allows 1 retry" in line
 
 
 @proves("WAVE-RETRIES")

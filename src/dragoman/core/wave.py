@@ -214,7 +214,7 @@ def closing_report(
     """
     counts = counts_of(tasks)
     summed = ", ".join(f"{count} {status}" for status, count in counts.items())
-    took = duration(max(now - wave.started_at, 0))
+    took = duration(max(now - wave.started_at, 0) // 1_000 * 1_000)
     lines = [
         f"Wave {wave.id} is complete: {len(tasks)} beads, {summed}.",
         "",

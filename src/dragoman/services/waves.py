@@ -61,9 +61,8 @@ class Waves:
         for type, count in failures.items():
             allowed = wave.retries.get(type)
             if allowed is not None and count > allowed:
-                reason = (
-                    f"failed {count} times with {type}; wave {wave.id} allows {allowed} retries"
-                )
+                retries = "1 retry" if allowed == 1 else f"{allowed} retries"
+                reason = f"failed {count} times with {type}; wave {wave.id} allows {retries}"
                 self._hub.do(SYSTEM, MoveTask(task.id, "blocked", reason))
                 return True
         return False

@@ -80,6 +80,8 @@ def wanted(query: str) -> Wanted | str:
             is_prefix = bare is not None and bare.endswith("*")
             groups[-1].append(Term(words, is_prefix, minus == "-"))
     if not all(any(not term.is_unwanted for term in group) for group in groups):
+        if len(groups) > 1:
+            return "on each side of OR stands a word that is wanted, for example: auth OR login"
         return 'name at least one word that is wanted, for example: auth "token expired" -draft'
     return tuple(map(tuple, groups))
 

@@ -129,11 +129,11 @@ def test_the_first_answer_counts_and_later_ones_are_letters(office: Office) -> N
     asked = office.send(ALICE, help_request())["id"]
     first = office.send(CHIRON, letter("HELP_RESPONSE", "Go left."))
     second = office.send(BOB, letter("HELP_RESPONSE", "Go right.", to=["alice"]))
-    assert second["effect"] == {"applied": False}
+    assert second["effect"]["applied"] is False
     replied = office.send(
         BOB, letter("HELP_RESPONSE", "No, really.", bead="", reply_to=asked, to=["alice"])
     )
-    assert replied["effect"] == {"applied": False}
+    assert replied["effect"]["applied"] is False
     assert office.mail(asked).answer == first["id"]
     assert office.inbox(ALICE) == [first["id"], second["id"], replied["id"]]
 
@@ -166,6 +166,8 @@ def test_nobody_answers_itself(office: Office) -> None:
 def test_an_answer_to_nothing_needs_a_recipient(office: Office) -> None:
     assert office.code("mail.send", letter("HELP_RESPONSE", "Left."), CHIRON) == "invalid_field"
     assert office.effect(CHIRON, letter("HELP_RESPONSE", "Left.", to=["alice"])) == "none"
+    told = office.send(CHIRON, letter("HELP_RESPONSE", "Left.", to=["alice"]))["effect"]
+    assert told["detail"].startswith("no open question waits for it")
     gone = letter("HELP_RESPONSE", "Left.", reply_to="nowhere")
     assert office.code("mail.send", gone, CHIRON) == "mail_not_found"
 

@@ -36,6 +36,10 @@ from dragoman.protocols.agentmail.words import ANSWERS, MessageType
 
 NAME: Final = "agentmail"
 _NO_CHANGE: Final = "nothing_changed"
+_UNASKED: Final = (
+    "no open question waits for it, neither as the letter that it replies to, nor in its thread, "
+    "nor about its bead"
+)
 _WHOLE_ID: Final = 36
 
 _parser = Parser()
@@ -223,7 +227,9 @@ def _effect(letter: Outgoing, commands: Commands, accepted: Accepted) -> dict[st
     """Whether the letter also did something, and why not if it should have."""
     declined = accepted.declined
     if declined is None:
-        return {"applied": len(commands) > 1 or len(accepted.receipts) > len(commands)}
+        applied = len(commands) > 1 or len(accepted.receipts) > len(commands)
+        is_lost = not applied and letter.message.type in ANSWERS
+        return {"applied": applied, **({"detail": _UNASKED} if is_lost else {})}
     if declined.code == _NO_CHANGE and letter.message.type in ACTED_ON_LATER:
         return {"applied": True}
     return {"applied": False, "code": declined.code, "detail": declined.detail}

@@ -34,7 +34,7 @@ def events(
         bool, typer.Option("--follow", "-f", help="Go on as things happen; Ctrl-C ends it.")
     ] = False,
     task: Annotated[
-        str, typer.Option("--task", metavar="ID", show_default=False, help="Only of this task.")
+        str, typer.Option("--task", metavar="ID", show_default=False, help="Only its own history.")
     ] = "",
     type: Annotated[
         str | None,
