@@ -2034,6 +2034,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "shown to its sender only.",
     ),
     Requirement(
+        "ACP-BLOCK",
+        "S-OWN",
+        "A block that was set after a handoff was offered is not lifted by its recipient: whoever "
+        "may has to make the task ready first, and diagnose says so.",
+    ),
+    Requirement(
         "ACP-DIAGNOSE",
         "S-ACP-10",
         "Of every handoff it can be said what it waits for, who has to act, by when and with which "

@@ -100,6 +100,18 @@ def test_what_nobody_holds_is_taken_from_where_it_stands(status: Any, way: Any) 
     assert world.tasks["T"].status == "in-progress"
 
 
+@proves("ACP-BLOCK")
+def test_a_block_since_the_offer_is_not_lifted_by_whoever_may_not() -> None:
+    world = accepted()
+    world.do(HUMAN, MoveTask("T", "blocked", "legal says stop"), NOW + 1)
+    assert world.code(BOB, ActivateHandoff("H"), NOW + 2) == "not_ready"
+    assert world.tasks["T"].status == "blocked"
+    world.do(HUMAN, MoveTask("T", "ready"), NOW + 3)
+    told = again(world, BOB, ActivateHandoff("H"), "cause-4", NOW + 4)
+    assert moves(told) == []
+    assert world.tasks["T"].assignee == "bob"
+
+
 @proves("ACP-OWNER")
 @pytest.mark.parametrize(
     ("fields", "code"),

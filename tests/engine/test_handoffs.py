@@ -370,7 +370,7 @@ def test_trouble_with_the_task_or_the_checks_is_named() -> None:
     assert quiet.summary == "it was not accepted yet; bob may try again"
 
 
-@proves("ACP-DIAGNOSE")
+@proves("ACP-DIAGNOSE", "ACP-BLOCK")
 def test_what_was_passed_on_or_reviewed_is_not_called_done_and_a_blocked_task_is_named() -> None:
     lab = Lab()
     make(lab)
@@ -380,6 +380,12 @@ def test_what_was_passed_on_or_reviewed_is_not_called_done_and_a_blocked_task_is
     blocked = diagnose(handoff, Surroundings(START, replace(task, status="blocked")))
     assert "t1 is blocked" in blocked.summary
     assert [step.action for step in blocked.steps] == ["ready", "extend", "reassign", "reject"]
+    waiting, stopped = replace(handoff, status="accepted"), replace(task, status="blocked")
+    held = diagnose(waiting, Surroundings(START, replace(stopped, moved_at=START + 1)))
+    assert held.summary == "t1 was blocked meanwhile: it has to be ready before bob can begin"
+    assert [step.action for step in held.steps] == ["ready", "activate", "reject"]
+    before = diagnose(waiting, Surroundings(START, replace(stopped, moved_at=0)))
+    assert [step.action for step in before.steps] == ["activate", "reject"]
     late = diagnose(replace(handoff, is_escalated=True), Surroundings(START, task))
     assert [step.action for step in late.steps] == ["activate", "extend", "reassign", "reject"]
     done = replace(handoff, status="completed")

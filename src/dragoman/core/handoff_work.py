@@ -54,7 +54,7 @@ def activate(command: ActivateHandoff, read: Read, now: int) -> Decision | Refus
         check_duration("the lease", command.ttl_ms, *TTL_MS)
         or (check_session(command.session) if command.session else None)
         or check_json("work_state_update", command.work_state_update)
-        or _check_beginning(task, has_begun)
+        or _check_beginning(handoff, task, has_begun)
         or (None if has_begun else _check_policy(handoff, task, read, now))
         or check_lease_end(task, lease, now)
     )
@@ -93,7 +93,7 @@ def is_adrift(handoff: Handoff | None, read: Read, now: int) -> bool:
     return lease is None or not lease.is_live(now)
 
 
-def _check_beginning(task: Task, has_begun: bool) -> Refusal | None:
+def _check_beginning(handoff: Handoff, task: Task, has_begun: bool) -> Refusal | None:
     if task.is_final:
         return Refusal("invalid_transition", f"{task.id} is {task.status}: nothing is left to do")
     if task.status == "deadletter":
@@ -101,11 +101,25 @@ def _check_beginning(task: Task, has_begun: bool) -> Refusal | None:
             "invalid_transition",
             f"{task.id} is in the deadletter: a person or an orchestrator has to make it ready",
         )
+    if is_held_back(handoff, task):
+        return Refusal(
+            "not_ready",
+            f"{task.id} was blocked after {handoff.id} was offered: {task.assignee}, a person, a "
+            "coordinator or an orchestrator has to make it ready first",
+        )
     if has_begun and task.status not in (*CLAIMABLE, "in-progress"):
         return Refusal("not_ready", f"{task.id} is {task.status}: it goes on when it is ready")
     if task.open_blockers:
         return Refusal("waits_for", f"{task.id} waits for {', '.join(task.open_blockers)}")
     return None
+
+
+def is_held_back(handoff: Handoff, task: Task) -> bool:
+    """Whether somebody has blocked the task since it was offered: not everybody may lift that.
+
+    An owner that offers what is blocked already may lift it, and does so by the offer.
+    """
+    return task.status == "blocked" and task.moved_at > handoff.steps[0].at
 
 
 def _check_policy(handoff: Handoff, task: Task, read: Read, now: int) -> Refusal | None:

@@ -10,6 +10,7 @@ from dragoman.core.authority import MAY_WRITE
 from dragoman.core.errors import Refusal
 from dragoman.core.events import HandoffStatus
 from dragoman.core.handoff import Handoff
+from dragoman.core.handoff_work import is_held_back
 from dragoman.core.lease import Lease
 from dragoman.core.moments import in_hours, to_rfc3339
 from dragoman.core.task import CLAIMABLE, Task
@@ -128,8 +129,14 @@ def _approval(handoff: Handoff, _: Surroundings) -> Waits:
     return "a person has to approve this package", (step,)
 
 
-def _accepted(handoff: Handoff, _: Surroundings) -> Waits:
+def _accepted(handoff: Handoff, around: Surroundings) -> Waits:
     to = (handoff.recipient,)
+    task = around.task
+    if task is not None and is_held_back(handoff, task):
+        who = (task.assignee, *around.coordinators)
+        first = Step(who, "ready", f"dragoman task move {task.id} ready")
+        summary = f"{task.id} was blocked meanwhile: it has to be ready before {handoff.recipient}"
+        return f"{summary} can begin", (first, _step(to, "activate", handoff), _rejecting(handoff))
     steps = (_step(to, "activate", handoff), _rejecting(handoff))
     return f"{handoff.recipient} has accepted it and has to begin", steps
 

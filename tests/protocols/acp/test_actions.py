@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from dragoman.core.commands import CreateTask, RegisterAgent
+from dragoman.core.commands import CreateTask, MoveTask, RegisterAgent
 from dragoman.core.handoff_package import hash_of
 from dragoman.engine.plan import Turned
 from dragoman.protocols.acp.actions import USUAL
@@ -363,7 +363,17 @@ def test_an_offer_to_somebody_who_cannot_accept_it_is_told(desk: Desk) -> None:
     assert warnings("t-3", "obs") == ["obs is registered as observer, and can accept nothing"]
     (told,) = warnings("t-4", "nobody")
     assert told == "nobody is registered under the name 'nobody': it waits until somebody is"
+    desk.lab.do(
+        HUMAN,
+        CreateTask("Six", id="t-6", ready=True, assignee="alice"),
+        MoveTask("t-6", "deadletter"),
+    )
+    (told,) = warnings("t-6", "bob")
+    assert told.startswith("t-6 is in the deadletter: nobody can begin before a person")
     desk.lab.do(HUMAN, RegisterAgent("cora", role="coordinator"))
     id = desk.offered(task="t-5")
+    for action in ("propose", "validate"):
+        no = desk.do(action, id, CAROL)
+        assert (no["error"]["code"], "status" in no) == ("not_found", False)
     moved = desk.do("reassign", id, COORDINATOR, to_agent="obs")
     assert moved["metadata"]["warnings"][0].startswith("obs is registered as observer")

@@ -1,5 +1,6 @@
 """rewind on real repositories: shown first, then done beside what is checked out, once."""
 
+import json
 import os
 import subprocess
 from collections.abc import Callable
@@ -301,6 +302,24 @@ def test_without_a_repository_only_the_task_goes_back(dragoman: Console, tmp_pat
     assert "created, ready" in told
     assert "files       no commit is on record for this transition" in told
     assert dragoman.ask("task", "show", task)["status"] == "ready"
+
+
+def test_a_report_is_told_in_words(dragoman: Console) -> None:
+    task = dragoman.make("Write it", "--ready")
+    dragoman.ask("task", "claim", task, "--agent", "bob")
+    report = {
+        "taskId": task,
+        "outcome": "done",
+        "summaryRef": "outputs/summary.md",
+        "deliverables": [],
+        "tests": {"total": 1, "passed": 1, "failed": 0},
+        "blockers": [],
+        "notes": "dry",
+    }
+    dragoman.ask("call", "aof_task_complete", json.dumps(report), "--as", "bob")
+    told = dragoman("rewind", task, "--to", "1").out
+    assert "  report      done by bob: dry → -\n" in told
+    assert "reported_at" not in told
 
 
 @proves("REWIND-HANDOFF")

@@ -112,6 +112,8 @@ def refused(message: Any, refusal: Refusal, actor: Actor, facts: Facts, choices:
         return reply
     closed = closed_to(choices.teamspaces, actor)
     known = find_handoff(facts.store, handoff_id, actor.name, closed)
-    if isinstance(known, Refusal) or known.status == "draft":
+    # What is not there for the caller's purpose has no status either.
+    is_hidden = refusal.code == "handoff_not_found"
+    if is_hidden or isinstance(known, Refusal) or known.status == "draft":
         return {**reply, "handoff_id": handoff_id}
     return {**reply, "handoff_id": handoff_id, "status": known.status}

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from dragoman.core.actors import Actor
 from dragoman.core.authority import MAY_WRITE
-from dragoman.engine.ask import find_agent
+from dragoman.core.errors import Refusal
+from dragoman.engine.ask import find_agent, find_task
 from dragoman.engine.operation import Fault
 from dragoman.engine.ports import Store
 from dragoman.engine.teamspaces import belongs
@@ -17,6 +18,16 @@ def outsider(teamspace: str, who: Actor | str, choices: Choices) -> Fault | None
         return None
     name = who if isinstance(who, str) else who.label
     return Fault("not_authorized", f"{name} does not belong to the teamspace {teamspace}")
+
+
+def doubts_about_task(name: str, store: Store) -> Iterator[str]:
+    """What keeps the work of an offer from beginning, as its task stands now."""
+    found = find_task(store, name)
+    if not isinstance(found, Refusal) and found.task.status == "deadletter":
+        yield (
+            f"{found.task.id} is in the deadletter: nobody can begin before a person or an "
+            "orchestrator has made it ready"
+        )
 
 
 def doubts_about(recipient: str, sender: Actor, store: Store) -> Iterator[str]:

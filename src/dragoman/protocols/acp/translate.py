@@ -56,7 +56,7 @@ from dragoman.protocols.acp.package import composed, hash_as_given, offer_faults
 from dragoman.protocols.acp.read import Asked, read_action
 from dragoman.protocols.acp.reply import TRY_AGAIN
 from dragoman.protocols.acp.settings import Choices
-from dragoman.protocols.acp.teamspace import doubts_about, outsider
+from dragoman.protocols.acp.teamspace import doubts_about, doubts_about_task, outsider
 
 KIND: Final = "acp"
 """The kind of name under which work that was born elsewhere is known."""
@@ -197,6 +197,7 @@ def initiate(
     if secret := choices.secret_in(package):
         return Fault(secret.code, secret.detail)
     asked.warnings.extend(doubts_about(given.to_agent, actor, facts.store))
+    asked.warnings.extend(doubts_about_task(given.task.task_id, facts.store))
     asked.warnings.extend(foreseen(given.artifacts, teamspace, choices))
     due_at = _due_at(given)
     if due_at is not None and due_at <= facts.now():

@@ -10,6 +10,7 @@ from msgspec import Struct
 from dragoman.config import environment
 from dragoman.core.commands import RewindTask
 from dragoman.core.errors import Refusal, Refused
+from dragoman.core.events import TaskCheckpointed, TaskReported
 from dragoman.core.moments import to_rfc3339
 from dragoman.engine.ask import find_task
 from dragoman.engine.rewind import Preview, preview
@@ -201,7 +202,8 @@ def _show(seen: Preview, files: _Files | None, screen: Screen, applied: bool) ->
     if not seen.changes:
         screen.line("  it is as it was then: nothing is left to change")
     for name, (now, then) in seen.changes.items():
-        screen.line(f"  {name:<11} {_short(now)} → {_short(then)}")
+        if name not in _MOMENTS:
+            screen.line(f"  {name:<11} {_short(now)} → {_short(then)}")
     if at.to == "in-progress":
         screen.line("  it was in progress then; that work is over, so it becomes ready")
     if task.status == "in-progress":
@@ -229,8 +231,17 @@ def _show_files(seen: Preview, files: _Files | None, screen: Screen, applied: bo
         screen.line("  what is not committed there stays as it is")
 
 
+_MOMENTS = frozenset({"reported_at", "checkpointed_at"})
+"""They change with the report and the checkpoint that stand beside them."""
+
+
 def _short(value: object) -> str:
-    said = "-" if value in ("", None) else f"{value}"
+    if isinstance(value, TaskReported):
+        said = f"{value.outcome} by {value.agent}{': ' * bool(value.notes)}{value.notes}"
+    elif isinstance(value, TaskCheckpointed):
+        said = f"left off: {value.reason}"
+    else:
+        said = "-" if value in ("", None) else f"{value}"
     return said if len(said) <= _LONGEST else f"{said[:_LONGEST]}…"
 
 
