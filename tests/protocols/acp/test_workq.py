@@ -180,7 +180,8 @@ def test_an_item_comes_back_with_work_that_is_given_back(desk: Desk) -> None:
     owned(desk)
     id = begun(desk, with_items("wq-1"))["handoff_id"]
     no = {"reason": "other", "detail": "I cannot do it."}
-    assert desk.do("reject", id, BOB, **no)["success"]
+    told = desk.do("reject", id, BOB, **no)
+    assert (told["success"], told["metadata"]["workq_status"]) == (True, "returned")
     assert (item(desk)["owner"], desk.handoff(id).workq) == ("alice", "returned")
     assert desk.do("reject", id, BOB, **no)["success"]
     said = with_items("wq-1", to="carol")
@@ -188,14 +189,14 @@ def test_an_item_comes_back_with_work_that_is_given_back(desk: Desk) -> None:
     assert desk.do("accept", again, CAROL)["success"]
     assert desk.do("activate", again, CAROL)["metadata"]["workq_status"] == "transferred"
     moved = desk.do("reassign", again, COORDINATOR, to_agent="dan")
-    assert moved["success"], moved
+    assert moved["metadata"]["workq_status"] == "returned"
     assert item(desk)["owner"] == "alice"
 
 
 def test_nothing_comes_back_that_was_never_handed_on(desk: Desk) -> None:
     owned(desk)
     id = desk.say(with_items("wq-1"), ALICE)["handoff_id"]
-    assert desk.do("reject", id, BOB, reason="other", detail="no")["success"]
+    assert "metadata" not in desk.do("reject", id, BOB, reason="other", detail="no")
     assert (item(desk)["owner"], desk.handoff(id).workq) == ("alice", "")
     without = Desk(desk.artifacts / "without", workq=None)
     other = begun(without, with_items("wq-1"))["handoff_id"]
@@ -206,7 +207,9 @@ def test_what_a_third_has_taken_meanwhile_is_not_taken_back(desk: Desk) -> None:
     owned(desk)
     id = begun(desk, with_items("wq-1"))["handoff_id"]
     desk.say({"item_id": "wq-1", "owner": "carol"}, BOB, "workq.claim")
-    desk.do("reject", id, BOB, reason="other", detail="no")
+    told = desk.do("reject", id, BOB, reason="other", detail="no")["metadata"]
+    assert told["workq_status"] == "not_returned"
+    assert told["workq_items"][0].startswith("wq-1: refused")
     assert (item(desk)["owner"], desk.handoff(id).workq) == ("carol", "not_returned")
 
 

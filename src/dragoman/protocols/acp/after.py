@@ -44,7 +44,7 @@ def follow_up(
     if asked.action in _SAID:
         return (), _with_doubt(reply, facts)
     if asked.action in _BACK:
-        return _given_back(asked.given.handoff_id, facts, choices.workq), reply
+        return _given_back(asked.given.handoff_id, facts, choices.workq, reply)
     handoff = next(iter(asked.seen), None)
     if _lacks(asked, reply):
         found = find_handoff(facts.store, reply["handoff_id"])
@@ -81,12 +81,13 @@ def _with_items(told: Reply, status: str, details: Sequence[str] = ()) -> Reply:
     return with_metadata(told, workq_items=list(details)) if details else told
 
 
-def _given_back(id: str, facts: Facts, workq: Workq | None) -> Commands:
-    """What is noted down when items come back with work that had been begun."""
+def _given_back(id: str, facts: Facts, workq: Workq | None, reply: Reply) -> tuple[Commands, Reply]:
+    """What is noted down and told when items come back with work that had been begun."""
     found = find_handoff(facts.store, id) if workq is not None else None
     if workq is None or not isinstance(found, Handoff) or not found.items_due:
-        return ()
-    return hand_on(found, workq, found.items_due).commands
+        return (), reply
+    back = hand_on(found, workq, found.items_due)
+    return back.commands, _with_items(reply, back.outcome, back.details)
 
 
 def _lacks(asked: Asked, reply: Reply) -> bool:
