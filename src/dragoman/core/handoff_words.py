@@ -12,7 +12,7 @@ from dragoman.core.authority import MAY_DISPATCH, check_write
 from dragoman.core.errors import Refusal
 from dragoman.core.events import AnyEvent, HandoffStatus, MailPosted, Role
 from dragoman.core.handoff import LEGAL, Handoff
-from dragoman.core.ids import check_mail_id, handoff_stream, mail_stream
+from dragoman.core.ids import check_id, handoff_stream, mail_stream
 from dragoman.core.limits import WAIT_MS, check_duration
 from dragoman.core.reading import Decision, Read, Receipt, receipt
 from dragoman.core.task import Task
@@ -57,7 +57,7 @@ def known(id: str, read: Read) -> Handoff | Refusal:
 
     A draft is none to anybody but its sender, and one that was thrown away to nobody.
     """
-    refusal = check_write(read.actor) or check_mail_id(id, "handoff id")
+    refusal = check_write(read.actor) or check_id(id, "handoff id")
     if refusal:
         return refusal
     handoff = read.handoff(id)

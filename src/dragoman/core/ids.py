@@ -41,18 +41,16 @@ def _malformed(what: str, text: str, form: str) -> Refusal:
     return Refusal("invalid_id", f"{shown!a} is not a valid {what}: use {form}, ASCII only")
 
 
-def check_task_id(text: str) -> Refusal | None:
-    """None when `text` can name a task."""
-    return _check(
-        _TASK_ID, "task id", text, "1 to 128 of A-Z a-z 0-9 . _ -, starting with a letter or digit"
-    )
-
-
-def check_mail_id(text: str, what: str = "letter id") -> Refusal | None:
-    """None when `text` can name a letter, or a thread of them."""
+def check_id(text: str, what: str) -> Refusal | None:
+    """None when `text` can name something that is no task: a letter, a handoff, a wave."""
     return _check(
         _TASK_ID, what, text, "1 to 128 of A-Z a-z 0-9 . _ -, starting with a letter or digit"
     )
+
+
+def check_task_id(text: str) -> Refusal | None:
+    """None when `text` can name a task."""
+    return check_id(text, "task id")
 
 
 def check_agent(text: str) -> Refusal | None:

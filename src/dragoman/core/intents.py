@@ -22,7 +22,7 @@ from dragoman.core.events import (
 from dragoman.core.governance import check_goal, told_beside
 from dragoman.core.handoff_chain import on_its_way
 from dragoman.core.ids import (
-    check_mail_id,
+    check_id,
     intent_stream,
     task_stream,
 )
@@ -307,7 +307,7 @@ def _not_found(id: str) -> Refusal:
 
 
 def _faults(command: DelegateIntent) -> Iterator[Refusal | None]:
-    yield check_mail_id(command.id, "intent id") if command.id else None
+    yield check_id(command.id, "intent id") if command.id else None
     yield check_text("goal", command.goal, REASON, least=1)
     yield check_json("params", command.params) or _check_size(command.params)
     yield from faults_of_words("constraints", command.constraints)
@@ -316,9 +316,9 @@ def _faults(command: DelegateIntent) -> Iterator[Refusal | None]:
         yield check_duration("the time until the deadline", command.patience_ms, *WAIT_MS)
     yield check_range("due_by", command.due_by, 0, SPAN[1])
     yield check_range("kept_bytes", command.kept_bytes, 0, KEPT)
-    yield check_mail_id(command.plan, "plan") if command.plan else None
-    yield check_mail_id(command.follows, "intent id") if command.follows else None
-    yield check_mail_id(command.request_id, "request id") if command.request_id else None
+    yield check_id(command.plan, "plan") if command.plan else None
+    yield check_id(command.follows, "intent id") if command.follows else None
+    yield check_id(command.request_id, "request id") if command.request_id else None
     yield check_range("tries", command.tries, 1, TRIES)
     yield check_count("candidates", command.candidates, CANDIDATES)
     yield from _faults_of_policy(command.policy)

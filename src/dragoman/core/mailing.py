@@ -15,7 +15,7 @@ from dragoman.core.events import (
     MailPosted,
     MailRead,
 )
-from dragoman.core.ids import bare, check_agent, check_mail_id, is_task_name, mail_stream
+from dragoman.core.ids import bare, check_agent, check_id, is_task_name, mail_stream
 from dragoman.core.limits import (
     ATTACHMENTS,
     BODY,
@@ -82,7 +82,7 @@ def post(command: PostMail, read: Read, now: int) -> Decision | Refusal:
         attachments=command.attachments,
         sent_at=command.sent_at,
     )
-    malformed = check_mail_id(event.thread, "thread")
+    malformed = check_id(event.thread, "thread")
     return malformed or _told(id, event.thread, event)
 
 
@@ -206,8 +206,8 @@ def _notice(mail: Mail, late: MailEscalated, read: Read) -> MailPosted:
 
 
 def _faults(command: PostMail) -> Iterator[Refusal | None]:
-    yield check_mail_id(command.id) if command.id else None
-    yield check_mail_id(command.thread, "thread") if command.thread else None
+    yield check_id(command.id, "letter id") if command.id else None
+    yield check_id(command.thread, "thread") if command.thread else None
     if not command.to:
         yield Refusal("invalid_field", "to names nobody; name at least one recipient")
     yield check_count("to", (*command.to, *command.cc), RECIPIENTS)
@@ -235,7 +235,7 @@ def _in_box(id: str, read: Read) -> Mail | Refusal:
 
 
 def _found(id: str, read: Read) -> Mail | Refusal:
-    malformed = check_mail_id(id)
+    malformed = check_id(id, "letter id")
     if malformed:
         return malformed
     return read.mail(id) or _not_found(id)

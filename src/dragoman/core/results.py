@@ -26,7 +26,7 @@ from dragoman.core.events import (
     TaskRequeued,
     TaskTransitioned,
 )
-from dragoman.core.ids import check_agent, check_mail_id
+from dragoman.core.ids import check_agent, check_id
 from dragoman.core.intent import Closed, Intent, OpenRequest, intent_of
 from dragoman.core.intents import receipt_of
 from dragoman.core.lifecycle import unblocked
@@ -163,7 +163,7 @@ def _before(course: Course) -> Decision:
 def _course(
     command: ReceiveResult | UpdateIntent | ExpireRequest, read: Read, now: int
 ) -> Course | Refusal:
-    malformed = check_mail_id(command.intent, "intent id")
+    malformed = check_id(command.intent, "intent id")
     if malformed:
         return malformed
     if read.actor.role not in MAY_DELIVER:

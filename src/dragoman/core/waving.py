@@ -23,7 +23,7 @@ from dragoman.core.events import (
     WaveCompleted,
     WaveStarted,
 )
-from dragoman.core.ids import check_agent, check_mail_id, wave_stream
+from dragoman.core.ids import check_agent, check_id, wave_stream
 from dragoman.core.lifecycle import StreamEvents, moved
 from dragoman.core.limits import ATTEMPTS, BEADS, RETRIES, WAVE_PATTERNS, check_count, check_range
 from dragoman.core.reading import Decision, Read, Receipt
@@ -122,7 +122,7 @@ def _runs_in(task: Task, waves: tuple[str, ...], read: Read) -> str:
 def advance(command: AdvanceWave, read: Read, now: int) -> Decision | Refusal:
     """Whatever may go goes; a wave whose beads have all ended is closed, by the hub itself."""
     id = command.wave or read.cause
-    refusal = _check_role(read) or check_mail_id(id, "wave id")
+    refusal = _check_role(read) or check_id(id, "wave id")
     if refusal:
         return refusal
     wave = read.wave(id)
@@ -165,7 +165,7 @@ def _closed(wave: Wave, stuck: Mapping[str, str], read: Read, now: int) -> Decis
 
 
 def _faults(command: StartWave) -> Iterator[Refusal | None]:
-    yield check_mail_id(command.id, "wave id") if command.id else None
+    yield check_id(command.id, "wave id") if command.id else None
     yield check_agent(command.told) if command.told else None
     if not command.beads:
         yield Refusal("invalid_field", "the wave has no beads; name at least one")

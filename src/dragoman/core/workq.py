@@ -5,7 +5,7 @@ from dragoman.core.commands import AddWorkItem, ClaimWorkItem, ReleaseWorkItem
 from dragoman.core.errors import Refusal
 from dragoman.core.events import ItemStatus, WorkItemAdded, WorkItemEvent, WorkItemPassed
 from dragoman.core.handoff_words import COORDINATES
-from dragoman.core.ids import check_agent, check_mail_id, workq_stream
+from dragoman.core.ids import check_agent, check_id, workq_stream
 from dragoman.core.limits import TITLE, check_text
 from dragoman.core.reading import Decision, Read, Receipt
 from dragoman.core.work_item import WorkItem
@@ -17,7 +17,7 @@ def add(command: AddWorkItem, read: Read, now: int) -> Decision | Refusal:
     id = command.id or read.cause
     refusal = (
         check_write(read.actor)
-        or check_mail_id(id, "item id")
+        or check_id(id, "item id")
         or check_text("title", command.title, TITLE)
     )
     if refusal:
@@ -79,7 +79,7 @@ def release(command: ReleaseWorkItem, read: Read, now: int) -> Decision | Refusa
 
 def _found(id: str, read: Read) -> WorkItem | Refusal:
     return (
-        check_mail_id(id, "item id")
+        check_id(id, "item id")
         or read.work_item(id)
         or Refusal("work_item_not_found", f"the work queue has no item {id}")
     )

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from dragoman.core.errors import Refusal
 from dragoman.core.events import HandoffStatus
 from dragoman.core.handoff import ALL_HANDOFFS, Handoff
-from dragoman.core.ids import check_agent, check_mail_id, handoff_stream, is_task_name
+from dragoman.core.ids import check_agent, check_id, handoff_stream, is_task_name
 from dragoman.engine.ask import find_task, state_of
 from dragoman.engine.mailbox import LAST, MOST_BYTES, MOST_LOOKED_AT, walk
 from dragoman.engine.ports import ListQuery, Store
@@ -87,7 +87,7 @@ def find_handoff(
 
     `closed` are the teamspaces that are not the reader's.
     """
-    malformed = check_mail_id(id, "handoff id")
+    malformed = check_id(id, "handoff id")
     if malformed is not None:
         return malformed
     row = store.stream(handoff_stream(id))
@@ -147,4 +147,4 @@ def _check_names(wanted: Wanted) -> Refusal | None:
             return malformed
     if wanted.task and not is_task_name(wanted.task):
         return Refusal("invalid_id", f"{wanted.task[:40]!a} is not the name of a task")
-    return check_mail_id(wanted.teamspace, "teamspace") if wanted.teamspace else None
+    return check_id(wanted.teamspace, "teamspace") if wanted.teamspace else None

@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 from dragoman.core.errors import Refusal
-from dragoman.core.ids import check_mail_id, intent_stream, standing_stream
+from dragoman.core.ids import check_id, intent_stream, standing_stream
 from dragoman.core.intent import Intent, intent_of
 from dragoman.core.results import UNDER_WAY
 from dragoman.core.standing import Standing
@@ -21,7 +21,7 @@ class Placed(Struct, frozen=True):
 
 def find_intent(store: Store, id: str) -> Intent | Refusal:
     """The intent with this id."""
-    malformed = check_mail_id(id, "intent id")
+    malformed = check_id(id, "intent id")
     if malformed is not None:
         return malformed
     row = store.stream(intent_stream(id))

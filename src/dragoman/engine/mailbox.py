@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from dragoman.core.errors import Refusal
-from dragoman.core.ids import check_mail_id, mail_stream
+from dragoman.core.ids import check_id, mail_stream
 from dragoman.core.mail import Mail
 from dragoman.engine.ask import state_of
 from dragoman.engine.ports import Listed, ListQuery, Row, Store
@@ -68,7 +68,7 @@ def find_letter(store: Store, id: str, fits: Fits = _every) -> Mail | Refusal:
     """The letter with this id, or the only one whose id begins so; ids that the hub gives are in
     lower case, and found by capitals too.
     """
-    malformed = check_mail_id(id)
+    malformed = check_id(id, "letter id")
     if malformed is not None:
         return malformed
     named = (_named(store, name) for name in dict.fromkeys((id, id.lower())))

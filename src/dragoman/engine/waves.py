@@ -15,7 +15,7 @@ from dragoman.core.events import (
     TaskRewound,
     TaskTransitioned,
 )
-from dragoman.core.ids import RESERVATIONS, check_mail_id, task_stream, wave_stream
+from dragoman.core.ids import RESERVATIONS, check_id, task_stream, wave_stream
 from dragoman.core.reservations import FindTask, Reservation, Reservations
 from dragoman.core.task import Task
 from dragoman.core.wave import GIVEN_UP, Plan, Wave, plan, tasks_of
@@ -47,7 +47,7 @@ class Reserved(Struct, frozen=True):
 
 def find_wave(store: Store, id: str) -> Wave | Refusal:
     """The wave with this id."""
-    malformed = check_mail_id(id, "wave id")
+    malformed = check_id(id, "wave id")
     if malformed is not None:
         return malformed
     row = store.stream(wave_stream(id))

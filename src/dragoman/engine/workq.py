@@ -5,7 +5,7 @@ from typing import Literal, Protocol
 from msgspec import Struct
 
 from dragoman.core.errors import Refusal
-from dragoman.core.ids import check_mail_id, workq_stream
+from dragoman.core.ids import check_id, workq_stream
 from dragoman.core.work_item import WorkItem
 from dragoman.engine.ask import state_of
 from dragoman.engine.ports import Store
@@ -44,7 +44,7 @@ class Workq(Protocol):
 
 def find_item(store: Store, id: str) -> WorkItem | Refusal:
     """The item of our own queue with this id."""
-    malformed = check_mail_id(id, "item id")
+    malformed = check_id(id, "item id")
     if malformed is not None:
         return malformed
     row = store.stream(workq_stream(id))

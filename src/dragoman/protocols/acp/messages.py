@@ -15,7 +15,7 @@ from dragoman.core.commands import PostMail
 from dragoman.core.errors import Refusal
 from dragoman.core.events import Role
 from dragoman.core.handoff_words import COORDINATOR, not_found
-from dragoman.core.ids import check_agent, check_mail_id
+from dragoman.core.ids import check_agent, check_id
 from dragoman.core.mail import Mail
 from dragoman.core.moments import to_rfc3339
 from dragoman.engine.ask import find_agent, find_task
@@ -232,7 +232,7 @@ def _lookup(asked: Lookup, actor: Actor, facts: Facts, is_shown: Fits) -> Any:
 
 def _malformed(asked: Lookup) -> Iterator[Fault | None]:
     checks = (
-        ("thread_id", asked.thread_id, check_mail_id),
+        ("thread_id", asked.thread_id, check_id),
         ("from", asked.from_, check_agent),
         ("to", asked.to, check_agent),
     )

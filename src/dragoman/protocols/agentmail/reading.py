@@ -9,7 +9,7 @@ import msgspec
 from dragoman.core.actors import Actor
 from dragoman.core.authority import MAY_DISPATCH
 from dragoman.core.errors import Refusal
-from dragoman.core.ids import check_agent, check_mail_id, mail_stream
+from dragoman.core.ids import check_agent, check_id, mail_stream
 from dragoman.core.mail import Mail
 from dragoman.engine.ask import find_agent
 from dragoman.engine.closed_letters import is_shown_to
@@ -145,7 +145,7 @@ def _show(asked: OneLetter, actor: Actor, facts: Facts, is_shown: Fits) -> Any:
 
 
 def _thread(asked: Thread, actor: Actor, facts: Facts, is_shown: Fits) -> Any:
-    malformed = check_mail_id(asked.thread_id, "thread")
+    malformed = check_id(asked.thread_id, "thread")
     if malformed is not None:
         return Fault(malformed.code, malformed.detail, "thread_id")
     query = ListQuery(f"thread:{asked.thread_id}", asked.after, limit=asked.limit)
@@ -167,7 +167,7 @@ def _summary(choices: Choices, asked: Summed, actor: Actor, facts: Facts, is_sho
     if asked.model and choices.model is None:
         detail = "no model is set up here: name a program as agentmail.summarize_command"
         return Fault("invalid_field", detail, "model")
-    malformed = check_mail_id(asked.thread_id, "thread")
+    malformed = check_id(asked.thread_id, "thread")
     if malformed is not None:
         return Fault(malformed.code, malformed.detail, "thread_id")
     before = LAST if asked.before is None else asked.before

@@ -11,7 +11,7 @@ from mcp.shared.exceptions import MCPError
 from msgspec import Struct
 
 from dragoman.core.errors import Refusal, Refused
-from dragoman.core.ids import check_mail_id
+from dragoman.core.ids import check_id
 from dragoman.engine.closed_letters import is_shown_to
 from dragoman.engine.handoff_diagnosis import look_at
 from dragoman.engine.handoffs import find_handoff
@@ -151,7 +151,7 @@ def _read_history(desk: Desk, parameters: Parameters) -> str:
 
 def _read_thread(desk: Desk, parameters: Parameters) -> str:
     thread = parameters["thread"]
-    malformed = check_mail_id(thread, "thread")
+    malformed = check_id(thread, "thread")
     if malformed is not None:
         raise Refused(malformed)
     shown = is_shown_to(desk.actor, desk.settings.teamspaces, desk.hub.store)
