@@ -3155,6 +3155,13 @@ _MANIFEST: tuple[Requirement, ...] = (
         "S-MAIL-7",
         "How long an ack may take can be said at every door; what is no such time is refused.",
     ),
+    # --- one sentence and one code for what is not there; words of the command line
+    Requirement(
+        "MISSING-WORDS",
+        "Faults",
+        "What is not there is told in one sentence for each code, whoever looks for it, and with a "
+        "command that shows what is.",
+    ),
 )
 
 REQUIREMENTS = {requirement.id: requirement for requirement in _MANIFEST}

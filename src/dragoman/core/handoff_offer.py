@@ -5,6 +5,7 @@ Whoever hands work over stays its owner until the recipient activates it (S-OWN)
 
 from typing import cast
 
+from dragoman.core import missing
 from dragoman.core.actors import Actor
 from dragoman.core.authority import check_write
 from dragoman.core.commands import (
@@ -43,7 +44,6 @@ from dragoman.core.handoff_words import (
     decided,
     found,
     letter,
-    not_found,
     not_yours,
     offered_until,
     wrong_state,
@@ -312,7 +312,7 @@ def _check_old(command: ProposeHandoff, old: Handoff | None, task: Task) -> Refu
     if not command.supersedes:
         return None
     if old is None or old.status == "draft":
-        return not_found(command.supersedes)
+        return missing.handoff(command.supersedes)
     if old.task != task.id:
         return Refusal(
             "invalid_field", f"supersedes: {old.id} is about {old.task}, not about {task.id}"

@@ -7,6 +7,7 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec.structs import replace
 
+from dragoman.core import missing
 from dragoman.core.actors import HUB, Actor
 from dragoman.core.authority import MAY_DISPATCH, check_write
 from dragoman.core.errors import Refusal
@@ -62,9 +63,9 @@ def known(id: str, read: Read) -> Handoff | Refusal:
         return refusal
     handoff = read.handoff(id)
     if handoff is None or handoff.is_discarded:
-        return not_found(id)
+        return missing.handoff(id)
     is_others = handoff.status == "draft" and handoff.sender != read.actor.name
-    return not_found(id) if is_others else handoff
+    return missing.handoff(id) if is_others else handoff
 
 
 def letter(
@@ -124,11 +125,6 @@ def offered_until(handoff: Handoff, task: Task) -> Receipt:
     """The same, with what stands for its package and the time that it has."""
     told = about(handoff.id, handoff.status, task)
     return replace(told, seal=handoff.package_hash, expires_at=handoff.deadline or 0)
-
-
-def not_found(id: str) -> Refusal:
-    """There is no such handoff."""
-    return Refusal("handoff_not_found", f"there is no handoff {id[:140]!a}")
 
 
 def not_yours(handoff: Handoff, actor: Actor, action: str, whose: str) -> Refusal:

@@ -28,6 +28,8 @@ EVENT_ID_FORM = (
 """The form of a UUID as RFC 9562 has them, the first and the last of all included."""
 _EVENT_ID = re.compile(EVENT_ID_FORM, re.ASCII)
 
+_QUOTED = 140
+"""So much is shown of what may be no name: all of it, if it is one."""
 LAST_NUMBER = 999
 """A day's AOF ids are numbered up to here; after that their tail is eight characters."""
 
@@ -106,6 +108,11 @@ def bare(name: str) -> str:
 def shown_name(text: str) -> str:
     """A name as the ledger may keep it: whole if it is one, else its beginning, made harmless."""
     return text if not text or is_task_name(text) else ascii(text[:40])
+
+
+def quoted_name(text: str) -> str:
+    """What stands where a name should, as a sentence shows it: its beginning, made harmless."""
+    return ascii(text[:_QUOTED])
 
 
 def is_aof_id(text: str) -> bool:

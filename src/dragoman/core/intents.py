@@ -6,6 +6,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from dragoman.core import missing
 from dragoman.core.actors import Actor
 from dragoman.core.authority import MAY_DELEGATE, check_write
 from dragoman.core.commands import CreateTask, DelegateIntent
@@ -71,7 +72,7 @@ def delegate(command: DelegateIntent, read: Read, now: int) -> Decision | Refusa
         return _again(command, known, read, now)
     followed = read.intent(command.follows) if command.follows else None
     if command.follows and followed is None:
-        return _not_found(command.follows)
+        return missing.intent(command.follows)
     refusal = None if followed is None else _check_follower(followed, read.actor)
     if refusal:
         return refusal
@@ -181,7 +182,7 @@ def _check_the_same(command: DelegateIntent, known: Intent) -> Refusal | None:
             return Refusal(
                 "already_exists",
                 f"there is an intent {known.id}, and the {what} is {has or 'none'}, not "
-                f"{said[:140]}; use another id",
+                f"{said}; use another id",
             )
     return None
 
@@ -300,10 +301,6 @@ def _task_of(begun: Decision, read: Read, now: int) -> Task:
 
 def _waits(task: Task) -> Refusal:
     return Refusal("waits_for", f"{task.id} waits for {', '.join(task.open_blockers)}")
-
-
-def _not_found(id: str) -> Refusal:
-    return Refusal("intent_not_found", f"there is no intent {id[:140]!a}")
 
 
 def _faults(command: DelegateIntent) -> Iterator[Refusal | None]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
+from dragoman.core import missing
 from dragoman.core.authority import MAY_DISPATCH, check_write
 from dragoman.core.commands import AckMail, AnswerMail, EscalateMail, PostMail, ReadMail
 from dragoman.core.errors import Refusal
@@ -58,7 +59,7 @@ def post(command: PostMail, read: Read, now: int) -> Decision | Refusal:
         )
     replied = read.mail(command.reply_to) if command.reply_to else None
     if command.reply_to and replied is None:
-        return _not_found(command.reply_to)
+        return missing.letter(command.reply_to)
     to, cc = _once(command.to), _once(command.cc, but=command.to)
     copied = _once(command.copied, but=(*to, *cc, read.actor.name))
     everyone = (*to, *cc, *copied)
@@ -238,11 +239,7 @@ def _found(id: str, read: Read) -> Mail | Refusal:
     malformed = check_id(id, "letter id")
     if malformed:
         return malformed
-    return read.mail(id) or _not_found(id)
-
-
-def _not_found(id: str) -> Refusal:
-    return Refusal("mail_not_found", f"there is no letter {id[:140]!a}")
+    return read.mail(id) or missing.letter(id)
 
 
 def _once(names: tuple[str, ...], but: tuple[str, ...] = ()) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from dragoman.core import missing
 from dragoman.core.actors import Actor
 from dragoman.core.authority import MAY_DELEGATE, check_write
 from dragoman.core.commands import ReleaseReservations, RenewReservations, ReserveFiles
@@ -227,10 +228,7 @@ def _meant(
                 "not_authorized", f"{name[:80]!a} is reserved by {whose(hits[0], read.task)}"
             )
         if not usable:
-            return Refusal(
-                "reservation_not_found",
-                f"nothing is reserved as {name[:80]!a}: it may be over; list what is",
-            )
+            return missing.reservation(name)
         found |= {one.id: one for one in usable}
     return list(found.values())
 

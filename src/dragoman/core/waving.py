@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from dragoman.core import mailing
+from dragoman.core import mailing, missing
 from dragoman.core.authority import MAY_DELEGATE
 from dragoman.core.commands import (
     DEFAULT_ATTEMPTS,
@@ -127,7 +127,7 @@ def advance(command: AdvanceWave, read: Read, now: int) -> Decision | Refusal:
         return refusal
     wave = read.wave(id)
     if wave is None:
-        return Refusal("wave_not_found", f"there is no wave {id}; list those that there are")
+        return missing.wave(id)
     if wave.ended_at is not None:
         return _told(id)
     next_steps = plan(wave, read.reservations().living(read.task, now), read.task, now)

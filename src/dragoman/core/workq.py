@@ -1,5 +1,6 @@
 """Deciders of the hub's own work queue: who owns an item, and who may give it to whom."""
 
+from dragoman.core import missing
 from dragoman.core.authority import check_write
 from dragoman.core.commands import AddWorkItem, ClaimWorkItem, ReleaseWorkItem
 from dragoman.core.errors import Refusal
@@ -78,11 +79,7 @@ def release(command: ReleaseWorkItem, read: Read, now: int) -> Decision | Refusa
 
 
 def _found(id: str, read: Read) -> WorkItem | Refusal:
-    return (
-        check_id(id, "item id")
-        or read.work_item(id)
-        or Refusal("work_item_not_found", f"the work queue has no item {id}")
-    )
+    return check_id(id, "item id") or read.work_item(id) or missing.work_item(id)
 
 
 def _about(id: str, status: ItemStatus, *events: WorkItemEvent) -> Decision:

@@ -6,6 +6,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from dragoman.core import missing
 from dragoman.core.errors import Refusal
 from dragoman.core.ids import check_id, mail_stream
 from dragoman.core.mail import Mail
@@ -84,9 +85,9 @@ def _named(store: Store, id: str) -> Row | Refusal | None:
 
 
 def _no_letter(id: str) -> Refusal:
-    is_short = len(id) < SHORTEST
-    hint = f"; of the beginning of an id write at least {SHORTEST} characters" if is_short else ""
-    return Refusal("mail_not_found", f"there is no letter {id}{hint}")
+    if len(id) < SHORTEST:
+        return missing.letter(id, f"of the beginning of an id write at least {SHORTEST} characters")
+    return missing.letter(id)
 
 
 def _only_one(store: Store, beginning: str) -> Row | Refusal | None:

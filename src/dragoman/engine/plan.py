@@ -5,6 +5,7 @@ from typing import Any
 from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.structs import replace
 
+from dragoman.core import missing
 from dragoman.core.actors import Actor
 from dragoman.core.commands import RejectMessage, ReportOutcome, WarnTask
 from dragoman.core.errors import Refusal
@@ -219,7 +220,8 @@ def _commands(heard: Heard, actor: Actor, facts: Facts) -> Commands | Fault:
     if fault is not None:
         # Whether the task exists comes first (S-AOF-2): nobody is told more than that it does not.
         if heard.target and not facts.task_exists(heard.target):
-            return Fault("task_not_found", f"no task has the name {heard.target}")
+            nothing = missing.task(heard.target)
+            return Fault(nothing.code, nothing.detail)
         return fault
     commands = operation.commands(message)
     if operation.gather is None:

@@ -256,11 +256,12 @@ def test_a_refusal_exits_1_with_its_code_on_stderr_or_as_an_object(dragoman: Con
 
     plain = dragoman("task", "show", "T-1")
     assert (plain.code, plain.out) == (1, "")
-    assert plain.err == "task_not_found: no task has the name T-1\n"
+    detail = "no task has the name T-1: see `dragoman task list`"
+    assert plain.err == f"task_not_found: {detail}\n"
     assert dragoman.ask("task", "show", "T-1", code=1) == {
         "ok": False,
         "code": "task_not_found",
-        "detail": "no task has the name T-1",
+        "detail": detail,
     }
 
 

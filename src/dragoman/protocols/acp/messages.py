@@ -4,18 +4,20 @@ They are letters like all others of the hub, of a kind of their own, with a payl
 """
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Annotated, Any, Final, Literal, cast, get_args
 
 import msgspec
 from msgspec import Meta, Struct
 
+from dragoman.core import missing
 from dragoman.core.actors import Actor
 from dragoman.core.authority import MAY_WRITE
 from dragoman.core.commands import PostMail
 from dragoman.core.errors import Refusal
 from dragoman.core.events import Role
-from dragoman.core.handoff_words import COORDINATOR, not_found
-from dragoman.core.ids import check_agent, check_id
+from dragoman.core.handoff_words import COORDINATOR
+from dragoman.core.ids import check_agent, check_id, quoted_name
 from dragoman.core.mail import Mail
 from dragoman.core.moments import to_rfc3339
 from dragoman.engine.ask import find_agent, find_task
@@ -146,7 +148,9 @@ def read_message(value: Any) -> Send | Fault:
 def _impostor(sent: Send, speaker: str) -> Fault | None:
     if sent.from_ in ("", speaker):
         return None
-    return Fault("identity_mismatch", f"{speaker} cannot send for {sent.from_[:140]!a}", "from")
+    return Fault(
+        "identity_mismatch", f"{speaker} cannot send for {quoted_name(sent.from_)}", "from"
+    )
 
 
 def _posted(sent: Send, actor: Actor, store: Store, choices: Choices) -> Commands | Fault:
@@ -171,7 +175,7 @@ def _unfounded(sent: Send, actor: Actor, store: Store) -> Fault | None:
     id, stated = (str(sent.payload[name]) for name in ("handoff_id", "package_hash"))
     found = find_handoff(store, id, actor.name)
     if isinstance(found, Refusal) or actor.name not in (found.sender, found.recipient):
-        nothing = not_found(id)
+        nothing = missing.handoff(id)
         return Fault(nothing.code, nothing.detail, "payload.handoff_id")
     if stated != found.package_hash:
         detail = f"{id} has the hash {found.package_hash}"
@@ -232,7 +236,7 @@ def _lookup(asked: Lookup, actor: Actor, facts: Facts, is_shown: Fits) -> Any:
 
 def _malformed(asked: Lookup) -> Iterator[Fault | None]:
     checks = (
-        ("thread_id", asked.thread_id, check_id),
+        ("thread_id", asked.thread_id, partial(check_id, what="thread")),
         ("from", asked.from_, check_agent),
         ("to", asked.to, check_agent),
     )

@@ -5,6 +5,7 @@ from typing import Any, Final, cast
 
 from msgspec.structs import replace
 
+from dragoman.core import missing
 from dragoman.core.actors import Actor
 from dragoman.core.authority import MAY_WRITE
 from dragoman.core.commands import (
@@ -26,7 +27,6 @@ from dragoman.core.commands import (
 )
 from dragoman.core.handoff import Handoff
 from dragoman.core.handoff_package import mark_of
-from dragoman.core.handoff_words import not_found
 from dragoman.core.moments import parse_duration, parse_rfc3339, to_rfc3339
 from dragoman.engine.handoffs import find_handoff
 from dragoman.engine.operation import Commands, Facts, Fault
@@ -78,7 +78,7 @@ def commands(asked: Asked, actor: Actor, facts: Facts, choices: Choices) -> Comm
     known = _known(asked.given, facts) if is_looked_up(asked, choices) else None
     if known is not None and outsider(known.teamspace, actor, choices):
         # Nobody is told more of it than of one that is not there.
-        nothing = not_found(known.id)
+        nothing = missing.handoff(known.id)
         return Fault(nothing.code, nothing.detail)
     if known is not None:
         asked.seen.append(known)
@@ -153,7 +153,7 @@ def _offered(known: Handoff) -> ProposeHandoff:
 def drafted(id: str, known: Handoff | None, actor: Actor) -> Asked | Fault:
     """What a draft would offer, or what is still wrong with it."""
     if known is None or known.sender != actor.name:
-        nothing = not_found(id)
+        nothing = missing.handoff(id)
         return Fault(nothing.code, nothing.detail)
     if known.status != "draft":
         return Fault("invalid_transition", f"{known.id} is {known.status}, and no draft any more")
@@ -225,7 +225,7 @@ def _teamspace_of(asked: Asked, actor: Actor, facts: Facts, choices: Choices) ->
     if not isinstance(found, Handoff):
         return given.teamspace_id
     if outsider(found.teamspace, actor, choices):
-        nothing = not_found(found.id)
+        nothing = missing.handoff(found.id)
         return Fault(nothing.code, nothing.detail)
     return given.teamspace_id if "teamspace_id" in asked.said else found.teamspace
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from dragoman.core.authority import MAY_WRITE
 from dragoman.core.commands import AckMail, PostMail, ReadMail
 from dragoman.core.errors import Refusal
-from dragoman.core.ids import check_agent
+from dragoman.core.ids import check_agent, quoted_name
 from dragoman.engine.mailbox import find_letter
 from dragoman.engine.operation import (
     Commands,
@@ -195,7 +195,9 @@ def _impostor(letter: Outgoing, speaker: str) -> Fault | None:
     named = letter.row.from_
     if named in ("", speaker):
         return None
-    return Fault("identity_mismatch", f"{speaker} cannot send letters from {named[:140]!a}", "from")
+    return Fault(
+        "identity_mismatch", f"{speaker} cannot send letters from {quoted_name(named)}", "from"
+    )
 
 
 def _sent(letter: Outgoing, commands: Commands, accepted: Accepted) -> Any:

@@ -10,6 +10,7 @@ from mcp import types
 from mcp.shared.exceptions import MCPError
 from msgspec import Struct
 
+from dragoman.core import missing
 from dragoman.core.errors import Refusal, Refused
 from dragoman.core.ids import check_id
 from dragoman.engine.closed_letters import is_shown_to
@@ -158,7 +159,7 @@ def _read_thread(desk: Desk, parameters: Parameters) -> str:
     page = last_of(desk.hub.store, f"thread:{thread}", _IN_A_LIST, fits=shown)
     letters = [whole_letter(one) for one in page.letters]
     if not letters:
-        raise Refused(Refusal("mail_not_found", f"there are no letters in the thread {thread}"))
+        raise Refused(missing.thread(thread))
     return _text(letters)
 
 
