@@ -3162,6 +3162,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "What is not there is told in one sentence for each code, whoever looks for it, and with a "
         "command that shows what is.",
     ),
+    Requirement(
+        "CLI-OWN-CODES",
+        "Command line",
+        "A command refuses by the hub's code, whatever dialect it asks in; what is said in a "
+        "dialect (`send`, `call`, `session-end`) is answered by the code of that.",
+    ),
 )
 
 REQUIREMENTS = {requirement.id: requirement for requirement in _MANIFEST}

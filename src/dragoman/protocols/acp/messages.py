@@ -24,7 +24,7 @@ from dragoman.engine.ask import find_agent, find_task
 from dragoman.engine.closed_letters import is_shown_to
 from dragoman.engine.handoffs import find_handoff
 from dragoman.engine.mailbox import Fits, Letter, Page, is_nothing, page_of
-from dragoman.engine.operation import Commands, Facts, Fault, Operation
+from dragoman.engine.operation import Commands, Facts, Fault, Operation, fault_of
 from dragoman.engine.ports import ListQuery, Store
 from dragoman.engine.request import Accepted
 from dragoman.engine.teamspaces import coordinators
@@ -175,8 +175,7 @@ def _unfounded(sent: Send, actor: Actor, store: Store) -> Fault | None:
     id, stated = (str(sent.payload[name]) for name in ("handoff_id", "package_hash"))
     found = find_handoff(store, id, actor.name)
     if isinstance(found, Refusal) or actor.name not in (found.sender, found.recipient):
-        nothing = missing.handoff(id)
-        return Fault(nothing.code, nothing.detail, "payload.handoff_id")
+        return fault_of(missing.handoff(id), "payload.handoff_id")
     if stated != found.package_hash:
         detail = f"{id} has the hash {found.package_hash}"
         return Fault("hash_mismatch", detail, "payload.package_hash")
@@ -208,7 +207,7 @@ def _inbox(asked: Inbox, actor: Actor, facts: Facts) -> Any:
 def _lookup(asked: Lookup, actor: Actor, facts: Facts, is_shown: Fits) -> Any:
     task = find_task(facts.store, asked.task_id) if asked.task_id else None
     if isinstance(task, Refusal):
-        return Fault(task.code, task.detail, "task_id")
+        return fault_of(task, "task_id")
     about = task.task.id if task else ""
     malformed = next(filter(None, _malformed(asked)), None)
     if malformed is not None:
@@ -242,7 +241,7 @@ def _malformed(asked: Lookup) -> Iterator[Fault | None]:
     )
     for field, word, check in checks:
         refusal = check(word) if word else None
-        yield None if refusal is None else Fault(refusal.code, refusal.detail, field)
+        yield None if refusal is None else fault_of(refusal, field)
 
 
 def _is_of(mail: Mail, type: str) -> bool:

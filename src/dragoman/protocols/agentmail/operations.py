@@ -20,6 +20,7 @@ from dragoman.engine.operation import (
     Heard,
     Incoming,
     Operation,
+    fault_of,
 )
 from dragoman.engine.request import Accepted
 from dragoman.protocols.agentmail import reading, translate, waves
@@ -181,7 +182,7 @@ def _marked(command: type[AckMail | ReadMail], asked: OneLetter, facts: Facts) -
         return (command(asked.id),)
     found = find_letter(facts.store, asked.id)
     if isinstance(found, Refusal):
-        return Fault(found.code, found.detail, "id")
+        return fault_of(found, "id")
     return (command(found.id),)
 
 

@@ -22,7 +22,7 @@ from dragoman.core.mail import Mail
 from dragoman.core.moments import parse_rfc3339
 from dragoman.engine.ask import find_agent, find_stream, find_task, names_in_role, state_of
 from dragoman.engine.mailbox import LAST, find_letter, page_of, whole_list
-from dragoman.engine.operation import Commands, Fault
+from dragoman.engine.operation import Commands, Fault, fault_of
 from dragoman.engine.ports import ListQuery, Store
 from dragoman.protocols.agentmail.meaning import BEAD, MEANING
 from dragoman.protocols.agentmail.parse import Parser
@@ -109,7 +109,7 @@ def _posting(letter: Outgoing, actor: Actor, store: Store, choices: Choices) -> 
     within = choices.ack_within_ms if row.ack_within_ms is None else row.ack_within_ms
     no_time = check_duration("the time to answer", within, *WAIT_MS)
     if no_time is not None:
-        return Fault(no_time.code, no_time.detail, "ack_within_ms")
+        return fault_of(no_time, "ack_within_ms")
     replied = _replied(row, message, actor, to, store)
     if isinstance(replied, Fault):
         return replied
@@ -251,7 +251,7 @@ def _replied(
     if row.reply_to:
         found = find_letter(store, row.reply_to)
         if isinstance(found, Refusal):
-            return Fault(found.code, found.detail, "reply_to")
+            return fault_of(found, "reply_to")
         return (found,)
     if message.type not in ANSWERS:
         return ()

@@ -19,7 +19,7 @@ from dragoman.core.moments import to_rfc3339
 from dragoman.core.reservations import RESERVATION_TTL_MS, Shelf, Wish
 from dragoman.core.reserving import check_patterns, tidied
 from dragoman.core.waving import commands_of_start
-from dragoman.engine.operation import Commands, Facts, Fault, Operation
+from dragoman.engine.operation import Commands, Facts, Fault, Operation, fault_of
 from dragoman.engine.request import Accepted
 from dragoman.engine.shown_waves import shown_briefly, shown_reservations, shown_wave
 from dragoman.engine.waves import (
@@ -188,7 +188,7 @@ def _start(asked: Start, facts: Facts, choices: Choices) -> Commands | Fault:
 def _status(asked: OneWave, _: Actor, facts: Facts) -> Any:
     wave = find_wave(facts.store, asked.wave_id)
     if isinstance(wave, Refusal):
-        return Fault(wave.code, wave.detail, "wave_id")
+        return fault_of(wave, "wave_id")
     return shown_wave(look_at_wave(facts.store, wave, facts.now()))
 
 
@@ -212,7 +212,7 @@ def _reserved(asked: Reservations, _: Actor, facts: Facts) -> Any:
     if asked.patterns:
         wrong = check_patterns("patterns", tidied(asked.patterns))
         if wrong is not None:
-            return Fault(wrong.code, wrong.detail, "patterns")
+            return fault_of(wrong, "patterns")
         found = Shelf(reserved.living).conflicts(Wish(tidied(asked.patterns)), reserved.find)
         reserved = Reserved(tuple(conflict.by for conflict in found), reserved.find)
     return {"reservations": shown_reservations(reserved)}

@@ -23,6 +23,7 @@ from dragoman.engine.operation import (
     Incoming,
     Operation,
     beginning,
+    fault_of,
 )
 from dragoman.engine.ports import ListQuery
 from dragoman.engine.request import Accepted
@@ -337,7 +338,7 @@ def _requests(asked: arguments.Requests, actor: Actor, facts: Facts) -> Any:
     agent = asked.agent_id or actor.name
     malformed = check_agent(agent)
     if malformed is not None:
-        return Fault(malformed.code, malformed.detail, "agent_id")
+        return fault_of(malformed, "agent_id")
     page = intents_on(facts.store, ListQuery(f"requests:{agent}", limit=asked.limit))
     found = (open_request(facts.store, placed.intent) for placed in page)
     return {"requests": [as_value(request) for request in found if request is not None]}
