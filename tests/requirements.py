@@ -3168,6 +3168,17 @@ _MANIFEST: tuple[Requirement, ...] = (
         "A command refuses by the hub's code, whatever dialect it asks in; what is said in a "
         "dialect (`send`, `call`, `session-end`) is answered by the code of that.",
     ),
+    Requirement(
+        "RESERVE-NOTHING",
+        "S-MAIL-10",
+        "Whoever gives files back without having reserved any is told so, and whoever renews what "
+        "is over is refused.",
+    ),
+    Requirement(
+        "CLI-ONE-LINE",
+        "Command line",
+        "What was not understood is told on one line, also where it lists the choices.",
+    ),
 )
 
 REQUIREMENTS = {requirement.id: requirement for requirement in _MANIFEST}

@@ -84,6 +84,14 @@ def reservation(name: str) -> Refusal:
     )
 
 
+def reservations_of(name: str) -> Refusal:
+    """Whoever asks has nothing reserved."""
+    return Refusal(
+        "reservation_not_found",
+        f"{name} has nothing reserved: it may be over, see `dragoman reserve list`",
+    )
+
+
 def intent(id: str) -> Refusal:
     """No intent has this id."""
     return Refusal(

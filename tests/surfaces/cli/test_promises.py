@@ -250,6 +250,17 @@ def test_wrong_usage_exits_2_says_what_on_stderr_and_makes_nothing(
         assert not dragoman.data.exists()
 
 
+@proves("CLI-ONE-LINE")
+def test_what_is_missing_is_told_on_one_line_with_the_choices(dragoman: Console) -> None:
+    said = dragoman("handoff", "reject", "h9")
+
+    first, second = said.err.splitlines()
+    assert first.startswith("dragoman handoff reject: Missing option '--reason'. Choose from: ")
+    assert "missing_artifact, hash_mismatch" in first
+    assert first.isprintable()
+    assert second == "Try `dragoman handoff reject --help`."
+
+
 @proves("CLI-EXIT", "REFUSAL-CODES")
 def test_a_refusal_exits_1_with_its_code_on_stderr_or_as_an_object(dragoman: Console) -> None:
     dragoman("init")

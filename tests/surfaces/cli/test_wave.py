@@ -162,3 +162,16 @@ def test_files_are_reserved_listed_renewed_and_given_back(dragoman: Console) -> 
     assert dragoman.ask("reserve", "release", "zz", "--now", NOON, code=1)["code"] == (
         "reservation_not_found"
     )
+
+
+@proves("RESERVE-NOTHING")
+def test_who_has_reserved_nothing_gives_nothing_back_and_renews_nothing(dragoman: Console) -> None:
+    assert dragoman("reserve", "take", "src/", "--as", "ada").code == 0
+    assert dragoman("reserve", "release", "--as", "ben").out == "nothing was reserved\n"
+    told = dragoman.ask("reserve", "release", "--as", "ben")
+    assert told == {"ok": True, "released": [], "remark": "nothing was reserved"}
+    refused = dragoman.ask("reserve", "renew", "--as", "ben", code=1)
+    assert refused["code"] == "reservation_not_found"
+    assert "ben has nothing reserved" in refused["detail"]
+    assert dragoman("reserve", "release", "--as", "ada").out == "given back\n"
+    assert dragoman("reserve", "list").out == "nothing is reserved\n"

@@ -155,7 +155,7 @@ def _reservations() -> Iterator[Operation]:
         shape=Release,
         read=reader(Release),
         commands=lambda asked: (ReleaseReservations(asked.names),),
-        reply=lambda asked, _, __: {"released": asked.names or "all"},
+        reply=_given_back,
         roles=MAY_WRITE,
         summary="Give reserved files back.",
     )
@@ -205,6 +205,11 @@ def _taken(asked: Take, _: Commands, accepted: Accepted) -> Any:
         "mode": "exclusive" if asked.exclusive else "shared",
         "until": to_rfc3339(accepted.receipts[0].expires_at),
     }
+
+
+def _given_back(asked: Release, _: Commands, accepted: Accepted) -> Any:
+    remark = accepted.receipts[0].remark
+    return {"released": (), "remark": remark} if remark else {"released": asked.names or "all"}
 
 
 def _reserved(asked: Reservations, _: Actor, facts: Facts) -> Any:
