@@ -3179,6 +3179,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "Command line",
         "What was not understood is told on one line, also where it lists the choices.",
     ),
+    Requirement(
+        "CLI-NO-FILE",
+        "Command line",
+        "A file that cannot be read is told alike by every command that is given one, and ends it "
+        "with 2.",
+    ),
 )
 
 REQUIREMENTS = {requirement.id: requirement for requirement in _MANIFEST}

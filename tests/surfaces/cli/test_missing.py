@@ -1,5 +1,10 @@
 """What is not there: every command that looks for it says the same, by the same code."""
 
+import os
+from pathlib import Path
+
+import pytest
+
 from dragoman.core import missing
 from tests.requirements import proves
 from tests.surfaces.cli.console import Console
@@ -45,6 +50,23 @@ OTHERS = (
     (("reserve", "release", "nope"), missing.reservation("nope")),
 )
 
+READING = (
+    ("send", "{}"),
+    ("lint", "--dialect", "aof", "{}"),
+    ("redact", "{}"),
+    ("trace", "{}", "--task", "T-1"),
+    ("mail", "send", "{}"),
+    ("wave", "start", "--file", "{}", "--parallel", "1"),
+    ("handoff", "initiate", "{}"),
+    ("handoff", "verify", "--replay", "{}"),
+    ("agent", "discover", "{}"),
+    ("verify", "--chain", "{}"),
+    ("import", "{}"),
+    ("restore", "{}"),
+    ("task", "create", "x", "--body-file", "{}"),
+)
+"""Every command that reads a file which is named to it."""
+
 
 def told(dragoman: Console, *words: str) -> tuple[str, str]:
     said = dragoman.ask(*words, code=1)
@@ -86,3 +108,27 @@ def test_the_field_stands_beside_the_sentence_and_not_in_it(dragoman: Console) -
     no = missing.wave("nope")
     said = dragoman.ask("call", "wave.status", '{"wave_id": "nope"}', code=1)
     assert said == {"ok": False, "code": no.code, "detail": no.detail, "path": "wave_id"}
+
+
+@proves("CLI-NO-FILE")
+def test_a_file_that_is_not_there_is_told_alike_by_every_command(
+    dragoman: Console, tmp_path: Path
+) -> None:
+    file = tmp_path / "no such.json"
+    for words in READING:
+        said = dragoman(*(word.format(file) for word in words))
+        assert (said.code, said.out) == (2, ""), words
+        why = f": {file} cannot be read: No such file or directory\nTry `dragoman "
+        assert why in said.err, words
+    assert not dragoman.data.exists()
+
+
+@proves("CLI-NO-FILE")
+@pytest.mark.parametrize("command", ["import", "restore"])
+def test_what_has_to_be_read_twice_is_no_pipe(
+    dragoman: Console, tmp_path: Path, command: str
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    said = dragoman(command, str(tmp_path / "pipe"))
+    assert (said.code, said.out) == (2, "")
+    assert "pipe cannot be read: it is no file that stays as it is" in said.err

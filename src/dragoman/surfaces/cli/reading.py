@@ -21,13 +21,23 @@ SourceArgument = Annotated[
 
 def open_source(source: str) -> AbstractContextManager[BinaryIO]:
     """The file or standard input, to be read from."""
-    if source == STANDARD_INPUT:
-        return nullcontext(sys.stdin.buffer)
+    return nullcontext(sys.stdin.buffer) if source == STANDARD_INPUT else open_file(Path(source))
+
+
+def open_file(path: Path) -> BinaryIO:
+    """The file, to be read from."""
     try:
-        return Path(source).open("rb")
+        return path.open("rb")
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else "its name cannot be one"
-        wrong_usage(f"{source} cannot be read: {why}")
+        wrong_usage(f"{path} cannot be read: {why}")
+
+
+def check_readable(path: Path) -> None:
+    """End the call unless this is a file that can be read more than once."""
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        wrong_usage(f"{path} cannot be read: it is no file that stays as it is")
+    open_file(path).close()
 
 
 def read_source(source: str, most: int) -> bytes:
