@@ -32,7 +32,7 @@ OTHERS = (
     (("intent", "show", "nope"), missing.intent("nope")),
     (("intent", "cancel", "nope"), missing.intent("nope")),
     (("why", "nope"), missing.intent("nope")),
-    (("wave", "status", "nope"), missing.wave("nope")),
+    (("wave", "show", "nope"), missing.wave("nope")),
     (("wave", "watch", "nope"), missing.wave("nope")),
     (("mail", "show", "nope"), missing.letter("nope")),
     (("mail", "read", "nope", "--as", "ada"), missing.letter("nope")),

@@ -16,7 +16,7 @@ from dragoman.surfaces.cli.agent_offer import (
 from dragoman.surfaces.cli.call import Answer, Call
 from dragoman.surfaces.cli.intent_view import print_ranking
 from dragoman.surfaces.cli.mail_asking import asked, looked_up
-from dragoman.surfaces.cli.reading import read_source
+from dragoman.surfaces.cli.reading import endpoint_at, read_source
 from dragoman.surfaces.cli.screen import Screen
 from dragoman.surfaces.cli.verb import Verb
 
@@ -151,9 +151,7 @@ def _parsed(card: bytes, source: str) -> Any:
 
 
 def _fetched(url: str, allowed: list[str] | tuple[()]) -> bytes:
-    from dragoman.system.fetch import Endpoint
-
-    endpoint = Endpoint(_card_of(url), "the address", allowed)
+    endpoint = endpoint_at(_card_of(url), "the address", allowed)
     try:
         status, card = endpoint.get({"Accept": "application/json"}, _MOST_BYTES + 1)
     except OSError as error:

@@ -1,13 +1,18 @@
-"""What a command reads that is not on its line: a file, or standard input."""
+"""What a command reads that is not on its line: a file, standard input, or what an address has."""
 
 import sys
+from collections.abc import Collection
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Annotated, BinaryIO
+from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
+from dragoman.core.errors import SettingsError
 from dragoman.surfaces.cli.call import wrong_usage
+
+if TYPE_CHECKING:
+    from dragoman.system.fetch import Endpoint
 
 STANDARD_INPUT = "-"
 
@@ -44,3 +49,15 @@ def read_source(source: str, most: int) -> bytes:
     """All of it; one byte more than `most` at the most, for whoever refuses what is too long."""
     with open_source(source) as file:
         return file.read(most + 1)
+
+
+def endpoint_at(
+    url: str, called: str, allowed: Collection[str], seconds: float = 5.0
+) -> "Endpoint":
+    """What is at an address that was typed; `called`: what a person calls it."""
+    from dragoman.system.fetch import Endpoint
+
+    try:
+        return Endpoint(url, called, allowed, seconds=seconds)
+    except SettingsError as error:
+        wrong_usage(error.detail)
