@@ -15,7 +15,7 @@ from dragoman.core.events import AnyEvent, HandoffStatus, MailPosted, Role
 from dragoman.core.handoff import LEGAL, Handoff
 from dragoman.core.ids import check_id, handoff_stream, mail_stream
 from dragoman.core.limits import WAIT_MS, check_duration
-from dragoman.core.reading import Decision, Read, Receipt, receipt
+from dragoman.core.reading import Decision, Read, Receipt, noted, receipt
 from dragoman.core.task import Task
 
 StreamEvents = tuple[tuple[str, AnyEvent], ...]
@@ -104,9 +104,7 @@ def check_sla(ms: int) -> Refusal | None:
 
 def decided(id: str, state: HandoffStatus | Literal["discarded"], *events: AnyEvent) -> Decision:
     """A yes that concerns nothing but the handoff."""
-    stream = handoff_stream(id)
-    told = Receipt("", None, stream=stream, state=state)
-    return Decision(told, tuple((stream, event) for event in events))
+    return noted(handoff_stream(id), state, *events)
 
 
 def done_already(handoff: Handoff) -> Decision:

@@ -8,7 +8,7 @@ from dragoman.core.events import ItemStatus, WorkItemAdded, WorkItemEvent, WorkI
 from dragoman.core.handoff_words import COORDINATES
 from dragoman.core.ids import check_agent, check_id, workq_stream
 from dragoman.core.limits import TITLE, check_text
-from dragoman.core.reading import Decision, Read, Receipt
+from dragoman.core.reading import Decision, Read, noted
 from dragoman.core.work_item import WorkItem
 
 
@@ -83,6 +83,4 @@ def _found(id: str, read: Read) -> WorkItem | Refusal:
 
 
 def _about(id: str, status: ItemStatus, *events: WorkItemEvent) -> Decision:
-    stream = workq_stream(id)
-    told = Receipt("", None, stream=stream, state=status)
-    return Decision(told, tuple((stream, event) for event in events))
+    return noted(workq_stream(id), status, *events)

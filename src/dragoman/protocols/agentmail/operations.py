@@ -34,6 +34,7 @@ from dragoman.protocols.agentmail.settings import DEFAULTS, Choices
 from dragoman.protocols.agentmail.shapes import Message
 from dragoman.protocols.agentmail.wire import OneLetter, Outgoing, SendMail
 from dragoman.protocols.agentmail.words import ANSWERS, MessageType
+from dragoman.text.strict_json import field_of
 
 NAME: Final = "agentmail"
 _NO_CHANGE: Final = "nothing_changed"
@@ -99,14 +100,10 @@ def _content(letter: SendMail) -> bytes:
 
 
 def _unwrapped(value: Any) -> Any:
-    for inner in (value, *(_inside(value, key) for key in ("payload", "message", "content"))):
-        if isinstance(_inside(inner, "subject"), str) and "body_md" in inner:
+    for inner in (value, *(field_of(value, key) for key in ("payload", "message", "content"))):
+        if isinstance(field_of(inner, "subject"), str) and "body_md" in inner:
             return inner
     return None
-
-
-def _inside(value: Any, key: str) -> Any:
-    return cast(dict[str, Any], value).get(key) if isinstance(value, dict) else None
 
 
 def _read_letter(value: Any) -> Outgoing | Fault:

@@ -118,7 +118,7 @@ def _waves(choices: Choices) -> Iterator[Operation]:
         commands=lambda _: (),
         gather=lambda asked, _, facts: _start(asked, facts, choices),
         dwells=True,
-        reply=lambda _, __, accepted: {"wave_id": _name_of(accepted)},
+        reply=lambda _, __, accepted: {"wave_id": accepted.name},
         roles=MAY_DELEGATE,
         summary=(
             "Run beads together: so many in parallel, and never two at once that want the same "
@@ -200,7 +200,7 @@ def _list(asked: SomeWaves, _: Actor, facts: Facts) -> Any:
 
 def _taken(asked: Take, _: Commands, accepted: Accepted) -> Any:
     return {
-        "id": _name_of(accepted),
+        "id": accepted.name,
         "patterns": tidied(asked.patterns),
         "mode": "exclusive" if asked.exclusive else "shared",
         "until": to_rfc3339(accepted.receipts[0].expires_at),
@@ -221,8 +221,3 @@ def _reserved(asked: Reservations, _: Actor, facts: Facts) -> Any:
         found = Shelf(reserved.living).conflicts(Wish(tidied(asked.patterns)), reserved.find)
         reserved = Reserved(tuple(conflict.by for conflict in found), reserved.find)
     return {"reservations": shown_reservations(reserved)}
-
-
-def _name_of(accepted: Accepted) -> str:
-    """The id of what the last command was about."""
-    return accepted.receipts[-1].stream.partition(":")[2]

@@ -17,8 +17,8 @@ from dragoman.engine.ports import Store
 from dragoman.engine.shown_agents import ShownPause, shown_pause
 from dragoman.services.desk import AgentState
 from dragoman.surfaces.http.endpoint import Body, Endpoint, Query
+from dragoman.surfaces.http.history import Limit
 from dragoman.surfaces.http.office import Call
-from dragoman.surfaces.http.tasks import Limit
 
 
 class AgentsQuery(Query, frozen=True):
