@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from inspect import cleandoc, get_annotations
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from dragoman.bootstrap import dialects
 from dragoman.config import TABLES, Settings, sections
 from dragoman.core.authority import MAY_EDIT, MAY_MOVE, MAY_REGISTER, MAY_VOUCH
 from dragoman.core.errors import FAULTS, REFUSALS
-from dragoman.core.events import EVENT_NAMES
+from dragoman.core.events import EVENT_NAMES, Role
 from dragoman.core.handoff import DEFAULT_SLA_MS, HANDOFF_TRANSITIONS, LEGAL
 from dragoman.core.moments import in_hours
 from dragoman.core.task import FINAL, STATUS_AFTER, TRANSITIONS
@@ -66,32 +66,24 @@ def authority() -> str:
 
 def fields() -> str:
     """Who may give which field a new value."""
-    names = dict.fromkeys(field for allowed in MAY_EDIT.values() for field in sorted(allowed))
-    rows = (
-        (f"`{field}`", ", ".join(who for who, allowed in MAY_EDIT.items() if field in allowed))
-        for field in names
-    )
-    return _table(("field", "who may change it"), rows)
+    return _table(("field", "who may change it"), _by_right(MAY_EDIT))
 
 
 def roles() -> str:
     """Who may give which role."""
-    given = dict.fromkeys(role for roles in MAY_REGISTER.values() for role in sorted(roles))
-    rows = (
-        (f"`{role}`", ", ".join(who for who, roles in MAY_REGISTER.items() if role in roles))
-        for role in given
-    )
-    return _table(("role", "who may give it"), rows)
+    return _table(("role", "who may give it"), _by_right(MAY_REGISTER))
 
 
 def credentials() -> str:
     """Who may give and take whose credentials."""
-    held = dict.fromkeys(role for roles in MAY_VOUCH.values() for role in sorted(roles))
-    rows = (
-        (f"`{role}`", ", ".join(who for who, roles in MAY_VOUCH.items() if role in roles))
-        for role in held
-    )
-    return _table(("credentials of", "who may give and take them"), rows)
+    return _table(("credentials of", "who may give and take them"), _by_right(MAY_VOUCH))
+
+
+def _by_right(table: Mapping[Role, Collection[str]]) -> Iterator[tuple[str, str]]:
+    """What is allowed -> who may do it, of a table that says what each one may do."""
+    rights = dict.fromkeys(right for allowed in table.values() for right in sorted(allowed))
+    for right in rights:
+        yield f"`{right}`", ", ".join(who for who, allowed in table.items() if right in allowed)
 
 
 def mail_fields() -> str:

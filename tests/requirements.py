@@ -3179,6 +3179,36 @@ _MANIFEST: tuple[Requirement, ...] = (
         "S-MAIL-7",
         "How long an ack may take can be said at every door; what is no such time is refused.",
     ),
+    # --- one sentence and one code for what is not there; words of the command line
+    Requirement(
+        "MISSING-WORDS",
+        "Faults",
+        "What is not there is told in one sentence for each code, whoever looks for it, and with a "
+        "command that shows what is.",
+    ),
+    Requirement(
+        "CLI-OWN-CODES",
+        "Command line",
+        "A command refuses by the hub's code, whatever dialect it asks in; what is said in a "
+        "dialect (`send`, `call`, `session-end`) is answered by the code of that.",
+    ),
+    Requirement(
+        "RESERVE-NOTHING",
+        "S-MAIL-10",
+        "Whoever gives files back without having reserved any is told so, and whoever renews what "
+        "is over is refused.",
+    ),
+    Requirement(
+        "CLI-ONE-LINE",
+        "Command line",
+        "What was not understood is told on one line, also where it lists the choices.",
+    ),
+    Requirement(
+        "CLI-NO-FILE",
+        "Command line",
+        "A file that cannot be read is told alike by every command that is given one, and ends it "
+        "with 2.",
+    ),
 )
 
 REQUIREMENTS = {requirement.id: requirement for requirement in _MANIFEST}

@@ -221,7 +221,13 @@ def test_a_fault_is_refused_on_record_in_the_words_of_the_dialect(stage: Stage, 
     answer = stage.send({"shout": "hush", "task": "T"}, ALICE, soon=soon)
 
     assert answer == Turned(
-        "shouting", "shout", "INVALID_FIELD", "words: too quiet", "words", "alice"
+        dialect="shouting",
+        kind="shout",
+        code="INVALID_FIELD",
+        detail="words: too quiet",
+        path="words",
+        actor="alice",
+        ours="invalid_field",
     )
     assert stage.events()[-1] == ("agent:alice", "command.refused")
     line = json.loads(stage.lab.store.entries(0, 99)[-1].line)

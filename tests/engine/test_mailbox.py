@@ -55,14 +55,14 @@ def test_the_beginning_of_an_id_is_enough_while_no_other_begins_so() -> None:
         "write more of it"
     )
     assert found("019") == (
-        "mail_not_found: there is no letter 019; of the beginning of an id write at least 4 "
+        "mail_not_found: there is no letter 019: of the beginning of an id write at least 4 "
         "characters"
     )
     assert found("019C-AA1") == "019c-aa1"
     assert found("019C-B-M") == "019c-b-more"
     lab.do(ALICE, PostMail(("bob",), "x", "y", id="019C-AA1"))
     assert found("019C-AA1") == "019C-AA1"  # as it is written comes first
-    assert found("019d") == "mail_not_found: there is no letter 019d"
+    assert found("019d") == "mail_not_found: there is no letter 019d: see `dragoman mail inbox`"
     for number in range(9):
         lab.do(ALICE, PostMail(("bob",), "x", "y", id=f"many-{number}"))
     assert found("many-").endswith("many-4 and others; write more of it")

@@ -128,9 +128,10 @@ def test_renewed_and_released_by_id_by_pattern_or_all_of_ones_own() -> None:
     lab.do(ALICE, ReserveFiles(("z",), HOUR))
     lab.do(ALICE, ReleaseReservations((taken.stream.partition(":")[2],)))
     assert living(lab) == [("alice", ("z",))]
-    lab.do(ALICE, ReleaseReservations())
+    assert lab.do(ALICE, ReleaseReservations()).remark == ""
     assert living(lab) == []
-    lab.do(ALICE, ReleaseReservations())
+    assert lab.do(ALICE, ReleaseReservations()).remark == "nothing was reserved"
+    assert lab.code(ALICE, RenewReservations((), HOUR)) == "reservation_not_found"
     assert lab.code(ALICE, ReleaseReservations(("z",))) == "reservation_not_found"
     assert lab.code(ALICE, RenewReservations(("z",), HOUR)) == "reservation_not_found"
 

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from msgspec import Struct
 
-from dragoman.core.ids import check_agent, check_mail_id
+from dragoman.core.ids import check_agent, check_id
 from dragoman.protocols.agentmail.wire import Inbox, OneLetter, Summed, Thread
 from dragoman.protocols.ccos import arguments
 from tests.requirements import proves
@@ -41,7 +41,7 @@ def test_ids_are_published_as_they_are_checked(
 ) -> None:
     published = pattern(shape, field)
     for word in WORDS:
-        assert bool(published.search(word)) == (check_mail_id(word) is None), word
+        assert bool(published.search(word)) == (check_id(word, "id") is None), word
     assert bool(published.search("")) == is_optional
 
 

@@ -242,7 +242,7 @@ def test_a_bead_that_is_no_task() -> None:
     state = row.state.replace(b'"bead":"ol-527.1"', b'"bead":"ol-999.1"')
     bureau.store.tables.rows[number] = replace(row, state=state)
     Spawner(bureau.lab.hub, terms, answer).run_once(bureau.lab.clock.now())
-    assert given == [Verdict(reason="no task has the name ol-999.1")]
+    assert given == [Verdict(reason="no task has the name ol-999.1: see `dragoman task list`")]
 
 
 def test_an_answer_that_cannot_be_posted_is_told() -> None:

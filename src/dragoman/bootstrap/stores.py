@@ -3,13 +3,12 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from dragoman.core.errors import SettingsError, StoreUnavailable
+from dragoman.config.store_url import SQLITE, check_url, is_postgres
+from dragoman.core.errors import StoreUnavailable
 from dragoman.engine.ports import KeptStore
 from dragoman.system.ids import new_id
 
 CHECKPOINTS = "checkpoints.jsonl"
-_SQLITE = "sqlite:///"
-_POSTGRES = ("postgresql://", "postgres://")
 
 
 def open_store(
@@ -28,23 +27,6 @@ def open_store(
         check_not_lost(url, data)
         raise StoreUnavailable(f"there is no database at {path}: run `dragoman init`")
     return (SqliteStore.open if create else SqliteStore.open_to_read)(path, new_ledger_id)
-
-
-def check_url(url: str) -> None:
-    """Refuse the address of a store that cannot be one, before anything is made."""
-    if not url or is_postgres(url):
-        return
-    if not url.startswith(_SQLITE):
-        raise SettingsError(
-            f"{url.partition(':')[0]}: is not a kind of store; "
-            "use sqlite:///path/to/file.db or postgresql://user@host/database"
-        )
-    if url == _SQLITE:
-        raise SettingsError("sqlite:/// names no file; use sqlite:///path/to/file.db")
-    if "?" in url:
-        raise SettingsError(
-            f"{url.partition('?')[2]}: a file takes no options; use sqlite:///path/to/file.db"
-        )
 
 
 def open_or_make(url: str, data: Path) -> KeptStore:
@@ -72,16 +54,11 @@ def _is_empty(file: Path) -> bool:
 
 def own_url(data: Path) -> str:
     """The address of the store that a data directory has itself."""
-    return f"{_SQLITE}{data / 'dragoman.db'}"
+    return f"{SQLITE}{data / 'dragoman.db'}"
 
 
 def _file(url: str, data: Path) -> Path:
-    return Path((url or own_url(data)).removeprefix(_SQLITE))
-
-
-def is_postgres(url: str) -> bool:
-    """Whether a URL names a database on a server."""
-    return url.startswith(_POSTGRES)
+    return Path((url or own_url(data)).removeprefix(SQLITE))
 
 
 def is_behind(url: str, data: Path) -> bool:
@@ -100,9 +77,9 @@ def is_behind(url: str, data: Path) -> bool:
 
 def lasting(url: str) -> str:
     """The URL as others may use it, wherever they are: a relative path begins where we are."""
-    if not url.startswith(_SQLITE):
+    if not url.startswith(SQLITE):
         return url
-    return f"{_SQLITE}{Path(url.removeprefix(_SQLITE)).absolute()}"
+    return f"{SQLITE}{Path(url.removeprefix(SQLITE)).absolute()}"
 
 
 def make_directory(data: Path) -> None:

@@ -12,7 +12,8 @@ import msgspec
 from msgspec import Struct
 
 from dragoman.client.shapes import Claim, EventPage, Sent, Task, TaskPage
-from dragoman.core.errors import Refusal, Refused
+from dragoman.core import missing
+from dragoman.core.errors import Refused
 from dragoman.core.events import Outcome, Priority, Status
 from dragoman.core.ids import is_task_name
 from dragoman.core.limits import WHOLE
@@ -22,8 +23,6 @@ JSON: Final = "application/json"
 LINES: Final = "application/x-ndjson"
 MOST_BYTES: Final = 1024 * 1024
 """So much of a batch is sent at a time."""
-
-_SHOWN: Final = 100
 
 Message = Mapping[str, Any] | str | bytes
 """A message of any dialect: an object, or text as it travels."""
@@ -284,7 +283,7 @@ def stream(wanted: Wanted) -> Request:
 def _task_path(name: str, action: str = "") -> str:
     if not is_task_name(name):
         # Not sent: as a part of an address it could mean something else.
-        raise Refused(Refusal("task_not_found", f"no task can have the name {name[:_SHOWN]!a}"))
+        raise Refused(missing.task(name))
     return f"/v1/tasks/{name}/{action}" if action else f"/v1/tasks/{name}"
 
 

@@ -1,5 +1,6 @@
 """Decider of what is not wanted any more: an intent is taken back by whoever may."""
 
+from dragoman.core import missing
 from dragoman.core.actors import Actor
 from dragoman.core.authority import MAY_DELEGATE
 from dragoman.core.commands import CancelIntent
@@ -20,7 +21,7 @@ def cancel(command: CancelIntent, read: Read, now: int) -> Decision | Refusal:
         return task
     intent = intent_of(task, read.intent)
     if intent is None:
-        return Refusal("intent_not_found", f"{task.id} is no intent's task")
+        return missing.intent_of(task.id)
     refusal = check_text("reason", command.reason, REASON) or _check_whose(intent, read.actor)
     if refusal:
         return refusal

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from dragoman.core import missing
 from dragoman.core.agents import AgentRecord, FormerKey
 from dragoman.core.authority import MAY_VOUCH
 from dragoman.core.commands import IssueToken, KeyAgent, RevokeToken
@@ -58,7 +59,7 @@ def revoke(command: RevokeToken, read: Read, now: int) -> Decision | Refusal:
         return malformed
     token = next((token for token in known.tokens if token.id == command.id), None)
     if token is None:
-        return Refusal("token_not_found", f"{command.name} has no token {command.id}")
+        return missing.token(command.name, command.id)
     if token.is_revoked:
         return Decision(_ABOUT_NO_TASK)
     return _about(command.name, TokenRevoked(command.id))
@@ -108,10 +109,7 @@ def _vouched(name: str, read: Read, *, is_own_enough: bool = False) -> AgentReco
     if not MAY_VOUCH[actor.role] and not is_own:
         return Refusal("not_authorized", f"{actor.label} may not give or take credentials")
     if known is None:
-        return Refusal(
-            "agent_not_found",
-            f"{name} is not known: make it known with `dragoman agent add {name}`",
-        )
+        return missing.agent(name)
     if known.role not in MAY_VOUCH[actor.role] and not is_own:
         return Refusal(
             "not_authorized",

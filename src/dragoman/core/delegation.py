@@ -1,5 +1,6 @@
 """Deciders of delegation: a part of a task is offered, taken or not, and may be late (S-AOF-7)."""
 
+from dragoman.core import missing
 from dragoman.core.authority import MAY_DELEGATE, MAY_DISPATCH, check_hold, check_write
 from dragoman.core.commands import (
     AcceptDelegation,
@@ -123,7 +124,7 @@ def _check_request(command: RequestDelegation) -> Refusal | None:
 def _parent(command: RequestDelegation, read: Read) -> Task | Refusal:
     parent = read.task(command.parent)
     if isinstance(parent, Refusal) and parent.code == "task_not_found":
-        return Refusal("parent_not_found", f"no task has the name {command.parent}, the parent's")
+        return missing.parent(command.parent)
     return parent
 
 

@@ -6,6 +6,7 @@ from math import isfinite
 import msgspec
 from msgspec.structs import replace
 
+from dragoman.core import missing
 from dragoman.core.actors import Actor
 from dragoman.core.agents import AgentRecord
 from dragoman.core.authority import MAY_REGISTER
@@ -93,7 +94,7 @@ def _both(said: tuple[str, ...], known: tuple[str, ...]) -> tuple[str, ...]:
 
 def _check_describer(name: str, known: AgentRecord | None, actor: Actor) -> Refusal | None:
     if known is None:
-        return Refusal("agent_not_found", f"nobody is known as {name}: register it first")
+        return missing.agent(name)
     if actor.role == "agent" and actor.name != name:
         return Refusal("not_authorized", f"{actor.label} may describe itself only, not {name}")
     if known.role not in MAY_REGISTER[actor.role]:

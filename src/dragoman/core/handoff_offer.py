@@ -5,6 +5,7 @@ Whoever hands work over stays its owner until the recipient activates it (S-OWN)
 
 from typing import cast
 
+from dragoman.core import missing
 from dragoman.core.actors import Actor
 from dragoman.core.authority import check_write
 from dragoman.core.commands import (
@@ -43,13 +44,12 @@ from dragoman.core.handoff_words import (
     decided,
     found,
     letter,
-    not_found,
     not_yours,
     offered_until,
     wrong_state,
 )
 from dragoman.core.handoff_words import known as handoff_of
-from dragoman.core.ids import check_agent, check_mail_id, handoff_stream, task_stream
+from dragoman.core.ids import check_agent, check_id, handoff_stream, task_stream
 from dragoman.core.limits import REASON, TEXT, TITLE, check_json, check_range, check_text
 from dragoman.core.moments import SPAN
 from dragoman.core.reading import Decision, Read
@@ -66,9 +66,9 @@ def draft(command: DraftHandoff, read: Read, now: int) -> Decision | Refusal:
     known = read.handoff(id)
     refusal = (
         check_write(read.actor)
-        or check_mail_id(id, "handoff id")
+        or check_id(id, "handoff id")
         or (check_agent(command.recipient) if command.recipient else None)
-        or (check_mail_id(command.teamspace, "teamspace") if command.teamspace else None)
+        or (check_id(command.teamspace, "teamspace") if command.teamspace else None)
         or check_json("package", command.package)
         or (_check_draft(known, read.actor) if known else None)
     )
@@ -243,11 +243,11 @@ def check_shape(command: ProposeHandoff, actor: Actor) -> Refusal | None:
     """None when an offer can be made in these words, whatever its task is like."""
     return (
         check_write(actor)
-        or (check_mail_id(command.id, "handoff id") if command.id else None)
+        or (check_id(command.id, "handoff id") if command.id else None)
         or check_agent(command.recipient)
-        or check_mail_id(command.teamspace, "teamspace")
-        or (check_mail_id(command.thread, "thread") if command.thread else None)
-        or (check_mail_id(command.supersedes, "handoff id") if command.supersedes else None)
+        or check_id(command.teamspace, "teamspace")
+        or (check_id(command.thread, "thread") if command.thread else None)
+        or (check_id(command.supersedes, "handoff id") if command.supersedes else None)
         or check_text("title", command.title, TITLE)
         or check_text("reason", command.reason, REASON)
         or check_json("package", command.package)
@@ -312,7 +312,7 @@ def _check_old(command: ProposeHandoff, old: Handoff | None, task: Task) -> Refu
     if not command.supersedes:
         return None
     if old is None or old.status == "draft":
-        return not_found(command.supersedes)
+        return missing.handoff(command.supersedes)
     if old.task != task.id:
         return Refusal(
             "invalid_field", f"supersedes: {old.id} is about {old.task}, not about {task.id}"

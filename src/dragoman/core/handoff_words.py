@@ -7,14 +7,15 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec.structs import replace
 
+from dragoman.core import missing
 from dragoman.core.actors import HUB, Actor
 from dragoman.core.authority import MAY_DISPATCH, check_write
 from dragoman.core.errors import Refusal
 from dragoman.core.events import AnyEvent, HandoffStatus, MailPosted, Role
 from dragoman.core.handoff import LEGAL, Handoff
-from dragoman.core.ids import check_mail_id, handoff_stream, mail_stream
+from dragoman.core.ids import check_id, handoff_stream, mail_stream
 from dragoman.core.limits import WAIT_MS, check_duration
-from dragoman.core.reading import Decision, Read, Receipt, receipt
+from dragoman.core.reading import Decision, Read, Receipt, noted, receipt
 from dragoman.core.task import Task
 
 StreamEvents = tuple[tuple[str, AnyEvent], ...]
@@ -57,14 +58,14 @@ def known(id: str, read: Read) -> Handoff | Refusal:
 
     A draft is none to anybody but its sender, and one that was thrown away to nobody.
     """
-    refusal = check_write(read.actor) or check_mail_id(id, "handoff id")
+    refusal = check_write(read.actor) or check_id(id, "handoff id")
     if refusal:
         return refusal
     handoff = read.handoff(id)
     if handoff is None or handoff.is_discarded:
-        return not_found(id)
+        return missing.handoff(id)
     is_others = handoff.status == "draft" and handoff.sender != read.actor.name
-    return not_found(id) if is_others else handoff
+    return missing.handoff(id) if is_others else handoff
 
 
 def letter(
@@ -103,9 +104,7 @@ def check_sla(ms: int) -> Refusal | None:
 
 def decided(id: str, state: HandoffStatus | Literal["discarded"], *events: AnyEvent) -> Decision:
     """A yes that concerns nothing but the handoff."""
-    stream = handoff_stream(id)
-    told = Receipt("", None, stream=stream, state=state)
-    return Decision(told, tuple((stream, event) for event in events))
+    return noted(handoff_stream(id), state, *events)
 
 
 def done_already(handoff: Handoff) -> Decision:
@@ -124,11 +123,6 @@ def offered_until(handoff: Handoff, task: Task) -> Receipt:
     """The same, with what stands for its package and the time that it has."""
     told = about(handoff.id, handoff.status, task)
     return replace(told, seal=handoff.package_hash, expires_at=handoff.deadline or 0)
-
-
-def not_found(id: str) -> Refusal:
-    """There is no such handoff."""
-    return Refusal("handoff_not_found", f"there is no handoff {id[:140]!a}")
 
 
 def not_yours(handoff: Handoff, actor: Actor, action: str, whose: str) -> Refusal:

@@ -28,6 +28,8 @@ EVENT_ID_FORM = (
 """The form of a UUID as RFC 9562 has them, the first and the last of all included."""
 _EVENT_ID = re.compile(EVENT_ID_FORM, re.ASCII)
 
+_QUOTED = 140
+"""So much is shown of what may be no name: all of it, if it is one."""
 LAST_NUMBER = 999
 """A day's AOF ids are numbered up to here; after that their tail is eight characters."""
 
@@ -41,18 +43,16 @@ def _malformed(what: str, text: str, form: str) -> Refusal:
     return Refusal("invalid_id", f"{shown!a} is not a valid {what}: use {form}, ASCII only")
 
 
-def check_task_id(text: str) -> Refusal | None:
-    """None when `text` can name a task."""
-    return _check(
-        _TASK_ID, "task id", text, "1 to 128 of A-Z a-z 0-9 . _ -, starting with a letter or digit"
-    )
-
-
-def check_mail_id(text: str, what: str = "letter id") -> Refusal | None:
-    """None when `text` can name a letter, or a thread of them."""
+def check_id(text: str, what: str) -> Refusal | None:
+    """None when `text` can name something that is no task: a letter, a handoff, a wave."""
     return _check(
         _TASK_ID, what, text, "1 to 128 of A-Z a-z 0-9 . _ -, starting with a letter or digit"
     )
+
+
+def check_task_id(text: str) -> Refusal | None:
+    """None when `text` can name a task."""
+    return check_id(text, "task id")
 
 
 def check_agent(text: str) -> Refusal | None:
@@ -108,6 +108,11 @@ def bare(name: str) -> str:
 def shown_name(text: str) -> str:
     """A name as the ledger may keep it: whole if it is one, else its beginning, made harmless."""
     return text if not text or is_task_name(text) else ascii(text[:40])
+
+
+def quoted_name(text: str) -> str:
+    """What stands where a name should, as a sentence shows it: its beginning, made harmless."""
+    return ascii(text[:_QUOTED])
 
 
 def is_aof_id(text: str) -> bool:

@@ -6,6 +6,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from dragoman.core import missing
 from dragoman.core.actors import Actor
 from dragoman.core.authority import MAY_DELEGATE, check_write
 from dragoman.core.commands import CreateTask, DelegateIntent
@@ -22,7 +23,7 @@ from dragoman.core.events import (
 from dragoman.core.governance import check_goal, told_beside
 from dragoman.core.handoff_chain import on_its_way
 from dragoman.core.ids import (
-    check_mail_id,
+    check_id,
     intent_stream,
     task_stream,
 )
@@ -71,7 +72,7 @@ def delegate(command: DelegateIntent, read: Read, now: int) -> Decision | Refusa
         return _again(command, known, read, now)
     followed = read.intent(command.follows) if command.follows else None
     if command.follows and followed is None:
-        return _not_found(command.follows)
+        return missing.intent(command.follows)
     refusal = None if followed is None else _check_follower(followed, read.actor)
     if refusal:
         return refusal
@@ -181,7 +182,7 @@ def _check_the_same(command: DelegateIntent, known: Intent) -> Refusal | None:
             return Refusal(
                 "already_exists",
                 f"there is an intent {known.id}, and the {what} is {has or 'none'}, not "
-                f"{said[:140]}; use another id",
+                f"{said}; use another id",
             )
     return None
 
@@ -302,12 +303,8 @@ def _waits(task: Task) -> Refusal:
     return Refusal("waits_for", f"{task.id} waits for {', '.join(task.open_blockers)}")
 
 
-def _not_found(id: str) -> Refusal:
-    return Refusal("intent_not_found", f"there is no intent {id[:140]!a}")
-
-
 def _faults(command: DelegateIntent) -> Iterator[Refusal | None]:
-    yield check_mail_id(command.id, "intent id") if command.id else None
+    yield check_id(command.id, "intent id") if command.id else None
     yield check_text("goal", command.goal, REASON, least=1)
     yield check_json("params", command.params) or _check_size(command.params)
     yield from faults_of_words("constraints", command.constraints)
@@ -316,9 +313,9 @@ def _faults(command: DelegateIntent) -> Iterator[Refusal | None]:
         yield check_duration("the time until the deadline", command.patience_ms, *WAIT_MS)
     yield check_range("due_by", command.due_by, 0, SPAN[1])
     yield check_range("kept_bytes", command.kept_bytes, 0, KEPT)
-    yield check_mail_id(command.plan, "plan") if command.plan else None
-    yield check_mail_id(command.follows, "intent id") if command.follows else None
-    yield check_mail_id(command.request_id, "request id") if command.request_id else None
+    yield check_id(command.plan, "plan") if command.plan else None
+    yield check_id(command.follows, "intent id") if command.follows else None
+    yield check_id(command.request_id, "request id") if command.request_id else None
     yield check_range("tries", command.tries, 1, TRIES)
     yield check_count("candidates", command.candidates, CANDIDATES)
     yield from _faults_of_policy(command.policy)

@@ -29,6 +29,7 @@ from dragoman.core.ids import (
     check_alias,
     check_task_id,
     is_aof_id,
+    shown_name,
     task_stream,
 )
 from dragoman.core.intent import KIND
@@ -283,8 +284,8 @@ def _check_intents(names: tuple[str, ...], read: Read) -> Refusal | None:
         return None
     return Refusal(
         "not_authorized",
-        f"{read.actor.label} may not name a task {named[:140]}: which task an intent has is for a "
-        "person or an orchestrator to say",
+        f"{read.actor.label} may not name a task {shown_name(named)}: which task an intent has is "
+        "for a person or an orchestrator to say",
     )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
+from dragoman.core import missing
 from dragoman.core.authority import MAY_DISPATCH, check_write
 from dragoman.core.commands import AckMail, AnswerMail, EscalateMail, PostMail, ReadMail
 from dragoman.core.errors import Refusal
@@ -15,7 +16,7 @@ from dragoman.core.events import (
     MailPosted,
     MailRead,
 )
-from dragoman.core.ids import bare, check_agent, check_mail_id, is_task_name, mail_stream
+from dragoman.core.ids import bare, check_agent, check_id, is_task_name, mail_stream
 from dragoman.core.limits import (
     ATTACHMENTS,
     BODY,
@@ -58,7 +59,7 @@ def post(command: PostMail, read: Read, now: int) -> Decision | Refusal:
         )
     replied = read.mail(command.reply_to) if command.reply_to else None
     if command.reply_to and replied is None:
-        return _not_found(command.reply_to)
+        return missing.letter(command.reply_to)
     to, cc = _once(command.to), _once(command.cc, but=command.to)
     copied = _once(command.copied, but=(*to, *cc, read.actor.name))
     everyone = (*to, *cc, *copied)
@@ -82,7 +83,7 @@ def post(command: PostMail, read: Read, now: int) -> Decision | Refusal:
         attachments=command.attachments,
         sent_at=command.sent_at,
     )
-    malformed = check_mail_id(event.thread, "thread")
+    malformed = check_id(event.thread, "thread")
     return malformed or _told(id, event.thread, event)
 
 
@@ -206,8 +207,8 @@ def _notice(mail: Mail, late: MailEscalated, read: Read) -> MailPosted:
 
 
 def _faults(command: PostMail) -> Iterator[Refusal | None]:
-    yield check_mail_id(command.id) if command.id else None
-    yield check_mail_id(command.thread, "thread") if command.thread else None
+    yield check_id(command.id, "letter id") if command.id else None
+    yield check_id(command.thread, "thread") if command.thread else None
     if not command.to:
         yield Refusal("invalid_field", "to names nobody; name at least one recipient")
     yield check_count("to", (*command.to, *command.cc), RECIPIENTS)
@@ -235,14 +236,10 @@ def _in_box(id: str, read: Read) -> Mail | Refusal:
 
 
 def _found(id: str, read: Read) -> Mail | Refusal:
-    malformed = check_mail_id(id)
+    malformed = check_id(id, "letter id")
     if malformed:
         return malformed
-    return read.mail(id) or _not_found(id)
-
-
-def _not_found(id: str) -> Refusal:
-    return Refusal("mail_not_found", f"there is no letter {id[:140]!a}")
+    return read.mail(id) or missing.letter(id)
 
 
 def _once(names: tuple[str, ...], but: tuple[str, ...] = ()) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 
+from dragoman.core import missing
 from dragoman.core.agents import AgentRecord
 from dragoman.core.authority import MAY_PAUSE, MAY_RESUME
 from dragoman.core.commands import PauseAgent, ResumeAgent
@@ -47,9 +48,7 @@ def _known(name: str, roles: Collection[Role], what: str, read: Read) -> AgentRe
         return malformed
     if read.actor.role not in roles:
         return Refusal("not_authorized", f"{read.actor.label} may not {what} agents")
-    return read.agent(name) or Refusal(
-        "agent_not_found", f"no agent is known as {name}: `dragoman agent list` shows who is"
-    )
+    return read.agent(name) or missing.agent(name)
 
 
 def _about(name: str, event: AgentPaused | AgentResumed) -> Decision:

@@ -161,3 +161,9 @@ def receipt(task: Task, status: Status, lease: Lease | None = None) -> Receipt:
     """The receipt of a command about an existing task."""
     expires_at = lease.expires_at if lease else 0
     return Receipt(task.id, status, task.attempts, task.fence, expires_at)
+
+
+def noted(stream: str, state: str, *events: AnyEvent) -> Decision:
+    """A yes that concerns one stream, and no task: where it stands now, and what came of it."""
+    told = Receipt("", None, stream=stream, state=state)
+    return Decision(told, tuple((stream, event) for event in events))

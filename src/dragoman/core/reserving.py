@@ -2,6 +2,9 @@
 
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
+from dragoman.core import missing
 from dragoman.core.actors import Actor
 from dragoman.core.authority import MAY_DELEGATE, check_write
 from dragoman.core.commands import ReleaseReservations, RenewReservations, ReserveFiles
@@ -30,6 +33,8 @@ from dragoman.core.moments import to_rfc3339, within_span
 from dragoman.core.reading import Decision, Read, Receipt
 from dragoman.core.reservations import Conflict, FindTask, Reservation, Shelf, Wish
 from dragoman.text.globs import names_nothing, tidy_glob, why_no_glob
+
+_NOTHING_RESERVED = "nothing was reserved"
 
 
 def take(command: ReserveFiles, read: Read, now: int) -> Decision | Refusal:
@@ -82,6 +87,8 @@ def renew(command: RenewReservations, read: Read, now: int) -> Decision | Refusa
     meant = _meant(command.names, read, now, may_be_anyones=False)
     if isinstance(meant, Refusal):
         return meant
+    if not meant:
+        return missing.reservations_of(read.actor.name)
     until = within_span(now + command.ttl_ms)
     return _told("", until, *(ReservationRenewed(one.id, until) for one in meant))
 
@@ -95,8 +102,11 @@ def release(command: ReleaseReservations, read: Read, now: int) -> Decision | Re
     meant = _meant(command.names, read, now, may_be_anyones=may_be_anyones)
     if isinstance(meant, Refusal):
         return meant
-    ids = tuple(one.id for one in meant)
-    return _told("", 0, *swept(read, now), *([ReservationsEnded(ids, "released")] if ids else []))
+    if not meant:
+        told = _told("", 0, *swept(read, now))
+        return replace(told, receipt=replace(told.receipt, remark=_NOTHING_RESERVED))
+    ended = ReservationsEnded(tuple(one.id for one in meant), "released")
+    return _told("", 0, *swept(read, now), ended)
 
 
 def swept(read: Read, now: int) -> Iterator[ReservationEvent]:
@@ -227,10 +237,7 @@ def _meant(
                 "not_authorized", f"{name[:80]!a} is reserved by {whose(hits[0], read.task)}"
             )
         if not usable:
-            return Refusal(
-                "reservation_not_found",
-                f"nothing is reserved as {name[:80]!a}: it may be over; list what is",
-            )
+            return missing.reservation(name)
         found |= {one.id: one for one in usable}
     return list(found.values())
 

@@ -5,6 +5,7 @@ from hashlib import blake2b
 import msgspec
 from msgspec.structs import replace
 
+from dragoman.core import missing
 from dragoman.core.actors import Role
 from dragoman.core.attempts import check_claimable, steps
 from dragoman.core.authority import MAY_DISPATCH, dispatcher
@@ -26,7 +27,7 @@ from dragoman.core.events import (
     TaskRequeued,
     TaskTransitioned,
 )
-from dragoman.core.ids import check_agent, check_mail_id
+from dragoman.core.ids import check_agent, check_id, quoted_name
 from dragoman.core.intent import Closed, Intent, OpenRequest, intent_of
 from dragoman.core.intents import receipt_of
 from dragoman.core.lifecycle import unblocked
@@ -163,15 +164,16 @@ def _before(course: Course) -> Decision:
 def _course(
     command: ReceiveResult | UpdateIntent | ExpireRequest, read: Read, now: int
 ) -> Course | Refusal:
-    malformed = check_mail_id(command.intent, "intent id")
+    malformed = check_id(command.intent, "intent id")
     if malformed:
         return malformed
     if read.actor.role not in MAY_DELIVER:
         return Refusal("not_authorized", f"{read.actor.label} may not speak for an agent")
     intent = read.intent(command.intent) or _asked_for(read)
     if intent is None:
-        code = "intent_not_found" if isinstance(command, ExpireRequest) else "anomaly"
-        return Refusal(code, f"there is no intent {command.intent}: nothing was asked for")
+        if isinstance(command, ExpireRequest):
+            return missing.intent(command.intent)
+        return Refusal("anomaly", f"there is no intent {command.intent}: nothing was asked for")
     task = read.task(intent.task)
     return task if isinstance(task, Refusal) else Course(intent, task, read, now)
 
@@ -253,14 +255,14 @@ def _why_not(command: ReceiveResult | UpdateIntent, intent: Intent) -> str:
         return f"{request.id} is open with {request.agent}, not with {_shown(command.agent)}"
     if command.request_id in ("", request.id):
         return f"{request.id} is attempt {request.number}, not {command.attempt}"
-    return f"{request.id} is open, not {command.request_id[:140]!a}"
+    return f"{request.id} is open, not {quoted_name(command.request_id)}"
 
 
 def _odd(
     course: Course, command: ReceiveResult | UpdateIntent, why: str, read: Read, now: int
 ) -> Decision | Refusal:
     """An anomaly: on record with the intent unless it is a repeat, and the caller is told no."""
-    request_id = ascii(command.request_id[:140])[1:-1]
+    request_id = quoted_name(command.request_id)[1:-1]
     event = IntentAnomaly(course.intent.id, why[:_SHOWN], _shown(command.agent), request_id)
     refusal = Refusal("anomaly", f"{course.intent.id}: {why[:_SHOWN]}")
     if not course.events and course.intent.is_flooded(now):

@@ -4,7 +4,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from dragoman.core import adoption, attempts, lifecycle
+from dragoman.core import adoption, attempts, lifecycle, missing
 from dragoman.core.authority import MAY_DISPATCH, check_hold, check_word, check_write, holds
 from dragoman.core.commands import (
     AdoptTask,
@@ -314,10 +314,7 @@ def transition(command: RequestTransition, read: Read, now: int) -> Decision | R
     if begun is not None:
         if at.status == command.to:
             return replace(begun, events=_stamped(begun, command))
-        return Refusal(
-            "task_not_found",
-            f"no task has the name {command.task!a}, and a new one cannot begin as {command.to}",
-        )
+        return missing.task(command.task, f", and a new one cannot begin as {command.to}")
     known = read.logged(f"event:{command.asked_by}")
     if known is not None and known.position > 0:
         # What was asked for once is not asked for again, wherever the task is meanwhile.

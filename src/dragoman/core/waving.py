@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from dragoman.core import mailing
+from dragoman.core import mailing, missing
 from dragoman.core.authority import MAY_DELEGATE
 from dragoman.core.commands import (
     DEFAULT_ATTEMPTS,
@@ -23,7 +23,7 @@ from dragoman.core.events import (
     WaveCompleted,
     WaveStarted,
 )
-from dragoman.core.ids import check_agent, check_mail_id, wave_stream
+from dragoman.core.ids import check_agent, check_id, wave_stream
 from dragoman.core.lifecycle import StreamEvents, moved
 from dragoman.core.limits import ATTEMPTS, BEADS, RETRIES, WAVE_PATTERNS, check_count, check_range
 from dragoman.core.reading import Decision, Read, Receipt
@@ -122,12 +122,12 @@ def _runs_in(task: Task, waves: tuple[str, ...], read: Read) -> str:
 def advance(command: AdvanceWave, read: Read, now: int) -> Decision | Refusal:
     """Whatever may go goes; a wave whose beads have all ended is closed, by the hub itself."""
     id = command.wave or read.cause
-    refusal = _check_role(read) or check_mail_id(id, "wave id")
+    refusal = _check_role(read) or check_id(id, "wave id")
     if refusal:
         return refusal
     wave = read.wave(id)
     if wave is None:
-        return Refusal("wave_not_found", f"there is no wave {id}; list those that there are")
+        return missing.wave(id)
     if wave.ended_at is not None:
         return _told(id)
     next_steps = plan(wave, read.reservations().living(read.task, now), read.task, now)
@@ -165,7 +165,7 @@ def _closed(wave: Wave, stuck: Mapping[str, str], read: Read, now: int) -> Decis
 
 
 def _faults(command: StartWave) -> Iterator[Refusal | None]:
-    yield check_mail_id(command.id, "wave id") if command.id else None
+    yield check_id(command.id, "wave id") if command.id else None
     yield check_agent(command.told) if command.told else None
     if not command.beads:
         yield Refusal("invalid_field", "the wave has no beads; name at least one")

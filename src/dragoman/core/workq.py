@@ -1,13 +1,14 @@
 """Deciders of the hub's own work queue: who owns an item, and who may give it to whom."""
 
+from dragoman.core import missing
 from dragoman.core.authority import check_write
 from dragoman.core.commands import AddWorkItem, ClaimWorkItem, ReleaseWorkItem
 from dragoman.core.errors import Refusal
 from dragoman.core.events import ItemStatus, WorkItemAdded, WorkItemEvent, WorkItemPassed
 from dragoman.core.handoff_words import COORDINATES
-from dragoman.core.ids import check_agent, check_mail_id, workq_stream
+from dragoman.core.ids import check_agent, check_id, workq_stream
 from dragoman.core.limits import TITLE, check_text
-from dragoman.core.reading import Decision, Read, Receipt
+from dragoman.core.reading import Decision, Read, noted
 from dragoman.core.work_item import WorkItem
 
 
@@ -17,7 +18,7 @@ def add(command: AddWorkItem, read: Read, now: int) -> Decision | Refusal:
     id = command.id or read.cause
     refusal = (
         check_write(read.actor)
-        or check_mail_id(id, "item id")
+        or check_id(id, "item id")
         or check_text("title", command.title, TITLE)
     )
     if refusal:
@@ -78,14 +79,8 @@ def release(command: ReleaseWorkItem, read: Read, now: int) -> Decision | Refusa
 
 
 def _found(id: str, read: Read) -> WorkItem | Refusal:
-    return (
-        check_mail_id(id, "item id")
-        or read.work_item(id)
-        or Refusal("work_item_not_found", f"the work queue has no item {id}")
-    )
+    return check_id(id, "item id") or read.work_item(id) or missing.work_item(id)
 
 
 def _about(id: str, status: ItemStatus, *events: WorkItemEvent) -> Decision:
-    stream = workq_stream(id)
-    told = Receipt("", None, stream=stream, state=status)
-    return Decision(told, tuple((stream, event) for event in events))
+    return noted(workq_stream(id), status, *events)

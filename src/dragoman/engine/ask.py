@@ -1,17 +1,31 @@
 """Reading: tasks as they are, as they were, their history, and what stands where."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
-from typing import cast
+from typing import TypeVar, cast
 
 from msgspec import Struct
 
+from dragoman.core import missing
 from dragoman.core.agents import AgentRecord
 from dragoman.core.errors import Refusal
 from dragoman.core.events import AnyEvent, Role
-from dragoman.core.ids import agent_stream, is_task_name, task_stream
+from dragoman.core.handoff import Handoff
+from dragoman.core.ids import (
+    agent_stream,
+    check_id,
+    handoff_stream,
+    intent_stream,
+    is_task_name,
+    task_stream,
+    wave_stream,
+    workq_stream,
+)
+from dragoman.core.intent import Intent
 from dragoman.core.lease import Lease
 from dragoman.core.task import Task
+from dragoman.core.wave import Wave
+from dragoman.core.work_item import WorkItem
 from dragoman.engine.names import pick, unresolved
 from dragoman.engine.ports import BoardQuery, ListQuery, Row, Store
 from dragoman.ledger.codec import CODEC
@@ -19,6 +33,15 @@ from dragoman.ledger.entry import Entry, read_line
 from dragoman.ledger.views import FOLD, State, current_state, fold, refold, split_alias
 
 _PAGE = 1_000
+
+Found = TypeVar("Found")
+_KINDS: Mapping[type, tuple[str, Callable[[str], str], Callable[[str], Refusal]]] = {
+    Handoff: ("handoff id", handoff_stream, missing.handoff),
+    Intent: ("intent id", intent_stream, missing.intent),
+    Wave: ("wave id", wave_stream, missing.wave),
+    WorkItem: ("item id", workq_stream, missing.work_item),
+}
+"""What is found by its id alone -> how the id is called, where it stands, why it may not."""
 
 
 class TaskView(Struct, frozen=True):
@@ -42,7 +65,7 @@ def find_task(store: Store, name: str, version: int = 0) -> TaskView | Refusal:
         return row
     if version not in (0, row.version):
         return _former_view(store, row, version)
-    return _view(store, row) or Refusal("task_not_found", f"no task has the name {name}")
+    return _view(store, row) or missing.task(name)
 
 
 def _find_row(store: Store, name: str) -> Row | Refusal:
@@ -56,6 +79,17 @@ def _find_row(store: Store, name: str) -> Row | Refusal:
     if len(streams) != 1:
         return unresolved(name, streams)
     return store.stream(streams[0]) or unresolved(name, ())
+
+
+def find(store: Store, id: str, kind: type[Found]) -> Found | Refusal:
+    """What is of this kind and has this id."""
+    what, stream, nothing = _KINDS[kind]
+    malformed = check_id(id, what)
+    if malformed is not None:
+        return malformed
+    row = store.stream(stream(id))
+    state = None if row is None else state_of(store, row)
+    return state if isinstance(state, kind) else nothing(id)
 
 
 def find_agent(store: Store, name: str) -> AgentRecord | None:
@@ -87,7 +121,7 @@ def task_as_of(store: Store, name: str, position: int) -> Task | Refusal:
     state = refold(entry.line for entry in history(store, stream, until=position))
     if isinstance(state, Task):
         return state
-    return Refusal("task_not_found", f"{name} did not exist at position {position}")
+    return missing.task_then(name, position)
 
 
 def list_tasks(store: Store, query: BoardQuery) -> list[TaskView]:

@@ -11,7 +11,7 @@ from msgspec import Struct
 from dragoman.core.commands import AnyCommand, NoteHandoff, ReleaseWorkItem
 from dragoman.core.handoff import WORKQ_NOTE, Handoff
 from dragoman.core.handoff_items import items_of
-from dragoman.core.ids import check_mail_id
+from dragoman.core.ids import check_id
 from dragoman.engine.workq import Moved, Workq
 
 Outcome = Literal["transferred", "degraded", "not_applicable", "returned", "not_returned"]
@@ -71,7 +71,7 @@ def _all_moved(
     """A queue that does not answer once is not asked again: every try may take seconds."""
     moved, silent = dict[str, Moved](), None
     for item in items:
-        malformed = check_mail_id(item, "item id")
+        malformed = check_id(item, "item id")
         if malformed is not None:
             moved[item] = Moved("missing", malformed.detail)
         elif silent is not None:

@@ -6,11 +6,12 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from dragoman.core import missing
 from dragoman.core.errors import Refusal
 from dragoman.core.events import HandoffStatus
 from dragoman.core.handoff import ALL_HANDOFFS, Handoff
-from dragoman.core.ids import check_agent, check_mail_id, handoff_stream, is_task_name
-from dragoman.engine.ask import find_task, state_of
+from dragoman.core.ids import check_agent, check_id, is_task_name
+from dragoman.engine.ask import find, find_task, state_of
 from dragoman.engine.mailbox import LAST, MOST_BYTES, MOST_LOOKED_AT, walk
 from dragoman.engine.ports import ListQuery, Store
 from dragoman.engine.teamspaces import Team, coordinators
@@ -87,14 +88,10 @@ def find_handoff(
 
     `closed` are the teamspaces that are not the reader's.
     """
-    malformed = check_mail_id(id, "handoff id")
-    if malformed is not None:
-        return malformed
-    row = store.stream(handoff_stream(id))
-    found = None if row is None else state_of(store, row)
-    if isinstance(found, Handoff) and _may_see(found, reader, closed):
+    found = find(store, id, Handoff)
+    if isinstance(found, Refusal) or _may_see(found, reader, closed):
         return found
-    return Refusal("handoff_not_found", f"there is no handoff {id}")
+    return missing.handoff(id)
 
 
 def told_of(teams: Mapping[str, Team], otherwise: str, store: Store, id: str) -> tuple[str, ...]:
@@ -147,4 +144,4 @@ def _check_names(wanted: Wanted) -> Refusal | None:
             return malformed
     if wanted.task and not is_task_name(wanted.task):
         return Refusal("invalid_id", f"{wanted.task[:40]!a} is not the name of a task")
-    return check_mail_id(wanted.teamspace, "teamspace") if wanted.teamspace else None
+    return check_id(wanted.teamspace, "teamspace") if wanted.teamspace else None

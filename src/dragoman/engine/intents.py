@@ -3,12 +3,12 @@
 from msgspec import Struct
 
 from dragoman.core.errors import Refusal
-from dragoman.core.ids import check_mail_id, intent_stream, standing_stream
+from dragoman.core.ids import standing_stream
 from dragoman.core.intent import Intent, intent_of
 from dragoman.core.results import UNDER_WAY
 from dragoman.core.standing import Standing
 from dragoman.core.task import Task
-from dragoman.engine.ask import TaskView, find_task, state_of
+from dragoman.engine.ask import TaskView, find, find_task, state_of
 from dragoman.engine.ports import ListQuery, Store
 
 
@@ -21,24 +21,17 @@ class Placed(Struct, frozen=True):
 
 def find_intent(store: Store, id: str) -> Intent | Refusal:
     """The intent with this id."""
-    malformed = check_mail_id(id, "intent id")
-    if malformed is not None:
-        return malformed
-    row = store.stream(intent_stream(id))
-    intent = None if row is None else state_of(store, row)
-    if isinstance(intent, Intent):
-        return intent
-    return Refusal("intent_not_found", f"there is no intent {id}")
+    return find(store, id, Intent)
 
 
 def find_intent_of(store: Store, task: Task) -> Intent | None:
     """The intent that a task belongs to."""
 
-    def find(id: str) -> Intent | None:
+    def known(id: str) -> Intent | None:
         found = find_intent(store, id)
         return found if isinstance(found, Intent) else None
 
-    return intent_of(task, find)
+    return intent_of(task, known)
 
 
 def is_under_way(store: Store, id: str) -> bool:

@@ -238,7 +238,13 @@ class Interpreter:
         if isinstance(answer, Fault):
             code = dialect.refusals[answer.code]
             turned = Turned(
-                dialect.name, operation.name, code, answer.detail, answer.path, actor.name
+                dialect=dialect.name,
+                kind=operation.name,
+                code=code,
+                detail=answer.detail,
+                path=answer.path,
+                actor=actor.name,
+                ours=answer.code,
             )
             refusal = Refusal(answer.code, answer.detail)
             return self._in_its_form(dialect, heard.message, actor, refusal, turned)

@@ -6,8 +6,9 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from dragoman.core import missing
 from dragoman.core.errors import Refusal
-from dragoman.core.ids import check_mail_id, mail_stream
+from dragoman.core.ids import check_id, mail_stream
 from dragoman.core.mail import Mail
 from dragoman.engine.ask import state_of
 from dragoman.engine.ports import Listed, ListQuery, Row, Store
@@ -68,7 +69,7 @@ def find_letter(store: Store, id: str, fits: Fits = _every) -> Mail | Refusal:
     """The letter with this id, or the only one whose id begins so; ids that the hub gives are in
     lower case, and found by capitals too.
     """
-    malformed = check_mail_id(id)
+    malformed = check_id(id, "letter id")
     if malformed is not None:
         return malformed
     named = (_named(store, name) for name in dict.fromkeys((id, id.lower())))
@@ -84,9 +85,9 @@ def _named(store: Store, id: str) -> Row | Refusal | None:
 
 
 def _no_letter(id: str) -> Refusal:
-    is_short = len(id) < SHORTEST
-    hint = f"; of the beginning of an id write at least {SHORTEST} characters" if is_short else ""
-    return Refusal("mail_not_found", f"there is no letter {id}{hint}")
+    if len(id) < SHORTEST:
+        return missing.letter(id, f"of the beginning of an id write at least {SHORTEST} characters")
+    return missing.letter(id)
 
 
 def _only_one(store: Store, beginning: str) -> Row | Refusal | None:

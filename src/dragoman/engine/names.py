@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from dragoman.core import missing
 from dragoman.core.errors import Refusal
 from dragoman.core.ids import check_alias, check_task_id
 
@@ -24,4 +25,4 @@ def unresolved(name: str, streams: Sequence[str]) -> Refusal:
         tasks = ", ".join(stream.partition(":")[2] for stream in streams)
         return Refusal("ambiguous_name", f"{name} names several tasks: {tasks}")
     malformed = check_alias(name) if ":" in name else check_task_id(name)
-    return malformed or Refusal("task_not_found", f"no task has the name {name}")
+    return malformed or missing.task(name)

@@ -104,11 +104,18 @@ class Fault(Struct, frozen=True):
     code: str
     reason: str
     path: str = ""
+    is_whole: bool = False
+    """Whether the reason says itself what it is about: whoever typed no field is told of none."""
 
     @property
     def detail(self) -> str:
         """The sentence for a person."""
-        return f"{self.path}: {self.reason}" if self.path else self.reason
+        return self.reason if self.is_whole or not self.path else f"{self.path}: {self.reason}"
+
+
+def fault_of(refusal: Refusal, path: str = "") -> Fault:
+    """What the core says of a message, or of one field of it."""
+    return Fault(refusal.code, refusal.detail, path, is_whole=True)
 
 
 def json_fault(error: StrictJsonError) -> Fault:

@@ -5,6 +5,7 @@ from typing import Any
 from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.structs import replace
 
+from dragoman.core import missing
 from dragoman.core.actors import Actor
 from dragoman.core.commands import RejectMessage, ReportOutcome, WarnTask
 from dragoman.core.errors import Refusal
@@ -12,7 +13,7 @@ from dragoman.core.events import MessageReceived
 from dragoman.core.ids import shown_name
 from dragoman.core.reading import Receipt
 from dragoman.engine.hub import Hub
-from dragoman.engine.operation import Commands, Dialect, Facts, Fault, Heard, Operation
+from dragoman.engine.operation import Commands, Dialect, Facts, Fault, Heard, Operation, fault_of
 from dragoman.engine.request import Accepted, Outcome, Request
 
 KIND_SHOWN = 64
@@ -48,6 +49,13 @@ class Turned(Struct, frozen=True):
     actor: str = ""
     reply: Any = None
     """The same in the dialect's own form, if it has one for it."""
+    ours: str = ""
+    """The hub's code for it: a dialect may have another, or one for several; empty: the same."""
+
+    @property
+    def refusal(self) -> Refusal:
+        """The same in the hub's words, for a door that speaks no dialect."""
+        return Refusal(self.ours or self.code, self.detail)
 
 
 Answer = Taken | Turned
@@ -142,7 +150,13 @@ class Plan(Struct, frozen=True):
         """The hub's no in the words of the dialect."""
         code = self.dialect.refusals[refusal.code]
         return Turned(
-            self.dialect.name, self.kind, code, refusal.detail, self.path, self.actor.name
+            dialect=self.dialect.name,
+            kind=self.kind,
+            code=code,
+            detail=refusal.detail,
+            path=self.path,
+            actor=self.actor.name,
+            ours=refusal.code,
         )
 
 
@@ -219,7 +233,7 @@ def _commands(heard: Heard, actor: Actor, facts: Facts) -> Commands | Fault:
     if fault is not None:
         # Whether the task exists comes first (S-AOF-2): nobody is told more than that it does not.
         if heard.target and not facts.task_exists(heard.target):
-            return Fault("task_not_found", f"no task has the name {heard.target}")
+            return fault_of(missing.task(heard.target))
         return fault
     commands = operation.commands(message)
     if operation.gather is None:

@@ -47,6 +47,11 @@ class Accepted(Struct, frozen=True):
     masked: tuple[str, ...] = ()
     """What the sender is told about secrets that were taken out of the request."""
 
+    @property
+    def name(self) -> str:
+        """The id of what the last command was about, where that is no task."""
+        return self.receipts[-1].stream.partition(":")[2]
+
 
 Outcome = Accepted | Refusal
 

@@ -15,11 +15,11 @@ from dragoman.core.events import (
     TaskRewound,
     TaskTransitioned,
 )
-from dragoman.core.ids import RESERVATIONS, check_mail_id, task_stream, wave_stream
+from dragoman.core.ids import RESERVATIONS, task_stream
 from dragoman.core.reservations import FindTask, Reservation, Reservations
 from dragoman.core.task import Task
 from dragoman.core.wave import GIVEN_UP, Plan, Wave, plan, tasks_of
-from dragoman.engine.ask import decode, find_task, history, state_of
+from dragoman.engine.ask import decode, find, find_task, history, state_of
 from dragoman.engine.ports import ListQuery, Store
 from dragoman.ledger.entry import read_line
 
@@ -47,12 +47,7 @@ class Reserved(Struct, frozen=True):
 
 def find_wave(store: Store, id: str) -> Wave | Refusal:
     """The wave with this id."""
-    malformed = check_mail_id(id, "wave id")
-    if malformed is not None:
-        return malformed
-    row = store.stream(wave_stream(id))
-    wave = None if row is None else state_of(store, row)
-    return wave if isinstance(wave, Wave) else Refusal("wave_not_found", f"there is no wave {id}")
+    return find(store, id, Wave)
 
 
 def open_waves(store: Store) -> Iterator[str]:

@@ -5,9 +5,8 @@ from typing import Literal, Protocol
 from msgspec import Struct
 
 from dragoman.core.errors import Refusal
-from dragoman.core.ids import check_mail_id, workq_stream
 from dragoman.core.work_item import WorkItem
-from dragoman.engine.ask import state_of
+from dragoman.engine.ask import find
 from dragoman.engine.ports import Store
 
 
@@ -44,11 +43,4 @@ class Workq(Protocol):
 
 def find_item(store: Store, id: str) -> WorkItem | Refusal:
     """The item of our own queue with this id."""
-    malformed = check_mail_id(id, "item id")
-    if malformed is not None:
-        return malformed
-    row = store.stream(workq_stream(id))
-    found = None if row is None else state_of(store, row)
-    if isinstance(found, WorkItem):
-        return found
-    return Refusal("work_item_not_found", f"the work queue has no item {id}")
+    return find(store, id, WorkItem)

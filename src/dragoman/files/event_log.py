@@ -3,25 +3,18 @@
 from collections.abc import Callable
 from typing import Final
 
-import msgspec
-from msgspec import Struct
-
 from dragoman.core.moments import to_rfc3339
 from dragoman.files.disk import Disk
 from dragoman.files.guarding import Warn
 from dragoman.files.layout import EVENTS, events_path
-from dragoman.files.line_log import LineLog, Written
+from dragoman.files.line_log import LineLog, Written, number_under
 from dragoman.ledger.entry import Entry, read_line
 
 RenderLines = Callable[[Entry, Callable[[str], str]], list[bytes]]
 """The lines of an entry, each with an `eventId` that rises; it is told how AOF ids are found."""
 
 
-class _Numbered(Struct, rename="camel"):
-    event_id: int
-
-
-_number: Final = msgspec.json.Decoder(_Numbered)
+_id: Final = number_under("eventId")
 
 
 def event_log(
@@ -39,10 +32,3 @@ def event_log(
 
     # Only the last day goes on: of the others, `verify` tells what was done to them.
     return LineLog(disk, rendered, _id, found, lambda: found()[-1:], warn)
-
-
-def _id(line: bytes) -> int:
-    try:
-        return _number.decode(line).event_id
-    except msgspec.MsgspecError:
-        return -1

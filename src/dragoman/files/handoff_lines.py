@@ -28,7 +28,7 @@ from dragoman.core.moments import in_hours, to_rfc3339
 from dragoman.files.line_log import LINES_PER_ENTRY
 from dragoman.ledger.codec import CODEC
 from dragoman.ledger.entry import Entry, Line, read_line
-from dragoman.text.safe_text import harmless_json
+from dragoman.text.safe_text import harmless_line
 
 _HUB: Final = "hub"
 _SYSTEM: Final = "system"
@@ -38,8 +38,6 @@ _NO_KEYS: Final[Keys] = {}
 
 Told = tuple[str, Keys]
 """The type of a line, and its keys."""
-
-_encode = msgspec.json.Encoder().encode
 
 
 class Source(Struct, frozen=True):
@@ -55,7 +53,7 @@ def lines_of(entry: Entry, after: Handoff) -> list[bytes]:
     event = CODEC.decode(line.event, line.v, line.body)
     told = told_by(event, line.at, Source(_actor(line.actor), after))
     return [
-        _written(
+        harmless_line(
             {
                 "event": keys["event"],
                 "event_id": entry.position * LINES_PER_ENTRY + number,
@@ -207,12 +205,6 @@ def _actor(label: str) -> str:
     if role == _SYSTEM:
         return _SYSTEM
     return label if role == "human" else f"agent:{name}"
-
-
-def _written(keys: Keys) -> bytes:
-    """The keys as JSON on one line, whatever its reader takes for the end of one."""
-    line = _encode(keys)
-    return line if line.isascii() else harmless_json(line.decode()).encode()
 
 
 _TELL: Final[Mapping[type[AnyEvent], Callable[[Any, Source], Iterator[Told]]]] = {

@@ -3,9 +3,6 @@
 from collections.abc import Iterator
 from typing import Final
 
-import msgspec
-from msgspec import Struct
-
 from dragoman.core.handoff import Handoff
 from dragoman.core.ids import handoff_stream
 from dragoman.engine.ask import history
@@ -14,7 +11,7 @@ from dragoman.files.disk import Disk
 from dragoman.files.guarding import Warn
 from dragoman.files.handoff_lines import lines_of
 from dragoman.files.layout import TEAMSPACES, handoffs_path
-from dragoman.files.line_log import LineLog, Written
+from dragoman.files.line_log import LineLog, Written, number_under
 from dragoman.ledger.codec import CODEC
 from dragoman.ledger.entry import Entry, read_line
 from dragoman.ledger.views import State, fold
@@ -25,11 +22,8 @@ _PAGE: Final = 1_000
 _NOTHING: Final[Written] = ("", [])
 
 
-class _Numbered(Struct):
-    event_id: int
-
-
-_number: Final = msgspec.json.Decoder(_Numbered)
+number_of: Final = number_under("event_id")
+"""The number of an audit line; -1: it is none of ours."""
 
 
 def handoff_log(store: Store, disk: Disk, warn: Warn) -> LineLog:
@@ -55,14 +49,6 @@ def lines_in_ledger(store: Store, id: str) -> Iterator[bytes]:
     courses = _Courses(store)
     for entry in history(store, handoff_stream(id)):
         yield from lines_of(entry, courses.after(entry))
-
-
-def number_of(line: bytes) -> int:
-    """The number of an audit line; -1: it is none of ours."""
-    try:
-        return _number.decode(line).event_id
-    except msgspec.MsgspecError:
-        return -1
 
 
 class _Courses:

@@ -6,7 +6,7 @@ lines that were written, so it is completed from the ledger before anything is a
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
@@ -29,6 +29,20 @@ Written = tuple[str, list[bytes]]
 
 Pages = Callable[[int], Iterable[list[Entry]]]
 """The entries after a position, as far as the files should show them."""
+
+
+def number_under(key: str) -> Callable[[bytes], int]:
+    """How a line's number is read, which stands under this key; -1: the line is none of ours."""
+    shape = msgspec.defstruct("Numbered", [("number", int, msgspec.field(name=key))])
+    decoder = msgspec.json.Decoder[Any](shape)
+
+    def number_of(line: bytes) -> int:
+        try:
+            return decoder.decode(line).number
+        except msgspec.MsgspecError:
+            return -1
+
+    return number_of
 
 
 class _Dated(Struct):

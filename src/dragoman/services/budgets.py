@@ -5,12 +5,12 @@ minutes and output count as they are used, its cost when it is known.
 """
 
 from collections.abc import Iterator
-from typing import cast
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from dragoman.core.moments import to_rfc3339
+from dragoman.text.strict_json import field_of
 
 _MINUTE_MS = 60_000
 _DAY_MS = 86_400_000
@@ -91,12 +91,8 @@ def cost_of(report: object, said: object) -> float:
     A dialect that has no field for it keeps one that its sender adds in the original words, beside
     the others or in the payload.
     """
-    places = (report, said, _field(said, "payload"))
-    return next(filter(None, (_number(_field(place, "cost")) for place in places)), 0.0)
-
-
-def _field(value: object, name: str) -> object:
-    return cast(dict[str, object], value).get(name) if isinstance(value, dict) else None
+    places = (report, said, field_of(said, "payload"))
+    return next(filter(None, (_number(field_of(place, "cost")) for place in places)), 0.0)
 
 
 def _number(value: object) -> float:

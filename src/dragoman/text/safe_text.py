@@ -17,10 +17,15 @@ payload of a string such as OSC ends at the line's end at the latest.
 
 import json
 import re
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
 
 REPLACEMENT: Final = "\ufffd"
 LINE_MARK: Final = "\u23ce"
+
+_encode = msgspec.json.Encoder().encode
 
 # Possessive quantifiers and disjoint classes: no alternative is ever tried twice over the same
 # characters, and no payload contains the start of another sequence, so the scan is linear.
@@ -58,6 +63,12 @@ def harmless_json(text: str) -> str:
     JSON knows no other way to say a character beyond the BMP than as a pair.
     """
     return HARMFUL.sub(lambda found: json.dumps(found[0])[1:-1], text)
+
+
+def harmless_line(fields: Mapping[str, Any]) -> bytes:
+    """The fields as JSON on one line, whatever its reader takes for the end of one."""
+    line = _encode(fields)
+    return line if line.isascii() else harmless_json(line.decode()).encode()
 
 
 def safe_text(text: str, *, one_line: bool = False) -> str:

@@ -225,3 +225,8 @@ def _second_key(text: str) -> str:
             open_ones.pop()
         previous = sign
     return below(open_ones[-1].path, open_ones[-1].at)
+
+
+def field_of(value: Any, name: str) -> Any:
+    """What a JSON object has under a name; None where it has nothing, or is no object."""
+    return cast(dict[str, Any], value).get(name) if isinstance(value, dict) else None

@@ -362,8 +362,8 @@ def test_what_is_no_time_to_wait_for_an_ack_is_refused(ack_required: bool, withi
     row = {**NOTE, "ack_required": ack_required, "ack_within_ms": within}
     answer = Office().call("mail.send", row, BOB)
     assert isinstance(answer, Turned)
-    assert answer.code == "invalid_field"
-    assert answer.detail.startswith("ack_within_ms: the time to answer is ")
+    assert (answer.code, answer.path) == ("invalid_field", "ack_within_ms")
+    assert answer.detail.startswith("the time to answer is ")
 
 
 @proves("MAIL-POST")

@@ -264,8 +264,8 @@ def test_places_that_cannot_be_are_wrong_usage(dragoman: Console, tmp_path: Path
         (("export",), "Missing argument 'FILE'"),
         (("export", "-"), "not written to standard output: name a file"),
         (("backup", "-"), "not written to standard output: name a file"),
-        (("import", str(tmp_path / "nowhere.tar")), "there is no such file"),
-        (("import", str(tmp_path)), "there is no such file"),
+        (("import", str(tmp_path / "nowhere.tar")), "No such file"),
+        (("import", str(tmp_path)), "Is a directory"),
     ):
         ended = dragoman(*words)
         assert ended.code == 2

@@ -41,7 +41,7 @@ READING = (
     ("handoff", "diagnose", "h1"),
     ("handoff", "validate", "d1", "--as", "ada"),
     ("wave", "list"),
-    ("wave", "status", "w1"),
+    ("wave", "show", "w1"),
     ("reserve", "list"),
 )
 

@@ -98,12 +98,20 @@ def test_a_wrong_kind_is_told(dragoman: Console, letter: Letters) -> None:
 
 
 @proves("CLI-EXIT")
-@pytest.mark.parametrize("words", [(), ("--dialect", "latin")])
-def test_a_dialect_must_be_named(dragoman: Console, words: tuple[str, ...]) -> None:
-    said = dragoman("lint", *words)
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("lint",), "name a dialect with --dialect; known: aof"),
+        (("lint", "--dialect", "latin"), "'latin' is not a dialect; known: aof"),
+        (("schema",), "name a dialect that has a schema; known: "),
+        (("schema", "latin"), "'latin' is not a dialect that has a schema; known: "),
+    ],
+)
+def test_a_dialect_must_be_named(dragoman: Console, words: tuple[str, ...], why: str) -> None:
+    said = dragoman(*words)
 
     assert (said.code, said.out) == (2, "")
-    assert "name a dialect with --dialect; known: aof" in said.err
+    assert why in said.err
 
 
 @proves("CLI-EXIT")

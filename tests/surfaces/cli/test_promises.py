@@ -253,17 +253,54 @@ def test_wrong_usage_exits_2_says_what_on_stderr_and_makes_nothing(
         assert not dragoman.data.exists()
 
 
+@proves("CLI-EXIT")
+@pytest.mark.parametrize("url", ["localhost:4318", "ftp://host/x", "http://[", "http://u:p@host/"])
+def test_an_address_that_cannot_be_one_is_wrong_usage(dragoman: Console, url: str) -> None:
+    said = dragoman("otlp", "T-1", "--to", url)
+
+    assert (said.code, said.out) == (2, "")
+    assert "dragoman otlp: --to " in said.err
+
+
+@proves("CLI-EXIT")
+def test_so_is_that_of_an_agent_card(dragoman: Console) -> None:
+    said = dragoman("agent", "discover", "http://u:p@host/")
+
+    assert (said.code, said.out) == (2, "")
+    assert "the address must not hold a user or a password" in said.err
+
+
+@proves("CLI-WAVE", "CLI-PROMISES")
+def test_the_former_name_of_a_command_works_and_is_not_shown(dragoman: Console) -> None:
+    dragoman("init")
+
+    assert dragoman("wave", "status", "w9") == dragoman("wave", "show", "w9")
+    assert "  status" not in dragoman("wave", "--help").out
+
+
+@proves("CLI-ONE-LINE")
+def test_what_is_missing_is_told_on_one_line_with_the_choices(dragoman: Console) -> None:
+    said = dragoman("handoff", "reject", "h9")
+
+    first, second = said.err.splitlines()
+    assert first.startswith("dragoman handoff reject: Missing option '--reason'. Choose from: ")
+    assert "missing_artifact, hash_mismatch" in first
+    assert first.isprintable()
+    assert second == "Try `dragoman handoff reject --help`."
+
+
 @proves("CLI-EXIT", "REFUSAL-CODES")
 def test_a_refusal_exits_1_with_its_code_on_stderr_or_as_an_object(dragoman: Console) -> None:
     dragoman("init")
 
     plain = dragoman("task", "show", "T-1")
     assert (plain.code, plain.out) == (1, "")
-    assert plain.err == "task_not_found: no task has the name T-1\n"
+    detail = "no task has the name T-1: see `dragoman task list`"
+    assert plain.err == f"task_not_found: {detail}\n"
     assert dragoman.ask("task", "show", "T-1", code=1) == {
         "ok": False,
         "code": "task_not_found",
-        "detail": "no task has the name T-1",
+        "detail": detail,
     }
 
 
@@ -332,29 +369,30 @@ def test_the_store_may_be_named_and_a_strange_one_is_refused_with_the_known_form
     assert dragoman("--store", f"sqlite:///{file}", "task", "create", "x").code == 0
     assert file.exists()
     assert not (dragoman.data / "dragoman.db").exists()
-    refused = dragoman.ask("task", "list", "--store", "mysql://localhost", code=1)
-    assert refused["code"] == "invalid_settings"
-    assert "sqlite:///" in refused["detail"]
-    assert "postgresql://" in refused["detail"]
+    wrong = dragoman("task", "list", "--store", "mysql://localhost")
+    assert (wrong.code, wrong.out) == (2, "")
+    assert "sqlite:///" in wrong.err
+    assert "postgresql://" in wrong.err
 
 
 @proves("STORE-URL")
 @pytest.mark.parametrize(
-    ("url", "code"),
+    ("url", "code", "why"),
     [
-        ("mysql://x", "invalid_settings"),
-        ("sqlite://rel.db", "invalid_settings"),
-        ("sqlite:///", "invalid_settings"),
-        ("sqlite:///{}/a.db?mode=ro", "invalid_settings"),
-        ("postgresql://127.0.0.1:1/x", "store_unavailable"),
+        ("mysql://x", 2, "Invalid value for '--store': mysql: is not a kind of store"),
+        ("sqlite://rel.db", 2, "is not a kind of store"),
+        ("sqlite:///", 2, "names no file"),
+        ("sqlite:///{}/a.db?mode=ro", 2, "a file takes no options"),
+        ("postgresql://127.0.0.1:1/x", 1, "store_unavailable"),
     ],
 )
 def test_a_store_that_cannot_be_leaves_no_keys_and_no_file_behind(
-    dragoman: Console, tmp_path: Path, url: str, code: str
+    dragoman: Console, tmp_path: Path, url: str, code: int, why: str
 ) -> None:
-    refused = dragoman.ask("task", "create", "x", "--store", url.format(tmp_path), code=1)
+    said = dragoman("task", "create", "x", "--store", url.format(tmp_path))
 
-    assert refused["code"] == code
+    assert (said.code, said.out) == (code, "")
+    assert why in said.err
     assert [path for path in tmp_path.rglob("*") if path != dragoman.data] == []
 
 

@@ -76,7 +76,7 @@ def test_the_body_comes_from_a_file_or_from_standard_input(
 
     made = dragoman.ask("task", "create", "x", "--body-file", str(file))
     assert made["body"] == "zwei\r\nZeilen …\n"
-    monkeypatch.setattr(sys, "stdin", io.StringIO("from a pipe"))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"from a pipe")))
     assert dragoman.ask("task", "create", "x", "--body-file", "-")["body"] == "from a pipe"
 
 

@@ -43,7 +43,7 @@ def test_start_answers_with_the_wave_as_it_stands(dragoman: Console) -> None:
 
 @proves("WAVE-STATUS")
 def test_status_as_json_names_what_interfaces_promise(wave: Console) -> None:
-    told = wave.ask("wave", "status", "w1", "--now", NOON)
+    told = wave.ask("wave", "show", "w1", "--now", NOON)
     assert (told["wave_id"], told["complete"], told["parallel"]) == ("w1", False, 3)
     assert told["counts"] == {"ready": 2, "backlog": 1}
     assert told["retries"] == {"TESTS_FAIL": 1}
@@ -133,7 +133,7 @@ def test_list_names_the_newest_first(wave: Console) -> None:
 
 @proves("WAVE-START")
 def test_what_is_refused_says_why_and_ends_with_1(wave: Console) -> None:
-    assert wave.ask("wave", "status", "w9", code=1)["code"] == "wave_not_found"
+    assert wave.ask("wave", "show", "w9", code=1)["code"] == "wave_not_found"
     again = wave.ask("wave", "start", "z", "--parallel", "1", "--id", "w1", code=1)
     assert again["code"] == "already_exists"
     agent = wave.ask("wave", "start", "z", "--parallel", "1", "--as", "ada", code=1)
@@ -165,3 +165,16 @@ def test_files_are_reserved_listed_renewed_and_given_back(dragoman: Console) -> 
     assert dragoman.ask("reserve", "release", "zz", "--now", NOON, code=1)["code"] == (
         "reservation_not_found"
     )
+
+
+@proves("RESERVE-NOTHING")
+def test_who_has_reserved_nothing_gives_nothing_back_and_renews_nothing(dragoman: Console) -> None:
+    assert dragoman("reserve", "take", "src/", "--as", "ada").code == 0
+    assert dragoman("reserve", "release", "--as", "ben").out == "nothing was reserved\n"
+    told = dragoman.ask("reserve", "release", "--as", "ben")
+    assert told == {"ok": True, "released": [], "remark": "nothing was reserved"}
+    refused = dragoman.ask("reserve", "renew", "--as", "ben", code=1)
+    assert refused["code"] == "reservation_not_found"
+    assert "ben has nothing reserved" in refused["detail"]
+    assert dragoman("reserve", "release", "--as", "ada").out == "given back\n"
+    assert dragoman("reserve", "list").out == "nothing is reserved\n"

@@ -9,6 +9,7 @@ from dragoman.core.ids import check_agent
 from dragoman.engine.operation import Fault, Heard, Incoming, Operation
 from dragoman.protocols.acp.actions import SHAPES
 from dragoman.protocols.acp.messages import TYPES
+from dragoman.text.strict_json import field_of
 
 _WRAPPERS: Final = ("payload", "message", "content")
 HANDOFF: Final = "acp_handoff"
@@ -18,7 +19,7 @@ SEND: Final = "acp_send"
 def hear(incoming: Incoming, operations: Mapping[str, Operation]) -> Heard | None:
     """The message in what came in, bare or wrapped; None when it is not for us."""
     value = None if incoming.is_too_large else incoming.value
-    for inner in (value, *(_inside(value, key) for key in _WRAPPERS)):
+    for inner in (value, *(field_of(value, key) for key in _WRAPPERS)):
         name = whose(inner)
         if name:
             return _heard(operations[name], cast(Mapping[str, Any], inner), Raw(incoming.text))
@@ -29,7 +30,7 @@ def whose(value: Any) -> str:
     """The operation that a JSON value is meant for; empty: none of ours."""
     if _word(value, "action") in SHAPES:
         return HANDOFF
-    is_addressed = isinstance(_inside(value, "payload"), dict) and "to" in value
+    is_addressed = isinstance(field_of(value, "payload"), dict) and "to" in value
     return SEND if is_addressed and _word(value, "type") in TYPES else ""
 
 
@@ -48,10 +49,6 @@ def _heard(operation: Operation, value: Mapping[str, Any], said: Raw) -> Heard:
     )
 
 
-def _inside(value: Any, key: str) -> Any:
-    return cast(dict[str, Any], value).get(key) if isinstance(value, dict) else None
-
-
 def _word(value: Any, key: str) -> str:
-    word = _inside(value, key)
+    word = field_of(value, key)
     return word if isinstance(word, str) else ""

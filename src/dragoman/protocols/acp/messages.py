@@ -4,25 +4,27 @@ They are letters like all others of the hub, of a kind of their own, with a payl
 """
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Annotated, Any, Final, Literal, cast, get_args
 
 import msgspec
 from msgspec import Meta, Struct
 
+from dragoman.core import missing
 from dragoman.core.actors import Actor
 from dragoman.core.authority import MAY_WRITE
 from dragoman.core.commands import PostMail
 from dragoman.core.errors import Refusal
 from dragoman.core.events import Role
-from dragoman.core.handoff_words import COORDINATOR, not_found
-from dragoman.core.ids import check_agent, check_mail_id
+from dragoman.core.handoff_words import COORDINATOR
+from dragoman.core.ids import check_agent, check_id, quoted_name
 from dragoman.core.mail import Mail
 from dragoman.core.moments import to_rfc3339
 from dragoman.engine.ask import find_agent, find_task
 from dragoman.engine.closed_letters import is_shown_to
 from dragoman.engine.handoffs import find_handoff
 from dragoman.engine.mailbox import Fits, Letter, Page, is_nothing, page_of
-from dragoman.engine.operation import Commands, Facts, Fault, Operation
+from dragoman.engine.operation import Commands, Facts, Fault, Operation, fault_of
 from dragoman.engine.ports import ListQuery, Store
 from dragoman.engine.request import Accepted
 from dragoman.engine.teamspaces import coordinators
@@ -146,7 +148,9 @@ def read_message(value: Any) -> Send | Fault:
 def _impostor(sent: Send, speaker: str) -> Fault | None:
     if sent.from_ in ("", speaker):
         return None
-    return Fault("identity_mismatch", f"{speaker} cannot send for {sent.from_[:140]!a}", "from")
+    return Fault(
+        "identity_mismatch", f"{speaker} cannot send for {quoted_name(sent.from_)}", "from"
+    )
 
 
 def _posted(sent: Send, actor: Actor, store: Store, choices: Choices) -> Commands | Fault:
@@ -171,8 +175,7 @@ def _unfounded(sent: Send, actor: Actor, store: Store) -> Fault | None:
     id, stated = (str(sent.payload[name]) for name in ("handoff_id", "package_hash"))
     found = find_handoff(store, id, actor.name)
     if isinstance(found, Refusal) or actor.name not in (found.sender, found.recipient):
-        nothing = not_found(id)
-        return Fault(nothing.code, nothing.detail, "payload.handoff_id")
+        return fault_of(missing.handoff(id), "payload.handoff_id")
     if stated != found.package_hash:
         detail = f"{id} has the hash {found.package_hash}"
         return Fault("hash_mismatch", detail, "payload.package_hash")
@@ -204,7 +207,7 @@ def _inbox(asked: Inbox, actor: Actor, facts: Facts) -> Any:
 def _lookup(asked: Lookup, actor: Actor, facts: Facts, is_shown: Fits) -> Any:
     task = find_task(facts.store, asked.task_id) if asked.task_id else None
     if isinstance(task, Refusal):
-        return Fault(task.code, task.detail, "task_id")
+        return fault_of(task, "task_id")
     about = task.task.id if task else ""
     malformed = next(filter(None, _malformed(asked)), None)
     if malformed is not None:
@@ -232,13 +235,13 @@ def _lookup(asked: Lookup, actor: Actor, facts: Facts, is_shown: Fits) -> Any:
 
 def _malformed(asked: Lookup) -> Iterator[Fault | None]:
     checks = (
-        ("thread_id", asked.thread_id, check_mail_id),
+        ("thread_id", asked.thread_id, partial(check_id, what="thread")),
         ("from", asked.from_, check_agent),
         ("to", asked.to, check_agent),
     )
     for field, word, check in checks:
         refusal = check(word) if word else None
-        yield None if refusal is None else Fault(refusal.code, refusal.detail, field)
+        yield None if refusal is None else fault_of(refusal, field)
 
 
 def _is_of(mail: Mail, type: str) -> bool:

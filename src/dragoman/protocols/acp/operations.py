@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 from dragoman.core.actors import Actor
+from dragoman.core.ids import quoted_name
 from dragoman.engine.operation import Dialect, Facts, Fault, Operation
 from dragoman.protocols.acp import messages, query, translate, workq
 from dragoman.protocols.acp.actions import HandoffCall
@@ -72,5 +73,5 @@ def _impostor(asked: Asked, speaker: str) -> Fault | None:
     named = asked.said.get("from_agent", "") if asked.action in ("initiate", "draft") else ""
     if named in ("", speaker):
         return None
-    detail = f"{speaker} cannot hand over for {str(named)[:140]!a}"
+    detail = f"{speaker} cannot hand over for {quoted_name(str(named))}"
     return Fault("identity_mismatch", detail, "from_agent")

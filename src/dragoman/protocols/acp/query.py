@@ -16,7 +16,7 @@ from dragoman.core.ids import is_task_name
 from dragoman.engine.ask import find_task
 from dragoman.engine.handoffs import Wanted, find_handoff, page_of
 from dragoman.engine.mailbox import LAST
-from dragoman.engine.operation import Facts, Fault
+from dragoman.engine.operation import Facts, Fault, fault_of
 from dragoman.engine.shown_handoffs import handoff_summary, whole_handoff
 from dragoman.engine.teamspaces import closed_to
 from dragoman.protocols.acp.actions import Initiate, Query
@@ -53,7 +53,7 @@ def _query(asked: Query, actor: Actor, facts: Facts, choices: Choices) -> Any:
     )
     page = page_of(facts.store, wanted)
     if isinstance(page, Refusal):
-        return Fault(page.code, page.detail)
+        return fault_of(page)
     return {
         "success": True,
         "handoffs": [msgspec.to_builtins(handoff_summary(one)) for one in page.handoffs],
@@ -65,7 +65,7 @@ def _one(id: str, actor: Actor, facts: Facts, choices: Choices) -> Any:
     closed = closed_to(choices.teamspaces, actor)
     found = find_handoff(facts.store, id, actor.name, closed)
     if isinstance(found, Refusal):
-        return Fault(found.code, found.detail)
+        return fault_of(found)
     return {
         "success": True,
         "handoff_id": found.id,

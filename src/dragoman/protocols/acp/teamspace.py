@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dragoman.core.actors import Actor
 from dragoman.core.authority import MAY_WRITE
 from dragoman.core.errors import Refusal
+from dragoman.core.ids import quoted_name
 from dragoman.engine.ask import find_agent, find_task
 from dragoman.engine.operation import Fault
 from dragoman.engine.ports import Store
@@ -39,4 +40,5 @@ def doubts_about(recipient: str, sender: Actor, store: Store) -> Iterator[str]:
     if known is not None and known.role not in MAY_WRITE:
         yield f"{recipient} is registered as {known.role}, and can accept nothing"
     elif known is None and find_agent(store, sender.name) is not None:
-        yield f"nobody is registered under the name {recipient[:140]!a}: it waits until somebody is"
+        name = quoted_name(recipient)
+        yield f"nobody is registered under the name {name}: it waits until somebody is"

@@ -5,6 +5,7 @@ from typing import Any, Final, cast
 
 from msgspec.structs import replace
 
+from dragoman.core import missing
 from dragoman.core.actors import Actor
 from dragoman.core.authority import MAY_WRITE
 from dragoman.core.commands import (
@@ -26,10 +27,9 @@ from dragoman.core.commands import (
 )
 from dragoman.core.handoff import Handoff
 from dragoman.core.handoff_package import mark_of
-from dragoman.core.handoff_words import not_found
 from dragoman.core.moments import parse_duration, parse_rfc3339, to_rfc3339
 from dragoman.engine.handoffs import find_handoff
-from dragoman.engine.operation import Commands, Facts, Fault
+from dragoman.engine.operation import Commands, Facts, Fault, fault_of
 from dragoman.protocols.acp.actions import (
     Accept,
     Activate,
@@ -78,8 +78,7 @@ def commands(asked: Asked, actor: Actor, facts: Facts, choices: Choices) -> Comm
     known = _known(asked.given, facts) if is_looked_up(asked, choices) else None
     if known is not None and outsider(known.teamspace, actor, choices):
         # Nobody is told more of it than of one that is not there.
-        nothing = not_found(known.id)
-        return Fault(nothing.code, nothing.detail)
+        return fault_of(missing.handoff(known.id))
     if known is not None:
         asked.seen.append(known)
     return _COMMANDS[asked.action](asked, known, actor, facts, choices)
@@ -153,8 +152,7 @@ def _offered(known: Handoff) -> ProposeHandoff:
 def drafted(id: str, known: Handoff | None, actor: Actor) -> Asked | Fault:
     """What a draft would offer, or what is still wrong with it."""
     if known is None or known.sender != actor.name:
-        nothing = not_found(id)
-        return Fault(nothing.code, nothing.detail)
+        return fault_of(missing.handoff(id))
     if known.status != "draft":
         return Fault("invalid_transition", f"{known.id} is {known.status}, and no draft any more")
     read = read_action(_words_of(known))
@@ -195,7 +193,7 @@ def initiate(
     own = {stage: parse_duration(span) for stage, span in given.sla.items()}
     package = composed(asked.said)
     if secret := choices.secret_in(package):
-        return Fault(secret.code, secret.detail)
+        return fault_of(secret)
     asked.warnings.extend(doubts_about(given.to_agent, actor, facts.store))
     asked.warnings.extend(doubts_about_task(given.task.task_id, facts.store))
     asked.warnings.extend(foreseen(given.artifacts, teamspace, choices))
@@ -226,8 +224,7 @@ def _teamspace_of(asked: Asked, actor: Actor, facts: Facts, choices: Choices) ->
     if not isinstance(found, Handoff):
         return given.teamspace_id
     if outsider(found.teamspace, actor, choices):
-        nothing = not_found(found.id)
-        return Fault(nothing.code, nothing.detail)
+        return fault_of(missing.handoff(found.id))
     return given.teamspace_id if "teamspace_id" in asked.said else found.teamspace
 
 

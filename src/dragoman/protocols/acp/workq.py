@@ -12,7 +12,7 @@ from dragoman.core.errors import Refusal
 from dragoman.core.handoff_items import bare
 from dragoman.core.moments import to_rfc3339
 from dragoman.core.work_item import WorkItem
-from dragoman.engine.operation import Commands, Facts, Fault, Operation
+from dragoman.engine.operation import Commands, Facts, Operation, fault_of
 from dragoman.engine.request import Accepted
 from dragoman.engine.workq import find_item
 from dragoman.protocols.acp.messages import EVERYONE
@@ -99,7 +99,7 @@ def _shown(_: Any, __: Actor, facts: Facts, reply: Reply) -> tuple[Commands, Any
 def _get(asked: OneItem, _: Actor, facts: Facts) -> Any:
     found = find_item(facts.store, bare(asked.item_id))
     if isinstance(found, Refusal):
-        return Fault(found.code, found.detail, "item_id")
+        return fault_of(found, "item_id")
     return {"success": True, **_row(found)}
 
 

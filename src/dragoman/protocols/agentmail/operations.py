@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from dragoman.core.authority import MAY_WRITE
 from dragoman.core.commands import AckMail, PostMail, ReadMail
 from dragoman.core.errors import Refusal
-from dragoman.core.ids import check_agent
+from dragoman.core.ids import check_agent, quoted_name
 from dragoman.engine.mailbox import find_letter
 from dragoman.engine.operation import (
     Commands,
@@ -20,6 +20,7 @@ from dragoman.engine.operation import (
     Heard,
     Incoming,
     Operation,
+    fault_of,
 )
 from dragoman.engine.request import Accepted
 from dragoman.protocols.agentmail import reading, translate, waves
@@ -33,6 +34,7 @@ from dragoman.protocols.agentmail.settings import DEFAULTS, Choices
 from dragoman.protocols.agentmail.shapes import Message
 from dragoman.protocols.agentmail.wire import OneLetter, Outgoing, SendMail
 from dragoman.protocols.agentmail.words import ANSWERS, MessageType
+from dragoman.text.strict_json import field_of
 
 NAME: Final = "agentmail"
 _NO_CHANGE: Final = "nothing_changed"
@@ -102,14 +104,10 @@ def _content(letter: SendMail) -> bytes:
 
 
 def _unwrapped(value: Any) -> Any:
-    for inner in (value, *(_inside(value, key) for key in ("payload", "message", "content"))):
-        if isinstance(_inside(inner, "subject"), str) and "body_md" in inner:
+    for inner in (value, *(field_of(value, key) for key in ("payload", "message", "content"))):
+        if isinstance(field_of(inner, "subject"), str) and "body_md" in inner:
             return inner
     return None
-
-
-def _inside(value: Any, key: str) -> Any:
-    return cast(dict[str, Any], value).get(key) if isinstance(value, dict) else None
 
 
 def _read_letter(value: Any) -> Outgoing | Fault:
@@ -185,7 +183,7 @@ def _marked(command: type[AckMail | ReadMail], asked: OneLetter, facts: Facts) -
         return (command(asked.id),)
     found = find_letter(facts.store, asked.id)
     if isinstance(found, Refusal):
-        return Fault(found.code, found.detail, "id")
+        return fault_of(found, "id")
     return (command(found.id),)
 
 
@@ -199,7 +197,9 @@ def _impostor(letter: Outgoing, speaker: str) -> Fault | None:
     named = letter.row.from_
     if named in ("", speaker):
         return None
-    return Fault("identity_mismatch", f"{speaker} cannot send letters from {named[:140]!a}", "from")
+    return Fault(
+        "identity_mismatch", f"{speaker} cannot send letters from {quoted_name(named)}", "from"
+    )
 
 
 def _sent(letter: Outgoing, commands: Commands, accepted: Accepted) -> Any:

@@ -9,7 +9,7 @@ import msgspec
 from dragoman.core.actors import Actor
 from dragoman.core.authority import MAY_DISPATCH
 from dragoman.core.errors import Refusal
-from dragoman.core.ids import check_agent, check_mail_id, mail_stream
+from dragoman.core.ids import check_agent, check_id, mail_stream
 from dragoman.core.mail import Mail
 from dragoman.engine.ask import find_agent
 from dragoman.engine.closed_letters import is_shown_to
@@ -24,7 +24,7 @@ from dragoman.engine.mailbox import (
     page_from,
     page_of,
 )
-from dragoman.engine.operation import Facts, Fault, Operation
+from dragoman.engine.operation import Facts, Fault, Operation, fault_of
 from dragoman.engine.ports import ListQuery, Store
 from dragoman.engine.search import search_mail
 from dragoman.protocols.agentmail.asking import asking
@@ -80,7 +80,7 @@ def _inbox(asked: Inbox, actor: Actor, facts: Facts, is_shown: Fits) -> Any:
     owner = asked.agent or actor.name
     malformed = check_agent(owner)
     if malformed is not None:
-        return Fault(malformed.code, malformed.detail, "agent")
+        return fault_of(malformed, "agent")
     if asked.type and asked.type.upper() not in KINDS:
         detail = f"{asked.type[:40]!a} is not a type of letter; known: {', '.join(KINDS)}"
         return Fault("invalid_field", detail, "type")
@@ -139,15 +139,15 @@ _ONLY: Final[Mapping[str, Callable[[Mail], bool]]] = {
 def _show(asked: OneLetter, actor: Actor, facts: Facts, is_shown: Fits) -> Any:
     mail = find_letter(facts.store, asked.id, is_shown)
     if isinstance(mail, Refusal):
-        return Fault(mail.code, mail.detail, "id")
+        return fault_of(mail, "id")
     (first,) = facts.store.history(mail_stream(mail.id), 0, 1)
     return as_row(Letter(first.position, mail), actor.name)
 
 
 def _thread(asked: Thread, actor: Actor, facts: Facts, is_shown: Fits) -> Any:
-    malformed = check_mail_id(asked.thread_id, "thread")
+    malformed = check_id(asked.thread_id, "thread")
     if malformed is not None:
-        return Fault(malformed.code, malformed.detail, "thread_id")
+        return fault_of(malformed, "thread_id")
     query = ListQuery(f"thread:{asked.thread_id}", asked.after, limit=asked.limit)
     page = page_of(facts.store, query, is_shown)
     return {"thread_id": asked.thread_id, **_rows(page, actor.name)}
@@ -156,7 +156,7 @@ def _thread(asked: Thread, actor: Actor, facts: Facts, is_shown: Fits) -> Any:
 def _search(asked: Search, actor: Actor, facts: Facts, is_shown: Fits) -> Any:
     found = search_mail(facts.store, asked.query, asked.before, asked.limit + 1)
     if isinstance(found, Refusal):
-        return Fault(found.code, found.detail, "query")
+        return fault_of(found, "query")
     page = page_from(facts.store, found, asked.limit, asked.before or 0, is_shown)
     return _rows(page, actor.name)
 
@@ -167,9 +167,9 @@ def _summary(choices: Choices, asked: Summed, actor: Actor, facts: Facts, is_sho
     if asked.model and choices.model is None:
         detail = "no model is set up here: name a program as agentmail.summarize_command"
         return Fault("invalid_field", detail, "model")
-    malformed = check_mail_id(asked.thread_id, "thread")
+    malformed = check_id(asked.thread_id, "thread")
     if malformed is not None:
-        return Fault(malformed.code, malformed.detail, "thread_id")
+        return fault_of(malformed, "thread_id")
     before = LAST if asked.before is None else asked.before
     page = last_of(facts.store, f"thread:{asked.thread_id}", _SUMMED_UP, before, is_shown)
     letters = [letter.mail for letter in page.letters]

@@ -16,13 +16,13 @@ from dragoman.core.commands import (
 )
 from dragoman.core.errors import Refusal
 from dragoman.core.events import Role
-from dragoman.core.ids import bare, check_mail_id, is_task_name, mail_stream
+from dragoman.core.ids import bare, check_id, is_task_name, mail_stream
 from dragoman.core.limits import RECIPIENTS, WAIT_MS, check_duration
 from dragoman.core.mail import Mail
 from dragoman.core.moments import parse_rfc3339
 from dragoman.engine.ask import find_agent, find_stream, find_task, names_in_role, state_of
 from dragoman.engine.mailbox import LAST, find_letter, page_of, whole_list
-from dragoman.engine.operation import Commands, Fault
+from dragoman.engine.operation import Commands, Fault, fault_of
 from dragoman.engine.ports import ListQuery, Store
 from dragoman.protocols.agentmail.meaning import BEAD, MEANING
 from dragoman.protocols.agentmail.parse import Parser
@@ -109,7 +109,7 @@ def _posting(letter: Outgoing, actor: Actor, store: Store, choices: Choices) -> 
     within = choices.ack_within_ms if row.ack_within_ms is None else row.ack_within_ms
     no_time = check_duration("the time to answer", within, *WAIT_MS)
     if no_time is not None:
-        return Fault(no_time.code, no_time.detail, "ack_within_ms")
+        return fault_of(no_time, "ack_within_ms")
     replied = _replied(row, message, actor, to, store)
     if isinstance(replied, Fault):
         return replied
@@ -164,7 +164,7 @@ def _is_heeded(
 
 def _sent_before(row: SendMail, actor: Actor, store: Store) -> Mail | None:
     """The letter that its sender has handed in under this id already."""
-    if row.id is None or check_mail_id(str(row.id)):
+    if row.id is None or check_id(str(row.id), "letter id"):
         return None
     found = store.stream(mail_stream(str(row.id)))
     known = None if found is None else state_of(store, found)
@@ -251,7 +251,7 @@ def _replied(
     if row.reply_to:
         found = find_letter(store, row.reply_to)
         if isinstance(found, Refusal):
-            return Fault(found.code, found.detail, "reply_to")
+            return fault_of(found, "reply_to")
         return (found,)
     if message.type not in ANSWERS:
         return ()
@@ -271,7 +271,7 @@ def _replied(
 def _where_asked(row: SendMail, message: Message) -> Iterator[str]:
     """The lists of open questions in the thread of an answer, and else of those about its bead."""
     thread, bead = row.thread_id or bare(message.bead_id), message.bead_id
-    if not check_mail_id(thread):
+    if not check_id(thread, "thread"):
         yield f"open:{thread}"
     if not row.thread_id and is_task_name(bead):
         yield f"about:{bead}"
@@ -282,7 +282,7 @@ def _replied_type(replied: Sequence[Mail], thread: str, store: Store) -> str:
 
     What the hub itself has written there in between counts for nothing.
     """
-    if replied or check_mail_id(thread):
+    if replied or check_id(thread, "thread"):
         return replied[-1].kind if replied else ""
     newest_first = ListQuery(f"thread:{thread}", before=LAST, limit=1)
     page = page_of(store, newest_first, lambda mail: mail.kind in TYPES)

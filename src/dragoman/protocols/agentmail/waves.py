@@ -19,7 +19,7 @@ from dragoman.core.moments import to_rfc3339
 from dragoman.core.reservations import RESERVATION_TTL_MS, Shelf, Wish
 from dragoman.core.reserving import check_patterns, tidied
 from dragoman.core.waving import commands_of_start
-from dragoman.engine.operation import Commands, Facts, Fault, Operation
+from dragoman.engine.operation import Commands, Facts, Fault, Operation, fault_of
 from dragoman.engine.request import Accepted
 from dragoman.engine.shown_waves import shown_briefly, shown_reservations, shown_wave
 from dragoman.engine.waves import (
@@ -118,7 +118,7 @@ def _waves(choices: Choices) -> Iterator[Operation]:
         commands=lambda _: (),
         gather=lambda asked, _, facts: _start(asked, facts, choices),
         dwells=True,
-        reply=lambda _, __, accepted: {"wave_id": _name_of(accepted)},
+        reply=lambda _, __, accepted: {"wave_id": accepted.name},
         roles=MAY_DELEGATE,
         summary=(
             "Run beads together: so many in parallel, and never two at once that want the same "
@@ -155,7 +155,7 @@ def _reservations() -> Iterator[Operation]:
         shape=Release,
         read=reader(Release),
         commands=lambda asked: (ReleaseReservations(asked.names),),
-        reply=lambda asked, _, __: {"released": asked.names or "all"},
+        reply=_given_back,
         roles=MAY_WRITE,
         summary="Give reserved files back.",
     )
@@ -188,7 +188,7 @@ def _start(asked: Start, facts: Facts, choices: Choices) -> Commands | Fault:
 def _status(asked: OneWave, _: Actor, facts: Facts) -> Any:
     wave = find_wave(facts.store, asked.wave_id)
     if isinstance(wave, Refusal):
-        return Fault(wave.code, wave.detail, "wave_id")
+        return fault_of(wave, "wave_id")
     return shown_wave(look_at_wave(facts.store, wave, facts.now()))
 
 
@@ -200,11 +200,16 @@ def _list(asked: SomeWaves, _: Actor, facts: Facts) -> Any:
 
 def _taken(asked: Take, _: Commands, accepted: Accepted) -> Any:
     return {
-        "id": _name_of(accepted),
+        "id": accepted.name,
         "patterns": tidied(asked.patterns),
         "mode": "exclusive" if asked.exclusive else "shared",
         "until": to_rfc3339(accepted.receipts[0].expires_at),
     }
+
+
+def _given_back(asked: Release, _: Commands, accepted: Accepted) -> Any:
+    remark = accepted.receipts[0].remark
+    return {"released": (), "remark": remark} if remark else {"released": asked.names or "all"}
 
 
 def _reserved(asked: Reservations, _: Actor, facts: Facts) -> Any:
@@ -212,12 +217,7 @@ def _reserved(asked: Reservations, _: Actor, facts: Facts) -> Any:
     if asked.patterns:
         wrong = check_patterns("patterns", tidied(asked.patterns))
         if wrong is not None:
-            return Fault(wrong.code, wrong.detail, "patterns")
+            return fault_of(wrong, "patterns")
         found = Shelf(reserved.living).conflicts(Wish(tidied(asked.patterns)), reserved.find)
         reserved = Reserved(tuple(conflict.by for conflict in found), reserved.find)
     return {"reservations": shown_reservations(reserved)}
-
-
-def _name_of(accepted: Accepted) -> str:
-    """The id of what the last command was about."""
-    return accepted.receipts[-1].stream.partition(":")[2]

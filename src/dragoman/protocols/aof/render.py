@@ -20,7 +20,7 @@ from dragoman.protocols.aof.detect import is_claimed, is_ours
 from dragoman.protocols.aof.errors import REASONS
 from dragoman.protocols.aof.read import text_of
 from dragoman.protocols.aof.wire import UNREADABLE
-from dragoman.text.safe_text import harmless_json
+from dragoman.text.safe_text import harmless_line
 
 LINES_PER_ENTRY: Final = 10
 """An entry's lines are numbered from ten times its position on, so that they rise for ever."""
@@ -30,7 +30,6 @@ AofIdOf = Callable[[str], str]
 Told = tuple[str, Mapping[str, Any]]
 """The type and the payload of one line."""
 
-_encode = msgspec.json.Encoder().encode
 _DELEGATION_ONLY: Final = frozenset({"parent_not_found", "nested_delegation"})
 
 
@@ -50,7 +49,7 @@ def render_lines(entry: Entry, aof_id_of: AofIdOf) -> list[bytes]:
     head = {"timestamp": to_rfc3339(line.at), "actor": line.actor.partition(":")[2]}
     named = {"taskId": task} if task else {}
     return [
-        _line(
+        harmless_line(
             {
                 "eventId": entry.position * LINES_PER_ENTRY + index,
                 "type": kind,
@@ -81,12 +80,6 @@ _NAME_A_TASK: Final = (
     events.EntropyEscalated,
     events.EntropySettled,
 )
-
-
-def _line(fields: Mapping[str, Any]) -> bytes:
-    """The fields as JSON on one line, whatever its reader takes for the end of one."""
-    line = _encode(fields)
-    return line if line.isascii() else harmless_json(line.decode()).encode()
 
 
 def _envelope(said: Raw | UnsetType) -> Mapping[str, Any] | None:

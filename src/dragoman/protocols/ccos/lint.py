@@ -6,7 +6,7 @@ from typing import Any, cast
 from msgspec import UNSET
 from msgspec.structs import fields
 
-from dragoman.core.ids import check_agent, check_mail_id
+from dragoman.core.ids import check_agent, check_id
 from dragoman.core.moments import parse_rfc3339
 from dragoman.engine.operation import Fault, Linted
 from dragoman.protocols.ccos.reading import shaped
@@ -45,7 +45,7 @@ def _more(said: Mapping[str, Any], read: Message, *, strict: bool) -> Iterator[F
     if not strict:
         return
     for path, refusal in (
-        ("intent_id", check_mail_id(read.intent_id, "intent id")),
+        ("intent_id", check_id(read.intent_id, "intent id")),
         ("agent_id", check_agent(read.agent_id)),
     ):
         if refusal is not None:

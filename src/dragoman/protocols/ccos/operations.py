@@ -23,6 +23,7 @@ from dragoman.engine.operation import (
     Incoming,
     Operation,
     beginning,
+    fault_of,
 )
 from dragoman.engine.ports import ListQuery
 from dragoman.engine.request import Accepted
@@ -181,7 +182,7 @@ def _received(
 
 
 def _state(accepted: Accepted, facts: Facts) -> dict[str, Any] | Refusal:
-    intent = find_intent(facts.store, _name_of(accepted))
+    intent = find_intent(facts.store, accepted.name)
     if isinstance(intent, Refusal):
         return intent
     request = open_request(facts.store, intent)
@@ -197,10 +198,6 @@ def _state(accepted: Accepted, facts: Facts) -> dict[str, Any] | Refusal:
     if intent.reasons:
         told["reasons"] = list(intent.reasons)
     return told
-
-
-def _name_of(accepted: Accepted) -> str:
-    return accepted.receipts[-1].stream.partition(":")[2]
 
 
 # Operations that write
@@ -258,7 +255,7 @@ def _registered(
     choices: Choices, _: Any, __: Actor, facts: Facts, accepted: Accepted
 ) -> tuple[Commands, Any]:
     """What counts now: an agent's own word does not loosen what others vouch for."""
-    name = _name_of(accepted)
+    name = accepted.name
     standing = find_standing(facts.store, name)
     descriptor = standing.descriptor if standing else None
     assert descriptor is not None, "it was described in the same breath"
@@ -337,7 +334,7 @@ def _requests(asked: arguments.Requests, actor: Actor, facts: Facts) -> Any:
     agent = asked.agent_id or actor.name
     malformed = check_agent(agent)
     if malformed is not None:
-        return Fault(malformed.code, malformed.detail, "agent_id")
+        return fault_of(malformed, "agent_id")
     page = intents_on(facts.store, ListQuery(f"requests:{agent}", limit=asked.limit))
     found = (open_request(facts.store, placed.intent) for placed in page)
     return {"requests": [as_value(request) for request in found if request is not None]}

@@ -12,7 +12,7 @@ from dragoman.core.intent import Intent
 from dragoman.core.moments import parse_rfc3339, to_rfc3339
 from dragoman.engine.ask import history
 from dragoman.engine.intents import Placed, find_intent, intents_on, is_cancelled
-from dragoman.engine.operation import Facts, Fault
+from dragoman.engine.operation import Facts, Fault, fault_of
 from dragoman.engine.ports import ListQuery, Store
 from dragoman.protocols.ccos.actions import (
     TYPES,
@@ -39,7 +39,7 @@ def why(asked: Story, facts: Facts) -> Any:
     """The answer of `ccos.why`: what happened, as a tree; long pieces only by their size."""
     intent = find_intent(facts.store, asked.intent_id)
     if isinstance(intent, Refusal):
-        return Fault(intent.code, intent.detail, "intent_id")
+        return fault_of(intent, "intent_id")
     count = _length(facts.store, intent.id)
     told = {
         "intent_id": intent.id,
@@ -56,7 +56,7 @@ def look(asked: History, facts: Facts) -> Any:
     """The answer of `ccos.intent`: how it stands, and its history."""
     intent = find_intent(facts.store, asked.intent_id)
     if isinstance(intent, Refusal):
-        return Fault(intent.code, intent.detail, "intent_id")
+        return fault_of(intent, "intent_id")
     page = list(islice(_chain(facts.store, intent.id, asked.after), asked.limit))
     end = asked.after + len(page)
     more = {"next": end} if end < _length(facts.store, intent.id) else {}

@@ -23,7 +23,7 @@ from dragoman.core.offers import Candidate, Parts, Wish
 from dragoman.core.results import result_digest
 from dragoman.engine.ask import find_agent, find_task
 from dragoman.engine.intents import find_intent, find_standing
-from dragoman.engine.operation import Commands, Facts, Fault
+from dragoman.engine.operation import Commands, Facts, Fault, fault_of
 from dragoman.protocols.ccos.arguments import Cancel, Delegate, Discover, Register, Terms
 from dragoman.protocols.ccos.cards import BadCard, read_card
 from dragoman.protocols.ccos.reading import Broken
@@ -118,7 +118,7 @@ def request(message: TaskRequest, facts: Facts, choices: Choices) -> Commands | 
     now = facts.now()
     misnamed = check_agent(message.agent_id)
     if misnamed is not None:
-        return Fault(misnamed.code, misnamed.detail, "agent_id")
+        return fault_of(misnamed, "agent_id")
     due_by = _due_by(message.deadline, now)
     if isinstance(due_by, Fault):
         return due_by
@@ -228,5 +228,5 @@ def cancel(asked: Cancel, actor: Actor, facts: Facts) -> Commands | Fault:
     del actor
     intent = find_intent(facts.store, asked.intent_id)
     if isinstance(intent, Refusal):
-        return Fault(intent.code, intent.detail, "intent_id")
+        return fault_of(intent, "intent_id")
     return (CancelIntent(f"{KIND}:{intent.id}", asked.reason),)

@@ -7,6 +7,7 @@ from dragoman.engine.operation import Linted
 from dragoman.protocols.saop.schema import Schema
 from dragoman.protocols.saop.types import TYPES
 from dragoman.protocols.saop.versions import Turns
+from dragoman.text.strict_json import field_of
 
 KINDS: Final = ("turn", "event", "payload")
 
@@ -47,5 +48,5 @@ def _type(value: Any, kind: str) -> str:
         return kind
     known = cast(dict[str, Any], value)
     payload = known.get("payload") if kind == "event" else known
-    name = cast(dict[str, Any], payload).get("type") if isinstance(payload, dict) else None
+    name = field_of(payload, "type")
     return name if isinstance(name, str) else kind

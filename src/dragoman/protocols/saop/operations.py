@@ -23,6 +23,7 @@ from dragoman.engine.operation import (
     Incoming,
     Operation,
     beginning,
+    fault_of,
 )
 from dragoman.engine.request import Accepted
 from dragoman.engine.traces import CURSOR, events_of, turns_of
@@ -343,6 +344,4 @@ def _events(asked: AskEvents, _: Actor, facts: Facts) -> Any:
 
 def _task(name: str, facts: Facts) -> str | Fault:
     found = find_task(facts.store, name)
-    return (
-        Fault(found.code, found.detail, "task_id") if isinstance(found, Refusal) else found.task.id
-    )
+    return fault_of(found, "task_id") if isinstance(found, Refusal) else found.task.id

@@ -5,13 +5,14 @@ makes an older turn one of it. Those who still send the older one are understood
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
 
 from dragoman.protocols.saop.schema import Parsed, Raw, SaopError, Schema
 from dragoman.protocols.saop.shapes import TurnEnvelope
+from dragoman.text.strict_json import field_of
 
 Lift = Callable[[dict[str, Any]], dict[str, Any]]
 """Makes a turn, as JSON has it, one of the next version; its `metadata.version` too."""
@@ -82,6 +83,5 @@ def _as_value(raw: Raw) -> Any:
 
 def _version_of(value: Any) -> str:
     """The version that a value says it has; empty: none that can be one."""
-    metadata = cast(dict[str, Any], value).get("metadata") if isinstance(value, dict) else None
-    version = cast(dict[str, Any], metadata).get("version") if isinstance(metadata, dict) else None
+    version = field_of(field_of(value, "metadata"), "version")
     return version if isinstance(version, str) else ""

@@ -1,6 +1,5 @@
 """`dragoman agent rank` and `discover`: who would be given a goal, and who is new."""
 
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -14,9 +13,10 @@ from dragoman.surfaces.cli.agent_offer import (
     LocalityOption,
     StrangerTrustOption,
 )
-from dragoman.surfaces.cli.call import Answer, Call, wrong_usage
+from dragoman.surfaces.cli.call import Answer, Call
 from dragoman.surfaces.cli.intent_view import print_ranking
 from dragoman.surfaces.cli.mail_asking import asked, looked_up
+from dragoman.surfaces.cli.reading import endpoint_at, read_source
 from dragoman.surfaces.cli.screen import Screen
 from dragoman.surfaces.cli.verb import Verb
 
@@ -115,7 +115,8 @@ def discover(
       dragoman agent discover card.json --name planner
       dragoman agent discover https://planner.example --trust T1
     """
-    card = _fetched(source, allow_host or ()) if source.startswith(_WEB) else _read(source)
+    is_web = source.startswith(_WEB)
+    card = _fetched(source, allow_host or ()) if is_web else read_source(source, _MOST_BYTES)
     terms: dict[str, Any] = {
         "agent_id": name,
         "constraints": list(constraint or ()),
@@ -149,19 +150,8 @@ def _parsed(card: bytes, source: str) -> Any:
         ) from None
 
 
-def _read(source: str) -> bytes:
-    try:
-        with Path(source).open("rb") as file:
-            return file.read(_MOST_BYTES + 1)
-    except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else "its name cannot be one"
-        wrong_usage(f"{source} cannot be read: {why}")
-
-
 def _fetched(url: str, allowed: list[str] | tuple[()]) -> bytes:
-    from dragoman.system.fetch import Endpoint
-
-    endpoint = Endpoint(_card_of(url), "the address", allowed)
+    endpoint = endpoint_at(_card_of(url), "the address", allowed)
     try:
         status, card = endpoint.get({"Accept": "application/json"}, _MOST_BYTES + 1)
     except OSError as error:

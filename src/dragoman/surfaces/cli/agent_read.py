@@ -5,7 +5,8 @@ from typing import Annotated
 import msgspec
 import typer
 
-from dragoman.core.errors import Refusal, Refused
+from dragoman.core import missing
+from dragoman.core.errors import Refused
 from dragoman.core.standing import Descriptor, Standing
 from dragoman.engine.ask import find_agent, list_agents
 from dragoman.engine.intents import find_standing
@@ -73,7 +74,7 @@ def show(call: Call, name: NameArgument) -> Answer:
         record = find_agent(look.store, name)
         standing = find_standing(look.store, name)
     if record is None:
-        raise Refused(Refusal("agent_not_found", f"no agent or person is known as {name}"))
+        raise Refused(missing.agent(name))
     agent = shown_agent(record, now)
     data: dict[str, object] = msgspec.to_builtins(agent)
     if standing is not None and standing.descriptor is not None:

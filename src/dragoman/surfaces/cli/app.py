@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 import dragoman
-from dragoman.surfaces.cli.call import Call, Shared, wrong_usage
+from dragoman.surfaces.cli.call import Call, Shared, WrongUsage, wrong_usage
 from dragoman.surfaces.cli.commands import root_of
 from dragoman.surfaces.cli.place import House
 from dragoman.surfaces.cli.screen import CannotPrint, ReaderGone, Screen
@@ -153,5 +153,9 @@ def _explain(error: typer.TyperException, err: Screen) -> None:
     """What was not understood, and where to read more."""
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else _NAME
-    err.line((f"{path}: ", "bold red"), error.format_message())
+    message = error.format_message()
+    if not isinstance(error, WrongUsage):
+        # Typer lists choices on lines of their own, which are none of a sentence.
+        message = " ".join(message.split())
+    err.line((f"{path}: ", "bold red"), message)
     err.line(f"Try `{path} --help`.")

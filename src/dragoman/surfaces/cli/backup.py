@@ -7,6 +7,7 @@ import typer
 
 from dragoman.surfaces.cli.call import Answer, Call, wrong_usage
 from dragoman.surfaces.cli.phrases import UNSIGNED
+from dragoman.surfaces.cli.reading import check_readable
 from dragoman.surfaces.cli.screen import Screen
 from dragoman.surfaces.cli.verb import Verb
 
@@ -99,8 +100,7 @@ def restore(
             f"{source} is a directory: name the file that `dragoman backup` made; where to restore "
             "it to is said with --data"
         )
-    if not source.is_file():
-        wrong_usage(f"{source} cannot be read: there is no file of that name")
+    check_readable(source)
     manifest = call.house.restore(source, call.data, call.shared.store, call.err.progress)
     with (
         call.writing(makes=False) as place,

@@ -201,12 +201,17 @@ class Call(Struct, frozen=True):
         else:
             answer.show(self.out)
 
-    def turned(self, answer: "Turned") -> Answer:
-        """A dialect's no, with its place in the message if it has one."""
-        data = {"code": answer.code, "detail": answer.detail, "path": answer.path}
+    def turned(self, answer: "Turned", *, in_dialect: bool = False) -> Answer:
+        """A no with its place in what was said, if it has one.
+
+        A command has the hub's code for it, as others that look for the same thing; only what
+        somebody says in a dialect is answered by the code of that.
+        """
+        code = answer.code if in_dialect else answer.refusal.code
+        data = {"code": code, "detail": answer.detail, "path": answer.path}
         return Answer(
             {name: value for name, value in data.items() if value},
-            lambda _: self._show_refusal(answer.code, answer.detail),
+            lambda _: self._show_refusal(code, answer.detail),
             is_ok=False,
         )
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from dragoman.surfaces.cli.call import Answer, wrong_usage
 from dragoman.surfaces.cli.place import Place
+from dragoman.surfaces.cli.reading import open_file
 from dragoman.surfaces.cli.screen import Screen
 
 if TYPE_CHECKING:
@@ -34,10 +35,8 @@ def check_file(path: Path, key: Path | None, *, allow_tail: bool = False) -> Ans
     """Whether the file of a chain proves itself; nothing else is looked at."""
     from dragoman.engine.chain_file import check_chain_file
 
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        wrong_usage(f"{path} cannot be read: {error.strerror}")
+    with open_file(path) as file:
+        data = file.read()
     trusted = None if key is None else _read(key)
     proof = check_chain_file(data, trusted, allow_tail=allow_tail)
     data_told: dict[str, object] = {

@@ -100,7 +100,7 @@ GROUPS: Mapping[str, Group] = {
     ),
     "wave": Group(
         "Run beads together, and see how far they are.",
-        {"wave": ("start", "status", "watch", "list")},
+        {"wave": ("start", "show", "watch", "list", "status")},
     ),
     "reserve": Group(
         "Reserve files, and see who has them.", {"reserve": ("take", "renew", "release", "list")}

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from dragoman.surfaces.cli.call import Answer, Call, wrong_usage
+from dragoman.surfaces.cli.reading import check_readable
 from dragoman.surfaces.cli.screen import Screen
 from dragoman.surfaces.cli.verb import Verb
 
@@ -116,8 +117,7 @@ def import_(
     Example:
       dragoman import hub.tar --data elsewhere
     """
-    if not archive.is_file():
-        wrong_usage(f"{archive} cannot be read: there is no such file")
+    check_readable(archive)
     with call.err.progress("entries", 0) as progress:
         manifest = call.house.import_archive(archive, call.data, call.shared.store, progress)
     with call.writing():

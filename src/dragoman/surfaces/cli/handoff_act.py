@@ -1,23 +1,20 @@
 """`dragoman handoff accept`, `reject`, `activate` …: the steps of a handoff after its offer."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from dragoman.core.events import HandoffStatus, RejectReason
 from dragoman.surfaces.cli.call import Answer, Call
 from dragoman.surfaces.cli.handoff_asking import HandoffArgument, asked
+from dragoman.surfaces.cli.options import text_option
 from dragoman.surfaces.cli.verb import Verb
 
-
-def _text(name: str, metavar: str, about: str) -> Any:
-    return typer.Option(f"--{name}", metavar=metavar, show_default=False, help=about)
-
-
-NotesOption = Annotated[str, _text("notes", "TEXT", "What else is to be said.")]
-NoteOption = Annotated[str, _text("note", "TEXT", "Why, for the record.")]
+NotesOption = Annotated[str, text_option("notes", "TEXT", "What else is to be said.")]
+NoteOption = Annotated[str, text_option("note", "TEXT", "Why, for the record.")]
 HashOption = Annotated[
-    str, _text("hash", "SHA256", "The package_hash of what you have seen; else what there is.")
+    str,
+    text_option("hash", "SHA256", "The package_hash of what you have seen; else what there is."),
 ]
 
 
@@ -27,7 +24,7 @@ def accept(
     notes: NotesOption = "",
     leave_out: Annotated[
         list[str] | None,
-        _text("leave-out", "ARTIFACT", "An artifact that is not taken; again for more."),
+        text_option("leave-out", "ARTIFACT", "An artifact that is not taken; again for more."),
     ] = None,
 ) -> Answer:
     """Accept what is handed to you, if it stands every check.
@@ -48,8 +45,8 @@ def reject(
     id: HandoffArgument,
     *,
     reason: Annotated[RejectReason, typer.Option("--reason", help="Why: one of the codes.")],
-    detail: Annotated[str, _text("detail", "TEXT", "What is wrong, for whoever reads it.")],
-    fix: Annotated[str, _text("fix", "TEXT", "What would help.")] = "",
+    detail: Annotated[str, text_option("detail", "TEXT", "What is wrong, for whoever reads it.")],
+    fix: Annotated[str, text_option("fix", "TEXT", "What would help.")] = "",
 ) -> Answer:
     """Reject what is handed to you, also after you have begun.
 
@@ -108,7 +105,7 @@ def extend(
     call: Call,
     id: HandoffArgument,
     *,
-    by: Annotated[str, _text("by", "TIME", "How much longer: 30m, 2h.")],
+    by: Annotated[str, text_option("by", "TIME", "How much longer: 30m, 2h.")],
     stage: Annotated[
         HandoffStatus | None,
         typer.Option("--stage", show_default=False, help="Only if it is in this state."),
@@ -127,7 +124,7 @@ def reassign(
     call: Call,
     id: HandoffArgument,
     *,
-    to: Annotated[str, _text("to", "NAME", "Who is to have it instead.")],
+    to: Annotated[str, text_option("to", "NAME", "Who is to have it instead.")],
     notes: NotesOption = "",
 ) -> Answer:
     """Offer the same package to somebody else; for coordinators.

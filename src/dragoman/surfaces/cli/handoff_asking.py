@@ -56,7 +56,7 @@ def answered(call: Call, place: Place, action: str, arguments: Mapping[str, Any]
     answer = place.interpreter.call(OPERATION, {"action": action, **given}, actor)
     reply = cast(dict[str, Any], answer.reply or {})
     after = _diagnosed(call, place, str(reply.get("handoff_id", "")))
-    no = (answer.code, answer.detail) if isinstance(answer, Turned) else None
+    no = (answer.refusal.code, answer.detail) if isinstance(answer, Turned) else None
     return _answer(call, reply, no, after)
 
 

@@ -8,16 +8,13 @@ import typer
 from dragoman.core.errors import Refusal
 from dragoman.surfaces.cli.call import Answer, Call, wrong_usage
 from dragoman.surfaces.cli.handoff_asking import answered
+from dragoman.surfaces.cli.options import text_option
 from dragoman.surfaces.cli.place import Place
 from dragoman.surfaces.cli.reading import read_source
 from dragoman.surfaces.cli.verb import Verb
 
 Priority = Literal["low", "normal", "high", "critical"]
 WorkStatus = Literal["not_started", "in_progress", "blocked", "review"]
-
-
-def _text(name: str, metavar: str, about: str) -> Any:
-    return typer.Option(f"--{name}", metavar=metavar, show_default=False, help=about)
 
 
 def initiate(
@@ -31,15 +28,17 @@ def initiate(
         ),
     ] = "",
     *,
-    to: Annotated[str, _text("to", "NAME", "Who is to take it over.")] = "",
-    task: Annotated[str, _text("task", "ID", "The task; an unknown one is made.")] = "",
-    title: Annotated[str, _text("title", "TEXT", "Its title; else the task's.")] = "",
-    objective: Annotated[str, _text("objective", "TEXT", "What it is for; else its title.")] = "",
+    to: Annotated[str, text_option("to", "NAME", "Who is to take it over.")] = "",
+    task: Annotated[str, text_option("task", "ID", "The task; an unknown one is made.")] = "",
+    title: Annotated[str, text_option("title", "TEXT", "Its title; else the task's.")] = "",
+    objective: Annotated[
+        str, text_option("objective", "TEXT", "What it is for; else its title.")
+    ] = "",
     criterion: Annotated[
-        list[str] | None, _text("criterion", "TEXT", "When it is done; again for more.")
+        list[str] | None, text_option("criterion", "TEXT", "When it is done; again for more.")
     ] = None,
-    summary: Annotated[str, _text("summary", "TEXT", "How it stands.")] = "",
-    next_step: Annotated[str, _text("next-step", "TEXT", "What to do first.")] = "",
+    summary: Annotated[str, text_option("summary", "TEXT", "How it stands.")] = "",
+    next_step: Annotated[str, text_option("next-step", "TEXT", "What to do first.")] = "",
     state: Annotated[
         WorkStatus | None,
         typer.Option("--state", help="How far the work is; else not_started."),
@@ -49,21 +48,23 @@ def initiate(
     ] = None,
     artifact: Annotated[
         list[str] | None,
-        _text(
+        text_option(
             "artifact", "PATH", "A file to go with it, beneath an artifact root; again for more."
         ),
     ] = None,
-    deadline: Annotated[str, _text("deadline", "RFC3339", "By when it is to be done.")] = "",
+    deadline: Annotated[str, text_option("deadline", "RFC3339", "By when it is to be done.")] = "",
     approval: Annotated[
         bool, typer.Option("--needs-approval", help="A person has to approve it first.")
     ] = False,
     supersedes: Annotated[
-        str, _text("supersedes", "ID", "The handoff in whose place this one comes.")
+        str, text_option("supersedes", "ID", "The handoff in whose place this one comes.")
     ] = "",
-    reason: Annotated[str, _text("reason", "TEXT", "Why it is handed over.")] = "",
-    teamspace: Annotated[str, _text("teamspace", "NAME", "Its teamspace.")] = "",
-    thread: Annotated[str, _text("thread", "ID", "The thread that it belongs to.")] = "",
-    id: Annotated[str, _text("id", "ID", "An id of your own; else the hub gives it one.")] = "",
+    reason: Annotated[str, text_option("reason", "TEXT", "Why it is handed over.")] = "",
+    teamspace: Annotated[str, text_option("teamspace", "NAME", "Its teamspace.")] = "",
+    thread: Annotated[str, text_option("thread", "ID", "The thread that it belongs to.")] = "",
+    id: Annotated[
+        str, text_option("id", "ID", "An id of your own; else the hub gives it one.")
+    ] = "",
 ) -> Answer:
     """Offer work that you own to another agent.
 

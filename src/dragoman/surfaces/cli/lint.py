@@ -63,7 +63,8 @@ def lint(
 def _spoken(call: Call, name: str, kind: str) -> "Dialect":
     spoken = {dialect.name: dialect for dialect in call.house.dialects()}
     if name not in spoken:
-        wrong_usage(f"name a dialect with --dialect; known: {', '.join(spoken)}")
+        what = f"{name!a} is not a dialect" if name else "name a dialect with --dialect"
+        wrong_usage(f"{what}; known: {', '.join(spoken)}")
     kinds = spoken[name].kinds
     if kind and kind not in kinds:
         wrong_usage(f"{kind!a} is no --kind of {name}; known: {', '.join(kinds)}")

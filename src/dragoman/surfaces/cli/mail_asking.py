@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dragoman.core.errors import Refusal, Refused
+from dragoman.core.errors import Refused
 from dragoman.surfaces.cli.call import Call
 from dragoman.surfaces.cli.place import Place
 
@@ -39,7 +39,7 @@ def asked(
 
     answer = place.interpreter.call(operation, arguments, actor)
     if isinstance(answer, Turned):
-        raise Refused(Refusal(answer.code, answer.detail))
+        raise Refused(answer.refusal)
     return answer
 
 

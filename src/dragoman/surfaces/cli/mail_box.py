@@ -7,6 +7,7 @@ import typer
 from dragoman.surfaces.cli.call import Answer, Call, wrong_usage
 from dragoman.surfaces.cli.mail_asking import Row, asked
 from dragoman.surfaces.cli.mail_view import print_list, print_one_line
+from dragoman.surfaces.cli.options import text_option
 from dragoman.surfaces.cli.place import Place
 from dragoman.surfaces.cli.screen import Screen
 from dragoman.surfaces.cli.verb import Verb
@@ -16,23 +17,19 @@ def _flag(name: str, about: str) -> Any:
     return typer.Option(f"--{name}", help=about)
 
 
-def _text(name: str, metavar: str, about: str) -> Any:
-    return typer.Option(f"--{name}", metavar=metavar, show_default=False, help=about)
-
-
 def inbox(
     call: Call,
     *,
-    agent: Annotated[str, _text("agent", "NAME", "Whose box; else your own.")] = "",
+    agent: Annotated[str, text_option("agent", "NAME", "Whose box; else your own.")] = "",
     unread: Annotated[bool, _flag("unread", "Only unread ones.")] = False,
     pending: Annotated[bool, _flag("pending", "Only those still to be acked.")] = False,
     sent: Annotated[bool, _flag("sent", "Those that were sent, not received.")] = False,
     overdue: Annotated[bool, _flag("overdue", "All whose ack or answer is late.")] = False,
     waiting: Annotated[bool, _flag("waiting", "All to somebody who is not known yet.")] = False,
-    type: Annotated[str, _text("type", "TYPE", "Only of this type, e.g. HELP_REQUEST.")] = "",
-    bead: Annotated[str, _text("bead", "ID", "Only about this bead.")] = "",
-    thread: Annotated[str, _text("thread", "ID", "Only of this thread.")] = "",
-    sender: Annotated[str, _text("from", "NAME", "Only from this sender.")] = "",
+    type: Annotated[str, text_option("type", "TYPE", "Only of this type, e.g. HELP_REQUEST.")] = "",
+    bead: Annotated[str, text_option("bead", "ID", "Only about this bead.")] = "",
+    thread: Annotated[str, text_option("thread", "ID", "Only of this thread.")] = "",
+    sender: Annotated[str, text_option("from", "NAME", "Only from this sender.")] = "",
     completions: Annotated[bool, _flag("completions", "Only those that end work.")] = False,
     successes: Annotated[bool, _flag("successes", "Only those that end it well.")] = False,
     checked: Annotated[bool, _flag("checked", "Successes whose checks all pass.")] = False,

@@ -1,11 +1,12 @@
 """`dragoman mail send`: a letter from a file, or from what is typed."""
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from dragoman.surfaces.cli.call import Answer, Call, wrong_usage
 from dragoman.surfaces.cli.mail_asking import asked
+from dragoman.surfaces.cli.options import text_option
 from dragoman.surfaces.cli.reading import STANDARD_INPUT, read_source
 from dragoman.surfaces.cli.screen import Screen
 from dragoman.surfaces.cli.values import read_duration, read_text
@@ -13,10 +14,6 @@ from dragoman.surfaces.cli.verb import Verb
 
 if TYPE_CHECKING:
     from dragoman.engine.plan import Taken
-
-
-def _text(name: str, metavar: str, about: str) -> Any:
-    return typer.Option(f"--{name}", metavar=metavar, show_default=False, help=about)
 
 
 def send(
@@ -28,17 +25,17 @@ def send(
         ),
     ] = "",
     *,
-    to: Annotated[list[str] | None, _text("to", "NAME", "To whom; again for more.")] = None,
-    cc: Annotated[list[str] | None, _text("cc", "NAME", "Who gets it besides.")] = None,
-    subject: Annotated[str, _text("subject", "TEXT", "What it is about.")] = "",
-    body: Annotated[str, _text("body", "TEXT|-", "Its text; `-`: standard input.")] = "",
-    type: Annotated[str, _text("type", "TYPE", "A letter of this type, e.g. PROGRESS.")] = "",
-    bead: Annotated[str, _text("bead", "ID", "The bead that it is about.")] = "",
+    to: Annotated[list[str] | None, text_option("to", "NAME", "To whom; again for more.")] = None,
+    cc: Annotated[list[str] | None, text_option("cc", "NAME", "Who gets it besides.")] = None,
+    subject: Annotated[str, text_option("subject", "TEXT", "What it is about.")] = "",
+    body: Annotated[str, text_option("body", "TEXT|-", "Its text; `-`: standard input.")] = "",
+    type: Annotated[str, text_option("type", "TYPE", "A letter of this type, e.g. PROGRESS.")] = "",
+    bead: Annotated[str, text_option("bead", "ID", "The bead that it is about.")] = "",
     field: Annotated[
-        list[str] | None, _text("field", "NAME=VALUE", "A field of its type; again for more.")
+        list[str] | None, text_option("field", "NAME=VALUE", "A field of its type; again for more.")
     ] = None,
-    thread: Annotated[str, _text("thread", "ID", "Its thread; else the bead's.")] = "",
-    reply_to: Annotated[str, _text("reply-to", "ID", "The letter that it replies to.")] = "",
+    thread: Annotated[str, text_option("thread", "ID", "Its thread; else the bead's.")] = "",
+    reply_to: Annotated[str, text_option("reply-to", "ID", "The letter that it replies to.")] = "",
     importance: Annotated[
         Literal["low", "normal", "high", "urgent"],
         typer.Option("--importance", help="How important it is."),
@@ -57,9 +54,11 @@ def send(
             help="How long an ack may take, e.g. 10m; wants one.",
         ),
     ] = None,
-    attach: Annotated[list[str] | None, _text("attach", "PATH", "A file, by reference.")] = None,
+    attach: Annotated[
+        list[str] | None, text_option("attach", "PATH", "A file, by reference.")
+    ] = None,
     id: Annotated[
-        str, _text("id", "ID", "An id of yours: the same letter again is the same letter.")
+        str, text_option("id", "ID", "An id of yours: the same letter again is the same letter.")
     ] = "",
 ) -> Answer:
     """Send a letter.
@@ -136,9 +135,9 @@ def _sender_of(row: bytes) -> str:
     """Whom a row names as its sender, if that can be a name."""
     from dragoman.core.ids import check_agent
     from dragoman.engine.operation import Incoming
+    from dragoman.text.strict_json import field_of
 
-    value = Incoming(row).value
-    named = cast(dict[str, Any], value).get("from") if isinstance(value, dict) else None
+    named = field_of(Incoming(row).value, "from")
     return named if isinstance(named, str) and check_agent(named) is None else ""
 
 

@@ -45,7 +45,7 @@ def operate(
         answer = place.interpreter.call(operation, given, actor)
     if isinstance(answer, Turned):
         own: dict[str, object] = answer.reply or {}
-        call.out.json({**own, "ok": False, **call.turned(answer).data})
+        call.out.json({**own, "ok": False, **call.turned(answer, in_dialect=True).data})
         raise typer.Exit(1)
     call.out.json(answer.reply)
 
@@ -77,7 +77,7 @@ def session_end(
         actor = call.actor(place, call.speaker())
         answer = place.interpreter.call("session_end", named, actor)
         if isinstance(answer, Turned):
-            return call.turned(answer)
+            return call.turned(answer, in_dialect=True)
         happened = tuple(effects(place.hub.store, answer))
 
     def show(screen: Screen) -> None:

@@ -1,10 +1,16 @@
 """Arguments and options that several commands take."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from dragoman.surfaces.cli.values import read_duration
+
+
+def text_option(name: str, metavar: str, about: str) -> Any:
+    """An option that takes a text, or several."""
+    return typer.Option(f"--{name}", metavar=metavar, show_default=False, help=about)
+
 
 TaskArgument = Annotated[
     str,

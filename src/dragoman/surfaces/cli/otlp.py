@@ -1,6 +1,6 @@
 """`dragoman otlp`: a task's trace as OpenTelemetry spans, printed or sent to a collector."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 from urllib.parse import unquote, urlsplit
 
 import msgspec
@@ -11,8 +11,12 @@ from dragoman.config import environment
 from dragoman.core.errors import DragomanError
 from dragoman.surfaces.cli.call import Answer, Call
 from dragoman.surfaces.cli.options import TaskArgument
+from dragoman.surfaces.cli.reading import endpoint_at
 from dragoman.surfaces.cli.tasks import look_at
 from dragoman.surfaces.cli.verb import Verb
+
+if TYPE_CHECKING:
+    from dragoman.system.fetch import Endpoint
 
 _SECONDS = 30.0
 _HEADERS = "OTEL_EXPORTER_OTLP_HEADERS"
@@ -46,6 +50,8 @@ def otlp(
     from dragoman.protocols.saop.otlp import Subject, document
     from dragoman.surfaces.cli.trace_reading import each_event, each_turn
 
+    # Whoever types an address means it, a local one too.
+    collector = endpoint_at(to, "--to", (_host_of(to),), _SECONDS) if to else None
     with call.looking() as look:
         seen, store = look_at(look, task).task, look.store
         about = Subject(store.ledger_id(), seen.id, seen.title, dragoman.__version__)
@@ -55,11 +61,11 @@ def otlp(
             for turn in each_turn(store, seen.id, attempt)
         )
         spans = document(about, turns, list(each_event(store, seen.id)))
-    if not to:
+    if collector is None:
         call.out.json(spans)
         return None
     count = len(spans["resourceSpans"][0]["scopeSpans"][0]["spans"])
-    _post(to, msgspec.json.encode(spans))
+    _post(collector, _host_of(to), msgspec.json.encode(spans))
     return Answer(
         {"task": seen.id, "spans": count, "to": to},
         lambda screen: screen.line(f"{count} spans of {seen.id} were sent"),
@@ -72,18 +78,21 @@ class NotDelivered(DragomanError):
     code = "not_delivered"
 
 
-def _post(url: str, body: bytes) -> None:
-    from dragoman.system.fetch import Endpoint
-
-    # Whoever types an address means it, a local one too.
-    host = urlsplit(url).hostname or ""
-    endpoint = Endpoint(url, "--to", (host,), seconds=_SECONDS)
+def _post(endpoint: "Endpoint", host: str, body: bytes) -> None:
     try:
         status = endpoint.post({"Content-Type": "application/json", **_headers()}, body)
     except OSError as error:
         raise NotDelivered(f"the collector at {host} was not reached: {error}") from error
     if not 200 <= status < 300:
         raise NotDelivered(f"the collector at {host} answered {status}, and has kept nothing")
+
+
+def _host_of(url: str) -> str:
+    """The host in an address; empty: there is none."""
+    try:
+        return urlsplit(url).hostname or ""
+    except ValueError:
+        return ""
 
 
 def _headers() -> dict[str, str]:

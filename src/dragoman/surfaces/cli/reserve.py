@@ -103,7 +103,7 @@ def release(call: Call, names: _NamesArgument = None) -> Answer:
       dragoman reserve release src/auth/
     """
     wanted = {"names": names or []}
-    return _do(call, "reserve.release", wanted, lambda _: "given back")
+    return _do(call, "reserve.release", wanted, lambda reply: reply.get("remark", "given back"))
 
 
 def show_all(

@@ -28,7 +28,9 @@ def schema(
     published = {one.name: one.schema for one in call.house.dialects() if one.schema}
     made = published.get(dialect)
     if made is None:
-        wrong_usage(f"name a dialect that has a schema; known: {', '.join(published)}")
+        one = "a dialect that has a schema"
+        what = f"{dialect!a} is not {one}" if dialect else f"name {one}"
+        wrong_usage(f"{what}; known: {', '.join(published)}")
     call.out.json(dict(made()))
 
 

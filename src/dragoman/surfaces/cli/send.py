@@ -38,7 +38,7 @@ def send(call: Call, source: SourceArgument = STANDARD_INPUT) -> Answer:
                 )
             )
         if isinstance(answer, Turned):
-            return call.turned(answer)
+            return call.turned(answer, in_dialect=True)
         happened = tuple(effects(place.hub.store, answer))
         now = statuses_now(place.hub.store, answer)
     tasks = {receipt.task: receipt.status for receipt in answer.receipts if receipt.task}

@@ -5,12 +5,12 @@ import re
 from pathlib import Path
 
 from dragoman.config import load_settings, parse
+from dragoman.config.store_url import SQLITE
 from dragoman.core.errors import SettingsError
 from dragoman.system.files import write_atomically
 
 _FILE = "dragoman.toml"
 _DATABASE = "dragoman.db"
-_SQLITE = "sqlite:///"
 _PASSWORD = re.compile(r"(//[^:/@?]*:)[^@/]*(?=@)|(\bpassword=)[^&]*", re.ASCII)
 _HEADER = re.compile(r"^\[store\][ \t]*(#.*)?$", re.ASCII | re.MULTILINE)
 _ANY_HEADER = re.compile(r"^[ \t]*\[", re.ASCII | re.MULTILINE)
@@ -25,21 +25,21 @@ def masked(url: str) -> str:
 
 def default_url(data: Path) -> str:
     """The store of a directory for which none was named."""
-    return made_absolute(f"{_SQLITE}{data / _DATABASE}")
+    return made_absolute(f"{SQLITE}{data / _DATABASE}")
 
 
 def made_absolute(url: str) -> str:
     """The same store, whatever directory a later command is called in."""
-    if not url.startswith(_SQLITE):
+    if not url.startswith(SQLITE):
         return url
-    return _SQLITE + str(Path(url.removeprefix(_SQLITE)).absolute())
+    return SQLITE + str(Path(url.removeprefix(SQLITE)).absolute())
 
 
 def sqlite_file(url: str, data: Path) -> Path | None:
     """The file of a SQLite store; None for any other kind of store."""
     if not url:
         return data / _DATABASE
-    return Path(url.removeprefix(_SQLITE)) if url.startswith(_SQLITE) else None
+    return Path(url.removeprefix(SQLITE)) if url.startswith(SQLITE) else None
 
 
 def check_other(data: Path, url: str) -> None:

@@ -1,8 +1,7 @@
 """Commands that make and change tasks: create, move, link."""
 
-import sys
+from codecs import getincrementaldecoder
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -12,9 +11,13 @@ from dragoman.core.events import LinkKind, Priority, Status
 from dragoman.core.limits import BODY
 from dragoman.surfaces.cli.call import Answer, Call, wrong_usage
 from dragoman.surfaces.cli.options import FenceOption, ReasonOption, TaskArgument
+from dragoman.surfaces.cli.reading import read_source
 from dragoman.surfaces.cli.task_view import as_object
 from dragoman.surfaces.cli.tasks import look_at
 from dragoman.surfaces.cli.verb import Verb
+
+_BODY_BYTES = 4 * (BODY + 1)
+"""More than these hold more characters than a body may have."""
 
 BlockedByOption = Annotated[
     list[str] | None,
@@ -198,16 +201,12 @@ def _change(call: Call, *commands: AnyCommand) -> Answer:
 
 
 def _read_body(file: str) -> str:
-    """The text of a file, or of standard input; one character too many is told."""
+    """The text of a file, or of standard input; of what is too long only so much that it shows."""
+    body = read_source(file, _BODY_BYTES)
     try:
-        if file == "-":
-            return sys.stdin.read(BODY + 1)
-        with Path(file).open(encoding="utf-8", newline="") as body:
-            return body.read(BODY + 1)
+        return getincrementaldecoder("utf-8")().decode(body, final=len(body) <= _BODY_BYTES)
     except UnicodeDecodeError:
         wrong_usage(f"--body-file {file}: it is not UTF-8 text")
-    except OSError as error:
-        wrong_usage(f"--body-file {file}: {error.strerror}")
 
 
 VERBS = (Verb("create", create), Verb("move", move), Verb("link", link))

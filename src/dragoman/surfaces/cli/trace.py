@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from dragoman.core.errors import Refusal
-from dragoman.core.ids import is_task_name
+from dragoman.core.ids import is_task_name, quoted_name
 from dragoman.surfaces.cli.call import Answer, Call, wrong_usage
 from dragoman.surfaces.cli.growing import read_document, read_lines
 from dragoman.surfaces.cli.place import Place
@@ -77,7 +77,7 @@ def trace(
     if not task:
         wrong_usage("say which task the session is of, with --task ID")
     if not is_task_name(task):
-        wrong_usage(f"{task[:140]!a} is not the name of a task: write the one of --task anew")
+        wrong_usage(f"{quoted_name(task)} is not the name of a task: write the one of --task anew")
     from dragoman.protocols.saop.capture.scribe import About
     from dragoman.protocols.saop.capture.transcript import Transcript
     from dragoman.surfaces.cli.trace_reading import Before

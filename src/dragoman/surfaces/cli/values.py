@@ -14,6 +14,8 @@ from typing import Any
 import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
+from dragoman.config.store_url import check_url
+from dragoman.core.errors import SettingsError
 from dragoman.core.moments import parse_duration, parse_rfc3339
 from dragoman.text.nearest import meant
 
@@ -39,6 +41,15 @@ def read_moment(given: str) -> int:
 def read_duration(given: str) -> int:
     """A length of time, as milliseconds: seconds, or a number with its unit."""
     return parse_duration(given)
+
+
+def read_store(given: str) -> str:
+    """The URL of a store, of a kind that there is."""
+    try:
+        check_url(given)
+    except SettingsError as error:
+        raise ValueError(error.detail) from None
+    return read_text(given)
 
 
 class QuickCommand(TyperCommand):

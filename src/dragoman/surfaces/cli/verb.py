@@ -9,7 +9,7 @@ import typer
 from msgspec import Struct
 
 from dragoman.surfaces.cli.call import Answer, Call, Shared, WrongUsage
-from dragoman.surfaces.cli.values import QuickCommand, read_moment
+from dragoman.surfaces.cli.values import QuickCommand, read_moment, read_store
 
 AsOption = Annotated[
     str,
@@ -43,6 +43,7 @@ StoreOption = Annotated[
     typer.Option(
         "--store",
         metavar="URL",
+        parser=read_store,
         show_default=False,
         help="sqlite:///FILE or postgresql://…: else what dragoman.toml says.",
     ),
@@ -66,6 +67,8 @@ class Verb(Struct, frozen=True):
     """Takes the call and its own arguments; its docstring is the help."""
     speaks: bool = True
     """Whether it matters on whose behalf it is given; else --as is taken, but not offered."""
+    hidden: bool = False
+    """Whether it is a former name of another, which works and is not shown."""
 
 
 def add_verb(group: typer.Typer, verb: Verb) -> None:
@@ -83,7 +86,7 @@ def add_verb(group: typer.Typer, verb: Verb) -> None:
 
     entry.__doc__ = verb.work.__doc__
     entry.__dict__["__signature__"] = _signature(verb, entry)
-    group.command(verb.name, cls=QuickCommand)(entry)
+    group.command(verb.name, cls=QuickCommand, hidden=verb.hidden)(entry)
 
 
 def help_when_alone(ctx: typer.Context) -> None:

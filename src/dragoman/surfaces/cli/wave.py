@@ -112,12 +112,12 @@ def start(
     return Answer(started, lambda screen: show_wave(screen, started))
 
 
-def status(call: Call, wave: _WaveArgument) -> Answer:
+def show(call: Call, wave: _WaveArgument) -> Answer:
     """Show how far a wave is, and what each bead waits for.
 
     \b
     Example:
-      dragoman wave status w1
+      dragoman wave show w1
     """
     with call.reading() as place:
         found = _look(call, place, wave)
@@ -230,7 +230,8 @@ def _warn_without_hub(call: Call, found: dict[str, Any]) -> None:
 
 VERBS = (
     Verb("start", start),
-    Verb("status", status, speaks=False),
+    Verb("show", show, speaks=False),
     Verb("watch", watch, speaks=False),
     Verb("list", show_all, speaks=False),
+    Verb("status", show, speaks=False, hidden=True),
 )

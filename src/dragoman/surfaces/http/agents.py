@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
+from dragoman.core import missing
 from dragoman.core.agents import AgentRecord
 from dragoman.core.commands import PAUSED_BY_HAND, AnyCommand, PauseAgent, ResumeAgent
 from dragoman.core.errors import Refusal
@@ -16,8 +17,8 @@ from dragoman.engine.ports import Store
 from dragoman.engine.shown_agents import ShownPause, shown_pause
 from dragoman.services.desk import AgentState
 from dragoman.surfaces.http.endpoint import Body, Endpoint, Query
+from dragoman.surfaces.http.history import Limit
 from dragoman.surfaces.http.office import Call
-from dragoman.surfaces.http.tasks import Limit
 
 
 class AgentsQuery(Query, frozen=True):
@@ -91,7 +92,7 @@ def _fleet(call: Call) -> dict[str, AgentState]:
 
 def _find(store: Store, name: str) -> AgentRecord | Refusal:
     known = find_agent(store, name)
-    return known or Refusal("agent_not_found", f"no agent is known as {name[:100]!a}")
+    return known or missing.agent(name)
 
 
 def _shown(record: AgentRecord, now: int, state: AgentState | None) -> ShownAgent:

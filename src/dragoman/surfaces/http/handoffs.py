@@ -12,7 +12,6 @@ from dragoman.core.handoff import Handoff
 from dragoman.core.ids import handoff_stream
 from dragoman.engine.handoff_diagnosis import Diagnosis, look_at
 from dragoman.engine.handoffs import LAST, Wanted, find_handoff, page_of
-from dragoman.engine.shown import shown_entry
 from dragoman.engine.shown_handoffs import (
     HandoffSummary,
     WholeHandoff,
@@ -21,9 +20,15 @@ from dragoman.engine.shown_handoffs import (
 )
 from dragoman.engine.teamspaces import closed_to
 from dragoman.surfaces.http.endpoint import Endpoint, Query
+from dragoman.surfaces.http.history import (
+    Cursor,
+    HistoryPage,
+    HistoryQuery,
+    Limit,
+    history_page,
+)
 from dragoman.surfaces.http.names import AgentName, NewId, WantedTask
 from dragoman.surfaces.http.office import Call
-from dragoman.surfaces.http.tasks import Cursor, HistoryPage, HistoryQuery, Limit
 
 
 class HandoffsQuery(Query, frozen=True):
@@ -70,16 +75,7 @@ async def show(call: Call) -> WholeHandoff:
 
 async def events_of(call: Call) -> HistoryPage:
     """The entries of a handoff; counted by their number in its own history."""
-    query: HistoryQuery = call.query
-    handoff = await _found(call)
-    stream = handoff_stream(handoff.id)
-    found = await call.office.read(
-        lambda store: store.history(stream, query.after, query.limit + 1)
-    )
-    page = found[: query.limit]
-    return HistoryPage(
-        [shown_entry(entry) for entry in page], page[-1].version if found[query.limit :] else None
-    )
+    return await history_page(call, handoff_stream((await _found(call)).id))
 
 
 async def diagnosis(call: Call) -> Diagnosis:

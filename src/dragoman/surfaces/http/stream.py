@@ -13,11 +13,11 @@ from dragoman.engine.traces import Told
 from dragoman.surfaces.http.endpoint import Endpoint
 from dragoman.surfaces.http.events import WantedQuery, wanted
 from dragoman.surfaces.http.feed import Feed, Filter
+from dragoman.surfaces.http.history import After
 from dragoman.surfaces.http.line import Line, line_of
 from dragoman.surfaces.http.office import Call, Office
 from dragoman.surfaces.http.problems import encode, stop
 from dragoman.surfaces.http.seat import Seat
-from dragoman.surfaces.http.tasks import After
 from dragoman.surfaces.http.traces import STREAM_HEADERS, TraceStream, choose
 from dragoman.surfaces.http.waiting import waiting
 

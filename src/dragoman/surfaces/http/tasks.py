@@ -11,11 +11,9 @@ from dragoman.engine.ask import decode, find_stream, find_task, history
 from dragoman.engine.pages import Wanted, page_now
 from dragoman.engine.ports import Store
 from dragoman.engine.shown import (
-    ShownEntry,
     ShownReport,
     TaskSummary,
     WholeTask,
-    shown_entry,
     shown_report,
     task_summary,
     whole_task,
@@ -23,14 +21,15 @@ from dragoman.engine.shown import (
 from dragoman.files.story import Attempt, RunStatus, tell
 from dragoman.ledger.entry import read_line
 from dragoman.surfaces.http.endpoint import Endpoint, Query
+from dragoman.surfaces.http.history import (
+    Cursor,
+    HistoryPage,
+    HistoryQuery,
+    Limit,
+    history_page,
+)
 from dragoman.surfaces.http.office import Call
 from dragoman.surfaces.http.problems import stop
-
-Limit = Annotated[int, Meta(ge=1, le=500, description="How many at most.")]
-Cursor = Annotated[
-    int, Meta(ge=0, le=2**53 - 1, description="`next` of the page before; else the first.")
-]
-After = Annotated[int, Meta(ge=0, le=2**53 - 1, description="Begin after this one.")]
 
 
 class TasksQuery(Query, frozen=True):
@@ -79,31 +78,9 @@ async def show_left(call: Call, receipt: Receipt) -> WholeTask:
     return whole_task(view.task, view.lease, call.now)
 
 
-class HistoryQuery(Query, frozen=True):
-    """Which part of a history."""
-
-    after: After = 0
-    limit: Limit = 100
-
-
-class HistoryPage(Struct, frozen=True):
-    """The entries of one task, oldest first; `next` is the `after` of the next page, or null."""
-
-    events: list[ShownEntry]
-    next: int | None
-
-
 async def events_of(call: Call) -> HistoryPage:
     """The entries of a task; counted by their number in its own history."""
-    query: HistoryQuery = call.query
-    stream = await call.office.found(find_stream, call.path["name"])
-    found = await call.office.read(
-        lambda store: store.history(stream, query.after, query.limit + 1)
-    )
-    page = found[: query.limit]
-    return HistoryPage(
-        [shown_entry(entry) for entry in page], page[-1].version if found[query.limit :] else None
-    )
+    return await history_page(call, await call.office.found(find_stream, call.path["name"]))
 
 
 class Run(Struct, frozen=True, rename="camel"):

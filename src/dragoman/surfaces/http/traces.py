@@ -15,10 +15,10 @@ from dragoman.core.moments import to_rfc3339
 from dragoman.engine.ask import find_stream
 from dragoman.engine.traces import CURSOR, ShownTurn, Told, events_of, turns_of
 from dragoman.surfaces.http.endpoint import Endpoint, Query
+from dragoman.surfaces.http.history import After, Limit
 from dragoman.surfaces.http.office import Call, Office
 from dragoman.surfaces.http.problems import encode, stop
 from dragoman.surfaces.http.seat import Seat, soon
-from dragoman.surfaces.http.tasks import After, Limit
 from dragoman.surfaces.http.waiting import waiting
 
 STREAM_HEADERS = [

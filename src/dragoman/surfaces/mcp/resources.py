@@ -10,8 +10,9 @@ from mcp import types
 from mcp.shared.exceptions import MCPError
 from msgspec import Struct
 
+from dragoman.core import missing
 from dragoman.core.errors import Refusal, Refused
-from dragoman.core.ids import check_mail_id
+from dragoman.core.ids import check_id
 from dragoman.engine.closed_letters import is_shown_to
 from dragoman.engine.handoff_diagnosis import look_at
 from dragoman.engine.handoffs import find_handoff
@@ -151,14 +152,14 @@ def _read_history(desk: Desk, parameters: Parameters) -> str:
 
 def _read_thread(desk: Desk, parameters: Parameters) -> str:
     thread = parameters["thread"]
-    malformed = check_mail_id(thread, "thread")
+    malformed = check_id(thread, "thread")
     if malformed is not None:
         raise Refused(malformed)
     shown = is_shown_to(desk.actor, desk.settings.teamspaces, desk.hub.store)
     page = last_of(desk.hub.store, f"thread:{thread}", _IN_A_LIST, fits=shown)
     letters = [whole_letter(one) for one in page.letters]
     if not letters:
-        raise Refused(Refusal("mail_not_found", f"there are no letters in the thread {thread}"))
+        raise Refused(missing.thread(thread))
     return _text(letters)
 
 

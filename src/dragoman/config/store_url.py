@@ -1,0 +1,30 @@
+"""The address of a store: which kinds there are, and what cannot be one."""
+
+from typing import Final
+
+from dragoman.core.errors import SettingsError
+
+SQLITE: Final = "sqlite:///"
+_POSTGRES: Final = ("postgresql://", "postgres://")
+
+
+def is_postgres(url: str) -> bool:
+    """Whether a URL means a PostgreSQL database."""
+    return url.startswith(_POSTGRES)
+
+
+def check_url(url: str) -> None:
+    """Refuse the address of a store that cannot be one, before anything is made."""
+    if not url or is_postgres(url):
+        return
+    if not url.startswith(SQLITE):
+        raise SettingsError(
+            f"{url.partition(':')[0]}: is not a kind of store; "
+            "use sqlite:///path/to/file.db or postgresql://user@host/database"
+        )
+    if url == SQLITE:
+        raise SettingsError("sqlite:/// names no file; use sqlite:///path/to/file.db")
+    if "?" in url:
+        raise SettingsError(
+            f"{url.partition('?')[2]}: a file takes no options; use sqlite:///path/to/file.db"
+        )

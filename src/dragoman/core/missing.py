@@ -1,0 +1,104 @@
+"""What is not there: one sentence for each code, the same at every door, with where to look.
+
+The name is one by its form as a rule; what is none is shown in quotes, and made harmless.
+"""
+
+from dragoman.core.errors import Refusal
+from dragoman.core.ids import check_agent, quoted_name, shown_name
+
+
+def task(name: str, but: str = "") -> Refusal:
+    """No task is called so; `but`: what else is to be said."""
+    sentence = f"no task has the name {shown_name(name)}{but}"
+    return Refusal("task_not_found", f"{sentence}: see `dragoman task list`")
+
+
+def task_then(name: str, position: int) -> Refusal:
+    """There is such a task, but there was none then."""
+    return Refusal(
+        "task_not_found",
+        f"{name} did not exist at position {position}: see `dragoman task log {name}`",
+    )
+
+
+def parent(name: str) -> Refusal:
+    """No task is called so, which was to be the parent of another."""
+    sentence = f"no task has the name {shown_name(name)}, the parent's"
+    return Refusal("parent_not_found", f"{sentence}: see `dragoman task list`")
+
+
+def agent(name: str) -> Refusal:
+    """Nobody is called so."""
+    is_name = check_agent(name) is None
+    add = f"`dragoman agent add {name}` makes it known, " if is_name else ""
+    return Refusal(
+        "agent_not_found",
+        f"no agent or person is known as {name if is_name else quoted_name(name)}: {add}"
+        "`dragoman agent list` shows who is",
+    )
+
+
+def token(name: str, id: str) -> Refusal:
+    """This agent has no such token."""
+    return Refusal("token_not_found", f"{name} has no token {id}: see `dragoman agent show {name}`")
+
+
+def letter(id: str, remedy: str = "see `dragoman mail inbox`") -> Refusal:
+    """No letter has this id; `remedy`: what is to be done if it is known better."""
+    return Refusal("mail_not_found", f"there is no letter {shown_name(id)}: {remedy}")
+
+
+def thread(id: str) -> Refusal:
+    """Nobody has written anything under this name."""
+    return Refusal(
+        "mail_not_found",
+        f"there are no letters in the thread {shown_name(id)}: see `dragoman mail inbox`",
+    )
+
+
+def handoff(id: str) -> Refusal:
+    """No handoff has this id, or none that the caller may know of."""
+    return Refusal(
+        "handoff_not_found", f"there is no handoff {shown_name(id)}: see `dragoman handoff list`"
+    )
+
+
+def work_item(id: str) -> Refusal:
+    """The work queue has no such item."""
+    return Refusal(
+        "work_item_not_found",
+        f"the work queue has no item {shown_name(id)}: `dragoman call workq.create` makes one",
+    )
+
+
+def wave(id: str) -> Refusal:
+    """No wave has this id."""
+    return Refusal("wave_not_found", f"there is no wave {shown_name(id)}: see `dragoman wave list`")
+
+
+def reservation(name: str) -> Refusal:
+    """Nothing is reserved under this id or pattern."""
+    return Refusal(
+        "reservation_not_found",
+        f"nothing is reserved as {quoted_name(name)}: it may be over, see `dragoman reserve list`",
+    )
+
+
+def reservations_of(name: str) -> Refusal:
+    """Whoever asks has nothing reserved."""
+    return Refusal(
+        "reservation_not_found",
+        f"{name} has nothing reserved: it may be over, see `dragoman reserve list`",
+    )
+
+
+def intent(id: str) -> Refusal:
+    """No intent has this id."""
+    return Refusal(
+        "intent_not_found", f"there is no intent {shown_name(id)}: see `dragoman intent list`"
+    )
+
+
+def intent_of(task: str) -> Refusal:
+    """There is such a task, but nobody delegates it."""
+    return Refusal("intent_not_found", f"{task} is no intent's task: see `dragoman intent list`")

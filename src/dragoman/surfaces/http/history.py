@@ -1,0 +1,41 @@
+"""What happened to one thing, a page at a time; and how pages are asked for."""
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from dragoman.engine.shown import ShownEntry, shown_entry
+from dragoman.surfaces.http.endpoint import Query
+from dragoman.surfaces.http.office import Call
+
+Limit = Annotated[int, Meta(ge=1, le=500, description="How many at most.")]
+Cursor = Annotated[
+    int, Meta(ge=0, le=2**53 - 1, description="`next` of the page before; else the first.")
+]
+After = Annotated[int, Meta(ge=0, le=2**53 - 1, description="Begin after this one.")]
+
+
+class HistoryQuery(Query, frozen=True):
+    """Which part of a history."""
+
+    after: After = 0
+    limit: Limit = 100
+
+
+class HistoryPage(Struct, frozen=True):
+    """The entries of one task, oldest first; `next` is the `after` of the next page, or null."""
+
+    events: list[ShownEntry]
+    next: int | None
+
+
+async def history_page(call: Call, stream: str) -> HistoryPage:
+    """The part of a stream that the call asks for; counted by the numbers of its own entries."""
+    query: HistoryQuery = call.query
+    found = await call.office.read(
+        lambda store: store.history(stream, query.after, query.limit + 1)
+    )
+    page = found[: query.limit]
+    return HistoryPage(
+        [shown_entry(entry) for entry in page], page[-1].version if found[query.limit :] else None
+    )
