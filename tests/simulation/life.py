@@ -14,8 +14,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from dragoman.bootstrap.handoffs import Ports
-from dragoman.bootstrap.places import dialects
 from dragoman.bootstrap.spawning import open_spawner
+from dragoman.bootstrap.speaking import dialects
 from dragoman.bootstrap.traces import trace_choices
 from dragoman.config import Settings
 from dragoman.core.actors import Actor
