@@ -3155,6 +3155,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "S-MAIL-7",
         "How long an ack may take can be said at every door; what is no such time is refused.",
     ),
+    # --- the duties of a hub that runs
+    Requirement(
+        "HUB-ALL-DUTIES",
+        "Hub",
+        "A hub that runs does every duty that `tick` does, and /readyz names each of them.",
+    ),
 )
 
 REQUIREMENTS = {requirement.id: requirement for requirement in _MANIFEST}
