@@ -67,6 +67,7 @@ def test_tick_tells_people_what_each_duty_did(dragoman: Console) -> None:
     lines = dragoman("tick").out.splitlines()
 
     assert [line.split()[:2] for line in lines] == [[duty, "0"] for duty in DUTIES]
+    assert all(len(line.split()) > 2 for line in lines), "and what is counted"
 
 
 @proves("LEDGER-CHECKPOINT")
