@@ -95,10 +95,13 @@ class Disk:
 
 
 def duties_beside(
-    disk: Disk, notifier: Notifier[Notice], hub: Hub, interpreter: Interpreter
+    disk: Disk,
+    notifier: Notifier[Notice],
+    hub: Hub,
+    interpreter: Interpreter,
+    settings: Settings,
 ) -> tuple[Duty, ...]:
-    """All duties, in their order, by the usual settings; there are no files to see to."""
-    settings = Settings()
+    """All duties, in their order; there are no files to see to."""
     traces = trace_choices(settings, hub.redaction.redactor, hub, lambda: "")
     outside = Outside(
         workq=HubWorkq(hub),

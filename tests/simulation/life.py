@@ -128,7 +128,7 @@ class Life:
         listener = Listener(disk, lambda: around.weather.away > chance.randrange(1_000))
         news = News(seen, settings.notify.statuses)
         notifier = Notifier(hub, disk, news, [listener], lambda: clock.passed / 1_000)
-        self.duties = duties_beside(disk, notifier, hub, self.interpreter)
+        self.duties = duties_beside(disk, notifier, hub, self.interpreter, settings)
         self.dispatcher = Dispatcher(
             hub, self._agents(around), self._policy(settings, around), self._outside(around)
         )

@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from dragoman.config import Settings
 from dragoman.core.actors import Actor
 from dragoman.core.commands import AnyCommand, RegisterAgent
 from dragoman.core.errors import Refusal
@@ -95,7 +96,9 @@ def help_request(question: str = "Which way?", **fields: Any) -> Row:
 class Office:
     """The hub, its doors and its duties."""
 
-    def __init__(self, choices: agentmail.Choices | None = None) -> None:
+    def __init__(
+        self, choices: agentmail.Choices | None = None, settings: Settings | None = None
+    ) -> None:
         self.lab = Lab()
         self.choices = choices or agentmail.Choices()
         facts = StoreFacts(self.lab.store, lambda _task, _ref: False)
@@ -103,7 +106,7 @@ class Office:
         self.door = Interpreter(self.lab.hub, dialects, facts)
         disk = Disk(self.lab.clock.now)
         notifier = Notifier[Notice](self.lab.hub, disk, News(self.lab.store, ()), (), float)
-        self.duties = duties_beside(disk, notifier, self.lab.hub, self.door)
+        self.duties = duties_beside(disk, notifier, self.lab.hub, self.door, settings or Settings())
 
     @property
     def store(self) -> OpenStore:
