@@ -3209,6 +3209,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "A file that cannot be read is told alike by every command that is given one, and ends it "
         "with 2.",
     ),
+    # --- the duties of a hub that runs
+    Requirement(
+        "HUB-ALL-DUTIES",
+        "Hub",
+        "A hub that runs does every duty that `tick` does, and /readyz names each of them.",
+    ),
 )
 
 REQUIREMENTS = {requirement.id: requirement for requirement in _MANIFEST}

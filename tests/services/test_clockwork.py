@@ -5,7 +5,7 @@ from threading import Event
 
 from dragoman.core.errors import StoreUnavailable
 from dragoman.engine.trouble import NONE, Trouble
-from dragoman.services.clockwork import Clockwork, Wheel, rest_of_round
+from dragoman.services.clockwork import Clockwork, Group, Wheel, rest_of_round
 from tests.requirements import proves
 
 pytestmark = proves("HUB-DUTIES")
@@ -33,8 +33,8 @@ class Duty:
 
 
 def wheel(duty: Duty, *, rest: float = NEVER, follows: bool = False) -> Wheel:
-    followers = [duty] if follows else []
-    return Wheel(duty.name, [duty], lambda: 7, followers=followers, rest_seconds=rest)
+    duties, followers = ((), (duty,)) if follows else ((duty,), ())
+    return Wheel(Group(duty.name, duties, followers, rest), lambda: 7)
 
 
 def test_a_duty_runs_at_once_and_then_at_its_pace() -> None:

@@ -7,7 +7,6 @@ import pytest
 from msgspec.structs import replace
 
 from dragoman.bootstrap.places import open_place
-from dragoman.bootstrap.spawning import open_spawner
 from dragoman.config import AgentSettings, Settings
 from dragoman.core.actors import Actor
 from dragoman.core.commands import ClaimTask, CreateTask, EditTask, MoveTask, ReportOutcome
@@ -30,8 +29,10 @@ class Bureau(Office):
     """An office that answers requests for workers."""
 
     def __init__(self, settings: Settings = ADA) -> None:
-        super().__init__()
-        self.spawner = open_spawner(settings, self.lab.hub, self.door)
+        super().__init__(settings=settings)
+        # It is run by hand, to see how much there was to do.
+        (self.spawner,) = (duty for duty in self.duties if duty.name == "spawner")
+        self.duties = tuple(duty for duty in self.duties if duty is not self.spawner)
 
     def request(self, **fields: Any) -> str:
         """Olga asks for a worker."""

@@ -5,8 +5,8 @@ programs of agents, and the one that is notified.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import nullcontext
+from collections import Counter
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any, cast
 
@@ -14,12 +14,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from dragoman.bootstrap.handoffs import Ports
-from dragoman.bootstrap.places import dialects
-from dragoman.bootstrap.spawning import open_spawner
+from dragoman.bootstrap.speaking import dialects
 from dragoman.bootstrap.traces import trace_choices
 from dragoman.config import Settings
 from dragoman.core.actors import Actor
-from dragoman.core.errors import DragomanError, StoreCorrupt
+from dragoman.core.errors import DragomanError
 from dragoman.engine.facts import StoreFacts
 from dragoman.engine.handle import Engine, Waiting
 from dragoman.engine.hints import Hints
@@ -27,26 +26,15 @@ from dragoman.engine.hub import Hub
 from dragoman.engine.interpreter import Interpreter
 from dragoman.engine.plan import Turned
 from dragoman.engine.ports import Store
-from dragoman.ledger.checkpoint import Checkpoint
-from dragoman.ledger.tree import Tree, root
 from dragoman.notify.notice import News, Notice
-from dragoman.protocols import saop
 from dragoman.services.attempt import Terms
 from dragoman.services.budgets import Budget
-from dragoman.services.checkpointer import Checkpointer
-from dragoman.services.clockwork import Duty
 from dragoman.services.desk import Agent
 from dragoman.services.dispatcher import Dispatcher, Outside, Policy
-from dragoman.services.entropy import Entropy
-from dragoman.services.handing_on import HandingOn
-from dragoman.services.indexer import Indexer
 from dragoman.services.notifier import Notifier
-from dragoman.services.promotion import Promotion
-from dragoman.services.recovery import Recovery
-from dragoman.services.sla import Sla
-from dragoman.services.waves import Waves
 from dragoman.services.workq import HubWorkq
 from dragoman.system.ids import CountingIds
+from tests.duties import Disk, duties_beside
 from tests.simulation.faulty_store import FaultyStore, HubDied, Weather
 from tests.simulation.programs import Machine, Script, ScriptedRunner
 from tests.simulation.virtual_time import VirtualClock
@@ -66,55 +54,6 @@ class InlineEngine(Engine):
             return
         answers = [(future, one) for (_, future), one in zip(gathered, outcomes, strict=True)]
         front.deliver(answers)
-
-
-class Disk:
-    """What lies beside the database, and outlives the hub."""
-
-    def __init__(self) -> None:
-        self.checkpoints: list[Checkpoint] = []
-        self.told: list[Notice] = []
-        """What the one who is notified has heard, in its order."""
-        self.given_up_lines: list[bytes] = []
-        self._outbox = b""
-        self.tails = saop.ShortTails()
-
-    # Checkpoints
-
-    def last(self) -> Checkpoint | None:
-        """The newest checkpoint."""
-        return self.checkpoints[-1] if self.checkpoints else None
-
-    def add(self, ledger: str, tree: Tree, at: int) -> None:
-        """One more; nobody forges them here, so they go without a signature."""
-        peaks = tuple(peak.hex() for peak in tree.peaks)
-        self.checkpoints.append(Checkpoint(ledger, tree.size, root(tree).hex(), peaks, str(at), ""))
-
-    # The outbox
-
-    def alone(self) -> Any:
-        """There is one hub only."""
-        return nullcontext(True)
-
-    def load(self) -> bytes:
-        """How far each target has come."""
-        return self._outbox
-
-    def save(self, data: bytes) -> None:
-        """Keep it."""
-        self._outbox = data
-
-    def damaged(self) -> DragomanError:
-        """It never is."""
-        return StoreCorrupt("the outbox is damaged")
-
-    def give_up(self, line: bytes) -> None:
-        """What could not be delivered."""
-        self.given_up_lines.append(line)
-
-    def given_up(self) -> Iterable[bytes]:
-        """All of that."""
-        return self.given_up_lines
 
 
 class Usage:
@@ -188,18 +127,8 @@ class Life:
         self.interpreter = Interpreter(hub, spoken, facts)
         listener = Listener(disk, lambda: around.weather.away > chance.randrange(1_000))
         news = News(seen, settings.notify.statuses)
-        self.duties: tuple[Duty, ...] = (
-            Recovery(hub, settings.retry),
-            Sla(hub),
-            HandingOn(hub, workq),
-            Waves(hub),
-            Entropy(hub, settings.entropy),
-            open_spawner(settings, hub, self.interpreter),
-            Promotion(hub),
-            Checkpointer(hub, disk),
-            Notifier(hub, disk, news, [listener], lambda: clock.passed / 1_000),
-            Indexer(hub),
-        )
+        notifier = Notifier(hub, disk, news, [listener], lambda: clock.passed / 1_000)
+        self.duties = duties_beside(disk, notifier, hub, self.interpreter, settings)
         self.dispatcher = Dispatcher(
             hub, self._agents(around), self._policy(settings, around), self._outside(around)
         )
@@ -221,12 +150,12 @@ class Life:
         self.dispatcher.stop()
         await asyncio.wait((self.dispatching,))
 
-    def tick(self) -> bool:
+    def tick(self, done: Counter[str]) -> bool:
         """Every duty once; whether all could do theirs. What is no fault of a store is a defect."""
         is_well = True
         for duty in self.duties:
             try:
-                duty.run_once(self.hub.clock.now())
+                done[f"duty {duty.name}"] += duty.run_once(self.hub.clock.now())
             except DragomanError:
                 is_well = False
         return is_well

@@ -111,13 +111,13 @@ def turn(agent: str, task: str, index: int, at: int, word: str) -> Said:
 
 
 def thought(agent: str, number: int, session: str, word: str) -> Said:
-    """A part of what an agent thinks, while it does."""
+    """A part of what an agent thinks, while it does; often it comes to no end."""
     payload = {
         "type": "THOUGHT_STREAM",
         "agent_id": agent,
         "turn_index": 0,
-        "chunk": f" {word} ",
-        "is_final": True,
+        "chunk": f" {word}",
+        "is_final": number % 3 == 0,
     }
     id = f"01890a5d-ac96-774b-bcce-{number:012x}"
     return {"event_id": id, "session_id": session, "payload": payload}

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from dragoman.bootstrap import open_place
+from dragoman.services.projector import FilesDuty
 from tests.conftest import LONG_RUN
 from tests.requirements import proves
 from tests.simulation.mutants import MUTANTS, Change, Mutant
@@ -52,10 +54,28 @@ def test_nothing_that_was_promised_is_lost_and_all_work_comes_to_rest(stories: l
         "wave yes",
         "spawn yes",
         "reserve yes",
+        "duty recovery",
+        "duty sla",
+        "duty waves",
+        "duty thoughts",
+        "duty spawner",
+        "duty promotion",
+        "duty handing-on",
+        "duty notify",
     ],
 )
 def test_all_kinds_of_things_have_happened(stories: list[Told], what: str) -> None:
     assert summed(stories).get(what, 0) > 0, sorted(summed(stories))
+
+
+@proves("SIM-PROMISES", "HUB-ALL-DUTIES")
+def test_its_duties_are_those_of_a_hub_but_for_files(stories: list[Told], tmp_path: Path) -> None:
+    place = open_place(tmp_path / "hub", "", None, create=True)
+    place.hub.close()
+    shipped = {duty.name for duty in place.duties if not isinstance(duty, FilesDuty)}
+    assert {f"duty {name}" for name in shipped} == {
+        what for what in summed(stories) if what.startswith("duty ")
+    }
 
 
 @proves("SIM-PROMISES")

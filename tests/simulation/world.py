@@ -20,9 +20,10 @@ from dragoman.engine.plan import Taken
 from dragoman.engine.ports import Store
 from dragoman.engine.request import Accepted
 from dragoman.system.ids import CountingIds
+from tests.duties import Disk
 from tests.simulation.auditor import Auditor
 from tests.simulation.faulty_store import HubDied, Weather
-from tests.simulation.life import Disk, Life, Surroundings
+from tests.simulation.life import Life, Surroundings
 from tests.simulation.programs import Machine, Script
 from tests.simulation.virtual_time import VirtualClock
 
@@ -83,7 +84,7 @@ class World:
         self.clock = VirtualClock()
         self.weather = Weather()
         self.chance = Random(f"{seed}:world")
-        self.disk = Disk()
+        self.disk = Disk(self.clock.now)
         self.machine = Machine()
         self.done = Counter[str]()
         """What has happened how often."""
@@ -214,7 +215,7 @@ class World:
         now = self.clock.now()
         self.done["ticks"] += 1
         try:
-            is_well = life.tick()
+            is_well = life.tick(self.done)
         except HubDied:
             self.tell("the hub died in a duty")
             return

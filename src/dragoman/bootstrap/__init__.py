@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dragoman.bootstrap.hubs import open_hub
     from dragoman.bootstrap.looks import open_look
-    from dragoman.bootstrap.places import dialects, import_archive, open_place, open_stage
+    from dragoman.bootstrap.places import import_archive, open_place, open_stage
+    from dragoman.bootstrap.speaking import dialects
     from dragoman.bootstrap.starters import open_dispatcher
     from dragoman.bootstrap.stores import open_store
 
@@ -22,7 +23,7 @@ __all__ = [
 ]
 
 _FILES = {
-    "dialects": "places",
+    "dialects": "speaking",
     "import_archive": "places",
     "open_dispatcher": "starters",
     "open_hub": "hubs",

@@ -32,9 +32,6 @@ from dragoman.bootstrap.stores import (
     open_or_make,
 )
 
-_BY_TIME = ("recovery", "sla", "waves", "entropy", "thoughts", "spawner", "promotion")
-"""The duties that only time asks for."""
-
 _STOPPING = "the hub is stopping: no more work is given out"
 
 
@@ -74,20 +71,7 @@ def open_hub(
             linger_ms=settings.dispatch.leave_ms,
         )
         place.hints.listen(identity.forget)
-        duty = {one.name: one for one in place.duties}
-        checkpoint, notify, projection = duty["checkpoint"], duty["notify"], duty["projection"]
-        now = hub.clock.now
-        clockwork = Clockwork(
-            (
-                Wheel("time", [duty[name] for name in _BY_TIME], now),
-                Wheel("files", place.file_duties, now, followers=[projection], rest_seconds=2.0),
-                Wheel("checkpoint", [checkpoint], now, followers=[checkpoint]),
-                Wheel("notify", [notify], now, followers=[notify]),
-                Wheel("search", [duty["search"]], now, rest_seconds=2.0),
-                # Once a day it reads all handoffs: nobody has to wait for that.
-                Wheel("copies", [duty["copies"]], now, rest_seconds=60.0),
-            )
-        )
+        clockwork = Clockwork([Wheel(group, hub.clock.now) for group in place.groups])
         place.hints.listen(clockwork.hint)
 
         def health() -> Mapping[str, Trouble]:

@@ -9,6 +9,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from time import monotonic
 from typing import Protocol, runtime_checkable
 
+from msgspec import Struct
+
 from dragoman.core.errors import DragomanError
 from dragoman.engine.trouble import NONE, Trouble
 
@@ -43,37 +45,44 @@ class Lagging(Protocol):
         ...
 
 
+class Group(Struct, frozen=True):
+    """Duties that wait for one another, and for no others."""
+
+    name: str
+    duties: tuple[Duty, ...] = ()
+    """Those that only time asks for."""
+    followers: tuple[Duty, ...] = ()
+    """Those that every commit asks for, too."""
+    rest_seconds: float = 1.0
+    """Between two rounds."""
+
+    @property
+    def all(self) -> tuple[Duty, ...]:
+        """One round."""
+        return (*self.duties, *self.followers)
+
+
 class Wheel:
     """One group of duties in a thread of its own."""
 
-    def __init__(
-        self,
-        name: str,
-        duties: Sequence[Duty],
-        now: Callable[[], int],
-        *,
-        followers: Sequence[Duty] = (),
-        rest_seconds: float = 1.0,
-    ) -> None:
-        self._name = name
-        self._duties = duties
-        self._followers = followers
+    def __init__(self, group: Group, now: Callable[[], int]) -> None:
+        self._group = group
         self._now = now
-        self._rest = rest_seconds
         self._woken = threading.Event()
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
-        self.troubles: dict[str, Trouble] = {duty.name: NONE for duty in duties}
+        self.troubles: dict[str, Trouble] = {duty.name: NONE for duty in group.all}
 
     def start(self) -> None:
         """Begin to turn."""
-        self._thread = threading.Thread(target=self._turn, name=f"duty-{self._name}", daemon=True)
+        name = f"duty-{self._group.name}"
+        self._thread = threading.Thread(target=self._turn, name=name, daemon=True)
         self._thread.start()
 
     def hint(self, streams: Collection[str]) -> None:
         """Something was committed. (An `OnCommit`.)"""
         del streams
-        if self._followers:
+        if self._group.followers:
             self._woken.set()
 
     def stop(self, seconds: float) -> bool:
@@ -86,20 +95,20 @@ class Wheel:
         return not self._thread.is_alive()
 
     def _turn(self) -> None:
-        next_round = 0.0
+        next_round, rest = 0.0, self._group.rest_seconds
         while not self._stopping.is_set():
             begun = monotonic()
             if begun >= next_round:
-                is_done = self._run(self._duties)
+                is_done = self._run(self._group.all)
                 now = monotonic()
-                next_round = now + rest_of_round(self._rest, now - begun, is_done=is_done)
+                next_round = now + rest_of_round(rest, now - begun, is_done=is_done)
             else:
-                self._run(self._followers)
+                self._run(self._group.followers)
             self._stopping.wait(_BREATH_SECONDS)
             self._woken.wait(max(0.0, next_round - monotonic()))
             self._woken.clear()
         # What was committed last is level before the hub is gone.
-        self._run(self._followers)
+        self._run(self._group.followers)
 
     def _run(self, duties: Sequence[Duty]) -> bool:
         """Whether all could be done."""

@@ -18,7 +18,7 @@ _AT_ONCE = 100
 class HandingOn:
     """Sees to every handoff whose items are not yet where they belong."""
 
-    name = "workq"
+    name = "handing-on"
 
     def __init__(self, hub: Hub, workq: Workq) -> None:
         self._hub = hub

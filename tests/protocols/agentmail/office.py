@@ -5,9 +5,9 @@ from typing import Any
 
 import msgspec
 
+from dragoman.config import Settings
 from dragoman.core.actors import Actor
 from dragoman.core.commands import AnyCommand, RegisterAgent
-from dragoman.core.deadlines import Backoff
 from dragoman.core.errors import Refusal
 from dragoman.core.events import Role
 from dragoman.core.mail import Mail
@@ -17,11 +17,11 @@ from dragoman.engine.facts import StoreFacts
 from dragoman.engine.interpreter import Interpreter
 from dragoman.engine.mailbox import find_letter
 from dragoman.engine.plan import Answer, Taken, Turned
+from dragoman.notify.notice import News, Notice
 from dragoman.protocols import agentmail, aof
 from dragoman.protocols.aof.render import render_lines
-from dragoman.services.promotion import Promotion
-from dragoman.services.recovery import Recovery
-from dragoman.services.sla import Sla
+from dragoman.services.notifier import Notifier
+from tests.duties import Disk, duties_beside
 from tests.engine.lab import HUMAN, Lab, OpenStore
 
 MINUTE = 60_000
@@ -96,17 +96,17 @@ def help_request(question: str = "Which way?", **fields: Any) -> Row:
 class Office:
     """The hub, its doors and its duties."""
 
-    def __init__(self, choices: agentmail.Choices | None = None) -> None:
+    def __init__(
+        self, choices: agentmail.Choices | None = None, settings: Settings | None = None
+    ) -> None:
         self.lab = Lab()
         self.choices = choices or agentmail.Choices()
         facts = StoreFacts(self.lab.store, lambda _task, _ref: False)
         dialects = (aof.dialect(), agentmail.dialect(self.choices))
         self.door = Interpreter(self.lab.hub, dialects, facts)
-        self.duties = (
-            Recovery(self.lab.hub, Backoff()),
-            Sla(self.lab.hub),
-            Promotion(self.lab.hub),
-        )
+        disk = Disk(self.lab.clock.now)
+        notifier = Notifier[Notice](self.lab.hub, disk, News(self.lab.store, ()), (), float)
+        self.duties = duties_beside(disk, notifier, self.lab.hub, self.door, settings or Settings())
 
     @property
     def store(self) -> OpenStore:

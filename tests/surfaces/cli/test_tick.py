@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from dragoman.bootstrap import open_place
+from dragoman.services.clockwork import Group
 from dragoman.surfaces.cli.place import Place
 from tests.protocols.aof.scene import PARENT, update
 from tests.requirements import proves
@@ -16,17 +17,17 @@ from tests.surfaces.cli.console import NOON, Console
 DUTIES = (
     "recovery",
     "sla",
-    "workq",
     "waves",
     "entropy",
     "thoughts",
     "spawner",
+    "promotion",
+    "handing-on",
     "inbox",
     "files",
     "artifacts",
     "projection",
     "copies",
-    "promotion",
     "checkpoint",
     "notify",
     "search",
@@ -66,6 +67,7 @@ def test_tick_tells_people_what_each_duty_did(dragoman: Console) -> None:
     lines = dragoman("tick").out.splitlines()
 
     assert [line.split()[:2] for line in lines] == [[duty, "0"] for duty in DUTIES]
+    assert all(len(line.split()) > 2 for line in lines), "and what is counted"
 
 
 @proves("LEDGER-CHECKPOINT")
@@ -95,7 +97,7 @@ class Failing:
 def open_failing(data: Path, store: str, now: int | None, *, create: bool, **_: bool) -> Place:
     """A place whose first duty fails."""
     place = open_place(data, store, now, create=create)
-    return replace(place, duties=(Failing(), *place.duties))
+    return replace(place, groups=(Group("first", (Failing(),)), *place.groups))
 
 
 @proves("CLI-EXIT")

@@ -24,13 +24,14 @@ if TYPE_CHECKING:
     from dragoman.engine.operation import Dialect
     from dragoman.engine.ports import Clock, Store
     from dragoman.engine.shown import WholeTask
-    from dragoman.engine.trouble import Trouble
     from dragoman.engine.verify_slice import Slices
     from dragoman.files.archive_format import Manifest
     from dragoman.files.handoff_audit import Checked
     from dragoman.files.projector import Projector
     from dragoman.ledger.checkpoint import Checkpoint
+    from dragoman.services.clockwork import Duty, Group
     from dragoman.services.notifier import Standing
+    from dragoman.services.projector import FilesDuty
     from dragoman.surfaces.cli.running import RunningHub
     from dragoman.text.redact import Redactor
 
@@ -38,28 +39,6 @@ if TYPE_CHECKING:
 Failure = OSError | DragomanError
 Ran = int | Failure
 """How much a duty had to do, or why it could not."""
-
-
-class Duty(Protocol):
-    """Something that is done when time passes."""
-
-    @property
-    def name(self) -> str:
-        """What it is called in what `tick` prints."""
-        ...
-
-    def run_once(self, now: int) -> int:
-        """Do it; how much there was to do."""
-        ...
-
-
-class FilesDuty(Duty, Protocol):
-    """One that has to do with plain files only, and does what it can."""
-
-    @property
-    def undone(self) -> "Trouble":
-        """What could not be done the last time."""
-        ...
 
 
 class Checkpoints(Protocol):
@@ -138,12 +117,10 @@ class Place(Struct, frozen=True):
     """Checks the ledger slice by slice."""
     audit: "Callable[[Handoff], Iterator[Checked]]"
     """Looks at one handoff from all sides."""
-    duties: tuple[Duty, ...]
-    """All of them, in the order in which `tick` runs them."""
-    file_duties: tuple[FilesDuty, ...]
-    """Those that have to do with plain files only."""
-    followers: tuple[Duty, ...]
-    """Those that bring what lies outside of the store level with the ledger after every write."""
+    groups: "tuple[Group, ...]"
+    """All duties, in the order in which `tick` runs them; a group shares a thread of `up`."""
+    file_duties: "tuple[FilesDuty, ...]"
+    """Those that have to do with plain files only, and are done while somebody watches these."""
     standings: "Callable[[], Sequence[Standing]]"
     """How it stands with everyone who is to be told."""
     remarks: Callable[[], Mapping[str, str]]
@@ -154,6 +131,16 @@ class Place(Struct, frozen=True):
     """Whose token this is, shown at which door."""
     warnings: list[str]
     """What the person should know, though it stopped nothing."""
+
+    @property
+    def duties(self) -> "tuple[Duty, ...]":
+        """All of them."""
+        return tuple(duty for group in self.groups for duty in group.all)
+
+    @property
+    def followers(self) -> "tuple[Duty, ...]":
+        """Those that bring what lies outside of the store level with the ledger after a write."""
+        return tuple(duty for group in self.groups for duty in group.followers)
 
     def begin(self) -> None:
         """Ready to be written to."""
@@ -166,7 +153,7 @@ class Place(Struct, frozen=True):
             if not isinstance(done, int):
                 yield name, done
 
-    def run(self, duties: Sequence[Duty]) -> Iterator[tuple[str, Ran]]:
+    def run(self, duties: "Sequence[Duty]") -> Iterator[tuple[str, Ran]]:
         """Each duty once; one that fails stops none of the others."""
         now = self.hub.clock.now()
         for duty in duties:

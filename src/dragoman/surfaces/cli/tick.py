@@ -17,9 +17,9 @@ _WORDS = {
     ),
     "sla": ("deadline passed and was told", "deadlines passed and were told"),
     "waves": ("wave went on", "waves went on"),
-    "workq": ("handoff's items handed on late", "handoffs' items handed on late"),
     "entropy": ("sign of a lost agent told or settled", "signs of lost agents told or settled"),
     "thoughts": ("thought ended that its agent left", "thoughts ended that their agents left"),
+    "handing-on": ("handoff's items handed on late", "handoffs' items handed on late"),
     "artifacts": ("leftover of a copy removed", "leftovers of copies removed"),
     "copies": ("copy that no handoff needs removed", "copies that no handoff needs removed"),
     "spawner": ("request for a worker answered", "requests for a worker answered"),
@@ -42,8 +42,8 @@ WatchOption = Annotated[
 def tick(call: Call, *, watch: WatchOption = False) -> Answer | None:
     """Do once what time asks for.
 
-    Recovery, deadlines, waves, workers, inbox, edited files, projection, queue, checkpoint,
-    notices, search.
+    Recovery, deadlines, waves, workers, queue, items of handoffs, inbox, edited files,
+    projection, copies, checkpoint, notices, search.
 
     Without a running hub, call it from time to time; twice at one time does no more than once.
 

@@ -1,0 +1,76 @@
+"""All duties of a hub in one table: `tick` runs it whole, and `up` makes a thread of each group."""
+
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from dragoman.bootstrap.spawning import open_spawner
+from dragoman.config import Settings
+from dragoman.core.commands import RecordTrace
+from dragoman.engine.hub import Hub
+from dragoman.engine.interpreter import Interpreter
+from dragoman.engine.workq import Workq
+from dragoman.notify.notice import Notice
+from dragoman.services.checkpointer import Checkpointer
+from dragoman.services.clockwork import Group
+from dragoman.services.entropy import Entropy
+from dragoman.services.handing_on import HandingOn
+from dragoman.services.indexer import Indexer
+from dragoman.services.notifier import Notifier
+from dragoman.services.projector import FilesDuty
+from dragoman.services.promotion import Promotion
+from dragoman.services.recovery import Recovery
+from dragoman.services.sla import Sla
+from dragoman.services.thoughts import Tails, Thoughts
+from dragoman.services.waves import Waves
+
+
+class OfFiles(Struct, frozen=True):
+    """The duties that plain files ask for; none, where there are no files."""
+
+    watched: tuple[FilesDuty, ...] = ()
+    """What people and agents put there is answered."""
+    followers: tuple[FilesDuty, ...] = ()
+    """The files are brought level with the ledger."""
+    swept: tuple[FilesDuty, ...] = ()
+    """What nobody needs is removed; this may take long."""
+
+
+class Outside(Struct, frozen=True):
+    """What the duties reach beyond the store."""
+
+    workq: Workq
+    tails: Tails
+    end_thought: Callable[[str, str], RecordTrace]
+    checkpointer: Checkpointer
+    notifier: Notifier[Notice]
+    files: OfFiles = OfFiles()
+
+
+def all_duties(
+    hub: Hub, settings: Settings, interpreter: Interpreter, outside: Outside
+) -> tuple[Group, ...]:
+    """Every duty, each once. What may take long or hang has a group of its own."""
+    coordinator, teams, files = settings.handoffs.coordinator, settings.teamspaces, outside.files
+    return (
+        Group(
+            "time",
+            (
+                Recovery(hub, settings.retry, coordinator, teams),
+                Sla(hub, coordinator, teams),
+                Waves(hub),
+                Entropy(hub, settings.entropy),
+                Thoughts(hub, outside.tails, outside.end_thought),
+                open_spawner(settings, hub, interpreter),
+                Promotion(hub),
+            ),
+        ),
+        # A queue elsewhere may take its time to answer.
+        Group("handing-on", (HandingOn(hub, outside.workq),), rest_seconds=5.0),
+        Group("files", files.watched, files.followers, rest_seconds=2.0),
+        # Once a day it reads all handoffs.
+        Group("copies", files.swept, rest_seconds=60.0),
+        Group("checkpoint", followers=(outside.checkpointer,)),
+        Group("notify", followers=(outside.notifier,)),
+        Group("search", (Indexer(hub),), rest_seconds=2.0),
+    )

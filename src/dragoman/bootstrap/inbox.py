@@ -1,0 +1,35 @@
+"""The inbox of a data directory: whose words messages are that were put there as files."""
+
+from functools import partial
+
+from dragoman.core.errors import Refusal
+from dragoman.core.events import Role
+from dragoman.engine.facts import StoreFacts
+from dragoman.engine.interpreter import Interpreter
+from dragoman.engine.plan import Turned
+from dragoman.engine.request import Accepted, Outcome
+from dragoman.files.inbox import Inbox
+from dragoman.system.beneath import Beneath
+from dragoman.text.strict_json import MOST_BYTES
+
+BY_INBOX: frozenset[Role] = frozenset({"agent", "observer"})
+"""Roles that may speak through the inbox, where a name is all that there is, unless the settings
+trust whoever can write there."""
+
+
+def open_inbox(disk: Beneath, interpreter: Interpreter, facts: StoreFacts) -> Inbox:
+    """The inbox, whose messages go to this interpreter."""
+    return Inbox(disk, partial(_deliver, interpreter, facts), MOST_BYTES)
+
+
+def _deliver(
+    interpreter: Interpreter, facts: StoreFacts, said: bytes, agent: str | None
+) -> Outcome:
+    """A message from the inbox: as the agent whose folder it lay in, or as whom it names."""
+    speaker = None if agent is None else facts.speaker(agent, "inbox")
+    answer = interpreter.send(said, speaker=speaker, via="inbox")
+    if answer is None:
+        return Refusal("not_recognized", "this is no message of a dialect that is spoken here")
+    if isinstance(answer, Turned):
+        return Refusal(answer.code, answer.detail)
+    return Accepted(answer.receipts, answer.repeated)

@@ -1,0 +1,86 @@
+"""What is spoken at a place: every dialect, by the settings, with what it needs from outside."""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from dragoman.bootstrap.handoffs import NO_PORTS, Ports, handoff_choices, handoff_ports
+from dragoman.bootstrap.traces import open_tails, trace_choices
+from dragoman.config import Settings
+from dragoman.core.commands import RecordTrace
+from dragoman.engine.hub import Hub
+from dragoman.engine.operation import Dialect
+from dragoman.protocols import acp, agentmail, aof, ccos, saop
+from dragoman.system.chunk_tails import ChunkTails
+
+
+class Spoken(Struct, frozen=True):
+    """The dialects, and what they share with the duties."""
+
+    dialects: tuple[Dialect, ...]
+    ports: Ports
+    tails: ChunkTails
+    end_thought: Callable[[str, str], RecordTrace]
+
+
+def open_dialects(settings: Settings, data: Path, hub: Hub, secret: bytes) -> Spoken:
+    """Every dialect of the hub on this data directory."""
+    tails = open_tails(data, secret)
+    traces = trace_choices(settings, hub.redaction.redactor, hub, hub.engine.head)
+    ports = handoff_ports(settings, hub, data)
+    spoken = dialects(settings, _model(settings, data), ports, replace(traces, tails=tails))
+    return Spoken(spoken, ports, tails, partial(saop.last_chunk, choices=traces))
+
+
+def dialects(
+    settings: Settings | None = None,
+    model: agentmail.Model | None = None,
+    ports: Ports = NO_PORTS,
+    traces: saop.Choices | None = None,
+) -> tuple[Dialect, ...]:
+    """Every dialect that is spoken here."""
+    settings = settings or Settings()
+    return (
+        aof.dialect(at_once=settings.aof.apply_completion == "immediately"),
+        agentmail.dialect(_mail_choices(settings, model)),
+        acp.dialect(handoff_choices(settings, ports)),
+        ccos.dialect(
+            ccos.Choices(
+                policy=settings.ccos.policy,
+                tries=settings.ccos.tries,
+                patience_ms=settings.ccos.request_ms,
+                kept_bytes=settings.ccos.payload_bytes,
+                called=frozenset(settings.agents),
+            )
+        ),
+        saop.dialect(traces),
+    )
+
+
+def _model(settings: Settings, data: Path) -> agentmail.Model | None:
+    """Whoever puts threads into words, if the settings name a program."""
+    if not settings.agentmail.summarize_command:
+        return None
+    from dragoman.bootstrap.summaries import open_model
+
+    return open_model(settings, data)
+
+
+def _mail_choices(settings: Settings, model: agentmail.Model | None) -> agentmail.Choices:
+    chosen = settings.agentmail
+    return agentmail.Choices(
+        adopt=chosen.adopt,
+        review_required=settings.tasks.review_required,
+        max_attempts=settings.tasks.max_attempts,
+        backoff=settings.retry,
+        ttl_ms=chosen.ttl_ms,
+        helper=chosen.helper,
+        spawner=chosen.spawner,
+        ack_within_ms=chosen.ack_within_ms,
+        groups={name: group.members for name, group in settings.groups.items()},
+        teamspaces=settings.teamspaces,
+        model=model,
+    )
