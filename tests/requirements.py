@@ -3024,6 +3024,25 @@ _MANIFEST: tuple[Requirement, ...] = (
         "task holds up is named there too, with 200. The terminal has one line about it and one "
         "when it is well again; doctor says how far the files lag.",
     ),
+    # --- plain files, as fresh users found them
+    Requirement(
+        "FILES-ONE-ANSWER",
+        "S-AOF-13",
+        "A task file has one answer, whatever is recorded of what was typed in it: it is taken "
+        "over or refused, told once, and written anew.",
+    ),
+    Requirement(
+        "FILES-COPY",
+        "S-AOF-13",
+        "A copy of a task file in another folder is no move while the file itself stands where it "
+        "stood: it is taken away, kept where it was edited, and a note says why.",
+    ),
+    Requirement(
+        "FILES-EMPTY-BODY",
+        "S-AOF-13",
+        "Text that is typed into the file of a task without a body is that text, without the empty "
+        "lines that stood there.",
+    ),
     # --- damaged databases
     Requirement(
         "STORE-INSPECT",

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from itertools import islice
-from typing import Final, TypeVar
+from typing import Final, Literal, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -48,6 +48,9 @@ _AT_ONCE: Final = 64
 T = TypeVar("T")
 R = TypeVar("R")
 
+_Answer = Literal["", "taken", "refused"]
+"""What became of the wish of a file; empty: it has none."""
+
 Places = dict[Status, Look]
 """Where a file of the task's name stands."""
 
@@ -83,6 +86,10 @@ class TaskFiles:
         self._streams = streams
         self._actor = actor
         self._results = RunResults(disk, self._tell)
+        self._taken: dict[str, Look] = {}
+        """Path -> a file whose wish is on record, and which has not been written anew yet. What was
+        recorded may differ from what was typed (a secret is masked), so that only this tells that
+        the file has had its answer."""
 
     def bring(self, streams: Iterable[str]) -> int:
         """Bring tasks' files level; how many wishes of people were answered on the way."""
@@ -131,29 +138,42 @@ class TaskFiles:
 
     # What people wish
 
-    def _hear(self, shown: Picture, folder: Status, look: Look) -> int:
-        """Answer what the file in this folder asks for, if it does; 1 when it was answered."""
+    def _hear_all(self, shown: Picture, places: Places) -> int:
+        """Answer what the files of a task ask for; how many were answered."""
+        heard = 0
+        for status, look in places.items():
+            answer = self._hear(shown, status, look, places)
+            heard += bool(answer)
+            if answer == "taken":
+                break  # what the others ask for is seen by what the task is now
+        return heard
+
+    def _hear(self, shown: Picture, folder: Status, look: Look, places: Places) -> _Answer:
+        """Answer what the file in this folder asks for, if it does and was not answered yet."""
         path = self._path(shown, folder)
+        if self._taken.get(path) == look:
+            return ""
         data = self._disk.read(path, MOST_BYTES) if look.kind == "file" else None
         if data is None and has_stamp(path, look.size, look.mtime_ns):
-            return 0  # written here, and untouched since, however long it is
+            return ""  # written here, and untouched since, however long it is
         if data is None:
             return self._refuse(shown, path, None, "it is not a file that can be read here")
         try:
-            commands = self._wishes(shown, folder, path, data)
+            commands = self._wishes(shown, folder, data, places)
         except BadFile as bad:
             return self._refuse(shown, path, data, bad.detail)
         if not commands:
-            return 0
+            return ""
         refusal = self._ask(commands)
         if refusal is None:
-            return 1
+            self._taken[path] = look
+            return "taken"
         return self._refuse(shown, path, data, f"{refusal.code}: {refusal.detail}")
 
     def _wishes(
-        self, shown: Picture, folder: Status, path: str, data: bytes
+        self, shown: Picture, folder: Status, data: bytes, places: Places
     ) -> tuple[AnyCommand, ...]:
-        is_ours = is_untouched(data)
+        is_ours, path = is_untouched(data), self._path(shown, folder)
         # We moved it here ourselves and were interrupted: the next content still waits beside it.
         if is_ours and (folder == shown.task.status or self._disk.look(staged(path)) is not None):
             return ()
@@ -162,7 +182,7 @@ class TaskFiles:
             return ()
         stream = f"task:{shown.task.id}"
         base = self._streams.as_it_was(stream, file.version) or shown.file
-        return wishes(file, folder, base, shown.file)
+        return wishes(file, folder, base, shown.file, places.keys() - {folder})
 
     def _ask(self, commands: tuple[AnyCommand, ...]) -> Refusal | None:
         try:
@@ -175,7 +195,7 @@ class TaskFiles:
         """Put on record that something was found which is not taken for a message."""
         self._ask((RejectMessage("invalid_envelope", said, task_id, _DIALECT),))
 
-    def _refuse(self, shown: Picture, path: str, data: bytes | None, why: str) -> int:
+    def _refuse(self, shown: Picture, path: str, data: bytes | None, why: str) -> _Answer:
         """Say why beside the task's file, and keep what the person wrote under another name."""
         task_id, folder = shown.task.aof_id, f"{TASKS}/{shown.task.status}"
         kept = free_name(self._disk, f"{folder}/{task_id}.rejected.md", REASON)
@@ -185,7 +205,7 @@ class TaskFiles:
             self._disk.remove(path)
         else:
             self._disk.move(path, kept)
-        return 1
+        return "refused"
 
     # What is written
 
@@ -195,7 +215,7 @@ class TaskFiles:
         if shown is None:
             return None
         places = self._places(shown)
-        heard = sum(self._hear(shown, status, look) for status, look in places.items())
+        heard = self._hear_all(shown, places)
         plan = _Plan(stream, shown, places, heard)
         # An answer may have changed the ledger or the places, so everything is read again.
         return plan if heard else self._stage(plan)
@@ -239,6 +259,8 @@ class TaskFiles:
                 return False
         for path in plan.staged:
             self._disk.replace(staged(path), path)
+        for status in plan.places:
+            self._taken.pop(self._path(plan.shown, status), None)
         return True
 
     def _were_touched(self, plan: _Plan) -> bool:
