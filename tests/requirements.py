@@ -3043,6 +3043,29 @@ _MANIFEST: tuple[Requirement, ...] = (
         "Text that is typed into the file of a task without a body is that text, without the empty "
         "lines that stood there.",
     ),
+    Requirement(
+        "INBOX-TOLD",
+        "S-AOF-14",
+        "Of a message of the inbox that cannot be read or filed it is told whether it waits or was "
+        "taken, and the hub stays ready.",
+    ),
+    Requirement(
+        "INBOX-ASIDE",
+        "S-AOF-14",
+        "What stood in the place of processed/ or rejected/ and was put aside is no message.",
+    ),
+    Requirement(
+        "FILES-PLACES",
+        "S-AOF-13",
+        "A link, a file or a pipe in the place of any folder of the plain files is put aside and "
+        "stops nothing; doctor names it until then.",
+    ),
+    Requirement(
+        "FILES-REMOVED",
+        "S-AOF-13",
+        "A folder that its agent removes while files are written into it is made again, and no "
+        "trouble.",
+    ),
     # --- damaged databases
     Requirement(
         "STORE-INSPECT",

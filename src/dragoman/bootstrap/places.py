@@ -202,7 +202,7 @@ def _furnished(
 
     checkpointer = Checkpointer(hub, checkpoints)
     notifier = _notifier(data, settings, hub)
-    inbox = Inbox(disk, partial(_deliver, letterbox, facts), MOST_BYTES)
+    inbox = Inbox(disk, partial(_deliver, letterbox, facts), MOST_BYTES, warn)
     projection = FilesDuty(
         "projection", lambda: projector.level(beaten.take()), warn, left=projector.trouble
     )
@@ -215,7 +215,7 @@ def _furnished(
         }
 
     of_files = (
-        FilesDuty("inbox", lambda: inbox.run_once(hub.clock.now()), warn),
+        FilesDuty("inbox", lambda: inbox.run_once(hub.clock.now()), warn, left=inbox.trouble),
         FilesDuty("files", projector.sweep, warn, monotonic),
         FilesDuty("artifacts", lambda: ports.sweep(hub.clock.now()), warn),
         projection,

@@ -30,7 +30,14 @@ from dragoman.files.layout import (
 )
 from dragoman.files.pictures import Picture, heartbeat_path, result_path
 from dragoman.files.problems import BadFile
-from dragoman.files.putting import free_name, put, stage, stage_among_others, stage_if_new
+from dragoman.files.putting import (
+    free_name,
+    have_folder,
+    put,
+    stage,
+    stage_among_others,
+    stage_if_new,
+)
 from dragoman.files.run_results import RunResults
 from dragoman.files.streams import TaskStreams
 from dragoman.files.task_file import is_untouched, read_task_file, write_task_file
@@ -44,6 +51,10 @@ _DIALECT: Final = "aof"
 
 _TRIES: Final = 8
 _AT_ONCE: Final = 64
+_HURRIED: Final = (
+    "the files of a task ({stream}) were changed or removed by somebody else each time that they "
+    "were written; `dragoman tick` tries again"
+)
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -63,6 +74,9 @@ class _Plan(Struct):
     places: Places
     heard: int
     is_home_staged: bool = False
+    is_disturbed: bool = False
+    """Whether something was removed while it was written: an agent may do so with its folder at any
+    moment."""
     staged: list[str] = []
     """The other files whose next content waits."""
 
@@ -106,6 +120,8 @@ class TaskFiles:
                 left = waiting.pop(stream) - 1
                 if left and stream in unfinished:
                     waiting[stream] = left
+                elif stream in unfinished:
+                    self._guard.fell_behind(stream, _HURRIED.format(stream=stream))
         return heard
 
     def _guarded(self, work: Callable[[T], R], what: T) -> R | None:
@@ -218,9 +234,14 @@ class TaskFiles:
         heard = self._hear_all(shown, places)
         plan = _Plan(stream, shown, places, heard)
         # An answer may have changed the ledger or the places, so everything is read again.
-        return plan if heard else self._stage(plan)
+        if not heard:
+            try:
+                self._stage(plan)
+            except FileNotFoundError:
+                plan.is_disturbed = True
+        return plan
 
-    def _stage(self, plan: _Plan) -> _Plan:
+    def _stage(self, plan: _Plan) -> None:
         shown = plan.shown
         task, home = shown.task, self._path(shown, shown.task.status)
         data = write_task_file(shown.file)
@@ -246,19 +267,21 @@ class TaskFiles:
             if path not in shown.current and self._disk.look(path) is None:
                 stage(self._disk, path, content)
                 plan.staged.append(path)
-        return plan
 
     def _finish(self, plan: _Plan) -> bool:
         """Everything takes its place; False when the task has to be looked at again."""
-        if plan.heard or self._were_touched(plan):
+        if plan.heard or plan.is_disturbed or self._were_touched(plan):
             return False
         seen = self._gather(plan.shown, plan.places)
         if plan.is_home_staged:
             home = self._path(plan.shown, plan.shown.task.status)
             if not self._disk.swap(staged(home), home, seen):
                 return False
-        for path in plan.staged:
-            self._disk.replace(staged(path), path)
+        try:
+            for path in plan.staged:
+                self._disk.replace(staged(path), path)
+        except FileNotFoundError:
+            return False
         for status in plan.places:
             self._taken.pop(self._path(plan.shown, status), None)
         return True
@@ -303,7 +326,7 @@ class TaskFiles:
         if data is None or _beat_of(data) >= last.started_at:
             return
         kept = f"{run_folder(shown.task.aof_id, before.number)}/run_heartbeat.json"
-        self._disk.make_folder(run_folder(shown.task.aof_id, before.number))
+        have_folder(self._disk, run_folder(shown.task.aof_id, before.number))
         self._disk.replace(path, kept)
 
 
