@@ -3066,6 +3066,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "A folder that its agent removes while files are written into it is made again, and no "
         "trouble.",
     ),
+    Requirement(
+        "GUARD-WORKTREES",
+        "S-MAIL-10",
+        "The guard checks commits in every worktree of a repository: it asks the hub that started "
+        "the agent, or the data directory of the repository itself.",
+    ),
     # --- damaged databases
     Requirement(
         "STORE-INSPECT",
