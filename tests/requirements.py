@@ -3072,6 +3072,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "The guard checks commits in every worktree of a repository: it asks the hub that started "
         "the agent, or the data directory of the repository itself.",
     ),
+    Requirement(
+        "LINT-FILES",
+        "Command line",
+        "Any number of files is linted at once: each is named in what is found, all of them are "
+        "checked, and the worst of them decides how the command ends.",
+    ),
     # --- damaged databases
     Requirement(
         "STORE-INSPECT",
