@@ -195,7 +195,7 @@ def test_a_message_that_may_not_be_read_stops_none_of_the_others(tmp_path: Path)
     post = Post(tmp_path)
     post.drop("a.json")
     post.drop("b.json")
-    post.run(Strict(tmp_path))
+    assert post.run(Strict(tmp_path)) == 1
     assert post.names() == ["a.json", "processed/b.json"]
     assert post.trouble.startswith("a message waits in the inbox: inbox/a.json: Permission denied")
     post.run()

@@ -378,6 +378,32 @@ def test_whatever_stands_in_the_place_of_a_folder_is_put_aside(
     assert lab.differences() == []
 
 
+@proves("FILES-PLACES", "FILES-BENEATH")
+@pytest.mark.parametrize("what", ["link", "folder", "pipe"])
+def test_whatever_stands_in_the_place_of_the_event_lines_is_put_aside(
+    tmp_path: Path, what: str
+) -> None:
+    data, outside = tmp_path / "data", tmp_path / "outside"
+    data.mkdir()
+    outside.write_text("not ours")
+    lab = FilesLab(data)
+    lab.create()
+    (path,) = (data / "events").iterdir()
+    path.rename(tmp_path / "before")
+    if what == "link":
+        path.symlink_to(outside)
+    elif what == "folder":
+        path.mkdir()
+    else:
+        os.mkfifo(path)
+    task = lab.create("Another")
+    assert places(lab, task) == ["ready"]
+    assert (outside.read_text(), lab.warnings) == ("not ours", [])
+    assert os.path.lexists(f"{path}-found")
+    lab.projector().rebuild(lambda _: None)
+    assert lab.differences() == []
+
+
 @proves("FILES-REMOVED")
 @pytest.mark.parametrize("at", ["make_folders", "write", "replace"])
 def test_a_folder_that_its_agent_removes_at_any_moment_is_made_again(

@@ -100,11 +100,13 @@ class Inbox:
 
     def _take_all(self, folder: str, speaker: str | None, found: Sequence[Look]) -> int:
         """What a crash left behind comes first, because its name sorts first."""
+        taken = 0
         for look in found:
             letter = _Letter(folder, speaker, look.name.removeprefix(_TAKEN))
             with self._confined(f"a message waits in the inbox: {letter.dropped}"):
                 self._take(letter)
-        return len(found)
+                taken += 1
+        return taken
 
     @contextmanager
     def _confined(self, what: str) -> Generator[None]:
