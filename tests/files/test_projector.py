@@ -379,9 +379,10 @@ def test_whatever_stands_in_the_place_of_a_folder_is_put_aside(
 
 
 @proves("FILES-PLACES", "FILES-BENEATH")
+@pytest.mark.parametrize("by", ["level", "rebuild"])
 @pytest.mark.parametrize("what", ["link", "folder", "pipe"])
 def test_whatever_stands_in_the_place_of_the_event_lines_is_put_aside(
-    tmp_path: Path, what: str
+    tmp_path: Path, what: str, by: str
 ) -> None:
     data, outside = tmp_path / "data", tmp_path / "outside"
     data.mkdir()
@@ -396,11 +397,12 @@ def test_whatever_stands_in_the_place_of_the_event_lines_is_put_aside(
         path.mkdir()
     else:
         os.mkfifo(path)
-    task = lab.create("Another")
-    assert places(lab, task) == ["ready"]
+    if by == "level":
+        assert places(lab, lab.create("Another")) == ["ready"]
+        assert os.path.lexists(f"{path}-found")
+    lab.projector().rebuild(lambda _: None)
     assert (outside.read_text(), lab.warnings) == ("not ours", [])
     assert os.path.lexists(f"{path}-found")
-    lab.projector().rebuild(lambda _: None)
     assert lab.differences() == []
 
 

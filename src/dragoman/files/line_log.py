@@ -85,6 +85,7 @@ class LineLog:
                 mark = stamp(path, ends[path], _moment(lines[-1]))
                 self._append(staged(path), keep, data, mark)
         for path in ends:
+            self._make_way(path)
             self._disk.replace(staged(path), path)
         for path in [*self._found()]:
             if path not in ends and self._is_of_a_ledger(path):
@@ -152,6 +153,7 @@ class LineLog:
             self._disk.append(path, keep, data, mtime_ns)
 
     def _make_way(self, path: str) -> None:
+        """Nothing but a file stands in the place of a file, nor anything in that of its folder."""
         make_way(self._disk, path.rpartition("/")[0])
         found = self._disk.look(path)
         if found is not None and found.kind != "file":
