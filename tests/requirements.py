@@ -3057,9 +3057,9 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "FILES-PLACES",
         "S-AOF-13",
-        "A link, a file or a pipe in the place of any folder of the plain files, and whatever is no "
-        "file in the place of event lines, is put aside and stops nothing; doctor names what stands "
-        "in the place of a folder.",
+        "A link, a file or a pipe in the place of any folder of the plain files, and whatever is "
+        "no file in the place of event lines, is put aside and stops nothing; doctor names what "
+        "stands in the place of a folder.",
     ),
     Requirement(
         "FILES-REMOVED",
