@@ -3036,6 +3036,61 @@ _MANIFEST: tuple[Requirement, ...] = (
         "task holds up is named there too, with 200. The terminal has one line about it and one "
         "when it is well again; doctor says how far the files lag.",
     ),
+    # --- plain files, as fresh users found them
+    Requirement(
+        "FILES-ONE-ANSWER",
+        "S-AOF-13",
+        "A task file has one answer, whatever is recorded of what was typed in it: it is taken "
+        "over or refused, told once, and written anew.",
+    ),
+    Requirement(
+        "FILES-COPY",
+        "S-AOF-13",
+        "A copy of a task file in another folder is no move while the file itself stands where it "
+        "stood: it is taken away, kept where it was edited, and a note says why.",
+    ),
+    Requirement(
+        "FILES-EMPTY-BODY",
+        "S-AOF-13",
+        "Text that is typed into the file of a task without a body is that text, without the empty "
+        "lines that stood there.",
+    ),
+    Requirement(
+        "INBOX-TOLD",
+        "S-AOF-14",
+        "Of a message of the inbox that cannot be read or filed it is told whether it waits or was "
+        "taken, and the hub stays ready.",
+    ),
+    Requirement(
+        "INBOX-ASIDE",
+        "S-AOF-14",
+        "What stood in the place of processed/ or rejected/ and was put aside is no message.",
+    ),
+    Requirement(
+        "FILES-PLACES",
+        "S-AOF-13",
+        "A link, a file or a pipe in the place of any folder of the plain files, and whatever is "
+        "no file in the place of event lines, is put aside and stops nothing; doctor names what "
+        "stands in the place of a folder.",
+    ),
+    Requirement(
+        "FILES-REMOVED",
+        "S-AOF-13",
+        "A folder that its agent removes while files are written into it is made again, and no "
+        "trouble.",
+    ),
+    Requirement(
+        "GUARD-WORKTREES",
+        "S-MAIL-10",
+        "The guard checks commits in every worktree of a repository: it asks the hub that started "
+        "the agent, or the data directory of the repository itself.",
+    ),
+    Requirement(
+        "LINT-FILES",
+        "Command line",
+        "Any number of files is linted at once: each is named in what is found, all of them are "
+        "checked, and the worst of them decides how the command ends.",
+    ),
     # --- damaged databases
     Requirement(
         "STORE-INSPECT",

@@ -81,6 +81,12 @@ def _watch_hub(
     return watch_hub(task, after)
 
 
+def _ask_hub(operation: str, arguments: "Mapping[str, Any]") -> "Any":
+    from dragoman.bootstrap.watching import ask_hub
+
+    return ask_hub(operation, arguments)
+
+
 def _redactor(data: Path) -> "Redactor":
     from dragoman.bootstrap.redaction import find_redactor
 
@@ -102,6 +108,7 @@ HOUSE = House(
     _open_stage,
     _open_hub,
     _watch_hub,
+    _ask_hub,
     _redactor,
     _restore,
 )

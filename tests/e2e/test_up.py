@@ -104,15 +104,15 @@ def test_files_that_cannot_be_written_are_told_by_readyz_and_on_the_terminal(
         of_one.rmdir()
         assert heard.readline() == "projection is well again\n"
         assert set(ready(running.url)["duties"].values()) == {"ok"}
-        (program.data / "events").rename(program.data / "elsewhere")
-        (program.data / "events").write_text("in the way of all")
+        of_all = program.data / "projection.lock"
+        of_all.unlink()
+        of_all.mkdir()
         program.prepare("task", "create", "Two")
         lines = {heard.readline(), heard.readline()}
         assert {line.partition(":")[0] for line in lines} == {"trouble"}
         assert all("the files lag behind the ledger" in line for line in lines)
         assert unready(running.url)["store"] == "ok"
-        (program.data / "events").unlink()
-        (program.data / "elsewhere").rename(program.data / "events")
+        of_all.rmdir()
         lines = {heard.readline(), heard.readline()}
         assert lines == {"files is well again\n", "projection is well again\n"}
         assert ready(running.url)["ready"] is True

@@ -16,6 +16,8 @@ from tests.engine.lab import ALICE, HUMAN
 from tests.files.lab import Died, FilesLab, MortalDisk, places, tree
 from tests.requirements import proves
 
+SECRET = "ghp_" + "a1B2" * 9
+
 
 def in_review(lab: FilesLab) -> str:
     """A task that waits for its review."""
@@ -74,13 +76,138 @@ def test_a_moved_file_moves_its_task_and_the_folder_follows(tmp_path: Path) -> N
     assert lab.differences() == []
 
 
-@proves("FILES-EDITS")
-def test_a_copy_in_another_folder_is_a_move(tmp_path: Path) -> None:
+@proves("FILES-COPY")
+def test_a_copy_in_another_folder_is_no_move(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)
     task = lab.create()
     shutil.copy2(lab.path("ready", task), lab.path("backlog", task))
     assert lab.sweep() == 1
+    assert places(lab, task) == [lab.task(task).status] == ["ready"]
+    assert list(kept(lab)) == [f"tasks/ready/{task}.rejected.md.reason.txt"]
+    assert "the task's own file stands in ready" in "".join(kept(lab).values())
+    assert lab.sweep() == 0
+    assert lab.differences() == []
+
+
+@proves("FILES-COPY")
+@pytest.mark.parametrize("original", ["untouched", "edited", "refused"])
+def test_what_was_typed_into_a_copy_is_kept_and_the_file_itself_is_heard(
+    tmp_path: Path, original: str
+) -> None:
+    lab = FilesLab(tmp_path)
+    task = lab.create()
+    text = lab.path("ready", task).read_text()
+    for copy in ("backlog", "review"):
+        lab.path(copy, task).write_text(text.replace("Fix it", f"Copied to {copy}"))
+    if original != "untouched":
+        new = "title: Edited" if original == "edited" else "title: [a, b]"
+        lab.edit("ready", task, 'title: "Fix it"', new)
+    lab.sweep()
+    assert lab.task(task).title == ("Edited" if original == "edited" else "Fix it")
+    assert places(lab, task) == [lab.task(task).status] == ["ready"]
+    typed = [words for words in kept(lab).values() if 'title: "Copied to' in words]
+    assert len(typed) == 2
+    assert lab.sweep() == 0
+
+
+@proves("FILES-COPY")
+def test_of_two_copies_whose_original_is_gone_the_first_is_the_task_s_file(tmp_path: Path) -> None:
+    lab = FilesLab(tmp_path)
+    task = lab.create()
+    shutil.copy2(lab.path("ready", task), lab.path("blocked", task))
+    lab.path("ready", task).rename(lab.path("backlog", task))
+    assert lab.sweep() == 2
     assert places(lab, task) == [lab.task(task).status] == ["backlog"]
+    assert "own file stands in backlog" in "".join(kept(lab).values())
+
+
+@proves("FILES-COPY")
+def test_a_save_at_the_old_place_is_an_edit_although_the_task_went_on(tmp_path: Path) -> None:
+    lab = FilesLab(tmp_path)
+    task = lab.create()
+    typed = lab.path("ready", task).read_text().replace("Fix it", "Fix that")
+    lab.do(HUMAN, MoveTask(task, "blocked"))
+    lab.level()
+    lab.path("ready", task).write_text(typed)
+    assert lab.sweep() == 1
+    assert (lab.task(task).title, places(lab, task)) == ("Fix that", ["blocked"])
+    assert kept(lab) == {}
+
+
+@proves("FILES-ONE-ANSWER")
+@pytest.mark.parametrize("by", ["sweep", "claim", "rebuild"])
+@pytest.mark.parametrize(("old", "new"), [('"Fix it"', "{}"), ("Do this.", "Do this.\n\n{}.")])
+def test_what_is_recorded_otherwise_than_it_was_typed_settles_the_file(
+    tmp_path: Path, by: str, old: str, new: str
+) -> None:
+    lab = FilesLab(tmp_path)
+    told = list[str]()
+    lab.hub.redaction.tell = told.append
+    task = lab.create(body="Do this.")
+    lab.edit("ready", task, old, new.format(f"use {SECRET}"))
+    if by == "sweep":
+        assert lab.sweep() == 1
+    elif by == "claim":
+        lab.claim(task)
+    else:
+        lab.projector().rebuild(lambda _: None)
+    text = lab.path(lab.task(task).status, task).read_text()
+    assert SECRET not in text
+    assert "use [REDACTED:" in text
+    assert len(told) == 1
+    assert places(lab, task) == [lab.task(task).status]
+    assert (lab.differences(), kept(lab)) == ([], {})
+    assert lab.sweep() == 0
+    assert len([event for _, event in lab.lines() if event == "task.edited"]) == 1
+
+
+@proves("FILES-ONE-ANSWER", "FILES-CRASH")
+def test_a_crash_before_the_file_is_written_anew_records_nothing_twice(tmp_path: Path) -> None:
+    operations = 0
+    while True:
+        lab = FilesLab(tmp_path / str(operations))
+        lab.data.mkdir()
+        task = lab.create()
+        lab.edit("ready", task, "Fix it", f"use {SECRET}")
+        try:
+            lab.projector(MortalDisk(Beneath(lab.data), operations)).sweep()
+        except Died:
+            lab.sweep()
+        else:
+            break
+        assert len([event for _, event in lab.lines() if event == "task.edited"]) == 1
+        assert (lab.differences(), kept(lab)) == ([], {})
+        operations += 1
+    assert operations > 5
+
+
+@proves("FILES-ONE-ANSWER")
+@pytest.mark.parametrize("seal", ["", "projection: 99-deadbeefdeadbeef\n"])
+def test_a_file_that_was_taken_over_is_not_refused_as_well(tmp_path: Path, seal: str) -> None:
+    lab = FilesLab(tmp_path)
+    task = lab.create()
+    path = lab.path("ready", task)
+    lines = path.read_text().replace("Fix it", "Fix that").splitlines(keepends=True)
+    lab.clock.advance(1)
+    path.write_text("".join(seal if line.startswith("projection:") else line for line in lines))
+    assert lab.sweep() == 1
+    assert lab.task(task).title == "Fix that"
+    assert (lab.differences(), kept(lab)) == ([], {})
+
+
+@proves("FILES-EMPTY-BODY")
+def test_text_that_is_added_to_an_empty_body_is_the_body(tmp_path: Path) -> None:
+    lab = FilesLab(tmp_path)
+    task, noted = lab.create(), lab.create("Noted")
+    with lab.path("ready", task).open("a") as file:
+        file.write("\nNew body.\n\n    indented\n")
+    lab.do(HUMAN, NoteTask(noted, "a note"))
+    lab.level()
+    lab.edit("ready", noted, "\n## Work Log", "\nAbove the log.\n\n## Work Log")
+    lab.sweep()
+    assert lab.task(task).body == "New body.\n\n    indented"
+    assert lab.task(noted).body == "Above the log."
+    assert lab.differences() == []
 
 
 @proves("FILES-EDITS")

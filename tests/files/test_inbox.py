@@ -9,7 +9,9 @@ import pytest
 
 from dragoman.core.errors import LedgerError, Refusal, StoreUnavailable
 from dragoman.engine.request import Accepted, Outcome
+from dragoman.engine.trouble import Trouble
 from dragoman.files.inbox import Inbox
+from dragoman.services.projector import FilesDuty
 from dragoman.system.beneath import Beneath
 from dragoman.system.openat import Seen
 from tests.files.lab import Died, MortalDisk, tree
@@ -26,6 +28,8 @@ class Post:
         self.inbox = data / "inbox"
         self.inbox.mkdir(exist_ok=True)
         self.sent: list[tuple[bytes, str | None]] = []
+        self.told: list[str] = []
+        self.trouble = ""
 
     def send(self, raw: bytes, speaker: str | None) -> Outcome:
         """Take a message down."""
@@ -36,7 +40,11 @@ class Post:
 
     def run(self, disk: Any = None) -> int:
         """The duty once."""
-        return Inbox(disk or Beneath(self.data), self.send, MOST).run_once(0)
+        inbox = Inbox(disk or Beneath(self.data), self.send, MOST, self.told.append)
+        try:
+            return inbox.run_once(0)
+        finally:
+            self.trouble = inbox.trouble()
 
     def drop(self, name: str, content: bytes = b"good") -> Path:
         """A message, dropped in."""
@@ -187,9 +195,53 @@ def test_a_message_that_may_not_be_read_stops_none_of_the_others(tmp_path: Path)
     post = Post(tmp_path)
     post.drop("a.json")
     post.drop("b.json")
-    with pytest.raises(PermissionError, match=r"a\.json"):
-        post.run(Strict(tmp_path))
+    assert post.run(Strict(tmp_path)) == 1
     assert post.names() == ["a.json", "processed/b.json"]
+    assert post.trouble.startswith("a message waits in the inbox: inbox/a.json: Permission denied")
+    post.run()
+    assert (post.names(), post.trouble) == (["processed/a.json", "processed/b.json"], "")
+
+
+@proves("INBOX-TOLD")
+def test_a_message_that_was_taken_and_cannot_be_put_away_is_told_apart(tmp_path: Path) -> None:
+    class Strict(Beneath):
+        """A disk on which nothing may be put into the folder for what was taken."""
+
+        def make_folder(self, path: str) -> None:
+            """Make what may be made."""
+            if path.endswith("processed"):
+                raise PermissionError(13, "Permission denied", path)
+            super().make_folder(path)
+
+    post = Post(tmp_path)
+    post.drop("a.json")
+    post.run(Strict(tmp_path))
+    assert post.sent == [(b"good", None)]
+    assert post.told == [post.trouble]
+    inbox = Inbox(Strict(tmp_path), post.send, MOST, post.told.append)
+    duty = FilesDuty("inbox", lambda: inbox.run_once(0), post.told.append, left=inbox.trouble)
+    duty.run_once(0)
+    assert duty.undone == Trouble(post.trouble, is_partial=True)
+    assert post.trouble.startswith(
+        "a message was taken, but cannot be put away: inbox/.taken-a.json: Permission denied"
+    )
+
+
+@proves("INBOX-ASIDE")
+@pytest.mark.parametrize("folder", ["", "ada/"])
+@pytest.mark.parametrize("ends", ["processed", "rejected"])
+def test_what_stood_in_the_way_of_filing_is_no_message(
+    tmp_path: Path, folder: str, ends: str
+) -> None:
+    post = Post(tmp_path)
+    for number in range(2):
+        post.drop(f"{folder}x-{number}.json", b"bad" if ends == "rejected" else b"good")
+        (post.inbox / folder / ends).write_bytes(b"in the way")
+        assert post.run() == 1
+        (post.inbox / folder / ends).rename(tmp_path / f"{ends}{number}")
+    assert post.run() == 0
+    found = sorted(path.name for path in (post.inbox / folder).iterdir())
+    assert found == [f"{ends}-found", f"{ends}-found-2"]
 
 
 @proves("FILES-INBOX", "FILES-LONG-NAMES")
@@ -236,8 +288,12 @@ def test_any_fault_at_one_message_or_folder_stops_none_of_the_others(tmp_path: P
     post.drop("b.json")
     post.drop("closed/c.json")
     post.drop("open/d.json")
-    with pytest.raises(LedgerError, match="entry 7"):
-        post.run(Strict(tmp_path))
+    post.run(Strict(tmp_path))
+    assert [words.partition(";")[0] for words in post.told] == [
+        "a message waits in the inbox: inbox/a.json: entry 7 cannot be read",
+        "messages wait in the inbox: inbox/closed: Permission denied",
+    ]
+    assert post.trouble == f"{post.told[0]} (and 1 more)"
     assert post.names() == [
         ".taken-a.json",
         "closed/c.json",

@@ -2,9 +2,11 @@
 
 import json
 import os
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,6 +29,8 @@ from dragoman.system.beneath import Beneath
 from tests.engine.lab import ALICE, HUMAN, START, TTL
 from tests.files.lab import Died, FilesLab, MortalDisk, places, tree
 from tests.requirements import proves
+
+TOP_FOLDERS = ("tasks", "runs", "events", "inbox")
 
 
 def events(lab: FilesLab) -> list[int]:
@@ -342,6 +346,120 @@ def test_a_link_in_the_place_of_a_folder_is_put_aside_and_never_followed(tmp_pat
     assert (inputs.parent / "inputs-found").is_symlink()
     assert (data / "runs" / parent / "run.json").is_file()
     assert lab.warnings == []
+
+
+@proves("FILES-PLACES", "FILES-BENEATH")
+@pytest.mark.parametrize("what", ["link", "file", "pipe"])
+@pytest.mark.parametrize("place", [*TOP_FOLDERS, "tasks/ready", "tasks/deadletter"])
+def test_whatever_stands_in_the_place_of_a_folder_is_put_aside(
+    tmp_path: Path, place: str, what: str
+) -> None:
+    data, outside = tmp_path / "data", tmp_path / "outside"
+    data.mkdir()
+    outside.mkdir()
+    lab = FilesLab(data)
+    lab.claim(lab.create())
+    (data / place).rename(tmp_path / "before")
+    if what == "link":
+        (data / place).symlink_to(outside)
+    elif what == "file":
+        (data / place).write_text("in the way")
+    else:
+        os.mkfifo(data / place)
+    assert list(lab.projector().taken_places()) == [place]
+    task = lab.create("Another")
+    lab.sweep()
+    assert (data / place).is_dir()
+    assert os.path.lexists(data / f"{place}-found")
+    assert places(lab, task) == ["ready"]
+    assert (list(outside.iterdir()), lab.warnings) == ([], [])
+    assert list(lab.projector().taken_places()) == []
+    lab.projector().rebuild(lambda _: None)
+    assert lab.differences() == []
+
+
+@proves("FILES-PLACES", "FILES-BENEATH")
+@pytest.mark.parametrize("by", ["level", "rebuild"])
+@pytest.mark.parametrize("what", ["link", "folder", "pipe"])
+def test_whatever_stands_in_the_place_of_the_event_lines_is_put_aside(
+    tmp_path: Path, what: str, by: str
+) -> None:
+    data, outside = tmp_path / "data", tmp_path / "outside"
+    data.mkdir()
+    outside.write_text("not ours")
+    lab = FilesLab(data)
+    lab.create()
+    (path,) = (data / "events").iterdir()
+    path.rename(tmp_path / "before")
+    if what == "link":
+        path.symlink_to(outside)
+    elif what == "folder":
+        path.mkdir()
+    else:
+        os.mkfifo(path)
+    if by == "level":
+        assert places(lab, lab.create("Another")) == ["ready"]
+        assert os.path.lexists(f"{path}-found")
+    lab.projector().rebuild(lambda _: None)
+    assert (outside.read_text(), lab.warnings) == ("not ours", [])
+    assert os.path.lexists(f"{path}-found")
+    assert lab.differences() == []
+
+
+@proves("FILES-REMOVED")
+@pytest.mark.parametrize("at", ["make_folders", "write", "replace"])
+def test_a_folder_that_its_agent_removes_at_any_moment_is_made_again(
+    tmp_path: Path, at: str
+) -> None:
+    lab = FilesLab(tmp_path)
+    parent, child = lab.create("Parent"), lab.create("Child")
+    lab.claim(parent)
+    lab.do(ALICE, RequestDelegation(child, parent, "bob", START + 10**8))
+    home = tmp_path / "tasks" / "ready" / child
+
+    class Removing(MortalDisk):
+        """The agent removes the folder just before one operation in it."""
+
+        def __getattr__(self, verb: str) -> Any:
+            method = getattr(self._disk, verb)
+
+            def watched(path: str, *more: Any) -> Any:
+                if verb == at and path.startswith(f"tasks/ready/{child}") and self.left:
+                    self.left = 0
+                    shutil.rmtree(home)
+                return method(path, *more)
+
+            return watched if verb == at else method
+
+    lab.projector(Removing(Beneath(tmp_path), 1)).level()
+    assert lab.warnings == []
+    assert (home / "inputs" / "handoff.md").is_file()
+    assert lab.differences() == []
+
+
+@proves("FILES-REMOVED", "FILES-OBSTACLE")
+def test_files_that_somebody_removes_every_time_are_told_and_tried_again(tmp_path: Path) -> None:
+    lab = FilesLab(tmp_path)
+    parent, child = lab.create("Parent"), lab.create("Child")
+    lab.claim(parent)
+    lab.do(ALICE, RequestDelegation(child, parent, "bob", START + 10**8))
+
+    class Removing(Beneath):
+        """The agent removes its folder whenever something is about to take its place in it."""
+
+        def replace(self, old: str, new: str) -> None:
+            """Rename what is there."""
+            if child in new:
+                shutil.rmtree(tmp_path / "tasks" / "ready" / child)
+            super().replace(old, new)
+
+    lab.projector(Removing(tmp_path)).level()
+    assert len(lab.warnings) == 1
+    assert "removed by somebody else each time" in lab.warnings[0]
+    assert list(lab.projector().lag()[1]) == [f"task:{child}"]
+    lab.sweep()
+    assert list(lab.projector().lag()[1]) == []
+    assert lab.differences() == []
 
 
 @proves("FILES-BENEATH")

@@ -115,7 +115,8 @@ def test_a_message_that_cannot_be_taken_is_not_called_a_file_that_lags() -> None
 
     told: list[str] = []
     FilesDuty("inbox", take, told.append).run_once(0)
-    assert told[0].startswith("a message stays in the inbox: a.json: Permission denied")
+    assert told[0].startswith("messages wait in the inbox: a.json: Permission denied")
+    assert "recorded" not in told[0]
 
 
 @proves("FILES-DISK")

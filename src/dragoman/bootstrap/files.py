@@ -44,7 +44,7 @@ class FilesFace:
         projector, warn, now = self.projector, self._warn, self._hub.clock.now
         return OfFiles(
             watched=(
-                FilesDuty("inbox", lambda: inbox.run_once(now()), warn),
+                FilesDuty("inbox", lambda: inbox.run_once(now()), warn, left=inbox.trouble),
                 FilesDuty("files", projector.sweep, warn, monotonic),
                 FilesDuty("artifacts", lambda: sweep(now()), warn),
             ),

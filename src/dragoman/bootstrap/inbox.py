@@ -8,6 +8,7 @@ from dragoman.engine.facts import StoreFacts
 from dragoman.engine.interpreter import Interpreter
 from dragoman.engine.plan import Turned
 from dragoman.engine.request import Accepted, Outcome
+from dragoman.files.guarding import Warn
 from dragoman.files.inbox import Inbox
 from dragoman.system.beneath import Beneath
 from dragoman.text.strict_json import MOST_BYTES
@@ -17,9 +18,9 @@ BY_INBOX: frozenset[Role] = frozenset({"agent", "observer"})
 trust whoever can write there."""
 
 
-def open_inbox(disk: Beneath, interpreter: Interpreter, facts: StoreFacts) -> Inbox:
+def open_inbox(disk: Beneath, interpreter: Interpreter, facts: StoreFacts, warn: Warn) -> Inbox:
     """The inbox, whose messages go to this interpreter."""
-    return Inbox(disk, partial(_deliver, interpreter, facts), MOST_BYTES)
+    return Inbox(disk, partial(_deliver, interpreter, facts), MOST_BYTES, warn)
 
 
 def _deliver(

@@ -125,12 +125,13 @@ def _furnished(
 ) -> Place:
     """The hub with all that surrounds it."""
     warnings, trusts = list[str](), settings.files.trust_moves
-    files = FilesFace(data, hub, partial(_add_once, warnings), trust_moves=trusts)
+    warn = partial(_add_once, warnings)
+    files = FilesFace(data, hub, warn, trust_moves=trusts)
     hub.engine.head = open_head(settings, data)
     spoken, facts = open_dialects(settings, data, hub, engines.key.secret), files.facts()
     interpreter = Interpreter(hub, spoken.dialects, facts)
     letterbox = interpreter if trusts else Interpreter(hub, spoken.dialects, facts, admits=BY_INBOX)
-    inbox = open_inbox(files.disk, letterbox, facts)
+    inbox = open_inbox(files.disk, letterbox, facts, warn)
     of_files = files.duties(inbox, spoken.ports.sweep, beaten)
     checkpoints = CheckpointFile(data / CHECKPOINTS, engines.key)
     checkpointer, notifier = Checkpointer(hub, checkpoints), open_notifier(data, settings, hub)

@@ -1,4 +1,4 @@
-"""Watching a hub from afar: a task and the stream of its hub, through the SDK."""
+"""A hub from afar, through the SDK: a task and its stream, and what an operation answers."""
 
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
@@ -24,3 +24,9 @@ def watch_hub(
             yield hub.task(task), (msgspec.to_builtins(event) for event in events)
         finally:
             events.close()
+
+
+def ask_hub(operation: str, arguments: Mapping[str, Any]) -> Any:
+    """What the hub that the environment names answers to an operation; it is not waited for."""
+    with connect_sync(patience=0) as hub:
+        return hub.call(operation, arguments)

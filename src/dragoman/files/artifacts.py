@@ -23,6 +23,7 @@ from dragoman.files.layout import (
     artifact_root,
     incoming_artifact,
 )
+from dragoman.files.putting import have_folder
 from dragoman.text.safe_path import why_unsafe
 
 _T = TypeVar("_T")
@@ -228,11 +229,11 @@ class ArtifactShelf:
 
     def _stage(self, disk: ArtifactDisk) -> str:
         incoming = incoming_artifact(self._new_id())
-        disk.make_folder(incoming.rpartition("/")[0])
+        have_folder(disk, incoming.rpartition("/")[0])
         return incoming
 
     def _name(self, disk: ArtifactDisk, incoming: str, kept: str) -> None:
-        disk.make_folder(kept.rpartition("/")[0])
+        have_folder(disk, kept.rpartition("/")[0])
         disk.replace(incoming, kept)
 
     def _settle(self, disk: ArtifactDisk, sha256: str) -> None:

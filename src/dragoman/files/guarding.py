@@ -43,12 +43,12 @@ class Guard:
             return work()
         except LedgerError as error:
             words = f"{error.detail}; run `dragoman verify`"
-            self._fell_behind(stream, f"the files of {stream} could not be written: {words}")
+            self.fell_behind(stream, f"the files of {stream} could not be written: {words}")
             return None
         except OSError as error:
             if concerns_all(error):
                 raise
-            self._fell_behind(
+            self.fell_behind(
                 stream,
                 f"the files of {what} ({stream}) could not be written: "
                 f"{error.filename or 'its path'}: {error.strerror}; move away what is in the way, "
@@ -56,11 +56,12 @@ class Guard:
             )
             return None
 
+    def fell_behind(self, stream: str, words: str) -> None:
+        """The files of a stream could not be written; the next look around tries again."""
+        self.behind[stream] = words
+        self._warn(words)
+
     def trouble(self) -> str:
         """What is wrong, in short; empty: nothing is."""
         words, *more = self.behind.values() or ("",)
         return words if not more else f"{words} (and the files of {len(more)} more)"
-
-    def _fell_behind(self, stream: str, words: str) -> None:
-        self.behind[stream] = words
-        self._warn(words)

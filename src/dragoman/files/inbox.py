@@ -6,23 +6,26 @@ free for the next message; and it is sent before it is filed, so that a crash be
 it again: a repeat is answered as before and changes nothing.
 """
 
+import re
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
 from msgspec import Struct
 
-from dragoman.core.errors import Refusal
+from dragoman.core.errors import DragomanError, Refusal
 from dragoman.core.ids import check_agent
 from dragoman.engine.request import Outcome
 from dragoman.files.disk import Disk, Look
-from dragoman.files.guarding import concerns_all
+from dragoman.files.guarding import Warn, concerns_all
 from dragoman.files.layout import INBOX, REASON, TAKING, fitted
 from dragoman.files.putting import free_name, make_way, put, set_aside
 from dragoman.text.safe_text import safe_text
 
 PROCESSED: Final = "processed"
 REJECTED: Final = "rejected"
+_NO_MESSAGE: Final = re.compile(rf"({PROCESSED}|{REJECTED})(-found(-[0-9]+)?)?", re.ASCII)
+"""Where messages end, and what stood in the way of that and was put aside."""
 
 _UNFINISHED: Final = (".tmp", ".part")
 _TAKEN: Final = ".taken-"
@@ -58,12 +61,21 @@ class Inbox:
 
     name = "inbox"
 
-    def __init__(self, disk: Disk, send: Send, most: int) -> None:
+    def __init__(self, disk: Disk, send: Send, most: int, warn: Warn) -> None:
         self._disk = disk
         self._send = send
         self._most = most
+        self._warn = warn
+        self._left: list[str] = []
+        self._faults: list[Exception] = []
+        """Those of our own."""
         self.rejected = 0
         """How many messages of the last run were rejected."""
+
+    def trouble(self) -> str:
+        """What was left of the last run; empty: nothing was."""
+        words, *more = self._left or ("",)
+        return words if not more else f"{words} (and {len(more)} more)"
 
     def run_once(self, now: int) -> int:
         """Send every message once; how many there were.
@@ -71,31 +83,45 @@ class Inbox:
         One that cannot be taken, for whatever reason, stops none of the others, and is told.
         """
         del now
-        self.rejected, done, faults = 0, 0, list[Exception]()
+        self.rejected, self._left, self._faults, done = 0, [], [], 0
         with self._disk.lock(TAKING):
             found = [look for look in self._disk.list(INBOX) if _is_finished(look)]
             folders = [look for look in found if look.kind == "folder" and not _was_taken(look)]
-            done += self._take_all(
-                INBOX, None, [one for one in found if one not in folders], faults
-            )
+            done += self._take_all(INBOX, None, [one for one in found if one not in folders])
             for agent in folders:
                 folder = f"{INBOX}/{agent.name}"
-                with _confined(faults):
+                with self._confined(f"messages wait in the inbox: {folder}"):
                     inner = [look for look in self._disk.list(folder) if _is_finished(look)]
-                    done += self._take_all(folder, agent.name, inner, faults)
+                    done += self._take_all(folder, agent.name, inner)
             self._disk.settle()
-        for fault in faults[:1]:
+        for fault in self._faults[:1]:
             raise fault
         return done
 
-    def _take_all(
-        self, folder: str, speaker: str | None, found: Sequence[Look], faults: list[Exception]
-    ) -> int:
+    def _take_all(self, folder: str, speaker: str | None, found: Sequence[Look]) -> int:
         """What a crash left behind comes first, because its name sorts first."""
+        taken = 0
         for look in found:
-            with _confined(faults):
-                self._take(_Letter(folder, speaker, look.name.removeprefix(_TAKEN)))
-        return len(found)
+            letter = _Letter(folder, speaker, look.name.removeprefix(_TAKEN))
+            with self._confined(f"a message waits in the inbox: {letter.dropped}"):
+                self._take(letter)
+                taken += 1
+        return taken
+
+    @contextmanager
+    def _confined(self, what: str) -> Generator[None]:
+        """A fault that is of one message or folder is told, and the others are taken."""
+        try:
+            yield
+        except Exception as error:
+            if concerns_all(error):
+                raise
+            if isinstance(error, OSError | DragomanError):
+                words = f"{what}: {_reason_of(error)}"
+                self._left.append(words)
+                self._warn(words)
+            else:
+                self._faults.append(error)
 
     def _take(self, letter: _Letter) -> None:
         found = self._disk.look(letter.taken) or self._seize(letter)
@@ -106,6 +132,10 @@ class Inbox:
         except PermissionError:
             self._disk.move(letter.taken, letter.dropped)
             raise
+        with self._confined(f"a message was taken, but cannot be put away: {letter.taken}"):
+            self._file(letter, refusal)
+
+    def _file(self, letter: _Letter, refusal: Refusal | None) -> None:
         target = f"{letter.folder}/{REJECTED if refusal else PROCESSED}"
         make_way(self._disk, target)
         kept = free_name(self._disk, f"{target}/{letter.name}", REASON)
@@ -135,15 +165,13 @@ class Inbox:
         return outcome if isinstance(outcome, Refusal) else None
 
 
-@contextmanager
-def _confined(faults: list[Exception]) -> Generator[None]:
-    """A fault that is of one message or folder is told when the others are done."""
-    try:
-        yield
-    except Exception as error:
-        if concerns_all(error):
-            raise
-        faults.append(error)
+def _reason_of(error: OSError | DragomanError) -> str:
+    if isinstance(error, OSError):
+        return (
+            f"{error.strerror or error}; move away what is in the way, or mend its rights, then "
+            "`dragoman tick` goes on with it"
+        )
+    return f"{error.detail}; run `dragoman verify`"
 
 
 def _was_taken(look: Look) -> bool:
@@ -154,7 +182,7 @@ def _is_finished(look: Look) -> bool:
     """Whether it is a whole message: one that is still being written has a name that says so."""
     if _was_taken(look):
         return True
-    if look.name in (PROCESSED, REJECTED) or look.name.startswith("."):
+    if _NO_MESSAGE.fullmatch(look.name) or look.name.startswith("."):
         return False
     return not look.name.endswith(_UNFINISHED)
 

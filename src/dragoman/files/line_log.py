@@ -14,9 +14,9 @@ from msgspec import Struct
 from dragoman.core.errors import LedgerError
 from dragoman.core.moments import parse_rfc3339
 from dragoman.files.disk import Disk, Tail
-from dragoman.files.guarding import Warn
+from dragoman.files.guarding import Warn, concerns_all
 from dragoman.files.layout import has_stamp, staged, stamp
-from dragoman.files.putting import make_way
+from dragoman.files.putting import make_way, set_aside
 from dragoman.ledger.entry import Entry
 
 LINES_PER_ENTRY: Final = 10
@@ -99,6 +99,7 @@ class LineLog:
                 mark = stamp(path, ends[path], _moment(lines[-1]))
                 self._append(staged(path), keep, data, mark)
         for path in ends:
+            self._make_way(path)
             self._disk.replace(staged(path), path)
         for path in [*self._found()]:
             if path not in ends and self._is_of_a_ledger(path):
@@ -159,9 +160,18 @@ class LineLog:
     def _append(self, path: str, keep: int, data: bytes, mtime_ns: int) -> None:
         try:
             self._disk.append(path, keep, data, mtime_ns)
-        except (FileNotFoundError, NotADirectoryError):
-            make_way(self._disk, path.rpartition("/")[0])
+        except OSError as error:
+            if concerns_all(error):
+                raise
+            self._make_way(path)
             self._disk.append(path, keep, data, mtime_ns)
+
+    def _make_way(self, path: str) -> None:
+        """Nothing but a file stands in the place of a file, nor anything in that of its folder."""
+        make_way(self._disk, path.rpartition("/")[0])
+        found = self._disk.look(path)
+        if found is not None and found.kind != "file":
+            set_aside(self._disk, path, f"{path}-found")
 
     def _is_of_a_ledger(self, path: str) -> bool:
         """Whether a file was written as one of these, be it for another ledger."""

@@ -38,7 +38,7 @@ from dragoman.files.layout import (
     task_of_file,
 )
 from dragoman.files.mail_files import MailFiles
-from dragoman.files.putting import put
+from dragoman.files.putting import have_folder, put
 from dragoman.files.streams import TaskStreams
 from dragoman.files.task_file import is_untouched
 from dragoman.files.task_files import MOST_BYTES, TaskFiles
@@ -50,6 +50,8 @@ TRUSTED: Final = Actor("trusted-file", "files", via="files")
 
 _PAGE: Final = 1_000
 _FOLDERS: Final = (RUNS, EVENTS, INBOX, *(f"{TASKS}/{status}" for status in STATUSES))
+
+_ALL_FOLDERS: Final = (TASKS, *_FOLDERS)
 
 Progress = Callable[[int], None]
 _Survey = Mapping[Status, Sequence[Look]]
@@ -115,9 +117,9 @@ class Projector:
     def sweep(self) -> int:
         """Look for what people edited or moved and what was written late; how much was answered."""
         with self._disk.lock(LOCK):
+            self._make_folders()
             self._follow()
             self._complete_logs()
-            self._make_folders()
             survey: _Survey = {status: self._disk.list(f"{TASKS}/{status}") for status in STATUSES}
             behind = self._forget_behind()
             answered = self._look_at(self._suspects(survey))
@@ -152,6 +154,13 @@ class Projector:
     def has_begun(self) -> bool:
         """Whether the files were ever written to their end: a restore may have been stopped."""
         return self._read_cursor() is not None
+
+    def taken_places(self) -> Iterator[str]:
+        """The folders in whose place something else stands: the next look around puts it aside."""
+        for folder in _ALL_FOLDERS:
+            found = self._disk.look(folder)
+            if found is not None and found.kind != "folder":
+                yield folder
 
     def changed_logs(self) -> Iterator[str]:
         """The files of lines that are not as they were left: some of it may be cut off."""
@@ -274,7 +283,7 @@ class Projector:
 
     def _make_folders(self) -> None:
         for folder in _FOLDERS:
-            self._disk.make_folder(folder)
+            have_folder(self._disk, folder)
 
     def _pages(self, head: int, after: int) -> Iterator[list[Entry]]:
         while page := self._store.entries(after, _PAGE, until=head):

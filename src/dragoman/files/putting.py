@@ -42,10 +42,18 @@ def stage_among_others(disk: Disk, path: str, data: bytes, moment: int) -> bool:
     return True
 
 
+def have_folder(disk: Disk, folder: str) -> None:
+    """The folder exists, whatever stood in its place."""
+    try:
+        disk.make_folder(folder)
+    except NotADirectoryError:
+        make_way(disk, folder)
+
+
 def make_way(disk: Disk, folder: str) -> None:
     """The folder exists; a file or link in its way is kept under another name, never followed."""
     parts = folder.split("/")
-    for end in range(2, len(parts) + 1):
+    for end in range(1, len(parts) + 1):
         path = "/".join(parts[:end])
         found = disk.look(path)
         if found is not None and found.kind != "folder":

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from itertools import islice
-from typing import Final, TypeVar
+from typing import Final, Literal, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -30,7 +30,14 @@ from dragoman.files.layout import (
 )
 from dragoman.files.pictures import Picture, heartbeat_path, result_path
 from dragoman.files.problems import BadFile
-from dragoman.files.putting import free_name, put, stage, stage_among_others, stage_if_new
+from dragoman.files.putting import (
+    free_name,
+    have_folder,
+    put,
+    stage,
+    stage_among_others,
+    stage_if_new,
+)
 from dragoman.files.run_results import RunResults
 from dragoman.files.streams import TaskStreams
 from dragoman.files.task_file import is_untouched, read_task_file, write_task_file
@@ -44,9 +51,16 @@ _DIALECT: Final = "aof"
 
 _TRIES: Final = 8
 _AT_ONCE: Final = 64
+_HURRIED: Final = (
+    "the files of a task ({stream}) were changed or removed by somebody else each time that they "
+    "were written; `dragoman tick` tries again"
+)
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+_Answer = Literal["", "taken", "refused"]
+"""What became of the wish of a file; empty: it has none."""
 
 Places = dict[Status, Look]
 """Where a file of the task's name stands."""
@@ -60,6 +74,9 @@ class _Plan(Struct):
     places: Places
     heard: int
     is_home_staged: bool = False
+    is_disturbed: bool = False
+    """Whether something was removed while it was written: an agent may do so with its folder at any
+    moment."""
     staged: list[str] = []
     """The other files whose next content waits."""
 
@@ -83,6 +100,10 @@ class TaskFiles:
         self._streams = streams
         self._actor = actor
         self._results = RunResults(disk, self._tell)
+        self._taken: dict[str, Look] = {}
+        """Path -> a file whose wish is on record, and which has not been written anew yet. What was
+        recorded may differ from what was typed (a secret is masked), so that only this tells that
+        the file has had its answer."""
 
     def bring(self, streams: Iterable[str]) -> int:
         """Bring tasks' files level; how many wishes of people were answered on the way."""
@@ -99,6 +120,8 @@ class TaskFiles:
                 left = waiting.pop(stream) - 1
                 if left and stream in unfinished:
                     waiting[stream] = left
+                elif stream in unfinished:
+                    self._guard.fell_behind(stream, _HURRIED.format(stream=stream))
         return heard
 
     def _guarded(self, work: Callable[[T], R], what: T) -> R | None:
@@ -131,29 +154,42 @@ class TaskFiles:
 
     # What people wish
 
-    def _hear(self, shown: Picture, folder: Status, look: Look) -> int:
-        """Answer what the file in this folder asks for, if it does; 1 when it was answered."""
+    def _hear_all(self, shown: Picture, places: Places) -> int:
+        """Answer what the files of a task ask for; how many were answered."""
+        heard = 0
+        for status, look in places.items():
+            answer = self._hear(shown, status, look, places)
+            heard += bool(answer)
+            if answer == "taken":
+                break  # what the others ask for is seen by what the task is now
+        return heard
+
+    def _hear(self, shown: Picture, folder: Status, look: Look, places: Places) -> _Answer:
+        """Answer what the file in this folder asks for, if it does and was not answered yet."""
         path = self._path(shown, folder)
+        if self._taken.get(path) == look:
+            return ""
         data = self._disk.read(path, MOST_BYTES) if look.kind == "file" else None
         if data is None and has_stamp(path, look.size, look.mtime_ns):
-            return 0  # written here, and untouched since, however long it is
+            return ""  # written here, and untouched since, however long it is
         if data is None:
             return self._refuse(shown, path, None, "it is not a file that can be read here")
         try:
-            commands = self._wishes(shown, folder, path, data)
+            commands = self._wishes(shown, folder, data, places)
         except BadFile as bad:
             return self._refuse(shown, path, data, bad.detail)
         if not commands:
-            return 0
+            return ""
         refusal = self._ask(commands)
         if refusal is None:
-            return 1
+            self._taken[path] = look
+            return "taken"
         return self._refuse(shown, path, data, f"{refusal.code}: {refusal.detail}")
 
     def _wishes(
-        self, shown: Picture, folder: Status, path: str, data: bytes
+        self, shown: Picture, folder: Status, data: bytes, places: Places
     ) -> tuple[AnyCommand, ...]:
-        is_ours = is_untouched(data)
+        is_ours, path = is_untouched(data), self._path(shown, folder)
         # We moved it here ourselves and were interrupted: the next content still waits beside it.
         if is_ours and (folder == shown.task.status or self._disk.look(staged(path)) is not None):
             return ()
@@ -162,7 +198,7 @@ class TaskFiles:
             return ()
         stream = f"task:{shown.task.id}"
         base = self._streams.as_it_was(stream, file.version) or shown.file
-        return wishes(file, folder, base, shown.file)
+        return wishes(file, folder, base, shown.file, places.keys() - {folder})
 
     def _ask(self, commands: tuple[AnyCommand, ...]) -> Refusal | None:
         try:
@@ -175,7 +211,7 @@ class TaskFiles:
         """Put on record that something was found which is not taken for a message."""
         self._ask((RejectMessage("invalid_envelope", said, task_id, _DIALECT),))
 
-    def _refuse(self, shown: Picture, path: str, data: bytes | None, why: str) -> int:
+    def _refuse(self, shown: Picture, path: str, data: bytes | None, why: str) -> _Answer:
         """Say why beside the task's file, and keep what the person wrote under another name."""
         task_id, folder = shown.task.aof_id, f"{TASKS}/{shown.task.status}"
         kept = free_name(self._disk, f"{folder}/{task_id}.rejected.md", REASON)
@@ -185,7 +221,7 @@ class TaskFiles:
             self._disk.remove(path)
         else:
             self._disk.move(path, kept)
-        return 1
+        return "refused"
 
     # What is written
 
@@ -195,12 +231,17 @@ class TaskFiles:
         if shown is None:
             return None
         places = self._places(shown)
-        heard = sum(self._hear(shown, status, look) for status, look in places.items())
+        heard = self._hear_all(shown, places)
         plan = _Plan(stream, shown, places, heard)
         # An answer may have changed the ledger or the places, so everything is read again.
-        return plan if heard else self._stage(plan)
+        if not heard:
+            try:
+                self._stage(plan)
+            except FileNotFoundError:
+                plan.is_disturbed = True
+        return plan
 
-    def _stage(self, plan: _Plan) -> _Plan:
+    def _stage(self, plan: _Plan) -> None:
         shown = plan.shown
         task, home = shown.task, self._path(shown, shown.task.status)
         data = write_task_file(shown.file)
@@ -226,19 +267,23 @@ class TaskFiles:
             if path not in shown.current and self._disk.look(path) is None:
                 stage(self._disk, path, content)
                 plan.staged.append(path)
-        return plan
 
     def _finish(self, plan: _Plan) -> bool:
         """Everything takes its place; False when the task has to be looked at again."""
-        if plan.heard or self._were_touched(plan):
+        if plan.heard or plan.is_disturbed or self._were_touched(plan):
             return False
         seen = self._gather(plan.shown, plan.places)
         if plan.is_home_staged:
             home = self._path(plan.shown, plan.shown.task.status)
             if not self._disk.swap(staged(home), home, seen):
                 return False
-        for path in plan.staged:
-            self._disk.replace(staged(path), path)
+        try:
+            for path in plan.staged:
+                self._disk.replace(staged(path), path)
+        except FileNotFoundError:
+            return False
+        for status in plan.places:
+            self._taken.pop(self._path(plan.shown, status), None)
         return True
 
     def _were_touched(self, plan: _Plan) -> bool:
@@ -281,7 +326,7 @@ class TaskFiles:
         if data is None or _beat_of(data) >= last.started_at:
             return
         kept = f"{run_folder(shown.task.aof_id, before.number)}/run_heartbeat.json"
-        self._disk.make_folder(run_folder(shown.task.aof_id, before.number))
+        have_folder(self._disk, run_folder(shown.task.aof_id, before.number))
         self._disk.replace(path, kept)
 
 

@@ -7,7 +7,14 @@ from dragoman.engine.trouble import NONE, Trouble
 
 Warn = Callable[[str], None]
 
-_LAG: Final = {"inbox": "a message stays in the inbox"}
+_LAG: Final = (
+    "the files lag behind the ledger: {why}. What was asked for is recorded all the same; free or "
+    "mend the disk, then `dragoman tick` brings the files level"
+)
+_OTHER_LAGS: Final = {
+    "inbox": "messages wait in the inbox: {why}. Free or mend the disk, then `dragoman tick` takes "
+    "them; one that was taken already counts once"
+}
 """Part -> what does not go on when it fails, where that is not the files."""
 
 _REST: Final = 20
@@ -59,12 +66,8 @@ class FilesDuty:
         try:
             done = self._work()
         except OSError as error:
-            self.undone = Trouble(
-                f"{_LAG.get(self.name, 'the files lag behind the ledger')}: "
-                f"{error.filename or 'the disk'}: {error.strerror or error}. What was asked for is "
-                "recorded all the same; free or mend the disk, then `dragoman tick` brings the "
-                "files level"
-            )
+            why = f"{error.filename or 'the disk'}: {error.strerror or error}"
+            self.undone = Trouble(_OTHER_LAGS.get(self.name, _LAG).format(why=why))
             self._warn(self.undone.words)
             return 0
         self.undone = Trouble(self._left(), is_partial=True)

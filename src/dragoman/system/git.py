@@ -20,6 +20,14 @@ def hooks_folder(folder: Path, variables: Mapping[str, str]) -> Path:
     return folder / os.fsdecode(said.removesuffix(b"\n"))
 
 
+def main_checkout(folder: Path, variables: Mapping[str, str]) -> Path | None:
+    """Where the repository itself is checked out, of which a folder may be another worktree; None
+    for one that only has worktrees."""
+    said = _git(folder, variables, "rev-parse", "--git-common-dir")
+    common = folder / os.fsdecode(said.removesuffix(b"\n"))
+    return common.parent if common.name == ".git" else None
+
+
 def staged_files(folder: Path, variables: Mapping[str, str]) -> list[str]:
     """The paths of all that the next commit would change, from the root of the repository."""
     # Outside of a repository diff compares other things, and answers with how it is used.

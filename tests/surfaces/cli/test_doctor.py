@@ -278,6 +278,17 @@ def test_files_that_lag_are_a_warning(healthy: Console) -> None:
     assert "not in the files yet" in examine(healthy)["files"]["found"]
 
 
+@proves("FILES-PLACES")
+def test_what_stands_in_the_place_of_a_folder_is_a_warning(healthy: Console) -> None:
+    inbox = healthy.data / "inbox"
+    inbox.rmdir()
+    os.mkfifo(inbox)
+    assert examine(healthy)["files"]["found"].endswith("something else: inbox")
+    healthy("tick")
+    assert examine(healthy)["files"]["state"] == "ok"
+    assert inbox.is_dir()
+
+
 def test_a_directory_open_to_others_is_a_warning(healthy: Console) -> None:
     healthy.data.chmod(0o755)
 

@@ -113,14 +113,14 @@ def test_whoever_watches_is_told_in_words(busy: Console) -> None:
 def test_whoever_watches_is_told_once_that_files_lag_and_once_more_at_the_end(
     busy: Console, words: tuple[str, ...]
 ) -> None:
-    (busy.data / "events").rename(busy.data / "elsewhere")
-    (busy.data / "events").write_text("in the way")
+    (busy.data / "projection.lock").unlink()
+    (busy.data / "projection.lock").mkdir()
     busy.ask("task", "create", "Not in the files")
 
     said = busy(*words, wait=looks(*[lambda: None] * 4))
 
     assert said.code == 0
-    assert said.err.count("warning: the files lag behind the ledger: events") == 2
+    assert said.err.count("warning: the files lag behind the ledger: projection.lock") == 2
 
 
 @proves("FILES-COMPARE", "CLI-VERIFY")

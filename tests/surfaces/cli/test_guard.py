@@ -1,14 +1,23 @@
 """guard: a real git repository, its hook, and commits that it stops or lets pass."""
 
+import json
 import os
 import subprocess
 import sys
+from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from dragoman.__main__ import HOUSE
+from dragoman.core.errors import StoreUnavailable
+from dragoman.store.sqlite import SqliteStore
+from dragoman.surfaces.cli.app import main
 from tests.requirements import proves
 from tests.surfaces.cli.console import Console
+from tests.surfaces.http.house import House as Hub
+from tests.surfaces.http.house import serving
 
 pytestmark = proves("GUARD-COMMIT")
 
@@ -156,3 +165,75 @@ def test_outside_of_a_repository_the_guard_is_not_understood(
         assert "go to a git repository first" in said.err
     monkeypatch.setenv("PATH", str(tmp_path))
     assert "there is no git on the PATH" in dragoman("guard", "check").err
+
+
+def _worktree(repository: Repository, at: Path) -> Repository:
+    """A linked worktree with staged files, beside the repository."""
+    repository.stage("first")
+    assert repository.git("commit", "-m", "first", "--no-verify").returncode == 0
+    assert repository.git("worktree", "add", "-q", str(at)).returncode == 0
+    linked = Repository(at)
+    linked.stage("src/x.py", "free.py")
+    return linked
+
+
+@proves("GUARD-WORKTREES")
+def test_the_hook_of_a_linked_worktree_asks_the_data_directory_of_the_repository(
+    dragoman: Console, repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("DRAGOMAN_URL", raising=False)
+    home = Console(repository.folder / ".dragoman")
+    home.ask("reserve", "take", "src/", "--as", "ada")
+    # As it is installed where the data directory is the usual one: the hook names none.
+    assert main(HOUSE, ["guard", "install"], StringIO(), StringIO(), lambda: False) == 0
+    assert "--data" not in (repository.folder / ".git/hooks/pre-commit").read_text()
+    linked = _worktree(repository, tmp_path / "linked")
+
+    stopped = linked.git("commit", "-m", "one", DRAGOMAN_AGENT="bob")
+    assert (stopped.returncode, "src/x.py: by ada" in stopped.stderr) == (1, True)
+    assert linked.git("commit", "-m", "one", DRAGOMAN_AGENT="ada").returncode == 0
+    assert not (linked.folder / ".dragoman").exists()
+
+
+@proves("GUARD-WORKTREES")
+def test_where_there_is_no_data_directory_the_hub_of_the_agent_is_asked(
+    dragoman: Console, repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dragoman.ask("reserve", "take", "src/", "--as", "ada")
+    dragoman.ask("reserve", "take", "free.py", "--as", "ada", "--shared")
+    dragoman.ask("wave", "start", "a=docs", "--parallel", "1", "--id", "w")
+    linked = _worktree(repository, tmp_path / "linked")
+    linked.stage("docs/y")
+    monkeypatch.chdir(linked.folder)
+
+    def checked(agent: str) -> Any:
+        out = StringIO()
+        main(HOUSE, ["guard", "check", "--json", "--as", agent], out, StringIO(), lambda: False)
+        return json.loads(out.getvalue())
+
+    with serving(Hub(SqliteStore.open(dragoman.data / "dragoman.db", lambda: "never"))) as hub:
+        monkeypatch.setenv("DRAGOMAN_URL", f"http://127.0.0.1:{hub.port}")
+        monkeypatch.setenv("DRAGOMAN_TOKEN", hub.tokens["owner"])
+        assert [(one["file"], one["by"]["holder"]) for one in checked("bob")["reserved"]] == [
+            ("docs/y", None),
+            ("src/x.py", "ada"),
+        ]
+        assert [one["file"] for one in checked("ada")["reserved"]] == ["docs/y"]
+    gone = checked("bob")
+    assert (gone["ok"], gone["unchecked"]) == (True, "hub_unreachable")
+
+
+@proves("GUARD-WORKTREES")
+def test_a_repository_that_only_has_worktrees_has_no_data_directory_of_its_own(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository.stage("first")
+    repository.git("commit", "-m", "first", "--no-verify")
+    bare = tmp_path / "bare.git"
+    repository.git("clone", "-q", "--bare", str(repository.folder), str(bare))
+    repository.git("--git-dir", str(bare), "worktree", "add", "-q", str(tmp_path / "linked"))
+    monkeypatch.chdir(tmp_path / "linked")
+    monkeypatch.delenv("DRAGOMAN_URL", raising=False)
+    out = StringIO()
+    assert main(HOUSE, ["guard", "check", "--json"], out, StringIO(), lambda: False) == 0
+    assert json.loads(out.getvalue())["unchecked"] == StoreUnavailable.code

@@ -150,3 +150,30 @@ def test_a_message_may_stand_behind_the_prefix_as_the_hub_takes_it(
     file.write_text(sent[0])
     assert dragoman("lint", "--dialect", "aof", str(file)).out == "ok: completion.report\n"
     assert dragoman("lint", "--dialect", "ccos", str(file)).code == 1
+
+
+@proves("LINT-FILES", "CLI-EXIT")
+def test_several_files_are_named_and_the_worst_decides(dragoman: Console, tmp_path: Path) -> None:
+    good, bad, gone = (tmp_path / name for name in ("good.json", "bad.json", "gone.json"))
+    good.write_text(json.dumps(report()))
+    bad.write_text(json.dumps(report("great")))
+    lint = ("lint", "--dialect", "aof")
+    assert dragoman(*lint, str(good), str(good)).code == 0
+    said = dragoman(*lint, str(bad), str(good))
+    assert said.code == 1
+    assert said.out.startswith(f"{bad}: not ok: completion.report\n  payload.outcome: ")
+    assert said.out.endswith(f"{good}: ok: completion.report\n")
+    for more in ("--json", "--jsonl"):
+        answers = dragoman(*lint, more, str(good), str(bad)).objects
+        assert [(one["file"], one["ok"]) for one in answers] == [
+            (str(good), True),
+            (str(bad), False),
+        ]
+    worst = dragoman(*lint, str(gone), str(bad), str(tmp_path), str(good))
+    assert worst.code == 2
+    assert [line.partition(":")[0] for line in worst.out.splitlines() if line[0] != " "] == [
+        str(bad),
+        str(good),
+    ]
+    assert "gone.json cannot be read: No such file" in worst.err
+    assert "cannot be read: Is a directory" in worst.err

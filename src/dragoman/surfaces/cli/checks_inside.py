@@ -111,6 +111,12 @@ def files(patient: Patient) -> Diagnosis | None:
     """The plain files show what the ledger has."""
     if patient.place is None:
         return None
+    taken = ", ".join(patient.place.projector.taken_places())
+    if taken:
+        return warning(
+            f"in the place of a folder stands something else: {taken}",
+            patient.once_writable("`dragoman tick` puts it aside, under a name with `-found`"),
+        )
     late, behind = patient.place.projector.lag()
     if behind:
         return warning(
@@ -126,7 +132,7 @@ def files(patient: Patient) -> Diagnosis | None:
             f"changed by somebody else, or cut off: {changed}",
             "`dragoman tick` completes what was cut off, `dragoman verify` compares all of it",
         )
-    return ok("level with the ledger")
+    return ok("every entry is in the files; `dragoman verify` compares them")
 
 
 def notify(patient: Patient) -> Diagnosis | None:

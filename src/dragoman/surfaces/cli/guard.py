@@ -1,18 +1,23 @@
 """`dragoman guard`: a git hook that keeps files which somebody else has reserved out of commits."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from shlex import quote
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
 from dragoman.config import environment
 from dragoman.core.errors import DragomanError, Refusal, Refused
-from dragoman.surfaces.cli.call import Answer, Call, told, wrong_usage
+from dragoman.surfaces.cli.call import Answer, Call, Shared, told, wrong_usage
+from dragoman.surfaces.cli.person import actor_for
 from dragoman.surfaces.cli.screen import Screen
 from dragoman.surfaces.cli.verb import Verb
+
+if TYPE_CHECKING:
+    from dragoman.engine.waves import Reserved
 
 _MARK: Final = "# This hook was written by `dragoman guard install`, which may write it anew."
 _HOOK: Final = """\
@@ -67,8 +72,10 @@ def install(call: Call) -> Answer:
 def check(call: Call) -> Answer:
     """Refuse to commit files that somebody else has reserved.
 
-    It looks at what is staged, and says who has the files, until when, and what to do. Where there
-    is no data directory it warns and lets everything pass; `git commit --no-verify` passes it by.
+    It looks at what is staged, and says who has the files, until when, and what to do. It asks the
+    data directory; where there is none, the hub of DRAGOMAN_URL, or the data directory in the
+    repository of which this is another worktree. Where there is none of these it warns and lets
+    everything pass; `git commit --no-verify` passes it by.
 
     \b
     Examples:
@@ -121,11 +128,8 @@ def _look(call: Call, staged: Sequence[str]) -> tuple[str, list[_Stopped]]:
     from dragoman.core.reservations import Shelf, Wish
     from dragoman.core.reserving import how_long, whose
     from dragoman.engine.shown_waves import shown_reservation
-    from dragoman.engine.waves import reserved_now
 
-    with call.reading() as place:
-        name = call.actor(place, call.speaker()).name
-        reserved = reserved_now(place.hub.store, place.hub.clock.now())
+    with _asked(call) as (name, reserved):
         find = reserved.find
         # Whoever only shares a file stops nobody from committing it.
         exclusive = Shelf(one for one in reserved.living if one.exclusive)
@@ -138,6 +142,54 @@ def _look(call: Call, staged: Sequence[str]) -> tuple[str, list[_Stopped]]:
             for path in staged
             for found in exclusive.conflicts(Wish((path,), name, are_files=True), find)
         ]
+
+
+@contextmanager
+def _asked(call: Call) -> "Generator[tuple[str, Reserved]]":
+    """Who commits, and what is reserved now."""
+    from dragoman.engine.waves import reserved_now
+
+    is_here = call.shared.data is not None or call.data.is_dir()
+    if not is_here and environment().get("DRAGOMAN_URL"):
+        actor = actor_for(call.speaker(), clock_was_set=False)
+        yield actor.name, _from_afar(call.house.ask_hub("reserve.list", {}))
+        return
+    with (call if is_here else _at_home(call)).reading() as place:
+        name = call.actor(place, call.speaker()).name
+        yield name, reserved_now(place.hub.store, place.hub.clock.now())
+
+
+def _at_home(call: Call) -> Call:
+    """The call in the repository itself, where this is another worktree of it."""
+    from dragoman.system.git import main_checkout
+
+    home = main_checkout(Path.cwd(), environment())
+    data = None if home is None else home / call.data
+    return call if data is None or not data.is_dir() else call.saying(Shared(data=data))
+
+
+def _from_afar(shown: Any) -> "Reserved":
+    """What is reserved, as a hub shows it: it has found out already who works on what."""
+    from dragoman.core.moments import parse_rfc3339
+    from dragoman.core.reservations import Reservation
+    from dragoman.engine.waves import Reserved
+
+    return Reserved(
+        tuple(
+            Reservation(
+                one["id"],
+                tuple(one["patterns"]),
+                one["holder"] or "",
+                None if one["until"] is None else parse_rfc3339(one["until"]),
+                one["mode"] == "exclusive",
+                one.get("task", ""),
+                one.get("wave", ""),
+                one.get("reason", ""),
+            )
+            for one in shown["reservations"]
+        ),
+        lambda task: Refusal("task_not_found", f"no task has the name {task}"),
+    )
 
 
 VERBS = (Verb("install", install, speaks=False), Verb("check", check))

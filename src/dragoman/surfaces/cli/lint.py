@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dragoman.surfaces.cli.call import Call, wrong_usage
-from dragoman.surfaces.cli.reading import STANDARD_INPUT, SourceArgument, open_source, read_source
+from dragoman.surfaces.cli.call import Call, WrongUsage, wrong_usage
+from dragoman.surfaces.cli.reading import STANDARD_INPUT, open_source, read_source
 from dragoman.surfaces.cli.verb import Verb
 
 if TYPE_CHECKING:
@@ -15,7 +15,14 @@ if TYPE_CHECKING:
 
 def lint(
     call: Call,
-    source: SourceArgument = STANDARD_INPUT,
+    sources: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="FILE|-",
+            show_default=False,
+            help="The files; `-` or nothing: standard input.",
+        ),
+    ] = None,
     dialect: Annotated[
         str,
         typer.Option(
@@ -41,21 +48,31 @@ def lint(
 ) -> None:
     """Check messages without sending them.
 
-    Every finding is told with its place. Ends with 1 if anything is wrong.
+    Every finding is told with its place; of several files, each is named. Ends with 1 if anything
+    is wrong, with 2 if a file cannot be read; the others are checked all the same.
 
     \b
     Examples:
       dragoman lint --dialect aof message.json
+      dragoman lint --dialect aof sent/*.json
       dragoman lint --dialect aof --strict --jsonl < sent.jsonl
     """
     spoken = _spoken(call, dialect, kind)
-    is_ok = True
-    for linted in _each(spoken, source, kind, strict=strict, jsonl=jsonl):
-        is_ok = is_ok and linted.ok
-        if jsonl or call.shared.json:
-            call.out.json(_as_object(linted))
-        else:
-            _show(call, linted)
+    is_ok, unread = True, list[str]()
+    files = sources or [STANDARD_INPUT]
+    for file in files:
+        name = file if len(files) > 1 else ""
+        try:
+            for linted in _each(spoken, file, kind, strict=strict, jsonl=jsonl):
+                is_ok = is_ok and linted.ok
+                if jsonl or call.shared.json:
+                    call.out.json(_as_object(linted, name))
+                else:
+                    _show(call, linted, name)
+        except WrongUsage as error:
+            unread.append(f"{error}")
+    if unread:
+        wrong_usage("; ".join(unread))
     if not is_ok:
         raise typer.Exit(1)
 
@@ -89,8 +106,9 @@ def _texts(source: str, most_bytes: int, *, jsonl: bool) -> Iterator[bytes]:
         yield from filter(bytes.strip, lines)  # a blank line is no message
 
 
-def _as_object(linted: "Linted") -> dict[str, object]:
+def _as_object(linted: "Linted", file: str) -> dict[str, object]:
     return {
+        **({"file": file} if file else {}),
         "ok": linted.ok,
         "type": linted.type,
         "message": linted.message,
@@ -98,9 +116,9 @@ def _as_object(linted: "Linted") -> dict[str, object]:
     }
 
 
-def _show(call: Call, linted: "Linted") -> None:
+def _show(call: Call, linted: "Linted", file: str) -> None:
     verdict = ("ok", "green") if linted.ok else ("not ok", "bold red")
-    call.out.line(verdict, f": {linted.type or 'unknown'}")
+    call.out.line(f"{file}: " if file else "", verdict, f": {linted.type or 'unknown'}")
     for issue in linted.issues:
         where = f"{issue['path']}: " if issue["path"] else ""
         call.out.line(f"  {where}{issue['reason']}")

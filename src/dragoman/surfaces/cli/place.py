@@ -208,6 +208,8 @@ class House(Struct, frozen=True):
     open_hub: "Callable[[Path, str, str, int | None, Path | None], tuple[Place, RunningHub]]"
     """Makes a hub that can run: data directory, store, host, port, settings file."""
     watch_hub: WatchHub
+    ask_hub: "Callable[[str, Mapping[str, Any]], Any]"
+    """Asks the hub that the environment names for an operation."""
     redactor: "Callable[[Path], Redactor]"
     """Takes secrets out of text, and knows those of a data directory, if there is one."""
     restore: "Callable[[Path, Path, str, Bars], Manifest]"
