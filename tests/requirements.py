@@ -3155,6 +3155,13 @@ _MANIFEST: tuple[Requirement, ...] = (
         "S-MAIL-7",
         "How long an ack may take can be said at every door; what is no such time is refused.",
     ),
+    # --- what is told of secrets and repeats, who writes into a work log, half-closed connections
+    Requirement(
+        "REDACT-NAMES",
+        "S-SAOP-4",
+        "A name that holds a secret is refused, by every door, and neither the refusal nor its "
+        "record has any part of it: what is quoted is cut when the secret is out.",
+    ),
 )
 
 REQUIREMENTS = {requirement.id: requirement for requirement in _MANIFEST}
