@@ -3162,6 +3162,11 @@ _MANIFEST: tuple[Requirement, ...] = (
         "A name that holds a secret is refused, by every door, and neither the refusal nor its "
         "record has any part of it: what is quoted is cut when the secret is out.",
     ),
+    Requirement(
+        "REDACT-TOLD",
+        "S-SAOP-4",
+        "Who sends a secret is told what was masked by every tool of MCP and by the SDK.",
+    ),
 )
 
 REQUIREMENTS = {requirement.id: requirement for requirement in _MANIFEST}
