@@ -3167,6 +3167,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "S-SAOP-4",
         "Who sends a secret is told what was masked by every tool of MCP and by the SDK.",
     ),
+    Requirement(
+        "TASK-LOG-WHOSE",
+        "S-AOF-6",
+        "A line of the work log that is neither of the holder nor of the owner says whose it is; "
+        "theirs is as the seed shows it.",
+    ),
 )
 
 REQUIREMENTS = {requirement.id: requirement for requirement in _MANIFEST}
