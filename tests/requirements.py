@@ -3173,6 +3173,11 @@ _MANIFEST: tuple[Requirement, ...] = (
         "A line of the work log that is neither of the holder nor of the owner says whose it is; "
         "theirs is as the seed shows it.",
     ),
+    Requirement(
+        "IDEM-OVER",
+        "S-IDEM",
+        "A claim that is repeated after its attempt is over shows neither a lease nor a token.",
+    ),
 )
 
 REQUIREMENTS = {requirement.id: requirement for requirement in _MANIFEST}
