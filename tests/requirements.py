@@ -3178,6 +3178,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "S-IDEM",
         "A claim that is repeated after its attempt is over shows neither a lease nor a token.",
     ),
+    Requirement(
+        "HTTP-HALF-CLOSED",
+        "HTTP",
+        "A request that is whole is answered though its caller has shut its sending side; whoever "
+        "waits by it, or reads a stream, has gone.",
+    ),
 )
 
 REQUIREMENTS = {requirement.id: requirement for requirement in _MANIFEST}
