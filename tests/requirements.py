@@ -3270,6 +3270,35 @@ _MANIFEST: tuple[Requirement, ...] = (
         "Hub",
         "A hub that runs does every duty that `tick` does, and /readyz names each of them.",
     ),
+    # --- what is told of secrets and repeats, who writes into a work log, half-closed connections
+    Requirement(
+        "REDACT-NAMES",
+        "S-SAOP-4",
+        "A name that holds a secret is refused, by every door, and neither the refusal nor its "
+        "record has any part of it: what is quoted is cut when the secret is out.",
+    ),
+    Requirement(
+        "REDACT-TOLD",
+        "S-SAOP-4",
+        "Who sends a secret is told what was masked by every tool of MCP and by the SDK.",
+    ),
+    Requirement(
+        "TASK-LOG-WHOSE",
+        "S-AOF-6",
+        "A line of the work log that is neither of the holder nor of the owner says whose it is; "
+        "theirs is as the seed shows it.",
+    ),
+    Requirement(
+        "IDEM-OVER",
+        "S-IDEM",
+        "A claim that is repeated after its attempt is over shows neither a lease nor a token.",
+    ),
+    Requirement(
+        "HTTP-HALF-CLOSED",
+        "HTTP",
+        "A request that is whole is answered though its caller has shut its sending side; whoever "
+        "waits by it, or reads a stream, has gone.",
+    ),
 )
 
 REQUIREMENTS = {requirement.id: requirement for requirement in _MANIFEST}

@@ -1,6 +1,7 @@
 """Work: a task comes into an agent's hands, is kept alive, and ends one way or another."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -321,3 +322,28 @@ def _update(task: str, progress: str) -> dict[str, Any]:
         "sentAt": "2026-02-09T21:00:00Z",
         "payload": {"taskId": task, "agentId": "ada", "progress": progress},
     }
+
+
+@proves("REDACT-TOLD")
+def test_who_tells_a_secret_finds_it_in_the_log(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    task, secret = stage.create("Carefully"), "ghp_" + "a1B2" * 9
+
+    async def agent() -> None:
+        async with stage.connect() as hub:
+            async for work in hub.work(agent="ada", stop_when_idle=True):
+                await work.note("plain words")
+                assert caplog.messages == []
+                await work.progress(f"with {secret}")
+                await work.call("aof_task_update", {"taskId": work.task.aof_id, "notes": secret})
+                await work.complete(secret)
+
+    with caplog.at_level(logging.WARNING, "dragoman.client"):
+        run(agent())
+
+    told, by_operation, at_end = caplog.messages
+    assert told == f"/v1/tasks/{task}/update: a secret was masked: progress (github_token)"
+    assert "a secret was masked: " in by_operation
+    assert "a secret was masked: notes (github_token)" in at_end
+    assert secret not in caplog.text

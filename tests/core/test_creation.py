@@ -4,12 +4,20 @@ import pytest
 from msgspec.structs import replace
 
 from dragoman.core.actors import Actor
-from dragoman.core.commands import AdoptTask, AliasTask, AnyCommand, CreateTask, NoteTask
+from dragoman.core.commands import (
+    AdoptTask,
+    AliasTask,
+    AnyCommand,
+    ClaimTask,
+    CreateTask,
+    NoteTask,
+)
 from dragoman.core.events import TaskAliased, TaskBacklinked, TaskCreated, TaskNoted
 from dragoman.core.reading import Decision, Receipt
 from dragoman.core.task import Task
 from tests.core.world import (
     ALICE,
+    BOB,
     COORDINATOR,
     FILE,
     HUB,
@@ -265,10 +273,25 @@ def test_every_text_and_list_has_a_bound(command: AnyCommand, code: str) -> None
 def test_a_note_is_an_entry_and_its_text_is_kept_as_it_is() -> None:
     world = World(task())
     noted = world.do(ALICE, NoteTask("T", "tests \x1b[32mpass\n"), NOW + 1)
-    assert noted.events == (("task:T", TaskNoted("tests \x1b[32mpass\n")),)
+    assert noted.events == (("task:T", TaskNoted("tests \x1b[32mpass\n", "agent:alice")),)
     world.do(HUMAN, NoteTask("T", "good"), NOW + 2)
     assert (world.tasks["T"].notes, world.tasks["T"].updated_at) == (2, NOW + 2)
     assert world.tasks["T"].moved_at == NOW
+
+
+@proves("TASK-LOG-WHOSE")
+def test_a_note_says_whose_it_is_unless_it_is_of_whoever_works_on_the_task() -> None:
+    world = World(task(assignee="alice"))
+
+    def whose(actor: Actor) -> str:
+        ((_, noted),) = world.do(actor, NoteTask("T", "ship it"), NOW + 1).events
+        assert isinstance(noted, TaskNoted)
+        return noted.by
+
+    everyone = (ALICE, BOB, HUMAN)
+    assert [whose(who) for who in everyone] == ["", "agent:bob", HUMAN.label]
+    world.do(ALICE, ClaimTask("T", "alice"), NOW)
+    assert [whose(who) for who in everyone] == ["", "agent:bob", HUMAN.label]
 
 
 @proves("ROLE-TABLE")

@@ -15,6 +15,7 @@ from dragoman.core.commands import (
     NoteTask,
     RenewLease,
 )
+from dragoman.core.commands.base import Command
 from dragoman.core.errors import (
     StoreConflict,
     StoreCorrupt,
@@ -81,7 +82,7 @@ def test_a_request_that_the_database_cannot_bear_fails_alone() -> None:
     [
         (HUMAN, CreateTask("x", priority=cast(Any, "no such priority"), ready=True)),
         (HUMAN, CreateTask(cast(Any, None))),
-        (HUMAN, cast(Any, object())),
+        (HUMAN, cast(Any, Command())),
     ],
     ids=range(3),
 )

@@ -4,22 +4,31 @@ import json
 from typing import Any, get_args
 
 import msgspec
+import pytest
 from msgspec import UNSET, Raw
 
+from dragoman.core.actors import SYSTEM, Actor
 from dragoman.core.commands import (
+    AdoptTask,
     AnyCommand,
     CreateTask,
+    ExpireLease,
     NoteTask,
     PostMail,
+    RejectMessage,
     ReportOutcome,
     RequestDelegation,
+    ReserveFiles,
+    StartWave,
 )
-from dragoman.core.errors import Refusal
+from dragoman.core.errors import Refusal, Refused
+from dragoman.core.events import MessageReceived, WaveBead
 from dragoman.core.free_text import FREE_TEXT
+from dragoman.core.ids import check_session
 from dragoman.engine.redaction import Redaction
 from dragoman.text.redact import Redactor, Secret
 from tests.core.world import HUMAN
-from tests.engine.lab import Lab
+from tests.engine.lab import ALICE, Lab
 from tests.requirements import proves
 
 TOKEN = "ghp_" + "a1B2" * 9
@@ -119,3 +128,82 @@ def test_every_field_of_free_text_is_one_of_its_command() -> None:
     written = {"body", "notes", "reason", "text", "title", "subject", "detail", "description"}
     for command in commands - set(FREE_TEXT):
         assert not written & set(command.__struct_fields__), command
+
+
+NAMED_BY_SECRETS: tuple[AnyCommand, ...] = (
+    CreateTask("T", id=TOKEN),
+    CreateTask("T", blocked_by=("a", TOKEN)),
+    NoteTask(TOKEN, "x"),
+    PostMail(("bob", f"x y {TOKEN}"), "s", "b"),
+    PostMail(("bob",), "s", "b", thread=TOKEN),
+    PostMail(("bob",), "s", "b", bead="tiger-tiger-42"),
+    ReserveFiles((f"../{TOKEN}",), 1_000),
+    ReserveFiles(("/x/password=z9Q2vT7k1Lp",), 1_000),
+    StartWave((WaveBead("k-2", (f"../{TOKEN}",)),), 1),
+    StartWave((WaveBead("k-2"),), 1, retries={TOKEN: 1}),
+    AdoptTask("bead", TOKEN),
+)
+
+
+@pytest.mark.parametrize("command", NAMED_BY_SECRETS, ids=range(len(NAMED_BY_SECRETS)))
+@pytest.mark.parametrize("is_said", [True, False])
+@proves("REDACT-NAMES")
+def test_a_name_that_holds_a_secret_is_refused_and_nowhere_on_record(
+    command: AnyCommand, *, is_said: bool
+) -> None:
+    lab = Lab()
+    lab.hub.redaction = REDACTION
+    words = msgspec.json.encode({"words": msgspec.json.encode(command).decode()})
+    said = Raw(words) if is_said else UNSET
+    with pytest.raises(Refused) as refused:
+        lab.hub.do(HUMAN, command, said=said)
+    assert refused.value.code == "policy_violation"
+    assert "holds a secret (" in refused.value.detail
+    kept = entries(lab)
+    assert b'"code":"policy_violation"' in kept
+    for secret in (TOKEN, "z9Q2vT7k1Lp", "tiger-tiger-42"):
+        assert secret[:12] not in refused.value.detail
+        assert secret[:12].encode() not in kept
+
+
+@proves("REDACT-NAMES")
+def test_a_sender_and_a_key_that_hold_a_secret_are_refused_too() -> None:
+    lab = Lab()
+    for actor, key in ((Actor("agent", TOKEN), ""), (ALICE, TOKEN)):
+        with pytest.raises(Refused, match="policy_violation"):
+            lab.hub.do(actor, CreateTask("T"), key=key)
+    assert [stream for stream, _ in lab.lines()] == ["actor:agent:unknown", "actor:agent:alice"]
+    assert TOKEN.encode() not in entries(lab)
+
+
+@proves("REDACT-NAMES")
+def test_the_hub_itself_can_still_do_its_duty_for_what_has_such_a_name() -> None:
+    lab = Lab()
+    request = lab.hub.request(SYSTEM, ExpireLease(TOKEN))
+    assert request.commands == (ExpireLease(TOKEN),)
+
+
+@proves("REDACT-NAMES")
+def test_a_message_that_is_refused_names_its_kind_and_no_secret() -> None:
+    heard = MessageReceived("aof", "status.update", TOKEN)
+    said = Raw(msgspec.json.encode({"taskId": TOKEN}))
+    request = Lab().hub.request(ALICE, NoteTask(TOKEN, "x"), said=said, heard=heard, key="k")
+    (no,) = request.commands
+    assert isinstance(no, RejectMessage)
+    assert no.kind == "status.update"
+    assert no.target.startswith("[REDACTED:github_token:")
+    assert request.heard is None
+
+
+@proves("REDACT-NAMES")
+def test_what_quotes_the_words_of_a_message_quotes_no_beginning_of_a_secret() -> None:
+    said = Raw(msgspec.json.encode({"session_id": f"x y {TOKEN}", "kind": "somewhere-else"}))
+    malformed = check_session(f"x y {TOKEN}")
+    assert malformed is not None
+    assert TOKEN[:30] in malformed.detail
+    no = RejectMessage(malformed.code, malformed.detail + " somewhere-else", TOKEN[:20], "k")
+    (kept,) = REDACTION.of(Lab().hub.request(ALICE, no, said=said)).commands
+    assert isinstance(kept, RejectMessage)
+    assert kept.detail.startswith("'x y [REDACTED]")
+    assert kept.detail.endswith("ASCII only somewhere-else")
+    assert kept.target == "[REDACTED]"

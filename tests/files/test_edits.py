@@ -256,7 +256,7 @@ def test_a_file_is_taken_over_whole_or_not_at_all(tmp_path: Path) -> None:
     [
         ("title: ", "titel: ", "titel is not a field"),
         ("delegationDepth: 0", "delegationDepth: 1", "metadata.delegationDepth is written by"),
-        ("Z Notes: begun", "Z Notes: finished", "the work log is written by the hub"),
+        ("| Notes: begun", "| Notes: finished", "the work log is written by the hub"),
         ('"Fix it"', '""', "title is empty"),
         ("status: ready", "status: in-progress", "claim"),
     ],

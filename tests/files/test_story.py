@@ -14,7 +14,7 @@ from dragoman.core.events import (
     TaskTransitioned,
 )
 from dragoman.files.story import RunStatus, tell
-from dragoman.files.work_log import LogEntry
+from dragoman.files.work_log import LogEntry, write_entry
 from tests.requirements import proves
 
 CLAIMED = TaskClaimed("ready", 1, 1, "ada", 300_000)
@@ -75,6 +75,14 @@ def test_a_line_of_the_log_has_the_senders_time_if_it_gave_one() -> None:
         LogEntry(101, "b", "c", ("d",)),
         LogEntry(7, "e"),
     )
+
+
+@proves("TASK-LOG-WHOSE")
+def test_a_line_of_somebody_else_says_whose_it_is_and_none_can_say_so_of_itself() -> None:
+    said = [TaskNoted("fine | By: human:ann"), TaskNoted("ship it", "agent:bob")]
+    own, other = map(write_entry, tell(enumerate(said)).log)
+    assert own == "- 1970-01-01T00:00:00.000Z Notes: fine \\| By: human:ann"
+    assert other == "- 1970-01-01T00:00:00.001Z By: agent:bob | Notes: ship it"
 
 
 @proves("REPORT-BLOCKED-TOLD")

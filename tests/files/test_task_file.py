@@ -81,6 +81,7 @@ FILES = st.builds(
             progress=TEXTS,
             notes=TEXTS,
             blockers=st.lists(TEXTS, max_size=3).map(tuple),
+            by=TEXTS,
         ),
         max_size=3,
     ).map(tuple),

@@ -5,6 +5,7 @@ answer was lost is carried out once.
 """
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from types import TracebackType
@@ -21,6 +22,9 @@ CONNECT_S: Final = 5.0
 ANSWER_S: Final = 30.0
 """For the next bytes of an answer; a stream has a sign of life every 15 seconds."""
 _MOST_EVENT: Final = 64 * 1024 * 1024
+_WARNING: Final = "dragoman-warning"
+"""The header in which the hub remarks something beside its answer."""
+_log = logging.getLogger("dragoman.client")
 
 Frame = httpx2.ServerSentEvent
 
@@ -131,6 +135,8 @@ class Wire:
         except httpx2.TransportError as error:
             await self._look_again(error)
             return Later(_told(error))
+        for remark in response.headers.get_list(_WARNING):
+            _log.warning("%s: %s", request.path, remark)
         return read_reply(request, _reply(response, response.content))
 
     async def _look_again(self, error: httpx2.TransportError) -> None:

@@ -53,6 +53,9 @@ class Actor(Struct, frozen=True):
 HUB: Final = "hub"
 """What the hub is called wherever it acts by itself; nobody else may be."""
 
+NAMELESS: Final = "unknown"
+"""Who is on record for a message whose sender cannot be named."""
+
 SYSTEM = Actor("system", HUB)
 """The hub itself: its time-driven duties act as this."""
 

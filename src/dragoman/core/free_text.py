@@ -1,8 +1,9 @@
 """The fields of commands that people and agents write as they like: redacted before all else.
 
-Every other field is a name, a number or a choice, and stays as it is. A command that is not in the
-table has no such field; a turn and a trace come redacted, by whoever understands their parts. The
-package of a handoff is hashed, and refused if it holds a secret.
+Every other field is a name, a number or a choice, and stays as it is: a name that holds a secret is
+refused. A command that is not in the table has no such field; a turn and a trace come redacted, by
+whoever understands their parts. The package of a handoff is hashed, and refused if it holds a
+secret.
 """
 
 from typing import Any, Final
@@ -81,3 +82,6 @@ FREE_TEXT: Final[dict[type[Any], tuple[str, ...]]] = {
     CancelIntent: ("reason",),
 }
 """Command -> its fields of free text: texts, lists of them, or JSON."""
+
+NO_NAMES: Final = frozenset({"digest", "envelope", "event_id", "package"})
+"""Fields that are neither: hashes, UUIDs, and what was looked through by whoever understands it."""

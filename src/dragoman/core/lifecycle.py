@@ -8,6 +8,7 @@ from dragoman.core.authority import (
     check_hold,
     check_word,
     check_write,
+    holds,
     relation,
 )
 from dragoman.core.commands import AliasTask, CreateTask, MoveTask, NoteTask
@@ -153,16 +154,18 @@ def name(command: AliasTask, read: Read, now: int) -> Decision | Refusal:
 
 
 def note(command: NoteTask, read: Read, now: int) -> Decision | Refusal:
-    """A line in the work log, by anyone who may write."""
+    """A line in the work log, by anyone who may write; of others than its worker it says whose."""
     task = read.task(command.task)
     if isinstance(task, Refusal):
         return task
-    refusal = check_word(read.actor, task, read.lease(task), command.fence, now) or check_text(
+    actor, lease = read.actor, read.lease(task)
+    refusal = check_word(actor, task, lease, command.fence, now) or check_text(
         "text", command.text, TEXT, least=1
     )
     if refusal:
         return refusal
-    event = TaskNoted(command.text)
+    is_own = holds(actor, lease, now) or actor.name == task.assignee
+    event = TaskNoted(command.text, "" if is_own else actor.label)
     return Decision(receipt(task, task.status), ((task_stream(task.id), event),))
 
 

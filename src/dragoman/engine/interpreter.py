@@ -13,7 +13,7 @@ from typing import Any, get_args
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dragoman.core.actors import SYSTEM, Actor
+from dragoman.core.actors import NAMELESS, SYSTEM, Actor
 from dragoman.core.errors import Refusal, StoreError
 from dragoman.core.events import Role
 from dragoman.engine.aside import Aside
@@ -33,9 +33,6 @@ from dragoman.engine.operation import (
 from dragoman.engine.plan import KIND_SHOWN, Answer, Plan, Taken, Turned, looks, plan_of, unfit
 from dragoman.engine.request import Accepted, Outcome, Request
 from dragoman.text.strict_json import MOST_BYTES, StrictJsonError
-
-NAMELESS = "unknown"
-"""Who is on record for a message whose sender cannot be named."""
 
 Said = bytes | str | Mapping[str, Any]
 """Bytes, text, or an object that was parsed elsewhere."""

@@ -1,9 +1,10 @@
 """A request without secrets: nothing that is written down has held one.
 
-Each request is redacted once, when it is made, whatever door it came through. A document that was
-hashed or signed cannot be altered: one that holds a secret is refused.
+Each request is redacted once, when it is made, whatever door it came through. What was hashed or
+signed cannot be altered, nor can a name: one that holds a secret is refused.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -11,9 +12,11 @@ import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
-from dragoman.core.commands import AnyCommand
+from dragoman.core.actors import NAMELESS
+from dragoman.core.commands import AnyCommand, RejectMessage, command_name
 from dragoman.core.errors import Refusal
 from dragoman.core.free_text import FREE_TEXT
+from dragoman.engine.names_with_secrets import Names, Telling
 from dragoman.engine.operation import SAID_OF_UNREADABLE
 from dragoman.engine.request import Request
 from dragoman.text.redact import Redactor
@@ -22,6 +25,8 @@ _SPELLED: Final = (b"\\u", b"\\/")
 """With these JSON spells characters so that no word can be found in it."""
 _SHOWN: Final = 8
 """So many findings are named."""
+_PIECE: Final = re.compile(r"[^\s'\"…\\]{8,}")
+"""A word of a sentence that is long enough to be the beginning of a secret."""
 
 _Findings = Sequence[tuple[str, str]]
 """Where something was found, and of which kind."""
@@ -32,24 +37,47 @@ class Redaction:
 
     def __init__(self, redactor: Redactor) -> None:
         self.redactor = redactor
+        self._names = Names(redactor)
         self.tell: Callable[[str], object] = lambda _: None
         """Told what was taken out of a request that is no message; who sends one is answered."""
 
     def of(self, request: Request) -> Request:
-        """The request without secrets; the very same, if it has none."""
-        if request.said is msgspec.UNSET:
-            return request if _is_without_words(request) else self._cleaned(request)
-        words = bytes(request.said)
+        """The request without secrets; the very same, if it has none.
+
+        A name cannot be altered: with a secret in one, what is left is the refusal of the request.
+        """
+        words = b"" if request.said is msgspec.UNSET else bytes(request.said)
         kept, in_beginning = self._cut(words)
         if kept is not words:
             request = replace(request, said=Raw(kept))
         # The commands of a message are made of its words: where these hold nothing, they do not.
-        if in_beginning or self._may_hold(kept):
-            return self._cleaned(request, in_beginning)
-        return request
+        may_hold = not words or bool(in_beginning) or self._may_hold(kept)
+        telling = self._names.telling(request, in_commands=may_hold)
+        if telling is not None:
+            return self._misnamed(request, telling)
+        if not may_hold or (not words and _is_without_words(request)):
+            return request
+        return self._cleaned(request, words, in_beginning)
 
-    def _cleaned(self, request: Request, known: _Findings = ()) -> Request:
-        """The request without what is found in it; `known`: what was found before."""
+    def _misnamed(self, request: Request, telling: Telling) -> Request:
+        """The refusal of a request with a name that tells a secret."""
+        actor, command, heard = request.actor, request.commands[0], request.heard
+        detail = f"{telling.what} holds a secret ({telling.kind}), and a name cannot be masked: "
+        no = RejectMessage(
+            "policy_violation",
+            detail + "send it again under another name, and change the secret",
+            self.redactor.text(heard.target if heard else command.about).text,
+            heard.kind if heard else command_name(command),
+        )
+        return Request(
+            replace(actor, name=NAMELESS) if telling.is_of_sender else actor,
+            (no,),
+            request.id,
+            said=self._said(request.said)[0],
+        )
+
+    def _cleaned(self, request: Request, words: bytes, known: _Findings) -> Request:
+        """The request without what is found in it; `known`: what was found in its words before."""
         found = list[tuple[str, str]]()
         commands = tuple(self._command(command, found) for command in request.commands)
         effect = tuple(self._command(command, found) for command in request.effect)
@@ -60,6 +88,8 @@ class Redaction:
         if said is msgspec.UNSET:
             for remark in masked:
                 self.tell(remark)
+        else:
+            commands = tuple(_without_pieces(one, words, bytes(said)) for one in commands)
         return replace(request, commands=commands, effect=effect, said=said, masked=masked)
 
     def _cut(self, said: bytes) -> tuple[bytes, _Findings]:
@@ -108,6 +138,23 @@ def _is_without_words(request: Request) -> bool:
             if getattr(command, field):
                 return False
     return True
+
+
+def _without_pieces(command: AnyCommand, words: bytes, kept: bytes) -> AnyCommand:
+    """A refusal, which may quote the words, without beginnings of secrets: whoever quotes cuts.
+
+    What stood in the words and does not stand in what is kept of them was a piece of a secret.
+    """
+    if not isinstance(command, RejectMessage):
+        return command
+    before, after = (msgspec.json.encode(msgspec.json.decode(one)) for one in (words, kept))
+
+    def left(piece: re.Match[str]) -> str:
+        text = piece[0].encode(errors="surrogatepass")
+        return "[REDACTED]" if text in before and text not in after else piece[0]
+
+    texts = {name: _PIECE.sub(left, getattr(command, name)) for name in FREE_TEXT[RejectMessage]}
+    return replace(command, **texts)
 
 
 def _told(found: _Findings) -> tuple[str, ...]:

@@ -68,7 +68,7 @@ def _logged(event: AnyEvent, at: int) -> tuple[LogEntry, ...]:
 
 
 _LOGGED: dict[type[AnyEvent], Callable[[Any, int], LogEntry]] = {
-    TaskNoted: lambda event, at: LogEntry(at, notes=event.text),
+    TaskNoted: lambda event, at: LogEntry(at, notes=event.text, by=event.by),
     TaskProgressed: lambda event, at: LogEntry(
         at if event.sent_at is None else event.sent_at, event.progress, event.notes, event.blockers
     ),

@@ -14,6 +14,7 @@ HEADING: Final = "## Work Log"
 
 _ENTRY: Final = re.compile(r"- (\S+)(?: (.*))?")
 _BETWEEN: Final = "; "
+_LABELS: Final = frozenset({"By", "Progress", "Notes", "Blockers"})
 _UNSEEN: Final = re.compile(r"\*([1-9][0-9]{0,15}) earlier entries: `dragoman task log [^`]*`\*\s*")
 _MOST_ENTRIES: Final = 200
 _MOST_BYTES: Final = 256 << 10
@@ -27,11 +28,18 @@ class LogEntry(Struct, frozen=True):
     progress: str = ""
     notes: str = ""
     blockers: tuple[str, ...] = ()
+    by: str = ""
+    """Whose words these are, if somebody else's."""
 
 
 def write_entry(entry: LogEntry) -> str:
-    """`- <timestamp> Progress: ... | Notes: ... | Blockers: ...`, without what is not there."""
+    """`- <timestamp> Progress: ... | Notes: ... | Blockers: ...`, without what is not there.
+
+    What others say than whoever works on the task begins with `By: ...`.
+    """
     parts = list[str]()
+    if entry.by:
+        parts.append(f"By: {on_one_line(entry.by)}")
     if entry.progress:
         parts.append(f"Progress: {on_one_line(entry.progress)}")
     if entry.notes:
@@ -79,7 +87,7 @@ def read_entry(line: str, number: int) -> LogEntry:
         text = part[1:] if index else part
         text = text[:-1] if index < len(parts) - 1 else text
         label, colon, value = text.partition(": ")
-        if not colon or label not in ("Progress", "Notes", "Blockers") or label in said:
+        if not colon or label not in _LABELS or label in said:
             raise at_line(number, "a line of the work log says Progress:, Notes: and Blockers:")
         said[label] = value
     return LogEntry(
@@ -87,6 +95,7 @@ def read_entry(line: str, number: int) -> LogEntry:
         from_one_line(said.get("Progress", "")),
         from_one_line(said.get("Notes", "")),
         _blockers(said.get("Blockers")),
+        from_one_line(said.get("By", "")),
     )
 
 

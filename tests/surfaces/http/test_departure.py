@@ -1,5 +1,6 @@
 """Readers that leave at a wrong moment: nothing of them is left, and the log is quiet."""
 
+import asyncio
 import socket
 import ssl
 import struct
@@ -10,13 +11,16 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from starlette.types import Message, Scope
 
 from dragoman.config import HttpSettings
 from dragoman.core.commands import CreateTask, NoteTask
+from dragoman.surfaces.http.hearing import hearing_of, lay_hearing, until_it_ends
 from tests.certificate import make_certificate
 from tests.requirements import proves
 from tests.surfaces.http.house import House, serving
 from tests.surfaces.http.reader import Reader, reading
+from tests.surfaces.http.waiting import until_seats
 
 pytestmark = proves("HTTP-LEFT")
 
@@ -123,3 +127,81 @@ def _come_and_go(house: House, trusting: ssl.SSLContext | None, chance: Random) 
             line.sendall(house.head("GET", f"/v1/stream{chance.choice(['', '?after=0'])}") + behind)
             for _ in range(chance.randrange(4)):
                 line.recv(chance.randrange(1, 20_000))
+
+
+NEW = b'{"title":"One","id":"T-1"}'
+
+
+@proves("HTTP-HALF-CLOSED")
+@pytest.mark.parametrize("version", [b"HTTP/1.1", b"HTTP/1.0"])
+def test_a_caller_that_says_no_more_is_answered(house: House, version: bytes) -> None:
+    declared = ("Content-Type: application/json", f"Content-Length: {len(NEW)}")
+    for request, status in (
+        (house.head("POST", "/v1/tasks", *declared) + NEW, b" 201 "),
+        (house.head("GET", "/v1/tasks/T-1"), b" 200 "),
+        (house.head("GET", "/v1/nowhere"), b" 404 "),
+    ):
+        with house.dial() as line:
+            line.sendall(request.replace(b"HTTP/1.1", version, 1))
+            line.shutdown(socket.SHUT_WR)
+            head, _, body = line.makefile("rb").read().partition(b"\r\n\r\n")
+            assert status in head.partition(b"\r\n")[0]
+            assert body.endswith(b"}")
+
+
+@proves("HTTP-HALF-CLOSED")
+def test_all_that_it_has_asked_for_is_answered_and_half_a_request_is_not(house: House) -> None:
+    asked = house.head("GET", "/v1/tasks")
+    without_body = house.head("POST", "/v1/tasks", "Content-Length: 9")
+    for said, answers in (
+        (asked * 3, 3),
+        (asked * 3 + asked[:20], 3),
+        (asked[:20], 0),
+        (without_body, 0),
+        (b"", 0),
+    ):
+        with house.dial() as line:
+            line.sendall(said)
+            line.shutdown(socket.SHUT_WR)
+            assert line.makefile("rb").read().count(b"HTTP/1.1 ") == answers
+
+
+@proves("HTTP-HALF-CLOSED", "HTTP-WAIT")
+@pytest.mark.parametrize("is_seated", [True, False])
+def test_whoever_waits_and_says_no_more_has_gone(house: House, is_seated: bool) -> None:
+    body = b'{"wait_ms":60000}'
+    declared = ("Content-Type: application/json", f"Content-Length: {len(body)}")
+    with house.dial() as line:
+        line.sendall(house.head("POST", "/v1/work", *declared, by="ada") + body)
+        if is_seated:
+            until_seats(house, 1)
+        line.shutdown(socket.SHUT_WR)
+        assert line.makefile("rb").read()[:13] in (b"", b"HTTP/1.1 204 ")
+        until_seats(house, 0)
+        task = house.do(CreateTask("One", ready=True))
+        assert house.get(f"/v1/tasks/{task}")["status"] == "ready"
+
+
+@proves("HTTP-HALF-CLOSED")
+def test_the_end_of_what_a_caller_says_is_heard_behind_its_request() -> None:
+    scope: Scope = {}
+    lay_hearing(scope)
+    coming: list[Message] = [
+        {"type": "http.request", "body": b"a", "more_body": True},
+        {"type": "http.request", "body": b"b"},
+        {"type": "http.request", "body": b"never asked for"},
+    ]
+
+    async def receive() -> Message:
+        return coming.pop(0)
+
+    async def heard() -> list[Message]:
+        received = until_it_ends(scope, receive)
+        hearing_of(scope).has_ended = True
+        return [await received() for _ in range(4)]
+
+    first, second, *ends = asyncio.run(heard())
+    assert (first["body"], second["body"]) == (b"a", b"b")
+    assert [end["type"] for end in ends] == ["http.disconnect"] * 2
+    assert not hearing_of(scope).is_watched
+    assert until_it_ends({}, receive) is receive

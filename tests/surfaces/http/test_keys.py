@@ -67,7 +67,29 @@ def test_a_claim_that_is_repeated_shows_what_was_taken(house: House, path: str) 
     house.post("/v1/tasks/T-1/release", {}, by="ada")
     again = _ask(house, path, {}).json
     assert again["task"]["status"] == "in-progress"
-    assert again == {**first.json, "task": {**first.json["task"], "lease": None}}
+    task = {**first.json["task"], "lease": None}
+    assert again == {**first.json, "task": task, "expiresAt": None}
+
+
+@proves("IDEM-OVER")
+@pytest.mark.parametrize("to", ["cancelled", "review", "ready"])
+def test_a_claim_that_is_repeated_gives_no_token_of_an_attempt_that_is_over(
+    house: House, to: str
+) -> None:
+    house.post("/v1/tasks", {"title": "One", "ready": True, "id": "T-1"})
+    path, asked = "/v1/tasks/T-1/claim", {"agent": "ada"}
+    first = _ask(house, path, asked, by="owner").json
+    house.post("/v1/tasks/T-1/heartbeat", {}, by="ada")
+    alive = _ask(house, path, asked, by="owner").json
+    for one in (first, alive):
+        assert one["expiresAt"] == one["task"]["lease"]["expiresAt"]
+        assert one["token"].startswith("drga_")
+    house.post("/v1/tasks/T-1/move", {"to": to})
+    if to == "ready":
+        house.post(path, {}, by="bob")
+    over = _ask(house, path, asked, by="owner").json
+    assert (over["fence"], over["expiresAt"], over["token"]) == (first["fence"], None, None)
+    assert over["task"]["lease"] is None
 
 
 @proves("IDEM-SCOPE")

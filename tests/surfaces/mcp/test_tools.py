@@ -388,3 +388,16 @@ def test_a_schema_says_what_is_needed_and_no_more() -> None:
         "required": ["part", "more"],
         "$defs": {"_Part": part},
     }
+
+
+@proves("REDACT-TOLD")
+@pytest.mark.parametrize(
+    ("tool", "field"), [("update", "progress"), ("complete", "notes"), ("ask", "question")]
+)
+def test_who_tells_a_secret_by_a_tool_is_told_so(house: House, tool: str, field: str) -> None:
+    task = house.do(CreateTask("Mend it", ready=True))
+    once(house, "ada", "claim", task=task)
+    assert "warnings" not in once(house, "ada", "update", task=task, progress="half")
+    (warning,) = once(house, "ada", tool, task=task, **{field: "ghp_" + "a1B2" * 9})["warnings"]
+    assert warning.startswith("a secret was masked: ")
+    assert warning.endswith(" (github_token)")

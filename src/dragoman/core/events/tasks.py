@@ -112,6 +112,8 @@ class TaskNoted(Event, frozen=True):
     """A line of the task's work log."""
 
     text: str
+    by: str = ""
+    """Whose words these are, if neither its holder's nor its owner's."""
 
 
 class TaskProgressed(Event, frozen=True):

@@ -103,11 +103,12 @@ class Claimed(Struct, frozen=True, rename="camel"):
     session: str | None
     attempt: int
     fence: int
-    expires_at: str
+    expires_at: str | None
+    """None: the claim is repeated, and its attempt is over."""
     task: WholeTask
     token: str | None = None
-    """Speaks for this attempt; for whoever claims in another's name, who could not go on else, and
-    may give that one credentials."""
+    """Speaks for this attempt while it lasts; for whoever claims in another's name, who could not
+    go on else, and may give that one credentials."""
 
 
 async def claim(call: Call) -> Claimed:
@@ -124,15 +125,17 @@ def claim_command(call: Call, task: str, asked: Claim) -> ClaimTask:
 
 
 async def claimed(call: Call, command: ClaimTask, receipt: Receipt) -> Claimed:
-    """What an agent is told that has got a task."""
+    """What an agent is told that has got a task; its lease as it is now (S-IDEM)."""
+    task = await show_left(call, receipt)
+    lease = task.lease if task.lease and task.lease.fence == receipt.fence else None
     return Claimed(
         agent=command.agent,
         session=command.session or None,
         attempt=receipt.attempt,
         fence=receipt.fence,
-        expires_at=to_rfc3339(receipt.expires_at),
-        task=await show_left(call, receipt),
-        token=await _token(call, command.agent, receipt),
+        expires_at=lease and lease.expires_at,
+        task=task,
+        token=await _token(call, command.agent, receipt) if lease and lease.live else None,
     )
 
 

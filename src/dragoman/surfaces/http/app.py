@@ -25,6 +25,7 @@ from dragoman.surfaces.http import (
 from dragoman.surfaces.http.door import Door
 from dragoman.surfaces.http.endpoint import Endpoint, Served
 from dragoman.surfaces.http.guard import Guard
+from dragoman.surfaces.http.hearing import until_it_ends
 from dragoman.surfaces.http.line import for_its_http
 from dragoman.surfaces.http.office import Office
 from dragoman.surfaces.http.openapi import describe
@@ -63,7 +64,7 @@ class HttpApp:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        await self._guard(scope, receive, for_its_http(scope, send))
+        await self._guard(scope, until_it_ends(scope, receive), for_its_http(scope, send))
 
     def close(self) -> None:
         """Send everyone away who waits; what was asked for is still answered."""

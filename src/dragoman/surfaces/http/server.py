@@ -14,6 +14,7 @@ from dragoman.config import HttpSettings
 from dragoman.core.errors import SettingsError
 from dragoman.surfaces.http.app import HttpApp
 from dragoman.surfaces.http.exposure import Peers, check_exposure, url
+from dragoman.surfaces.http.hearing import hearing_of, lay_hearing
 from dragoman.surfaces.http.line import Line, lay
 from dragoman.surfaces.http.problems import stop
 from dragoman.system.open_files import raise_limit
@@ -72,6 +73,21 @@ class PatientHttp(HttpToolsProtocol):
             left.disconnected = True
             left.message_event.set()
 
+    def eof_received(self) -> bool:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """It says no more: what is asked for is answered, unless that is watched for by somebody.
+
+        False ends the connection. TLS cannot be closed by half.
+        """
+        last, answering = self.cycle, self._answering
+        if answering is None or last.response_complete or last.more_body:
+            return False
+        if self.scheme == "https" or hearing_of(cast(Scope, answering.scope)).is_watched:
+            return False
+        for cycle in (answering, *(waiting for waiting, _ in self.pipeline)):
+            hearing_of(cast(Scope, cycle.scope)).has_ended = True
+        last.keep_alive = False
+        return True
+
     def data_received(self, data: bytes) -> None:
         """More of a request, or the first of the next one."""
         if self._deadline is not None:
@@ -112,6 +128,7 @@ class PatientHttp(HttpToolsProtocol):
         super().on_headers_complete()
         # Who answers begins in a later pass of the loop.
         lay(cast(Scope, self.scope), Line(self.cycle))
+        lay_hearing(cast(Scope, self.scope))
         if not self.pipeline:
             self._answering = self.cycle
 

@@ -31,6 +31,8 @@ class Desk(Struct, frozen=True):
     interpreter: Interpreter
     settings: Settings
     actor: Actor
+    remarks: list[str] = []
+    """What the caller is told beside the answer."""
 
     @property
     def now(self) -> int:
@@ -39,7 +41,9 @@ class Desk(Struct, frozen=True):
 
     def do(self, *commands: AnyCommand) -> Receipt:
         """Run commands, all or none; what the last one came to. A refusal is raised."""
-        return self.hub.do(self.actor, *commands).receipts[-1]
+        accepted = self.hub.do(self.actor, *commands)
+        self.remarks.extend(accepted.masked)
+        return accepted.receipts[-1]
 
     def task(self, name: str) -> TaskView:
         """The task of this name; a refusal is raised."""

@@ -25,8 +25,6 @@ def send(desk: Desk, asked: Send) -> dict[str, Any]:
     said = desk.interpreter.send(asked.message, speaker=desk.actor, ends_stays=True)
     answer = _taken(said, desk)
     shown = {"dialect": answer.dialect, "type": answer.kind, "reply": answer.reply}
-    if answer.warnings:
-        shown["warnings"] = list(answer.warnings)
     return shown | ({"repeated": True} if answer.repeated else {})
 
 
@@ -62,8 +60,7 @@ def _called(desk: Desk, name: str, visit: Visit) -> dict[str, Any]:
     said = desk.interpreter.call(name, visit.arguments, desk.actor, ends_stays=True)
     answer = _taken(said, desk)
     reply = answer.reply
-    shown = cast(dict[str, Any], reply) if isinstance(reply, dict) else {"reply": reply}
-    return {**shown, "warnings": list(answer.warnings)} if answer.warnings else shown
+    return cast(dict[str, Any], reply) if isinstance(reply, dict) else {"reply": reply}
 
 
 def _taken(answer: Answer | None, desk: Desk) -> Taken:
@@ -75,4 +72,5 @@ def _taken(answer: Answer | None, desk: Desk) -> Taken:
         )
     if isinstance(answer, Turned):
         raise TurnedDown(Refusal(answer.code, answer.detail), answer.reply)
+    desk.remarks.extend(answer.warnings)
     return answer

@@ -89,9 +89,14 @@ def tool(
 async def answered(
     visit: Visit, work: Callable[[Desk], Mapping[str, Any]], *, reads: bool = False
 ) -> Told | Denied:
-    """What the work comes to; whatever stops it is the tool's error."""
+    """What the work comes to, with what was remarked; whatever stops it is the tool's error."""
+
+    def remarked(desk: Desk) -> Mapping[str, Any]:
+        data = work(desk)
+        return {**data, "warnings": desk.remarks} if desk.remarks else data
+
     try:
-        return Told(await visit.at_desk(work, reads=reads))
+        return Told(await visit.at_desk(remarked, reads=reads))
     except TurnedDown as error:
         return Denied(error.code, error.detail, error.reply)
     except DragomanError as error:

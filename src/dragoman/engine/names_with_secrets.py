@@ -1,0 +1,76 @@
+"""Names that hold a secret: they cannot be masked, since nothing would be found by them again."""
+
+from collections.abc import Iterator, Sequence
+from functools import cache, lru_cache
+from typing import Any, Final, cast
+
+import msgspec
+from msgspec import Struct
+
+from dragoman.core.free_text import FREE_TEXT, NO_NAMES
+from dragoman.engine.request import Request
+from dragoman.text.redact import Redactor
+
+_REMEMBERED: Final = 4_096
+"""Of so many names it is known what they hold: the same ones come again and again."""
+
+
+class Telling(Struct, frozen=True):
+    """A name that tells a secret: what it names, and the kind of the secret."""
+
+    what: str
+    kind: str
+    is_of_sender: bool = False
+
+
+class Names:
+    """Looks for secrets in what a request calls things."""
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
+        self._known = lru_cache(_REMEMBERED)(self._kind)
+
+    def telling(self, request: Request, *, in_commands: bool) -> Telling | None:
+        """The first that tells one; `in_commands`: whether there may be any in these at all."""
+        if request.actor.role == "system":
+            return None  # what the hub itself names has had its name before
+        if kind := self._known(request.actor.name):
+            return Telling("the name of the sender", kind, is_of_sender=True)
+        # One that the hub made of what is said is a digest; of others each is new.
+        if request.key and not request.per_attempt and (kind := self._kind(request.key)):
+            return Telling("the key", kind)
+        return self._in_commands(request) if in_commands else None
+
+    def _in_commands(self, request: Request) -> Telling | None:
+        for command in (*request.commands, *request.effect):
+            for field in _fields(type(command)):
+                for name in _texts(getattr(command, field)):
+                    if kind := self._known(name):
+                        return Telling(field, kind)
+        return None
+
+    def _kind(self, name: str) -> str:
+        """Of the first secret in it; empty: there is none."""
+        found = self._redactor.text(name).found
+        return found[0].kind if found else ""
+
+
+@cache
+def _fields(command: type[Any]) -> tuple[str, ...]:
+    """The fields of a command that may have names in them."""
+    others = NO_NAMES.union(FREE_TEXT.get(command, ()))
+    return tuple(field for field in command.__struct_fields__ if field not in others)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Every text in a field, however deep."""
+    if isinstance(value, str):
+        if value:
+            yield value
+    elif isinstance(value, dict):
+        yield from _texts([*cast(dict[Any, Any], value).items()])
+    elif isinstance(value, list | tuple):
+        for item in cast(Sequence[Any], value):
+            yield from _texts(item)
+    elif isinstance(value, Struct):
+        yield from _texts(msgspec.to_builtins(value))
