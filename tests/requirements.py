@@ -3155,6 +3155,13 @@ _MANIFEST: tuple[Requirement, ...] = (
         "S-MAIL-7",
         "How long an ack may take can be said at every door; what is no such time is refused.",
     ),
+    # --- secrets in terminals, lists and URLs, as a fresh user found them
+    Requirement(
+        "REDACT-LINES",
+        "S-SAOP-5",
+        "A private key that a terminal shows is masked in each of its lines, although every line "
+        "is an event of its own, also over requests and processes; other lines stay.",
+    ),
 )
 
 REQUIREMENTS = {requirement.id: requirement for requirement in _MANIFEST}

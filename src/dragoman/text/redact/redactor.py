@@ -10,8 +10,10 @@ from typing import Any, cast
 from msgspec import Struct
 
 from dragoman.text.redact.assignments import key_names_secret, names_secret
+from dragoman.text.redact.blocks import PRIVATE_KEY
 from dragoman.text.redact.finder import Finder, Found, placeholder
 from dragoman.text.redact.known import Secret
+from dragoman.text.redact.lines import OVER, begun, of_key
 from dragoman.text.redact.looks import is_placeholder, looks_random
 from dragoman.text.redact.stream import Stream
 from dragoman.text.strict_json import below
@@ -22,6 +24,15 @@ class Masked(Struct, frozen=True):
 
     text: str
     found: tuple[Found, ...] = ()
+
+
+class MaskedLine(Struct, frozen=True):
+    """A line without secrets, whether it had any, and what is to be known for the next one."""
+
+    text: str
+    masked: bool
+    since: int
+    """How many lines came since the last one of a private key that has not ended; OVER: none."""
 
 
 class MaskedTree(Struct, frozen=True):
@@ -63,6 +74,20 @@ class Redactor:
     def stream(self, held: str = "") -> Stream:
         """For a text that comes in pieces; `held`: what an earlier stream of it has held back."""
         return Stream(self._finder, held)
+
+    def line(self, line: str, since: int = OVER) -> MaskedLine:
+        """A line that is kept as it comes; `since`: that of the line before it."""
+        size = 0
+        if since != OVER:
+            size, since = of_key(line, since)
+        rest, text = line[size:], ""
+        if size:
+            digest = self._finder.digest(line[:size].encode(errors="surrogatepass"))
+            text = placeholder(PRIVATE_KEY, digest)
+        masked = self.text(rest)
+        if not self._known_only and (begins := begun(rest)) != OVER:
+            since = begins
+        return MaskedLine(text + masked.text, bool(size or masked.found), since)
 
     def may_hold(self, data: bytes) -> bool:
         """Whether it is worth to look into a text; a no is quick, and is meant.
