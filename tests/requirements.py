@@ -3162,6 +3162,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "A private key that a terminal shows is masked in each of its lines, although every line "
         "is an event of its own, also over requests and processes; other lines stay.",
     ),
+    Requirement(
+        "REDACT-URLS",
+        "S-SAOP-5",
+        "Of a URL only the secret is masked, whatever its user is called and however the URL is "
+        "encoded; host and path stay.",
+    ),
 )
 
 REQUIREMENTS = {requirement.id: requirement for requirement in _MANIFEST}

@@ -136,6 +136,31 @@ def test_a_secret_is_replaced_by_what_it_is(text: str, expected: str) -> None:
     assert shown(text) == expected
 
 
+@proves("REDACT-URLS")
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            f"git clone https://x-access-token:{GITHUB}@github.com/acme/x.git .",
+            "git clone https://x-access-token:[REDACTED:github_token]@github.com/acme/x.git .",
+        ),
+        (
+            "https://gitlab-ci-token:z9Q2mK4vX7bN1cR5@gitlab.com/acme/x.git",
+            "https://gitlab-ci-token:[REDACTED:url_password]@gitlab.com/acme/x.git",
+        ),
+        ("https://token:z9Q2mK4v@h/x?y=1", "https://token:[REDACTED:url_password]@h/x?y=1"),
+        ("https://db_password:z9Q2@h/x", "https://db_password:[REDACTED:url_password]@h/x"),
+        ("see https://token:z9Q2mK4vX7bN1cR5 now", "see https://token:[REDACTED:token] now"),
+    ],
+)
+def test_of_a_url_only_the_secret_is_masked(text: str, expected: str) -> None:
+    assert shown(text) == expected
+    once = ALL.text(text).text
+    assert ALL.text(once).text == once
+    stream = ALL.stream()
+    assert "".join(stream.feed(sign) for sign in text) + stream.close() == once
+
+
 @proves("REDACT-KEPT")
 @pytest.mark.parametrize(
     "text",

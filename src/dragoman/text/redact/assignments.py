@@ -94,6 +94,8 @@ _LONGEST_QUOTED: Final = 200
 _LONGEST_USER: Final = 24
 """A user of a URL that is longer, and made by chance, is a token."""
 _SHORTEST_PASSWORD: Final = 3
+_LONGEST_LOGIN: Final = 64
+"""So long a user of a URL is whose name ends like that of a secret."""
 
 PLACEHOLDER: Final = Linear(rb"\[REDACTED:[a-z0-9_]{1,64}:[0-9a-f]{8}\]", captures=False)
 """What stands in the place of a secret already."""
@@ -114,6 +116,9 @@ def assignments(data: bytes) -> Iterator[Told]:
     at = 0
     while (found := _ASSIGNED.search(data, at)) is not None:
         begin, at = found.span()
+        if behind := _behind_login(data, begin, at):
+            at = behind
+            continue
         value = _value_at(data, at)
         if value is None:
             continue
@@ -174,6 +179,14 @@ def kind_of(name: str) -> str:
     named = _text(data, found.start(), found.end()) if found else "password"
     plain = re.sub(r"[^a-z]+", "_", named.lower()).strip("_")
     return "password" if plain.startswith(("pass", "pwd")) else plain.removesuffix("s")
+
+
+def _behind_login(data: bytes, name: int, value: int) -> int:
+    """Where the login of a URL ends whose user the name is: what follows is the password, and the
+    host, and `in_urls` tells them apart; 0: it is none."""
+    scheme = data.rfind(b"://", max(0, name - _LONGEST_LOGIN), name)
+    found = _IN_URL.match(data, scheme) if scheme >= 0 else None
+    return found.end() if found is not None and found.start(2) == value else 0
 
 
 def _value_at(data: bytes, at: int) -> _Value | None:
