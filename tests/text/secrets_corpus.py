@@ -79,6 +79,9 @@ PREFIXED: dict[str, Callable[[random.Random], str]] = {
         "discord.com/api/webhooks/", _of("123456789", 18), "/", _of(URL_SAFE, 68)
     ),
     "telegram_bot_token": _join(_of("123456789", 10), ":AA", _of(URL_SAFE, 33)),
+    "telegram_bot_address": _join(
+        "https://api.telegram.org/bot", _of("123456789", 10), ":AA", _of(URL_SAFE, 33)
+    ),
     "sendgrid_key": _join("SG.", _of(URL_SAFE, 22), ".", _of(URL_SAFE, 43)),
     "twilio_key": _join("SK", _of(HEX, 32)),
     "mailchimp_key": _join(_of(HEX, 32), "-us", _one_of("1", "21")),
@@ -287,5 +290,6 @@ _SHOWN = {
     "azure_storage_key": "AccountKey=",
     "slack_webhook": "hooks.slack.com/services/",
     "discord_webhook": "discord.com/api/webhooks/",
+    "telegram_bot_address": "https://api.telegram.org/bot",
 }
 """What may stay of a kind: an address, or a name."""

@@ -150,6 +150,10 @@ def test_a_secret_is_replaced_by_what_it_is(text: str, expected: str) -> None:
         ),
         ("https://token:z9Q2mK4v@h/x?y=1", "https://token:[REDACTED:url_password]@h/x?y=1"),
         ("https://db_password:z9Q2@h/x", "https://db_password:[REDACTED:url_password]@h/x"),
+        (
+            f"https://api.telegram.org/bot110201543:AA{'a1B' * 11}/getMe",
+            "https://api.telegram.org/bot[REDACTED:telegram_bot_address]/getMe",
+        ),
         ("see https://token:z9Q2mK4vX7bN1cR5 now", "see https://token:[REDACTED:token] now"),
     ],
 )
