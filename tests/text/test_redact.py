@@ -129,6 +129,8 @@ def test_keys_of_an_object_are_those_of_secrets_as_a_whole() -> None:
         (json.dumps({"k": PEM}), '{"k": "[REDACTED:private_key]"}'),
         (PEM.rpartition("\n")[0] + "\nand on", "[REDACTED:private_key]\nand on"),
         (b64encode(f"u:{GITHUB}".encode()).decode(), "[REDACTED:github_token]"),
+        (b64encode(b"AKIAIOSFODNN7EXAMPLQ").decode(), "[REDACTED:aws_access_key_id]"),
+        ("id: QUtJQUlPU0ZPRE5ON0VYQU1QTFE\n", "id: [REDACTED:aws_access_key_id]\n"),
         ("é" + GITHUB.replace("ghp_", "é ghp_"), "éé [REDACTED:github_token]"),
     ],
 )

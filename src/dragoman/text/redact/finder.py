@@ -25,8 +25,8 @@ from dragoman.text.redact.hidden import ANY_HIDDEN, Reading, may_hide
 from dragoman.text.redact.known import Known, Secret
 from dragoman.text.redact.prefixed import ANY_RULE, prefixed
 
-_ENCODED: Final = Linear(rb"[A-Za-z0-9+/]{28,}={0,2}|[A-Za-z0-9_-]{40,}={0,2}", captures=False)
-"""Long enough to hold a secret in Base64, and longer than a UUID."""
+_ENCODED: Final = Linear(rb"[A-Za-z0-9+/]{27,}={0,2}|[A-Za-z0-9_-]{40,}={0,2}", captures=False)
+"""Long enough to hold a credential of twenty characters in Base64, and longer than a UUID."""
 _BREAK: Final = rb"(?:[ \t]{0,8}(?:[\r\n]|\\{1,3}[nr])){1,8}[ \t]{0,16}"
 """The end of a line, also as JSON writes it, with blanks beside it and empty lines behind it."""
 _LINE: Final = rb"[A-Za-z0-9+/]{16,}"
