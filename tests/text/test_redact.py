@@ -156,6 +156,23 @@ def test_a_secret_is_replaced_by_what_it_is(text: str, expected: str) -> None:
             f"https://api.telegram.org/bot110201543:AA{'a1B' * 11}/getMe",
             "https://api.telegram.org/bot[REDACTED:telegram_bot_address]/getMe",
         ),
+        (
+            "/login?next=https%3A%2F%2Fhooks.slack.com%2Fservices%2FT0AB12CD3%2FB0AB12CD3%2F"
+            "abcdEFGH1234ijklMNOP5678&x=1",
+            "/login?next=https%3A%2F%2Fhooks.slack.com%2Fservices%2F[REDACTED:slack_webhook]&x=1",
+        ),
+        (
+            "?u=postgres%3A%2F%2Fadmin%3az9Q2mK4vX7bN1cR5%40db%2fx&z=%20",
+            "?u=postgres%3A%2F%2Fadmin%3a[REDACTED:url_password]%40db%2fx&z=%20",
+        ),
+        (
+            "r?q=a%3Fpassword%3Dhünter22x%25y9%26user%3Dbob",
+            "r?q=a%3Fpassword%3D[REDACTED:password]%26user%3Dbob",
+        ),
+        (
+            "a%253Fnext%253Dhttps%253A%252F%252Fu%253Ahunter22%2540h%252Fx 100%",
+            "a%253Fnext%253Dhttps%253A%252F%252Fu%253A[REDACTED:url_password]%2540h%252Fx 100%",
+        ),
         ("see https://token:z9Q2mK4vX7bN1cR5 now", "see https://token:[REDACTED:token] now"),
     ],
 )
@@ -364,6 +381,10 @@ PIECES = st.sampled_from(
         "@",
         "_",
         "/",
+        "&",
+        "://u:",
+        "%3A%2F%2Fu%3A",
+        "%40h",
     ]
 )
 KNOWING = Redactor(
@@ -380,6 +401,9 @@ TEXTS = st.lists(st.one_of(PIECES, st.text(max_size=6)), max_size=14).map("".joi
 @example("zz91-zz91Bearer eyJhbGciOiJIUzI1NiJ9")
 @example("zz91-zz91_dXNlcjpnaHBfYTFCMmExQjJhMUIyYTFCMmExQjJhMUIyYTFCMmExQjJhMUIy")
 @example("[REDACTED:zz91-zz91,Authorization: ghp_a1B2a1B2a1B2a1B2")
+@example(f"https://u:tiger tiger burning brightxoxb-1234567890-abc zz91-zz91{GITHUB}&@host/")
+@example(f'password>"{PEM}{GITHUB}&" and "secret": "tiger tiger burning bright x"')
+@example("https%3A%2F%2Fu%3Apassword=tiger tiger burning bright@host/=")
 def test_what_was_redacted_once_stays_as_it_is(text: str) -> None:
     once = KNOWING.text(text).text
     assert KNOWING.text(once).text == once

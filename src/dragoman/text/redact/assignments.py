@@ -99,6 +99,7 @@ _LONGEST_LOGIN: Final = 64
 
 PLACEHOLDER: Final = Linear(rb"\[REDACTED:[a-z0-9_]{1,64}:[0-9a-f]{8}\]", captures=False)
 """What stands in the place of a secret already."""
+_MASKED: Final = re.compile(PLACEHOLDER.pattern)
 _LONGEST_PLACEHOLDER: Final = 84
 
 Told = tuple[int, int, str]
@@ -123,7 +124,7 @@ def assignments(data: bytes) -> Iterator[Told]:
         if value is None:
             continue
         start, end, is_bare = value
-        if not looks_random(_text(data, start, end)):
+        if not looks_random(_unmasked(data, start, end)):
             if data[end - 1] not in b"=:":
                 at = end  # words are no secrets, and are not looked at twice
             continue
@@ -149,10 +150,13 @@ def in_urls(data: bytes) -> Iterator[Told]:
         start, end = found.span(2)
         if start < 0:
             start, end = found.span(1)
-            if end - start >= _LONGEST_USER and looks_random(_text(data, start, end)):
+            user = _unmasked(data, start, end)
+            if len(user) >= _LONGEST_USER and looks_random(user):
                 yield start, end, "url_user"
-        elif end - start >= _SHORTEST_PASSWORD and not is_placeholder(_text(data, start, end)):
-            yield start, end, "url_password"
+        else:
+            password = _unmasked(data, start, end)
+            if len(password) >= _SHORTEST_PASSWORD and not is_placeholder(password):
+                yield start, end, "url_password"
 
 
 def pending(data: bytes) -> int:
@@ -214,6 +218,12 @@ def _bare(name: str) -> str:
 
 def _text(data: bytes, start: int, end: int) -> str:
     return data[start:end].decode(errors="replace")
+
+
+def _unmasked(data: bytes, start: int, end: int) -> str:
+    """What stands here beside placeholders."""
+    value = data[start:end]
+    return (_MASKED.sub(b"", value) if b"[" in value else value).decode(errors="replace")
 
 
 def _whole(data: bytes, end: int) -> int:
