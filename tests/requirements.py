@@ -3163,6 +3163,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "is an event of its own, also over requests and processes; other lines stay.",
     ),
     Requirement(
+        "REDACT-ARGUMENTS",
+        "S-SAOP-4",
+        "In a list of arguments, as text or as JSON, the word behind an option that names a secret "
+        "is masked, however the list is written; whole and in pieces.",
+    ),
+    Requirement(
         "REDACT-URLS",
         "S-SAOP-5",
         "Of a URL only the secret is masked, whatever its user is called and however the URL is "

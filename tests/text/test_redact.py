@@ -157,9 +157,8 @@ def test_a_secret_is_replaced_by_what_it_is(text: str, expected: str) -> None:
             "https://api.telegram.org/bot[REDACTED:telegram_bot_address]/getMe",
         ),
         (
-            "/login?next=https%3A%2F%2Fhooks.slack.com%2Fservices%2FT0AB12CD3%2FB0AB12CD3%2F"
-            "abcdEFGH1234ijklMNOP5678&x=1",
-            "/login?next=https%3A%2F%2Fhooks.slack.com%2Fservices%2F[REDACTED:slack_webhook]&x=1",
+            "/r?next=https%3A%2F%2Fhooks.slack.com%2Fservices%2FT0A%2FB0A%2FabcdEFGH1234ijklMN&x=1",
+            "/r?next=https%3A%2F%2Fhooks.slack.com%2Fservices%2F[REDACTED:slack_webhook]&x=1",
         ),
         (
             "?u=postgres%3A%2F%2Fadmin%3az9Q2mK4vX7bN1cR5%40db%2fx&z=%20",
@@ -182,6 +181,59 @@ def test_of_a_url_only_the_secret_is_masked(text: str, expected: str) -> None:
     assert ALL.text(once).text == once
     stream = ALL.stream()
     assert "".join(stream.feed(sign) for sign in text) + stream.close() == once
+
+
+ARGUMENTS = ["mysql", "--host", "db-7x.example", "--db-password", "z9Q2mK4vX7bN1cR5", "-v"]
+
+
+@proves("REDACT-ARGUMENTS")
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps(ARGUMENTS),
+        json.dumps(ARGUMENTS, separators=(",", ":")),
+        json.dumps({"command": ARGUMENTS}, indent=4),
+        json.dumps(json.dumps(json.dumps(ARGUMENTS, indent=2))),
+        repr(ARGUMENTS),
+    ],
+)
+def test_in_a_list_of_arguments_an_option_names_the_next(text: str) -> None:
+    masked = ALL.text(text)
+    assert [one.kind for one in masked.found] == ["password"]
+    assert masked.text == text.replace(ARGUMENTS[4], masked.found[0].placeholder)
+    assert ALL.text(masked.text).text == masked.text
+    for size in (1, 3, 7):
+        stream = ALL.stream()
+        pieces = [stream.feed(text[at : at + size]) for at in range(0, len(text), size)]
+        assert "".join(pieces) + stream.close() == masked.text, size
+
+
+@proves("REDACT-ARGUMENTS")
+def test_in_a_list_of_json_too() -> None:
+    masked = ALL.tree({"arguments": {"command": ARGUMENTS, "password": ["hunter22x", "--x", "y"]}})
+    assert masked.found == (
+        ("arguments.command[4]", "password"),
+        ("arguments.password[0]", "password"),
+    )
+    command = masked.value["arguments"]["command"]
+    assert command[:4] + command[5:] == ARGUMENTS[:4] + ARGUMENTS[5:]
+
+
+@proves("REDACT-ARGUMENTS")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--token-file", "/run/x9Q2mK4vX7"],
+        ["--password", "--verbose"],
+        ["--token", 7, "z9Q2mK4vX7bN1cR5"],
+        ["--password", "required"],
+        ["--passed", "z9Q2mK4vX7bN1cR5"],
+    ],
+)
+def test_other_words_of_a_list_stay(words: list[Any]) -> None:
+    assert ALL.tree(words).found == ()
+    assert ALL.text(json.dumps(words)).found == ()
+    assert ALL.text('run(["--token", token1234x])').found == ()
 
 
 @proves("REDACT-KEPT")

@@ -32,9 +32,10 @@ _SEPARATOR: Final = (
 )
 """Between a name and its value, with the type that some languages put there."""
 _SCHEMES: Final = rb"(?:bearer|basic|token|digest|apikey|api-key|ssws|bot|negotiate)"
-_OPTION_FORM: Final = (
-    rb"--[a-z0-9-]{0,24}(?:pass|secret|token|api-?key|access-?key)[a-z0-9-]{0,24}[ \t]{1,4}"
-)
+_OPTION: Final = rb"--[a-z0-9-]{0,24}(?:pass|secret|token|api-?key|access-?key)[a-z0-9-]{0,24}"
+_NEXT: Final = rb"""\\{0,3}["'],(?:[ \t\r\n]|\\{1,3}[nrt]){0,40}"""
+"""Between two words of a list of arguments."""
+_OPTION_FORM: Final = _OPTION + rb"(?:[ \t]{1,4}|" + _NEXT + rb")"
 _PASS_FORM: Final = rb"\b(?-i:pass)" + _QUOTES + _SEPARATOR
 """Not in capitals: that is how tests end."""
 _NETRC_FORM: Final = rb"login[ \t]{1,8}[^\s]+\s{1,16}password[ \t]{1,8}"
@@ -51,6 +52,7 @@ _ASSIGNED_FORM: Final = (
     + _NETRC_FORM
     + rb")"
 )
+_IS_OPTION: Final = re.compile(r"--[A-Za-z0-9][A-Za-z0-9-]{0,63}")
 _URL_FORM: Final = rb"://[^\s/@\"'<>]+@"
 
 _ASSIGNED: Final = Linear(rb"(?i)" + _ASSIGNED_FORM + rb"|" + _OPTION_FORM, captures=False)
@@ -86,6 +88,10 @@ _PENDING: Final = Linear(
     + rb"""(?:\\{0,3}(?:"[^"\n]{0,200}|'[^'\n]{0,200})?|"""
     + _SCHEMES
     + rb"[ \t]{0,4})?|(?:bearer|basic)[ \t]{0,4}"
+    + rb"|"
+    + _OPTION
+    + _NEXT
+    + rb"""(?:\\{0,3}(?:"[^"\n]{0,200}|'[^'\n]{0,200})?)?"""
     + rb"|login(?:[ \t]{1,8}(?:[^\s]+(?:\s{1,16}(?:p[a-z]{0,7}[ \t]{0,8})?)?)?)?)\z",
     captures=False,
 )
@@ -124,6 +130,8 @@ def assignments(data: bytes) -> Iterator[Told]:
         if value is None:
             continue
         start, end, is_bare = value
+        if is_bare and _is_listed(data[begin:at]):
+            continue  # the name of a variable, or a call
         if not looks_random(_unmasked(data, start, end)):
             if data[end - 1] not in b"=:":
                 at = end  # words are no secrets, and are not looked at twice
@@ -171,6 +179,11 @@ def names_secret(name: str) -> str:
     return "" if found is None or tells_about(name) else kind_of(name)
 
 
+def is_option(word: str) -> bool:
+    """Whether a word is an option, which names what follows it in a list of arguments."""
+    return _IS_OPTION.fullmatch(word) is not None
+
+
 def key_names_secret(key: str) -> str:
     """The kind of secret that the key of an object stands for; empty: none."""
     return kind_of(f'"{key}"') if key.lower() in _ALONE else names_secret(key)
@@ -213,7 +226,14 @@ def _value_at(data: bytes, at: int) -> _Value | None:
 
 def _bare(name: str) -> str:
     """A name without the quotes and signs that follow it."""
+    if _is_listed(name.encode()):
+        name = name.partition(",")[0]
     return name.rstrip(" \t:=>\\\"']")
+
+
+def _is_listed(name: bytes) -> bool:
+    """Whether it is an option in a list of arguments, the next of which is its value."""
+    return name.startswith(b"--") and b"," in name
 
 
 def _text(data: bytes, start: int, end: int) -> str:

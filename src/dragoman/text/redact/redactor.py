@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from msgspec import Struct
 
-from dragoman.text.redact.assignments import key_names_secret, names_secret
+from dragoman.text.redact.assignments import is_option, key_names_secret, names_secret
 from dragoman.text.redact.blocks import PRIVATE_KEY
 from dragoman.text.redact.finder import Finder, Found, placeholder
 from dragoman.text.redact.known import Secret
@@ -114,8 +114,10 @@ class Redactor:
                 for key, item in cast(dict[str, Any], value).items()
             }
         if isinstance(value, list | tuple):
-            items = enumerate(cast(Sequence[Any], value))
-            return [self._walked(item, below(path, at), name, found) for at, item in items]
+            items = cast(Sequence[Any], value)
+            names = (name, *(_named_by(item) or name for item in items))
+            named = enumerate(zip(items, names, strict=False))
+            return [self._walked(item, below(path, at), of, found) for at, (item, of) in named]
         return value
 
     def _name(self, key: str, path: str, found: list[tuple[str, str]]) -> str:
@@ -131,6 +133,11 @@ class Redactor:
             digest = self._finder.digest(value.encode(errors="surrogatepass"))
             return placeholder(kind, digest), [kind]
         return masked.text, [one.kind for one in masked.found]
+
+
+def _named_by(item: Any) -> str:
+    """What the next of a list of arguments is called by this one; empty: nothing."""
+    return item if isinstance(item, str) and is_option(item) else ""
 
 
 def is_secret_variable(name: str, value: str) -> bool:
