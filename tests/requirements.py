@@ -3169,6 +3169,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "is masked, however the list is written; whole and in pieces.",
     ),
     Requirement(
+        "REDACT-LETTERS",
+        "S-SAOP-4",
+        "Letters that chance has put behind the name of a secret are masked, nine of ten at least "
+        "if there are sixteen; words of languages and of programs stay.",
+    ),
+    Requirement(
         "REDACT-URLS",
         "S-SAOP-5",
         "Of a URL only the secret is masked, whatever its user is called and however the URL is "

@@ -111,6 +111,8 @@ GENERIC: dict[str, Callable[[random.Random], str]] = {
     "base64": _join(_of(BASE64, 43), "="),
     "url safe": _of(URL_SAFE, 32),
     "lower case and digits": _of(ascii_lowercase + digits, 20),
+    "lower case": _of(ascii_lowercase, 16),
+    "letters": _of(ascii_letters, 16),
     "with signs": _join(_of(ALNUM, 6), _of("!#%*+?@^_~", 2), _of(ALNUM, 8)),
 }
 """Secrets without a form: only what stands before them tells."""
@@ -241,6 +243,14 @@ _ORDINARY: tuple[Callable[[random.Random], str], ...] = (
     ),
 )
 
+WORDS = (
+    "required configured getpassword unavailable placeholder passwordfield authentication refresh "
+    "workflow rhythmically anywhere copyright postgresql knowledge accesskeyprovider pygments "
+    "keychain backwards erforderlich zwischenspeicher contraseña wachtwoord getSecretManager "
+    "OAuthTokenStore PDFDocument HttpsProxyConfig deserialize subprocess kubernetes"
+).split()
+"""Words that stand behind names of secrets: of languages, and of programs."""
+
 _MISLEADING: tuple[Callable[[random.Random], str], ...] = (
     lambda c: (
         f"tests/core/test_tokens.py::test_token_{c.randint(1, 99)} PASSED [ {c.randint(1, 99)}%]"
@@ -261,6 +271,7 @@ _MISLEADING: tuple[Callable[[random.Random], str], ...] = (
     lambda c: f"--- PASS: TestHTTP2Server{c.randint(10, 99)}x (0.0{c.randint(1, 9)}s)",
     lambda c: "login form: the user's password reset did not pass: see 2FA_setup",
     lambda c: '{"auth": "oauth2-device", "bypass": "Z9kQ2mT7xA", "auth": {"type": "basic"}}',
+    lambda c: f"token={c.choice(WORDS)} password: {c.choice(WORDS)} secret = {c.choice(WORDS)}",
     lambda c: "secret scanning: enabled; credentials: not found; auth: required",
     lambda c: (
         f"at com.example.AuthTokenFilterChain$Virtual.doFilter(Filter.java:{c.randint(1, 400)})"

@@ -655,6 +655,26 @@ def test_of_the_corpus_so_much_is_found_as_we_say() -> None:
     assert corpus.recall(ALL, corpus.generic(each=20)) >= 0.90
 
 
+@proves("REDACT-LETTERS")
+@pytest.mark.parametrize("value", ["clamhkpoztazfwnh", "qzRvbTxkwLjhPpds", "xkjwqvbz"])
+def test_letters_that_chance_has_put_are_no_word(value: str) -> None:
+    assert shown(f"password={value}") == "password=[REDACTED:password]"
+
+
+@proves("REDACT-LETTERS")
+@pytest.mark.parametrize("kind", ["lower case", "letters"])
+def test_of_secrets_of_letters_nine_of_ten_are_found(kind: str) -> None:
+    cases = [case for case in corpus.generic(each=200) if case.kind == kind]
+    assert corpus.recall(ALL, cases) >= 0.90
+
+
+@proves("REDACT-LETTERS")
+def test_words_of_languages_and_programs_stay() -> None:
+    for word in corpus.WORDS:
+        text = f"password={word} token: {word}"
+        assert ALL.text(text).text == text, word
+
+
 @proves("REDACT-RECALL")
 def test_of_what_is_masked_in_ordinary_lines_nearly_all_was_a_secret() -> None:
     cases = [case.text for case in corpus.generic(each=10)]
