@@ -243,12 +243,37 @@ _ORDINARY: tuple[Callable[[random.Random], str], ...] = (
     ),
 )
 
-WORDS = (
-    "required configured getpassword unavailable placeholder passwordfield authentication refresh "
-    "workflow rhythmically anywhere copyright postgresql knowledge accesskeyprovider pygments "
-    "keychain backwards erforderlich zwischenspeicher contraseña wachtwoord getSecretManager "
-    "OAuthTokenStore PDFDocument HttpsProxyConfig deserialize subprocess kubernetes"
-).split()
+WORDS = [
+    "required",
+    "configured",
+    "getpassword",
+    "unavailable",
+    "placeholder",
+    "passwordfield",
+    "authentication",
+    "refresh",
+    "workflow",
+    "rhythmically",
+    "anywhere",
+    "copyright",
+    "postgresql",
+    "knowledge",
+    "accesskeyprovider",
+    "pygments",
+    "keychain",
+    "backwards",
+    "erforderlich",
+    "zwischenspeicher",
+    "contraseña",
+    "wachtwoord",
+    "getSecretManager",
+    "OAuthTokenStore",
+    "PDFDocument",
+    "HttpsProxyConfig",
+    "deserialize",
+    "subprocess",
+    "kubernetes",
+]
 """Words that stand behind names of secrets: of languages, and of programs."""
 
 _MISLEADING: tuple[Callable[[random.Random], str], ...] = (
