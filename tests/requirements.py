@@ -3299,6 +3299,31 @@ _MANIFEST: tuple[Requirement, ...] = (
         "A request that is whole is answered though its caller has shut its sending side; whoever "
         "waits by it, or reads a stream, has gone.",
     ),
+    # --- secrets in terminals, lists and URLs, as a fresh user found them
+    Requirement(
+        "REDACT-LINES",
+        "S-SAOP-5",
+        "A private key that a terminal shows is masked in each of its lines, although every line "
+        "is an event of its own, also over requests and processes; other lines stay.",
+    ),
+    Requirement(
+        "REDACT-ARGUMENTS",
+        "S-SAOP-4",
+        "In a list of arguments, as text or as JSON, the word behind an option that names a secret "
+        "is masked, however the list is written; whole and in pieces.",
+    ),
+    Requirement(
+        "REDACT-LETTERS",
+        "S-SAOP-4",
+        "Letters that chance has put behind the name of a secret are masked, nine of ten at least "
+        "if there are sixteen; words of languages and of programs stay.",
+    ),
+    Requirement(
+        "REDACT-URLS",
+        "S-SAOP-5",
+        "Of a URL only the secret is masked, whatever its user is called and however the URL is "
+        "encoded; host and path stay.",
+    ),
 )
 
 REQUIREMENTS = {requirement.id: requirement for requirement in _MANIFEST}

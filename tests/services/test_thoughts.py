@@ -14,7 +14,7 @@ from dragoman.services.thoughts import Thoughts
 from dragoman.system.chunk_tails import PATIENCE, ChunkTails
 from dragoman.text.digest import keyed_digest
 from dragoman.text.redact import Redactor
-from tests.protocols.saop.desk import SECRET, Desk, thought
+from tests.protocols.saop.desk import SECRET, Desk, pulse, thought
 from tests.requirements import proves
 
 pytestmark = proves("SAOP-ENDED")
@@ -113,7 +113,7 @@ def test_what_a_chunk_leaves_meanwhile_is_not_lost_and_nothing_is_told_twice(
     mind.desk.event(1, thought("half a thou"))
     mind.wait()
 
-    def end(key: str, held: str) -> RecordTrace:
+    def end(key: str, held: str) -> RecordTrace | None:
         mind.desk.event(2, thought("ght, and more of i"))
         return saop.last_chunk(key, held, mind.choices)
 
@@ -124,3 +124,13 @@ def test_what_a_chunk_leaves_meanwhile_is_not_lost_and_nothing_is_told_twice(
     said = "".join(one["chunk"] for one in mind.told())
     assert sorted(said) == sorted("half a thought, and more of it")
     assert list(mind.folder.iterdir()) == []
+
+
+def test_a_key_in_a_terminal_that_nothing_follows_is_forgotten(tmp_path: Path) -> None:
+    mind = Mind(tmp_path)
+    mind.desk.event(1, pulse("-----BEGIN PRIVATE KEY-----"))
+    assert len(list(mind.folder.iterdir())) == 1
+    mind.wait()
+    assert mind.run() == 0
+    assert list(mind.folder.iterdir()) == []
+    assert [one["type"] for one in mind.told()] == ["SANDBOX_PULSE"]

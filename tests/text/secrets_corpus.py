@@ -79,6 +79,9 @@ PREFIXED: dict[str, Callable[[random.Random], str]] = {
         "discord.com/api/webhooks/", _of("123456789", 18), "/", _of(URL_SAFE, 68)
     ),
     "telegram_bot_token": _join(_of("123456789", 10), ":AA", _of(URL_SAFE, 33)),
+    "telegram_bot_address": _join(
+        "https://api.telegram.org/bot", _of("123456789", 10), ":AA", _of(URL_SAFE, 33)
+    ),
     "sendgrid_key": _join("SG.", _of(URL_SAFE, 22), ".", _of(URL_SAFE, 43)),
     "twilio_key": _join("SK", _of(HEX, 32)),
     "mailchimp_key": _join(_of(HEX, 32), "-us", _one_of("1", "21")),
@@ -108,6 +111,8 @@ GENERIC: dict[str, Callable[[random.Random], str]] = {
     "base64": _join(_of(BASE64, 43), "="),
     "url safe": _of(URL_SAFE, 32),
     "lower case and digits": _of(ascii_lowercase + digits, 20),
+    "lower case": _of(ascii_lowercase, 16),
+    "letters": _of(ascii_letters, 16),
     "with signs": _join(_of(ALNUM, 6), _of("!#%*+?@^_~", 2), _of(ALNUM, 8)),
 }
 """Secrets without a form: only what stands before them tells."""
@@ -238,6 +243,39 @@ _ORDINARY: tuple[Callable[[random.Random], str], ...] = (
     ),
 )
 
+WORDS = [
+    "required",
+    "configured",
+    "getpassword",
+    "unavailable",
+    "placeholder",
+    "passwordfield",
+    "authentication",
+    "refresh",
+    "workflow",
+    "rhythmically",
+    "anywhere",
+    "copyright",
+    "postgresql",
+    "knowledge",
+    "accesskeyprovider",
+    "pygments",
+    "keychain",
+    "backwards",
+    "erforderlich",
+    "zwischenspeicher",
+    "contraseña",
+    "wachtwoord",
+    "getSecretManager",
+    "OAuthTokenStore",
+    "PDFDocument",
+    "HttpsProxyConfig",
+    "deserialize",
+    "subprocess",
+    "kubernetes",
+]
+"""Words that stand behind names of secrets: of languages, and of programs."""
+
 _MISLEADING: tuple[Callable[[random.Random], str], ...] = (
     lambda c: (
         f"tests/core/test_tokens.py::test_token_{c.randint(1, 99)} PASSED [ {c.randint(1, 99)}%]"
@@ -258,6 +296,7 @@ _MISLEADING: tuple[Callable[[random.Random], str], ...] = (
     lambda c: f"--- PASS: TestHTTP2Server{c.randint(10, 99)}x (0.0{c.randint(1, 9)}s)",
     lambda c: "login form: the user's password reset did not pass: see 2FA_setup",
     lambda c: '{"auth": "oauth2-device", "bypass": "Z9kQ2mT7xA", "auth": {"type": "basic"}}',
+    lambda c: f"token={c.choice(WORDS)} password: {c.choice(WORDS)} secret = {c.choice(WORDS)}",
     lambda c: "secret scanning: enabled; credentials: not found; auth: required",
     lambda c: (
         f"at com.example.AuthTokenFilterChain$Virtual.doFilter(Filter.java:{c.randint(1, 400)})"
@@ -287,5 +326,6 @@ _SHOWN = {
     "azure_storage_key": "AccountKey=",
     "slack_webhook": "hooks.slack.com/services/",
     "discord_webhook": "discord.com/api/webhooks/",
+    "telegram_bot_address": "https://api.telegram.org/bot",
 }
 """What may stay of a kind: an address, or a name."""

@@ -129,11 +129,111 @@ def test_keys_of_an_object_are_those_of_secrets_as_a_whole() -> None:
         (json.dumps({"k": PEM}), '{"k": "[REDACTED:private_key]"}'),
         (PEM.rpartition("\n")[0] + "\nand on", "[REDACTED:private_key]\nand on"),
         (b64encode(f"u:{GITHUB}".encode()).decode(), "[REDACTED:github_token]"),
+        (b64encode(b"AKIAIOSFODNN7EXAMPLQ").decode(), "[REDACTED:aws_access_key_id]"),
+        ("id: QUtJQUlPU0ZPRE5ON0VYQU1QTFE\n", "id: [REDACTED:aws_access_key_id]\n"),
         ("é" + GITHUB.replace("ghp_", "é ghp_"), "éé [REDACTED:github_token]"),
     ],
 )
 def test_a_secret_is_replaced_by_what_it_is(text: str, expected: str) -> None:
     assert shown(text) == expected
+
+
+@proves("REDACT-URLS")
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            f"git clone https://x-access-token:{GITHUB}@github.com/acme/x.git .",
+            "git clone https://x-access-token:[REDACTED:github_token]@github.com/acme/x.git .",
+        ),
+        (
+            "https://gitlab-ci-token:z9Q2mK4vX7bN1cR5@gitlab.com/acme/x.git",
+            "https://gitlab-ci-token:[REDACTED:url_password]@gitlab.com/acme/x.git",
+        ),
+        ("https://token:z9Q2mK4v@h/x?y=1", "https://token:[REDACTED:url_password]@h/x?y=1"),
+        ("https://db_password:z9Q2@h/x", "https://db_password:[REDACTED:url_password]@h/x"),
+        (
+            f"https://api.telegram.org/bot110201543:AA{'a1B' * 11}/getMe",
+            "https://api.telegram.org/bot[REDACTED:telegram_bot_address]/getMe",
+        ),
+        (
+            "/r?next=https%3A%2F%2Fhooks.slack.com%2Fservices%2FT0A%2FB0A%2FabcdEFGH1234ijklMN&x=1",
+            "/r?next=https%3A%2F%2Fhooks.slack.com%2Fservices%2F[REDACTED:slack_webhook]&x=1",
+        ),
+        (
+            "?u=postgres%3A%2F%2Fadmin%3az9Q2mK4vX7bN1cR5%40db%2fx&z=%20",
+            "?u=postgres%3A%2F%2Fadmin%3a[REDACTED:url_password]%40db%2fx&z=%20",
+        ),
+        (
+            "r?q=a%3Fpassword%3Dhünter22x%25y9%26user%3Dbob",
+            "r?q=a%3Fpassword%3D[REDACTED:password]%26user%3Dbob",
+        ),
+        (
+            "a%253Fnext%253Dhttps%253A%252F%252Fu%253Ahunter22%2540h%252Fx 100%",
+            "a%253Fnext%253Dhttps%253A%252F%252Fu%253A[REDACTED:url_password]%2540h%252Fx 100%",
+        ),
+        ("see https://token:z9Q2mK4vX7bN1cR5 now", "see https://token:[REDACTED:token] now"),
+    ],
+)
+def test_of_a_url_only_the_secret_is_masked(text: str, expected: str) -> None:
+    assert shown(text) == expected
+    once = ALL.text(text).text
+    assert ALL.text(once).text == once
+    stream = ALL.stream()
+    assert "".join(stream.feed(sign) for sign in text) + stream.close() == once
+
+
+ARGUMENTS = ["mysql", "--host", "db-7x.example", "--db-password", "z9Q2mK4vX7bN1cR5", "-v"]
+
+
+@proves("REDACT-ARGUMENTS")
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps(ARGUMENTS),
+        json.dumps(ARGUMENTS, separators=(",", ":")),
+        json.dumps({"command": ARGUMENTS}, indent=4),
+        json.dumps(json.dumps(json.dumps(ARGUMENTS, indent=2))),
+        repr(ARGUMENTS),
+    ],
+)
+def test_in_a_list_of_arguments_an_option_names_the_next(text: str) -> None:
+    masked = ALL.text(text)
+    assert [one.kind for one in masked.found] == ["password"]
+    assert masked.text == text.replace(ARGUMENTS[4], masked.found[0].placeholder)
+    assert ALL.text(masked.text).text == masked.text
+    for size in (1, 3, 7):
+        stream = ALL.stream()
+        pieces = [stream.feed(text[at : at + size]) for at in range(0, len(text), size)]
+        assert "".join(pieces) + stream.close() == masked.text, size
+
+
+@proves("REDACT-ARGUMENTS")
+def test_in_a_list_of_json_too() -> None:
+    masked = ALL.tree({"arguments": {"command": ARGUMENTS, "password": ["hunter22x", "--x", "y"]}})
+    assert masked.found == (
+        ("arguments.command[4]", "password"),
+        ("arguments.password[0]", "password"),
+    )
+    command = masked.value["arguments"]["command"]
+    assert command[:4] + command[5:] == ARGUMENTS[:4] + ARGUMENTS[5:]
+
+
+@proves("REDACT-ARGUMENTS")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--token-file", "/run/x9Q2mK4vX7"],
+        ["--password", "--verbose"],
+        ["--token", 7, "z9Q2mK4vX7bN1cR5"],
+        ["--password", "required"],
+        ["--passed", "z9Q2mK4vX7bN1cR5"],
+    ],
+)
+def test_other_words_of_a_list_stay(words: list[Any]) -> None:
+    assert ALL.tree(words).found == ()
+    assert ALL.text(json.dumps(words)).found == ()
+    assert ALL.text('run(["--token", token1234x])').found == ()
 
 
 @proves("REDACT-KEPT")
@@ -333,6 +433,10 @@ PIECES = st.sampled_from(
         "@",
         "_",
         "/",
+        "&",
+        "://u:",
+        "%3A%2F%2Fu%3A",
+        "%40h",
     ]
 )
 KNOWING = Redactor(
@@ -349,6 +453,9 @@ TEXTS = st.lists(st.one_of(PIECES, st.text(max_size=6)), max_size=14).map("".joi
 @example("zz91-zz91Bearer eyJhbGciOiJIUzI1NiJ9")
 @example("zz91-zz91_dXNlcjpnaHBfYTFCMmExQjJhMUIyYTFCMmExQjJhMUIyYTFCMmExQjJhMUIy")
 @example("[REDACTED:zz91-zz91,Authorization: ghp_a1B2a1B2a1B2a1B2")
+@example(f"https://u:tiger tiger burning brightxoxb-1234567890-abc zz91-zz91{GITHUB}&@host/")
+@example(f'password>"{PEM}{GITHUB}&" and "secret": "tiger tiger burning bright x"')
+@example("https%3A%2F%2Fu%3Apassword=tiger tiger burning bright@host/=")
 def test_what_was_redacted_once_stays_as_it_is(text: str) -> None:
     once = KNOWING.text(text).text
     assert KNOWING.text(once).text == once
@@ -546,6 +653,26 @@ def test_twice_as_many_pieces_are_twice_the_work(piece: str, redactor: Redactor)
 def test_of_the_corpus_so_much_is_found_as_we_say() -> None:
     assert corpus.recall(ALL, corpus.prefixed(each=16)) >= 0.99
     assert corpus.recall(ALL, corpus.generic(each=20)) >= 0.90
+
+
+@proves("REDACT-LETTERS")
+@pytest.mark.parametrize("value", ["clamhkpoztazfwnh", "qzRvbTxkwLjhPpds", "xkjwqvbz"])
+def test_letters_that_chance_has_put_are_no_word(value: str) -> None:
+    assert shown(f"password={value}") == "password=[REDACTED:password]"
+
+
+@proves("REDACT-LETTERS")
+@pytest.mark.parametrize("kind", ["lower case", "letters"])
+def test_of_secrets_of_letters_nine_of_ten_are_found(kind: str) -> None:
+    cases = [case for case in corpus.generic(each=200) if case.kind == kind]
+    assert corpus.recall(ALL, cases) >= 0.90
+
+
+@proves("REDACT-LETTERS")
+def test_words_of_languages_and_programs_stay() -> None:
+    for word in corpus.WORDS:
+        text = f"password={word} token: {word}"
+        assert ALL.text(text).text == text, word
 
 
 @proves("REDACT-RECALL")

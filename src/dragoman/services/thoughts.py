@@ -1,7 +1,8 @@
 """Thoughts without an end: what was held back of one is told when no chunk has come for minutes.
 
 A chunk may end in what could be the beginning of a secret: that waits for the next one. An agent
-that was stopped in the middle of a thought sends none.
+that was stopped in the middle of a thought sends none. What is known of a private key between two
+lines of a terminal is forgotten then.
 """
 
 from collections.abc import Callable, Iterable
@@ -33,8 +34,10 @@ class Thoughts:
 
     name = "thoughts"
 
-    def __init__(self, hub: Hub, tails: Tails, end: Callable[[str, str], RecordTrace]) -> None:
-        """`end`: the last chunk that the text under a key comes to."""
+    def __init__(
+        self, hub: Hub, tails: Tails, end: Callable[[str, str], RecordTrace | None]
+    ) -> None:
+        """`end`: the last chunk that the text under a key comes to, if it is of a thought."""
         self._hub = hub
         self._tails = tails
         self._end = end
@@ -44,13 +47,15 @@ class Thoughts:
         del now
         ended = 0
         for key, held in self._tails.left():
+            last = self._end(key, held)
             try:
-                self._hub.do(SYSTEM, self._end(key, held))
+                if last is not None:
+                    self._hub.do(SYSTEM, last)
             except Refused as refused:
                 if refused.code == "overloaded":
                     return ended
             else:
-                ended += 1
+                ended += last is not None
             # On record first, so that a crash in between doubles nothing and loses nothing.
             self._tails.drop(key)
         return ended

@@ -11,6 +11,7 @@ import pytest
 from tests.notify.receiver import receiving, status
 from tests.requirements import proves
 from tests.surfaces.cli.console import Console
+from tests.text.test_redact import PEM
 
 pytestmark = proves("CAPTURE-TRANSCRIPT")
 
@@ -223,6 +224,22 @@ def test_secrets_are_taken_out_on_the_way_in(dragoman: Console, tmp_path: Path) 
     assert (
         "secrets were taken out of 3 of them" in dragoman("trace", str(file), "--task", "T-1").out
     )
+
+
+@proves("REDACT-LINES")
+def test_a_private_key_that_a_shell_shows_is_masked_in_all_its_lines(
+    dragoman: Console, tmp_path: Path
+) -> None:
+    file = tmp_path / "session.jsonl"
+    shown = json.dumps(f"1 failed\n{PEM}\nbye")[1:-1].encode()
+    file.write_bytes(CLAUDE.read_bytes().replace(b"1 failed, 1 passed", shown))
+    said = trace(dragoman, file)
+    assert said["new"] == 13 + len(PEM.splitlines()) + 1
+    assert "q7Xz" not in dragoman("events", "--json").out
+    assert "q7Xz" not in dragoman("otlp", "T-1").out
+    lines = [one["payload"].get("line") for one in asked(dragoman, "saop.events")["events"]]
+    assert {"-----BEGIN RSA PRIVATE KEY-----", "-----END RSA PRIVATE KEY-----"} < set(lines)
+    assert trace(dragoman, file)["new"] == 0
 
 
 def test_who_may_not_is_told_and_does_not_go_on_for_ever(dragoman: Console) -> None:

@@ -2,8 +2,10 @@
 
 Ids and times are left alone (S-SAOP-5); all else is looked through, and what SAOP does not know as
 well. Part of a thought is held back where it may be the beginning of a secret: it is kept with the
-chunk that follows, or with the final one. What is held back changes only when the chunk is on
-record: one that is refused, or was recorded before, leaves it alone.
+chunk that follows, or with the final one. A line of a terminal is kept at once: held back is only
+that a private key has begun, so that the lines that go on with it are masked. What is held back
+changes only when the event is on record: one that is refused, or was recorded before, leaves it
+alone.
 """
 
 import re
@@ -15,6 +17,7 @@ from msgspec import Struct
 from dragoman.core.events import Status
 from dragoman.protocols.saop.settings import Choices, Masked
 from dragoman.protocols.saop.shapes import SandboxPulse, ThoughtStream
+from dragoman.text.redact import OVER
 
 _OF_TURN: Final = frozenset({"turn_index", "agent_id", "role", "metadata"})
 _OF_METADATA: Final = frozenset(
@@ -36,15 +39,18 @@ _PULSE: Final = SandboxPulse.__struct_config__.tag
 
 
 class Held(Struct, frozen=True):
-    """What is held back once a chunk is on record, and where."""
+    """What is held back once an event is on record, and where."""
 
     key: str
     text: str
 
 
-def place_of(key: str) -> tuple[str, int, str]:
-    """The session, turn and part of what is held back under a key."""
-    _, session, turn, part = key.split("\n")
+def place_of(key: str) -> tuple[str, int, str] | None:
+    """The session, turn and part of the thought that is held back under a key; None: of none."""
+    _, session, *thought = key.split("\n")
+    if not thought:
+        return None
+    turn, part = thought
     return session, int(turn), part
 
 
@@ -65,10 +71,13 @@ def mask_event(
         chunk, cut, held = _chunk(value, speaker, choices)
         rest, more = _masked(payload, _OF_PAYLOAD | {"chunk"}, choices)
         return {**event, "payload": {**rest, "chunk": chunk}}, masked or cut or more, held
+    if payload["type"] == _PULSE:
+        line, covered, held = _line(value, speaker, choices)
+        rest, more = _masked(payload, _OF_PAYLOAD | {"line"}, choices)
+        told = {"line": line, "masked": True} if covered or more else {}
+        return {**event, "payload": {**rest, **told}}, masked or covered or more, held
     plain = {name for name, says in _PLAIN.items() if says(payload.get(name))}
     rest, more = _masked(payload, _OF_PAYLOAD | plain, choices)
-    if more and payload["type"] == _PULSE:
-        rest = {**rest, "masked": True}
     return {**event, "payload": rest}, masked or more, None
 
 
@@ -97,3 +106,12 @@ def _chunk(event: dict[str, Any], speaker: str, choices: Choices) -> tuple[str, 
     if payload["is_final"]:
         text, held = text + stream.close(), ""
     return text, bool(stream.found), Held(key, held) if before or held else None
+
+
+def _line(event: dict[str, Any], speaker: str, choices: Choices) -> tuple[str, bool, Held | None]:
+    """A line of a terminal, whether it had a secret, and what is known of a key for the next."""
+    key = f"{speaker}\n{event['session_id']}"
+    before = choices.tails.get(key)
+    masked = choices.redactor.line(event["payload"]["line"], int(before or OVER))
+    since = "" if masked.since == OVER else str(masked.since)
+    return masked.text, masked.masked, Held(key, since) if before or since else None

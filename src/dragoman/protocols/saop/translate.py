@@ -105,12 +105,16 @@ def pulse_command(
     )
 
 
-def last_chunk(key: str, held: str, choices: Choices) -> RecordTrace:
+def last_chunk(key: str, held: str, choices: Choices) -> RecordTrace | None:
     """The end of a thought that its sender never ended: what was held back of it.
 
-    Said twice it is the same event, so that nothing is lost or doubled by a crash.
+    Said twice it is the same event, so that nothing is lost or doubled by a crash. None: it is of
+    no thought, and there is nothing to tell.
     """
-    (session, turn, part), stream = place_of(key), choices.redactor.stream(held)
+    place = place_of(key)
+    if place is None:
+        return None
+    (session, turn, part), stream = place, choices.redactor.stream(held)
     text = stream.close()
     payload = ThoughtStream(msgspec.convert(part, Part), turn, text, is_final=True)
     mark = choices.digest(f"{key}\0{held}".encode(errors="surrogatepass"))

@@ -1,19 +1,29 @@
 """Redaction: text without secrets, whole, in pieces, or as JSON.
 
 `rules` are the formats, one row each, which `prefixed` finds; `known` finds what the hub knows,
-`broken` that over lines, `assignments` what a name stands before, `blocks` private keys. `finder`
-puts them together, `redactor` takes out what they find, `stream` does so in pieces.
+`broken` that over lines, `assignments` what a name stands before, `blocks` private keys, `lines`
+those over lines that are kept one by one, `escaped` what a URL has in numbers. `finder` puts them
+together, `redactor` takes out what they find, `stream` does so in pieces.
 """
 
 from dragoman.text.redact.finder import Found
 from dragoman.text.redact.known import SHORTEST, Secret
-from dragoman.text.redact.redactor import Masked, MaskedTree, Redactor, is_secret_variable
+from dragoman.text.redact.lines import OVER
+from dragoman.text.redact.redactor import (
+    Masked,
+    MaskedLine,
+    MaskedTree,
+    Redactor,
+    is_secret_variable,
+)
 from dragoman.text.redact.stream import Stream
 
 __all__ = [
+    "OVER",
     "SHORTEST",
     "Found",
     "Masked",
+    "MaskedLine",
     "MaskedTree",
     "Redactor",
     "Secret",

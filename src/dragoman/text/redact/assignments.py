@@ -32,9 +32,10 @@ _SEPARATOR: Final = (
 )
 """Between a name and its value, with the type that some languages put there."""
 _SCHEMES: Final = rb"(?:bearer|basic|token|digest|apikey|api-key|ssws|bot|negotiate)"
-_OPTION_FORM: Final = (
-    rb"--[a-z0-9-]{0,24}(?:pass|secret|token|api-?key|access-?key)[a-z0-9-]{0,24}[ \t]{1,4}"
-)
+_OPTION: Final = rb"--[a-z0-9-]{0,24}(?:pass|secret|token|api-?key|access-?key)[a-z0-9-]{0,24}"
+_NEXT: Final = rb"""\\{0,3}["'],(?:[ \t\r\n]|\\{1,3}[nrt]){0,40}"""
+"""Between two words of a list of arguments."""
+_OPTION_FORM: Final = _OPTION + rb"(?:[ \t]{1,4}|" + _NEXT + rb")"
 _PASS_FORM: Final = rb"\b(?-i:pass)" + _QUOTES + _SEPARATOR
 """Not in capitals: that is how tests end."""
 _NETRC_FORM: Final = rb"login[ \t]{1,8}[^\s]+\s{1,16}password[ \t]{1,8}"
@@ -51,6 +52,7 @@ _ASSIGNED_FORM: Final = (
     + _NETRC_FORM
     + rb")"
 )
+_IS_OPTION: Final = re.compile(r"--[A-Za-z0-9][A-Za-z0-9-]{0,63}")
 _URL_FORM: Final = rb"://[^\s/@\"'<>]+@"
 
 _ASSIGNED: Final = Linear(rb"(?i)" + _ASSIGNED_FORM + rb"|" + _OPTION_FORM, captures=False)
@@ -86,6 +88,10 @@ _PENDING: Final = Linear(
     + rb"""(?:\\{0,3}(?:"[^"\n]{0,200}|'[^'\n]{0,200})?|"""
     + _SCHEMES
     + rb"[ \t]{0,4})?|(?:bearer|basic)[ \t]{0,4}"
+    + rb"|"
+    + _OPTION
+    + _NEXT
+    + rb"""(?:\\{0,3}(?:"[^"\n]{0,200}|'[^'\n]{0,200})?)?"""
     + rb"|login(?:[ \t]{1,8}(?:[^\s]+(?:\s{1,16}(?:p[a-z]{0,7}[ \t]{0,8})?)?)?)?)\z",
     captures=False,
 )
@@ -94,9 +100,12 @@ _LONGEST_QUOTED: Final = 200
 _LONGEST_USER: Final = 24
 """A user of a URL that is longer, and made by chance, is a token."""
 _SHORTEST_PASSWORD: Final = 3
+_LONGEST_LOGIN: Final = 64
+"""So long a user of a URL is whose name ends like that of a secret."""
 
 PLACEHOLDER: Final = Linear(rb"\[REDACTED:[a-z0-9_]{1,64}:[0-9a-f]{8}\]", captures=False)
 """What stands in the place of a secret already."""
+_MASKED: Final = re.compile(PLACEHOLDER.pattern)
 _LONGEST_PLACEHOLDER: Final = 84
 
 Told = tuple[int, int, str]
@@ -114,11 +123,16 @@ def assignments(data: bytes) -> Iterator[Told]:
     at = 0
     while (found := _ASSIGNED.search(data, at)) is not None:
         begin, at = found.span()
+        if behind := _behind_login(data, begin, at):
+            at = behind
+            continue
         value = _value_at(data, at)
         if value is None:
             continue
         start, end, is_bare = value
-        if not looks_random(_text(data, start, end)):
+        if is_bare and _is_listed(data[begin:at]):
+            continue  # the name of a variable, or a call
+        if not looks_random(_unmasked(data, start, end)):
             if data[end - 1] not in b"=:":
                 at = end  # words are no secrets, and are not looked at twice
             continue
@@ -144,10 +158,13 @@ def in_urls(data: bytes) -> Iterator[Told]:
         start, end = found.span(2)
         if start < 0:
             start, end = found.span(1)
-            if end - start >= _LONGEST_USER and looks_random(_text(data, start, end)):
+            user = _unmasked(data, start, end)
+            if len(user) >= _LONGEST_USER and looks_random(user):
                 yield start, end, "url_user"
-        elif end - start >= _SHORTEST_PASSWORD and not is_placeholder(_text(data, start, end)):
-            yield start, end, "url_password"
+        else:
+            password = _unmasked(data, start, end)
+            if len(password) >= _SHORTEST_PASSWORD and not is_placeholder(password):
+                yield start, end, "url_password"
 
 
 def pending(data: bytes) -> int:
@@ -162,6 +179,11 @@ def names_secret(name: str) -> str:
     return "" if found is None or tells_about(name) else kind_of(name)
 
 
+def is_option(word: str) -> bool:
+    """Whether a word is an option, which names what follows it in a list of arguments."""
+    return _IS_OPTION.fullmatch(word) is not None
+
+
 def key_names_secret(key: str) -> str:
     """The kind of secret that the key of an object stands for; empty: none."""
     return kind_of(f'"{key}"') if key.lower() in _ALONE else names_secret(key)
@@ -174,6 +196,14 @@ def kind_of(name: str) -> str:
     named = _text(data, found.start(), found.end()) if found else "password"
     plain = re.sub(r"[^a-z]+", "_", named.lower()).strip("_")
     return "password" if plain.startswith(("pass", "pwd")) else plain.removesuffix("s")
+
+
+def _behind_login(data: bytes, name: int, value: int) -> int:
+    """Where the login of a URL ends whose user the name is: what follows is the password, and the
+    host, and `in_urls` tells them apart; 0: it is none."""
+    scheme = data.rfind(b"://", max(0, name - _LONGEST_LOGIN), name)
+    found = _IN_URL.match(data, scheme) if scheme >= 0 else None
+    return found.end() if found is not None and found.start(2) == value else 0
 
 
 def _value_at(data: bytes, at: int) -> _Value | None:
@@ -196,11 +226,24 @@ def _value_at(data: bytes, at: int) -> _Value | None:
 
 def _bare(name: str) -> str:
     """A name without the quotes and signs that follow it."""
+    if _is_listed(name.encode()):
+        name = name.partition(",")[0]
     return name.rstrip(" \t:=>\\\"']")
+
+
+def _is_listed(name: bytes) -> bool:
+    """Whether it is an option in a list of arguments, the next of which is its value."""
+    return name.startswith(b"--") and b"," in name
 
 
 def _text(data: bytes, start: int, end: int) -> str:
     return data[start:end].decode(errors="replace")
+
+
+def _unmasked(data: bytes, start: int, end: int) -> str:
+    """What stands here beside placeholders."""
+    value = data[start:end]
+    return (_MASKED.sub(b"", value) if b"[" in value else value).decode(errors="replace")
 
 
 def _whole(data: bytes, end: int) -> int:

@@ -10,33 +10,35 @@ from typing import Final
 
 from dragoman.text.linear import Linear
 
+PRIVATE_KEY: Final = "private_key"
+"""What a placeholder calls a key."""
 BEGINS: Final = ("-----BEGIN", "Private-Lines:")
 """How a key begins."""
 _HEADER: Final = (
     rb"(?:-----BEGIN (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----"
     rb"|Private-Lines: [0-9]{1,4})"
 )
-_FOOTER: Final = rb"-----END (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----"
+FOOTER: Final = rb"-----END (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----"
 _BREAK: Final = (
     rb"(?:\r?\n|\r|\\{1,3}r\\{1,3}n|\\{1,3}[nrv]"
     rb"|\\{1,3}u000[aAbBdD]|\\{1,3}x0[aAbBdD]|%0[aAdD])"
 )
-_KEY: Final = rb"(?:[A-Za-z0-9+/=]|%[0-9A-Fa-f]{2}|\\{1,3}/)"
+KEY: Final = rb"(?:[A-Za-z0-9+/=]|%[0-9A-Fa-f]{2}|\\{1,3}/)"
 """A character of a key, also as URLs and JSON write it."""
-_ABOUT: Final = rb"(?:Proc-Type|DEK-Info|Version|Comment|Charset|Hash):[^\n\\]{0,200}"
-_MARK: Final = rb"[ \t>|#*+-]{0,32}"
+ABOUT: Final = rb"(?:Proc-Type|DEK-Info|Version|Comment|Charset|Hash):[^\n\\]{0,200}"
+MARK: Final = rb"[ \t>|#*+-]{0,32}"
 """What quotes a line, or tells that it came or went."""
-_LABEL: Final = rb"(?:-{0,4}[^\r\n-]){0,64}[ \t:|>]"
+LABEL: Final = rb"(?:-{0,4}[^\r\n-]){0,64}[ \t:|>]"
 """What a log writes before a line, never the mark of another key; only what is surely of a key may
 stand behind it."""
-_LONG: Final = _KEY + rb"{40,}"
-_LINE: Final = rb"(?:" + _MARK + rb"(?:" + _ABOUT + rb"|" + _KEY + rb"*)|" + _LABEL + _LONG + rb")"
+_LONG: Final = KEY + rb"{40,}"
+_LINE: Final = rb"(?:" + MARK + rb"(?:" + ABOUT + rb"|" + KEY + rb"*)|" + LABEL + _LONG + rb")"
 _WORDS: Final = rb"[ \t]{0,4}" + _LONG
 """Words of a key whose line breaks became blanks, or nothing."""
 _BEFORE: Final = _HEADER + rb"[ \t]{0,32}"
 _LINES: Final = rb"(?:" + _BREAK + _LINE + rb"[ \t]{0,32}|" + _WORDS + rb")*"
 """What stands between, line by line."""
-_SHORT: Final = rb"(?:(?:" + _BREAK + _LABEL + rb"|[ \t]{1,4})" + _KEY + rb"{1,64}[ \t]{0,32})?"
+_SHORT: Final = rb"(?:(?:" + _BREAK + LABEL + rb"|[ \t]{1,4})" + KEY + rb"{1,64}[ \t]{0,32})?"
 """The last line behind a label, or the last word: part of the key if the footer follows."""
 
 _BLOCK: Final = Linear(
@@ -48,10 +50,10 @@ _BLOCK: Final = Linear(
     + rb"(?:"
     + _BREAK
     + rb"(?:"
-    + _LABEL
+    + LABEL
     + rb")?)?"
-    + _MARK
-    + _FOOTER
+    + MARK
+    + FOOTER
     + rb")|"
     + _BREAK
     + rb"|[\"'<]|\z)|"
@@ -69,16 +71,16 @@ _OPEN: Final = Linear(
     + rb"(?:"
     + _BREAK
     + rb"[^\r\n]{0,200})?"
-    + _MARK
+    + MARK
     + rb"(?:-----END(?:[ ][A-Z0-9]{1,20}){0,5}[ ]?)?\z",
     captures=False,
 )
 _BEGINS: Final = tuple(begin.encode() for begin in BEGINS)
-_LEAST: Final = Linear(_KEY + rb"{16}", captures=False)
+_LEAST: Final = Linear(KEY + rb"{16}", captures=False)
 """A key has so many characters in a row; what follows a mere mention of one has not."""
-_LABELLED: Final = Linear(rb"[\r\n](" + _LABEL + rb")" + _LONG + rb"\z")
+_LABELLED: Final = Linear(rb"[\r\n](" + LABEL + rb")" + _LONG + rb"\z")
 _NEXT: Final = Linear(
-    rb"[ \t]{0,32}(?:\r?\n|\r)(" + _LABEL + rb")(" + _KEY + rb"{1,64})[ \t]{0,32}(?:[\r\n]|\z)"
+    rb"[ \t]{0,32}(?:\r?\n|\r)(" + LABEL + rb")(" + KEY + rb"{1,64})[ \t]{0,32}(?:[\r\n]|\z)"
 )
 _NUMBERS: Final = re.compile(rb"[0-9]+")
 _LONGEST_LINE: Final = 512
@@ -97,7 +99,7 @@ def blocks(data: bytes) -> Iterator[tuple[int, int, str]]:
                 body_end -= 1
             end = found.end(2) if found.end(2) > 0 else _with_last_line(data, body_end)
             at = max(at, end)
-            yield start, max(body_end, end), "private_key"
+            yield start, max(body_end, end), PRIVATE_KEY
 
 
 def _with_last_line(data: bytes, end: int) -> int:
@@ -111,10 +113,14 @@ def _with_last_line(data: bytes, end: int) -> int:
         return end
     label, next_label = before[slice(*last.span(1))], behind[slice(*short.span(1))]
     word = behind[slice(*short.span(2))]
-    is_word = word.isalpha() and (word.islower() or word.istitle() or word.isupper())
     is_alike = _NUMBERS.sub(b"0", label) == _NUMBERS.sub(b"0", next_label)
-    is_of_key = is_alike and not len(word) % _GROUP and not is_word
-    return end + short.end(2) if is_of_key else end
+    return end + short.end(2) if is_alike and not is_word(word) else end
+
+
+def is_word(short: bytes) -> bool:
+    """Whether a word behind a label is rather one of a language than the last line of a key."""
+    is_cased = short.islower() or short.istitle() or short.isupper()
+    return len(short) % _GROUP > 0 or (short.isalpha() and is_cased)
 
 
 def is_open(data: bytes) -> bool:

@@ -1,7 +1,7 @@
 """Finds secrets in text: all layers put together.
 
 What the hub knows, what has the form of a credential, what is named as one, private keys; also
-in Base64, and behind colours.
+in Base64, as numbers in URLs, and behind colours.
 """
 
 import binascii
@@ -21,12 +21,13 @@ from dragoman.text.redact.assignments import (
     in_urls,
 )
 from dragoman.text.redact.blocks import BEGINS, blocks
+from dragoman.text.redact.escaped import ANY_ESCAPED, meant
 from dragoman.text.redact.hidden import ANY_HIDDEN, Reading, may_hide
 from dragoman.text.redact.known import Known, Secret
 from dragoman.text.redact.prefixed import ANY_RULE, prefixed
 
-_ENCODED: Final = Linear(rb"[A-Za-z0-9+/]{28,}={0,2}|[A-Za-z0-9_-]{40,}={0,2}", captures=False)
-"""Long enough to hold a secret in Base64, and longer than a UUID."""
+_ENCODED: Final = Linear(rb"[A-Za-z0-9+/]{27,}={0,2}|[A-Za-z0-9_-]{40,}={0,2}", captures=False)
+"""Long enough to hold a credential of twenty characters in Base64, and longer than a UUID."""
 _BREAK: Final = rb"(?:[ \t]{0,8}(?:[\r\n]|\\{1,3}[nr])){1,8}[ \t]{0,16}"
 """The end of a line, also as JSON writes it, with blanks beside it and empty lines behind it."""
 _LINE: Final = rb"[A-Za-z0-9+/]{16,}"
@@ -51,16 +52,17 @@ _ROUNDS: Final = 8
 """So many secrets in a row, each hidden by the one beside it, are seen one after the other."""
 _MARK: Final = b"[REDACTED:"
 _JOINING: Final = re.compile(rb"[A-Za-z0-9+/_\-\x00-\x08\x0b-\x1f\x7f-\xff]")
+_ENDING: Final = re.compile(rb"[\s\"'<>/@\\]")
 SMALL: Final = 1_024
 """Of a larger text it is not asked first whether there is anything in it: there mostly is."""
 
 _SHARED: Final = (ANY_RULE, *(begin.encode() for begin in BEGINS), ANY_HIDDEN)
 _RULES: Final = Anywhere(b"|".join((ANY_NAME, *_SHARED)))
 """What every secret that a rule finds needs somewhere in the text, unless it is encoded."""
-_GATE: Final = Anywhere(b"|".join((ANY_NAME, *_SHARED)), _ENCODED.pattern)
+_GATE: Final = Anywhere(b"|".join((ANY_NAME, *_SHARED, ANY_ESCAPED)), _ENCODED.pattern)
 """What every secret needs, but for one that is encoded in several lines. What is encoded stands
 apart: together they would have far too many states."""
-_WIDE_GATE: Final = Anywhere(b"|".join((ANY_WORD, *_SHARED)), _ENCODED.pattern)
+_WIDE_GATE: Final = Anywhere(b"|".join((ANY_WORD, *_SHARED, ANY_ESCAPED)), _ENCODED.pattern)
 """The same for a text that goes on: what is named in it may come later."""
 
 
@@ -152,17 +154,20 @@ class Finder:
 
     def _settled(self, data: bytes) -> list[_Span]:
         """The secrets of a text, also those that are seen only when others are out of the way."""
-        spans = _merged(_apart(self._read_spans(data), _placeholders(data)))
+        spans = _merged(self._new_spans(data))
         for _ in range(_ROUNDS):
-            if not any(_touches(data, span) for span in spans):
+            if not any(_may_hide_another(data, span) for span in spans):
                 break
-            covered = _covered(data, spans)
-            taken = [*((span.start, span.end) for span in spans), *_placeholders(data)]
-            more = _merged(spans + _apart(self._read_spans(covered), sorted(taken)))
-            if len(more) == len(spans):
+            given_out = _GivenOut(data, spans, self.digest)
+            more = self._new_spans(given_out.data)
+            if not more:
                 break
-            spans = more
+            spans = _merged([*spans, *map(given_out.in_text, more)])
         return spans
+
+    def _new_spans(self, data: bytes) -> list[_Span]:
+        """The secrets of a text in which something may be masked already."""
+        return _apart(self._read_spans(data), _placeholders(data))
 
     def _read_spans(self, data: bytes) -> list[_Span]:
         """The secrets of a text as it is read, with what is hidden in between."""
@@ -185,8 +190,14 @@ class Finder:
             for rank, layer in enumerate(_LAYERS, start=1):
                 spans += (_Span(s, e, rank, kind, data[s:e]) for s, e, kind in layer(data))
         if depth:
+            spans += self._escaped(data, depth)
             spans += self._encoded(data, depth)
         return spans
+
+    def _escaped(self, data: bytes, depth: int) -> Iterator[_Span]:
+        for word in meant(data):
+            for span in self._spans(word.data, depth - 1):
+                yield span._replace(start=word.place(span.start), end=word.place(span.end))
 
     def _encoded(self, data: bytes, depth: int) -> Iterator[_Span]:
         for found in _ENCODED.finditer(data):
@@ -253,19 +264,36 @@ def _apart(spans: list[_Span], taken: list[tuple[int, int]]) -> list[_Span]:
     return kept
 
 
-def _touches(data: bytes, span: _Span) -> bool:
-    """Whether something stands directly beside it with which it may hide another secret."""
+def _may_hide_another(data: bytes, span: _Span) -> bool:
+    """Whether another secret may be seen when this one is out of the way: one that goes on with
+    what stands directly beside it, or behind something in it at which a value ends."""
     before, behind = data[span.start - 1 : span.start], data[span.end : span.end + 1]
-    return bool(_JOINING.match(before) or _JOINING.match(behind))
+    if _JOINING.match(before) or _JOINING.match(behind):
+        return True
+    return _ENDING.search(data, span.start, span.end) is not None
 
 
-def _covered(data: bytes, spans: list[_Span]) -> bytes:
-    """A text in which something as long as the secrets stands in their places."""
-    pieces, end = list[bytes](), 0
-    for span in spans:
-        pieces += (data[end : span.start], b"[" + b":" * (span.end - span.start - 2) + b"]")
-        end = span.end
-    return b"".join((*pieces, data[end:]))
+class _GivenOut:
+    """A text with placeholders in the places of its secrets, and where its bytes have stood."""
+
+    def __init__(self, data: bytes, spans: Sequence[_Span], digest: Callable[[bytes], str]) -> None:
+        pieces, end, size = list[bytes](), 0, 0
+        self._at, self._shift = [0], [0]
+        for span in spans:
+            instead = placeholder(span.kind, digest(span.secret)).encode()
+            pieces += (data[end : span.start], instead)
+            size += span.start - end + len(instead)
+            end = span.end
+            self._at.append(size)
+            self._shift.append(end - size)
+        self.data = b"".join((*pieces, data[end:]))
+
+    def in_text(self, span: _Span) -> _Span:
+        """The same in the text as it was; it neither begins nor ends in a placeholder."""
+        return span._replace(start=self._place(span.start), end=self._place(span.end - 1) + 1)
+
+    def _place(self, at: int) -> int:
+        return at + self._shift[bisect_right(self._at, at) - 1]
 
 
 def _merged(spans: list[_Span]) -> list[_Span]:

@@ -4,6 +4,7 @@ import math
 import re
 from collections import Counter
 from functools import lru_cache
+from itertools import pairwise
 from typing import Final
 
 _NEUTRAL: Final = re.compile(
@@ -34,6 +35,39 @@ _WORDS: Final = re.compile(
 """Words of a language or names of a program, whatever stands between them."""
 _NUMBERED: Final = re.compile(r"[^A-Za-z0-9]*+[A-Za-z]++\d{2,}+[^A-Za-z0-9]*+")
 """One word with a number behind it: rather a password than a name."""
+_SELDOM: Final = {
+    "a": "q",
+    "b": "bcdfghjkmnpqtvwxz",
+    "c": "bdfgjmnpqsvwx",
+    "d": "cfghjkmpqtvwxz",
+    "f": "bcdghjkmnpqvwxz",
+    "g": "bcdfjkmpqvwxz",
+    "h": "bcdfghjkmnpqsvwxz",
+    "i": "hiqw",
+    "j": "bcdfghjklmnpqrstvwxyz",
+    "k": "bcdfjmpqvwxz",
+    "l": "chjqrwxz",
+    "m": "cdfghjklqrtvwxz",
+    "n": "qrwx",
+    "o": "hqx",
+    "p": "bcdfjkmnqvwxz",
+    "q": "abcdefghijkmnopqrstvwxyz",
+    "r": "jqx",
+    "s": "bdgjrvwx",
+    "t": "bdfgjkpqvxz",
+    "u": "hoquvxyz",
+    "v": "bcdfghjklmnpqrstuvwxyz",
+    "w": "bcfghjklmpqrtuvwxz",
+    "x": "bcdfghjklnoqrsuvwxz",
+    "y": "bdfghjklqruvwxyz",
+    "z": "bcdfghjklmnpqrstuvwxz",
+}
+"""Letter -> those that seldom follow it in a word, in English or in a language near it. Chance puts
+half of all letters so, a word made of words hardly any."""
+_PAIRS: Final = frozenset(first + second for first in _SELDOM for second in _SELDOM[first])
+_LEAST_PAIRS: Final = 3
+_SHARE: Final = 4
+"""Of so many pairs of letters one at least is such a pair where chance has put them."""
 _LEAST_BITS: Final = 2.3
 _LEAST_LENGTH: Final = 8
 _LOOKED_AT: Final = 256
@@ -54,14 +88,25 @@ def is_placeholder(value: str) -> bool:
 def looks_random(value: str) -> bool:
     """Whether no language has made a value, and it is no hash, id, date or number."""
     # Most values are short, words or numbers, and that is seen at once.
-    if len(value) < _LEAST_LENGTH or value.isdigit() or (value.isalpha() and value.islower()):
+    if len(value) < _LEAST_LENGTH or value.isdigit():
         return False
     value = value[:_LOOKED_AT]
+    if value.isalpha() and value.islower() and not _is_put_by_chance(value):
+        return False
     if is_placeholder(value) or _NOT_SECRET.fullmatch(value):
         return False
-    if _WORDS.fullmatch(value) and not _NUMBERED.fullmatch(value):
+    if _WORDS.fullmatch(value) and not (_NUMBERED.fullmatch(value) or _is_put_by_chance(value)):
         return False
     return bits(value) >= _LEAST_BITS
+
+
+def _is_put_by_chance(value: str) -> bool:
+    """Whether letters follow each other as they hardly do in words; capitals begin new ones."""
+    if not value.isalpha():
+        return False
+    pairs = [(first + second).lower() for first, second in pairwise(value) if second.islower()]
+    seldom = sum(pair in _PAIRS for pair in pairs)
+    return seldom >= _LEAST_PAIRS and _SHARE * seldom >= len(pairs)
 
 
 def bits(value: str) -> float:

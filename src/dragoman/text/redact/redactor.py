@@ -9,9 +9,11 @@ from typing import Any, cast
 
 from msgspec import Struct
 
-from dragoman.text.redact.assignments import key_names_secret, names_secret
+from dragoman.text.redact.assignments import is_option, key_names_secret, names_secret
+from dragoman.text.redact.blocks import PRIVATE_KEY
 from dragoman.text.redact.finder import Finder, Found, placeholder
 from dragoman.text.redact.known import Secret
+from dragoman.text.redact.lines import OVER, begun, of_key
 from dragoman.text.redact.looks import is_placeholder, looks_random
 from dragoman.text.redact.stream import Stream
 from dragoman.text.strict_json import below
@@ -22,6 +24,15 @@ class Masked(Struct, frozen=True):
 
     text: str
     found: tuple[Found, ...] = ()
+
+
+class MaskedLine(Struct, frozen=True):
+    """A line without secrets, whether it had any, and what is to be known for the next one."""
+
+    text: str
+    masked: bool
+    since: int
+    """How many lines came since the last one of a private key that has not ended; OVER: none."""
 
 
 class MaskedTree(Struct, frozen=True):
@@ -64,6 +75,20 @@ class Redactor:
         """For a text that comes in pieces; `held`: what an earlier stream of it has held back."""
         return Stream(self._finder, held)
 
+    def line(self, line: str, since: int = OVER) -> MaskedLine:
+        """A line that is kept as it comes; `since`: that of the line before it."""
+        size = 0
+        if since != OVER:
+            size, since = of_key(line, since)
+        rest, text = line[size:], ""
+        if size:
+            digest = self._finder.digest(line[:size].encode(errors="surrogatepass"))
+            text = placeholder(PRIVATE_KEY, digest)
+        masked = self.text(rest)
+        if not self._known_only and (begins := begun(rest)) != OVER:
+            since = begins
+        return MaskedLine(text + masked.text, bool(size or masked.found), since)
+
     def may_hold(self, data: bytes) -> bool:
         """Whether it is worth to look into a text; a no is quick, and is meant.
 
@@ -89,8 +114,10 @@ class Redactor:
                 for key, item in cast(dict[str, Any], value).items()
             }
         if isinstance(value, list | tuple):
-            items = enumerate(cast(Sequence[Any], value))
-            return [self._walked(item, below(path, at), name, found) for at, item in items]
+            items = cast(Sequence[Any], value)
+            names = (name, *(_named_by(item) or name for item in items))
+            named = enumerate(zip(items, names, strict=False))
+            return [self._walked(item, below(path, at), of, found) for at, (item, of) in named]
         return value
 
     def _name(self, key: str, path: str, found: list[tuple[str, str]]) -> str:
@@ -106,6 +133,11 @@ class Redactor:
             digest = self._finder.digest(value.encode(errors="surrogatepass"))
             return placeholder(kind, digest), [kind]
         return masked.text, [one.kind for one in masked.found]
+
+
+def _named_by(item: Any) -> str:
+    """What the next of a list of arguments is called by this one; empty: nothing."""
+    return item if isinstance(item, str) and is_option(item) else ""
 
 
 def is_secret_variable(name: str, value: str) -> bool:
