@@ -3155,6 +3155,13 @@ _MANIFEST: tuple[Requirement, ...] = (
         "S-MAIL-7",
         "How long an ack may take can be said at every door; what is no such time is refused.",
     ),
+    # --- tests with teeth: what is measured happens, doors agree, tags lead somewhere
+    Requirement(
+        "BENCH-LIVES",
+        "Speed",
+        "Every measured life of a task goes from its creation to done, and every measured "
+        "delegation to what was learned from it, by as many entries as the loop beside it writes.",
+    ),
 )
 
 REQUIREMENTS = {requirement.id: requirement for requirement in _MANIFEST}
