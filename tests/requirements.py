@@ -2281,7 +2281,7 @@ _MANIFEST: tuple[Requirement, ...] = (
         "CCOS-LEARNING",
         "S-CCOS-6",
         "With three agents of different quality the share of the best one rises, and more succeeds "
-        "than by chance and than by the formula of the origin.",
+        "than by chance and than by the formula of the origin, which docs/delegation.md gives.",
     ),
     Requirement(
         "CCOS-RESEND",
@@ -2336,14 +2336,14 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "CCOS-ACCEPTANCE",
         "S-CCOS-4",
-        "The five acceptance criteria of section 12 hold: hook, pluggable dispatcher, receipt, "
+        "The five acceptance criteria of CCOS 019, section 12, hold: hook, pluggable dispatcher, receipt, "
         "success, failure, mismatch and feedback, and the documents.",
     ),
     Requirement(
         "CCOS-DIALECT",
         "S-CCOS-3",
-        "The operations of CCOS say what interfaces promise, refuse with codes that are mapped, "
-        "and record what they refuse.",
+        "The operations of CCOS answer as docs/dialects/ccos.md lists them, refuse with codes "
+        "that are mapped, and record what they refuse.",
     ),
     Requirement(
         "CCOS-CHAIN",
@@ -3156,6 +3156,11 @@ _MANIFEST: tuple[Requirement, ...] = (
         "How long an ack may take can be said at every door; what is no such time is refused.",
     ),
     # --- tests with teeth: what is measured happens, doors agree, tags lead somewhere
+    Requirement(
+        "PROJECT-TAGS",
+        "Project",
+        "Every tag like S-TASK that the code or a test names stands in a page of the repository.",
+    ),
     Requirement(
         "BENCH-LIVES",
         "Speed",
