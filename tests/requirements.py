@@ -3162,6 +3162,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "Every tag like S-TASK that the code or a test names stands in a page of the repository.",
     ),
     Requirement(
+        "PROJECT-SDIST",
+        "Project",
+        "A source distribution has all that its README leads to and its tests run, and every "
+        "dependency has a kept version in constraints.txt.",
+    ),
+    Requirement(
         "BENCH-LIVES",
         "Speed",
         "Every measured life of a task goes from its creation to done, and every measured "
