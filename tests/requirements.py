@@ -3168,6 +3168,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "dependency has a kept version in constraints.txt.",
     ),
     Requirement(
+        "SURFACE-ALIKE",
+        "Engine",
+        "One script through the hub itself, the command line, HTTP and MCP gets the same answers "
+        "and the same refusals, and leaves the same ledger but for ids and hashes.",
+    ),
+    Requirement(
         "BENCH-LIVES",
         "Speed",
         "Every measured life of a task goes from its creation to done, and every measured "
