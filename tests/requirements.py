@@ -1040,7 +1040,8 @@ _MANIFEST: tuple[Requirement, ...] = (
         "DIALECT-COMPLETE",
         "Dialects",
         "A dialect has a word for every refusal and a rendering, or a silence on purpose, for "
-        "every event.",
+        "every event; each of its operations has a case that is a yes, a name of its own and a "
+        "shape that can be published, and refuses nonsense with a code of the dialect.",
     ),
     # --- AOF/1
     Requirement(
