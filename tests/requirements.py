@@ -2337,8 +2337,8 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "CCOS-ACCEPTANCE",
         "S-CCOS-4",
-        "The five acceptance criteria of CCOS 019, section 12, hold: hook, pluggable dispatcher, receipt, "
-        "success, failure, mismatch and feedback, and the documents.",
+        "The five acceptance criteria of CCOS 019, section 12, hold: hook, pluggable dispatcher, "
+        "receipt, success, failure, mismatch and feedback, and the documents.",
     ),
     Requirement(
         "CCOS-DIALECT",
