@@ -144,9 +144,12 @@ class Story(Struct, frozen=True):
 
     def told_per_second(self, seconds: float) -> float:
         """How often a second it can be told as a tree."""
-        asked = {"intent_id": self.intent}
-        call = self.office.interpreter.call
-        return _per_second(lambda: call("ccos.why", asked, _PERSON), seconds)
+
+        def tell() -> None:
+            told = self.office.interpreter.call("ccos.why", {"intent_id": self.intent}, _PERSON)
+            assert isinstance(told, Taken), told
+
+        return _per_second(tell, seconds)
 
 
 def _per_second(work: Any, seconds: float) -> float:

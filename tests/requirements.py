@@ -1040,7 +1040,8 @@ _MANIFEST: tuple[Requirement, ...] = (
         "DIALECT-COMPLETE",
         "Dialects",
         "A dialect has a word for every refusal and a rendering, or a silence on purpose, for "
-        "every event.",
+        "every event; each of its operations has a case that is a yes, a name of its own and a "
+        "shape that can be published, and refuses nonsense with a code of the dialect.",
     ),
     # --- AOF/1
     Requirement(
@@ -2287,7 +2288,7 @@ _MANIFEST: tuple[Requirement, ...] = (
         "CCOS-LEARNING",
         "S-CCOS-6",
         "With three agents of different quality the share of the best one rises, and more succeeds "
-        "than by chance and than by the formula of the origin.",
+        "than by chance and than by the formula of the origin, which docs/delegation.md gives.",
     ),
     Requirement(
         "CCOS-RESEND",
@@ -2342,14 +2343,14 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "CCOS-ACCEPTANCE",
         "S-CCOS-4",
-        "The five acceptance criteria of section 12 hold: hook, pluggable dispatcher, receipt, "
-        "success, failure, mismatch and feedback, and the documents.",
+        "The five acceptance criteria of CCOS 019, section 12, hold: hook, pluggable dispatcher, "
+        "receipt, success, failure, mismatch and feedback, and the documents.",
     ),
     Requirement(
         "CCOS-DIALECT",
         "S-CCOS-3",
-        "The operations of CCOS say what interfaces promise, refuse with codes that are mapped, "
-        "and record what they refuse.",
+        "The operations of CCOS answer as docs/dialects/ccos.md lists them, refuse with codes "
+        "that are mapped, and record what they refuse.",
     ),
     Requirement(
         "CCOS-CHAIN",
@@ -3323,6 +3324,30 @@ _MANIFEST: tuple[Requirement, ...] = (
         "S-SAOP-5",
         "Of a URL only the secret is masked, whatever its user is called and however the URL is "
         "encoded; host and path stay.",
+    ),
+    # --- tests with teeth: what is measured happens, doors agree, tags lead somewhere
+    Requirement(
+        "PROJECT-TAGS",
+        "Project",
+        "Every tag like S-TASK that the code or a test names stands in a page of the repository.",
+    ),
+    Requirement(
+        "PROJECT-SDIST",
+        "Project",
+        "A source distribution has all that its README leads to and its tests run, and every "
+        "dependency has a kept version in constraints.txt.",
+    ),
+    Requirement(
+        "SURFACE-ALIKE",
+        "Engine",
+        "One script through the hub itself, the command line, HTTP and MCP gets the same answers "
+        "and the same refusals, and leaves the same ledger but for ids and hashes.",
+    ),
+    Requirement(
+        "BENCH-LIVES",
+        "Speed",
+        "Every measured life of a task goes from its creation to done, and every measured "
+        "delegation to what was learned from it, by as many entries as the loop beside it writes.",
     ),
 )
 

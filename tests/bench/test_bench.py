@@ -4,8 +4,11 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
-from bench import peers
+import pytest
+
+from bench import delegation, handoffs, lifecycle, peers
 from bench.aof import reports, task_ids
 from bench.handoffs import offer
 from bench.letters import rows
@@ -97,6 +100,66 @@ def test_an_offer_has_4_kilobytes_and_an_artifact_and_no_two_are_alike() -> None
     assert {len(one) for one in some} == {4_096}
     assert len(set(some)) == 100
     assert all(len(json.loads(one)["artifacts"]) == 1 for one in some)
+
+
+@proves("BENCH-HANDOFFS")
+def test_every_measured_handoff_ends_as_a_closed_record(tmp_path: Path) -> None:
+    assert handoffs.lives(tmp_path, 2, 0.01) > 0
+    lives = _histories(tmp_path, "handoff")
+    assert lives
+    assert all(
+        [line["body"]["to"] for line in life if line["event"] == "handoff.moved"]
+        == ["validating", "accepted", "activated", "completed", "closed"]
+        for life in lives
+    )
+
+
+@proves("BENCH-LIVES")
+@pytest.mark.parametrize("callers", [0, 2])
+def test_every_measured_life_of_a_task_ends_as_done(tmp_path: Path, callers: int) -> None:
+    store = lifecycle.sqlite_store(tmp_path / "dragoman.db")
+    if callers:
+        assert lifecycle.engine_with_callers(store, callers, 0.01) > 0
+    else:
+        assert lifecycle.engine_alone(store, 0.01) > 0
+    lives = _histories(tmp_path, "task")
+    assert lives
+    assert all(
+        [line["event"] for line in life]
+        == [
+            "task.created",
+            "task.claimed",
+            "task.reported",
+            "task.transitioned",
+            "task.transitioned",
+        ]
+        for life in lives
+    )
+    assert {life[-1]["body"]["to"] for life in lives} == {"done"}
+
+
+@proves("BENCH-LIVES")
+def test_every_measured_delegation_is_satisfied_and_writes_what_the_raw_loop_writes(
+    tmp_path: Path,
+) -> None:
+    assert delegation.there_and_back(tmp_path, 2, 0.01) > 0
+    lives = _histories(tmp_path, "intent")
+    assert {life[-1]["event"] for life in lives} == {"intent.satisfied"}
+    agents = delegation.AGENTS * len(("registered", "described"))
+    entries = sum(map(len, _histories(tmp_path)))
+    of_one = delegation.ON_THE_WAY_OUT + delegation.ON_THE_WAY_BACK
+    assert entries == agents + len(lives) * of_one
+
+
+def _histories(folder: Path, kind: str = "") -> list[list[dict[str, Any]]]:
+    """The entries of each stream, of a kind or of all, in the store that was measured."""
+    lives: dict[str, list[dict[str, Any]]] = {}
+    store = lifecycle.sqlite_store(folder / "dragoman.db")
+    for entry in store.entries(0, 1_000_000):
+        if entry.stream.startswith(kind):
+            lives.setdefault(entry.stream, []).append(json.loads(entry.line))
+    store.close()
+    return list(lives.values())
 
 
 @proves("BENCH-REPORT-BYTES")

@@ -2,9 +2,6 @@
 
 import json
 import re
-import shlex
-import subprocess
-from io import StringIO
 from pathlib import Path
 from typing import Any, get_args
 
@@ -15,15 +12,13 @@ from dragoman.__main__ import HOUSE
 from dragoman.core.events import RejectReason
 from dragoman.engine.operation import lint_text
 from dragoman.protocols.acp.actions import ACTIONS
-from dragoman.surfaces.cli.app import main
+from tests.docs.pages import commands_of, run
 from tests.requirements import proves
 
 pytestmark = proves("ACP-GUIDE")
 
 PAGE = (DOCS / "dialects" / "acp.md").read_text(encoding="utf-8")
 NAMED: dict[str, str] = dict(re.findall(r"`(\w+\.json)`:\n\n```json\n(.*?)```", PAGE, re.DOTALL))
-SCRIPT = "".join(re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)).replace("\\\n", " ")
-COMMANDS = [line for line in SCRIPT.splitlines() if line]
 LOG = "teamspaces/default/handoffs/handoffs.jsonl"
 
 
@@ -45,7 +40,7 @@ def test_the_shell_commands_do_what_the_page_says(
     monkeypatch.chdir(tmp_path)
     for name, content in NAMED.items():
         (tmp_path / name).write_text(content, encoding="utf-8")
-    said = "".join(_run(command) for command in COMMANDS)
+    said = "".join(map(run, commands_of(PAGE)))
     assert "bob can accept: dragoman handoff accept h1 --as bob" in said
     assert "h1  all good" in said
     assert '"$schema"' in said
@@ -54,22 +49,6 @@ def test_the_shell_commands_do_what_the_page_says(
     assert [line["to_status"] for line in told if "to_status" in line][5] == "closed"
     late = [line["event"] for line in _lines(tmp_path / "rehearsal" / LOG)]
     assert late.count("handoff_escalation") == 1
-
-
-def _run(command: str) -> str:
-    """What a line of the page prints; one that it calls refused is refused for that reason.
-
-    Our own commands run here and not in a process each, which would take half a second to start.
-    """
-    words, _, remark = command.partition(" # refused: ")
-    if not words.startswith("dragoman "):
-        subprocess.run(["sh", "-c", words], check=True)
-        return ""
-    out, err = StringIO(), StringIO()
-    code = main(HOUSE, shlex.split(words)[1:], out, err, lambda: False)
-    assert code == (1 if remark else 0), (command, err.getvalue())
-    assert err.getvalue().startswith(remark) or not remark, command
-    return out.getvalue()
 
 
 def _lines(log: Path) -> list[dict[str, Any]]:

@@ -1,10 +1,7 @@
 """The AOF guide tells the truth: its messages are AOF/1, its shell commands do what it says."""
 
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +12,7 @@ from dragoman.bootstrap import dialects
 from dragoman.engine.operation import lint_text
 from dragoman.protocols.aof.errors import REASONS
 from dragoman.protocols.aof.wire import MESSAGES
+from tests.docs.pages import commands_of, run
 from tests.requirements import proves
 
 pytestmark = proves("AOF-GUIDE")
@@ -22,7 +20,6 @@ pytestmark = proves("AOF-GUIDE")
 PAGE = (DOCS / "dialects" / "aof.md").read_text(encoding="utf-8")
 EXAMPLES: list[str] = re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)
 NAMED: dict[str, str] = dict(re.findall(r"`(\w+\.json)`:\n\n```json\n(.*?)```", PAGE, re.DOTALL))
-SCRIPT = "\n".join(["set -eu", *re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)])
 
 OF_OTHER_COMMANDS = {
     "already_exists",
@@ -67,21 +64,15 @@ def test_every_code_is_explained() -> None:
     assert {code for code in REASONS.values() if f"`{code}`" not in PAGE} == OF_OTHER_COMMANDS
 
 
-def test_the_shell_commands_do_what_the_page_says(tmp_path: Path) -> None:
+def test_the_shell_commands_do_what_the_page_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     for name, message in NAMED.items():
         (tmp_path / name).write_text(message, encoding="utf-8")
 
-    done = subprocess.run(
-        ["sh"],
-        input=SCRIPT,
-        cwd=tmp_path,
-        env=_environment(),
-        text=True,
-        capture_output=True,
-        check=False,
-    )
+    said = "".join(map(run, commands_of(PAGE)))
 
-    assert done.returncode == 0, done.stderr
     hub, rehearsal = tmp_path / ".dragoman", tmp_path / "rehearsal"
     assert _where(hub) == {
         "TASK-2026-02-09-057": "done",
@@ -89,23 +80,14 @@ def test_the_shell_commands_do_what_the_page_says(tmp_path: Path) -> None:
         "TASK-2026-02-09-061": "in-progress",
     }
     assert _where(rehearsal) == {"TASK-2026-02-09-070": "ready"}
-    assert "all good" in done.stdout
-    assert '"status": "expired"' in done.stdout
+    assert "all good" in said
+    assert '"status": "expired"' in said
     log = (hub / "tasks/in-progress/TASK-2026-02-09-061.md").read_text(encoding="utf-8")
     assert "Progress: 50 of 100 cases" in log
     assert "- 2026-02-09T21:45:00.000Z Notes: sent by a file" in log
     told = {line["type"] for line in _event_lines(hub)}
     assert "delegation.accepted" in told
     assert {kind for kind in told if f"`{kind}`" not in PAGE} == set()
-
-
-def _environment() -> dict[str, str]:
-    """Our program first in the path, and nobody's settings."""
-    inherited = {
-        name: value for name, value in os.environ.items() if not name.startswith("DRAGOMAN_")
-    }
-    path = f"{Path(sys.executable).parent}{os.pathsep}{inherited['PATH']}"
-    return inherited | {"PATH": path}
 
 
 def _where(data: Path) -> dict[str, str]:

@@ -41,7 +41,7 @@ class Outside(Struct, frozen=True):
 
     workq: Workq
     tails: Tails
-    end_thought: Callable[[str, str], RecordTrace]
+    end_thought: Callable[[str, str], RecordTrace | None]
     checkpointer: Checkpointer
     notifier: Notifier[Notice]
     files: OfFiles = OfFiles()

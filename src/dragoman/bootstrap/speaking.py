@@ -23,7 +23,7 @@ class Spoken(Struct, frozen=True):
     dialects: tuple[Dialect, ...]
     ports: Ports
     tails: ChunkTails
-    end_thought: Callable[[str, str], RecordTrace]
+    end_thought: Callable[[str, str], RecordTrace | None]
 
 
 def open_dialects(settings: Settings, data: Path, hub: Hub, secret: bytes) -> Spoken:

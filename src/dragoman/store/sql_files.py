@@ -36,8 +36,3 @@ def load_migrations(package: str) -> list[str]:
     if sorted(found) != list(range(1, len(found) + 1)):
         raise ValueError(f"{package}: migrations must be numbered 0001, 0002, … without a gap")
     return [found[number] for number in sorted(found)]
-
-
-def load_script(package: str, file: str) -> str:
-    """A whole file of SQL."""
-    return files(package).joinpath(file).read_text("utf-8")

@@ -9,8 +9,7 @@ import pytest
 
 from dragoman.core.actors import Actor
 from dragoman.core.commands import CheckpointTask
-from dragoman.core.errors import REFUSALS, StoreUnavailable
-from dragoman.core.events import EVENT_NAMES
+from dragoman.core.errors import StoreUnavailable
 from dragoman.core.moments import parse_rfc3339
 from dragoman.core.offers import Policy
 from dragoman.core.threshold import BASE
@@ -54,12 +53,6 @@ def refused(hub: HandHub, operation: str, agent: str = "", **arguments: Any) -> 
 
 def result(**said: Any) -> dict[str, Any]:
     return {"intent_id": "i-1", "agent_id": "ada", "success": True, "output": 1, **said}
-
-
-def test_every_refusal_and_every_event_is_mapped() -> None:
-    dialect = ccos.dialect()
-    assert dialect.refusals.keys() == REFUSALS.keys()
-    assert dialect.render.keys() == EVENT_NAMES.keys()
 
 
 def test_a_request_has_what_the_task_says(hub: HandHub) -> None:

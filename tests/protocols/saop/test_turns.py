@@ -8,8 +8,6 @@ import pytest
 
 from dragoman.core.actors import Actor
 from dragoman.core.commands import ClaimTask, CreateTask, MoveTask, RegisterAgent
-from dragoman.core.errors import REFUSALS
-from dragoman.core.events import EVENT_NAMES
 from dragoman.engine.plan import Taken, Turned
 from dragoman.protocols import saop
 from tests.engine.lab import HUMAN, findings
@@ -511,12 +509,8 @@ def test_messages_are_recognised_bare_and_wrapped() -> None:
 
 
 @proves("SAOP-SHAPES")
-def test_the_dialect_knows_every_code_and_every_event() -> None:
-    dialect = saop.dialect()
-
-    assert set(dialect.refusals) == set(REFUSALS)
-    assert set(dialect.render) == set(EVENT_NAMES)
-    assert dialect.kinds == ("turn", "event", "payload")
+def test_it_names_its_kinds_of_message() -> None:
+    assert saop.dialect().kinds == ("turn", "event", "payload")
 
 
 @proves("SAOP-TABLES")

@@ -1,5 +1,7 @@
 """The schema: made once, equal to schema.sql, refused when it is newer or somebody else's."""
 
+from importlib.resources import files
+
 import psycopg
 import pytest
 
@@ -7,7 +9,6 @@ from dragoman.core.errors import StoreCorrupt, StoreUnavailable
 from dragoman.engine.ports import Changes, Listed
 from dragoman.store.postgres import PostgresStore, migrate
 from dragoman.store.postgres.migrate import MIGRATIONS
-from dragoman.store.sql_files import load_script
 from dragoman.system.ids import new_id
 from dragoman.text.words import Term
 from tests.conformance.store.changes import BEFORE_LISTS, begin_stream, fill_before_lists
@@ -60,11 +61,11 @@ def test_all_migrations_give_exactly_schema_sql(
     migrated = catalog(admin, schema)
     with fresh_schema(postgres_server) as url:
         other = url.partition("&schema=")[2]
-        script = load_script("dragoman.store.postgres", "schema.sql")
+        script = files("dragoman.store.postgres").joinpath("schema.sql").read_bytes()
         with psycopg.connect(
             postgres_server, autocommit=True, options=f"-csearch_path={other}"
         ) as connection:
-            connection.execute(script.encode())
+            connection.execute(script)
 
         assert catalog(admin, other) == migrated
     assert len(migrated) > 50

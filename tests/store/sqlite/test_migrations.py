@@ -1,13 +1,13 @@
 """Migrations: numbered, run once, in one transaction; together they are schema.sql."""
 
 import re
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
 from dragoman.core.errors import StoreUnavailable
 from dragoman.engine.ports import Changes, Listed
-from dragoman.store.sql_files import load_script
 from dragoman.store.sqlite import migrate
 from dragoman.store.sqlite.migrate import MIGRATIONS
 from dragoman.text.words import Term
@@ -31,7 +31,8 @@ def schema(database: Database) -> list[tuple[str, ...]]:
 def test_all_migrations_together_are_the_schema(tmp_path: Path) -> None:
     migrated = connect(filled(tmp_path / "migrated.db"))
     written = connect(tmp_path / "written.db")
-    written.execute(load_script("dragoman.store.sqlite", "schema.sql")).fetchall()
+    script = files("dragoman.store.sqlite").joinpath("schema.sql").read_text("utf-8")
+    written.execute(script).fetchall()
 
     assert schema(migrated) == schema(written)
 

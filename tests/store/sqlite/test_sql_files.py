@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.store.sql_files import load_migrations, load_queries, load_script
+from dragoman.store.sql_files import load_migrations, load_queries
 from tests.requirements import proves
 
 QUERIES = """-- About this file.
@@ -40,7 +40,6 @@ def test_queries_are_found_by_name_without_their_comments(package: Path) -> None
         "first": "SELECT 1\nFROM somewhere",
         "second_2": "SELECT '-- not a comment'",
     }
-    assert load_script(package.name, "queries.sql") == QUERIES
 
 
 @proves("STORE-CONTRACT")

@@ -195,6 +195,34 @@ def test_a_head_that_comes_at_once_may_be_no_longer_than_another(
     assert said[:12] in (b"HTTP/1.1 413", b"")  # cut, if it came in two pieces after all
 
 
+HEAD = 64 * 1024
+COUNTED_OF_A_HEADER = len("name: value\r\n") - len("namevalue")
+
+
+@proves("HTTP-HEAD")
+@pytest.mark.parametrize(("more", "status"), [(0, b"200"), (1, b"413")])
+def test_address_and_headers_have_64_kib_and_not_a_byte_more(
+    house: House, more: int, status: bytes
+) -> None:
+    room = HEAD + more - len("/healthz") - len("X-Long") - COUNTED_OF_A_HEADER
+    for header in house.head("GET", "/healthz").decode().split("\r\n")[1:-2]:
+        room -= len(header) + len("\r\n")
+    head = house.head("GET", "/healthz", f"X-Long: {'x' * room}")
+    with house.dial() as line:
+        # Its end in a piece of its own: up to there it is no longer than one that may go on.
+        line.sendall(head[:-100])
+        line.sendall(head[-100:])
+        assert line.recv(12) == b"HTTP/1.1 " + status
+
+
+@proves("HTTP-HEAD")
+def test_a_head_that_has_not_ended_after_64_kib_is_cut() -> None:
+    # It is cut for its length: for its time it would be only after the caller has given up.
+    with serving(House(patience=Patience(head=600))) as house, house.dial() as line:
+        line.sendall(b"GET /healthz HTTP/1.1\r\nX-Long: ".ljust(HEAD + 1, b"x"))
+        assert _said(line) == b""
+
+
 def test_endless_trailers_are_cut_off_and_nothing_of_them_is_kept(house: House) -> None:
     with house.dial() as line:
         line.sendall(house.head("GET", "/v1/stream", "Transfer-Encoding: chunked") + b"0\r\n")

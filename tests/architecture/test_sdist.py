@@ -1,0 +1,32 @@
+"""What is handed on as source is whole: what README leads to, what tests run, what was tested."""
+
+import re
+import tomllib
+from pathlib import Path
+
+from tests.requirements import proves
+
+pytestmark = proves("PROJECT-SDIST")
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+BY_ITSELF = {"pyproject.toml", "LICENSE"}
+"""Hatch takes these along unasked."""
+
+
+def test_all_that_readme_leads_to_and_tests_run_is_in_the_source_distribution() -> None:
+    included = PROJECT["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
+    taken = {path.removeprefix("/") for path in included} | BY_ITSELF
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    linked = {target.split("/")[0] for target in re.findall(r"\]\((?!https?:)([^)#]+)", readme)}
+    assert linked > {"docs"}
+    assert linked - taken == set()
+    assert {"src", "tests", "bench", ".ci", "constraints.txt"} - taken == set()
+    assert [path for path in taken if not (ROOT / path).exists()] == []
+
+
+def test_every_dependency_has_a_kept_version() -> None:
+    kept = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    wanted = [*PROJECT["project"]["dependencies"], *PROJECT["dependency-groups"]["dev"]]
+    names = {re.split(r"[^\w-]", dependency)[0] for dependency in wanted}
+    assert names - {line.split("==")[0] for line in kept} == set()

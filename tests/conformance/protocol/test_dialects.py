@@ -1,0 +1,69 @@
+"""What holds of every dialect: complete tables, and a yes and a no for each of its operations."""
+
+from collections import Counter
+
+import msgspec
+import pytest
+
+from dragoman.bootstrap import dialects
+from dragoman.core.errors import REFUSALS
+from dragoman.core.events import EVENT_NAMES
+from dragoman.engine.operation import Dialect
+from dragoman.engine.plan import Turned
+from tests.conformance.protocol.cases import CASES
+from tests.conformance.surface.doors import EVERYONE, Direct, Operation
+from tests.engine.lab import HUMAN
+from tests.requirements import proves
+from tests.surfaces.http.house import House
+
+pytestmark = proves("DIALECT-COMPLETE")
+
+DIALECTS = dialects()
+each_dialect = pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
+
+
+@each_dialect
+def test_every_refusal_has_a_code_and_every_event_is_told_or_silent_on_purpose(
+    dialect: Dialect,
+) -> None:
+    assert set(dialect.refusals) == set(REFUSALS)
+    assert set(dialect.render) == set(EVENT_NAMES)
+
+
+def test_every_operation_has_a_name_of_its_own() -> None:
+    names = Counter(one.name for dialect in DIALECTS for one in dialect.operations)
+    assert [name for name, times in names.items() if times > 1] == []
+
+
+@each_dialect
+def test_every_shape_can_be_published(dialect: Dialect) -> None:
+    for operation in dialect.operations:
+        schema = msgspec.json.schema(operation.shape)
+        assert "$defs" in schema or schema["type"] == "object", operation.name
+
+
+@each_dialect
+def test_every_operation_has_a_case_that_is_a_yes(dialect: Dialect) -> None:
+    house = House()
+    for name, role in EVERYONE.items():
+        house.welcome(name, role)
+    hub = Direct(house)
+    called = set[str]()
+    for step in CASES[dialect.name]:
+        assert hub.take(step).code == "", step
+        if isinstance(step, Operation):
+            called.add(step.name)
+    assert called == {operation.name for operation in dialect.operations}
+
+
+@each_dialect
+def test_every_operation_refuses_what_is_none_of_it_with_a_code_of_its_dialect(
+    dialect: Dialect,
+) -> None:
+    interpreter = House().door.interpreter
+    for operation in dialect.operations:
+        for nonsense in ("[]", '"words"', "7", '{"a":'):
+            said = interpreter.call(operation.name, nonsense, HUMAN)
+            assert isinstance(said, Turned), (operation.name, nonsense, said)
+            assert said.code in dialect.refusals.values(), (operation.name, nonsense, said)
+            assert said.detail, (operation.name, nonsense)

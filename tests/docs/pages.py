@@ -1,0 +1,73 @@
+"""A page of the docs as a script: the shell commands that it shows, run in their order."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Mapping
+from io import StringIO
+from pathlib import Path
+
+from dragoman.__main__ import HOUSE
+from dragoman.surfaces.cli.app import main
+
+_OF_THE_SHELL = re.compile(r" [<>|] | && ")
+
+
+def commands_of(page: str) -> list[str]:
+    """What its shell blocks say, each command with the remark behind it."""
+    script = "".join(re.findall(r"```sh\n(.*?)```", page, re.DOTALL)).replace("\\\n", " ")
+    commands = [""]
+    for line in script.splitlines():
+        if _is_whole(commands[-1]):
+            commands.append(line)
+        else:
+            commands[-1] += f"\n{line}"
+    return [command for command in commands if command and not command.startswith("#")]
+
+
+def _is_whole(command: str) -> bool:
+    """Whether no quotation goes on in the next line."""
+    try:
+        shlex.split(command, comments=True)
+    except ValueError:
+        return False
+    return True
+
+
+def run(command: str, stand_ins: Mapping[str, str] | None = None) -> str:
+    """What a line of a page prints; one that it calls refused is refused for that reason.
+
+    Our own commands run here and not in a process each, which would take half a second to start.
+    A stand-in replaces what the page leaves to its reader: a folder of theirs, a token, an id.
+    """
+    words, _, remark = command.partition(" # refused: ")
+    for shown, ours in (stand_ins or {}).items():
+        words = words.replace(shown, ours)
+    words = words.removeprefix("uv run ")
+    if not words.startswith("dragoman ") or _OF_THE_SHELL.search(words):
+        return _in_a_shell(words)
+    out, err = StringIO(), StringIO()
+    _, *args = shlex.split(words, comments=True)
+    code = main(HOUSE, args, out, err, lambda: False)
+    assert code == (1 if remark else 0), (command, err.getvalue())
+    assert err.getvalue().startswith(remark) or not remark, command
+    return out.getvalue()
+
+
+def _in_a_shell(words: str) -> str:
+    """What it prints, with our program first in the path and nobody's settings."""
+    inherited = {
+        name: value for name, value in os.environ.items() if not name.startswith("DRAGOMAN_")
+    }
+    path = f"{Path(sys.executable).parent}{os.pathsep}{inherited['PATH']}"
+    done = subprocess.run(
+        ["sh", "-c", words],
+        env=inherited | {"PATH": path},
+        text=True,
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 0, (words, done.stderr)
+    return done.stdout

@@ -1,0 +1,251 @@
+"""The commands of README and the pages do what stands there, run in order from an empty folder.
+
+Two guides have tests of their own: AOF in test_aof_guide.py, handoffs in test_acp_guide.py.
+"""
+
+import re
+import shlex
+import shutil
+import subprocess
+from argparse import ArgumentParser
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from msgspec import Struct
+
+from docs.generate import DOCS
+from dragoman.core.commands import ClaimTask, CreateTask
+from tests.docs.pages import commands_of, run
+from tests.requirements import proves
+from tests.surfaces.http.house import House, serving
+
+pytestmark = proves("PROJECT-DOCS")
+
+ROOT = DOCS.parent
+TESTS = ROOT / "tests"
+TESTED_APART = {
+    "docs/dialects/aof.md",
+    "docs/dialects/acp.md",
+    "docs/http.md",
+    "docs/stores.md",
+    "docs/faults.md",
+    "CONTRIBUTING.md",
+}
+"""Pages with commands that have a test of their own, here or in the guides' files."""
+
+RUN_ELSEWHERE = {
+    "pip install uv && uv run dragoman up": "tests/e2e/test_up.py",
+    "pip install uv && uv run pytest": ".ci/run",
+    "dragoman up": "tests/e2e/test_up.py",
+    "claude mcp add": "tests/surfaces/mcp/test_stdio.py",
+    "discover https://planner.example": "tests/surfaces/cli/test_intent.py",
+}
+"""Of lines that end with Ctrl-C or need the world outside -> what runs the like of them."""
+
+
+class Page(Struct, frozen=True):
+    """A page, and what it leaves to its reader."""
+
+    path: str
+    files: Mapping[str, str] = {}
+    """Name in the folder -> the file of the tests that stands for it."""
+    stand_ins: Mapping[str, str] = {}
+    """What the page says -> what stands for it here."""
+    found: Mapping[str, str] = {}
+    """What the page says -> the pattern that finds it in what was printed before."""
+    before: Mapping[str, tuple[str, ...]] = {}
+    """Of a line -> what its reader has done by then."""
+    says: tuple[str, ...] = ()
+    """What has to be printed on the way."""
+
+
+SESSION = "protocols/saop/transcripts/claude-code.jsonl"
+REPORT = "protocols/aof/examples/1.json"
+REPORTED_TASK = (
+    "dragoman task create Users --id TASK-2026-02-09-057 --ready",
+    "dragoman task claim TASK-2026-02-09-057 --agent swe-backend --session s-1",
+)
+LETTER = '{"from": "bob", "to": ["ada"], "subject": "Lunch", "body_md": "Yes."}'
+CARD = '{"name": "Planner", "url": "https://planner.example", "skills": [{"name": "plan"}]}'
+A_TASK = "dragoman task create Parser --id T-1 --ready"
+
+PAGES = [
+    Page(
+        "README.md",
+        files={"report.json": REPORT, "session.jsonl": SESSION, "build.log": SESSION},
+        before={"uv run dragoman send": REPORTED_TASK},
+        says=("fix-login is done", "h1  all good", "TaskDispatched", "Nothing was changed"),
+    ),
+    Page(
+        "docs/backup.md",
+        stand_ins={"/mnt/backups": "backups", "/srv/hub": "hub"},
+        before={
+            "dragoman backup": (A_TASK, "mkdir backups"),
+            "tar -xf": ("rm -r hub/keys",),
+        },
+        says=("all good",),
+    ),
+    Page(
+        "docs/files.md",
+        stand_ins={"$MESSAGE": "$(cat report.json)"},
+        files={"report.json": REPORT},
+        before={
+            "mkdir": REPORTED_TASK,
+            "dragoman export": (
+                "dragoman tick",
+                "test -e .dragoman/inbox/swe-backend/processed/report.json",
+            ),
+        },
+    ),
+    Page(
+        "docs/identity.md",
+        found={" 3f9a0c55d21e": r"drg_swe-backend_(\w{12})_"},
+        says=("good until", "all tokens are revoked"),
+    ),
+    Page(
+        "docs/redaction.md",
+        files={"build.log": SESSION, "notes.md": SESSION},
+        stand_ins={"some-command": "cat build.log"},
+        says=('"ok": true',),
+    ),
+    Page(
+        "docs/running-agents.md",
+        before={"dragoman agent show": ("dragoman agent add ada", "dragoman agent pause ada")},
+        says=("paused",),
+    ),
+    Page(
+        "docs/traces.md",
+        files={"claude.jsonl": SESSION, "codex.jsonl": "protocols/saop/transcripts/codex.jsonl"},
+        stand_ins={
+            "~/.claude/projects/-home-ada-parser/7c1e6f0a.jsonl": "claude.jsonl",
+            "~/.codex/sessions/2026/02/21/rollout-….jsonl": "codex.jsonl",
+        },
+        found={" 12 ": r"(\d+)  .*  T-1  created"},
+        before={
+            "dragoman trace": (A_TASK,),
+            "dragoman rewind": ("dragoman task claim T-1 --agent ada",),
+        },
+        says=("13 of them new", "Nothing was changed"),
+    ),
+    Page(
+        "docs/dialects/agent-mail.md",
+        found={" ID ": r"\n([-0-9a-f]{36})  .* Lunch "},
+        before={"dragoman mail send letter.json": (f"echo '{LETTER}' > letter.json",)},
+        says=("under way", "reserved until", "acknowledged", "1 letter: 1 PROGRESS"),
+    ),
+    Page(
+        "docs/dialects/ccos.md",
+        before={
+            "discover card.json": (f"echo '{CARD}' > card.json",),
+            "dragoman verify": ("cp .dragoman/keys/ledger.pub .",),
+        },
+        says=("i-7 is Satisfied",),
+    ),
+]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.path)
+def test_the_commands_of_a_page_do_what_it_says(
+    page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    subprocess.run(["git", "init", "-q"], check=True)
+    for name, stands_for in page.files.items():
+        shutil.copyfile(TESTS / stands_for, tmp_path / name)
+    said, before = "", dict(page.before)
+    for command in _commands_here(ROOT / page.path):
+        for words in [words for words in before if words in command]:
+            for done_by_then in before.pop(words):
+                run(done_by_then)
+        found = {
+            shown: f" {re.findall(pattern, said)[-1]} "
+            for shown, pattern in page.found.items()
+            if shown in command
+        }
+        said += run(command, {**page.stand_ins, **found})
+    assert not before, "the page has no such lines"
+    assert [words for words in page.says if words not in said] == []
+
+
+def test_a_hub_answers_the_requests_of_its_page() -> None:
+    with serving(House()) as house:
+        house.welcome("swe-backend")
+        task = house.do(
+            CreateTask("Users", id="TASK-2026-02-09-057", ready=True),
+            ClaimTask("TASK-2026-02-09-057", "swe-backend", "s-1"),
+        )
+        sent, asked = (
+            _as_curl(house, command, {"report.json": (TESTS / REPORT).read_bytes()})
+            for command in _commands_here(DOCS / "http.md")
+        )
+    assert sent["tasks"][0]["id"] == task
+    assert asked["messages"] == []
+
+
+def _as_curl(house: House, command: str, files: Mapping[str, bytes]) -> Any:
+    """The answer to what the words ask curl for; the machine need not have one."""
+    asked = ArgumentParser()
+    asked.add_argument("-s", action="store_true")
+    asked.add_argument("-H", action="append")
+    asked.add_argument("-d")
+    asked.add_argument("url", type=urlsplit)
+    program, *words = shlex.split(command.replace("wait=60000", "wait=1"))
+    said = asked.parse_args(words)
+    assert program == "curl"
+    assert said.url.netloc == "127.0.0.1:4747"
+    headers = dict(header.split(": ", 1) for header in said.H)
+    assert headers.pop("Authorization") == "Bearer $TOKEN"
+    body = files[said.d[1:]] if said.d.startswith("@") else said.d.encode()
+    path = said.url._replace(scheme="", netloc="").geturl()
+    answer = house.ask("POST", path, body, by="swe-backend", headers=headers)
+    assert answer.status == 200, answer
+    return answer.json
+
+
+def test_a_store_is_made_by_the_command_of_its_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, postgres_url: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (command,) = _commands_here(DOCS / "stores.md")
+    run(command, {"postgresql://user@host/database": postgres_url})
+    assert run(f"dragoman --store '{postgres_url}' task list --json")
+
+
+@pytest.mark.parametrize("name", ["CONTRIBUTING.md", "docs/faults.md"])
+def test_what_commands_for_developers_name_is_there(name: str) -> None:
+    commands = commands_of((ROOT / name).read_text(encoding="utf-8"))
+    words = [word for command in commands for word in shlex.split(command, comments=True)]
+    paths = [word for word in words if "/" in word]
+    modules = [words[at + 1].replace(".", "/") for at, word in enumerate(words) if word == "-m"]
+    assert paths
+    assert modules
+    assert [path for path in paths + modules if not (ROOT / path).exists()] == []
+
+
+def test_every_page_with_commands_is_run() -> None:
+    showing = {
+        str(page.relative_to(ROOT))
+        for page in [*DOCS.rglob("*.md"), *ROOT.glob("*.md")]
+        if _commands_here(page)
+    }
+    assert showing == {page.path for page in PAGES} | TESTED_APART
+
+
+def test_what_is_not_run_here_stands_on_a_page_and_is_run_elsewhere() -> None:
+    shown = [
+        command
+        for page in [*DOCS.rglob("*.md"), *ROOT.glob("*.md")]
+        for command in commands_of(page.read_text(encoding="utf-8"))
+    ]
+    for words, runs_it in RUN_ELSEWHERE.items():
+        assert any(words in command for command in shown), words
+        assert (ROOT / runs_it).exists()
+
+
+def _commands_here(page: Path) -> list[str]:
+    """The commands of a page that the tests of the docs run."""
+    commands = commands_of(page.read_text(encoding="utf-8"))
+    return [one for one in commands if not any(words in one for words in RUN_ELSEWHERE)]
