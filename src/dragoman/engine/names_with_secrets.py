@@ -11,6 +11,9 @@ from dragoman.core.free_text import FREE_TEXT, NO_NAMES
 from dragoman.engine.request import Request
 from dragoman.text.redact import Redactor
 
+_NUMBERS: Final = (int, bool, float)
+_UUID: Final = 36
+_HEX: Final = "-0123456789abcdefABCDEF"
 _REMEMBERED: Final = 4_096
 """Of so many names it is known what they hold: the same ones come again and again."""
 
@@ -37,17 +40,26 @@ class Names:
         if kind := self._known(request.actor.name):
             return Telling("the name of the sender", kind, is_of_sender=True)
         # One that the hub made of what is said is a digest; of others each is new.
-        if request.key and not request.per_attempt and (kind := self._kind(request.key)):
+        if request.key and not request.per_attempt and (kind := self._kind_of_key(request.key)):
             return Telling("the key", kind)
         return self._in_commands(request) if in_commands else None
 
     def _in_commands(self, request: Request) -> Telling | None:
         for command in (*request.commands, *request.effect):
             for field in _fields(type(command)):
-                for name in _texts(getattr(command, field)):
+                value = getattr(command, field)
+                # Every request comes by here, and nearly all fields are a text or a number.
+                if not value or value.__class__ in _NUMBERS:
+                    continue
+                for name in (value,) if value.__class__ is str else _texts(value):
                     if kind := self._known(name):
                         return Telling(field, kind)
         return None
+
+    def _kind_of_key(self, key: str) -> str:
+        """The usual key is a UUID and new each time: there is no secret of that form."""
+        is_uuid = len(key) == _UUID and key[8:24:5] == "----" and not key.strip(_HEX)
+        return "" if is_uuid else self._kind(key)
 
     def _kind(self, name: str) -> str:
         """Of the first secret in it; empty: there is none."""

@@ -3,7 +3,6 @@
 from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Final
-from urllib.parse import unquote_to_bytes
 
 from dragoman.text.linear import Linear
 
@@ -21,14 +20,24 @@ class Meant:
 
     def __init__(self, data: bytes, start: int, end: int) -> None:
         word = data[start:end]
-        self.data = unquote_to_bytes(word)
-        starts = (found.start() for found in _ESCAPE.finditer(word))
+        starts = [found.start() for found in _ESCAPE.finditer(word)]
+        self.data = b"".join(_signs(word, starts))
         self._at = [start - _SPARED * number for number, start in enumerate(starts)]
         self._start = start
 
     def place(self, at: int) -> int:
         """Where the byte begins that is meant here, or what follows the last one."""
         return self._start + at + _SPARED * bisect_left(self._at, at)
+
+
+def _signs(word: bytes, escapes: list[int]) -> Iterator[bytes]:
+    """The pieces of a word between its escapes, and what these stand for."""
+    at = 0
+    for start in escapes:
+        yield word[at:start]
+        at = start + 1 + _SPARED
+        yield bytes.fromhex(word[start + 1 : at].decode())
+    yield word[at:]
 
 
 def meant(data: bytes) -> Iterator[Meant]:
