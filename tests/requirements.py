@@ -2212,7 +2212,7 @@ _MANIFEST: tuple[Requirement, ...] = (
         "CCOS-RETRY",
         "S-CCOS-4",
         "A failure or a timeout goes on to the next candidate, up to the limit; then the task is "
-        "in the deadletter. Whoever failed an intent is not tried again for it.",
+        "in the deadletter. Whoever failed an intent is not tried again unless it begins anew.",
     ),
     Requirement(
         "CCOS-FOLLOW-UP",
@@ -3154,6 +3154,34 @@ _MANIFEST: tuple[Requirement, ...] = (
         "MAIL-ACK-WITHIN",
         "S-MAIL-7",
         "How long an ack may take can be said at every door; what is no such time is refused.",
+    ),
+    # --- intents whose tasks a person or another dialect touches
+    Requirement(
+        "CCOS-DEADLINE-DOORS",
+        "S-CCOS-3",
+        "The deadline of a request stands at every door: what its agent does later, or whoever "
+        "would begin, is an anomaly, and a person's word does not make it a success.",
+    ),
+    Requirement(
+        "CCOS-GOVERNED-DOORS",
+        "S-CCOS-4",
+        "Nobody has the task of an intent by an edit, a claim or a review whom governance keeps it "
+        "from; forbidden words are looked for in what the task says by then.",
+    ),
+    Requirement(
+        "CCOS-TRIES",
+        "S-CCOS-4",
+        "Only who has failed was tried: a person's block or a handoff uses up none of the tries.",
+    ),
+    Requirement(
+        "CCOS-ANEW",
+        "S-CCOS-3",
+        "What a reviewer sends back, and what goes on from a checkpoint, is another request.",
+    ),
+    Requirement(
+        "CCOS-UNSENT",
+        "S-CCOS-6",
+        "A request that the hub has to hand over and has not does not count against its agent.",
     ),
 )
 

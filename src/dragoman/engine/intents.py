@@ -2,10 +2,10 @@
 
 from msgspec import Struct
 
+from dragoman.core.course import UNDER_WAY
 from dragoman.core.errors import Refusal
 from dragoman.core.ids import check_mail_id, intent_stream, standing_stream
 from dragoman.core.intent import Intent, intent_of
-from dragoman.core.results import UNDER_WAY
 from dragoman.core.standing import Standing
 from dragoman.core.task import Task
 from dragoman.engine.ask import TaskView, find_task, state_of
