@@ -3183,6 +3183,18 @@ _MANIFEST: tuple[Requirement, ...] = (
         "S-CCOS-6",
         "A request that the hub has to hand over and has not does not count against its agent.",
     ),
+    Requirement(
+        "CCOS-CAUSES",
+        "S-CCOS-4",
+        "Whoever is asked hangs on its approval, or on the request that it had before; that nobody "
+        "is left hangs on the last no.",
+    ),
+    Requirement(
+        "CCOS-TAKEN-BACK",
+        "S-CCOS-4",
+        "What says nothing about an agent is not told as its failure; who is asked anew, and of "
+        "what there is only a piece, is told as that.",
+    ),
 )
 
 REQUIREMENTS = {requirement.id: requirement for requirement in _MANIFEST}

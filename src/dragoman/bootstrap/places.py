@@ -234,7 +234,7 @@ def _furnished(
         audit=partial(check_handoff, hub.store, disk),
         duties=(
             Recovery(hub, settings.retry, settings.handoffs.coordinator, settings.teamspaces),
-            Sla(hub, settings.handoffs.coordinator, settings.teamspaces),
+            Sla(hub, settings.handoffs.coordinator, settings.teamspaces, settings.agents),
             HandingOn(hub, ports.workq or HubWorkq(hub)),
             Waves(hub),
             Entropy(hub, settings.entropy),

@@ -213,7 +213,8 @@ def _answer(course: Course, request: OpenRequest, before: Task, why: _Why) -> No
         # says nothing about the agent.
         is_its_own_doing = task.status == "deadletter" and task.failures >= task.max_attempts
         error = why.cancelled or f"the task is {task.status}{why.reason}"
-        ending = Ending(False, error, task.status, feedback=is_its_own_doing)
+        by_a_person = "given up" if task.status == "deadletter" else task.status
+        ending = Ending(False, error, "deadletter" if is_its_own_doing else by_a_person)
         course.complete(request, why.late or ending)
         if is_its_own_doing:
             course.go_on(error)

@@ -130,8 +130,8 @@ def expire(command: ExpireRequest, read: Read, now: int) -> Decision | Refusal:
     if request is None or not is_late(course.task, request, now):
         return Decision(receipt_of(course))
     # What waited for the hub to hand it over says nothing about the agent.
-    never_came = command.is_called and course.task.attempts == request.after
-    _time_out(course, request, now, feedback=not never_came)
+    is_unsent = command.is_called and course.task.attempts == request.after
+    _time_out(course, request, now, _unsent(request, now) if is_unsent else None)
     return _decided(course, read)
 
 
@@ -292,14 +292,19 @@ def _requeue(course: Course, reason: str, now: int) -> None:
         course.move(TaskRequeued(task.attempts, reason, task.failures + 1, now))
 
 
-def overdue(request: OpenRequest, now: int, *, feedback: bool = True) -> Ending:
+def overdue(request: OpenRequest, now: int) -> Ending:
     """The failure that stands when nothing has come in time."""
     error = f"no result had come by {to_rfc3339(request.deadline or now)}"
-    return Ending(False, error, "deadline", feedback=feedback)
+    return Ending(False, error, "deadline")
 
 
-def _time_out(course: Course, request: OpenRequest, now: int, *, feedback: bool = True) -> None:
-    ending = overdue(request, now, feedback=feedback)
+def _unsent(request: OpenRequest, now: int) -> Ending:
+    due = to_rfc3339(request.deadline or now)
+    return Ending(False, f"the hub had not handed it over by {due}", "unsent")
+
+
+def _time_out(course: Course, request: OpenRequest, now: int, ending: Ending | None = None) -> None:
+    ending = ending or overdue(request, now)
     course.complete(request, ending)
     _requeue(course, "deadline", now)
     course.go_on(ending.error)
