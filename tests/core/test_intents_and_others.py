@@ -288,6 +288,16 @@ def test_who_has_handed_it_over_was_not_tried() -> None:
     assert open_request(world).agent == "carol"
 
 
+@proves("CCOS-TRIES")
+def test_who_has_failed_it_by_an_older_ledger_is_passed_over() -> None:
+    world = registry("alice", "bob", "carol")
+    delegated(world)
+    # Another owner was not proposed once, and stayed among the candidates.
+    world.intents["i"] = replace(world.intents["i"], failed=("bob",))
+    answer(world, success=False)
+    assert open_request(world).agent == "carol"
+
+
 @proves("CCOS-ANEW")
 def test_what_is_sent_back_without_a_report_is_a_new_request_too() -> None:
     world = taken()
