@@ -2219,7 +2219,7 @@ _MANIFEST: tuple[Requirement, ...] = (
         "CCOS-RETRY",
         "S-CCOS-4",
         "A failure or a timeout goes on to the next candidate, up to the limit; then the task is "
-        "in the deadletter. Whoever failed an intent is not tried again for it.",
+        "in the deadletter. Whoever failed an intent is not tried again unless it begins anew.",
     ),
     Requirement(
         "CCOS-FOLLOW-UP",
@@ -3348,6 +3348,46 @@ _MANIFEST: tuple[Requirement, ...] = (
         "Speed",
         "Every measured life of a task goes from its creation to done, and every measured "
         "delegation to what was learned from it, by as many entries as the loop beside it writes.",
+    ),
+    # --- intents whose tasks a person or another dialect touches
+    Requirement(
+        "CCOS-DEADLINE-DOORS",
+        "S-CCOS-3",
+        "The deadline of a request stands at every door: what its agent does later, or whoever "
+        "would begin, is an anomaly, and a person's word does not make it a success.",
+    ),
+    Requirement(
+        "CCOS-GOVERNED-DOORS",
+        "S-CCOS-4",
+        "Nobody has the task of an intent by an edit, a claim or a review whom governance keeps it "
+        "from; forbidden words are looked for in what the task says by then.",
+    ),
+    Requirement(
+        "CCOS-TRIES",
+        "S-CCOS-4",
+        "Only who has failed was tried: a person's block or a handoff uses up none of the tries.",
+    ),
+    Requirement(
+        "CCOS-ANEW",
+        "S-CCOS-3",
+        "What a reviewer sends back, and what goes on from a checkpoint, is another request.",
+    ),
+    Requirement(
+        "CCOS-UNSENT",
+        "S-CCOS-6",
+        "A request that the hub has to hand over and has not does not count against its agent.",
+    ),
+    Requirement(
+        "CCOS-CAUSES",
+        "S-CCOS-4",
+        "Whoever is asked hangs on its approval, or on the request that it had before; that nobody "
+        "is left hangs on the last no.",
+    ),
+    Requirement(
+        "CCOS-TAKEN-BACK",
+        "S-CCOS-4",
+        "What says nothing about an agent is not told as its failure; who is asked anew, and of "
+        "what there is only a piece, is told as that.",
     ),
 )
 

@@ -114,11 +114,15 @@ def test_what_a_program_says_about_another_intent_is_an_anomaly_of_its_own(tmp_p
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        (ANSWER, "without a report"),
+        (ANSWER, "it ended without a result"),
         ("raise SystemExit(3)", "exit code 3"),
+        (
+            ANSWER + 'print(json.dumps(answer | {"success": True, "error": "both"}))',
+            "a success has no error",
+        ),
         (ANSWER + 'print(json.dumps(answer | {"success": False, "error": "no ink"}))', "no ink"),
     ],
-    ids=["silent", "broken", "honest"],
+    ids=["silent", "broken", "refused", "honest"],
 )
 def test_a_program_that_fails_is_followed_by_the_next_candidate(
     tmp_path: Path, text: str, why: str

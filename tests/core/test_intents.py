@@ -315,13 +315,12 @@ def test_what_was_rejected_can_be_delegated_anew_under_other_rules() -> None:
 
 
 @proves("CCOS-RETRY")
-def test_a_second_beginning_may_be_rejected_too_and_leaves_out_who_failed() -> None:
+def test_a_second_beginning_may_be_rejected_too_and_asks_who_failed_last() -> None:
     world = registry("alice")
     delegated(world, actor=BOB)
     answer(world, success=False)
     assert world.intents["i"].state == "NeedsFollowUp"
-    again = DelegateIntent(GOAL, "i", candidates=ranked(world))
-    decision = world.do(BOB, again)
+    decision = world.do(BOB, DelegateIntent(GOAL, "i"))
     assert names_of(decision) == ["IntentRejected"]
     assert world.tasks["i"].status == "deadletter"
     world.agents["carol"] = AgentRecord("carol", "agent", (), NOW)
@@ -329,6 +328,10 @@ def test_a_second_beginning_may_be_rejected_too_and_leaves_out_who_failed() -> N
     delegated(world, candidates=ranked(world))
     assert open_request(world).agent == "carol"
     assert world.tasks["i"].status == "ready"
+    answer(world, success=False)
+    # A new beginning: what it failed before does not count against it.
+    assert open_request(world).agent == "alice"
+    assert world.intents["i"].failed == ("carol",)
 
 
 @pytest.mark.parametrize("to", ["cancelled", "in-progress"])
@@ -423,7 +426,7 @@ def test_the_limit_of_tries_holds_for_each_ranking() -> None:
     delegated(world, tries=2, candidates=ranked(world))
     answer(world, success=False)
     answer(world, success=False)
-    assert world.intents["i"].failed == names
+    assert world.intents["i"].agents == names
     assert world.tasks["i"].status == "deadletter"
 
 

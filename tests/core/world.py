@@ -1,6 +1,6 @@
 """A world of plain dictionaries in which deciders can be asked, without an engine or a store."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from msgspec.structs import replace
@@ -131,7 +131,9 @@ class Facts:
         """The id of the request."""
         return self._world.cause
 
-    def next_ready(self, queues: tuple[str, ...], now: int) -> Task | None:
+    def next_ready(
+        self, queues: tuple[str, ...], now: int, may_begin: Callable[[Task], bool]
+    ) -> Task | None:
         """The oldest task that is ready in these queues."""
         return next(
             (
@@ -141,6 +143,7 @@ class Facts:
                 and not task.open_blockers
                 and task.not_before <= now
                 and task.reserved_for in queues
+                and may_begin(task)
             ),
             None,
         )

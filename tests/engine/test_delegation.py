@@ -3,11 +3,14 @@
 import pytest
 from msgspec.structs import replace
 
+from dragoman.core.actors import Actor
 from dragoman.core.commands import (
     AdvanceWave,
+    ClaimTask,
     CreateTask,
     DelegateIntent,
     DescribeAgent,
+    EditTask,
     MoveTask,
     NoteTask,
     ReceiveResult,
@@ -20,7 +23,7 @@ from dragoman.core.intent import Intent
 from dragoman.core.offers import Policy, Wish
 from dragoman.engine.ask import TaskView, find_task, state_of
 from dragoman.engine.handle import Engine
-from dragoman.engine.intents import find_intent_of
+from dragoman.engine.intents import find_intent_of, waited_for
 from dragoman.engine.ports import ListQuery
 from dragoman.engine.request import Request
 from dragoman.engine.roster import Rosters
@@ -222,3 +225,29 @@ def test_many_at_once_travel_in_one_batch(lab: Lab) -> None:
     known = Rosters(lab.store).standing("alice", START)
     assert known is not None
     assert (known.successes, known.open) == (20, 0)
+
+
+@proves("CCOS-GOVERNED-DOORS")
+def test_who_takes_what_comes_passes_over_what_it_may_not_have_and_leaves_it_to_others(
+    lab: Lab,
+) -> None:
+    given(lab)
+    lab.do(HUMAN, EditTask("i", assignee=""))
+    for name in ("one", "two"):
+        lab.do(HUMAN, CreateTask(name, name, ready=True))
+    stranger = Actor("agent", "stranger")
+    answers = lab.batch(
+        *(lab.request(one, ClaimTask("", one.name)) for one in (stranger, stranger, ALICE, BOB))
+    )
+    taken = [code(one) or one.receipts[-1].task for one in answers]
+    assert taken == ["one", "two", "i", "nothing_ready"]
+    assert findings(lab.store) == []
+
+
+@proves("CCOS-DEADLINE")
+def test_whose_result_is_waited_for(lab: Lab) -> None:
+    assert waited_for(lab.store, "i") == ""
+    given(lab)
+    assert waited_for(lab.store, "i") == "alice"
+    lab.do(HUMAN, MoveTask("i", "blocked"))
+    assert waited_for(lab.store, "i") == ""

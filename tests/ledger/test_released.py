@@ -60,6 +60,7 @@ ROOTS = {
     "v13": "2e5ff90252bec622095e625e9f89cb86b1fbc193e16d24b8c3e4661b2c291b10",
     "v14": "41420b117265eef1d448724d9fbbc30614cf563ced7749a8e46b0a6e3fffc79d",
     "v17": "ba97da7d59a710424579055bf673b5b2bcec20869b804a939732daf861b05d2e",
+    "v20": "15ca099e9efac711db58872dac715f50445e8d73bf35e2728180a3facdc510d1",
 }
 """The Merkle root over each golden ledger, as RFC 9162 has it."""
 

@@ -16,6 +16,7 @@ from dragoman.core.commands import (
 )
 from dragoman.core.offers import Wish
 from dragoman.engine.ask import history
+from dragoman.engine.intents import find_standing
 from dragoman.engine.roster import Rosters
 from dragoman.services import sla
 from dragoman.services.sla import Sla
@@ -163,6 +164,21 @@ def test_a_request_that_is_not_answered_in_time_fails_and_goes_on_to_the_next() 
     assert run(lab) == 1
     assert lab.task("i").status == "deadletter"
     assert run(lab) == 0
+
+
+@proves("CCOS-UNSENT")
+def test_what_the_hub_has_to_hand_over_and_has_not_is_taken_back() -> None:
+    lab = Lab()
+    for name in ("alice", "bob"):
+        lab.do(HUMAN, RegisterAgent(name), DescribeAgent(name, ("python",)))
+    found = Rosters(lab.store).rank(Wish("python"), START)
+    lab.do(HUMAN, DelegateIntent("python", "i", patience_ms=HOUR, candidates=found))
+    for failures in ((0, 0), (0, 1)):
+        lab.clock.advance(HOUR)
+        assert Sla(lab.hub, called={"alice"}).run_once(lab.clock.now()) == 1
+        known = [find_standing(lab.store, name) for name in ("alice", "bob")]
+        assert tuple(one.failures for one in known if one) == failures
+    assert lab.task("i").status == "deadletter"
 
 
 @proves("CCOS-DEADLINE")

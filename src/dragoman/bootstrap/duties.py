@@ -57,7 +57,7 @@ def all_duties(
             "time",
             (
                 Recovery(hub, settings.retry, coordinator, teams),
-                Sla(hub, coordinator, teams),
+                Sla(hub, coordinator, teams, settings.agents),
                 Waves(hub),
                 Entropy(hub, settings.entropy),
                 Thoughts(hub, outside.tails, outside.end_thought),

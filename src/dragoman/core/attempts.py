@@ -3,6 +3,7 @@
 from msgspec.structs import replace
 
 from dragoman.core.authority import MAY_DISPATCH, MAY_WRITE, check_hold, dispatcher
+from dragoman.core.beginning import may_begin
 from dragoman.core.commands import (
     CheckpointTask,
     ClaimTask,
@@ -52,7 +53,7 @@ def claim(command: ClaimTask, read: Read, now: int) -> Decision | Refusal:
     if refusal:
         return refusal
     queues = command.queues or ("", command.agent)
-    task = read.task(command.task) if command.task else read.next_ready(queues, now)
+    task = read.task(command.task) if command.task else _next(queues, command.agent, read, now)
     if task is None:
         return Refusal("nothing_ready", f"no task is ready for {command.agent}")
     if isinstance(task, Refusal):
@@ -83,6 +84,10 @@ def claim(command: ClaimTask, read: Read, now: int) -> Decision | Refusal:
         ((task_stream(task.id), event),),
         LeaseChange(task.id, lease),
     )
+
+
+def _next(queues: tuple[str, ...], agent: str, read: Read, now: int) -> Task | None:
+    return read.next_ready(queues, now, lambda task: may_begin(task, agent, read, now))
 
 
 def renew(command: RenewLease, read: Read, now: int) -> Decision | Refusal:

@@ -25,7 +25,14 @@ from dragoman.core.events import (
     TaskEvent,
     TaskTransitioned,
 )
-from dragoman.core.governance import RULES, check_goal, told_beside, vetoes
+from dragoman.core.governance import (
+    POLICY,
+    RULES,
+    against_policy,
+    check_goal,
+    told_beside,
+    vetoes,
+)
 from dragoman.core.ids import intent_stream, standing_stream, task_stream
 from dragoman.core.intent import EVOLVE_INTENT, OVER, RENEWABLE, Intent, OpenRequest
 from dragoman.core.lifecycle import StreamEvents
@@ -45,6 +52,11 @@ AT_REST: frozenset[Status] = frozenset({"backlog", "blocked", "deadletter"})
 """From these a task has to be made ready when its intent is dispatched."""
 WAITING: frozenset[Status] = frozenset({"backlog", "ready", "in-progress"})
 """In these somebody is asked for the task of an intent, or somebody has to see to it."""
+UNDER_WAY: frozenset[Status] = frozenset({"ready", "in-progress"})
+"""In these a task can be brought to its end by a result."""
+TAKEN_BACK: frozenset[str] = frozenset({"cancelled", "blocked", "given up", "unsent"})
+"""Why the hub has ended a request, where that says nothing about the agent: by a person's word, or
+because it was never handed over."""
 GIVEN_UP: frozenset[Status] = frozenset({"blocked", "deadletter", "cancelled"})
 
 
@@ -58,8 +70,11 @@ class Ending(Struct, frozen=True):
     digest: str = ""
     output: object = None
     left_out: int = 0
-    feedback: bool = True
-    """Whether it says anything about the agent."""
+
+    @property
+    def feedback(self) -> bool:
+        """Whether it says anything about the agent."""
+        return self.synthetic not in TAKEN_BACK
 
 
 class Terms(Struct, frozen=True):
@@ -90,6 +105,12 @@ class Course:
         """All that follows."""
         return tuple(self._events)
 
+    @property
+    def is_kept_from_owner(self) -> bool:
+        """Whether its task has just gone to somebody that governance keeps it from."""
+        kept = any(self.task.assignee in agents for agents in self.vetoed.values())
+        return kept and self.intent.request is None
+
     def say(self, event: IntentEvent) -> None:
         """The intent goes on."""
         self._events.append((intent_stream(self.intent.id), event))
@@ -116,32 +137,52 @@ class Course:
         """
         anew = candidates
         for candidate in candidates or self.intent.candidates:
-            if candidate.agent in self.intent.failed:
+            if not anew and candidate.agent in self.intent.failed:
                 continue
             if not anew and self.intent.tried >= self.intent.tries:
                 return False
             self._propose(candidate, anew, terms)
             anew = ()
-            if self._may_have_it(candidate):
+            if self._may_have_it(candidate, self._vetoes(candidate)):
                 self.dispatch(candidate.agent, request_id)
                 return True
         return False
 
     def ask(self, agent: str, *, is_forgiven: bool) -> None:
         """Somebody has its task by hand: a request, if governance has nothing against it."""
-        intent, standing = self.intent, self._standing(agent)
-        known = () if standing is None else (standing,)
-        ranked = Roster(known, self._now).rank(intent.wish(self._now), lambda _: False)
-        candidate = ranked[0] if ranked else Candidate(agent, 0.0, Parts(), 0.0)
-        against = [check_goal(intent.goal, intent.policy, told_beside(intent.params, self.task))]
-        if agent in intent.failed and not is_forgiven:
-            against.append("it has failed this before")
+        candidate = self.candidate(agent)
+        against = self.why_not(candidate, is_forgiven=is_forgiven)
         self._propose(candidate)
-        if self._may_have_it(candidate, tuple(filter(None, against))):
+        if self._may_have_it(candidate, against):
             self.dispatch(agent)
 
-    def dispatch(self, agent: str, request_id: str = "") -> None:
-        """Open a request; the task is the agent's from now on."""
+    def why_not(self, candidate: Candidate, *, is_forgiven: bool = False) -> tuple[str, ...]:
+        """Why somebody who has its task by hand, or would take it, is not asked for it."""
+        has_failed = candidate.agent in self.intent.failed and not is_forgiven
+        failed = ("it has failed this before",) if has_failed else ()
+        return (*self._forbidden(), *failed, *self._vetoes(candidate))
+
+    def candidate(self, agent: str) -> Candidate:
+        """Somebody who was not ranked with others, as it would be."""
+        standing = self._standing(agent)
+        known = () if standing is None else (standing,)
+        ranked = Roster(known, self._now).rank(self.intent.wish(self._now), lambda _: False)
+        return ranked[0] if ranked else Candidate(agent, 0.0, Parts(), 0.0)
+
+    def hand_to(self, agent: str) -> None:
+        """Somebody has chosen its owner: a request, if its policy has nothing against it."""
+        intent, now = self.intent, self._now
+        candidate, wish = self.candidate(agent), intent.wish(now)
+        against = against_policy(agent, self._standing(agent), wish, intent.policy, now)
+        self._propose(candidate)
+        if self._may_have_it(candidate, (*self._forbidden(), *against), tuple(POLICY)):
+            self.dispatch(agent)
+
+    def dispatch(self, agent: str, request_id: str = "", until: int | None = None) -> None:
+        """Open a request; the task is the agent's from now on.
+
+        `until` is its end where it goes on in the time of another; else it has its own.
+        """
         task, intent = self.task, self.intent
         under_way = task.status == "in-progress"
         if task.reserved_for != agent and not under_way:
@@ -151,7 +192,7 @@ class Course:
         number = intent.requests + 1
         request_id = request_id or intent.free_name(number)
         time = intent.time_from(self._now)
-        deadline = within_span(self._now + time) if time else None
+        deadline = until or (within_span(self._now + time) if time else None)
         after = task.attempts - under_way
         self.say(IntentDispatched(intent.id, request_id, agent, number, after, deadline))
         self._about(AgentAssigned(agent, intent.id, request_id))
@@ -181,26 +222,42 @@ class Course:
         counted = standing.successes, standing.failures
         self.say(IntentFedBack(id, request.id, agent, ending.success, *counted))
 
-    def supersede(self, request: OpenRequest, owner: str) -> None:
+    def supersede(self, request: OpenRequest, owner: str, until: int | None = None) -> None:
         """A request ends without feedback; the owner gets one instead, where there is one."""
         self.say(IntentSuperseded(self.intent.id, request.id, request.agent, owner))
         self._about(AgentRelieved(request.agent, self.intent.id, request.id))
         if owner:
-            self.dispatch(owner)
+            self.renew(owner, request.agent, until)
+
+    def renew(self, owner: str, last: str, until: int | None = None) -> None:
+        """Another request: whoever had the last one may have this one too."""
+        if owner == last and not self._forbidden():
+            self.dispatch(owner, until=until)
+        else:
+            self.hand_to(owner)
 
     def go_on(self, why: str) -> None:
         """After a failure: to the next candidate, or to the deadletter."""
-        if self.task.open_blockers or self.offer():
+        forbidden = self._forbidden()
+        if self.task.open_blockers or (not forbidden and self.offer()):
             self.settle()
             return
-        intent = self.intent
-        spent = intent.tried >= intent.tries
-        left = f"{intent.tried} requests were made" if spent else "nobody else may have it"
-        reason = f"{left}, the last failed: {why}"
+        if forbidden:
+            self.say(IntentRejected(self.intent.id, forbidden))
+        reason = f"{self._why_not_on(forbidden)}: {why}"
         if self.task.status != "deadletter":
             self.move(TaskTransitioned(self.task.status, "deadletter", reason[:SHOWN_ERROR]))
         # Also when governance had something against all others: it is the failure that ends it.
         self.say(IntentNeedsFollowUp(self.intent.id, reason[:SHOWN_ERROR]))
+
+    def _why_not_on(self, forbidden: tuple[str, ...]) -> str:
+        """Why nobody else is asked after a failure, whose words follow."""
+        if forbidden:
+            return f"{forbidden[0]}; the last failed"
+        intent = self.intent
+        if intent.tried >= intent.tries:
+            return f"{intent.tried} tries have failed, the last"
+        return "nobody else may have it, the last failed"
 
     def settle(self, cancelled: str = "") -> None:
         """The intent ends as its task has ended, or waits for somebody where nobody is asked.
@@ -256,16 +313,26 @@ class Course:
             )
         )
 
-    def _may_have_it(self, candidate: Candidate, against: tuple[str, ...] = ()) -> bool:
-        agent, intent = candidate.agent, self.intent
+    def _forbidden(self) -> tuple[str, ...]:
+        """Why nobody may have it, in the words that it and its task have by now."""
+        intent = self.intent
+        why = check_goal(intent.goal, intent.policy, told_beside(intent.params, self.task))
+        return () if why is None else (why,)
+
+    def _vetoes(self, candidate: Candidate) -> tuple[str, ...]:
+        agent, intent, now = candidate.agent, self.intent, self._now
         standing, record = self._standing(agent), self._read.agent(agent)
-        policy, now = intent.policy, self._now
-        reasons = against + vetoes(candidate, standing, record, intent.wish(now), policy, now)
+        return vetoes(candidate, standing, record, intent.wish(now), intent.policy, now)
+
+    def _may_have_it(
+        self, candidate: Candidate, reasons: tuple[str, ...], rules: tuple[str, ...] = tuple(RULES)
+    ) -> bool:
+        agent, id = candidate.agent, self.intent.id
         if reasons:
-            self.say(IntentRejected(intent.id, reasons, agent))
+            self.say(IntentRejected(id, reasons, agent))
             self.vetoed.setdefault("; ".join(reasons), []).append(agent)
             return False
-        self.say(IntentApproved(intent.id, agent, tuple(RULES)))
+        self.say(IntentApproved(id, agent, rules))
         return True
 
     def _standing(self, agent: str) -> Standing | None:
@@ -280,6 +347,16 @@ class Course:
         self._standings[event.name] = standing
         self._events.append((standing_stream(event.name), event))
         return standing
+
+
+def is_late(task: Task, request: OpenRequest, now: int) -> bool:
+    """Whether its time is over; a review takes as long as it takes, and so does a session that has
+    reported in time.
+    """
+    if request.deadline is None or now < request.deadline or task.status not in UNDER_WAY:
+        return False
+    report = task.reported if task.status == "in-progress" else None
+    return report is None or report.agent != request.agent or report.at >= request.deadline
 
 
 def task_after(task: Task, events: StreamEvents, now: int) -> Task:

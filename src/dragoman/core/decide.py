@@ -199,8 +199,11 @@ def decide(command: AnyCommand, read: Read, now: int) -> Decision | Refusal:
         return decision
     if decision.events:
         own = decision.receipt.task if type(command) in _INTENTS_OWN else ""
-        decision = following.followed(decision, read, now, own)
-        if not isinstance(command, HandoffCommand | ProposeHandoff):
+        gives = isinstance(command, ClaimTask | EditTask)
+        decision = following.followed(decision, read, now, own, gives=gives)
+        if isinstance(decision, Refusal):
+            return decision
+        if decision.refusal or not isinstance(command, HandoffCommand | ProposeHandoff):
             decision = with_handoff(command, decision, read)
     if decision.refusal is not None or decision.lease is not None:
         return decision

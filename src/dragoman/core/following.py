@@ -5,14 +5,16 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dragoman.core.course import GIVEN_UP, Course, Ending, task_after
+from dragoman.core.course import GIVEN_UP, UNDER_WAY, Course, Ending, is_late, task_after
 from dragoman.core.errors import Refusal
 from dragoman.core.events import (
     AnyEvent,
+    TaskCheckpointed,
     TaskClaimed,
     TaskEdited,
     TaskLinked,
     TaskProgressed,
+    TaskReported,
     TaskRequeued,
     TaskRewound,
     TaskTransitioned,
@@ -21,18 +23,20 @@ from dragoman.core.events import (
 from dragoman.core.ids import task_stream
 from dragoman.core.intent import RENEWABLE, Intent, OpenRequest, intent_of
 from dragoman.core.lifecycle import StreamEvents
-from dragoman.core.limits import UPDATES
+from dragoman.core.limits import REASON, UPDATES
 from dragoman.core.reading import Decision, Read
 from dragoman.core.reports import failure_of, success_of, update_of
-from dragoman.core.results import UNDER_WAY
+from dragoman.core.results import overdue, too_late
 from dragoman.core.task import Reported, Task
 
 _TOLD: Final[frozenset[type[AnyEvent]]] = frozenset(
     {
+        TaskCheckpointed,
         TaskClaimed,
         TaskEdited,
         TaskLinked,
         TaskProgressed,
+        TaskReported,
         TaskRequeued,
         TaskRewound,
         TaskTransitioned,
@@ -43,10 +47,14 @@ _TOLD: Final[frozenset[type[AnyEvent]]] = frozenset(
 _FAILURES: Final = ("failed", "blocked")
 
 
-def followed(decision: Decision, read: Read, now: int, own: str = "") -> Decision:
+def followed(
+    decision: Decision, read: Read, now: int, own: str = "", *, gives: bool = False
+) -> Decision | Refusal:
     """The decision, and what becomes of the intents whose tasks it moves.
 
-    `own` is the task of the intent that it is about: that one is seen to already.
+    `own` is the task of the intent that it is about: that one is seen to already. What is done by
+    whoever works on a task after its time is refused; so is what `gives` it to one that its intent
+    may not go to.
     """
     seen_to = {task_stream(own)}
     for stream, event in decision.events:
@@ -57,13 +65,20 @@ def followed(decision: Decision, read: Read, now: int, own: str = "") -> Decisio
         if found is None:
             continue
         before, intent = found
+        request = intent.request
+        late = None if request is None or not is_late(before, request, now) else request
+        if late and _is_workers(stream, decision.events, late, read):
+            return too_late(Course(intent, before, read, now), late, read.actor.name, read, now)
+        why = _why(stream, decision.events, read, overdue(late, now) if late else None)
         course = Course(intent, task_after(before, decision.events, now), read, now)
         if isinstance(event, TaskProgressed):
-            _hear(course, event, read, now)
+            _hear(course, event, read)
         if isinstance(event, TaskRewound):
             _go_back(course)
         else:
-            _reconcile(course, before, _why(stream, decision.events, read))
+            _reconcile(course, before, why)
+        if gives and course.is_kept_from_owner:
+            return _kept_from(course)
         decision = replace(decision, events=(*decision.events, *course.events))
         if decision.receipt.task == course.task.id:
             told = replace(decision.receipt, status=course.task.status)
@@ -71,13 +86,27 @@ def followed(decision: Decision, read: Read, now: int, own: str = "") -> Decisio
     return decision
 
 
-def _hear(course: Course, event: TaskProgressed, read: Read, now: int) -> None:
-    """Word from whoever has the open request, in time, is an update of it."""
+def _is_workers(stream: str, events: StreamEvents, request: OpenRequest, read: Read) -> bool:
+    """Whether it is the doing of the agent that was asked, or of one that begins with the task."""
+    if read.actor.role != "agent":
+        return False
+    begins = any(name == stream and isinstance(event, TaskClaimed) for name, event in events)
+    return begins or request.agent == read.actor.name
+
+
+def _kept_from(course: Course) -> Refusal:
+    """The no to whoever gives the task to one that governance keeps it from, or takes it so."""
+    against = "; ".join(course.intent.reasons)
+    who = f"{course.task.assignee} may not have the intent {course.intent.id}"
+    return Refusal("policy_violation", f"{who}: {against}"[:REASON])
+
+
+def _hear(course: Course, event: TaskProgressed, read: Read) -> None:
+    """Word from whoever has the open request is an update of it."""
     intent, request = course.intent, course.intent.request
     if request is None or request.agent != read.actor.name or intent.updates >= UPDATES:
         return
-    if request.deadline is None or now < request.deadline:
-        course.say(update_of(intent, request, event))
+    course.say(update_of(intent, request, event))
 
 
 def _found(stream: str, read: Read) -> tuple[Task, Intent] | None:
@@ -97,16 +126,18 @@ class _Why(Struct, frozen=True):
     """In the words of whoever moved it."""
     cancelled: str = ""
     """Who does not want it any more, and why; empty: nobody has said so."""
+    late: Ending | None = None
+    """How the open request has ended before that, where its time was over."""
 
 
-def _why(stream: str, events: StreamEvents, read: Read) -> _Why:
+def _why(stream: str, events: StreamEvents, read: Read, late: Ending | None) -> _Why:
     """Why the task was moved last."""
-    why = _Why()
+    why = _Why(late=late)
     for name, event in events:
         if name == stream and isinstance(event, TaskTransitioned):
             reason = f": {event.reason}" if event.reason not in ("", event.to) else ""
             gone = f"cancelled by {read.actor.label}{reason}" if event.to == "cancelled" else ""
-            why = _Why(reason, gone)
+            why = _Why(reason, gone, late)
     return why
 
 
@@ -146,7 +177,7 @@ def _take_up(course: Course, before: Task) -> None:
     if not _can_begin(task):
         return
     if course.intent.state not in RENEWABLE:
-        course.dispatch(task.assignee)
+        course.renew(task.assignee, course.intent.closed[-1].agent)
         return
     course.ask(task.assignee, is_forgiven=_is_forgiven(task.assignee, before))
 
@@ -171,9 +202,9 @@ def _answer(course: Course, request: OpenRequest, before: Task, why: _Why) -> No
     report = _report(task, request)
     outcome = "" if report is None else report.outcome
     if task.status == "done" or outcome == "done":
-        course.complete(request, success_of(report, course.intent.kept_bytes))
+        course.complete(request, why.late or success_of(report, course.intent.kept_bytes))
     elif report is not None and outcome in _FAILURES:
-        ending = failure_of(report)
+        ending = why.late or failure_of(report)
         course.complete(request, ending)
         if task.status == "ready":
             course.go_on(ending.error)
@@ -182,16 +213,43 @@ def _answer(course: Course, request: OpenRequest, before: Task, why: _Why) -> No
         # says nothing about the agent.
         is_its_own_doing = task.status == "deadletter" and task.failures >= task.max_attempts
         error = why.cancelled or f"the task is {task.status}{why.reason}"
-        course.complete(request, Ending(False, error, task.status, feedback=is_its_own_doing))
+        by_a_person = "given up" if task.status == "deadletter" else task.status
+        ending = Ending(False, error, "deadletter" if is_its_own_doing else by_a_person)
+        course.complete(request, why.late or ending)
         if is_its_own_doing:
             course.go_on(error)
     elif not _can_begin(task):
-        course.supersede(request, "")
+        _pass_on(course, request, "", why)
     elif before.handoff is not None and _is_with_another_who_failed(course, request):
         _returned(course, request)
-    elif task.assignee != request.agent or (outcome and task.status == "ready"):
+    elif task.assignee != request.agent:
+        _pass_on(course, request, task.assignee, why)
+    elif task.status != "in-progress":
+        _stays(course, request, before, why)
+
+
+def _stays(course: Course, request: OpenRequest, before: Task, why: _Why) -> None:
+    """It is its agent's still, who is looked at, or is to begin with it once more."""
+    task = course.task
+    if task.status == "review":
+        if why.late:
+            course.complete(request, why.late)
+    elif before.status == "review":
         # What a reviewer sends back is asked for anew: the review took none of the agent's time.
         course.supersede(request, task.assignee)
+    elif before.checkpoint != task.checkpoint and not why.late:
+        # Whoever goes on is told where: that is another request, in the time of the first.
+        course.supersede(request, task.assignee, request.deadline)
+
+
+def _pass_on(course: Course, request: OpenRequest, owner: str, why: _Why) -> None:
+    """It is another's now, or nobody's."""
+    if why.late is None:
+        course.supersede(request, owner)
+        return
+    course.complete(request, why.late)
+    if owner:
+        course.hand_to(owner)
 
 
 def _is_with_another_who_failed(course: Course, request: OpenRequest) -> bool:

@@ -110,7 +110,8 @@ class Intent(Struct, frozen=True, omit_defaults=True):
     candidates: tuple[Candidate, ...] = ()
     """Those of the last ranking who were not tried yet, the best first."""
     tried: int = 0
-    """How many requests were made since that ranking."""
+    """How many of them have failed since: who was stopped by a person's word, or whose task went to
+    another, was not tried."""
     request: OpenRequest | None = None
     requests: int = 0
     """How many requests were ever made."""
@@ -118,7 +119,7 @@ class Intent(Struct, frozen=True, omit_defaults=True):
     agents: tuple[str, ...] = ()
     """Everyone who ever had a request of it."""
     failed: tuple[str, ...] = ()
-    """Those who failed: they are not tried again."""
+    """Those who failed since that ranking: they are not tried again."""
     reasons: tuple[str, ...] = ()
     """Why it was rejected, or needs somebody to follow it up."""
     updates: int = 0
@@ -216,6 +217,7 @@ def _proposed(intent: Intent, event: IntentProposed, at: int) -> Intent:
         state="DelegationProposed",
         candidates=left,
         tried=0 if event.candidates else intent.tried,
+        failed=() if event.candidates else intent.failed,
         policy=event.policy or intent.policy,
         patience_ms=intent.patience_ms if event.patience_ms is None else event.patience_ms,
         tries=event.tries or intent.tries,
@@ -245,7 +247,6 @@ def _dispatched(intent: Intent, event: IntentDispatched, at: int) -> Intent:
         state="TaskDispatched",
         request=request,
         requests=event.number,
-        tried=intent.tried + 1,
         agents=agents,
         reasons=(),
     )
@@ -278,11 +279,11 @@ def _completed(intent: Intent, event: IntentCompleted, at: int) -> Intent:
 
 def _fed_back(intent: Intent, event: IntentFedBack, at: int) -> Intent:
     del at
-    failed = intent.failed
-    if not event.success and event.agent not in failed:
-        # What was ended without a word about the agent does not speak against it.
-        failed = (*failed, event.agent)
-    return replace(intent, state="FeedbackApplied", failed=failed)
+    # What was ended without a word about the agent does not speak against it, and was no try.
+    if event.success:
+        return replace(intent, state="FeedbackApplied")
+    failed = tuple(dict.fromkeys((*intent.failed, event.agent)))
+    return replace(intent, state="FeedbackApplied", failed=failed, tried=intent.tried + 1)
 
 
 def _satisfied(intent: Intent, event: IntentSatisfied, at: int) -> Intent:
@@ -292,7 +293,9 @@ def _satisfied(intent: Intent, event: IntentSatisfied, at: int) -> Intent:
 
 def _needs_follow_up(intent: Intent, event: IntentNeedsFollowUp, at: int) -> Intent:
     del at
-    return replace(intent, state="NeedsFollowUp", candidates=(), reasons=(event.reason,))
+    # Whoever takes it up again may fail: then the others are still there to be asked.
+    left = () if event.cancelled else intent.candidates
+    return replace(intent, state="NeedsFollowUp", candidates=left, reasons=(event.reason,))
 
 
 def _superseded(intent: Intent, event: IntentSuperseded, at: int) -> Intent:

@@ -205,7 +205,7 @@ def _give(course: Course, command: DelegateIntent) -> None:
     forbidden = check_goal(command.goal, command.policy, beside)
     if forbidden is None and command.candidates and _offered(course, command):
         return
-    reasons = (forbidden,) if forbidden else _why_not_them(course) or _why_nobody(course)
+    reasons = (forbidden,) if forbidden else _why_not_them(course) or (_NOBODY,)
     course.say(IntentRejected(course.intent.id, reasons))
     status = course.task.status
     if status in _OPEN:
@@ -222,19 +222,14 @@ def _why_not_them(course: Course) -> tuple[str, ...]:
     return tuple(told)
 
 
-def _why_nobody(course: Course) -> tuple[str]:
-    """Why nobody was even looked at."""
-    failed = course.intent.failed
-    if not failed:
-        return (_NOBODY,)
-    return (f"all who come into question have failed it: {', '.join(failed)}"[:REASON],)
-
-
 def _offered(course: Course, command: DelegateIntent) -> bool:
     terms = Terms(
         command.policy, command.patience_ms, command.tries, command.kept_bytes, command.due_by
     )
-    return course.offer(command.candidates, terms, command.request_id)
+    # A new beginning: whoever has failed it may try again, after those who have not.
+    failed = course.intent.failed
+    candidates = tuple(sorted(command.candidates, key=lambda one: one.agent in failed))
+    return course.offer(candidates, terms, command.request_id)
 
 
 def _begun(command: DelegateIntent, id: str, read: Read, now: int) -> Decision | Refusal:

@@ -1,5 +1,6 @@
 """What a decider may ask: a view of the present on behalf of one actor, and the answer it gives."""
 
+from collections.abc import Callable
 from typing import Protocol
 
 from msgspec import Struct
@@ -48,8 +49,12 @@ class Read(Protocol):
         """What is known of the agent or person with this name."""
         ...
 
-    def next_ready(self, queues: tuple[str, ...], now: int) -> Task | None:
-        """The first task of these queues; each is named by whom its tasks are reserved for."""
+    def next_ready(
+        self, queues: tuple[str, ...], now: int, may_begin: Callable[[Task], bool]
+    ) -> Task | None:
+        """The first task of these queues with which somebody may begin; each queue is named by
+        whom its tasks are reserved for.
+        """
         ...
 
     def handoff(self, id: str) -> Handoff | None:

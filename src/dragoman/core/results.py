@@ -16,12 +16,11 @@ from dragoman.core.commands import (
     ReceiveResult,
     UpdateIntent,
 )
-from dragoman.core.course import Course, Ending
+from dragoman.core.course import UNDER_WAY, Course, Ending, is_late
 from dragoman.core.errors import Refusal
 from dragoman.core.events import (
     IntentAnomaly,
     IntentUpdated,
-    Status,
     TaskClaimed,
     TaskReported,
     TaskRequeued,
@@ -38,8 +37,6 @@ from dragoman.core.task import Task
 
 MAY_DELIVER: frozenset[Role] = MAY_DISPATCH | frozenset[Role]({"agent"})
 """Who may hand in what an agent has to say: the agent, and whoever carries it."""
-UNDER_WAY: frozenset[Status] = frozenset({"ready", "in-progress"})
-"""In these a task can be brought to its end by a result."""
 _SHOWN = 400
 
 
@@ -60,8 +57,8 @@ def receive(command: ReceiveResult, read: Read, now: int) -> Decision | Refusal:
         if _is_repeat(command, intent, digest):
             return _before(course)
         return _odd(course, command, _why_not(command, intent), read, now)
-    if _is_late(course, request, now):
-        return _too_late(course, command, request, read, now)
+    if is_late(course.task, request, now):
+        return too_late(course, request, request.agent, read, now)
     waits = _why_it_waits(course, request, read, now)
     if waits:
         return _odd(course, command, waits, read, now)
@@ -102,8 +99,8 @@ def update(command: UpdateIntent, read: Read, now: int) -> Decision | Refusal:
         return _odd(course, command, fault or "", read, now)
     if request.has_heard(command.sequence):
         return _before(course)
-    if _is_late(course, request, now):
-        return _too_late(course, command, request, read, now)
+    if is_late(course.task, request, now):
+        return too_late(course, request, request.agent, read, now)
     if course.intent.updates >= UPDATES:
         return Refusal(
             "invalid_field",
@@ -131,29 +128,21 @@ def expire(command: ExpireRequest, read: Read, now: int) -> Decision | Refusal:
     if read.actor.role not in MAY_DISPATCH:
         return Refusal("not_authorized", f"{read.actor.label} may not end requests")
     request = course.intent.request
-    if request is None or not _is_late(course, request, now):
+    if request is None or not is_late(course.task, request, now):
         return Decision(receipt_of(course))
-    _time_out(course, request, now)
+    # What waited for the hub to hand it over says nothing about the agent.
+    is_unsent = command.is_called and course.task.attempts == request.after
+    _time_out(course, request, now, _unsent(request, now) if is_unsent else None)
     return _decided(course, read)
 
 
-def _is_late(course: Course, request: OpenRequest, now: int) -> bool:
-    """Whether its time is over; a review takes as long as it takes."""
-    is_past = request.deadline is not None and now >= request.deadline
-    return is_past and course.task.status in UNDER_WAY
-
-
-def _too_late(
-    course: Course,
-    command: ReceiveResult | UpdateIntent,
-    request: OpenRequest,
-    read: Read,
-    now: int,
-) -> Decision | Refusal:
-    """The deadline stands, also where nobody has seen to it yet."""
+def too_late(course: Course, request: OpenRequest, agent: str, read: Read, now: int) -> Decision:
+    """What comes after the deadline, in any dialect, is an anomaly; the deadline stands, also where
+    nobody has seen to it yet.
+    """
     _time_out(course, request, now)
     late = f"it is late: {request.id} ended at {to_rfc3339(request.deadline or now)}"
-    return _odd(course, command, late, read, now)
+    return _on_record(course, IntentAnomaly(course.intent.id, late, agent, request.id), read)
 
 
 def _before(course: Course) -> Decision:
@@ -264,13 +253,19 @@ def _odd(
     """An anomaly: on record with the intent unless it is a repeat, and the caller is told no."""
     request_id = quoted_name(command.request_id)[1:-1]
     event = IntentAnomaly(course.intent.id, why[:_SHOWN], _shown(command.agent), request_id)
-    refusal = Refusal("anomaly", f"{course.intent.id}: {why[:_SHOWN]}")
-    if not course.events and course.intent.is_flooded(now):
-        return refusal  # on record with whoever said it, so that a flood hides nobody else
+    if course.intent.is_flooded(now):
+        return _told(event)  # on record with whoever said it, so that a flood hides nobody else
+    return _on_record(course, event, read)
+
+
+def _on_record(course: Course, event: IntentAnomaly, read: Read) -> Decision:
     if not course.intent.is_repeat(event):
         course.say(event)
-    decided = _decided(course, read)
-    return replace(decided, refusal=refusal)
+    return replace(_decided(course, read), refusal=_told(event))
+
+
+def _told(event: IntentAnomaly) -> Refusal:
+    return Refusal("anomaly", f"{event.intent}: {event.reason}")
 
 
 def _end_attempt(course: Course, command: ReceiveResult, request: OpenRequest, read: Read) -> None:
@@ -299,11 +294,22 @@ def _requeue(course: Course, reason: str, now: int) -> None:
         course.move(TaskRequeued(task.attempts, reason, task.failures + 1, now))
 
 
-def _time_out(course: Course, request: OpenRequest, now: int) -> None:
+def overdue(request: OpenRequest, now: int) -> Ending:
+    """The failure that stands when nothing has come in time."""
     error = f"no result had come by {to_rfc3339(request.deadline or now)}"
-    course.complete(request, Ending(False, error, "deadline"))
+    return Ending(False, error, "deadline")
+
+
+def _unsent(request: OpenRequest, now: int) -> Ending:
+    due = to_rfc3339(request.deadline or now)
+    return Ending(False, f"the hub had not handed it over by {due}", "unsent")
+
+
+def _time_out(course: Course, request: OpenRequest, now: int, ending: Ending | None = None) -> None:
+    ending = ending or overdue(request, now)
+    course.complete(request, ending)
     _requeue(course, "deadline", now)
-    course.go_on(error)
+    course.go_on(ending.error)
 
 
 def _decided(course: Course, read: Read) -> Decision:

@@ -2,10 +2,10 @@
 
 from msgspec import Struct
 
+from dragoman.core.course import UNDER_WAY
 from dragoman.core.errors import Refusal
 from dragoman.core.ids import standing_stream
 from dragoman.core.intent import Intent, intent_of
-from dragoman.core.results import UNDER_WAY
 from dragoman.core.standing import Standing
 from dragoman.core.task import Task
 from dragoman.engine.ask import TaskView, find, find_task, state_of
@@ -34,11 +34,15 @@ def find_intent_of(store: Store, task: Task) -> Intent | None:
     return intent_of(task, known)
 
 
-def is_under_way(store: Store, id: str) -> bool:
-    """Whether its task waits for a result: not while somebody reviews it, who takes their time."""
+def waited_for(store: Store, id: str) -> str:
+    """Whose result its task waits for; empty: nobody's. Who reviews it takes their time."""
     intent = find_intent(store, id)
-    found = None if isinstance(intent, Refusal) else find_task(store, intent.task)
-    return isinstance(found, TaskView) and found.task.status in UNDER_WAY
+    request = None if isinstance(intent, Refusal) else intent.request
+    if isinstance(intent, Refusal) or request is None:
+        return ""
+    found = find_task(store, intent.task)
+    is_under_way = isinstance(found, TaskView) and found.task.status in UNDER_WAY
+    return request.agent if is_under_way else ""
 
 
 def is_cancelled(store: Store, intent: Intent) -> bool:

@@ -29,21 +29,25 @@ class ReadyQueues:
             key = ReadyKey(shelf.rank, shelf.since, number, stream)
             self._made_ready[stream] = (shelf.queue, key)
 
-    def first(self, names: Sequence[str], changed: Container[str]) -> str | None:
-        """The stream of the first task in the queues of these names."""
+    def first(
+        self, names: Sequence[str], changed: Container[str], passed: Container[str] = ()
+    ) -> str | None:
+        """The stream of the first task in the queues of these names that is not passed over."""
         if not self._promoted:
             self._session.promote(self._now, _PROMOTED_AT_ONCE)
             self._promoted = True
-        return min(self._candidates(names, changed), default=_NOBODY).name or None
+        return min(self._candidates(names, changed, passed), default=_NOBODY).name or None
 
-    def _candidates(self, names: Sequence[str], changed: Container[str]) -> Iterator[ReadyKey]:
+    def _candidates(
+        self, names: Sequence[str], changed: Container[str], passed: Container[str]
+    ) -> Iterator[ReadyKey]:
         for name in names:
             queue = self._stored.setdefault(name, _Queue(self._session, name, self.page))
-            key = queue.first(changed)
+            key = queue.first(changed, passed)
             if key:
                 yield key
         for queue_name, key in self._made_ready.values():
-            if queue_name in names:
+            if queue_name in names and key.name not in passed:
                 yield key
 
 
@@ -51,26 +55,33 @@ _NOBODY = ReadyKey(0, 0, 0, "")
 
 
 class _Queue:
-    """One stored queue, read page by page; what the batch changed is passed over."""
+    """One stored queue, read page by page; what the batch changed is passed over for good."""
 
     def __init__(self, session: Session, name: str, size: int) -> None:
         self._session = session
         self._name = name
         self._size = size
-        self._page: list[ReadyKey] = []
+        self._keys: list[ReadyKey] = []
         self._at = 0
         self._is_last = False
 
-    def first(self, changed: Container[str]) -> ReadyKey | None:
-        while True:
-            while self._at < len(self._page):
-                key = self._page[self._at]
-                if key.name not in changed:
-                    return key
-                self._at += 1
-            if self._is_last:
-                return None
-            after = self._page[-1] if self._page else None
-            self._page = self._session.ready(self._name, after, self._size)
-            self._at = 0
-            self._is_last = len(self._page) < self._size
+    def first(self, changed: Container[str], passed: Container[str]) -> ReadyKey | None:
+        at = self._at
+        while at < len(self._keys) or self._read_on():
+            key = self._keys[at]
+            if key.name not in changed and key.name not in passed:
+                return key
+            at += 1
+            if key.name in changed and at == self._at + 1:
+                self._at = at
+        return None
+
+    def _read_on(self) -> bool:
+        """Whether there are more."""
+        if self._is_last:
+            return False
+        after = self._keys[-1] if self._keys else None
+        page = self._session.ready(self._name, after, self._size)
+        self._keys += page
+        self._is_last = len(page) < self._size
+        return bool(page)

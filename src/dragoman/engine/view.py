@@ -4,7 +4,7 @@ It is the `Read` that deciders ask, on behalf of the actor of the current reques
 has changed is told as it stands now, and not as the store still has it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import cast
 
 from dragoman.core.actors import Actor, ActorRecord
@@ -196,14 +196,21 @@ class View:
         ]
         return tuple(stream.partition(":")[2] for stream in found)
 
-    def next_ready(self, queues: tuple[str, ...], now: int) -> Task | None:
-        """The first task of these queues."""
+    def next_ready(
+        self, queues: tuple[str, ...], now: int, may_begin: Callable[[Task], bool]
+    ) -> Task | None:
+        """The first task of these queues with which somebody may begin."""
         del now
         for stream in self._unqueued:
             self._queues.changed(stream, self._known[stream].number, self._known[stream].state)
         self._unqueued.clear()
-        stream = self._queues.first(queues, self.changed)
-        return cast(Task, self._read(stream).state) if stream else None
+        passed: set[str] = set()
+        while stream := self._queues.first(queues, self.changed, passed):
+            task = cast(Task, self._read(stream).state)
+            if may_begin(task):
+                return task
+            passed.add(stream)
+        return None
 
     def last_number(self, day: str) -> int:
         """The last AOF number given out on this day."""

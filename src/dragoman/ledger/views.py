@@ -71,7 +71,7 @@ from dragoman.core.work_item import EVOLVE_WORK_ITEM, WorkItem
 from dragoman.ledger.codec import CODEC
 from dragoman.ledger.entry import read_line
 
-FOLD = 5
+FOLD = 6
 """Raised when folding the same entries gives another state; older state rows are refolded."""
 
 State = (

@@ -107,6 +107,8 @@ class Attempt:
         self._hurry = asyncio.Event()
         self._begun = asyncio.get_running_loop().time()
         self._running: Running | None = None
+        self._noted = ""
+        """What there was to note beside the last of its messages that was not simply taken."""
 
     @property
     def ms(self) -> int:
@@ -277,8 +279,12 @@ class Attempt:
     def _last_word(self, problem: str) -> ReportOutcome:
         """What is recorded of an agent that has ended and said nothing about its work."""
         task, fence = self.assignment.task, self.assignment.fence
-        if problem or self.assignment.must_report:
-            return self._failed(f"{problem or 'the agent ended'}, without a report")
+        if self.assignment.must_report:
+            # Why what it gave is no result tells more than that it gave none.
+            why = problem or self._noted
+            return self._failed(f"it ended without a result{why and f': {why}'}")
+        if problem:
+            return self._failed(f"{problem}, without a report")
         notes = "the agent ended well, without a report: look at what it has done"
         return ReportOutcome(task, "needs_review", notes, fence=fence, apply=True)
 
@@ -318,13 +324,16 @@ class Attempt:
         """A message of the agent; it is not lost while the store is away and the agent waits."""
         while True:
             try:
-                return await self._speak(self._actor, said)
+                noted = await self._speak(self._actor, said)
             except StoreError as error:
-                if self._is_halted:
-                    return f"this message was lost: {error.detail}"
-                await asyncio.sleep(_STORE_REST_SECONDS)
+                if not self._is_halted:
+                    await asyncio.sleep(_STORE_REST_SECONDS)
+                    continue
+                noted = f"this message was lost: {error.detail}"
             except DragomanError as error:
-                return f"this message could not be taken: {error}"
+                noted = f"this message could not be taken: {error}"
+            self._noted = noted or self._noted
+            return noted
 
     def _cost(self) -> float:
         """What the last report of this attempt says that it has cost; unknown is nothing."""

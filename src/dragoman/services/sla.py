@@ -1,6 +1,6 @@
 """SLA: what has not come by its deadline is seen to, once: work, mail, handoffs, results."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from functools import partial
 
 from dragoman.core.actors import SYSTEM
@@ -17,7 +17,7 @@ from dragoman.core.intent import KIND as INTENT
 from dragoman.engine.ask import names_in_role
 from dragoman.engine.handoffs import told_of
 from dragoman.engine.hub import Hub
-from dragoman.engine.intents import is_under_way
+from dragoman.engine.intents import waited_for
 from dragoman.engine.ports import Store
 from dragoman.engine.teamspaces import NO_TEAMS, Team
 
@@ -30,7 +30,6 @@ ESCALATE: dict[str, Callable[[str, Store, Told], AnyCommand]] = {
     "task": lambda name, _, __: EscalateDelegation(name),
     "mail": lambda name, store, _: EscalateMail(name, names_in_role(store, "orchestrator")),
     "handoff": lambda name, store, told: EscalateHandoff(name, told(store, name)),
-    INTENT: lambda name, _, __: ExpireRequest(name),
 }
 """Kind of stream -> what is asked for when it is late."""
 
@@ -41,10 +40,18 @@ class Sla:
     name = "sla"
 
     def __init__(
-        self, hub: Hub, coordinator: str = COORDINATOR, teams: Mapping[str, Team] = NO_TEAMS
+        self,
+        hub: Hub,
+        coordinator: str = COORDINATOR,
+        teams: Mapping[str, Team] = NO_TEAMS,
+        called: Container[str] = (),
     ) -> None:
-        """`coordinator` is told where nobody else could be; `teams` have members of their own."""
+        """`coordinator` is told where nobody else could be; `teams` have members of their own.
+
+        `called` are those whom the hub starts or calls itself.
+        """
         self._hub = hub
+        self._called = called
         self._told = partial(told_of, teams, coordinator)
 
     def run_once(self, now: int) -> int:
@@ -60,13 +67,21 @@ class Sla:
             escalated += len(late) - len(untold)
             stuck |= untold
 
+    def _command(self, kind: str, name: str) -> AnyCommand | None:
+        """What is asked for; None: nothing, so that a review costs no transaction at every turn."""
+        if kind != INTENT:
+            return ESCALATE[kind](name, self._hub.store, self._told)
+        agent = waited_for(self._hub.store, name)
+        return ExpireRequest(name, agent in self._called) if agent else None
+
     def _escalate(self, stream: str, now: int) -> bool:
         """Whether it was told: not what cannot be read, or is not late yet by the hub's clock."""
         kind, _, name = stream.partition(":")
         try:
-            if kind == INTENT and not is_under_way(self._hub.store, name):
-                return False  # so that a review costs no transaction at every turn
-            self._hub.do(SYSTEM, ESCALATE[kind](name, self._hub.store, self._told))
+            command = self._command(kind, name)
+            if command is None:
+                return False
+            self._hub.do(SYSTEM, command)
         except LedgerError:
             return False
         row = self._hub.store.stream(stream)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.core.commands import EditTask
+from dragoman.core.commands import ClaimTask, EditTask, MoveTask, PauseAgent, RewindTask
 from dragoman.protocols.ccos import failed, succeeded
 from dragoman.protocols.ccos.actions import TYPES, number_of, render
 from dragoman.testing import HandHub, Refused, hand_hub
@@ -76,12 +76,56 @@ def test_a_rejection_hangs_on_whom_it_is_about_and_a_new_try_on_the_beginning(
 def test_a_task_that_goes_to_another_supersedes_the_request(hub: HandHub) -> None:
     hub.call("ccos.delegate", goal="translate it", intent_id="i-1")
     hub.do(EditTask("i-1", assignee="eva"))
-    chain = hub.call("ccos.actions", intent_id="i-1")["actions"]
-    void = next(one for one in chain if one["type"] == "RequestSuperseded")
-    fresh = chain[-1]
-    assert void["parent_id"] == "i-1#4"
-    assert (fresh["type"], fresh["agent_id"]) == ("TaskDispatched", "eva")
-    assert fresh["parent_id"] == void["action_id"]
+    assert tree(hub.call("ccos.why", intent_id="i-1")["actions"])[3:] == [
+        "...TaskDispatched ada",
+        "....RequestSuperseded ada",
+        ".....DelegationProposed eva",
+        "......DelegationApproved eva",
+        ".......TaskDispatched eva",
+    ]
+
+
+@proves("CCOS-CAUSES")
+def test_who_is_asked_anew_by_a_reviewer_was_approved_before(hub: HandHub) -> None:
+    hub.call("ccos.delegate", goal="translate it", intent_id="i-1")
+    hub.do(ClaimTask("i-1", "ada"), agent="ada")
+    hub.do(MoveTask("i-1", "review"), agent="ada")
+    hub.do(MoveTask("i-1", "ready"))
+    assert tree(hub.call("ccos.why", intent_id="i-1")["actions"])[3:] == [
+        "...TaskDispatched ada",
+        "....RequestSuperseded ada",
+        ".....TaskDispatched ada",
+    ]
+
+
+@proves("CCOS-CAUSES")
+def test_whom_a_rewind_asks_anew_hangs_on_its_approval(hub: HandHub) -> None:
+    hub.call("ccos.delegate", goal="translate it", intent_id="i-1")
+    hub.do(ClaimTask("i-1", "ada"), agent="ada")
+    hub.do(RewindTask("i-1", 3, "e" * 40, "rewind/i-1", "a wrong turn"))
+    assert tree(hub.call("ccos.why", intent_id="i-1")["actions"])[4:] == [
+        "....RequestSuperseded ada",
+        ".....DelegationProposed ada",
+        "......DelegationApproved ada",
+        ".......TaskDispatched ada",
+    ]
+
+
+@proves("CCOS-CAUSES")
+def test_that_nobody_is_left_hangs_on_the_last_no(hub: HandHub) -> None:
+    hub.call("ccos.delegate", goal="translate it", intent_id="i-1")
+    hub.do(PauseAgent("bob"))
+    hub.do(PauseAgent("eva"))
+    hub.dispatch({"ada": lambda request: failed(request, "no dictionary")})
+    assert tree(hub.call("ccos.why", intent_id="i-1")["actions"])[4:] == [
+        "....TaskCompleted ada",
+        ".....FeedbackApplied ada",
+        ".....DelegationProposed bob",
+        "......DelegationRejected bob",
+        ".....DelegationProposed eva",
+        "......DelegationRejected eva",
+        ".......NeedsFollowUp",
+    ]
 
 
 def test_actions_are_found_by_all_that_is_known_of_them(hub: HandHub) -> None:

@@ -188,6 +188,50 @@ def test_an_intent_is_shown_listed_and_cancelled(office: Console) -> None:
     assert office("intent", "show", "i-9", "--now", NOON).code == 1
 
 
+@proves("CCOS-TAKEN-BACK")
+def test_what_a_person_stops_is_no_failure_of_the_agent(office: Console) -> None:
+    office("task", "move", "i-1", "blocked", "--reason", "wait", "--now", NOON)
+    told = "i-1.1 was taken back from ada: the task is blocked: wait"
+    assert told in office("intent", "show", "i-1", "--now", NOON).out.splitlines()
+    assert f"TaskCompleted  {told}  " in office("why", "i-1", "--now", NOON).out
+    events = office("events", "--type", "intent", "--now", NOON).out
+    assert "i-1.1 taken back from ada: the task is blocked: wait" in events
+
+
+@proves("CCOS-TAKEN-BACK")
+def test_who_was_given_up_by_a_person_has_not_failed_either(office: Console) -> None:
+    office("task", "move", "i-1", "deadletter", "--now", NOON)
+    shown = office("intent", "show", "i-1", "--now", NOON).out
+    assert "i-1.1 was taken back from ada: the task is deadletter" in shown.splitlines()
+
+
+@proves("CCOS-TAKEN-BACK")
+def test_a_piece_of_the_output_is_told_as_that(office: Console) -> None:
+    piece = {"intent_id": "i-1", "agent_id": "ada", "partial": {"page": 1}}
+    for said in (piece, piece | {"sequence": 2}):
+        office("call", "ccos.update", json.dumps(said), "--as", "ada", "--now", NOON)
+    why = office("why", "i-1", "--now", NOON).out
+    assert "TaskUpdated  ada: piece of the output  " in why
+    assert "TaskUpdated  ada: piece 2 of the output  " in why
+    assert "ada: a piece of the output" in office("events", "--type", "intent", "--now", NOON).out
+
+
+@proves("CCOS-TAKEN-BACK")
+def test_who_is_asked_anew_and_who_has_it_instead_are_told_apart(office: Console) -> None:
+    office("task", "claim", "i-1", "--agent", "ada", "--now", NOON)
+    office("task", "move", "i-1", "review", "--as", "ada", "--now", NOON)
+    office("task", "move", "i-1", "ready", "--now", NOON)
+    why = office("why", "i-1", "--now", NOON).out
+    assert "RequestSuperseded  i-1.1: ada is asked anew  " in why
+    assert "i-1.1 of ada is void: it is asked anew" in office("events", "--now", NOON).out
+    [card] = (office.data / "tasks/ready").glob("*.md")
+    card.write_text(card.read_text().replace("assignee: ada", "assignee: bob"))
+    office("tick", "--now", NOON)
+    why = office("why", "i-1", "--now", NOON).out
+    assert "RequestSuperseded  i-1.2: the task is bob's now  " in why
+    assert "DelegationApproved  bob passes capability, trust, cost, data locality  " in why
+
+
 def test_an_open_intent_shows_its_request_and_its_anomalies(office: Console) -> None:
     finish(office, success=True, output=1, error="both")
     shown = office("intent", "show", "i-1", "--now", NOON).out

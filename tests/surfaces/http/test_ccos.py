@@ -8,7 +8,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from dragoman.core.commands import KeyAgent
 from dragoman.text.base64url import to_base64url
-from dragoman.text.strict_cbor import to_cbor
+from dragoman.text.strict_cbor import parse_cbor, to_cbor
 from tests.requirements import proves
 from tests.surfaces.http.house import House
 from tests.surfaces.http.test_signed import KEY, OTHER, post, signed
@@ -53,6 +53,29 @@ def test_what_is_no_cbor_is_told(house: House, path: str, body: bytes) -> None:
     answer = house.ask("POST", path, body, by="ada", headers=CBOR)
     assert (answer.status, answer.code) == (400, "invalid_json")
     assert "CBOR" in answer.json["detail"]
+
+
+@proves("CCOS-CBOR")
+@pytest.mark.usefixtures("intent")
+@pytest.mark.parametrize(
+    ("accept", "given"),
+    [
+        ("application/cbor", "application/cbor"),
+        ("application/CBOR;q=0.9, application/json;q=0.5", "application/cbor"),
+        ("application/json, application/cbor", "application/json"),
+        ("*/*", "application/json"),
+    ],
+)
+def test_an_answer_is_cbor_for_whoever_asks_for_it(house: House, accept: str, given: str) -> None:
+    path, headers = "/v1/ccos/ccos.requests", {"Accept": accept}
+    answer = house.ask("POST", path, {}, by="ada", headers=headers)
+    assert (answer.status, answer.headers["content-type"]) == (200, given)
+    read = parse_cbor(answer.body) if given == "application/cbor" else answer.json
+    assert read["requests"][0]["request_id"] == "i-1.1"
+    assert read == house.post(path, {}, by="ada")
+    # A no stays a problem.
+    odd = house.ask("POST", path, {"limit": 0}, by="ada", headers=headers)
+    assert odd.code
 
 
 @pytest.mark.usefixtures("intent")

@@ -113,6 +113,9 @@ class CancelIntent(TaskCommand, frozen=True, tag="intent.cancel"):
 class ExpireRequest(IntentCommand, frozen=True, tag="intent.expire"):
     """End a request whose deadline has passed; nothing happens while it has not."""
 
+    is_called: bool = False
+    """Whether the hub hands its agent the requests itself: what it has not, counts for nobody."""
+
     @property
     def held(self) -> str:
         """It is no sign of life."""

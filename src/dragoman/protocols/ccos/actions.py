@@ -158,15 +158,16 @@ class Chain:
     def rejected(self, event: events.IntentRejected, number: int) -> int:
         """The agent was proposed, or nobody is left."""
         if event.agent:
+            self._ends = number  # if it was the last one
             return self._proposed.get(event.agent, self._begin)
         cause, self._begin, self._ends = self._begin, 1, number
         return cause
 
     def dispatched(self, event: events.IntentDispatched, number: int) -> int:
-        """The agent was approved, or took over from another."""
+        """The agent was approved, or had the request before: whichever was the last."""
         del number
-        cause, self._replaced = self._replaced, 0
-        return cause or self._approved.get(event.agent, self._begin)
+        cause, self._replaced = max(self._replaced, self._approved.get(event.agent, 0)), 0
+        return cause or self._begin
 
     def of_request(self, event: Any, number: int) -> int:
         """The request was sent; of one that is unknown here: the agent's last one, or anybody's."""
@@ -187,8 +188,8 @@ class Chain:
         return self._completed.get(event.request_id, 1)
 
     def superseded(self, event: events.IntentSuperseded, number: int) -> int:
-        """The request was sent, and the task went to another."""
-        self._replaced = self._ends = number
+        """The request was sent, and the task went to another, or has to be begun anew."""
+        self._replaced = self._begin = self._ends = number
         return self.of_request(event, number)
 
     def ended(self, _: Any, number: int) -> int:

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from dragoman.core.course import TAKEN_BACK
+from dragoman.core.governance import RULES
 from dragoman.core.moments import duration
 from dragoman.surfaces.cli.phrases import counted, cut
 from dragoman.surfaces.cli.screen import Column, Part, Screen, as_json
@@ -112,8 +114,8 @@ def print_intent(found: Row, screen: Screen) -> None:
 def _how_it_ended(result: Row) -> str:
     if result["success"]:
         return f"{result['agent_id']} succeeded"
-    if result.get("synthetic") == "cancelled":
-        return f"{result['request_id']} was taken back from {result['agent_id']}"
+    if result.get("synthetic") in TAKEN_BACK:
+        return _taken_back(result, result)
     return f"{result['agent_id']} failed: {result.get('error', '')}"
 
 
@@ -166,14 +168,20 @@ def _proposed(action: Row, details: Row) -> str:
 
 
 def _completed(action: Row, details: Row) -> str:
-    if details.get("synthetic") == "cancelled":
-        return f"{action['request_id']} was taken back from {action['agent_id']}"
+    if details.get("synthetic") in TAKEN_BACK:
+        return _taken_back(action, details)
     how = "success" if action["success"] else "failure"
     by_hub = f" ({details['synthetic']})" if "synthetic" in details else ""
     took = duration(action["duration_ms"])
     why = f": {action['error']}" if "error" in action else ""
     left_out = f"; {_not_kept(details)}" if details.get("left_out") else ""
     return f"{action['agent_id']}: {how}{by_hub} after {took}{why}{left_out}"
+
+
+def _taken_back(ended: Row, details: Row) -> str:
+    """A request that has ended without a word about its agent."""
+    why = f": {ended['error']}" if details["synthetic"] != "cancelled" else ""
+    return f"{ended['request_id']} was taken back from {ended['agent_id']}{why}"
 
 
 def _not_kept(result: Row) -> str:
@@ -183,7 +191,27 @@ def _not_kept(result: Row) -> str:
 def _updated(action: Row, details: Row) -> str:
     progress = details.get("progress")
     share = "" if progress is None else f"{progress:g} %"
-    return f"{action['agent_id']}: {' '.join(filter(None, (share, details.get('message', ''))))}"
+    said = " ".join(filter(None, (share, details.get("message", ""))))
+    return f"{action['agent_id']}: {said or _piece(details)}"
+
+
+def _piece(details: Row) -> str:
+    number = f" {details['sequence']}" if details.get("sequence") else ""
+    return f"piece{number} of the output"
+
+
+def _superseded(action: Row, details: Row) -> str:
+    owner = details.get("owner")
+    if not owner:
+        return f"{action['request_id']}: it counts no more"
+    if owner == action["agent_id"]:
+        return f"{action['request_id']}: {owner} is asked anew"
+    return f"{action['request_id']}: the task is {owner}'s now"
+
+
+def _approved(action: Row, details: Row) -> str:
+    rules = "every rule" if set(RULES) <= set(details["checks"]) else ", ".join(details["checks"])
+    return f"{action['agent_id']} passes {rules}"
 
 
 def _dispatched(action: Row, details: Row) -> str:
@@ -194,7 +222,7 @@ def _dispatched(action: Row, details: Row) -> str:
 _SAID: Mapping[str, Callable[[Row, Row], str]] = {
     "New": lambda _, details: f'{details["by"]} wants: "{details["goal"]}"',
     "DelegationProposed": _proposed,
-    "DelegationApproved": lambda action, _: f"{action['agent_id']} passes every rule",
+    "DelegationApproved": _approved,
     "DelegationRejected": lambda _, details: "; ".join(details["reasons"]),
     "TaskDispatched": _dispatched,
     "TaskUpdated": _updated,
@@ -205,10 +233,7 @@ _SAID: Mapping[str, Callable[[Row, Row], str]] = {
     ),
     "Satisfied": lambda _, __: "",
     "NeedsFollowUp": lambda _, details: details["reason"],
-    "RequestSuperseded": lambda action, details: (
-        f"{action['request_id']}: "
-        + (f"the task is {owner}'s now" if (owner := details.get("owner")) else "it counts no more")
-    ),
+    "RequestSuperseded": _superseded,
     "FollowedUp": lambda _, details: f"by {details['by']}",
     "Anomaly": lambda action, details: f"{action['actor']}: {details['reason']}",
 }

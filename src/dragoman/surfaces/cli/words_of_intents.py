@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from dragoman.core.course import TAKEN_BACK
 from dragoman.core.events import (
     AgentAssigned,
     AgentDescribed,
@@ -72,11 +73,12 @@ def _dispatched(event: IntentDispatched) -> str:
 def _updated(event: IntentUpdated) -> str:
     share = "" if event.progress is None else f"{event.progress:g} %"
     piece = f"piece {event.sequence}" if event.sequence else ""
-    return f"{event.agent}: {'; '.join(filter(None, (share, event.message, piece)))}"
+    said = "; ".join(filter(None, (share, event.message, piece)))
+    return f"{event.agent}: {said or 'a piece of the output'}"
 
 
 def _completed(event: IntentCompleted) -> str:
-    if event.synthetic == "cancelled":
+    if event.synthetic in TAKEN_BACK:
         return f"{event.request_id} taken back from {event.agent}: {event.error}"
     how = "succeeded" if event.success else "failed"
     by_hub = f" ({event.synthetic})" if event.synthetic else ""
@@ -98,8 +100,10 @@ def _needs_follow_up(event: IntentNeedsFollowUp) -> str:
 
 
 def _superseded(event: IntentSuperseded) -> str:
-    owner = f": the task is {event.owner}'s now" if event.owner else ""
-    return f"{event.request_id} of {event.agent} is void{owner}"
+    then = f": the task is {event.owner}'s now" if event.owner else ""
+    if event.owner == event.agent:
+        then = ": it is asked anew"
+    return f"{event.request_id} of {event.agent} is void{then}"
 
 
 def _followed(event: IntentFollowed) -> str:

@@ -25,14 +25,14 @@ from dragoman.surfaces.http.limits import read_body
 from dragoman.surfaces.http.office import Call, Office
 from dragoman.surfaces.http.problems import HttpProblem, encode, json_problem, of_refusal, stop
 from dragoman.text.nearest import meant
-from dragoman.text.strict_cbor import is_cbor_map, parse_cbor
+from dragoman.text.strict_cbor import is_cbor_map, parse_cbor, to_cbor
 from dragoman.text.strict_json import StrictJsonError, parse_json
 
 JSON = "application/json"
 CBOR = "application/cbor"
+"""What a message may be written in instead; an operation answers in it too, if it is asked to."""
 WARNING = "dragoman-warning"
 """The header with what a caller is told beside the answer: what was masked, what was missing."""
-"""What a message may be written in instead; the hub answers in JSON."""
 
 _UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
 """What msgspec says of a name that a body itself does not have; inside of it a place follows."""
@@ -67,6 +67,8 @@ class Endpoint(Struct, frozen=True):
     media: str = JSON
     also: Mapping[str, tuple[Any, ...]] = {}
     """More types of answer, and the shapes that each of its lines may have."""
+    in_cbor: bool = False
+    """Whether it answers in CBOR too, if it is asked to."""
     takes: tuple[str, ...] = (JSON,)
     """The types of body that are taken."""
     is_open: bool = False
@@ -111,7 +113,8 @@ class Served:
         except Refused as refused:
             raise HttpProblem(of_refusal(refused.refusal)) from None
         if not isinstance(answer, Response):
-            answer = respond(scope, answer, endpoint.status)
+            in_cbor = endpoint.in_cbor and _wants_cbor(scope["by_name"])
+            answer = (_in_cbor if in_cbor else respond)(scope, answer, endpoint.status)
         for remark in call.remarks:
             answer.headers.append(WARNING, remark.encode("ascii", "backslashreplace").decode())
         await answer(scope, receive, send)
@@ -199,6 +202,19 @@ def shaped(raw: bytes, shape: Any, most: int) -> Any:
     except msgspec.ValidationError as error:
         hint = _hint_at(str(error), shape)
         raise stop("invalid_field", f"{error}{hint}", _path(error)) from None
+
+
+def _wants_cbor(headers: Mapping[bytes, bytes]) -> bool:
+    """Whether the caller names CBOR among what it takes, and JSON not before it."""
+    ranges = headers.get(b"accept", b"").decode("latin-1").lower().split(",")
+    named = [one.partition(";")[0].strip() for one in ranges]
+    return next((one for one in named if one in (CBOR, JSON)), JSON) == CBOR
+
+
+def _in_cbor(scope: Scope, answer: Any, status: int) -> Response:
+    """The same answer as JSON would have, as CBOR."""
+    del scope
+    return Response(to_cbor(msgspec.json.decode(encode(answer))), status, media_type=CBOR)
 
 
 def respond(scope: Scope, answer: Any, status: int) -> Response:

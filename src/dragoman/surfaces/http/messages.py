@@ -370,6 +370,7 @@ def _endpoint(dialect: Dialect, operation: Operation) -> Endpoint:
         query=WaitQuery if can_wait else Query,
         body=operation.shape,
         takes=(JSON, CBOR),
+        in_cbor=True,
         reads=False,
         own_no=dialect.says_no is not None,
     )

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import msgspec
 
-from dragoman.surfaces.http.endpoint import JSON, Endpoint
+from dragoman.surfaces.http.endpoint import CBOR, JSON, Endpoint
 from dragoman.surfaces.http.names import AGENT, HANDOFF, TASK
 from dragoman.surfaces.http.problems import MEDIA, STATUS, Problem
 
@@ -157,6 +157,8 @@ def _responses(endpoint: Endpoint, schemas: _Schemas) -> Schema:
             "content": {endpoint.media: content},
         }
     }
+    if endpoint.in_cbor:
+        answers[str(endpoint.status)]["content"][CBOR] = content
     for media, shapes in endpoint.also.items():
         names = " or ".join(shape.__name__ for shape in shapes)
         lines = {"type": "string", "description": f"A JSON object in each line: {names}."}
