@@ -24,7 +24,7 @@ class Inner(Struct, forbid_unknown_fields=True):
 class Box(Struct, Generic[T], rename="camel"):
     """A part that holds another."""
 
-    the_thing: T
+    task_id: T
 
 
 class Cat(Struct, tag="cat"):
@@ -57,13 +57,14 @@ class Outer(Struct):
     pair: tuple[int, Literal["x"]] = (1, "x")
     table: Annotated[dict[str, Inner], Meta(max_length=1)] = {}
     named: dict[int, int] = {}
-    animal: Cat | Dog | None = None
+    keyed: dict[Literal["x", "y"], int] = {}
+    kind: Cat | Dog | None = None
     tier: Literal["T0", "T1"] | UnsetType = UNSET
     version: Literal[1] = 1
     either: Literal["a", "b"] | int = 0
     day: Day | UnsetType = UNSET
     days: tuple[Day, ...] = ()
-    day_or_number: Day | int = 0
+    until: Day | int = 0
     box: Box[Inner] | None = None
 
 
@@ -92,6 +93,7 @@ GOOD = {"inner": {"count": 1}}
         ({"table": {"a": 1, "b": 1}}, "it must be an object of at most 1 field", "table"),
         ({"table": {"a.b": {"count": 1, "tier": "T"}}}, "'T' is not one of: T0, T1", None),
         ({"named": {"x": 1}}, "a name in it: it must be a whole number, not a text", "named"),
+        ({"keyed": {"z": 1}}, "a name in it: 'z' is not one of: x, y", "keyed"),
         ({"tier": "T9"}, "'T9' is not one of: T0, T1", "tier"),
         ({"tier": "T" * 99}, f"'{'T' * 59}… is not one of: T0, T1", "tier"),
         ({"tier": 9}, "it must be one of: T0, T1", "tier"),
@@ -99,22 +101,22 @@ GOOD = {"inner": {"count": 1}}
         ({"version": "1"}, "it must be 1", "version"),
         ({"either": "c"}, "'c' is not one of: a, b", "either"),
         ({"either": []}, "it must be a whole number or a text, not a list", "either"),
-        ({"animal": {"type": "cow"}}, "'cow' is not one of: cat, dog", "animal.type"),
-        ({"animal": {"type": "cat", "way": "up"}}, "'up' is not one of: in, out", "animal.way"),
+        ({"kind": {"type": "cow"}}, "'cow' is not one of: cat, dog", "kind.type"),
+        ({"kind": {"type": "cat", "way": "up"}}, "'up' is not one of: in, out", "kind.way"),
         (
-            {"animal": {"type": "dog", "way": "up"}},
+            {"kind": {"type": "dog", "way": "up"}},
             "it must be a whole number, not a text",
-            "animal.way",
+            "kind.way",
         ),
-        ({"animal": {}}, "it is missing", "animal.type"),
+        ({"kind": {}}, "it is missing", "kind.type"),
         ({"day": "7"}, "it must be a day such as monday", "day"),
         ({"day": 7}, "it must be a day such as monday", "day"),
         ({"days": ["monday", "7"]}, "it must be a day such as monday", "days[1]"),
-        ({"day_or_number": []}, "it must be a whole number or a text, not a list", "day_or_number"),
+        ({"until": []}, "it must be a whole number or a text, not a list", "until"),
         ({"inner": {"count": 1, "teir": 1}}, "no such field; did you mean tier?", "inner.teir"),
         ({"inner": {"count": 1, "n": 1}}, "there is no such field; known: count, tier", "inner.n"),
         ({"inner": {"count": 1, "\n": 1}}, "there is no such field; known", r"inner.'\n'"),
-        ({"box": {"theThing": {}}}, "it is missing", "box.theThing.count"),
+        ({"box": {"taskId": {}}}, "it is missing", "box.taskId.count"),
         ([], "it must be an object, not a list", ""),
     ],
 )

@@ -37,7 +37,11 @@ class Place(NamedTuple):
 
 
 def place_of(shape: Any, steps: list[str]) -> Place:
-    """What may stand there; a step is a field's name, `[3]` of a list or `[...]` of a table."""
+    """What may stand there.
+
+    A step is a field's name, `[3]` of a list, `[...]` of a table, or
+    `[key]`: a name in that.
+    """
     found = list(_either(shape))
     for step in steps:
         found = [one for kind, _ in found for inner in _below(kind, step) for one in _either(inner)]
@@ -69,7 +73,8 @@ def _below(kind: Any, step: str) -> Iterator[Any]:
     elif Ellipsis in inner or get_origin(kind) is not tuple:
         yield from inner[:1]
     else:
-        yield inner[int(step[1:-1])]
+        index = int(step[1:-1])
+        yield from inner[index : index + 1]
 
 
 @lru_cache(_REMEMBERED)

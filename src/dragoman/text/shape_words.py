@@ -59,8 +59,8 @@ def shape_fault(error: Exception, shape: Any, *, is_text: bool = False) -> Shape
     said, path = at["reason"], at["path"] or ""
     if is_text:
         said = said.removesuffix(", got `str`")
-    place = Place() if at["key"] else place_of(shape, _STEP.findall(path))
-    reason, name = _told(said, place)
+    steps = _STEP.findall(path) + ["[key]"] * bool(at["key"])
+    reason, name = _told(said, place_of(shape, steps))
     return ShapeFault(f"a name in it: {reason}" if at["key"] else reason, below(path, name))
 
 
