@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from dragoman.text.shape_words import below, shape_fault
+from dragoman.text.shape_words import ShapeFault, below, shape_fault
 from tests.requirements import proves
 
 pytestmark = proves("SHAPE-WORDS")
@@ -140,13 +140,14 @@ def test_where_all_is_text_nobody_is_told_that_it_is() -> None:
 @pytest.mark.parametrize("shape", [Any, dict[str, Any], list, Inner])
 def test_where_a_shape_is_open_less_is_told(shape: Any) -> None:
     no_choice = ValueError("Invalid enum value 'x' - at `$.a[1].b`")
-    assert shape_fault(no_choice, shape) == ("'x' is not one of its values", "a[1].b")
+    assert shape_fault(no_choice, shape) == ShapeFault("'x' is not one of its values", "a[1].b")
     unknown = ValueError("Object contains unknown field `c` - at `$.a`")
-    assert shape_fault(unknown, shape) == ("there is no such field", "a.c")
+    assert shape_fault(unknown, shape) == ShapeFault("there is no such field", "a.c")
 
 
 def test_what_is_not_known_stays_as_it_is() -> None:
-    assert shape_fault(ValueError("something else - at `$.a`"), Outer) == ("something else", "a")
+    fault = shape_fault(ValueError("something else - at `$.a`"), Outer)
+    assert fault == ShapeFault("something else", "a")
 
 
 def test_paths_are_joined_as_they_are_written() -> None:

@@ -117,7 +117,8 @@ def in_shape(value: Any, shape: Any, code: str = "invalid_field") -> Any:
     try:
         return msgspec.convert(value, shape)
     except msgspec.ValidationError as error:
-        return Fault(code, *shape_fault(error, shape))
+        fault = shape_fault(error, shape)
+        return Fault(code, fault.reason, fault.path)
 
 
 def json_fault(error: StrictJsonError) -> Fault:

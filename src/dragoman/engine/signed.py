@@ -109,8 +109,9 @@ class Envelopes:
         try:
             seal = msgspec.convert(parts["signature"], Seal)
         except msgspec.ValidationError as error:
-            reason, path = shape_fault(error, Seal)
-            return Refusal("invalid_envelope", f"{below('signature', path)}: {reason}")
+            fault = shape_fault(error, Seal)
+            place = below("signature", fault.path)
+            return Refusal("invalid_envelope", f"{place}: {fault.reason}")
         envelope: Mapping[str, Any] = parts["envelope"]
         if not isinstance(envelope, dict):
             return Refusal("invalid_envelope", "envelope is not an object")

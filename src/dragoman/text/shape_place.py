@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from types import NoneType, UnionType
-from typing import Annotated, Any, Final, Literal, NamedTuple, Union, get_args, get_origin
+from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 
 from msgspec import Meta, Struct, UnsetType
 from msgspec.structs import fields
@@ -12,7 +12,7 @@ _NOTHING: Final = (None, NoneType, UnsetType)
 _REMEMBERED: Final = 512
 
 
-class Place(NamedTuple):
+class Place(Struct, frozen=True):
     """What may stand at a place; nothing of it is known where a shape leaves it open."""
 
     kinds: tuple[Any, ...] = ()

@@ -6,7 +6,9 @@ stand there, which fields there are) is looked up in the shape, once something i
 
 import re
 from collections.abc import Callable, Iterable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
+
+from msgspec import Struct
 
 from dragoman.text.nearest import nearest_or_all
 from dragoman.text.shape_place import Place, place_of
@@ -14,10 +16,9 @@ from dragoman.text.shape_place import Place, place_of
 MISSING: Final = "it is missing"
 NO_OBJECT: Final = "it must be an object"
 
-_AT: Final = re.compile(
-    r"(?P<reason>.*?)(?: - at (?P<key>`key` in )?`\$\.?(?P<path>[^`]*)`)?", re.DOTALL
-)
-_STEP: Final = re.compile(r"\[(?:\d+|\.{3})\]|[^.\[]+")
+# Patterns are compiled by whoever finds something wrong: every command would wait for it.
+_AT: Final = r"(?P<reason>.*?)(?: - at (?P<key>`key` in )?`\$\.?(?P<path>[^`]*)`)?"
+_STEP: Final = r"\[(?:\d+|\.{3})\]|[^.\[]+"
 _SHOWN: Final = 60
 """So much is shown of what somebody else wrote."""
 
@@ -39,7 +40,7 @@ _PARTS: Final = {
 }
 
 
-class ShapeFault(NamedTuple):
+class ShapeFault(Struct, frozen=True):
     """What is wrong, and the path of where; an empty path: the whole."""
 
     reason: str
@@ -54,12 +55,12 @@ def shape_fault(error: Exception, shape: Any, *, is_text: bool = False) -> Shape
 
     `is_text`: where it comes from there is nothing but text, so that this need not be said.
     """
-    at = _AT.fullmatch(str(error))
+    at = _match(_AT, str(error))
     assert at is not None, "the pattern takes any text"
     said, path = at["reason"], at["path"] or ""
     if is_text:
         said = said.removesuffix(", got `str`")
-    steps = _STEP.findall(path) + ["[key]"] * bool(at["key"])
+    steps = re.findall(_STEP, path) + ["[key]"] * bool(at["key"])
     reason, name = _told(said, place_of(shape, steps))
     return ShapeFault(f"a name in it: {reason}" if at["key"] else reason, below(path, name))
 
@@ -87,17 +88,17 @@ def not_one_of(value: str, choices: Iterable[str]) -> str:
 def _told(said: str, place: Place) -> tuple[str, str]:
     """What is wrong, and the name of the field that this is about, if the object has it not."""
     for pattern, words in _OF_OBJECTS:
-        found = pattern.fullmatch(said)
+        found = _match(pattern, said)
         if found is not None:
             name = found[1] if found[1].isprintable() else ascii(found[1])
             return words(found[1], place), name[:_SHOWN]
-    value = _NO_CHOICE.fullmatch(said)
+    value = _match(_NO_CHOICE, said)
     if value is not None:
         return not_one_of(value[1], place.choices), ""
     if place.words:
         return f"it must be {place.words}", ""
     for pattern, right in _OF_VALUES:
-        found = pattern.fullmatch(said)
+        found = _match(pattern, said)
         if found is not None:
             return f"it must be {right(found, place)}", ""
     return said, ""
@@ -111,11 +112,11 @@ def _unknown(name: str, place: Place) -> str:
     return no_such_field(name, place.names)
 
 
-_OF_OBJECTS: Final[tuple[tuple[re.Pattern[str], Callable[[str, Place], str]], ...]] = (
-    (re.compile(r"Object missing required field `(.*)`"), _missing),
-    (re.compile(r"Object contains unknown field `(.*)`", re.DOTALL), _unknown),
+_OF_OBJECTS: Final[tuple[tuple[str, Callable[[str, Place], str]], ...]] = (
+    (r"Object missing required field `(.*)`", _missing),
+    (r"Object contains unknown field `(.*)`", _unknown),
 )
-_NO_CHOICE: Final = re.compile(r"Invalid (?:enum )?value (.*)", re.DOTALL)
+_NO_CHOICE: Final = r"Invalid (?:enum )?value (.*)"
 
 
 def _kind(found: re.Match[str], place: Place) -> str:
@@ -141,12 +142,12 @@ def _form(found: re.Match[str], _: Place) -> str:
     return f"{_kinds(found[1])} of the form {found[2]}"
 
 
-_OF_VALUES: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str], Place], str]], ...]] = (
-    (re.compile(r"Expected `([^`]*)`(?:, got `([^`]*)`)?"), _kind),
-    (re.compile(r"Expected `([^`]*)` ([<>]=?) (.*)"), _range),
-    (re.compile(r"Expected `([^`]*)` of length ([<>]=?) (\d+)"), _length),
-    (re.compile(r"Expected `([^`]*)` of length (\d+), got (\d+)"), _exact),
-    (re.compile(r"Expected `([^`]*)` matching regex (.*)", re.DOTALL), _form),
+_OF_VALUES: Final[tuple[tuple[str, Callable[[re.Match[str], Place], str]], ...]] = (
+    (r"Expected `([^`]*)`(?:, got `([^`]*)`)?", _kind),
+    (r"Expected `([^`]*)` ([<>]=?) (.*)", _range),
+    (r"Expected `([^`]*)` of length ([<>]=?) (\d+)", _length),
+    (r"Expected `([^`]*)` of length (\d+), got (\d+)", _exact),
+    (r"Expected `([^`]*)` matching regex (.*)", _form),
 )
 
 
@@ -158,3 +159,7 @@ def _kinds(names: str) -> str:
 def _count(kind: str, count: str) -> str:
     one, many = _PARTS.get(kind, ("part", "parts"))
     return f"{count} {one if count == '1' else many}"
+
+
+def _match(pattern: str, text: str) -> re.Match[str] | None:
+    return re.fullmatch(pattern, text, re.DOTALL)

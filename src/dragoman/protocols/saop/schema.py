@@ -131,5 +131,5 @@ def _is_struct(shape: Any) -> bool:
 
 
 def _issue(error: Exception, shape: Any, path: str) -> Issue:
-    reason, inner = shape_fault(error, shape)
-    return Issue(below(path, inner), reason)
+    fault = shape_fault(error, shape)
+    return Issue(below(path, fault.path), fault.reason)
