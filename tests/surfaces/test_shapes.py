@@ -34,8 +34,8 @@ ODD: Final[tuple[Any, ...]] = (
     *([], [7], [[]], [{"odd": 1}], {"odd": 1}, {"odd": {}}, {"type": "odd"}),
 )
 """What hardly any field takes, and no field takes all of."""
-RAW: Final = re.compile(r"`|\$|Expected|Object |Invalid |matching|None|UNSET")
-"""What only the library that reads shapes would say."""
+RAW: Final = re.compile(r"`|\$|Expected|Object |Invalid |of the form '|None|UNSET")
+"""What only the library that reads shapes would say, or a pattern that has no words."""
 
 
 @pytest.fixture(scope="module")
@@ -303,7 +303,7 @@ def _linted(house: House) -> Iterator[str]:
         yield from (issue["reason"] for issue in dialect.lint(value, "", True).issues)
 
 
-def _refused_arguments(house: House) -> Iterator[str]:
+def _refused_arguments(_: House) -> Iterator[str]:
     async def at_desk(work: Callable[..., Any], *, reads: bool) -> dict[str, Any]:
         return {"work": work, "reads": reads}
 
@@ -315,14 +315,12 @@ def _refused_arguments(house: House) -> Iterator[str]:
             for odd in ODD
         ]
 
-    assert house
     for answer in asyncio.run(answers()):
         if isinstance(answer, Denied):
             yield answer.detail
 
 
-def _refused_settings(house: House) -> Iterator[str]:
-    assert house
+def _refused_settings(_: House) -> Iterator[str]:
     named = [(kind + ".x", shape.__struct_fields__) for kind, shape in TABLES.items()]
     for section, keys in (*keys_of_sections().items(), *named):
         for key in keys:
