@@ -2807,7 +2807,14 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "SHAPE-WORDS",
         "S-LIMIT",
-        "What is wrong with the shape of a message is told in words, with the path of its place.",
+        "What is wrong with the shape of a value is told in words: the path of its place, and what "
+        "would be right (the values that there are, the nearest name, the bounds, the form).",
+    ),
+    Requirement(
+        "SHAPE-DOORS",
+        "S-LIMIT",
+        "Every dialect, HTTP, MCP, the settings and lint tell what is wrong with a shape in these "
+        "words; none answers in those of the library that reads shapes.",
     ),
     Requirement(
         "CCOS-REACH",

@@ -46,8 +46,10 @@ def test_the_file_sets_and_the_environment_wins(tmp_path: Path) -> None:
         ("[ccos]\ntrys = 1", "ccos.trys is not a setting; did you mean tries"),
         ("[ccos.policy]\ncost_cieling = 1", "did you mean cost_ceiling"),
         ("[ccos.policy]\ncost_ceiling = -1", "ccos.policy.cost_ceiling is -1.0; it must be from 0"),
-        ("[ccos.policy]\ntrust_floor = 'T3'", "ccos.policy.trust_floor: Invalid enum value 'T3';"),
-        ("[ccos.policy]\ntrust_floor = 'T3'", "use one of: T0, T1, T2"),
+        (
+            "[ccos.policy]\ntrust_floor = 'T3'",
+            "ccos.policy.trust_floor: 'T3' is not one of: T0, T1",
+        ),
         ("[groups.cooks]\nmembers = ['bob', '@x']", "groups.cooks.members: '@x' is not a valid"),
     ],
 )
@@ -86,7 +88,7 @@ def test_every_number_has_its_bounds(key: str, value: str) -> None:
     [
         ("DRAGOMAN_HTTP_PROT", "5", "did you mean DRAGOMAN_HTTP_PORT?"),
         ("DRAGOMAN_HTTP_RATE_PER_SECOMD", "5", "did you mean DRAGOMAN_HTTP_RATE_PER_SECOND?"),
-        ("DRAGOMAN_HTTP_PORT", "x", "the variable DRAGOMAN_HTTP_PORT: Expected `int`"),
+        ("DRAGOMAN_HTTP_PORT", "x", "the variable DRAGOMAN_HTTP_PORT: it must be a whole"),
         ("DRAGOMAN_HTTP_PORT", "99999", "the variable DRAGOMAN_HTTP_PORT is 99999; it must be"),
         ("DRAGOMAN_CCOS_TRYS", "1", "did you mean DRAGOMAN_CCOS_TRIES?"),
         ("DRAGOMAN_CCOS_POLICY_TRUST", "T1", "did you mean DRAGOMAN_CCOS_POLICY_TRUST_FLOOR?"),
@@ -96,7 +98,7 @@ def test_every_number_has_its_bounds(key: str, value: str) -> None:
             "the variable DRAGOMAN_CCOS_POLICY_TRUST_FLOOR: ",
         ),
         ("DRAGOMAN_CCOS_POLICY_COST_CEILING", "-2", "COST_CEILING is -2.0; it must be from 0"),
-        ("DRAGOMAN_HUB_ON_STOP", "kep", "DRAGOMAN_HUB_ON_STOP: Invalid enum value 'kep'; use one"),
+        ("DRAGOMAN_HUB_ON_STOP", "kep", "DRAGOMAN_HUB_ON_STOP: 'kep' is not one of: release"),
     ],
 )
 def test_a_variable_that_is_wrong_is_named_and_no_file(
@@ -109,9 +111,9 @@ def test_a_variable_that_is_wrong_is_named_and_no_file(
 
 
 def test_words_that_are_none_of_a_choice_are_told_which_there_are() -> None:
-    with pytest.raises(SettingsError, match=r"hub\.on_stop: .* use one of: release, keep"):
+    with pytest.raises(SettingsError, match=r"hub\.on_stop: .* one of: release, keep"):
         parse("[hub]\non_stop = 'kep'", {})
-    with pytest.raises(SettingsError, match=r"notify\.statuses: .* use one of: .*deadletter"):
+    with pytest.raises(SettingsError, match=r"notify\.statuses: .* one of: .*deadletter"):
         parse("[notify]\nstatuses = ['dnoe']", {})
 
 
@@ -163,8 +165,14 @@ def test_agents_have_a_section_each_and_their_keys_are_checked() -> None:
             "[agents.ada]\ncomand = ['a']",
             "agents.ada.comand is not a setting; did you mean command",
         ),
-        ("[agents.ada]\nconcurrency = 'many'", "[agents.ada]: Expected `int`"),
-        ("[agents.ada]\nconcurrency = 0", "[agents.ada]: Expected `int` >= 1"),
+        (
+            "[agents.ada]\nconcurrency = 'many'",
+            "agents.ada.concurrency: it must be a whole number, not",
+        ),
+        (
+            "[agents.ada]\nconcurrency = 0",
+            "agents.ada.concurrency: it must be a whole number, at least 1",
+        ),
         ("[agents.'a b']\ncommand = ['a']", "not a valid name"),
         ("[agents]\ncommand = ['a']", "write [agents.NAME]"),
         ("agents = 1", "write [agents.NAME]"),

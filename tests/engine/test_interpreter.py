@@ -24,6 +24,7 @@ from dragoman.engine.operation import (
     Incoming,
     Linted,
     Operation,
+    in_shape,
     lint_text,
 )
 from dragoman.engine.plan import Answer, Taken, Turned
@@ -48,11 +49,10 @@ class Shout(Struct, frozen=True):
 
 def read_shout(value: Any) -> Shout | Fault:
     """A shout, or what is wrong with it."""
-    try:
-        shout = msgspec.convert(value, Shout)
-    except msgspec.ValidationError as error:
-        return Fault("invalid_field", str(error), "words")
-    return shout if shout.words.isupper() else Fault("invalid_field", "too quiet", "words")
+    shout = in_shape(value, Shout)
+    if isinstance(shout, Fault) or shout.words.isupper():
+        return shout
+    return Fault("invalid_field", "too quiet", "words")
 
 
 def shout_commands(shout: Shout) -> Commands:

@@ -5,7 +5,6 @@ import json
 import threading
 from typing import Any, cast
 
-import msgspec
 import pytest
 from msgspec import Raw, Struct
 from msgspec.structs import replace
@@ -31,6 +30,7 @@ from dragoman.engine.operation import (
     Linted,
     Operation,
     beginning,
+    in_shape,
     kept_words,
     longest_message,
 )
@@ -55,10 +55,7 @@ class Word(Struct, frozen=True):
 
 
 def read(value: Any) -> Word | Fault:
-    try:
-        return msgspec.convert(value, Word)
-    except msgspec.ValidationError as error:
-        return Fault("invalid_field", str(error))
+    return in_shape(value, Word)
 
 
 def noted(_: Word, __: Actor, facts: Facts, accepted: Accepted) -> tuple[Commands, Any]:

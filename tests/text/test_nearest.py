@@ -2,7 +2,7 @@
 
 import pytest
 
-from dragoman.text.nearest import meant
+from dragoman.text.nearest import meant, nearest_or_all
 from tests.requirements import proves
 
 pytestmark = proves("NEAREST-NAME")
@@ -22,3 +22,9 @@ pytestmark = proves("NEAREST-NAME")
 )
 def test_only_what_is_near_is_suggested(name: str, known: tuple[str, ...], hint: str) -> None:
     assert meant(name, known) == hint
+
+
+def test_where_none_is_near_all_are_told() -> None:
+    assert nearest_or_all("titel", ("body", "title")) == "; did you mean title?"
+    assert nearest_or_all("foo", ("status", "cursor")) == "; known: status, cursor"
+    assert nearest_or_all("foo", ()) == ""

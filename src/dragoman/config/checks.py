@@ -1,23 +1,21 @@
 """What may be wrong with settings, told where it stands and with what would be right."""
 
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import attrgetter
-from typing import Any, Literal, cast, get_args, get_origin
+from typing import Any, cast
 
 import msgspec
 
 from dragoman.config.ranges import RANGES
-from dragoman.config.sections import TABLES, Settings, sections
+from dragoman.config.sections import TABLES, Settings
 from dragoman.core.errors import SettingsError
 from dragoman.core.ids import check_agent
 from dragoman.core.limits import RULES, check_count
 from dragoman.core.moments import duration
 from dragoman.text.nearest import meant
+from dragoman.text.shape_words import below, shape_fault
 
 _PREFIX = "DRAGOMAN_"
-_AT = re.compile(r"(.*) - at `\$\.([\w.]+)\.(\w+)[^`]*`", re.ASCII | re.DOTALL)
-"""How msgspec says what is wrong, and at which section and key."""
 
 
 class VariableError(SettingsError):
@@ -39,31 +37,14 @@ def check_variables(environ: Mapping[str, str], known: Mapping[str, Iterable[str
 
 def explained(error: msgspec.ValidationError, said: Collection[tuple[str, str]]) -> SettingsError:
     """What msgspec found, with the place as a person wrote it and with what would be right."""
-    found = _AT.fullmatch(f"{error}")
-    if found is None:
-        return SettingsError(f"{error}")
-    what, section, key = found.groups()
-    chosen = _choices(section, key)
-    allowed = f"; use one of: {', '.join(chosen)}" if chosen else ""
-    return _at(section, key, f"{what}{allowed}", said)
-
-
-def _choices(section: str, key: str) -> tuple[str, ...]:
-    """The words that a setting may be, where there are only some."""
-    struct = dict(sections()).get(section)
-    if struct is None:
-        return ()
-    kinds = {field.name: field.type for field in msgspec.structs.fields(struct)}
-    kind = kinds.get(key)
-    if get_origin(kind) is tuple:
-        kind = get_args(kind)[0]
-    return get_args(kind) if get_origin(kind) is Literal else ()
-
-
-def _at(section: str, key: str, what: str, said: Collection[tuple[str, str]]) -> SettingsError:
-    if (section, key) in said:
-        return VariableError(f"the variable {variable(section, key)}: {what}")
-    return SettingsError(f"{section}.{key}: {what}")
+    fault = shape_fault(error, Settings)
+    # Of a list, the setting is what has a name.
+    place, _, _ = fault.path.partition("[")
+    section, _, key = place.rpartition(".")
+    if (section, key) not in said:
+        return SettingsError(f"{place}: {fault.reason}")
+    fault = shape_fault(error, Settings, is_text=True)
+    return VariableError(f"the variable {variable(section, key)}: {fault.reason}")
 
 
 def check_ranges(settings: Settings, said: Collection[tuple[str, str]]) -> None:
@@ -125,7 +106,9 @@ def check_tables(given: Mapping[str, Any]) -> None:
             try:
                 msgspec.convert(table, struct, strict=False)
             except msgspec.ValidationError as error:
-                raise SettingsError(f"[{kind}.{name}]: {error}") from error
+                fault = shape_fault(error, struct)
+                place = below(f"{kind}.{name}", fault.path)
+                raise SettingsError(f"{place}: {fault.reason}") from error
 
 
 def check_keys(given: Mapping[str, Any], known: Mapping[str, Iterable[str]]) -> None:

@@ -22,10 +22,14 @@ from dragoman.ledger.codec import CODEC
 from dragoman.ledger.entry import Entry, read_line
 from dragoman.ledger.proof import inclusion_path, root_by_path
 from dragoman.ledger.views import State, fold
+from dragoman.text.shape_words import shape_fault
 
 FORMAT: Final = "dragoman-chain-1"
 
-Hash = Annotated[str, Meta(pattern=r"\A[0-9a-f]{64}\Z")]
+Hash = Annotated[
+    str,
+    Meta(pattern=r"\A[0-9a-f]{64}\Z", extra={"reason": "64 lower-case hexadecimal digits"}),
+]
 
 
 class Head(Struct, frozen=True, tag="head", tag_field="part"):
@@ -121,7 +125,7 @@ def check_chain_file(
     try:
         parts: list[Any] = [_decode(line) for line in data.splitlines() if line.strip()]
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        return _nothing(f"it is not the file of a chain: {error}")
+        return _nothing(f"it is not the file of a chain: {shape_fault(error, _Part)}")
     head = parts[0] if parts else None
     if not isinstance(head, Head) or head.format != FORMAT:
         return _nothing(f"it is not the file of a chain: it does not begin with {FORMAT}")

@@ -19,6 +19,7 @@ from dragoman.core.offers import Candidate, Policy, Wish
 from dragoman.core.standing import Standing
 from dragoman.engine.ports import Store
 from dragoman.engine.request import Accepted
+from dragoman.text.shape_words import shape_fault
 from dragoman.text.strict_cbor import is_cbor_map, parse_cbor
 from dragoman.text.strict_json import MOST_BYTES, StrictJsonError, parse_json, to_json
 
@@ -116,6 +117,15 @@ class Fault(Struct, frozen=True):
 def fault_of(refusal: Refusal, path: str = "") -> Fault:
     """What the core says of a message, or of one field of it."""
     return Fault(refusal.code, refusal.detail, path, is_whole=True)
+
+
+def in_shape(value: Any, shape: Any, code: str = "invalid_field") -> Any:
+    """A parsed JSON value in its shape, or the fault of it."""
+    try:
+        return msgspec.convert(value, shape)
+    except msgspec.ValidationError as error:
+        fault = shape_fault(error, shape)
+        return Fault(code, fault.reason, fault.path)
 
 
 def json_fault(error: StrictJsonError) -> Fault:

@@ -31,6 +31,7 @@ from dragoman.engine.ask import find_agent
 from dragoman.engine.identity import Principal
 from dragoman.engine.ports import Clock, Store
 from dragoman.text.base64url import from_base64url, to_base64url
+from dragoman.text.shape_words import below, shape_fault
 from dragoman.text.strict_json import StrictJsonError, parse_json
 
 LONGEST_MS: Final = 300_000
@@ -108,7 +109,9 @@ class Envelopes:
         try:
             seal = msgspec.convert(parts["signature"], Seal)
         except msgspec.ValidationError as error:
-            return Refusal("invalid_envelope", f"signature: {error}")
+            fault = shape_fault(error, Seal)
+            place = below("signature", fault.path)
+            return Refusal("invalid_envelope", f"{place}: {fault.reason}")
         envelope: Mapping[str, Any] = parts["envelope"]
         if not isinstance(envelope, dict):
             return Refusal("invalid_envelope", "envelope is not an object")

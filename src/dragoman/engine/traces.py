@@ -72,6 +72,7 @@ class ShownTurn(Struct, frozen=True, gc=False):
 
 CURSOR = r"\A(?:[0-9]{1,16}\.[0-9]{1,16})?\Z"
 """Where a page of turns ended: its attempt and its last turn."""
+CURSOR_WORDS = "the cursor of the page before, as it was given, or empty"
 
 
 class TurnPage(Struct, frozen=True):

@@ -17,6 +17,7 @@ from msgspec.structs import asdict
 from dragoman.core.errors import DragomanError
 from dragoman.core.moments import to_rfc3339
 from dragoman.ledger.tree import Tree, root
+from dragoman.text.shape_words import shape_fault
 
 _DOMAIN: Final = b"dragoman checkpoint v1\n"
 _KEY_ID_LENGTH: Final = 16
@@ -122,7 +123,8 @@ def _parse(line: bytes) -> tuple[Checkpoint, bytes]:
     try:
         fields = asdict(_decoder.decode(line))
     except msgspec.ValidationError as error:
-        raise BadCheckpoint(f"The checkpoint does not have the right fields: {error}.") from None
+        fault = shape_fault(error, _Signed)
+        raise BadCheckpoint(f"The checkpoint does not have the right fields: {fault}.") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         if not line.strip():
             raise BadCheckpoint("There is no checkpoint in the line: it is empty.") from None

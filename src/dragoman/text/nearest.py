@@ -12,3 +12,9 @@ def meant(name: str, known: Iterable[str]) -> str:
     """`; did you mean …?` after a name that is not known; empty when none that is comes near."""
     near = get_close_matches(name[:_LONGEST], list(known), n=1)
     return f"; did you mean {near[0]}?" if near else ""
+
+
+def nearest_or_all(name: str, known: Iterable[str]) -> str:
+    """The same; when none comes near, `; known: …` and all of them."""
+    names = list(known)
+    return meant(name, names) or (f"; known: {', '.join(names)}" if names else "")

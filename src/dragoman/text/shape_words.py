@@ -1,10 +1,26 @@
-"""What is wrong with the shape of a value, in words for people: where, and what would be right."""
+"""What is wrong with the shape of a value, in words for people: where, and what would be right.
+
+The only place that knows how msgspec words what it finds. What that does not say (which values may
+stand there, which fields there are) is looked up in the shape, once something is wrong.
+"""
 
 import re
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Iterable
+from typing import Any, Final
 
-_AT: Final = re.compile(r"(?P<reason>.*?)(?: - at `\$\.?(?P<path>.*)`)?", re.DOTALL)
+from msgspec import Struct
+
+from dragoman.text.nearest import nearest_or_all
+from dragoman.text.shape_place import Place, place_of
+
+MISSING: Final = "it is missing"
+NO_OBJECT: Final = "it must be an object"
+
+# Patterns are compiled by whoever finds something wrong: every command would wait for it.
+_AT: Final = r"(?P<reason>.*?)(?: - at (?P<key>`key` in )?`\$\.?(?P<path>[^`]*)`)?"
+_STEP: Final = r"\[(?:\d+|\.{3})\]|[^.\[]+"
+_SHOWN: Final = 60
+"""So much is shown of what somebody else wrote."""
 
 _KINDS: Final = {
     "bool": "true or false",
@@ -15,14 +31,124 @@ _KINDS: Final = {
     "array": "a list",
     "null": "null",
 }
-_BOUNDS: Final = {
-    ">=": "at least {}",
-    "<=": "at most {}",
-    "of length >=": "of at least {} characters or parts",
-    "of length <=": "of at most {} characters or parts",
+_GIVEN: Final = _KINDS | {"float": "a number with a point"}
+_BOUNDS: Final = {">=": "at least", "<=": "at most", ">": "more than", "<": "less than"}
+_PARTS: Final = {
+    "str": ("character", "characters"),
+    "array": ("entry", "entries"),
+    "object": ("field", "fields"),
 }
 
-Words = Callable[[re.Match[str]], str]
+
+class ShapeFault(Struct, frozen=True):
+    """What is wrong, and the path of where; an empty path: the whole."""
+
+    reason: str
+    path: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.reason}" if self.path else self.reason
+
+
+def shape_fault(error: Exception, shape: Any, *, is_text: bool = False) -> ShapeFault:
+    """What is wrong with a value that was not in this shape, of the error that told so.
+
+    `is_text`: where it comes from there is nothing but text, so that this need not be said.
+    """
+    at = _match(_AT, str(error))
+    assert at is not None, "the pattern takes any text"
+    said, path = at["reason"], at["path"] or ""
+    if is_text:
+        said = said.removesuffix(", got `str`")
+    steps = re.findall(_STEP, path) + ["[key]"] * bool(at["key"])
+    reason, name = _told(said, place_of(shape, steps))
+    return ShapeFault(f"a name in it: {reason}" if at["key"] else reason, below(path, name))
+
+
+def below(path: str, inner: str) -> str:
+    """The path of what is at `inner` beneath another; either may be empty."""
+    dot = "." if path and inner and not inner.startswith("[") else ""
+    return f"{path}{dot}{inner}"
+
+
+def no_such_field(name: str, known: Iterable[str]) -> str:
+    """Of a field that there is not: the nearest that there is, or else all of them."""
+    return f"there is no such field{nearest_or_all(name, known)}"
+
+
+def not_one_of(value: str, choices: Iterable[str]) -> str:
+    """Of a value, as it is shown, that is none of those that there are."""
+    shown = value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…"
+    known = list(choices)
+    if len(known) == 1:
+        return f"it must be {known[0]}, not {shown}"
+    return f"{shown} is not one of{': ' if known else ' its values'}{', '.join(known)}"
+
+
+def _told(said: str, place: Place) -> tuple[str, str]:
+    """What is wrong, and the name of the field that this is about, if the object has it not."""
+    for pattern, words in _OF_OBJECTS:
+        found = _match(pattern, said)
+        if found is not None:
+            name = found[1] if found[1].isprintable() else ascii(found[1])
+            return words(found[1], place), name[:_SHOWN]
+    value = _match(_NO_CHOICE, said)
+    if value is not None:
+        return not_one_of(value[1], place.choices), ""
+    if place.words:
+        return f"it must be {place.words}", ""
+    for pattern, right in _OF_VALUES:
+        found = _match(pattern, said)
+        if found is not None:
+            return f"it must be {right(found, place)}", ""
+    return said, ""
+
+
+def _missing(_: str, __: Place) -> str:
+    return MISSING
+
+
+def _unknown(name: str, place: Place) -> str:
+    return no_such_field(name, place.names)
+
+
+_OF_OBJECTS: Final[tuple[tuple[str, Callable[[str, Place], str]], ...]] = (
+    (r"Object missing required field `(.*)`", _missing),
+    (r"Object contains unknown field `(.*)`", _unknown),
+)
+_NO_CHOICE: Final = r"Invalid (?:enum )?value (.*)"
+
+
+def _kind(found: re.Match[str], place: Place) -> str:
+    if place.is_choice:
+        return f"{'one of: ' * (len(place.choices) > 1)}{', '.join(place.choices)}"
+    given = f", not {_GIVEN.get(found[2], found[2])}" if found[2] else ""
+    return f"{_kinds(found[1])}{given}"
+
+
+def _range(found: re.Match[str], _: Place) -> str:
+    return f"{_kinds(found[1])}, {_BOUNDS[found[2]]} {found[3]}"
+
+
+def _length(found: re.Match[str], _: Place) -> str:
+    return f"{_kinds(found[1])} of {_BOUNDS[found[2]]} {_count(found[1], found[3])}"
+
+
+def _exact(found: re.Match[str], _: Place) -> str:
+    return f"{_kinds(found[1])} of {_count(found[1], found[2])}, not {found[3]}"
+
+
+def _form(found: re.Match[str], _: Place) -> str:
+    return f"{_kinds(found[1])} of the form {found[2]}"
+
+
+_OF_VALUES: Final[tuple[tuple[str, Callable[[re.Match[str], Place], str]], ...]] = (
+    (r"Expected `([^`]*)`(?:, got `([^`]*)`)?", _kind),
+    (r"Expected `([^`]*)` ([<>]=?) (.*)", _range),
+    (r"Expected `([^`]*)` of length ([<>]=?) (\d+)", _length),
+    (r"Expected `([^`]*)` of length (\d+), got (\d+)", _exact),
+    (r"Expected `([^`]*)` matching regex (.*)", _form),
+)
 
 
 def _kinds(names: str) -> str:
@@ -30,36 +156,10 @@ def _kinds(names: str) -> str:
     return " or ".join(_KINDS.get(one, one) for one in names.split(" | "))
 
 
-def _mismatch(found: re.Match[str]) -> str:
-    return f"it must be {_kinds(found[1])}, not {_kinds(found[2])}"
+def _count(kind: str, count: str) -> str:
+    one, many = _PARTS.get(kind, ("part", "parts"))
+    return f"{count} {one if count == '1' else many}"
 
 
-def _beyond(found: re.Match[str]) -> str:
-    return f"it must be {_kinds(found[1])}, {_BOUNDS[found[2]].format(found[3])}"
-
-
-_SAID: Final[tuple[tuple[re.Pattern[str], Words], ...]] = (
-    (re.compile(r"Expected `([^`]*)`, got `([^`]*)`"), _mismatch),
-    (re.compile(r"Expected `([^`]*)` ((?:of length )?[<>]=) (.*)"), _beyond),
-    (re.compile(r"Invalid enum value (.*)"), lambda found: f"{found[1]} is not one of its values"),
-    (
-        re.compile(r"Object contains unknown field `(.*)`"),
-        lambda found: f"there is no field {found[1]} here",
-    ),
-)
-_MISSING: Final = re.compile(r"Object missing required field `(.*)`")
-
-
-def shape_fault(error: str) -> tuple[str, str]:
-    """What is wrong and the path of where, of an error that a shape has raised."""
-    at = _AT.fullmatch(error)
-    assert at is not None, "the pattern takes any text"
-    reason, path = at["reason"], at["path"] or ""
-    missing = _MISSING.fullmatch(reason)
-    if missing is not None:
-        return f"{missing[1]} is missing", f"{path}.{missing[1]}".removeprefix(".")
-    for pattern, words in _SAID:
-        found = pattern.fullmatch(reason)
-        if found is not None:
-            return words(found), path
-    return reason, path
+def _match(pattern: str, text: str) -> re.Match[str] | None:
+    return re.fullmatch(pattern, text, re.DOTALL)

@@ -309,7 +309,7 @@ def test_a_client_that_sends_every_published_default_has_said_nothing_by_that(
     ("said", "words"),
     [
         ({"action": "extend_sla", "by": "1x"}, "a number with its unit"),
-        ({"action": "reject", "reason": "other", "detail": " "}, "it has to say something"),
+        ({"action": "reject", "reason": "other", "detail": " "}, "not empty and not blank"),
         ({"action": "approve", "package_hash": "A" * 64}, "lower-case hexadecimal"),
     ],
 )

@@ -207,7 +207,7 @@ def test_what_is_no_letter_is_refused_with_its_place() -> None:
     for row, path in (
         ({**NOTE, "importance": "huge"}, "importance"),
         ({**NOTE, "to": 7}, "to"),
-        ({"subject": "x"}, ""),
+        ({"subject": "x"}, "body_md"),
     ):
         answer = office.call("mail.send", row, ALICE)
         assert isinstance(answer, Turned)

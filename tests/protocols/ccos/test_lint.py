@@ -24,14 +24,14 @@ def test_what_is_right_comes_back_as_it_was_understood() -> None:
 @pytest.mark.parametrize(
     ("value", "kind", "path", "reason"),
     [
-        ([], "", "", "not an object"),
+        ([], "", "", "must be an object"),
         ({"intent_id": "i"}, "", "", "says nothing by which"),
         (REQUEST, "TaskResult", "", "this is a TaskRequest, not a TaskResult"),
         (REQUEST | {"agent_id": 7}, "", "agent_id", "it must be a text, not a whole number"),
-        ({"goal": "x", "agent_id": "a"}, "", "intent_id", "intent_id is missing"),
+        ({"goal": "x", "agent_id": "a"}, "", "intent_id", "it is missing"),
         (RESULT | {"error": "no"}, "", "", "a success has no error"),
         (REQUEST | {"deadline": "soon"}, "", "deadline", "is not a moment"),
-        ({"intent_id": "i"}, "TaskUpdate", "agent_id", "agent_id is missing"),
+        ({"intent_id": "i"}, "TaskUpdate", "agent_id", "it is missing"),
     ],
 )
 def test_what_is_wrong_is_told_with_its_place(

@@ -56,7 +56,7 @@ def test_everything_that_is_missing_or_of_the_wrong_kind_is_listed(
         "payload.notes",
     }
     outcome = next(i for i in said.json["issues"] if i["path"] == "payload.outcome")
-    assert outcome["reason"].endswith("allowed: done, blocked, needs_review, partial")
+    assert outcome["reason"].endswith("is not one of: done, blocked, needs_review, partial")
     listed = dragoman("lint", "--dialect", "aof", letter(report() | {"payload": []}), "--json")
     assert [issue["path"] for issue in listed.json["issues"]] == ["payload"]
 

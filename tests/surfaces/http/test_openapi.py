@@ -86,7 +86,7 @@ NOT_TO_BE_DESCRIBED: dict[str, frozenset[str]] = {
     "taskId_mismatch": frozenset({"taskId"}),
 }
 """Code -> the fields for which what fits the description may be refused: no schema can say it."""
-NOT_WHOLE = "got `float`"
+NOT_WHOLE = "not a number with a point"
 """What is said of 1.0, which a schema takes for a whole number."""
 
 

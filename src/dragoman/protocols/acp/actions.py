@@ -43,8 +43,13 @@ ACTIONS: Final[tuple[str, ...]] = get_args(ActionName)
 
 Stage = Literal["proposed", "validating", "accepted", "activated"]
 Notes = Annotated[str, Meta(max_length=65_536)]
-Duration = Annotated[str, Meta(pattern="^[0-9]{1,12}(ms|s|m|h|d)$")]
-"""A number with its unit: 90s, 30m, 24h."""
+Duration = Annotated[
+    str,
+    Meta(
+        pattern="^[0-9]{1,12}(ms|s|m|h|d)$",
+        extra={"reason": "a number with its unit, such as 90s, 30m or 24h"},
+    ),
+]
 PageSize = Annotated[int, Meta(ge=1, le=500)]
 Position = Annotated[int, Meta(ge=0, le=2**53 - 1)]
 

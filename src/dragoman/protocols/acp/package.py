@@ -26,6 +26,7 @@ from dragoman.protocols.acp.wire import (
     Package,
     Task,
 )
+from dragoman.text.shape_words import MISSING, below, no_such_field
 
 
 def composed(said: Mapping[str, Any]) -> dict[str, Any]:
@@ -82,20 +83,19 @@ def _faults_of(given: Mapping[str, Any], shape: Any, at: str = "") -> Iterator[F
     known = {field.name: field for field in fields(shape)}
     for name in given:
         if name not in known:
-            what = at or "a package"
-            yield Fault("schema_invalid", f"{what} has nothing of this name", _at(at, name[:64]))
+            yield Fault("schema_invalid", no_such_field(name, known), below(at, name[:64]))
     for name, field in known.items():
         if name not in given:
             if field.required:
-                yield Fault("schema_invalid", "it is missing", _at(at, name))
+                yield Fault("schema_invalid", MISSING, below(at, name))
             continue
         value = given[name]
         if isinstance(value, dict) and _is_shape(field.type):
-            yield from _faults_of(cast(dict[str, Any], value), field.type, _at(at, name))
+            yield from _faults_of(cast(dict[str, Any], value), field.type, below(at, name))
             continue
         found = shaped({name: value}, _any_of(shape))
         if isinstance(found, Fault):
-            yield Fault(found.code, found.reason, _at(at, found.path))
+            yield Fault(found.code, found.reason, below(at, found.path))
 
 
 def _is_shape(type: Any) -> bool:
@@ -107,10 +107,6 @@ def _any_of(shape: Any) -> Any:
     """The same shape, of which anything may be missing."""
     of_any = [(field.name, field.type | UnsetType, UNSET) for field in fields(shape)]
     return defstruct(shape.__name__, of_any, frozen=True)
-
-
-def _at(above: str, path: str) -> str:
-    return f"{above}.{path}" if above else path
 
 
 def _part(said: Mapping[str, Any], name: str) -> dict[str, Any]:

@@ -3,13 +3,12 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, cast
 
-import msgspec
 from msgspec import UNSET, Struct
 
 from dragoman.core.handoff import Handoff
 from dragoman.core.handoff_items import MOST_ITEMS, all_items
 from dragoman.core.moments import parse_rfc3339
-from dragoman.engine.operation import Fault
+from dragoman.engine.operation import Fault, in_shape
 from dragoman.protocols.acp.actions import (
     ACTIONS,
     SHAPES,
@@ -83,23 +82,7 @@ def completed(said: Mapping[str, Any]) -> dict[str, Any]:
 
 def shaped(value: Any, shape: Any) -> Any:
     """A parsed JSON value in its shape, or what is wrong with it."""
-    try:
-        return msgspec.convert(value, shape)
-    except msgspec.ValidationError as error:
-        reason, _, path = str(error).partition(" - at `$")
-        return Fault("schema_invalid", _in_words(reason), path.strip("`."))
-
-
-_PATTERNS: Final[Mapping[str, str]] = {
-    r"'\\S'": "it has to say something, and is empty or blank",
-    "(ms|s|m|h|d)": "it is a number with its unit, such as 90s, 30m or 24h",
-    "[0-9a-f]{64}": "it is a SHA-256 of 64 lower-case hexadecimal digits, without a prefix",
-}
-"""What a fault of a shape names -> what is meant by it."""
-
-
-def _in_words(reason: str) -> str:
-    return next((words for sign, words in _PATTERNS.items() if sign in reason), reason)
+    return in_shape(value, shape, "schema_invalid")
 
 
 def _faults(given: Action, full: Mapping[str, Any]) -> Iterator[Fault]:

@@ -14,14 +14,28 @@ Visibility = Literal["private", "team", "human-audit"]
 Sensitivity = Literal["low", "moderate", "high"]
 Classification = Literal["internal", "restricted"]
 
-Words = Annotated[str, Meta(min_length=1, max_length=65_536, pattern=r"\S")]
-"""A text that says something."""
-Title = Annotated[str, Meta(min_length=1, max_length=500, pattern=r"\S")]
+
+def _text(most: int) -> Meta:
+    """A text that says something."""
+    words = f"a text of at most {most} characters, not empty and not blank"
+    return Meta(min_length=1, max_length=most, pattern=r"\S", extra={"reason": words})
+
+
+Words = Annotated[str, _text(65_536)]
+Title = Annotated[str, _text(500)]
 Name = Annotated[str, Meta(min_length=1, max_length=256)]
 """An id or a name; its grammar is checked where it is looked up."""
 Moment = Annotated[str, Meta(max_length=64, extra_json_schema={"format": "date-time"})]
-Sha256 = Annotated[str, Meta(min_length=64, max_length=64, pattern="^[0-9a-f]{64}$")]
-"""Lower case, and no prefix: one digest has one form."""
+Sha256 = Annotated[
+    str,
+    Meta(
+        min_length=64,
+        max_length=64,
+        pattern="^[0-9a-f]{64}$",
+        extra={"reason": "a SHA-256 of 64 lower-case hexadecimal digits, without a prefix"},
+    ),
+]
+"""One digest has one form."""
 
 _MANY: Final = 1_000
 MOST_ARTIFACTS: Final = 256

@@ -3,27 +3,16 @@
 from collections.abc import Callable
 from typing import Any, Final, get_args
 
-import msgspec
-
 from dragoman.core.actors import Actor
 from dragoman.core.events import Role
-from dragoman.engine.operation import Facts, Fault, Operation
+from dragoman.engine.operation import Facts, Operation, in_shape
 
 EVERYONE: Final[frozenset[Role]] = frozenset(get_args(Role))
 
 
-def shaped(value: Any, shape: Any) -> Any:
-    """A parsed JSON value in its shape, or what is wrong with it."""
-    try:
-        return msgspec.convert(value, shape)
-    except msgspec.ValidationError as error:
-        reason, _, path = str(error).partition(" - at `$")
-        return Fault("invalid_field", reason, path.strip("`."))
-
-
 def reader(shape: Any) -> Callable[[Any], Any]:
     """Reads arguments of this shape."""
-    return lambda value: shaped(value, shape)
+    return lambda value: in_shape(value, shape)
 
 
 def asking(

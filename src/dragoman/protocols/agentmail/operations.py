@@ -21,10 +21,11 @@ from dragoman.engine.operation import (
     Incoming,
     Operation,
     fault_of,
+    in_shape,
 )
 from dragoman.engine.request import Accepted
 from dragoman.protocols.agentmail import reading, translate, waves
-from dragoman.protocols.agentmail.asking import reader, shaped
+from dragoman.protocols.agentmail.asking import reader
 from dragoman.protocols.agentmail.errors import CODES
 from dragoman.protocols.agentmail.lint import lint
 from dragoman.protocols.agentmail.meaning import ACTED_ON_LATER
@@ -111,7 +112,7 @@ def _unwrapped(value: Any) -> Any:
 
 
 def _read_letter(value: Any) -> Outgoing | Fault:
-    row = shaped(_as_ours(value), SendMail)
+    row = in_shape(_as_ours(value), SendMail)
     return row if isinstance(row, Fault) else Outgoing(row, _parser.parse(value))
 
 

@@ -7,16 +7,15 @@ them all.
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Final, TypeGuard, TypeVar, cast, get_args
+from typing import Any, Final, TypeGuard, TypeVar, cast
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import fields
 
-from dragoman.core.events import Status
 from dragoman.core.ids import check_agent, check_session, is_aof_id
 from dragoman.core.moments import parse_rfc3339
-from dragoman.engine.operation import Fault
+from dragoman.engine.operation import Fault, in_shape
 from dragoman.protocols.aof.wire import (
     DISPATCHER,
     MESSAGES,
@@ -39,16 +38,7 @@ from dragoman.protocols.aof.wire import (
     UpdateTask,
 )
 from dragoman.text.safe_path import why_unsafe
-
-_AT: Final = re.compile(r"(?P<reason>.*?)(?: - at `\$\.?(?P<path>.*)`)?", re.DOTALL)
-_MISSING: Final = re.compile(r"Object missing required field `(.*)`")
-_ALLOWED: Final = {
-    "protocol": "aof",
-    "version": "1",
-    "outcome": "done, blocked, needs_review, partial",
-    "status": ", ".join(get_args(Status)),
-}
-"""The last word of a path -> what may stand there; msgspec names only what may not."""
+from dragoman.text.shape_words import MISSING, NO_OBJECT, below
 
 _USUAL_MOMENT: Final = re.compile(
     r"[1-9]\d{3}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3])(?::[0-5]\d){2}\.\d{3}Z",
@@ -79,32 +69,28 @@ def shaped(value: Any, shape: type[S]) -> S | Fault:
         return msgspec.convert(value, shape)
     except msgspec.ValidationError:
         pass
-    try:
-        return msgspec.convert(_with_whole_numbers(value), shape)
-    except msgspec.ValidationError as error:
-        return _shape_fault(str(error))
+    return in_shape(_with_whole_numbers(value), shape, "invalid_envelope")
 
 
 def shape_faults(value: Any, shape: type[Struct], at: str = "") -> Iterator[Fault]:
     """Everything that keeps a parsed JSON value from having this shape."""
     if not isinstance(value, dict):
-        yield envelope_fault("this is not an object", at.rstrip("."))
+        yield envelope_fault(NO_OBJECT, at)
         return
     given = cast(Mapping[str, Any], value)
     for field in fields(shape):
-        path = f"{at}{field.encode_name}"
+        path = below(at, field.encode_name)
         if field.encode_name not in given:
             if field.required:
-                yield envelope_fault("this field is missing", path)
+                yield envelope_fault(MISSING, path)
             continue
         inner, kind = given[field.encode_name], cast(type[Any], field.type)
         if _is_struct(kind):
-            yield from shape_faults(inner, kind, f"{path}.")
+            yield from shape_faults(inner, kind, path)
             continue
         read = shaped(inner, kind)
         if isinstance(read, Fault):
-            dot = "." if read.path and not read.path.startswith("[") else ""
-            yield envelope_fault(_with_allowed(read.reason, path), f"{path}{dot}{read.path}")
+            yield envelope_fault(read.reason, below(path, read.path))
 
 
 def salvaged(value: Any, shape: type[T]) -> T:
@@ -157,23 +143,6 @@ def _with_whole_numbers(value: Any) -> Any:
     if isinstance(value, list):
         return [_with_whole_numbers(inner) for inner in cast(list[Any], value)]
     return value
-
-
-def _shape_fault(message: str) -> Fault:
-    found = _AT.fullmatch(message)
-    assert found is not None, "the pattern takes any text"
-    reason, path = found["reason"], found["path"] or ""
-    missing = _MISSING.fullmatch(reason)
-    if missing is not None:
-        return envelope_fault(
-            "this field is missing", f"{path}.{missing[1]}" if path else missing[1]
-        )
-    return envelope_fault(_with_allowed(reason, path), path)
-
-
-def _with_allowed(reason: str, path: str) -> str:
-    allowed = _ALLOWED.get(path.rpartition(".")[2])
-    return f"{reason}; allowed: {allowed}" if allowed else reason
 
 
 def unknown_type(message: UnknownMessage) -> Fault:

@@ -13,6 +13,7 @@ from msgspec import Meta, Struct
 
 from dragoman.core.ids import check_agent
 from dragoman.text.safe_text import safe_text
+from dragoman.text.shape_words import shape_fault
 from dragoman.text.strict_json import StrictJsonError, parse_json
 
 MOST_BYTES: Final = 256 * 1024
@@ -75,7 +76,7 @@ def read_card(data: bytes, name: str = "") -> Discovered:
     try:
         card = msgspec.convert(parse_json(data, MOST_BYTES), Card)
     except (StrictJsonError, msgspec.ValidationError) as error:
-        raise BadCard(f"this is not an agent card: {error}") from None
+        raise BadCard(f"this is not an agent card: {shape_fault(error, Card)}") from None
     given = name or name_of(card.name)
     malformed = check_agent(given)
     if malformed is not None:

@@ -11,6 +11,7 @@ from dragoman.core.moments import parse_rfc3339
 from dragoman.engine.operation import Fault, Linted
 from dragoman.protocols.ccos.reading import shaped
 from dragoman.protocols.ccos.wire import KINDS, Message, as_value, kind_of
+from dragoman.text.shape_words import NO_OBJECT
 
 
 def lint(value: Any, kind: str, strict: bool) -> Linted:
@@ -19,7 +20,7 @@ def lint(value: Any, kind: str, strict: bool) -> Linted:
     Strict minds also what the hub takes: names that it would refuse, and fields that nobody knows.
     """
     if not isinstance(value, dict):
-        return _wrong(kind, Fault("", "this is not an object"))
+        return _wrong(kind, Fault("", NO_OBJECT))
     said = cast(Mapping[str, Any], value)
     found = kind_of(said)
     wanted = kind or found

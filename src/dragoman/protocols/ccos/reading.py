@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 import msgspec
 from msgspec import Raw, Struct
 
-from dragoman.engine.operation import Fault, Incoming, beginning
+from dragoman.engine.operation import Fault, Incoming, beginning, in_shape
 from dragoman.protocols.ccos.wire import (
     KINDS,
     Message,
@@ -18,7 +18,6 @@ from dragoman.protocols.ccos.wire import (
     kind_of,
     without_nulls,
 )
-from dragoman.text.shape_words import shape_fault
 from dragoman.text.strict_json import MOST_BYTES, StrictJsonError
 
 WRAPPERS: Final = ("payload", "message", "content")
@@ -78,10 +77,7 @@ def _unwrapped(value: Any) -> Spoken | None:
 def shaped(value: Any, shape: type[Any], code: str = "invalid_field") -> Any:
     """A parsed JSON value in its shape, or what is wrong with it."""
     said = without_nulls(value) if shape in KINDS.values() else value
-    try:
-        return msgspec.convert(_with_whole_numbers(said), shape)
-    except msgspec.ValidationError as error:
-        return Fault(code, *shape_fault(str(error)))
+    return in_shape(_with_whole_numbers(said), shape, code)
 
 
 def reader(shape: type[Any]) -> Callable[[Any], Any]:

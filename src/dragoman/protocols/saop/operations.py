@@ -24,9 +24,10 @@ from dragoman.engine.operation import (
     Operation,
     beginning,
     fault_of,
+    in_shape,
 )
 from dragoman.engine.request import Accepted
-from dragoman.engine.traces import CURSOR, events_of, turns_of
+from dragoman.engine.traces import CURSOR, CURSOR_WORDS, events_of, turns_of
 from dragoman.protocols.saop import translate
 from dragoman.protocols.saop.errors import CODES
 from dragoman.protocols.saop.lint import KINDS, kind_of, lint
@@ -52,7 +53,7 @@ class AskTurns(Struct, frozen=True, forbid_unknown_fields=True):
     attempt: Annotated[int, Meta(ge=0)] | None = None
     after: Annotated[int, Meta(ge=-1)] = -1
     limit: Page = 500
-    cursor: Annotated[str, Meta(pattern=CURSOR)] = ""
+    cursor: Annotated[str, Meta(pattern=CURSOR, extra={"reason": CURSOR_WORDS})] = ""
 
 
 class AskEvents(Struct, frozen=True, forbid_unknown_fields=True):
@@ -284,7 +285,7 @@ def _asking(
     return Operation(
         name=name,
         shape=shape,
-        read=lambda value: _shaped(value, shape),
+        read=lambda value: in_shape(value, shape),
         commands=lambda _: (),
         reply=lambda _, __, ___: None,
         roles=_EVERYONE,
@@ -292,14 +293,6 @@ def _asking(
         is_empty=is_empty,
         summary=summary,
     )
-
-
-def _shaped(value: Any, shape: Any) -> Any:
-    try:
-        return msgspec.convert(value, shape)
-    except msgspec.ValidationError as error:
-        reason, _, path = str(error).partition(" - at `$")
-        return Fault("invalid_field", reason, path.strip("`."))
 
 
 def _turns(asked: AskTurns, _: Actor, facts: Facts) -> Any:

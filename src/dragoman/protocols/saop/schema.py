@@ -5,13 +5,13 @@ name every place that is wrong.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Generic, Literal, TypeVar, cast, get_args, get_origin
+from typing import Any, Generic, TypeVar, cast, get_args
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Struct
 from msgspec.structs import FieldInfo, fields
 
-from dragoman.protocols.saop.shapes import WHOLE_REASON, TurnIndex
+from dragoman.text.shape_words import MISSING, NO_OBJECT, below, not_one_of, shape_fault
 
 T = TypeVar("T")
 
@@ -84,25 +84,25 @@ class Schema(Generic[T]):
                 value = msgspec.json.decode(raw)
             except (msgspec.DecodeError, UnicodeError, RecursionError) as unreadable:
                 return (Issue("", f"this is not JSON: {unreadable}"),)
-        return self.issues(value) or (Issue("", str(error)),)
+        return self.issues(value) or (_issue(error, self.shape, ""),)
 
     def _of(self, value: Any, shape: Any, path: str) -> Iterator[Issue]:
         if not isinstance(value, dict):
-            yield Issue(path, "this must be an object")
+            yield Issue(path, NO_OBJECT)
             return
         known = cast(dict[str, Any], value)
         if not _is_struct(shape):
             shape = self._by_tag(known)
             if isinstance(shape, str):
-                yield Issue(_below(path, "type"), shape)
+                yield Issue(below(path, "type"), shape)
                 return
         for field in fields(shape):
-            yield from self._of_field(known, field, _below(path, field.encode_name))
+            yield from self._of_field(known, field, below(path, field.encode_name))
 
     def _of_field(self, known: dict[str, Any], field: FieldInfo, path: str) -> Iterator[Issue]:
         if field.encode_name not in known:
             if field.required:
-                yield Issue(path, "this is missing")
+                yield Issue(path, MISSING)
             return
         value = known[field.encode_name]
         if _is_struct(field.type) or self._is_tagged(field.type):
@@ -111,7 +111,7 @@ class Schema(Generic[T]):
         try:
             msgspec.convert(value, field.type)
         except msgspec.ValidationError as error:
-            yield Issue(path, _reason(field.type, error))
+            yield _issue(error, field.type, path)
 
     def _is_tagged(self, shape: Any) -> bool:
         return bool(self._tagged) and any(map(_is_struct, get_args(shape)))
@@ -119,28 +119,17 @@ class Schema(Generic[T]):
     def _by_tag(self, known: dict[str, Any]) -> type[Struct] | str:
         """The shape of what names its own type, or why there is none."""
         if "type" not in known:
-            return "this is missing"
+            return MISSING
         name = known["type"]
         if isinstance(name, str) and name in self._tagged:
             return self._tagged[name]
-        return f"{str(name)[:60]!a} is no type of event that is known: {', '.join(self._tagged)}"
+        return not_one_of(f"{str(name)[:60]!a}", self._tagged)
 
 
 def _is_struct(shape: Any) -> bool:
     return isinstance(shape, type) and issubclass(shape, Struct)
 
 
-def _reason(shape: Any, error: msgspec.ValidationError) -> str:
-    if shape == TurnIndex:
-        return f"this must be {WHOLE_REASON}"
-    if get_origin(shape) is Literal:
-        return f"this must be one of: {', '.join(get_args(shape))}"
-    for meta in getattr(shape, "__metadata__", ()):
-        if isinstance(meta, Meta) and meta.extra:
-            return f"this must be {meta.extra['reason']}"
-    reason, _, _ = str(error).partition(" - at `$")
-    return reason
-
-
-def _below(path: str, name: str) -> str:
-    return f"{path}.{name}" if path else name
+def _issue(error: Exception, shape: Any, path: str) -> Issue:
+    fault = shape_fault(error, shape)
+    return Issue(below(path, fault.path), fault.reason)

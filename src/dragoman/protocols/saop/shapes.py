@@ -40,14 +40,14 @@ TaskId = Annotated[str, Meta(extra_json_schema={"pattern": f"^{WORD_FORM}$"})]
 SessionId = Annotated[str, Meta(extra_json_schema={"pattern": f"^{SESSION_FORM}$"})]
 CallId = Annotated[str, Meta(extra_json_schema={"maxLength": MOST_CALL})]
 """Any text is in shape; what the doors take is published."""
+_WHOLE: Final = {"reason": f"a whole number from 0 to {WHOLE}"}
 TurnIndex = (
-    Annotated[int, Meta(ge=0, le=WHOLE)] | Annotated[float, Meta(ge=0, le=WHOLE, multiple_of=1)]
+    Annotated[int, Meta(ge=0, le=WHOLE, extra=_WHOLE)]
+    | Annotated[float, Meta(ge=0, le=WHOLE, multiple_of=1, extra=_WHOLE)]
 )
 """Whole, though a peer may write it as 1.0."""
 Confidence = Annotated[float, Meta(ge=0, le=1, extra={"reason": "a number from 0 to 1"})]
 Duration = Annotated[float, Meta(ge=0, extra={"reason": "a number of milliseconds, 0 or more"})]
-
-WHOLE_REASON: Final = f"a whole number from 0 to {WHOLE}"
 
 assert Part.__args__ == PARTS, "the parts that can be registered are those that can be written"
 

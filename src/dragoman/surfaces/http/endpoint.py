@@ -4,8 +4,7 @@ What an endpoint is given is checked here against its shapes, so a handler sees 
 same shapes are what OpenAPI publishes.
 """
 
-import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from hashlib import sha256
 from typing import Any
 
@@ -24,7 +23,8 @@ from dragoman.engine.identity import Principal
 from dragoman.surfaces.http.limits import read_body
 from dragoman.surfaces.http.office import Call, Office
 from dragoman.surfaces.http.problems import HttpProblem, encode, json_problem, of_refusal, stop
-from dragoman.text.nearest import meant
+from dragoman.text.nearest import nearest_or_all
+from dragoman.text.shape_words import shape_fault
 from dragoman.text.strict_cbor import is_cbor_map, parse_cbor, to_cbor
 from dragoman.text.strict_json import StrictJsonError, parse_json
 
@@ -34,8 +34,6 @@ CBOR = "application/cbor"
 WARNING = "dragoman-warning"
 """The header with what a caller is told beside the answer: what was masked, what was missing."""
 
-_UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
-"""What msgspec says of a name that a body itself does not have; inside of it a place follows."""
 _SHOWN = 40
 _NOBODY = Principal(Actor("observer", "anyone"))
 
@@ -141,8 +139,8 @@ def read_query(text: bytes, shape: type[Query]) -> Any:
     given, known = dict[str, str](), [field.encode_name for field in fields(shape)]
     for name, value in QueryParams(text).multi_items():
         if name not in known:
-            hint = _hint(name, known)
             shown = name[:_SHOWN]
+            hint = nearest_or_all(name, known)
             raise stop("invalid_request", f"{shown!a} is not asked for here{hint}", shown)
         if name in given:
             raise stop("invalid_request", f"{name} is given twice", name)
@@ -150,7 +148,8 @@ def read_query(text: bytes, shape: type[Query]) -> Any:
     try:
         return msgspec.convert(given, shape, strict=False)
     except msgspec.ValidationError as error:
-        raise stop("invalid_request", f"{error}", _path(error)) from None
+        fault = shape_fault(error, shape, is_text=True)
+        raise stop("invalid_request", f"{fault}", fault.path) from None
 
 
 def read_key(headers: Mapping[bytes, bytes]) -> str:
@@ -200,8 +199,8 @@ def shaped(raw: bytes, shape: Any, most: int) -> Any:
     except StrictJsonError as error:
         raise HttpProblem(json_problem(error)) from None
     except msgspec.ValidationError as error:
-        hint = _hint_at(str(error), shape)
-        raise stop("invalid_field", f"{error}{hint}", _path(error)) from None
+        fault = shape_fault(error, shape)
+        raise stop("invalid_field", f"{fault}", fault.path) from None
 
 
 def _wants_cbor(headers: Mapping[bytes, bytes]) -> bool:
@@ -229,24 +228,3 @@ def respond(scope: Scope, answer: Any, status: int) -> Response:
     if {tag, "*"}.intersection(one.strip().removeprefix("W/") for one in known.split(",")):
         return Response(status_code=304, headers=headers)
     return Response(body, status, headers, media_type=JSON)
-
-
-def _path(error: msgspec.ValidationError) -> str:
-    """Where in the value, as msgspec says it at the end of its sentence: `$.commands[0].task`."""
-    unknown = _UNKNOWN.fullmatch(str(error))
-    if unknown is not None:
-        return unknown[1][:_SHOWN]
-    _, found, place = str(error).rpartition(" - at `$")
-    return place.rstrip("`").lstrip(".") if found else ""
-
-
-def _hint_at(error: str, shape: Any) -> str:
-    """After a name that a body does not have: the nearest that it has, or all of them."""
-    unknown = _UNKNOWN.fullmatch(error)
-    if unknown is None or not issubclass(shape, Struct):
-        return ""
-    return _hint(unknown[1], [field.encode_name for field in fields(shape)])
-
-
-def _hint(name: str, known: Sequence[str]) -> str:
-    return meant(name, known) or (f"; known: {', '.join(known)}" if known else "")

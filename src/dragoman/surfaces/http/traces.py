@@ -13,7 +13,7 @@ from starlette.types import Receive, Scope, Send
 from dragoman.bus.local import Closed, Subscription
 from dragoman.core.moments import to_rfc3339
 from dragoman.engine.ask import find_stream
-from dragoman.engine.traces import CURSOR, ShownTurn, Told, events_of, turns_of
+from dragoman.engine.traces import CURSOR, CURSOR_WORDS, ShownTurn, Told, events_of, turns_of
 from dragoman.surfaces.http.endpoint import Endpoint, Query
 from dragoman.surfaces.http.history import After, Limit
 from dragoman.surfaces.http.office import Call, Office
@@ -37,7 +37,12 @@ class TurnsQuery(Query, frozen=True):
     ] = -1
     limit: Limit = 100
     cursor: Annotated[
-        str, Meta(pattern=CURSOR, description="Go on where the page before has ended.")
+        str,
+        Meta(
+            pattern=CURSOR,
+            description="Go on where the page before has ended.",
+            extra={"reason": CURSOR_WORDS},
+        ),
     ] = ""
 
 

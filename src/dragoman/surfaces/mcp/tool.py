@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from dragoman.core.errors import DragomanError, Refusal, Refused
 from dragoman.surfaces.mcp.desk import Desk
+from dragoman.text.shape_words import shape_fault
 
 _LONGEST_PATTERN = 60
 
@@ -80,7 +81,7 @@ def tool(
             # Not strict, because a model may write a number as a text.
             given = msgspec.convert(dict(visit.arguments), shape, strict=False)
         except msgspec.ValidationError as error:
-            return Denied("invalid_field", f"{name}: {error}")
+            return Denied("invalid_field", f"{name}: {shape_fault(error, shape)}")
         return await answered(visit, lambda desk: work(desk, given), reads=reads)
 
     return Tool(name, about, schema_of(shape), run, "core", reads)

@@ -1,0 +1,96 @@
+"""What a shape has to say about one place in it: the values, the fields, its own words."""
+
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from types import NoneType, UnionType
+from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
+
+from msgspec import Meta, Struct, UnsetType
+from msgspec.structs import fields
+
+_NOTHING: Final = (None, NoneType, UnsetType)
+_REMEMBERED: Final = 512
+
+
+class Place(Struct, frozen=True):
+    """What may stand at a place; nothing of it is known where a shape leaves it open."""
+
+    kinds: tuple[Any, ...] = ()
+    """Each type that it may have, null aside."""
+    words: str = ""
+    """What it must be, as the shape itself says it: `Meta(extra={"reason": …})`."""
+
+    @property
+    def is_choice(self) -> bool:
+        """Whether it can be nothing but one of `choices`."""
+        return bool(self.kinds) and all(map(_values, self.kinds))
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The values by name, where there are only some."""
+        return tuple(dict.fromkeys(f"{one}" for kind in self.kinds for one in _values(kind)))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The fields of the object; none where it may be one of several, or is open."""
+        return tuple(_fields(self.kinds[0])) if len(self.kinds) == 1 else ()
+
+
+def place_of(shape: Any, steps: list[str]) -> Place:
+    """What may stand there.
+
+    A step is a field's name, `[3]` of a list, `[...]` of a table, or
+    `[key]`: a name in that.
+    """
+    found = list(_either(shape))
+    for step in steps:
+        found = [one for kind, _ in found for inner in _below(kind, step) for one in _either(inner)]
+    words = {words for _, words in found}
+    return Place(tuple(kind for kind, _ in found), words.pop() if len(words) == 1 else "")
+
+
+def _either(shape: Any, words: str = "") -> Iterator[tuple[Any, str]]:
+    """Each type that a shape allows, with its own words."""
+    origin, inner = get_origin(shape), get_args(shape)
+    if origin is Annotated:
+        extra = [one.extra for one in inner[1:] if isinstance(one, Meta) and one.extra]
+        yield from _either(inner[0], next((one["reason"] for one in extra), words))
+    elif origin in (Union, UnionType):
+        for one in inner:
+            yield from _either(one, words)
+    elif shape not in _NOTHING:
+        yield shape, words
+
+
+def _below(kind: Any, step: str) -> Iterator[Any]:
+    """What may stand one step further down."""
+    if not step.startswith("["):
+        yield from filter(None, [_fields(kind).get(step) or _tag(kind, step)])
+        return
+    inner = get_args(kind)
+    if step == "[...]":
+        yield from inner[1:]
+    elif Ellipsis in inner or get_origin(kind) is not tuple:
+        yield from inner[:1]
+    else:
+        index = int(step[1:-1])
+        yield from inner[index : index + 1]
+
+
+@lru_cache(_REMEMBERED)
+def _fields(kind: Any) -> Mapping[str, Any]:
+    """The fields of an object and their shapes."""
+    struct = get_origin(kind) or kind
+    if not (isinstance(struct, type) and issubclass(struct, Struct)):
+        return {}
+    return {field.encode_name: field.type for field in fields(kind)}
+
+
+def _tag(kind: Any, step: str) -> Any:
+    """What an object is told from others by has one value."""
+    config = getattr(kind, "__struct_config__", None)
+    return Literal[config.tag] if config is not None and config.tag_field == step else None
+
+
+def _values(kind: Any) -> tuple[Any, ...]:
+    return get_args(kind) if get_origin(kind) is Literal else ()
