@@ -33,6 +33,7 @@ from dragoman.system.clock import HandClock
 from dragoman.system.ids import new_id
 from dragoman.system.keys import load_or_create
 from dragoman.system.outbox import OutboxFiles
+from tests.crash.hubs import signed
 from tests.crash.points import Kill, Points
 from tests.crash.story import START, STORY
 
@@ -235,8 +236,7 @@ class Life:
     def _verify(self) -> None:
         self.points.stage = "verify"
         place = self.place
-        signed = tuple(place.checkpoints.all())
-        for finding in check_ledger(place.hub.store, signed, _quietly):
+        for finding in check_ledger(place.hub.store, signed(place), _quietly):
             self.say(Said("wrong", text=f"ledger: {finding}"))
         for finding in check_views(place.hub.store, _quietly):
             self.say(Said("wrong", text=f"views: {finding}"))

@@ -42,6 +42,7 @@ from dragoman.system.clock import HandClock
 from dragoman.system.hub_lock import HubLock
 from dragoman.system.ids import new_id
 from tests.conformance.store.changes import a_row, an_entry, begin_stream
+from tests.crash.hubs import signed
 from tests.crash.stale import ADA, LEA, TTL
 from tests.crash.story import START
 from tests.requirements import proves
@@ -61,7 +62,7 @@ def ignore(_: int) -> None:
 
 def check_sound(place: Place) -> None:
     """The ledger, its views and the files hold."""
-    assert list(check_ledger(place.hub.store, tuple(place.checkpoints.all()), ignore)) == []
+    assert list(check_ledger(place.hub.store, signed(place), ignore)) == []
     assert list(check_views(place.hub.store, ignore)) == []
     assert list(place.projector.compare(ignore)) == []
 

@@ -307,7 +307,7 @@ def test_without_a_repository_only_the_task_goes_back(dragoman: Console, tmp_pat
 def test_a_report_is_told_in_words(dragoman: Console) -> None:
     task = dragoman.make("Write it", "--ready")
     dragoman.ask("task", "claim", task, "--agent", "bob")
-    report = {
+    report: dict[str, object] = {
         "taskId": task,
         "outcome": "done",
         "summaryRef": "outputs/summary.md",

@@ -170,6 +170,7 @@ def _at_home(call: Call) -> Call:
 
 def _from_afar(shown: Any) -> "Reserved":
     """What is reserved, as a hub shows it: it has found out already who works on what."""
+    from dragoman.core import missing
     from dragoman.core.moments import parse_rfc3339
     from dragoman.core.reservations import Reservation
     from dragoman.engine.waves import Reserved
@@ -188,7 +189,7 @@ def _from_afar(shown: Any) -> "Reserved":
             )
             for one in shown["reservations"]
         ),
-        lambda task: Refusal("task_not_found", f"no task has the name {task}"),
+        missing.task,
     )
 
 
