@@ -1,4 +1,4 @@
-// Turns and events checked with zod, as the seed writes its shapes: JSON bytes -> validated object.
+// Turns and events checked with zod, as the specification writes its shapes: JSON bytes -> validated object.
 // Usage: node zod.mjs SHAPE SECONDS < message.json; prints how many a second.
 
 import { readFileSync } from "node:fs";

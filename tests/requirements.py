@@ -3,7 +3,7 @@
 `tests/architecture/test_requirements.py` fails when a requirement has no test, when a test names
 none, and when a test names one that is not here. The ids are stable: a released id is never reused.
 The section is a tag of the semantics (S-TASK) or the part of the system that the promise is about.
-A divergence says where we depart from what a seed says, and why.
+A divergence says where we depart from what a specification says, and why.
 """
 
 import pytest
@@ -31,7 +31,7 @@ _MANIFEST: tuple[Requirement, ...] = (
         "S-TASK",
         "Every pair of statuses is either a transition of the table or is refused as "
         "invalid_transition; done and cancelled are final.",
-        divergence="cancelled and deadletter are not in the AOF seed: work can be given up, and "
+        divergence="cancelled and deadletter are not in AOF/1: work can be given up, and "
         "can fail for good.",
     ),
     Requirement(
@@ -956,12 +956,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "FILES-ARTIFACTS",
         "S-AOF-13",
         "run.json, run_heartbeat.json, run_result.json, handoff.json and handoff.md are written as "
-        "the seed shows them; earlier attempts are kept under attempts/N.",
+        "the specification shows them; earlier attempts are kept under attempts/N.",
     ),
     Requirement(
         "FILES-PROJECTION",
         "S-AOF-13",
-        "The files of tasks, runs and events lie at the seed's paths and are level with the ledger "
+        "The files of tasks, runs and events lie at the specified paths and are level with the ledger "
         "when the projector returns, whoever else projects at the same time.",
     ),
     Requirement(
@@ -1062,7 +1062,7 @@ _MANIFEST: tuple[Requirement, ...] = (
         "Every field of the envelope and of the five payloads is checked, and what is wrong is "
         "named with its path; unknown fields are kept and decide nothing.",
         divergence="Every text and list has a bound, names follow a grammar, and references lead "
-        "downwards: the seed leaves these open (S-LIMIT, S-NAME).",
+        "downwards: the specification leaves these open (S-LIMIT, S-NAME).",
     ),
     Requirement(
         "AOF-COMPLETION",
@@ -1102,13 +1102,13 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "AOF-REASONS",
         "AOF/1: Error Handling",
-        "Every row of the seed's error and conflict tables is answered with its reason and logged "
+        "Every row of the error and conflict tables is answered with its reason and logged "
         "with its event.",
     ),
     Requirement(
         "AOF-EVENTS",
         "S-AOF-9",
-        "Event lines have rising ids, the seed's names, actor, task and payload; one "
+        "Event lines have rising ids, the specification's names, actor, task and payload; one "
         "task.transitioned for each real transition, with its real from.",
     ),
     Requirement(
@@ -1136,7 +1136,7 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "AOF-EXAMPLES",
         "AOF/1: Examples",
-        "The seed's examples do as messages what the seed says that they do.",
+        "The specification's examples do as messages what the specification says that they do.",
     ),
     Requirement(
         "AOF-FUZZ",
@@ -1798,7 +1798,7 @@ _MANIFEST: tuple[Requirement, ...] = (
         "S-MAIL-1",
         "A letter's type is the whole word in its place, in any case, else the first whole word in "
         "capitals; anything else is UNKNOWN.",
-        divergence="The seed's parser takes any substring, so that ABANDONED was DONE.",
+        divergence="The specification's parser takes any substring, so that ABANDONED was DONE.",
     ),
     Requirement(
         "MAIL-BEAD",
@@ -1861,7 +1861,7 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "MAIL-LIBRARY",
         "S-MAIL-5",
-        "The library's page shows the seed's example in Python, and it runs.",
+        "The library's page shows the specification's example in Python, and it runs.",
     ),
     # --- handoffs: what is decided and kept
     Requirement(
@@ -1901,7 +1901,7 @@ _MANIFEST: tuple[Requirement, ...] = (
         "ACP §3.1",
         "The table handoffs and its index idx_handoffs_task_active exist with the seed's names and "
         "columns, follow the ledger, are checked by verify, and have the last word in a race.",
-        divergence="its default time is RFC 3339 with Z: the seed's datetime('now','utc') is wrong "
+        divergence="its default time is RFC 3339 with Z: the specified datetime('now','utc') is wrong "
         "off UTC (S-ACP-12).",
     ),
     Requirement(
@@ -2052,8 +2052,8 @@ _MANIFEST: tuple[Requirement, ...] = (
         "handoffs.jsonl of a teamspace holds each event of its handoffs once, in seven types of "
         "line, both the transition and the specific event; it is made good after a crash or a torn "
         "write, compared by verify, and written anew from the ledger.",
-        divergence="The seed's row `jected` is handoff_rejected; a person's approval is a "
-        "handoff_verification; lines carry more keys than the seed lists.",
+        divergence="The specification's row `jected` is handoff_rejected; a person's approval is a "
+        "handoff_verification; lines carry more keys than the specification lists.",
     ),
     Requirement(
         "ACP-AUDIT-REPLAY",
@@ -2320,7 +2320,7 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "CCOS-FORMS",
         "S-CCOS-2",
-        "TaskRequest, TaskResult and TaskUpdate are read in the seed's minimal form and with the "
+        "TaskRequest, TaskResult and TaskUpdate are read in the specified minimal form and with the "
         "additive fields; protocol_version is read and not written.",
     ),
     Requirement(
@@ -2478,7 +2478,7 @@ _MANIFEST: tuple[Requirement, ...] = (
         "S-SAOP-4",
         "What is stored of turns and events has no secrets, over the borders of chunks and of "
         "processes too, and says that it is masked.",
-        divergence="The seed stores thoughts verbatim; secrets become placeholders here.",
+        divergence="The specification stores thoughts verbatim; secrets become placeholders here.",
     ),
     Requirement(
         "SAOP-TRANSITION",
@@ -2506,7 +2506,7 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "SAOP-FLOW",
         "SAOP section 4",
-        "The data flow of the seed holds step by step.",
+        "The data flow of the specification holds step by step.",
     ),
     Requirement(
         "SAOP-ENTROPY",
@@ -2555,7 +2555,7 @@ _MANIFEST: tuple[Requirement, ...] = (
         "S-SAOP-4",
         "Values that the hub knows, credentials with a form of their own, values that a name "
         "tells, and private keys become [REDACTED:kind:digest]; also in JSON, Base64 and URLs.",
-        divergence="The seed keeps a thought verbatim; ours is verbatim except for secrets.",
+        divergence="As specified a thought is verbatim; ours is verbatim except for secrets.",
     ),
     Requirement(
         "REDACT-KEPT",
@@ -3294,7 +3294,7 @@ _MANIFEST: tuple[Requirement, ...] = (
         "TASK-LOG-WHOSE",
         "S-AOF-6",
         "A line of the work log that is neither of the holder nor of the owner says whose it is; "
-        "theirs is as the seed shows it.",
+        "theirs is as the specification shows it.",
     ),
     Requirement(
         "IDEM-OVER",

@@ -19,7 +19,7 @@ from dragoman.files.documents import (
     write_json,
 )
 from dragoman.files.story import Attempt
-from tests.files.seed_bytes import RESULT
+from tests.files.specified_bytes import RESULT
 from tests.requirements import proves
 
 TASK = "TASK-2026-02-09-057"

@@ -9,7 +9,7 @@ from dragoman.core.events import Outcome
 from dragoman.files.documents import write_json
 from tests.engine.lab import ALICE, HUMAN
 from tests.files.lab import FilesLab, tree
-from tests.files.seed_bytes import RESULT
+from tests.files.specified_bytes import RESULT
 from tests.requirements import proves
 
 SEED = RESULT.replace("TASK-2026-02-09-057", "TASK-2026-02-09-001")

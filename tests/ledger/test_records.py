@@ -1,4 +1,4 @@
-"""A handoff as a row: the seed's columns, filled from what the ledger has folded."""
+"""A handoff as a row: the specification's columns, filled from what the ledger has folded."""
 
 import json
 from typing import Any

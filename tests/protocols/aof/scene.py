@@ -30,7 +30,7 @@ UNKNOWN = "TASK-2026-02-09-999"
 
 
 def example(number: int) -> dict[str, Any]:
-    """A message of the seed, as it stands there."""
+    """A message of the specification, as it stands there."""
     return msgspec.json.decode((EXAMPLES / f"{number}.json").read_bytes())
 
 

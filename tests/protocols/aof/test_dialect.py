@@ -1,4 +1,4 @@
-"""AOF/1 has the names of the seed; what every dialect has: tests/conformance/protocol."""
+"""AOF/1 has the names of the specification; what every dialect has: tests/conformance/protocol."""
 
 from dragoman.protocols.aof import dialect
 from tests.requirements import proves

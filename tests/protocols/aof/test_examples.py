@@ -1,4 +1,4 @@
-"""The nine examples of the seed, as messages and as what follows from them."""
+"""The nine examples of the specification, as messages and as what follows from them."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The data flow of the seed's section 4, step by step: agent, orchestrator, bus, database, UI."""
+"""The data flow of section 4, step by step: agent, orchestrator, bus, database, UI."""
 
 from collections.abc import Generator
 from contextlib import contextmanager

@@ -2,7 +2,7 @@
 
 What the core finds wrong with a field was wrong in the envelope, and who may not do a thing, by
 role or by relation, is an unauthorized agent (S-AOF-4). Every other code is one of the
-seed's reasons already, or says something that the seed has no word for and keeps its name.
+specification's reasons already, or says something that the specification has no word for and keeps its name.
 """
 
 from typing import Final

@@ -1,7 +1,7 @@
 """AOF/1's event lines: what stands in events/YYYY-MM-DD.jsonl about an entry of the ledger.
 
 An entry gives no line, one or several. A message that was understood begins with
-`protocol.message.received`; a refused one gives the lines of the seed's error tables.
+`protocol.message.received`; a refused one gives the lines of the specification's error tables.
 """
 
 from collections.abc import Callable, Iterator, Mapping

@@ -31,7 +31,7 @@ TYPES: Final[Mapping[type[AnyEvent], str]] = {
     events.IntentFollowed: "FollowedUp",
     events.IntentAnomaly: "Anomaly",
 }
-"""Event -> the type of its Action: the seed's states, and what beside them has to be told."""
+"""Event -> the type of its Action: those of the specification, and what else is told."""
 
 _SEPARATOR: Final = "#"
 _FIRST: Final = 1
@@ -46,7 +46,7 @@ SHOWN_BYTES: Final = 1_024
 
 
 class Action(Struct, frozen=True, gc=False):
-    """One step, with the telemetry that the seed asks for (section 14)."""
+    """One step, with the telemetry that the specification asks for (section 14)."""
 
     action_id: str
     """The intent and the number of the entry in its chain: i-1#3."""

@@ -1,6 +1,6 @@
 """CCOS 019 as it travels: TaskRequest, TaskResult and TaskUpdate, as JSON or as CBOR.
 
-The first fields of each are the seed's and are enough (its minimal form); the others are additive
+The first fields of each are the specification's and are enough; the others are additive
 (S-CCOS-2). What was not said is UNSET, so that a message written down again says as much as it did.
 """
 
@@ -94,7 +94,7 @@ class TaskResult(Envelope, frozen=True, kw_only=True):
             if self.output is UNSET:
                 force_setattr(self, "output", None)
             return
-        if self.output is None:  # how the seed's own shape writes that there is none
+        if self.output is None:  # how the specification's own shape writes that there is none
             force_setattr(self, "output", UNSET)
         if self.output is not UNSET:
             raise ValueError("a failure has no output: leave output out, or say success: true")
@@ -198,7 +198,7 @@ def as_cbor(message: Message) -> bytes:
 
 
 def without_nulls(value: Any) -> Any:
-    """The same without optional fields that are null: so the seed's own language writes none."""
+    """The same without optional fields that are null: so the specification writes none."""
     if not isinstance(value, dict):
         return value
     fields = cast(dict[str, Any], value)

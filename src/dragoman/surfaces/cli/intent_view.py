@@ -86,7 +86,7 @@ def print_intents(rows: Sequence[Row], screen: Screen) -> None:
 
 
 def how_it_stands(row: Row) -> str:
-    """The state of an intent in one word: cancelled is none of the seed's, but what people mean."""
+    """The state of an intent in one word: cancelled is no state of CCOS, but what people mean."""
     return "cancelled" if row.get("cancelled") else row["state"]
 
 

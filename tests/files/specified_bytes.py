@@ -1,4 +1,4 @@
-"""Files as the seed of AOF/1 shows them, byte for byte."""
+"""Files as the specification of AOF/1 shows them, byte for byte."""
 
 RESULT = """\
 {
