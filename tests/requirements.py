@@ -961,7 +961,7 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "FILES-PROJECTION",
         "S-AOF-13",
-        "The files of tasks, runs and events lie at the specified paths and are level with the ledger "
+        "The files of tasks, runs and events lie at their paths and are level with the ledger "
         "when the projector returns, whoever else projects at the same time.",
     ),
     Requirement(
@@ -1899,9 +1899,9 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "ACP-TABLE",
         "ACP §3.1",
-        "The table handoffs and its index idx_handoffs_task_active exist with the seed's names and "
+        "The table handoffs and its index idx_handoffs_task_active exist with their names and "
         "columns, follow the ledger, are checked by verify, and have the last word in a race.",
-        divergence="its default time is RFC 3339 with Z: the specified datetime('now','utc') is wrong "
+        divergence="its default time is RFC 3339 with Z: datetime('now','utc') is wrong "
         "off UTC (S-ACP-12).",
     ),
     Requirement(
@@ -2320,7 +2320,7 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "CCOS-FORMS",
         "S-CCOS-2",
-        "TaskRequest, TaskResult and TaskUpdate are read in the specified minimal form and with the "
+        "TaskRequest, TaskResult and TaskUpdate are read in their minimal form and with the "
         "additive fields; protocol_version is read and not written.",
     ),
     Requirement(

@@ -1,4 +1,4 @@
-"""Event lines: rising ids, names, actor, task, payload as specified; true, and no more than true."""
+"""Event lines: rising ids, names, actor, task, payload as specified; true, no more than true."""
 
 from typing import Any
 

@@ -1,8 +1,8 @@
 """Our refusal codes -> the reasons that AOF/1 gives, complete.
 
 What the core finds wrong with a field was wrong in the envelope, and who may not do a thing, by
-role or by relation, is an unauthorized agent (S-AOF-4). Every other code is one of the
-specification's reasons already, or says something that the specification has no word for and keeps its name.
+role or by relation, is an unauthorized agent (S-AOF-4). Every other code is one of its reasons
+already, or says something that it has no word for, and keeps its name.
 """
 
 from typing import Final
