@@ -138,7 +138,10 @@ class StreamsModel(Model):
 
     def _keep(self, actor: Actor, command: RenewReservations, now: int) -> Applied:
         may_write(actor)
-        for one in self._meant(actor, command.names, now, anyones=False):
+        meant = self._meant(actor, command.names, now, anyones=False)
+        if not meant:
+            raise No("reservation_not_found")
+        for one in meant:
             one.until = now + command.ttl_ms
         return None, False
 

@@ -154,7 +154,7 @@ def test_a_task_s_history_is_told_in_pages(house: House) -> None:
     rest = house.get(f"/v1/tasks/{task}/events?after={page['next']}")
     assert [event["version"] for event in rest["events"]] == [3, 4, 5]
     assert rest["next"] is None
-    assert rest["events"][0]["body"] == {"text": "1"}
+    assert rest["events"][0]["body"] == {"text": "1", "by": "human:owner"}
 
 
 def test_the_ledger_is_told_in_pages_and_by_filters(house: House) -> None:
