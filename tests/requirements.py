@@ -3038,6 +3038,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "repository is as good as its root.",
     ),
     Requirement(
+        "NAMES-ORDINARY",
+        "S-SAOP-4",
+        "Names of words, tickets, hashes and ids are not taken for secrets, whatever they begin "
+        "with; a credential that chance has made is.",
+    ),
+    Requirement(
         "HUB-TROUBLE",
         "Faults",
         "While a duty of the hub does not do its work /readyz answers 503 and says which; what one "

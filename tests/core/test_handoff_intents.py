@@ -19,6 +19,7 @@ from dragoman.core.commands import (
     ReceiveResult,
     RejectHandoff,
     ReportOutcome,
+    WithdrawHandoff,
 )
 from dragoman.core.errors import Refusal
 from dragoman.core.offers import Policy
@@ -284,6 +285,15 @@ def test_it_is_looked_at_again_when_the_work_begins() -> None:
     answer = refused(world, CAROL, ActivateHandoff("H"))
     assert (answer.code, world.handoffs["H"].status) == ("policy_violation", "accepted")
     assert answer.detail == "carol may not have the intent i: cost: it costs 9, and 2 is the most"
+
+
+@proves("ACP-INTENT-POLICY")
+def test_what_nobody_has_is_not_offered_by_whom_its_policy_keeps_from_it() -> None:
+    world = governed(FITTING)
+    world.do(ALICE, WithdrawHandoff("H", "no need"))
+    world.tasks["i"] = replace(world.tasks["i"], assignee="", reserved_for="")
+    answer = refused(world, Actor("agent", "stranger"), replace(offer("carol", "H2"), task="i"))
+    assert (answer.code, world.tasks["i"].assignee) == ("policy_violation", "")
 
 
 @proves("ACP-INTENT-POLICY")

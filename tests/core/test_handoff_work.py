@@ -106,6 +106,15 @@ def test_a_block_since_the_offer_is_not_lifted_by_whoever_may_not() -> None:
     world.do(HUMAN, MoveTask("T", "blocked", "legal says stop"), NOW + 1)
     assert world.code(BOB, ActivateHandoff("H"), NOW + 2) == "not_ready"
     assert world.tasks["T"].status == "blocked"
+    world.do(BOB, offer(id="H2", recipient="carol", supersedes="H"), NOW + 3)
+    world.do(CAROL, accept(world, "H2"), NOW + 3)
+    assert world.code(CAROL, ActivateHandoff("H2"), NOW + 3) == "not_ready"
+
+
+@proves("ACP-BLOCK")
+def test_what_was_blocked_and_is_ready_again_is_taken_over() -> None:
+    world = accepted()
+    world.do(HUMAN, MoveTask("T", "blocked", "legal says stop"), NOW + 1)
     world.do(HUMAN, MoveTask("T", "ready"), NOW + 3)
     told = again(world, BOB, ActivateHandoff("H"), "cause-4", NOW + 4)
     assert moves(told) == []

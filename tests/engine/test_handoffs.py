@@ -380,7 +380,10 @@ def test_what_was_passed_on_or_reviewed_is_not_called_done_and_a_blocked_task_is
     blocked = diagnose(handoff, Surroundings(START, replace(task, status="blocked")))
     assert "t1 is blocked" in blocked.summary
     assert [step.action for step in blocked.steps] == ["ready", "extend", "reassign", "reject"]
-    waiting, stopped = replace(handoff, status="accepted"), replace(task, status="blocked")
+    waiting, stopped = (
+        replace(handoff, status="accepted"),
+        replace(task, status="blocked", assignee="alice"),
+    )
     held = diagnose(waiting, Surroundings(START, replace(stopped, moved_at=START + 1)))
     assert held.summary == "t1 was blocked meanwhile: it has to be ready before bob can begin"
     assert [step.action for step in held.steps] == ["ready", "activate", "reject"]

@@ -25,7 +25,9 @@ from dragoman.core.errors import Refusal, Refused
 from dragoman.core.events import MessageReceived, WaveBead
 from dragoman.core.free_text import FREE_TEXT
 from dragoman.core.ids import check_session
+from dragoman.engine.names_with_secrets import Names
 from dragoman.engine.redaction import Redaction
+from dragoman.engine.request import Request
 from dragoman.text.redact import Redactor, Secret
 from tests.core.world import HUMAN
 from tests.engine.lab import ALICE, Lab
@@ -207,3 +209,33 @@ def test_what_quotes_the_words_of_a_message_quotes_no_beginning_of_a_secret() ->
     assert kept.detail.startswith("'x y [REDACTED]")
     assert kept.detail.endswith("ASCII only somewhere-else")
     assert kept.target == "[REDACTED]"
+
+
+@proves("NAMES-ORDINARY")
+@pytest.mark.parametrize(
+    "name",
+    [
+        "sk-learn-pipeline-migration-to-the-new-model-api",
+        "sbp_payment_reconciliation",
+        "build-0cc175b9c0f1b6a831c399e269772661-us2",
+        "token:01ARZ3NDEKTSV4RRFFQ69G5FAV",
+        "token:bd-a1b2.3",
+        "secret:JIRA-12345",
+        "password:reset-895c29eb",
+        "key-0cc175b9c0f1b6a831c399e269772661",
+    ],
+)
+def test_what_people_name_things_by_is_no_secret(name: str) -> None:
+    names = Names(Redactor())
+    request = Request(HUMAN, (CreateTask("One", aliases=(name,)),), "r", key=name)
+    assert names.telling(request, in_commands=True) is None
+
+
+@proves("NAMES-ORDINARY")
+@pytest.mark.parametrize("key", [f"ghp_{'Zz9Yy8Xx7' * 4}", f"sk-{'Zz9Yy8Xx7' * 5}"])
+def test_a_credential_is_one_in_a_name_too(key: str) -> None:
+    for request in (
+        Request(HUMAN, (CreateTask("One", aliases=(f"branch:{key}",)),), "r"),
+        Request(HUMAN, (CreateTask("One"),), "r", key=key),
+    ):
+        assert Names(Redactor()).telling(request, in_commands=True) is not None

@@ -490,7 +490,7 @@ def test_a_private_key_in_lines_of_base64_in_json_is_masked_whole() -> None:
     assert shown(text) == '{"k": "[REDACTED:private_key]\\n"}'
 
 
-LINE_STARTS = ("> ", "-", "| ", "# ", "* ", "12: ", "app-1  | ", "2026-11-15T10:00:00Z ")
+LINE_STARTS = ("> ", "-", "| ", "# ", "* ", "12: ", "app-1  | ", "2026-11-15T10:00:00Z ", "12→")
 """What replies, differences, comments, searches and logs write before a line."""
 
 

@@ -29,6 +29,7 @@ from dragoman.core.events import (
 from dragoman.core.handoff import SLA_STAGES, Handoff, handoff_proposed, section
 from dragoman.core.handoff_chain import chain_of, check_cycle, check_owner, owner_of
 from dragoman.core.handoff_package import filled, hash_of, mark_of, sealed
+from dragoman.core.handoff_policy import why_not_to
 from dragoman.core.handoff_repeat import offered_before
 from dragoman.core.handoff_return import (
     given_back,
@@ -138,6 +139,7 @@ def propose(command: ProposeHandoff, read: Read, now: int) -> Decision | Refusal
         or _check_seen(command, read)
         or _check_old(command, old, task)
         or check_owner(task, old, read.actor)
+        or _check_claim(task, read, now)
         or check_cycle(chain, command.recipient)
     )
     if refusal:
@@ -168,6 +170,14 @@ def propose(command: ProposeHandoff, read: Read, now: int) -> Decision | Refusal
     begun = _begun(offered, task, owner, read, now)
     told = offered_until(handoff_proposed(None, offered, now), task)
     return Decision(told, (*ended, *begun))
+
+
+def _check_claim(task: Task, read: Read, now: int) -> Refusal | None:
+    """None when whoever offers what nobody has could have it, as far as its intent goes."""
+    if task.assignee or read.actor.role != "agent":
+        return None
+    forbidden = why_not_to(read.actor.name, task, read, now)
+    return Refusal("policy_violation", forbidden) if forbidden else None
 
 
 def _session(task: Task) -> str:

@@ -104,8 +104,8 @@ def _check_beginning(handoff: Handoff, task: Task, has_begun: bool) -> Refusal |
     if is_held_back(handoff, task):
         return Refusal(
             "not_ready",
-            f"{task.id} was blocked after {handoff.id} was offered: {task.assignee}, a person, a "
-            "coordinator or an orchestrator has to make it ready first",
+            f"{task.id} is blocked: {task.assignee or 'its owner'}, a person, a coordinator or an "
+            "orchestrator has to make it ready first",
         )
     if has_begun and task.status not in (*CLAIMABLE, "in-progress"):
         return Refusal("not_ready", f"{task.id} is {task.status}: it goes on when it is ready")
@@ -115,11 +115,13 @@ def _check_beginning(handoff: Handoff, task: Task, has_begun: bool) -> Refusal |
 
 
 def is_held_back(handoff: Handoff, task: Task) -> bool:
-    """Whether somebody has blocked the task since it was offered: not everybody may lift that.
+    """Whether the task is blocked, and nobody who may lift that has done so.
 
     An owner that offers what is blocked already may lift it, and does so by the offer.
     """
-    return task.status == "blocked" and task.moved_at > handoff.steps[0].at
+    offered_at = next((step.at for step in handoff.steps), handoff.created_at)
+    is_lifted = handoff.sender == task.assignee and task.moved_at <= offered_at
+    return task.status == "blocked" and not is_lifted
 
 
 def _check_policy(handoff: Handoff, task: Task, read: Read, now: int) -> Refusal | None:

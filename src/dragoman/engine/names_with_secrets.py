@@ -10,7 +10,13 @@ from msgspec import Struct
 from dragoman.core.free_text import FREE_TEXT, NO_NAMES
 from dragoman.engine.request import Request
 from dragoman.text.redact import Redactor
+from dragoman.text.redact.assignments import kind_of
+from dragoman.text.redact.looks import looks_random
+from dragoman.text.redact.rules import RULES
 
+_FORMS: Final = frozenset(rule.kind for rule in RULES)
+_HASHES: Final = frozenset({"mailgun_key", "mailchimp_key"})
+"""Credentials that are a hash with a few letters beside it, as many a name is."""
 _NUMBERS: Final = (int, bool, float)
 _UUID: Final = 36
 _HEX: Final = "-0123456789abcdefABCDEF"
@@ -62,9 +68,18 @@ class Names:
         return "" if is_uuid else self._kind(key)
 
     def _kind(self, name: str) -> str:
-        """Of the first secret in it; empty: there is none."""
-        found = self._redactor.text(name).found
-        return found[0].kind if found else ""
+        """Of the first secret in it; empty: there is none.
+
+        `token:bd-7` and `sk-learn-pipeline` are what people name things by: what stands behind a
+        word counts only in a text, and what begins like a credential only if it is no words.
+        """
+        for found in self._redactor.text(name).found:
+            before, value = name[: found.start], name[found.start : found.end]
+            is_behind_word = before.endswith(":") and found.kind == kind_of(before)
+            is_words = found.kind in _FORMS and not looks_random(value)
+            if not (is_behind_word or is_words or found.kind in _HASHES):
+                return found.kind
+        return ""
 
 
 @cache

@@ -182,6 +182,19 @@ def test_whoever_waits_and_says_no_more_has_gone(house: House, is_seated: bool) 
         assert house.get(f"/v1/tasks/{task}")["status"] == "ready"
 
 
+@proves("HTTP-HALF-CLOSED", "HTTP-WAIT")
+def test_what_was_taken_for_another_that_is_told_nothing_goes_back(house: House) -> None:
+    task = house.do(CreateTask("One", ready=True))
+    body = b'{"agent":"zed","wait_ms":3000}'
+    declared = ("Content-Type: application/json", f"Content-Length: {len(body)}")
+    with house.dial() as line:
+        line.sendall(house.head("POST", "/v1/work", *declared) + body)
+        line.shutdown(socket.SHUT_WR)
+        answer = line.makefile("rb").read()
+    assert answer[:13] in (b"", b"HTTP/1.1 204 "), answer
+    assert house.get(f"/v1/tasks/{task}")["status"] == "ready"
+
+
 @proves("HTTP-HALF-CLOSED")
 def test_the_end_of_what_a_caller_says_is_heard_behind_its_request() -> None:
     scope: Scope = {}

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 from msgspec import Meta
 from starlette.responses import Response
 
+from dragoman.core.actors import Actor
 from dragoman.core.commands import ClaimTask, ReleaseTask
 from dragoman.core.errors import Refused
 from dragoman.core.reading import Receipt
@@ -38,7 +39,7 @@ async def work(call: Call) -> Any:
                 if seat.hung_up and not call.key:
                     # Under a key it would ask again, and be told; without one nobody ever is.
                     back = ReleaseTask(receipt.task, _GONE, receipt.fence)
-                    await office.do(call.principal.actor, back)
+                    await office.do(_holder(call.principal.actor, command.agent), back)
                     break
                 return await claimed(call, command, receipt)
             now = office.door.monotonic()
@@ -46,6 +47,11 @@ async def work(call: Call) -> Any:
                 break
             await _wait(office, seat, seen, min(end, now + patience.retry))
     return Response(status_code=204)
+
+
+def _holder(caller: Actor, agent: str) -> Actor:
+    """Who has the task: the caller itself, or the agent for which it was taken."""
+    return caller if caller.name == agent else Actor("agent", agent, caller.label)
 
 
 async def _taken(call: Call, command: ClaimTask) -> Receipt | None:

@@ -28,9 +28,9 @@ KEY: Final = rb"(?:[A-Za-z0-9+/=]|%[0-9A-Fa-f]{2}|\\{1,3}/)"
 ABOUT: Final = rb"(?:Proc-Type|DEK-Info|Version|Comment|Charset|Hash):[^\n\\]{0,200}"
 MARK: Final = rb"[ \t>|#*+-]{0,32}"
 """What quotes a line, or tells that it came or went."""
-LABEL: Final = rb"(?:-{0,4}[^\r\n-]){0,64}[ \t:|>]"
-"""What a log writes before a line, never the mark of another key; only what is surely of a key may
-stand behind it."""
+LABEL: Final = rb"(?:-{0,4}[^\r\n-]){0,64}(?:[ \t:|>]|\xe2\x86\x92|\xe2\x94\x82)"
+"""What a log writes before a line (it may end with an arrow, or with a line of a box), never the
+mark of another key; only what is surely of a key may stand behind it."""
 _LONG: Final = KEY + rb"{40,}"
 _LINE: Final = rb"(?:" + MARK + rb"(?:" + ABOUT + rb"|" + KEY + rb"*)|" + LABEL + _LONG + rb")"
 _WORDS: Final = rb"[ \t]{0,4}" + _LONG
