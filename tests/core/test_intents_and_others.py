@@ -263,6 +263,18 @@ def test_and_so_when_a_reviewer_sends_it_back() -> None:
     assert world.intents["i"].state == "DelegationRejected"
 
 
+@proves("CCOS-GOVERNED-DOORS")
+def test_nor_is_one_asked_again_who_is_trusted_no_more() -> None:
+    world = guarded()
+    world.do(ALICE, ClaimTask("i", "alice"))
+    world.do(ALICE, MoveTask("i", "review"))
+    world.do(HUMAN, DescribeAgent("alice", ("cooking",), trust="T0"))
+    world.do(HUMAN, MoveTask("i", "ready"))
+    intent = world.intents["i"]
+    assert (intent.state, intent.request) == ("DelegationRejected", None)
+    assert intent.reasons == ("trust: it has T0, and T1 is the least",)
+
+
 @proves("CCOS-TRIES")
 def test_who_was_stopped_by_a_person_was_not_tried() -> None:
     world = registry("a1", "a2", "a3")

@@ -171,11 +171,9 @@ class Course:
 
     def hand_to(self, agent: str) -> None:
         """Somebody has chosen its owner: a request, if its policy has nothing against it."""
-        intent, now = self.intent, self._now
-        candidate, wish = self.candidate(agent), intent.wish(now)
-        against = against_policy(agent, self._standing(agent), wish, intent.policy, now)
+        candidate, against = self.candidate(agent), self._against(agent)
         self._propose(candidate)
-        if self._may_have_it(candidate, (*self._forbidden(), *against), tuple(POLICY)):
+        if self._may_have_it(candidate, against, tuple(POLICY)):
             self.dispatch(agent)
 
     def dispatch(self, agent: str, request_id: str = "", until: int | None = None) -> None:
@@ -231,7 +229,7 @@ class Course:
 
     def renew(self, owner: str, last: str, until: int | None = None) -> None:
         """Another request: whoever had the last one may have this one too."""
-        if owner == last and not self._forbidden():
+        if owner == last and not self._against(owner):
             self.dispatch(owner, until=until)
         else:
             self.hand_to(owner)
@@ -318,6 +316,12 @@ class Course:
         intent = self.intent
         why = check_goal(intent.goal, intent.policy, told_beside(intent.params, self.task))
         return () if why is None else (why,)
+
+    def _against(self, agent: str) -> tuple[str, ...]:
+        """What its policy has against somebody who has not to be chosen: that one is known."""
+        intent, now = self.intent, self._now
+        against = against_policy(agent, self._standing(agent), intent.wish(now), intent.policy, now)
+        return (*self._forbidden(), *against)
 
     def _vetoes(self, candidate: Candidate) -> tuple[str, ...]:
         agent, intent, now = candidate.agent, self.intent, self._now
