@@ -111,6 +111,14 @@ def test_a_block_since_the_offer_is_not_lifted_by_whoever_may_not() -> None:
     assert world.code(CAROL, ActivateHandoff("H2"), NOW + 3) == "not_ready"
 
 
+@proves("ACP-OWNER")
+def test_what_a_person_has_put_aside_is_not_gone_on_with() -> None:
+    world = activated()
+    world.do(HUMAN, MoveTask("T", "ready"))
+    world.do(HUMAN, MoveTask("T", "backlog"))
+    assert world.code(BOB, ActivateHandoff("H")) == "not_ready"
+
+
 @proves("ACP-BLOCK")
 def test_what_was_blocked_and_is_ready_again_is_taken_over() -> None:
     world = accepted()

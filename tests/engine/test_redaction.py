@@ -239,3 +239,9 @@ def test_a_credential_is_one_in_a_name_too(key: str) -> None:
         Request(HUMAN, (CreateTask("One"),), "r", key=key),
     ):
         assert Names(Redactor()).telling(request, in_commands=True) is not None
+
+
+@proves("NAMES-ORDINARY")
+def test_numbers_among_names_hold_nothing() -> None:
+    wave = StartWave((WaveBead("k-2", ("src/x.py",)),), 1, retries={"TESTS_FAIL": 1})
+    assert Names(Redactor()).telling(Request(HUMAN, (wave,), "r"), in_commands=True) is None

@@ -17,6 +17,7 @@ from dragoman.ledger.checkpoint import (
     checkpoint_of,
     key_id,
     read,
+    read_lines,
     sign,
     tree_of,
 )
@@ -155,3 +156,11 @@ def test_peaks_that_do_not_hold_are_refused_although_signed(
 ) -> None:
     with pytest.raises(BadCheckpoint, match=why):
         read(sign(checkpoint, PRIVATE), PUBLIC)
+
+
+@proves("CHECKPOINT-NEWEST")
+def test_each_line_stands_for_itself() -> None:
+    holding, spoiled = read_lines([LINE, b"", LINE[:-9], LINE], PUBLIC)
+    assert [one.size for one in holding] == [holding[0].size] * 2
+    assert [one.line for one in spoiled] == [2, 3]
+    assert "it is empty" in spoiled[0].why
