@@ -92,8 +92,7 @@ def _fields(command: type[Any]) -> tuple[str, ...]:
 def _texts(value: Any) -> Iterator[str]:
     """Every text in a field, however deep."""
     if isinstance(value, str):
-        if value:
-            yield value
+        yield value
     elif isinstance(value, dict):
         yield from _texts([*cast(dict[Any, Any], value).items()])
     elif isinstance(value, list | tuple):
