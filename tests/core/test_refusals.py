@@ -136,7 +136,7 @@ def test_the_code_refuses_with_no_other_code() -> None:
     used = {
         code
         for room in ("core", "engine", "ledger")
-        for path in (package / room).glob("*.py")
+        for path in (package / room).rglob("*.py")
         for code in re.findall(r"Refusal\(\s*\"([A-Za-z_]+)\"", path.read_text("utf-8"))
     }
     assert used | OF_MESSAGES | OF_A_GATE == CODES

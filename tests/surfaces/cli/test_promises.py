@@ -121,7 +121,11 @@ def lived(dragoman: Console, story: Path) -> Console:
 @proves("CLI-PROMISES", "CLI-START")
 def test_the_table_of_commands_names_every_verb_of_every_file() -> None:
     folder = Path(commands.__file__).parent
-    with_verbs = {file.stem for file in folder.glob("*.py") if "\nVERBS = " in file.read_text()}
+    with_verbs = {
+        ".".join(file.relative_to(folder).with_suffix("").parts)
+        for file in folder.rglob("*.py")
+        if "\nVERBS = " in file.read_text()
+    }
     named = {
         **FILES,
         **{file: names for one in GROUPS.values() for file, names in one.files.items()},
