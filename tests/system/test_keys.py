@@ -151,8 +151,8 @@ def make_pipe(path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "damage", "why"),
     [
-        ("ledger.key", Path.unlink, "is missing although the public key is there"),
-        ("secret", Path.unlink, "is missing although the public key is there"),
+        ("ledger.key", Path.unlink, "is missing although others beside it are there"),
+        ("secret", Path.unlink, "is missing although others beside it are there"),
         ("ledger.key", put(b""), "can be read"),
         ("ledger.key", put(b"not a key"), "can be read"),
         ("ledger.key", cut, "can be read"),

@@ -20,6 +20,9 @@ from dragoman.ledger.checkpoint import key_id
 from dragoman.system.files import create_atomically, sync_folder
 from dragoman.system.private_file import OURS_ALONE, BadKey, read_private_file
 
+_SECRET: Final = "secret"
+_PRIVATE: Final = "ledger.key"
+_PUBLIC: Final = "ledger.pub"
 _SECRET_BYTES: Final = 32
 
 
@@ -77,15 +80,20 @@ def load(folder: Path) -> LedgerKey:
     """The keys of a data directory that has some."""
     keys = folder / "keys"
     loaded = LedgerKey(
-        private=_load_private(keys / "ledger.key"), secret=_load_secret(keys / "secret")
+        private=_load_private(keys / _PRIVATE), secret=_load_secret(keys / _SECRET)
     )
-    _check_public(keys / "ledger.pub", _public_pem(loaded.public))
+    _check_public(keys / _PUBLIC, _public_pem(loaded.public))
     return loaded
 
 
 def are_made(folder: Path) -> bool:
     """Whether a data directory has had keys: the public one is written last."""
-    return (folder / "keys" / "ledger.pub").exists()
+    return (folder / "keys" / _PUBLIC).exists()
+
+
+def are_any(keys: Path) -> bool:
+    """Whether there is any key at all in the folder of keys."""
+    return any((keys / name).exists() for name in (_SECRET, _PRIVATE, _PUBLIC))
 
 
 def load_or_create(folder: Path) -> LedgerKey:
@@ -95,10 +103,10 @@ def load_or_create(folder: Path) -> LedgerKey:
         keys.mkdir(mode=0o700, parents=True, exist_ok=True)
         sync_folder(keys.parent)
     if not are_made(folder):
-        create_atomically(keys / "secret", secrets.token_bytes(_SECRET_BYTES), mode=OURS_ALONE)
-        create_atomically(keys / "ledger.key", _new_private_pem(), mode=OURS_ALONE)
-        private = _load_private(keys / "ledger.key")
-        create_atomically(keys / "ledger.pub", _public_pem(private.public_key()))
+        create_atomically(keys / _SECRET, secrets.token_bytes(_SECRET_BYTES), mode=OURS_ALONE)
+        create_atomically(keys / _PRIVATE, _new_private_pem(), mode=OURS_ALONE)
+        private = _load_private(keys / _PRIVATE)
+        create_atomically(keys / _PUBLIC, _public_pem(private.public_key()))
     return load(folder)
 
 
@@ -124,7 +132,11 @@ def _check_public(path: Path, pem: bytes) -> None:
     try:
         belongs = path.read_bytes() == pem
     except FileNotFoundError:
-        raise _damaged(path, "is missing") from None
+        private = path.with_name(_PRIVATE)
+        raise BadKey(
+            f"The file {path} is missing. It follows from the private key beside it: "
+            f"`openssl pkey -in {private} -pubout -out {path}`"
+        ) from None
     if not belongs:
         raise BadKey(
             f"The public key {path} does not belong to the private key beside it, so one of them "
@@ -133,24 +145,28 @@ def _check_public(path: Path, pem: bytes) -> None:
 
 
 def _public_alone(keys: Path) -> Ed25519PublicKey | None:
-    """The public key, if the private one is elsewhere: beside each other they must both be good."""
-    path = keys / "ledger.pub"
-    if not path.is_file() or (keys / "ledger.key").exists():
+    """The public key, where the others cannot be used; none if the private one belies it."""
+    path = keys / _PUBLIC
+    if not path.is_file():
         return None
+    pem = path.read_bytes()
     try:
-        public = load_pem_public_key(path.read_bytes())
+        public = load_pem_public_key(pem)
+        belies = _public_pem(_load_private(keys / _PRIVATE).public_key()) != pem
     except (ValueError, UnsupportedAlgorithm):
         return None
-    return public if isinstance(public, Ed25519PublicKey) else None
+    except BadKey:
+        belies = False
+    return public if isinstance(public, Ed25519PublicKey) and not belies else None
 
 
 def _read(path: Path) -> bytes:
     try:
         return read_private_file(path, f"{remedy(path.parent)}.")
     except FileNotFoundError:
-        if not (path.parent / "ledger.pub").exists():
+        if not are_any(path.parent):
             raise BadKey(f"There are no keys in {path.parent}. {remedy(path.parent)}.") from None
-        raise _damaged(path, "is missing although the public key is there") from None
+        raise _damaged(path, "is missing although others beside it are there") from None
 
 
 def _damaged(path: Path, what: str) -> BadKey:

@@ -120,6 +120,7 @@ def test_a_missing_key_is_bad_and_no_new_one_is_made(healthy: Console, missing: 
     before = files(healthy.data)
 
     assert bad(healthy) == ["keys"]
+    assert f"{missing} is missing" in examine(healthy)["keys"]["found"]
     assert files(healthy.data) == before
 
 

@@ -4,6 +4,7 @@ One rule for all commands, whichever way they open the data directory.
 """
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -137,21 +138,49 @@ def test_the_public_key_alone_is_enough_to_check_what_was_signed(
     assert lived.ask("verify", code=1)["code"] == "ledger_broken"
 
 
-@pytest.mark.parametrize("harm", ["of another hub", "open to others", "no key", "another half"])
-def test_keys_that_cannot_be_used_are_as_good_as_none(
-    lived: Console, tmp_path: Path, harm: str
+def _without_secret(keys: Path, _: Path) -> None:
+    (keys / "secret").unlink()
+
+
+def _open_to_others(keys: Path, _: Path) -> None:
+    for name in ("secret", "ledger.key"):
+        (keys / name).chmod(0o644)
+
+
+def _no_key(keys: Path, _: Path) -> None:
+    (keys / "ledger.key").write_text("none")
+
+
+def _of_another_hub(keys: Path, others: Path) -> None:
+    shutil.rmtree(keys)
+    shutil.copytree(others, keys)
+
+
+def _with_another_half(keys: Path, others: Path) -> None:
+    shutil.copy(others / "ledger.pub", keys / "ledger.pub")
+
+
+@pytest.mark.parametrize("harm", [_without_secret, _open_to_others, _no_key])
+def test_whatever_became_of_the_others_the_public_key_is_enough(
+    lived: Console, tmp_path: Path, harm: Callable[[Path, Path], None]
 ) -> None:
-    keys, other = lived.data / "keys", Console(tmp_path / "other")
+    harm(lived.data / "keys", tmp_path)
+
+    verified = lived.ask("verify")
+
+    assert (verified["found"], len(verified["warnings"])) == (0, 1)
+    lived.ask("export", str(tmp_path / "hub.tar"))
+    for words in (("task", "create", "Three"), ("backup", str(tmp_path / "b.tar"))):
+        assert lived.ask(*words, code=1)["code"] == "bad_key", words
+
+
+@pytest.mark.parametrize("harm", [_of_another_hub, _with_another_half])
+def test_keys_that_do_not_belong_here_are_as_good_as_none(
+    lived: Console, tmp_path: Path, harm: Callable[[Path, Path], None]
+) -> None:
+    other = Console(tmp_path / "other")
     other.ask("init")
-    if harm == "of another hub":
-        shutil.rmtree(keys)
-        shutil.copytree(other.data / "keys", keys)
-    elif harm == "open to others":
-        (keys / "secret").chmod(0o644)
-    elif harm == "no key":
-        (keys / "ledger.key").write_text("none")
-    else:
-        shutil.copy(other.data / "keys" / "ledger.pub", keys / "ledger.pub")
+    harm(lived.data / "keys", other.data / "keys")
 
     assert lived.ask("mail", "inbox", "--agent", "bob")["messages"]
     for words in (("verify",), ("task", "create", "Three"), ("backup", str(tmp_path / "b.tar"))):

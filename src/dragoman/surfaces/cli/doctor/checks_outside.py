@@ -86,11 +86,11 @@ def git(patient: Patient) -> Diagnosis | None:
 
 def keys(patient: Patient) -> Diagnosis | None:
     """The signing keys: there, usable, private."""
-    from dragoman.system.keys import load, remedy
+    from dragoman.system.keys import are_any, load, remedy
 
     if not patient.data.is_dir():
         return None
-    if not (patient.keys / "ledger.pub").exists():
+    if not are_any(patient.keys):
         return bad(
             f"there are no keys in {patient.keys}",
             remedy(patient.keys) if _was_used(patient) else "run `dragoman init`",
