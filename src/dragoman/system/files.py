@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from dragoman.system.plain_file import open_plain
+
 _NEWLINE: Final = b"\n"
 _BLOCK: Final = 65_536
 
@@ -41,8 +43,8 @@ def append_line(path: Path, line: bytes, *, follow: bool = True) -> None:
     """
     if _NEWLINE in line:
         raise ValueError("A line cannot hold a newline: write it as several lines.")
-    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-    descriptor = os.open(path, flags if follow else flags | os.O_NOFOLLOW, 0o644)
+    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
+    descriptor = open_plain(path, flags if follow else flags | os.O_NOFOLLOW)
     with os.fdopen(descriptor, "r+b", buffering=0) as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         _cut_torn_line(descriptor)
@@ -54,10 +56,10 @@ def append_line(path: Path, line: bytes, *, follow: bool = True) -> None:
 def read_lines(path: Path) -> list[bytes]:
     """All whole lines without their newlines; a torn last line is none, nor is a missing file."""
     try:
-        file = path.open("rb")
+        descriptor = open_plain(path, os.O_RDONLY)
     except FileNotFoundError:
         return []
-    with file:
+    with os.fdopen(descriptor, "rb") as file:
         # Without the lock a reader could see a torn line and then what was written over it.
         fcntl.flock(file, fcntl.LOCK_SH)
         return file.read().split(_NEWLINE)[:-1]
@@ -66,12 +68,11 @@ def read_lines(path: Path) -> list[bytes]:
 def lines_from_the_end(path: Path) -> Generator[bytes]:
     """All whole lines without their newlines, the last first, read as they are asked for."""
     try:
-        file = path.open("rb")
+        descriptor = open_plain(path, os.O_RDONLY)
     except FileNotFoundError:
         return
-    with file:
+    with os.fdopen(descriptor, "rb") as file:
         fcntl.flock(file, fcntl.LOCK_SH)
-        descriptor = file.fileno()
         end = end_of_last_line(descriptor, os.fstat(descriptor).st_size)
         while end > 0:
             start = end_of_last_line(descriptor, end - 1)

@@ -19,6 +19,7 @@ from dragoman.core.errors import DragomanError
 from dragoman.core.moments import to_rfc3339
 from dragoman.engine.ports import Clock
 from dragoman.system.clock import SystemClock
+from dragoman.system.plain_file import open_plain
 from dragoman.text.safe_text import safe_text
 
 _NAME: Final = "hub.lock"
@@ -71,8 +72,8 @@ class HubLock:
     @classmethod
     def acquire(cls, data: Path, who: str, *, clock: Clock | None = None) -> Self:
         """Become the hub of this directory, or raise HubRunning: a hub is not waited for."""
-        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-        descriptor = os.open(data / _NAME, flags, 0o600)
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
+        descriptor = open_plain(data / _NAME, flags, 0o600)
         try:
             os.fchmod(descriptor, 0o600)  # what it says may hold the password of a database
             if not _take(descriptor):
@@ -117,7 +118,7 @@ class HubLock:
 def holder(data: Path) -> Holder | None:
     """Who is the hub of this directory; None when nobody is, whatever the file still says."""
     try:
-        descriptor = os.open(data / _NAME, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        descriptor = open_plain(data / _NAME, os.O_RDONLY | os.O_NOFOLLOW)
     except FileNotFoundError:
         return None
     try:

@@ -18,11 +18,10 @@ from cryptography.hazmat.primitives.serialization import (
 
 from dragoman.ledger.checkpoint import key_id
 from dragoman.system.files import create_atomically, sync_folder
+from dragoman.system.plain_file import read_plain
 from dragoman.system.private_file import OURS_ALONE, BadKey, read_private_file
 
-_SECRET: Final = "secret"
-_PRIVATE: Final = "ledger.key"
-_PUBLIC: Final = "ledger.pub"
+_FILES: Final = ("secret", "ledger.key", "ledger.pub")
 _SECRET_BYTES: Final = 32
 
 
@@ -80,20 +79,20 @@ def load(folder: Path) -> LedgerKey:
     """The keys of a data directory that has some."""
     keys = folder / "keys"
     loaded = LedgerKey(
-        private=_load_private(keys / _PRIVATE), secret=_load_secret(keys / _SECRET)
+        private=_load_private(keys / "ledger.key"), secret=_load_secret(keys / "secret")
     )
-    _check_public(keys / _PUBLIC, _public_pem(loaded.public))
+    _check_public(keys / "ledger.pub", _public_pem(loaded.public))
     return loaded
 
 
 def are_made(folder: Path) -> bool:
     """Whether a data directory has had keys: the public one is written last."""
-    return (folder / "keys" / _PUBLIC).exists()
+    return (folder / "keys" / "ledger.pub").exists()
 
 
 def are_any(keys: Path) -> bool:
     """Whether there is any key at all in the folder of keys."""
-    return any((keys / name).exists() for name in (_SECRET, _PRIVATE, _PUBLIC))
+    return any((keys / name).exists() for name in _FILES)
 
 
 def load_or_create(folder: Path) -> LedgerKey:
@@ -103,10 +102,10 @@ def load_or_create(folder: Path) -> LedgerKey:
         keys.mkdir(mode=0o700, parents=True, exist_ok=True)
         sync_folder(keys.parent)
     if not are_made(folder):
-        create_atomically(keys / _SECRET, secrets.token_bytes(_SECRET_BYTES), mode=OURS_ALONE)
-        create_atomically(keys / _PRIVATE, _new_private_pem(), mode=OURS_ALONE)
-        private = _load_private(keys / _PRIVATE)
-        create_atomically(keys / _PUBLIC, _public_pem(private.public_key()))
+        create_atomically(keys / "secret", secrets.token_bytes(_SECRET_BYTES), mode=OURS_ALONE)
+        create_atomically(keys / "ledger.key", _new_private_pem(), mode=OURS_ALONE)
+        private = _load_private(keys / "ledger.key")
+        create_atomically(keys / "ledger.pub", _public_pem(private.public_key()))
     return load(folder)
 
 
@@ -130,9 +129,9 @@ def _load_secret(path: Path) -> bytes:
 
 def _check_public(path: Path, pem: bytes) -> None:
     try:
-        belongs = path.read_bytes() == pem
+        belongs = read_plain(path) == pem
     except FileNotFoundError:
-        private = path.with_name(_PRIVATE)
+        private = path.with_name("ledger.key")
         raise BadKey(
             f"The file {path} is missing. It follows from the private key beside it: "
             f"`openssl pkey -in {private} -pubout -out {path}`"
@@ -146,18 +145,23 @@ def _check_public(path: Path, pem: bytes) -> None:
 
 def _public_alone(keys: Path) -> Ed25519PublicKey | None:
     """The public key, where the others cannot be used; none if the private one belies it."""
-    path = keys / _PUBLIC
+    path = keys / "ledger.pub"
     if not path.is_file():
         return None
-    pem = path.read_bytes()
+    pem = read_plain(path)
     try:
         public = load_pem_public_key(pem)
-        belies = _public_pem(_load_private(keys / _PRIVATE).public_key()) != pem
     except (ValueError, UnsupportedAlgorithm):
         return None
+    return public if isinstance(public, Ed25519PublicKey) and not _belies(keys, pem) else None
+
+
+def _belies(keys: Path, public: bytes) -> bool:
+    """Whether there is a private key that shows this public one to be another's."""
+    try:
+        return _public_pem(_load_private(keys / "ledger.key").public_key()) != public
     except BadKey:
-        belies = False
-    return public if isinstance(public, Ed25519PublicKey) and not belies else None
+        return False
 
 
 def _read(path: Path) -> bytes:

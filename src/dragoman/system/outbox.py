@@ -8,8 +8,7 @@ from pathlib import Path
 
 from dragoman.core.errors import StoreCorrupt
 from dragoman.system.files import append_line, write_atomically
-
-_NO_DETOUR = os.O_NOFOLLOW | os.O_CLOEXEC
+from dragoman.system.plain_file import open_plain
 
 
 class OutboxFiles:
@@ -26,7 +25,7 @@ class OutboxFiles:
     @contextmanager
     def alone(self) -> Generator[bool]:
         """Whether nobody else delivers just now; nobody can begin to while this lasts."""
-        descriptor = os.open(self._lock, os.O_RDWR | os.O_CREAT | _NO_DETOUR, 0o644)
+        descriptor = open_plain(self._lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW)
         try:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -64,7 +63,7 @@ class OutboxFiles:
 def _read(path: Path) -> bytes:
     """The content of a file that is no link; empty when there is none."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | _NO_DETOUR)
+        descriptor = open_plain(path, os.O_RDONLY | os.O_NOFOLLOW)
     except FileNotFoundError:
         return b""
     with os.fdopen(descriptor, "rb") as file:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from dragoman.system.files import write_atomically
+from dragoman.system.plain_file import read_plain
 
 
 class UsageFile:
@@ -14,7 +15,7 @@ class UsageFile:
     def load(self) -> bytes:
         """What was saved last; empty before the first time."""
         try:
-            return self._path.read_bytes()
+            return read_plain(self._path)
         except FileNotFoundError:
             return b""
 
