@@ -7,7 +7,7 @@ from dragoman.core.actors import Actor
 from dragoman.core.commands import ClaimTask, RewindTask
 from dragoman.core.deciding.tasks.rewinding import at_rest, restored
 from dragoman.core.errors import Refusal
-from dragoman.core.events import Restored, Status, TaskRewound, TaskUnblocked
+from dragoman.core.events import Restored, Status, TaskLinked, TaskRewound, TaskUnblocked
 from dragoman.core.states.moves import MOVES, Move, move_of
 from dragoman.core.states.task import Checkpoint, Reported, Task
 from tests.core.handoffs import accepted, activated, offered
@@ -108,6 +108,20 @@ def test_who_waited_for_it_is_let_go_when_it_is_done_again() -> None:
     decision = world.do(HUMAN, RewindTask("T", 3))
     assert events_of(decision)[1:] == [TaskUnblocked("T", "done")]
     assert world.tasks["W"].open_blockers == ()
+
+
+@proves("TASK-UNBLOCK")
+def test_who_was_let_go_by_its_end_waits_again() -> None:
+    world = later("done")
+    world.put(replace(world.tasks["T"], blocks=("W", "X", "gone")))
+    world.put(replace(task("W"), blocked_by=("T",)))
+    world.put(replace(task("X", "done"), blocked_by=("T",)))
+
+    decision = world.do(HUMAN, RewindTask("T", 3))
+
+    assert decision.events[1:] == (("task:W", TaskLinked("blocked-by", "T", open=True)),)
+    assert (world.tasks["W"].blocked_by, world.tasks["W"].open_blockers) == (("T",), ("T",))
+    assert world.code(ALICE, ClaimTask("W", "alice")) == "waits_for"
 
 
 @proves("REFUSAL-CODES")

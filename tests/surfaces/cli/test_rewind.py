@@ -148,6 +148,23 @@ def test_the_task_and_its_files_are_as_they_were(stage: Stage) -> None:
     )
 
 
+@proves("TASK-UNBLOCK")
+def test_what_it_had_let_go_waits_again(stage: Stage) -> None:
+    dragoman = stage.dragoman
+    dragoman.make("Ship it", "--id", "ship", "--ready")
+    dragoman.ask("task", "link", "ship", "--blocked-by", TASK)
+    assert dragoman.ask("task", "show", "ship")["waitsFor"] == []
+
+    assert (
+        "waiting     again, unless it has ended: ship" in dragoman("rewind", TASK, "--to", "3").out
+    )
+    stage.rewind(REVIEW, "--apply")
+
+    assert dragoman.ask("task", "show", "ship")["waitsFor"] == [TASK]
+    assert dragoman.ask("task", "claim", "--agent", "zed", code=1)["code"] == "nothing_ready"
+    assert dragoman.ask("verify")["found"] == 0
+
+
 def test_work_that_was_under_way_is_ready_again(stage: Stage) -> None:
     told = stage.dragoman("rewind", stage.task, "--to", "2", "--apply").out
     assert "it was in progress then; that work is over, so it becomes ready" in told

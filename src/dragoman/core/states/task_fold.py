@@ -66,13 +66,18 @@ def _linked(task: Task, event: TaskLinked, at: int) -> Task:
         return replace(task, parent=event.target, updated_at=at)
     if event.kind == "discovered-from":
         return replace(task, discovered_from=event.target, updated_at=at)
-    still_open = (*task.open_blockers, event.target) if event.open else task.open_blockers
+    still_open = _with(event.target, task.open_blockers) if event.open else task.open_blockers
     return replace(
         task,
-        blocked_by=(*task.blocked_by, event.target),
+        blocked_by=_with(event.target, task.blocked_by),
         open_blockers=still_open,
         updated_at=at,
     )
+
+
+def _with(name: str, names: tuple[str, ...]) -> tuple[str, ...]:
+    """A blocker that has not ended after all is told again, and stands there once."""
+    return names if name in names else (*names, name)
 
 
 _BACKLINKS: dict[LinkKind, str] = {

@@ -19,6 +19,7 @@ from dragoman.core.events import (
     TaskAliased,
     TaskBacklinked,
     TaskCreated,
+    TaskLinked,
     TaskNoted,
     TaskTransitioned,
     TaskUnblocked,
@@ -182,6 +183,15 @@ def unblocked(task: Task, status: Status, read: Read) -> StreamEvents:
         (task_stream(waiting.id), TaskUnblocked(task.id, status))
         for waiting in map(read.task, task.blocks)
         if isinstance(waiting, Task) and task.id in waiting.open_blockers
+    )
+
+
+def blocked_again(task: Task, read: Read) -> StreamEvents:
+    """The news that this task has not ended after all, for everyone who was let go by its end."""
+    return tuple(
+        (task_stream(freed.id), TaskLinked("blocked-by", task.id, open=True))
+        for freed in map(read.task, task.blocks)
+        if isinstance(freed, Task) and not freed.is_final
     )
 
 

@@ -1,7 +1,8 @@
 """Rewinding: a task becomes what it was at one of its transitions, by a new entry (S-SAOP-10).
 
 What happened since stays on record. What concerns others stays as it is too: names, links, who was
-asked to take it, how many attempts there were and under which tokens.
+asked to take it, how many attempts there were and under which tokens. Only whoever waits for it is
+told: it has ended, or not any more.
 """
 
 import re
@@ -11,12 +12,12 @@ from msgspec.structs import asdict, replace
 
 from dragoman.core.authority import MAY_REWIND, relation
 from dragoman.core.commands import RewindTask
-from dragoman.core.deciding.tasks.lifecycle import unblocked
+from dragoman.core.deciding.tasks.lifecycle import blocked_again, unblocked
 from dragoman.core.errors import Refusal
-from dragoman.core.events import Restored, TaskCheckpointed, TaskReported, TaskRewound
+from dragoman.core.events import Restored, Status, TaskCheckpointed, TaskReported, TaskRewound
 from dragoman.core.ids import task_stream
 from dragoman.core.limits import REASON, TITLE, check_text
-from dragoman.core.reading import Decision, LeaseChange, Read, receipt
+from dragoman.core.reading import Decision, LeaseChange, Read, StreamEvents, receipt
 from dragoman.core.states.task import FINAL, ActiveHandoff, Task
 
 _COMMIT: Final = re.compile(r"(?:[0-9a-f]{40}|[0-9a-f]{64})?", re.ASCII)
@@ -52,12 +53,17 @@ def rewind(command: RewindTask, read: Read, now: int) -> Decision | Refusal:
         command.branch,
         command.reason,
     )
-    let_go = unblocked(task, wanted.status, read) if wanted.status in FINAL else ()
     return Decision(
         receipt(task, wanted.status),
-        ((task_stream(task.id), event), *let_go),
+        ((task_stream(task.id), event), *_told_to_who_waits(task, wanted.status, read)),
         LeaseChange(task.id, None) if task.status == "in-progress" else None,
     )
+
+
+def _told_to_who_waits(task: Task, status: Status, read: Read) -> StreamEvents:
+    if status in FINAL:
+        return unblocked(task, status, read)
+    return blocked_again(task, read) if task.is_final else ()
 
 
 def restored(task: Task) -> Restored:

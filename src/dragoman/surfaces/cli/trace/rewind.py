@@ -12,6 +12,7 @@ from dragoman.core.commands import RewindTask
 from dragoman.core.errors import Refusal, Refused
 from dragoman.core.events import TaskCheckpointed, TaskReported
 from dragoman.core.moments import to_rfc3339
+from dragoman.core.states.task import FINAL
 from dragoman.engine.reads.ask import find_task
 from dragoman.engine.reads.rewind import Preview, preview
 from dragoman.surfaces.cli.call import Answer, Call, wrong_usage
@@ -211,6 +212,8 @@ def _show(seen: Preview, files: _Files | None, screen: Screen, applied: bool) ->
     if seen.handoff is not None:
         ended = f"{seen.handoff.id} ({seen.handoff.owner} → {seen.handoff.recipient})"
         screen.line(f"  handoff     {ended} is rejected by the hub and closed")
+    if task.blocks and task.is_final and seen.wanted.status not in FINAL:
+        screen.line(f"  waiting     again, unless it has ended: {', '.join(task.blocks)}")
     _show_files(seen, files, screen, applied)
     if not applied:
         screen.line("Nothing was changed; add --apply to do it.")
