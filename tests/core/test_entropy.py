@@ -1,6 +1,7 @@
 """The signs of an agent that is getting lost: when they are told, and when they are over."""
 
 import pytest
+from msgspec.structs import replace
 
 from dragoman.core.rules.entropy import (
     Finding,
@@ -46,6 +47,20 @@ def test_falling_confidence_is_told_with_its_turns() -> None:
 )
 def test_few_turns_and_steady_ones_say_nothing(confidences: tuple[float, ...]) -> None:
     assert judge(seen(*confidences), USUAL, ()) == []
+
+
+def test_turns_that_do_not_say_how_sure_they_are_say_nothing() -> None:
+    unsaid = [Seen(n, None, chr(97 + n), "ok") for n in range(3, 8)]
+    assert judge([*seen(0.95, 0.95, 0.95), *unsaid], USUAL, ()) == []
+    said = [Seen(n, 0.9 - n / 10, "a", "b") for n in (4, 5, 6, 7)]
+    (found,) = judge([unsaid[0], *said], replace(USUAL, cycles=9), ())
+    assert isinstance(found, Finding)
+    assert found.turns == (4, 5, 6, 7)
+
+
+def test_an_error_at_the_end_of_a_long_text_is_seen() -> None:
+    assert error_of("compiling x\n" * 9_000 + "ERROR: boom 7") == "error: boom #"
+    assert error_of("ERROR: boom 7\n" + "compiling x\n" * 9_000) == "error: boom #"
 
 
 def test_what_wavers_about_a_threshold_is_told_once() -> None:

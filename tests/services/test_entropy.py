@@ -58,6 +58,18 @@ def test_falling_confidence_is_told_once_and_settles() -> None:
     assert lines[0]["payload"]["turns"] == [0, 1, 2, 3]
 
 
+def test_confidence_that_nobody_stated_is_not_judged() -> None:
+    desk = Desk()
+    show(desk, 0, 0.95, 0.95, 0.95)
+    for index in range(3, 8):
+        said = {"action": chr(97 + index), "observation": "fine"}
+        captured = {"from": "claude-code", "filled": ["confidence", "estimated_complexity"]}
+        desk.turn(index, content=said, metadata={"confidence": 0.5, "captured": captured})
+
+    assert Entropy(desk.hub, Thresholds()).run_once(desk.clock.now()) == 0
+    assert told(desk) == []
+
+
 def test_work_that_nobody_does_is_not_judged() -> None:
     desk = Desk()
     show(desk, 0, 0.9, 0.7, 0.5, 0.3)

@@ -3,7 +3,7 @@
 It moves nothing and asks nobody: an escalation is an entry that people and orchestrators can see.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from dragoman.core.actors import SYSTEM
@@ -105,4 +105,14 @@ def _ends(turns: Sequence[ShownTurn], new: frozenset[int]) -> list[int]:
 def _seen(turn: ShownTurn) -> Seen:
     content: Any = turn.envelope["content"]
     metadata: Any = turn.envelope["metadata"]
-    return Seen(turn.turn_index, metadata["confidence"], content["action"], content["observation"])
+    confidence = None if _is_filler(metadata) else metadata["confidence"]
+    return Seen(turn.turn_index, confidence, content["action"], content["observation"])
+
+
+def _is_filler(metadata: Mapping[str, Any]) -> bool:
+    """Whether the confidence was filled in, because the record that it is from does not say it."""
+    match metadata.get("captured"):
+        case {"filled": [*names]}:
+            return "confidence" in names
+        case _:
+            return False

@@ -356,9 +356,12 @@ def test_what_tools_give_in_other_shapes() -> None:
     assert second["content"]["action"] == 'f {}\n\n {"input":[1]}'
 
 
-def _claude(kind: str, content: Any, answer: str = "", stop: str | None = None) -> bytes:
+def _claude(
+    kind: str, content: Any, answer: str = "", stop: str | None = None, **more: Any
+) -> bytes:
     message = {"role": kind, "content": content, "id": answer, "stop_reason": stop}
-    return msgspec.json.encode({**CLAUDE, "type": kind, "message": message})
+    message["model"] = more.pop("model", "claude")
+    return msgspec.json.encode({**CLAUDE, "type": kind, "message": message, **more})
 
 
 @proves("CAPTURE-WHOLE")
@@ -383,13 +386,106 @@ def test_commands_of_the_program_itself_are_nobodys_words() -> None:
     assert turn["content"]["observation"] == "user: go on"
 
 
+def test_what_the_program_itself_says_in_the_place_of_others_is_nobodys_words() -> None:
+    reminder = "<system-reminder>Be brief.\nAlways.</system-reminder>"
+    lines = [
+        _claude("user", "This session goes on from another one.", isCompactSummary=True),
+        _claude("user", "<task-notification>task 7 is done</task-notification>"),
+        _claude("user", [{"type": "text", "text": reminder}]),
+        _claude("user", f"{reminder}\ngo on"),
+        _claude("assistant", WORDS, "m0", "end_turn", model="<synthetic>"),
+        _claude("assistant", WORDS, "m1", "end_turn", isApiErrorMessage=True),
+        _claude("assistant", WORDS, "m2", "end_turn"),
+    ]
+    (turn,) = turns(capture(lines))
+    assert turn["content"]["observation"] == "user: go on"
+
+
+def test_a_line_that_stands_there_twice_counts_once() -> None:
+    call = {"type": "tool_use", "id": "i1", "name": "Bash", "input": {"command": "ls"}}
+    result = {"type": "tool_result", "tool_use_id": "i1", "content": "one"}
+    lines = [
+        _claude("assistant", [call], "m1", uuid="u1"),
+        _claude("user", [result], uuid="u2"),
+        _claude("assistant", WORDS, "m2", "end_turn", uuid="u3"),
+    ]
+    doubled = [line for line in lines for _ in range(2)]
+
+    assert [one.message["payload"]["type"] for one in capture(doubled) if one.kind == "event"] == [
+        "TOOL_LIFECYCLE_INVOKED",
+        "SANDBOX_PULSE",
+        "TOOL_LIFECYCLE_COMPLETED",
+    ]
+    assert [turn["content"] for turn in turns(capture(doubled))] == [
+        turn["content"] for turn in turns(capture(lines))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("found", "status", "output"),
+    [
+        ([{"title": "Docs", "url": "https://d.example"}], "success", "Docs https://d.example"),
+        ({"error_code": "max_uses_exceeded"}, "failure", '{"error_code":"max_uses_exceeded"}'),
+    ],
+)
+def test_a_search_of_the_models_own_side_is_a_tool_that_ends(
+    found: Any, status: str, output: str
+) -> None:
+    began = {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "q"}}
+    ended = {"type": "web_search_tool_result", "tool_use_id": "s1", "content": found}
+    lines = [
+        _claude("assistant", [began, ended], "m1"),
+        _claude("assistant", WORDS, "m2", "end_turn"),
+    ]
+    captured = capture(lines)
+
+    (told,) = payloads(captured, "TOOL_LIFECYCLE_COMPLETED")
+    assert (told["tool"], told["status"]) == ("web_search", status)
+    assert turns(captured)[1]["content"]["observation"] == f"web_search: {output}"
+
+
+def _exec(output: str) -> list[Captured]:
+    """What a call of Codex with this output comes to."""
+    call = {"type": "function_call", "name": "exec_command", "call_id": "c", "arguments": "{}"}
+    ended = {"type": "function_call_output", "call_id": "c", "output": output}
+    items = ({"type": "response_item", "payload": payload} for payload in (call, ended))
+    return capture([*map(msgspec.json.encode, items)])
+
+
+@pytest.mark.parametrize(
+    "why",
+    [
+        "exec command rejected by user",
+        "aborted",
+        "aborted by user after 2.1s",
+        "failed to parse function arguments: missing field `cmd`",
+    ],
+)
+def test_a_call_that_was_not_carried_out_has_failed_and_printed_nothing(why: str) -> None:
+    captured = _exec(why)
+
+    assert [one["status"] for one in payloads(captured, "TOOL_LIFECYCLE_COMPLETED")] == ["failure"]
+    assert not [*payloads(captured, "SANDBOX_PULSE")]
+
+
+def test_a_tool_that_begins_with_such_a_word_has_run() -> None:
+    (told,) = payloads(_exec("aborted merges: 0"), "TOOL_LIFECYCLE_COMPLETED")
+    assert told["status"] == "success"
+
+
+def test_a_tool_that_a_person_has_not_allowed_has_printed_nothing() -> None:
+    call = {"type": "tool_use", "id": "i1", "name": "Bash", "input": {"command": "rm -r x"}}
+    said = "The user doesn't want to proceed with this tool use."
+    result = {"type": "tool_result", "tool_use_id": "i1", "content": said, "is_error": True}
+    captured = capture([_claude("assistant", [call], "m1"), _claude("user", [result])])
+
+    assert [one["status"] for one in payloads(captured, "TOOL_LIFECYCLE_COMPLETED")] == ["failure"]
+    assert not [*payloads(captured, "SANDBOX_PULSE")]
+
+
 def test_what_is_told_of_a_call_before_its_output_is_no_output() -> None:
     def printed(output: str) -> list[str]:
-        call = {"type": "function_call", "name": "exec_command", "call_id": "c", "arguments": "{}"}
-        ended = {"type": "function_call_output", "call_id": "c", "output": output}
-        items = ({"type": "response_item", "payload": payload} for payload in (call, ended))
-        captured = capture([*map(msgspec.json.encode, items)])
-        return [one["line"] for one in payloads(captured, "SANDBOX_PULSE")]
+        return [one["line"] for one in payloads(_exec(output), "SANDBOX_PULSE")]
 
     head = "Chunk ID: 1\nWall time: 0.5 seconds\nProcess exited with code 0\n"
     assert printed(f"{head}Output:\none\nOutput:\ntwo") == ["one", "Output:", "two"]

@@ -31,8 +31,8 @@ _CHANGING: Final = re.compile(r"0x[0-9a-f]+|\b[0-9a-f]{7,}\b|[0-9]+")
 _ACCIDENTAL: Final = re.compile(r"0x[0-9a-f]+|\b(?=[0-9a-f]*[0-9])[0-9a-f]{7,}\b")
 """What differs in what an agent does, though it does the same: not which page it reads."""
 _SPACE: Final = re.compile(r"\s+")
-_MOST_LOOKED_AT: Final = 20_000
-"""So many characters of a text are looked at: it may have megabytes."""
+_MOST_LOOKED_AT: Final = 10_000
+"""So many characters at both ends of a text are looked at: it may have megabytes."""
 _LONGEST_LOOP: Final = 4
 
 
@@ -57,7 +57,8 @@ class Seen(Struct, frozen=True):
     """A turn as far as it matters here."""
 
     index: int
-    confidence: float
+    confidence: float | None
+    """None: the agent has not said."""
     action: str
     observation: str
 
@@ -94,16 +95,17 @@ def judge(
 def _confidence(
     turns: Sequence[Seen], thresholds: Thresholds, *, is_raised: bool
 ) -> Iterator[Finding | Steady]:
-    if len(turns) < max(2, thresholds.least):
+    stated = {turn.index: turn.confidence for turn in turns if turn.confidence is not None}
+    if len(stated) < max(2, thresholds.least):
         return
-    fall = round(-slope([turn.confidence for turn in turns]), 4)
+    fall = round(-slope([*stated.values()]), 4)
     if not is_raised and fall >= thresholds.fall:
-        first, last = turns[0], turns[-1]
+        indexes = tuple(stated)
+        first, last = indexes[0], indexes[-1]
         detail = (
-            f"confidence fell from {first.confidence:g} in turn {first.index} to "
-            f"{last.confidence:g} in turn {last.index}: by {fall:g} a turn"
+            f"confidence fell from {stated[first]:g} in turn {first} to {stated[last]:g} in turn "
+            f"{last}: by {fall:g} a turn"
         )
-        indexes = tuple(turn.index for turn in turns)
         yield Finding("falling_confidence", detail, indexes, fall, thresholds.fall)
     elif is_raised and fall < thresholds.settle:
         yield Steady("falling_confidence", fall)
@@ -172,7 +174,7 @@ def loop_at_end(digests: Sequence[str]) -> tuple[int, int]:
 
 def error_of(text: str) -> str:
     """The first line that tells of an error, without what changes from time to time."""
-    for line in text[:_MOST_LOOKED_AT].splitlines():
+    for line in _ends_of(text).splitlines():
         if _ERROR.search(_NONE.sub("", line)):
             return normalised(line)
     return ""
@@ -180,8 +182,14 @@ def error_of(text: str) -> str:
 
 def digest(text: str, changing: re.Pattern[str] = _CHANGING) -> str:
     """Equal for texts that say the same."""
-    said = normalised(text[:_MOST_LOOKED_AT], changing)
+    said = normalised(_ends_of(text), changing)
     return blake2b(said.encode(errors="surrogatepass"), digest_size=16).hexdigest()
+
+
+def _ends_of(text: str) -> str:
+    if len(text) <= 2 * _MOST_LOOKED_AT:
+        return text
+    return f"{text[:_MOST_LOOKED_AT]}\n{text[-_MOST_LOOKED_AT:]}"
 
 
 def normalised(text: str, changing: re.Pattern[str] = _CHANGING) -> str:

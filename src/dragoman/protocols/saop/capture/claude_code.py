@@ -1,10 +1,12 @@
 """Claude Code's session files: `~/.claude/projects/PROJECT/SESSION.jsonl`, one object a line.
 
 A line of type `assistant` holds a part of the model's answer, those of one answer under the same
-`message.id`; one of type `user` what a person said or what tools gave. All else is bookkeeping.
-Lines of sub-agents (`isSidechain`) are left to their own files.
+`message.id`; one of type `user` what a person said or what tools gave. All else is bookkeeping, and
+so is what the program itself says in their place. Lines of sub-agents (`isSidechain`) are left to
+their own files.
 """
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
@@ -34,8 +36,15 @@ NAME: Final = "claude-code"
 _TIMED_OUT: Final = "timed out after"
 _GOES_ON: Final = ("", "tool_use", "pause_turn")
 """Reasons to stop behind which more of an answer may come: a tool has a line of its own."""
-_COMMANDS: Final = ("<command-name>", "<command-message>", "<local-command-")
-"""How lines begin about commands of the program itself, which nobody has said to the agent."""
+_NOT_RUN: Final = "The user doesn't want to "
+"""How the output begins of a tool that a person has not allowed."""
+_NOBODYS: Final = ("isSidechain", "isMeta", "isCompactSummary", "isApiErrorMessage")
+"""Marks of lines that neither the agent nor a person has written."""
+_OWN_MODEL: Final = "<synthetic>"
+"""The model of an answer that the program gives itself."""
+_COMMANDS: Final = ("<command-name>", "<command-message>", "<local-command-", "<task-notification>")
+"""How texts begin about the program itself, which nobody has said to the agent."""
+_REMINDER: Final = re.compile(r"<system-reminder>.*?</system-reminder>\s*", re.DOTALL)
 _OVER: Final = ("system", "turn_duration")
 """Type and subtype of the line behind the last answer to a person."""
 
@@ -48,6 +57,8 @@ class ClaudeCode:
 
     def __init__(self) -> None:
         self.session = ""
+        self._seen: set[str] = set()
+        """The ids of the lines so far: the program writes some of them twice."""
 
     @staticmethod
     def is_ours(line: Record) -> bool:
@@ -58,11 +69,13 @@ class ClaudeCode:
         """The steps of a line."""
         self.session = self.session or text(line.get("sessionId"))
         message = record(line.get("message"))
-        if line.get("isSidechain") is True or line.get("isMeta") is True:
+        id = text(line.get("uuid"))
+        if any(line.get(mark) is True for mark in _NOBODYS) or (id and id in self._seen):
             return
+        self._seen.add(id)
         if (line.get("type"), line.get("subtype")) == _OVER:
             yield Ended()
-        if not message:
+        if not message or message.get("model") == _OWN_MODEL:
             return
         at = moment(line.get("timestamp"))
         if line.get("type") == "assistant":
@@ -97,25 +110,37 @@ def _used(block: Record, answer: str, at: int | None) -> Iterator[Step]:
     yield Called(text(block.get("id")), tool, given, at=at)
 
 
+def _used_there(block: Record, _: str, at: int | None) -> Iterator[Step]:
+    """A tool of the model's own side has ended: what it found, or why it did not."""
+    found: Any = block.get("content")
+    failed = "error_code" in record(found)
+    output = as_text(found) if failed else "\n".join(map(_hit, records(found)))
+    call = text(block.get("tool_use_id"))
+    yield Returned(call, "failure" if failed else "success", output, at=at)
+
+
+def _hit(found: Record) -> str:
+    return f"{text(found.get('title'))} {text(found.get('url'))}".strip()
+
+
 _BLOCKS: Final[dict[str, Callable[[Record, str, int | None], Iterator[Step]]]] = {
     "thinking": _thought,
     "text": _spoke,
     "tool_use": _used,
+    "server_tool_use": _used,
+    "web_search_tool_result": _used_there,
 }
 """Type of a block in an answer -> its steps."""
 
 
 def _told(message: Record, result: Record, at: int | None) -> Iterator[Step]:
     content: Any = message.get("content")
-    if isinstance(content, str):
-        if content.startswith(_COMMANDS):
-            return
-        yield Observed(f"user: {content}", at=at)
-        return
-    for block in records(content):
+    for block in [{"text": content}] if isinstance(content, str) else records(content):
         if block.get("type") == "tool_result":
             yield _returned(block, result, at)
-        elif said := text(block.get("text")):
+            continue
+        said = _REMINDER.sub("", text(block.get("text")))
+        if said and not said.startswith(_COMMANDS):
             yield Observed(f"user: {said}", at=at)
 
 
@@ -125,4 +150,5 @@ def _returned(block: Record, result: Record, at: int | None) -> Returned:
     failed = block.get("is_error") is True
     is_late = result.get("timedOutAfterMs") is not None or (failed and _TIMED_OUT in output)
     status: Status = "timeout" if is_late else "failure" if failed else "success"
-    return Returned(text(block.get("tool_use_id")), status, output, duration_ms=took, at=at)
+    call, has_run = text(block.get("tool_use_id")), not (failed and output.startswith(_NOT_RUN))
+    return Returned(call, status, output, duration_ms=took, has_run=has_run, at=at)

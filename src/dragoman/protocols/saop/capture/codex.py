@@ -46,6 +46,11 @@ _TIME: Final = re.compile(r"^Wall time: ([0-9]{1,9}(?:\.[0-9]{1,9})?) seconds", 
 _BODY: Final = re.compile(r"^Output:\n", re.MULTILINE)
 """Behind this, and what is told of the call before it, stands what the tool has printed."""
 _TIMED_OUT: Final = "timed out after"
+_NOT_RUN: Final = re.compile(
+    r"exec command rejected by user|aborted(?: by user after [0-9.]{1,12}s)?\s*\Z"
+    r"|failed to parse function arguments"
+)
+"""How an output begins, with no code and no time, of a call that was not carried out."""
 _SETTING: Final = ("<environment_context>", "<user_instructions>", "<permissions instructions>")
 """How messages begin that nobody has written."""
 
@@ -113,7 +118,14 @@ def _searched(item: Record, at: int | None) -> Iterator[Step]:
 
 def _returned(item: Record, at: int | None) -> Iterator[Step]:
     end = _end_of(item.get("output"))
-    yield Returned(text(item.get("call_id")), end.status, end.output, duration_ms=end.took, at=at)
+    yield Returned(
+        text(item.get("call_id")),
+        end.status,
+        end.output,
+        duration_ms=end.took,
+        has_run=end.has_run,
+        at=at,
+    )
 
 
 _ITEMS: Final[dict[str, Callable[[Record, int | None], Iterator[Step]]]] = {
@@ -135,6 +147,7 @@ class _End(Struct, frozen=True):
     output: str
     status: Status
     took: int | None
+    has_run: bool = True
 
 
 def _end_of(output: Any) -> _End:
@@ -148,6 +161,8 @@ def _end_of(output: Any) -> _End:
         code: Any = meta.get("exit_code", 0 if told.get("success", True) is True else 1)
         return _End(said, _status(code, said), milliseconds(meta.get("duration_seconds"), 1_000))
     said = as_text(output)
+    if _NOT_RUN.match(said):
+        return _End(said, "failure", None, has_run=False)
     code, time = _CODE.search(said, 0, _HEAD), _TIME.search(said, 0, _HEAD)
     took = milliseconds(float(time[1]), 1_000) if time else None
     status = _status(int(code[1]) if code else 0, said)

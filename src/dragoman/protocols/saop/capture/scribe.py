@@ -221,7 +221,7 @@ class Scribe:
         never_seen = _Call(step.tool or "unknown", self._at, self._index)
         call = self._open.pop(step.call, never_seen)
         tool, since = call.tool, call.since
-        if tool.lower() in _TERMINALS:
+        if step.has_run and tool.lower() in _TERMINALS:
             yield from self._lines(step.output, place)
         took = max(0, self._at - since) if step.duration_ms is None else step.duration_ms
         yield self._event(

@@ -62,6 +62,8 @@ class Returned(Step, frozen=True):
     """Empty: the one of its call."""
     duration_ms: int | None = None
     """None: what lies between its call and its end."""
+    has_run: bool = True
+    """Whether the output is the tool's own, and not why it did not run."""
 
 
 class Observed(Step, frozen=True):
