@@ -3376,6 +3376,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "from; forbidden words are looked for in what the task says by then.",
     ),
     Requirement(
+        "CCOS-FORBIDDEN-SINCE",
+        "S-CCOS-4",
+        "Words that come to be forbidden end the request for what nobody has begun, without "
+        "feedback, and its task is nobody's to claim; what is under way is brought to its end.",
+    ),
+    Requirement(
         "CCOS-TRIES",
         "S-CCOS-4",
         "Only who has failed was tried: a person's block or a handoff uses up none of the tries.",
