@@ -2037,8 +2037,9 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "ACP-BLOCK",
         "S-OWN",
-        "A block that was set after a handoff was offered is not lifted by its recipient: whoever "
-        "may has to make the task ready first, and diagnose says so.",
+        "A block that was set after a handoff was offered, by its place in the ledger, is lifted "
+        "neither by its recipient nor by reassigning it: whoever may has to make the task ready "
+        "first, and diagnose says so.",
     ),
     Requirement(
         "ACP-DIAGNOSE",
@@ -2987,6 +2988,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "S-ACP-6",
         "A task that nobody has is offered by whoever could take it, or may make it ready: no "
         "handoff lifts a block or takes work out of the backlog for a stranger.",
+    ),
+    Requirement(
+        "ACP-FREE-AGAIN",
+        "S-OWN, S-ADOPT",
+        "A task that nobody had is nobody's again when its offer is withdrawn or rejected before "
+        "anybody has begun; what was adopted by the offer is its sender's.",
     ),
     # --- traces, as a fresh user found them
     Requirement(

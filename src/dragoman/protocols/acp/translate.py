@@ -214,7 +214,7 @@ def initiate(
         sla_ms={**choices.sla_ms, **own},
         due_at=due_at,
     )
-    return (*_adopted(given, facts, choices), offer)
+    return (*_adopted(given, actor, facts, choices), offer)
 
 
 def _teamspace_of(asked: Asked, actor: Actor, facts: Facts, choices: Choices) -> str | Fault:
@@ -233,8 +233,8 @@ def _due_at(given: Initiate) -> int | None:
     return parse_rfc3339(stated) if stated else None
 
 
-def _adopted(given: Initiate, facts: Facts, choices: Choices) -> Commands:
-    """Work that was born elsewhere becomes a task with its first handoff (S-ADOPT)."""
+def _adopted(given: Initiate, actor: Actor, facts: Facts, choices: Choices) -> Commands:
+    """Work that was born elsewhere becomes its sender's task with its first handoff (S-ADOPT)."""
     if not choices.adopt or facts.task_exists(given.task.task_id):
         return ()
     return (
@@ -244,6 +244,7 @@ def _adopted(given: Initiate, facts: Facts, choices: Choices) -> Commands:
             title=given.task.title,
             review_required=choices.review_required,
             max_attempts=choices.max_attempts,
+            owner=actor.name,
         ),
     )
 
