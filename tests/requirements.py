@@ -3176,7 +3176,8 @@ _MANIFEST: tuple[Requirement, ...] = (
         "ACP-CLOSED-LETTERS",
         "S-ACP-15",
         "Letters about handoffs in a teamspace with members are shown to nobody else but who wrote "
-        "or got them, by no lookup; what is passed on stays there unless another is named.",
+        "or got them, by no lookup, and by no ack or reply to one; what is passed on stays there "
+        "unless another is named.",
     ),
     Requirement(
         "ACP-CHECKPOINT",

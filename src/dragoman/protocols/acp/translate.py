@@ -28,7 +28,7 @@ from dragoman.core.commands import (
 from dragoman.core.handoff import Handoff
 from dragoman.core.handoff_package import mark_of
 from dragoman.core.moments import parse_duration, parse_rfc3339, to_rfc3339
-from dragoman.engine.handoffs import find_handoff
+from dragoman.engine.handoffs import find_handoff, was_drafted
 from dragoman.engine.operation import Commands, Facts, Fault, fault_of
 from dragoman.protocols.acp.actions import (
     Accept,
@@ -119,7 +119,7 @@ def _propose(
     asked: Asked, known: Handoff | None, actor: Actor, facts: Facts, choices: Choices
 ) -> Commands | Fault:
     """A draft that is offered as it stands; one that was offered before is not offered again."""
-    if known is not None and known.sender == actor.name and known.status != "draft":
+    if known and known.sender == actor.name and was_drafted(facts.store, known):
         return (_offered(known),)
     offer = drafted(asked.given.handoff_id, known, actor)
     if isinstance(offer, Fault):
@@ -154,7 +154,7 @@ def drafted(id: str, known: Handoff | None, actor: Actor) -> Asked | Fault:
     if known is None or known.sender != actor.name:
         return fault_of(missing.handoff(id))
     if known.status != "draft":
-        return Fault("invalid_transition", f"{known.id} is {known.status}, and no draft any more")
+        return Fault("invalid_transition", f"{known.id} is {known.status}, and no draft")
     read = read_action(_words_of(known))
     return Fault(read.code, "; ".join(lacks(known))) if isinstance(read, Fault) else read
 
