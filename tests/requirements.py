@@ -2308,6 +2308,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "If the ledger cannot be written, the delegation does not happen.",
     ),
     Requirement(
+        "CCOS-HANDS",
+        "S-CCOS-5",
+        "Of agents that the hub starts, those with a hand free (`[agents.NAME] concurrency`) are "
+        "asked first; what nobody has one free for waits with the best of them.",
+    ),
+    Requirement(
         "CCOS-ROSTER",
         "S-CCOS-5",
         "The registry in memory follows the ledger, and reads only what has changed.",
