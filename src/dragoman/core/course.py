@@ -29,6 +29,7 @@ from dragoman.core.governance import (
     FORBIDDEN_GOAL,
     POLICY,
     RULES,
+    Rules,
     against_policy,
     check_goal,
     told_beside,
@@ -157,18 +158,15 @@ class Course:
                 return False
             self._propose(candidate, anew, terms)
             anew = ()
-            if self._may_have_it(candidate, self._vetoes(candidate)):
-                self.dispatch(candidate.agent, request_id)
+            if self._give(candidate, self._vetoes(candidate), RULES, request_id):
                 return True
         return False
 
     def ask(self, agent: str, *, is_forgiven: bool) -> None:
         """Somebody has its task by hand: a request, if governance has nothing against it."""
         candidate = self.candidate(agent)
-        against = self.why_not(candidate, is_forgiven=is_forgiven)
         self._propose(candidate)
-        if self._may_have_it(candidate, against):
-            self.dispatch(agent)
+        self._give(candidate, self.why_not(candidate, is_forgiven=is_forgiven), RULES)
 
     def why_not(self, candidate: Candidate, *, is_forgiven: bool = False) -> tuple[str, ...]:
         """Why somebody who has its task by hand, or would take it, is not asked for it."""
@@ -185,12 +183,24 @@ class Course:
 
     def hand_to(self, agent: str) -> None:
         """Somebody has chosen its owner: a request, if its policy has nothing against it."""
-        candidate, against = self.candidate(agent), self.against(agent)
+        candidate = self.candidate(agent)
         self._propose(candidate)
-        if self._may_have_it(candidate, against, tuple(POLICY)):
-            self.dispatch(agent)
+        self._give(candidate, self.against(agent), POLICY)
 
-    def dispatch(self, agent: str, request_id: str = "", until: int | None = None) -> None:
+    def _give(
+        self, candidate: Candidate, against: tuple[str, ...], rules: Rules, request_id: str = ""
+    ) -> bool:
+        """It is somebody's if nothing is against it, by these rules; whether it is."""
+        agent, id = candidate.agent, self.intent.id
+        if against:
+            self.say(IntentRejected(id, against, agent))
+            self.vetoed.setdefault("; ".join(against), []).append(agent)
+            return False
+        self.say(IntentApproved(id, agent, (FORBIDDEN_GOAL, *rules)))
+        self._dispatch(agent, request_id)
+        return True
+
+    def _dispatch(self, agent: str, request_id: str = "", until: int | None = None) -> None:
         """Open a request; the task is the agent's from now on.
 
         `until` is its end where it goes on in the time of another; else it has its own.
@@ -244,7 +254,7 @@ class Course:
     def renew(self, owner: str, last: str, until: int | None = None) -> None:
         """Another request: whoever had the last one may have this one too."""
         if owner == last and not self.against(owner):
-            self.dispatch(owner, until=until)
+            self._dispatch(owner, until=until)
         else:
             self.hand_to(owner)
 
@@ -333,17 +343,6 @@ class Course:
         agent, intent, now = candidate.agent, self.intent, self._now
         standing, record = self._standing(agent), self._read.agent(agent)
         return vetoes(candidate, standing, record, intent.wish(now), intent.policy, now)
-
-    def _may_have_it(
-        self, candidate: Candidate, reasons: tuple[str, ...], rules: tuple[str, ...] = tuple(RULES)
-    ) -> bool:
-        agent, id = candidate.agent, self.intent.id
-        if reasons:
-            self.say(IntentRejected(id, reasons, agent))
-            self.vetoed.setdefault("; ".join(reasons), []).append(agent)
-            return False
-        self.say(IntentApproved(id, agent, (FORBIDDEN_GOAL, *rules)))
-        return True
 
     def _standing(self, agent: str) -> Standing | None:
         if agent not in self._standings:
