@@ -2037,8 +2037,9 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "ACP-BLOCK",
         "S-OWN",
-        "A block that was set after a handoff was offered is not lifted by its recipient: whoever "
-        "may has to make the task ready first, and diagnose says so.",
+        "A block that was set after a handoff was offered, by its place in the ledger, is lifted "
+        "neither by its recipient nor by reassigning it: whoever may has to make the task ready "
+        "first, and diagnose says so.",
     ),
     Requirement(
         "ACP-DIAGNOSE",
@@ -2305,6 +2306,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "CCOS-UNWRITABLE",
         "S-CCOS-8",
         "If the ledger cannot be written, the delegation does not happen.",
+    ),
+    Requirement(
+        "CCOS-HANDS",
+        "S-CCOS-5",
+        "Of agents that the hub starts, those with a hand free (`[agents.NAME] concurrency`) are "
+        "asked first; what nobody has one free for waits with the best of them.",
     ),
     Requirement(
         "CCOS-ROSTER",
@@ -2988,6 +2995,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "A task that nobody has is offered by whoever could take it, or may make it ready: no "
         "handoff lifts a block or takes work out of the backlog for a stranger.",
     ),
+    Requirement(
+        "ACP-FREE-AGAIN",
+        "S-OWN, S-ADOPT",
+        "A task that nobody had is nobody's again when its offer is withdrawn or rejected before "
+        "anybody has begun; what was adopted by the offer is its sender's.",
+    ),
     # --- traces, as a fresh user found them
     Requirement(
         "VERIFY-AS-REPLAYED",
@@ -3169,7 +3182,8 @@ _MANIFEST: tuple[Requirement, ...] = (
         "ACP-CLOSED-LETTERS",
         "S-ACP-15",
         "Letters about handoffs in a teamspace with members are shown to nobody else but who wrote "
-        "or got them, by no lookup; what is passed on stays there unless another is named.",
+        "or got them, by no lookup, and by no ack or reply to one; what is passed on stays there "
+        "unless another is named.",
     ),
     Requirement(
         "ACP-CHECKPOINT",
@@ -3200,7 +3214,8 @@ _MANIFEST: tuple[Requirement, ...] = (
         "FILES-CUT",
         "S-FAULTS",
         "What was cut off from a file of lines is completed from the ledger by the next writer "
-        "before anything follows, and by tick; doctor names such a file.",
+        "before anything follows, and by tick; so is an audit log that was removed. Doctor names "
+        "such a file.",
     ),
     # --- letters, waves and secrets, as a fresh user found them
     Requirement(
@@ -3374,6 +3389,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "S-CCOS-4",
         "Nobody has the task of an intent by an edit, a claim or a review whom governance keeps it "
         "from; forbidden words are looked for in what the task says by then.",
+    ),
+    Requirement(
+        "CCOS-FORBIDDEN-SINCE",
+        "S-CCOS-4",
+        "Words that come to be forbidden end the request for what nobody has begun, without "
+        "feedback, and its task is nobody's to claim; what is under way is brought to its end.",
     ),
     Requirement(
         "CCOS-TRIES",

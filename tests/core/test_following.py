@@ -5,9 +5,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from dragoman.core.actors import Actor
 from dragoman.core.commands import (
     ActivateHandoff,
     AliasTask,
+    AnyCommand,
+    CheckpointTask,
     ClaimTask,
     CompleteHandoff,
     CreateTask,
@@ -251,6 +254,35 @@ def test_a_task_of_nobody_has_no_request_until_somebody_takes_it() -> None:
     assert (request.agent, request.after) == ("bob", 0)
     world.do(BOB, ReportOutcome("i", "done", apply=True))
     assert standing(world, "bob").recent == "1"
+
+
+def claimed_by_bob() -> World:
+    """The task was nobody's, and bob has claimed it."""
+    world = registry()
+    delegated(world, review_required=True, patience_ms=HOUR)
+    world.do(HUMAN, EditTask("i", assignee=""))
+    world.do(BOB, ClaimTask("i", "bob"))
+    return world
+
+
+@proves("CCOS-OWNER")
+@pytest.mark.parametrize(
+    ("commands", "request_id"),
+    [
+        ([(HUB, ExpireLease("i"))], "i.2"),
+        ([(BOB, ReleaseTask("i"))], "i.2"),
+        ([(BOB, CheckpointTask("i", "PAUSE", "abc1234"))], "i.3"),
+        ([(BOB, MoveTask("i", "review")), (HUMAN, MoveTask("i", "ready"))], "i.3"),
+    ],
+)
+def test_who_takes_what_nobody_had_keeps_it(
+    commands: list[tuple[Actor, AnyCommand]], request_id: str
+) -> None:
+    world = claimed_by_bob()
+    for actor, command in commands:
+        world.do(actor, command, NOW + TTL if actor is HUB else NOW)
+    assert (open_request(world).agent, open_request(world).id) == ("bob", request_id)
+    assert (world.tasks["i"].status, world.tasks["i"].assignee) == ("ready", "bob")
 
 
 @proves("CCOS-LIFE")

@@ -119,15 +119,20 @@ def test_several_reasons_are_all_told() -> None:
     assert reasons.count("; ") == 2
 
 
-@pytest.mark.parametrize(
-    ("standing", "record"),
-    [(None, RECORD), (Standing("a"), RECORD), (Standing("a", DESCRIPTOR), None)],
-)
-def test_whoever_is_not_in_the_registry_gets_nothing(
-    standing: Standing | None, record: AgentRecord | None
-) -> None:
-    reasons = vetoes(FIT, standing, record, Wish("x"), Policy(), NOW)
+@pytest.mark.parametrize("standing", [None, Standing("a", DESCRIPTOR)])
+def test_whoever_is_not_in_the_registry_gets_nothing(standing: Standing | None) -> None:
+    reasons = vetoes(FIT, standing, None, Wish("x"), Policy(), NOW)
     assert reasons == ("unknown: nobody in the registry is called a",)
+
+
+@pytest.mark.parametrize("standing", [None, Standing("a")])
+def test_of_whom_nobody_has_said_what_it_can_do_that_is_what_is_told(
+    standing: Standing | None,
+) -> None:
+    reasons = vetoes(FIT, standing, RECORD, Wish("x"), Policy(), NOW)
+    assert reasons == (
+        "unknown: nobody has said what a can do; say it with `dragoman agent add a --skill SKILL`",
+    )
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from dragoman.core.actors import Actor
 from dragoman.core.commands import (
     ActivateHandoff,
     AdoptTask,
+    CheckpointTask,
     ClaimTask,
     DelegateIntent,
     DescribeAgent,
@@ -304,3 +305,13 @@ def test_nobody_takes_over_what_became_forbidden() -> None:
     rejection = world.handoffs["H"].rejection
     assert rejection is not None
     assert "forbidden goal: it comes with the words 'delete production'" in rejection.detail
+
+
+@proves("ACP-INTENT-OWNER")
+def test_a_recipient_that_leaves_a_checkpoint_stays_the_one_that_is_asked() -> None:
+    world = begun()
+    world.do(CAROL, CheckpointTask("i", "PAUSE", "abc1234"))
+    assert world.handoffs["H"].status == "completed"
+    found = world.tasks["i"]
+    assert (found.status, found.assignee, found.handoff) == ("ready", "carol", None)
+    assert open_request(world).agent == "carol"

@@ -7,12 +7,16 @@ from msgspec.structs import replace
 
 from dragoman.core.actors import Actor
 from dragoman.core.commands import (
+    ActivateHandoff,
     AdoptTask,
+    AnyCommand,
+    ApproveHandoff,
     ClaimTask,
     DiscardDraft,
     DraftHandoff,
     EditTask,
     ReassignHandoff,
+    RejectHandoff,
     WithdrawHandoff,
 )
 from dragoman.core.errors import Refusal
@@ -24,6 +28,7 @@ from dragoman.text.canonical import canonical_sha256
 from tests.core.handoffs import (
     CAROL,
     DAVE,
+    accept,
     activated,
     again,
     at,
@@ -517,3 +522,63 @@ def test_and_by_its_owner(status: Status) -> None:
     world = World(task("T", status, "alice"))
     world.do(ALICE, offer())
     assert world.tasks["T"].handoff is not None
+
+
+def fields_of(world: World) -> tuple[str, str, str]:
+    """Whose T is."""
+    found = world.tasks["T"]
+    return found.status, found.assignee, found.reserved_for
+
+
+OVER: dict[str, tuple[Actor, AnyCommand]] = {
+    "withdrawn": (ALICE, WithdrawHandoff("H")),
+    "rejected": (BOB, RejectHandoff("H", "other", "no")),
+    "forced": (COORDINATOR, RejectHandoff("H", "other", "no")),
+    "denied": (HUMAN, ApproveHandoff("H", is_yes=False)),
+}
+
+
+@proves("ACP-FREE-AGAIN")
+@pytest.mark.parametrize("how", OVER)
+def test_what_nobody_had_is_nobodys_again_when_its_offer_is_over(how: str) -> None:
+    world = offered(unheld())
+    assert fields_of(world) == ("ready", "alice", "alice")
+    actor, command = OVER[how]
+    again(world, actor, command, "cause-2")
+    assert fields_of(world) == ("ready", "", "")
+    world.do(CAROL, ClaimTask("T", "carol"))
+
+
+@proves("ACP-FREE-AGAIN")
+def test_so_it_is_when_the_gate_says_no_and_when_others_were_offered_it_since() -> None:
+    world = offered(unheld())
+    world.do(BOB, accept(world, failed=(("missing_artifact", "a-1"),)))
+    assert fields_of(world) == ("ready", "", "")
+    world = offered(unheld())
+    again(world, ALICE, offer("carol", "H2", supersedes="H"), "cause-2")
+    again(world, COORDINATOR, ReassignHandoff("H2", "dave"), "H3")
+    assert fields_of(world) == ("ready", "alice", "alice")
+    again(world, ALICE, WithdrawHandoff("H3"), "cause-4")
+    assert fields_of(world) == ("ready", "", "")
+
+
+@proves("ACP-FREE-AGAIN", "ACP-REJECT")
+def test_but_what_was_taken_over_or_begun_since_is_its_senders() -> None:
+    world = offered(unheld())
+    world.do(BOB, accept(world))
+    world.do(BOB, ActivateHandoff("H"))
+    again(world, BOB, RejectHandoff("H", "other", "no"), "cause-2")
+    assert fields_of(world) == ("ready", "alice", "alice")
+    world = offered(unheld())
+    world.do(ALICE, ClaimTask("T", "alice"))
+    again(world, ALICE, WithdrawHandoff("H"), "cause-2")
+    assert fields_of(world) == ("in-progress", "alice", "alice")
+
+
+@proves("ACP-FREE-AGAIN")
+def test_what_was_adopted_for_somebody_stays_its_own() -> None:
+    world = World()
+    world.do(ALICE, AdoptTask("acp", "T", owner="alice"))
+    offered(world)
+    again(world, ALICE, WithdrawHandoff("H"), "cause-2")
+    assert fields_of(world) == ("ready", "alice", "alice")

@@ -13,9 +13,11 @@ from dragoman.core.commands import (
     EditTask,
     ExpireLease,
     MoveTask,
+    ReassignHandoff,
     RejectHandoff,
     RenewLease,
     ReportOutcome,
+    RewindTask,
     UpdateTask,
     WithdrawHandoff,
 )
@@ -109,6 +111,44 @@ def test_a_block_since_the_offer_is_not_lifted_by_whoever_may_not() -> None:
     world.do(BOB, offer(id="H2", recipient="carol", supersedes="H"), NOW + 3)
     world.do(CAROL, accept(world, "H2"), NOW + 3)
     assert world.code(CAROL, ActivateHandoff("H2"), NOW + 3) == "not_ready"
+
+
+@proves("ACP-BLOCK")
+def test_a_block_in_the_same_millisecond_counts_by_its_place_behind_the_offer() -> None:
+    world = World(replace(task("T", "blocked", "alice"), reserved_for="alice"))
+    world.do(ALICE, offer())
+    world.do(BOB, accept(world))
+    assert world.code(BOB, ActivateHandoff("H")) == ""
+    world.do(HUMAN, MoveTask("T", "ready"))
+    world.do(HUMAN, MoveTask("T", "blocked", "legal says stop"))
+    assert world.code(BOB, ActivateHandoff("H")) == "not_ready"
+
+
+@proves("ACP-BLOCK")
+@pytest.mark.parametrize(("is_since", "code"), [(True, "not_ready"), (False, "")])
+def test_reassigning_lifts_no_block_but_what_the_owner_has_lifted_stays_so(
+    is_since: bool, code: str
+) -> None:
+    status = "ready" if is_since else "blocked"
+    world = World(replace(task("T", status, "alice"), reserved_for="alice"))
+    world.do(ALICE, offer())
+    if is_since:
+        world.do(HUMAN, MoveTask("T", "blocked", "legal says stop"), NOW + 1)
+    again(world, COORDINATOR, ReassignHandoff("H", "carol"), "H2", NOW + 2)
+    world.do(CAROL, accept(world, "H2"), NOW + 3)
+    assert world.code(CAROL, ActivateHandoff("H2"), NOW + 4) == code
+
+
+@proves("ACP-BLOCK")
+def test_nor_does_a_rewind_to_a_block_leave_it_lifted() -> None:
+    blocked = replace(task("T", "blocked", "alice"), reserved_for="alice")
+    world = World(blocked)
+    world.do(ALICE, offer())
+    world.do(BOB, accept(world))
+    world.past["T", 1] = replace(blocked, title="as it was")
+    world.do(HUMAN, RewindTask("T", 1, "e" * 40, "rewind/T"))
+    assert world.tasks["T"].handoff is not None
+    assert world.code(BOB, ActivateHandoff("H")) == "not_ready"
 
 
 @proves("ACP-OWNER")

@@ -22,7 +22,9 @@ from dragoman.core.commands import (
     ExpireRequest,
     MoveTask,
     ReceiveResult,
+    ReleaseTask,
     ReportOutcome,
+    RequestDelegation,
     UpdateTask,
 )
 from dragoman.core.errors import Refusal
@@ -37,6 +39,7 @@ from tests.core.delegating import (
     answer,
     delegated,
     names_of,
+    odd,
     open_request,
     registry,
     standing,
@@ -47,6 +50,7 @@ from tests.requirements import proves
 
 LATE = NOW + HOUR
 LOW = Actor("agent", "low")
+FORBIDDEN = "forbidden goal: it comes with the words 'delete production'"
 TIMED_OUT = ["IntentCompleted", "IntentFedBack"]
 
 
@@ -206,7 +210,7 @@ def test_nobody_is_given_it_by_hand_whom_the_policy_keeps_it_from(actor: Actor) 
     assert world.code(actor, EditTask("i", assignee="carol")) == "policy_violation"
     given = world.do(actor, EditTask("i", assignee="bob"))
     approved = next(one for one in events_of(given) if isinstance(one, IntentApproved))
-    assert (approved.agent, approved.checks) == ("bob", tuple(POLICY))
+    assert (approved.agent, approved.checks) == ("bob", ("forbidden goal", *POLICY))
     assert open_request(world).agent == "bob"
 
 
@@ -242,15 +246,76 @@ def test_what_is_sent_back_by_a_reviewer_goes_to_another_owner_by_the_policy_onl
 @proves("CCOS-GOVERNED-DOORS")
 def test_words_that_a_task_has_by_now_are_asked_about_again() -> None:
     world = guarded()
+    world.do(ALICE, ClaimTask("i", "alice"))
     world.do(FILE, EditTask("i", "delete production"))
     decision = world.do(ALICE, ReceiveResult("i", "alice", success=False, error="it broke"))
     rejected = next(one for one in events_of(decision) if isinstance(one, IntentRejected))
-    why = "forbidden goal: it comes with the words 'delete production'"
-    assert rejected.reasons == (why,)
+    assert rejected.reasons == (FORBIDDEN,)
     intent = world.intents["i"]
     assert (intent.state, intent.request) == ("NeedsFollowUp", None)
-    assert intent.reasons == (f"{why}; the last failed: it broke",)
+    assert intent.reasons == (f"{FORBIDDEN}; the last failed: it broke",)
     assert world.tasks["i"].status == "deadletter"
+
+
+@proves("CCOS-FORBIDDEN-SINCE")
+@pytest.mark.parametrize(
+    ("actor", "command"),
+    [
+        (FILE, EditTask("i", "delete production")),
+        (HUMAN, EditTask("i", body="then delete production")),
+        (HUMAN, CheckpointTask("i", "RESUME", next_steps="delete production")),
+        (HUMAN, RequestDelegation("i", "whole", "alice", LATE, ("delete production",))),
+    ],
+)
+def test_what_nobody_has_begun_is_asked_of_nobody_once_its_words_are_forbidden(
+    actor: Actor, command: Any
+) -> None:
+    world = guarded()
+    world.do(HUMAN, CreateTask("whole", "whole", ready=True))
+    world.put(replace(world.tasks["i"], parent="whole"))
+    world.do(actor, command)
+    intent = world.intents["i"]
+    assert (intent.state, intent.request) == ("DelegationRejected", None)
+    assert intent.reasons == (FORBIDDEN,)
+    assert (standing(world, "alice").recent, standing(world, "alice").open) == ("", 0)
+    no = world.ask(ALICE, ClaimTask("i", "alice"))
+    assert isinstance(no, Refusal)
+    why = f"alice may not have the intent i: {FORBIDDEN}"
+    assert (no.code, no.detail) == ("policy_violation", why)
+    got = world.ask(ALICE, ClaimTask("", "alice"))
+    assert isinstance(got, Decision)
+    assert got.receipt.task == "whole"
+    assert "was superseded" in odd(world, ALICE, ReceiveResult("i", "alice", success=True))
+
+
+@proves("CCOS-FORBIDDEN-SINCE")
+def test_other_words_make_it_somebodys_work_again() -> None:
+    world = guarded()
+    world.do(HUMAN, EditTask("i", "delete production"))
+    world.do(HUMAN, EditTask("i", "keep production"))
+    world.do(ALICE, ClaimTask("i", "alice"))
+    assert open_request(world).agent == "alice"
+
+
+@proves("CCOS-FORBIDDEN-SINCE")
+def test_what_is_under_way_is_brought_to_its_end_and_asked_of_nobody_after_it() -> None:
+    world = guarded()
+    world.do(ALICE, ClaimTask("i", "alice"))
+    world.do(HUMAN, EditTask("i", "delete production"))
+    assert answer(world).state == "Satisfied"
+    world = guarded()
+    world.do(ALICE, ClaimTask("i", "alice"))
+    world.do(HUMAN, EditTask("i", "delete production"))
+    world.do(ALICE, ReleaseTask("i"))
+    assert world.intents["i"].reasons == (FORBIDDEN,)
+
+
+@proves("CCOS-FORBIDDEN-SINCE")
+def test_a_deadline_that_has_passed_before_stands() -> None:
+    world = registry()
+    delegated(world, patience_ms=HOUR, policy=Policy(forbidden_goals=("delete production",)))
+    world.do(HUMAN, EditTask("i", "delete production"), LATE)
+    assert (world.intents["i"].reasons, standing(world, "alice").recent) == ((FORBIDDEN,), "0")
 
 
 @proves("CCOS-GOVERNED-DOORS")

@@ -20,6 +20,7 @@ from dragoman.core.commands import (
 from dragoman.core.errors import Refusal
 from dragoman.core.states.handoff import Note, Rejection
 from dragoman.core.states.lease import Lease
+from dragoman.core.states.task import ActiveHandoff
 from dragoman.engine.handoff_diagnosis import Diagnosis, Surroundings, diagnose, look_at
 from dragoman.engine.reads import handoffs
 from dragoman.engine.reads.handoffs import (
@@ -384,10 +385,11 @@ def test_what_was_passed_on_or_reviewed_is_not_called_done_and_a_blocked_task_is
         replace(handoff, status="accepted"),
         replace(task, status="blocked", assignee="alice"),
     )
-    held = diagnose(waiting, Surroundings(START, replace(stopped, moved_at=START + 1)))
+    held = diagnose(waiting, Surroundings(START, stopped))
     assert held.summary == "t1 was blocked meanwhile: it has to be ready before bob can begin"
     assert [step.action for step in held.steps] == ["ready", "activate", "reject"]
-    before = diagnose(waiting, Surroundings(START, replace(stopped, moved_at=0)))
+    lifted = replace(stopped, handoff=ActiveHandoff("h1", "alice", "bob", lifts_block=True))
+    before = diagnose(waiting, Surroundings(START, lifted))
     assert [step.action for step in before.steps] == ["activate", "reject"]
     late = diagnose(replace(handoff, is_escalated=True), Surroundings(START, task))
     assert [step.action for step in late.steps] == ["activate", "extend", "reassign", "reject"]

@@ -74,6 +74,30 @@ def test_only_what_has_changed_is_read_again(lab: Lab) -> None:
     assert len(names(rosters)) == 30
 
 
+@proves("CCOS-HANDS")
+def test_who_has_its_hands_full_comes_after_who_has_not(lab: Lab) -> None:
+    rosters = Rosters(lab.store)
+    describe(lab, "alice", "python", "tests")
+    describe(lab, "bob", "python")
+    describe(lab, "carol", "cooking")
+    hands = {"alice": 1, "bob": 2}
+
+    def order() -> list[str]:
+        return [one.agent for one in rosters.shortlist(WISH, Policy(), START, hands)]
+
+    assert order() == ["alice", "bob", "carol"]
+    asked = list[str]()
+    for number in range(4):
+        found = rosters.shortlist(WISH, Policy(), START, hands)
+        lab.do(HUMAN, DelegateIntent(WISH.goal, f"i{number}", candidates=found))
+        asked.append(lab.task(f"i{number}").assignee)
+        if number == 0:
+            assert order() == ["bob", "alice", "carol"]
+    # What nobody has a hand free for waits with the best.
+    assert asked == ["alice", "bob", "bob", "alice"]
+    assert order() == ["alice", "bob", "carol"]
+
+
 def time_passes(lab: Lab) -> None:
     """More happens than is looked through."""
     for number in range(roster.FOLLOWED // 100 + 1):

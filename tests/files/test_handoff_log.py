@@ -4,6 +4,7 @@ import json
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
+from shutil import rmtree
 from typing import Any
 
 import pytest
@@ -290,6 +291,46 @@ def test_what_was_cut_off_is_completed_before_anything_follows(
     assert [*lab.projector().changed_logs()] == []
 
 
+RED = "teamspaces/red/handoffs/handoffs.jsonl"
+
+
+@proves("FILES-CUT")
+@pytest.mark.parametrize("how", ["next", "sweep"])
+@pytest.mark.parametrize("path", [LOG, RED])
+def test_a_log_that_was_removed_is_made_whole_again(tmp_path: Path, path: str, how: str) -> None:
+    lab = FilesLab(tmp_path)
+    make(lab, "t0")
+    everything(lab)
+    lab.level()
+    log = tmp_path / path
+    whole = log.read_bytes()
+    log.unlink()
+    assert [*lab.projector().changed_logs()] == [path]
+    if how == "sweep":
+        lab.sweep()
+        assert log.read_bytes() == whole
+    offer(lab, "h20", "t0", teamspace=path.split("/")[1])
+    lab.level()
+    assert log.read_bytes().startswith(whole)
+    assert lab.differences() == []
+    assert [*lab.projector().changed_logs()] == []
+
+
+@proves("FILES-CUT")
+def test_and_so_with_its_folder_when_there_is_something_to_add(tmp_path: Path) -> None:
+    lab = FilesLab(tmp_path)
+    everything(lab)
+    lab.level()
+    whole = (tmp_path / RED).read_bytes()
+    rmtree(tmp_path / "teamspaces")
+    make(lab, "t20")
+    offer(lab, "h20", "t20", teamspace="red")
+    lab.level()
+    assert (tmp_path / RED).read_bytes().startswith(whole)
+    lab.sweep()
+    assert lab.differences() == []
+
+
 @proves("FILES-CUT")
 def test_whole_lines_that_were_cut_off_are_completed(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)
@@ -427,9 +468,6 @@ def test_a_replay_gives_the_same_state_owner_and_chain(tmp_path: Path) -> None:
         assert told.owners[task] == lab.task(task).assignee, task
         assert told.chains[task] == lab.task(task).chain, task
     assert compare(told, lab.store) == {}
-
-
-RED = "teamspaces/red/handoffs/handoffs.jsonl"
 
 
 def write_again(line: dict[str, Any], session: Session) -> None:

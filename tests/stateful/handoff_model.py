@@ -32,6 +32,8 @@ class Work:
     holder: str = ""
     chain: list[str] = field(default_factory=list[str])
     active: str = ""
+    was_free: bool = False
+    """Whether nobody had it before it was offered, and nobody has begun since."""
 
 
 @dataclass
@@ -77,9 +79,10 @@ class HandoffModel:
             return "invalid_transition"
         if actor != handoff.recipient:
             return "not_authorized"
-        handoff.status = "accepted" if is_fine else "rejected"
-        if not is_fine:
-            self.tasks[handoff.task].active = ""
+        if is_fine:
+            handoff.status = "accepted"
+        else:
+            self._turn_down(handoff)
         return ""
 
     def activate(self, actor: str, id: str) -> Answer:
@@ -91,7 +94,7 @@ class HandoffModel:
             return "invalid_transition"
         if actor != handoff.recipient:
             return "not_authorized"
-        handoff.status, task.status = "activated", "in-progress"
+        handoff.status, task.status, task.was_free = "activated", "in-progress", False
         task.owner = task.reserved = task.holder = handoff.recipient
         task.chain = [*handoff.chain, handoff.recipient]
         return ""
@@ -153,7 +156,7 @@ class HandoffModel:
             return "invalid_field"
         self._turn_down(handoff)
         handoff.is_replaced = True
-        owner = self.tasks[handoff.task].owner
+        owner = self.tasks[handoff.task].owner or handoff.sender
         again = Passing(handoff.task, handoff.sender, recipient, owner, handoff.chain)
         self._begin(new, again)
         return ""
@@ -170,6 +173,7 @@ class HandoffModel:
         if task.reserved not in ("", actor):
             return False
         task.status, task.owner, task.holder = "in-progress", actor, actor
+        task.was_free = False
         return True
 
     def report(self, actor: str, name: str) -> bool:
@@ -226,6 +230,7 @@ class HandoffModel:
     def _begin(self, id: str, handoff: Passing) -> None:
         task = self.tasks[handoff.task]
         self.handoffs[id] = handoff
+        task.was_free = task.was_free or not task.owner
         task.owner = task.reserved = handoff.owner
         task.chain = handoff.chain
         task.active = id
@@ -236,5 +241,7 @@ class HandoffModel:
             task.status, task.holder = "ready", ""
             task.owner = task.reserved = handoff.owner
             task.chain = task.chain[:-1]
+        elif task.was_free:
+            task.owner = task.reserved = ""
         handoff.status = "rejected"
-        task.active = ""
+        task.active, task.was_free = "", False

@@ -53,7 +53,7 @@ def dialects(
                 tries=settings.ccos.tries,
                 patience_ms=settings.ccos.request_ms,
                 kept_bytes=settings.ccos.payload_bytes,
-                called=frozenset(settings.agents),
+                called={name: one.concurrency for name, one in settings.agents.items()},
             )
         ),
         saop.dialect(traces),

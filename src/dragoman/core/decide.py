@@ -185,8 +185,7 @@ def decide(command: AnyCommand, read: Read, now: int) -> Decision | Refusal:
         return decision
     if decision.events:
         own = decision.receipt.task if type(command) in _INTENTS_OWN else ""
-        gives = isinstance(command, ClaimTask | EditTask)
-        decision = following.followed(decision, read, now, own, gives=gives)
+        decision = following.followed(decision, read, now, own, gives=_gives(command))
         if isinstance(decision, Refusal):
             return decision
         if decision.refusal or not isinstance(command, HandoffCommand | ProposeHandoff):
@@ -195,6 +194,13 @@ def decide(command: AnyCommand, read: Read, now: int) -> Decision | Refusal:
         return decision
     lease = renewal(command, read, now)
     return decision if lease is None else replace(decision, lease=lease)
+
+
+def _gives(command: AnyCommand) -> bool:
+    """Whether it says who is to have a task."""
+    if isinstance(command, EditTask):
+        return command.assignee is not None
+    return isinstance(command, ClaimTask)
 
 
 def _repeated(command: AnyCommand, read: Read, now: int) -> Decision | None:

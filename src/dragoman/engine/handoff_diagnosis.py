@@ -132,7 +132,7 @@ def _approval(handoff: Handoff, _: Surroundings) -> Waits:
 def _accepted(handoff: Handoff, around: Surroundings) -> Waits:
     to = (handoff.recipient,)
     task = around.task
-    if task is not None and is_held_back(handoff, task):
+    if task is not None and is_held_back(task):
         who = (task.assignee, *around.coordinators)
         first = Step(who, "ready", f"dragoman task move {task.id} ready")
         summary = f"{task.id} was blocked meanwhile: it has to be ready before {handoff.recipient}"

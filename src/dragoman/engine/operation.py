@@ -38,8 +38,12 @@ class Registry(Protocol):
         """Everyone, the most likely first, if these rules are to be kept."""
         ...
 
-    def shortlist(self, wish: Wish, policy: Policy, now: int) -> tuple[Candidate, ...]:
-        """Those whom an intent is offered to, and some whom it is not."""
+    def shortlist(
+        self, wish: Wish, policy: Policy, now: int, hands: Mapping[str, int] = ...
+    ) -> tuple[Candidate, ...]:
+        """Those whom an intent is offered to, and some whom it is not; `hands` is how much some of
+        them work on at a time.
+        """
         ...
 
     def vetoes(self, candidate: Candidate, wish: Wish, policy: Policy, now: int) -> tuple[str, ...]:

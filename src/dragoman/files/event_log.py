@@ -7,7 +7,7 @@ from dragoman.core.moments import to_rfc3339
 from dragoman.files.disk import Disk
 from dragoman.files.guarding import Warn
 from dragoman.files.layout import EVENTS, events_path
-from dragoman.files.line_log import LineLog, Written, number_under
+from dragoman.files.line_log import Files, LineLog, Written, number_under
 from dragoman.ledger.entry import Entry, read_line
 
 RenderLines = Callable[[Entry, Callable[[str], str]], list[bytes]]
@@ -31,4 +31,4 @@ def event_log(
         return [f"{EVENTS}/{name}" for name in names if name.endswith(".jsonl")]
 
     # Only the last day goes on: of the others, `verify` tells what was done to them.
-    return LineLog(disk, rendered, _id, found, lambda: found()[-1:], warn)
+    return LineLog(disk, rendered, _id, Files(found, lambda: found()[-1:]), warn)

@@ -2,7 +2,8 @@
 
 How far a file has come is read from the file itself: its lines are numbered, and the numbers rise
 with the ledger. That it still is as it was left is seen by its stamp; one that is not may lack
-lines that were written, so it is completed from the ledger before anything is added.
+lines that were written, so it is completed from the ledger before anything is added. So is one that
+is gone, where the ledger can say that it was there.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -52,6 +53,17 @@ class _Dated(Struct):
 _dated: Final = msgspec.json.Decoder(_Dated)
 
 
+class Files(Struct, frozen=True):
+    """Which files of lines there are."""
+
+    found: Callable[[], Sequence[str]]
+    growing: Callable[[], Sequence[str]]
+    """Those that go on; also what is gone, where it is known to have been there."""
+    begins: Callable[[str], int | None] = lambda _: None
+    """No later than the first entry of a file; None: it is not known to have one, so that it is new
+    when it is not there."""
+
+
 class LineLog:
     """Appends the lines of entries to the files where they belong."""
 
@@ -60,17 +72,14 @@ class LineLog:
         disk: Disk,
         render: Callable[[Entry], Written],
         number: Callable[[bytes], int],
-        found: Callable[[], Sequence[str]],
-        growing: Callable[[], Sequence[str]],
+        files: Files,
         warn: Warn,
     ) -> None:
-        """`number` is of a line of ours, -1 of any other; `found` are the files that there are, and
-        `growing` those of them that go on."""
+        """`number` is of a line of ours, -1 of any other."""
         self._disk = disk
         self._render = render
         self._number = number
-        self._found = found
-        self._growing = growing
+        self._files = files
         self._warn = warn
 
     def add(self, entries: Iterable[Entry], earlier: Pages) -> None:
@@ -86,7 +95,7 @@ class LineLog:
 
     def changed(self) -> Sequence[str]:
         """The files that go on and are not as they were left."""
-        return [path for path in self._growing() if not self._is_as_left(path)]
+        return [path for path in self._files.growing() if not self._is_as_left(path)]
 
     def rewrite(self, pages: Iterable[list[Entry]]) -> None:
         """All files anew from all entries; each replaces the old one when it is complete."""
@@ -101,7 +110,7 @@ class LineLog:
         for path in ends:
             self._make_way(path)
             self._disk.replace(staged(path), path)
-        for path in [*self._found()]:
+        for path in [*self._files.found()]:
             if path not in ends and self._is_of_a_ledger(path):
                 self._disk.remove(path)
 
@@ -123,23 +132,31 @@ class LineLog:
 
     def found(self) -> Iterator[str]:
         """The files that there are."""
-        yield from self._found()
+        yield from self._files.found()
 
     def _is_as_left(self, path: str) -> bool:
         look = self._disk.look(path)
-        return look is None or look.kind != "file" or has_stamp(path, look.size, look.mtime_ns)
+        if look is None:
+            return self._files.begins(path) is None
+        return look.kind != "file" or has_stamp(path, look.size, look.mtime_ns)
 
     def _complete(self, paths: Sequence[str], pages: Pages) -> None:
         """Write what these files lack behind their last line, however far back that is."""
         if not paths:
             return
-        reached = min(self._last(path, self._disk.tail(path)) for path in paths)
-        for page in pages(max(reached // LINES_PER_ENTRY - 1, 0)):
+        for page in pages(min(map(self._reached, paths))):
             for path, lines in self.by_path(page).items():
                 if path in paths:
                     self._add(path, lines)
         for path in paths:
             self._mark(path)
+
+    def _reached(self, path: str) -> int:
+        """The position behind which lines of a file may be missing."""
+        tail = self._disk.tail(path)
+        if not tail.end:
+            return (self._files.begins(path) or 1) - 1
+        return max(self._last(path, tail) // LINES_PER_ENTRY - 1, 0)
 
     def _add(self, path: str, lines: list[bytes]) -> None:
         tail = self._disk.tail(path)

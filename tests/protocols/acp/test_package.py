@@ -315,6 +315,17 @@ def test_a_draft_is_offered_once_and_as_it_was_read(desk: Desk) -> None:
     assert desk.do("propose", id, ALICE)["success"]
 
 
+@proves("ACP-REPEAT")
+@pytest.mark.parametrize("before", [(), ("draft", "discard")])
+def test_what_was_never_a_draft_is_not_proposed(desk: Desk, before: tuple[str, ...]) -> None:
+    for action in before:
+        assert desk.do(action, "h-1", ALICE)["success"]
+    assert desk.code(offer(handoff_id="h-1"), ALICE) == ""
+    for action in ("propose", "validate"):
+        no = desk.do(action, "h-1", ALICE)["error"]
+        assert no == {"code": "invalid_transition", "detail": "h-1 is proposed, and no draft"}
+
+
 def _planned(desk: Desk, said: dict[str, Any]) -> Any:
     """What an action of alice's asks the hub for, by what can be read now."""
     asked = read_action(said)

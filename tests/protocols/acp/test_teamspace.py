@@ -107,6 +107,35 @@ def test_agent_mail_shows_letters_about_it_to_its_members_too(team: Desk) -> Non
 
 
 @proves("ACP-CLOSED-LETTERS")
+def test_a_letter_that_is_not_there_is_neither_marked_nor_replied_to(team: Desk) -> None:
+    team.say(inside(thread_id="th-1"), ALICE)
+    choices = agentmail.Choices(teamspaces=team.teamspaces)
+    facts = StoreFacts(team.lab.store, lambda _task, _ref: False)
+    mail = Interpreter(team.lab.hub, (agentmail.dialect(choices),), facts)
+    (letter,) = team.say({"thread_id": "th-1"}, BOB, "acp_query")["messages"]
+    id = letter["message_id"]
+    written = {"to": ["dan"], "subject": "hm", "body_md": "why?"}
+    message = {"to": ["dan"], "type": "status.update", "payload": {"n": 1}}
+
+    def codes(actor: Actor, id: str = id) -> list[str]:
+        named = {"id": id}
+        answers = (
+            mail.call("mail.ack", named, actor),
+            mail.call("mail.read", named, actor),
+            mail.call("mail.send", written | {"reply_to": id}, actor),
+            team.call(message | {"reply_to": id}, actor, "acp_send"),
+        )
+        return [one.code if isinstance(one, Turned) else "" for one in answers]
+
+    for outsider in (CAROL, OTHER):
+        assert (
+            codes(outsider) == codes(outsider, "absent") == ["mail_not_found"] * 3 + ["not_found"]
+        )
+    assert codes(BOB) == ["", "", "", ""]
+    assert codes(COORDINATOR) == ["not_authorized", "not_authorized", "", ""]
+
+
+@proves("ACP-CLOSED-LETTERS")
 def test_what_is_passed_on_stays_in_its_teamspace(team: Desk) -> None:
     id = team.say(inside(), ALICE)["handoff_id"]
     for action in ("accept", "activate"):

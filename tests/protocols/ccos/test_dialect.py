@@ -252,6 +252,23 @@ def test_ties_and_lone_candidates_are_explained(hub: HandHub) -> None:
     assert "against all" in hub.call("ccos.rank", goal="sing", limit=1)["why"]
 
 
+@proves("CCOS-HANDS")
+def test_who_has_its_hands_full_is_passed_over_while_another_may_have_it() -> None:
+    with hand_hub(choices=Choices(called={"ada": 1, "bob": 1})) as hub:
+        hub.call("ccos.register", agent_id="ada", skills=["translate"], trust="T2")
+        hub.call("ccos.register", agent_id="bob", skills=["translate"])
+        assert delegate(hub, "i-1")["request"]["agent_id"] == "ada"
+        ranked = hub.call("ccos.rank", goal="translate the manual")
+        assert ranked["why"] == (
+            "bob has a hand free, and ada, who would score more, works on all that it does at a "
+            "time ([agents.ada] concurrency)"
+        )
+        assert [delegate(hub, f"i-{n}")["request"]["agent_id"] for n in (2, 3)] == [
+            "bob",
+            "ada",
+        ]
+
+
 def test_an_empty_registry_is_explained() -> None:
     with hand_hub() as hub:
         assert "nobody in the registry" in hub.call("ccos.rank", goal="sing")["why"]

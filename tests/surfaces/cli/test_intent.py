@@ -229,7 +229,7 @@ def test_who_is_asked_anew_and_who_has_it_instead_are_told_apart(office: Console
     office("tick", "--now", NOON)
     why = office("why", "i-1", "--now", NOON).out
     assert "RequestSuperseded  i-1.2: the task is bob's now  " in why
-    assert "DelegationApproved  bob passes capability, trust, cost, data locality  " in why
+    assert "DelegationApproved  bob passes forbidden goal, capability, trust, cost, data loc" in why
 
 
 def test_an_open_intent_shows_its_request_and_its_anomalies(office: Console) -> None:

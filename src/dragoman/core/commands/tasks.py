@@ -36,6 +36,8 @@ class AdoptTask(Command, frozen=True, tag="task.adopt"):
     """Whether it may be claimed at once, if it is new here; else it waits in the backlog."""
     claim_for: str = ""
     """Who works on it already, if it is new here: its first attempt begins with it."""
+    owner: str = ""
+    """Whose it is, if it is new here and nobody works on it yet."""
     ttl_ms: int = DEFAULT_TTL_MS
     session: str = ""
 

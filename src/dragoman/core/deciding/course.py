@@ -30,8 +30,10 @@ from dragoman.core.moments import within_span
 from dragoman.core.offers import Candidate, Parts, Policy
 from dragoman.core.reading import Read, StreamEvents
 from dragoman.core.rules.governance import (
+    FORBIDDEN_GOAL,
     POLICY,
     RULES,
+    Rules,
     against_policy,
     check_goal,
     told_beside,
@@ -110,6 +112,19 @@ class Course:
         kept = any(self.task.assignee in agents for agents in self.vetoed.values())
         return kept and self.intent.request is None
 
+    @property
+    def forbidden(self) -> tuple[str, ...]:
+        """Why nobody may have it, in the words that it and its task have by now."""
+        intent = self.intent
+        why = check_goal(intent.goal, intent.policy, told_beside(intent.params, self.task))
+        return () if why is None else (why,)
+
+    def against(self, agent: str) -> tuple[str, ...]:
+        """What its policy has against somebody who has not to be chosen: that one is known."""
+        intent, now = self.intent, self._now
+        against = against_policy(agent, self._standing(agent), intent.wish(now), intent.policy, now)
+        return (*self.forbidden, *against)
+
     def say(self, event: IntentEvent) -> None:
         """The intent goes on."""
         self._events.append((intent_stream(self.intent.id), event))
@@ -142,24 +157,21 @@ class Course:
                 return False
             self._propose(candidate, anew, terms)
             anew = ()
-            if self._may_have_it(candidate, self._vetoes(candidate)):
-                self.dispatch(candidate.agent, request_id)
+            if self._give(candidate, self._vetoes(candidate), RULES, request_id):
                 return True
         return False
 
     def ask(self, agent: str, *, is_forgiven: bool) -> None:
         """Somebody has its task by hand: a request, if governance has nothing against it."""
         candidate = self.candidate(agent)
-        against = self.why_not(candidate, is_forgiven=is_forgiven)
         self._propose(candidate)
-        if self._may_have_it(candidate, against):
-            self.dispatch(agent)
+        self._give(candidate, self.why_not(candidate, is_forgiven=is_forgiven), RULES)
 
     def why_not(self, candidate: Candidate, *, is_forgiven: bool = False) -> tuple[str, ...]:
         """Why somebody who has its task by hand, or would take it, is not asked for it."""
         has_failed = candidate.agent in self.intent.failed and not is_forgiven
         failed = ("it has failed this before",) if has_failed else ()
-        return (*self._forbidden(), *failed, *self._vetoes(candidate))
+        return (*self.forbidden, *failed, *self._vetoes(candidate))
 
     def candidate(self, agent: str) -> Candidate:
         """Somebody who was not ranked with others, as it would be."""
@@ -170,19 +182,31 @@ class Course:
 
     def hand_to(self, agent: str) -> None:
         """Somebody has chosen its owner: a request, if its policy has nothing against it."""
-        candidate, against = self.candidate(agent), self._against(agent)
+        candidate = self.candidate(agent)
         self._propose(candidate)
-        if self._may_have_it(candidate, against, tuple(POLICY)):
-            self.dispatch(agent)
+        self._give(candidate, self.against(agent), POLICY)
 
-    def dispatch(self, agent: str, request_id: str = "", until: int | None = None) -> None:
+    def _give(
+        self, candidate: Candidate, against: tuple[str, ...], rules: Rules, request_id: str = ""
+    ) -> bool:
+        """It is somebody's if nothing is against it, by these rules; whether it is."""
+        agent, id = candidate.agent, self.intent.id
+        if against:
+            self.say(IntentRejected(id, against, agent))
+            self.vetoed.setdefault("; ".join(against), []).append(agent)
+            return False
+        self.say(IntentApproved(id, agent, (FORBIDDEN_GOAL, *rules)))
+        self._dispatch(agent, request_id)
+        return True
+
+    def _dispatch(self, agent: str, request_id: str = "", until: int | None = None) -> None:
         """Open a request; the task is the agent's from now on.
 
         `until` is its end where it goes on in the time of another; else it has its own.
         """
         task, intent = self.task, self.intent
         under_way = task.status == "in-progress"
-        if task.reserved_for != agent and not under_way:
+        if task.reserved_for != agent:
             self.move(TaskEdited(reserved_for=agent))
         if task.status in AT_REST:
             self.move(TaskTransitioned(task.status, "ready", f"delegated to {agent}"))
@@ -228,24 +252,28 @@ class Course:
 
     def renew(self, owner: str, last: str, until: int | None = None) -> None:
         """Another request: whoever had the last one may have this one too."""
-        if owner == last and not self._against(owner):
-            self.dispatch(owner, until=until)
+        if owner == last and not self.against(owner):
+            self._dispatch(owner, until=until)
         else:
             self.hand_to(owner)
 
     def go_on(self, why: str) -> None:
         """After a failure: to the next candidate, or to the deadletter."""
-        forbidden = self._forbidden()
+        forbidden = self.forbidden
         if self.task.open_blockers or (not forbidden and self.offer()):
             self.settle()
             return
         if forbidden:
-            self.say(IntentRejected(self.intent.id, forbidden))
+            self.forbid()
         reason = f"{self._why_not_on(forbidden)}: {why}"
         if self.task.status != "deadletter":
             self.move(TaskTransitioned(self.task.status, "deadletter", reason[:SHOWN_ERROR]))
         # Also when governance had something against all others: it is the failure that ends it.
         self.say(IntentNeedsFollowUp(self.intent.id, reason[:SHOWN_ERROR]))
+
+    def forbid(self) -> None:
+        """Nobody is asked, because of its words."""
+        self.say(IntentRejected(self.intent.id, self.forbidden))
 
     def _why_not_on(self, forbidden: tuple[str, ...]) -> str:
         """Why nobody else is asked after a failure, whose words follow."""
@@ -310,33 +338,10 @@ class Course:
             )
         )
 
-    def _forbidden(self) -> tuple[str, ...]:
-        """Why nobody may have it, in the words that it and its task have by now."""
-        intent = self.intent
-        why = check_goal(intent.goal, intent.policy, told_beside(intent.params, self.task))
-        return () if why is None else (why,)
-
-    def _against(self, agent: str) -> tuple[str, ...]:
-        """What its policy has against somebody who has not to be chosen: that one is known."""
-        intent, now = self.intent, self._now
-        against = against_policy(agent, self._standing(agent), intent.wish(now), intent.policy, now)
-        return (*self._forbidden(), *against)
-
     def _vetoes(self, candidate: Candidate) -> tuple[str, ...]:
         agent, intent, now = candidate.agent, self.intent, self._now
         standing, record = self._standing(agent), self._read.agent(agent)
         return vetoes(candidate, standing, record, intent.wish(now), intent.policy, now)
-
-    def _may_have_it(
-        self, candidate: Candidate, reasons: tuple[str, ...], rules: tuple[str, ...] = tuple(RULES)
-    ) -> bool:
-        agent, id = candidate.agent, self.intent.id
-        if reasons:
-            self.say(IntentRejected(id, reasons, agent))
-            self.vetoed.setdefault("; ".join(reasons), []).append(agent)
-            return False
-        self.say(IntentApproved(id, agent, rules))
-        return True
 
     def _standing(self, agent: str) -> Standing | None:
         if agent not in self._standings:

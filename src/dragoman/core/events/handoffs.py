@@ -71,6 +71,8 @@ class HandoffMoved(Event, frozen=True):
     note: str = ""
     superseded_by: str = ""
     by: str = ""
+    frees: bool = False
+    """Whether its task is nobody's again, as it was before it was offered."""
 
 
 class HandoffVerified(Event, frozen=True):
@@ -142,6 +144,10 @@ class TaskHandedOver(Event, frozen=True):
     """Both empty: no handoff is under way any more."""
     is_taken: bool = False
     """Whether the recipient has it in hand."""
+    lifts_block: bool = False
+    """Whether its owner has offered it though it is blocked, and so lifts that."""
+    was_free: bool = False
+    """Whether nobody had it before it was offered."""
 
 
 ItemStatus = Literal["open", "claimed", "orphaned"]

@@ -181,7 +181,7 @@ class IntentNeedsFollowUp(Event, frozen=True):
 
 
 class IntentSuperseded(Event, frozen=True):
-    """The task has another owner: the request of the former one is void."""
+    """A request is void by what became of its task: another owner or none, or other words."""
 
     intent: str
     request_id: str

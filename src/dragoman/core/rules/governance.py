@@ -34,6 +34,9 @@ class Case(Struct, frozen=True):
 
 Rules = dict[str, Callable[[Case], str | None]]
 
+FORBIDDEN_GOAL: Final = "forbidden goal"
+"""The rule that is asked first: it is about the words, whoever would be given them."""
+
 
 def check_goal(goal: str, policy: Policy, beside: Iterable[str] = ()) -> str | None:
     """Why nobody may be given this goal, or what an agent would be told beside it."""
@@ -43,7 +46,7 @@ def check_goal(goal: str, policy: Policy, beside: Iterable[str] = ()) -> str | N
     for text, what in chain(((goal, "it has"),), ((one, "it comes with") for one in beside)):
         found = _found(seen(text), by_first_word)
         if found:
-            return f"forbidden goal: {what} the words {' '.join(found)!r}"
+            return f"{FORBIDDEN_GOAL}: {what} the words {' '.join(found)!r}"
     return None
 
 
@@ -100,9 +103,12 @@ def vetoes(
     now: int,
 ) -> tuple[str, ...]:
     """Why this agent may not be given it; none: it may."""
-    descriptor = None if standing is None else standing.descriptor
-    if standing is None or descriptor is None or record is None:
-        return (f"unknown: nobody in the registry is called {candidate.agent}",)
+    agent, descriptor = candidate.agent, None if standing is None else standing.descriptor
+    if record is None:
+        return (f"unknown: nobody in the registry is called {agent}",)
+    if standing is None or descriptor is None:
+        say = f"say it with `dragoman agent add {agent} --skill SKILL`"
+        return (f"unknown: nobody has said what {agent} can do; {say}",)
     case = Case(candidate, standing, descriptor, record, wish, policy, now)
     return _reasons(RULES, case)
 

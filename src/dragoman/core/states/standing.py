@@ -63,6 +63,10 @@ class Standing(Struct, frozen=True, omit_defaults=True):
     open: int = 0
     """How much of that it has not brought back."""
 
+    def has_its_hands_full(self, most: int) -> bool:
+        """Whether it has as much as it works on at a time; 0: nobody says how much that is."""
+        return 0 < most <= self.open
+
     def evidence(self, now: int) -> "Evidence":
         """What its latest results say about the next one."""
         weeks = min(max(now - self.rated_at, 0) // WEEK_MS, _MOST_WEEKS)

@@ -84,6 +84,10 @@ class ActiveHandoff(Struct, frozen=True, omit_defaults=True, gc=False):
     owner: str
     recipient: str
     is_taken: bool = False
+    lifts_block: bool = False
+    """Whether its owner's offer lifts the block that it has; none that came since."""
+    was_free: bool = False
+    """Whether nobody had it before, nor has begun since: then it is nobody's again afterwards."""
 
     @property
     def only(self) -> str:

@@ -108,6 +108,7 @@ def _claimed(task: Task, event: TaskClaimed, at: int) -> Task:
         session=event.session,
         dispatched_by=event.dispatched_by,
         agents=agents,
+        handoff=task.handoff and replace(task.handoff, was_free=False),
         not_before=0,
         reported=None,
         head_hash=event.commit or task.head_hash,
@@ -125,12 +126,18 @@ def _transitioned(task: Task, event: TaskTransitioned, at: int) -> Task:
         status=event.to,
         head_hash=event.commit or task.head_hash,
         assignee=task.reserved_for if event.to == "ready" else task.assignee,
+        handoff=_since_moved(task.handoff),
         failures=0 if revived else task.failures,
         not_before=0,
         checkpoint=None if event.to in ("review", "done") else task.checkpoint,
         updated_at=at,
         moved_at=at,
     )
+
+
+def _since_moved(handoff: ActiveHandoff | None) -> ActiveHandoff | None:
+    """By the order of the ledger: two things may happen in the same millisecond."""
+    return handoff and replace(handoff, lifts_block=False)
 
 
 def _requeued(task: Task, event: TaskRequeued, at: int) -> Task:
@@ -174,7 +181,14 @@ def _warned(task: Task, _: TaskWarned, at: int) -> Task:
 
 
 def _handed_over(task: Task, event: TaskHandedOver, at: int) -> Task:
-    under_way = ActiveHandoff(event.handoff, event.owner, event.recipient, event.is_taken)
+    under_way = ActiveHandoff(
+        event.handoff,
+        event.owner,
+        event.recipient,
+        event.is_taken,
+        event.lifts_block,
+        event.was_free,
+    )
     return replace(
         task,
         chain=event.chain,
@@ -239,6 +253,7 @@ def _rewound(task: Task, event: TaskRewound, at: int) -> Task:
         review_required=was.review_required,
         reserved_for=was.reserved_for,
         assignee=was.assignee,
+        handoff=_since_moved(task.handoff),
         failures=was.failures,
         not_before=0,
         reported=report and Reported(at=was.reported_at, **asdict(report)),

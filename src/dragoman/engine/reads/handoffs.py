@@ -1,6 +1,7 @@
 """Reading handoffs: one by its id, or a page of those that fit."""
 
 from collections.abc import Collection, Mapping
+from itertools import takewhile
 from typing import Final
 
 from msgspec import Struct
@@ -8,15 +9,16 @@ from msgspec.structs import replace
 
 from dragoman.core import missing
 from dragoman.core.errors import Refusal
-from dragoman.core.events import HandoffStatus
-from dragoman.core.ids import check_agent, check_id, is_task_name
+from dragoman.core.events import EVENT_NAMES, HandoffDrafted, HandoffProposed, HandoffStatus
+from dragoman.core.ids import check_agent, check_id, handoff_stream, is_task_name
 from dragoman.core.states.handoff import ALL_HANDOFFS, Handoff
 from dragoman.engine.ports import ListQuery, Store
-from dragoman.engine.reads.ask import find, find_task, state_of
+from dragoman.engine.reads.ask import find, find_task, history, state_of
 from dragoman.engine.reads.mailbox import LAST, MOST_BYTES, MOST_LOOKED_AT, walk
 from dragoman.engine.reads.teamspaces import Team, coordinators
 
 _PAGE: Final = 500
+_DRAFTED, _PROPOSED = EVENT_NAMES[HandoffDrafted], EVENT_NAMES[HandoffProposed]
 
 
 class Wanted(Struct, frozen=True):
@@ -92,6 +94,13 @@ def find_handoff(
     if isinstance(found, Refusal) or _may_see(found, reader, closed):
         return found
     return missing.handoff(id)
+
+
+def was_drafted(store: Store, handoff: Handoff) -> bool:
+    """Whether it was a draft until it was offered."""
+    events = (entry.event for entry in history(store, handoff_stream(handoff.id)))
+    before = list(takewhile(lambda event: event != _PROPOSED, events))
+    return handoff.status != "draft" and before[-1:] == [_DRAFTED]
 
 
 def told_of(teams: Mapping[str, Team], otherwise: str, store: Store, id: str) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ FOLLOWED: Final = 1_000
 _LASTS_MS: Final = 3_600_000
 """Evidence grows old by the week: what was reckoned stands for an hour."""
 _ANY: Final = Policy()
+_ANY_NUMBER: Final[Mapping[str, int]] = {}
 _KIND: Final = standing_stream("")
 _AGENT: Final = agent_stream("")
 _PASSED: Final = CANDIDATES // 2
@@ -49,21 +50,31 @@ class Rosters:
                 wish, lambda candidate: not self._vetoes(candidate, wish, policy, now)
             )
 
-    def shortlist(self, wish: Wish, policy: Policy, now: int) -> tuple[Candidate, ...]:
-        """Those whom an intent is offered to, in their order, and some whom it is not, and why."""
-        passed, vetoed = 0, 0
-        chosen: list[Candidate] = []
+    def shortlist(
+        self, wish: Wish, policy: Policy, now: int, hands: Mapping[str, int] = _ANY_NUMBER
+    ) -> tuple[Candidate, ...]:
+        """Those whom an intent is offered to, in their order, and some whom it is not, and why.
+
+        `hands` is how much some of them work on at a time: who has a hand free comes first.
+        """
+        able: list[Candidate] = []
+        places: list[Candidate | None] = []
+        """Those who may not have it, where they stand; None: where somebody stands who may."""
         for candidate in self.rank(wish, now, policy):
-            if passed == _PASSED:
+            if len(able) == _PASSED:
                 break
-            if self.vetoes(candidate, wish, policy, now):
-                vetoed += 1
-                if vetoed > CANDIDATES - _PASSED:
-                    continue
-            else:
-                passed += 1
-            chosen.append(candidate)
-        return tuple(chosen)
+            if not self.vetoes(candidate, wish, policy, now):
+                able.append(candidate)
+                places.append(None)
+            elif len(places) - len(able) < CANDIDATES - _PASSED:
+                places.append(candidate)
+        in_order = iter(sorted(able, key=lambda one: self._is_busy(one.agent, hands)))
+        return tuple(vetoed or next(in_order) for vetoed in places)
+
+    def _is_busy(self, agent: str, hands: Mapping[str, int]) -> bool:
+        with self._reading:
+            known = self._standings.get(agent)
+        return known is not None and known.has_its_hands_full(hands.get(agent, 0))
 
     def vetoes(self, candidate: Candidate, wish: Wish, policy: Policy, now: int) -> tuple[str, ...]:
         """Why a candidate may not have it as things are; none: it may."""

@@ -141,6 +141,8 @@ def _owner(event: HandoffMoved, handoff: Handoff) -> Keys:
     """Whose the work is from here on, where that has changed (S-OWN)."""
     if event.to == "activated":
         return {"owner": handoff.recipient, "handoff_chain": (*handoff.chain, handoff.recipient)}
+    if event.frees:
+        return {"owner": "", "handoff_chain": handoff.chain}
     # The hub itself rejects what was begun only when the task has ended, was rewound or was given
     # to somebody beside handoffs: whose it is then is told by no line.
     if event.from_ == "activated" and event.to == "rejected" and event.by != _HUB:

@@ -5,18 +5,19 @@ from typing import Final
 
 from dragoman.core.ids import handoff_stream
 from dragoman.core.states.handoff import Handoff
-from dragoman.engine.ports import Store
+from dragoman.engine.ports import ListQuery, Store
 from dragoman.engine.reads.ask import history
 from dragoman.files.disk import Disk
 from dragoman.files.guarding import Warn
 from dragoman.files.handoffs.lines import lines_of
 from dragoman.files.layout import TEAMSPACES, handoffs_path
-from dragoman.files.line_log import LineLog, Written, number_under
+from dragoman.files.line_log import Files, LineLog, Written, number_under
 from dragoman.ledger.codec import CODEC
 from dragoman.ledger.entry import Entry, read_line
 from dragoman.ledger.views import State, fold
 
 _STREAM: Final = handoff_stream("")
+_DEFAULT: Final = "default"
 _REMEMBERED: Final = 256
 _PAGE: Final = 1_000
 _NOTHING: Final[Written] = ("", [])
@@ -36,12 +37,20 @@ def handoff_log(store: Store, disk: Disk, warn: Warn) -> LineLog:
         after = courses.after(entry)
         return handoffs_path(after.teamspace), lines_of(entry, after)
 
-    def found() -> list[str]:
-        spaces = (space for space in disk.list(TEAMSPACES) if space.kind == "folder")
-        paths = (handoffs_path(space.name) for space in spaces)
-        return [path for path in paths if disk.look(path) is not None]
+    def begins(path: str) -> int | None:
+        space = path.removeprefix(f"{TEAMSPACES}/").partition("/")[0]
+        first = store.listed(ListQuery(f"handoffs.space:{space}", limit=1))
+        return first[0].position if first else None
 
-    return LineLog(disk, rendered, number_of, found, found, warn)
+    def growing() -> list[str]:
+        spaces = [space.name for space in disk.list(TEAMSPACES) if space.kind == "folder"]
+        paths = map(handoffs_path, sorted({*spaces, _DEFAULT}))
+        return [path for path in paths if disk.look(path) or begins(path)]
+
+    def found() -> list[str]:
+        return [path for path in growing() if disk.look(path)]
+
+    return LineLog(disk, rendered, number_of, Files(found, growing, begins), warn)
 
 
 def lines_in_ledger(store: Store, id: str) -> Iterator[bytes]:

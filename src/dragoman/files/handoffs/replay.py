@@ -125,7 +125,7 @@ def _take(told: Replayed, seen: _Seen, written: bytes, number: int) -> None:
     seen.claims.first(written, line.entry.position, line.entry.at, event, after)
     told.handoffs[line.handoff_id] = after
     seen.begun.setdefault(line.handoff_id, line.event_id)
-    if line.owner and seen.owners.get(line.task_id, -1) < line.event_id:
+    if line.handoff_chain and seen.owners.get(line.task_id, -1) < line.event_id:
         seen.owners[line.task_id] = line.event_id
         told.owners[line.task_id] = line.owner
         told.chains[line.task_id] = line.handoff_chain

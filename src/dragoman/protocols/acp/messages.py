@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final, Literal, cast, get_args
 
 import msgspec
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from dragoman.core import missing
 from dragoman.core.actors import Actor
@@ -25,7 +26,7 @@ from dragoman.engine.ports import ListQuery, Store
 from dragoman.engine.reads.ask import find_agent, find_task
 from dragoman.engine.reads.closed_letters import is_shown_to
 from dragoman.engine.reads.handoffs import find_handoff
-from dragoman.engine.reads.mailbox import Fits, Letter, Page, is_nothing, page_of
+from dragoman.engine.reads.mailbox import Fits, Letter, Page, find_letter, is_nothing, page_of
 from dragoman.engine.reads.teamspaces import coordinators
 from dragoman.engine.request import Accepted
 from dragoman.protocols.acp.actions import PageSize, Position
@@ -156,6 +157,12 @@ def _impostor(sent: Send, speaker: str) -> Fault | None:
 def _posted(sent: Send, actor: Actor, store: Store, choices: Choices) -> Commands | Fault:
     if sent.type.startswith("handoff.") and (wrong := _unfounded(sent, actor, store)):
         return wrong
+    if sent.reply_to:
+        is_shown = is_shown_to(actor, choices.teamspaces, store)
+        replied = find_letter(store, sent.reply_to, is_shown)
+        if isinstance(replied, Refusal):
+            return fault_of(replied, "reply_to")
+        sent = replace(sent, reply_to=replied.id)
     names = [name for given in sent.to for name in _meant(given, store, choices)]
     return (
         PostMail(

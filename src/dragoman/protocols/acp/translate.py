@@ -29,7 +29,7 @@ from dragoman.core.moments import parse_duration, parse_rfc3339, to_rfc3339
 from dragoman.core.states.handoff import Handoff
 from dragoman.core.states.handoff_package import mark_of
 from dragoman.engine.operation import Commands, Facts, Fault, fault_of
-from dragoman.engine.reads.handoffs import find_handoff
+from dragoman.engine.reads.handoffs import find_handoff, was_drafted
 from dragoman.protocols.acp.actions import (
     Accept,
     Activate,
@@ -119,7 +119,7 @@ def _propose(
     asked: Asked, known: Handoff | None, actor: Actor, facts: Facts, choices: Choices
 ) -> Commands | Fault:
     """A draft that is offered as it stands; one that was offered before is not offered again."""
-    if known is not None and known.sender == actor.name and known.status != "draft":
+    if known and known.sender == actor.name and was_drafted(facts.store, known):
         return (_offered(known),)
     offer = drafted(asked.given.handoff_id, known, actor)
     if isinstance(offer, Fault):
@@ -154,7 +154,7 @@ def drafted(id: str, known: Handoff | None, actor: Actor) -> Asked | Fault:
     if known is None or known.sender != actor.name:
         return fault_of(missing.handoff(id))
     if known.status != "draft":
-        return Fault("invalid_transition", f"{known.id} is {known.status}, and no draft any more")
+        return Fault("invalid_transition", f"{known.id} is {known.status}, and no draft")
     read = read_action(_words_of(known))
     return Fault(read.code, "; ".join(lacks(known))) if isinstance(read, Fault) else read
 
@@ -214,7 +214,7 @@ def initiate(
         sla_ms={**choices.sla_ms, **own},
         due_at=due_at,
     )
-    return (*_adopted(given, facts, choices), offer)
+    return (*_adopted(given, actor, facts, choices), offer)
 
 
 def _teamspace_of(asked: Asked, actor: Actor, facts: Facts, choices: Choices) -> str | Fault:
@@ -233,8 +233,8 @@ def _due_at(given: Initiate) -> int | None:
     return parse_rfc3339(stated) if stated else None
 
 
-def _adopted(given: Initiate, facts: Facts, choices: Choices) -> Commands:
-    """Work that was born elsewhere becomes a task with its first handoff (S-ADOPT)."""
+def _adopted(given: Initiate, actor: Actor, facts: Facts, choices: Choices) -> Commands:
+    """Work that was born elsewhere becomes its sender's task with its first handoff (S-ADOPT)."""
     if not choices.adopt or facts.task_exists(given.task.task_id):
         return ()
     return (
@@ -244,6 +244,7 @@ def _adopted(given: Initiate, facts: Facts, choices: Choices) -> Commands:
             title=given.task.title,
             review_required=choices.review_required,
             max_attempts=choices.max_attempts,
+            owner=actor.name,
         ),
     )
 

@@ -1,12 +1,13 @@
 """Everything that can be asked for in Agent Mail; what only reads is in `reading`."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final, cast
 
 import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
+from dragoman.core.actors import Actor
 from dragoman.core.authority import MAY_WRITE
 from dragoman.core.commands import AckMail, PostMail, ReadMail
 from dragoman.core.errors import Refusal
@@ -22,6 +23,7 @@ from dragoman.engine.operation import (
     fault_of,
     in_shape,
 )
+from dragoman.engine.reads.closed_letters import is_shown_to
 from dragoman.engine.reads.mailbox import find_letter
 from dragoman.engine.request import Accepted
 from dragoman.protocols.agentmail import reading, translate, waves
@@ -132,6 +134,22 @@ def _as_ours(value: Any) -> Any:
 
 
 def _writing(choices: Choices) -> Iterator[Operation]:
+    def is_looked_for(asked: OneLetter) -> bool:
+        """Whether which letter is meant, and whether it is there for everybody, has to be seen."""
+        return bool(choices.teamspaces) or _may_be_short(asked.id)
+
+    def marked(command: type[AckMail | ReadMail]) -> Callable[..., Commands | Fault]:
+        """What is done to a letter that is named by its id, or by the beginning of it."""
+
+        def gather(asked: OneLetter, actor: Actor, facts: Facts) -> Commands | Fault:
+            if not is_looked_for(asked):
+                return (command(asked.id),)
+            is_shown = is_shown_to(actor, choices.teamspaces, facts.store)
+            found = find_letter(facts.store, asked.id, is_shown)
+            return fault_of(found, "id") if isinstance(found, Refusal) else (command(found.id),)
+
+        return gather
+
     yield Operation(
         name="mail.send",
         shape=SendMail,
@@ -152,8 +170,8 @@ def _writing(choices: Choices) -> Iterator[Operation]:
         shape=OneLetter,
         read=reader(OneLetter),
         commands=lambda _: (),
-        gather=lambda asked, _, facts: _marked(AckMail, asked, facts),
-        looks=_is_looked_for,
+        gather=marked(AckMail),
+        looks=is_looked_for,
         reply=lambda _, commands, __: {"id": _letter_of(commands), "acknowledged": True},
         roles=MAY_WRITE,
         summary="Acknowledge a letter that was sent to you.",
@@ -163,29 +181,19 @@ def _writing(choices: Choices) -> Iterator[Operation]:
         shape=OneLetter,
         read=reader(OneLetter),
         commands=lambda _: (),
-        gather=lambda asked, _, facts: _marked(ReadMail, asked, facts),
-        looks=_is_looked_for,
+        gather=marked(ReadMail),
+        looks=is_looked_for,
         reply=lambda _, commands, __: {"id": _letter_of(commands), "read": True},
         roles=MAY_WRITE,
         summary="Mark a letter in your box as read.",
     )
 
 
-def _is_looked_for(asked: OneLetter) -> bool:
+def _may_be_short(id: str) -> bool:
     """Whether it may be the beginning of an id, or one in capitals: those that the hub gives are
     this long, and in lower case.
     """
-    return len(asked.id) < _WHOLE_ID or not asked.id.islower()
-
-
-def _marked(command: type[AckMail | ReadMail], asked: OneLetter, facts: Facts) -> Commands | Fault:
-    """What is done to a letter that is named by its id, or by the beginning of it."""
-    if not _is_looked_for(asked):
-        return (command(asked.id),)
-    found = find_letter(facts.store, asked.id)
-    if isinstance(found, Refusal):
-        return fault_of(found, "id")
-    return (command(found.id),)
+    return len(id) < _WHOLE_ID or not id.islower()
 
 
 def _letter_of(commands: Commands) -> str:

@@ -23,7 +23,8 @@ from dragoman.core.states.letter import Mail
 from dragoman.engine.operation import Commands, Fault, fault_of
 from dragoman.engine.ports import ListQuery, Store
 from dragoman.engine.reads.ask import find_agent, find_stream, find_task, names_in_role, state_of
-from dragoman.engine.reads.mailbox import LAST, find_letter, page_of, whole_list
+from dragoman.engine.reads.closed_letters import is_shown_to
+from dragoman.engine.reads.mailbox import LAST, Fits, find_letter, page_of, whole_list
 from dragoman.protocols.agentmail.meaning import BEAD, MEANING
 from dragoman.protocols.agentmail.parse import Parser
 from dragoman.protocols.agentmail.settings import Choices
@@ -110,7 +111,8 @@ def _posting(letter: Outgoing, actor: Actor, store: Store, choices: Choices) -> 
     no_time = check_duration("the time to answer", within, *WAIT_MS)
     if no_time is not None:
         return fault_of(no_time, "ack_within_ms")
-    replied = _replied(row, message, actor, to, store)
+    is_shown = is_shown_to(actor, choices.teamspaces, store)
+    replied = _replied(row, message, actor, to, store, is_shown)
     if isinstance(replied, Fault):
         return replied
     to = to or _usual_recipients(message.type, replied, actor, store, choices)
@@ -241,7 +243,12 @@ def _informed(type: MessageType, store: Store, choices: Choices) -> tuple[str, .
 
 
 def _replied(
-    row: SendMail, message: Message, actor: Actor, to: tuple[str, ...], store: Store
+    row: SendMail,
+    message: Message,
+    actor: Actor,
+    to: tuple[str, ...],
+    store: Store,
+    is_shown: Fits,
 ) -> Sequence[Mail] | Fault:
     """The letter that this one replies to; or those that it answers without saying so.
 
@@ -249,7 +256,7 @@ def _replied(
     neither, in the sender's own box, from one of those to whom it goes.
     """
     if row.reply_to:
-        found = find_letter(store, row.reply_to)
+        found = find_letter(store, row.reply_to, is_shown)
         if isinstance(found, Refusal):
             return fault_of(found, "reply_to")
         return (found,)

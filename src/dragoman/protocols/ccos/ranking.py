@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from itertools import chain, islice
+from itertools import chain
 from typing import Any, Final
 
 from msgspec import Struct
@@ -18,6 +18,8 @@ from dragoman.protocols.ccos.settings import Choices
 
 PARTS: Final = tuple(field.name for field in fields(Parts))
 _CLOSE: Final = 0.0001
+_COMPARED: Final = 2
+"""So many of those who may have it are told apart."""
 _NAMED: Final = 5
 """So many of those who were passed over are named."""
 
@@ -32,6 +34,8 @@ class Weighed(Struct, frozen=True):
     reasons: tuple[str, ...]
     is_elsewhere: bool
     """Whether it has an address of its own."""
+    is_busy: bool
+    """Whether it has as much as it works on at a time."""
 
 
 def rank(asked: Ranked, facts: Facts, choices: Choices) -> dict[str, Any]:
@@ -44,7 +48,7 @@ def rank(asked: Ranked, facts: Facts, choices: Choices) -> dict[str, Any]:
     shown = [weigh(one) for one in ranked[: asked.limit]]
     # Whoever gets it is sought among all, also where only the first few are shown.
     others = map(weigh, ranked[asked.limit :])
-    able = () if forbidden else tuple(islice(_able(chain(shown, others)), 2))
+    able = () if forbidden else _in_turn(_able(chain(shown, others)))
     if able and able[0] not in shown:
         shown.append(able[0])
     return {
@@ -61,6 +65,16 @@ def _able(candidates: Iterable[Weighed]) -> Iterator[Weighed]:
     return (one for one in candidates if not one.reasons)
 
 
+def _in_turn(able: Iterable[Weighed]) -> tuple[Weighed, ...]:
+    """The first of them whom it would be given to: whoever has a hand free, and then the others."""
+    free, busy = list[Weighed](), list[Weighed]()
+    for one in able:
+        (busy if one.is_busy else free).append(one)
+        if len(free) == _COMPARED:
+            break
+    return (*free, *busy)
+
+
 def _weighed(candidate: Candidate, wish: Wish, facts: Facts, choices: Choices, now: int) -> Weighed:
     standing = facts.registry.standing(candidate.agent, now)
     reasons = facts.registry.vetoes(candidate, wish, choices.policy, now)
@@ -68,7 +82,10 @@ def _weighed(candidate: Candidate, wish: Wish, facts: Facts, choices: Choices, n
     descriptor = standing.descriptor if standing else None
     trust = descriptor.trust if descriptor else "T0"
     is_elsewhere = descriptor is not None and bool(descriptor.reach)
-    return Weighed(candidate, trust, successes + failures, successes, reasons, is_elsewhere)
+    most = choices.called.get(candidate.agent, 0)
+    is_busy = standing is not None and standing.has_its_hands_full(most)
+    samples = successes + failures
+    return Weighed(candidate, trust, samples, successes, reasons, is_elsewhere, is_busy)
 
 
 def _row(one: Weighed, facts: Facts, choices: Choices) -> dict[str, Any]:
@@ -95,10 +112,13 @@ def _why(able: Sequence[Weighed], ranked: Sequence[str]) -> str:
     if not able:
         return "governance has something against all of them"
     first = able[0].candidate
-    passed = ranked[: ranked.index(first.agent)]
-    more = f" and {len(passed) - _NAMED} others" if len(passed) > _NAMED else ""
-    names = ", ".join(passed[:_NAMED]) + more
-    better = f"; {names} would score more, but may not have it" if passed else ""
+    ahead = ranked[: ranked.index(first.agent)]
+    passed_over = [one.candidate.agent for one in able if one.candidate.agent in ahead]
+    if passed_over:
+        return _busy(first.agent, passed_over[0])
+    more = f" and {len(ahead) - _NAMED} others" if len(ahead) > _NAMED else ""
+    names = ", ".join(ahead[:_NAMED]) + more
+    better = f"; {names} would score more, but may not have it" if ahead else ""
     if len(able) == 1:
         return f"{first.agent} is the only one that may have it{better}"
     second = able[1].candidate
@@ -111,3 +131,10 @@ def _why(able: Sequence[Weighed], ranked: Sequence[str]) -> str:
     )
     by = ", ".join(f"{part} +{gain:.2f}" for gain, part in gained if gain >= _CLOSE)
     return f"{first.agent} is {lead:.2f} ahead of {second.agent}: {by}{better}"
+
+
+def _busy(free: str, busy: str) -> str:
+    return (
+        f"{free} has a hand free, and {busy}, who would score more, works on all that it does at a "
+        f"time ([agents.{busy}] concurrency)"
+    )

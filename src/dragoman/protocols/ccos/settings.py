@@ -1,5 +1,6 @@
 """What can be chosen about CCOS."""
 
+from collections.abc import Mapping
 from typing import Final
 
 from msgspec import Struct
@@ -15,8 +16,8 @@ class Choices(Struct, frozen=True):
     """How many requests are made of an intent before it is given up."""
     patience_ms: int = 3_600_000
     """How long a request may take that has no deadline of its own."""
-    called: frozenset[str] = frozenset()
-    """The agents that the settings say how to call."""
+    called: Mapping[str, int] = {}
+    """The agents that the settings say how to call -> how much each works on at a time."""
     kept_bytes: int = KEPT_BYTES
     """Outputs up to so many bytes stand whole in the ledger; of others only their digest."""
 

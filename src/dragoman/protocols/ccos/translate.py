@@ -105,7 +105,7 @@ def delegate(asked: Delegate, facts: Facts, choices: Choices) -> Commands | Faul
             asked.plan_id,
             asked.follows,
             choices.tries,
-            candidates=facts.registry.shortlist(wish, choices.policy, now),
+            candidates=facts.registry.shortlist(wish, choices.policy, now, choices.called),
             policy=choices.policy,
             due_by=due_by,
             kept_bytes=choices.kept_bytes,

@@ -108,12 +108,15 @@ def _rewound(event: TaskRewound, course: _Course) -> StreamEvents:
 
 
 def _checkpointed(event: TaskCheckpointed, course: _Course) -> StreamEvents:
-    """What the recipient leaves to a successor ends its part, and with it that it is its work."""
+    """What the recipient leaves to a successor ends its part, and with it that it is its work;
+    but an intent's goes on with whoever is asked for it.
+    """
     handoff, task = course.handoff, course.task
     if handoff.status != "activated" or task.status != "in-progress":
         return ()
     done = completed(handoff, task, course.read.actor.name, f"checkpoint: {event.reason}")
-    return (*done, (task_stream(task.id), TaskEdited(reserved_for="")))
+    is_asked_for = intent_of(task, course.read.intent) is not None
+    return done if is_asked_for else (*done, (task_stream(task.id), TaskEdited(reserved_for="")))
 
 
 def _requeued(_: TaskRequeued, course: _Course) -> StreamEvents:

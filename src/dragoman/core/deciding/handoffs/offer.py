@@ -166,7 +166,8 @@ def propose(command: ProposeHandoff, read: Read, now: int) -> Decision | Refusal
         due_at=command.due_at,
     )
     ended = _replaced(old, id, read) if old else ()
-    begun = _begun(offered, task, owner, read, now)
+    lifts_block = task.status == "blocked" and owner == read.actor.name
+    begun = _begun(offered, task, owner, read, now, lifts_block=lifts_block)
     told = offered_until(handoff_proposed(None, offered, now), task)
     return Decision(told, (*ended, *begun))
 
@@ -184,17 +185,34 @@ def _session(task: Task) -> str:
     return "" if task.status in ("ready", "backlog") else task.session
 
 
-def _begun(offered: HandoffProposed, task: Task, owner: str, read: Read, now: int) -> StreamEvents:
+def _begun(
+    offered: HandoffProposed,
+    task: Task,
+    owner: str,
+    read: Read,
+    now: int,
+    *,
+    lifts_block: bool,
+) -> StreamEvents:
     """The offer, the task on its way, and word to the recipient.
 
     Meanwhile the task stays its owner's, also when that one's lease ends.
     """
-    stream = task_stream(task.id)
+    stream, under_way = task_stream(task.id), task.handoff
+    was_free = under_way.was_free if under_way else not task.assignee
+    begins = TaskHandedOver(
+        offered.id,
+        offered.chain,
+        owner,
+        offered.recipient,
+        lifts_block=lifts_block,
+        was_free=was_free,
+    )
     events: list[tuple[str, AnyEvent]] = []
     if task.reserved_for != owner or task.assignee != owner:
         events.append((stream, TaskEdited(reserved_for=owner)))
     events.append((handoff_stream(offered.id), offered))
-    events.append((stream, TaskHandedOver(offered.id, offered.chain, owner, offered.recipient)))
+    events.append((stream, begins))
     handoff = handoff_proposed(None, offered, now)
     return (*events, letter(read, "handoff.initiate", (offered.recipient,), handoff))
 
@@ -237,7 +255,10 @@ def reassign(command: ReassignHandoff, read: Read, now: int) -> Decision | Refus
         due_at=handoff.due_at,
     )
     after = given_back(handoff, task)
-    begun = _begun(offered, after, owner_of(after, handoff.sender), read, now)
+    # A block that came since the offer is not lifted by who offers the same to somebody else.
+    lifts_block = task.handoff is not None and task.handoff.lifts_block
+    owner = owner_of(after, handoff.sender)
+    begun = _begun(offered, after, owner, read, now, lifts_block=lifts_block)
     told = offered_until(handoff_proposed(None, offered, now), after)
     return Decision(told, (*ended, *begun), lease_ended(handoff, task, read))
 

@@ -88,13 +88,21 @@ def turned_down(
     superseded_by: str = "",
 ) -> StreamEvents:
     """The rejection, the task back with its owner, and word to whoever did not ask for it."""
-    stream = handoff_stream(handoff.id)
-    events: list[tuple[str, AnyEvent]] = [
+    stream, after = handoff_stream(handoff.id), given_back(handoff, task)
+    moved = HandoffMoved(
+        at or handoff.status,
+        "rejected",
+        why.detail,
+        superseded_by,
+        why.by,
+        frees=not after.assignee,
+    )
+    return (
         (stream, why),
-        (stream, HandoffMoved(at or handoff.status, "rejected", why.detail, superseded_by, why.by)),
-        *_task_given_back(handoff, task),
-    ]
-    return (*events, told_off(handoff, why, read))
+        (stream, moved),
+        *_task_given_back(handoff, task, after),
+        told_off(handoff, why, read),
+    )
 
 
 def overtaken(handoff: Handoff, task: Task, detail: str, read: Read) -> StreamEvents:
@@ -128,9 +136,9 @@ def lease_ended(handoff: Handoff, task: Task, read: Read) -> LeaseChange | None:
     return LeaseChange(task.id, None) if is_held else None
 
 
-def _task_given_back(handoff: Handoff, task: Task) -> StreamEvents:
+def _task_given_back(handoff: Handoff, task: Task, after: Task) -> StreamEvents:
     """Nothing is on its way any more; what was taken over is ready for its former owner again."""
-    stream, after = task_stream(task.id), given_back(handoff, task)
+    stream = task_stream(task.id)
     events: list[tuple[str, AnyEvent]] = []
     if after.status != task.status:
         moved = TaskTransitioned(task.status, after.status, f"{handoff.id} rejected")
@@ -144,9 +152,12 @@ def given_back(handoff: Handoff, task: Task) -> Task:
     """The task as it is when this handoff of it is rejected (S-OWN).
 
     What has ended stays with whoever had it then. What is in the deadletter goes back to its owner
-    too, but it is for a person or an orchestrator to make it ready.
+    too, but it is for a person or an orchestrator to make it ready. What nobody had before it was
+    offered is nobody's again, unless somebody has begun.
     """
     under_way = task.handoff
+    if under_way is not None and under_way.was_free:
+        return replace(task, assignee="", reserved_for="", handoff=None)
     if under_way is None or handoff.status != "activated" or task.is_final:
         return replace(task, handoff=None)
     chain = task.chain[:-1] if task.chain[-1:] == (handoff.recipient,) else task.chain

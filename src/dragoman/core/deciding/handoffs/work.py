@@ -53,7 +53,7 @@ def activate(command: ActivateHandoff, read: Read, now: int) -> Decision | Refus
         check_duration("the lease", command.ttl_ms, *TTL_MS)
         or (check_session(command.session) if command.session else None)
         or check_json("work_state_update", command.work_state_update)
-        or _check_beginning(handoff, task, has_begun)
+        or _check_beginning(task, has_begun)
         or (None if has_begun else _check_policy(handoff, task, read, now))
         or check_lease_end(task, lease, now)
     )
@@ -92,7 +92,7 @@ def is_adrift(handoff: Handoff | None, read: Read, now: int) -> bool:
     return lease is None or not lease.is_live(now)
 
 
-def _check_beginning(handoff: Handoff, task: Task, has_begun: bool) -> Refusal | None:
+def _check_beginning(task: Task, has_begun: bool) -> Refusal | None:
     if task.is_final:
         return Refusal("invalid_transition", f"{task.id} is {task.status}: nothing is left to do")
     if task.status == "deadletter":
@@ -100,7 +100,7 @@ def _check_beginning(handoff: Handoff, task: Task, has_begun: bool) -> Refusal |
             "invalid_transition",
             f"{task.id} is in the deadletter: a person or an orchestrator has to make it ready",
         )
-    if is_held_back(handoff, task):
+    if is_held_back(task):
         return Refusal(
             "not_ready",
             f"{task.id} is blocked: {task.assignee or 'its owner'}, a person, a coordinator or an "
@@ -113,14 +113,13 @@ def _check_beginning(handoff: Handoff, task: Task, has_begun: bool) -> Refusal |
     return None
 
 
-def is_held_back(handoff: Handoff, task: Task) -> bool:
+def is_held_back(task: Task) -> bool:
     """Whether the task is blocked, and nobody who may lift that has done so.
 
     An owner that offers what is blocked already may lift it, and does so by the offer.
     """
-    offered_at = next((step.at for step in handoff.steps), handoff.created_at)
-    is_lifted = handoff.sender == task.assignee and task.moved_at <= offered_at
-    return task.status == "blocked" and not is_lifted
+    under_way = task.handoff
+    return task.status == "blocked" and not (under_way and under_way.lifts_block)
 
 
 def _check_policy(handoff: Handoff, task: Task, read: Read, now: int) -> Refusal | None:

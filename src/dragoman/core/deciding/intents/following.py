@@ -11,6 +11,7 @@ from dragoman.core.deciding.intents.results import overdue, too_late
 from dragoman.core.errors import Refusal
 from dragoman.core.events import (
     AnyEvent,
+    DelegationRequested,
     TaskCheckpointed,
     TaskClaimed,
     TaskEdited,
@@ -30,6 +31,7 @@ from dragoman.core.states.task import Reported, Task
 
 _TOLD: Final[frozenset[type[AnyEvent]]] = frozenset(
     {
+        DelegationRequested,
         TaskCheckpointed,
         TaskClaimed,
         TaskEdited,
@@ -233,6 +235,10 @@ def _stays(course: Course, request: OpenRequest, before: Task, why: _Why) -> Non
     if task.status == "review":
         if why.late:
             course.complete(request, why.late)
+    elif course.forbidden:
+        # What nobody has begun is asked of nobody, once its words are forbidden.
+        _pass_on(course, request, "", why)
+        course.forbid()
     elif before.status == "review":
         # What a reviewer sends back is asked for anew: the review took none of the agent's time.
         course.supersede(request, task.assignee)

@@ -45,6 +45,7 @@ def _birth(command: AdoptTask, alias: str) -> CreateTask:
         aliases=(alias,),
         origin=command.origin or command.kind,
         max_attempts=command.max_attempts,
+        assignee=command.owner,
     )
 
 

@@ -129,8 +129,8 @@ def files(patient: Patient) -> Diagnosis | None:
     changed = ", ".join(patient.place.projector.changed_logs())
     if changed:
         return warning(
-            f"changed by somebody else, or cut off: {changed}",
-            "`dragoman tick` completes what was cut off, `dragoman verify` compares all of it",
+            f"changed by somebody else, cut off or removed: {changed}",
+            "`dragoman tick` completes what is missing, `dragoman verify` compares all of it",
         )
     return ok("every entry is in the files; `dragoman verify` compares them")
 
