@@ -396,7 +396,14 @@ _MANIFEST: tuple[Requirement, ...] = (
         "MCP-STDIO",
         "MCP",
         "`dragoman mcp` serves on standard input and output, leaves all files level, goes through "
-        "a hub that runs, and passes everything on where it is told a hub's address.",
+        "a hub that runs, passes everything on where it is told a hub's address, and answers all "
+        "that it has read before it leaves.",
+    ),
+    Requirement(
+        "MCP-MALFORMED",
+        "MCP",
+        "What is no JSON or no message of JSON-RPC is answered with -32700 or -32600 and the id "
+        "null, in the same words over HTTP and on standard output.",
     ),
     # --- commands
     Requirement(
