@@ -15,6 +15,7 @@ from dragoman.core.actors import Actor
 from dragoman.core.commands import AnyCommand
 from dragoman.core.errors import Refusal
 from dragoman.core.events import AnyEvent, Role
+from dragoman.core.ids import check_id
 from dragoman.core.offers import Candidate, Policy, Wish
 from dragoman.core.standing import Standing
 from dragoman.engine.ports import Store
@@ -126,6 +127,15 @@ def in_shape(value: Any, shape: Any, code: str = "invalid_field") -> Any:
     except msgspec.ValidationError as error:
         fault = shape_fault(error, shape)
         return Fault(code, fault.reason, fault.path)
+
+
+def not_empty(read: Any, field: str, kind: str) -> Any:
+    """What was read, unless it names what it makes by nothing: who wants an id given says none."""
+    if isinstance(read, Fault) or getattr(read, field) != "":
+        return read
+    misnamed = check_id("", kind)
+    assert misnamed is not None, "nothing is no id"
+    return fault_of(misnamed, field)
 
 
 def json_fault(error: StrictJsonError) -> Fault:

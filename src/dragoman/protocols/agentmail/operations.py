@@ -22,6 +22,7 @@ from dragoman.engine.operation import (
     Operation,
     fault_of,
     in_shape,
+    not_empty,
 )
 from dragoman.engine.request import Accepted
 from dragoman.protocols.agentmail import reading, translate, waves
@@ -112,7 +113,7 @@ def _unwrapped(value: Any) -> Any:
 
 
 def _read_letter(value: Any) -> Outgoing | Fault:
-    row = in_shape(_as_ours(value), SendMail)
+    row = not_empty(in_shape(_as_ours(value), SendMail), "id", "letter id")
     return row if isinstance(row, Fault) else Outgoing(row, _parser.parse(value))
 
 
