@@ -1038,6 +1038,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "alone or together with other callers the answers and the entries are the same.",
     ),
     Requirement(
+        "DIALECT-NOBODYS",
+        "S-AOF-1",
+        "Of a message that is nobody's every door says the same: that it is no JSON and where, or "
+        "what a message of each dialect that is meant is known by.",
+    ),
+    Requirement(
         "DIALECT-RECORD",
         "Dialects",
         "What a dialect claims and cannot carry out is refused and recorded with its speaker; what "

@@ -339,6 +339,8 @@ class Dialect(Struct, frozen=True):
     to find out cheaply whether it is its own."""
     prefix: bytes = b""
     """What may stand before the JSON of a message."""
+    known_by: str = ""
+    """What `hear` goes by, in a few words, for whoever sends something that is nobody's."""
 
 
 def beginning(text: bytes) -> msgspec.Raw:

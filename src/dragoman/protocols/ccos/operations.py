@@ -69,6 +69,7 @@ def dialect(choices: Choices = DEFAULTS) -> Dialect:
         render=RENDER,
         kinds=tuple(KINDS),
         bounds=Bounds(MOST_RESULT),
+        known_by="an object with intent_id, agent_id and success, goal or progress",
     )
 
 
