@@ -91,6 +91,7 @@ class _Closing:
         exc_val: BaseException | None,
         exc_tb: TracebackType | None,
     ) -> None:
+        del exc_type, exc_val, exc_tb  # it is closed whatever has happened
         await self.aclose()
 
 
