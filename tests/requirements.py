@@ -396,7 +396,14 @@ _MANIFEST: tuple[Requirement, ...] = (
         "MCP-STDIO",
         "MCP",
         "`dragoman mcp` serves on standard input and output, leaves all files level, goes through "
-        "a hub that runs, and passes everything on where it is told a hub's address.",
+        "a hub that runs, passes everything on where it is told a hub's address, and answers all "
+        "that it has read before it leaves.",
+    ),
+    Requirement(
+        "MCP-MALFORMED",
+        "MCP",
+        "What is no JSON or no message of JSON-RPC is answered with -32700 or -32600 and the id "
+        "null, in the same words over HTTP and on standard output.",
     ),
     # --- commands
     Requirement(
@@ -1029,6 +1036,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "Dialects",
         "A door sends any message and calls any operation of any dialect without naming one; "
         "alone or together with other callers the answers and the entries are the same.",
+    ),
+    Requirement(
+        "DIALECT-NOBODYS",
+        "S-AOF-1",
+        "Of a message that is nobody's every door says the same: that it is no JSON and where, or "
+        "what a message of each dialect that is meant is known by.",
     ),
     Requirement(
         "DIALECT-RECORD",

@@ -10,6 +10,7 @@ from dragoman.surfaces.cli.place import Evidence, House, Look, Place
 from dragoman.surfaces.cli.screen import Bars, Progress
 
 if TYPE_CHECKING:
+    from dragoman.config import Settings
     from dragoman.engine.operation import Dialect
     from dragoman.engine.ports import Clock
     from dragoman.engine.shown.tasks import WholeTask
@@ -93,6 +94,12 @@ def _redactor(data: Path) -> "Redactor":
     return find_redactor(data)
 
 
+def _check_settings(settings: "Settings", data: Path) -> None:
+    from dragoman.bootstrap.usable import check_usable
+
+    check_usable(settings, data)
+
+
 def _restore(backup: Path, data: Path, store: str, bars: Bars) -> "Manifest":
     from dragoman.bootstrap.backups import restore_backup
 
@@ -110,6 +117,7 @@ HOUSE = House(
     _watch_hub,
     _ask_hub,
     _redactor,
+    _check_settings,
     _restore,
 )
 

@@ -31,7 +31,25 @@ def test_the_file_sets_and_the_environment_wins(tmp_path: Path) -> None:
         ("[leases]\ncolour = 1", "leases.colour is not a setting; known: ttl_ms"),
         ("leases = 1", "write [leases] on a line of its own"),
         ("[leases]\nttl_ms = 'soon'", "leases.ttl_ms"),
-        ("[leases", "not valid TOML"),
+        ("[leases", "line 1 is not valid TOML from column 8 on: the ] that ends the name"),
+        ("[leases]\nttl_ms = [1,\n\n", "line 2 is not valid TOML: the file ends before"),
+        ("[store]\nurl = '''\nx", "line 3 is not valid TOML: the file ends before it is complete"),
+        ("[leases]\nttl_ms\n", "line 2 is not valid TOML from column 7 on: a line is KEY = VALUE"),
+        ("[leases]\nttl_ms = five", "from column 10 on: this is no value: text stands in quota"),
+        (
+            '[store]\nurl = "x\n',
+            "line 2 is not valid TOML from column 9 on: the quotation mark that ends",
+        ),
+        (
+            "[leases]\n[leases]",
+            "line 2 is not valid TOML from column 8 on: this section stands in the file already",
+        ),
+        (
+            "[leases]\nttl_ms = 9000\nttl_ms = 9000",
+            "line 3 is not valid TOML from column 14 on: this key stands in its section",
+        ),
+        ("x = [1 2]", "a comma in a list is missing"),
+        ('x = "\\q"', "line 1 is not valid TOML from column 8 on: Unescaped"),
         (
             "[leases]\nttl_ms = 0",
             "leases.ttl_ms is 0; it must be from 1000 to 604800000 (1s",
@@ -146,9 +164,30 @@ def test_an_error_in_the_file_names_the_file(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_not_text_is_an_error_and_no_crash(tmp_path: Path) -> None:
-    (tmp_path / "dragoman.toml").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(SettingsError, match=r"dragoman\.toml"):
+    (tmp_path / "dragoman.toml").write_bytes(b"[tasks]\n# \xe4\n")
+    with pytest.raises(
+        SettingsError, match=r"dragoman\.toml, line 2: .* \(0xe4\): save the file as UTF-8$"
+    ):
         load_settings(tmp_path, {})
+
+
+def test_a_folder_in_the_place_of_the_file_is_told(tmp_path: Path) -> None:
+    (tmp_path / "dragoman.toml").mkdir()
+    with pytest.raises(SettingsError, match=r"dragoman\.toml is a folder, and .* move it"):
+        load_settings(tmp_path, {})
+
+
+def test_a_file_that_cannot_be_read_is_told_without_the_words_of_a_program(tmp_path: Path) -> None:
+    loop = tmp_path / "dragoman.toml"
+    loop.symlink_to(loop)
+    with pytest.raises(SettingsError, match=r"dragoman\.toml cannot be read: Too many levels"):
+        load_settings(tmp_path, {})
+
+
+def test_a_line_that_is_wrong_is_not_shown_because_it_may_hold_a_secret() -> None:
+    with pytest.raises(SettingsError) as caught:
+        parse('[notify]\nwebhook_secret = "hunter2hunter2\n', {})
+    assert "hunter2" not in caught.value.detail
 
 
 def test_agents_have_a_section_each_and_their_keys_are_checked() -> None:

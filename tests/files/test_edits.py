@@ -354,7 +354,9 @@ def test_a_file_without_its_seal_is_compared_with_today(tmp_path: Path) -> None:
     assert lab.task(task).title == "Fix that"
     lab.path("ready", task).write_text(text.replace("Fix it", "Fix that"))
     assert lab.sweep() == 1, "an old file is no wish to go back in time"
-    assert "updatedAt is written by the hub" in "".join(kept(lab).values())
+    why = "".join(kept(lab).values())
+    assert "its line `projection`, which says what it began from, is missing" in why
+    assert "is written by the hub" not in why
 
 
 @proves("FILES-EDITS")

@@ -18,7 +18,9 @@ WORDS = ("ol-527.1", "a", "x" * 128, "x" * 129, "-a", "a b", "a/b", "ada@host", 
 def pattern(shape: type[Struct], field: str) -> re.Pattern[str]:
     """The pattern that the schema of a shape has for a field."""
     schema: dict[str, Any] = msgspec.json.schema(shape)
-    return re.compile(schema["$defs"][shape.__name__]["properties"][field]["pattern"])
+    said = schema["$defs"][shape.__name__]["properties"][field]
+    (text,) = [one for one in said.get("anyOf", [said]) if one["type"] == "string"]
+    return re.compile(text["pattern"])
 
 
 @proves("CCOS-HTTP", "MAIL-HTTP")
@@ -31,7 +33,7 @@ def pattern(shape: type[Struct], field: str) -> re.Pattern[str]:
         (arguments.Story, "intent_id", False),
         (arguments.Cancel, "intent_id", False),
         (arguments.History, "intent_id", False),
-        (arguments.Delegate, "intent_id", True),
+        (arguments.Delegate, "intent_id", False),
         (arguments.Delegate, "plan_id", True),
         (arguments.Delegate, "follows", True),
     ],

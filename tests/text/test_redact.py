@@ -257,6 +257,16 @@ def test_other_words_of_a_list_stay(words: list[Any]) -> None:
         "-----BEGIN CERTIFICATE-----\nMIIB" + "q7Xz" * 15 + "\n-----END CERTIFICATE-----",
         "api_key: https://docs.example.com/v2/keys1",
         "use basic authentication or bearer authentication",
+        'Token.Comment: "italic #A3AAB2"',
+        'Token.Keyword: "bold #fff bg:#A3AAB2 nounderline"',
+        'password: "^[A-Za-z0-9!@#]{8,}$"',
+        '"tokenPattern": "(?:ghp|gho)_[A-Za-z0-9]{36}"',
+        'secret = "id-\\\\d{4}-Z9x\\\\w+"',
+        "secret: arn:aws:secretsmanager:us-east-1:123456789012:secret:prod/db-AbCdEf",
+        "secretArn=arn:aws:secretsmanager:us-east-1:123456789012:secret:prod/db-AbCdEf",
+        '"Resource": "arn:aws:secretsmanager:eu-west-1:123456789012:secret:DbSecret-a1b2c3"',
+        'password_algorithm = "PBKDF2WithHmacSHA256"',
+        "secret: PBKDF2WithHmacSHA256 token_cipher: AES256/GCM/NoPadding",
     ],
 )
 def test_hashes_ids_names_and_words_stay(text: str) -> None:
@@ -503,6 +513,30 @@ def test_a_private_key_is_found_whatever_its_lines_begin_with(start: str) -> Non
 
 
 @proves("REDACT-LAYERS")
+@pytest.mark.parametrize("side", ["│", "┃", "║", "|"])
+def test_a_private_key_is_found_in_a_box(side: str) -> None:
+    def box(text: str) -> str:
+        lines = text.splitlines()
+        width = max(map(len, lines)) + 4
+        return "\n".join(f"{side} {line:<{width}} {side}" for line in lines)
+
+    whole = shown(f"before\n{box(PEM)}\nnext words")
+    assert whole.split() == ["before", side, "[REDACTED:private_key]", side, "next", "words"]
+    cut = shown(f"before\n{box(PEM.replace('ab12=', 'aB12').rpartition(chr(10))[0])}\nnext words")
+    assert cut.split()[:3] == ["before", side, "[REDACTED:private_key]"]
+    assert "aB12" not in cut
+
+
+@proves("REDACT-LAYERS")
+def test_behind_the_address_of_a_secret_another_is_still_found() -> None:
+    address = "arn:aws:secretsmanager:us-east-1:123456789012:secret:prod/db-AbCdEf"
+    assert shown(f"secret: {address} password=Zq8rT1xwKp0") == (
+        f"secret: {address} password=[REDACTED:password]"
+    )
+    assert shown(f"{address},token=Zq8rT1xwKp0") == f"{address},token=[REDACTED:token]"
+
+
+@proves("REDACT-LAYERS")
 @pytest.mark.parametrize("start", [*LINE_STARTS, "{0}: ", "2026-11-15T10:00:{0}Z app[{0}]: "])
 def test_a_key_without_its_end_is_masked_to_its_last_line(start: str) -> None:
     for follows in ("", "\n", "\nnext words", "\nServer", "\nready", "\nOK"):
@@ -603,6 +637,11 @@ SLOW = (
     "-----BEGIN PRIVATE KEY-----\n",
     "://a:",
     "AAAAAAAAAAAAAAAAAAAA\n",
+    "secret:arn:aws:s3:::",
+    "arn:aws:s3:eu:1:secret: ",
+    "│ -----BEGIN PRIVATE KEY-----   │\n│ " + "A" * 64 + " │\n",
+    'token: "[a-',
+    'token: "aes/',
 )
 
 

@@ -26,8 +26,8 @@ def kept(*lines: str, redactor: Redactor = ALL) -> list[str]:
     return shown
 
 
-@pytest.mark.parametrize("before", ["", "> ", "+", "app-1  | ", "12:00:01 out "])
-@pytest.mark.parametrize("end", ["", "\r", "\x1b[0m"])
+@pytest.mark.parametrize("before", ["", "> ", "+", "app-1  | ", "12:00:01 out ", "│ "])
+@pytest.mark.parametrize("end", ["", "\r", "\x1b[0m", "   │"])
 @pytest.mark.parametrize("about", [[], ABOUT])
 def test_a_key_is_masked_line_by_line_until_it_ends(
     before: str, end: str, about: list[str]

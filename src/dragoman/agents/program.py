@@ -136,15 +136,20 @@ class Tools(Struct, frozen=True):
     """Brings lines of an attempt's output into its trace."""
 
 
+def check_command(name: str, words: Sequence[str]) -> None:
+    """Raise SettingsError for what cannot be the command of an agent."""
+    if not words or not words[0] or any("\0" in word for word in words):
+        raise SettingsError(
+            f"agents.{name}.command must be a list that begins with a program's name"
+        )
+
+
 class ProgramRunner:
     """Runs the command of one agent."""
 
     def __init__(self, name: str, settings: AgentSettings, tools: Tools) -> None:
         words = settings.command
-        if not words or not words[0] or any("\0" in word for word in words):
-            raise SettingsError(
-                f"agents.{name}.command must be a list that begins with a program's name"
-            )
+        check_command(name, words)
         self._words = (_found_from_here(words[0]), *words[1:])
         self._settings = settings
         self._tools = tools

@@ -31,6 +31,7 @@ from dragoman.bootstrap.stores import (
     make_directory,
     open_or_make,
 )
+from dragoman.bootstrap.usable import check_usable
 
 _STOPPING = "the hub is stopping: no more work is given out"
 
@@ -54,6 +55,7 @@ def open_hub(
         lock = HubLock.acquire(data, "dragoman up")
         undo.callback(lock.release)
         settings = _listening(load_settings(data, environment(), config), host, port)
+        check_usable(settings, data)
         key = load_or_create(data) if not (data / CHECKPOINTS).exists() else load(data)
         kept = open_or_make(store or settings.store.url, data)
         undo.callback(kept.close)

@@ -6,6 +6,7 @@ from dragoman.core.errors import Refusal
 from dragoman.core.events import Role
 from dragoman.engine.facts import StoreFacts
 from dragoman.engine.interpreter import Interpreter
+from dragoman.engine.nobodys import why_nobodys
 from dragoman.engine.plan import Turned
 from dragoman.engine.request import Accepted, Outcome
 from dragoman.files.guarding import Warn
@@ -30,7 +31,8 @@ def _deliver(
     speaker = None if agent is None else facts.speaker(agent, "inbox")
     answer = interpreter.send(said, speaker=speaker, via="inbox")
     if answer is None:
-        return Refusal("not_recognized", "this is no message of a dialect that is spoken here")
+        fault = why_nobodys(said, interpreter.dialects)
+        return Refusal(fault.code, fault.detail)
     if isinstance(answer, Turned):
         return Refusal(answer.code, answer.detail)
     return Accepted(answer.receipts, answer.repeated)

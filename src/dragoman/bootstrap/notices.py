@@ -13,6 +13,12 @@ from dragoman.system.outbox import OutboxFiles
 
 def open_notifier(data: Path, settings: Settings, hub: Hub) -> Notifier[Notice]:
     """Follows the ledger for everyone whom the settings name."""
+    news = News(hub.store, settings.notify.statuses)
+    return Notifier(hub, OutboxFiles(data), news, targets_of(settings, data), monotonic)
+
+
+def targets_of(settings: Settings, data: Path) -> list[Target[Notice]]:
+    """Whom the settings name."""
     notify, targets = settings.notify, list[Target[Notice]]()
     if notify.webhook_url:
         from dragoman.notify.webhook import Webhook
@@ -25,5 +31,4 @@ def open_notifier(data: Path, settings: Settings, hub: Hub) -> Notifier[Notice]:
         from dragoman.system.spawn import run
 
         targets.append(Command(notify.command, environment(), partial(run, folder=data)))
-    news = News(hub.store, notify.statuses)
-    return Notifier(hub, OutboxFiles(data), news, targets, monotonic)
+    return targets

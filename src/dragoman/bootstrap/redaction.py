@@ -1,6 +1,6 @@
 """The redactor of a data directory: which secrets its hub knows, and the key of its digests."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -22,7 +22,7 @@ _WHSEC = "whsec_"
 def open_redactor(settings: Settings, data: Path, key: LedgerKey | NoKeys) -> Redactor:
     """Takes secrets out, under a key that only this data directory has."""
     chosen = settings.redaction
-    known = (*_own(data, key), *_of_settings(settings), *_of_variables(settings, environment()))
+    known = (*_own(data, key), *_of_settings(settings), *secrets_of_variables(settings))
     return Redactor(known, keyed_digest(key.secret, _DOMAIN), known_only=chosen.rules == "known")
 
 
@@ -62,8 +62,9 @@ def _password(url: str) -> str:
         return ""
 
 
-def _of_variables(settings: Settings, environ: Mapping[str, str]) -> Iterator[Secret]:
+def secrets_of_variables(settings: Settings) -> Iterator[Secret]:
     """Those that are named as secrets, and those that agents are given and that look like some."""
+    environ = environment()
     for name in settings.redaction.variables:
         value = environ.get(name, "")
         if 0 < len(value) < SHORTEST:

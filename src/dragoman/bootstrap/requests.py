@@ -74,10 +74,11 @@ def function_runner(name: str, settings: AgentSettings, write: "Write") -> "Runn
     """Who calls the agent's function."""
     from dragoman.agents.request import FunctionRunner
 
-    return FunctionRunner(write, _found(name, settings.function))
+    return FunctionRunner(write, find_function(name, settings.function))
 
 
-def _found(name: str, function: str) -> "Work":
+def find_function(name: str, function: str) -> "Work":
+    """The function of an agent; SettingsError where there is none of that name."""
     module, _, attribute = function.partition(":")
     try:
         found = getattr(import_module(module), attribute)

@@ -19,10 +19,11 @@ from dragoman.bootstrap.requests import (
     written,
 )
 from dragoman.bootstrap.spawning import queues_of
+from dragoman.bootstrap.usable import check_agent
 from dragoman.config import AgentSettings, environment
 from dragoman.core.actors import SYSTEM, Actor
 from dragoman.core.commands import WarnTask
-from dragoman.core.errors import Refused, SettingsError
+from dragoman.core.errors import Refused
 from dragoman.engine.interpreter import Interpreter
 from dragoman.engine.plan import Turned
 from dragoman.engine.reads.intents import find_intent_of
@@ -137,7 +138,7 @@ def _runner(place: Place, name: str, starting: _Starting) -> "Runner":
         ttl_ms = settings.attempt_ms or _WEEK_MS
         return starting.identity.attempt_token(of.agent, of.task, of.fence, ttl_ms)
 
-    _check_way(name, settings)
+    check_agent(name, settings)
     in_ccos = is_asked_so(settings)
     if in_ccos and not settings.command:
         write = written(place.hub.store, partial(_hub_of, starting.url, token))
@@ -173,20 +174,6 @@ def _runner(place: Place, name: str, starting: _Starting) -> "Runner":
         tell=tell_pulses(place.hub),
     )
     return ProgramRunner(name, settings, tools)
-
-
-def _check_way(name: str, settings: AgentSettings) -> None:
-    """An agent is started in one way; a function is called in CCOS only."""
-    ways = [way for way in ("command", "url", "function") if getattr(settings, way)]
-    if len(ways) > 1:
-        raise SettingsError(f"agents.{name} has a {' and a '.join(ways)}: keep one of them")
-    if not ways:
-        raise SettingsError(
-            f"agents.{name} needs either a command or a url; an agent that asks for its work "
-            "itself needs no section"
-        )
-    if settings.function and not is_asked_so(settings):
-        raise SettingsError(f'agents.{name} has a function: add speaks = ["ccos"]')
 
 
 def _hub_of(url: str, token: "Callable[[Assignment], str]", of: "Assignment") -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """How settings are read: a file, overlaid by variables, once, at the start."""
 
 import os
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from dragoman.config.checks import (
     variable,
 )
 from dragoman.config.sections import Settings, keys_of_sections
+from dragoman.config.toml_text import parse_toml, read_text
 from dragoman.core.errors import SettingsError
 
 
@@ -38,13 +38,13 @@ def load_settings(data: Path, environ: Mapping[str, str], file: Path | None = No
     """The settings of a data directory, or of another file; without a file, the defaults."""
     path = file or data / "dragoman.toml"
     try:
-        return _with_secret(parse(path.read_text(encoding="utf-8"), environ), data)
+        text = read_text(path)
     except FileNotFoundError as error:
         if file is not None:
             raise SettingsError(f"there is no file {file}") from error
-        return _with_secret(parse("", environ), data)
-    except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{path} cannot be read: {error}") from error
+        text = ""
+    try:
+        return _with_secret(parse(text, environ), data)
     except VariableError:
         raise
     except SettingsError as error:
@@ -56,10 +56,7 @@ def parse(text: str, environ: Mapping[str, str]) -> Settings:
 
     In a variable the words of a list are separated by commas.
     """
-    try:
-        given = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise SettingsError(f"this is not valid TOML: {error}") from error
+    given = parse_toml(text)
     check_keys(given, known := keys_of_sections())
     check_tables(given)
     check_variables(environ, known)

@@ -15,6 +15,7 @@ from dragoman.core.actors import Actor
 from dragoman.core.commands import AnyCommand
 from dragoman.core.errors import Refusal
 from dragoman.core.events import AnyEvent, Role
+from dragoman.core.ids import check_id
 from dragoman.core.offers import Candidate, Policy, Wish
 from dragoman.core.states.standing import Standing
 from dragoman.engine.ports import Store
@@ -130,6 +131,15 @@ def in_shape(value: Any, shape: Any, code: str = "invalid_field") -> Any:
     except msgspec.ValidationError as error:
         fault = shape_fault(error, shape)
         return Fault(code, fault.reason, fault.path)
+
+
+def not_empty(read: Any, field: str, kind: str) -> Any:
+    """What was read, unless it names what it makes by nothing: who wants an id given says none."""
+    if isinstance(read, Fault) or getattr(read, field) != "":
+        return read
+    misnamed = check_id("", kind)
+    assert misnamed is not None, "nothing is no id"
+    return fault_of(misnamed, field)
 
 
 def json_fault(error: StrictJsonError) -> Fault:
@@ -333,6 +343,8 @@ class Dialect(Struct, frozen=True):
     to find out cheaply whether it is its own."""
     prefix: bytes = b""
     """What may stand before the JSON of a message."""
+    known_by: str = ""
+    """What `hear` goes by, in a few words, for whoever sends something that is nobody's."""
 
 
 def beginning(text: bytes) -> msgspec.Raw:

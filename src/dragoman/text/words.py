@@ -2,6 +2,9 @@
 
 `red "blue green" -grey dep*` wants red, the phrase, no grey, and a word that begins with dep; `OR`
 between two such lists wants one of them. Stores get words, not text: all split alike, here.
+
+Chinese and Japanese put no blanks between words. There each character is a word, and what is asked
+for is a phrase of them: `日本語` is found in `日本語テキスト`.
 """
 
 import re
@@ -25,7 +28,12 @@ MOST_ASKED = 32
 PASSED_OVER = "\ufffd"
 """Stands where a word stands that has been there too often. No search can ask for it."""
 
-_WORD = re.compile(r"[^\W_]+")
+_UNSPACED = (
+    "\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+    "\U00020000-\U0003ffff"
+)
+"""Signs of the scripts that put no blanks between words: Han, and both kinds of kana."""
+_WORD = re.compile(rf"(?=[{_UNSPACED}])[^\W_]|[^\W_{_UNSPACED}]+")
 _PART = re.compile(r'(-?)"([^"]*)"?|(\S+)')
 
 Words = tuple[str, ...]
@@ -45,7 +53,10 @@ Wanted = tuple[tuple[Term, ...], ...]
 
 
 def words_of(text: str) -> Words:
-    """The words of a text as they are compared: letters and digits, case folded."""
+    """The words of a text as they are compared: letters and digits, case folded.
+
+    A change of what a word is needs a migration of the stores, so that all is indexed anew.
+    """
     found = _split(text, MOST_WORDS)
     if len(found) <= MOST_TIMES:
         return found

@@ -1,6 +1,7 @@
 """What holds of every dialect: complete tables, and a yes and a no for each of its operations."""
 
 from collections import Counter
+from typing import Any
 
 import msgspec
 import pytest
@@ -9,7 +10,7 @@ from dragoman.bootstrap import dialects
 from dragoman.core.errors import REFUSALS
 from dragoman.core.events import EVENT_NAMES
 from dragoman.engine.operation import Dialect
-from dragoman.engine.plan import Turned
+from dragoman.engine.plan import Taken, Turned
 from tests.conformance.protocol.cases import CASES
 from tests.conformance.surface.doors import EVERYONE, Direct, Operation
 from tests.engine.lab import HUMAN
@@ -54,6 +55,33 @@ def test_every_operation_has_a_case_that_is_a_yes(dialect: Dialect) -> None:
         if isinstance(step, Operation):
             called.add(step.name)
     assert called == {operation.name for operation in dialect.operations}
+
+
+@proves("NAME-GRAMMAR")
+@pytest.mark.parametrize(
+    ("name", "field", "arguments"),
+    [
+        ("mail.send", "id", {"to": "bob", "subject": "Hello", "body_md": "Good day."}),
+        ("wave.start", "wave_id", {"beads": ["ol-1"], "parallel": 1}),
+        ("workq.create", "item_id", {"title": "One"}),
+        ("ccos.delegate", "intent_id", {"goal": "Sum up"}),
+    ],
+)
+def test_what_is_made_has_an_id_that_is_given_or_one_that_is_said_and_no_empty_one(
+    name: str, field: str, arguments: dict[str, Any]
+) -> None:
+    house = House()
+    for agent, role in EVERYONE.items():
+        house.welcome(agent, role)
+    interpreter = house.door.interpreter
+
+    empty = interpreter.call(name, {**arguments, field: ""}, HUMAN)
+    assert isinstance(empty, Turned)
+    assert (empty.ours or empty.code, field in empty.path) == ("invalid_id", True)
+    assert "'' is not a valid" in empty.detail
+    given = interpreter.call(name, {**arguments, field: None}, HUMAN)
+    assert isinstance(given, Taken), given
+    assert given.reply[field]
 
 
 @each_dialect

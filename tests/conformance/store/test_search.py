@@ -73,6 +73,27 @@ def test_words_phrases_beginnings_and_exclusions(
     assert found(store, query) == positions
 
 
+@proves("SEARCH-WORDS")
+@pytest.mark.parametrize(
+    ("query", "positions"),
+    [
+        ("日本語", [2, 1]),
+        ("テキスト", [1]),
+        ("本日", [3]),
+        ("日本語 -設定", [1]),
+        ("日*", [3, 2, 1]),
+        ("GPT4の設定", [2]),
+        ('"語テ"', [1]),
+    ],
+)
+def test_what_is_written_without_blanks_is_found_by_any_part_of_it(
+    store: Store, query: str, positions: list[int]
+) -> None:
+    hold(store, "日本語テキスト", "GPT4の設定（日本語）", "本日は晴天なり")
+
+    assert found(store, query) == positions
+
+
 @proves("CLI-PAGED")
 def test_pages_go_from_the_newest_to_the_oldest(store: Store) -> None:
     hold(store, *["red", "red blue", "blue", "red", "red"])

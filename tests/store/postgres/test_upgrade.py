@@ -13,6 +13,7 @@ from dragoman.engine.ports import Session
 from dragoman.store.postgres import PostgresStore, migrate
 from dragoman.store.postgres.migrate import MIGRATIONS
 from dragoman.system.ids import new_id
+from dragoman.text.words import Term
 from tests.conformance.store.changes import begin_stream
 from tests.ledger.released import golden_entries
 from tests.requirements import proves
@@ -74,6 +75,21 @@ def mortal(postgres_server: str) -> Generator[str]:
             inside.execute(DIE.encode())
         yield url
         server.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(name))
+
+
+@proves("UPGRADE-OLD", "SEARCH-WORDS")
+def test_what_was_indexed_before_signs_were_words_is_indexed_anew(
+    admin: Admin, postgres_server: str, postgres_url: str, schema: str
+) -> None:
+    make_old(admin, postgres_server, schema, 6, "v9")
+    admin.execute("INSERT INTO texts (position, words) VALUES (1, '日本語テキスト:1')")
+    admin.execute("INSERT INTO meta (key, value) VALUES ('indexed', '9')")
+
+    store = PostgresStore.open(postgres_url, new_id)
+
+    assert store.indexed() == 0
+    assert store.search(((Term(("日本語テキスト",)),),), None, 9) == []
+    store.close()
 
 
 @proves("UPGRADE-OLD")

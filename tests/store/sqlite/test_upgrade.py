@@ -8,6 +8,7 @@ import pytest
 from dragoman.core.errors import StoreUnavailable
 from dragoman.store.sqlite import migrate
 from dragoman.store.sqlite.migrate import APPLICATION_ID, MIGRATIONS
+from dragoman.text.words import Term
 from tests.conformance.store.changes import begin_stream
 from tests.crash.hubs import killed_at
 from tests.ledger.released import golden_entries
@@ -47,6 +48,21 @@ def version_of(path: Path) -> int:
     found = database.execute("PRAGMA user_version").fetchall()
     database.close()
     return found[0][0]
+
+
+@proves("UPGRADE-OLD", "SEARCH-WORDS")
+def test_what_was_indexed_before_signs_were_words_is_indexed_anew(tmp_path: Path) -> None:
+    path = old_database(tmp_path / "hub.db", 6, "v9")
+    database = connect(path)
+    database.execute("INSERT INTO texts (rowid, words) VALUES (1, '日本語テキスト')").fetchall()
+    database.execute("INSERT INTO meta (key, value) VALUES ('indexed', '9')").fetchall()
+    database.close()
+
+    store = open_store(path)
+
+    assert store.indexed() == 0
+    assert store.search(((Term(("日本語テキスト",)),),), None, 9) == []
+    store.close()
 
 
 @proves("UPGRADE-OLD")

@@ -95,6 +95,51 @@ def test_broken_settings_are_named_and_the_other_checks_are_made(
     assert files(healthy.data) == before
 
 
+@proves("DOCTOR-AGREES", "HTTP-EXPOSURE")
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[agents.ada]", "agents.ada needs either a command or a url"),
+        ('[agents.ada]\ncommand = [""]', "begins with a program's name"),
+        ('[agents.ada]\nurl = "ftp://x"', "agents.ada.url must begin with https://"),
+        ('[agents.ada]\nfunction = "no.such:x"\nspeaks = ["ccos"]', "cannot be found"),
+        ('[http]\nhost = "10.0.0.7"', "tokens would travel in the open"),
+        ('[http]\ntls_cert = "/nope"\ntls_key = "/nope"', "cannot be read: No such file"),
+        ('[http]\ntls_cert = "{toml}"\ntls_key = "{toml}"', "without a password: "),
+        ('[profiles.night]\ntools = ["clame"]', "there is no tool or group 'clame'"),
+        ('[notify]\nwebhook_url = "ftp://x"', "notify.webhook_url must begin with"),
+        ('[notify]\ncommand = [""]', "notify.command must be a list"),
+        ('[workq]\nurl = "ftp://x"', "workq.url must begin with https://"),
+        ('[redaction]\nvariables = ["SHORT"]', "SHORT has fewer than"),
+        ('[store]\nurl = "mysql://x"', "mysql: is not a kind of store"),
+    ],
+)
+def test_settings_that_no_hub_would_start_with_are_bad(
+    healthy: Console, text: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHORT", "abc")
+    toml = healthy.data / "dragoman.toml"
+    toml.write_text(text.replace("{toml}", f"{toml}"))
+
+    found = examine(healthy)
+    refused = healthy.ask("up", "--port", "0", code=1)
+
+    assert found["settings"]["state"] == "bad"
+    assert words in found["settings"]["found"]
+    assert (refused["code"], refused["detail"]) == ("invalid_settings", found["settings"]["found"])
+
+
+def test_settings_with_which_only_no_hub_runs_keep_no_other_check_from_looking(
+    healthy: Console,
+) -> None:
+    (healthy.data / "dragoman.toml").write_text("[agents.ada]\n")
+
+    found = examine(healthy)
+
+    assert list(found) == list(CHECKS)
+    assert [name for name, c in found.items() if c["state"] != "ok"] == ["settings"]
+
+
 @proves("DOCTOR-GIT")
 def test_a_repository_without_a_commit_is_a_warning(healthy: Console, tmp_path: Path) -> None:
     def found(named: str) -> tuple[str, str]:

@@ -106,6 +106,18 @@ def test_following_one_task_shows_only_that_task_and_ends_at_the_limit(lived: Co
 
 
 @proves("CLI-EVENTS")
+def test_what_is_told_of_a_task_elsewhere_is_not_its_history_and_the_help_says_so(
+    lived: Console, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert 4 not in positions(lived, "--task", "T-1"), "the refusal is in the stream of ben"
+    assert positions(lived, "--type", "command") == [4]
+    lived("events", "--help")
+    said = " ".join(capsys.readouterr().out.split())
+    assert "Only its own history; not what other streams tell of it." in said
+    assert "--task shows none of them" in said
+
+
+@proves("CLI-EVENTS")
 def test_an_empty_ledger_prints_nothing(dragoman: Console) -> None:
     dragoman("init")
 

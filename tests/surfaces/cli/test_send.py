@@ -98,6 +98,15 @@ def test_what_no_dialect_claims_is_said_so_and_leaves_no_trace(
     assert dragoman("events", "--json").out == ""
 
 
+@proves("CLI-EXIT", "DIALECT-RECORD")
+def test_json_that_is_broken_is_told_where(dragoman: Console, letter: Letters) -> None:
+    refused = dragoman.ask("send", letter('{"subject": "Hello" "body_md": "x"}'), code=1)
+
+    assert refused["code"] == "invalid_json"
+    assert "(byte 20)" in refused["detail"]
+    assert dragoman("events", "--json").out == ""
+
+
 @proves("CLI-EXIT")
 def test_a_file_that_cannot_be_read_is_wrong_usage(dragoman: Console, tmp_path: Path) -> None:
     for source, why in (

@@ -166,6 +166,17 @@ def test_one_is_told_as_one_and_many_as_many(dragoman: Console) -> None:
 
 
 @proves("FILES-INBOX")
+def test_broken_json_in_the_inbox_is_told_where(dragoman: Console) -> None:
+    dragoman.make("One", "--id", PARENT, "--ready")
+    (dragoman.data / "inbox" / "1.json").write_bytes(b'{"subject": ')
+
+    dragoman("tick")
+
+    reason = (dragoman.data / "inbox/rejected/1.json.reason.txt").read_text()
+    assert reason.startswith("invalid_json: this is not JSON: it ends before it is complete")
+
+
+@proves("FILES-INBOX")
 def test_what_the_inbox_rejected_is_counted_apart(dragoman: Console) -> None:
     dragoman.make("One", "--id", PARENT, "--ready")
     for name in ("1.json", "2.json"):

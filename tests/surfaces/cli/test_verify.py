@@ -218,7 +218,28 @@ def test_a_spoiled_checkpoint_is_named_by_its_line_and_the_others_count(sound: C
         "checkpoints.jsonl, line 1",
         "checkpoints.jsonl, line 4",
     ]
-    assert found["detail"].startswith("the ledger is whole, but")
+    assert found["detail"] == (
+        "the ledger is whole, but of checkpoints.jsonl 2 lines cannot be believed: keep a copy of "
+        "that file and delete what is named here; its other lines still count"
+    )
+
+
+@proves("VERIFY-EACH-LINE")
+def test_checkpoints_of_which_none_holds_are_to_be_brought_back(sound: Console) -> None:
+    spoil(sound, *range(1, 9))
+
+    detail = sound.ask("verify", code=1)["detail"]
+    assert "bring that file back from a copy, or move it away if you know why" in detail
+
+
+@proves("CLI-VERIFY")
+def test_of_files_that_differ_both_remedies_are_told(sound: Console) -> None:
+    (events,) = (sound.data / "events").iterdir()
+    events.write_bytes(events.read_bytes() + b"{}\n")
+
+    detail = sound.ask("verify", code=1)["detail"]
+    assert "`dragoman tick` takes over what was edited in task files, or says beside them" in detail
+    assert "an upgrade that writes files in another way, `dragoman rebuild-files` writes" in detail
 
 
 @proves("VERIFY-EACH-LINE")

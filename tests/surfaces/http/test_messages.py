@@ -113,6 +113,26 @@ def test_what_is_nobody_s_message_is_not_recorded(
 
 
 @proves("HTTP-MESSAGES")
+@pytest.mark.parametrize(
+    ("dialect", "words"),
+    [
+        ("aof", 'an object whose protocol is "aof"'),
+        ("agentmail", "an object with subject and body_md"),
+        ("acp", "an object with action"),
+        ("ccos", "an object with intent_id, agent_id and"),
+        ("saop", "an object with turn_index"),
+    ],
+)
+def test_a_message_of_another_shape_than_was_meant_is_told_which_that_is(
+    house: House, dialect: str, words: str
+) -> None:
+    answer = house.ask("POST", f"/v1/messages?dialect={dialect}", {"hello": "there"}, by="ada")
+
+    assert answer.code == "not_recognized"
+    assert f"({dialect}: {words}" in answer.json["detail"]
+
+
+@proves("HTTP-MESSAGES")
 def test_a_dialect_that_is_not_spoken_is_told(house: House) -> None:
     answer = house.ask("POST", "/v1/messages?dialect=latin", {}, by="ada")
     assert (answer.status, answer.code, answer.json["path"]) == (400, "invalid_request", "dialect")

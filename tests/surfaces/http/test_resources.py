@@ -1,5 +1,7 @@
 """Tasks, runs, events and agents over HTTP: reading in pages, by filters, with ETags; and doing."""
 
+from typing import Any
+
 import pytest
 from msgspec import convert
 
@@ -49,6 +51,22 @@ def test_a_task_is_given_back_and_linked(house: House) -> None:
     assert house.get("/v1/tasks/bead:b-1")["id"] == second
     nothing = house.ask("POST", f"/v1/tasks/{second}/link", {})
     assert (nothing.status, nothing.code) == (422, "invalid_field")
+
+
+@proves("NAME-GRAMMAR")
+def test_a_new_task_has_no_empty_id_and_its_unknown_relatives_are_named(house: House) -> None:
+    def refused(**fields: Any) -> tuple[str, str]:
+        answer = house.ask("POST", "/v1/tasks", {"title": "One", **fields})
+        return answer.code, answer.json["detail"]
+
+    assert refused(id="")[0] == "invalid_id"
+    assert house.post("/v1/tasks", {"title": "One", "id": None})["id"].startswith("TASK-")
+    for field, given in (("parent", "no"), ("discovered_from", "no"), ("blocked_by", ["no"])):
+        code, detail = refused(**{field: given})
+        assert (code, f"no task has the name no, which `{field}` names" in detail) == (
+            "task_not_found",
+            True,
+        )
 
 
 def test_a_refusal_is_told_with_its_status(house: House) -> None:

@@ -16,6 +16,18 @@ from tests.surfaces.http.house import House
 ERAS = {"legacy": "2025-11-25", "auto": "2026-07-28"}
 """How the client connects -> the version that both then speak."""
 
+MALFORMED = (
+    (b"", -32700, "there is nothing in it"),
+    (b"{", -32700, "this is not JSON: it ends before it is complete"),
+    (b'{"jsonrpc":"2.0" "id":1}', -32700, "(byte 17)"),
+    (b"[]", -32600, "several at once are not taken"),
+    (b"null", -32600, "this is no message of JSON-RPC 2.0"),
+    (b'{"jsonrpc":"2.0"}', -32600, "this is no message of JSON-RPC 2.0"),
+    (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}', -32600, '"params", if any'),
+    (b"[" * 900 + b"]" * 900, -32700, "nested"),
+)
+"""What is no message -> the code of the answer, and words of it."""
+
 INITIALIZE: dict[str, Any] = {
     "jsonrpc": "2.0",
     "id": 1,

@@ -13,7 +13,7 @@ from dragoman.core.commands import RevokeToken
 from dragoman.surfaces.mcp.http import SESSIONS_OF_ONE
 from tests.requirements import proves
 from tests.surfaces.http.house import Answer, House, serving
-from tests.surfaces.mcp.clients import INITIALIZE
+from tests.surfaces.mcp.clients import INITIALIZE, MALFORMED
 from tests.surfaces.mcp.stand import furnish
 
 pytestmark = proves("MCP-DOOR")
@@ -73,9 +73,19 @@ def test_what_is_too_large_is_not_read() -> None:
     assert answer.code == "message_too_large"
 
 
-@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"null", b'{"jsonrpc":"2.0"}', b"\xff\xfe"])
-def test_what_is_no_message_is_refused(house: House, body: bytes) -> None:
-    assert house.ask("POST", "/mcp", body, by="ada", headers=ACCEPT).status == 400
+@proves("MCP-MALFORMED")
+@pytest.mark.parametrize("version", [{}, {"MCP-Protocol-Version": "2026-07-28"}])
+@pytest.mark.parametrize(("body", "code", "words"), MALFORMED)
+def test_what_is_no_message_is_refused(
+    house: House, version: dict[str, str], body: bytes, code: int, words: str
+) -> None:
+    answer = house.ask("POST", "/mcp", body, by="ada", headers={**ACCEPT, **version})
+
+    assert answer.status == 400
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.json.keys() == {"jsonrpc", "id", "error"}
+    assert (answer.json["id"], answer.json["error"]["code"]) == (None, code)
+    assert words in answer.json["error"]["message"]
 
 
 def test_blanks_around_a_header_are_no_part_of_it(house: House) -> None:

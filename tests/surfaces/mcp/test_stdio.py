@@ -20,7 +20,7 @@ from dragoman.core.commands import CreateTask, RevokeToken
 from tests.e2e.program import COMMAND, Program
 from tests.requirements import proves
 from tests.surfaces.http.house import House, serving
-from tests.surfaces.mcp.clients import ERAS, INITIALIZE, refusal, use
+from tests.surfaces.mcp.clients import ERAS, INITIALIZE, MALFORMED, refusal, use
 from tests.surfaces.mcp.stand import furnish
 
 pytestmark = proves("MCP-STDIO")
@@ -198,6 +198,64 @@ def test_while_a_hub_runs_it_goes_through_it(program: Program) -> None:
         hub.communicate()
     assert program.ask_here("task", "show", task)["status"] == "review"
     program.prepare("verify")
+
+
+def _answers(program: Program, *lines: bytes) -> list[Any]:
+    """What `dragoman mcp` answers to lines after which its input ends at once."""
+    ended = subprocess.run(
+        (*COMMAND, "mcp", "--as", "ada"),
+        input=b"".join(line + b"\n" for line in lines),
+        capture_output=True,
+        env=program.environment(),
+        timeout=60,
+        check=True,
+    )
+    return [json.loads(line) for line in ended.stdout.splitlines()]
+
+
+def _request(number: int, tool: str, **arguments: Any) -> bytes:
+    params = {"name": tool, "arguments": arguments}
+    call = {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
+    return json.dumps(call).encode()
+
+
+def test_all_that_was_read_is_answered_before_it_leaves(program: Program) -> None:
+    task = program.ask_here("task", "create", "Mend it", "--ready")["id"]
+    cancelled = {
+        "jsonrpc": "2.0",
+        "method": "notifications/cancelled",
+        "params": {"requestId": 3},
+    }
+
+    answers = _answers(
+        program,
+        json.dumps(INITIALIZE).encode(),
+        _request(2, "claim", task=task),
+        _request(3, "inbox"),
+        json.dumps(cancelled).encode(),
+        *(_request(number, "read", task=task) for number in range(4, 9)),
+        # An id that was given twice is answered twice.
+        _request(8, "read"),
+    )
+
+    by_id = sorted(answer["id"] for answer in answers)
+    assert by_id == sorted([INITIALIZE["id"], 2, 4, 5, 6, 7, 8, 8])
+    assert all("result" in answer for answer in answers)
+
+
+@proves("MCP-MALFORMED")
+def test_a_line_that_is_no_message_is_answered_and_the_next_one_too(program: Program) -> None:
+    answers = _answers(
+        program,
+        *(line for line, _, _ in MALFORMED),
+        json.dumps(INITIALIZE).encode(),
+    )
+
+    *turned_down, initialized = answers
+    assert initialized["id"] == INITIALIZE["id"]
+    for answer, (line, code, words) in zip(turned_down, MALFORMED, strict=True):
+        assert (answer["id"], answer["error"]["code"]) == (None, code), line
+        assert words in answer["error"]["message"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

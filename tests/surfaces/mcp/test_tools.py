@@ -208,6 +208,8 @@ def test_a_refusal_is_an_error_of_the_tool_with_code_and_detail(house: House, mo
         ("complete", {"task": "x", "outcome": "perhaps"}, "invalid_field"),
         ("ask", {"task": "x", "question": ""}, "invalid_field"),
         ("send", {"message": "hello"}, "not_recognized"),
+        ("send", {"message": {"hello": "there"}}, "not_recognized"),
+        ("send", {"message": '{"hello": '}, "invalid_json"),
         ("send", {"message": {"protocol": "aof"}}, "invalid_envelope"),
         ("read", {"task": "../../etc/passwd"}, "invalid_id"),
         ("aof_task_update", {"taskId": "TASK-2026-02-09-999", "notes": "x"}, "task_not_found"),

@@ -25,6 +25,7 @@ _OURS: Final[Mapping[str, str]] = {
 }
 """What the hub keeps: an edit of these cannot be a wish."""
 
+_CAN_BE: Final = "title, body, priority, assignee, metadata.reviewRequired and status can"
 _MOVED: Final = "the task file was moved"
 _EDITABLE: Final = ("title", "body", "priority", "review_required", "assignee")
 
@@ -32,24 +33,23 @@ _EDITABLE: Final = ("title", "body", "priority", "review_required", "assignee")
 def wishes(
     file: TaskFile,
     folder: Status,
-    base: TaskFile,
+    base: TaskFile | None,
     now: TaskFile,
     others: Container[Status] = (),
 ) -> tuple[AnyCommand, ...]:
     """The commands that a file in this folder asks for; BadFile where it cannot be had.
 
     `base` is what the file said before it was touched, `now` what the ledger says today: only what
-    the person has changed is asked for, and only where it is not so already. In the folders
-    `others` the task has a file as well.
+    the person has changed is asked for, and only where it is not so already. A file that does not
+    say what it began from (None) is taken for one of today. In the folders `others` the task has a
+    file as well.
     """
+    is_known, base = base is not None, base or now
     if folder != base.status:
         _check_moved(others, base.status, now.status)
     for field, name in _OURS.items():
         if getattr(file, field) != getattr(base, field):
-            raise BadFile(
-                f"{name} is written by the hub and cannot be edited; title, body, priority, "
-                "assignee, metadata.reviewRequired and status can"
-            )
+            raise BadFile(_of_the_hub(name) if is_known else _old(name))
     if not base.body:
         # The empty lines around a body that was none are the file's own, not the person's.
         file = replace(file, body=file.body.strip("\n"))
@@ -64,6 +64,18 @@ def wishes(
         how = "the status in the task file was edited" if folder == base.status else _MOVED
         commands.append(MoveTask(now.id, to, how))
     return tuple(commands)
+
+
+def _of_the_hub(name: str) -> str:
+    return f"{name} is written by the hub and cannot be edited; {_CAN_BE}"
+
+
+def _old(name: str) -> str:
+    return (
+        "its line `projection`, which says what it began from, is missing or was changed, and "
+        f"{name} is not what it is now: so it cannot be told what was edited. Edit the task's file "
+        "as it stands now, and leave that line in it"
+    )
 
 
 def _check_moved(others: Container[Status], *homes: Status) -> None:

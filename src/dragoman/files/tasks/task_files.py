@@ -197,7 +197,7 @@ class TaskFiles:
         if is_ours and file.status == folder:
             return ()
         stream = f"task:{shown.task.id}"
-        base = self._streams.as_it_was(stream, file.version) or shown.file
+        base = self._streams.as_it_was(stream, file.version)
         return wishes(file, folder, base, shown.file, places.keys() - {folder})
 
     def _ask(self, commands: tuple[AnyCommand, ...]) -> Refusal | None:

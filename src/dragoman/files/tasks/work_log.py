@@ -16,6 +16,10 @@ _ENTRY: Final = re.compile(r"- (\S+)(?: (.*))?")
 _BETWEEN: Final = "; "
 _LABELS: Final = frozenset({"By", "Progress", "Notes", "Blockers"})
 _UNSEEN: Final = re.compile(r"\*([1-9][0-9]{0,15}) earlier entries: `dragoman task log [^`]*`\*\s*")
+_NOT_OURS: Final = (
+    "this stands in the work log, which is written by the hub and cannot be edited: `dragoman task "
+    "log ID TEXT` adds a line to it, and words about the task go above its heading"
+)
 _MOST_ENTRIES: Final = 200
 _MOST_BYTES: Final = 256 << 10
 """How much of a log is shown, so that a file which grows with every word stays a file to read."""
@@ -76,11 +80,11 @@ def read_entry(line: str, number: int) -> LogEntry:
     """The entry of a line; `number` is the line's, for the one who has to mend it."""
     found = _ENTRY.fullmatch(line)
     if found is None:
-        raise at_line(number, "a line of the work log is `- <timestamp> Notes: ...`")
+        raise at_line(number, _NOT_OURS)
     try:
         at = parse_rfc3339(found[1])
-    except ValueError as error:
-        raise at_line(number, str(error)) from None
+    except ValueError:
+        raise at_line(number, _NOT_OURS) from None
     said: dict[str, str] = {}
     parts = split_unescaped(found[2], "|") if found[2] is not None else []
     for index, part in enumerate(parts):
@@ -88,7 +92,7 @@ def read_entry(line: str, number: int) -> LogEntry:
         text = text[:-1] if index < len(parts) - 1 else text
         label, colon, value = text.partition(": ")
         if not colon or label not in _LABELS or label in said:
-            raise at_line(number, "a line of the work log says Progress:, Notes: and Blockers:")
+            raise at_line(number, _NOT_OURS)
         said[label] = value
     return LogEntry(
         at,

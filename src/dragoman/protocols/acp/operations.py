@@ -38,6 +38,10 @@ def dialect(choices: Choices = DEFAULTS) -> Dialect:
             message, refusal, actor, facts, choices
         ),
         schema=package_schema,
+        known_by=(
+            "an object with action (initiate, accept, …), or with to, payload and type "
+            "(status.update, …)"
+        ),
     )
 
 

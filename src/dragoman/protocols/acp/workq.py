@@ -12,7 +12,7 @@ from dragoman.core.errors import Refusal
 from dragoman.core.moments import to_rfc3339
 from dragoman.core.states.handoff_items import bare
 from dragoman.core.states.work_item import WorkItem
-from dragoman.engine.operation import Commands, Facts, Operation, fault_of
+from dragoman.engine.operation import Commands, Facts, Operation, fault_of, not_empty
 from dragoman.engine.request import Accepted
 from dragoman.engine.workq import find_item
 from dragoman.protocols.acp.messages import EVERYONE
@@ -24,7 +24,8 @@ class NewItem(Struct, frozen=True, forbid_unknown_fields=True):
     """Something to be seen to."""
 
     title: Annotated[str, Meta(max_length=500)] = ""
-    item_id: str = ""
+    item_id: str | None = None
+    """Without one it gets an id."""
 
 
 class OneItem(Struct, frozen=True, forbid_unknown_fields=True):
@@ -44,8 +45,9 @@ def operations() -> Iterator[Operation]:
     yield _writing(
         "workq.create",
         NewItem,
-        lambda asked: AddWorkItem(asked.title, bare(asked.item_id)),
+        lambda asked: AddWorkItem(asked.title, bare(asked.item_id or "")),
         "Put an item into the work queue.",
+        read=lambda value: not_empty(shaped(value, NewItem), "item_id", "item id"),
     )
     yield _writing(
         "workq.claim",
@@ -72,12 +74,16 @@ def operations() -> Iterator[Operation]:
 
 
 def _writing(
-    name: str, shape: Any, command: Callable[[Any], AnyCommand], summary: str
+    name: str,
+    shape: Any,
+    command: Callable[[Any], AnyCommand],
+    summary: str,
+    read: Callable[[Any], Any] | None = None,
 ) -> Operation:
     return Operation(
         name=name,
         shape=shape,
-        read=lambda value: shaped(value, shape),
+        read=read or (lambda value: shaped(value, shape)),
         commands=lambda asked: (command(asked),),
         reply=_done,
         after=_shown,

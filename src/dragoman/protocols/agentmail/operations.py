@@ -22,6 +22,7 @@ from dragoman.engine.operation import (
     Operation,
     fault_of,
     in_shape,
+    not_empty,
 )
 from dragoman.engine.reads.closed_letters import is_shown_to
 from dragoman.engine.reads.mailbox import find_letter
@@ -62,6 +63,7 @@ def dialect(choices: Choices = DEFAULTS) -> Dialect:
         refusals=CODES,
         render=RENDER,
         kinds=tuple(type.value for type in MessageType if type is not MessageType.UNKNOWN),
+        known_by="an object with subject and body_md",
     )
 
 
@@ -114,7 +116,7 @@ def _unwrapped(value: Any) -> Any:
 
 
 def _read_letter(value: Any) -> Outgoing | Fault:
-    row = in_shape(_as_ours(value), SendMail)
+    row = not_empty(in_shape(_as_ours(value), SendMail), "id", "letter id")
     return row if isinstance(row, Fault) else Outgoing(row, _parser.parse(value))
 
 

@@ -19,7 +19,15 @@ from dragoman.core.errors import Refusal
 from dragoman.core.events import WaveBead
 from dragoman.core.moments import to_rfc3339
 from dragoman.core.states.reservations import RESERVATION_TTL_MS, Shelf, Wish
-from dragoman.engine.operation import Commands, Facts, Fault, Operation, fault_of
+from dragoman.engine.operation import (
+    Commands,
+    Facts,
+    Fault,
+    Operation,
+    fault_of,
+    in_shape,
+    not_empty,
+)
 from dragoman.engine.reads.waves import (
     Reserved,
     find_wave,
@@ -55,7 +63,8 @@ class Start(Struct, frozen=True, forbid_unknown_fields=True):
     """In the order in which they go; those that are unknown become tasks."""
     parallel: int
     """How many may be ready or in progress at a time."""
-    wave_id: str = ""
+    wave_id: str | None = None
+    """Without one it gets an id."""
     retries: dict[str, int] = {}
     """Type of failure, such as TESTS_FAIL -> how often a bead may be tried again after it."""
     orchestrator: str = ""
@@ -114,7 +123,7 @@ def _waves(choices: Choices) -> Iterator[Operation]:
     yield Operation(
         name="wave.start",
         shape=Start,
-        read=reader(Start),
+        read=lambda value: not_empty(in_shape(value, Start), "wave_id", "wave id"),
         commands=lambda _: (),
         gather=lambda asked, _, facts: _start(asked, facts, choices),
         dwells=True,
@@ -172,7 +181,7 @@ def _start(asked: Start, facts: Facts, choices: Choices) -> Commands | Fault:
     wave = StartWave(
         tuple(WaveBead(bead.id, bead.files) for bead in beads),
         asked.parallel,
-        asked.wave_id,
+        asked.wave_id or "",
         asked.retries,
         asked.orchestrator,
         tuple(open_waves(facts.store)),

@@ -79,8 +79,8 @@ class Ranked(Wanted, frozen=True, kw_only=True):
 class Delegate(Wanted, frozen=True, kw_only=True):
     """A goal for the agent that is most likely to reach it."""
 
-    intent_id: MaybeId = ""
-    """Empty: it gets an id."""
+    intent_id: IntentId | None = None
+    """Without one it gets an id."""
     params: dict[str, Any] = {}
     deadline: MaybeMoment = ""
     """The moment at which requests fail, whoever has them; those made after it get as much time

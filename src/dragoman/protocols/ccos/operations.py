@@ -23,6 +23,7 @@ from dragoman.engine.operation import (
     Operation,
     beginning,
     fault_of,
+    not_empty,
 )
 from dragoman.engine.ports import ListQuery
 from dragoman.engine.reads.intents import find_intent, find_standing, intents_on, is_cancelled
@@ -68,6 +69,7 @@ def dialect(choices: Choices = DEFAULTS) -> Dialect:
         render=RENDER,
         kinds=tuple(KINDS),
         bounds=Bounds(MOST_RESULT),
+        known_by="an object with intent_id, agent_id and success, goal or progress",
     )
 
 
@@ -203,11 +205,14 @@ def _state(accepted: Accepted, facts: Facts) -> dict[str, Any] | Refusal:
 # Operations that write
 
 
+_read_goal: Final = reader(arguments.Delegate)
+
+
 def _writing(choices: Choices) -> Iterator[Operation]:
     yield Operation(
         name="ccos.delegate",
         shape=arguments.Delegate,
-        read=reader(arguments.Delegate),
+        read=lambda value: not_empty(_read_goal(value), "intent_id", "intent id"),
         commands=lambda _: (),
         gather=lambda asked, _, facts: translate.delegate(asked, facts, choices),
         reply=_accepted,

@@ -97,7 +97,7 @@ def delegate(asked: Delegate, facts: Facts, choices: Choices) -> Commands | Faul
     return (
         DelegateIntent(
             asked.goal,
-            asked.intent_id,
+            asked.intent_id or "",
             asked.params,
             asked.constraints,
             asked.skills,

@@ -79,6 +79,7 @@ def dialect(choices: Choices | None = None) -> Dialect:
         render=RENDER,
         kinds=KINDS,
         bounds=Bounds(choices.most_bytes, any_whole=True),
+        known_by="an object with turn_index, or with event_id and payload",
     )
 
 

@@ -34,7 +34,13 @@ def events(
         bool, typer.Option("--follow", "-f", help="Go on as things happen; Ctrl-C ends it.")
     ] = False,
     task: Annotated[
-        str, typer.Option("--task", metavar="ID", show_default=False, help="Only its own history.")
+        str,
+        typer.Option(
+            "--task",
+            metavar="ID",
+            show_default=False,
+            help="Only its own history; not what other streams tell of it.",
+        ),
     ] = "",
     type: Annotated[
         str | None,
@@ -59,7 +65,9 @@ def events(
 ) -> Answer | None:
     """Print the ledger: what happened, when, and by whom.
 
-    With --json each line is an object of its own.
+    With --json each line is an object of its own. What was refused is told in the stream of
+    whoever asked for it (--type command), and letters, handoffs and intents about a task have
+    streams of their own: --task shows none of them.
 
     \b
     Examples:

@@ -212,5 +212,7 @@ class House(Struct, frozen=True):
     """Asks the hub that the environment names for an operation."""
     redactor: "Callable[[Path], Redactor]"
     """Takes secrets out of text, and knows those of a data directory, if there is one."""
+    check_settings: "Callable[[Settings, Path], None]"
+    """Raises SettingsError for what no hub of a data directory would run with."""
     restore: "Callable[[Path, Path, str, Bars], Manifest]"
     """Makes a data directory, with the store of a URL, out of a backup."""

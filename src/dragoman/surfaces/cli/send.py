@@ -20,6 +20,7 @@ def send(call: Call, source: SourceArgument = STANDARD_INPUT) -> Answer:
       dragoman send report.json --as swe-backend
       dragoman send < message.txt
     """
+    from dragoman.engine.nobodys import why_nobodys
     from dragoman.engine.operation import longest_message
     from dragoman.engine.plan import Turned
 
@@ -29,14 +30,8 @@ def send(call: Call, source: SourceArgument = STANDARD_INPUT) -> Answer:
         speaker = call.actor(place, name) if name else None
         answer = place.interpreter.send(message, speaker=speaker, via=call.door)
         if answer is None:
-            spoken = ", ".join(dialect.name for dialect in place.interpreter.dialects)
-            raise Refused(
-                Refusal(
-                    "not_recognized",
-                    f"this is no message of a dialect that is spoken here ({spoken}); "
-                    "`dragoman lint --dialect D` says what is missing",
-                )
-            )
+            fault = why_nobodys(message, place.interpreter.dialects)
+            raise Refused(Refusal(fault.code, fault.detail))
         if isinstance(answer, Turned):
             return call.turned(answer, in_dialect=True)
         happened = tuple(effects(place.hub.store, answer))

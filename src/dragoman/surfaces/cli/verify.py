@@ -27,6 +27,16 @@ _FOREIGN = (
     "only the public key is here, and whoever signed anew could have put another one in its place: "
     "compare keys/ledger.pub with one that you had from the hub"
 )
+_REWRITE = (
+    ": `dragoman tick` takes over what was edited in task files, or says beside them why not; "
+    "whatever else it is, also an upgrade that writes files in another way, `dragoman "
+    "rebuild-files` writes all of them anew"
+)
+_DELETE = "keep a copy of that file and delete what is named here; its other lines still count"
+_BRING_BACK = (
+    "bring that file back from a copy, or move it away if you know why it is so; until then "
+    "nothing is written"
+)
 _SURPLUS = "; what is surplus is nobody's here and is left alone: move it away"
 
 
@@ -41,6 +51,8 @@ class Verdict(Struct):
     first_bad: int | None = None
     signed: int = 0
     """The position up to which a good signature covers the entries."""
+    spoiled: int = 0
+    """How many of the findings are lines of checkpoints.jsonl that do not hold."""
     damage: int = 0
     """How many of the findings are the database's own, about what lies below its rows."""
     files: int = 0
@@ -216,7 +228,7 @@ def _signed(evidence: Evidence, verdict: Verdict) -> "list[Checkpoint]":
 
     signed, spoiled = read_lines(evidence.checkpoints.lines(), evidence.checkpoints.public)
     verdict.note(Finding(f"checkpoints.jsonl, line {one.line}: {one.why}") for one in spoiled)
-    verdict.checkpoints = len(signed)
+    verdict.checkpoints, verdict.spoiled = len(signed), len(spoiled)
     verdict.is_proven = evidence.checkpoints.is_proven
     verdict.signed = max((checkpoint.size for checkpoint in signed), default=0)
     return signed
@@ -285,10 +297,12 @@ def _headline(verdict: Verdict) -> str:
         do = "1 file does" if verdict.found == 1 else f"{verdict.found} files do"
         has_surplus = any(finding.problem.endswith(" is surplus") for finding in verdict.findings)
         return (
-            f"{_extent(verdict)}, but {do} not show it as it is; "
-            "`dragoman tick` takes edits over, `dragoman rebuild-files` writes all of them anew"
-            + _SURPLUS
-            * has_surplus
+            f"{_extent(verdict)}, but {do} not show it as it is{_REWRITE}{_SURPLUS * has_surplus}"
+        )
+    if verdict.found == verdict.spoiled:
+        lines = counted(verdict.spoiled, "line")
+        return f"{_extent(verdict)}, but of checkpoints.jsonl {lines} cannot be believed: " + (
+            _DELETE if verdict.checkpoints else _BRING_BACK
         )
     if verdict.first_bad is None:
         return f"{_extent(verdict)}, but not all beside it holds; findings: {verdict.found}"

@@ -19,7 +19,9 @@ from dragoman.core.commands import (
     ReportOutcome,
     UpdateTask,
 )
+from dragoman.core.errors import Refused
 from dragoman.core.events import LinkKind, Outcome, Priority, Status
+from dragoman.core.ids import check_task_id
 from dragoman.core.limits import ATTEMPTS, BODY, LINKS, REASON, TEXT, TITLE, TTL_MS, WHOLE
 from dragoman.core.moments import to_rfc3339
 from dragoman.core.reading import Receipt
@@ -49,7 +51,7 @@ class NewTask(Body, frozen=True):
     """A task to be made; without an id the hub gives it one."""
 
     title: Annotated[str, Meta(min_length=1, max_length=TITLE)]
-    id: NewId = ""
+    id: NewId | None = None
     body: Annotated[str, Meta(max_length=BODY)] = ""
     ready: bool = False
     assignee: AgentName = ""
@@ -65,11 +67,13 @@ class NewTask(Body, frozen=True):
 async def create(call: Call) -> Any:
     """Make a task."""
     new: NewTask = call.body
+    if new.id == "" and (misnamed := check_task_id(new.id)) is not None:
+        raise Refused(misnamed)
     defaults = call.office.door.settings.tasks
     review, attempts = new.review_required, new.max_attempts
     command = CreateTask(
         title=new.title,
-        id=new.id,
+        id=new.id or "",
         body=new.body,
         ready=new.ready,
         assignee=new.assignee,

@@ -11,7 +11,7 @@ from dragoman.engine.shown.tasks import ShownEntry, shown_entry, told_of
 from dragoman.surfaces.http.endpoint import Endpoint, Query
 from dragoman.surfaces.http.feed import EVERYTHING, Feed, Filter
 from dragoman.surfaces.http.history import After, Limit
-from dragoman.surfaces.http.names import WantedTask
+from dragoman.surfaces.http.names import HistoryOf
 from dragoman.surfaces.http.office import Call
 from dragoman.surfaces.http.problems import stop
 from dragoman.surfaces.http.waiting import MOST_WAIT_MS, waiting
@@ -26,7 +26,7 @@ _PAGE = 500
 class WantedQuery(Query, frozen=True):
     """Which entries."""
 
-    task: WantedTask = ""
+    task: HistoryOf = ""
     type: Annotated[
         str,
         Meta(

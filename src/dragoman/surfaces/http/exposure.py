@@ -2,6 +2,7 @@
 
 from functools import lru_cache
 from ipaddress import ip_address, ip_network
+from ssl import PROTOCOL_TLS_SERVER, SSLContext, SSLError
 
 from dragoman.config import HttpSettings
 from dragoman.core.errors import SettingsError
@@ -30,6 +31,28 @@ def check_exposure(settings: HttpSettings) -> None:
             f"http.host {settings.host or '(empty)'} is no name that the hub can be called by: "
             "list the names that callers use in http.allowed_hosts"
         )
+
+
+def check_certificate(settings: HttpSettings) -> None:
+    """Raise SettingsError when the certificate and its key cannot be used."""
+    if not settings.tls_cert:
+        return
+    try:
+        # Without a password OpenSSL would ask for one, at a terminal that nobody may sit at.
+        SSLContext(PROTOCOL_TLS_SERVER).load_cert_chain(
+            settings.tls_cert, settings.tls_key, password=""
+        )
+    except SSLError as error:
+        raise SettingsError(
+            f"http.tls_cert {settings.tls_cert} and http.tls_key {settings.tls_key} are no "
+            "certificate chain and the private key that belongs to it, in PEM and without a "
+            f"password: {error.reason or error}"
+        ) from None
+    except OSError as error:
+        raise SettingsError(
+            f"http.tls_cert {settings.tls_cert} or http.tls_key {settings.tls_key} cannot be "
+            f"read: {error.strerror}; a relative path begins where `dragoman up` is started"
+        ) from None
 
 
 def _check_proxy(proxy: str) -> None:

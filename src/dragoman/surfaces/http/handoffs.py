@@ -27,7 +27,7 @@ from dragoman.surfaces.http.history import (
     Limit,
     history_page,
 )
-from dragoman.surfaces.http.names import AgentName, NewId, WantedTask
+from dragoman.surfaces.http.names import AgentName, NoId, WantedTask
 from dragoman.surfaces.http.office import Call
 
 
@@ -38,7 +38,7 @@ class HandoffsQuery(Query, frozen=True):
     task: WantedTask = ""
     sender: AgentName = field(default="", name="from")
     to: AgentName = ""
-    teamspace: NewId = ""
+    teamspace: NoId = ""
     limit: Limit = 50
     cursor: Cursor | UnsetType = UNSET
 

@@ -19,6 +19,7 @@ from dragoman.core.errors import DragomanError
 from dragoman.core.events import Status
 from dragoman.engine.identity import Principal
 from dragoman.engine.interpreter import Spoken
+from dragoman.engine.nobodys import why_nobodys
 from dragoman.engine.operation import Dialect, Operation
 from dragoman.engine.plan import Answer, Taken, Turned
 from dragoman.surfaces.http.endpoint import (
@@ -37,15 +38,12 @@ from dragoman.surfaces.http.problems import (
     HttpProblem,
     Problem,
     encode,
-    json_problem,
     of_error,
     of_refusal,
     problem,
     stop,
 )
 from dragoman.surfaces.http.waiting import MOST_WAIT_MS, waiting
-from dragoman.text.strict_cbor import is_cbor_map, parse_cbor
-from dragoman.text.strict_json import StrictJsonError, parse_json
 
 LINES = ("application/x-ndjson", "application/jsonl")
 WINDOW = 512
@@ -264,25 +262,10 @@ def sent(answer: Taken, line: int | UnsetType = UNSET) -> Sent:
 
 def nobodys(office: Office, dialect: str, text: bytes = b"") -> Problem:
     """The problem of a message that no dialect takes for its own; `text`: if it may be no JSON."""
-    found = _malformed(text)
-    if found is None:
-        spoken = dialect or ", ".join(one.name for one in office.door.interpreter.dialects)
-        detail = f"this is no message of a dialect that is meant ({spoken})"
-        found = problem("not_recognized", detail)
-    office.metrics.message(dialect, found.code)
-    return found
-
-
-def _malformed(text: bytes) -> Problem | None:
-    """What is wrong with JSON or CBOR that was begun; other words may be of any dialect."""
-    is_cbor = is_cbor_map(text)
-    if not is_cbor and text.lstrip()[:1] not in (b"{", b"["):
-        return None
-    try:
-        (parse_cbor if is_cbor else parse_json)(text)
-    except StrictJsonError as error:
-        return json_problem(error)
-    return None
+    meant = [one for one in office.door.interpreter.dialects if dialect in ("", one.name)]
+    fault = why_nobodys(text, meant)
+    office.metrics.message(dialect, fault.code)
+    return problem(fault.code, fault.detail, fault.path)
 
 
 def count(office: Office, answer: Answer) -> None:

@@ -11,12 +11,15 @@ from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser, Authorizat
 from mcp.server.auth.provider import AccessToken
 from mcp.server.streamable_http import StreamableHTTPServerTransport
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from dragoman.engine.identity import Principal
 from dragoman.surfaces.http.door import Patience
+from dragoman.surfaces.http.endpoint import JSON
 from dragoman.surfaces.http.limits import read_body
 from dragoman.surfaces.http.problems import stop
+from dragoman.surfaces.mcp.malformed import check
 from dragoman.surfaces.mcp.mount import PATH
 from dragoman.surfaces.mcp.server import Caller, Context
 
@@ -65,6 +68,10 @@ class McpApp:
         scope["user"] = _user(scope[_PRINCIPAL])
         if scope["method"] == "POST":
             body = await read_body(receive, scope["by_name"], self._most_body, self._patience)
+            if (fault := check(body)) is not None:
+                said = Response(fault.model_dump_json(exclude_unset=True), 400, media_type=JSON)
+                await said(scope, receive, send)
+                return
             receive = _again(body, receive)
         else:
             scope["progress"].is_stream = True

@@ -10,6 +10,7 @@ from mcp.server import Server
 from mcp.server.stdio import stdio_server
 
 from dragoman.engine.identity import Principal
+from dragoman.surfaces.mcp.conversation import Ears, Mouth, Unanswered
 from dragoman.surfaces.mcp.desk import Desk
 
 T = TypeVar("T")
@@ -47,9 +48,12 @@ class OwnRoom:
 
 
 async def serve(server: Server) -> None:
-    """Serve until standard input ends, or a signal comes."""
+    """Serve until standard input ends and all is answered, or a signal comes."""
     # Nothing wakes whoever reads standard input, so Ctrl-C ends the process as SIGTERM does; what
     # was answered is committed.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     async with stdio_server() as (reading, writing):
-        await server.run(reading, writing, server.create_initialization_options())
+        unanswered = Unanswered()
+        mouth = Mouth(writing, unanswered)
+        ears = Ears(reading, mouth, unanswered)
+        await server.run(ears, mouth, server.create_initialization_options())

@@ -6,6 +6,7 @@ from typing import Annotated, Any, cast
 from msgspec import Meta
 
 from dragoman.core.errors import Refusal, Refused
+from dragoman.engine.nobodys import why_nobodys
 from dragoman.engine.operation import Dialect, Operation
 from dragoman.engine.plan import Answer, Taken, Turned
 from dragoman.surfaces.mcp.desk import Desk
@@ -23,6 +24,9 @@ class Send(Arguments, frozen=True):
 def send(desk: Desk, asked: Send) -> dict[str, Any]:
     """Have a message carried out, in whatever dialect it is."""
     said = desk.interpreter.send(asked.message, speaker=desk.actor, ends_stays=True)
+    if said is None:
+        fault = why_nobodys(asked.message, desk.interpreter.dialects)
+        raise Refused(Refusal(fault.code, fault.detail))
     answer = _taken(said, desk)
     shown = {"dialect": answer.dialect, "type": answer.kind, "reply": answer.reply}
     return shown | ({"repeated": True} if answer.repeated else {})
@@ -63,13 +67,8 @@ def _called(desk: Desk, name: str, visit: Visit) -> dict[str, Any]:
     return cast(dict[str, Any], reply) if isinstance(reply, dict) else {"reply": reply}
 
 
-def _taken(answer: Answer | None, desk: Desk) -> Taken:
+def _taken(answer: Answer, desk: Desk) -> Taken:
     """A dialect's yes; its no is raised."""
-    if answer is None:
-        spoken = ", ".join(dialect.name for dialect in desk.interpreter.dialects)
-        raise Refused(
-            Refusal("not_recognized", f"no dialect takes this message for its own: {spoken}")
-        )
     if isinstance(answer, Turned):
         raise TurnedDown(Refusal(answer.code, answer.detail), answer.reply)
     desk.remarks.extend(answer.warnings)

@@ -103,6 +103,12 @@ _SHORTEST_PASSWORD: Final = 3
 _LONGEST_LOGIN: Final = 64
 """So long a user of a URL is whose name ends like that of a secret."""
 
+_ADDRESS: Final = re.compile(
+    rb"arn:[a-z0-9-]{1,32}:[a-z0-9-]{1,32}:[a-z0-9-]{0,32}:[0-9]{0,12}:[A-Za-z0-9:/_+.@*-]*+"
+)
+"""https://docs.aws.amazon.com/IAM/latest/UserGuide/reference-arns.html"""
+_LONGEST_ADDRESS: Final = 512
+
 PLACEHOLDER: Final = Linear(rb"\[REDACTED:[a-z0-9_]{1,64}:[0-9a-f]{8}\]", captures=False)
 """What stands in the place of a secret already."""
 _MASKED: Final = re.compile(PLACEHOLDER.pattern)
@@ -130,6 +136,9 @@ def assignments(data: bytes) -> Iterator[Told]:
         if value is None:
             continue
         start, end, is_bare = value
+        if address := _end_of_address(data, start):
+            at = address
+            continue
         if is_bare and _is_listed(data[begin:at]):
             continue  # the name of a variable, or a call
         if not looks_random(_unmasked(data, start, end)):
@@ -222,6 +231,14 @@ def _value_at(data: bytes, at: int) -> _Value | None:
         if end < 0 or not inside or b"\n" in inside
         else _Value(start, start + len(inside), False)
     )
+
+
+def _end_of_address(data: bytes, at: int) -> int:
+    """Where the Amazon Resource Name ends that something stands in: it says where a secret is kept,
+    and may have `secret:` in it itself; 0: it stands in none."""
+    begin = data.rfind(b"arn:", max(0, at - _LONGEST_ADDRESS), at + len(b"arn:"))
+    found = _ADDRESS.match(data, begin) if begin >= 0 else None
+    return found.end() if found is not None and found.end() > at else 0
 
 
 def _bare(name: str) -> str:

@@ -31,14 +31,16 @@ MARK: Final = rb"[ \t>|#*+-]{0,32}"
 LABEL: Final = rb"(?:-{0,4}[^\r\n-]){0,64}(?:[ \t:|>]|\xe2\x86\x92|\xe2\x94\x82)"
 """What a log writes before a line (it may end with an arrow, or with a line of a box), never the
 mark of another key; only what is surely of a key may stand behind it."""
+BEHIND: Final = rb"[ \t]*(?:(?:\||\xe2\x94[\x82\x83]|\xe2\x95\x91)[ \t]*)?"
+"""What may stand behind a line: blanks, and the side of a box in which the key is shown."""
 _LONG: Final = KEY + rb"{40,}"
 _LINE: Final = rb"(?:" + MARK + rb"(?:" + ABOUT + rb"|" + KEY + rb"*)|" + LABEL + _LONG + rb")"
 _WORDS: Final = rb"[ \t]{0,4}" + _LONG
 """Words of a key whose line breaks became blanks, or nothing."""
-_BEFORE: Final = _HEADER + rb"[ \t]{0,32}"
-_LINES: Final = rb"(?:" + _BREAK + _LINE + rb"[ \t]{0,32}|" + _WORDS + rb")*"
+_BEFORE: Final = _HEADER + BEHIND
+_LINES: Final = rb"(?:" + _BREAK + _LINE + BEHIND + rb"|" + _WORDS + rb")*"
 """What stands between, line by line."""
-_SHORT: Final = rb"(?:(?:" + _BREAK + LABEL + rb"|[ \t]{1,4})" + KEY + rb"{1,64}[ \t]{0,32})?"
+_SHORT: Final = rb"(?:(?:" + _BREAK + LABEL + rb"|[ \t]{1,4})" + KEY + rb"{1,64}" + BEHIND + rb")?"
 """The last line behind a label, or the last word: part of the key if the footer follows."""
 
 _BLOCK: Final = Linear(
@@ -78,9 +80,9 @@ _OPEN: Final = Linear(
 _BEGINS: Final = tuple(begin.encode() for begin in BEGINS)
 _LEAST: Final = Linear(KEY + rb"{16}", captures=False)
 """A key has so many characters in a row; what follows a mere mention of one has not."""
-_LABELLED: Final = Linear(rb"[\r\n](" + LABEL + rb")" + _LONG + rb"\z")
+_LABELLED: Final = Linear(rb"[\r\n](" + LABEL + rb")" + _LONG + BEHIND + rb"\z")
 _NEXT: Final = Linear(
-    rb"[ \t]{0,32}(?:\r?\n|\r)(" + LABEL + rb")(" + KEY + rb"{1,64})[ \t]{0,32}(?:[\r\n]|\z)"
+    BEHIND + rb"(?:\r?\n|\r)(" + LABEL + rb")(" + KEY + rb"{1,64})" + BEHIND + rb"(?:[\r\n]|\z)"
 )
 _NUMBERS: Final = re.compile(rb"[0-9]+")
 _LONGEST_LINE: Final = 512

@@ -8,7 +8,17 @@ one of it.
 from typing import Final
 
 from dragoman.text.linear import Linear
-from dragoman.text.redact.blocks import ABOUT, BEGINS, FOOTER, KEY, LABEL, MARK, is_open, is_word
+from dragoman.text.redact.blocks import (
+    ABOUT,
+    BEGINS,
+    BEHIND,
+    FOOTER,
+    KEY,
+    LABEL,
+    MARK,
+    is_open,
+    is_word,
+)
 from dragoman.text.redact.hidden import Reading
 
 OVER: Final = -1
@@ -16,7 +26,7 @@ OVER: Final = -1
 _BEGUN: Final = 1
 _FAR: Final = 32
 """So many lines of something else may stand in a key."""
-_END: Final = rb"[ \t\r]{0,32}\z"
+_END: Final = BEHIND + rb"\r?\z"
 _LABELLED: Final = LABEL + KEY + rb"{40,}"
 _FORMS: Final = (
     Linear(rb"(?:" + MARK + KEY + rb"{2,}|" + _LABELLED + rb")" + _END, captures=False),

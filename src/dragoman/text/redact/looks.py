@@ -28,6 +28,17 @@ _NOT_SECRET: Final = re.compile(
     r"|(?:https?|file|ssh|git)://.*|\d{4}-\d\d-\d\d.*|v?\d+(?:\.\d+)+\S{0,12}|[\d.,:%_-]+[a-zA-Z]{0,3}",
     re.IGNORECASE | re.ASCII,
 )
+_COLOUR: Final = re.compile(r"(?<![^\s:,;(])#(?:[0-9A-Fa-f]{3,4}){1,2}(?![0-9A-Za-z])")
+"""A colour of a web page."""
+_EXPRESSION: Final = re.compile(r"\[[^\]\s]*\w-\w[^\]\s]*\][+*?{]|\\[dws][+*?{]|\(\?[:=!<]")
+"""What a regular expression has, and hardly any password."""
+_ALGORITHM: Final = re.compile(
+    r"(?:pbkdf2|pbe|hmac|sha|md5|aes|des|desede|rsa|ecdsa|ed25519|x25519|hkdf|scrypt|bcrypt|"
+    r"argon2(?:id?|d)|blowfish|chacha20|poly1305|gcm|cbc|ctr|ecb|oaep|mgf1|pkcs[157]|nopadding|"
+    r"padding|with|and|\d{1,4}|[-_/.]){2,}+",
+    re.IGNORECASE | re.ASCII,
+)
+"""The name of an algorithm, as libraries write it: PBKDF2WithHmacSHA256."""
 _WORDS: Final = re.compile(
     r"(?:(?:[A-Z]?[a-z]{2,}+|[A-Z]+(?=[A-Z][a-z]|[^A-Za-z]|\Z)|[a-z](?![A-Za-z]))++"
     r"\d{0,3}+(?![A-Za-z0-9])|\d{1,4}+(?![A-Za-z0-9])|[^A-Za-z0-9]++)*+"
@@ -86,14 +97,16 @@ def is_placeholder(value: str) -> bool:
 
 
 def looks_random(value: str) -> bool:
-    """Whether no language has made a value, and it is no hash, id, date or number."""
+    """Whether no language has made a value, and it is no hash, id, date, number or expression."""
     # Most values are short, words or numbers, and that is seen at once.
     if len(value) < _LEAST_LENGTH or value.isdigit():
         return False
-    value = value[:_LOOKED_AT]
+    value = _COLOUR.sub("", value[:_LOOKED_AT])
     if value.isalpha() and value.islower() and not _is_put_by_chance(value):
         return False
-    if is_placeholder(value) or _NOT_SECRET.fullmatch(value):
+    if is_placeholder(value) or _NOT_SECRET.fullmatch(value) or _ALGORITHM.fullmatch(value):
+        return False
+    if _EXPRESSION.search(value):
         return False
     if _WORDS.fullmatch(value) and not (_NUMBERED.fullmatch(value) or _is_put_by_chance(value)):
         return False

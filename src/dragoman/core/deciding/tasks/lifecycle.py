@@ -2,6 +2,7 @@
 
 from msgspec import Struct
 
+from dragoman.core import missing
 from dragoman.core.authority import (
     MAY_DELEGATE,
     MAY_MOVE,
@@ -264,11 +265,12 @@ def _has_links(command: CreateTask) -> bool:
 
 def _find_links(command: CreateTask, read: Read) -> _Links | Refusal:
     found: dict[str, Task] = {}
-    single = (linked for linked in (command.parent, command.discovered_from) if linked)
-    for linked in (*single, *command.blocked_by):
+    single = (("parent", command.parent), ("discovered_from", command.discovered_from))
+    named = [(field, linked) for field, linked in single if linked]
+    for field, linked in (*named, *(("blocked_by", one) for one in command.blocked_by)):
         task = read.task(linked)
         if isinstance(task, Refusal):
-            return task
+            return missing.linked(task, linked, field)
         found[linked] = task
     blockers = {found[linked].id: found[linked] for linked in command.blocked_by}
     return _Links(

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from dragoman.core import missing
 from dragoman.core.authority import check_word
 from dragoman.core.commands import LinkTask
 from dragoman.core.errors import Refusal
@@ -22,7 +23,7 @@ def link(command: LinkTask, read: Read, now: int) -> Decision | Refusal:
         return task
     target = read.task(command.target)
     if isinstance(target, Refusal):
-        return target
+        return missing.linked(target, command.target, command.kind)
     linked = _targets(task, command.kind)
     if target.id in linked:
         return Decision(receipt(task, task.status))

@@ -12,9 +12,6 @@ from dragoman.surfaces.cli.doctor.patient import Diagnosis, Patient, bad, ok, wa
 if TYPE_CHECKING:
     from dragoman.engine.ports import Store
 
-_NEEDED = frozenset({"settings", "keys"})
-"""Checks that must not have failed before the store is opened."""
-
 _MEANWHILE = "; reading it and `dragoman backup` to another place work meanwhile"
 _PATIENCE_S = 2.0
 """So long the database looks for damage; `verify` lets it look to the end."""
@@ -34,7 +31,7 @@ _FEW = 3
 
 def store(patient: Patient) -> Diagnosis | None:
     """The store opens; a file that opening would change is only looked at from outside."""
-    if patient.wrong & _NEEDED or not patient.data.is_dir():
+    if "keys" in patient.wrong or not patient.data.is_dir() or not patient.is_understood:
         return None
     file = patient.database
     found = _file(patient, file) if file is not None else None

@@ -56,9 +56,10 @@ def directory(patient: Patient) -> Diagnosis:
 
 
 def settings(patient: Patient) -> Diagnosis | None:
-    """dragoman.toml can be understood."""
+    """dragoman.toml can be understood, and a hub can run with it."""
     if not patient.data.is_dir():
         return None
+    patient.check_settings()
     used = patient.settings
     file = patient.data / "dragoman.toml"
     if used.store.url and file.exists() and file.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
@@ -70,7 +71,7 @@ def git(patient: Patient) -> Diagnosis | None:
     """The repository whose commits transitions record."""
     from dragoman.system.git_head import GitHead
 
-    if "settings" in patient.wrong or not patient.data.is_dir():
+    if not patient.data.is_dir() or not patient.is_understood:
         return None
     named = patient.settings.git.repository
     if not named:
@@ -102,7 +103,7 @@ def _was_used(patient: Patient) -> bool:
     """Whether there may be something that only the keys that it had can vouch for."""
     from dragoman.files.archives.archive_format import CHECKPOINTS
 
-    if "settings" in patient.wrong or (patient.data / CHECKPOINTS).exists():
+    if not patient.is_understood or (patient.data / CHECKPOINTS).exists():
         return True
     file = patient.database
     if file is None:

@@ -8,6 +8,7 @@ from typing import Literal
 from msgspec import Struct
 
 from dragoman.config import Settings, environment, load_settings
+from dragoman.core.errors import SettingsError
 from dragoman.surfaces.cli.call import Call
 from dragoman.surfaces.cli.place import Place
 from dragoman.surfaces.cli.store_url import sqlite_file
@@ -64,6 +65,18 @@ class Patient:
     def settings(self) -> Settings:
         """The settings; SettingsError when they cannot be understood."""
         return load_settings(self.data, environment())
+
+    @property
+    def is_understood(self) -> bool:
+        """Whether the settings can be read, though no hub may run with them."""
+        try:
+            return bool(self.settings)
+        except SettingsError:
+            return False
+
+    def check_settings(self) -> None:
+        """Raise SettingsError for what `up` would not start with."""
+        self._call.house.check_settings(self.settings, self.data)
 
     @property
     def url(self) -> str:

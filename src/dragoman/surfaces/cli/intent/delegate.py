@@ -109,7 +109,7 @@ def delegate(
         wrong_usage("--deadline and --within exclude each other: give one of them")
     wanted: dict[str, Any] = {
         "goal": goal,
-        "intent_id": intent,
+        "intent_id": intent or None,
         "params": dict(param or []),
         "skills": list(skill or ()),
         "constraints": list(constraint or ()),

@@ -97,7 +97,7 @@ def start(
     arguments = {
         "beads": wanted,
         "parallel": parallel,
-        "wave_id": wave,
+        "wave_id": wave or None,
         "retries": dict(retry or []),
         "orchestrator": orchestrator,
     }

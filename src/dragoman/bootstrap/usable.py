@@ -1,0 +1,55 @@
+"""Whether a hub can run with these settings: `up` asks before it opens anything, `doctor` too.
+
+Each part knows what it needs, and is asked for that here; nothing is opened, started or made.
+"""
+
+from pathlib import Path
+
+from dragoman.bootstrap.notices import targets_of
+from dragoman.bootstrap.redaction import secrets_of_variables
+from dragoman.bootstrap.requests import find_function, is_asked_so
+from dragoman.bootstrap.speaking import dialects
+from dragoman.config import AgentSettings, Settings
+from dragoman.config.store_url import check_url
+from dragoman.core.errors import SettingsError
+from dragoman.system.fetch import Endpoint
+
+
+def check_usable(settings: Settings, data: Path) -> None:
+    """Raise SettingsError for the first thing for which no hub would run."""
+    from dragoman.surfaces.http.exposure import check_certificate, check_exposure
+    from dragoman.surfaces.mcp.profiles import Profiles
+    from dragoman.surfaces.mcp.tools import table
+
+    check_url(settings.store.url)
+    check_exposure(settings.http)
+    check_certificate(settings.http)
+    for name, agent in settings.agents.items():
+        check_agent(name, agent)
+    Profiles(table(dialects(settings)), settings.profiles)
+    tuple(secrets_of_variables(settings))
+    targets_of(settings, data)
+    if settings.workq.url:
+        Endpoint(settings.workq.url, "workq.url")
+
+
+def check_agent(name: str, settings: AgentSettings) -> None:
+    """An agent is started in one way, and that can be taken; a function is called in CCOS only."""
+    from dragoman.agents.program import check_command
+
+    ways = [way for way in ("command", "url", "function") if getattr(settings, way)]
+    if len(ways) > 1:
+        raise SettingsError(f"agents.{name} has a {' and a '.join(ways)}: keep one of them")
+    if not ways:
+        raise SettingsError(
+            f"agents.{name} needs either a command or a url; an agent that asks for its work "
+            "itself needs no section"
+        )
+    if settings.command:
+        check_command(name, settings.command)
+    if settings.url:
+        Endpoint(settings.url, f"agents.{name}.url")
+    if settings.function:
+        if not is_asked_so(settings):
+            raise SettingsError(f'agents.{name} has a function: add speaks = ["ccos"]')
+        find_function(name, settings.function)

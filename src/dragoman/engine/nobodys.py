@@ -1,0 +1,30 @@
+"""Why no dialect takes a message for its own: it is broken, or nothing in it is said in one."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dragoman.engine.operation import Dialect, Fault, json_fault
+from dragoman.text.strict_cbor import is_cbor_map, parse_cbor
+from dragoman.text.strict_json import StrictJsonError, parse_json
+
+
+def why_nobodys(said: bytes | str | Mapping[str, Any], meant: Sequence[Dialect]) -> Fault:
+    """What to tell the sender; `meant`: the dialects that it could have been of."""
+    text = said.encode(errors="surrogatepass") if isinstance(said, str) else said
+    broken = _broken(text) if isinstance(text, bytes) else None
+    if broken is not None:
+        return broken
+    shapes = "; ".join(f"{one.name}: {one.known_by}" for one in meant)
+    return Fault("not_recognized", f"this is no message of a dialect that is meant ({shapes})")
+
+
+def _broken(text: bytes) -> Fault | None:
+    """What is wrong with JSON or CBOR that was begun; other words may be of any dialect."""
+    is_cbor = is_cbor_map(text)
+    if not is_cbor and text.lstrip()[:1] not in (b"{", b"["):
+        return None
+    try:
+        (parse_cbor if is_cbor else parse_json)(text)
+    except StrictJsonError as error:
+        return json_fault(error)
+    return None

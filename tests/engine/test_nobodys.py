@@ -1,0 +1,34 @@
+"""What the sender of a message is told that no dialect takes for its own."""
+
+from typing import Any
+
+import pytest
+
+from dragoman.bootstrap import dialects
+from dragoman.engine.nobodys import why_nobodys
+from tests.requirements import proves
+
+pytestmark = proves("DIALECT-NOBODYS")
+
+
+@pytest.mark.parametrize(
+    ("said", "code", "words"),
+    [
+        ("hello", "not_recognized", "(aof: an object whose protocol"),
+        (b"\xff", "not_recognized", "agentmail: an object with subject"),
+        ({"hello": "there"}, "not_recognized", "saop: an object with turn_index"),
+        ('{"hello": "there"}', "not_recognized", "acp: an object with action"),
+        ('{"hello": ', "invalid_json", "it ends before it is complete"),
+        (b'[1 "2"]', "invalid_json", "(byte 3)"),
+        ('{"a": "\ud800"}', "invalid_json", "half of a surrogate pair"),
+        (b"\xa1\x61", "invalid_json", "it cannot be read as CBOR"),
+        ("[" + " " * 300_000, "message_too_large", "no more are taken"),
+    ],
+)
+def test_a_broken_message_is_told_where_and_another_what_a_message_is_known_by(
+    said: Any, code: str, words: str
+) -> None:
+    told = why_nobodys(said, dialects())
+
+    assert told.code == code
+    assert words in told.detail
