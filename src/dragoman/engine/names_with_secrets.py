@@ -5,7 +5,7 @@ from functools import cache, lru_cache
 from typing import Any, Final, cast
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, inspect
 
 from dragoman.core.free_text import FREE_TEXT, NO_NAMES
 from dragoman.engine.request import Request
@@ -17,7 +17,7 @@ from dragoman.text.redact.rules import RULES
 _FORMS: Final = frozenset(rule.kind for rule in RULES)
 _HASHES: Final = frozenset({"mailgun_key", "mailchimp_key"})
 """Credentials that are a hash with a few letters beside it, as many a name is."""
-_NUMBERS: Final = (int, bool, float)
+_NUMBERS: Final = (inspect.IntType, inspect.BoolType, inspect.FloatType, inspect.NoneType)
 _UUID: Final = 36
 _HEX: Final = "-0123456789abcdefABCDEF"
 _REMEMBERED: Final = 4_096
@@ -51,12 +51,12 @@ class Names:
         return self._in_commands(request) if in_commands else None
 
     def _in_commands(self, request: Request) -> Telling | None:
-        for command in (*request.commands, *request.effect):
+        for command in request.commands + request.effect:
             for field in _fields(type(command)):
                 value = getattr(command, field)
-                # Every request comes by here, and nearly all fields are a text or a number.
-                if not value or value.__class__ in _NUMBERS:
+                if not value:
                     continue
+                # Every request comes by here, and nearly all of these fields are a text.
                 for name in (value,) if value.__class__ is str else _texts(value):
                     if kind := self._known(name):
                         return Telling(field, kind)
@@ -86,7 +86,21 @@ class Names:
 def _fields(command: type[Any]) -> tuple[str, ...]:
     """The fields of a command that may have names in them."""
     others = NO_NAMES.union(FREE_TEXT.get(command, ()))
-    return tuple(field for field in command.__struct_fields__ if field not in others)
+    shape = cast(inspect.StructType, inspect.type_info(command))
+    return tuple(
+        field.name
+        for field in shape.fields
+        if field.name not in others and _can_be_text(field.type)
+    )
+
+
+def _can_be_text(shape: inspect.Type) -> bool:
+    """Whether what has this type can be, or hold, a text."""
+    if isinstance(shape, inspect.UnionType):
+        return any(map(_can_be_text, shape.types))
+    if isinstance(shape, inspect.StructType):
+        return any(_can_be_text(field.type) for field in shape.fields)
+    return not isinstance(shape, _NUMBERS)
 
 
 def _texts(value: Any) -> Iterator[str]:
