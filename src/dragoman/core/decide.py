@@ -186,6 +186,9 @@ _INTENTS_OWN: frozenset[type[AnyCommand]] = frozenset(
 )
 """These see to their intent themselves."""
 
+_GIVING: frozenset[type[AnyCommand]] = frozenset({ClaimTask, EditTask})
+"""These may give a task to one that its intent may not go to."""
+
 
 def decide(command: AnyCommand, read: Read, now: int) -> Decision | Refusal:
     """What follows from a command; whatever its holder says also renews a task's lease (S-RUN)."""
@@ -194,16 +197,18 @@ def decide(command: AnyCommand, read: Read, now: int) -> Decision | Refusal:
         if isinstance(within, Refusal):
             return within
         command = within
-    decision = _repeated(command, read, now) or DECIDERS[type(command)](command, read, now)
+    kind = type(command)
+    is_of_handoff = isinstance(command, HandoffCommand)
+    repeated = _repeated(command, read, now) if is_of_handoff else None
+    decision = repeated or DECIDERS[kind](command, read, now)
     if isinstance(decision, Refusal):
         return decision
     if decision.events:
-        own = decision.receipt.task if type(command) in _INTENTS_OWN else ""
-        gives = isinstance(command, ClaimTask | EditTask)
-        decision = following.followed(decision, read, now, own, gives=gives)
+        own = decision.receipt.task if kind in _INTENTS_OWN else ""
+        decision = following.followed(decision, read, now, own, gives=kind in _GIVING)
         if isinstance(decision, Refusal):
             return decision
-        if decision.refusal or not isinstance(command, HandoffCommand | ProposeHandoff):
+        if decision.refusal or not (is_of_handoff or kind is ProposeHandoff):
             decision = with_handoff(command, decision, read)
     if decision.refusal is not None or decision.lease is not None:
         return decision
@@ -211,9 +216,9 @@ def decide(command: AnyCommand, read: Read, now: int) -> Decision | Refusal:
     return decision if lease is None else replace(decision, lease=lease)
 
 
-def _repeated(command: AnyCommand, read: Read, now: int) -> Decision | None:
+def _repeated(command: HandoffCommand, read: Read, now: int) -> Decision | None:
     """The yes to what was done to a handoff before."""
-    done = done_before(command, read, now) if isinstance(command, HandoffCommand) else None
+    done = done_before(command, read, now)
     return done_already(done) if done else None
 
 

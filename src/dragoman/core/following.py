@@ -56,14 +56,12 @@ def followed(
     whoever works on a task after its time is refused; so is what `gives` it to one that its intent
     may not go to.
     """
-    seen_to = {task_stream(own)}
+    seen_to = [task_stream(own)]
     for stream, event in decision.events:
-        if type(event) not in _TOLD or stream in seen_to:
+        found = _found(stream, read) if type(event) in _TOLD else None
+        if found is None or stream in seen_to:
             continue
-        seen_to.add(stream)
-        found = _found(stream, read)
-        if found is None:
-            continue
+        seen_to.append(stream)
         before, intent = found
         request = intent.request
         late = None if request is None or not is_late(before, request, now) else request
@@ -113,7 +111,7 @@ def _found(stream: str, read: Read) -> tuple[Task, Intent] | None:
     """The task as it was, and its intent."""
     task = read.task(stream.partition(":")[2])
     # A task that was born in this decision, and one without such a name, belong to no intent.
-    if isinstance(task, Refusal) or task_stream(task.id) != stream:
+    if isinstance(task, Refusal) or not task.aliases or task_stream(task.id) != stream:
         return None
     intent = intent_of(task, read.intent)
     return None if intent is None else (task, intent)

@@ -34,8 +34,8 @@ class Told(Struct, frozen=True):
 
 
 class _New(Struct, frozen=True):
-    place: Place
     scope: int
+    key: str
     request: Request
     told: Told
 
@@ -59,7 +59,7 @@ class Answers:
 
     def keep(self, place: Place, scope: int, request: Request, told: Told) -> None:
         """The answer to this request; `scope`: the number of the stream of its place."""
-        self._new[place] = _New(place, scope, request, told)
+        self._new[place] = _New(scope, place[1], request, told)
 
     def find(self, place: Place) -> Answer | None:
         """The answer that was given there."""
@@ -78,7 +78,7 @@ class Answers:
 
     def _stored(self, new: _New) -> Answer:
         fingerprint = _fingerprint(new.request, self._secret)
-        return Answer(new.scope, new.place[1], fingerprint, _encode(_parts(new.told)))
+        return Answer(new.scope, new.key, fingerprint, _encode(_parts(new.told)))
 
 
 def told_before(answer: Answer) -> Told:
