@@ -111,6 +111,7 @@ from dragoman.core.handoff_words import done_already
 from dragoman.core.lease import renewed
 from dragoman.core.reading import Decision, LeaseChange, Read
 from dragoman.core.scope import bound
+from dragoman.core.task import Task
 
 DECIDERS: dict[type[AnyCommand], Callable[[Any, Read, int], Decision | Refusal]] = {
     CreateTask: lifecycle.create,
@@ -203,7 +204,7 @@ def decide(command: AnyCommand, read: Read, now: int) -> Decision | Refusal:
     decision = repeated or DECIDERS[kind](command, read, now)
     if isinstance(decision, Refusal):
         return decision
-    if decision.events:
+    if decision.events and _has_followers(decision, read):
         own = decision.receipt.task if kind in _INTENTS_OWN else ""
         decision = following.followed(decision, read, now, own, gives=kind in _GIVING)
         if isinstance(decision, Refusal):
@@ -214,6 +215,15 @@ def decide(command: AnyCommand, read: Read, now: int) -> Decision | Refusal:
         return decision
     lease = renewal(command, read, now)
     return decision if lease is None else replace(decision, lease=lease)
+
+
+def _has_followers(decision: Decision, read: Read) -> bool:
+    """Whether a task that it moves may have an intent or a handoff; most have neither."""
+    for stream, event in decision.events:
+        task = read.task(stream.partition(":")[2]) if type(event) in following.TOLD else None
+        if isinstance(task, Task) and (task.aliases or task.handoff):
+            return True
+    return False
 
 
 def _repeated(command: HandoffCommand, read: Read, now: int) -> Decision | None:

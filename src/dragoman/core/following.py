@@ -29,7 +29,7 @@ from dragoman.core.reports import failure_of, success_of, update_of
 from dragoman.core.results import overdue, too_late
 from dragoman.core.task import Reported, Task
 
-_TOLD: Final[frozenset[type[AnyEvent]]] = frozenset(
+TOLD: Final[frozenset[type[AnyEvent]]] = frozenset(
     {
         TaskCheckpointed,
         TaskClaimed,
@@ -56,12 +56,14 @@ def followed(
     whoever works on a task after its time is refused; so is what `gives` it to one that its intent
     may not go to.
     """
-    seen_to = [task_stream(own)]
+    seen_to = {task_stream(own)}
     for stream, event in decision.events:
-        found = _found(stream, read) if type(event) in _TOLD else None
-        if found is None or stream in seen_to:
+        if type(event) not in TOLD or stream in seen_to:
             continue
-        seen_to.append(stream)
+        seen_to.add(stream)
+        found = _found(stream, read)
+        if found is None:
+            continue
         before, intent = found
         request = intent.request
         late = None if request is None or not is_late(before, request, now) else request
@@ -111,7 +113,7 @@ def _found(stream: str, read: Read) -> tuple[Task, Intent] | None:
     """The task as it was, and its intent."""
     task = read.task(stream.partition(":")[2])
     # A task that was born in this decision, and one without such a name, belong to no intent.
-    if isinstance(task, Refusal) or not task.aliases or task_stream(task.id) != stream:
+    if isinstance(task, Refusal) or task_stream(task.id) != stream:
         return None
     intent = intent_of(task, read.intent)
     return None if intent is None else (task, intent)

@@ -217,15 +217,16 @@ def check_move(to: Status, fence: int | None, task: Task, read: Read, now: int) 
         refusal = check_hold(actor, task, lease, fence, now)
         if refusal:
             return refusal
-    ways = _ways(task.status, stands)
     if not can_move(task.status, to):
+        ways = _ways(task.status, stands) or "nowhere"
         return Refusal(
             "invalid_transition",
-            f"{task.id} is {task.status} and cannot become {to}; it can go to: {ways or 'nowhere'}",
+            f"{task.id} is {task.status} and cannot become {to}; it can go to: {ways}",
         )
     if to == "in-progress":
         return Refusal("claim_required", f"{task.id} enters in-progress only by a claim")
     if (task.status, to) not in MAY_MOVE[stands]:
+        ways = _ways(task.status, stands)
         return Refusal(
             "not_authorized",
             f"{actor.label} may not move {task.id} from {task.status} to {to}, "

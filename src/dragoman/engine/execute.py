@@ -18,7 +18,7 @@ from dragoman.core.errors import Refusal
 from dragoman.core.events import MessageReceived
 from dragoman.core.ids import check_key
 from dragoman.core.reading import Decision, Receipt
-from dragoman.engine.answers import Told, told_before
+from dragoman.engine.answers import told_before
 from dragoman.engine.ports import Answer
 from dragoman.engine.request import Accepted, Outcome, Request
 from dragoman.engine.snapshots import Place
@@ -52,9 +52,10 @@ def execute(unit: Unit, request: Request, now: int) -> Outcome:
     if request.key and not request.per_attempt and last.task:
         # How far its task has come, for whoever shows it again.
         receipts[-1] = replace(last, version=unit.version(last.task))
+    outcome = Accepted(tuple(receipts), was_said, declined)
     if request.key or unit.has_recorded():
-        unit.remember(place, request, Told(receipts, declined))
-    return Accepted(tuple(receipts), repeated=was_said, declined=declined)
+        unit.remember(place, request, outcome)
+    return outcome
 
 
 def _effected(unit: Unit, request: Request, receipts: list[Receipt], now: int) -> Refusal | None:
@@ -141,7 +142,7 @@ def _repeat(unit: Unit, request: Request, answer: Answer, now: int) -> Outcome:
             unit.renew(lease)
     told = told_before(answer)
     receipts = tuple(_placed(unit, one) if one.log else one for one in told.receipts)
-    return Accepted(receipts, repeated=True, declined=told.declined)
+    return replace(told, receipts=receipts)
 
 
 def _told_no(unit: Unit, request: Request, stopped: _Stopped, now: int) -> Refusal:

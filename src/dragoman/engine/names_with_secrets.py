@@ -57,10 +57,18 @@ class Names:
                 if not value:
                     continue
                 # Every request comes by here, and nearly all of these fields are a text.
-                for name in (value,) if value.__class__ is str else _texts(value):
-                    if kind := self._known(name):
-                        return Telling(field, kind)
+                is_text = value.__class__ is str
+                kind = self._known(value) if is_text else self._kind_in(value)
+                if kind:
+                    return Telling(field, kind)
         return None
+
+    def _kind_in(self, value: Any) -> str:
+        """Of the first secret in any of the texts that a value holds; empty: there is none."""
+        for name in _texts(value):
+            if kind := self._known(name):
+                return kind
+        return ""
 
     def _kind_of_key(self, key: str) -> str:
         """The usual key is a UUID and new each time: there is no secret of that form."""

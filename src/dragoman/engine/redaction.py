@@ -47,7 +47,7 @@ class Redaction:
         A name cannot be altered: with a secret in one, what is left is the refusal of the request.
         """
         words = b"" if request.said is msgspec.UNSET else bytes(request.said)
-        kept, in_beginning = self._cut(words)
+        kept, in_beginning = self._cut(words) if words else (words, ())
         if kept is not words:
             request = replace(request, said=Raw(kept))
         # The commands of a message are made of its words: where these hold nothing, they do not.

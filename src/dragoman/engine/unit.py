@@ -19,10 +19,9 @@ from dragoman.core.lease import Lease
 from dragoman.core.moves import MOVES
 from dragoman.core.reading import Decision, LeaseChange
 from dragoman.core.traces import Logged
-from dragoman.engine.answers import Told
 from dragoman.engine.journal import Journal
 from dragoman.engine.ports import Changes, NewLog, Row, Session
-from dragoman.engine.request import Request
+from dragoman.engine.request import Accepted, Request
 from dragoman.engine.snapshots import Cache, Place, Snapshot
 from dragoman.engine.view import View
 from dragoman.ledger.codec import WRITTEN
@@ -199,7 +198,7 @@ class Unit(View):
 
     # Repeats
 
-    def remember(self, place: Place, request: Request, told: Told) -> None:
+    def remember(self, place: Place, request: Request, told: Accepted) -> None:
         """Keep the answer to a request for its repeats."""
         scope = place[0]
         number = self._read(scope).number or self._to_be_written(scope).number
