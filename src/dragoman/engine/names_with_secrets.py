@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Struct, inspect
 
 from dragoman.core.free_text import FREE_TEXT, NO_NAMES
+from dragoman.core.ids import is_numbered
 from dragoman.engine.request import Request
 from dragoman.text.redact import Redactor
 from dragoman.text.redact.assignments import kind_of
@@ -81,6 +82,9 @@ class Names:
         `token:bd-7` and `sk-learn-pipeline` are what people name things by: what stands behind a
         word counts only in a text, and what begins like a credential only if it is no words.
         """
+        # Most new names are of new tasks: no rule has a secret of this form.
+        if is_numbered(name) and not self._redactor.knows(name.encode()):
+            return ""
         for found in self._redactor.text(name).found:
             before, value = name[: found.start], name[found.start : found.end]
             is_behind_word = before.endswith(":") and found.kind == kind_of(before)
