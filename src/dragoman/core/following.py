@@ -113,10 +113,13 @@ def _found(stream: str, read: Read) -> tuple[Task, Intent] | None:
     """The task as it was, and its intent."""
     task = read.task(stream.partition(":")[2])
     # A task that was born in this decision, and one without such a name, belong to no intent.
-    if isinstance(task, Refusal) or task_stream(task.id) != stream:
+    if (
+        isinstance(task, Refusal)
+        or task_stream(task.id) != stream
+        or (intent := intent_of(task, read.intent)) is None
+    ):
         return None
-    intent = intent_of(task, read.intent)
-    return None if intent is None else (task, intent)
+    return task, intent
 
 
 class _Why(Struct, frozen=True):
