@@ -16,6 +16,7 @@ from dragoman.core.ids import (
     check_session,
     check_task_id,
     is_aof_id,
+    is_numbered,
     is_task_name,
     shown_name,
     task_stream,
@@ -190,6 +191,7 @@ def test_an_aof_id_is_known_by_its_form(text: str, fits: bool) -> None:
 def test_every_number_of_a_day_gives_an_aof_id_that_is_a_task_id(number: int) -> None:
     name = aof_id("2026-02-09", number)
     assert is_aof_id(name)
+    assert is_numbered(name)
     assert check_task_id(name) is None
     assert int(name.rpartition("-")[2]) == number
 

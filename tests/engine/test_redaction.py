@@ -25,7 +25,7 @@ from dragoman.core.errors import Refusal, Refused
 from dragoman.core.events import MessageReceived, WaveBead
 from dragoman.core.free_text import FREE_TEXT
 from dragoman.core.ids import check_session
-from dragoman.engine.names_with_secrets import Names
+from dragoman.engine.names_with_secrets import Names, Telling
 from dragoman.engine.redaction import Redaction
 from dragoman.engine.request import Request
 from dragoman.text.redact import Redactor, Secret
@@ -245,3 +245,14 @@ def test_a_credential_is_one_in_a_name_too(key: str) -> None:
 def test_numbers_among_names_hold_nothing() -> None:
     wave = StartWave((WaveBead("k-2", ("src/x.py",)),), 1, retries={"TESTS_FAIL": 1})
     assert Names(Redactor()).telling(Request(HUMAN, (wave,), "r"), in_commands=True) is None
+
+
+@proves("NAMES-ORDINARY")
+@pytest.mark.parametrize("number", ["007", "00001234", "99999999"])
+def test_the_number_of_a_task_holds_a_secret_only_where_one_is_known(number: str) -> None:
+    name = f"TASK-2026-02-09-{number}"
+    request = Request(HUMAN, (NoteTask(name, "x"),), "r")
+    assert Redactor().text(name).found == ()
+    assert Names(Redactor()).telling(request, in_commands=True) is None
+    known = Redactor([Secret("pin", f"09-{number}")])
+    assert Names(known).telling(request, in_commands=True) == Telling("task", "pin")

@@ -97,6 +97,7 @@ from dragoman.core.deciding.tasks import (
 from dragoman.core.errors import Refusal
 from dragoman.core.reading import Decision, LeaseChange, Read
 from dragoman.core.states.lease import renewed
+from dragoman.core.states.task import Task
 
 DECIDERS: dict[type[AnyCommand], Callable[[Any, Read, int], Decision | Refusal]] = {
     CreateTask: lifecycle.create,
@@ -180,15 +181,18 @@ def decide(command: AnyCommand, read: Read, now: int) -> Decision | Refusal:
         if isinstance(within, Refusal):
             return within
         command = within
-    decision = _repeated(command, read, now) or DECIDERS[type(command)](command, read, now)
+    kind = type(command)
+    is_of_handoff = isinstance(command, HandoffCommand)
+    repeated = _repeated(command, read, now) if is_of_handoff else None
+    decision = repeated or DECIDERS[kind](command, read, now)
     if isinstance(decision, Refusal):
         return decision
-    if decision.events:
-        own = decision.receipt.task if type(command) in _INTENTS_OWN else ""
+    if decision.events and _has_followers(decision, read):
+        own = decision.receipt.task if kind in _INTENTS_OWN else ""
         decision = following.followed(decision, read, now, own, gives=_gives(command))
         if isinstance(decision, Refusal):
             return decision
-        if decision.refusal or not isinstance(command, HandoffCommand | ProposeHandoff):
+        if decision.refusal or not (is_of_handoff or kind is ProposeHandoff):
             decision = with_handoff(command, decision, read)
     if decision.refusal is not None or decision.lease is not None:
         return decision
@@ -203,9 +207,18 @@ def _gives(command: AnyCommand) -> bool:
     return isinstance(command, ClaimTask)
 
 
-def _repeated(command: AnyCommand, read: Read, now: int) -> Decision | None:
+def _has_followers(decision: Decision, read: Read) -> bool:
+    """Whether a task that it moves may have an intent or a handoff; most have neither."""
+    for stream, event in decision.events:
+        task = read.task(stream.partition(":")[2]) if type(event) in following.TOLD else None
+        if isinstance(task, Task) and (task.aliases or task.handoff):
+            return True
+    return False
+
+
+def _repeated(command: HandoffCommand, read: Read, now: int) -> Decision | None:
     """The yes to what was done to a handoff before."""
-    done = done_before(command, read, now) if isinstance(command, HandoffCommand) else None
+    done = done_before(command, read, now)
     return done_already(done) if done else None
 
 

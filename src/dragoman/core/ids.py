@@ -21,6 +21,7 @@ _TASK_NAME = re.compile(TASK_NAME_FORM, re.ASCII)
 LONGEST_KEY = 256
 _SESSION = re.compile(SESSION_FORM, re.ASCII)
 _AOF_ID = re.compile(AOF_ID_FORM, re.ASCII)
+_NUMBERED = re.compile("TASK-[0-9]{4}-[0-9]{2}-[0-9]{2}-[0-9]{3}(?:[0-9]{5})?", re.ASCII)
 EVENT_ID_FORM = (
     "(?:[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[1-8][0-9a-fA-F]{3}-[89abAB][0-9a-fA-F]{3}-[0-9a-fA-F]{12}"
     "|0{8}-0{4}-0{4}-0{4}-0{12}|[fF]{8}-[fF]{4}-[fF]{4}-[fF]{4}-[fF]{12})"
@@ -126,6 +127,11 @@ def aof_id(day: str, number: int) -> str:
     Counted and not drawn by lot, so that the ids of a day stay together in every index.
     """
     return f"TASK-{day}-{number:03d}" if number <= LAST_NUMBER else f"TASK-{day}-{number:08d}"
+
+
+def is_numbered(text: str) -> bool:
+    """Whether `text` is an AOF id as the hub gives them: a day and a number."""
+    return _NUMBERED.fullmatch(text) is not None
 
 
 def handoff_stream(handoff_id: str) -> str:

@@ -66,13 +66,11 @@ def check_text(field: str, text: str, most: int, *, least: int = 0) -> Refusal |
         )
     if len(text) < least or (least and not text.strip()):
         return Refusal("invalid_field", f"{field} is empty; give it a text")
-    return check_unicode(field, text)
+    return None if text.isascii() else check_unicode(field, text)
 
 
 def check_unicode(field: str, text: str) -> Refusal | None:
     """None when the text can be written as UTF-8."""
-    if text.isascii():
-        return None
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -99,6 +97,8 @@ def faults_of_words(field: str, words: tuple[str, ...]) -> Iterator[Refusal | No
 
 def check_texts(field: str, texts: Sequence[str], most: int) -> Refusal | None:
     """None when there are not too many texts and none of them is too long."""
+    if not texts:
+        return None
     return check_count(field, texts, LINKS) or next(
         filter(None, (check_text(f"{field}[{i}]", text, most) for i, text in enumerate(texts))),
         None,
@@ -124,6 +124,8 @@ def check_duration(what: str, value: int, least: int, most: int) -> Refusal | No
 
 def check_json(field: str, value: object) -> Refusal | None:
     """None when a parsed JSON value can be written down again without loss."""
+    if not value:
+        return None
     level: list[object] = [value]
     for _ in range(DEPTH + 1):
         inside: list[object] = []

@@ -5,6 +5,7 @@ one is asked for.
 """
 
 from collections.abc import Sequence
+from operator import attrgetter
 
 import msgspec
 from msgspec import Struct
@@ -13,7 +14,7 @@ from msgspec.structs import replace
 from dragoman.core.errors import Refusal
 from dragoman.core.reading import Receipt
 from dragoman.engine.ports import Answer
-from dragoman.engine.request import Request
+from dragoman.engine.request import Accepted, Request
 from dragoman.engine.snapshots import Place
 from dragoman.text.digest import keyed_digest
 
@@ -25,21 +26,14 @@ class _Declined(Struct, frozen=True, tag="declined"):
     detail: str
 
 
-class Told(Struct, frozen=True):
-    """What a request came to."""
-
-    receipts: Sequence[Receipt]
-    declined: Refusal | None = None
-    """Why its effect was refused."""
-
-
 class _New(Struct, frozen=True):
-    place: Place
     scope: int
+    key: str
     request: Request
-    told: Told
+    told: Accepted
 
 
+_position = attrgetter("position")
 _decoder = msgspec.json.Decoder(tuple[Receipt | _Declined, ...])
 _encode = msgspec.json.Encoder().encode
 
@@ -57,9 +51,9 @@ class Answers:
         """One that the store has."""
         self._kept[place] = answer
 
-    def keep(self, place: Place, scope: int, request: Request, told: Told) -> None:
+    def keep(self, place: Place, scope: int, request: Request, told: Accepted) -> None:
         """The answer to this request; `scope`: the number of the stream of its place."""
-        self._new[place] = _New(place, scope, request, told)
+        self._new[place] = _New(scope, place[1], request, told)
 
     def find(self, place: Place) -> Answer | None:
         """The answer that was given there."""
@@ -78,27 +72,28 @@ class Answers:
 
     def _stored(self, new: _New) -> Answer:
         fingerprint = _fingerprint(new.request, self._secret)
-        return Answer(new.scope, new.place[1], fingerprint, _encode(_parts(new.told)))
+        return Answer(new.scope, new.key, fingerprint, _encode(_parts(new.told)))
 
 
-def told_before(answer: Answer) -> Told:
+def told_before(answer: Answer) -> Accepted:
     """What a stored answer says."""
     parts = _decoder.decode(answer.answer)
     declined = next((part for part in parts if isinstance(part, _Declined)), None)
-    return Told(
+    return Accepted(
         tuple(part for part in parts if isinstance(part, Receipt)),
-        declined and Refusal(declined.code, declined.detail),
+        repeated=True,
+        declined=declined and Refusal(declined.code, declined.detail),
     )
 
 
-def _parts(told: Told) -> list[Receipt | _Declined]:
+def _parts(told: Accepted) -> Sequence[Receipt | _Declined]:
     # Where it stands is known after the commit, and is looked up for a repeat.
-    parts: list[Receipt | _Declined] = [
-        replace(one, position=0) if one.position else one for one in told.receipts
-    ]
-    if told.declined is not None:
-        parts.append(_Declined(told.declined.code, told.declined.detail))
-    return parts
+    receipts = told.receipts
+    if any(map(_position, receipts)):
+        receipts = tuple(replace(one, position=0) for one in receipts)
+    if told.declined is None:
+        return receipts
+    return (*receipts, _Declined(told.declined.code, told.declined.detail))
 
 
 def _fingerprint(request: Request, secret: bytes) -> bytes:

@@ -76,13 +76,13 @@ def resolve(outcomes: Resolved) -> None:
     for future, outcome in outcomes:
         if future.done():
             continue
-        if isinstance(outcome, StopIteration):
+        if not isinstance(outcome, Exception):
+            future.set_result(outcome)
+        elif isinstance(outcome, StopIteration):
             # The one exception that no future takes.
             future.set_exception(RuntimeError("a StopIteration has come out of it"))
-        elif isinstance(outcome, Exception):
-            future.set_exception(outcome)
         else:
-            future.set_result(outcome)
+            future.set_exception(outcome)
 
 
 def _outcome(up: Callable[[], Any]) -> Any:

@@ -5,6 +5,8 @@ request is accepted, the store refuses a second answer to a key, and the engine 
 looking. If it is refused, it is looked up here.
 """
 
+from operator import attrgetter
+
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
@@ -16,11 +18,13 @@ from dragoman.core.errors import Refusal
 from dragoman.core.events import MessageReceived
 from dragoman.core.ids import check_key
 from dragoman.core.reading import Decision, Receipt
-from dragoman.engine.answers import Told, told_before
+from dragoman.engine.answers import told_before
 from dragoman.engine.ports import Answer
 from dragoman.engine.request import Accepted, Outcome, Request
 from dragoman.engine.snapshots import Place
 from dragoman.engine.unit import Unit
+
+_was_before = attrgetter("before")
 
 _TRIED_BEFORE = Refusal(
     "already_exists", "it was said before, and what it asks for was tried then: not again"
@@ -39,34 +43,34 @@ def execute(unit: Unit, request: Request, now: int) -> Outcome:
     done = _carried_out(unit, request.commands, now)
     if isinstance(done, _Stopped):
         return _looked_up(unit, request, place, now) or _told_no(unit, request, done, now)
-    receipts, declined = done, None
-    was_said = all(one.before for one in receipts)
-    if request.effect and was_said and not receipts[0].log:
-        # An event of a trace is different: where its task is now is the answer to it.
-        declined = _TRIED_BEFORE
-    elif request.effect:
-        unit.mark()
-        followed = _carried_out(unit, request.effect, now)
-        if isinstance(followed, _Stopped):
-            declined = _told_no(unit, request, followed, now)
-        elif unit.has_changed():
-            receipts += followed
-        else:
-            declined = _as_it_was(followed)
+    receipts = done
+    was_said = all(map(_was_before, receipts))
+    declined = _effected(unit, request, receipts, now) if request.effect else None
     if request.heard is not None and not was_said and not unit.has_recorded():
         _received(unit, request, request.heard, now)
-    receipts = _dated(unit, request, receipts)
-    if request.key or unit.has_recorded():
-        unit.remember(place, request, Told(receipts, declined))
-    return Accepted(tuple(receipts), repeated=was_said, declined=declined)
-
-
-def _dated(unit: Unit, request: Request, receipts: list[Receipt]) -> list[Receipt]:
-    """Under a key of the caller's: with how far its task has come, for whoever shows it again."""
     last = receipts[-1]
-    if not request.key or request.per_attempt or not last.task:
-        return receipts
-    return [*receipts[:-1], replace(last, version=unit.version(last.task))]
+    if request.key and not request.per_attempt and last.task:
+        # How far its task has come, for whoever shows it again.
+        receipts[-1] = replace(last, version=unit.version(last.task))
+    outcome = Accepted(tuple(receipts), was_said, declined)
+    if request.key or unit.has_recorded():
+        unit.remember(place, request, outcome)
+    return outcome
+
+
+def _effected(unit: Unit, request: Request, receipts: list[Receipt], now: int) -> Refusal | None:
+    """Carry out what is to follow and add its receipts; or why there are none."""
+    if all(map(_was_before, receipts)) and not receipts[0].log:
+        # An event of a trace is different: where its task is now is the answer to it.
+        return _TRIED_BEFORE
+    unit.mark()
+    followed = _carried_out(unit, request.effect, now)
+    if isinstance(followed, _Stopped):
+        return _told_no(unit, request, followed, now)
+    if not unit.has_changed():
+        return _as_it_was(followed)
+    receipts += followed
+    return None
 
 
 def _as_it_was(receipts: list[Receipt]) -> Refusal:
@@ -98,14 +102,13 @@ def _carried_out(
             unit.undo()
             return _Stopped(command, decision.refusal, decision)
         unit.apply(decision)
-        receipts.append(_placed(unit, decision.receipt))
+        told = decision.receipt
+        receipts.append(_placed(unit, told) if told.log else told)
     return receipts
 
 
 def _placed(unit: Unit, receipt: Receipt) -> Receipt:
-    """The receipt with the place of what it recorded, if that is a turn or an event of a trace."""
-    if not receipt.log:
-        return receipt
+    """The receipt of a turn or an event of a trace, with its place."""
     known = unit.logged(receipt.log)
     return receipt if known is None else replace(receipt, position=known.position)
 
@@ -138,8 +141,8 @@ def _repeat(unit: Unit, request: Request, answer: Answer, now: int) -> Outcome:
         if lease is not None:
             unit.renew(lease)
     told = told_before(answer)
-    receipts = tuple(_placed(unit, receipt) for receipt in told.receipts)
-    return Accepted(receipts, repeated=True, declined=told.declined)
+    receipts = tuple(_placed(unit, one) if one.log else one for one in told.receipts)
+    return replace(told, receipts=receipts)
 
 
 def _told_no(unit: Unit, request: Request, stopped: _Stopped, now: int) -> Refusal:

@@ -13,29 +13,15 @@ from dragoman.ledger.chain import link_hash
 from dragoman.ledger.entry import Line, write_line
 
 
-class Journal:
+class Journal(list[Line[AnyEvent]]):
     """What a batch adds to the ledger, in its order."""
-
-    def __init__(self) -> None:
-        self._lines: list[Line[AnyEvent]] = []
-
-    def __len__(self) -> int:
-        return len(self._lines)
-
-    def add(self, line: Line[AnyEvent]) -> None:
-        """One more."""
-        self._lines.append(line)
-
-    def cut(self, length: int) -> None:
-        """Forget all but the first ones."""
-        del self._lines[length:]
 
     def chained(self, known: Mapping[str, Snapshot]) -> tuple[list[NewEntry], dict[str, bytes]]:
         """The entries to write, and the last hash of each stream; `known`: with their hashes as
         they were before the batch."""
         entries: list[NewEntry] = []
         hashes: dict[str, bytes] = {}
-        for line, data in zip(self._lines, list(map(write_line, self._lines)), strict=True):
+        for line, data in zip(self, list(map(write_line, self)), strict=True):
             stream = known[line.stream]
             previous = hashes.get(line.stream, stream.hash)
             digest = hashes[line.stream] = link_hash(previous, data)

@@ -5,9 +5,10 @@ from functools import cache, lru_cache
 from typing import Any, Final, cast
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, inspect
 
 from dragoman.core.free_text import FREE_TEXT, NO_NAMES
+from dragoman.core.ids import is_numbered
 from dragoman.engine.request import Request
 from dragoman.text.redact import Redactor
 from dragoman.text.redact.assignments import kind_of
@@ -17,7 +18,7 @@ from dragoman.text.redact.rules import RULES
 _FORMS: Final = frozenset(rule.kind for rule in RULES)
 _HASHES: Final = frozenset({"mailgun_key", "mailchimp_key"})
 """Credentials that are a hash with a few letters beside it, as many a name is."""
-_NUMBERS: Final = (int, bool, float)
+_NUMBERS: Final = (inspect.IntType, inspect.BoolType, inspect.FloatType, inspect.NoneType)
 _UUID: Final = 36
 _HEX: Final = "-0123456789abcdefABCDEF"
 _REMEMBERED: Final = 4_096
@@ -51,16 +52,24 @@ class Names:
         return self._in_commands(request) if in_commands else None
 
     def _in_commands(self, request: Request) -> Telling | None:
-        for command in (*request.commands, *request.effect):
+        for command in request.commands + request.effect:
             for field in _fields(type(command)):
                 value = getattr(command, field)
-                # Every request comes by here, and nearly all fields are a text or a number.
-                if not value or value.__class__ in _NUMBERS:
+                if not value:
                     continue
-                for name in (value,) if value.__class__ is str else _texts(value):
-                    if kind := self._known(name):
-                        return Telling(field, kind)
+                # Every request comes by here, and nearly all of these fields are a text.
+                is_text = value.__class__ is str
+                kind = self._known(value) if is_text else self._kind_in(value)
+                if kind:
+                    return Telling(field, kind)
         return None
+
+    def _kind_in(self, value: Any) -> str:
+        """Of the first secret in any of the texts that a value holds; empty: there is none."""
+        for name in _texts(value):
+            if kind := self._known(name):
+                return kind
+        return ""
 
     def _kind_of_key(self, key: str) -> str:
         """The usual key is a UUID and new each time: there is no secret of that form."""
@@ -73,6 +82,9 @@ class Names:
         `token:bd-7` and `sk-learn-pipeline` are what people name things by: what stands behind a
         word counts only in a text, and what begins like a credential only if it is no words.
         """
+        # Most new names are of new tasks: no rule has a secret of this form.
+        if is_numbered(name) and not self._redactor.knows(name.encode()):
+            return ""
         for found in self._redactor.text(name).found:
             before, value = name[: found.start], name[found.start : found.end]
             is_behind_word = before.endswith(":") and found.kind == kind_of(before)
@@ -86,7 +98,21 @@ class Names:
 def _fields(command: type[Any]) -> tuple[str, ...]:
     """The fields of a command that may have names in them."""
     others = NO_NAMES.union(FREE_TEXT.get(command, ()))
-    return tuple(field for field in command.__struct_fields__ if field not in others)
+    shape = cast(inspect.StructType, inspect.type_info(command))
+    return tuple(
+        field.name
+        for field in shape.fields
+        if field.name not in others and _can_be_text(field.type)
+    )
+
+
+def _can_be_text(shape: inspect.Type) -> bool:
+    """Whether what has this type can be, or hold, a text."""
+    if isinstance(shape, inspect.UnionType):
+        return any(map(_can_be_text, shape.types))
+    if isinstance(shape, inspect.StructType):
+        return any(_can_be_text(field.type) for field in shape.fields)
+    return not isinstance(shape, _NUMBERS)
 
 
 def _texts(value: Any) -> Iterator[str]:

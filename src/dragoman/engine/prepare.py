@@ -47,15 +47,16 @@ def prepare(unit: Unit, requests: Sequence[Request], now: int, *, rerun: bool) -
     logs: list[str] = []
     claims = 0
     for request in requests:
-        for command in (*request.commands, *request.effect):
+        for command in request.commands + request.effect:
             named = _NAMED.get(type(command))
+            if named is None and (about := command.about):
+                streams["task:" + about] = None
+                continue
             if named is not None:
                 streams.update(dict.fromkeys(named(command)))
-            elif about := command.about:
-                streams["task:" + about] = None
-            elif type(command) is ClaimTask:
+            if isinstance(command, ClaimTask):
                 claims += 1
-            if type(command) is CreateTask or type(command) is DelegateIntent:
+            elif isinstance(command, CreateTask | DelegateIntent):
                 creations.append(command)
             elif isinstance(command, RecordTrace | RecordTurn):
                 streams[agent_stream(request.actor.name)] = None

@@ -47,7 +47,7 @@ class Redaction:
         A name cannot be altered: with a secret in one, what is left is the refusal of the request.
         """
         words = b"" if request.said is msgspec.UNSET else bytes(request.said)
-        kept, in_beginning = self._cut(words)
+        kept, in_beginning = self._cut(words) if words else (words, ())
         if kept is not words:
             request = replace(request, said=Raw(kept))
         # The commands of a message are made of its words: where these hold nothing, they do not.
@@ -55,7 +55,7 @@ class Redaction:
         telling = self._names.telling(request, in_commands=may_hold)
         if telling is not None:
             return self._misnamed(request, telling)
-        if not may_hold or (not words and _is_without_words(request)):
+        if not may_hold or (not words and not self._may_hold_in_commands(request)):
             return request
         return self._cleaned(request, words, in_beginning)
 
@@ -112,6 +112,17 @@ class Redaction:
     def _may_hold(self, said: bytes) -> bool:
         return any(sign in said for sign in _SPELLED) or self.redactor.may_hold(said)
 
+    def _may_hold_in_commands(self, request: Request) -> bool:
+        """Whether it is worth to look into what somebody has written freely; a no is quick."""
+        for command in request.commands + request.effect:
+            for field in FREE_TEXT.get(type(command), ()):
+                value = getattr(command, field)
+                if not value:
+                    continue
+                if value.__class__ is not str or self.redactor.may_hold(_as_bytes(value)):
+                    return True
+        return False
+
     def _command(self, command: AnyCommand, found: list[tuple[str, str]]) -> AnyCommand:
         kept = dict[str, Any]()
         for field in FREE_TEXT.get(type(command), ()):
@@ -131,13 +142,8 @@ class Redaction:
         return Raw(msgspec.json.encode(masked.value)), masked.found
 
 
-def _is_without_words(request: Request) -> bool:
-    """Whether there is nothing in its commands that anybody has written freely."""
-    for command in (*request.commands, *request.effect):
-        for field in FREE_TEXT.get(type(command), ()):
-            if getattr(command, field):
-                return False
-    return True
+def _as_bytes(text: str) -> bytes:
+    return text.encode(errors="surrogatepass")
 
 
 def _without_pieces(command: AnyCommand, words: bytes, kept: bytes) -> AnyCommand:

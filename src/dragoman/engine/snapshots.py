@@ -8,7 +8,6 @@ from msgspec import Struct
 from dragoman.core.states.lease import Lease
 from dragoman.engine.ports import Answer
 from dragoman.ledger.chain import GENESIS
-from dragoman.ledger.views import State
 
 MOST_CACHED = 20_000
 """How many streams, and how many answers, are remembered from batch to batch."""
@@ -26,7 +25,8 @@ class Snapshot(Struct, frozen=True, gc=False):
     version: int = 0
     hash: bytes = GENESIS
     """Of its last entry before the batch: those of the batch are chained at its end."""
-    state: State | None = None
+    state: Any = None
+    """None while it has no entries; else a `State`: which one, its name tells."""
     lease: Lease | None = None
 
 

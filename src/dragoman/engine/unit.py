@@ -19,23 +19,21 @@ from dragoman.core.states.handoff import ALL_HANDOFFS, Handoff
 from dragoman.core.states.lease import Lease
 from dragoman.core.states.moves import MOVES
 from dragoman.core.states.trace import Logged
-from dragoman.engine.answers import Told
 from dragoman.engine.journal import Journal
 from dragoman.engine.ports import Changes, NewLog, Row, Session
-from dragoman.engine.request import Request
+from dragoman.engine.request import Accepted, Request
 from dragoman.engine.snapshots import Cache, Place, Snapshot
 from dragoman.engine.view import View
 from dragoman.ledger.codec import WRITTEN
 from dragoman.ledger.entry import Line
-from dragoman.ledger.logs import log_of
-from dragoman.ledger.records import HandoffCourse, course_of, in_order
+from dragoman.ledger.logs import LOGS
+from dragoman.ledger.records import HandoffCourse, HandoffRecord, course_of, in_order
 from dragoman.ledger.views import (
     EVOLVE,
     FOLD,
     NAMING,
     encode_state,
     lists_of,
-    names_of,
     shelve,
 )
 
@@ -70,26 +68,20 @@ class Unit(View):
         self._bound: list[tuple[str, str, str]] = []
         self._leases: dict[str, Lease | None] = {}
         """Leases that the current request has changed, as they were before it."""
-        self._stood: dict[str, tuple[str, ...]] = {}
-        """Changed streams and the lists that they stood on before."""
         self._logs: list[NewLog] = []
 
     # What one request changes
 
     def begin(self, request: Request) -> Place:
         """From here on the unit reads and records for this request; where its answer is kept."""
-        actor = request.actor
-        self.actor = actor
-        self._label = actor.label
-        self._via = actor.via
+        self.actor = request.actor
         self.cause = request.id
         self._said = msgspec.UNSET
         self._first = len(self._journal)
         self._leases.clear()
         # A single command that is refused has changed nothing, so there is nothing to put back.
-        commands = request.commands
         self._undo = None
-        if len(commands) > 1:
+        if len(request.commands) > 1:
             self.mark()
         return self.answer_place(request)
 
@@ -146,8 +138,7 @@ class Unit(View):
             self._aliases[name].remove((kind, stream))
         for new in self._logs[undo.logs :]:
             self._logged[new.log.key] = None
-        self._journal.cut(undo.first)
-        del self._bound[undo.bound :], self._logs[undo.logs :]
+        del self._journal[undo.first :], self._bound[undo.bound :], self._logs[undo.logs :]
         self._numbers = undo.numbers
         self._said = undo.said
         self._known.update(undo.before)
@@ -177,37 +168,37 @@ class Unit(View):
         """Append an entry and let the stream's state follow."""
         old = self._to_be_written(stream)
         event_type = type(event)
-        if event_type in MOVES or event_type is TaskCreated:
+        if self._commit and (event_type in MOVES or event_type is TaskCreated):
             event = self._with_commit(event)
         version = old.version + 1
         name, shape = WRITTEN[event_type]
-        self._journal.add(
+        self._journal.append(
             Line(
                 stream,
                 version,
                 name,
                 shape,
                 self._now,
-                self._label,
+                self.actor.label,
                 self.cause,
                 event,
-                self._via,
+                self.actor.via,
                 self._said,
             )
         )
         self._said = msgspec.UNSET
         state = EVOLVE[event_type](old.state, event, self._now)
         self._known[stream] = Snapshot(old.number, stream, version, old.hash, state, old.lease)
-        log = log_of(event)
-        if log is not None:
+        if event_type in LOGS:
+            log = LOGS[event_type](event)
             self._logs.append(NewLog(old.number, version, log))
             self._logged[log.key] = Logged(-len(self._journal), log.digest, log.masked)
         if event_type in NAMING:
-            self._bind(stream, names_of(event))
+            self._bind(stream, NAMING[event_type](event))
 
     # Repeats
 
-    def remember(self, place: Place, request: Request, told: Told) -> None:
+    def remember(self, place: Place, request: Request, told: Accepted) -> None:
         """Keep the answer to a request for its repeats."""
         scope = place[0]
         number = self._read(scope).number or self._to_be_written(scope).number
@@ -223,6 +214,7 @@ class Unit(View):
             at = known[name]
             known[name] = Snapshot(at.number, name, at.version, digest, at.state, at.lease)
         listed, unlisted = self._moved_on_lists()
+        courses, handoffs = self._handoffs()
         return Changes(
             entries=entries,
             streams=[self._row(known[name]) for name in self.changed if known[name].number],
@@ -237,32 +229,33 @@ class Unit(View):
             listed=listed,
             unlisted=unlisted,
             logs=self._logs,
-            courses=self._courses(),
-            handoffs=in_order(
-                known[name].state for name in self.changed if not self._had_row(name)
-            ),
+            courses=courses,
+            handoffs=handoffs,
         )
 
-    def _had_row(self, stream: str) -> bool:
-        """Whether a handoff was offered before this batch."""
-        return ALL_HANDOFFS in self._stood[stream]
-
-    def _courses(self) -> list[HandoffCourse]:
-        states = (self._known[name].state for name in self.changed if self._had_row(name))
-        return [course_of(state) for state in states if isinstance(state, Handoff)]
+    def _handoffs(self) -> tuple[list[HandoffCourse], list[HandoffRecord]]:
+        """How those went on that were offered before this batch, and the rows of the others."""
+        courses, offered = list[HandoffCourse](), list[Handoff]()
+        for stream, before in self.changed.items():
+            state = self._known[stream].state
+            if type(state) is not Handoff:
+                continue
+            if ALL_HANDOFFS in lists_of(before):
+                courses.append(course_of(state))
+            else:
+                offered.append(state)
+        return courses, in_order(offered)
 
     def _with_commit(self, event: Any) -> AnyEvent:
         """A move, or a beginning, with what the repository has checked out, unless it says so."""
-        if event.commit or not self._commit:
-            return event
-        return replace(event, commit=self._commit)
+        return event if event.commit else replace(event, commit=self._commit)
 
     def _moved_on_lists(self) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
         """Which streams stand on which lists anew, and which no longer."""
         listed, unlisted = list[tuple[str, int]](), list[tuple[str, int]]()
-        for stream, before in self._stood.items():
+        for stream, old in self.changed.items():
             at = self._known[stream]
-            after = lists_of(at.state)
+            before, after = lists_of(old), lists_of(at.state)
             if after != before:
                 listed += [(name, at.number) for name in after if name not in before]
                 unlisted += [(name, at.number) for name in before if name not in after]
@@ -279,9 +272,7 @@ class Unit(View):
         old = self._known.get(stream) or self._read(stream)
         if self._undo is not None:
             self._undo.before.setdefault(stream, old)
-        if stream not in self.changed:
-            self._stood[stream] = lists_of(old.state)
-        self.changed[stream] = None
+        self.changed.setdefault(stream, old.state)
         self._unqueued[stream] = None
         if old.number:
             return old
@@ -299,5 +290,5 @@ def _with_one_beat(lease: Lease | None, before: Lease | None) -> Lease | None:
     """The lease after a request: one sign of life, however many commands it has."""
     if lease is None:
         return None
-    beaten = before.beats if before is not None and before.fence == lease.fence else 0
-    return replace(lease, beats=min(lease.beats, beaten + 1))
+    beats = 1 + (before.beats if before is not None and before.fence == lease.fence else 0)
+    return lease if lease.beats <= beats else replace(lease, beats=beats)

@@ -5,7 +5,7 @@ has changed is told as it stands now, and not as the store still has it.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import cast
+from typing import Any, cast
 
 from dragoman.core.actors import Actor, ActorRecord
 from dragoman.core.errors import Refusal
@@ -63,8 +63,8 @@ class View:
         self._queues = ReadyQueues(session, now)
         self._aliases: dict[str, list[tuple[str, str]]] = {}
         """Name -> (kind, stream), stored or bound in this batch."""
-        self.changed: dict[str, None] = {}
-        """The streams that are written."""
+        self.changed: dict[str, Any] = {}
+        """The streams that are written, and the states that they had before."""
         self._unqueued: dict[str, None] = {}
         """Changed since the ready queues were last asked."""
         self.leased: dict[str, None] = {}
@@ -117,7 +117,7 @@ class View:
     def task(self, name: str) -> Task | Refusal:
         """The task with this id, alias (KIND:NAME) or bare alias name."""
         known = self._known.get("task:" + name) or self._read("task:" + name)
-        return cast(Task, known.state) if known.state is not None else self._by_alias(name)
+        return self._by_alias(name) if known.state is None else known.state
 
     def version(self, task: str) -> int:
         """How many entries the task with this id has."""
@@ -138,43 +138,43 @@ class View:
 
     def agent(self, name: str) -> AgentRecord | None:
         """What is known of the agent or person with this name."""
-        return cast(AgentRecord | None, self._read(agent_stream(name)).state)
+        return self._read(agent_stream(name)).state
 
     def handoff(self, id: str) -> Handoff | None:
         """The handoff with this id."""
-        return cast(Handoff | None, self._read(handoff_stream(id)).state)
+        return self._read(handoff_stream(id)).state
 
     def work_item(self, id: str) -> WorkItem | None:
         """The item of the work queue with this id."""
-        return cast(WorkItem | None, self._read(workq_stream(id)).state)
+        return self._read(workq_stream(id)).state
 
     def mail(self, id: str) -> Mail | None:
         """The letter with this id."""
-        return cast(Mail | None, self._read(mail_stream(id)).state)
+        return self._read(mail_stream(id)).state
 
     def wave(self, id: str) -> Wave | None:
         """The wave with this id."""
-        return cast(Wave | None, self._read(wave_stream(id)).state)
+        return self._read(wave_stream(id)).state
 
     def reservations(self) -> Reservations:
         """All files that are reserved."""
-        return cast(Reservations | None, self._read(RESERVATIONS).state) or Reservations()
+        return self._read(RESERVATIONS).state or Reservations()
 
     def intent(self, id: str) -> Intent | None:
         """The intent with this id."""
-        return cast(Intent | None, self._read(intent_stream(id)).state)
+        return self._read(intent_stream(id)).state
 
     def standing(self, name: str) -> Standing | None:
         """How an agent stands in the registry."""
-        return cast(Standing | None, self._read(standing_stream(name)).state)
+        return self._read(standing_stream(name)).state
 
     def trace(self, session: str) -> Trace | None:
         """What is remembered of the trace of this session."""
-        return cast(Trace | None, self._read(trace_stream(session)).state)
+        return self._read(trace_stream(session)).state
 
     def turns(self, task: str) -> TurnLog | None:
         """What is remembered of the turns of the task with this id."""
-        return cast(TurnLog | None, self._read(turns_stream(task)).state)
+        return self._read(turns_stream(task)).state
 
     def logged(self, key: str) -> Logged | None:
         """Where the turn or the event with this key was recorded, if it was."""
@@ -206,7 +206,7 @@ class View:
         self._unqueued.clear()
         passed: set[str] = set()
         while stream := self._queues.first(queues, self.changed, passed):
-            task = cast(Task, self._read(stream).state)
+            task: Task = self._read(stream).state
             if may_begin(task):
                 return task
             passed.add(stream)
@@ -220,7 +220,7 @@ class View:
 
     def record_of(self, stream: str) -> ActorRecord:
         """What is remembered of an actor."""
-        return cast(ActorRecord | None, self._read(stream).state) or ActorRecord()
+        return self._read(stream).state or ActorRecord()
 
     def _read(self, stream: str) -> Snapshot:
         if stream not in self._known:
@@ -235,7 +235,7 @@ class View:
     def _by_alias(self, name: str) -> Task | Refusal:
         streams = self._aliased(name)
         if len(streams) == 1:
-            return cast(Task, self._read(streams[0]).state)
+            return self._read(streams[0]).state
         return unresolved(name, streams)
 
     def _aliased(self, name: str) -> Sequence[str]:

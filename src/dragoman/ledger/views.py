@@ -250,7 +250,7 @@ def shelve(state: State | None, now: int) -> Shelf:
     if not isinstance(state, Task):
         shelf = SHELVES.get(type(state))
         return _NOWHERE if shelf is None else shelf(state)
-    owner, deadline = state.assignee or None, state.deadline
+    owner, deadline = state.assignee or None, state.delegation and state.deadline
     if state.status != "ready" or state.open_blockers:
         return Shelf(state.status, owner=owner, deadline=deadline)
     rank, since = PRIORITY_RANK[state.priority], state.created_at

@@ -4,7 +4,6 @@ Leases live beside the ledger, because a heartbeat is not history. The claim tha
 """
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from dragoman.core.moments import within_span
 
@@ -35,9 +34,12 @@ def renewed(lease: Lease, now: int) -> Lease:
 
     At the end of the calendar it ends with that: a sign of life is never refused for its time.
     """
-    return replace(
-        lease,
-        beat_at=max(now, lease.beat_at),
-        expires_at=max(within_span(now + lease.ttl_ms), lease.expires_at),
-        beats=lease.beats + 1,
+    return Lease(
+        lease.holder,
+        lease.fence,
+        lease.ttl_ms,
+        max(now, lease.beat_at),
+        max(within_span(now + lease.ttl_ms), lease.expires_at),
+        lease.session,
+        lease.beats + 1,
     )

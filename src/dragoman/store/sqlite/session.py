@@ -130,10 +130,8 @@ class SqliteSession:
 
     def _write_streams(self, rows: Sequence[Row], entries: Sequence[NewEntry]) -> None:
         """Each row in place of the one that its new entries follow."""
-        versions: dict[int, int] = {}
+        versions = {entry.stream: entry.version - 1 for entry in reversed(entries)}
         """Stream number -> the version that its first new entry follows."""
-        for entry in entries:
-            versions.setdefault(entry.stream, entry.version - 1)
         shelves = self._shelves
         put, moved, kept = list[Binding](), list[Binding](), list[Binding]()
         for row in rows:

@@ -148,8 +148,9 @@ class Finder:
             return bool(self.known.longest) and may_hide(data)
         if gate.is_in(data):
             return True
-        has_lines = b"\n" in data or b"\r" in data or b"\\" in data
-        wrapped = _WRAPPED.finditer(data) if has_lines else ()
+        if not (b"\n" in data or b"\r" in data or b"\\" in data):
+            return False
+        wrapped = _WRAPPED.finditer(data)
         return any(len(_in_lines(data[slice(*found.span())])) > 1 for found in wrapped)
 
     def _settled(self, data: bytes) -> list[_Span]:

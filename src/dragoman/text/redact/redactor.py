@@ -96,6 +96,10 @@ class Redactor:
         """
         return self._finder.may_hold(data)
 
+    def knows(self, data: bytes) -> bool:
+        """Whether a value that is known is in a text, or may be."""
+        return self._finder.known.are_in(data)
+
     def tree(self, value: Any, path: str = "") -> MaskedTree:
         """A JSON value without secrets: in its texts, and where a key names one. `path`: its own,
         which the paths of what was found begin with."""

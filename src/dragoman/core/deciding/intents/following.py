@@ -29,7 +29,7 @@ from dragoman.core.reading import Decision, Read, StreamEvents
 from dragoman.core.states.intent import RENEWABLE, Intent, OpenRequest, intent_of
 from dragoman.core.states.task import Reported, Task
 
-_TOLD: Final[frozenset[type[AnyEvent]]] = frozenset(
+TOLD: Final[frozenset[type[AnyEvent]]] = frozenset(
     {
         DelegationRequested,
         TaskCheckpointed,
@@ -59,7 +59,7 @@ def followed(
     """
     seen_to = {task_stream(own)}
     for stream, event in decision.events:
-        if type(event) not in _TOLD or stream in seen_to:
+        if type(event) not in TOLD or stream in seen_to:
             continue
         seen_to.add(stream)
         found = _found(stream, read)
@@ -114,10 +114,13 @@ def _found(stream: str, read: Read) -> tuple[Task, Intent] | None:
     """The task as it was, and its intent."""
     task = read.task(stream.partition(":")[2])
     # A task that was born in this decision, and one without such a name, belong to no intent.
-    if isinstance(task, Refusal) or task_stream(task.id) != stream:
+    if (
+        isinstance(task, Refusal)
+        or task_stream(task.id) != stream
+        or (intent := intent_of(task, read.intent)) is None
+    ):
         return None
-    intent = intent_of(task, read.intent)
-    return None if intent is None else (task, intent)
+    return task, intent
 
 
 class _Why(Struct, frozen=True):

@@ -1,6 +1,7 @@
 """Deciders of a task's life apart from its attempts: create, move, name, note."""
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from dragoman.core import missing
 from dragoman.core.authority import (
@@ -58,6 +59,15 @@ class _Links(Struct, frozen=True):
     blockers: tuple[Task, ...]
     source: Task | None
 
+    def linked(self, event: TaskCreated) -> TaskCreated:
+        return replace(
+            event,
+            parent=self.parent.id if self.parent else "",
+            blocked_by=tuple(task.id for task in self.blockers),
+            open_blockers=tuple(task.id for task in self.blockers if not task.is_final),
+            discovered_from=self.source.id if self.source else "",
+        )
+
     def backlinks(self, task_id: str) -> StreamEvents:
         ends: list[tuple[LinkKind, Task]] = [("blocked-by", task) for task in self.blockers]
         if self.parent:
@@ -77,11 +87,11 @@ def born(command: CreateTask, read: Read, now: int) -> Decision | Refusal:
     refusal = check_write(read.actor) or _check_shape(command)
     if refusal:
         return refusal
-    links = _find_links(command, read) if _has_links(command) else _NO_LINKS
+    links = _find_links(command, read) if _has_links(command) else None
     if isinstance(links, Refusal):
         return links
     task_id, own_aof_id, number = _names(command.id, read, now)
-    aliases = tuple(a for a in dict.fromkeys(command.aliases) if a != f"aof:{own_aof_id}")
+    aliases = _aliases(command, own_aof_id) if command.aliases else ()
     taken = _first_taken((command.id, *aliases), read)
     if taken:
         return taken
@@ -97,12 +107,10 @@ def born(command: CreateTask, read: Read, now: int) -> Decision | Refusal:
         reserved_for=command.assignee,
         origin=command.origin,
         aliases=aliases,
-        parent=links.parent.id if links.parent else "",
-        blocked_by=tuple(task.id for task in links.blockers),
-        open_blockers=tuple(task.id for task in links.blockers if not task.is_final),
-        discovered_from=links.source.id if links.source else "",
     )
-    events = ((task_stream(task_id), event), *links.backlinks(task_id))
+    events: StreamEvents = ((task_stream(task_id), event),)
+    if links is not None:
+        events = ((task_stream(task_id), links.linked(event)), *links.backlinks(task_id))
     return Decision(Receipt(task_id, event.status), events, number=number)
 
 
@@ -217,15 +225,16 @@ def check_move(to: Status, fence: int | None, task: Task, read: Read, now: int) 
         refusal = check_hold(actor, task, lease, fence, now)
         if refusal:
             return refusal
-    ways = _ways(task.status, stands)
     if not can_move(task.status, to):
+        ways = _ways(task.status, stands) or "nowhere"
         return Refusal(
             "invalid_transition",
-            f"{task.id} is {task.status} and cannot become {to}; it can go to: {ways or 'nowhere'}",
+            f"{task.id} is {task.status} and cannot become {to}; it can go to: {ways}",
         )
     if to == "in-progress":
         return Refusal("claim_required", f"{task.id} enters in-progress only by a claim")
     if (task.status, to) not in MAY_MOVE[stands]:
+        ways = _ways(task.status, stands)
         return Refusal(
             "not_authorized",
             f"{actor.label} may not move {task.id} from {task.status} to {to}, "
@@ -256,7 +265,8 @@ def _check_shape(command: CreateTask) -> Refusal | None:
     )
 
 
-_NO_LINKS = _Links(None, (), None)
+def _aliases(command: CreateTask, own_aof_id: str) -> tuple[str, ...]:
+    return tuple(a for a in dict.fromkeys(command.aliases) if a != f"aof:{own_aof_id}")
 
 
 def _has_links(command: CreateTask) -> bool:
@@ -291,8 +301,10 @@ def _names(asked: str, read: Read, now: int) -> tuple[str, str, tuple[str, int] 
 
 def _check_intents(names: tuple[str, ...], read: Read) -> Refusal | None:
     """Which task an intent has is up to those who may delegate tasks that exist."""
+    if not names or read.actor.role in MAY_DELEGATE:
+        return None
     named = next((one for one in names if one.startswith(f"{KIND}:")), "")
-    if not named or read.actor.role in MAY_DELEGATE:
+    if not named:
         return None
     return Refusal(
         "not_authorized",
