@@ -139,6 +139,7 @@ def _writing(choices: Choices) -> Iterator[Operation]:
         commands=lambda _: (),
         gather=lambda letter, actor, facts: translate.post(letter, actor, facts.store, choices),
         effect=lambda letter, actor, facts: translate.effect(letter, actor, facts.store, choices),
+        looks=translate.is_looked_up,
         reply=_sent,
         roles=MAY_WRITE,
         identity=_impostor,
