@@ -22,6 +22,7 @@ from dragoman.engine.operation import (
     Operation,
     fault_of,
     in_shape,
+    layers,
 )
 from dragoman.engine.request import Accepted
 from dragoman.protocols.agentmail import reading, translate, waves
@@ -105,7 +106,7 @@ def _content(letter: SendMail) -> bytes:
 
 
 def _unwrapped(value: Any) -> Any:
-    for inner in (value, *(field_of(value, key) for key in ("payload", "message", "content"))):
+    for inner in layers(value):
         if isinstance(field_of(inner, "subject"), str) and "body_md" in inner:
             return inner
     return None
