@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from time import thread_time
 
 import pytest
 
@@ -44,6 +45,23 @@ def test_what_takes_long_goes_by_more_ways() -> None:
         await asked
 
     asyncio.run(ask())
+
+
+@proves("ENGINE-ASIDE")
+def test_however_much_there_is_to_do_it_goes_by_one_way() -> None:
+    threads, aside = set[int](), Aside(idle=lambda: 0.0)
+
+    def work() -> None:
+        threads.add(threading.get_ident())
+        end = thread_time() + 0.001
+        while thread_time() < end:
+            pass
+
+    async def ask() -> None:
+        await asyncio.gather(*(aside.look(work) for _ in range(MANY)))
+
+    asyncio.run(ask())
+    assert len(threads) == 1
 
 
 @proves("ENGINE-ASIDE")
