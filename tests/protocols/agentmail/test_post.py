@@ -97,7 +97,7 @@ _ASKS_THE_STORE: tuple[dict[str, Any], ...] = (
 def test_only_a_letter_for_which_the_store_is_asked_leaves_the_loop(
     said: dict[str, Any], is_asked: bool
 ) -> None:
-    dialect, no_store = agentmail.dialect(), StoreFacts(cast(Any, None), lambda *_: False)
+    dialect, no_store = agentmail.dialect(), StoreFacts(cast(Any, None), lambda _task, _ref: False)
     heard = dialect.hear(Incoming(said))
     assert heard is not None
     assert looks(heard, ALICE) is is_asked
