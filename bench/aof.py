@@ -19,7 +19,7 @@ from dragoman.engine.hub import Hub
 from dragoman.engine.interpreter import Interpreter
 from dragoman.engine.plan import Taken
 from dragoman.files.layout import folder_path
-from dragoman.files.lookup import has_file
+from dragoman.files.tasks.lookup import has_file
 from dragoman.protocols import aof
 from dragoman.store.sqlite import SqliteStore
 from dragoman.system.beneath import Beneath

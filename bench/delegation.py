@@ -15,13 +15,13 @@ from bench.raw import RawFront, RawLoop
 from dragoman.core.actors import Actor
 from dragoman.core.commands import DescribeAgent, RegisterAgent, UpdateIntent
 from dragoman.core.offers import Wish
-from dragoman.core.scoring import Roster
-from dragoman.core.standing import Descriptor, Standing
-from dragoman.engine.ask import history
+from dragoman.core.rules.scoring import Roster
+from dragoman.core.states.standing import Descriptor, Standing
 from dragoman.engine.facts import StoreFacts
 from dragoman.engine.hub import Hub
 from dragoman.engine.interpreter import Interpreter
 from dragoman.engine.plan import Taken
+from dragoman.engine.reads.ask import history
 from dragoman.protocols import ccos
 from dragoman.store.sqlite import SqliteStore
 from dragoman.system.ids import new_id

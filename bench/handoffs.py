@@ -21,7 +21,7 @@ from dragoman.engine.facts import StoreFacts
 from dragoman.engine.hub import Hub
 from dragoman.engine.interpreter import Interpreter
 from dragoman.engine.plan import Taken
-from dragoman.files.artifacts import ArtifactShelf
+from dragoman.files.handoffs.artifacts import ArtifactShelf
 from dragoman.protocols import acp
 from dragoman.store.sqlite import SqliteStore
 from dragoman.system.beneath import Beneath

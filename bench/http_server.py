@@ -34,7 +34,7 @@ from dragoman.engine.hints import Hints
 from dragoman.engine.hub import Hub
 from dragoman.engine.identity import Identity
 from dragoman.engine.interpreter import Interpreter
-from dragoman.files.lookup import has_file
+from dragoman.files.tasks.lookup import has_file
 from dragoman.protocols import aof
 from dragoman.protocols.aof.wire import MESSAGES
 from dragoman.store.sqlite import SqliteStore

@@ -20,9 +20,9 @@ from dragoman.core.commands import (
     ReportOutcome,
 )
 from dragoman.core.deadlines import Backoff
-from dragoman.engine.ask import entries
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import BoardQuery
+from dragoman.engine.reads.ask import entries
 from dragoman.store.sqlite import SqliteStore
 from dragoman.system.ids import new_id
 

@@ -14,12 +14,12 @@ from dragoman.config import TABLES, Settings, sections
 from dragoman.core.authority import MAY_EDIT, MAY_MOVE, MAY_REGISTER, MAY_VOUCH
 from dragoman.core.errors import FAULTS, REFUSALS
 from dragoman.core.events import EVENT_NAMES, Role
-from dragoman.core.handoff import DEFAULT_SLA_MS, HANDOFF_TRANSITIONS, LEGAL
 from dragoman.core.moments import in_hours
-from dragoman.core.task import FINAL, STATUS_AFTER, TRANSITIONS
+from dragoman.core.states.handoff import DEFAULT_SLA_MS, HANDOFF_TRANSITIONS, LEGAL
+from dragoman.core.states.task import FINAL, STATUS_AFTER, TRANSITIONS
 from dragoman.protocols.saop import TYPES
 from dragoman.surfaces.cli.app import build
-from dragoman.surfaces.cli.mail_compose import FORMS, KINDS
+from dragoman.surfaces.cli.mail.compose import FORMS, KINDS
 from dragoman.surfaces.http.problems import STATUS, problem
 from dragoman.surfaces.mcp.tools import table
 from dragoman.text.redact.rules import RULES

@@ -14,9 +14,9 @@ from msgspec import Struct
 
 from dragoman.core.events import AgentAssigned, AgentRated
 from dragoman.core.offers import Wish
-from dragoman.core.scoring import Roster
-from dragoman.core.standing import EVOLVE_STANDING, Descriptor, Evidence, Standing
-from dragoman.core.threshold import threshold
+from dragoman.core.rules.scoring import Roster
+from dragoman.core.rules.threshold import threshold
+from dragoman.core.states.standing import EVOLVE_STANDING, Descriptor, Evidence, Standing
 
 DOCS = Path(__file__).parent
 QUALITIES = (0.9, 0.6, 0.3)

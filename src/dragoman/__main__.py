@@ -12,8 +12,8 @@ from dragoman.surfaces.cli.screen import Bars, Progress
 if TYPE_CHECKING:
     from dragoman.engine.operation import Dialect
     from dragoman.engine.ports import Clock
-    from dragoman.engine.shown import WholeTask
-    from dragoman.files.archive_format import Manifest
+    from dragoman.engine.shown.tasks import WholeTask
+    from dragoman.files.archives.archive_format import Manifest
     from dragoman.surfaces.cli.running import RunningHub
     from dragoman.text.redact import Redactor
 

@@ -15,9 +15,9 @@ from dragoman.core.actors import Actor
 from dragoman.core.commands import AnyCommand, CreateTask
 from dragoman.core.errors import Refusal
 from dragoman.core.reading import Receipt
-from dragoman.core.task import Task
-from dragoman.engine.ask import TaskView, entries, find_task
+from dragoman.core.states.task import Task
 from dragoman.engine.identity import Identity
+from dragoman.engine.reads.ask import TaskView, entries, find_task
 from dragoman.ledger.entry import Line, read_line
 from dragoman.services.desk import AgentState
 from dragoman.services.dispatcher import Dispatcher

@@ -19,7 +19,7 @@ from dragoman.core.commands import CheckpointTask, MoveTask, NoteTask
 from dragoman.core.errors import SettingsError
 from dragoman.engine.identity import Principal
 from dragoman.engine.runner import Assignment
-from dragoman.files.workplace import Workplace
+from dragoman.files.tasks.workplace import Workplace
 from dragoman.system.beneath import Beneath
 from dragoman.system.process import Process
 from dragoman.text.redact import Redactor

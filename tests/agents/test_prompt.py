@@ -6,9 +6,9 @@ from msgspec.structs import replace
 
 from dragoman.agents.prompt import prompt, prompt_elsewhere
 from dragoman.bootstrap import dialects
-from dragoman.core.intent import Intent, OpenRequest
 from dragoman.core.moments import to_rfc3339
-from dragoman.core.task import Checkpoint, Delegation
+from dragoman.core.states.intent import Intent, OpenRequest
+from dragoman.core.states.task import Checkpoint, Delegation
 from dragoman.engine.operation import lint_text
 from dragoman.text.safe_text import HARMFUL
 from tests.core.world import NOW, task

@@ -7,7 +7,7 @@ from pathlib import Path
 from dragoman.agents.output import Pulse
 from dragoman.agents.pulses import Pulses
 from dragoman.core.errors import StoreError
-from dragoman.engine.traces import Told, events_of
+from dragoman.engine.reads.traces import Told, events_of
 from tests.agents.floor import FAST, Floor, agent_section, floor, run
 from tests.requirements import proves
 

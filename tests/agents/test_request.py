@@ -13,10 +13,10 @@ import pytest
 from dragoman.agents.request import FunctionRunner
 from dragoman.core.commands import MoveTask
 from dragoman.core.errors import SettingsError
-from dragoman.core.intent import Intent
+from dragoman.core.states.intent import Intent
 from dragoman.engine.identity import Principal
-from dragoman.engine.intents import find_intent
 from dragoman.engine.plan import Taken
+from dragoman.engine.reads.intents import find_intent
 from dragoman.engine.runner import Assignment
 from tests.agents import answering
 from tests.agents.floor import FAST, PERSON, Floor, floor, run

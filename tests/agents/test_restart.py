@@ -13,7 +13,7 @@ import pytest
 
 from dragoman.core.actors import SYSTEM
 from dragoman.core.commands import ClaimTask
-from dragoman.engine.verify import check_ledger, check_views
+from dragoman.engine.verifying.verify import check_ledger, check_views
 from dragoman.system.hub_name import hub_name
 from dragoman.system.ids import new_id
 from dragoman.system.process import started_at

@@ -10,7 +10,7 @@ from dragoman.bus.backlog import MOST_TEXT, Backlog, coalesced
 from dragoman.bus.local import Closed, LocalBus, Subscription
 from dragoman.core.errors import StoreUnavailable
 from dragoman.engine.ports import Store
-from dragoman.engine.traces import Told
+from dragoman.engine.reads.traces import Told
 from dragoman.ledger.entry import Entry
 from dragoman.store.memory import MemoryStore
 from tests.protocols.saop.desk import Desk, completed, event, invoked, pulse, thought

@@ -11,7 +11,7 @@ from dragoman.config import HttpSettings
 from dragoman.core.actors import Actor
 from dragoman.core.commands import CreateTask
 from dragoman.core.deadlines import Backoff
-from dragoman.engine.ask import TaskView, entries, find_task
+from dragoman.engine.reads.ask import TaskView, entries, find_task
 from dragoman.ledger.entry import read_line
 from dragoman.services.promotion import Promotion
 from dragoman.services.recovery import Recovery

@@ -14,7 +14,7 @@ from dragoman.client import NotSent, Refused, Sent, Signer, connect, connect_syn
 from dragoman.client.signing import find_signer
 from dragoman.core.commands import DescribeAgent, KeyAgent
 from dragoman.core.errors import Refusal, SettingsError
-from dragoman.engine.intents import find_intent
+from dragoman.engine.reads.intents import find_intent
 from dragoman.engine.signed import Envelopes, Opened
 from dragoman.text.base64url import to_base64url
 from tests.client.stage import Stage, run

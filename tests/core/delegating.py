@@ -3,15 +3,15 @@
 from typing import Any
 
 from dragoman.core.actors import Actor
-from dragoman.core.agents import AgentRecord
 from dragoman.core.commands import DelegateIntent, DescribeAgent, ReceiveResult
 from dragoman.core.errors import Refusal
 from dragoman.core.events import AnyEvent
-from dragoman.core.intent import Intent, OpenRequest
 from dragoman.core.offers import Candidate, Wish
 from dragoman.core.reading import Decision
-from dragoman.core.scoring import Roster
-from dragoman.core.standing import Standing
+from dragoman.core.rules.scoring import Roster
+from dragoman.core.states.agent import AgentRecord
+from dragoman.core.states.intent import Intent, OpenRequest
+from dragoman.core.states.standing import Standing
 from tests.core.world import HUMAN, NOW, World
 
 GOAL = "Write python tests for the parser"

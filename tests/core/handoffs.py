@@ -16,8 +16,8 @@ from dragoman.core.commands import (
     RejectHandoff,
 )
 from dragoman.core.events import HandoffStatus
-from dragoman.core.handoff import Handoff
 from dragoman.core.reading import Decision
+from dragoman.core.states.handoff import Handoff
 from tests.core.world import ALICE, BOB, NOW, World, held, task
 
 CAROL = Actor("agent", "carol")

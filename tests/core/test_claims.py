@@ -9,10 +9,10 @@ from dragoman.core.actors import Actor
 from dragoman.core.commands import ClaimTask, MoveTask, ReleaseTask, RenewLease, ReportOutcome
 from dragoman.core.errors import Refusal
 from dragoman.core.events import Status, TaskClaimed
-from dragoman.core.lease import Lease
 from dragoman.core.moments import SPAN
 from dragoman.core.reading import LeaseChange, Receipt
-from dragoman.core.task import CLAIMABLE
+from dragoman.core.states.lease import Lease
+from dragoman.core.states.task import CLAIMABLE
 from tests.core.world import (
     ALICE,
     BOB,

@@ -14,7 +14,7 @@ from dragoman.core.commands import (
 )
 from dragoman.core.events import TaskAliased, TaskBacklinked, TaskCreated, TaskNoted
 from dragoman.core.reading import Decision, Receipt
-from dragoman.core.task import Task
+from dragoman.core.states.task import Task
 from tests.core.world import (
     ALICE,
     BOB,

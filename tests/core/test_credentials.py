@@ -5,11 +5,11 @@ from typing import get_args
 import pytest
 
 from dragoman.core.actors import Actor, Role
-from dragoman.core.agents import REMEMBERED_TOKENS, AgentRecord, TokenRecord
 from dragoman.core.authority import MAY_VOUCH
 from dragoman.core.commands import IssueToken, KeyAgent, RegisterAgent, RevokeToken
 from dragoman.core.events import AgentKeyed, TokenIssued, TokenRevoked
 from dragoman.core.limits import TOKEN_MS, TOKENS
+from dragoman.core.states.agent import REMEMBERED_TOKENS, AgentRecord, TokenRecord
 from dragoman.core.tokens import Claim, digest_of, read_token, write_token
 from tests.core.world import (
     ALICE,

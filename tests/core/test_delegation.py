@@ -15,7 +15,7 @@ from dragoman.core.commands import (
     RejectDelegation,
     RequestDelegation,
 )
-from dragoman.core.delegation import ANSWERS
+from dragoman.core.deciding.tasks.delegation import ANSWERS
 from dragoman.core.errors import Refusal
 from dragoman.core.events import (
     DelegationAccepted,
@@ -27,7 +27,7 @@ from dragoman.core.events import (
     TaskLinked,
     TaskTransitioned,
 )
-from dragoman.core.task import ActiveHandoff, Delegation, DelegationState
+from dragoman.core.states.task import ActiveHandoff, Delegation, DelegationState
 from tests.core.world import (
     ALICE,
     BOB,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dragoman.core.entropy import (
+from dragoman.core.rules.entropy import (
     Finding,
     Seen,
     Steady,

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from dragoman.core.agents import AgentRecord, Pause
-from dragoman.core.governance import RULES, check_goal, told_beside, vetoes
 from dragoman.core.offers import Candidate, Parts, Policy, Wish
-from dragoman.core.standing import Descriptor, Standing
+from dragoman.core.rules.governance import RULES, check_goal, told_beside, vetoes
+from dragoman.core.states.agent import AgentRecord, Pause
+from dragoman.core.states.standing import Descriptor, Standing
 from tests.core.world import NOW
 from tests.core.world import task as make_task
 from tests.requirements import proves

@@ -14,7 +14,7 @@ from dragoman.core.commands import (
 from dragoman.core.errors import Refusal
 from dragoman.core.events import Status, TaskAliased, TaskCheckpointed, TaskClaimed, TaskCreated
 from dragoman.core.events import TaskTransitioned as Moved
-from dragoman.core.task import Checkpoint
+from dragoman.core.states.task import Checkpoint
 from tests.core.world import (
     ALICE,
     BOB,

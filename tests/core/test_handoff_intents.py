@@ -6,7 +6,6 @@ import pytest
 from msgspec.structs import replace
 
 from dragoman.core.actors import Actor
-from dragoman.core.agents import AgentRecord
 from dragoman.core.commands import (
     ActivateHandoff,
     AdoptTask,
@@ -23,6 +22,7 @@ from dragoman.core.commands import (
 )
 from dragoman.core.errors import Refusal
 from dragoman.core.offers import Policy
+from dragoman.core.states.agent import AgentRecord
 from tests.core.delegating import CAROL, GOAL, HOUR, delegated, odd, open_request, ranked, registry
 from tests.core.handoffs import accept, accepted, offer
 from tests.core.world import ALICE, BOB, COORDINATOR, HUB, HUMAN, NOW, World

@@ -17,9 +17,9 @@ from dragoman.core.commands import (
 )
 from dragoman.core.errors import Refusal
 from dragoman.core.events import HandoffProposed, Status
-from dragoman.core.handoff_package import hash_of, mark_of
 from dragoman.core.moments import SPAN
-from dragoman.core.task import Delegation
+from dragoman.core.states.handoff_package import hash_of, mark_of
+from dragoman.core.states.task import Delegation
 from dragoman.text.canonical import canonical_sha256
 from tests.core.handoffs import (
     CAROL,

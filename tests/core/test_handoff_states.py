@@ -19,7 +19,7 @@ from dragoman.core.commands import (
 )
 from dragoman.core.errors import Refusal
 from dragoman.core.events import HandoffMoved, HandoffStatus
-from dragoman.core.handoff import HANDOFF_TRANSITIONS, LEGAL
+from dragoman.core.states.handoff import HANDOFF_TRANSITIONS, LEGAL
 from tests.core.handoffs import accept, at, offer
 from tests.core.world import (
     ALICE,

@@ -24,8 +24,8 @@ from dragoman.core.commands import (
     RewindTask,
 )
 from dragoman.core.events import HandoffEscalated, HandoffMoved, Status
-from dragoman.core.handoff import DEFAULT_SLA_MS, HandoffStatus, lists_of_handoff
 from dragoman.core.moments import SPAN
+from dragoman.core.states.handoff import DEFAULT_SLA_MS, HandoffStatus, lists_of_handoff
 from tests.core.handoffs import (
     CAROL,
     accept,

@@ -21,8 +21,8 @@ from dragoman.core.commands import (
     UpdateIntent,
 )
 from dragoman.core.events import AgentRated, IntentCompleted, IntentFedBack
-from dragoman.core.intent import OVER
 from dragoman.core.reading import Decision
+from dragoman.core.states.intent import OVER
 from tests.core.delegating import GOAL, HOUR, delegated, ranked, registry
 from tests.core.world import HUB, HUMAN, NOW, World
 from tests.requirements import proves

@@ -6,7 +6,6 @@ import pytest
 from msgspec.structs import replace
 
 from dragoman.core.actors import Actor
-from dragoman.core.agents import AgentRecord
 from dragoman.core.commands import (
     AnyCommand,
     CancelIntent,
@@ -18,10 +17,11 @@ from dragoman.core.commands import (
 )
 from dragoman.core.errors import Refusal
 from dragoman.core.events import IntentProposed, IntentRejected
-from dragoman.core.intent import lists_of_intent
 from dragoman.core.offers import Policy, Trust
 from dragoman.core.reading import Decision
-from dragoman.core.standing import Descriptor, Standing, lists_of_standing
+from dragoman.core.states.agent import AgentRecord
+from dragoman.core.states.intent import lists_of_intent
+from dragoman.core.states.standing import Descriptor, Standing, lists_of_standing
 from tests.core.delegating import (
     CAROL,
     GOAL,

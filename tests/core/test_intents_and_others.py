@@ -10,7 +10,6 @@ import pytest
 from msgspec.structs import replace
 
 from dragoman.core.actors import Actor
-from dragoman.core.agents import AgentRecord
 from dragoman.core.commands import (
     ActivateHandoff,
     CancelIntent,
@@ -28,9 +27,10 @@ from dragoman.core.commands import (
 )
 from dragoman.core.errors import Refusal
 from dragoman.core.events import IntentApproved, IntentRejected
-from dragoman.core.governance import POLICY
 from dragoman.core.offers import Policy
 from dragoman.core.reading import Decision
+from dragoman.core.rules.governance import POLICY
+from dragoman.core.states.agent import AgentRecord
 from tests.core.delegating import (
     CAROL,
     HOUR,

@@ -71,7 +71,7 @@ from dragoman.core.commands import (
 from dragoman.core.decide import renewal
 from dragoman.core.errors import Refusal
 from dragoman.core.events import Role, Status
-from dragoman.core.lease import Lease, granted, renewed
+from dragoman.core.states.lease import Lease, granted, renewed
 from tests.core.world import (
     ALICE,
     BOB,

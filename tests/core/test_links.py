@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from dragoman.core import links
 from dragoman.core.actors import Actor
 from dragoman.core.commands import ClaimTask, CreateTask, LinkTask, MoveTask
+from dragoman.core.deciding.tasks import links
 from dragoman.core.events import LinkKind, Status, TaskBacklinked, TaskLinked, TaskUnblocked
 from tests.core.world import (
     ALICE,

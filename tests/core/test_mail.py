@@ -16,6 +16,7 @@ from dragoman.core.commands import (
     ReadMail,
     RegisterAgent,
 )
+from dragoman.core.deciding.mail.mailing import LATE
 from dragoman.core.errors import Refusal
 from dragoman.core.events import (
     MailAcked,
@@ -24,9 +25,8 @@ from dragoman.core.events import (
     MailPosted,
     MailRead,
 )
-from dragoman.core.mail import Mail, lists_of_mail
-from dragoman.core.mailing import LATE
 from dragoman.core.moments import SPAN
+from dragoman.core.states.letter import Mail, lists_of_mail
 from tests.core.world import (
     ALICE,
     BOB,

@@ -27,7 +27,7 @@ from dragoman.core.events import (
     TaskUnblocked,
 )
 from dragoman.core.reading import Decision
-from dragoman.core.task import STATUS_AFTER
+from dragoman.core.states.task import STATUS_AFTER
 from tests.core.world import (
     ALICE,
     BOB,

@@ -3,9 +3,9 @@
 import pytest
 
 from dragoman.core.actors import Actor
-from dragoman.core.agents import Pause
 from dragoman.core.commands import PauseAgent, RegisterAgent, ResumeAgent
 from dragoman.core.events import AgentPaused, AgentResumed
+from dragoman.core.states.agent import Pause
 from tests.core.world import HUB, HUMAN, NOW, ORCHESTRATOR, World
 from tests.requirements import proves
 

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from msgspec import Struct
 
 from dragoman.core.actors import Actor, ActorRecord
-from dragoman.core.agents import AgentRecord, TokenRecord
 from dragoman.core.commands import (
     AdoptTask,
     AnyCommand,
@@ -31,15 +30,16 @@ from dragoman.core.commands import (
 from dragoman.core.deadlines import Backoff
 from dragoman.core.decide import DECIDERS
 from dragoman.core.events import EVENT_NAMES, AnyEvent
-from dragoman.core.intent import Closed, Intent, OpenRequest
-from dragoman.core.lease import Lease
-from dragoman.core.mail import Mail
 from dragoman.core.offers import Candidate, Parts, Policy, Wish
 from dragoman.core.reading import Decision, LeaseChange, Receipt
-from dragoman.core.reservations import Reservations
-from dragoman.core.standing import Descriptor, Evidence, Standing
-from dragoman.core.task import PRIORITY_RANK, Checkpoint, Delegation, Reported, Task
-from dragoman.core.wave import Wave
+from dragoman.core.states.agent import AgentRecord, TokenRecord
+from dragoman.core.states.intent import Closed, Intent, OpenRequest
+from dragoman.core.states.lease import Lease
+from dragoman.core.states.letter import Mail
+from dragoman.core.states.reservations import Reservations
+from dragoman.core.states.standing import Descriptor, Evidence, Standing
+from dragoman.core.states.task import PRIORITY_RANK, Checkpoint, Delegation, Reported, Task
+from dragoman.core.states.wave import Wave
 from tests.core.world import ALICE, HUMAN, World, held, task
 from tests.requirements import proves
 

@@ -5,10 +5,10 @@ from typing import get_args
 import pytest
 
 from dragoman.core.actors import Actor, Role
-from dragoman.core.agents import AgentRecord
 from dragoman.core.authority import MAY_REGISTER
 from dragoman.core.commands import CreateTask, PostMail, RegisterAgent
 from dragoman.core.events import AgentRegistered
+from dragoman.core.states.agent import AgentRecord
 from tests.core.world import (
     ALICE,
     COORDINATOR,

@@ -6,7 +6,6 @@ import pytest
 from msgspec.structs import replace
 
 from dragoman.core.actors import Actor
-from dragoman.core.agents import AgentRecord
 from dragoman.core.commands import (
     ClaimTask,
     CreateTask,
@@ -21,9 +20,10 @@ from dragoman.core.commands import (
 )
 from dragoman.core.errors import Refusal
 from dragoman.core.events import IntentAnomaly, IntentCompleted, TaskClaimed, TaskRequeued
-from dragoman.core.intent import ANOMALIES_PER_MINUTE, REMEMBERED_RUNS
 from dragoman.core.limits import UPDATES
 from dragoman.core.reading import Decision
+from dragoman.core.states.agent import AgentRecord
+from dragoman.core.states.intent import ANOMALIES_PER_MINUTE, REMEMBERED_RUNS
 from tests.core.delegating import (
     GOAL,
     HOUR,

@@ -5,11 +5,11 @@ from msgspec.structs import replace
 
 from dragoman.core.actors import Actor
 from dragoman.core.commands import ClaimTask, RewindTask
+from dragoman.core.deciding.tasks.rewinding import at_rest, restored
 from dragoman.core.errors import Refusal
 from dragoman.core.events import Restored, Status, TaskRewound, TaskUnblocked
-from dragoman.core.moves import MOVES, Move, move_of
-from dragoman.core.rewinding import at_rest, restored
-from dragoman.core.task import Checkpoint, Reported, Task
+from dragoman.core.states.moves import MOVES, Move, move_of
+from dragoman.core.states.task import Checkpoint, Reported, Task
 from tests.core.handoffs import accepted, activated, offered
 from tests.core.world import (
     ALICE,

@@ -11,9 +11,9 @@ from dragoman.core.commands import (
     ReceiveResult,
     RewindTask,
 )
-from dragoman.core.intent import IntentState
 from dragoman.core.reading import Decision
-from dragoman.core.task import Task
+from dragoman.core.states.intent import IntentState
+from dragoman.core.states.task import Task
 from tests.core.delegating import answer, delegated, names_of, odd, open_request, registry, standing
 from tests.core.world import ALICE, HUMAN, World, task
 from tests.requirements import proves

@@ -16,7 +16,6 @@ import pytest
 from msgspec.structs import replace
 
 from dragoman.core.actors import Actor
-from dragoman.core.agents import AgentRecord, Pause, TokenRecord
 from dragoman.core.commands import (
     AcceptDelegation,
     AcceptHandoff,
@@ -89,15 +88,16 @@ from dragoman.core.commands import (
 )
 from dragoman.core.errors import Refusal
 from dragoman.core.events import HandoffStatus, Status, WaveBead
-from dragoman.core.handoff import Handoff
-from dragoman.core.intent import Intent, OpenRequest
-from dragoman.core.mail import Mail
-from dragoman.core.reservations import Reservation, Reservations
-from dragoman.core.standing import Standing
-from dragoman.core.task import ActiveHandoff, Delegation, Reported
-from dragoman.core.traces import TurnLog
-from dragoman.core.wave import Wave
-from dragoman.core.work_item import WorkItem
+from dragoman.core.states.agent import AgentRecord, Pause, TokenRecord
+from dragoman.core.states.handoff import Handoff
+from dragoman.core.states.intent import Intent, OpenRequest
+from dragoman.core.states.letter import Mail
+from dragoman.core.states.reservations import Reservation, Reservations
+from dragoman.core.states.standing import Standing
+from dragoman.core.states.task import ActiveHandoff, Delegation, Reported
+from dragoman.core.states.trace import TurnLog
+from dragoman.core.states.wave import Wave
+from dragoman.core.states.work_item import WorkItem
 from tests.core.handoffs import package
 from tests.core.world import (
     COORDINATOR,

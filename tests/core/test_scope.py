@@ -45,8 +45,8 @@ from dragoman.core.commands import (
     WithdrawHandoff,
 )
 from dragoman.core.decide import renewal
+from dragoman.core.deciding.scope import SPEAKS_FOR
 from dragoman.core.errors import Refusal
-from dragoman.core.scope import SPEAKS_FOR
 from tests.core.handoffs import activated, offer
 from tests.core.world import HUMAN, NOW, TTL, Facts, World, held, lease, task
 from tests.requirements import proves

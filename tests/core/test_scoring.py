@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from msgspec.structs import astuple
 
 from dragoman.core.offers import Candidate, Trust, Wish
-from dragoman.core.scoring import EVERY, TURN, Roster
-from dragoman.core.standing import WEEK_MS, Descriptor, Evidence, Standing
-from dragoman.core.threshold import BASE, LEAST, MOST, threshold
+from dragoman.core.rules.scoring import EVERY, TURN, Roster
+from dragoman.core.rules.threshold import BASE, LEAST, MOST, threshold
+from dragoman.core.states.standing import WEEK_MS, Descriptor, Evidence, Standing
 from tests.core.world import NOW
 from tests.requirements import proves
 

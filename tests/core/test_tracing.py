@@ -14,9 +14,9 @@ from dragoman.core.commands import (
     RequestTransition,
     SettleEntropy,
 )
-from dragoman.core.traces import MOST_OPEN, REMEMBERED, Trace
-from dragoman.engine.traces import Reach, events_of
-from dragoman.engine.verify_logs import wrong_logs
+from dragoman.core.states.trace import MOST_OPEN, REMEMBERED, Trace
+from dragoman.engine.reads.traces import Reach, events_of
+from dragoman.engine.verifying.logs import wrong_logs
 from tests.engine.lab import HUMAN, Lab
 from tests.requirements import proves
 

@@ -10,7 +10,7 @@ from dragoman.core.commands import ClaimTask, MoveTask
 from dragoman.core.errors import Refusal
 from dragoman.core.events import Status, TaskTransitioned
 from dragoman.core.reading import Decision
-from dragoman.core.task import FINAL, TRANSITIONS
+from dragoman.core.states.task import FINAL, TRANSITIONS
 from tests.core.by_hand import BY_HAND
 from tests.core.world import (
     ALICE,

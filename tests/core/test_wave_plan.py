@@ -10,9 +10,9 @@ from msgspec.structs import replace
 from dragoman.core.errors import Refusal
 from dragoman.core.events import Status, WaveBead
 from dragoman.core.limits import RESERVED
-from dragoman.core.reservations import FindTask, Reservation
-from dragoman.core.task import Task
-from dragoman.core.wave import ENDED, Plan, Wave, closing_report, plan
+from dragoman.core.states.reservations import FindTask, Reservation
+from dragoman.core.states.task import Task
+from dragoman.core.states.wave import ENDED, Plan, Wave, closing_report, plan
 from dragoman.text.globs import overlap
 from tests.core.world import NOW, task
 from tests.requirements import proves

@@ -6,7 +6,6 @@ from typing import Any
 from msgspec.structs import replace
 
 from dragoman.core.actors import Actor
-from dragoman.core.agents import AgentRecord
 from dragoman.core.commands import AnyCommand, ClaimTask
 from dragoman.core.decide import decide
 from dragoman.core.errors import Refusal
@@ -16,18 +15,19 @@ from dragoman.core.events import (
     MessageReceived,
     Status,
 )
-from dragoman.core.handoff import Handoff
 from dragoman.core.ids import check_alias, check_task_id
-from dragoman.core.intent import Intent
-from dragoman.core.lease import Lease
-from dragoman.core.mail import Mail
 from dragoman.core.reading import Decision
-from dragoman.core.reservations import Reservations
-from dragoman.core.standing import Standing
-from dragoman.core.task import Task
-from dragoman.core.traces import Logged, Trace, TurnLog
-from dragoman.core.wave import Wave
-from dragoman.core.work_item import WorkItem
+from dragoman.core.states.agent import AgentRecord
+from dragoman.core.states.handoff import Handoff
+from dragoman.core.states.intent import Intent
+from dragoman.core.states.lease import Lease
+from dragoman.core.states.letter import Mail
+from dragoman.core.states.reservations import Reservations
+from dragoman.core.states.standing import Standing
+from dragoman.core.states.task import Task
+from dragoman.core.states.trace import Logged, Trace, TurnLog
+from dragoman.core.states.wave import Wave
+from dragoman.core.states.work_item import WorkItem
 from dragoman.ledger.views import fold
 
 NOW = 1_770_647_400_000

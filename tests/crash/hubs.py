@@ -12,7 +12,7 @@ import apsw
 
 from dragoman.bootstrap import open_place
 from dragoman.core.actors import Actor
-from dragoman.engine.verify import Finding, check_ledger, check_views
+from dragoman.engine.verifying.verify import Finding, check_ledger, check_views
 from dragoman.ledger.checkpoint import Checkpoint, read_lines
 from dragoman.surfaces.cli.place import Place
 

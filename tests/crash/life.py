@@ -21,11 +21,11 @@ from dragoman.bootstrap.stores import open_store
 from dragoman.config import Settings
 from dragoman.core.errors import Refusal
 from dragoman.core.reading import Receipt
-from dragoman.engine.ask import entries
 from dragoman.engine.handle import Engine, Failpoint
 from dragoman.engine.hints import Heard, Hints
+from dragoman.engine.reads.ask import entries
 from dragoman.engine.request import Outcome, Request
-from dragoman.engine.verify import check_ledger, check_views
+from dragoman.engine.verifying.verify import check_ledger, check_views
 from dragoman.notify.notice import News, Notice
 from dragoman.services.notifier import Notifier
 from dragoman.surfaces.cli.place import Place

@@ -22,8 +22,8 @@ from dragoman.core.commands import (
 )
 from dragoman.core.deadlines import Backoff
 from dragoman.core.errors import Refusal
-from dragoman.engine.ask import TaskView, find_task
 from dragoman.engine.hub import Hub
+from dragoman.engine.reads.ask import TaskView, find_task
 from dragoman.services.promotion import Promotion
 from dragoman.services.recovery import Recovery
 from dragoman.system.clock import HandClock

@@ -32,7 +32,7 @@ from dragoman.core.commands import (
     ReportOutcome,
     ReserveFiles,
 )
-from dragoman.core.handoff_package import filled, sealed
+from dragoman.core.states.handoff_package import filled, sealed
 
 START: Final = 1_770_670_500_000
 """2026-02-09T20:55:00Z."""

@@ -15,7 +15,7 @@ from dragoman.bootstrap.stores import open_store
 from dragoman.core.commands import ClaimTask, CreateTask, NoteTask
 from dragoman.core.errors import Refusal
 from dragoman.engine.request import Accepted
-from dragoman.files.backup import check_backup
+from dragoman.files.archives.backup import check_backup
 from dragoman.files.problems import PlaceTaken
 from dragoman.ledger.entry import read_line
 from dragoman.surfaces.cli.place import Place

@@ -10,10 +10,10 @@ from dragoman.core.actors import Actor
 from dragoman.core.commands import ClaimTask, CreateTask, NoteTask, RenewLease, ReportOutcome
 from dragoman.core.deadlines import Backoff
 from dragoman.core.errors import Refusal
-from dragoman.engine.ask import TaskView, find_task
 from dragoman.engine.handle import Engine
 from dragoman.engine.hub import Hub
-from dragoman.engine.verify import check_ledger, check_views
+from dragoman.engine.reads.ask import TaskView, find_task
+from dragoman.engine.verifying.verify import check_ledger, check_views
 from dragoman.services.promotion import Promotion
 from dragoman.services.recovery import Recovery
 from dragoman.store.sqlite import SqliteStore

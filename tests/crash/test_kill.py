@@ -17,7 +17,7 @@ import pytest
 from msgspec.structs import replace
 
 from dragoman.bootstrap.places import open_place
-from dragoman.engine.verify import check_ledger, check_views
+from dragoman.engine.verifying.verify import check_ledger, check_views
 from tests.conftest import LONG_RUN
 from tests.crash.campaign import KILLED, MEMORY, Campaign, Fate, Hub, Wrong, serving
 from tests.crash.dispatching import STARTED, Dispatch

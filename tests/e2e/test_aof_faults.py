@@ -14,7 +14,7 @@ import pytest
 from dragoman.bootstrap import open_place
 from dragoman.core.actors import Actor
 from dragoman.core.commands import CreateTask
-from dragoman.files.task_file import read_task_file
+from dragoman.files.tasks.task_file import read_task_file
 from tests.e2e.aof_office import BACKEND, QA, Office
 from tests.e2e.program import COMMAND, Program, end_of
 from tests.e2e.test_faults import NOBODY, as_nobody

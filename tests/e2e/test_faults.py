@@ -26,8 +26,8 @@ AS_NOBODY = dedent("""
     from dragoman.surfaces.cli.app import main
     from dragoman.surfaces.cli.commands import FILES, GROUPS, verbs_of
     import dragoman.bootstrap.looks, dragoman.bootstrap.places, dragoman.bootstrap.verifying
-    import dragoman.engine.verify, dragoman.store.sqlite, dragoman.system.hub_lock
-    import dragoman.bootstrap.backups, dragoman.files.backup
+    import dragoman.engine.verifying.verify, dragoman.store.sqlite, dragoman.system.hub_lock
+    import dragoman.bootstrap.backups, dragoman.files.archives.backup
 
     for file in (*FILES, *(file for group in GROUPS.values() for file in group.files)):
         verbs_of(file)

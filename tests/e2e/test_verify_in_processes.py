@@ -10,8 +10,8 @@ from dragoman.core.actors import Actor
 from dragoman.core.commands import CreateTask
 from dragoman.engine.handle import Engine
 from dragoman.engine.hub import Hub
-from dragoman.engine.verify import check_ledger
-from dragoman.engine.verify_slice import check_slice, spans
+from dragoman.engine.verifying.slices import check_slice, spans
+from dragoman.engine.verifying.verify import check_ledger
 from dragoman.store.sqlite.driver import open_database
 from dragoman.system.clock import FixedClock
 from dragoman.system.ids import new_id

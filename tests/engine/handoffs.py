@@ -14,8 +14,8 @@ from dragoman.core.commands import (
     ProposeHandoff,
 )
 from dragoman.core.errors import Refusal
-from dragoman.core.handoff import Handoff
-from dragoman.engine.handoffs import find_handoff
+from dragoman.core.states.handoff import Handoff
+from dragoman.engine.reads.handoffs import find_handoff
 from tests.engine.lab import ALICE, BOB, HUMAN, Lab
 
 

@@ -11,16 +11,16 @@ from msgspec import Raw
 from dragoman.core.actors import Actor
 from dragoman.core.commands import AnyCommand
 from dragoman.core.errors import Refusal, StoreLost
-from dragoman.core.lease import Lease
 from dragoman.core.reading import Receipt
-from dragoman.core.task import Task
-from dragoman.engine.ask import find_task
+from dragoman.core.states.lease import Lease
+from dragoman.core.states.task import Task
 from dragoman.engine.handle import Engine, Failpoint
 from dragoman.engine.hints import Hints
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import Session
+from dragoman.engine.reads.ask import find_task
 from dragoman.engine.request import Accepted, Outcome, Request
-from dragoman.engine.verify import Finding, check_ledger, check_views
+from dragoman.engine.verifying.verify import Finding, check_ledger, check_views
 from dragoman.ledger.checkpoint import Checkpoint
 from dragoman.ledger.entry import read_line
 from dragoman.ledger.tree import EMPTY, extend, root

@@ -13,9 +13,10 @@ from dragoman.core.commands import (
     RegisterAgent,
 )
 from dragoman.core.errors import Refusal
-from dragoman.core.task import Task
-from dragoman.engine import ask
-from dragoman.engine.ask import (
+from dragoman.core.states.task import Task
+from dragoman.engine.ports import BoardQuery, Row
+from dragoman.engine.reads import ask
+from dragoman.engine.reads.ask import (
     TaskView,
     decode,
     entries,
@@ -27,7 +28,6 @@ from dragoman.engine.ask import (
     task_as_of,
     tasks_as_of,
 )
-from dragoman.engine.ports import BoardQuery, Row
 from dragoman.ledger.views import decode_state
 from tests.engine.lab import ALICE, BOB, HUMAN, Lab, OpenStore
 from tests.ledger.released import Play, play

@@ -25,7 +25,7 @@ from dragoman.core.commands import (
 from dragoman.core.errors import StoreUnavailable
 from dragoman.core.offers import Policy, Wish
 from dragoman.engine import snapshots
-from dragoman.engine.roster import Rosters
+from dragoman.engine.reads.roster import Rosters
 from dragoman.ledger.views import FOLD
 from tests.engine.handoffs import CHECKS, package, state
 from tests.engine.lab import ALICE, BOB, HUMAN, Lab, yes

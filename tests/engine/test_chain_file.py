@@ -7,8 +7,8 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from dragoman.core.commands import CreateTask, NoteTask
-from dragoman.core.task import Task
-from dragoman.engine.chain_file import check_chain_file, write_chain
+from dragoman.core.states.task import Task
+from dragoman.engine.verifying.chain_file import check_chain_file, write_chain
 from dragoman.ledger.chain import GENESIS, link_hash
 from dragoman.ledger.checkpoint import checkpoint_of, key_id, sign
 from dragoman.ledger.tree import EMPTY, extend

@@ -3,10 +3,10 @@
 from dragoman.core.actors import Actor
 from dragoman.core.commands import PostMail
 from dragoman.core.errors import Refusal
-from dragoman.core.mail import Mail
-from dragoman.engine.closed_letters import is_shown_to
-from dragoman.engine.mailbox import find_letter, last_of
-from dragoman.engine.teamspaces import NO_TEAMS
+from dragoman.core.states.letter import Mail
+from dragoman.engine.reads.closed_letters import is_shown_to
+from dragoman.engine.reads.mailbox import find_letter, last_of
+from dragoman.engine.reads.teamspaces import NO_TEAMS
 from dragoman.protocols.acp import Teamspace
 from tests.engine.handoffs import make, offer
 from tests.engine.lab import ALICE, BOB, CAROL, HUMAN, Lab

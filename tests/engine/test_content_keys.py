@@ -18,7 +18,7 @@ from dragoman.core.events import MessageReceived
 from dragoman.engine.handle import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.request import Accepted
-from dragoman.engine.verify import check_views
+from dragoman.engine.verifying.verify import check_views
 from dragoman.system.ids import CountingIds
 from tests.engine.lab import ALICE, BOB, HUMAN, Lab
 from tests.requirements import proves

@@ -19,14 +19,14 @@ from dragoman.core.commands import (
 )
 from dragoman.core.errors import Refusal, StoreUnavailable
 from dragoman.core.events import WaveBead
-from dragoman.core.intent import Intent
 from dragoman.core.offers import Policy, Wish
-from dragoman.engine.ask import TaskView, find_task, state_of
+from dragoman.core.states.intent import Intent
 from dragoman.engine.handle import Engine
-from dragoman.engine.intents import find_intent_of, waited_for
 from dragoman.engine.ports import ListQuery
+from dragoman.engine.reads.ask import TaskView, find_task, state_of
+from dragoman.engine.reads.intents import find_intent_of, waited_for
+from dragoman.engine.reads.roster import Rosters
 from dragoman.engine.request import Request
-from dragoman.engine.roster import Rosters
 from dragoman.ledger.entry import read_line
 from tests.engine.lab import ALICE, BOB, HUMAN, START, Lab, code, findings, yes
 from tests.requirements import proves

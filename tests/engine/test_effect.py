@@ -17,7 +17,7 @@ from dragoman.core.commands import (
     ReportOutcome,
     UpdateTask,
 )
-from dragoman.engine.mailbox import find_letter
+from dragoman.engine.reads.mailbox import find_letter
 from dragoman.engine.request import Accepted, Request
 from tests.engine.lab import ALICE, BOB, HUMAN, Lab, OpenStore, findings, yes
 from tests.requirements import proves

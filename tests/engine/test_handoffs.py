@@ -18,11 +18,11 @@ from dragoman.core.commands import (
     RejectHandoff,
 )
 from dragoman.core.errors import Refusal
-from dragoman.core.handoff import Note, Rejection
-from dragoman.core.lease import Lease
-from dragoman.engine import handoffs
+from dragoman.core.states.handoff import Note, Rejection
+from dragoman.core.states.lease import Lease
 from dragoman.engine.handoff_diagnosis import Diagnosis, Surroundings, diagnose, look_at
-from dragoman.engine.handoffs import (
+from dragoman.engine.reads import handoffs
+from dragoman.engine.reads.handoffs import (
     LAST,
     Page,
     Wanted,
@@ -31,8 +31,8 @@ from dragoman.engine.handoffs import (
     page_of,
     told_of,
 )
-from dragoman.engine.shown_handoffs import handoff_summary, whole_handoff
-from dragoman.engine.teamspaces import belongs, closed_to, coordinators
+from dragoman.engine.reads.teamspaces import belongs, closed_to, coordinators
+from dragoman.engine.shown.handoffs import handoff_summary, whole_handoff
 from tests.engine.handoffs import (
     CHECKS,
     COORDINATOR,

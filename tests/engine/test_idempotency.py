@@ -16,7 +16,7 @@ from dragoman.core.commands import (
     RenewLease,
     ReportOutcome,
 )
-from dragoman.engine.ask import TaskView, find_task
+from dragoman.engine.reads.ask import TaskView, find_task
 from dragoman.engine.request import Accepted, Request
 from tests.engine.lab import ALICE, BOB, HUMAN, START, TTL, Lab, code, findings, yes
 from tests.requirements import proves

@@ -4,10 +4,10 @@ import pytest
 
 from dragoman.core.commands import PostMail, RegisterAgent
 from dragoman.core.errors import Refusal
-from dragoman.engine import mailbox
-from dragoman.engine.ask import entries
-from dragoman.engine.mailbox import find_letter, whole_list
-from dragoman.engine.shown import told_of
+from dragoman.engine.reads import mailbox
+from dragoman.engine.reads.ask import entries
+from dragoman.engine.reads.mailbox import find_letter, whole_list
+from dragoman.engine.shown.tasks import told_of
 from tests.engine.lab import ALICE, HUMAN, Lab
 from tests.requirements import proves
 

@@ -13,8 +13,8 @@ from dragoman.core.commands import (
     ReserveFiles,
 )
 from dragoman.core.errors import Refusal
-from dragoman.core.reservations import Reservation
-from dragoman.engine.waves import reserved_now
+from dragoman.core.states.reservations import Reservation
+from dragoman.engine.reads.waves import reserved_now
 from tests.engine.lab import ALICE, BOB, HUMAN, TTL, Lab, findings
 from tests.requirements import proves
 

@@ -12,7 +12,7 @@ from dragoman.core.commands import (
     RewindTask,
 )
 from dragoman.core.errors import Refusal
-from dragoman.engine.rewind import Preview, preview, transitions
+from dragoman.engine.reads.rewind import Preview, preview, transitions
 from tests.engine.lab import ALICE, HUMAN, Lab
 from tests.requirements import proves
 

@@ -17,8 +17,8 @@ from dragoman.core.commands import (
     RegisterAgent,
 )
 from dragoman.core.offers import Policy, Wish
-from dragoman.engine import roster
-from dragoman.engine.roster import Rosters
+from dragoman.engine.reads import roster
+from dragoman.engine.reads.roster import Rosters
 from tests.engine.lab import ALICE, HUMAN, START, Lab
 from tests.requirements import proves
 

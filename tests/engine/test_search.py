@@ -8,7 +8,7 @@ from dragoman.core.commands import CreateTask, NoteTask
 from dragoman.core.errors import LedgerError, Refusal, StoreUnavailable
 from dragoman.core.events import MailPosted
 from dragoman.engine.ports import Listed
-from dragoman.engine.search import bring_level, search_mail
+from dragoman.engine.reads.search import bring_level, search_mail
 from dragoman.ledger.entry import Entry
 from dragoman.text.words import Words
 from tests.engine.lab import HUMAN, Lab, OpenStore

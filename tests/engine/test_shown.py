@@ -13,11 +13,11 @@ from dragoman.core.commands import (
     ReportOutcome,
     RequestDelegation,
 )
-from dragoman.engine.ask import TaskView, entries, find_task
 from dragoman.engine.handle import Engine
 from dragoman.engine.hub import Hub
-from dragoman.engine.pages import Wanted, page_now
-from dragoman.engine.shown import encode, shown_entry, task_summary, whole_task
+from dragoman.engine.reads.ask import TaskView, entries, find_task
+from dragoman.engine.reads.pages import Wanted, page_now
+from dragoman.engine.shown.tasks import encode, shown_entry, task_summary, whole_task
 from dragoman.store.memory import MemoryStore
 from dragoman.system.clock import HandClock
 from dragoman.system.ids import CountingIds

@@ -13,9 +13,7 @@ from dragoman.core.actors import Actor
 from dragoman.core.commands import CreateTask, DescribeAgent, NoteTask, RegisterAgent
 from dragoman.core.errors import REFUSALS, Refusal
 from dragoman.core.events import Role
-from dragoman.engine.ask import entries
 from dragoman.engine.facts import StoreFacts
-from dragoman.engine.intents import find_intent, find_standing, intents_on
 from dragoman.engine.interpreter import Interpreter
 from dragoman.engine.operation import (
     SAID_OF_UNREADABLE,
@@ -36,6 +34,8 @@ from dragoman.engine.operation import (
 )
 from dragoman.engine.plan import Taken, Turned
 from dragoman.engine.ports import ListQuery
+from dragoman.engine.reads.ask import entries
+from dragoman.engine.reads.intents import find_intent, find_standing, intents_on
 from dragoman.engine.request import Accepted
 from dragoman.ledger.entry import read_line
 from dragoman.text.strict_cbor import to_cbor

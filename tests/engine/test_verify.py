@@ -7,12 +7,12 @@ import pytest
 from msgspec.structs import replace
 
 from dragoman.core.commands import ClaimTask, CreateTask, NoteTask
-from dragoman.core.lease import Lease
-from dragoman.core.task import Task
-from dragoman.engine import verify
+from dragoman.core.states.lease import Lease
+from dragoman.core.states.task import Task
 from dragoman.engine.ports import Row
-from dragoman.engine.verify import Finding, Roots, check_ledger, check_tail, check_views
-from dragoman.engine.verify_slice import Slice, Span, check_slice, spans
+from dragoman.engine.verifying import verify
+from dragoman.engine.verifying.slices import Slice, Span, check_slice, spans
+from dragoman.engine.verifying.verify import Finding, Roots, check_ledger, check_tail, check_views
 from dragoman.ledger.chain import GENESIS, link_hash
 from dragoman.ledger.checkpoint import Checkpoint
 from dragoman.ledger.entry import Entry, head_of_line

@@ -8,7 +8,7 @@ from msgspec.structs import astuple
 
 from dragoman.core.errors import StoreCorrupt
 from dragoman.engine.ports import Columns, Row, StreamHead
-from dragoman.engine.verify import check_ledger, check_tail, check_views
+from dragoman.engine.verifying.verify import check_ledger, check_tail, check_views
 from dragoman.ledger.views import FOLD
 from tests.engine.lab import OpenStore, checkpoint
 from tests.engine.test_verify import HEAD, HONEST, SIGNED, STREAM, ledger, silent

@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from dragoman.core.commands import CreateTask, DraftHandoff, RejectHandoff
 from dragoman.core.errors import Refusal, StoreConflict, StoreLost, TaskOnItsWay
-from dragoman.engine import verify
-from dragoman.engine.verify import Finding
+from dragoman.engine.verifying import verify
+from dragoman.engine.verifying.verify import Finding
 from dragoman.ledger.records import HandoffRecord
 from tests.core.handoffs import offer
 from tests.engine.lab import ALICE, BOB, HUMAN, Lab, OpenStore, findings

@@ -10,7 +10,7 @@ import apsw
 from msgspec import Struct
 
 from dragoman.core.errors import StoreError
-from dragoman.engine.verify import check_ledger, check_views
+from dragoman.engine.verifying.verify import check_ledger, check_views
 from tests.faults.memory_disk import MemoryDisk
 from tests.faults.platter import CERTAIN, CHANCY, Files, Platter, Way
 from tests.faults.recording import NAME, Recording, Watched, put

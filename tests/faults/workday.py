@@ -27,8 +27,8 @@ from dragoman.core.commands import (
 from dragoman.core.reading import Receipt
 from dragoman.engine.handle import Engine, Failpoint
 from dragoman.engine.ports import Store
+from dragoman.engine.reads.search import bring_level
 from dragoman.engine.request import Accepted, Outcome, Request, accepted
-from dragoman.engine.search import bring_level
 from dragoman.system.clock import HandClock
 from tests.conformance.store.hubs import ALICE, ANN, BOB, NOW, SECRET, nothing_happens
 from tests.conformance.store.scripts import SCRIPT

@@ -18,9 +18,9 @@ from dragoman.core.commands import ClaimTask, CreateTask, MoveTask, NoteTask, Re
 from dragoman.core.errors import LedgerError
 from dragoman.core.moments import to_rfc3339
 from dragoman.engine.ports import Row, Store
-from dragoman.files.archive_format import Manifest, Member
-from dragoman.files.export import export_archive
-from dragoman.files.importing import Tools, check_archive, import_archive
+from dragoman.files.archives.archive_format import Manifest, Member
+from dragoman.files.archives.export import export_archive
+from dragoman.files.archives.importing import Tools, check_archive, import_archive
 from dragoman.files.problems import BadArchive, PlaceTaken
 from dragoman.ledger.tree import EMPTY, extend
 from dragoman.store.sqlite import SqliteStore
@@ -161,7 +161,7 @@ def test_a_ledger_moves_from_one_kind_of_store_to_another(tmp_path: Path) -> Non
 def test_many_entries_travel_in_several_members(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dragoman.files.packing.IN_ONE_MEMBER", 2)
+    monkeypatch.setattr("dragoman.files.archives.packing.IN_ONE_MEMBER", 2)
     lab = Carrier(tmp_path)
     lab.fill()
     manifest = lab.export()
@@ -604,9 +604,9 @@ def test_an_import_into_the_folder_where_one_stands_says_so(
 def test_files_of_any_length_and_ledgers_of_long_entries_travel_in_pieces(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dragoman.files.packing.PIECE", 7)
-    monkeypatch.setattr("dragoman.files.unpacking.PIECE", 5)
-    monkeypatch.setattr("dragoman.files.packing.BYTES_IN_ONE_MEMBER", 1_000)
+    monkeypatch.setattr("dragoman.files.archives.packing.PIECE", 7)
+    monkeypatch.setattr("dragoman.files.archives.unpacking.PIECE", 5)
+    monkeypatch.setattr("dragoman.files.archives.packing.BYTES_IN_ONE_MEMBER", 1_000)
     lab = Carrier(tmp_path)
     task = lab.fill()
     (lab.data / "tasks" / "in-progress" / task / "work" / "empty").write_bytes(b"")
@@ -633,7 +633,7 @@ def test_a_member_that_is_mostly_holes_or_too_long_to_be_read_whole_is_refused(
         tar.addfile(info)
     with pytest.raises(BadArchive, match="plain files"):
         lab.take(holes)
-    monkeypatch.setattr("dragoman.files.unpacking.MOST_AT_ONCE", 10)
+    monkeypatch.setattr("dragoman.files.archives.unpacking.MOST_AT_ONCE", 10)
     with pytest.raises(BadArchive, match="it is longer than 10 bytes"):
         lab.take()
     assert lab.nothing_is_there()

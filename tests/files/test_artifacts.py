@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from dragoman.engine.artifacts import Expected, Kept, NotKept
-from dragoman.files.artifacts import ArtifactShelf
+from dragoman.files.handoffs.artifacts import ArtifactShelf
 from dragoman.system.beneath import Beneath
 from dragoman.system.ids import CountingIds
 from dragoman.system.openat import Seen

@@ -9,10 +9,10 @@ import pytest
 
 from dragoman.core.commands import RejectHandoff
 from dragoman.engine.artifacts import Expected, Kept
-from dragoman.engine.handoffs import copies_needed
-from dragoman.files.artifacts import ArtifactShelf
-from dragoman.files.copies import Copies
-from dragoman.files.handoff_audit import check_handoff
+from dragoman.engine.reads.handoffs import copies_needed
+from dragoman.files.handoffs.artifacts import ArtifactShelf
+from dragoman.files.handoffs.audit import check_handoff
+from dragoman.files.handoffs.copies import Copies
 from dragoman.system.beneath import Beneath
 from dragoman.system.ids import CountingIds
 from tests.engine.handoffs import accept, make, offer, state

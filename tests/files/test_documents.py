@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from dragoman.core.lease import Lease
 from dragoman.core.moments import parse_rfc3339
-from dragoman.core.task import Delegation, Reported
-from dragoman.files.documents import (
+from dragoman.core.states.lease import Lease
+from dragoman.core.states.task import Delegation, Reported
+from dragoman.files.tasks.documents import (
     handoff_document,
     handoff_page,
     heartbeat_document,
@@ -18,7 +18,7 @@ from dragoman.files.documents import (
     run_document,
     write_json,
 )
-from dragoman.files.story import Attempt
+from dragoman.files.tasks.story import Attempt
 from tests.files.specified_bytes import RESULT
 from tests.requirements import proves
 

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from dragoman.core.commands import EditTask, EndAttempt, MoveTask, NoteTask, ReportOutcome
-from dragoman.core.task import Task
-from dragoman.files.task_file import read_task_file
+from dragoman.core.states.task import Task
+from dragoman.files.tasks.task_file import read_task_file
 from dragoman.ledger.entry import read_line
 from dragoman.system.beneath import Beneath
 from tests.engine.lab import ALICE, HUMAN

@@ -22,16 +22,16 @@ from dragoman.core.commands import (
     RejectHandoff,
     WithdrawHandoff,
 )
-from dragoman.core.handoff import EVOLVE_HANDOFF, Handoff
 from dragoman.core.ids import handoff_stream
-from dragoman.engine.handoffs import find_handoff
+from dragoman.core.states.handoff import EVOLVE_HANDOFF, Handoff
 from dragoman.engine.ports import Session, Store
+from dragoman.engine.reads.handoffs import find_handoff
 from dragoman.engine.request import Request
 from dragoman.engine.unit import Cache, Unit
-from dragoman.engine.verify import check_ledger, check_views
-from dragoman.files.handoff_audit import check_handoff
-from dragoman.files.handoff_lines import lines_of
-from dragoman.files.handoff_replay import Replayed, compare, essence, replay
+from dragoman.engine.verifying.verify import check_ledger, check_views
+from dragoman.files.handoffs.audit import check_handoff
+from dragoman.files.handoffs.lines import lines_of
+from dragoman.files.handoffs.replay import Replayed, compare, essence, replay
 from dragoman.files.layout import artifact_path
 from dragoman.files.problems import BadFile
 from dragoman.ledger.codec import CODEC

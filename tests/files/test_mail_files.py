@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dragoman.core.commands import AckMail, PostMail, ReadMail
-from dragoman.files.front_matter import read_fields
+from dragoman.files.tasks.front_matter import read_fields
 from dragoman.system.beneath import Beneath
 from dragoman.text.safe_text import HARMFUL
 from tests.engine.lab import ALICE, BOB

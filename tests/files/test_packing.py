@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from dragoman.bootstrap.stores import open_store
-from dragoman.files.backup import Source, make_backup
+from dragoman.files.archives.backup import Source, make_backup
+from dragoman.files.archives.packing import Packer
 from dragoman.files.layout import MOVING
-from dragoman.files.packing import Packer
 from dragoman.system.beneath import Beneath
 from dragoman.system.openat import Seen
 from tests.crash.hubs import no_bars

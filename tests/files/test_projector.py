@@ -24,7 +24,7 @@ from dragoman.core.commands import (
     UpdateTask,
 )
 from dragoman.files import projector
-from dragoman.files.task_file import read_task_file
+from dragoman.files.tasks.task_file import read_task_file
 from dragoman.system.beneath import Beneath
 from tests.engine.lab import ALICE, HUMAN, START, TTL
 from tests.files.lab import Died, FilesLab, MortalDisk, places, tree

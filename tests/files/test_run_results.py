@@ -6,7 +6,7 @@ import pytest
 
 from dragoman.core.commands import EndAttempt, MoveTask, ReportOutcome
 from dragoman.core.events import Outcome
-from dragoman.files.documents import write_json
+from dragoman.files.tasks.documents import write_json
 from tests.engine.lab import ALICE, HUMAN
 from tests.files.lab import FilesLab, tree
 from tests.files.specified_bytes import RESULT

@@ -13,8 +13,8 @@ from dragoman.core.events import (
     TaskRewound,
     TaskTransitioned,
 )
-from dragoman.files.story import RunStatus, tell
-from dragoman.files.work_log import LogEntry, write_entry
+from dragoman.files.tasks.story import RunStatus, tell
+from dragoman.files.tasks.work_log import LogEntry, write_entry
 from tests.requirements import proves
 
 CLAIMED = TaskClaimed("ready", 1, 1, "ada", 300_000)

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from dragoman.core.events import Priority, Status
 from dragoman.files.problems import BadFile
-from dragoman.files.task_file import (
+from dragoman.files.tasks.task_file import (
     Hold,
     TaskFile,
     is_untouched,
     read_task_file,
     write_task_file,
 )
-from dragoman.files.work_log import LogEntry
+from dragoman.files.tasks.work_log import LogEntry
 from tests.requirements import proves
 
 MOMENTS = st.integers(0, 253_402_300_799_999)

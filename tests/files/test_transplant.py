@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from dragoman.bootstrap.stores import open_store
 from dragoman.engine.ports import Row, Store
-from dragoman.files.transplant import Transplant
+from dragoman.files.archives.transplant import Transplant
 from tests.ledger.released import START, golden_entries
 from tests.requirements import proves
 from tests.store.upgrades import problems

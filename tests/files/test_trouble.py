@@ -10,9 +10,9 @@ from msgspec.structs import replace
 from dragoman.core.commands import CreateTask, NoteTask, RenewLease
 from dragoman.core.limits import TEXT
 from dragoman.files.layout import stamp
-from dragoman.files.lookup import has_file
 from dragoman.files.projector import Behind
-from dragoman.files.task_file import read_task_file
+from dragoman.files.tasks.lookup import has_file
+from dragoman.files.tasks.task_file import read_task_file
 from dragoman.system.beneath import Beneath
 from dragoman.system.openat import Seen
 from tests.engine.lab import ALICE, HUMAN

@@ -9,7 +9,7 @@ import pytest
 
 from dragoman.core.commands import EditTask
 from dragoman.files.layout import LOCK
-from dragoman.files.workplace import Workplace
+from dragoman.files.tasks.workplace import Workplace
 from dragoman.system.beneath import Beneath
 from tests.engine.lab import HUMAN
 from tests.files.lab import FilesLab

@@ -18,10 +18,10 @@ from dragoman.core.commands import (
 )
 from dragoman.core.deadlines import Backoff
 from dragoman.core.errors import Refusal, Refused
-from dragoman.engine.ask import TaskView, entries, find_task
 from dragoman.engine.handle import Engine
 from dragoman.engine.hub import Hub
-from dragoman.engine.verify import check_ledger, check_views
+from dragoman.engine.reads.ask import TaskView, entries, find_task
+from dragoman.engine.verifying.verify import check_ledger, check_views
 from dragoman.services.promotion import Promotion
 from dragoman.services.recovery import Recovery
 from dragoman.store.sqlite import SqliteStore

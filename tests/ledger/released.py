@@ -85,9 +85,9 @@ from dragoman.core.commands import (
     WithdrawHandoff,
 )
 from dragoman.core.events import MessageReceived, WaveBead
-from dragoman.core.handoff import Handoff
 from dragoman.core.ids import handoff_stream
 from dragoman.core.offers import Candidate, Parts, Policy
+from dragoman.core.states.handoff import Handoff
 from dragoman.engine.handle import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import Store

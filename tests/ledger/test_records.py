@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from dragoman.core.commands import CompleteHandoff, EscalateHandoff, RejectHandoff
-from dragoman.core.handoff import DEFAULT_SLA_MS, HandoffStatus
+from dragoman.core.states.handoff import DEFAULT_SLA_MS, HandoffStatus
 from dragoman.ledger.records import HandoffRecord, in_order, record_of
 from tests.core.handoffs import activated, again, at, handoff, offered
 from tests.core.world import BOB, HUB, NOW, World, held

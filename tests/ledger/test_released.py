@@ -10,7 +10,7 @@ import pytest
 
 from dragoman.core.events import EVENT_NAMES, AnyEvent
 from dragoman.engine.ports import Changes, NewEntry, NewLog, Row, Session
-from dragoman.engine.verify import check_ledger, check_views
+from dragoman.engine.verifying.verify import check_ledger, check_views
 from dragoman.ledger.checkpoint import Checkpoint
 from dragoman.ledger.codec import CODEC
 from dragoman.ledger.entry import read_line

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from dragoman.core.events import AnyEvent
 from dragoman.core.events.tasks import TaskCreated
-from dragoman.core.task import Task
-from dragoman.core.traces import TurnLog
+from dragoman.core.states.task import Task
+from dragoman.core.states.trace import TurnLog
 from dragoman.ledger.codec import CODEC, WRITTEN
 from dragoman.ledger.views import EVOLVE, FOLLOWS, encode_state, fold, is_same_state
 from tests.ledger.any_value import values_of

@@ -6,7 +6,6 @@ import pytest
 from msgspec.structs import replace
 
 from dragoman.core.actors import ActorRecord
-from dragoman.core.agents import AgentRecord
 from dragoman.core.errors import LedgerError
 from dragoman.core.events import (
     AgentKeyed,
@@ -30,8 +29,9 @@ from dragoman.core.events import (
     TokenIssued,
     TokenRevoked,
 )
-from dragoman.core.mail import Mail, lists_of_mail
-from dragoman.core.task import Checkpoint, Delegation, Task
+from dragoman.core.states.agent import AgentRecord
+from dragoman.core.states.letter import Mail, lists_of_mail
+from dragoman.core.states.task import Checkpoint, Delegation, Task
 from dragoman.ledger.codec import WRITTEN
 from dragoman.ledger.entry import Line, write_line
 from dragoman.ledger.views import (

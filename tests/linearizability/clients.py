@@ -16,8 +16,8 @@ from dragoman.core.commands import (
     ReportOutcome,
 )
 from dragoman.core.errors import Refusal
-from dragoman.engine.ask import find_task
 from dragoman.engine.ports import Store
+from dragoman.engine.reads.ask import find_task
 from dragoman.engine.request import Outcome
 from tests.conformance.store.threads import at_once
 from tests.linearizability.checker import MOST, Operation

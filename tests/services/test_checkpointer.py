@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from dragoman.core.commands import CreateTask
 from dragoman.core.errors import LedgerError
-from dragoman.engine.verify import check_ledger, check_tail
+from dragoman.engine.verifying.verify import check_ledger, check_tail
 from dragoman.ledger.checkpoint import BadCheckpoint, Checkpoint, read_lines
 from dragoman.ledger.tree import EMPTY, extend, root
 from dragoman.services.checkpointer import Checkpointer

@@ -19,9 +19,9 @@ from dragoman.core.commands import (
 )
 from dragoman.core.deadlines import Backoff
 from dragoman.core.errors import LedgerError, StoreUnavailable
-from dragoman.engine.ask import find_agent, history
 from dragoman.engine.handle import Engine
 from dragoman.engine.hub import Hub
+from dragoman.engine.reads.ask import find_agent, history
 from dragoman.engine.runner import Assignment, Ended, Hear
 from dragoman.ledger.entry import read_line
 from dragoman.services.attempt import Terms

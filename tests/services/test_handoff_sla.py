@@ -15,12 +15,12 @@ from dragoman.core.commands import (
     RegisterAgent,
 )
 from dragoman.core.deadlines import Backoff
-from dragoman.core.handoff import DEFAULT_SLA_MS, Handoff
-from dragoman.core.mail import Mail
-from dragoman.engine.ask import state_of
+from dragoman.core.states.handoff import DEFAULT_SLA_MS, Handoff
+from dragoman.core.states.letter import Mail
 from dragoman.engine.handle import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import Store
+from dragoman.engine.reads.ask import state_of
 from dragoman.services.recovery import Recovery
 from dragoman.services.sla import Sla
 from dragoman.store.sqlite import SqliteStore

@@ -15,9 +15,9 @@ from dragoman.core.commands import (
     RequestDelegation,
 )
 from dragoman.core.offers import Wish
-from dragoman.engine.ask import history
-from dragoman.engine.intents import find_standing
-from dragoman.engine.roster import Rosters
+from dragoman.engine.reads.ask import history
+from dragoman.engine.reads.intents import find_standing
+from dragoman.engine.reads.roster import Rosters
 from dragoman.services import sla
 from dragoman.services.sla import Sla
 from tests.engine.lab import BOB, HUMAN, START, Lab, findings

@@ -12,7 +12,7 @@ from dragoman.core.actors import Actor
 from dragoman.core.commands import ClaimTask, CreateTask, EditTask, MoveTask, ReportOutcome
 from dragoman.core.errors import Refused
 from dragoman.core.events import Status
-from dragoman.core.mail import Mail
+from dragoman.core.states.letter import Mail
 from dragoman.engine.plan import Taken
 from dragoman.services.spawner import Spawner, Terms, Verdict
 from tests.engine.lab import ALICE, HUMAN, findings

@@ -21,14 +21,20 @@ from dragoman.core.commands import (
     ReserveFiles,
     StartWave,
 )
+from dragoman.core.deciding.mail.waving import commands_of_start
 from dragoman.core.errors import Refusal
 from dragoman.core.events import Role, WaveBead
-from dragoman.core.wave import Wave
-from dragoman.core.waving import commands_of_start
-from dragoman.engine.ask import history
-from dragoman.engine.mailbox import whole_list
-from dragoman.engine.shown_waves import shown_wave
-from dragoman.engine.waves import failures_of, find_wave, look_at_wave, open_waves, reserved_now
+from dragoman.core.states.wave import Wave
+from dragoman.engine.reads.ask import history
+from dragoman.engine.reads.mailbox import whole_list
+from dragoman.engine.reads.waves import (
+    failures_of,
+    find_wave,
+    look_at_wave,
+    open_waves,
+    reserved_now,
+)
+from dragoman.engine.shown.waves import shown_wave
 from dragoman.services.waves import Waves
 from dragoman.store.sqlite import SqliteStore
 from dragoman.testing import HandHub

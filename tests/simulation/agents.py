@@ -11,7 +11,7 @@ from dragoman.core.commands import (
     ReserveFiles,
 )
 from dragoman.core.moments import to_rfc3339
-from dragoman.core.task import Task
+from dragoman.core.states.task import Task
 from dragoman.engine.plan import Taken
 from dragoman.ledger.records import HandoffRecord
 from dragoman.protocols.agentmail import compose

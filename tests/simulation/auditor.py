@@ -17,12 +17,12 @@ from dragoman.core.events import (
     TaskClaimed,
     TaskReported,
 )
-from dragoman.core.lease import Lease
-from dragoman.core.moves import MOVE_NAMES
-from dragoman.core.task import Task
-from dragoman.engine.ask import decode, find_task, list_tasks, state_of
+from dragoman.core.states.lease import Lease
+from dragoman.core.states.moves import MOVE_NAMES
+from dragoman.core.states.task import Task
 from dragoman.engine.ports import BoardQuery, Store
-from dragoman.engine.verify import check_ledger, check_views
+from dragoman.engine.reads.ask import decode, find_task, list_tasks, state_of
+from dragoman.engine.verifying.verify import check_ledger, check_views
 from dragoman.ledger.checkpoint import Checkpoint
 from dragoman.ledger.entry import Entry, read_line
 from dragoman.ledger.tree import EMPTY, extend, root

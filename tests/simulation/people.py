@@ -8,7 +8,7 @@ import msgspec
 from dragoman.core.commands import CreateTask, DescribeAgent, MoveTask, RegisterAgent
 from dragoman.core.events import Role, Status
 from dragoman.core.moments import to_rfc3339
-from dragoman.core.task import Task
+from dragoman.core.states.task import Task
 from dragoman.engine.request import Accepted
 from dragoman.engine.runner import Assignment, Hear
 from dragoman.protocols.agentmail import compose

@@ -12,9 +12,9 @@ from typing import ClassVar
 from dragoman.core.actors import Actor
 from dragoman.core.commands import ClaimTask
 from dragoman.core.events import Role, Status
-from dragoman.core.task import Task
-from dragoman.engine.ask import list_tasks
+from dragoman.core.states.task import Task
 from dragoman.engine.ports import BoardQuery
+from dragoman.engine.reads.ask import list_tasks
 from dragoman.engine.request import Accepted
 from tests.simulation.world import LOST, Answer, Call, World, do, is_yes
 

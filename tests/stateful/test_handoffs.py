@@ -26,12 +26,12 @@ from dragoman.core.commands import (
 )
 from dragoman.core.deadlines import Backoff
 from dragoman.core.errors import Refusal
-from dragoman.core.handoff import Handoff
-from dragoman.engine.ask import find_task, history, state_of
+from dragoman.core.states.handoff import Handoff
 from dragoman.engine.handle import Engine
 from dragoman.engine.hub import Hub
+from dragoman.engine.reads.ask import find_task, history, state_of
 from dragoman.engine.request import Outcome
-from dragoman.engine.verify import check_ledger, check_views
+from dragoman.engine.verifying.verify import check_ledger, check_views
 from dragoman.ledger.views import decode_state, refold
 from dragoman.services.recovery import Recovery
 from dragoman.store.memory import MemoryStore

@@ -42,12 +42,12 @@ from dragoman.core.commands import (
 from dragoman.core.deadlines import Backoff
 from dragoman.core.errors import Refusal
 from dragoman.core.events import Outcome, Priority, Status
-from dragoman.core.task import Task
-from dragoman.engine.ask import find_task, history
+from dragoman.core.states.task import Task
 from dragoman.engine.handle import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import Store
-from dragoman.engine.verify import check_ledger, check_views
+from dragoman.engine.reads.ask import find_task, history
+from dragoman.engine.verifying.verify import check_ledger, check_views
 from dragoman.ledger.views import decode_state, refold
 from dragoman.services.promotion import Promotion
 from dragoman.services.recovery import Recovery

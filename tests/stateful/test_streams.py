@@ -19,10 +19,10 @@ from dragoman.core.commands import (
     ReserveFiles,
 )
 from dragoman.core.ids import RESERVATIONS
-from dragoman.core.mail import Mail
-from dragoman.core.reservations import Reservations
-from dragoman.engine.ask import state_of
+from dragoman.core.states.letter import Mail
+from dragoman.core.states.reservations import Reservations
 from dragoman.engine.ports import Store
+from dragoman.engine.reads.ask import state_of
 from dragoman.store.memory import MemoryStore
 from dragoman.store.postgres import PostgresStore
 from dragoman.store.sqlite import SqliteStore

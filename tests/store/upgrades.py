@@ -1,8 +1,8 @@
 """Stores as earlier versions have left them: the tables of then, filled with a ledger of then."""
 
 from dragoman.engine.ports import Store
-from dragoman.engine.verify import Finding, check_ledger, check_views
-from dragoman.files.transplant import Transplant
+from dragoman.engine.verifying.verify import Finding, check_ledger, check_views
+from dragoman.files.archives.transplant import Transplant
 from dragoman.store.sqlite.migrate import MIGRATIONS
 from tests.ledger.released import START, golden_entries
 

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import msgspec
 
-from dragoman.core.intent import Intent
 from dragoman.core.moments import to_rfc3339
-from dragoman.core.task import Checkpoint, Task
+from dragoman.core.states.intent import Intent
+from dragoman.core.states.task import Checkpoint, Task
 from dragoman.text.safe_text import harmless_json, safe_text
 
 _HOW_TO_REPORT = """\

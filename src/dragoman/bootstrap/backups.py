@@ -18,14 +18,14 @@ from dragoman.system.clock import SystemClock
 from dragoman.system.hub_lock import HubRunning, holder
 
 if TYPE_CHECKING:
-    from dragoman.files.archive_format import Manifest
-    from dragoman.files.restore import Nest
+    from dragoman.files.archives.archive_format import Manifest
+    from dragoman.files.archives.restore import Nest
 
 
 def make_backup(store: KeptStore, data: Beneath, now: int, target: Path, bars: Bars) -> "Manifest":
     """Write all that there is into one file, while others work on."""
-    from dragoman.files.backup import Source
-    from dragoman.files.backup import make_backup as write
+    from dragoman.files.archives.backup import Source
+    from dragoman.files.archives.backup import make_backup as write
 
     source = Source(store, data, dragoman.__version__, now)
     return write(source, target, Beneath(target.absolute().parent), bars)
@@ -33,8 +33,8 @@ def make_backup(store: KeptStore, data: Beneath, now: int, target: Path, bars: B
 
 def restore_backup(backup: Path, data: Path, store: str, bars: Bars) -> "Manifest":
     """Make a data directory out of a backup, with the store of a URL if one is named."""
-    from dragoman.files.restore import RestoreTools
-    from dragoman.files.restore import restore_backup as restore
+    from dragoman.files.archives.restore import RestoreTools
+    from dragoman.files.archives.restore import restore_backup as restore
 
     by = holder(data)
     if by is not None:

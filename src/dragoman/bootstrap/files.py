@@ -7,13 +7,13 @@ from time import monotonic
 
 from dragoman.bootstrap.duties import OfFiles
 from dragoman.engine.facts import StoreFacts
-from dragoman.engine.handoffs import copies_needed
 from dragoman.engine.hints import Heard
 from dragoman.engine.hub import Hub
-from dragoman.files.copies import Copies
+from dragoman.engine.reads.handoffs import copies_needed
+from dragoman.files.handoffs.copies import Copies
 from dragoman.files.inbox import Inbox
-from dragoman.files.lookup import has_file
 from dragoman.files.projector import Projector
+from dragoman.files.tasks.lookup import has_file
 from dragoman.protocols import aof
 from dragoman.services.projector import FilesDuty
 from dragoman.system.beneath import Beneath

@@ -11,7 +11,7 @@ from dragoman.core.errors import Refusal
 from dragoman.engine.artifacts import ArtifactStore
 from dragoman.engine.hub import Hub
 from dragoman.engine.workq import Workq
-from dragoman.files.artifacts import ArtifactShelf
+from dragoman.files.handoffs.artifacts import ArtifactShelf
 from dragoman.protocols import acp
 from dragoman.services.workq import HubWorkq
 from dragoman.system.beneath import Beneath

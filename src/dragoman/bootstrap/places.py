@@ -26,7 +26,7 @@ from dragoman.engine.hub import Hub
 from dragoman.engine.interpreter import Interpreter
 from dragoman.engine.ports import Clock, KeptStore, Store
 from dragoman.engine.redaction import Redaction
-from dragoman.files.handoff_audit import check_handoff
+from dragoman.files.handoffs.audit import check_handoff
 from dragoman.files.inbox import Inbox
 from dragoman.notify.notice import Notice
 from dragoman.services.checkpointer import Checkpointer
@@ -44,7 +44,7 @@ from dragoman.system.keys import LedgerKey, NoKeys, load, load_or_create
 
 if TYPE_CHECKING:
     from dragoman.engine.identity import Principal
-    from dragoman.files.archive_format import Manifest
+    from dragoman.files.archives.archive_format import Manifest
 
 
 def open_place(
@@ -188,7 +188,7 @@ def _identify(data: Path, hub: Hub, token: str, via: str) -> "Principal | Refusa
 
 
 def _export(hub: Hub, disk: Beneath, target: Path, progress: Progress) -> "Manifest":
-    from dragoman.files.export import export_archive
+    from dragoman.files.archives.export import export_archive
 
     beside = Beneath(target.absolute().parent)
     return export_archive(hub.store, disk, target, beside, hub.clock.now(), progress)
@@ -202,8 +202,8 @@ def _backup(store: KeptStore, disk: Beneath, clock: Clock, target: Path, bars: B
 
 def import_archive(archive: Path, data: Path, store: str, progress: Progress) -> "Manifest":
     """Make a data directory out of an exported one."""
-    from dragoman.files.importing import Tools
-    from dragoman.files.importing import import_archive as import_files
+    from dragoman.files.archives.importing import Tools
+    from dragoman.files.archives.importing import import_archive as import_files
 
     def open_empty(building: Path, ledger_id: str) -> Store:
         return open_store(store, building, new_ledger_id=lambda: ledger_id)

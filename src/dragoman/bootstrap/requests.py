@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from dragoman.config import AgentSettings
 from dragoman.core.errors import Refusal, SettingsError
-from dragoman.engine.ask import find_task
-from dragoman.engine.intents import find_intent_of
 from dragoman.engine.ports import Store
+from dragoman.engine.reads.ask import find_task
+from dragoman.engine.reads.intents import find_intent_of
 from dragoman.protocols import ccos
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from functools import partial
 from dragoman.config import AgentSettings, Settings
 from dragoman.core.actors import Actor
 from dragoman.core.errors import Refusal, Refused
-from dragoman.core.mail import Mail
+from dragoman.core.states.letter import Mail
 from dragoman.engine.hub import Hub
 from dragoman.engine.interpreter import Interpreter
 from dragoman.engine.plan import Turned

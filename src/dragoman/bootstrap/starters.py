@@ -23,9 +23,9 @@ from dragoman.config import AgentSettings, environment
 from dragoman.core.actors import SYSTEM, Actor
 from dragoman.core.commands import WarnTask
 from dragoman.core.errors import Refused, SettingsError
-from dragoman.engine.intents import find_intent_of
 from dragoman.engine.interpreter import Interpreter
 from dragoman.engine.plan import Turned
+from dragoman.engine.reads.intents import find_intent_of
 from dragoman.protocols import aof
 from dragoman.protocols.ccos import MOST_RESULT
 from dragoman.surfaces.cli.place import Place
@@ -37,8 +37,8 @@ from dragoman.text.strict_json import MOST_BYTES
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dragoman.core.intent import Intent
-    from dragoman.core.task import Task
+    from dragoman.core.states.intent import Intent
+    from dragoman.core.states.task import Task
     from dragoman.engine.identity import Identity
     from dragoman.engine.ports import Store
     from dragoman.engine.runner import Assignment, Runner
@@ -151,7 +151,7 @@ def _runner(place: Place, name: str, starting: _Starting) -> "Runner":
         endpoint = Endpoint(settings.url, f"agents.{name}.url", settings.allow_hosts)
         return RemoteRunner(endpoint.post, token, starting.url, starting.slow)
     from dragoman.agents.program import ProgramRunner, Tools
-    from dragoman.files.workplace import Workplace
+    from dragoman.files.tasks.workplace import Workplace
     from dragoman.system.process import Process
 
     workplace = Workplace(place.data, lambda: Beneath(place.data))

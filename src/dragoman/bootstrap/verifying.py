@@ -9,7 +9,7 @@ import msgspec
 
 from dragoman.bootstrap.stores import open_store
 from dragoman.engine.ports import Store
-from dragoman.engine.verify_slice import Slice, Slices, Span, check_slice
+from dragoman.engine.verifying.slices import Slice, Slices, Span, check_slice
 
 # Several times as fast as the pickles in which processes talk otherwise.
 _packed = msgspec.msgpack.Encoder().encode

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from dragoman.client import connect_sync
-from dragoman.engine.shown import WholeTask
+from dragoman.engine.shown.tasks import WholeTask
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from dragoman.engine.traces import Told
+from dragoman.engine.reads.traces import Told
 
 MOST_TEXT: Final = 4_096
 """So many characters of what was put together are kept; how much is missing is in its mark."""

@@ -13,7 +13,7 @@ from dragoman.bus.backlog import Backlog
 from dragoman.core.errors import StoreError
 from dragoman.engine.hints import Hints
 from dragoman.engine.ports import Store
-from dragoman.engine.traces import Told, traced
+from dragoman.engine.reads.traces import Told, traced
 from dragoman.ledger.entry import Entry
 
 _PAGE = 500

@@ -17,7 +17,7 @@ from dragoman.client.signing import Signer
 from dragoman.client.sync import SyncHub, SyncWork, connect_sync
 from dragoman.client.work import Work
 from dragoman.core.errors import DragomanError, Refused
-from dragoman.engine.shown import TaskSummary
+from dragoman.engine.shown.tasks import TaskSummary
 
 __all__ = [
     "BadAnswer",

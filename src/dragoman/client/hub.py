@@ -24,7 +24,7 @@ from dragoman.config import environment
 from dragoman.core.commands import DEFAULT_TTL_MS
 from dragoman.core.errors import Refused, SettingsError
 from dragoman.core.events import Status
-from dragoman.engine.shown import TaskSummary
+from dragoman.engine.shown.tasks import TaskSummary
 from dragoman.system.ids import new_id
 
 PATIENCE_S: Final = 60.0

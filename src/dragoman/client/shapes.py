@@ -5,7 +5,7 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 
 from dragoman.core.events import Status
-from dragoman.engine.shown import TaskSummary, WholeTask
+from dragoman.engine.shown.tasks import TaskSummary, WholeTask
 
 Task: TypeAlias = WholeTask
 """A task with everything about it."""

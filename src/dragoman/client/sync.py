@@ -22,7 +22,7 @@ from dragoman.client.signing import Signer
 from dragoman.client.work import Work
 from dragoman.core.commands import DEFAULT_TTL_MS
 from dragoman.core.events import Outcome, Status
-from dragoman.engine.shown import TaskSummary
+from dragoman.engine.shown.tasks import TaskSummary
 
 T = TypeVar("T")
 _LET_GO_S: Final = 5.0

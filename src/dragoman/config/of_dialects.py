@@ -4,8 +4,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-from dragoman.core.entropy import Thresholds
 from dragoman.core.offers import Policy
+from dragoman.core.rules.entropy import Thresholds
 
 
 class AofSettings(Struct, frozen=True):

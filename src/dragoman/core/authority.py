@@ -1,12 +1,12 @@
 """Who may do what: one table of roles and relations, and the check that a caller holds a task."""
 
 from dragoman.core.actors import HUB, Actor, Role
-from dragoman.core.agents import AgentRecord
 from dragoman.core.errors import Refusal
 from dragoman.core.events import Status
-from dragoman.core.lease import Lease
 from dragoman.core.moments import to_rfc3339
-from dragoman.core.task import CLAIMABLE, TRANSITIONS, Task
+from dragoman.core.states.agent import AgentRecord
+from dragoman.core.states.lease import Lease
+from dragoman.core.states.task import CLAIMABLE, TRANSITIONS, Task
 
 Move = tuple[Status, Status]
 

@@ -5,34 +5,6 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from dragoman.core import (
-    adoption,
-    attempts,
-    cancelling,
-    credentials,
-    delegation,
-    describing,
-    following,
-    handoff_gate,
-    handoff_offer,
-    handoff_return,
-    handoff_watch,
-    handoff_work,
-    intents,
-    lifecycle,
-    links,
-    mailing,
-    messages,
-    pausing,
-    registry,
-    reserving,
-    results,
-    rewinding,
-    tracing,
-    updates,
-    waving,
-    workq,
-)
 from dragoman.core.authority import holds
 from dragoman.core.commands import (
     AcceptDelegation,
@@ -104,13 +76,27 @@ from dragoman.core.commands import (
     WarnTask,
     WithdrawHandoff,
 )
+from dragoman.core.deciding import messages, tracing
+from dragoman.core.deciding.agents import credentials, describing, pausing, registry
+from dragoman.core.deciding.handoffs import gate, offer, watch, ways_out, work, workq
+from dragoman.core.deciding.handoffs.common import done_already
+from dragoman.core.deciding.handoffs.following import with_handoff
+from dragoman.core.deciding.handoffs.repeat import done_before
+from dragoman.core.deciding.intents import cancelling, delegating, following, results
+from dragoman.core.deciding.mail import mailing, reserving, waving
+from dragoman.core.deciding.scope import bound
+from dragoman.core.deciding.tasks import (
+    adoption,
+    attempts,
+    delegation,
+    lifecycle,
+    links,
+    rewinding,
+    updates,
+)
 from dragoman.core.errors import Refusal
-from dragoman.core.follow import with_handoff
-from dragoman.core.handoff_repeat import done_before
-from dragoman.core.handoff_words import done_already
-from dragoman.core.lease import renewed
 from dragoman.core.reading import Decision, LeaseChange, Read
-from dragoman.core.scope import bound
+from dragoman.core.states.lease import renewed
 
 DECIDERS: dict[type[AnyCommand], Callable[[Any, Read, int], Decision | Refusal]] = {
     CreateTask: lifecycle.create,
@@ -145,20 +131,20 @@ DECIDERS: dict[type[AnyCommand], Callable[[Any, Read, int], Decision | Refusal]]
     AckMail: mailing.ack,
     AnswerMail: mailing.answer,
     EscalateMail: mailing.escalate,
-    DraftHandoff: handoff_offer.draft,
-    DiscardDraft: handoff_offer.discard,
-    ProposeHandoff: handoff_offer.propose,
-    AcceptHandoff: handoff_gate.accept,
-    RejectHandoff: handoff_return.reject,
-    WithdrawHandoff: handoff_return.withdraw,
-    ActivateHandoff: handoff_work.activate,
-    CompleteHandoff: handoff_work.complete,
-    CloseHandoff: handoff_work.close,
-    ApproveHandoff: handoff_gate.approve,
-    EscalateHandoff: handoff_watch.escalate,
-    ExtendHandoff: handoff_watch.extend,
-    ReassignHandoff: handoff_offer.reassign,
-    NoteHandoff: handoff_watch.note,
+    DraftHandoff: offer.draft,
+    DiscardDraft: offer.discard,
+    ProposeHandoff: offer.propose,
+    AcceptHandoff: gate.accept,
+    RejectHandoff: ways_out.reject,
+    WithdrawHandoff: ways_out.withdraw,
+    ActivateHandoff: work.activate,
+    CompleteHandoff: work.complete,
+    CloseHandoff: work.close,
+    ApproveHandoff: gate.approve,
+    EscalateHandoff: watch.escalate,
+    ExtendHandoff: watch.extend,
+    ReassignHandoff: offer.reassign,
+    NoteHandoff: watch.note,
     AddWorkItem: workq.add,
     ClaimWorkItem: workq.claim,
     ReleaseWorkItem: workq.release,
@@ -168,7 +154,7 @@ DECIDERS: dict[type[AnyCommand], Callable[[Any, Read, int], Decision | Refusal]]
     RenewReservations: reserving.renew,
     ReleaseReservations: reserving.release,
     DescribeAgent: describing.describe,
-    DelegateIntent: intents.delegate,
+    DelegateIntent: delegating.delegate,
     ReceiveResult: results.receive,
     UpdateIntent: results.update,
     ExpireRequest: results.expire,

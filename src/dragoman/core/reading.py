@@ -6,19 +6,19 @@ from typing import Protocol
 from msgspec import Struct
 
 from dragoman.core.actors import Actor
-from dragoman.core.agents import AgentRecord
 from dragoman.core.errors import Refusal
 from dragoman.core.events import AnyEvent, Status
-from dragoman.core.handoff import Handoff
-from dragoman.core.intent import Intent
-from dragoman.core.lease import Lease
-from dragoman.core.mail import Mail
-from dragoman.core.reservations import Reservations
-from dragoman.core.standing import Standing
-from dragoman.core.task import Task
-from dragoman.core.traces import Logged, Trace, TurnLog
-from dragoman.core.wave import Wave
-from dragoman.core.work_item import WorkItem
+from dragoman.core.states.agent import AgentRecord
+from dragoman.core.states.handoff import Handoff
+from dragoman.core.states.intent import Intent
+from dragoman.core.states.lease import Lease
+from dragoman.core.states.letter import Mail
+from dragoman.core.states.reservations import Reservations
+from dragoman.core.states.standing import Standing
+from dragoman.core.states.task import Task
+from dragoman.core.states.trace import Logged, Trace, TurnLog
+from dragoman.core.states.wave import Wave
+from dragoman.core.states.work_item import WorkItem
 
 
 class Read(Protocol):
@@ -150,11 +150,15 @@ class LeaseChange(Struct, frozen=True):
     lease: Lease | None
 
 
+StreamEvents = tuple[tuple[str, AnyEvent], ...]
+"""What is recorded, each with the stream that it is recorded in."""
+
+
 class Decision(Struct, frozen=True):
     """A yes: the events by stream, what becomes of the lease, and what the caller is told."""
 
     receipt: Receipt
-    events: tuple[tuple[str, AnyEvent], ...] = ()
+    events: StreamEvents = ()
     lease: LeaseChange | None = None
     number: tuple[str, int] | None = None
     """The day and AOF number that were given out."""

@@ -7,10 +7,10 @@ from msgspec import Struct
 
 from dragoman.core.actors import Actor
 from dragoman.core.errors import Refusal
-from dragoman.core.task import Task
-from dragoman.engine.ask import find_agent, find_task, list_tasks
+from dragoman.core.states.task import Task
 from dragoman.engine.ports import BoardQuery, Store
-from dragoman.engine.roster import Rosters
+from dragoman.engine.reads.ask import find_agent, find_task, list_tasks
+from dragoman.engine.reads.roster import Rosters
 
 _PAGE = 500
 

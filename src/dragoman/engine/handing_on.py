@@ -9,9 +9,9 @@ from typing import Final, Literal, cast
 from msgspec import Struct
 
 from dragoman.core.commands import AnyCommand, NoteHandoff, ReleaseWorkItem
-from dragoman.core.handoff import WORKQ_NOTE, Handoff
-from dragoman.core.handoff_items import items_of
 from dragoman.core.ids import check_id
+from dragoman.core.states.handoff import WORKQ_NOTE, Handoff
+from dragoman.core.states.handoff_items import items_of
 from dragoman.engine.workq import Moved, Workq
 
 Outcome = Literal["transferred", "degraded", "not_applicable", "returned", "not_returned"]

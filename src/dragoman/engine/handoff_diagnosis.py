@@ -5,19 +5,19 @@ from typing import Final
 
 from msgspec import Struct
 
-from dragoman.core.agents import AgentRecord
 from dragoman.core.authority import MAY_WRITE
+from dragoman.core.deciding.handoffs.work import is_held_back
 from dragoman.core.errors import Refusal
 from dragoman.core.events import HandoffStatus
-from dragoman.core.handoff import Handoff
-from dragoman.core.handoff_work import is_held_back
-from dragoman.core.lease import Lease
 from dragoman.core.moments import in_hours, to_rfc3339
-from dragoman.core.task import CLAIMABLE, Task
-from dragoman.engine.ask import find_agent, find_task
+from dragoman.core.states.agent import AgentRecord
+from dragoman.core.states.handoff import Handoff
+from dragoman.core.states.lease import Lease
+from dragoman.core.states.task import CLAIMABLE, Task
 from dragoman.engine.handing_on import told_of_items
 from dragoman.engine.ports import Store
-from dragoman.engine.teamspaces import NO_TEAMS, Team, coordinators
+from dragoman.engine.reads.ask import find_agent, find_task
+from dragoman.engine.reads.teamspaces import NO_TEAMS, Team, coordinators
 
 
 class Step(Struct, frozen=True):

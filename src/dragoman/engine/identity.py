@@ -15,15 +15,15 @@ import msgspec
 from msgspec import Struct
 
 from dragoman.core.actors import Actor
-from dragoman.core.agents import AgentRecord
+from dragoman.core.deciding.scope import is_over
 from dragoman.core.errors import Refusal
 from dragoman.core.events import Role
 from dragoman.core.ids import check_agent, check_task_id
 from dragoman.core.moments import to_rfc3339
-from dragoman.core.scope import is_over
+from dragoman.core.states.agent import AgentRecord
 from dragoman.core.tokens import digest_of, read_token
-from dragoman.engine.ask import TaskView, find_agent, find_task
 from dragoman.engine.ports import Clock, Store
+from dragoman.engine.reads.ask import TaskView, find_agent, find_task
 from dragoman.text.base64url import from_base64url, to_base64url
 
 ATTEMPT: Final = "drga_"

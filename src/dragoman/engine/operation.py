@@ -15,7 +15,7 @@ from dragoman.core.commands import AnyCommand
 from dragoman.core.errors import Refusal
 from dragoman.core.events import AnyEvent, Role
 from dragoman.core.offers import Candidate, Policy, Wish
-from dragoman.core.standing import Standing
+from dragoman.core.states.standing import Standing
 from dragoman.engine.ports import Store
 from dragoman.engine.request import Accepted
 from dragoman.text.shape_words import shape_fault

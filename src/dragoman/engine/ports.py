@@ -11,7 +11,7 @@ from typing import Protocol, TypeVar
 from msgspec import Struct
 
 from dragoman.core.events import Status
-from dragoman.core.lease import Lease
+from dragoman.core.states.lease import Lease
 from dragoman.ledger.entry import Entry
 from dragoman.ledger.logs import Log
 from dragoman.ledger.records import HandoffCourse, HandoffRecord

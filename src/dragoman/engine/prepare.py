@@ -36,8 +36,8 @@ from dragoman.core.ids import (
     trace_stream,
     turns_stream,
 )
-from dragoman.core.intent import KIND as INTENT
 from dragoman.core.moments import to_rfc3339
+from dragoman.core.states.intent import KIND as INTENT
 from dragoman.engine.request import Request
 from dragoman.engine.unit import Unit
 

@@ -27,9 +27,9 @@ from dragoman.core.actors import Actor
 from dragoman.core.errors import Refusal
 from dragoman.core.ids import LONGEST_KEY, check_agent
 from dragoman.core.moments import parse_rfc3339, to_rfc3339
-from dragoman.engine.ask import find_agent
 from dragoman.engine.identity import Principal
 from dragoman.engine.ports import Clock, Store
+from dragoman.engine.reads.ask import find_agent
 from dragoman.text.base64url import from_base64url, to_base64url
 from dragoman.text.shape_words import below, shape_fault
 from dragoman.text.strict_json import StrictJsonError, parse_json

@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from dragoman.core.lease import Lease
+from dragoman.core.states.lease import Lease
 from dragoman.engine.ports import Answer
 from dragoman.ledger.chain import GENESIS
 from dragoman.ledger.views import State

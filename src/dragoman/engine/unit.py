@@ -14,11 +14,11 @@ from msgspec.structs import replace
 
 from dragoman.core.errors import Refusal
 from dragoman.core.events import AnyEvent, TaskCreated
-from dragoman.core.handoff import ALL_HANDOFFS, Handoff
-from dragoman.core.lease import Lease
-from dragoman.core.moves import MOVES
 from dragoman.core.reading import Decision, LeaseChange
-from dragoman.core.traces import Logged
+from dragoman.core.states.handoff import ALL_HANDOFFS, Handoff
+from dragoman.core.states.lease import Lease
+from dragoman.core.states.moves import MOVES
+from dragoman.core.states.trace import Logged
 from dragoman.engine.answers import Told
 from dragoman.engine.journal import Journal
 from dragoman.engine.ports import Changes, NewLog, Row, Session

@@ -8,9 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import cast
 
 from dragoman.core.actors import Actor, ActorRecord
-from dragoman.core.agents import AgentRecord
 from dragoman.core.errors import Refusal
-from dragoman.core.handoff import Handoff
 from dragoman.core.ids import (
     RESERVATIONS,
     agent_stream,
@@ -23,15 +21,17 @@ from dragoman.core.ids import (
     wave_stream,
     workq_stream,
 )
-from dragoman.core.intent import Intent
-from dragoman.core.lease import Lease
-from dragoman.core.mail import Mail
-from dragoman.core.reservations import Reservations
-from dragoman.core.standing import Standing
-from dragoman.core.task import Task
-from dragoman.core.traces import Logged, Trace, TurnLog
-from dragoman.core.wave import Wave
-from dragoman.core.work_item import WorkItem
+from dragoman.core.states.agent import AgentRecord
+from dragoman.core.states.handoff import Handoff
+from dragoman.core.states.intent import Intent
+from dragoman.core.states.lease import Lease
+from dragoman.core.states.letter import Mail
+from dragoman.core.states.reservations import Reservations
+from dragoman.core.states.standing import Standing
+from dragoman.core.states.task import Task
+from dragoman.core.states.trace import Logged, Trace, TurnLog
+from dragoman.core.states.wave import Wave
+from dragoman.core.states.work_item import WorkItem
 from dragoman.engine.answers import Answers
 from dragoman.engine.names import can_be_stored, pick, unresolved
 from dragoman.engine.ports import Row, Session

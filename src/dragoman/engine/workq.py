@@ -5,9 +5,9 @@ from typing import Literal, Protocol
 from msgspec import Struct
 
 from dragoman.core.errors import Refusal
-from dragoman.core.work_item import WorkItem
-from dragoman.engine.ask import find
+from dragoman.core.states.work_item import WorkItem
 from dragoman.engine.ports import Store
+from dragoman.engine.reads.ask import find
 
 
 class ItemState(Struct, frozen=True):

@@ -6,17 +6,17 @@ from typing import Final, Literal
 import msgspec
 from msgspec import Struct
 
-from dragoman.core.lease import Lease
 from dragoman.core.moments import parse_rfc3339
+from dragoman.core.states.lease import Lease
 from dragoman.engine.ports import Store
 from dragoman.files.disk import Disk
 from dragoman.files.layout import STATUSES, TASKS, task_of_file, task_path
 from dragoman.files.line_log import LineLog
-from dragoman.files.mail_comparison import expected_mail, went_on
-from dragoman.files.pictures import Picture, heartbeat_path, result_path
-from dragoman.files.streams import TaskStreams
-from dragoman.files.task_file import write_task_file
-from dragoman.files.task_files import MOST_BYTES
+from dragoman.files.mail.comparison import expected_mail, went_on
+from dragoman.files.tasks.pictures import Picture, heartbeat_path, result_path
+from dragoman.files.tasks.streams import TaskStreams
+from dragoman.files.tasks.task_file import write_task_file
+from dragoman.files.tasks.task_files import MOST_BYTES
 
 _PAGE: Final = 1_000
 _ANYWHERE: Final = ""

@@ -16,14 +16,14 @@ from dragoman.core.actors import Actor
 from dragoman.core.errors import DragomanError, LedgerError, Refusal
 from dragoman.core.events import Status
 from dragoman.core.ids import is_aof_id, task_stream
-from dragoman.engine.ask import find_stream
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import BoardQuery, Row
+from dragoman.engine.reads.ask import find_stream
 from dragoman.files.comparison import Difference, Sources, compare
 from dragoman.files.disk import Disk, Look
 from dragoman.files.event_log import RenderLines, event_log
 from dragoman.files.guarding import Guard, Warn
-from dragoman.files.handoff_log import handoff_log
+from dragoman.files.handoffs.log import handoff_log
 from dragoman.files.layout import (
     CURSOR,
     EVENTS,
@@ -37,11 +37,11 @@ from dragoman.files.layout import (
     is_staged_task,
     task_of_file,
 )
-from dragoman.files.mail_files import MailFiles
+from dragoman.files.mail.letter_files import MailFiles
 from dragoman.files.putting import have_folder, put
-from dragoman.files.streams import TaskStreams
-from dragoman.files.task_file import is_untouched
-from dragoman.files.task_files import MOST_BYTES, TaskFiles
+from dragoman.files.tasks.streams import TaskStreams
+from dragoman.files.tasks.task_file import is_untouched
+from dragoman.files.tasks.task_files import MOST_BYTES, TaskFiles
 from dragoman.ledger.entry import Entry
 
 PERSON: Final = Actor("file", "files", via="files")

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 import msgspec
 from msgspec import Struct
 
-from dragoman.core.handoff import ACTIVE, Escalation, Handoff, section
 from dragoman.core.moments import in_hours, to_rfc3339
+from dragoman.core.states.handoff import ACTIVE, Escalation, Handoff, section
 from dragoman.ledger.views import State
 
 

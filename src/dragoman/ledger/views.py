@@ -7,7 +7,6 @@ import msgspec
 from msgspec import Struct
 
 from dragoman.core.actors import EVOLVE_ACTOR, ActorRecord
-from dragoman.core.agents import EVOLVE_AGENT, AgentRecord, lists_of_agent
 from dragoman.core.errors import LedgerError
 from dragoman.core.events import (
     EVENT_NAMES,
@@ -58,16 +57,17 @@ from dragoman.core.events import (
     WorkItemAdded,
     WorkItemPassed,
 )
-from dragoman.core.handoff import EVOLVE_HANDOFF, Handoff, lists_of_handoff
-from dragoman.core.intent import EVOLVE_INTENT, Intent, lists_of_intent
-from dragoman.core.mail import EVOLVE_MAIL, Mail, lists_of_mail
-from dragoman.core.reservations import EVOLVE_RESERVATIONS, Reservations
-from dragoman.core.standing import EVOLVE_STANDING, Standing, lists_of_standing
-from dragoman.core.task import PRIORITY_RANK, Task, lists_of_task
-from dragoman.core.task_fold import EVOLVE_TASK
-from dragoman.core.traces import EVOLVE_TRACE, EVOLVE_TURNS, Trace, TurnLog
-from dragoman.core.wave import EVOLVE_WAVE, Wave, lists_of_wave
-from dragoman.core.work_item import EVOLVE_WORK_ITEM, WorkItem
+from dragoman.core.states.agent import EVOLVE_AGENT, AgentRecord, lists_of_agent
+from dragoman.core.states.handoff import EVOLVE_HANDOFF, Handoff, lists_of_handoff
+from dragoman.core.states.intent import EVOLVE_INTENT, Intent, lists_of_intent
+from dragoman.core.states.letter import EVOLVE_MAIL, Mail, lists_of_mail
+from dragoman.core.states.reservations import EVOLVE_RESERVATIONS, Reservations
+from dragoman.core.states.standing import EVOLVE_STANDING, Standing, lists_of_standing
+from dragoman.core.states.task import PRIORITY_RANK, Task, lists_of_task
+from dragoman.core.states.task_fold import EVOLVE_TASK
+from dragoman.core.states.trace import EVOLVE_TRACE, EVOLVE_TURNS, Trace, TurnLog
+from dragoman.core.states.wave import EVOLVE_WAVE, Wave, lists_of_wave
+from dragoman.core.states.work_item import EVOLVE_WORK_ITEM, WorkItem
 from dragoman.ledger.codec import CODEC
 from dragoman.ledger.entry import read_line
 

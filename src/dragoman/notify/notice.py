@@ -12,10 +12,10 @@ from msgspec import Struct
 from dragoman.core.errors import LedgerError, Refusal
 from dragoman.core.events import Status
 from dragoman.core.moments import to_rfc3339
-from dragoman.core.moves import MOVE_NAMES, REPORTED, STALE, Move, move_of
-from dragoman.core.task import Task
-from dragoman.engine.ask import decode, task_as_of
+from dragoman.core.states.moves import MOVE_NAMES, REPORTED, STALE, Move, move_of
+from dragoman.core.states.task import Task
 from dragoman.engine.ports import Store
+from dragoman.engine.reads.ask import decode, task_as_of
 from dragoman.ledger.entry import Entry, read_line
 
 _REPORTED_BLOCKED: Final = (f"{REPORTED}blocked", f"{STALE}blocked")

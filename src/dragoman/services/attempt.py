@@ -27,10 +27,10 @@ from dragoman.core.errors import DragomanError, Refusal, Refused, StoreError
 from dragoman.core.events import EVENT_NAMES, TaskClaimed, TaskReported
 from dragoman.core.ids import task_stream
 from dragoman.core.limits import REASON
-from dragoman.core.moves import MOVE_NAMES
 from dragoman.core.reading import Receipt
-from dragoman.engine.ask import decode, find_task, history
+from dragoman.core.states.moves import MOVE_NAMES
 from dragoman.engine.hub import Hub
+from dragoman.engine.reads.ask import decode, find_task, history
 from dragoman.engine.runner import Assignment, Ended, Runner, Running
 from dragoman.ledger.entry import read_line
 from dragoman.services.budgets import cost_of

@@ -12,12 +12,12 @@ import msgspec
 from msgspec.structs import replace
 
 from dragoman.core.actors import SYSTEM
-from dragoman.core.agents import Pause
 from dragoman.core.commands import AnyCommand, PauseAgent, PostMail
 from dragoman.core.events import Role
 from dragoman.core.limits import RECIPIENTS
-from dragoman.engine.ask import find_agent, names_in_role
+from dragoman.core.states.agent import Pause
 from dragoman.engine.hub import Hub
+from dragoman.engine.reads.ask import find_agent, names_in_role
 from dragoman.services.budgets import (
     Budget,
     Used,

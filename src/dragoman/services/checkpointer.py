@@ -3,9 +3,9 @@
 from typing import Protocol
 
 from dragoman.core.errors import LedgerError
-from dragoman.engine.ask import entries
 from dragoman.engine.hub import Hub
-from dragoman.engine.verify import check_tail
+from dragoman.engine.reads.ask import entries
+from dragoman.engine.verifying.verify import check_tail
 from dragoman.ledger.checkpoint import Checkpoint, tree_of
 from dragoman.ledger.tree import EMPTY, Tree, extend
 

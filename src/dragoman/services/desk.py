@@ -5,7 +5,7 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from dragoman.core.deadlines import Backoff, rest_after
-from dragoman.core.task import Task
+from dragoman.core.states.task import Task
 from dragoman.engine.runner import Runner
 from dragoman.services.attempt import Attempt
 from dragoman.services.budgets import Budget, Used, spend

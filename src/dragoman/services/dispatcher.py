@@ -15,9 +15,9 @@ from dragoman.core.actors import SYSTEM
 from dragoman.core.commands import ClaimTask, RegisterAgent
 from dragoman.core.errors import DragomanError, Refusal, Refused
 from dragoman.core.ids import agent_stream, task_stream
-from dragoman.engine.ask import TaskView, find_agent, find_task
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import ReadyKey, Session
+from dragoman.engine.reads.ask import TaskView, find_agent, find_task
 from dragoman.engine.runner import Assignment
 from dragoman.services.attempt import Attempt, Speak, Terms
 from dragoman.services.booking import Booking, UsageKeeper

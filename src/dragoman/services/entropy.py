@@ -8,15 +8,15 @@ from typing import Any
 
 from dragoman.core.actors import SYSTEM
 from dragoman.core.commands import EscalateEntropy, SettleEntropy
-from dragoman.core.entropy import Finding, Seen, Thresholds, judge
 from dragoman.core.events import EVENT_NAMES, TurnRecorded
 from dragoman.core.ids import turns_stream
-from dragoman.core.task import Task
-from dragoman.core.traces import TurnLog
-from dragoman.engine.ask import list_tasks, state_of
+from dragoman.core.rules.entropy import Finding, Seen, Thresholds, judge
+from dragoman.core.states.task import Task
+from dragoman.core.states.trace import TurnLog
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import BoardQuery
-from dragoman.engine.traces import ShownTurn, last_turns
+from dragoman.engine.reads.ask import list_tasks, state_of
+from dragoman.engine.reads.traces import ShownTurn, last_turns
 from dragoman.ledger.entry import Entry
 
 _PAGE = 200

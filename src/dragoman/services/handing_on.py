@@ -2,12 +2,12 @@
 
 from dragoman.core.actors import SYSTEM
 from dragoman.core.errors import LedgerError
-from dragoman.core.handoff import ITEMS_DUE, Handoff
-from dragoman.engine.ask import state_of
+from dragoman.core.states.handoff import ITEMS_DUE, Handoff
 from dragoman.engine.handing_on import hand_on
 from dragoman.engine.hub import Hub
-from dragoman.engine.mailbox import walk
 from dragoman.engine.ports import ListQuery
+from dragoman.engine.reads.ask import state_of
+from dragoman.engine.reads.mailbox import walk
 from dragoman.engine.workq import Workq
 
 GRACE_MS = 120_000

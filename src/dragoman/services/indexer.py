@@ -1,7 +1,7 @@
 """Indexing: letters can be searched for soon after they were sent; no search has to do it all."""
 
 from dragoman.engine.hub import Hub
-from dragoman.engine.search import bring_level
+from dragoman.engine.reads.search import bring_level
 
 _AT_ONCE = 5_000
 """So many entries are looked at in one run: a hub that stops does not wait for a long ledger."""

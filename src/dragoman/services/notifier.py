@@ -17,8 +17,8 @@ from msgspec.structs import replace
 from dragoman.core.deadlines import Backoff, rest_after
 from dragoman.core.errors import DragomanError
 from dragoman.core.moments import to_rfc3339
-from dragoman.engine.ask import entries
 from dragoman.engine.hub import Hub
+from dragoman.engine.reads.ask import entries
 from dragoman.ledger.entry import Entry
 
 TRIES = 10

@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from dragoman.core.actors import SYSTEM
 from dragoman.core.commands import ExpireLease
 from dragoman.core.deadlines import Backoff
+from dragoman.core.deciding.handoffs.common import COORDINATOR
 from dragoman.core.errors import LedgerError, Refusal
-from dragoman.core.handoff_words import COORDINATOR
-from dragoman.engine.ask import find_task
-from dragoman.engine.handoffs import told_of
 from dragoman.engine.hub import Hub
-from dragoman.engine.teamspaces import NO_TEAMS, Team
+from dragoman.engine.reads.ask import find_task
+from dragoman.engine.reads.handoffs import told_of
+from dragoman.engine.reads.teamspaces import NO_TEAMS, Team
 
 _PAGE = 100
 

@@ -11,15 +11,15 @@ from dragoman.core.commands import (
     EscalateMail,
     ExpireRequest,
 )
+from dragoman.core.deciding.handoffs.common import COORDINATOR
 from dragoman.core.errors import LedgerError
-from dragoman.core.handoff_words import COORDINATOR
-from dragoman.core.intent import KIND as INTENT
-from dragoman.engine.ask import names_in_role
-from dragoman.engine.handoffs import told_of
+from dragoman.core.states.intent import KIND as INTENT
 from dragoman.engine.hub import Hub
-from dragoman.engine.intents import waited_for
 from dragoman.engine.ports import Store
-from dragoman.engine.teamspaces import NO_TEAMS, Team
+from dragoman.engine.reads.ask import names_in_role
+from dragoman.engine.reads.handoffs import told_of
+from dragoman.engine.reads.intents import waited_for
+from dragoman.engine.reads.teamspaces import NO_TEAMS, Team
 
 _PAGE = 100
 

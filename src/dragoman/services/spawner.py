@@ -13,12 +13,12 @@ from dragoman.core.authority import why_no_worker
 from dragoman.core.errors import Refusal
 from dragoman.core.events import CommandRefused, Status, TaskClaimed
 from dragoman.core.ids import task_stream
-from dragoman.core.mail import Mail
 from dragoman.core.moments import duration
-from dragoman.core.task import Task
-from dragoman.engine.ask import decode, find_agent, find_task, history, names_in_role
+from dragoman.core.states.letter import Mail
+from dragoman.core.states.task import Task
 from dragoman.engine.hub import Hub
-from dragoman.engine.mailbox import Letter, whole_list
+from dragoman.engine.reads.ask import decode, find_agent, find_task, history, names_in_role
+from dragoman.engine.reads.mailbox import Letter, whole_list
 from dragoman.ledger.entry import read_line
 
 _ON_ITS_WAY: Final[frozenset[Status]] = frozenset({"backlog", "ready"})

@@ -13,12 +13,12 @@ from dragoman.core.actors import SYSTEM, Actor
 from dragoman.core.commands import EndAttempt, ReleaseTask, ReportOutcome
 from dragoman.core.deadlines import Backoff
 from dragoman.core.errors import Refused
-from dragoman.core.intent import Intent, intent_of
-from dragoman.core.lease import Lease
-from dragoman.engine.ask import TaskView, list_tasks
+from dragoman.core.states.intent import Intent, intent_of
+from dragoman.core.states.lease import Lease
 from dragoman.engine.hub import Hub
-from dragoman.engine.intents import find_intent
 from dragoman.engine.ports import BoardQuery
+from dragoman.engine.reads.ask import TaskView, list_tasks
+from dragoman.engine.reads.intents import find_intent
 from dragoman.services.attempt import VIA
 
 _PAGE = 500

@@ -7,10 +7,10 @@ hub or its orchestrator stopped.
 from dragoman.core.actors import SYSTEM
 from dragoman.core.commands import AdvanceWave, MoveTask
 from dragoman.core.errors import LedgerError, Refusal, Refused
-from dragoman.core.task import Task
-from dragoman.core.wave import Wave, tasks_of
+from dragoman.core.states.task import Task
+from dragoman.core.states.wave import Wave, tasks_of
 from dragoman.engine.hub import Hub
-from dragoman.engine.waves import (
+from dragoman.engine.reads.waves import (
     failures_of,
     find_wave,
     look_at_wave,

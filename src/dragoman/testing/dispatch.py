@@ -9,10 +9,10 @@ from dragoman.core.actors import Actor
 from dragoman.core.errors import Refusal, Refused
 from dragoman.engine.facts import StoreFacts
 from dragoman.engine.hub import Hub
-from dragoman.engine.intents import intents_on
 from dragoman.engine.interpreter import Interpreter
 from dragoman.engine.plan import Turned
 from dragoman.engine.ports import ListQuery
+from dragoman.engine.reads.intents import intents_on
 from dragoman.protocols import ccos
 
 Worker = Callable[[ccos.TaskRequest], ccos.TaskResult]

@@ -25,12 +25,12 @@ from dragoman.core.deadlines import Backoff
 from dragoman.core.errors import Refusal, Refused
 from dragoman.core.events import Outcome, Status
 from dragoman.core.reading import Receipt
-from dragoman.core.task import Task
-from dragoman.engine.ask import entries, find_task
+from dragoman.core.states.task import Task
 from dragoman.engine.handle import Engine
 from dragoman.engine.hub import Hub
 from dragoman.engine.ports import Store
-from dragoman.engine.verify import Finding, check_ledger, check_views
+from dragoman.engine.reads.ask import entries, find_task
+from dragoman.engine.verifying.verify import Finding, check_ledger, check_views
 from dragoman.ledger.entry import Line, read_line
 from dragoman.protocols import ccos
 from dragoman.services.promotion import Promotion

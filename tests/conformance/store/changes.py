@@ -2,9 +2,9 @@
 
 from msgspec.structs import replace
 
-from dragoman.core.agents import AgentRecord
-from dragoman.core.lease import Lease
-from dragoman.core.task import Delegation, Task
+from dragoman.core.states.agent import AgentRecord
+from dragoman.core.states.lease import Lease
+from dragoman.core.states.task import Delegation, Task
 from dragoman.engine.ports import Changes, NewEntry, Row, Session, Store
 from dragoman.ledger.chain import GENESIS, link_hash
 from dragoman.ledger.entry import Entry

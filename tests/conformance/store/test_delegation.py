@@ -10,11 +10,11 @@ from dragoman.core.commands import (
     RegisterAgent,
 )
 from dragoman.core.errors import Refusal
-from dragoman.core.intent import Intent
 from dragoman.core.offers import Policy, Wish
-from dragoman.engine.ask import state_of
+from dragoman.core.states.intent import Intent
 from dragoman.engine.ports import ListQuery, Store
-from dragoman.engine.roster import Rosters
+from dragoman.engine.reads.ask import state_of
+from dragoman.engine.reads.roster import Rosters
 from tests.conformance.store.hubs import ALICE, ANN, BOB, HUB, NOW, Hub, Hubs
 from tests.requirements import proves
 

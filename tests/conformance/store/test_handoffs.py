@@ -18,9 +18,9 @@ from dragoman.core.commands import (
     WithdrawHandoff,
 )
 from dragoman.core.errors import Refusal, TaskOnItsWay
-from dragoman.core.handoff import Handoff
-from dragoman.engine.ask import state_of
+from dragoman.core.states.handoff import Handoff
 from dragoman.engine.ports import Changes, Store
+from dragoman.engine.reads.ask import state_of
 from dragoman.engine.request import Accepted, Outcome
 from dragoman.ledger.records import HandoffRecord, record_of
 from tests.conformance.store.changes import write

@@ -11,7 +11,7 @@ from dragoman.core.commands import (
     ReportOutcome,
 )
 from dragoman.core.errors import Refusal
-from dragoman.engine.ask import find_task
+from dragoman.engine.reads.ask import find_task
 from dragoman.engine.request import Accepted, Outcome, accepted
 from tests.conformance.store.changes import EMPTY, everything
 from tests.conformance.store.hubs import ALICE, ANN, BOB, EVE, Hub, Hubs

@@ -17,8 +17,8 @@ from dragoman.core.commands import (
 )
 from dragoman.core.deadlines import Backoff
 from dragoman.core.errors import Refusal, Refused
-from dragoman.engine.ask import find_task
 from dragoman.engine.ports import Changes, Row, Session, Store
+from dragoman.engine.reads.ask import find_task
 from dragoman.ledger.views import FOLD
 from tests.conformance.store.hubs import ALICE, ANN, BOB, HUB, Hubs
 from tests.requirements import proves

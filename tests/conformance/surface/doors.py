@@ -19,12 +19,12 @@ from dragoman.core.actors import Actor
 from dragoman.core.commands import AnyCommand
 from dragoman.core.errors import Refusal, Refused
 from dragoman.core.events import Role
-from dragoman.engine.ask import find_task
 from dragoman.engine.operation import find_operation
-from dragoman.engine.pages import Wanted, page_now
 from dragoman.engine.plan import Turned
 from dragoman.engine.ports import Store
-from dragoman.engine.shown import encode, shown_entry, task_summary, whole_task
+from dragoman.engine.reads.ask import find_task
+from dragoman.engine.reads.pages import Wanted, page_now
+from dragoman.engine.shown.tasks import encode, shown_entry, task_summary, whole_task
 from dragoman.store.sqlite import SqliteStore
 from dragoman.system.ids import new_id
 from tests.surfaces.cli.console import Console

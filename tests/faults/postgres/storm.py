@@ -19,11 +19,11 @@ from dragoman.core.commands import (
     ReportOutcome,
 )
 from dragoman.core.errors import StoreLost, StoreUnavailable
-from dragoman.engine.ask import entries
 from dragoman.engine.handle import Engine
 from dragoman.engine.ports import Store
+from dragoman.engine.reads.ask import entries
 from dragoman.engine.request import Accepted, Outcome, Request
-from dragoman.engine.verify import check_ledger, check_views
+from dragoman.engine.verifying.verify import check_ledger, check_views
 from dragoman.ledger.entry import read_line
 from dragoman.system.clock import HandClock
 from dragoman.system.ids import new_id

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from dragoman.core.commands import ClaimTask, CreateTask, ExpireLease, NoteTask
 from dragoman.core.deadlines import Backoff
-from dragoman.engine.verify import check_ledger, check_views
+from dragoman.engine.verifying.verify import check_ledger, check_views
 from dragoman.store.postgres import PostgresStore
 from dragoman.system.clock import HandClock
 from tests.conformance.store.hubs import ALICE, ANN, BOB, HUB, NOW, Hub

@@ -8,14 +8,14 @@ from msgspec.structs import replace
 
 from dragoman.core.actors import Actor
 from dragoman.core.errors import Refusal
-from dragoman.core.handoff import Handoff
 from dragoman.core.ids import handoff_stream, task_stream
-from dragoman.core.task import Task
+from dragoman.core.states.handoff import Handoff
+from dragoman.core.states.task import Task
 from dragoman.engine.facts import StoreFacts
-from dragoman.engine.handoffs import find_handoff
 from dragoman.engine.interpreter import Interpreter
 from dragoman.engine.plan import Answer, Taken
-from dragoman.files.artifacts import ArtifactShelf
+from dragoman.engine.reads.handoffs import find_handoff
+from dragoman.files.handoffs.artifacts import ArtifactShelf
 from dragoman.ledger.views import encode_state
 from dragoman.protocols import acp
 from dragoman.services.workq import HubWorkq

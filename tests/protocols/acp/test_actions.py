@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 
 from dragoman.core.commands import CreateTask, MoveTask, RegisterAgent
-from dragoman.core.handoff_package import hash_of
+from dragoman.core.states.handoff_package import hash_of
 from dragoman.engine.plan import Turned
 from dragoman.protocols.acp.actions import USUAL
 from tests.protocols.acp.desk import (

@@ -9,11 +9,11 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from dragoman.core.errors import Refusal
-from dragoman.core.handoff_package import hash_of
 from dragoman.core.moments import to_rfc3339
+from dragoman.core.states.handoff_package import hash_of
 from dragoman.engine.facts import StoreFacts
 from dragoman.engine.operation import Fault
-from dragoman.engine.verify import check_views
+from dragoman.engine.verifying.verify import check_views
 from dragoman.protocols.acp import Choices
 from dragoman.protocols.acp.lint import lint
 from dragoman.protocols.acp.read import read_action

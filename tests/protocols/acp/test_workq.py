@@ -7,7 +7,7 @@ import pytest
 
 from dragoman.core.actors import Actor
 from dragoman.core.errors import StoreUnavailable
-from dragoman.core.handoff_items import items_of
+from dragoman.core.states.handoff_items import items_of
 from dragoman.engine.workq import ItemState, Moved
 from dragoman.services.handing_on import GRACE_MS, HandingOn
 from dragoman.services.workq import HubWorkq

@@ -10,13 +10,13 @@ from dragoman.core.actors import Actor
 from dragoman.core.commands import AnyCommand, RegisterAgent
 from dragoman.core.errors import Refusal
 from dragoman.core.events import Role
-from dragoman.core.mail import Mail
-from dragoman.core.task import Task
-from dragoman.engine.ask import find_task
+from dragoman.core.states.letter import Mail
+from dragoman.core.states.task import Task
 from dragoman.engine.facts import StoreFacts
 from dragoman.engine.interpreter import Interpreter
-from dragoman.engine.mailbox import find_letter
 from dragoman.engine.plan import Answer, Taken, Turned
+from dragoman.engine.reads.ask import find_task
+from dragoman.engine.reads.mailbox import find_letter
 from dragoman.notify.notice import News, Notice
 from dragoman.protocols import agentmail, aof
 from dragoman.protocols.aof.render import render_lines

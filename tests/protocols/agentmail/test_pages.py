@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from dragoman.engine import mailbox
-from dragoman.engine.mailbox import MOST_BYTES, page_of
 from dragoman.engine.operation import Operation
 from dragoman.engine.ports import Listed, ListQuery
+from dragoman.engine.reads import mailbox
+from dragoman.engine.reads.mailbox import MOST_BYTES, page_of
 from dragoman.protocols import agentmail
 from dragoman.protocols.agentmail import reading
 from tests.engine.lab import ALICE, BOB, OpenStore

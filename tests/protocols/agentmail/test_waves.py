@@ -7,10 +7,10 @@ import pytest
 from dragoman.core.actors import Actor
 from dragoman.core.commands import MoveTask
 from dragoman.core.errors import Refusal
-from dragoman.engine.ask import find_task
 from dragoman.engine.facts import StoreFacts
 from dragoman.engine.interpreter import Interpreter
 from dragoman.engine.plan import Answer, Taken, Turned
+from dragoman.engine.reads.ask import find_task
 from dragoman.protocols.agentmail import dialect
 from dragoman.services.waves import Waves
 from tests.engine.lab import ALICE, BOB, HUMAN, Lab

@@ -9,11 +9,11 @@ import msgspec
 from dragoman.core.actors import Actor
 from dragoman.core.commands import AnyCommand, ClaimTask, CreateTask, MoveTask
 from dragoman.core.errors import Refusal
-from dragoman.core.task import Task
-from dragoman.engine.ask import find_task
+from dragoman.core.states.task import Task
 from dragoman.engine.facts import StoreFacts
 from dragoman.engine.interpreter import Interpreter
 from dragoman.engine.plan import Answer, Taken, Turned
+from dragoman.engine.reads.ask import find_task
 from dragoman.protocols.aof import dialect, render_lines
 from tests.engine.lab import Lab
 

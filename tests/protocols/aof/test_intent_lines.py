@@ -13,8 +13,8 @@ from dragoman.core.commands import (
     UpdateIntent,
 )
 from dragoman.core.offers import Policy, Wish
-from dragoman.engine.ask import find_task
-from dragoman.engine.roster import Rosters
+from dragoman.engine.reads.ask import find_task
+from dragoman.engine.reads.roster import Rosters
 from dragoman.protocols.aof.render import render_lines
 from tests.engine.lab import ALICE, HUMAN, START, Lab
 from tests.requirements import proves

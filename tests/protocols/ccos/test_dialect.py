@@ -12,7 +12,7 @@ from dragoman.core.commands import CheckpointTask
 from dragoman.core.errors import StoreUnavailable
 from dragoman.core.moments import parse_rfc3339
 from dragoman.core.offers import Policy
-from dragoman.core.threshold import BASE
+from dragoman.core.rules.threshold import BASE
 from dragoman.engine.facts import StoreFacts
 from dragoman.engine.interpreter import Interpreter
 from dragoman.engine.plan import Taken, Turned

@@ -15,7 +15,7 @@ from dragoman.engine.hints import Hints
 from dragoman.engine.hub import Hub
 from dragoman.engine.interpreter import Interpreter
 from dragoman.engine.plan import Taken
-from dragoman.engine.traces import Told
+from dragoman.engine.reads.traces import Told
 from dragoman.protocols import saop
 from dragoman.store.sqlite import SqliteStore
 from dragoman.store.sqlite.driver import open_database

@@ -4,9 +4,9 @@ from pathlib import Path
 
 from dragoman.core.commands import CreateTask, MoveTask
 from dragoman.core.events import TaskTransitioned
-from dragoman.engine.ask import decode, entries
 from dragoman.engine.handle import Engine
 from dragoman.engine.hub import Hub
+from dragoman.engine.reads.ask import decode, entries
 from dragoman.system.clock import HandClock
 from dragoman.system.ids import CountingIds
 from tests.engine.lab import HUMAN, START

@@ -4,7 +4,7 @@ from collections import Counter
 from pathlib import Path
 
 from dragoman.core.commands import CreateTask
-from dragoman.engine import ask
+from dragoman.engine.reads import ask
 from dragoman.ledger.chain import GENESIS, link_hash
 from dragoman.store.sqlite import SqliteStore
 from dragoman.system.ids import new_id

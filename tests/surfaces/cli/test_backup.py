@@ -16,7 +16,7 @@ import psycopg
 import pytest
 
 from dragoman.bootstrap.backups import restore_backup
-from dragoman.files.backup import check_backup
+from dragoman.files.archives.backup import check_backup
 from dragoman.files.problems import BadArchive
 from dragoman.system.hub_lock import HubLock
 from dragoman.system.token_file import load_or_create_token

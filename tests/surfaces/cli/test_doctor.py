@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from dragoman.surfaces.cli.checks_outside import room
-from dragoman.surfaces.cli.doctor import CHECKS
+from dragoman.surfaces.cli.doctor.checks_outside import room
+from dragoman.surfaces.cli.doctor.examine import CHECKS
 from dragoman.system.hub_lock import HubLock
 from tests.requirements import proves
 from tests.store.sqlite.files import hide_from_index

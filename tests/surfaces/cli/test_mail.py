@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from dragoman.engine import mailbox
-from dragoman.surfaces.cli.mail_compose import TYPES
+from dragoman.engine.reads import mailbox
+from dragoman.surfaces.cli.mail.compose import TYPES
 from dragoman.surfaces.cli.person import login_name
 from dragoman.text.safe_text import HARMFUL
 from tests.requirements import proves

@@ -12,8 +12,8 @@ from dragoman.core.moments import to_rfc3339
 from dragoman.store.sqlite import SqliteStore
 from dragoman.surfaces.cli.app import main
 from dragoman.surfaces.cli.screen import ReaderGone
-from dragoman.surfaces.cli.watch_scene import Happening, Scene
-from dragoman.surfaces.cli.watch_view import draw, line_of, seconds
+from dragoman.surfaces.cli.trace.watch_scene import Happening, Scene
+from dragoman.surfaces.cli.trace.watch_view import draw, line_of, seconds
 from tests.requirements import proves
 from tests.surfaces.cli.console import Console
 from tests.surfaces.http.house import House as Hub

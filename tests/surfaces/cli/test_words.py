@@ -23,8 +23,8 @@ from dragoman.core.events import (
     WorkItemPassed,
 )
 from dragoman.ledger.entry import Entry, Line, write_line
-from dragoman.surfaces.cli.phrases import cut
-from dragoman.surfaces.cli.words import WORDS, tell
+from dragoman.surfaces.cli.words.phrases import cut
+from dragoman.surfaces.cli.words.table import WORDS, tell
 from tests.requirements import proves
 
 pytestmark = proves("CLI-EVENTS")

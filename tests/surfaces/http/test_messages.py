@@ -7,7 +7,7 @@ from msgspec import Raw
 
 from dragoman.core.commands import CreateTask
 from dragoman.core.errors import REFUSALS, SettingsError, StoreUnavailable
-from dragoman.engine.ask import entries
+from dragoman.engine.reads.ask import entries
 from dragoman.ledger.entry import read_line
 from dragoman.protocols import aof
 from dragoman.surfaces.http.problems import OF_HTTP, STATUS, of_error, problem

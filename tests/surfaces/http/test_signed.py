@@ -7,7 +7,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from dragoman.core.commands import ClaimTask, CreateTask, KeyAgent
 from dragoman.core.moments import to_rfc3339
-from dragoman.engine.ask import TaskView, find_task
+from dragoman.engine.reads.ask import TaskView, find_task
 from dragoman.engine.signed import signed_bytes
 from dragoman.text.base64url import to_base64url
 from tests.requirements import proves

@@ -6,9 +6,9 @@ from mcp.client import Client
 
 from dragoman.bootstrap import dialects
 from dragoman.config import ProfileSettings, parse
-from dragoman.core.agents import AgentRecord
 from dragoman.core.commands import RegisterAgent
 from dragoman.core.errors import SettingsError
+from dragoman.core.states.agent import AgentRecord
 from dragoman.surfaces.mcp.profiles import Profiles
 from dragoman.surfaces.mcp.tools import table
 from tests.requirements import proves

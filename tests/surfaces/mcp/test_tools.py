@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from dragoman.bootstrap import dialects
 from dragoman.core.commands import CreateTask, MoveTask, PostMail, RequestDelegation
-from dragoman.engine.ask import entries
 from dragoman.engine.operation import Operation
+from dragoman.engine.reads.ask import entries
 from dragoman.ledger.entry import read_line
 from dragoman.surfaces.mcp.profiles import CORE
 from dragoman.surfaces.mcp.tool import schema_of

@@ -8,12 +8,12 @@ from typing import Any, Final
 
 from dragoman.core.actors import Actor
 from dragoman.core.errors import Refusal
-from dragoman.core.handoff import Handoff
-from dragoman.core.handoff_items import items_of
-from dragoman.engine.ask import find_task
+from dragoman.core.states.handoff import Handoff
+from dragoman.core.states.handoff_items import items_of
 from dragoman.engine.handing_on import hand_on, told_of_items
-from dragoman.engine.handoffs import find_handoff
 from dragoman.engine.operation import Commands, Facts
+from dragoman.engine.reads.ask import find_task
+from dragoman.engine.reads.handoffs import find_handoff
 from dragoman.engine.workq import Workq
 from dragoman.protocols.acp.read import Asked
 from dragoman.protocols.acp.reply import Reply, at_gate, with_metadata

@@ -11,9 +11,9 @@ from msgspec import Struct
 
 from dragoman.core.commands import Failure
 from dragoman.core.events import RejectReason
-from dragoman.core.handoff import Handoff, section
-from dragoman.core.handoff_chain import check_cycle
-from dragoman.core.handoff_package import hash_of
+from dragoman.core.rules.handoff_chain import check_cycle
+from dragoman.core.states.handoff import Handoff, section
+from dragoman.core.states.handoff_package import hash_of
 from dragoman.engine.artifacts import ArtifactStore, Expected, Kept, NotKept, Trouble
 from dragoman.protocols.acp.package import package_faults
 from dragoman.protocols.acp.read import shaped

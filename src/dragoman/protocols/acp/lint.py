@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, cast
 
-from dragoman.core.handoff import section
-from dragoman.core.handoff_package import hash_of
+from dragoman.core.states.handoff import section
+from dragoman.core.states.handoff_package import hash_of
 from dragoman.engine.operation import Fault, Linted
 from dragoman.protocols.acp.detect import HANDOFF, SEND, whose
 from dragoman.protocols.acp.messages import read_message

@@ -14,20 +14,20 @@ from dragoman.core import missing
 from dragoman.core.actors import Actor
 from dragoman.core.authority import MAY_WRITE
 from dragoman.core.commands import PostMail
+from dragoman.core.deciding.handoffs.common import COORDINATOR
 from dragoman.core.errors import Refusal
 from dragoman.core.events import Role
-from dragoman.core.handoff_words import COORDINATOR
 from dragoman.core.ids import check_agent, check_id, quoted_name
-from dragoman.core.mail import Mail
 from dragoman.core.moments import to_rfc3339
-from dragoman.engine.ask import find_agent, find_task
-from dragoman.engine.closed_letters import is_shown_to
-from dragoman.engine.handoffs import find_handoff
-from dragoman.engine.mailbox import Fits, Letter, Page, is_nothing, page_of
+from dragoman.core.states.letter import Mail
 from dragoman.engine.operation import Commands, Facts, Fault, Operation, fault_of
 from dragoman.engine.ports import ListQuery, Store
+from dragoman.engine.reads.ask import find_agent, find_task
+from dragoman.engine.reads.closed_letters import is_shown_to
+from dragoman.engine.reads.handoffs import find_handoff
+from dragoman.engine.reads.mailbox import Fits, Letter, Page, is_nothing, page_of
+from dragoman.engine.reads.teamspaces import coordinators
 from dragoman.engine.request import Accepted
-from dragoman.engine.teamspaces import coordinators
 from dragoman.protocols.acp.actions import PageSize, Position
 from dragoman.protocols.acp.read import shaped
 from dragoman.protocols.acp.settings import Choices

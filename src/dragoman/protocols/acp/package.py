@@ -7,7 +7,7 @@ from typing import Any, cast
 from msgspec import UNSET, UnsetType, defstruct
 from msgspec.structs import FieldInfo, fields
 
-from dragoman.core.handoff_package import hash_of
+from dragoman.core.states.handoff_package import hash_of
 from dragoman.engine.operation import Fault
 from dragoman.protocols.acp.actions import Initiate
 from dragoman.protocols.acp.read import (

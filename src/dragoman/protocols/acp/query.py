@@ -8,17 +8,17 @@ from msgspec import UNSET
 
 from dragoman.core.actors import Actor
 from dragoman.core.commands import ProposeHandoff
+from dragoman.core.deciding.handoffs.offer import check_shape
 from dragoman.core.errors import Refusal
-from dragoman.core.handoff import Handoff
-from dragoman.core.handoff_chain import chain_of, check_cycle, owner_of
-from dragoman.core.handoff_offer import check_shape
 from dragoman.core.ids import is_task_name
-from dragoman.engine.ask import find_task
-from dragoman.engine.handoffs import Wanted, find_handoff, page_of
-from dragoman.engine.mailbox import LAST
+from dragoman.core.rules.handoff_chain import chain_of, check_cycle, owner_of
+from dragoman.core.states.handoff import Handoff
 from dragoman.engine.operation import Facts, Fault, fault_of
-from dragoman.engine.shown_handoffs import handoff_summary, whole_handoff
-from dragoman.engine.teamspaces import closed_to
+from dragoman.engine.reads.ask import find_task
+from dragoman.engine.reads.handoffs import Wanted, find_handoff, page_of
+from dragoman.engine.reads.mailbox import LAST
+from dragoman.engine.reads.teamspaces import closed_to
+from dragoman.engine.shown.handoffs import handoff_summary, whole_handoff
 from dragoman.protocols.acp.actions import Initiate, Query
 from dragoman.protocols.acp.errors import CODES
 from dragoman.protocols.acp.gate import policy_failures

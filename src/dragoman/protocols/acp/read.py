@@ -5,9 +5,9 @@ from typing import Any, Final, cast
 
 from msgspec import UNSET, Struct
 
-from dragoman.core.handoff import Handoff
-from dragoman.core.handoff_items import MOST_ITEMS, all_items
 from dragoman.core.moments import parse_rfc3339
+from dragoman.core.states.handoff import Handoff
+from dragoman.core.states.handoff_items import MOST_ITEMS, all_items
 from dragoman.engine.operation import Fault, in_shape
 from dragoman.protocols.acp.actions import (
     ACTIONS,

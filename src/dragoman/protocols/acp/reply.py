@@ -12,12 +12,12 @@ from dragoman.core.commands import (
     ReassignHandoff,
 )
 from dragoman.core.errors import Refusal
-from dragoman.core.handoff import Handoff
 from dragoman.core.moments import to_rfc3339
-from dragoman.engine.handoffs import find_handoff
+from dragoman.core.states.handoff import Handoff
 from dragoman.engine.operation import Commands, Facts
+from dragoman.engine.reads.handoffs import find_handoff
+from dragoman.engine.reads.teamspaces import closed_to
 from dragoman.engine.request import Accepted
-from dragoman.engine.teamspaces import closed_to
 from dragoman.protocols.acp.errors import CODES
 from dragoman.protocols.acp.read import Asked
 from dragoman.protocols.acp.settings import Choices

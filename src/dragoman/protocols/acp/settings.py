@@ -6,8 +6,8 @@ from typing import Any, Final, get_args
 from msgspec import Struct
 
 from dragoman.core.deadlines import Backoff
+from dragoman.core.deciding.handoffs.common import COORDINATOR
 from dragoman.core.errors import Refusal
-from dragoman.core.handoff_words import COORDINATOR
 from dragoman.engine.artifacts import ArtifactStore
 from dragoman.engine.workq import Workq
 from dragoman.protocols.acp.wire import Classification, Sensitivity, Visibility

@@ -6,10 +6,10 @@ from dragoman.core.actors import Actor
 from dragoman.core.authority import MAY_WRITE
 from dragoman.core.errors import Refusal
 from dragoman.core.ids import quoted_name
-from dragoman.engine.ask import find_agent, find_task
 from dragoman.engine.operation import Fault
 from dragoman.engine.ports import Store
-from dragoman.engine.teamspaces import belongs
+from dragoman.engine.reads.ask import find_agent, find_task
+from dragoman.engine.reads.teamspaces import belongs
 from dragoman.protocols.acp.settings import Choices
 
 

@@ -25,11 +25,11 @@ from dragoman.core.commands import (
     RejectHandoff,
     WithdrawHandoff,
 )
-from dragoman.core.handoff import Handoff
-from dragoman.core.handoff_package import mark_of
 from dragoman.core.moments import parse_duration, parse_rfc3339, to_rfc3339
-from dragoman.engine.handoffs import find_handoff
+from dragoman.core.states.handoff import Handoff
+from dragoman.core.states.handoff_package import mark_of
 from dragoman.engine.operation import Commands, Facts, Fault, fault_of
+from dragoman.engine.reads.handoffs import find_handoff
 from dragoman.protocols.acp.actions import (
     Accept,
     Activate,

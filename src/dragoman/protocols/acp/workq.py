@@ -9,9 +9,9 @@ from dragoman.core.actors import Actor
 from dragoman.core.authority import MAY_WRITE
 from dragoman.core.commands import AddWorkItem, AnyCommand, ClaimWorkItem, ReleaseWorkItem
 from dragoman.core.errors import Refusal
-from dragoman.core.handoff_items import bare
 from dragoman.core.moments import to_rfc3339
-from dragoman.core.work_item import WorkItem
+from dragoman.core.states.handoff_items import bare
+from dragoman.core.states.work_item import WorkItem
 from dragoman.engine.operation import Commands, Facts, Operation, fault_of
 from dragoman.engine.request import Accepted
 from dragoman.engine.workq import find_item

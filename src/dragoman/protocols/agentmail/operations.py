@@ -11,7 +11,6 @@ from dragoman.core.authority import MAY_WRITE
 from dragoman.core.commands import AckMail, PostMail, ReadMail
 from dragoman.core.errors import Refusal
 from dragoman.core.ids import check_agent, quoted_name
-from dragoman.engine.mailbox import find_letter
 from dragoman.engine.operation import (
     Commands,
     Dialect,
@@ -24,6 +23,7 @@ from dragoman.engine.operation import (
     in_shape,
     layers,
 )
+from dragoman.engine.reads.mailbox import find_letter
 from dragoman.engine.request import Accepted
 from dragoman.protocols.agentmail import reading, translate, waves
 from dragoman.protocols.agentmail.asking import reader

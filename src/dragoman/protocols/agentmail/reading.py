@@ -10,10 +10,12 @@ from dragoman.core.actors import Actor
 from dragoman.core.authority import MAY_DISPATCH
 from dragoman.core.errors import Refusal
 from dragoman.core.ids import check_agent, check_id, mail_stream
-from dragoman.core.mail import Mail
-from dragoman.engine.ask import find_agent
-from dragoman.engine.closed_letters import is_shown_to
-from dragoman.engine.mailbox import (
+from dragoman.core.states.letter import Mail
+from dragoman.engine.operation import Facts, Fault, Operation, fault_of
+from dragoman.engine.ports import ListQuery, Store
+from dragoman.engine.reads.ask import find_agent
+from dragoman.engine.reads.closed_letters import is_shown_to
+from dragoman.engine.reads.mailbox import (
     LAST,
     Fits,
     Letter,
@@ -24,9 +26,7 @@ from dragoman.engine.mailbox import (
     page_from,
     page_of,
 )
-from dragoman.engine.operation import Facts, Fault, Operation, fault_of
-from dragoman.engine.ports import ListQuery, Store
-from dragoman.engine.search import search_mail
+from dragoman.engine.reads.search import search_mail
 from dragoman.protocols.agentmail.asking import asking
 from dragoman.protocols.agentmail.filters import COMPLETIONS, SUCCESSES, passes_checks
 from dragoman.protocols.agentmail.settings import Choices

@@ -6,7 +6,7 @@ from typing import Final
 from msgspec import Struct
 
 from dragoman.core.deadlines import Backoff
-from dragoman.engine.teamspaces import NO_TEAMS, Team
+from dragoman.engine.reads.teamspaces import NO_TEAMS, Team
 
 QUIET_TTL_MS: Final = 20 * 60_000
 """A lease that is taken by mail lasts this long without a word: mail has no heartbeats (S-RUN)."""

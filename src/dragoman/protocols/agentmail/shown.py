@@ -5,11 +5,11 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from dragoman.core.mail import Mail
-from dragoman.core.mailing import LATE
+from dragoman.core.deciding.mail.mailing import LATE
+from dragoman.core.deciding.mail.waving import COMPLETE
 from dragoman.core.moments import to_rfc3339
-from dragoman.core.waving import COMPLETE
-from dragoman.engine.mailbox import Letter
+from dragoman.core.states.letter import Mail
+from dragoman.engine.reads.mailbox import Letter
 from dragoman.protocols.agentmail.parse import Parser
 from dragoman.protocols.agentmail.shapes import Message, Parsed
 from dragoman.protocols.agentmail.wire import Row

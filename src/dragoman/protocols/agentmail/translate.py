@@ -18,12 +18,12 @@ from dragoman.core.errors import Refusal
 from dragoman.core.events import Role
 from dragoman.core.ids import bare, check_id, is_task_name, mail_stream
 from dragoman.core.limits import RECIPIENTS, WAIT_MS, check_duration
-from dragoman.core.mail import Mail
 from dragoman.core.moments import parse_rfc3339
-from dragoman.engine.ask import find_agent, find_stream, find_task, names_in_role, state_of
-from dragoman.engine.mailbox import LAST, find_letter, page_of, whole_list
+from dragoman.core.states.letter import Mail
 from dragoman.engine.operation import Commands, Fault, fault_of
 from dragoman.engine.ports import ListQuery, Store
+from dragoman.engine.reads.ask import find_agent, find_stream, find_task, names_in_role, state_of
+from dragoman.engine.reads.mailbox import LAST, find_letter, page_of, whole_list
 from dragoman.protocols.agentmail.meaning import BEAD, MEANING
 from dragoman.protocols.agentmail.parse import Parser
 from dragoman.protocols.agentmail.settings import Choices

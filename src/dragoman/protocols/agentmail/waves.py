@@ -13,16 +13,14 @@ from dragoman.core.commands import (
     ReserveFiles,
     StartWave,
 )
+from dragoman.core.deciding.mail.reserving import check_patterns, tidied
+from dragoman.core.deciding.mail.waving import commands_of_start
 from dragoman.core.errors import Refusal
 from dragoman.core.events import WaveBead
 from dragoman.core.moments import to_rfc3339
-from dragoman.core.reservations import RESERVATION_TTL_MS, Shelf, Wish
-from dragoman.core.reserving import check_patterns, tidied
-from dragoman.core.waving import commands_of_start
+from dragoman.core.states.reservations import RESERVATION_TTL_MS, Shelf, Wish
 from dragoman.engine.operation import Commands, Facts, Fault, Operation, fault_of
-from dragoman.engine.request import Accepted
-from dragoman.engine.shown_waves import shown_briefly, shown_reservations, shown_wave
-from dragoman.engine.waves import (
+from dragoman.engine.reads.waves import (
     Reserved,
     find_wave,
     look_at_wave,
@@ -31,6 +29,8 @@ from dragoman.engine.waves import (
     reserved_now,
     task_finder,
 )
+from dragoman.engine.request import Accepted
+from dragoman.engine.shown.waves import shown_briefly, shown_reservations, shown_wave
 from dragoman.protocols.agentmail.asking import asking, reader
 from dragoman.protocols.agentmail.settings import DEFAULTS, Choices
 from dragoman.protocols.agentmail.words import CHECKPOINT_REASONS, FAILURE_TYPES

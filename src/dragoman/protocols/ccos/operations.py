@@ -11,8 +11,7 @@ from dragoman.core.authority import MAY_DELEGATE, MAY_WRITE
 from dragoman.core.errors import Refusal
 from dragoman.core.events import Role
 from dragoman.core.ids import check_agent
-from dragoman.core.intent import KIND
-from dragoman.engine.intents import find_intent, find_standing, intents_on, is_cancelled
+from dragoman.core.states.intent import KIND
 from dragoman.engine.operation import (
     Bounds,
     Commands,
@@ -26,6 +25,7 @@ from dragoman.engine.operation import (
     fault_of,
 )
 from dragoman.engine.ports import ListQuery
+from dragoman.engine.reads.intents import find_intent, find_standing, intents_on, is_cancelled
 from dragoman.engine.request import Accepted
 from dragoman.protocols.ccos import arguments, query, ranking, registry, translate
 from dragoman.protocols.ccos.errors import CODES

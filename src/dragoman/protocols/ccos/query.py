@@ -8,12 +8,12 @@ import msgspec
 
 from dragoman.core.errors import Refusal
 from dragoman.core.ids import intent_stream
-from dragoman.core.intent import Intent
 from dragoman.core.moments import parse_rfc3339, to_rfc3339
-from dragoman.engine.ask import history
-from dragoman.engine.intents import Placed, find_intent, intents_on, is_cancelled
+from dragoman.core.states.intent import Intent
 from dragoman.engine.operation import Facts, Fault, fault_of
 from dragoman.engine.ports import ListQuery, Store
+from dragoman.engine.reads.ask import history
+from dragoman.engine.reads.intents import Placed, find_intent, intents_on, is_cancelled
 from dragoman.protocols.ccos.actions import (
     TYPES,
     Action,

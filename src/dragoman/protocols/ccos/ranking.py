@@ -8,9 +8,9 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import fields
 
-from dragoman.core.governance import check_goal
 from dragoman.core.offers import Candidate, Parts, Trust, Wish
-from dragoman.core.threshold import BASE
+from dragoman.core.rules.governance import check_goal
+from dragoman.core.rules.threshold import BASE
 from dragoman.engine.operation import Facts
 from dragoman.protocols.ccos import registry
 from dragoman.protocols.ccos.arguments import Ranked

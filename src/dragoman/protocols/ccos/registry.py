@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from dragoman.core.agents import AgentRecord
-from dragoman.core.standing import Descriptor, Standing
-from dragoman.core.threshold import threshold
-from dragoman.engine.ask import find_agent, list_agents
-from dragoman.engine.intents import find_standing
+from dragoman.core.rules.threshold import threshold
+from dragoman.core.states.agent import AgentRecord
+from dragoman.core.states.standing import Descriptor, Standing
 from dragoman.engine.operation import Facts
+from dragoman.engine.reads.ask import find_agent, list_agents
+from dragoman.engine.reads.intents import find_standing
 from dragoman.protocols.ccos.arguments import Agents
 from dragoman.protocols.ccos.settings import Choices
 from dragoman.text.words import words_of

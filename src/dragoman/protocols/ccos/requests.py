@@ -6,11 +6,11 @@ import msgspec
 from msgspec import UNSET, Struct
 
 from dragoman.core.errors import Refusal
-from dragoman.core.intent import Intent
 from dragoman.core.moments import to_rfc3339
-from dragoman.core.task import Task
-from dragoman.engine.ask import find_task
+from dragoman.core.states.intent import Intent
+from dragoman.core.states.task import Task
 from dragoman.engine.ports import Store
+from dragoman.engine.reads.ask import find_task
 from dragoman.protocols.ccos.wire import TaskRequest
 
 TASK: str = "task"

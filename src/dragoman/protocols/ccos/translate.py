@@ -14,16 +14,16 @@ from dragoman.core.commands import (
     UpdateIntent,
     UpdateTask,
 )
+from dragoman.core.deciding.intents.results import result_digest
 from dragoman.core.errors import Refusal
 from dragoman.core.ids import check_agent
-from dragoman.core.intent import KIND
 from dragoman.core.limits import REASON
 from dragoman.core.moments import parse_rfc3339
 from dragoman.core.offers import Candidate, Parts, Wish
-from dragoman.core.results import result_digest
-from dragoman.engine.ask import find_agent, find_task
-from dragoman.engine.intents import find_intent, find_standing
+from dragoman.core.states.intent import KIND
 from dragoman.engine.operation import Commands, Facts, Fault, fault_of
+from dragoman.engine.reads.ask import find_agent, find_task
+from dragoman.engine.reads.intents import find_intent, find_standing
 from dragoman.protocols.ccos.arguments import Cancel, Delegate, Discover, Register, Terms
 from dragoman.protocols.ccos.cards import BadCard, read_card
 from dragoman.protocols.ccos.reading import Broken

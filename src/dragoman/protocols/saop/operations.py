@@ -12,7 +12,6 @@ from dragoman.core.errors import Refusal
 from dragoman.core.events import Role
 from dragoman.core.ids import TASK_NAME_FORM
 from dragoman.core.moments import to_rfc3339
-from dragoman.engine.ask import find_task
 from dragoman.engine.operation import (
     Bounds,
     Commands,
@@ -27,8 +26,9 @@ from dragoman.engine.operation import (
     in_shape,
     layers,
 )
+from dragoman.engine.reads.ask import find_task
+from dragoman.engine.reads.traces import CURSOR, CURSOR_WORDS, events_of, turns_of
 from dragoman.engine.request import Accepted
-from dragoman.engine.traces import CURSOR, CURSOR_WORDS, events_of, turns_of
 from dragoman.protocols.saop import translate
 from dragoman.protocols.saop.errors import CODES
 from dragoman.protocols.saop.lint import KINDS, kind_of, lint

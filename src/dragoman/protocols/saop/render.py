@@ -7,7 +7,7 @@ import msgspec
 
 from dragoman.core import events
 from dragoman.core.events import EVENT_NAMES, AnyEvent
-from dragoman.core.moves import MOVES
+from dragoman.core.states.moves import MOVES
 
 _TOLD: Final = frozenset(
     {

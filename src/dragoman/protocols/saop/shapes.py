@@ -9,7 +9,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from dragoman.core.ids import EVENT_ID_FORM, SESSION_FORM, WORD_FORM
 from dragoman.core.limits import WHOLE
-from dragoman.core.traces import MOST_CALL, PARTS
+from dragoman.core.states.trace import MOST_CALL, PARTS
 
 _DAY: Final = (
     "(?:[0-9]{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])"

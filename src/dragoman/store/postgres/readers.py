@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from dragoman.core.lease import Lease
+from dragoman.core.states.lease import Lease
 from dragoman.engine.ports import Row
 from dragoman.store.postgres.session import as_row
 from dragoman.store.postgres.words import tsquery

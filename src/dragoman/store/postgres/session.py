@@ -7,7 +7,7 @@ from typing import Any
 from msgspec.structs import astuple
 
 from dragoman.core.errors import StoreConflict
-from dragoman.core.lease import Lease
+from dragoman.core.states.lease import Lease
 from dragoman.engine.ports import Answer, Changes, NewEntry, NewLog, ReadyKey, Row
 from dragoman.ledger.logs import split_key
 from dragoman.ledger.views import FOLD, Shelf, current_state, shelve

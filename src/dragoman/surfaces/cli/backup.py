@@ -6,10 +6,10 @@ from typing import Annotated
 import typer
 
 from dragoman.surfaces.cli.call import Answer, Call, wrong_usage
-from dragoman.surfaces.cli.phrases import UNSIGNED
 from dragoman.surfaces.cli.reading import check_readable
 from dragoman.surfaces.cli.screen import Screen
 from dragoman.surfaces.cli.verb import Verb
+from dragoman.surfaces.cli.words.phrases import UNSIGNED
 
 
 def backup(

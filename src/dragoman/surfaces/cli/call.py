@@ -90,7 +90,7 @@ class Call(Struct, frozen=True):
 
     def actor(self, place: Place, speaker: str) -> Actor:
         """Whoever speaks, in the role that the name was given if it was given one."""
-        from dragoman.engine.ask import find_agent
+        from dragoman.engine.reads.ask import find_agent
 
         actor = actor_for(speaker, clock_was_set=self.shared.now is not None)
         known = find_agent(place.hub.store, speaker) if speaker else None

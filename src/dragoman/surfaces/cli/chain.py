@@ -11,12 +11,12 @@ from dragoman.surfaces.cli.screen import Screen
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-    from dragoman.engine.chain_file import Proof
+    from dragoman.engine.verifying.chain_file import Proof
 
 
 def write_chain_file(place: Place, stream: str, target: Path) -> int:
     """Write the entries of a stream with what proves them; how many lines the file has."""
-    from dragoman.engine.chain_file import write_chain
+    from dragoman.engine.verifying.chain_file import write_chain
     from dragoman.system.files import write_atomically
 
     lines = list(
@@ -33,7 +33,7 @@ def write_chain_file(place: Place, stream: str, target: Path) -> int:
 
 def check_file(path: Path, key: Path | None, *, allow_tail: bool = False) -> Answer:
     """Whether the file of a chain proves itself; nothing else is looked at."""
-    from dragoman.engine.chain_file import check_chain_file
+    from dragoman.engine.verifying.chain_file import check_chain_file
 
     with open_file(path) as file:
         data = file.read()

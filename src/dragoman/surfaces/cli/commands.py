@@ -18,29 +18,29 @@ from dragoman.surfaces.cli.values import QuickGroup
 from dragoman.surfaces.cli.verb import Verb, add_verb, help_when_alone
 
 Files = Mapping[str, tuple[str, ...]]
-"""File of this folder -> the commands that stand in it, in the order in which help lists them."""
+"""Module of this folder -> the commands that stand in it, in the order in which help lists them."""
 
 FILES: Files = {
     "init": ("init",),
-    "demo": ("demo",),
+    "demo.play": ("demo",),
     "up": ("up",),
     "mcp": ("mcp",),
     "send": ("send",),
     "operate": ("call", "session-end"),
-    "delegate": ("delegate", "why"),
+    "intent.delegate": ("delegate", "why"),
     "lint": ("lint",),
     "schema": ("schema",),
     "tick": ("tick",),
     "events": ("events",),
-    "watch": ("watch",),
-    "trace": ("trace",),
-    "otlp": ("otlp",),
+    "trace.watch": ("watch",),
+    "trace.take": ("trace",),
+    "trace.otlp": ("otlp",),
     "redact": ("redact",),
-    "rewind": ("rewind",),
+    "trace.rewind": ("rewind",),
     "verify": ("verify",),
     "files": ("watch-files", "rebuild-files", "export", "import"),
     "backup": ("backup", "restore"),
-    "doctor": ("doctor",),
+    "doctor.examine": ("doctor",),
 }
 """Those that stand alone; the groups follow."""
 
@@ -56,43 +56,43 @@ class Group(Struct, frozen=True):
 _AGENT = Group(
     "Make agents and people known.",
     {
-        "agent_make": ("add", "token", "revoke"),
-        "agent_read": ("list", "show"),
-        "agent_pause": ("pause", "resume"),
-        "agent_rank": ("rank", "discover"),
+        "agent.make": ("add", "token", "revoke"),
+        "agent.read": ("list", "show"),
+        "agent.pause": ("pause", "resume"),
+        "agent.rank": ("rank", "discover"),
     },
 )
 GROUPS: Mapping[str, Group] = {
     "task": Group(
         "Make, take, move and read tasks.",
         {
-            "task_make": ("create", "move", "link"),
-            "task_read": ("list", "show", "log"),
-            "task_hold": ("claim", "heartbeat", "release"),
+            "task.make": ("create", "move", "link"),
+            "task.read": ("list", "show", "log"),
+            "task.hold": ("claim", "heartbeat", "release"),
         },
     ),
     "agent": _AGENT,
     "agents": Group(_AGENT.help, _AGENT.files, hidden=True),
     "intent": Group(
-        "See what was delegated, and why.", {"intent": ("show", "list", "actions", "cancel")}
+        "See what was delegated, and why.", {"intent.read": ("show", "list", "actions", "cancel")}
     ),
     "mail": Group(
         "Send and read letters.",
         {
-            "mail_send": ("send",),
-            "mail_box": ("inbox",),
-            "mail_threads": ("show", "thread", "search", "summarize"),
-            "mail_mark": ("ack", "read"),
+            "mail.send": ("send",),
+            "mail.box": ("inbox",),
+            "mail.threads": ("show", "thread", "search", "summarize"),
+            "mail.mark": ("ack", "read"),
         },
     ),
     "handoff": Group(
         "Hand work over, and see where it is stuck.",
         {
-            "handoff_read": ("list", "show", "timeline"),
-            "handoff_check": ("verify", "diagnose"),
-            "handoff_draft": ("draft", "validate", "propose", "discard"),
-            "handoff_offer": ("initiate",),
-            "handoff_act": (
+            "handoff.read": ("list", "show", "timeline"),
+            "handoff.check": ("verify", "diagnose"),
+            "handoff.draft": ("draft", "validate", "propose", "discard"),
+            "handoff.offer": ("initiate",),
+            "handoff.act": (
                 *("accept", "reject", "activate", "complete", "close"),
                 *("withdraw", "extend", "reassign", "approve", "deny"),
             ),
@@ -100,12 +100,13 @@ GROUPS: Mapping[str, Group] = {
     ),
     "wave": Group(
         "Run beads together, and see how far they are.",
-        {"wave": ("start", "show", "watch", "list", "status")},
+        {"wave.run": ("start", "show", "watch", "list", "status")},
     ),
     "reserve": Group(
-        "Reserve files, and see who has them.", {"reserve": ("take", "renew", "release", "list")}
+        "Reserve files, and see who has them.",
+        {"wave.reserve": ("take", "renew", "release", "list")},
     ),
-    "guard": Group("Keep reserved files out of git commits.", {"guard": ("install", "check")}),
+    "guard": Group("Keep reserved files out of git commits.", {"wave.guard": ("install", "check")}),
 }
 
 

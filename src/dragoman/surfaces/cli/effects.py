@@ -18,14 +18,14 @@ from dragoman.core.moments import to_rfc3339
 
 if TYPE_CHECKING:
     from dragoman.core.reading import Receipt
-    from dragoman.engine.ask import TaskView
     from dragoman.engine.plan import Taken
     from dragoman.engine.ports import Store
+    from dragoman.engine.reads.ask import TaskView
 
 
 def effects(store: "Store", answer: "Taken") -> Iterator[str]:
     """What each command of a message did or will do; of a repeat, nothing."""
-    from dragoman.engine.ask import find_task
+    from dragoman.engine.reads.ask import find_task
 
     if answer.repeated:
         return
@@ -42,7 +42,7 @@ def effects(store: "Store", answer: "Taken") -> Iterator[str]:
 
 def statuses_now(store: "Store", answer: "Taken") -> dict[str, str]:
     """Task -> where it stands now, which for a repeat is not where it stood then."""
-    from dragoman.engine.ask import find_task
+    from dragoman.engine.reads.ask import find_task
 
     views = [find_task(store, receipt.task) for receipt in answer.receipts if receipt.task]
     return {view.task.id: view.task.status for view in views if not isinstance(view, Refusal)}

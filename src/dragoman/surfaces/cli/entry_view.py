@@ -2,10 +2,10 @@
 
 import json
 
-from dragoman.engine.shown import encode, shown_entry
+from dragoman.engine.shown.tasks import encode, shown_entry
 from dragoman.ledger.entry import Entry
 from dragoman.surfaces.cli.screen import Part, Screen
-from dragoman.surfaces.cli.words import tell
+from dragoman.surfaces.cli.words.table import tell
 
 _PLACES = 6
 """Positions are set to this width, so that lines stand under each other."""

@@ -8,8 +8,8 @@ import typer
 
 from dragoman.core.errors import Refusal, Refused
 from dragoman.core.events import EVENT_NAMES
-from dragoman.engine.ask import entries, find_stream, history
 from dragoman.engine.ports import Store
+from dragoman.engine.reads.ask import entries, find_stream, history
 from dragoman.engine.subscribe import follow as follow_entries
 from dragoman.ledger.entry import Entry
 from dragoman.surfaces.cli.call import Answer, Call

@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 
     from dragoman.config import Settings
     from dragoman.core.errors import Refusal
-    from dragoman.core.handoff import Handoff
+    from dragoman.core.states.handoff import Handoff
     from dragoman.engine.hints import Hints
     from dragoman.engine.hub import Hub
     from dragoman.engine.identity import Principal
     from dragoman.engine.interpreter import Interpreter
     from dragoman.engine.operation import Dialect
     from dragoman.engine.ports import Clock, Store
-    from dragoman.engine.shown import WholeTask
-    from dragoman.engine.verify_slice import Slices
-    from dragoman.files.archive_format import Manifest
-    from dragoman.files.handoff_audit import Checked
+    from dragoman.engine.shown.tasks import WholeTask
+    from dragoman.engine.verifying.slices import Slices
+    from dragoman.files.archives.archive_format import Manifest
+    from dragoman.files.handoffs.audit import Checked
     from dragoman.files.projector import Projector
     from dragoman.ledger.checkpoint import Checkpoint
     from dragoman.services.clockwork import Duty, Group

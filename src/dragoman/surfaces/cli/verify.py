@@ -11,14 +11,14 @@ from msgspec import Struct
 from dragoman.core.errors import StoreCorrupt
 from dragoman.surfaces.cli.call import Answer, Call, wrong_usage
 from dragoman.surfaces.cli.chain import check_file
-from dragoman.surfaces.cli.phrases import UNSIGNED, counted
 from dragoman.surfaces.cli.place import Evidence, Place
 from dragoman.surfaces.cli.screen import Bars, Progress, Screen
 from dragoman.surfaces.cli.verb import Verb
+from dragoman.surfaces.cli.words.phrases import UNSIGNED, counted
 
 if TYPE_CHECKING:
     from dragoman.engine.ports import Store
-    from dragoman.engine.verify import Finding
+    from dragoman.engine.verifying.verify import Finding
     from dragoman.files.projector import Behind
     from dragoman.ledger.checkpoint import Checkpoint
 
@@ -145,7 +145,7 @@ def no_bars(what: str, total: int) -> AbstractContextManager[Progress]:
 
 def prove(evidence: Evidence, bars: Bars) -> Verdict:
     """Look at the ledger alone, and show on a bar how far it has come."""
-    from dragoman.engine.verify import all_heads, check_ledger
+    from dragoman.engine.verifying.verify import all_heads, check_ledger
 
     store, verdict = evidence.store, Verdict()
     signed = _signed(evidence, verdict)
@@ -160,7 +160,7 @@ def prove(evidence: Evidence, bars: Bars) -> Verdict:
 
 def examine(place: Place, bars: Bars) -> Verdict:
     """Look at everything."""
-    from dragoman.engine.verify import check_views
+    from dragoman.engine.verifying.verify import check_views
 
     store = place.hub.store
     verdict = prove(Evidence(store, place.checkpoints, place.slices), bars)
@@ -196,14 +196,14 @@ def _behind(files: "Behind") -> str:
 
 
 def _damage(store: "Store") -> "Iterator[Finding]":
-    from dragoman.engine.verify import Finding
+    from dragoman.engine.verifying.verify import Finding
 
     for told in store.inspect().damage:
         yield Finding(f"the database says: {told}")
 
 
 def _check_files(place: Place, progress: Progress) -> "Iterator[Finding]":
-    from dragoman.engine.verify import Finding
+    from dragoman.engine.verifying.verify import Finding
 
     for difference in place.projector.compare(progress):
         yield Finding(f"{difference.path} is {difference.problem}")
@@ -211,7 +211,7 @@ def _check_files(place: Place, progress: Progress) -> "Iterator[Finding]":
 
 def _signed(evidence: Evidence, verdict: Verdict) -> "list[Checkpoint]":
     """The checkpoints that hold."""
-    from dragoman.engine.verify import Finding
+    from dragoman.engine.verifying.verify import Finding
     from dragoman.ledger.checkpoint import read_lines
 
     signed, spoiled = read_lines(evidence.checkpoints.lines(), evidence.checkpoints.public)

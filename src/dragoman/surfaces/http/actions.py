@@ -23,8 +23,8 @@ from dragoman.core.events import LinkKind, Outcome, Priority, Status
 from dragoman.core.limits import ATTEMPTS, BODY, LINKS, REASON, TEXT, TITLE, TTL_MS, WHOLE
 from dragoman.core.moments import to_rfc3339
 from dragoman.core.reading import Receipt
-from dragoman.engine.ask import find_agent
-from dragoman.engine.shown import WholeTask
+from dragoman.engine.reads.ask import find_agent
+from dragoman.engine.shown.tasks import WholeTask
 from dragoman.surfaces.http.endpoint import Body, Endpoint, respond
 from dragoman.surfaces.http.names import AgentName, Alias, NewId, NoTaskName, Session, TaskName
 from dragoman.surfaces.http.office import Call

@@ -6,15 +6,15 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from dragoman.core import missing
-from dragoman.core.agents import AgentRecord
 from dragoman.core.commands import PAUSED_BY_HAND, AnyCommand, PauseAgent, ResumeAgent
 from dragoman.core.errors import Refusal
 from dragoman.core.events import Role
 from dragoman.core.limits import REASON
 from dragoman.core.moments import to_rfc3339
-from dragoman.engine.ask import find_agent, list_agents
+from dragoman.core.states.agent import AgentRecord
 from dragoman.engine.ports import Store
-from dragoman.engine.shown_agents import ShownPause, shown_pause
+from dragoman.engine.reads.ask import find_agent, list_agents
+from dragoman.engine.shown.agents import ShownPause, shown_pause
 from dragoman.services.desk import AgentState
 from dragoman.surfaces.http.endpoint import Body, Endpoint, Query
 from dragoman.surfaces.http.history import Limit

@@ -5,9 +5,9 @@ from typing import Annotated
 from msgspec import Meta, Raw, Struct
 
 from dragoman.core.events import EVENT_NAMES
-from dragoman.engine.ask import find_stream
 from dragoman.engine.ports import Store
-from dragoman.engine.shown import ShownEntry, shown_entry, told_of
+from dragoman.engine.reads.ask import find_stream
+from dragoman.engine.shown.tasks import ShownEntry, shown_entry, told_of
 from dragoman.surfaces.http.endpoint import Endpoint, Query
 from dragoman.surfaces.http.feed import EVERYTHING, Feed, Filter
 from dragoman.surfaces.http.history import After, Limit

@@ -14,7 +14,7 @@ from msgspec import Raw, Struct
 
 from dragoman.engine.hints import Hints
 from dragoman.engine.ports import Store
-from dragoman.engine.shown import encode, shown_entry, told_of
+from dragoman.engine.shown.tasks import encode, shown_entry, told_of
 from dragoman.ledger.entry import Entry
 from dragoman.surfaces.http.line import Piece, piece
 from dragoman.surfaces.http.problems import stop

@@ -8,17 +8,17 @@ from typing import Annotated
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from dragoman.core.events import HandoffStatus
-from dragoman.core.handoff import Handoff
 from dragoman.core.ids import handoff_stream
+from dragoman.core.states.handoff import Handoff
 from dragoman.engine.handoff_diagnosis import Diagnosis, look_at
-from dragoman.engine.handoffs import LAST, Wanted, find_handoff, page_of
-from dragoman.engine.shown_handoffs import (
+from dragoman.engine.reads.handoffs import LAST, Wanted, find_handoff, page_of
+from dragoman.engine.reads.teamspaces import closed_to
+from dragoman.engine.shown.handoffs import (
     HandoffSummary,
     WholeHandoff,
     handoff_summary,
     whole_handoff,
 )
-from dragoman.engine.teamspaces import closed_to
 from dragoman.surfaces.http.endpoint import Endpoint, Query
 from dragoman.surfaces.http.history import (
     Cursor,

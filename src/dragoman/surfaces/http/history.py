@@ -4,7 +4,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from dragoman.engine.shown import ShownEntry, shown_entry
+from dragoman.engine.shown.tasks import ShownEntry, shown_entry
 from dragoman.surfaces.http.endpoint import Query
 from dragoman.surfaces.http.office import Call
 

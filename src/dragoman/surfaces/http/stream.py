@@ -8,8 +8,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from dragoman.engine.ask import find_stream
-from dragoman.engine.traces import Told
+from dragoman.engine.reads.ask import find_stream
+from dragoman.engine.reads.traces import Told
 from dragoman.surfaces.http.endpoint import Endpoint
 from dragoman.surfaces.http.events import WantedQuery, wanted
 from dragoman.surfaces.http.feed import Feed, Filter

@@ -7,10 +7,10 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from dragoman.core.events import Status
 from dragoman.core.moments import to_rfc3339
 from dragoman.core.reading import Receipt
-from dragoman.engine.ask import decode, find_stream, find_task, history
-from dragoman.engine.pages import Wanted, page_now
 from dragoman.engine.ports import Store
-from dragoman.engine.shown import (
+from dragoman.engine.reads.ask import decode, find_stream, find_task, history
+from dragoman.engine.reads.pages import Wanted, page_now
+from dragoman.engine.shown.tasks import (
     ShownReport,
     TaskSummary,
     WholeTask,
@@ -18,7 +18,7 @@ from dragoman.engine.shown import (
     task_summary,
     whole_task,
 )
-from dragoman.files.story import Attempt, RunStatus, tell
+from dragoman.files.tasks.story import Attempt, RunStatus, tell
 from dragoman.ledger.entry import read_line
 from dragoman.surfaces.http.endpoint import Endpoint, Query
 from dragoman.surfaces.http.history import (

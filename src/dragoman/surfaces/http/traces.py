@@ -12,8 +12,8 @@ from starlette.types import Receive, Scope, Send
 
 from dragoman.bus.local import Closed, Subscription
 from dragoman.core.moments import to_rfc3339
-from dragoman.engine.ask import find_stream
-from dragoman.engine.traces import CURSOR, CURSOR_WORDS, ShownTurn, Told, events_of, turns_of
+from dragoman.engine.reads.ask import find_stream
+from dragoman.engine.reads.traces import CURSOR, CURSOR_WORDS, ShownTurn, Told, events_of, turns_of
 from dragoman.surfaces.http.endpoint import Endpoint, Query
 from dragoman.surfaces.http.history import After, Limit
 from dragoman.surfaces.http.office import Call, Office

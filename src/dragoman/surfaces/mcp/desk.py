@@ -13,10 +13,10 @@ from dragoman.core.actors import Actor
 from dragoman.core.commands import AnyCommand
 from dragoman.core.errors import Refusal, Refused
 from dragoman.core.reading import Receipt
-from dragoman.engine.ask import TaskView, find_task
 from dragoman.engine.hub import Hub
 from dragoman.engine.identity import Principal
 from dragoman.engine.interpreter import Interpreter
+from dragoman.engine.reads.ask import TaskView, find_task
 
 VIA = "mcp"
 _THREADS = 8

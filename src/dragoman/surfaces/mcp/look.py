@@ -7,13 +7,13 @@ from msgspec import Meta
 
 from dragoman.core.errors import Refusal, Refused
 from dragoman.core.events import Status
-from dragoman.core.mail import Mail
 from dragoman.core.moments import to_rfc3339
-from dragoman.engine.ask import TaskView, find_stream, tasks_offered
-from dragoman.engine.mailbox import Letter, page_of
-from dragoman.engine.pages import Wanted, page_now
+from dragoman.core.states.letter import Mail
 from dragoman.engine.ports import ListQuery, Store
-from dragoman.engine.shown import task_summary, whole_task
+from dragoman.engine.reads.ask import TaskView, find_stream, tasks_offered
+from dragoman.engine.reads.mailbox import Letter, page_of
+from dragoman.engine.reads.pages import Wanted, page_now
+from dragoman.engine.shown.tasks import task_summary, whole_task
 from dragoman.ledger.entry import Entry, read_line
 from dragoman.surfaces.mcp.desk import Desk
 from dragoman.surfaces.mcp.tool import Arguments, tool

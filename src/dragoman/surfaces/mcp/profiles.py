@@ -3,9 +3,9 @@
 from collections.abc import Collection, Mapping, Sequence
 
 from dragoman.config import ProfileSettings
-from dragoman.core.agents import AgentRecord
 from dragoman.core.errors import SettingsError
 from dragoman.core.events import Role
+from dragoman.core.states.agent import AgentRecord
 from dragoman.surfaces.mcp.tool import Tool
 
 CORE = "core"

@@ -13,13 +13,13 @@ from msgspec import Struct
 from dragoman.core import missing
 from dragoman.core.errors import Refusal, Refused
 from dragoman.core.ids import check_id
-from dragoman.engine.closed_letters import is_shown_to
 from dragoman.engine.handoff_diagnosis import look_at
-from dragoman.engine.handoffs import find_handoff
-from dragoman.engine.mailbox import last_of
-from dragoman.engine.pages import Wanted, page_now
-from dragoman.engine.shown_handoffs import whole_handoff
-from dragoman.engine.teamspaces import closed_to
+from dragoman.engine.reads.closed_letters import is_shown_to
+from dragoman.engine.reads.handoffs import find_handoff
+from dragoman.engine.reads.mailbox import last_of
+from dragoman.engine.reads.pages import Wanted, page_now
+from dragoman.engine.reads.teamspaces import closed_to
+from dragoman.engine.shown.handoffs import whole_handoff
 from dragoman.surfaces.mcp.desk import Desk
 from dragoman.surfaces.mcp.look import brief, last_entries, whole_letter
 

@@ -11,8 +11,8 @@ from mcp.shared.exceptions import MCPError
 from msgspec import Struct
 
 from dragoman.core.errors import DragomanError
-from dragoman.engine.ask import find_agent
 from dragoman.engine.identity import Principal
+from dragoman.engine.reads.ask import find_agent
 from dragoman.surfaces.mcp import resources
 from dragoman.surfaces.mcp.desk import Desk, Room
 from dragoman.surfaces.mcp.profiles import Profiles, Tools

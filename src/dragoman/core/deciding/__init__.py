@@ -1,0 +1,1 @@
+"""The deciders: `command, read, now` -> events, or a refusal. Their table is `core/decide.py`."""

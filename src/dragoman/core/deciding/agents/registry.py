@@ -1,0 +1,75 @@
+"""Decider of the registry: who is known by which name, in which role, speaking what (S-ROLE)."""
+
+from dragoman.core.actors import HUB, Actor
+from dragoman.core.authority import MAY_REGISTER
+from dragoman.core.commands import RegisterAgent
+from dragoman.core.errors import Refusal
+from dragoman.core.events import AgentRegistered
+from dragoman.core.ids import agent_stream, check_agent, check_dialect
+from dragoman.core.limits import DIALECTS, check_count
+from dragoman.core.reading import Decision, Read, Receipt
+from dragoman.core.states.agent import AgentRecord
+from dragoman.core.states.trace import PARTS
+
+_ABOUT_NO_TASK = Receipt("", None)
+
+
+def register(command: RegisterAgent, read: Read, now: int) -> Decision | Refusal:
+    """A name becomes known, or what is known of it changes. The same again is a no-op."""
+    del now
+    refusal = (
+        check_agent(command.name)
+        or _check_own(command.name, read.actor)
+        or check_count("speaks", command.speaks, DIALECTS)
+        or next(filter(None, map(check_dialect, command.speaks)), None)
+        or _check_part(command.plays)
+    )
+    if refusal:
+        return refusal
+    known = read.agent(command.name)
+    refusal = _check_registrar(command, known, read.actor)
+    if refusal:
+        return refusal
+    played = known.plays if known is not None else ""
+    plays = played if command.plays is None else command.plays
+    if plays != played and read.actor.role == "agent":
+        return Refusal("not_authorized", f"{read.actor.label} may not choose its part in SAOP")
+    speaks = tuple(dict.fromkeys(command.speaks))
+    event = AgentRegistered(command.name, command.role, speaks, plays)
+    if known is not None and (known.role, known.speaks, known.plays) == (
+        event.role,
+        event.speaks,
+        event.plays,
+    ):
+        return Decision(_ABOUT_NO_TASK)
+    return Decision(_ABOUT_NO_TASK, ((agent_stream(command.name), event),))
+
+
+def _check_own(name: str, actor: Actor) -> Refusal | None:
+    if name != HUB or actor.role == "system":
+        return None
+    return Refusal("invalid_field", f"the name {HUB} is the hub's own: choose another")
+
+
+def _check_part(part: str | None) -> Refusal | None:
+    if not part or part in PARTS:
+        return None
+    return Refusal("invalid_field", f"{part[:40]!a} is no part; known: {', '.join(PARTS)}")
+
+
+def _check_registrar(
+    command: RegisterAgent, known: AgentRecord | None, actor: Actor
+) -> Refusal | None:
+    """Whoever gives a role, or takes one away, must be one who may give it."""
+    givable = MAY_REGISTER[actor.role]
+    if actor.role == "agent" and command.name != actor.name:
+        return Refusal(
+            "not_authorized", f"{actor.label} may register itself only, not {command.name}"
+        )
+    taken = command.role if known is None else known.role
+    for role in (command.role, taken):
+        if role not in givable:
+            return Refusal(
+                "not_authorized", f"{actor.label} may not decide who is {role}: {command.name}"
+            )
+    return None

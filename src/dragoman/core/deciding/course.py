@@ -1,0 +1,371 @@
+"""The course of an intent: what follows from one step to the next, for it, its task, its agents."""
+
+from typing import cast
+
+from msgspec import Struct
+
+from dragoman.core.events import (
+    AgentAssigned,
+    AgentRated,
+    AgentRelieved,
+    AnyEvent,
+    IntentApproved,
+    IntentCompleted,
+    IntentDispatched,
+    IntentEvent,
+    IntentFedBack,
+    IntentNeedsFollowUp,
+    IntentProposed,
+    IntentRejected,
+    IntentSatisfied,
+    IntentSuperseded,
+    StandingEvent,
+    Status,
+    TaskEdited,
+    TaskEvent,
+    TaskTransitioned,
+)
+from dragoman.core.ids import intent_stream, standing_stream, task_stream
+from dragoman.core.moments import within_span
+from dragoman.core.offers import Candidate, Parts, Policy
+from dragoman.core.reading import Read, StreamEvents
+from dragoman.core.rules.governance import (
+    POLICY,
+    RULES,
+    against_policy,
+    check_goal,
+    told_beside,
+    vetoes,
+)
+from dragoman.core.rules.scoring import Roster
+from dragoman.core.states.intent import EVOLVE_INTENT, OVER, RENEWABLE, Intent, OpenRequest
+from dragoman.core.states.standing import EVOLVE_STANDING, Standing
+from dragoman.core.states.task import Task
+from dragoman.core.states.task_fold import EVOLVE_TASK
+
+SHOWN_ERROR = 500
+"""So much of an error stands in the chain."""
+SHOWN_VETOES = 8
+
+AT_REST: frozenset[Status] = frozenset({"backlog", "blocked", "deadletter"})
+"""From these a task has to be made ready when its intent is dispatched."""
+WAITING: frozenset[Status] = frozenset({"backlog", "ready", "in-progress"})
+"""In these somebody is asked for the task of an intent, or somebody has to see to it."""
+UNDER_WAY: frozenset[Status] = frozenset({"ready", "in-progress"})
+"""In these a task can be brought to its end by a result."""
+TAKEN_BACK: frozenset[str] = frozenset({"cancelled", "blocked", "given up", "unsent"})
+"""Why the hub has ended a request, where that says nothing about the agent: by a person's word, or
+because it was never handed over."""
+GIVEN_UP: frozenset[Status] = frozenset({"blocked", "deadletter", "cancelled"})
+
+
+class Ending(Struct, frozen=True):
+    """How a request has ended."""
+
+    success: bool
+    error: str = ""
+    synthetic: str = ""
+    """Why the hub itself ends it."""
+    digest: str = ""
+    output: object = None
+    left_out: int = 0
+
+    @property
+    def feedback(self) -> bool:
+        """Whether it says anything about the agent."""
+        return self.synthetic not in TAKEN_BACK
+
+
+class Terms(Struct, frozen=True):
+    """On which terms an intent is delegated from now on."""
+
+    policy: Policy
+    patience_ms: int
+    tries: int
+    kept_bytes: int
+    due_by: int = 0
+
+
+class Course:
+    """Collects events in order; the intent, the task and the standings follow each of them."""
+
+    def __init__(self, intent: Intent, task: Task, read: Read, now: int) -> None:
+        self.intent = intent
+        self.task = task
+        self.vetoed: dict[str, list[str]] = {}
+        """Why candidates were not taken -> which ones."""
+        self._events: list[tuple[str, AnyEvent]] = []
+        self._read = read
+        self._now = now
+        self._standings: dict[str, Standing | None] = {}
+
+    @property
+    def events(self) -> StreamEvents:
+        """All that follows."""
+        return tuple(self._events)
+
+    @property
+    def is_kept_from_owner(self) -> bool:
+        """Whether its task has just gone to somebody that governance keeps it from."""
+        kept = any(self.task.assignee in agents for agents in self.vetoed.values())
+        return kept and self.intent.request is None
+
+    def say(self, event: IntentEvent) -> None:
+        """The intent goes on."""
+        self._events.append((intent_stream(self.intent.id), event))
+        self.intent = EVOLVE_INTENT[type(event)](self.intent, event, self._now)
+
+    def move(self, event: TaskEvent) -> None:
+        """Its task goes on."""
+        self._events.append((task_stream(self.task.id), event))
+        self.task = EVOLVE_TASK[type(event)](self.task, event, self._now)
+
+    def tell(self, others: StreamEvents) -> None:
+        """Something that concerns neither of them, but belongs here."""
+        self._events += others
+
+    def offer(
+        self,
+        candidates: tuple[Candidate, ...] = (),
+        terms: Terms | None = None,
+        request_id: str = "",
+    ) -> bool:
+        """Give it to the first candidate that may have it; whether there was one.
+
+        `candidates` and `terms` are new ones; without them those go on that are left.
+        """
+        anew = candidates
+        for candidate in candidates or self.intent.candidates:
+            if not anew and candidate.agent in self.intent.failed:
+                continue
+            if not anew and self.intent.tried >= self.intent.tries:
+                return False
+            self._propose(candidate, anew, terms)
+            anew = ()
+            if self._may_have_it(candidate, self._vetoes(candidate)):
+                self.dispatch(candidate.agent, request_id)
+                return True
+        return False
+
+    def ask(self, agent: str, *, is_forgiven: bool) -> None:
+        """Somebody has its task by hand: a request, if governance has nothing against it."""
+        candidate = self.candidate(agent)
+        against = self.why_not(candidate, is_forgiven=is_forgiven)
+        self._propose(candidate)
+        if self._may_have_it(candidate, against):
+            self.dispatch(agent)
+
+    def why_not(self, candidate: Candidate, *, is_forgiven: bool = False) -> tuple[str, ...]:
+        """Why somebody who has its task by hand, or would take it, is not asked for it."""
+        has_failed = candidate.agent in self.intent.failed and not is_forgiven
+        failed = ("it has failed this before",) if has_failed else ()
+        return (*self._forbidden(), *failed, *self._vetoes(candidate))
+
+    def candidate(self, agent: str) -> Candidate:
+        """Somebody who was not ranked with others, as it would be."""
+        standing = self._standing(agent)
+        known = () if standing is None else (standing,)
+        ranked = Roster(known, self._now).rank(self.intent.wish(self._now), lambda _: False)
+        return ranked[0] if ranked else Candidate(agent, 0.0, Parts(), 0.0)
+
+    def hand_to(self, agent: str) -> None:
+        """Somebody has chosen its owner: a request, if its policy has nothing against it."""
+        candidate, against = self.candidate(agent), self._against(agent)
+        self._propose(candidate)
+        if self._may_have_it(candidate, against, tuple(POLICY)):
+            self.dispatch(agent)
+
+    def dispatch(self, agent: str, request_id: str = "", until: int | None = None) -> None:
+        """Open a request; the task is the agent's from now on.
+
+        `until` is its end where it goes on in the time of another; else it has its own.
+        """
+        task, intent = self.task, self.intent
+        under_way = task.status == "in-progress"
+        if task.reserved_for != agent and not under_way:
+            self.move(TaskEdited(reserved_for=agent))
+        if task.status in AT_REST:
+            self.move(TaskTransitioned(task.status, "ready", f"delegated to {agent}"))
+        number = intent.requests + 1
+        request_id = request_id or intent.free_name(number)
+        time = intent.time_from(self._now)
+        deadline = until or (within_span(self._now + time) if time else None)
+        after = task.attempts - under_way
+        self.say(IntentDispatched(intent.id, request_id, agent, number, after, deadline))
+        self._about(AgentAssigned(agent, intent.id, request_id))
+
+    def complete(self, request: OpenRequest, ending: Ending) -> None:
+        """The open request ends; what is learned from it is learned in the same breath."""
+        id, agent, error = self.intent.id, request.agent, ending.error
+        took = max(self._now - request.sent_at, 0)
+        self.say(
+            IntentCompleted(
+                id,
+                request.id,
+                agent,
+                ending.success,
+                took,
+                error if len(error) <= SHOWN_ERROR else error[: SHOWN_ERROR - 1] + "…",
+                ending.synthetic,
+                ending.digest,
+                ending.output,
+                ending.left_out,
+            )
+        )
+        if not ending.feedback:
+            self._about(AgentRelieved(agent, id, request.id))
+            return
+        standing = self._about(AgentRated(agent, id, request.id, ending.success, took))
+        counted = standing.successes, standing.failures
+        self.say(IntentFedBack(id, request.id, agent, ending.success, *counted))
+
+    def supersede(self, request: OpenRequest, owner: str, until: int | None = None) -> None:
+        """A request ends without feedback; the owner gets one instead, where there is one."""
+        self.say(IntentSuperseded(self.intent.id, request.id, request.agent, owner))
+        self._about(AgentRelieved(request.agent, self.intent.id, request.id))
+        if owner:
+            self.renew(owner, request.agent, until)
+
+    def renew(self, owner: str, last: str, until: int | None = None) -> None:
+        """Another request: whoever had the last one may have this one too."""
+        if owner == last and not self._against(owner):
+            self.dispatch(owner, until=until)
+        else:
+            self.hand_to(owner)
+
+    def go_on(self, why: str) -> None:
+        """After a failure: to the next candidate, or to the deadletter."""
+        forbidden = self._forbidden()
+        if self.task.open_blockers or (not forbidden and self.offer()):
+            self.settle()
+            return
+        if forbidden:
+            self.say(IntentRejected(self.intent.id, forbidden))
+        reason = f"{self._why_not_on(forbidden)}: {why}"
+        if self.task.status != "deadletter":
+            self.move(TaskTransitioned(self.task.status, "deadletter", reason[:SHOWN_ERROR]))
+        # Also when governance had something against all others: it is the failure that ends it.
+        self.say(IntentNeedsFollowUp(self.intent.id, reason[:SHOWN_ERROR]))
+
+    def _why_not_on(self, forbidden: tuple[str, ...]) -> str:
+        """Why nobody else is asked after a failure, whose words follow."""
+        if forbidden:
+            return f"{forbidden[0]}; the last failed"
+        intent = self.intent
+        if intent.tried >= intent.tries:
+            return f"{intent.tried} tries have failed, the last"
+        return "nobody else may have it, the last failed"
+
+    def settle(self, cancelled: str = "") -> None:
+        """The intent ends as its task has ended, or waits for somebody where nobody is asked.
+
+        `cancelled` says who has just cancelled the task, and why: news also for an intent that
+        had come to nothing before.
+        """
+        status, intent = self.task.status, self.intent
+        if status == "done" and self.intent.state != "Satisfied":
+            self.say(IntentSatisfied(self.intent.id))
+        if status in GIVEN_UP and (cancelled or self.intent.state not in RENEWABLE):
+            why = cancelled or f"its task is {status}"
+            self.say(IntentNeedsFollowUp(self.intent.id, why[:SHOWN_ERROR], bool(cancelled)))
+        if status in WAITING and intent.request is None and intent.state not in OVER:
+            self.wait(self.why_waiting())
+
+    def wait(self, why: str) -> None:
+        """Nobody is asked: somebody has to see to it."""
+        is_unwanted = self.task.status == "cancelled"
+        self.say(IntentNeedsFollowUp(self.intent.id, why[:SHOWN_ERROR], is_unwanted))
+
+    def why_waiting(self) -> str:
+        """What keeps its task from being somebody's work."""
+        task = self.task
+        if task.status in WAITING and task.open_blockers:
+            return f"its task waits for {', '.join(task.open_blockers)}"
+        if task.status in WAITING and not task.assignee:
+            return "its task has no owner"
+        return f"its task is {task.status}"
+
+    def _propose(
+        self,
+        candidate: Candidate,
+        anew: tuple[Candidate, ...] = (),
+        terms: Terms | None = None,
+    ) -> None:
+        intent = self.intent
+        now = Terms(intent.policy, intent.patience_ms, intent.tries, intent.kept_bytes)
+        then = terms or now
+        self.say(
+            IntentProposed(
+                self.intent.id,
+                candidate.agent,
+                candidate.score,
+                candidate.parts,
+                candidate.threshold,
+                anew,
+                then.policy if then.policy != now.policy else None,
+                then.patience_ms if then.patience_ms != now.patience_ms else None,
+                then.tries if then.tries != now.tries else 0,
+                then.due_by if anew else 0,
+                then.kept_bytes if then.kept_bytes != now.kept_bytes else None,
+            )
+        )
+
+    def _forbidden(self) -> tuple[str, ...]:
+        """Why nobody may have it, in the words that it and its task have by now."""
+        intent = self.intent
+        why = check_goal(intent.goal, intent.policy, told_beside(intent.params, self.task))
+        return () if why is None else (why,)
+
+    def _against(self, agent: str) -> tuple[str, ...]:
+        """What its policy has against somebody who has not to be chosen: that one is known."""
+        intent, now = self.intent, self._now
+        against = against_policy(agent, self._standing(agent), intent.wish(now), intent.policy, now)
+        return (*self._forbidden(), *against)
+
+    def _vetoes(self, candidate: Candidate) -> tuple[str, ...]:
+        agent, intent, now = candidate.agent, self.intent, self._now
+        standing, record = self._standing(agent), self._read.agent(agent)
+        return vetoes(candidate, standing, record, intent.wish(now), intent.policy, now)
+
+    def _may_have_it(
+        self, candidate: Candidate, reasons: tuple[str, ...], rules: tuple[str, ...] = tuple(RULES)
+    ) -> bool:
+        agent, id = candidate.agent, self.intent.id
+        if reasons:
+            self.say(IntentRejected(id, reasons, agent))
+            self.vetoed.setdefault("; ".join(reasons), []).append(agent)
+            return False
+        self.say(IntentApproved(id, agent, rules))
+        return True
+
+    def _standing(self, agent: str) -> Standing | None:
+        if agent not in self._standings:
+            self._standings[agent] = self._read.standing(agent)
+        return self._standings[agent]
+
+    def _about(self, event: StandingEvent) -> Standing:
+        """An agent's standing after one more event."""
+        known = self._standing(event.name)
+        standing = EVOLVE_STANDING[type(event)](known, event, self._now)
+        self._standings[event.name] = standing
+        self._events.append((standing_stream(event.name), event))
+        return standing
+
+
+def is_late(task: Task, request: OpenRequest, now: int) -> bool:
+    """Whether its time is over; a review takes as long as it takes, and so does a session that has
+    reported in time.
+    """
+    if request.deadline is None or now < request.deadline or task.status not in UNDER_WAY:
+        return False
+    report = task.reported if task.status == "in-progress" else None
+    return report is None or report.agent != request.agent or report.at >= request.deadline
+
+
+def task_after(task: Task, events: StreamEvents, now: int) -> Task:
+    """The task after those of these events that are about it."""
+    stream = task_stream(task.id)
+    for name, event in events:
+        if name == stream:
+            task = EVOLVE_TASK[cast(type[TaskEvent], type(event))](task, event, now)
+    return task

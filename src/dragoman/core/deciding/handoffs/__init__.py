@@ -1,0 +1,1 @@
+"""Deciders about handoffs, and about the work queue beside them."""

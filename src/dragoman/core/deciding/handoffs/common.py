@@ -1,0 +1,130 @@
+"""What the deciders of handoffs have in common: finding one, telling about it, saying no."""
+
+from collections.abc import Mapping
+from itertools import count
+from typing import Any, Final, Literal
+
+import msgspec
+from msgspec.structs import replace
+
+from dragoman.core import missing
+from dragoman.core.actors import HUB, Actor
+from dragoman.core.authority import MAY_DISPATCH, check_write
+from dragoman.core.errors import Refusal
+from dragoman.core.events import AnyEvent, HandoffStatus, MailPosted, Role
+from dragoman.core.ids import check_id, handoff_stream, mail_stream
+from dragoman.core.limits import WAIT_MS, check_duration
+from dragoman.core.reading import Decision, Read, Receipt, noted, receipt
+from dragoman.core.states.handoff import LEGAL, Handoff
+from dragoman.core.states.task import Task
+
+COORDINATOR: Final = "coordinator"
+"""The role that is told, and its name where nobody is registered in it."""
+COORDINATES: Final[frozenset[Role]] = MAY_DISPATCH | frozenset[Role]({"coordinator"})
+"""Roles that may see to a handoff that is not theirs (S-ACP-7)."""
+
+_FROM_THE_HUB: Final = frozenset({"system.error", "status.blocked"})
+_QUOTED: Final = 280
+"""So many characters of a text go into a letter, whose payload has 4,096 bytes at most."""
+_NOTHING: Final[Mapping[str, Any]] = {}
+
+
+def found(
+    id: str, read: Read, states: tuple[HandoffStatus, ...], action: str
+) -> tuple[Handoff, Task] | Refusal:
+    """The handoff in one of these states, and its task."""
+    handoff = known(id, read)
+    if isinstance(handoff, Refusal):
+        return handoff
+    if handoff.status not in states:
+        return wrong_state(handoff, states, action)
+    task = read.task(handoff.task)
+    return task if isinstance(task, Refusal) else (handoff, task)
+
+
+def wrong_state(handoff: Handoff, states: tuple[HandoffStatus, ...], action: str) -> Refusal:
+    """It is not where it would have to be for this."""
+    return Refusal(
+        "invalid_transition",
+        f"{handoff.id} is {handoff.status}: {action} is for {', '.join(states)}; what it can do "
+        f"now is {', '.join(LEGAL[handoff.status]) or 'nothing, it is final'}",
+    )
+
+
+def known(id: str, read: Read) -> Handoff | Refusal:
+    """The handoff with this id, for somebody who may do something about it.
+
+    A draft is none to anybody but its sender, and one that was thrown away to nobody.
+    """
+    refusal = check_write(read.actor) or check_id(id, "handoff id")
+    if refusal:
+        return refusal
+    handoff = read.handoff(id)
+    if handoff is None or handoff.is_discarded:
+        return missing.handoff(id)
+    is_others = handoff.status == "draft" and handoff.sender != read.actor.name
+    return missing.handoff(id) if is_others else handoff
+
+
+def letter(
+    read: Read,
+    kind: str,
+    to: tuple[str, ...],
+    handoff: Handoff,
+    more: Mapping[str, Any] = _NOTHING,
+) -> tuple[str, MailPosted]:
+    """A message about a handoff: its id and hash, and what there is to say (S-ACP-14)."""
+    ids = (f"{read.cause}.{kind}{f'.{n}' if n else ''}" for n in count())
+    id = next(id for id in ids if read.mail(id) is None)
+    payload = {"handoff_id": handoff.id, "package_hash": handoff.package_hash, **more}
+    return mail_stream(id), MailPosted(
+        id=id,
+        sender=HUB if kind in _FROM_THE_HUB else read.actor.name,
+        to=to,
+        thread=handoff.thread,
+        kind=kind,
+        subject=f"{kind}: {handoff.task}",
+        body=msgspec.json.encode(payload).decode(),
+        unknown=tuple(name for name in to if read.agent(name) is None),
+        bead=handoff.task,
+    )
+
+
+def quoted(text: str) -> str:
+    """A text as a letter quotes it: whole, or its beginning; all of it stands in the handoff."""
+    return text if len(text) <= _QUOTED else text[:_QUOTED] + "…"
+
+
+def check_sla(ms: int) -> Refusal | None:
+    """None when a stage may last so long."""
+    return check_duration("the time of a stage", ms, *WAIT_MS)
+
+
+def decided(id: str, state: HandoffStatus | Literal["discarded"], *events: AnyEvent) -> Decision:
+    """A yes that concerns nothing but the handoff."""
+    return noted(handoff_stream(id), state, *events)
+
+
+def done_already(handoff: Handoff) -> Decision:
+    """A yes to what was done before: where that handoff stands now."""
+    stream, until = handoff_stream(handoff.id), handoff.deadline or 0
+    told = Receipt("", None, stream=stream, state=handoff.status, expires_at=until)
+    return Decision(replace(told, seal=handoff.package_hash))
+
+
+def about(id: str, state: HandoffStatus, task: Task) -> Receipt:
+    """What the caller is told of a handoff and its task."""
+    return replace(receipt(task, task.status), stream=handoff_stream(id), state=state)
+
+
+def offered_until(handoff: Handoff, task: Task) -> Receipt:
+    """The same, with what stands for its package and the time that it has."""
+    told = about(handoff.id, handoff.status, task)
+    return replace(told, seal=handoff.package_hash, expires_at=handoff.deadline or 0)
+
+
+def not_yours(handoff: Handoff, actor: Actor, action: str, whose: str) -> Refusal:
+    """It is for somebody else to do this."""
+    return Refusal(
+        "not_authorized", f"{actor.label} may not {action} {handoff.id}: that is for {whose}"
+    )

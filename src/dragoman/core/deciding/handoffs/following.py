@@ -1,0 +1,142 @@
+"""What a task's course does to the handoff that it is on its way by (S-OWN)."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from dragoman.core.commands import AnyCommand, ExpireLease
+from dragoman.core.deciding.handoffs.common import COORDINATOR
+from dragoman.core.deciding.handoffs.watch import blocked_letter
+from dragoman.core.deciding.handoffs.ways_out import overtaken
+from dragoman.core.deciding.handoffs.work import completed
+from dragoman.core.deciding.tasks.rewinding import lost_handoff
+from dragoman.core.events import (
+    AnyEvent,
+    HandoffEscalated,
+    Outcome,
+    TaskCheckpointed,
+    TaskEdited,
+    TaskReported,
+    TaskRequeued,
+    TaskRewound,
+    TaskTransitioned,
+)
+from dragoman.core.ids import handoff_stream, task_stream
+from dragoman.core.reading import Decision, Read, StreamEvents
+from dragoman.core.states.handoff import NEXT_STAGE, Handoff
+from dragoman.core.states.intent import intent_of
+from dragoman.core.states.task import Task
+
+
+class _Course(Struct, frozen=True):
+    """What was asked for, and what it meets."""
+
+    command: AnyCommand
+    outcome: Outcome | None
+    """What was reported of the attempt, now or before."""
+    handoff: Handoff
+    task: Task
+    read: Read
+
+
+def with_handoff(command: AnyCommand, decision: Decision, read: Read) -> Decision:
+    """The decision, and what follows from it for a handoff of its task."""
+    outcome: Outcome | None = None
+    for stream, event in decision.events:
+        outcome = event.outcome if isinstance(event, TaskReported) else outcome
+        follow = _FOLLOW.get(type(event))
+        task = read.task(stream.partition(":")[2]) if follow else None
+        if follow is None or not isinstance(task, Task) or task.handoff is None:
+            continue
+        handoff = read.handoff(task.handoff.id)
+        if handoff is None:
+            continue
+        reported = outcome or (task.reported.outcome if task.reported else None)
+        more = follow(event, _Course(command, reported, handoff, task, read))
+        if more:
+            return replace(decision, events=(*decision.events, *more))
+    return decision
+
+
+def _moved(event: TaskTransitioned, course: _Course) -> StreamEvents:
+    """Cancelled, or finished by its sender: there is nothing left to hand over.
+
+    What its recipient has brought so far as to be looked at, is done as far as the handoff goes.
+    """
+    handoff, task = course.handoff, course.task
+    if handoff.status == "activated" and event.to in ("review", "done"):
+        return completed(handoff, task, course.read.actor.name, event.reason)
+    # What is only partly done, or has to be looked at, can still be handed on.
+    if _is_given_up(event, course):
+        return overtaken(handoff, task, f"{task.id} was given up by {task.assignee}", course.read)
+    is_finished = event.to in ("done", "cancelled")
+    if is_finished or (event.to == "review" and course.outcome == "done"):
+        return _over(handoff, replace(task, status=event.to), course.read)
+    return ()
+
+
+def _is_given_up(event: TaskTransitioned, course: _Course) -> bool:
+    """Whether the intent of the task has come to nothing before anybody has taken it over."""
+    if event.to != "deadletter" or course.handoff.status == "activated":
+        return False
+    return intent_of(course.task, course.read.intent) is not None
+
+
+def _over(handoff: Handoff, task: Task, read: Read) -> StreamEvents:
+    detail = f"{task.id} has ended before it was handed over"
+    if handoff.status == "activated":
+        detail = f"{task.id} was cancelled"
+    return overtaken(handoff, task, detail, read)
+
+
+def _given(event: TaskEdited, course: _Course) -> StreamEvents:
+    """Delegated to somebody else, because whoever had it has failed an intent."""
+    handoff, task = course.handoff, course.task
+    if event.reserved_for in (None, task.assignee):
+        return ()
+    return overtaken(handoff, task, f"{task.id} has gone to {event.reserved_for}", course.read)
+
+
+def _rewound(event: TaskRewound, course: _Course) -> StreamEvents:
+    """What was taken over since is nobody's to go on with, and what was offered is not its own."""
+    handoff, task = course.handoff, course.task
+    if lost_handoff(task, event.restored) is None:
+        return ()
+    return overtaken(handoff, task, f"{task.id} was rewound", course.read)
+
+
+def _checkpointed(event: TaskCheckpointed, course: _Course) -> StreamEvents:
+    """What the recipient leaves to a successor ends its part, and with it that it is its work."""
+    handoff, task = course.handoff, course.task
+    if handoff.status != "activated" or task.status != "in-progress":
+        return ()
+    done = completed(handoff, task, course.read.actor.name, f"checkpoint: {event.reason}")
+    return (*done, (task_stream(task.id), TaskEdited(reserved_for="")))
+
+
+def _requeued(_: TaskRequeued, course: _Course) -> StreamEvents:
+    """The recipient is gone: the handoff stays, and whoever runs the show is told at once."""
+    handoff, command = course.handoff, course.command
+    if handoff.status != "activated" or not isinstance(command, ExpireLease):
+        return ()
+    lost = HandoffEscalated(
+        "lease_lost",
+        NEXT_STAGE[handoff.status],
+        COORDINATOR,
+        recommended="reassign",
+        task=handoff.task,
+    )
+    told = blocked_letter(course.read, command.told, handoff, "lease_lost", "reassign")
+    return ((handoff_stream(handoff.id), lost), told)
+
+
+_FOLLOW: Final[dict[type[AnyEvent], Callable[[Any, _Course], StreamEvents]]] = {
+    TaskTransitioned: _moved,
+    TaskEdited: _given,
+    TaskRewound: _rewound,
+    TaskCheckpointed: _checkpointed,
+    TaskRequeued: _requeued,
+}
+"""Event of a task -> what it means for its handoff."""

@@ -1,0 +1,348 @@
+"""Deciders of offers: a draft, a proposal, and the same package for somebody else.
+
+Whoever hands work over stays its owner until the recipient activates it (S-OWN).
+"""
+
+from typing import cast
+
+from dragoman.core import missing
+from dragoman.core.actors import Actor
+from dragoman.core.authority import check_write
+from dragoman.core.commands import (
+    DiscardDraft,
+    DraftHandoff,
+    ProposeHandoff,
+    ReassignHandoff,
+)
+from dragoman.core.deciding.handoffs.common import (
+    COORDINATES,
+    check_sla,
+    decided,
+    found,
+    letter,
+    not_yours,
+    offered_until,
+    wrong_state,
+)
+from dragoman.core.deciding.handoffs.common import known as handoff_of
+from dragoman.core.deciding.handoffs.policy import why_not_to
+from dragoman.core.deciding.handoffs.repeat import offered_before
+from dragoman.core.deciding.handoffs.ways_out import (
+    given_back,
+    lease_ended,
+    reassignment,
+    told_off,
+    turned_down,
+)
+from dragoman.core.errors import Refusal
+from dragoman.core.events import (
+    AnyEvent,
+    HandoffDiscarded,
+    HandoffDrafted,
+    HandoffMoved,
+    HandoffNoted,
+    HandoffProposed,
+    HandoffRejected,
+    TaskEdited,
+    TaskHandedOver,
+)
+from dragoman.core.ids import check_agent, check_id, handoff_stream, task_stream
+from dragoman.core.limits import REASON, TEXT, TITLE, check_json, check_range, check_text
+from dragoman.core.moments import SPAN
+from dragoman.core.reading import Decision, Read, StreamEvents
+from dragoman.core.rules.handoff_chain import chain_of, check_cycle, check_owner, owner_of
+from dragoman.core.states.handoff import SLA_STAGES, Handoff, handoff_proposed, section
+from dragoman.core.states.handoff_package import filled, hash_of, mark_of, sealed
+from dragoman.core.states.task import Task
+
+
+def draft(command: DraftHandoff, read: Read, now: int) -> Decision | Refusal:
+    """A package that is not complete yet; each part that is written replaces the same part.
+
+    What two write at once is there in the end, because the parts come together here.
+    """
+    del now
+    id = command.id or read.cause
+    known = read.handoff(id)
+    refusal = (
+        check_write(read.actor)
+        or check_id(id, "handoff id")
+        or (check_agent(command.recipient) if command.recipient else None)
+        or (check_id(command.teamspace, "teamspace") if command.teamspace else None)
+        or check_json("package", command.package)
+        or (_check_draft(known, read.actor) if known else None)
+    )
+    if refusal:
+        return refusal
+    event = _with_parts(known, command, id, read.actor.name)
+    if known is not None and not known.is_discarded and _is_same(known, event):
+        return decided(id, "draft")
+    return check_json("package", event.package) or decided(id, "draft", event)
+
+
+def discard(command: DiscardDraft, read: Read, now: int) -> Decision | Refusal:
+    """A draft that nobody is to get; what was offered is withdrawn instead."""
+    del now
+    known = read.handoff(command.id)
+    if known is not None and known.is_discarded and known.sender == read.actor.name:
+        return check_write(read.actor) or decided(command.id, "discarded")
+    draft = handoff_of(command.id, read)
+    if isinstance(draft, Refusal):
+        return draft
+    if draft.status != "draft":
+        return wrong_state(draft, ("draft",), "discard")
+    return decided(command.id, "discarded", HandoffDiscarded(read.actor.name))
+
+
+def _with_parts(
+    known: Handoff | None, command: DraftHandoff, id: str, sender: str
+) -> HandoffDrafted:
+    """The draft with what is said anew."""
+    if known is None or known.is_discarded:
+        teamspace = command.teamspace or "default"
+        return HandoffDrafted(id, sender, command.recipient, command.package, teamspace)
+    return HandoffDrafted(
+        id,
+        sender,
+        command.recipient or known.recipient,
+        {**known.package, **command.package},
+        command.teamspace or known.teamspace,
+    )
+
+
+def _is_same(known: Handoff, event: HandoffDrafted) -> bool:
+    return (known.recipient, known.package, known.teamspace) == (
+        event.recipient,
+        event.package,
+        event.teamspace,
+    )
+
+
+def propose(command: ProposeHandoff, read: Read, now: int) -> Decision | Refusal:
+    """The package is offered to its recipient: from here on it does not change (S-ACP-2)."""
+    refusal = check_shape(command, read.actor)
+    if refusal:
+        return refusal
+    task = read.task(command.task)
+    if isinstance(task, Refusal):
+        return task
+    again = offered_before(command, task, read)
+    if again is not None:
+        return Decision(offered_until(again, task))
+    old = read.handoff(command.supersedes) if command.supersedes else None
+    id = command.id or read.cause
+    owner = owner_of(task, read.actor.name)
+    chain = chain_of(task, owner)
+    refusal = (
+        _check_id(id, read)
+        or _check_seen(command, read)
+        or _check_old(command, old, task)
+        or check_owner(task, old, read.actor)
+        or _check_claim(task, read, now)
+        or check_cycle(chain, command.recipient)
+    )
+    if refusal:
+        return refusal
+    thread, sender = command.thread or task.id, read.actor.label
+    whole = filled(command, id, thread, sender, session=_session(task), chain=chain)
+    package, package_hash = sealed(whole)
+    stated = command.stated_hash
+    if stated not in ("", package_hash) and stated != hash_of(command.package):
+        return Refusal("hash_mismatch", "the package is not the one whose package_hash is stated")
+    offered = HandoffProposed(
+        id=id,
+        task=task.id,
+        sender=read.actor.name,
+        recipient=command.recipient,
+        package=package,
+        package_hash=package_hash,
+        title=command.title or task.title,
+        reason=command.reason or "requested",
+        thread=thread,
+        teamspace=command.teamspace,
+        chain=chain,
+        supersedes=command.supersedes,
+        sla_ms=command.sla_ms,
+        due_at=command.due_at,
+    )
+    ended = _replaced(old, id, read) if old else ()
+    begun = _begun(offered, task, owner, read, now)
+    told = offered_until(handoff_proposed(None, offered, now), task)
+    return Decision(told, (*ended, *begun))
+
+
+def _check_claim(task: Task, read: Read, now: int) -> Refusal | None:
+    """None when whoever offers what nobody has could have it, as far as its intent goes."""
+    if task.assignee or read.actor.role != "agent":
+        return None
+    forbidden = why_not_to(read.actor.name, task, read, now)
+    return Refusal("policy_violation", forbidden) if forbidden else None
+
+
+def _session(task: Task) -> str:
+    """The stay in which its owner works on it, or has; one that waits was left by another."""
+    return "" if task.status in ("ready", "backlog") else task.session
+
+
+def _begun(offered: HandoffProposed, task: Task, owner: str, read: Read, now: int) -> StreamEvents:
+    """The offer, the task on its way, and word to the recipient.
+
+    Meanwhile the task stays its owner's, also when that one's lease ends.
+    """
+    stream = task_stream(task.id)
+    events: list[tuple[str, AnyEvent]] = []
+    if task.reserved_for != owner or task.assignee != owner:
+        events.append((stream, TaskEdited(reserved_for=owner)))
+    events.append((handoff_stream(offered.id), offered))
+    events.append((stream, TaskHandedOver(offered.id, offered.chain, owner, offered.recipient)))
+    handoff = handoff_proposed(None, offered, now)
+    return (*events, letter(read, "handoff.initiate", (offered.recipient,), handoff))
+
+
+def reassign(command: ReassignHandoff, read: Read, now: int) -> Decision | Refusal:
+    """The same package to somebody else: the old handoff ends, a new one begins in its place."""
+    states = ("proposed", "validating", "accepted", "activated")
+    at = found(command.handoff, read, states, "reassign")
+    if isinstance(at, Refusal):
+        return at
+    handoff, task = at
+    if read.actor.role not in COORDINATES:
+        return not_yours(handoff, read.actor, "reassign", "a coordinator")
+    refusal = (
+        check_agent(command.recipient)
+        or check_text("notes", command.notes, TEXT)
+        or check_cycle(handoff.chain, command.recipient)
+        or _check_change(handoff, command.recipient)
+    )
+    if refusal:
+        return refusal
+    id = read.cause
+    why = HandoffRejected(read.actor.name, "other", reassignment(command.notes))
+    ended = turned_down(handoff, task, why, read, superseded_by=id)
+    package, package_hash = sealed({**handoff.package, "handoff_id": id})
+    offered = HandoffProposed(
+        id=id,
+        task=task.id,
+        sender=handoff.sender,
+        recipient=command.recipient,
+        package=package,
+        package_hash=package_hash,
+        title=handoff.title,
+        reason=handoff.reason,
+        thread=handoff.thread,
+        teamspace=handoff.teamspace,
+        chain=handoff.chain,
+        supersedes=handoff.id,
+        sla_ms=handoff.sla_ms,
+        due_at=handoff.due_at,
+    )
+    after = given_back(handoff, task)
+    begun = _begun(offered, after, owner_of(after, handoff.sender), read, now)
+    told = offered_until(handoff_proposed(None, offered, now), after)
+    return Decision(told, (*ended, *begun), lease_ended(handoff, task, read))
+
+
+def _check_change(handoff: Handoff, recipient: str) -> Refusal | None:
+    if recipient != handoff.recipient:
+        return None
+    return Refusal("invalid_field", f"{handoff.id} is on its way to {recipient}: name another one")
+
+
+def check_shape(command: ProposeHandoff, actor: Actor) -> Refusal | None:
+    """None when an offer can be made in these words, whatever its task is like."""
+    return (
+        check_write(actor)
+        or (check_id(command.id, "handoff id") if command.id else None)
+        or check_agent(command.recipient)
+        or check_id(command.teamspace, "teamspace")
+        or (check_id(command.thread, "thread") if command.thread else None)
+        or (check_id(command.supersedes, "handoff id") if command.supersedes else None)
+        or check_text("title", command.title, TITLE)
+        or check_text("reason", command.reason, REASON)
+        or check_json("package", command.package)
+        or (check_range("due_at", command.due_at, *SPAN) if command.due_at is not None else None)
+        or _check_stages(command)
+        or _check_context(command)
+    )
+
+
+def _check_stages(command: ProposeHandoff) -> Refusal | None:
+    for stage, ms in command.sla_ms.items():
+        if stage not in SLA_STAGES:
+            return Refusal(
+                "invalid_field", f"{stage[:40]!a} is no stage; use {', '.join(SLA_STAGES)}"
+            )
+        refusal = check_sla(ms)
+        if refusal:
+            return refusal
+    return None
+
+
+def _check_context(command: ProposeHandoff) -> Refusal | None:
+    """What must be there for a package to leave its draft (rule 2 of the state machine)."""
+    criteria: object = section(command.package, "task").get("success_criteria")
+    first = cast(list[object], criteria)[:1] if isinstance(criteria, list) else []
+    wanted: dict[str, object] = {
+        "context.summary": section(command.package, "context").get("summary"),
+        "work_state.next_step": section(command.package, "work_state").get("next_step"),
+        "task.success_criteria": next(iter(first), None),
+    }
+    for path, value in wanted.items():
+        if not isinstance(value, str) or not value.strip():
+            return Refusal(
+                "schema_invalid", f"{path}: it is missing or empty; nothing is offered without it"
+            )
+    return None
+
+
+def _check_id(id: str, read: Read) -> Refusal | None:
+    known = read.handoff(id)
+    return _check_draft(known, read.actor) if known else None
+
+
+def _check_seen(command: ProposeHandoff, read: Read) -> Refusal | None:
+    """None when the draft that is offered is still the one that was read for it."""
+    known = read.handoff(command.id) if command.drafted else None
+    if known is None or mark_of(known) == command.drafted:
+        return None
+    return Refusal("try_again", f"the draft {known.id} has changed meanwhile: propose it again")
+
+
+def _check_draft(known: Handoff, actor: Actor) -> Refusal | None:
+    if known.sender != actor.name:
+        return Refusal("not_authorized", f"the id {known.id} is taken: choose another")
+    if known.status != "draft":
+        return Refusal("already_exists", f"there is a handoff {known.id} already")
+    return None
+
+
+def _check_old(command: ProposeHandoff, old: Handoff | None, task: Task) -> Refusal | None:
+    """None when what is to be superseded is there, about the same task, and was not before."""
+    if not command.supersedes:
+        return None
+    if old is None or old.status == "draft":
+        return missing.handoff(command.supersedes)
+    if old.task != task.id:
+        return Refusal(
+            "invalid_field", f"supersedes: {old.id} is about {old.task}, not about {task.id}"
+        )
+    if old.superseded_by:
+        return Refusal(
+            "invalid_field",
+            f"supersedes: {old.superseded_by} has taken the place of {old.id}: name that one",
+        )
+    return None
+
+
+def _replaced(old: Handoff, id: str, read: Read) -> StreamEvents:
+    """What becomes of a handoff when another takes its place (S-ACP-15)."""
+    stream, by = handoff_stream(old.id), read.actor.name
+    if not old.is_active:
+        return ((stream, HandoffNoted(by, "superseded_by", id)),)
+    note = f"re-delegated as {id}"
+    if old.status == "activated":
+        moved = HandoffMoved("activated", "completed", note, id, by)
+        return ((stream, moved), letter(read, "handoff.complete", (old.sender,), old))
+    why = HandoffRejected(by, "other", note)
+    moved = HandoffMoved(old.status, "rejected", note, id, by)
+    return ((stream, why), (stream, moved), told_off(old, why, read))

@@ -1,0 +1,132 @@
+"""Deciders of what lasts too long, what a coordinator does about it, and what is said beside."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from msgspec.structs import replace
+
+from dragoman.core.authority import MAY_DISPATCH
+from dragoman.core.commands import EscalateHandoff, ExtendHandoff, NoteHandoff
+from dragoman.core.deciding.handoffs.common import (
+    COORDINATES,
+    COORDINATOR,
+    check_sla,
+    decided,
+    found,
+    known,
+    letter,
+    not_yours,
+    offered_until,
+)
+from dragoman.core.errors import Refusal
+from dragoman.core.events import (
+    HandoffEscalated,
+    HandoffExtended,
+    HandoffNoted,
+    HandoffStatus,
+    MailPosted,
+)
+from dragoman.core.ids import handoff_stream
+from dragoman.core.limits import TEXT, check_json, check_text
+from dragoman.core.moments import within_span
+from dragoman.core.reading import Decision, Read
+from dragoman.core.states.handoff import NEXT_STAGE, Handoff
+
+RECOMMENDED: Final[Mapping[HandoffStatus, str]] = {
+    "proposed": "reassign",
+    "validating": "reassign",
+    "accepted": "reassign",
+    "activated": "extend_sla",
+}
+"""State -> what is recommended to the coordinator when it lasts too long."""
+
+
+def escalate(command: EscalateHandoff, read: Read, now: int) -> Decision | Refusal:
+    """A state that lasts too long is told once, and nothing moves by that (S-ACP-10)."""
+    handoff = known(command.handoff, read)
+    if isinstance(handoff, Refusal):
+        return handoff
+    if read.actor.role not in MAY_DISPATCH:
+        return not_yours(handoff, read.actor, "escalate", "the hub")
+    deadline = handoff.deadline
+    if deadline is None or now < deadline:
+        return decided(handoff.id, handoff.status)
+    late = HandoffEscalated(
+        trigger="timeout",
+        stage=NEXT_STAGE[handoff.status],
+        to=COORDINATOR,
+        sla_ms=handoff.granted_ms,
+        elapsed_ms=max(0, now - handoff.entered_at),
+        recommended=RECOMMENDED[handoff.status],
+        task=handoff.task,
+    )
+    told = blocked_letter(read, command.told, handoff, "timeout", late.recommended)
+    decision = decided(handoff.id, handoff.status, late)
+    return Decision(decision.receipt, (*decision.events, told))
+
+
+def blocked_letter(
+    read: Read, told: tuple[str, ...], handoff: Handoff, issue: str, recommended: str
+) -> tuple[str, MailPosted]:
+    """Word to the coordinators that a handoff does not go on."""
+    said = {
+        "task_id": handoff.task,
+        "blocking_issue": issue,
+        "escalation_level": COORDINATOR,
+        "recommended_action": recommended,
+    }
+    return letter(read, "status.blocked", told or (COORDINATOR,), handoff, said)
+
+
+def extend(command: ExtendHandoff, read: Read, now: int) -> Decision | Refusal:
+    """More time for the present state, by a coordinator."""
+    states = ("proposed", "validating", "accepted", "activated")
+    at = found(command.handoff, read, states, "extend_sla")
+    if isinstance(at, Refusal):
+        return at
+    handoff, task = at
+    if read.actor.role not in COORDINATES:
+        return not_yours(handoff, read.actor, "extend_sla", "a coordinator")
+    refusal = check_sla(command.by_ms)
+    if refusal:
+        return refusal
+    if command.stage not in ("", handoff.status, NEXT_STAGE[handoff.status]):
+        return Refusal(
+            "invalid_field", f"{handoff.id} is {handoff.status}, not {command.stage[:40]!a}"
+        )
+    begin = max(now, handoff.deadline or now)
+    until = within_span(begin + command.by_ms)
+    longer = HandoffExtended(until, read.actor.name, command.by_ms)
+    told = replace(offered_until(handoff, task), expires_at=until)
+    return Decision(told, ((handoff_stream(handoff.id), longer),))
+
+
+def note(command: NoteHandoff, read: Read, now: int) -> Decision | Refusal:
+    """Something beside the package, by whoever is part of the handoff, or by the hub."""
+    del now
+    handoff = known(command.handoff, read)
+    if isinstance(handoff, Refusal):
+        return handoff
+    actor = read.actor
+    if actor.name not in (handoff.sender, handoff.recipient) and actor.role not in COORDINATES:
+        return not_yours(handoff, actor, "add to", f"{handoff.sender} or {handoff.recipient}")
+    refusal = (
+        check_text("kind", command.kind, _KIND, least=1)
+        or check_text("text", command.text, TEXT)
+        or check_json("data", command.data)
+        or _check_kind(command)
+    )
+    if refusal:
+        return refusal
+    said = HandoffNoted(actor.name, command.kind, command.text, command.data)
+    return decided(handoff.id, handoff.status, said)
+
+
+_KIND: Final = 64
+_SAID_BY_DECIDERS: Final = frozenset({"waiting", "superseded_by", "completion_notes"})
+
+
+def _check_kind(command: NoteHandoff) -> Refusal | None:
+    if command.kind not in _SAID_BY_DECIDERS:
+        return None
+    return Refusal("invalid_field", f"a note cannot be of the kind {command.kind}")

@@ -1,0 +1,160 @@
+"""Deciders of the ways out: the work is not taken, given back, or its offer is taken back."""
+
+from msgspec.structs import replace
+
+from dragoman.core.actors import HUB
+from dragoman.core.commands import RejectHandoff, WithdrawHandoff
+from dragoman.core.deciding.handoffs.common import (
+    COORDINATES,
+    about,
+    found,
+    letter,
+    not_yours,
+    quoted,
+)
+from dragoman.core.errors import Refusal
+from dragoman.core.events import (
+    AnyEvent,
+    HandoffMoved,
+    HandoffRejected,
+    HandoffStatus,
+    MailPosted,
+    TaskEdited,
+    TaskHandedOver,
+    TaskTransitioned,
+)
+from dragoman.core.ids import handoff_stream, task_stream
+from dragoman.core.limits import TEXT, check_text
+from dragoman.core.reading import Decision, LeaseChange, Read, StreamEvents
+from dragoman.core.states.handoff import Handoff
+from dragoman.core.states.task import Task
+
+
+def reject(command: RejectHandoff, read: Read, now: int) -> Decision | Refusal:
+    """The recipient does not take the work, or gives it back; a coordinator may force it."""
+    del now
+    refusal = check_text("detail", command.detail, TEXT, least=1) or check_text(
+        "suggested_fix", command.suggested_fix, TEXT
+    )
+    if refusal:
+        return refusal
+    states = ("proposed", "validating", "accepted", "activated")
+    at = found(command.handoff, read, states, "reject")
+    if isinstance(at, Refusal):
+        return at
+    handoff, task = at
+    if read.actor.name != handoff.recipient and read.actor.role not in COORDINATES:
+        return not_yours(handoff, read.actor, "reject", f"{handoff.recipient} or a coordinator")
+    why = HandoffRejected(read.actor.name, command.reason, command.detail, command.suggested_fix)
+    events = turned_down(handoff, task, why, read)
+    told = about(handoff.id, "rejected", given_back(handoff, task))
+    return Decision(told, events, lease_ended(handoff, task, read))
+
+
+def withdraw(command: WithdrawHandoff, read: Read, now: int) -> Decision | Refusal:
+    """The sender takes its offer back before anybody works on it (S-ACP-4)."""
+    del now
+    at = found(command.handoff, read, ("proposed", "validating", "accepted"), "withdraw")
+    if isinstance(at, Refusal):
+        return at
+    handoff, task = at
+    if read.actor.name != handoff.sender:
+        return not_yours(handoff, read.actor, "withdraw", handoff.sender)
+    refusal = check_text("note", command.note, TEXT)
+    if refusal:
+        return refusal
+    why = HandoffRejected(read.actor.name, "other", withdrawal(command.note))
+    events = turned_down(handoff, task, why, read)
+    return Decision(about(handoff.id, "rejected", task), events)
+
+
+def withdrawal(note: str) -> str:
+    """How a rejection by the sender itself is worded."""
+    return f"withdrawn: {note}" if note else "withdrawn"
+
+
+def reassignment(notes: str) -> str:
+    """How a rejection is worded by which somebody else gets the work."""
+    return f"reassigned: {notes}" if notes else "reassigned"
+
+
+def turned_down(
+    handoff: Handoff,
+    task: Task,
+    why: HandoffRejected,
+    read: Read,
+    *,
+    at: HandoffStatus | None = None,
+    superseded_by: str = "",
+) -> StreamEvents:
+    """The rejection, the task back with its owner, and word to whoever did not ask for it."""
+    stream = handoff_stream(handoff.id)
+    events: list[tuple[str, AnyEvent]] = [
+        (stream, why),
+        (stream, HandoffMoved(at or handoff.status, "rejected", why.detail, superseded_by, why.by)),
+        *_task_given_back(handoff, task),
+    ]
+    return (*events, told_off(handoff, why, read))
+
+
+def overtaken(handoff: Handoff, task: Task, detail: str, read: Read) -> StreamEvents:
+    """The task has gone another way, and stays there: the hub rejects the handoff and closes it.
+
+    Whoever has owned the task has owned it: the chain stays, as the audit log has it.
+    """
+    stream, why = handoff_stream(handoff.id), HandoffRejected(HUB, "other", detail)
+    return (
+        (stream, why),
+        (stream, HandoffMoved(handoff.status, "rejected", detail, by=HUB)),
+        (task_stream(task.id), TaskHandedOver(handoff.id, task.chain)),
+        told_off(handoff, why, read),
+        (stream, HandoffMoved("rejected", "closed", detail, by=HUB)),
+    )
+
+
+def told_off(handoff: Handoff, why: HandoffRejected, read: Read) -> tuple[str, MailPosted]:
+    """Word of a rejection to both sides of the handoff but the one who asked for it."""
+    said = {"reason": why.reason, "detail": quoted(why.detail)}
+    if why.suggested_fix:
+        said["suggested_fix"] = quoted(why.suggested_fix)
+    both = (handoff.sender, handoff.recipient)
+    others = tuple(name for name in both if name != read.actor.name)
+    return letter(read, "system.error", others, handoff, said)
+
+
+def lease_ended(handoff: Handoff, task: Task, read: Read) -> LeaseChange | None:
+    """What the recipient holds ends with the handoff; what its sender holds does not."""
+    is_held = handoff.status == "activated" and read.lease(task) is not None
+    return LeaseChange(task.id, None) if is_held else None
+
+
+def _task_given_back(handoff: Handoff, task: Task) -> StreamEvents:
+    """Nothing is on its way any more; what was taken over is ready for its former owner again."""
+    stream, after = task_stream(task.id), given_back(handoff, task)
+    events: list[tuple[str, AnyEvent]] = []
+    if after.status != task.status:
+        moved = TaskTransitioned(task.status, after.status, f"{handoff.id} rejected")
+        events.append((stream, moved))
+    if after.assignee != task.assignee:
+        events.append((stream, TaskEdited(reserved_for=after.assignee)))
+    return (*events, (stream, TaskHandedOver(handoff.id, after.chain)))
+
+
+def given_back(handoff: Handoff, task: Task) -> Task:
+    """The task as it is when this handoff of it is rejected (S-OWN).
+
+    What has ended stays with whoever had it then. What is in the deadletter goes back to its owner
+    too, but it is for a person or an orchestrator to make it ready.
+    """
+    under_way = task.handoff
+    if under_way is None or handoff.status != "activated" or task.is_final:
+        return replace(task, handoff=None)
+    chain = task.chain[:-1] if task.chain[-1:] == (handoff.recipient,) else task.chain
+    return replace(
+        task,
+        status=task.status if task.status == "deadletter" else "ready",
+        assignee=under_way.owner,
+        reserved_for=under_way.owner,
+        chain=chain,
+        handoff=None,
+    )

@@ -1,0 +1,233 @@
+"""Deciders of the way through: the recipient begins, finishes, and the record is closed."""
+
+from msgspec.structs import replace
+
+from dragoman.core.commands import (
+    ActivateHandoff,
+    CloseHandoff,
+    CompleteHandoff,
+    ReportOutcome,
+)
+from dragoman.core.deciding.handoffs.common import (
+    COORDINATES,
+    about,
+    found,
+    letter,
+    not_yours,
+)
+from dragoman.core.deciding.handoffs.policy import why_not_to
+from dragoman.core.deciding.tasks.attempts import check_lease_end, report
+from dragoman.core.errors import Refusal
+from dragoman.core.events import (
+    AnyEvent,
+    HandoffMoved,
+    HandoffNoted,
+    TaskClaimed,
+    TaskEdited,
+    TaskHandedOver,
+    TaskTransitioned,
+)
+from dragoman.core.ids import check_session, handoff_stream, task_stream
+from dragoman.core.limits import TEXT, TTL_MS, check_duration, check_json, check_text
+from dragoman.core.reading import Decision, LeaseChange, Read, Receipt, StreamEvents
+from dragoman.core.states.handoff import Handoff
+from dragoman.core.states.lease import granted
+from dragoman.core.states.task import CLAIMABLE, Task
+
+
+def activate(command: ActivateHandoff, read: Read, now: int) -> Decision | Refusal:
+    """The recipient begins: a new attempt of its own, and the sender's token is dead (S-OWN).
+
+    A recipient whose lease has ended goes on by it: a new attempt, and no other state.
+    """
+    has_begun = is_adrift(read.handoff(command.handoff), read, now)
+    at = found(command.handoff, read, ("activated" if has_begun else "accepted",), "activate")
+    if isinstance(at, Refusal):
+        return at
+    handoff, task = at
+    if read.actor.name != handoff.recipient:
+        return not_yours(handoff, read.actor, "activate", handoff.recipient)
+    attempt, fence = task.attempts + 1, task.fence + 1
+    lease = granted(handoff.recipient, fence, command.session, command.ttl_ms, now)
+    refusal = (
+        check_duration("the lease", command.ttl_ms, *TTL_MS)
+        or (check_session(command.session) if command.session else None)
+        or check_json("work_state_update", command.work_state_update)
+        or _check_beginning(handoff, task, has_begun)
+        or (None if has_begun else _check_policy(handoff, task, read, now))
+        or check_lease_end(task, lease, now)
+    )
+    if refusal:
+        return refusal
+    if command.failed:
+        code, detail = command.failed[0]
+        return Refusal(code, detail)
+    told = Receipt(
+        task.id,
+        "in-progress",
+        attempt,
+        fence,
+        lease.expires_at,
+        handoff_stream(handoff.id),
+        state="activated",
+    )
+    taken = TaskClaimed(
+        "ready" if task.status not in CLAIMABLE else task.status,
+        attempt,
+        fence,
+        handoff.recipient,
+        command.ttl_ms,
+        command.session,
+    )
+    begun = _taken_up(task, taken) if has_begun else _taken_over(handoff, task, taken)
+    return Decision(told, (*begun, *_noted(command, handoff)), LeaseChange(task.id, lease))
+
+
+def is_adrift(handoff: Handoff | None, read: Read, now: int) -> bool:
+    """Whether the recipient has begun, and nobody holds the task any more."""
+    if handoff is None or handoff.status != "activated":
+        return False
+    task = read.task(handoff.task)
+    lease = None if isinstance(task, Refusal) else read.lease(task)
+    return lease is None or not lease.is_live(now)
+
+
+def _check_beginning(handoff: Handoff, task: Task, has_begun: bool) -> Refusal | None:
+    if task.is_final:
+        return Refusal("invalid_transition", f"{task.id} is {task.status}: nothing is left to do")
+    if task.status == "deadletter":
+        return Refusal(
+            "invalid_transition",
+            f"{task.id} is in the deadletter: a person or an orchestrator has to make it ready",
+        )
+    if is_held_back(handoff, task):
+        return Refusal(
+            "not_ready",
+            f"{task.id} is blocked: {task.assignee or 'its owner'}, a person, a coordinator or an "
+            "orchestrator has to make it ready first",
+        )
+    if has_begun and task.status not in (*CLAIMABLE, "in-progress"):
+        return Refusal("not_ready", f"{task.id} is {task.status}: it goes on when it is ready")
+    if task.open_blockers:
+        return Refusal("waits_for", f"{task.id} waits for {', '.join(task.open_blockers)}")
+    return None
+
+
+def is_held_back(handoff: Handoff, task: Task) -> bool:
+    """Whether the task is blocked, and nobody who may lift that has done so.
+
+    An owner that offers what is blocked already may lift it, and does so by the offer.
+    """
+    offered_at = next((step.at for step in handoff.steps), handoff.created_at)
+    is_lifted = handoff.sender == task.assignee and task.moved_at <= offered_at
+    return task.status == "blocked" and not is_lifted
+
+
+def _check_policy(handoff: Handoff, task: Task, read: Read, now: int) -> Refusal | None:
+    """None when the policy of the task's intent still has nothing against its recipient."""
+    forbidden = why_not_to(handoff.recipient, task, read, now)
+    return Refusal("policy_violation", forbidden) if forbidden else None
+
+
+def _taken_up(task: Task, taken: TaskClaimed) -> StreamEvents:
+    """The recipient goes on; what its own dead lease still keeps is put down first.
+
+    That is no failed attempt: whoever was silent has come back before anybody saw to it.
+    """
+    stream = task_stream(task.id)
+    if task.status in CLAIMABLE:
+        return ((stream, taken),)
+    put_down = TaskTransitioned(task.status, "ready", "taken up again after its lease has ended")
+    return ((stream, put_down), (stream, taken))
+
+
+def _taken_over(handoff: Handoff, task: Task, taken: TaskClaimed) -> StreamEvents:
+    """The task changes hands; what is claimed out of another's hands is put down first."""
+    stream = task_stream(task.id)
+    events: list[tuple[str, AnyEvent]] = [
+        (
+            handoff_stream(handoff.id),
+            HandoffMoved("accepted", "activated", by=handoff.recipient),
+        )
+    ]
+    if task.status not in CLAIMABLE:
+        put_down = TaskTransitioned(task.status, "ready", f"handed over by {handoff.id}")
+        events.append((stream, put_down))
+    owner = task.handoff.owner if task.handoff else handoff.sender
+    chain = (*handoff.chain, handoff.recipient)
+    return (
+        *events,
+        (stream, TaskEdited(reserved_for=handoff.recipient)),
+        (stream, taken),
+        (stream, TaskHandedOver(handoff.id, chain, owner, handoff.recipient, True)),
+    )
+
+
+def _noted(command: ActivateHandoff, handoff: Handoff) -> StreamEvents:
+    """Where the work stands now goes beside the package, which never changes (S-ACP-11)."""
+    if not command.work_state_update:
+        return ()
+    update = HandoffNoted(handoff.recipient, "work_state_update", data=command.work_state_update)
+    return ((handoff_stream(handoff.id), update),)
+
+
+def complete(command: CompleteHandoff, read: Read, now: int) -> Decision | Refusal:
+    """The work is done: that is also the report of the recipient's attempt (S-SESSION)."""
+    at = found(command.handoff, read, ("activated",), "complete")
+    if isinstance(at, Refusal):
+        return at
+    handoff, task = at
+    if read.actor.name != handoff.recipient:
+        return not_yours(handoff, read.actor, "complete", handoff.recipient)
+    details: dict[str, object] = {"handoff": handoff.id}
+    if command.final_artifacts:
+        details["final_artifacts"] = list(command.final_artifacts)
+    reported = report(
+        ReportOutcome(
+            task.id, "done", command.notes, details=details, apply=True, backoff=command.backoff
+        ),
+        read,
+        now,
+    )
+    if isinstance(reported, Refusal) and reported.code == "lease_lost":
+        lost = f"{handoff.recipient} does not hold {task.id} any more"
+        return Refusal("lease_lost", f"{lost}: activate {handoff.id} again, then complete it")
+    if isinstance(reported, Refusal):
+        return reported
+    data: dict[str, object] = {k: v for k, v in details.items() if k != "handoff"}
+    done = completed(handoff, task, read.actor.name, command.notes, data)
+    told = letter(read, "handoff.complete", (handoff.sender,), handoff)
+    return replace(
+        reported,
+        events=(*reported.events, *done, told),
+        receipt=replace(reported.receipt, stream=handoff_stream(handoff.id), state="completed"),
+    )
+
+
+def completed(
+    handoff: Handoff, task: Task, by: str, notes: str, data: dict[str, object] | None = None
+) -> StreamEvents:
+    """The work of a handoff is done; its task is nobody's to hand back any more."""
+    stream = handoff_stream(handoff.id)
+    said = HandoffNoted(by, "completion_notes", notes, data or {})
+    return (
+        (stream, HandoffMoved("activated", "completed", notes, by=by)),
+        (stream, said),
+        (task_stream(task.id), TaskHandedOver(handoff.id, task.chain)),
+    )
+
+
+def close(command: CloseHandoff, read: Read, now: int) -> Decision | Refusal:
+    """The record is final."""
+    del now
+    at = found(command.handoff, read, ("rejected", "completed"), "close")
+    if isinstance(at, Refusal):
+        return at
+    handoff, task = at
+    if read.actor.name != handoff.sender and read.actor.role not in COORDINATES:
+        return not_yours(handoff, read.actor, "close", f"{handoff.sender} or a coordinator")
+    refusal = check_text("closure_notes", command.notes, TEXT)
+    if refusal:
+        return refusal
+    closed = HandoffMoved(handoff.status, "closed", command.notes, by=read.actor.name)
+    return Decision(about(handoff.id, "closed", task), ((handoff_stream(handoff.id), closed),))

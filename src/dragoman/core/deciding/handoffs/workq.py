@@ -1,0 +1,86 @@
+"""Deciders of the hub's own work queue: who owns an item, and who may give it to whom."""
+
+from dragoman.core import missing
+from dragoman.core.authority import check_write
+from dragoman.core.commands import AddWorkItem, ClaimWorkItem, ReleaseWorkItem
+from dragoman.core.deciding.handoffs.common import COORDINATES
+from dragoman.core.errors import Refusal
+from dragoman.core.events import ItemStatus, WorkItemAdded, WorkItemEvent, WorkItemPassed
+from dragoman.core.ids import check_agent, check_id, workq_stream
+from dragoman.core.limits import TITLE, check_text
+from dragoman.core.reading import Decision, Read, noted
+from dragoman.core.states.work_item import WorkItem
+
+
+def add(command: AddWorkItem, read: Read, now: int) -> Decision | Refusal:
+    """A new item, nobody's yet."""
+    del now
+    id = command.id or read.cause
+    refusal = (
+        check_write(read.actor)
+        or check_id(id, "item id")
+        or check_text("title", command.title, TITLE)
+    )
+    if refusal:
+        return refusal
+    known = read.work_item(id)
+    if known is not None and known.title == command.title:
+        return _about(id, known.status)
+    if known is not None:
+        return Refusal("already_exists", f"the work queue has an item {id} already")
+    return _about(id, "open", WorkItemAdded(id, command.title))
+
+
+def claim(command: ClaimWorkItem, read: Read, now: int) -> Decision | Refusal:
+    """An item goes to whoever asks for it, or from its owner to the next."""
+    del now
+    owner = command.owner or read.actor.name
+    refusal = check_write(read.actor) or check_agent(owner)
+    if refusal:
+        return refusal
+    item = _found(command.item, read)
+    if isinstance(item, Refusal):
+        return item
+    may_give = read.actor.role in COORDINATES or item.owner == read.actor.name
+    if owner != read.actor.name and not may_give:
+        return Refusal("not_authorized", f"{read.actor.label} may not give {item.id} to {owner}")
+    if item.owner == owner:
+        return _about(item.id, item.status)
+    if item.owner and item.owner not in (command.sender, read.actor.name):
+        return Refusal("already_claimed", f"{item.id} is {item.owner}'s")
+    return _about(item.id, "claimed", WorkItemPassed(item.id, owner, "claimed"))
+
+
+def release(command: ReleaseWorkItem, read: Read, now: int) -> Decision | Refusal:
+    """An item is nobody's again; `is_orphaned`: it has lost its owner, and waits for a new one.
+
+    The hub notes down what was orphaned in a queue outside, so that somebody finds it here. An item
+    of a third is not touched by that: another queue may have given the same name to something else.
+    """
+    del now
+    refusal = check_write(read.actor)
+    if refusal:
+        return refusal
+    item = _found(command.item, read)
+    runs_the_show = read.actor.role in COORDINATES
+    status: ItemStatus = "orphaned" if command.is_orphaned else "open"
+    if isinstance(item, Refusal):
+        if item.code != "work_item_not_found" or read.actor.role != "system":
+            return item
+        events = (WorkItemAdded(command.item, ""), WorkItemPassed(command.item, "", status))
+        return _about(command.item, status, *events)
+    if item.owner != read.actor.name and not runs_the_show:
+        whose = f"is {item.owner}'s" if item.owner else "is nobody's"
+        return Refusal("not_authorized", f"{item.id} {whose}: {read.actor.name} cannot release it")
+    is_a_third_s = command.is_orphaned and item.owner not in ("", command.sender)
+    if is_a_third_s or (not item.owner and item.status == status):
+        return _about(item.id, item.status)
+    return _about(item.id, status, WorkItemPassed(item.id, "", status))
+
+
+def _found(id: str, read: Read) -> WorkItem | Refusal:
+    return check_id(id, "item id") or read.work_item(id) or missing.work_item(id)
+
+
+def _about(id: str, status: ItemStatus, *events: WorkItemEvent) -> Decision:
+    return noted(workq_stream(id), status, *events)

@@ -1,0 +1,328 @@
+"""Decider of delegation: who is given a goal."""
+
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from dragoman.core import missing
+from dragoman.core.actors import Actor
+from dragoman.core.authority import MAY_DELEGATE, check_write
+from dragoman.core.commands import CreateTask, DelegateIntent
+from dragoman.core.deciding.course import SHOWN_VETOES, Course, Terms, task_after
+from dragoman.core.deciding.tasks.lifecycle import born
+from dragoman.core.errors import Refusal
+from dragoman.core.events import (
+    IntentCreated,
+    IntentFollowed,
+    IntentRejected,
+    TaskAliased,
+    TaskCreated,
+    TaskTransitioned,
+)
+from dragoman.core.ids import (
+    check_id,
+    intent_stream,
+    task_stream,
+)
+from dragoman.core.limits import (
+    CANDIDATES,
+    FOLLOWERS,
+    KEPT,
+    REASON,
+    RULES,
+    TEXT,
+    TITLE,
+    TRIES,
+    WAIT_MS,
+    check_count,
+    check_duration,
+    check_json,
+    check_range,
+    check_text,
+    faults_of_words,
+)
+from dragoman.core.moments import SPAN
+from dragoman.core.offers import Policy
+from dragoman.core.reading import Decision, Read, Receipt, StreamEvents
+from dragoman.core.rules.governance import check_goal, told_beside
+from dragoman.core.rules.handoff_chain import on_its_way
+from dragoman.core.states.intent import EVOLVE_INTENT, KIND, RENEWABLE, Intent, intent_of
+from dragoman.core.states.task import Task
+from dragoman.core.states.task_fold import EVOLVE_TASK
+
+ORIGIN: Final = "ccos"
+_NOBODY: Final = "nobody in the registry comes into question"
+_NAMED: Final = 5
+"""So many of those whom a reason concerns are named."""
+_OPEN: Final = ("backlog", "ready")
+"""A task that exists already is delegated from these."""
+
+
+def delegate(command: DelegateIntent, read: Read, now: int) -> Decision | Refusal:
+    """A new intent goes to the first of its candidates that may have it, or is rejected."""
+    refusal = check_write(read.actor) or next(filter(None, _faults(command)), None)
+    if refusal:
+        return refusal
+    command = _with_exact_numbers(command)
+    id = command.id or read.cause
+    known = read.intent(id)
+    if known is not None:
+        return _again(command, known, read, now)
+    followed = read.intent(command.follows) if command.follows else None
+    if command.follows and followed is None:
+        return missing.intent(command.follows)
+    refusal = None if followed is None else _check_follower(followed, read.actor)
+    if refusal:
+        return refusal
+    begun = _begun(command, id, read, now)
+    if isinstance(begun, Refusal):
+        return begun
+    task = _task_of(begun, read, now)
+    created = IntentCreated(
+        id,
+        task.id,
+        command.goal,
+        read.actor.name,
+        command.params,
+        command.constraints,
+        command.skills,
+        command.patience_ms,
+        command.plan,
+        command.follows,
+        command.tries,
+        command.policy,
+        command.kept_bytes,
+    )
+    events: StreamEvents = (*begun.events, (intent_stream(id), created))
+    if followed is not None:
+        events += ((intent_stream(followed.id), IntentFollowed(followed.id, id)),)
+    course = Course(EVOLVE_INTENT[IntentCreated](None, created, now), task, read, now)
+    _give(course, command)
+    return Decision(receipt_of(course), (*events, *course.events), number=begun.number)
+
+
+def _check_follower(followed: Intent, actor: Actor) -> Refusal | None:
+    """It is written into the chain of what is followed: that is not for everyone, nor for ever."""
+    if actor.role not in MAY_DELEGATE and actor.name not in (followed.by, *followed.agents):
+        return Refusal(
+            "not_authorized",
+            f"{actor.label} may not follow up {followed.id}: that is up to {followed.by}, its "
+            "agents, a person or an orchestrator",
+        )
+    if len(followed.followed_by) >= FOLLOWERS:
+        return Refusal(
+            "invalid_field",
+            f"{followed.id} is followed up by {FOLLOWERS} intents already; follow up one of these",
+        )
+    return None
+
+
+def receipt_of(course: Course) -> Receipt:
+    """What became of the task, and which intent it is about."""
+    task = course.task
+    return Receipt(
+        task.id, task.status, task.attempts, task.fence, stream=intent_stream(course.intent.id)
+    )
+
+
+def _with_exact_numbers(command: DelegateIntent) -> DelegateIntent:
+    """The command with numbers that are read back as they were stored."""
+    policy = command.policy
+    if policy.cost_ceiling is None:
+        return command
+    exact = replace(policy, cost_ceiling=float(policy.cost_ceiling))
+    return replace(command, policy=exact)
+
+
+def _again(command: DelegateIntent, known: Intent, read: Read, now: int) -> Decision | Refusal:
+    """The same goal once more: nothing, or a new beginning of what has come to nothing."""
+    task = read.task(known.task)
+    if isinstance(task, Refusal):
+        return task
+    course = Course(known, task, read, now)
+    refusal = _check_the_same(command, known)
+    if refusal:
+        return refusal
+    if command.request_id and known.has_had(command.request_id):
+        return _check_whose(command, known) or Decision(replace(receipt_of(course), before=True))
+    is_to_begin = known.state in RENEWABLE and not task.is_final
+    if not is_to_begin or task.status == "in-progress":
+        return _check_whose(command, known) or Decision(receipt_of(course))
+    if read.actor.role not in MAY_DELEGATE and read.actor.name != known.by:
+        return Refusal(
+            "not_authorized",
+            f"{read.actor.label} may not delegate {known.id} anew: that is up to {known.by}, a "
+            "person or an orchestrator",
+        )
+    if task.open_blockers:
+        return _waits(task)
+    if task.handoff is not None:
+        return on_its_way(task, task.handoff.id)
+    _give(course, command)
+    return Decision(receipt_of(course), course.events)
+
+
+def _check_the_same(command: DelegateIntent, known: Intent) -> Refusal | None:
+    """None unless it is about something else, or is said to belong elsewhere than it does."""
+    for field in ("goal", "params", "constraints", "skills"):
+        if getattr(command, field) != getattr(known, field):
+            what = "another" if field == "goal" else "other"
+            return Refusal(
+                "already_exists",
+                f"there is an intent {known.id} with {what} {field}; say the same, or use another "
+                "id",
+            )
+    for what, said, has in (
+        ("plan", command.plan, known.plan),
+        ("intent that it follows", command.follows, known.follows),
+    ):
+        if said not in ("", has):
+            return Refusal(
+                "already_exists",
+                f"there is an intent {known.id}, and the {what} is {has or 'none'}, not "
+                f"{said}; use another id",
+            )
+    return None
+
+
+def _check_whose(command: DelegateIntent, known: Intent) -> Refusal | None:
+    """None unless it is meant for somebody else than the one who has it, or had it last."""
+    last = known.request or next(reversed(known.closed), None)
+    if not command.agent or last is None or last.agent == command.agent:
+        return None
+    return Refusal(
+        "already_exists",
+        f"{known.id} is {known.state}, and {last.id} went to {last.agent}, not to {command.agent}; "
+        "use another id, or give its task another owner",
+    )
+
+
+def _give(course: Course, command: DelegateIntent) -> None:
+    """To the first that may have it; else the intent is rejected, and its task blocked."""
+    beside = told_beside(command.params, course.task)
+    forbidden = check_goal(command.goal, command.policy, beside)
+    if forbidden is None and command.candidates and _offered(course, command):
+        return
+    reasons = (forbidden,) if forbidden else _why_not_them(course) or (_NOBODY,)
+    course.say(IntentRejected(course.intent.id, reasons))
+    status = course.task.status
+    if status in _OPEN:
+        course.move(TaskTransitioned(status, "blocked", "; ".join(reasons)[:REASON]))
+
+
+def _why_not_them(course: Course) -> tuple[str, ...]:
+    """Why those who were looked at may not have it: each reason once, with whom it concerns."""
+    told: list[str] = []
+    for reason, agents in list(course.vetoed.items())[:SHOWN_VETOES]:
+        others = len(agents) - _NAMED
+        more = f" and {others} more" if others > 0 else ""
+        told.append(f"{', '.join(agents[:_NAMED])}{more}: {reason}")
+    return tuple(told)
+
+
+def _offered(course: Course, command: DelegateIntent) -> bool:
+    terms = Terms(
+        command.policy, command.patience_ms, command.tries, command.kept_bytes, command.due_by
+    )
+    # A new beginning: whoever has failed it may try again, after those who have not.
+    failed = course.intent.failed
+    candidates = tuple(sorted(command.candidates, key=lambda one: one.agent in failed))
+    return course.offer(candidates, terms, command.request_id)
+
+
+def _begun(command: DelegateIntent, id: str, read: Read, now: int) -> Decision | Refusal:
+    """The task of an intent: one that has this name, or a new one that is in no queue yet."""
+    alias = f"{KIND}:{id}"
+    known = read.task(alias)
+    if isinstance(known, Refusal) and known.code == "task_not_found":
+        known = read.task(id)
+    if isinstance(known, Task):
+        return _taken(known, alias, read)
+    if known.code != "task_not_found":
+        return known
+    first_line = command.goal.strip().partition("\n")[0]
+    return born(
+        CreateTask(
+            first_line[:TITLE],
+            id,
+            body=command.goal if command.goal != first_line[:TITLE] else "",
+            review_required=command.review_required,
+            aliases=(alias,),
+            origin=ORIGIN,
+        ),
+        read,
+        now,
+    )
+
+
+def _taken(task: Task, alias: str, read: Read) -> Decision | Refusal:
+    if task.status not in _OPEN or read.lease(task) is not None:
+        return Refusal(
+            "not_ready", f"{task.id} is {task.status}: only what nobody works on is delegated"
+        )
+    if read.actor.role not in MAY_DELEGATE:
+        return Refusal(
+            "not_authorized",
+            f"{read.actor.label} may not delegate {task.id}, which exists already: that is for a "
+            "person or an orchestrator",
+        )
+    other = intent_of(task, read.intent)
+    if other is not None:
+        return Refusal(
+            "already_exists",
+            f"{task.id} is the task of intent {other.id} already: delegate that one anew",
+        )
+    if task.open_blockers:
+        return _waits(task)
+    if task.handoff is not None:
+        return on_its_way(task, task.handoff.id)
+    bound: StreamEvents = ()
+    if alias not in task.aliases:
+        bound = ((task_stream(task.id), TaskAliased(alias)),)
+    return Decision(Receipt(task.id, task.status), bound)
+
+
+def _task_of(begun: Decision, read: Read, now: int) -> Task:
+    """The task that an intent begins with, after what has happened to it."""
+    for _, event in begun.events:
+        if isinstance(event, TaskCreated):
+            return EVOLVE_TASK[TaskCreated](None, event, now)
+    task = read.task(begun.receipt.task)
+    assert isinstance(task, Task)
+    return task_after(task, begun.events, now)
+
+
+def _waits(task: Task) -> Refusal:
+    return Refusal("waits_for", f"{task.id} waits for {', '.join(task.open_blockers)}")
+
+
+def _faults(command: DelegateIntent) -> Iterator[Refusal | None]:
+    yield check_id(command.id, "intent id") if command.id else None
+    yield check_text("goal", command.goal, REASON, least=1)
+    yield check_json("params", command.params) or _check_size(command.params)
+    yield from faults_of_words("constraints", command.constraints)
+    yield from faults_of_words("skills", command.skills)
+    if command.patience_ms:
+        yield check_duration("the time until the deadline", command.patience_ms, *WAIT_MS)
+    yield check_range("due_by", command.due_by, 0, SPAN[1])
+    yield check_range("kept_bytes", command.kept_bytes, 0, KEPT)
+    yield check_id(command.plan, "plan") if command.plan else None
+    yield check_id(command.follows, "intent id") if command.follows else None
+    yield check_id(command.request_id, "request id") if command.request_id else None
+    yield check_range("tries", command.tries, 1, TRIES)
+    yield check_count("candidates", command.candidates, CANDIDATES)
+    yield from _faults_of_policy(command.policy)
+
+
+def _faults_of_policy(policy: Policy) -> Iterator[Refusal | None]:
+    for field in ("data_locality", "required_skills", "forbidden_goals"):
+        yield check_count(f"policy.{field}", getattr(policy, field), RULES)
+
+
+def _check_size(params: dict[str, object]) -> Refusal | None:
+    size = len(msgspec.json.encode(params))
+    if size <= TEXT:
+        return None
+    return Refusal("invalid_field", f"params has {size} bytes; at most {TEXT} are allowed")

@@ -1,0 +1,1 @@
+"""Deciders about letters, reservations and waves."""

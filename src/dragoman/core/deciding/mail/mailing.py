@@ -1,0 +1,256 @@
+"""Deciders of letters: post, read, ack, answer, and what is late (S-MAIL-7)."""
+
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from dragoman.core import missing
+from dragoman.core.authority import MAY_DISPATCH, check_write
+from dragoman.core.commands import AckMail, AnswerMail, EscalateMail, PostMail, ReadMail
+from dragoman.core.errors import Refusal
+from dragoman.core.events import (
+    MailAcked,
+    MailAnswered,
+    MailEscalated,
+    MailEvent,
+    MailPosted,
+    MailRead,
+)
+from dragoman.core.ids import bare, check_agent, check_id, is_task_name, mail_stream
+from dragoman.core.limits import (
+    ATTACHMENTS,
+    BODY,
+    REASON,
+    RECIPIENTS,
+    SUBJECT,
+    WAIT_MS,
+    check_count,
+    check_duration,
+    check_range,
+    check_text,
+    check_texts,
+)
+from dragoman.core.moments import SPAN, within_span
+from dragoman.core.reading import Decision, Read, Receipt
+from dragoman.core.states.letter import Mail
+from dragoman.core.states.task import Task
+
+_KIND = 64
+_WRITTEN = ("kind", "subject", "body", "bead", "reply_to", "importance", "attachments")
+"""What two letters under one id must have in common to be the same; not the time of sending."""
+
+LATE = "LATE"
+"""The kind of the letter by which the hub tells that another is late."""
+
+
+def post(command: PostMail, read: Read, now: int) -> Decision | Refusal:
+    """A new letter in the boxes of its recipients, known or not; the same one again is no other."""
+    refusal = check_write(read.actor) or next(filter(None, _faults(command)), None)
+    if refusal:
+        return refusal
+    known = read.mail(command.id) if command.id else None
+    if known is not None and known.sender == read.actor.name:
+        return _posted_before(command, known)
+    # Two senders may number their letters alike: who comes second gets an id of ours.
+    id = read.cause if known else command.id or read.cause
+    if id == read.cause and read.mail(id) is not None:
+        return Refusal(
+            "already_exists", "a request hands in one letter without an id; give the others one"
+        )
+    replied = read.mail(command.reply_to) if command.reply_to else None
+    if command.reply_to and replied is None:
+        return missing.letter(command.reply_to)
+    to, cc = _once(command.to), _once(command.cc, but=command.to)
+    copied = _once(command.copied, but=(*to, *cc, read.actor.name))
+    everyone = (*to, *cc, *copied)
+    event = MailPosted(
+        id=id,
+        sender=read.actor.name,
+        to=to,
+        thread=command.thread or (replied.thread if replied else "") or bare(command.bead) or id,
+        kind=command.kind,
+        subject=command.subject,
+        body=command.body,
+        cc=cc,
+        copied=copied,
+        unknown=tuple(name for name in everyone if read.agent(name) is None),
+        bead=command.bead,
+        reply_to=command.reply_to,
+        importance=command.importance,
+        ack_wanted=command.ack_wanted,
+        answer_wanted=command.answer_wanted,
+        due_by=within_span(now + command.due_in_ms) if command.due_in_ms else None,
+        attachments=command.attachments,
+        sent_at=command.sent_at,
+    )
+    malformed = check_id(event.thread, "thread")
+    return malformed or _told(id, event.thread, event)
+
+
+def _posted_before(command: PostMail, known: Mail) -> Decision | Refusal:
+    """The answer to a letter under an id that its sender has used: it is that one, or refused.
+
+    What is compared is what its sender wrote. Who else gets it, and in which thread it is when it
+    names none, was found out when it came first, and may come out otherwise now; so may whether an
+    ack is wanted, as far as that is no more than was asked for then.
+    """
+    to = _once(command.to)
+    is_same = (
+        (to, _once(command.cc, but=to)) == (known.to, known.cc)
+        and command.thread in ("", known.thread)
+        and (known.ack_wanted or not command.ack_wanted)
+        and all(getattr(command, field) == getattr(known, field) for field in _WRITTEN)
+    )
+    if is_same:
+        told = _about(known)
+        return replace(told, receipt=replace(told.receipt, before=True))
+    return Refusal(
+        "already_exists",
+        f"there is another letter {known.id} of yours already; give this one another id",
+    )
+
+
+def read_letter(command: ReadMail, read: Read, now: int) -> Decision | Refusal:
+    """A recipient has read it; a second time is a no-op."""
+    del now
+    mail = _in_box(command.mail, read)
+    if isinstance(mail, Refusal):
+        return mail
+    name = read.actor.name
+    return _about(mail) if name in mail.read_by else _about(mail, MailRead(mail.id, name))
+
+
+def ack(command: AckMail, read: Read, now: int) -> Decision | Refusal:
+    """A recipient took notice; a second time is a no-op."""
+    del now
+    mail = _in_box(command.mail, read)
+    if isinstance(mail, Refusal):
+        return mail
+    name = read.actor.name
+    return _about(mail) if name in mail.acked_by else _about(mail, MailAcked(mail.id, name))
+
+
+def answer(command: AnswerMail, read: Read, now: int) -> Decision | Refusal:
+    """The letter of this request is the answer; one that has an answer already keeps it.
+
+    Whoever has the letter may answer, and so may the roles that the command names.
+    """
+    del now
+    mail = _found(command.mail, read)
+    if isinstance(mail, Refusal):
+        return mail
+    refusal = check_write(read.actor)
+    if refusal:
+        return refusal
+    if not mail.is_open:
+        return _about(mail)
+    if not mail.is_for(read.actor.name) and read.actor.role not in command.roles:
+        return Refusal(
+            "not_authorized",
+            f"{mail.id} was not sent to {read.actor.label}: its answer comes from "
+            f"{', '.join(mail.recipients)[:200]}",
+        )
+    return _about(mail, MailAnswered(mail.id, read.actor.name, _id_of_answer(command, read)))
+
+
+def _id_of_answer(command: AnswerMail, read: Read) -> str:
+    """The id that the letter of this request has got: its own, unless another sender had that."""
+    known = read.mail(command.answer) if command.answer else None
+    is_another = known is not None and known.sender != read.actor.name
+    return read.cause if is_another else command.answer or read.cause
+
+
+def escalate(command: EscalateMail, read: Read, now: int) -> Decision | Refusal:
+    """An ack or answer that is late is on record once, and those who can see to it are told.
+
+    They are told by a letter of its own: one that was copied to them would stand where it was
+    posted, behind the back of whoever has read that far.
+    """
+    mail = _found(command.mail, read)
+    if isinstance(mail, Refusal):
+        return mail
+    if read.actor.role not in MAY_DISPATCH:
+        return Refusal("not_authorized", f"{read.actor.label} may not escalate letters")
+    deadline = mail.deadline
+    if deadline is None or now < deadline:
+        return _about(mail)
+    task = read.task(mail.bead) if mail.bead else None
+    about = task.id if isinstance(task, Task) else ""
+    told = _once(command.told, but=(mail.sender,))
+    late = MailEscalated(mail.id, mail.waits_for or mail.to, told, about)
+    decision = _about(mail, late)
+    if not told:
+        return decision
+    notice = _notice(mail, late, read)
+    return replace(decision, events=(*decision.events, (mail_stream(notice.id), notice)))
+
+
+def _notice(mail: Mail, late: MailEscalated, read: Read) -> MailPosted:
+    """The letter by which a late one is told."""
+    missing = "an answer" if mail.is_open else "an acknowledgement"
+    return MailPosted(
+        id=f"{read.cause}.late",
+        sender=read.actor.name,
+        to=late.told,
+        thread=mail.thread,
+        kind=LATE,
+        subject=f"Late: {missing} to letter {mail.id}",
+        body=(
+            f"{mail.sender} waits for {missing} from {', '.join(late.waiting_for)}.\n\n"
+            f"The letter {mail.id} has the subject: {mail.subject}"
+        ),
+        unknown=tuple(name for name in late.told if read.agent(name) is None),
+        bead=mail.bead,
+        reply_to=mail.id,
+        importance="high",
+    )
+
+
+def _faults(command: PostMail) -> Iterator[Refusal | None]:
+    yield check_id(command.id, "letter id") if command.id else None
+    yield check_id(command.thread, "thread") if command.thread else None
+    if not command.to:
+        yield Refusal("invalid_field", "to names nobody; name at least one recipient")
+    yield check_count("to", (*command.to, *command.cc), RECIPIENTS)
+    yield check_count("copied", command.copied, RECIPIENTS)
+    yield from map(check_agent, (*command.to, *command.cc, *command.copied))
+    yield check_text("subject", command.subject, SUBJECT)
+    yield check_text("body", command.body, BODY)
+    yield check_text("kind", command.kind, _KIND)
+    if command.bead and not is_task_name(command.bead):
+        yield Refusal("invalid_id", f"{command.bead[:40]!a} is not the name of a task")
+    yield check_count("attachments", command.attachments, ATTACHMENTS)
+    yield check_texts("attachments", command.attachments, REASON)
+    if command.due_in_ms:
+        yield check_duration("the time to answer", command.due_in_ms, *WAIT_MS)
+    if command.sent_at is not None:
+        yield check_range("sent_at", command.sent_at, *SPAN)
+
+
+def _in_box(id: str, read: Read) -> Mail | Refusal:
+    """The letter, if it is the caller's to read."""
+    mail = _found(id, read)
+    if isinstance(mail, Refusal) or mail.is_for(read.actor.name):
+        return mail
+    return Refusal("not_authorized", f"{id} is not addressed to {read.actor.name}")
+
+
+def _found(id: str, read: Read) -> Mail | Refusal:
+    malformed = check_id(id, "letter id")
+    if malformed:
+        return malformed
+    return read.mail(id) or missing.letter(id)
+
+
+def _once(names: tuple[str, ...], but: tuple[str, ...] = ()) -> tuple[str, ...]:
+    return tuple(name for name in dict.fromkeys(names) if name not in but)
+
+
+def _about(mail: Mail, *events: MailEvent) -> Decision:
+    return _told(mail.id, mail.thread, *events)
+
+
+def _told(id: str, thread: str, *events: MailEvent) -> Decision:
+    stream = mail_stream(id)
+    about_it = Receipt("", None, stream=stream, thread=thread)
+    return Decision(about_it, tuple((stream, event) for event in events))

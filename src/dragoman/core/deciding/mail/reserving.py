@@ -1,0 +1,246 @@
+"""Deciders of reservations: take files, keep them longer, give them back."""
+
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from dragoman.core import missing
+from dragoman.core.actors import Actor
+from dragoman.core.authority import MAY_DELEGATE, check_write
+from dragoman.core.commands import ReleaseReservations, RenewReservations, ReserveFiles
+from dragoman.core.errors import Refusal
+from dragoman.core.events import (
+    ReservationEvent,
+    ReservationRenewed,
+    ReservationsEnded,
+    ReservationTaken,
+)
+from dragoman.core.ids import RESERVATIONS
+from dragoman.core.limits import (
+    AGENT_RESERVES_MS,
+    PATTERN,
+    PATTERNS,
+    REASON,
+    RESERVED,
+    RESERVED_EACH,
+    TTL_MS,
+    check_count,
+    check_duration,
+    check_text,
+)
+from dragoman.core.moments import to_rfc3339, within_span
+from dragoman.core.reading import Decision, Read, Receipt, StreamEvents
+from dragoman.core.states.reservations import Conflict, FindTask, Reservation, Shelf, Wish
+from dragoman.text.globs import names_nothing, tidy_glob, why_no_glob
+
+_NOTHING_RESERVED = "nothing was reserved"
+
+
+def take(command: ReserveFiles, read: Read, now: int) -> Decision | Refusal:
+    """Files for the caller; the same ones again are kept longer."""
+    patterns = tidied(command.patterns)
+    refusal = (
+        check_write(read.actor)
+        or check_patterns("patterns", patterns, least=1)
+        or _check_breadth(patterns, read.actor)
+        or _check_time(command.ttl_ms, read.actor)
+        or check_text("reason", command.reason, REASON)
+    )
+    if refusal:
+        return refusal
+    attempt = _attempt_on(command.task, read) if command.task else ("", 0)
+    if isinstance(attempt, Refusal):
+        return attempt
+    task, fence = attempt
+    name, until = read.actor.name, within_span(now + command.ttl_ms)
+    living = read.reservations().living(read.task, now)
+    wish = Wish(patterns, name, task, command.exclusive)
+    conflict = next(Shelf(living).conflicts(wish, read.task), None)
+    if conflict is not None:
+        return Refusal("reserved", describe(conflict, read.task))
+    same = (patterns, name, command.exclusive, task)
+    for one in living:
+        if (one.patterns, one.holder, one.exclusive, one.task) == same:
+            return _told(one.id, until, ReservationRenewed(one.id, until))
+    full = _check_room(patterns, living, read.actor)
+    if full is not None:
+        return full
+    taken = ReservationTaken(
+        read.cause,
+        patterns,
+        name,
+        until,
+        command.exclusive,
+        task,
+        reason=command.reason,
+        fence=fence,
+    )
+    return _told(read.cause, until, *swept(read, now), taken)
+
+
+def renew(command: RenewReservations, read: Read, now: int) -> Decision | Refusal:
+    """A later end for reservations of the caller's own."""
+    refusal = check_write(read.actor) or _check_time(command.ttl_ms, read.actor)
+    if refusal:
+        return refusal
+    meant = _meant(command.names, read, now, may_be_anyones=False)
+    if isinstance(meant, Refusal):
+        return meant
+    if not meant:
+        return missing.reservations_of(read.actor.name)
+    until = within_span(now + command.ttl_ms)
+    return _told("", until, *(ReservationRenewed(one.id, until) for one in meant))
+
+
+def release(command: ReleaseReservations, read: Read, now: int) -> Decision | Refusal:
+    """Reservations end: the caller's own, or anybody's at the word of whoever runs the show."""
+    refusal = check_write(read.actor)
+    if refusal:
+        return refusal
+    may_be_anyones = read.actor.role in MAY_DELEGATE
+    meant = _meant(command.names, read, now, may_be_anyones=may_be_anyones)
+    if isinstance(meant, Refusal):
+        return meant
+    if not meant:
+        told = _told("", 0, *swept(read, now))
+        return replace(told, receipt=replace(told.receipt, remark=_NOTHING_RESERVED))
+    ended = ReservationsEnded(tuple(one.id for one in meant), "released")
+    return _told("", 0, *swept(read, now), ended)
+
+
+def swept(read: Read, now: int) -> Iterator[ReservationEvent]:
+    """The news that reservations have ended by themselves, for whoever writes there next."""
+    over = tuple(one.id for one in read.reservations().kept if not one.is_live(read.task, now))
+    if over:
+        yield ReservationsEnded(over, "over")
+
+
+def on_record(*events: ReservationEvent) -> StreamEvents:
+    """Events of reservations, with their stream."""
+    return tuple((RESERVATIONS, event) for event in events)
+
+
+def tidied(patterns: tuple[str, ...]) -> tuple[str, ...]:
+    """Patterns as they are kept, each once."""
+    return tuple(dict.fromkeys(map(tidy_glob, patterns)))
+
+
+def check_patterns(field: str, patterns: tuple[str, ...], *, least: int = 0) -> Refusal | None:
+    """None when all of them can name files of a repository, and there are not too many."""
+    if len(patterns) < least:
+        return Refusal("invalid_field", f"{field} names no file; name a path or a glob")
+    return check_count(field, patterns, PATTERNS) or next(
+        filter(None, (_check_pattern(field, pattern) for pattern in patterns)), None
+    )
+
+
+def _check_pattern(field: str, pattern: str) -> Refusal | None:
+    wrong = why_no_glob(pattern)
+    if wrong is not None:
+        return Refusal("invalid_field", f"{field}: {pattern[:80]!a} cannot be reserved: {wrong}")
+    return check_text(field, pattern, PATTERN)
+
+
+def describe(conflict: Conflict, find: FindTask) -> str:
+    """Who has the files, under which pattern, and until when."""
+    return (
+        f"{conflict.wanted} is reserved by {whose(conflict.by, find)} as {conflict.reserved} "
+        f"{how_long(conflict.by)}: take other files, ask for it, or wait"
+    )
+
+
+def whose(one: Reservation, find: FindTask) -> str:
+    """The holder of a reservation, in words."""
+    worker = one.worker(find)
+    if not one.wave:
+        return worker
+    bead = f"bead {one.task} of wave {one.wave}"
+    return f"{worker} for {bead}" if worker else bead
+
+
+def how_long(one: Reservation) -> str:
+    """Until when a reservation lasts, in words."""
+    if one.until is None:
+        return "until that bead has ended"
+    return f"until {to_rfc3339(one.until)}"
+
+
+def _check_breadth(patterns: tuple[str, ...], actor: Actor) -> Refusal | None:
+    """None when an agent leaves something to the others."""
+    too_broad = next(filter(names_nothing, patterns), None)
+    if too_broad is None or actor.role in MAY_DELEGATE:
+        return None
+    return Refusal(
+        "not_authorized",
+        f"{too_broad[:80]!a} would keep everybody from everything, which only orchestrators, "
+        "coordinators and people may do: name the folders and files that you will edit",
+    )
+
+
+def _check_time(ttl_ms: int, actor: Actor) -> Refusal | None:
+    bounds = TTL_MS if actor.role in MAY_DELEGATE else AGENT_RESERVES_MS
+    return check_duration("the reservation", ttl_ms, *bounds)
+
+
+def _check_room(
+    patterns: tuple[str, ...], living: tuple[Reservation, ...], actor: Actor
+) -> Refusal | None:
+    """None when there is room for more patterns: among all, and in the share of an agent."""
+    shares = [(living, RESERVED, "can be reserved at a time")]
+    if actor.role not in MAY_DELEGATE:
+        own = tuple(one for one in living if one.holder == actor.name)
+        shares.append((own, RESERVED_EACH, f"can be reserved by {actor.name} at a time"))
+    for among, most, words in shares:
+        if sum(len(one.patterns) for one in among) + len(patterns) > most:
+            return Refusal(
+                "invalid_field",
+                f"{most} patterns {words}, and no more are free: use one glob for many files, "
+                "or wait until others are released",
+            )
+    return None
+
+
+def _attempt_on(name: str, read: Read) -> tuple[str, int] | Refusal:
+    """The task that files are reserved for, one that somebody works on, and the attempt's fence."""
+    task = read.task(name)
+    if isinstance(task, Refusal):
+        return task
+    if task.status != "in-progress":
+        return Refusal(
+            "not_ready",
+            f"{task.id} is {task.status}: files are reserved for a task while somebody works on "
+            "it; claim it first, or reserve them without a task",
+        )
+    if read.actor.role == "agent" and task.assignee != read.actor.name:
+        return Refusal(
+            "unauthorized_agent", f"{task.id} is in the hands of {task.assignee}, who may do this"
+        )
+    return task.id, task.fence
+
+
+def _meant(
+    names: tuple[str, ...], read: Read, now: int, *, may_be_anyones: bool
+) -> list[Reservation] | Refusal:
+    """The living reservations that are meant by ids or patterns; none named: all of one's own."""
+    living = read.reservations().living(read.task, now)
+    own = [one for one in living if one.holder == read.actor.name]
+    if not names:
+        return own
+    found: dict[str, Reservation] = {}
+    for name in names:
+        pattern = tidy_glob(name)
+        hits = [one for one in living if name == one.id or pattern in one.patterns]
+        usable = [one for one in hits if one in own] or (hits if may_be_anyones else [])
+        if hits and not usable:
+            return Refusal(
+                "not_authorized", f"{name[:80]!a} is reserved by {whose(hits[0], read.task)}"
+            )
+        if not usable:
+            return missing.reservation(name)
+        found |= {one.id: one for one in usable}
+    return list(found.values())
+
+
+def _told(id: str, until: int, *events: ReservationEvent) -> Decision:
+    about_it = Receipt("", None, expires_at=until, stream=f"reservation:{id}")
+    return Decision(about_it, on_record(*events))

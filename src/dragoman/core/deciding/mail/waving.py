@@ -1,0 +1,212 @@
+"""Deciders of waves: start one, and let its beads go as places and files become free."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from dragoman.core import missing
+from dragoman.core.authority import MAY_DELEGATE
+from dragoman.core.commands import (
+    DEFAULT_ATTEMPTS,
+    AdoptTask,
+    AdvanceWave,
+    AnyCommand,
+    PostMail,
+    StartWave,
+)
+from dragoman.core.deciding.mail import mailing
+from dragoman.core.deciding.mail.reserving import check_patterns, on_record, swept, tidied
+from dragoman.core.deciding.tasks.lifecycle import moved
+from dragoman.core.errors import Refusal
+from dragoman.core.events import (
+    AnyEvent,
+    ReservationTaken,
+    WaveBead,
+    WaveBeadReleased,
+    WaveCompleted,
+    WaveStarted,
+)
+from dragoman.core.ids import check_agent, check_id, wave_stream
+from dragoman.core.limits import ATTEMPTS, BEADS, RETRIES, WAVE_PATTERNS, check_count, check_range
+from dragoman.core.reading import Decision, Read, Receipt, StreamEvents
+from dragoman.core.states.task import Task
+from dragoman.core.states.wave import (
+    ENDED,
+    Plan,
+    Wave,
+    closing_report,
+    counts_of,
+    plan,
+    reservation_of,
+    tasks_of,
+)
+
+KIND: Final = "bead"
+"""The kind of name under which a wave adopts what is unknown here."""
+COMPLETE: Final = "WAVE_COMPLETE"
+"""The kind of the letter that is the closing report."""
+_FAILURE = re.compile(r"[A-Z][A-Z0-9_]{0,63}", re.ASCII)
+
+
+def commands_of_start(
+    wave: StartWave,
+    titles: Mapping[str, str],
+    *,
+    review_required: bool = True,
+    max_attempts: int = DEFAULT_ATTEMPTS,
+) -> tuple[AnyCommand, ...]:
+    """The whole of a start: unknown beads are adopted, held back, and the first ones let go.
+
+    A name with its kind (KIND:NAME) is that of a task which must be known already.
+    """
+    adopted = tuple(
+        AdoptTask(
+            KIND,
+            bead.task,
+            titles.get(bead.task, ""),
+            review_required=review_required,
+            max_attempts=max_attempts,
+            ready=False,
+        )
+        for bead in wave.beads
+        if ":" not in bead.task
+    )
+    return (*adopted, wave, AdvanceWave(wave.id))
+
+
+def start(command: StartWave, read: Read, now: int) -> Decision | Refusal:
+    """A new wave; those of its beads that are ready wait until it lets them go."""
+    del now
+    refusal = _check_role(read) or next(filter(None, _faults(command)), None)
+    if refusal:
+        return refusal
+    id = command.id or read.cause
+    if read.wave(id) is not None:
+        return Refusal("already_exists", f"there is a wave {id} already; give this one another id")
+    beads: dict[str, WaveBead] = {}
+    held_back: StreamEvents = ()
+    for asked in command.beads:
+        task = _bead(asked.task, read)
+        if isinstance(task, Refusal):
+            return task
+        if task.id in beads:
+            return Refusal("invalid_field", f"the wave names {task.id} twice; name it once")
+        other = _runs_in(task, command.beside, read)
+        if other:
+            return Refusal(
+                "reserved",
+                f"{task.id} is a bead of the wave {other}, which still runs: wait until it has "
+                "ended there, or leave it out",
+            )
+        beads[task.id] = WaveBead(task.id, tidied(asked.files))
+        if task.status == "ready":
+            held_back += moved(task, "backlog", f"waits for its turn in wave {id}", read)
+    started = WaveStarted(
+        id,
+        tuple(beads.values()),
+        command.parallel,
+        command.told or read.actor.name,
+        command.retries,
+    )
+    return _told(id, (wave_stream(id), started), *held_back)
+
+
+def _runs_in(task: Task, waves: tuple[str, ...], read: Read) -> str:
+    """The wave in which this task has still to end; empty: none. Two would both let it go."""
+    if task.status in ENDED:
+        return ""
+    running = (wave for wave in map(read.wave, waves) if wave and wave.ended_at is None)
+    having = (wave.id for wave in running if any(bead.task == task.id for bead in wave.beads))
+    return next(having, "")
+
+
+def advance(command: AdvanceWave, read: Read, now: int) -> Decision | Refusal:
+    """Whatever may go goes; a wave whose beads have all ended is closed, by the hub itself."""
+    id = command.wave or read.cause
+    refusal = _check_role(read) or check_id(id, "wave id")
+    if refusal:
+        return refusal
+    wave = read.wave(id)
+    if wave is None:
+        return missing.wave(id)
+    if wave.ended_at is not None:
+        return _told(id)
+    next_steps = plan(wave, read.reservations().living(read.task, now), read.task, now)
+    if not next_steps.is_complete:
+        return _told(id, *_steps(wave, next_steps, read, now))
+    is_closed = read.actor.role == "system"
+    return _closed(wave, command.stuck, read, now) if is_closed else _told(id)
+
+
+def _steps(wave: Wave, next_steps: Plan, read: Read, now: int) -> StreamEvents:
+    events: StreamEvents = ()
+    if next_steps.reserved:
+        kept = (reservation_of(wave, bead) for bead in next_steps.reserved)
+        taken = (
+            ReservationTaken(one.id, one.patterns, task=one.task, wave=one.wave) for one in kept
+        )
+        events += on_record(*swept(read, now), *taken)
+    for task in next_steps.held_back:
+        events += moved(task, "backlog", f"waits for {', '.join(task.open_blockers[:8])}", read)
+    for task in next_steps.released:
+        events += ((wave_stream(wave.id), WaveBeadReleased(wave.id, task.id)),)
+        events += moved(task, "ready", f"let go by wave {wave.id}", read)
+    return events
+
+
+def _closed(wave: Wave, stuck: Mapping[str, str], read: Read, now: int) -> Decision | Refusal:
+    tasks = tasks_of(wave, read.task)
+    subject, body = closing_report(wave, tasks, now, stuck)
+    report = PostMail((wave.told,), subject, body, COMPLETE, thread=wave.id)
+    letter = mailing.post(report, read, now)
+    if isinstance(letter, Refusal):
+        return letter
+    completed = WaveCompleted(wave.id, counts_of(tasks))
+    return _told(wave.id, (wave_stream(wave.id), completed), *letter.events)
+
+
+def _faults(command: StartWave) -> Iterator[Refusal | None]:
+    yield check_id(command.id, "wave id") if command.id else None
+    yield check_agent(command.told) if command.told else None
+    if not command.beads:
+        yield Refusal("invalid_field", "the wave has no beads; name at least one")
+    yield check_count("beads", command.beads, BEADS)
+    yield check_range("parallel", command.parallel, 1, BEADS)
+    for bead in command.beads:
+        yield check_patterns(f"files of {bead.task[:80]}", tidied(bead.files))
+    patterns = sum(len(tidied(bead.files)) for bead in command.beads)
+    if patterns > WAVE_PATTERNS:
+        yield Refusal(
+            "invalid_field",
+            f"the beads of the wave want {patterns} files; at most {WAVE_PATTERNS} are allowed: "
+            "use one glob for many files, or start several waves",
+        )
+    yield check_count("retries", command.retries, RETRIES)
+    for type, allowed in command.retries.items():
+        if not _FAILURE.fullmatch(type):
+            yield Refusal(
+                "invalid_field",
+                f"{type[:40]!a} is no type of failure; write it like TESTS_FAIL",
+            )
+        yield check_range(f"retries of {type[:64]}", allowed, 0, ATTEMPTS)
+
+
+def _check_role(read: Read) -> Refusal | None:
+    if read.actor.role in MAY_DELEGATE:
+        return None
+    return Refusal(
+        "not_authorized",
+        f"{read.actor.label} may not run waves: orchestrators, coordinators and people may",
+    )
+
+
+def _bead(name: str, read: Read) -> Task | Refusal:
+    """The task that is called so: as a bead if there is such a bead, else by any of its names."""
+    known = read.task(name if ":" in name else f"{KIND}:{name}")
+    if isinstance(known, Refusal) and known.code == "task_not_found":
+        known = read.task(name)
+    return known
+
+
+def _told(id: str, *events: tuple[str, AnyEvent]) -> Decision:
+    return Decision(Receipt("", None, stream=wave_stream(id)), events)

@@ -1,0 +1,133 @@
+"""What an attempt's credential may say: words about its one task, under its one fencing token."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from dragoman.core.commands import (
+    AckMail,
+    AddWorkItem,
+    AdoptTask,
+    AdvanceWave,
+    AnswerMail,
+    AnyCommand,
+    ClaimWorkItem,
+    CreateTask,
+    DelegateIntent,
+    DescribeAgent,
+    DiscardDraft,
+    DraftHandoff,
+    EscalateMail,
+    ExpireRequest,
+    HandoffCommand,
+    IssueToken,
+    KeyAgent,
+    PauseAgent,
+    PostMail,
+    ProposeHandoff,
+    ReadMail,
+    ReceiveResult,
+    RecordTrace,
+    RecordTurn,
+    RegisterAgent,
+    RejectMessage,
+    ReleaseReservations,
+    ReleaseWorkItem,
+    RenewReservations,
+    ReserveFiles,
+    ResumeAgent,
+    RevokeToken,
+    StartWave,
+    TaskCommand,
+    UpdateIntent,
+)
+from dragoman.core.errors import Refusal
+from dragoman.core.reading import Read
+from dragoman.core.states.task import Task
+
+SPEAKS_FOR: Final[dict[type[Any], Callable[[Any], str] | None]] = {
+    TaskCommand: lambda command: command.held,
+    CreateTask: lambda command: command.parent or command.discovered_from,
+    AdoptTask: lambda command: command.name,
+    RegisterAgent: lambda _: "",
+    KeyAgent: lambda _: "",
+    IssueToken: lambda _: "",
+    RevokeToken: lambda _: "",
+    PauseAgent: lambda _: "",
+    ResumeAgent: lambda _: "",
+    RejectMessage: None,
+    PostMail: None,
+    ReadMail: None,
+    AckMail: None,
+    AnswerMail: None,
+    EscalateMail: lambda _: "",
+    DraftHandoff: None,
+    DiscardDraft: None,
+    ProposeHandoff: lambda command: command.task,
+    HandoffCommand: lambda command: command.handoff,
+    AddWorkItem: None,
+    ClaimWorkItem: None,
+    ReleaseWorkItem: None,
+    StartWave: lambda _: "",
+    AdvanceWave: lambda _: "",
+    ReserveFiles: None,
+    RenewReservations: None,
+    ReleaseReservations: None,
+    DescribeAgent: lambda _: "",
+    DelegateIntent: lambda command: f"intent:{command.follows}" if command.follows else "",
+    ReceiveResult: lambda command: command.about,
+    UpdateIntent: lambda command: command.about,
+    ExpireRequest: lambda _: "",
+    RecordTurn: lambda command: command.task,
+    RecordTrace: None,
+}
+"""Command (a kind of them) -> the task that must be the credential's, or its handoff; empty: never
+is; None: need not be, because it changes no task."""
+
+_KINDS: Final = (TaskCommand, HandoffCommand)
+_ANSWERS: Final = (ReceiveResult, UpdateIntent)
+"""About another intent than the attempt's these are anomalies, for their decider to put on
+record: it takes nothing else from whoever speaks for another task."""
+
+
+def bound(command: AnyCommand, read: Read, now: int) -> AnyCommand | Refusal:
+    """The command under the caller's fencing token, or why its credential does not reach so far."""
+    actor = read.actor
+    kind = next((kind for kind in _KINDS if isinstance(command, kind)), type(command))
+    speaks_for = SPEAKS_FOR[kind]
+    if speaks_for is None:
+        return command
+    name = speaks_for(command)
+    if kind is HandoffCommand:
+        handoff = read.handoff(name)
+        name = handoff.task if handoff else ""
+    task = read.task(name) if name else None
+    is_own = isinstance(task, Task) and task.id == actor.task
+    if kind in _ANSWERS and not is_own:
+        task = read.task(actor.task)
+    if isinstance(task, Refusal):
+        return task
+    if task is None or task.id != actor.task:
+        return Refusal(
+            "not_authorized",
+            f"this credential of {actor.name} speaks for an attempt on {actor.task} only",
+        )
+    named = getattr(command, "fence", None)
+    if task.fence != actor.fence or named not in (None, actor.fence):
+        return is_over(actor.name, actor.fence, task.id)
+    if hasattr(command, "fence"):
+        return replace(command, fence=actor.fence)
+    # Nobody else asks whether the attempt lives: the command names no fencing token.
+    lease = read.lease(task)
+    is_alive = lease is not None and lease.fence == actor.fence and lease.is_live(now)
+    return command if is_alive else is_over(actor.name, actor.fence, task.id)
+
+
+def is_over(agent: str, fence: int, task: str) -> Refusal:
+    """What the bearer of a credential is told whose attempt has ended."""
+    return Refusal(
+        "lease_lost",
+        f"this credential of {agent} belongs to attempt {fence} on {task}, which is over: stop "
+        "working on it",
+    )

@@ -1,0 +1,378 @@
+"""Deciders of an attempt: claim, heartbeat, release, report, end, expiry (S-RUN)."""
+
+from msgspec.structs import replace
+
+from dragoman.core.authority import MAY_DISPATCH, MAY_WRITE, check_hold, dispatcher
+from dragoman.core.commands import (
+    CheckpointTask,
+    ClaimTask,
+    EndAttempt,
+    ExpireLease,
+    ReleaseTask,
+    RenewLease,
+    ReportOutcome,
+)
+from dragoman.core.deadlines import Backoff, rest_after
+from dragoman.core.deciding.beginning import may_begin
+from dragoman.core.deciding.tasks.lifecycle import check_token, moved, unblocked
+from dragoman.core.errors import Refusal
+from dragoman.core.events import (
+    Outcome,
+    Status,
+    TaskCheckpointed,
+    TaskClaimed,
+    TaskReported,
+    TaskRequeued,
+)
+from dragoman.core.events import TaskTransitioned as Transitioned
+from dragoman.core.ids import check_agent, check_session, task_stream
+from dragoman.core.limits import (
+    QUEUES,
+    REASON,
+    TEXT,
+    TTL_MS,
+    check_count,
+    check_duration,
+    check_json,
+    check_text,
+    check_texts,
+)
+from dragoman.core.moments import SPAN, duration, to_rfc3339, within_span
+from dragoman.core.reading import Decision, LeaseChange, Read, Receipt, StreamEvents, receipt
+from dragoman.core.states.lease import Lease, granted, renewed
+from dragoman.core.states.moves import REPORTED, STALE
+from dragoman.core.states.task import CLAIMABLE, STATUS_AFTER, Checkpoint, Task
+
+_FORCED = frozenset({"CONTEXT_HIGH", "TIMEOUT"})
+"""Reasons for a checkpoint that the worker did not choose."""
+
+
+def claim(command: ClaimTask, read: Read, now: int) -> Decision | Refusal:
+    """A new attempt under a higher fencing token."""
+    refusal = check_claimant(command, read)
+    if refusal:
+        return refusal
+    queues = command.queues or ("", command.agent)
+    task = read.task(command.task) if command.task else _next(queues, command.agent, read, now)
+    if task is None:
+        return Refusal("nothing_ready", f"no task is ready for {command.agent}")
+    if isinstance(task, Refusal):
+        return task
+    held = read.lease(task)
+    if command.or_renew and held and held.holder == command.agent and held.is_live(now):
+        held = renewed(held, now)
+        return Decision(receipt(task, task.status, held), (), LeaseChange(task.id, held))
+    refusal = check_claimable(task, command, held, now)
+    if refusal:
+        return refusal
+    attempt, fence = task.attempts + 1, task.fence + 1
+    lease = granted(command.agent, fence, command.session, command.ttl_ms, now)
+    refusal = check_lease_end(task, lease, now)
+    if refusal:
+        return refusal
+    event = TaskClaimed(
+        task.status,
+        attempt,
+        fence,
+        command.agent,
+        command.ttl_ms,
+        command.session,
+        dispatcher(read.actor, command.agent),
+    )
+    return Decision(
+        Receipt(task.id, "in-progress", attempt, fence, lease.expires_at),
+        ((task_stream(task.id), event),),
+        LeaseChange(task.id, lease),
+    )
+
+
+def _next(queues: tuple[str, ...], agent: str, read: Read, now: int) -> Task | None:
+    return read.next_ready(queues, now, lambda task: may_begin(task, agent, read, now))
+
+
+def renew(command: RenewLease, read: Read, now: int) -> Decision | Refusal:
+    """A heartbeat: no entry, a longer lease."""
+    task = read.task(command.task)
+    if isinstance(task, Refusal):
+        return task
+    lease = read.lease(task)
+    refusal = check_hold(read.actor, task, lease, command.fence, now)
+    if refusal or lease is None:
+        return refusal or Refusal("lease_lost", f"nobody holds {task.id}")
+    lease = renewed(lease, now)
+    return Decision(receipt(task, task.status, lease), (), LeaseChange(task.id, lease))
+
+
+def release(command: ReleaseTask, read: Read, now: int) -> Decision | Refusal:
+    """Back to the queue, without counting a failure."""
+    task = _held(command.task, command.fence, read, now)
+    if isinstance(task, Refusal):
+        return task
+    refusal = check_text("reason", command.reason, REASON)
+    if refusal:
+        return refusal
+    events = moved(task, "ready", command.reason, read)
+    return Decision(receipt(task, "ready"), events, LeaseChange(task.id, None))
+
+
+def checkpoint(command: CheckpointTask, read: Read, now: int) -> Decision | Refusal:
+    """Back to the queue, half done, with word for the successor (S-MAIL-9).
+
+    While nobody works on the task, whoever runs the show may say where to go on. A worker that had
+    to stop and has no commit to show has reached nothing: that counts like a silent one's end.
+    """
+    task = read.task(command.task)
+    if isinstance(task, Refusal):
+        return task
+    is_at_rest = task.status != "in-progress" and read.actor.role in MAY_DISPATCH
+    if is_at_rest and task.is_final:
+        return Refusal("invalid_transition", f"{task.id} is {task.status}: nobody goes on with it")
+    refusal = (
+        (None if is_at_rest else _check_holder(task, command.fence, read, now))
+        or check_text("reason", command.reason, REASON, least=1)
+        or check_text("commit", command.commit, REASON)
+        or check_text("description", command.description, TEXT)
+        or check_text("next_steps", command.next_steps, TEXT)
+    )
+    if refusal:
+        return refusal
+    left = TaskCheckpointed(command.reason, command.commit, command.description, command.next_steps)
+    if is_at_rest:
+        return _said_at_rest(task, replace(left, by=read.actor.name))
+    if command.reason in _FORCED and not command.commit:
+        ended = _requeued(task, f"checkpoint: {command.reason}", command.backoff, now)
+        return replace(ended, events=((task_stream(task.id), left), *ended.events))
+    released = moved(task, "ready", f"checkpoint: {command.reason}", read)
+    return Decision(
+        receipt(task, "ready"),
+        ((task_stream(task.id), left), *released),
+        LeaseChange(task.id, None),
+    )
+
+
+def _said_at_rest(task: Task, left: TaskCheckpointed) -> Decision:
+    """What is not said anew stays as the last one who worked on the task has left it."""
+    known = task.checkpoint
+    if known is not None:
+        left = replace(
+            left,
+            commit=left.commit or known.commit,
+            description=left.description or known.description,
+            next_steps=left.next_steps or known.next_steps,
+        )
+        if _where_to_go_on(left) == _where_to_go_on(known):
+            return Decision(receipt(task, task.status))
+    return Decision(receipt(task, task.status), ((task_stream(task.id), left),))
+
+
+def _where_to_go_on(left: TaskCheckpointed | Checkpoint) -> tuple[str, str, str]:
+    return left.commit, left.description, left.next_steps
+
+
+def report(command: ReportOutcome, read: Read, now: int) -> Decision | Refusal:
+    """The outcome of an attempt; a later report of the same attempt replaces it until applied.
+
+    A report of what has come about already is a no-op, whoever repeats it (S-AOF-2).
+    """
+    task = read.task(command.task)
+    if isinstance(task, Refusal):
+        return task
+    refusal = (
+        check_text("notes", command.notes, TEXT)
+        or check_texts("blockers", command.blockers, REASON)
+        or check_json("details", command.details)
+    )
+    if refusal:
+        return refusal
+    if _has_come_about(task, command.outcome):
+        return check_token(command.fence, task, read, now) or Decision(receipt(task, task.status))
+    lease = read.lease(task)
+    refusal = check_hold(read.actor, task, lease, command.fence, now)
+    if refusal:
+        return refusal
+    event = TaskReported(
+        task.attempts,
+        read.actor.name,
+        command.outcome,
+        command.notes,
+        command.blockers,
+        command.details,
+    )
+    reported: StreamEvents = ((task_stream(task.id), event),)
+    is_unnamed = lease is not None and not lease.session
+    if not (command.apply or (command.apply_unnamed and is_unnamed)):
+        return Decision(receipt(task, task.status), reported)
+    applied = _applied(
+        task, command.outcome, f"{REPORTED}{command.outcome}", command.backoff, read, now
+    )
+    return Decision(applied.receipt, reported + applied.events, applied.lease)
+
+
+def end(command: EndAttempt, read: Read, now: int) -> Decision | Refusal:
+    """The session is over: what was reported takes effect; without a report nothing moves."""
+    task = read.task(command.task)
+    if isinstance(task, Refusal):
+        return task
+    lease = read.lease(task)
+    if read.actor.role not in MAY_DISPATCH:
+        refusal = check_hold(read.actor, task, lease, command.fence, now)
+        if refusal and _is_over(command, refusal):
+            return Decision(receipt(task, task.status))
+        if refusal:
+            return refusal
+    reported = _report_of_attempt(task)
+    if lease is None or reported is None or command.session not in ("", lease.session):
+        return Decision(receipt(task, task.status, lease))
+    return _applied(task, reported, f"{REPORTED}{reported}", command.backoff, read, now)
+
+
+def expire(command: ExpireLease, read: Read, now: int) -> Decision | Refusal:
+    """Recovery of a silent holder's task: by its report if there is one, else back to ready."""
+    task = read.task(command.task)
+    if isinstance(task, Refusal):
+        return task
+    if read.actor.role not in MAY_DISPATCH:
+        return Refusal("not_authorized", f"{read.actor.label} may not expire leases")
+    lease = read.lease(task)
+    if lease is None or lease.is_live(now):
+        return Decision(receipt(task, task.status, lease))
+    reported = _report_of_attempt(task)
+    if reported is None:
+        return _requeued(task, "stale_heartbeat_reclaim", command.backoff, now)
+    return _applied(task, reported, f"{STALE}{reported}", command.backoff, read, now)
+
+
+def check_claimant(command: ClaimTask, read: Read) -> Refusal | None:
+    """None when the caller may claim a task for this agent, in these words."""
+    actor = read.actor
+    malformed = check_agent(command.agent)
+    if malformed:
+        return malformed
+    if actor.role == "agent":
+        if command.agent != actor.name:
+            return Refusal("identity_mismatch", f"{actor.name} cannot claim for {command.agent}")
+        if command.queues:
+            return Refusal("not_authorized", f"{actor.label} may not choose its queues")
+    elif actor.role not in MAY_DISPATCH and not _has_taken_over(command, read):
+        return Refusal("not_authorized", f"{actor.label} may not claim tasks")
+    return (
+        (check_session(command.session) if command.session else None)
+        or check_duration("the lease", command.ttl_ms, *TTL_MS)
+        or check_count("queues", command.queues, QUEUES)
+        or next(filter(None, map(check_agent, filter(None, command.queues))), None)
+    )
+
+
+def _has_taken_over(command: ClaimTask, read: Read) -> bool:
+    """Whether the caller claims, for itself, what was handed over to it."""
+    task = read.task(command.task) if command.task else None
+    if not isinstance(task, Task) or task.handoff is None or command.queues:
+        return False
+    return read.actor.role in MAY_WRITE and task.handoff.only == command.agent == read.actor.name
+
+
+def check_claimable(
+    task: Task, command: ClaimTask, lease: Lease | None, now: int
+) -> Refusal | None:
+    """None when this one can begin with a task as it stands."""
+    if lease is not None:
+        until = to_rfc3339(lease.expires_at)
+        held = f"{lease.holder} holds {task.id} (attempt {task.attempts})"
+        if lease.is_live(now):
+            return Refusal("already_claimed", f"{held} until {until}")
+        return Refusal("already_claimed", f"{held}; its lease ended at {until} and awaits recovery")
+    if task.status not in CLAIMABLE:
+        return Refusal("not_ready", f"{task.id} is {task.status}; only ready tasks can be claimed")
+    if task.status == "review" and task.assignee != command.agent:
+        return Refusal(
+            "unauthorized_agent",
+            f"{task.id} is in review; only {task.assignee or 'its owner'} can rework it",
+        )
+    if task.handoff is not None and command.agent != task.handoff.only:
+        return Refusal(
+            "reserved",
+            f"{task.id} is handed over by {task.handoff.id}: only {task.handoff.only} can claim it",
+        )
+    if task.reserved_for not in ("", command.agent, *command.queues):
+        return Refusal("reserved", f"{task.id} is reserved for {task.reserved_for}")
+    if task.open_blockers:
+        return Refusal("waits_for", f"{task.id} waits for {', '.join(task.open_blockers)}")
+    return None
+
+
+def check_lease_end(task: Task, lease: Lease, now: int) -> Refusal | None:
+    """None when the end of a lease is a date: else it could be neither shown nor written down."""
+    if lease.expires_at <= SPAN[1]:
+        return None
+    return Refusal(
+        "invalid_field",
+        f"the clock says {to_rfc3339(now)}, so a lease of {duration(lease.ttl_ms)} on {task.id} "
+        f"would end after {to_rfc3339(SPAN[1])}, the last moment that has a date: look at the "
+        "hub's clock, or at --now",
+    )
+
+
+def _held(name: str, fence: int | None, read: Read, now: int) -> Task | Refusal:
+    task = read.task(name)
+    if isinstance(task, Refusal):
+        return task
+    return _check_holder(task, fence, read, now) or task
+
+
+def _check_holder(task: Task, fence: int | None, read: Read, now: int) -> Refusal | None:
+    return check_hold(read.actor, task, read.lease(task), fence, now)
+
+
+def _report_of_attempt(task: Task) -> Outcome | None:
+    """The outcome of the current attempt; an older attempt's report never decides."""
+    if task.status != "in-progress" or task.reported is None:
+        return None
+    return task.reported.outcome
+
+
+def _is_over(command: EndAttempt, refusal: Refusal) -> bool:
+    """Whether the named stay has lost the task already: there is nothing left to end.
+
+    One task that its agent lost must not keep the others of its session from ending.
+    """
+    return bool(command.session) and command.fence is None and refusal.code == "lease_lost"
+
+
+def steps(task: Task, outcome: Outcome) -> tuple[Status, ...]:
+    """The statuses that an outcome leads through; a review that is required ends the way."""
+    steps = STATUS_AFTER[outcome]
+    return steps[:1] if task.review_required else steps
+
+
+def _has_come_about(task: Task, outcome: Outcome) -> bool:
+    """Whether the task is where this outcome leads; a failure leads to a new attempt each time."""
+    if outcome == "failed" or task.status == "done":
+        return task.status == "done"
+    return task.status == steps(task, outcome)[-1]
+
+
+def _applied(
+    task: Task, outcome: Outcome, reason: str, backoff: Backoff, read: Read, now: int
+) -> Decision:
+    """The transitions that an outcome asks for, and the end of the lease."""
+    if outcome == "failed":
+        return _requeued(task, reason, backoff, now)
+    stream, at, events = task_stream(task.id), task.status, list[tuple[str, Transitioned]]()
+    for to in steps(task, outcome):
+        events.append((stream, Transitioned(at, to, reason)))
+        at = to
+    ending = unblocked(task, at, read) if at == "done" else ()
+    return Decision(receipt(task, at), (*events, *ending), LeaseChange(task.id, None))
+
+
+def _requeued(task: Task, reason: str, backoff: Backoff, now: int) -> Decision:
+    """Ready again after a rest; at the limit of attempts the deadletter follows."""
+    stream, failures = task_stream(task.id), task.failures + 1
+    rested = within_span(now + rest_after(failures, backoff))
+    event = TaskRequeued(task.attempts, reason, failures, rested)
+    ended = LeaseChange(task.id, None)
+    if failures < task.max_attempts:
+        return Decision(receipt(task, "ready"), ((stream, event),), ended)
+    dead: Status = "deadletter"
+    gave_up = Transitioned("ready", dead, f"{failures} attempts failed, the last: {reason}")
+    return Decision(receipt(task, dead), ((stream, event), (stream, gave_up)), ended)

@@ -1,0 +1,296 @@
+"""Deciders of a task's life apart from its attempts: create, move, name, note."""
+
+from msgspec import Struct
+
+from dragoman.core.authority import (
+    MAY_DELEGATE,
+    MAY_MOVE,
+    check_hold,
+    check_word,
+    check_write,
+    holds,
+    relation,
+)
+from dragoman.core.commands import AliasTask, CreateTask, MoveTask, NoteTask
+from dragoman.core.errors import Refusal
+from dragoman.core.events import (
+    LinkKind,
+    Status,
+    TaskAliased,
+    TaskBacklinked,
+    TaskCreated,
+    TaskNoted,
+    TaskTransitioned,
+    TaskUnblocked,
+)
+from dragoman.core.ids import (
+    aof_id,
+    check_agent,
+    check_alias,
+    check_task_id,
+    is_aof_id,
+    shown_name,
+    task_stream,
+)
+from dragoman.core.limits import (
+    ATTEMPTS,
+    BODY,
+    LINKS,
+    REASON,
+    TEXT,
+    TITLE,
+    check_count,
+    check_range,
+    check_text,
+)
+from dragoman.core.moments import to_rfc3339
+from dragoman.core.reading import Decision, LeaseChange, Read, Receipt, StreamEvents, receipt
+from dragoman.core.states.intent import KIND
+from dragoman.core.states.task import FINAL, TRANSITIONS, Task, can_move
+
+
+class _Links(Struct, frozen=True):
+    """The tasks that a new task points at, found."""
+
+    parent: Task | None
+    blockers: tuple[Task, ...]
+    source: Task | None
+
+    def backlinks(self, task_id: str) -> StreamEvents:
+        ends: list[tuple[LinkKind, Task]] = [("blocked-by", task) for task in self.blockers]
+        if self.parent:
+            ends.append(("parent", self.parent))
+        if self.source:
+            ends.append(("discovered-from", self.source))
+        return tuple((task_stream(t.id), TaskBacklinked(kind, task_id)) for kind, t in ends)
+
+
+def create(command: CreateTask, read: Read, now: int) -> Decision | Refusal:
+    """A new task, linked to the tasks it names."""
+    return _check_intents(command.aliases, read) or born(command, read, now)
+
+
+def born(command: CreateTask, read: Read, now: int) -> Decision | Refusal:
+    """A new task; it may be that of an intent."""
+    refusal = check_write(read.actor) or _check_shape(command)
+    if refusal:
+        return refusal
+    links = _find_links(command, read) if _has_links(command) else _NO_LINKS
+    if isinstance(links, Refusal):
+        return links
+    task_id, own_aof_id, number = _names(command.id, read, now)
+    aliases = tuple(a for a in dict.fromkeys(command.aliases) if a != f"aof:{own_aof_id}")
+    taken = _first_taken((command.id, *aliases), read)
+    if taken:
+        return taken
+    event = TaskCreated(
+        id=task_id,
+        aof_id=own_aof_id,
+        title=command.title,
+        status="ready" if command.ready else "backlog",
+        body=command.body,
+        priority=command.priority,
+        review_required=command.review_required,
+        max_attempts=command.max_attempts,
+        reserved_for=command.assignee,
+        origin=command.origin,
+        aliases=aliases,
+        parent=links.parent.id if links.parent else "",
+        blocked_by=tuple(task.id for task in links.blockers),
+        open_blockers=tuple(task.id for task in links.blockers if not task.is_final),
+        discovered_from=links.source.id if links.source else "",
+    )
+    events = ((task_stream(task_id), event), *links.backlinks(task_id))
+    return Decision(Receipt(task_id, event.status), events, number=number)
+
+
+def move(command: MoveTask, read: Read, now: int) -> Decision | Refusal:
+    """Another status, by whoever may ask for it. The same status again is a no-op."""
+    task = read.task(command.task)
+    if isinstance(task, Refusal):
+        return task
+    refusal = check_text("reason", command.reason, REASON)
+    if refusal:
+        return refusal
+    if task.status == command.to:
+        return check_token(command.fence, task, read, now) or Decision(receipt(task, task.status))
+    if command.if_at_rest and task.status == "in-progress":
+        return Refusal("already_claimed", f"{task.assignee} works on {task.id}: it is left to it")
+    refusal = check_move(command.to, command.fence, task, read, now)
+    if refusal:
+        return refusal
+    return Decision(
+        receipt(task, command.to),
+        moved(task, command.to, command.reason, read),
+        LeaseChange(task.id, None) if task.status == "in-progress" else None,
+    )
+
+
+def name(command: AliasTask, read: Read, now: int) -> Decision | Refusal:
+    """One more name for a task. The same name again is a no-op."""
+    task = read.task(command.task)
+    if isinstance(task, Refusal):
+        return task
+    refusal = check_word(read.actor, task, read.lease(task), command.fence, now) or check_alias(
+        command.alias
+    )
+    if refusal:
+        return refusal
+    named = read.task(command.alias)
+    if isinstance(named, Task) and named.id == task.id:
+        return Decision(receipt(task, task.status))
+    refusal = (
+        _check_intents((command.alias,), read)
+        or check_count("aliases", (*task.aliases, command.alias), LINKS)
+        or _first_taken((command.alias,), read)
+    )
+    if refusal:
+        return refusal
+    event = TaskAliased(command.alias)
+    return Decision(receipt(task, task.status), ((task_stream(task.id), event),))
+
+
+def note(command: NoteTask, read: Read, now: int) -> Decision | Refusal:
+    """A line in the work log, by anyone who may write; of others than its worker it says whose."""
+    task = read.task(command.task)
+    if isinstance(task, Refusal):
+        return task
+    actor, lease = read.actor, read.lease(task)
+    refusal = check_word(actor, task, lease, command.fence, now) or check_text(
+        "text", command.text, TEXT, least=1
+    )
+    if refusal:
+        return refusal
+    is_own = holds(actor, lease, now) or actor.name == task.assignee
+    event = TaskNoted(command.text, "" if is_own else actor.label)
+    return Decision(receipt(task, task.status), ((task_stream(task.id), event),))
+
+
+def moved(task: Task, to: Status, reason: str, read: Read) -> StreamEvents:
+    """The events of one transition; an ending also releases the tasks that waited for this one."""
+    transition = (task_stream(task.id), TaskTransitioned(task.status, to, reason))
+    if to not in FINAL:
+        return (transition,)
+    return (transition, *unblocked(task, to, read))
+
+
+def unblocked(task: Task, status: Status, read: Read) -> StreamEvents:
+    """The news of this task's end for everyone who waits for it."""
+    if not task.blocks:
+        return ()
+    return tuple(
+        (task_stream(waiting.id), TaskUnblocked(task.id, status))
+        for waiting in map(read.task, task.blocks)
+        if isinstance(waiting, Task) and task.id in waiting.open_blockers
+    )
+
+
+def check_token(fence: int | None, task: Task, read: Read, now: int) -> Refusal | None:
+    """A repeat is a no-op for all who may write, but an old fencing token is refused here too."""
+    if read.actor.role == "observer":
+        return check_write(read.actor)
+    if read.actor.role != "agent" or fence is None:
+        return None
+    if fence == task.fence and task.status != "in-progress":
+        return None
+    return check_hold(read.actor, task, read.lease(task), fence, now)
+
+
+def check_move(to: Status, fence: int | None, task: Task, read: Read, now: int) -> Refusal | None:
+    """None when the table has this transition and the caller may ask for it."""
+    actor, lease = read.actor, read.lease(task)
+    stands = relation(actor, task, lease, now)
+    if actor.role == "agent" and (
+        stands == "stranger" or task.status == "in-progress" or fence is not None
+    ):
+        refusal = check_hold(actor, task, lease, fence, now)
+        if refusal:
+            return refusal
+    ways = _ways(task.status, stands)
+    if not can_move(task.status, to):
+        return Refusal(
+            "invalid_transition",
+            f"{task.id} is {task.status} and cannot become {to}; it can go to: {ways or 'nowhere'}",
+        )
+    if to == "in-progress":
+        return Refusal("claim_required", f"{task.id} enters in-progress only by a claim")
+    if (task.status, to) not in MAY_MOVE[stands]:
+        return Refusal(
+            "not_authorized",
+            f"{actor.label} may not move {task.id} from {task.status} to {to}, "
+            + (f"only to: {ways}" if ways else "nor anywhere else"),
+        )
+    return None
+
+
+def _ways(status: Status, stands: str) -> str:
+    """Where a task can go at the word of somebody who stands to it like this."""
+    if not TRANSITIONS[status]:
+        return "nowhere, it is final"
+    ways = [to for to in TRANSITIONS[status] if (status, to) in MAY_MOVE[stands]]
+    return ", ".join(ways)
+
+
+def _check_shape(command: CreateTask) -> Refusal | None:
+    return (
+        check_text("title", command.title, TITLE, least=1)
+        or check_text("body", command.body, BODY)
+        or check_text("origin", command.origin, TITLE)
+        or (check_task_id(command.id) if command.id else None)
+        or (check_agent(command.assignee) if command.assignee else None)
+        or check_count("aliases", command.aliases, LINKS)
+        or check_count("blocked_by", command.blocked_by, LINKS)
+        or check_range("max_attempts", command.max_attempts, 1, ATTEMPTS)
+        or next(filter(None, map(check_alias, command.aliases)), None)
+    )
+
+
+_NO_LINKS = _Links(None, (), None)
+
+
+def _has_links(command: CreateTask) -> bool:
+    return bool(command.parent or command.blocked_by or command.discovered_from)
+
+
+def _find_links(command: CreateTask, read: Read) -> _Links | Refusal:
+    found: dict[str, Task] = {}
+    single = (linked for linked in (command.parent, command.discovered_from) if linked)
+    for linked in (*single, *command.blocked_by):
+        task = read.task(linked)
+        if isinstance(task, Refusal):
+            return task
+        found[linked] = task
+    blockers = {found[linked].id: found[linked] for linked in command.blocked_by}
+    return _Links(
+        found.get(command.parent), tuple(blockers.values()), found.get(command.discovered_from)
+    )
+
+
+def _names(asked: str, read: Read, now: int) -> tuple[str, str, tuple[str, int] | None]:
+    """The primary id, the AOF id, and the day's number if one was used up (S-NAME)."""
+    if is_aof_id(asked):
+        return asked, asked, None
+    day = to_rfc3339(now)[:10]
+    number = read.last_number(day) + 1
+    while read.is_taken(free := aof_id(day, number)):
+        number += 1
+    return asked or free, free, (day, number)
+
+
+def _check_intents(names: tuple[str, ...], read: Read) -> Refusal | None:
+    """Which task an intent has is up to those who may delegate tasks that exist."""
+    named = next((one for one in names if one.startswith(f"{KIND}:")), "")
+    if not named or read.actor.role in MAY_DELEGATE:
+        return None
+    return Refusal(
+        "not_authorized",
+        f"{read.actor.label} may not name a task {shown_name(named)}: which task an intent has is "
+        "for a person or an orchestrator to say",
+    )
+
+
+def _first_taken(names: tuple[str, ...], read: Read) -> Refusal | None:
+    for taken in names:
+        if taken and read.is_taken(taken):
+            return Refusal("already_exists", f"a task with the name {taken} exists already")
+    return None

@@ -1,0 +1,76 @@
+"""Decider of links between tasks: blocked-by, parent, discovered-from."""
+
+from collections.abc import Iterable
+
+from dragoman.core.authority import check_word
+from dragoman.core.commands import LinkTask
+from dragoman.core.errors import Refusal
+from dragoman.core.events import LinkKind, TaskBacklinked, TaskLinked
+from dragoman.core.ids import task_stream
+from dragoman.core.limits import LINKS, check_count
+from dragoman.core.reading import Decision, Read, receipt
+from dragoman.core.states.task import Task
+
+_WALK = 10_000
+"""How many tasks a search for a cycle looks at before it gives up and refuses."""
+
+
+def link(command: LinkTask, read: Read, now: int) -> Decision | Refusal:
+    """Point a task at another one. The same link again is a no-op."""
+    task = read.task(command.task)
+    if isinstance(task, Refusal):
+        return task
+    target = read.task(command.target)
+    if isinstance(target, Refusal):
+        return target
+    linked = _targets(task, command.kind)
+    if target.id in linked:
+        return Decision(receipt(task, task.status))
+    refusal = (
+        check_word(read.actor, task, read.lease(task), command.fence, now)
+        or check_count(command.kind, (*linked, target.id), LINKS)
+        or _check_single(task, command.kind, linked)
+        or check_cycle(task, target, command.kind, read)
+    )
+    if refusal:
+        return refusal
+    is_open = command.kind == "blocked-by" and not target.is_final
+    return Decision(
+        receipt(task, task.status),
+        (
+            (task_stream(task.id), TaskLinked(command.kind, target.id, is_open)),
+            (task_stream(target.id), TaskBacklinked(command.kind, task.id)),
+        ),
+    )
+
+
+def _targets(task: Task, kind: LinkKind) -> tuple[str, ...]:
+    if kind == "blocked-by":
+        return task.blocked_by
+    single = task.parent if kind == "parent" else task.discovered_from
+    return (single,) if single else ()
+
+
+def _check_single(task: Task, kind: LinkKind, linked: Iterable[str]) -> Refusal | None:
+    if kind == "blocked-by":
+        return None
+    for other in linked:
+        return Refusal("already_linked", f"{task.id} has {other} as its {kind} already")
+    return None
+
+
+def check_cycle(task: Task, target: Task, kind: LinkKind, read: Read) -> Refusal | None:
+    """Walk from the target along links of this kind: the task itself must not be among them."""
+    seen: set[str] = set()
+    ahead = [target]
+    while ahead:
+        at = ahead.pop()
+        if at.id == task.id or len(seen) > _WALK:
+            return Refusal(
+                "link_cycle", f"{task.id} {kind} {target.id} would make {task.id} wait for itself"
+            )
+        if at.id not in seen:
+            seen.add(at.id)
+            found = map(read.task, _targets(at, kind))
+            ahead += [other for other in found if isinstance(other, Task)]
+    return None

@@ -1,0 +1,396 @@
+"""Deciders of turns and traces: record, move because of one, escalate (S-SAOP-3, 6, 9, 11)."""
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from dragoman.core import missing
+from dragoman.core.authority import MAY_DISPATCH, check_hold, check_word, check_write, holds
+from dragoman.core.commands import (
+    AdoptTask,
+    ClaimTask,
+    EscalateEntropy,
+    MoveTask,
+    RecordTrace,
+    RecordTurn,
+    RequestTransition,
+    SettleEntropy,
+)
+from dragoman.core.deciding.tasks import adoption, attempts, lifecycle
+from dragoman.core.errors import Refusal
+from dragoman.core.events import (
+    AnyEvent,
+    EntropyEscalated,
+    EntropySettled,
+    TraceAnomaly,
+    TraceRecorded,
+    TurnRecorded,
+)
+from dragoman.core.ids import (
+    check_event_id,
+    check_session,
+    trace_stream,
+    turns_stream,
+)
+from dragoman.core.limits import REASON, TITLE, WHOLE, check_count, check_range, check_text
+from dragoman.core.reading import Decision, LeaseChange, Read, Receipt, receipt
+from dragoman.core.states.lease import renewed
+from dragoman.core.states.moves import MOVES
+from dragoman.core.states.task import Task
+from dragoman.core.states.trace import MOST_CALL, PARTS, Logged, Trace, misfits
+
+SAOP = "saop"
+"""The kind of name under which a task is adopted."""
+
+
+def record_turn(command: RecordTurn, read: Read, now: int) -> Decision | Refusal:
+    """A turn of the work on a task, once; a task that is unknown begins with it (S-ADOPT)."""
+    refusal = (
+        check_write(read.actor)
+        or _check_part(command.agent, read)
+        or check_range("turn_index", command.turn_index, 0, WHOLE)
+    )
+    if refusal:
+        return refusal
+    found = _found(command, read, now)
+    if isinstance(found, Refusal):
+        return found
+    known_task, task, begun = found
+    key = f"turn:{task.task}/{task.attempt}/{command.turn_index}"
+    known = read.logged(key)
+    if known is not None:
+        what = f"turn {command.turn_index} of attempt {task.attempt} on {task.task}"
+        return _repeated(replace(task, log=key), known, command.digest, what)
+    if known_task is not None:
+        refusal = _check_turn(known_task, read, now)
+        if refusal:
+            return _told_before(command, task, read) or refusal
+    event = TurnRecorded(
+        task=task.task,
+        attempt=task.attempt,
+        turn_index=command.turn_index,
+        agent=command.agent,
+        confidence=command.confidence,
+        envelope=command.envelope,
+        digest=command.digest,
+        masked=command.masked,
+    )
+    recorded = ((turns_stream(task.task), event),)
+    told = replace(task, log=key, masked=command.masked)
+    if begun is None:
+        return Decision(told, recorded)
+    return replace(begun, receipt=told, events=(*begun.events, *recorded))
+
+
+def _check_turn(task: Task, read: Read, now: int) -> Refusal | None:
+    """None when the caller may show a turn: while somebody works on the task, only its holder."""
+    lease = read.lease(task)
+    if read.actor.role == "agent" and lease is not None and lease.is_live(now):
+        return check_hold(read.actor, task, lease, None, now)
+    return check_word(read.actor, task, lease, None, now)
+
+
+def _told_before(command: RecordTurn, task: Receipt, read: Read) -> Decision | None:
+    """The answer that a turn had in an earlier attempt, if the very same was recorded (S-IDEM)."""
+    for attempt in range(task.attempt - 1, -1, -1):
+        key = f"turn:{task.task}/{attempt}/{command.turn_index}"
+        known = read.logged(key)
+        if known is not None and known.digest == command.digest:
+            return _as_then(replace(task, log=key, attempt=attempt), known)
+    return None
+
+
+def _found(
+    command: RecordTurn | RequestTransition, read: Read, now: int
+) -> tuple[Task | None, Receipt, Decision | None] | Refusal:
+    """The task that is named, where it stands, and how it begins if it does so only now."""
+    task = read.task(command.task)
+    if isinstance(task, Task):
+        return task, receipt(task, task.status), None
+    if task.code != "task_not_found" or not command.adopt:
+        return task
+    begun = adoption.adopt(
+        AdoptTask(
+            SAOP,
+            command.task,
+            review_required=command.review_required,
+            max_attempts=command.max_attempts,
+            claim_for=read.actor.name if read.actor.role == "agent" else "",
+            ttl_ms=command.ttl_ms,
+        ),
+        read,
+        now,
+    )
+    return begun if isinstance(begun, Refusal) else (None, begun.receipt, begun)
+
+
+def record_trace(command: RecordTrace, read: Read, now: int) -> Decision | Refusal:
+    """An event of a session, once; what does not fit what came before it is told beside it."""
+    refusal = (
+        check_write(read.actor)
+        or check_event_id(command.event_id)
+        or check_session(command.session)
+        or check_text("type", command.kind, TITLE, least=1)
+        or check_text("call_id", command.call, MOST_CALL)
+        or (_check_part(command.agent, read) if command.agent else None)
+    )
+    if refusal:
+        return refusal
+    trace = read.trace(command.session) or Trace(command.session)
+    refusal = _check_session(command, trace, read, now) or _check_reach(command, read)
+    if refusal:
+        return refusal
+    task = _task_of(command, trace, read, now)
+    told = Receipt("", None) if task is None else receipt(task, task.status)
+    id = command.event_id.lower()
+    key = f"event:{id}"
+    known = read.logged(key)
+    if known is not None:
+        again = _repeated(replace(told, log=key), known, command.digest, f"the event {id}")
+        if isinstance(again, Refusal):
+            return again
+        return replace(again, lease=_sign_of_life(task, read, now))
+    event = TraceRecorded(
+        event_id=id,
+        session=command.session,
+        type=command.kind,
+        envelope=command.envelope,
+        digest=command.digest,
+        task=told.task,
+        attempt=told.attempt,
+        agent=command.agent or _part_at_work(task, read, now),
+        masked=command.masked,
+        call=command.call,
+        ends_call=command.ends_call,
+        turn=command.turn,
+        is_final=command.is_final,
+        commit=command.commit,
+        by=read.actor.name,
+    )
+    odd = [
+        TraceAnomaly(kind, id, command.session, detail, told.task)
+        for kind, detail in misfits(trace, event)
+    ]
+    stream = trace_stream(command.session)
+    events = tuple((stream, one) for one in (event, *odd))
+    remark = ", ".join(one.kind for one in odd)
+    return Decision(
+        replace(told, log=key, remark=remark, masked=command.masked),
+        events,
+        _sign_of_life(task, read, now),
+    )
+
+
+def _check_session(command: RecordTrace, trace: Trace, read: Read, now: int) -> Refusal | None:
+    """None when the caller may write here: a held session is its holders', or a dispatcher's."""
+    actor = read.actor
+    if actor.role in MAY_DISPATCH:
+        return None
+    known = read.task(trace.task) if trace.task else None
+    lease = read.lease(known) if isinstance(known, Task) else None
+    if lease is not None and (lease.session, lease.holder) == (command.session, actor.name):
+        return None  # as nearly always: nothing more is looked up
+    tasks = [read.task(name) for name in read.held(command.session, actor.name)]
+    leases = [read.lease(task) for task in tasks if isinstance(task, Task)]
+    holders = [
+        lease.holder
+        for lease in leases
+        if lease is not None and lease.session == command.session and lease.is_live(now)
+    ]
+    if not holders or actor.name in holders:
+        return None
+    return Refusal(
+        "unauthorized_agent",
+        f"the session {command.session!a} is that of {holders[0]}: {actor.name} cannot write "
+        "into it, and needs one of its own",
+    )
+
+
+def _check_reach(command: RecordTrace, read: Read) -> Refusal | None:
+    """None when the credential of an attempt names no task but its own."""
+    actor = read.actor
+    if not actor.task or not command.task:
+        return None
+    named = read.task(command.task)
+    if isinstance(named, Task) and named.id == actor.task:
+        return None
+    return Refusal(
+        "not_authorized",
+        f"this credential of {actor.name} speaks for an attempt on {actor.task} only",
+    )
+
+
+def _task_of(command: RecordTrace, trace: Trace, read: Read, now: int) -> Task | None:
+    """The task of an event, if its sender has to do with it; else it is a trace of no task."""
+    task, actor = _task_named(command, trace, read), read.actor
+    if task is None or actor.role != "agent" or task.id == actor.task:
+        return task
+    knows = actor.name in (*task.agents, task.assignee) or holds(actor, read.lease(task), now)
+    return task if knows else None
+
+
+def _part_at_work(task: Task | None, read: Read, now: int) -> str:
+    """The part of whoever holds the task: an event need not say it (S-ROLE)."""
+    lease = None if task is None else read.lease(task)
+    if lease is None or not lease.is_live(now):
+        return ""
+    plays = _part_of(lease.holder, read)
+    return plays if plays in PARTS else ""
+
+
+def _task_named(command: RecordTrace, trace: Trace, read: Read) -> Task | None:
+    """The task that an event is about: the one it names, else the one of its session (S-ROLE)."""
+    actor = read.actor
+    if command.task or actor.task:
+        named = read.task(command.task or actor.task)
+        return named if isinstance(named, Task) else None
+    known = read.task(trace.task) if trace.task else None
+    if isinstance(known, Task) and _is_held_in(known, command.session, read):
+        return known
+    held = read.held(command.session, actor.name)
+    found = read.task(held[0]) if len(held) == 1 else known
+    return found if isinstance(found, Task) else None
+
+
+def _is_held_in(task: Task, session: str, read: Read) -> bool:
+    lease = read.lease(task)
+    return lease is not None and lease.session == session
+
+
+def _sign_of_life(task: Task | None, read: Read, now: int) -> LeaseChange | None:
+    lease = None if task is None else read.lease(task)
+    if task is None or lease is None or not holds(read.actor, lease, now):
+        return None
+    if read.actor.fence not in (0, lease.fence):
+        return None
+    return LeaseChange(task.id, renewed(lease, now))
+
+
+def _repeated(told: Receipt, known: Logged, digest: str, what: str) -> Decision | Refusal:
+    """What was recorded before is answered as it was then, unless other words say it."""
+    if known.digest == digest:
+        return _as_then(told, known)
+    return Refusal(
+        "key_reused", f"{what} was recorded before, in other words: what is recorded stays"
+    )
+
+
+def _as_then(told: Receipt, known: Logged) -> Decision:
+    return Decision(replace(told, position=known.position, masked=known.masked, before=True))
+
+
+def _part_of(name: str, read: Read) -> str:
+    """The part that is registered; else whoever is named like one plays it."""
+    record = read.agent(name)
+    return record.plays if record is not None and record.plays else name
+
+
+def _check_part(part: str, read: Read) -> Refusal | None:
+    """None when the caller plays this part, or runs the show and tells of those who do (S-ROLE)."""
+    actor = read.actor
+    if part not in PARTS:
+        return Refusal("invalid_field", f"{part[:40]!a} is no part; known: {', '.join(PARTS)}")
+    if actor.role in MAY_DISPATCH:
+        return None
+    plays = _part_of(actor.name, read)
+    if plays == part:
+        return None
+    known = f"plays the {plays}" if plays in PARTS else "has no part in SAOP"
+    return Refusal(
+        "identity_mismatch",
+        f"{actor.name} {known}, and cannot speak as the {part}: register it with "
+        f"`dragoman agent add {actor.name} --saop-role {part}`",
+    )
+
+
+def transition(command: RequestTransition, read: Read, now: int) -> Decision | Refusal:
+    """The move that an event asks for, as anybody else may ask for it (S-SAOP-11)."""
+    refusal = check_write(read.actor) or check_text("commit", command.commit, REASON)
+    if refusal:
+        return refusal
+    found = _found(command, read, now)
+    if isinstance(found, Refusal):
+        return found
+    _, at, begun = found
+    if begun is not None:
+        if at.status == command.to:
+            return replace(begun, events=_stamped(begun, command))
+        return missing.task(command.task, f", and a new one cannot begin as {command.to}")
+    known = read.logged(f"event:{command.asked_by}")
+    if known is not None and known.position > 0:
+        # What was asked for once is not asked for again, wherever the task is meanwhile.
+        if at.status == command.to:
+            return Decision(at)
+        return Refusal(
+            "invalid_transition",
+            f"the event {command.asked_by} was recorded before; {at.task} is {at.status} now",
+        )
+    if command.to == "in-progress":
+        decision = attempts.claim(
+            ClaimTask(at.task, read.actor.name, command.session, command.ttl_ms, or_renew=True),
+            read,
+            now,
+        )
+    else:
+        decision = lifecycle.move(MoveTask(at.task, command.to, "trace", command.fence), read, now)
+    if isinstance(decision, Refusal):
+        return decision
+    return replace(decision, events=_stamped(decision, command))
+
+
+def _stamped(decision: Decision, command: RequestTransition) -> tuple[tuple[str, AnyEvent], ...]:
+    """The events; the move among them is told by the event that asked for it."""
+
+    def stamped(event: Any) -> AnyEvent:
+        if type(event) not in MOVES:
+            return event
+        return replace(event, commit=command.commit, asked_by=command.asked_by)
+
+    return tuple((stream, stamped(event)) for stream, event in decision.events)
+
+
+def escalate(command: EscalateEntropy, read: Read, now: int) -> Decision | Refusal:
+    """What the turns look like is told once, until it has settled; it moves nothing (S-SAOP-9)."""
+    del now
+    task = _watched(command.task, read)
+    if isinstance(task, Refusal):
+        return task
+    refusal = (
+        check_text("kind", command.kind, TITLE, least=1)
+        or check_text("detail", command.detail, REASON)
+        or check_count("turns", command.turns, 1_000)
+    )
+    if refusal:
+        return refusal
+    log = read.turns(task.id)
+    if log is None or command.kind in log.raised:
+        return Decision(receipt(task, task.status))
+    told = EntropyEscalated(
+        task.id,
+        command.kind,
+        command.detail,
+        task.attempts,
+        command.turns,
+        command.measured,
+        command.threshold,
+    )
+    return Decision(receipt(task, task.status), ((turns_stream(task.id), told),))
+
+
+def settle(command: SettleEntropy, read: Read, now: int) -> Decision | Refusal:
+    """It is told that something is no longer so, if it was told that it is."""
+    del now
+    task = _watched(command.task, read)
+    if isinstance(task, Refusal):
+        return task
+    log = read.turns(task.id)
+    if log is None or command.kind not in log.raised:
+        return Decision(receipt(task, task.status))
+    told = EntropySettled(task.id, command.kind, command.measured)
+    return Decision(receipt(task, task.status), ((turns_stream(task.id), told),))
+
+
+def _watched(name: str, read: Read) -> Task | Refusal:
+    if read.actor.role not in MAY_DISPATCH:
+        return Refusal("not_authorized", f"{read.actor.label} may not judge the turns of others")
+    return read.task(name)

@@ -1,0 +1,1 @@
+"""What deciders weigh by: owners, governance, scores, the adaptive threshold, entropy."""

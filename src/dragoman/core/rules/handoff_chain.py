@@ -1,0 +1,113 @@
+"""The owners of a piece of work: who may hand it on, and who has had it before (S-ACP-5)."""
+
+from dragoman.core.actors import Actor
+from dragoman.core.authority import MAY_MOVE, relation
+from dragoman.core.errors import Refusal
+from dragoman.core.states.handoff import Handoff
+from dragoman.core.states.task import Task
+
+
+def owner_of(task: Task, sender: str) -> str:
+    """Whose the task is; what nobody has taken is the sender's by its word (S-ADOPT)."""
+    return task.assignee or sender
+
+
+def chain_of(task: Task, owner: str) -> tuple[str, ...]:
+    """The owners so far, the present one last; what came back to one, by whatever way, is as if
+    it had not gone on from there.
+    """
+    if owner not in task.chain:
+        return (*task.chain, owner)
+    return task.chain[: task.chain.index(owner) + 1]
+
+
+def check_owner(task: Task, old: Handoff | None, actor: Actor) -> Refusal | None:
+    """Only its owner hands work on, once at a time; or whoever has accepted it, further.
+
+    `old` is the handoff in whose place a new one is to come.
+    """
+    if task.is_final:
+        return Refusal("invalid_transition", f"{task.id} is {task.status}: nothing is left to do")
+    promised = promised_to(task, actor.name)
+    if promised:
+        return Refusal(
+            "ownership_conflict",
+            f"{task.id} was delegated to {promised}, who has not said no: only they hand it on",
+            "not_owner",
+        )
+    under_way = task.handoff
+    if under_way is not None:
+        if old is None or old.id != under_way.id:
+            return Refusal(
+                "ownership_conflict",
+                f"{task.id} is on its way to {under_way.recipient} already, by {under_way.id}",
+                "active_handoff",
+            )
+        if may_replace(old, actor):
+            return None
+    if under_way is None and task.assignee == actor.name:
+        return None
+    if under_way is None and not task.assignee:
+        return _check_unowned(task, actor)
+    return Refusal(
+        "ownership_conflict",
+        f"{task.id} belongs to {task.assignee or 'nobody'}, not to {actor.name}",
+        "not_owner",
+    )
+
+
+def _check_unowned(task: Task, actor: Actor) -> Refusal | None:
+    """What nobody has is offered by whoever could take it, or could make it ready.
+
+    Else an offer would lift a block, or take out of the backlog what nobody has put into the queue.
+    """
+    if task.status == "ready" or (task.status, "ready") in MAY_MOVE[relation(actor, task, None, 0)]:
+        return None
+    return Refusal(
+        "ownership_conflict",
+        f"{task.id} is {task.status} and nobody's: a person, an orchestrator or a coordinator has "
+        f"to make it ready, or give it to {actor.name}, before {actor.name} can hand it over",
+        "not_owner",
+    )
+
+
+def on_its_way(task: Task, by: str) -> Refusal:
+    """Nobody else decides whose the task is while it is handed over."""
+    return Refusal(
+        "ownership_conflict",
+        f"{task.id} is on its way by {by}: have that handoff rejected, withdrawn or reassigned "
+        "first",
+        "active_handoff",
+    )
+
+
+def promised_to(task: Task, name: str) -> str:
+    """To whom else the task is delegated who has not had it yet; empty: to nobody."""
+    asked = task.delegation
+    if asked is None or not task.is_delegated or asked.to_agent in (name, *task.agents):
+        return ""
+    return asked.to_agent
+
+
+def may_replace(old: Handoff, actor: Actor) -> bool:
+    """Whether the caller may put another handoff in the place of one that is under way.
+
+    Whoever has accepted the work may pass it on (S-ACP-15); until it is activated, its sender may
+    offer it anew.
+    """
+    if old.recipient == actor.name:
+        return old.status in ("accepted", "activated")
+    return old.sender == actor.name and old.status != "activated"
+
+
+def check_cycle(chain: tuple[str, ...], recipient: str) -> Refusal | None:
+    """None when the recipient has not owned the work before."""
+    if recipient not in chain:
+        return None
+    if recipient == chain[-1]:
+        return Refusal("ownership_conflict", f"{recipient} has it now: name somebody else", "cycle")
+    return Refusal(
+        "ownership_conflict",
+        f"{recipient} has owned it before ({' → '.join(chain)}): give it back by reject instead",
+        "cycle",
+    )

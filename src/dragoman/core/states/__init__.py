@@ -1,0 +1,1 @@
+"""How things stand: what follows from the events of each stream."""

@@ -1,0 +1,55 @@
+"""The package of a handoff: what the hub adds to it, and the hash that stands for it (S-ACP-2)."""
+
+from collections.abc import Mapping
+
+from dragoman.core.commands import ProposeHandoff
+from dragoman.core.states.handoff import Handoff, section
+from dragoman.text.canonical import canonical_sha256
+
+
+def filled(
+    command: ProposeHandoff,
+    id: str,
+    thread: str,
+    sender: str,
+    *,
+    session: str,
+    chain: tuple[str, ...],
+) -> dict[str, object]:
+    """The package with what the hub knows (S-ACP-16).
+
+    A sender that holds nothing has no session that the hub knows of; what it says itself counts.
+    """
+    said = section(command.package, "provenance")
+    provenance = {
+        **said,
+        "origin_session": session or said.get("origin_session") or sender,
+        "message_thread_refs": [thread],
+        "handoff_chain": list(chain),
+    }
+    return {
+        **command.package,
+        "handoff_id": id,
+        "thread_id": thread,
+        "provenance": provenance,
+    }
+
+
+def sealed(package: Mapping[str, object]) -> tuple[dict[str, object], str]:
+    """The package with its hash, and that hash."""
+    package_hash = hash_of(package)
+    verification = {**section(package, "verification"), "package_hash": package_hash}
+    return {**package, "verification": verification}, package_hash
+
+
+def mark_of(draft: Handoff) -> str:
+    """What a draft is known again by: another word in it gives another mark."""
+    said = {"package": draft.package, "to": draft.recipient, "teamspace": draft.teamspace}
+    return canonical_sha256(said)
+
+
+def hash_of(package: Mapping[str, object]) -> str:
+    """The hash of all of a package but the hash itself."""
+    verification = section(package, "verification")
+    bare = {key: value for key, value in verification.items() if key != "package_hash"}
+    return canonical_sha256({**package, "verification": bare})

@@ -1,0 +1,264 @@
+"""A wave: beads that are run together, and which of them may go next (S-MAIL-10)."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
+from typing import Any, Final, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from dragoman.core.errors import Refusal
+from dragoman.core.events import (
+    Status,
+    WaveBead,
+    WaveBeadReleased,
+    WaveCompleted,
+    WaveEvent,
+    WaveStarted,
+)
+from dragoman.core.limits import RESERVED
+from dragoman.core.moments import duration, to_rfc3339
+from dragoman.core.states.reservations import Conflict, FindTask, Reservation, Shelf, Wish
+from dragoman.core.states.task import Task
+from dragoman.text.safe_text import safe_text
+
+ENDED: Final[frozenset[Status]] = frozenset(
+    {"review", "done", "blocked", "deadletter", "cancelled"}
+)
+"""In these a bead has ended, as far as its wave is concerned."""
+
+GIVEN_UP: Final[frozenset[Status]] = frozenset({"blocked", "deadletter"})
+"""In these it does not go on by itself."""
+
+_LISTED_IN_REPORT = 200
+_WHY_IN_REPORT = 300
+"""So many characters of why a bead is stuck."""
+
+
+class Wave(Struct, frozen=True, omit_defaults=True):
+    """A wave as it stands now, folded from the stream `wave:ID`."""
+
+    id: str
+    beads: tuple[WaveBead, ...]
+    parallel: int
+    told: str
+    started_at: int
+    retries: dict[str, int] = {}
+    released: tuple[str, ...] = ()
+    """The tasks that it has let go, in order."""
+    counts: dict[str, int] = {}
+    """How many of its beads ended how; none while it runs."""
+    ended_at: int | None = None
+
+
+def lists_of_wave(wave: Wave) -> tuple[str, ...]:
+    """The lists on which it stands."""
+    return ("waves",) if wave.ended_at is not None else ("waves", "waves:open")
+
+
+class Waiting(Struct, frozen=True):
+    """What a bead that has not ended waits for."""
+
+    what: Literal["slot", "file", "room", "task", "rest", "claim"]
+    conflict: Conflict | None = None
+    tasks: tuple[str, ...] = ()
+    until: int | None = None
+
+
+class Plan(Struct, frozen=True):
+    """What a wave has to do next, and what its beads wait for."""
+
+    held_back: tuple[Task, ...] = ()
+    """Ready, though they wait for other tasks: they would take up a place and could not begin."""
+    released: tuple[Task, ...] = ()
+    reserved: tuple[WaveBead, ...] = ()
+    """Those whose files are reserved from now on."""
+    waits: Mapping[str, Waiting] = {}
+    """Task -> what it waits for."""
+    is_complete: bool = False
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether there is nothing to do now."""
+        return not (self.held_back or self.released or self.reserved or self.is_complete)
+
+
+def tasks_of(wave: Wave, find: FindTask) -> list[Task]:
+    """The tasks of a wave, in its order; what cannot be read is left out."""
+    found = (find(bead.task) for bead in wave.beads)
+    return [task for task in found if not isinstance(task, Refusal)]
+
+
+def have_ended(tasks: Iterable[Task]) -> bool:
+    """Whether all beads of a wave have, so that it is complete."""
+    return all(task.status in ENDED for task in tasks)
+
+
+def plan(wave: Wave, reservations: tuple[Reservation, ...], find: FindTask, now: int) -> Plan:
+    """What is next; `reservations` are those that live."""
+    tasks = {task.id: task for task in tasks_of(wave, find)}
+    if have_ended(tasks.values()):
+        return Plan(is_complete=True)
+    planning = _Planning(wave, reservations, find, now)
+    planning.slots -= sum(_takes_a_slot(task) for task in tasks.values())
+    beads = [bead for bead in wave.beads if bead.task in tasks]
+    # What is under way has its files before anything else is let go.
+    for bead in sorted(beads, key=lambda bead: tasks[bead.task].status == "backlog"):
+        if tasks[bead.task].status not in ENDED:
+            planning.look_at(bead, tasks[bead.task])
+    return planning.result()
+
+
+def _takes_a_slot(task: Task) -> bool:
+    return task.status == "in-progress" or (task.status == "ready" and not task.open_blockers)
+
+
+class _Planning:
+    """One round through the beads of a wave, in their order."""
+
+    def __init__(
+        self, wave: Wave, reservations: tuple[Reservation, ...], find: FindTask, now: int
+    ) -> None:
+        self.slots = wave.parallel
+        self._wave = wave
+        self._find = find
+        self._now = now
+        self._kept = {one.id for one in reservations}
+        self._live = Shelf(reservations)
+        self._wanted = Shelf()
+        """What earlier beads of the wave wait for: later ones do not take it from them."""
+        self._held_back: list[Task] = []
+        self._released: list[Task] = []
+        self._reserved: list[WaveBead] = []
+        self._waits: dict[str, Waiting] = {}
+
+    def look_at(self, bead: WaveBead, task: Task) -> None:
+        """Let it go, or note down what it waits for."""
+        if task.status != "in-progress" and task.open_blockers:
+            if task.status == "ready":
+                self._held_back.append(task)
+            self._waits[task.id] = Waiting("task", tasks=task.open_blockers)
+        elif task.status == "backlog":
+            self._let_go(bead, task)
+        else:
+            self._keep(bead, task)
+
+    def result(self) -> Plan:
+        """All of it."""
+        return Plan(
+            tuple(self._held_back), tuple(self._released), tuple(self._reserved), self._waits
+        )
+
+    def _let_go(self, bead: WaveBead, task: Task) -> None:
+        # Without a place it does not matter whether its files are free: no time goes into that.
+        obstacle = Waiting("slot") if self.slots <= 0 else self._obstacle(bead, task)
+        if obstacle is not None:
+            self._waits[task.id] = obstacle
+            return
+        self.slots -= 1
+        self._released.append(task)
+        self._reserve(bead)
+
+    def _keep(self, bead: WaveBead, task: Task) -> None:
+        """It is under way: its files are its own as soon as nobody else has them."""
+        is_kept = reservation_of(self._wave, bead).id in self._kept
+        if not is_kept and self._obstacle(bead, task) is None:
+            self._reserve(bead)
+        if task.status == "ready":
+            resting = task.not_before > self._now
+            self._waits[task.id] = (
+                Waiting("rest", until=task.not_before) if resting else Waiting("claim")
+            )
+
+    def _reserve(self, bead: WaveBead) -> None:
+        if bead.files:
+            self._reserved.append(bead)
+            self._live.add(reservation_of(self._wave, bead))
+
+    def _obstacle(self, bead: WaveBead, task: Task) -> Waiting | None:
+        """What keeps its files from it; they are then wanted, and no later bead takes them."""
+        if not bead.files:
+            return None
+        obstacle = self._in_the_way(bead, task)
+        if obstacle is not None:
+            self._wanted.add(reservation_of(self._wave, bead))
+        return obstacle
+
+    def _in_the_way(self, bead: WaveBead, task: Task) -> Waiting | None:
+        if self._live.patterns + len(bead.files) > RESERVED:
+            return Waiting("room")
+        wish = Wish(bead.files, task.assignee if task.status == "in-progress" else "", task.id)
+        shelves = (self._live, self._wanted)
+        found = chain.from_iterable(shelf.conflicts(wish, self._find) for shelf in shelves)
+        conflict = next(found, None)
+        return None if conflict is None else Waiting("file", conflict)
+
+
+def reservation_of(wave: Wave, bead: WaveBead) -> Reservation:
+    """The reservation by which a wave keeps the files of a bead for whoever works on it."""
+    return Reservation(f"{wave.id}:{bead.task}", bead.files, task=bead.task, wave=wave.id)
+
+
+def counts_of(tasks: Iterable[Task]) -> dict[str, int]:
+    """How many stand in each status."""
+    return dict(Counter[str](task.status for task in tasks))
+
+
+def closing_report(
+    wave: Wave, tasks: list[Task], now: int, stuck: Mapping[str, str]
+) -> tuple[str, str]:
+    """The subject and the body of the letter about a wave that is complete.
+
+    `stuck`: task that does not go on by itself -> why.
+    """
+    counts = counts_of(tasks)
+    summed = ", ".join(f"{count} {status}" for status, count in counts.items())
+    took = duration(max(now - wave.started_at, 0) // 1_000 * 1_000)
+    lines = [
+        f"Wave {wave.id} is complete: {len(tasks)} beads, {summed}.",
+        "",
+        f"Started: {to_rfc3339(wave.started_at)}",
+        f"Ended: {to_rfc3339(now)} (after {took}; at most {wave.parallel} at a time)",
+        "",
+        "## Beads",
+        *_report_lines(tasks, stuck),
+    ]
+    return f"Wave {wave.id} is complete: {summed}", "\n".join(lines)
+
+
+def _report_lines(tasks: list[Task], stuck: Mapping[str, str]) -> Iterator[str]:
+    for task in tasks[:_LISTED_IN_REPORT]:
+        who = f" by {task.assignee}" if task.assignee else ""
+        why = _why_in_report(stuck.get(task.id, "")) if task.status in GIVEN_UP else ""
+        yield f"- {task.id}: {task.status}{who}, attempts: {task.attempts}{why}"
+    if len(tasks) > _LISTED_IN_REPORT:
+        yield f"- and {len(tasks) - _LISTED_IN_REPORT} more: ask for the status of the wave"
+
+
+def _why_in_report(why: str) -> str:
+    """What agents have said stays on the line of its bead."""
+    line = safe_text(why, one_line=True)
+    short = line if len(line) <= _WHY_IN_REPORT else line[:_WHY_IN_REPORT] + "…"
+    return f": {short}" if short else ""
+
+
+def _started(_: None, event: WaveStarted, at: int) -> Wave:
+    return Wave(event.id, event.beads, event.parallel, event.told, at, event.retries)
+
+
+def _released(wave: Wave, event: WaveBeadReleased, at: int) -> Wave:
+    del at
+    return replace(wave, released=(*wave.released, event.task))
+
+
+def _completed(wave: Wave, event: WaveCompleted, at: int) -> Wave:
+    return replace(wave, counts=event.counts, ended_at=at)
+
+
+EVOLVE_WAVE: dict[type[WaveEvent], Callable[[Any, Any, int], Wave]] = {
+    WaveStarted: _started,
+    WaveBeadReleased: _released,
+    WaveCompleted: _completed,
+}
+"""Event -> the wave after it, from the wave before it (None at first) and its time."""

@@ -1,0 +1,1 @@
+"""How the record is read: lists, pages and single things, now and as they were."""

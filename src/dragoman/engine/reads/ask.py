@@ -1,0 +1,186 @@
+"""Reading: tasks as they are, as they were, their history, and what stands where."""
+
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
+from typing import TypeVar, cast
+
+from msgspec import Struct
+
+from dragoman.core import missing
+from dragoman.core.errors import Refusal
+from dragoman.core.events import AnyEvent, Role
+from dragoman.core.ids import (
+    agent_stream,
+    check_id,
+    handoff_stream,
+    intent_stream,
+    is_task_name,
+    task_stream,
+    wave_stream,
+    workq_stream,
+)
+from dragoman.core.states.agent import AgentRecord
+from dragoman.core.states.handoff import Handoff
+from dragoman.core.states.intent import Intent
+from dragoman.core.states.lease import Lease
+from dragoman.core.states.task import Task
+from dragoman.core.states.wave import Wave
+from dragoman.core.states.work_item import WorkItem
+from dragoman.engine.names import pick, unresolved
+from dragoman.engine.ports import BoardQuery, ListQuery, Row, Store
+from dragoman.ledger.codec import CODEC
+from dragoman.ledger.entry import Entry, read_line
+from dragoman.ledger.views import FOLD, State, current_state, fold, refold, split_alias
+
+_PAGE = 1_000
+
+Found = TypeVar("Found")
+_KINDS: Mapping[type, tuple[str, Callable[[str], str], Callable[[str], Refusal]]] = {
+    Handoff: ("handoff id", handoff_stream, missing.handoff),
+    Intent: ("intent id", intent_stream, missing.intent),
+    Wave: ("wave id", wave_stream, missing.wave),
+    WorkItem: ("item id", workq_stream, missing.work_item),
+}
+"""What is found by its id alone -> how the id is called, where it stands, why it may not."""
+
+
+class TaskView(Struct, frozen=True):
+    """A task, its lease if it has one, and where a page of tasks goes on."""
+
+    task: Task
+    lease: Lease | None
+    number: int
+
+
+def find_stream(store: Store, name: str) -> str | Refusal:
+    """The stream of the task with this id, alias (KIND:NAME) or bare alias name."""
+    row = _find_row(store, name)
+    return row if isinstance(row, Refusal) else row.name
+
+
+def find_task(store: Store, name: str, version: int = 0) -> TaskView | Refusal:
+    """The task as it is now, or as it was after this entry of its own."""
+    row = _find_row(store, name)
+    if isinstance(row, Refusal):
+        return row
+    if version not in (0, row.version):
+        return _former_view(store, row, version)
+    return _view(store, row) or missing.task(name)
+
+
+def _find_row(store: Store, name: str) -> Row | Refusal:
+    if not is_task_name(name):
+        return unresolved(name, ())
+    row = store.stream(task_stream(name))
+    if row is not None:
+        return row
+    bare, kind = split_alias(name) if ":" in name else (name, "")
+    streams = pick(kind, store.named(bare))
+    if len(streams) != 1:
+        return unresolved(name, streams)
+    return store.stream(streams[0]) or unresolved(name, ())
+
+
+def find(store: Store, id: str, kind: type[Found]) -> Found | Refusal:
+    """What is of this kind and has this id."""
+    what, stream, nothing = _KINDS[kind]
+    malformed = check_id(id, what)
+    if malformed is not None:
+        return malformed
+    row = store.stream(stream(id))
+    state = None if row is None else state_of(store, row)
+    return state if isinstance(state, kind) else nothing(id)
+
+
+def find_agent(store: Store, name: str) -> AgentRecord | None:
+    """What is known of the agent or person with this name."""
+    row = store.stream(agent_stream(name))
+    return None if row is None else cast(AgentRecord | None, state_of(store, row))
+
+
+def list_agents(store: Store, after: str = "", limit: int = _PAGE) -> list[AgentRecord]:
+    """A page of the agents and people that are known, by name, from the one after a name on."""
+    states = (state_of(store, row) for row in store.kind("agent", after, limit))
+    return [state for state in states if isinstance(state, AgentRecord)]
+
+
+def names_in_role(store: Store, role: Role) -> tuple[str, ...]:
+    """Everyone who is registered in this role, by name."""
+    names, after = list[str](), 0
+    while page := store.listed(ListQuery(f"role:{role}", after, limit=_PAGE)):
+        names += [place.row.name.partition(":")[2] for place in page]
+        after = page[-1].position
+    return tuple(sorted(names))
+
+
+def task_as_of(store: Store, name: str, position: int) -> Task | Refusal:
+    """The task as it was when the ledger had reached this position."""
+    stream = find_stream(store, name)
+    if isinstance(stream, Refusal):
+        return stream
+    state = refold(entry.line for entry in history(store, stream, until=position))
+    if isinstance(state, Task):
+        return state
+    return missing.task_then(name, position)
+
+
+def list_tasks(store: Store, query: BoardQuery) -> list[TaskView]:
+    """A page of tasks as they are now, newest first."""
+    views = (_view(store, row) for row in store.board(query))
+    return [view for view in views if view is not None]
+
+
+def tasks_offered(store: Store, agent: str, limit: int) -> list[TaskView]:
+    """Tasks that were handed to this agent and wait for its yes or no, the oldest first."""
+    places = store.listed(ListQuery(f"offered:{agent}", limit=limit))
+    views = (_view(store, place.row) for place in places)
+    return [view for view in views if view is not None]
+
+
+def tasks_as_of(store: Store, position: int) -> list[Task]:
+    """All tasks as they were when the ledger had reached this position, oldest first."""
+    states: dict[str, State] = {}
+    for entry in entries(store, until=position):
+        states[entry.stream] = fold(
+            states.get(entry.stream), decode(entry), read_line(entry.line).at
+        )
+    return [state for state in states.values() if isinstance(state, Task)]
+
+
+def entries(store: Store, after: int = 0, *, until: int | None = None) -> Iterator[Entry]:
+    """Every entry after a position, in order."""
+    while page := store.entries(after, _PAGE, until=until):
+        yield from page
+        after = page[-1].position
+
+
+def history(store: Store, stream: str, *, until: int | None = None) -> Iterator[Entry]:
+    """Every entry of one stream, in order."""
+    after = 0
+    while page := store.history(stream, after, _PAGE, until=until):
+        yield from page
+        after = page[-1].version
+
+
+def decode(entry: Entry) -> AnyEvent:
+    """The event that an entry holds."""
+    line = read_line(entry.line)
+    return CODEC.decode(line.event, line.v, line.body)
+
+
+def state_of(store: Store, row: Row) -> State | None:
+    """The state of a stored row."""
+    lines = () if row.fold == FOLD else (entry.line for entry in history(store, row.name))
+    return current_state(row.name, row.fold, row.state, lines)
+
+
+def _view(store: Store, row: Row) -> TaskView | None:
+    state = state_of(store, row)
+    return TaskView(state, row.lease, row.number) if isinstance(state, Task) else None
+
+
+def _former_view(store: Store, row: Row, version: int) -> TaskView:
+    """As it was then; with its lease, if that is still the one of the same attempt."""
+    task = cast(Task, refold(entry.line for entry in islice(history(store, row.name), version)))
+    is_same = row.lease is not None and row.lease.fence == task.fence
+    return TaskView(task, row.lease if is_same else None, row.number)

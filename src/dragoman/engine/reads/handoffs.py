@@ -1,0 +1,147 @@
+"""Reading handoffs: one by its id, or a page of those that fit."""
+
+from collections.abc import Collection, Mapping
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from dragoman.core import missing
+from dragoman.core.errors import Refusal
+from dragoman.core.events import HandoffStatus
+from dragoman.core.ids import check_agent, check_id, is_task_name
+from dragoman.core.states.handoff import ALL_HANDOFFS, Handoff
+from dragoman.engine.ports import ListQuery, Store
+from dragoman.engine.reads.ask import find, find_task, state_of
+from dragoman.engine.reads.mailbox import LAST, MOST_BYTES, MOST_LOOKED_AT, walk
+from dragoman.engine.reads.teamspaces import Team, coordinators
+
+_PAGE: Final = 500
+
+
+class Wanted(Struct, frozen=True):
+    """Which handoffs a page shall hold; what is empty is not asked for."""
+
+    status: HandoffStatus | None = None
+    task: str = ""
+    """By any of its names."""
+    sender: str = ""
+    recipient: str = ""
+    teamspace: str = ""
+    reader: str = ""
+    """Who looks: a draft is shown to nobody but its sender. Empty: the owner of the hub."""
+    closed: frozenset[str] = frozenset()
+    """The teamspaces that are not the reader's."""
+    before: int = LAST
+    limit: int = 50
+
+    @property
+    def list(self) -> str:
+        """The list to walk along: of those that hold all that is wanted, likely the shortest."""
+        if self.status == "draft":
+            return f"handoffs.draft:{self.sender or self.reader}"
+        narrow = (
+            ("task", self.task),
+            ("status", self.status if self.status != "closed" else None),
+            ("to", self.recipient),
+            ("from", self.sender),
+            ("status", self.status),
+            ("space", self.teamspace),
+        )
+        return next((f"handoffs.{kind}:{name}" for kind, name in narrow if name), "handoffs")
+
+    def has(self, handoff: Handoff) -> bool:
+        """Whether the handoff belongs on the page."""
+        if not _may_see(handoff, self.reader, self.closed):
+            return False
+        asked = (
+            (self.status, handoff.status),
+            (self.task, handoff.task),
+            (self.sender, handoff.sender),
+            (self.recipient, handoff.recipient),
+            (self.teamspace, handoff.teamspace),
+        )
+        return all(wanted in (None, "", given) for wanted, given in asked)
+
+
+class Page(Struct, frozen=True):
+    """Handoffs, newest first, and the cursor of the next page, if there may be one.
+
+    A page may end early, even before the first handoff that fits.
+    """
+
+    handoffs: tuple[Handoff, ...]
+    next: int | None
+
+
+def _may_see(handoff: Handoff, reader: str, closed: Collection[str]) -> bool:
+    """Whether somebody may read it: a draft is its sender's until it is offered or thrown away."""
+    if handoff.teamspace in closed or handoff.is_discarded:
+        return False
+    return handoff.status != "draft" or reader in ("", handoff.sender)
+
+
+def find_handoff(
+    store: Store, id: str, reader: str = "", closed: Collection[str] = ()
+) -> Handoff | Refusal:
+    """The handoff with this id; `reader` is who looks, empty: the owner of the hub.
+
+    `closed` are the teamspaces that are not the reader's.
+    """
+    found = find(store, id, Handoff)
+    if isinstance(found, Refusal) or _may_see(found, reader, closed):
+        return found
+    return missing.handoff(id)
+
+
+def told_of(teams: Mapping[str, Team], otherwise: str, store: Store, id: str) -> tuple[str, ...]:
+    """Who is told that a handoff does not go on; `otherwise`: where there is nobody for that."""
+    found = find_handoff(store, id) if teams and id else None
+    team = teams.get(found.teamspace) if isinstance(found, Handoff) else None
+    return coordinators(store, team) or (otherwise,)
+
+
+def page_of(store: Store, wanted: Wanted) -> Page | Refusal:
+    """A page of the handoffs that fit; a name that cannot be one is refused."""
+    malformed = _check_names(wanted)
+    if malformed is not None:
+        return malformed
+    known = find_task(store, wanted.task) if wanted.task else None
+    if known is not None and not isinstance(known, Refusal):
+        wanted = replace(wanted, task=known.task.id)
+    found = list[Handoff]()
+    query = ListQuery(wanted.list, before=wanted.before, limit=wanted.limit)
+    cursor, size = wanted.before, 0
+    for looked_at, place in enumerate(walk(store, query)):
+        if len(found) == wanted.limit or looked_at == MOST_LOOKED_AT or size >= MOST_BYTES:
+            return Page(tuple(found), cursor)
+        cursor = place.position
+        handoff = state_of(store, place.row)
+        if isinstance(handoff, Handoff) and wanted.has(handoff):
+            found.append(handoff)
+            size += len(place.row.state)
+    return Page(tuple(found), None)
+
+
+def copies_needed(store: Store) -> frozenset[str]:
+    """The SHA-256 of each artifact whose copy some handoff needs: all but those of rejected ones.
+
+    Also what is closed has to be proved; what was rejected was never used, or was given back.
+    """
+    places = walk(store, ListQuery(ALL_HANDOFFS, before=LAST, limit=_PAGE))
+    handoffs = (state_of(store, place.row) for place in places)
+    return frozenset(
+        sha256
+        for handoff in handoffs
+        if isinstance(handoff, Handoff) and handoff.rejection is None
+        for sha256 in handoff.artifacts.values()
+    )
+
+
+def _check_names(wanted: Wanted) -> Refusal | None:
+    for name in filter(None, (wanted.sender, wanted.recipient)):
+        if malformed := check_agent(name):
+            return malformed
+    if wanted.task and not is_task_name(wanted.task):
+        return Refusal("invalid_id", f"{wanted.task[:40]!a} is not the name of a task")
+    return check_id(wanted.teamspace, "teamspace") if wanted.teamspace else None

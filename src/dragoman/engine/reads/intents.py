@@ -1,0 +1,69 @@
+"""Reading intents and standings: one by its name, and pages of the lists they stand on."""
+
+from msgspec import Struct
+
+from dragoman.core.deciding.course import UNDER_WAY
+from dragoman.core.errors import Refusal
+from dragoman.core.ids import standing_stream
+from dragoman.core.states.intent import Intent, intent_of
+from dragoman.core.states.standing import Standing
+from dragoman.core.states.task import Task
+from dragoman.engine.ports import ListQuery, Store
+from dragoman.engine.reads.ask import TaskView, find, find_task, state_of
+
+
+class Placed(Struct, frozen=True):
+    """An intent, and its place on every list: where a page goes on."""
+
+    position: int
+    intent: Intent
+
+
+def find_intent(store: Store, id: str) -> Intent | Refusal:
+    """The intent with this id."""
+    return find(store, id, Intent)
+
+
+def find_intent_of(store: Store, task: Task) -> Intent | None:
+    """The intent that a task belongs to."""
+
+    def known(id: str) -> Intent | None:
+        found = find_intent(store, id)
+        return found if isinstance(found, Intent) else None
+
+    return intent_of(task, known)
+
+
+def waited_for(store: Store, id: str) -> str:
+    """Whose result its task waits for; empty: nobody's. Who reviews it takes their time."""
+    intent = find_intent(store, id)
+    request = None if isinstance(intent, Refusal) else intent.request
+    if isinstance(intent, Refusal) or request is None:
+        return ""
+    found = find_task(store, intent.task)
+    is_under_way = isinstance(found, TaskView) and found.task.status in UNDER_WAY
+    return request.agent if is_under_way else ""
+
+
+def is_cancelled(store: Store, intent: Intent) -> bool:
+    """Whether it has come to nothing because nobody wants it any more: its state is the same."""
+    if intent.state != "NeedsFollowUp":
+        return False
+    found = find_task(store, intent.task)
+    return isinstance(found, TaskView) and found.task.status == "cancelled"
+
+
+def find_standing(store: Store, name: str) -> Standing | None:
+    """How an agent stands in the registry; None: nobody has said what it can do."""
+    row = store.stream(standing_stream(name))
+    standing = None if row is None else state_of(store, row)
+    return standing if isinstance(standing, Standing) else None
+
+
+def intents_on(store: Store, query: ListQuery) -> list[Placed]:
+    """A page of a list of intents."""
+    return [
+        Placed(place.position, intent)
+        for place in store.listed(query)
+        if isinstance(intent := state_of(store, place.row), Intent)
+    ]

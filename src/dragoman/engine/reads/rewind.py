@@ -1,0 +1,110 @@
+"""Before a rewind: which transition is meant, and what going back to it would change."""
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final, cast
+
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from dragoman.core.deciding.tasks.rewinding import at_rest, lost_handoff, restored
+from dragoman.core.errors import Refusal
+from dragoman.core.events import Restored, Status, TaskCreated
+from dragoman.core.ids import task_stream
+from dragoman.core.states.moves import move_of
+from dragoman.core.states.task import ActiveHandoff, Task
+from dragoman.engine.ports import Store
+from dragoman.engine.reads.ask import decode, history
+from dragoman.ledger.entry import Entry, read_line
+from dragoman.ledger.transitions import transition_id
+from dragoman.ledger.views import refold
+
+_POSITION: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
+_SHOWN: Final = 5
+
+
+class Transition(Struct, frozen=True):
+    """One of the moments at which a task changed its status."""
+
+    position: int
+    version: int
+    id: str
+    """As which event traces know it."""
+    at: int
+    actor: str
+    from_: Status | None
+    """None: it began."""
+    to: Status
+
+
+class Preview(Struct, frozen=True):
+    """What a rewind would make of a task."""
+
+    task: Task
+    transition: Transition
+    past: Task
+    wanted: Restored
+    changes: dict[str, tuple[Any, Any]]
+    """Field -> its value now, and the one that it would have."""
+    handoff: ActiveHandoff | None
+    """The handoff that would end by it."""
+
+
+def transitions(store: Store, task: Task) -> Iterator[Transition]:
+    """All transitions of a task, the oldest first."""
+    for entry in history(store, task_stream(task.id)):
+        found = _transition(entry)
+        if found is not None:
+            yield found
+
+
+def preview(store: Store, task: Task, named: str) -> Preview | Refusal:
+    """What going back to the transition of this name would change: an event's id, or a position."""
+    transition = _find(store, task, named)
+    if isinstance(transition, Refusal):
+        return transition
+    until = transition.position
+    past = cast(Task, refold(e.line for e in history(store, task_stream(task.id), until=until)))
+    wanted = at_rest(restored(past))
+    changes = _changes(restored(task), wanted)
+    lost = lost_handoff(task, wanted) if changes else None
+    return Preview(task, transition, past, wanted, changes, lost)
+
+
+def _find(store: Store, task: Task, named: str) -> Transition | Refusal:
+    known = list(transitions(store, task))
+    for one in known:
+        if named.lower() == one.id or (_POSITION.fullmatch(named) and int(named) == one.position):
+            return one
+    last = ", ".join(f"{one.position} ({one.to})" for one in known[-_SHOWN:])
+    return Refusal(
+        "invalid_field",
+        f"{named[:64]!a} is no transition of {task.id}: name one by its event id or by its "
+        f"position in the ledger. The last ones are at {last}",
+    )
+
+
+def _transition(entry: Entry) -> Transition | None:
+    event, line = decode(entry), read_line(entry.line)
+    move = move_of(event)
+    if isinstance(event, TaskCreated):
+        from_, to = None, event.status
+    elif move is not None:
+        from_, to = move.from_, move.to
+    else:
+        return None
+    asked_by: str = getattr(event, "asked_by", "")
+    return Transition(
+        entry.position,
+        entry.version,
+        asked_by.lower() or transition_id(entry.hash),
+        line.at,
+        line.actor,
+        from_,
+        to,
+    )
+
+
+def _changes(now: Restored, then: Restored) -> dict[str, tuple[Any, Any]]:
+    before, after = asdict(now), asdict(then)
+    return {name: (before[name], after[name]) for name in before if before[name] != after[name]}

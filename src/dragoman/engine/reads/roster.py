@@ -1,0 +1,152 @@
+"""Who comes into question for something: the registry in memory, kept level with the ledger."""
+
+import threading
+from collections.abc import Collection, Iterator, Mapping
+from typing import Final, cast
+
+from dragoman.core.errors import LedgerError
+from dragoman.core.ids import agent_stream, standing_stream
+from dragoman.core.limits import CANDIDATES
+from dragoman.core.offers import Candidate, Policy, Wish
+from dragoman.core.rules.governance import vetoes
+from dragoman.core.rules.scoring import Roster
+from dragoman.core.states.agent import AgentRecord
+from dragoman.core.states.standing import Standing
+from dragoman.engine.ports import ListQuery, Row, Store
+from dragoman.engine.reads.ask import find_agent, state_of
+
+_PAGE: Final = 1_000
+FOLLOWED: Final = 1_000
+"""So many new entries are looked through for what has changed; more, and all are compared."""
+_LASTS_MS: Final = 3_600_000
+"""Evidence grows old by the week: what was reckoned stands for an hour."""
+_ANY: Final = Policy()
+_KIND: Final = standing_stream("")
+_AGENT: Final = agent_stream("")
+_PASSED: Final = CANDIDATES // 2
+"""So many who may have it are handed on, and as many who may not, so that the reasons are told."""
+
+
+class Rosters:
+    """The registry at any moment; only what has changed is read again."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._reading = threading.Lock()
+        self._standings: dict[str, Standing] = {}
+        self._heads: dict[str, bytes] = {}
+        """Whose standing was read as of which entry."""
+        self._records: dict[str, AgentRecord | None] = {}
+        """Those of which it was asked whether they are there."""
+        self._seen: int = -1
+        self._roster: Roster | None = None
+        self._made_at = 0
+
+    def rank(self, wish: Wish, now: int, policy: Policy = _ANY) -> tuple[Candidate, ...]:
+        """Everyone in the registry, the most likely first, if these rules are to be kept."""
+        with self._reading:
+            return self._present(now).rank(
+                wish, lambda candidate: not self._vetoes(candidate, wish, policy, now)
+            )
+
+    def shortlist(self, wish: Wish, policy: Policy, now: int) -> tuple[Candidate, ...]:
+        """Those whom an intent is offered to, in their order, and some whom it is not, and why."""
+        passed, vetoed = 0, 0
+        chosen: list[Candidate] = []
+        for candidate in self.rank(wish, now, policy):
+            if passed == _PASSED:
+                break
+            if self.vetoes(candidate, wish, policy, now):
+                vetoed += 1
+                if vetoed > CANDIDATES - _PASSED:
+                    continue
+            else:
+                passed += 1
+            chosen.append(candidate)
+        return tuple(chosen)
+
+    def vetoes(self, candidate: Candidate, wish: Wish, policy: Policy, now: int) -> tuple[str, ...]:
+        """Why a candidate may not have it as things are; none: it may."""
+        with self._reading:
+            return self._vetoes(candidate, wish, policy, now)
+
+    def standing(self, name: str, now: int) -> Standing | None:
+        """What is known of one of them."""
+        with self._reading:
+            self._present(now)
+            return self._standings.get(name)
+
+    def _vetoes(
+        self, candidate: Candidate, wish: Wish, policy: Policy, now: int
+    ) -> tuple[str, ...]:
+        standing, record = self._standings.get(candidate.agent), self._record(candidate.agent)
+        return vetoes(candidate, standing, record, wish, policy, now)
+
+    def _record(self, name: str) -> AgentRecord | None:
+        if name not in self._records:
+            self._records[name] = find_agent(self._store, name)
+        return self._records[name]
+
+    def _present(self, now: int) -> Roster:
+        changed = self._follow()
+        is_old = not 0 <= now - self._made_at < _LASTS_MS
+        if self._roster is None or changed is None or is_old:
+            self._roster = Roster(self._standings.values(), now)
+            self._made_at = now
+        else:
+            for name in changed:
+                self._roster.put(self._standings[name], now)
+        return self._roster
+
+    def _follow(self) -> Collection[str] | None:
+        """Take over what was committed since the last time: whom it is about; None: everyone."""
+        head = self._store.head()
+        if head == self._seen:
+            return ()
+        # Nothing is taken over before all was read: what fails is tried again the next time.
+        if self._seen < 0 or not 0 <= head - self._seen <= FOLLOWED:
+            return self._compare(head)
+        new = self._store.entries(self._seen, FOLLOWED, until=head)
+        streams = {entry.stream for entry in new}
+        changed = [stream for stream in streams if stream.startswith(_KIND)]
+        read = dict(map(self._read, filter(None, map(self._store.stream, changed))))
+        for stream in streams:
+            self._records.pop(stream.removeprefix(_AGENT), None)
+        self._seen = head
+        return self._take_over(read)
+
+    def _compare(self, head: int) -> Collection[str] | None:
+        """The same after a long absence: of all who stand there, those who are not as they were."""
+        rows = {row.name.removeprefix(_KIND): row for row in self._rows()}
+        new = [row for name, row in rows.items() if self._heads.get(name) != row.hash]
+        read = dict(map(self._read, new))
+        # What could not be read is tried again.
+        heads = {name: row.hash for name, row in rows.items() if read.get(name, True)}
+        is_first = self._seen < 0
+        self._heads, self._records, self._seen = heads, {}, head
+        changed = self._take_over(read)
+        return None if is_first else changed
+
+    def _take_over(self, read: Mapping[str, Standing | None]) -> Collection[str] | None:
+        """Whom it is about; None: somebody is there no longer."""
+        for name, known in read.items():
+            if known is None:
+                self._standings.pop(name, None)
+            else:
+                self._standings[name] = known
+        return read if all(read.values()) else None
+
+    def _rows(self) -> Iterator[Row]:
+        after = 0
+        while page := self._store.listed(ListQuery("roster", after, limit=_PAGE)):
+            for place in page:
+                yield place.row
+            after = page[-1].position
+
+    def _read(self, row: Row) -> tuple[str, Standing | None]:
+        """Whose standing it is; None: it cannot be read, so that this one is no candidate."""
+        name = row.name.removeprefix(_KIND)
+        try:
+            return name, cast(Standing, state_of(self._store, row))
+        except LedgerError:
+            return name, None  # `verify` tells of it

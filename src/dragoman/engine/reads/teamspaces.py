@@ -1,0 +1,62 @@
+"""Who belongs where: a teamspace with members is theirs, and one without is everyone's.
+
+Roles count beside it: people, orchestrators and the hub itself belong everywhere; a coordinator
+only where it is named, if anybody is named there.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import Final, Protocol
+
+from dragoman.core.actors import Actor
+from dragoman.core.authority import MAY_DISPATCH
+from dragoman.engine.ports import Store
+from dragoman.engine.reads.ask import names_in_role
+
+
+class Team(Protocol):
+    """Those whose teamspace it is."""
+
+    @property
+    def members(self) -> Collection[str]:
+        """Who works in it."""
+        ...
+
+    @property
+    def coordinators(self) -> Collection[str]:
+        """Who sees to it that things go on."""
+        ...
+
+
+NO_TEAMS: Final[Mapping[str, Team]] = {}
+"""Every teamspace is everyone's."""
+
+
+def coordinators(store: Store, team: Team | None = None) -> tuple[str, ...]:
+    """Who sees to a handoff that does not go on: coordinators of that teamspace.
+
+    Where none of them belongs there, it is for those who belong everywhere.
+    """
+    named = names_in_role(store, "coordinator")
+    if team is None:
+        return named
+    here = tuple(name for name in named if name in (team.coordinators or team.members))
+    return here or names_in_role(store, "orchestrator") + names_in_role(store, "human")
+
+
+def belongs(teams: Mapping[str, Team], teamspace: str, who: Actor | str) -> bool:
+    """Whether this one may see and do something in a teamspace, as far as that is concerned."""
+    team = teams.get(teamspace)
+    if team is None:
+        return True
+    if isinstance(who, str):
+        return who in team.members or who in team.coordinators
+    if who.role in MAY_DISPATCH:
+        return True
+    if who.role == "coordinator" and team.coordinators:
+        return who.name in team.coordinators
+    return who.name in team.members or who.name in team.coordinators
+
+
+def closed_to(teams: Mapping[str, Team], who: Actor) -> frozenset[str]:
+    """The teamspaces that this one neither sees nor touches."""
+    return frozenset(name for name in teams if not belongs(teams, name, who))

@@ -1,0 +1,135 @@
+"""Reading waves and reservations: how far a wave is, what it waits for, who has which files."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from functools import cache
+
+from msgspec import Struct
+
+from dragoman.core.errors import Refusal
+from dragoman.core.events import (
+    TaskCheckpointed,
+    TaskClaimed,
+    TaskReported,
+    TaskRequeued,
+    TaskRewound,
+    TaskTransitioned,
+)
+from dragoman.core.ids import RESERVATIONS, task_stream
+from dragoman.core.states.reservations import FindTask, Reservation, Reservations
+from dragoman.core.states.task import Task
+from dragoman.core.states.wave import GIVEN_UP, Plan, Wave, plan, tasks_of
+from dragoman.engine.ports import ListQuery, Store
+from dragoman.engine.reads.ask import decode, find, find_task, history, state_of
+from dragoman.ledger.entry import read_line
+
+_PAGE = 100
+NEWEST = 2**53 - 1
+"""A place behind all others."""
+
+
+class WaveNow(Struct, frozen=True):
+    """A wave at one moment, with what it needs to be told."""
+
+    wave: Wave
+    plan: Plan
+    find: FindTask
+    stuck: Mapping[str, str] = {}
+    """Task that does not go on by itself -> why."""
+
+
+class Reserved(Struct, frozen=True):
+    """What is reserved at one moment, and who works on which task."""
+
+    living: tuple[Reservation, ...]
+    find: FindTask
+
+
+def find_wave(store: Store, id: str) -> Wave | Refusal:
+    """The wave with this id."""
+    return find(store, id, Wave)
+
+
+def open_waves(store: Store) -> Iterator[str]:
+    """The id of every wave that is not complete, oldest first."""
+    after = 0
+    while listed := store.listed(ListQuery("waves:open", after, limit=_PAGE)):
+        yield from (place.row.name.partition(":")[2] for place in listed)
+        after = listed[-1].position
+
+
+def newest_waves(store: Store, limit: int) -> list[Wave]:
+    """The last waves that were started, newest first."""
+    listed = store.listed(ListQuery("waves", before=NEWEST, limit=limit))
+    states = (state_of(store, place.row) for place in listed)
+    return [state for state in states if isinstance(state, Wave)]
+
+
+def reserved_now(store: Store, now: int) -> Reserved:
+    """What is reserved at this time."""
+    find = task_finder(store)
+    row = store.stream(RESERVATIONS)
+    state = None if row is None else state_of(store, row)
+    living = state.living(find, now) if isinstance(state, Reservations) else ()
+    return Reserved(living, find)
+
+
+def look_at_wave(store: Store, wave: Wave, now: int) -> WaveNow:
+    """What a wave has to do, and what its beads wait for."""
+    reserved = reserved_now(store, now)
+    is_over = wave.ended_at is not None
+    next_steps = Plan() if is_over else plan(wave, reserved.living, reserved.find, now)
+    tasks = tasks_of(wave, reserved.find)
+    stuck = {task.id: _why(store, task) for task in tasks if task.status in GIVEN_UP}
+    return WaveNow(wave, next_steps, reserved.find, stuck)
+
+
+def _why(store: Store, task: Task) -> str:
+    """Why a task came to where it stands, and what the last agent says is in its way."""
+    reason = ""
+    for event in map(decode, history(store, task_stream(task.id))):
+        if isinstance(event, TaskTransitioned):
+            reason = event.reason
+    reported = task.reported
+    return "; ".join(filter(None, (reason, *(reported.blockers if reported else ()))))
+
+
+def task_finder(store: Store) -> FindTask:
+    """Finds tasks, each read once."""
+
+    @cache
+    def find(name: str) -> Task | Refusal:
+        found = find_task(store, name)
+        return found if isinstance(found, Refusal) else found.task
+
+    return find
+
+
+def failures_of(store: Store, task: Task, since: int) -> Counter[str]:
+    """How many attempts on a task have failed since a time, by what they call their failure.
+
+    One that was handed on half done counts by the reason for that.
+    """
+    failed: dict[int, str] = {}
+    under_way: int | None = None
+    for entry in history(store, task_stream(task.id)):
+        event = decode(entry)
+        if isinstance(event, TaskClaimed):
+            under_way = event.attempt
+        if isinstance(event, TaskTransitioned | TaskRequeued | TaskRewound):
+            # What is left for a successor while nobody works on the task tells of no attempt.
+            under_way = None
+        if isinstance(event, TaskTransitioned | TaskRewound) and event.from_ in GIVEN_UP:
+            # Somebody gave it another chance.
+            failed.clear()
+        if read_line(entry.line).at < since:
+            continue
+        if isinstance(event, TaskCheckpointed) and under_way is not None:
+            failed[under_way] = event.reason
+        if isinstance(event, TaskReported):
+            # A later report of the same attempt counts in the place of the earlier one.
+            failed.pop(event.attempt, None)
+            type = event.details.get("failure_type")
+            if event.outcome == "failed" and isinstance(type, str):
+                failed[event.attempt] = type
+    return Counter(failed.values())

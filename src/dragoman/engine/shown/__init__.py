@@ -1,0 +1,1 @@
+"""What programs are shown: one shape for every door."""

@@ -1,0 +1,88 @@
+"""Agents and people as programs are shown them: by what they are recognized, but no credential."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+from dragoman.core.events import Role
+from dragoman.core.moments import to_rfc3339
+from dragoman.core.states.agent import AgentRecord, Pause, TokenRecord
+
+TokenState = Literal["good", "expired", "revoked"]
+
+
+class ShownToken(Struct, frozen=True, rename="camel"):
+    """A token that was given out."""
+
+    id: str
+    state: TokenState
+    issued_at: str
+    expires_at: str
+
+
+class ShownPause(Struct, frozen=True):
+    """Why the hub starts nothing for an agent; without an end until somebody lets it go on."""
+
+    reason: str
+    since: str
+    until: str | None
+
+
+class ShownAgent(Struct, frozen=True, rename="camel"):
+    """Everything that is known of an agent or a person, but for digests."""
+
+    name: str
+    role: Role
+    speaks: tuple[str, ...]
+    registered_at: str
+    key: str | None
+    """The public half of the key that it signs with."""
+    tokens: tuple[ShownToken, ...]
+    paused: ShownPause | None
+    saop_role: str | None
+    """The part that it plays in SAOP, where one was given to it."""
+    former_key_until: str | None
+    """Until when the key before is good too."""
+
+
+def shown_agent(record: AgentRecord, now: int) -> ShownAgent:
+    """An agent as it is now."""
+    return ShownAgent(
+        name=record.name,
+        role=record.role,
+        speaks=record.speaks,
+        registered_at=to_rfc3339(record.registered_at),
+        key=record.key or None,
+        tokens=tuple(_token(token, now) for token in record.tokens),
+        paused=shown_pause(record.paused(now)),
+        saop_role=record.plays or None,
+        former_key_until=_until(record, now),
+    )
+
+
+def _until(record: AgentRecord, now: int) -> str | None:
+    former = record.overlapping(now)
+    return None if former is None else to_rfc3339(former.until)
+
+
+def shown_pause(pause: Pause | None) -> ShownPause | None:
+    """A pause that lasts."""
+    if pause is None:
+        return None
+    until = None if pause.until is None else to_rfc3339(pause.until)
+    return ShownPause(pause.reason, to_rfc3339(pause.since), until)
+
+
+def _token(token: TokenRecord, now: int) -> ShownToken:
+    return ShownToken(
+        id=token.id,
+        state=_state(token, now),
+        issued_at=to_rfc3339(token.issued_at),
+        expires_at=to_rfc3339(token.expires_at),
+    )
+
+
+def _state(token: TokenRecord, now: int) -> TokenState:
+    if token.is_revoked:
+        return "revoked"
+    return "good" if token.is_live(now) else "expired"

@@ -1,0 +1,166 @@
+"""Handoffs as programs are shown them: one shape for every door, in the words of the protocol."""
+
+from typing import Any
+
+from msgspec import Struct
+
+from dragoman.core.events import HandoffStatus, RejectReason
+from dragoman.core.moments import in_hours, to_rfc3339
+from dragoman.core.states.handoff import Approval, Escalation, Handoff, Note, Rejection
+
+
+class ShownApproval(Struct, frozen=True):
+    """A person's word on the package."""
+
+    approved: bool
+    by: str
+    at: str
+    package_hash: str
+    note: str
+
+
+class ShownRejection(Struct, frozen=True):
+    """Why the work was not taken over, or was given back."""
+
+    reason: RejectReason
+    detail: str
+    suggested_fix: str | None
+    by: str
+    at: str
+
+
+class ShownEscalation(Struct, frozen=True):
+    """What was told to a coordinator."""
+
+    trigger: str
+    stage: str
+    sla_configured: str
+    sla_elapsed: str
+    escalated_to: str
+    escalated_at: str
+
+
+class ShownNote(Struct, frozen=True):
+    """What was said beside the package."""
+
+    kind: str
+    by: str
+    at: str
+    text: str
+    data: dict[str, Any]
+
+
+class HandoffSummary(Struct, frozen=True):
+    """A handoff as it is listed."""
+
+    handoff_id: str
+    status: HandoffStatus
+    task_id: str
+    from_agent: str
+    to_agent: str
+    title: str
+    reason: str
+    thread_id: str
+    teamspace_id: str
+    package_hash: str | None
+    handoff_chain: tuple[str, ...]
+    supersedes: str | None
+    superseded_by: str | None
+    initiated_at: str
+    status_since: str
+    due_by: str | None
+    """Until when its present state may last; null: there is no limit, or it was passed."""
+    escalated: bool
+    """Whether its present state has lasted too long."""
+    resolved_at: str | None
+    workq_integration: str | None
+
+
+class WholeHandoff(HandoffSummary, frozen=True):
+    """Everything about a handoff."""
+
+    package: dict[str, Any]
+    verification_passed: tuple[str, ...]
+    verification_failed: tuple[str, ...]
+    artifacts: dict[str, str]
+    """Artifact -> the SHA-256 under which its verified copy is kept."""
+    artifacts_left_out: tuple[str, ...]
+    requires_human_approval: bool
+    approval: ShownApproval | None
+    rejection: ShownRejection | None
+    escalations: tuple[ShownEscalation, ...]
+    notes: tuple[ShownNote, ...]
+
+
+def handoff_summary(handoff: Handoff) -> HandoffSummary:
+    """A handoff as it is listed."""
+    return HandoffSummary(**_facts(handoff))
+
+
+def whole_handoff(handoff: Handoff) -> WholeHandoff:
+    """A handoff on its own."""
+    return WholeHandoff(
+        **_facts(handoff),
+        package=handoff.package,
+        verification_passed=handoff.passed,
+        verification_failed=handoff.failed,
+        artifacts=handoff.artifacts,
+        artifacts_left_out=handoff.left_out,
+        requires_human_approval=handoff.needs_approval,
+        approval=handoff.approval and _approval(handoff.approval),
+        rejection=handoff.rejection and _rejection(handoff.rejection),
+        escalations=tuple(map(_escalation, handoff.escalations)),
+        notes=tuple(map(_note, handoff.notes)),
+    )
+
+
+def _facts(handoff: Handoff) -> dict[str, Any]:
+    return {
+        "handoff_id": handoff.id,
+        "status": handoff.status,
+        "task_id": handoff.task,
+        "from_agent": handoff.sender,
+        "to_agent": handoff.recipient,
+        "title": handoff.title,
+        "reason": handoff.reason,
+        "thread_id": handoff.thread,
+        "teamspace_id": handoff.teamspace,
+        "package_hash": handoff.package_hash or None,
+        "handoff_chain": handoff.chain,
+        "supersedes": handoff.supersedes or None,
+        "superseded_by": handoff.superseded_by or None,
+        "initiated_at": to_rfc3339(handoff.created_at),
+        "status_since": to_rfc3339(handoff.entered_at),
+        "due_by": _moment(handoff.deadline),
+        "escalated": handoff.is_escalated,
+        "resolved_at": _moment(handoff.resolved_at),
+        "workq_integration": handoff.workq or None,
+    }
+
+
+def _moment(at: int | None) -> str | None:
+    return None if at is None else to_rfc3339(at)
+
+
+def _approval(said: Approval) -> ShownApproval:
+    return ShownApproval(said.is_yes, said.by, to_rfc3339(said.at), said.package_hash, said.note)
+
+
+def _rejection(said: Rejection) -> ShownRejection:
+    fix = said.suggested_fix or None
+    return ShownRejection(said.reason, said.detail, fix, said.by, to_rfc3339(said.at))
+
+
+def _escalation(told: Escalation) -> ShownEscalation:
+    return ShownEscalation(
+        trigger=told.trigger,
+        stage=told.stage,
+        sla_configured=in_hours(told.sla_ms),
+        sla_elapsed=in_hours(told.elapsed_ms),
+        escalated_to=told.to,
+        escalated_at=to_rfc3339(told.at),
+    )
+
+
+def _note(note: Note) -> ShownNote:
+    return ShownNote(note.kind, note.by, to_rfc3339(note.at), note.text, dict(note.data))

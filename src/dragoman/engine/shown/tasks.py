@@ -1,0 +1,274 @@
+"""Tasks, leases and entries as programs are shown them: one shape for every door."""
+
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType, field
+
+from dragoman.core.events import (
+    EVENT_NAMES,
+    MailEscalated,
+    MailPosted,
+    Outcome,
+    Priority,
+    Status,
+)
+from dragoman.core.moments import to_rfc3339
+from dragoman.core.states.lease import Lease
+from dragoman.core.states.task import Checkpoint, Delegation, DelegationState, Reported, Task
+from dragoman.ledger.entry import Entry, read_line
+
+
+class _Shape(Struct, frozen=True, rename="camel"):
+    """Names as JSON has them; what there is none of is null."""
+
+
+class ShownLease(_Shape, frozen=True):
+    """Who holds a task, and until when."""
+
+    agent: str
+    session: str | None
+    fence: int
+    expires_at: str
+    beats: int
+    live: bool
+
+
+class ShownReport(_Shape, frozen=True):
+    """How an attempt ended, in its agent's words."""
+
+    outcome: Outcome
+    notes: str
+    blockers: tuple[str, ...]
+    attempt: int
+    agent: str
+    at: str
+
+
+class ShownDelegation(_Shape, frozen=True):
+    """What an agent was asked to do with a task, and what it said to that."""
+
+    from_: str = field(name="from")
+    to: str
+    parent: str
+    state: DelegationState
+    due_by: str
+    escalated: bool
+    acceptance_criteria: tuple[str, ...]
+    expected_outputs: tuple[str, ...]
+    context_refs: tuple[str, ...]
+    constraints: tuple[str, ...]
+
+
+class ShownCheckpoint(_Shape, frozen=True):
+    """Where an attempt stopped, in its agent's words, for whoever goes on."""
+
+    by: str | None
+    at: str
+    reason: str
+    commit: str | None
+    description: str
+    next_steps: str
+
+
+class TaskSummary(_Shape, frozen=True):
+    """Everything about a task but its body, which may be long."""
+
+    id: str
+    aof_id: str
+    title: str
+    status: Status
+    priority: Priority
+    assignee: str | None
+    reserved_for: str | None
+    review_required: bool
+    parent: str | None
+    children: tuple[str, ...]
+    blocked_by: tuple[str, ...]
+    waits_for: tuple[str, ...]
+    blocks: tuple[str, ...]
+    discovered_from: str | None
+    discovered: tuple[str, ...]
+    aliases: tuple[str, ...]
+    origin: str | None
+    attempt: int
+    fence: int
+    max_attempts: int
+    failures: int
+    notes: int
+    not_before: str | None
+    created_at: str
+    updated_at: str
+    last_transition_at: str
+    lease: ShownLease | None
+    report: ShownReport | None
+    delegation: ShownDelegation | None
+    delegation_depth: int
+    handoff: str | None
+    """The handoff by which it is on its way, or was taken over."""
+    handoff_chain: tuple[str, ...]
+    """Its owners so far, as handoffs have made them."""
+    warnings: int
+    checkpoint: ShownCheckpoint | None
+
+
+class WholeTask(TaskSummary, frozen=True):
+    """Everything about a task."""
+
+    body: str
+
+
+class ShownEntry(_Shape, frozen=True, kw_only=True):
+    """Everything that an entry of the ledger says."""
+
+    position: int
+    stream: str
+    version: int
+    type: str
+    at: str
+    actor: str
+    via: str | None
+    cause: str
+    body: Raw
+    said: Raw | UnsetType = UNSET
+    hash: str
+
+
+encode = msgspec.json.Encoder().encode
+
+
+def task_summary(task: Task, lease: Lease | None, now: int) -> TaskSummary:
+    """A task as it is listed."""
+    return TaskSummary(**_facts(task, lease, now))
+
+
+def whole_task(task: Task, lease: Lease | None, now: int) -> WholeTask:
+    """A task on its own."""
+    return WholeTask(**_facts(task, lease, now), body=task.body)
+
+
+def shown_entry(entry: Entry) -> ShownEntry:
+    """An entry; its body and the original words are the stored bytes."""
+    line = read_line(entry.line)
+    return ShownEntry(
+        position=entry.position,
+        stream=line.stream,
+        version=line.version,
+        type=line.event,
+        at=to_rfc3339(line.at),
+        actor=line.actor,
+        via=line.via or None,
+        cause=line.cause,
+        body=line.body,
+        said=line.said,
+        hash=entry.hash.hex(),
+    )
+
+
+class _Addressed(Struct, frozen=True):
+    """Everyone in whose box an entry puts a letter."""
+
+    to: tuple[str, ...] = ()
+    cc: tuple[str, ...] = ()
+    copied: tuple[str, ...] = ()
+    told: tuple[str, ...] = ()
+
+
+_addressed = msgspec.json.Decoder(_Addressed)
+_TO_SOMEBODY = frozenset((EVENT_NAMES[MailPosted], EVENT_NAMES[MailEscalated]))
+
+
+def told_of(entry: Entry) -> tuple[str, ...]:
+    """To whom an entry is addressed: letters are, when they come and when they are late."""
+    if entry.event not in _TO_SOMEBODY:
+        return ()
+    named = _addressed.decode(read_line(entry.line).body)
+    return (*named.to, *named.cc, *named.copied, *named.told)
+
+
+def _facts(task: Task, lease: Lease | None, now: int) -> dict[str, Any]:
+    return {
+        "id": task.id,
+        "aof_id": task.aof_id,
+        "title": task.title,
+        "status": task.status,
+        "priority": task.priority,
+        "assignee": task.assignee or None,
+        "reserved_for": task.reserved_for or None,
+        "review_required": task.review_required,
+        "parent": task.parent or None,
+        "children": task.children,
+        "blocked_by": task.blocked_by,
+        "waits_for": task.open_blockers,
+        "blocks": task.blocks,
+        "discovered_from": task.discovered_from or None,
+        "discovered": task.discovered,
+        "aliases": task.aliases,
+        "origin": task.origin or None,
+        "attempt": task.attempts,
+        "fence": task.fence,
+        "max_attempts": task.max_attempts,
+        "failures": task.failures,
+        "notes": task.notes,
+        "not_before": to_rfc3339(task.not_before) if task.not_before else None,
+        "created_at": to_rfc3339(task.created_at),
+        "updated_at": to_rfc3339(task.updated_at),
+        "last_transition_at": to_rfc3339(task.moved_at),
+        "lease": lease and _lease(lease, now),
+        "report": task.reported and shown_report(task.reported),
+        "delegation": task.delegation and _delegation(task.delegation),
+        "delegation_depth": task.depth,
+        "handoff": task.handoff.id if task.handoff else None,
+        "handoff_chain": task.chain,
+        "warnings": task.warnings,
+        "checkpoint": task.checkpoint and _checkpoint(task.checkpoint),
+    }
+
+
+def _lease(lease: Lease, now: int) -> ShownLease:
+    return ShownLease(
+        agent=lease.holder,
+        session=lease.session or None,
+        fence=lease.fence,
+        expires_at=to_rfc3339(lease.expires_at),
+        beats=lease.beats,
+        live=lease.is_live(now),
+    )
+
+
+def shown_report(report: Reported) -> ShownReport:
+    """How an attempt ended."""
+    return ShownReport(
+        outcome=report.outcome,
+        notes=report.notes,
+        blockers=report.blockers,
+        attempt=report.attempt,
+        agent=report.agent,
+        at=to_rfc3339(report.at),
+    )
+
+
+def _checkpoint(left: Checkpoint) -> ShownCheckpoint:
+    return ShownCheckpoint(
+        by=left.by or None,
+        at=to_rfc3339(left.at),
+        reason=left.reason,
+        commit=left.commit or None,
+        description=left.description,
+        next_steps=left.next_steps,
+    )
+
+
+def _delegation(asked: Delegation) -> ShownDelegation:
+    return ShownDelegation(
+        from_=asked.from_agent,
+        to=asked.to_agent,
+        parent=asked.parent,
+        state=asked.state,
+        due_by=to_rfc3339(asked.due_by),
+        escalated=asked.escalated,
+        acceptance_criteria=asked.acceptance_criteria,
+        expected_outputs=asked.expected_outputs,
+        context_refs=asked.context_refs,
+        constraints=asked.constraints,
+    )

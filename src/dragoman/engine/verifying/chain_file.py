@@ -1,0 +1,231 @@
+"""One stream of the ledger in a file that proves itself, without the ledger it was taken from.
+
+The file is JSON lines: a head, the stream's entries as they are stored, and an anchor: the newest
+signed checkpoint that covers one of them, with the path that leads from that entry to its root.
+Each entry's hash covers all before it in its stream, so one path proves the chain up to there.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, Final
+
+import msgspec
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from msgspec import Meta, Struct
+
+from dragoman.core.errors import LedgerError
+from dragoman.engine.ports import Store
+from dragoman.engine.reads.ask import entries, history
+from dragoman.ledger.chain import GENESIS, link_hash
+from dragoman.ledger.checkpoint import BadCheckpoint, Checkpoint
+from dragoman.ledger.checkpoint import read as read_checkpoint
+from dragoman.ledger.codec import CODEC
+from dragoman.ledger.entry import Entry, read_line
+from dragoman.ledger.proof import inclusion_path, root_by_path
+from dragoman.ledger.views import State, fold
+from dragoman.text.shape_words import shape_fault
+
+FORMAT: Final = "dragoman-chain-1"
+
+Hash = Annotated[
+    str,
+    Meta(pattern=r"\A[0-9a-f]{64}\Z", extra={"reason": "64 lower-case hexadecimal digits"}),
+]
+
+
+class Head(Struct, frozen=True, tag="head", tag_field="part"):
+    """What the file holds."""
+
+    format: str
+    ledger: str
+    stream: str
+    entries: int
+
+
+class Link(Struct, frozen=True, tag="entry", tag_field="part"):
+    """One entry: its line is what was hashed, after the hash before it."""
+
+    position: int
+    hash: Hash
+    line: str
+
+
+class Anchor(Struct, frozen=True, tag="anchor", tag_field="part"):
+    """What ties the chain to a checkpoint that the hub has signed."""
+
+    position: int
+    path: tuple[Hash, ...]
+    checkpoint: str
+    """The signed line, as it stands in checkpoints.jsonl."""
+    key: Hash
+    """The public half of the key that it is signed with."""
+
+
+_Part = Head | Link | Anchor
+_decode = msgspec.json.Decoder(_Part).decode
+_encode = msgspec.json.Encoder().encode
+
+
+class Proof(Struct, frozen=True):
+    """What such a file proves."""
+
+    stream: str
+    ledger: str
+    entries: int
+    """How many were read."""
+    anchored: int
+    """How many of them a signed checkpoint covers."""
+    key: str
+    """The short name of the key that has signed it; empty: none has."""
+    signed_at: str
+    wrong: tuple[str, ...]
+    """What does not hold; empty: all does."""
+    state: State | None = None
+    """What the entries come to."""
+    links: tuple[Entry, ...] = ()
+
+
+def write_chain(
+    store: Store, stream: str, signed: Sequence[bytes], public: Ed25519PublicKey
+) -> Iterator[bytes]:
+    """The lines of the file of a stream; `signed` are the hub's signed checkpoints."""
+    found = list(history(store, stream))
+    yield _encode(Head(FORMAT, store.ledger_id(), stream, len(found)))
+    for entry in found:
+        yield _encode(Link(entry.position, entry.hash.hex(), entry.line.decode()))
+    anchored = _last_covered(found, signed, public)
+    if anchored is not None:
+        entry, checkpoint, line = anchored
+        leaves = [one.hash for one in entries(store, until=checkpoint.size)]
+        path = inclusion_path(leaves, entry.position - 1)
+        raw = public.public_bytes_raw().hex()
+        hashes = tuple(node.hex() for node in path)
+        yield _encode(Anchor(entry.position, hashes, line.decode(), raw))
+
+
+def _last_covered(
+    found: Sequence[Entry], signed: Sequence[bytes], public: Ed25519PublicKey
+) -> tuple[Entry, Checkpoint, bytes] | None:
+    """The last entry that a checkpoint covers, and the newest one that does."""
+    for line in reversed(signed):
+        checkpoint = read_checkpoint(line, public)
+        covered = [entry for entry in found if entry.position <= checkpoint.size]
+        if covered:
+            return covered[-1], checkpoint, line
+    return None
+
+
+def check_chain_file(
+    data: bytes, trusted: Ed25519PublicKey | None = None, *, allow_tail: bool = False
+) -> Proof:
+    """What a file proves; under a key that is trusted, or else under the one that it names.
+
+    Under a trusted key each entry has to be covered by what that key has signed; with `allow_tail`
+    the last ones, which came after the signature, need not.
+    """
+    try:
+        parts: list[Any] = [_decode(line) for line in data.splitlines() if line.strip()]
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return _nothing(f"it is not the file of a chain: {shape_fault(error, _Part)}")
+    head = parts[0] if parts else None
+    if not isinstance(head, Head) or head.format != FORMAT:
+        return _nothing(f"it is not the file of a chain: it does not begin with {FORMAT}")
+    links = [part for part in parts[1:] if isinstance(part, Link)]
+    anchors = [part for part in parts[1:] if isinstance(part, Anchor)]
+    proof = _Check(head, links).proof(anchors, trusted)
+    return proof if trusted is None or proof.wrong else _covered(proof, allow_tail=allow_tail)
+
+
+def _covered(proof: Proof, *, allow_tail: bool) -> Proof:
+    """The proof; where a key is trusted, what it has not signed could be by anybody."""
+    if proof.anchored == proof.entries or (proof.anchored and allow_tail):
+        return proof
+    uncovered = proof.entries - proof.anchored
+    why = f"nothing that the key has signed covers {uncovered} of {proof.entries} entries"
+    return msgspec.structs.replace(proof, wrong=(why,))
+
+
+def _nothing(why: str) -> Proof:
+    return Proof("", "", 0, 0, "", "", (why,))
+
+
+class _Check:
+    """Follows the chain from its beginning."""
+
+    def __init__(self, head: Head, links: Sequence[Link]) -> None:
+        self._head = head
+        self._wrong: list[str] = []
+        self._state: State | None = None
+        self._entries = self._followed(links)
+
+    def proof(self, anchors: Sequence[Anchor], trusted: Ed25519PublicKey | None) -> Proof:
+        """All that was found."""
+        found, signed = self._entries, None
+        if len(found) != self._head.entries:
+            self._wrong.append(
+                f"it says that it has {self._head.entries} entries, and has {len(found)}"
+            )
+        for anchor in anchors:
+            signed = self._anchored(anchor, trusted)
+        anchored = sum(signed is not None and one.position <= anchors[-1].position for one in found)
+        return Proof(
+            self._head.stream,
+            self._head.ledger,
+            len(found),
+            anchored,
+            signed.key if signed else "",
+            signed.at if signed else "",
+            tuple(self._wrong),
+            self._state,
+            tuple(found),
+        )
+
+    def _followed(self, links: Sequence[Link]) -> list[Entry]:
+        found: list[Entry] = []
+        previous, position = GENESIS, 0
+        for version, link in enumerate(links, start=1):
+            data = link.line.encode()
+            expected = link_hash(previous, data)
+            try:
+                line = read_line(data)
+                event = CODEC.decode(line.event, line.v, line.body)
+                self._state = fold(self._state, event, line.at)
+            except LedgerError as error:
+                self._wrong.append(f"entry {version}: {error.detail}")
+                break
+            if expected.hex() != link.hash:
+                self._wrong.append(f"entry {version}: its hash does not fit its line")
+            if (line.stream, line.version) != (self._head.stream, version):
+                self._wrong.append(
+                    f"entry {version}: it is entry {line.version} of {line.stream[:80]!a}"
+                )
+            if link.position <= position:
+                self._wrong.append(f"entry {version}: its position does not rise")
+            found.append(
+                Entry(
+                    link.position, line.stream, line.version, line.event, data, previous, expected
+                )
+            )
+            previous, position = expected, link.position
+        return found
+
+    def _anchored(self, anchor: Anchor, trusted: Ed25519PublicKey | None) -> Checkpoint | None:
+        """The checkpoint, if it holds and leads to an entry of the chain."""
+        public = trusted or Ed25519PublicKey.from_public_bytes(bytes.fromhex(anchor.key))
+        try:
+            checkpoint = read_checkpoint(anchor.checkpoint.encode(), public)
+        except BadCheckpoint as error:
+            self._wrong.append(f"the checkpoint does not hold: {error.detail}")
+            return None
+        if checkpoint.ledger != self._head.ledger:
+            self._wrong.append(f"the checkpoint is of another ledger, {checkpoint.ledger}")
+            return None
+        leaf = next((one.hash for one in self._entries if one.position == anchor.position), b"")
+        path = [bytes.fromhex(node) for node in anchor.path]
+        root = root_by_path(leaf, anchor.position - 1, checkpoint.size, path)
+        if root is None or root.hex() != checkpoint.root:
+            self._wrong.append(
+                "the chain does not lead to what the checkpoint has signed: an entry was changed, "
+                "or is of another ledger"
+            )
+            return None
+        return checkpoint

@@ -1,0 +1,381 @@
+"""Proof that nothing was lost or changed: hashes, order, checkpoints, views against a replay."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import chain
+from typing import TypeVar
+
+from msgspec import Struct
+
+from dragoman.core.errors import LedgerError, StoreCorrupt
+from dragoman.core.ids import handoff_stream
+from dragoman.core.states.task import Task
+from dragoman.engine.ports import Row, Store, StreamHead
+from dragoman.engine.reads.ask import entries, history
+from dragoman.engine.verifying.logs import wrong_logs
+from dragoman.engine.verifying.slices import (
+    SLICE,
+    START,
+    Finding,
+    Head,
+    Slice,
+    Slices,
+    Span,
+    check_slice,
+    fits,
+    read_entry,
+    spans,
+    unfit,
+)
+from dragoman.ledger.chain import link_hash
+from dragoman.ledger.checkpoint import Checkpoint
+from dragoman.ledger.records import HandoffRecord, record_of
+from dragoman.ledger.tree import EMPTY, Tree, extend, join, root
+from dragoman.ledger.views import (
+    FOLD,
+    State,
+    encode_state,
+    fold,
+    is_same_state,
+    lists_of,
+    names_of,
+    shelve,
+)
+
+_PAGE = 1_000
+_KINDS = (int, str, int, bytes)
+"""What the head of a stream is made of."""
+
+Place = TypeVar("Place")
+One = TypeVar("One")
+
+Progress = Callable[[int], None]
+"""Told the number of entries (or streams) that were checked since the last call."""
+
+
+def check_ledger(
+    store: Store,
+    checkpoints: Sequence[Checkpoint],
+    progress: Progress,
+    check: Slices | None = None,
+    size: int = SLICE,
+) -> Iterator[Finding]:
+    """Every hash, every version, every position, and the roots that checkpoints have fixed.
+
+    Whether the lines can be understood is for the replay to find out.
+    """
+    heads: dict[str, Head] = {}
+    roots = Roots(store.ledger_id(), checkpoints)
+    head = store.head()
+    parts = spans(head, (checkpoint.size for checkpoint in checkpoints), size)
+    for part in check(parts) if check else map(partial(check_slice, store), parts):
+        yield from _found(part, heads)
+        if not part.is_readable:
+            return
+        heads.update(part.heads)
+        yield from roots.grow(part)
+        progress(part.span.until - part.span.after)
+    yield from roots.end(head)
+    try:
+        yield from _check_heads(store, heads, head + 1)
+    except StoreCorrupt as error:
+        yield Finding(error.detail)
+
+
+def check_tail(store: Store, checkpoint: Checkpoint) -> Iterator[Finding]:
+    """Only what came after a checkpoint: what a start looks at."""
+    head = store.head()
+    if checkpoint.ledger != store.ledger_id():
+        yield _foreign(checkpoint)
+    elif head < checkpoint.size:
+        yield _cut_tail(head, checkpoint.size)
+    behind = check_slice(store, Span(checkpoint.size, max(head, checkpoint.size)))
+    signed: dict[str, Head] = {}
+    for stream, (_, follows) in behind.begins.items():
+        for entry in store.history(stream, follows.version - 1, 1) if follows.version > 0 else ():
+            signed[stream] = Head(entry.version, entry.hash)
+    yield from _found(behind, signed)
+    if not behind.is_readable:
+        return
+    for entry in entries(store, checkpoint.size, until=head):
+        try:
+            read_entry(entry)
+        except LedgerError as error:
+            yield Finding(error.detail, entry.position, entry.stream)
+
+
+def _found(part: Slice, heads: Mapping[str, Head]) -> list[Finding]:
+    """What is wrong in a slice, and where it does not go on from what came before it."""
+    seams = (
+        unfit(position, stream, heads.get(stream, START), follows)
+        for stream, (position, follows) in part.begins.items()
+    )
+    return sorted((*part.findings, *chain.from_iterable(seams)), key=lambda one: one.position)
+
+
+def check_views(store: Store, progress: Progress) -> Iterator[Finding]:
+    """Every stored state, index row, alias and place against a fresh replay of its stream."""
+    try:
+        yield from _check_views(store, progress)
+    except StoreCorrupt as error:
+        yield Finding(error.detail)
+
+
+def _check_views(store: Store, progress: Progress) -> Iterator[Finding]:
+    for row in _paged("streams", store.rows, 0, lambda row: row.number):
+        yield from _problems(store, row)
+        progress(1)
+    for name, kind, stream in _all_names(store):
+        if (name, kind) not in _replay(store, stream).names:
+            yield Finding(f"nothing in the ledger gave it the alias {kind}:{name}", stream=stream)
+    for name, position, stream in _all_places(store):
+        if _is_misplaced(store, name, position, stream):
+            yield Finding(
+                f"nothing in the ledger gave it place {position} on the list {name}", stream=stream
+            )
+    for record in _all_records(store):
+        if _is_foreign(store, record):
+            yield Finding(
+                "nothing in the ledger gave it a row in the table handoffs",
+                stream=handoff_stream(record.id),
+            )
+    yield from (Finding(problem, position) for position, problem in wrong_logs(store))
+
+
+def _problems(store: Store, row: Row) -> Sequence[Finding]:
+    """What is wrong with a row; if it changed while it was looked at, it is looked at again."""
+    while True:
+        replayed = _replay(store, row.name)
+        problems = (
+            [replayed.broken]
+            if replayed.broken
+            else [Finding(what, stream=row.name) for what in _compare(store, row, replayed)]
+        )
+        again = store.stream(row.name) if problems else row
+        if again is None or again == row:
+            return problems
+        row = again
+
+
+def _is_misplaced(store: Store, name: str, position: int, stream: str) -> bool:
+    """Whether a stream stands where it must not; if it changed meanwhile, look again."""
+    while True:
+        row = store.stream(stream)
+        replayed = _replay(store, stream)
+        if position == replayed.first and name in lists_of(replayed.state):
+            return False
+        is_there = _stands(store, name, position, stream)
+        if store.stream(stream) == row:
+            return is_there
+
+
+class Roots:
+    """Grows the tree, and compares it with each checkpoint on the way."""
+
+    def __init__(self, ledger: str, checkpoints: Sequence[Checkpoint]) -> None:
+        self._ledger = ledger
+        self._ahead = sorted(checkpoints, key=lambda checkpoint: checkpoint.size, reverse=True)
+        self._tree: Tree | None = EMPTY
+        """None behind a slice that has lost an entry."""
+
+    def append(self, leaves: Sequence[bytes]) -> Iterator[Finding]:
+        """The hashes of the next entries, where none is missing."""
+        tree = self._tree or EMPTY
+        at = tree.size
+        for checkpoint in self._passed(at + len(leaves)):
+            tree = extend(tree, leaves[tree.size - at : checkpoint.size - at])
+            yield from self._compare(checkpoint, tree)
+        self._tree = extend(tree, leaves[tree.size - at :])
+
+    def grow(self, part: Slice) -> Iterator[Finding]:
+        """The next slice."""
+        for checkpoint in self._passed(part.span.until):
+            yield from self._compare(checkpoint, self._joined(part, checkpoint.size))
+        self._tree = self._joined(part, part.span.until)
+
+    def _passed(self, size: int) -> Iterator[Checkpoint]:
+        while self._ahead and self._ahead[-1].size <= size:
+            yield self._ahead.pop()
+
+    def end(self, head: int) -> Iterator[Finding]:
+        """There are no more."""
+        for checkpoint in self._ahead[:1]:
+            is_ours = checkpoint.ledger == self._ledger
+            yield _cut_tail(head, checkpoint.size) if is_ours else _foreign(checkpoint)
+
+    def _joined(self, part: Slice, size: int) -> Tree | None:
+        inside = part.trees.get(size)
+        return None if self._tree is None or inside is None else join(self._tree, inside)
+
+    def _compare(self, checkpoint: Checkpoint, reached: Tree | None) -> Iterator[Finding]:
+        if checkpoint.ledger != self._ledger:
+            yield _foreign(checkpoint)
+        elif reached is None or checkpoint.root != root(reached).hex():
+            yield Finding(
+                "the entries up to here are not those that the checkpoint signed: "
+                "one was changed, swapped or replaced",
+                checkpoint.size,
+            )
+
+
+def _foreign(checkpoint: Checkpoint) -> Finding:
+    return Finding(
+        f"a checkpoint is of another ledger, {checkpoint.ledger}: this data directory belongs to "
+        "another store",
+        checkpoint.size,
+    )
+
+
+def _cut_tail(head: int, size: int) -> Finding:
+    return Finding(
+        f"the ledger ends at {head}, but a checkpoint has signed {size} entries: its tail was cut",
+        head + 1,
+    )
+
+
+def _check_heads(store: Store, heads: dict[str, Head], end: int) -> Iterator[Finding]:
+    """The streams' own rows know how far each stream went, so a cut stream shows."""
+    for row in all_heads(store):
+        _, stream, version, link = row
+        head, told = heads.pop(stream, START), Head(version, link)
+        if told != head and not fits(row, _KINDS):
+            yield Finding(f"the row of a stream is damaged: it holds {row}")
+            return
+        if told != head and not _has_grown(store, stream, told, head, end):
+            yield Finding(
+                f"the stream is at version {version}, its entries end at {head.version}",
+                end if version > head.version else 0,
+                stream,
+            )
+    for stream in heads:
+        yield Finding("the stream has entries but no row", stream=stream)
+
+
+def all_heads(store: Store) -> Iterator[StreamHead]:
+    """How far each stream went, by its own row."""
+    return _paged("streams", store.heads, 0, lambda head: head[0])
+
+
+def _paged(
+    what: str,
+    read: Callable[[Place, int], Sequence[One]],
+    start: Place,
+    place_of: Callable[[One], Place],
+) -> Iterator[One]:
+    """All that a store keeps of one kind, page by page; StoreCorrupt names what cannot be read."""
+    after, many = start, _PAGE
+    while True:
+        try:
+            page = read(after, many)
+        except StoreCorrupt as error:
+            if many == 1:
+                raise StoreCorrupt(
+                    f"of the {what}, the one behind {after} cannot be read: {error.detail}"
+                ) from error
+            many = 1
+            continue
+        if not page:
+            return
+        yield from page
+        after = place_of(page[-1])
+
+
+def _has_grown(store: Store, stream: str, told: Head, head: Head, end: int) -> bool:
+    """Whether a row is ahead only by entries that somebody has appended since the last look."""
+    for entry in store.history(stream, head.version, _PAGE):
+        if entry.position < end or entry.previous != head.hash:
+            return False
+        head = Head(entry.version, entry.hash)
+        if head.version == told.version:
+            return head.hash == told.hash == link_hash(entry.previous, entry.line)
+    return False
+
+
+class _Replayed(Struct):
+    state: State | None = None
+    names: set[tuple[str, str]] = set()
+    first: int = 0
+    """The position of the first entry, which is the stream's place on every list."""
+    broken: Finding | None = None
+
+
+def _replay(store: Store, stream: str) -> _Replayed:
+    replayed, at = _Replayed(), 0
+    try:
+        for entry in history(store, stream):
+            at = entry.position
+            replayed.first = replayed.first or at
+            event, when = read_entry(entry)
+            replayed.state = fold(replayed.state, event, when)
+            replayed.names.update(names_of(event))
+    except LedgerError as error:
+        replayed.broken = Finding(f"the stream cannot be replayed: {error.detail}", at, stream)
+    return replayed
+
+
+def _compare(store: Store, row: Row, replayed: _Replayed) -> Iterable[str]:
+    state = replayed.state
+    expected = b"" if state is None else encode_state(state)
+    if not 0 < row.fold <= FOLD:
+        yield f"the stored state was folded by rules {row.fold}, of which there are 1 to {FOLD}"
+    if not _is_as_replayed(row, expected):
+        yield "the stored state differs from the replay"
+    due = state.not_before if isinstance(state, Task) else 0
+    if row.shelf not in (shelve(state, due), shelve(state, max(due - 1, 0))):
+        yield "the indexes differ from the replay"
+    lease = row.lease
+    held = None if lease is None else (lease.holder, lease.fence, lease.session)
+    if held != _holder(state):
+        yield "the lease does not belong to the attempt"
+    for name, kind in replayed.names:
+        if (kind, row.name) not in store.named(name):
+            yield f"the alias {kind}:{name} is missing"
+    for name in lists_of(state):
+        if not _stands(store, name, replayed.first, row.name):
+            yield f"its place {replayed.first} on the list {name} is missing"
+    record = record_of(state)
+    if record is not None and not is_kept(store, record):
+        yield "its row in the table handoffs is missing or differs from the replay"
+
+
+def _is_as_replayed(row: Row, expected: bytes) -> bool:
+    if row.fold == FOLD:
+        return is_same_state(row.name, row.state, expected)
+    # What older rules folded may differ from today's fold, but it cannot be missing.
+    return bool(row.state) == bool(expected)
+
+
+def _stands(store: Store, name: str, position: int, stream: str) -> bool:
+    """Whether this place of a list is this stream's."""
+    return (name, position, stream) in store.places((name, position - 1), 1)
+
+
+def is_kept(store: Store, record: HandoffRecord) -> bool:
+    """Whether the table of handoffs has just this row."""
+    # No id has a tilde, so that none stands between this text and the record's own id.
+    just_before = f"{record.id[:-1]}{chr(ord(record.id[-1]) - 1)}~"
+    return store.handoffs(just_before, 1) == [record]
+
+
+def _is_foreign(store: Store, record: HandoffRecord) -> bool:
+    """Whether no handoff left this row; one that differs from its own was found with its stream."""
+    return record_of(_replay(store, handoff_stream(record.id)).state) is None
+
+
+def _holder(state: State | None) -> tuple[str, int, str] | None:
+    """Whose lease there must be, under which fencing token, in which session."""
+    if not isinstance(state, Task) or state.status != "in-progress":
+        return None
+    return state.assignee, state.fence, state.session
+
+
+def _all_names(store: Store) -> Iterator[tuple[str, str, str]]:
+    return _paged("aliases", store.names, ("", ""), lambda name: name[:2])
+
+
+def _all_places(store: Store) -> Iterator[tuple[str, int, str]]:
+    return _paged("places on lists", store.places, ("", 0), lambda place: place[:2])
+
+
+def _all_records(store: Store) -> Iterator[HandoffRecord]:
+    return _paged("handoffs", store.handoffs, "", lambda record: record.id)

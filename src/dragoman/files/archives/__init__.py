@@ -1,0 +1,1 @@
+"""A whole data directory in one file, and back: backup and restore, export and import."""

@@ -1,0 +1,189 @@
+"""Entries of another store, appended verbatim to an empty one; its views are folded on the way.
+
+Streams that were not touched for a while are forgotten and read back from the store when they go
+on, so that a ledger of any length is taken over in little memory.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from dragoman.core.events import TaskClaimed, TaskCreated
+from dragoman.core.states.lease import Lease, granted
+from dragoman.core.states.task import Task
+from dragoman.engine.ports import Answer, Changes, NewEntry, NewLog, Row, Session, Store
+from dragoman.ledger.chain import GENESIS, link_hash
+from dragoman.ledger.codec import CODEC
+from dragoman.ledger.entry import read_line
+from dragoman.ledger.logs import log_of
+from dragoman.ledger.records import in_order
+from dragoman.ledger.views import (
+    FOLD,
+    State,
+    current_state,
+    encode_state,
+    fold,
+    lists_of,
+    names_of,
+    shelve,
+)
+
+_MOST_HEADS: Final = 20_000
+
+
+class _Head(Struct):
+    number: int
+    version: int = 0
+    hash: bytes = GENESIS
+    state: State | None = None
+    lists: tuple[str, ...] = ()
+    """Those that it stands on in the store."""
+
+
+class Transplant:
+    """Fills an empty store; the store gives every entry the position that it had."""
+
+    def __init__(self, store: Store, now: int, most_heads: int = _MOST_HEADS) -> None:
+        self._store = store
+        self._now = now
+        self._most_heads = most_heads
+        self._heads: dict[str, _Head] = {}
+        self._in_progress: dict[str, int] = {}
+        """Stream of a task that somebody holds -> its number."""
+
+    def add(self, lines: Sequence[bytes]) -> None:
+        """Append these lines, which follow on those before, in one transaction."""
+        self._store.transact(lambda session: session.write(self._changes(session, lines)))
+        self._forget()
+
+    def lend(self, leases: Mapping[str, Lease]) -> None:
+        """Give tasks in progress their leases; one that is not known anew, as it was claimed."""
+
+        def work(session: Session) -> None:
+            held = [
+                (number, _fitting(_claimed(session.history(stream)), leases.get(stream)))
+                for stream, number in self._in_progress.items()
+            ]
+            session.write(Changes(leases=[*held]))
+
+        if self._in_progress:
+            self._store.transact(work)
+
+    def remember(self, answers: Sequence[tuple[str, str, bytes, bytes]]) -> None:
+        """What earlier requests were answered: stream, key, fingerprint and answer of each."""
+
+        def work(session: Session) -> None:
+            changes = Changes()
+            self._recall(session, (stream for stream, *_ in answers))
+            for stream, key, fingerprint, answer in answers:
+                if stream not in self._heads:
+                    # Whoever was never refused has a stream that holds keys and nothing else.
+                    head = self._heads[stream] = _Head(session.new_stream())
+                    changes.streams.append(self._row(stream, head))
+                number = self._heads[stream].number
+                changes.answers.append(Answer(number, key, fingerprint, answer))
+            session.write(changes)
+
+        self._store.transact(work)
+        self._forget()
+
+    def _recall(self, session: Session, streams: Iterable[str]) -> None:
+        """Read those of these streams back that are in the store and not in memory."""
+        forgotten = dict.fromkeys(stream for stream in streams if stream not in self._heads)
+        for row in session.streams([*forgotten]) if forgotten else ():
+            state = current_state(row.name, row.fold, row.state, ())
+            head = _Head(row.number, row.version, row.hash, state, lists_of(state))
+            self._heads[row.name] = head
+
+    def _forget(self) -> None:
+        if len(self._heads) > self._most_heads:
+            self._heads.clear()
+
+    def _changes(self, session: Session, lines: Sequence[bytes]) -> Changes:
+        changed: dict[str, _Head] = {}
+        changes = Changes()
+        read = [(data, read_line(data)) for data in lines]
+        self._recall(session, (line.stream for _, line in read))
+        for data, line in read:
+            event = CODEC.decode(line.event, line.v, line.body)
+            head = self._heads.get(line.stream)
+            if head is None:
+                head = self._heads[line.stream] = _Head(session.new_stream())
+            previous, head.hash = head.hash, link_hash(head.hash, data)
+            head.version += 1
+            head.state = fold(head.state, event, line.at)
+            changed[line.stream] = head
+            changes.entries.append(
+                NewEntry(head.number, head.version, line.event, data, previous, head.hash)
+            )
+            log = log_of(event)
+            if log is not None:
+                changes.logs.append(NewLog(head.number, head.version, log))
+            changes.names.extend((name, kind, head.number) for name, kind in names_of(event))
+            if isinstance(event, TaskCreated):
+                changes.numbers |= _number_of(event.aof_id, changes.numbers, session)
+        changes.streams.extend(self._row(stream, head) for stream, head in changed.items())
+        for stream, head in changed.items():
+            _move_on_lists(head, changes)
+            if isinstance(head.state, Task) and head.state.status == "in-progress":
+                self._in_progress[stream] = head.number
+            else:
+                self._in_progress.pop(stream, None)
+        changes.handoffs.extend(in_order(head.state for head in changed.values()))
+        return changes
+
+    def _row(self, stream: str, head: _Head) -> Row:
+        state = b"" if head.state is None else encode_state(head.state)
+        shelf = shelve(head.state, self._now)
+        return Row(head.number, stream, head.version, head.hash, FOLD, state, None, shelf)
+
+
+def _move_on_lists(head: _Head, changes: Changes) -> None:
+    before, head.lists = head.lists, lists_of(head.state)
+    changes.listed.extend((name, head.number) for name in head.lists if name not in before)
+    changes.unlisted.extend((name, head.number) for name in before if name not in head.lists)
+
+
+def _claimed(history: Sequence[bytes]) -> Lease | None:
+    """The lease that the last claim of a task began."""
+    for data in reversed(history):
+        line = read_line(data)
+        event = CODEC.decode(line.event, line.v, line.body)
+        if isinstance(event, TaskClaimed):
+            return granted(event.agent, event.fence, event.session, event.ttl_ms, line.at)
+    return None
+
+
+def _fitting(claimed: Lease | None, lease: Lease | None) -> Lease | None:
+    """The lease if it is of the task's present attempt, else the one that the claim began."""
+    if lease is None or claimed is None:
+        return claimed
+    same = (lease.holder, lease.fence, lease.session) == (
+        claimed.holder,
+        claimed.fence,
+        claimed.session,
+    )
+    return lease if same else claimed
+
+
+def _number_of(aof_id: str, known: Mapping[str, int], session: Session) -> dict[str, int]:
+    """The day of an AOF id and the highest number that was given out on it."""
+    day, _, tail = aof_id.removeprefix("TASK-").rpartition("-")
+    if not tail.isdigit():
+        return {}
+    given = known[day] if day in known else session.last_number(day)
+    return {day: max(given, int(tail))}
+
+
+def check_chain(heads: dict[str, bytes], lines: Iterable[tuple[bytes, str]]) -> int | None:
+    """The index of the first line whose hash does not fit its stream; None when all do.
+
+    `heads` holds the last hash of every stream and is carried on.
+    """
+    for index, (line, claimed) in enumerate(lines):
+        stream = read_line(line).stream
+        heads[stream] = link_hash(heads.get(stream, GENESIS), line)
+        if heads[stream].hex() != claimed:
+            return index
+    return None

@@ -1,0 +1,1 @@
+"""Handoffs as files: the audit log, its replay, and the artifacts that are kept."""

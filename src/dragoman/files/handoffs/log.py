@@ -1,0 +1,85 @@
+"""The audit log of handoffs, `teamspaces/<teamspace>/handoffs/handoffs.jsonl`."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from dragoman.core.ids import handoff_stream
+from dragoman.core.states.handoff import Handoff
+from dragoman.engine.ports import Store
+from dragoman.engine.reads.ask import history
+from dragoman.files.disk import Disk
+from dragoman.files.guarding import Warn
+from dragoman.files.handoffs.lines import lines_of
+from dragoman.files.layout import TEAMSPACES, handoffs_path
+from dragoman.files.line_log import LineLog, Written, number_under
+from dragoman.ledger.codec import CODEC
+from dragoman.ledger.entry import Entry, read_line
+from dragoman.ledger.views import State, fold
+
+_STREAM: Final = handoff_stream("")
+_REMEMBERED: Final = 256
+_PAGE: Final = 1_000
+_NOTHING: Final[Written] = ("", [])
+
+
+number_of: Final = number_under("event_id")
+"""The number of an audit line; -1: it is none of ours."""
+
+
+def handoff_log(store: Store, disk: Disk, warn: Warn) -> LineLog:
+    """The log of all teamspaces."""
+    courses = _Courses(store)
+
+    def rendered(entry: Entry) -> Written:
+        if not entry.stream.startswith(_STREAM):
+            return _NOTHING
+        after = courses.after(entry)
+        return handoffs_path(after.teamspace), lines_of(entry, after)
+
+    def found() -> list[str]:
+        spaces = (space for space in disk.list(TEAMSPACES) if space.kind == "folder")
+        paths = (handoffs_path(space.name) for space in spaces)
+        return [path for path in paths if disk.look(path) is not None]
+
+    return LineLog(disk, rendered, number_of, found, found, warn)
+
+
+def lines_in_ledger(store: Store, id: str) -> Iterator[bytes]:
+    """The lines of one handoff, as its entries give them."""
+    courses = _Courses(store)
+    for entry in history(store, handoff_stream(id)):
+        yield from lines_of(entry, courses.after(entry))
+
+
+class _Courses:
+    """Handoffs as they were at each of their entries; those looked at last are remembered."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._last: dict[str, tuple[int, State]] = {}
+
+    def after(self, entry: Entry) -> Handoff:
+        """The handoff after an entry of its stream."""
+        version, state = self._last.pop(entry.stream, (0, None))
+        if version != entry.version - 1:
+            state = self._folded(entry)
+        after = _after(state, entry)
+        self._last[entry.stream] = entry.version, after
+        if len(self._last) > _REMEMBERED:
+            del self._last[next(iter(self._last))]
+        assert isinstance(after, Handoff), "no other event stands in such a stream"
+        return after
+
+    def _folded(self, until: Entry) -> State | None:
+        state: State | None = None
+        after = 0
+        while page := self._store.history(until.stream, after, _PAGE, until=until.position - 1):
+            for entry in page:
+                state = _after(state, entry)
+            after = page[-1].version
+        return state
+
+
+def _after(state: State | None, entry: Entry) -> State:
+    line = read_line(entry.line)
+    return fold(state, CODEC.decode(line.event, line.v, line.body), line.at)

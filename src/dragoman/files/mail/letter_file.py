@@ -1,0 +1,60 @@
+"""A letter as a file that people read: what is known of it, then its text, in which nothing acts.
+
+Nobody reads such a file back, so what could act is written in another way and stays that way.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from dragoman.core.moments import to_rfc3339
+from dragoman.core.states.letter import Mail
+from dragoman.files.escapes import with_references
+from dragoman.files.tasks.front_matter import FENCE, Value, write_fields
+
+_TAG: Final = re.compile(r"<(?=[A-Za-z/!?])")
+"""Where Markdown would begin a tag, a comment, or a link in angle brackets."""
+_LINK: Final = re.compile(r"\](?=[(:])")
+"""Where Markdown would go on to the address of a link or an image, or of a name for one."""
+_RULE: Final = re.compile(r"^(?=(?:---|\.\.\.)[ \t]*$)", re.MULTILINE)
+"""Where a reader of front matter could see the end of one, or a beginning."""
+
+
+def write_mail_file(mail: Mail, number: int) -> bytes:
+    """The n-th letter of its thread."""
+    # Only quoted texts can have a bracket, and quotes know this way to say it.
+    head = write_fields(_fields(mail, number)).replace("<", "\\u003c")
+    return f"{FENCE}\n{head}{FENCE}\n\n{_text(mail)}\n".encode()
+
+
+def _fields(mail: Mail, number: int) -> Mapping[str, Value | bool | int]:
+    fields: dict[str, Any] = {
+        "id": mail.id,
+        "number": number,
+        "thread": mail.thread,
+        "type": mail.kind,
+        "bead": mail.bead,
+        "from": mail.sender,
+        "to": mail.to,
+        "cc": mail.cc,
+        "copied": mail.copied,
+        "subject": mail.subject,
+        "timestamp": to_rfc3339(mail.posted_at),
+        "sentAt": "" if mail.sent_at is None else to_rfc3339(mail.sent_at),
+        "importance": mail.importance,
+        "replyTo": mail.reply_to,
+        "attachments": mail.attachments,
+        "ackRequired": mail.ack_wanted,
+        "dueBy": "" if mail.due_by is None else to_rfc3339(mail.due_by),
+        "readBy": mail.read_by,
+        "ackedBy": mail.acked_by,
+        "waitsFor": mail.waits_for,
+        "answer": mail.answer,
+        "overdue": mail.is_overdue or "",
+    }
+    return {key: value for key, value in fields.items() if value not in ("", ())}
+
+
+def _text(mail: Mail) -> str:
+    text = with_references(mail.body.replace("\r\n", "\n"))
+    return _RULE.sub(r"\\", _LINK.sub(r"]\\", _TAG.sub("&lt;", text)))

@@ -1,0 +1,1 @@
+"""Tasks as files: written, edited, moved, and the folders that go with them."""

@@ -1,0 +1,147 @@
+"""Run artifacts and handoffs as documents, in the form that the AOF guide shows them."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, cast
+
+from dragoman.core.moments import to_rfc3339
+from dragoman.core.states.intent import Intent
+from dragoman.core.states.lease import Lease
+from dragoman.core.states.task import Delegation, Reported
+from dragoman.files.tasks.story import Attempt
+from dragoman.text.safe_text import harmless_json, safe_text
+
+_WIDTH: Final = 80
+_encode: Final = json.JSONEncoder(ensure_ascii=False).encode
+_OPENING: Final = re.compile(r"^(\s*(?:[0-9]{1,9}(?=[.)])|(?=[#>+*~`=<|-])))")
+"""Where Markdown would begin a block of its own; a backslash there keeps it a text."""
+_NO_TESTS: Final = {"total": 0, "passed": 0, "failed": 0}
+
+
+def write_json(document: Mapping[str, Any]) -> bytes:
+    """The document indented by two; a list stands on one line where it fits."""
+    return (_shown(document, "", 0) + "\n").encode()
+
+
+def _shown(value: Any, indent: str, used: int) -> str:
+    if isinstance(value, Mapping) and value:
+        lines = [
+            f"{indent}  {_flat(key)}: {_shown(inner, indent + '  ', len(indent) + len(key) + 6)}"
+            for key, inner in cast(Mapping[str, Any], value).items()
+        ]
+        return "{\n" + ",\n".join(lines) + f"\n{indent}}}"
+    flat = _flat(value)
+    if isinstance(value, list | tuple) and value and used + len(flat) + 1 > _WIDTH:
+        items = cast(Sequence[Any], value)
+        lines = [f"{indent}  {_shown(item, indent + '  ', len(indent) + 2)}" for item in items]
+        return "[\n" + ",\n".join(lines) + f"\n{indent}]"
+    return flat
+
+
+def _flat(value: Any) -> str:
+    return harmless_json(_encode(value))
+
+
+def run_document(task_id: str, attempt: Attempt) -> bytes:
+    """run.json: the attempt, written when its lease is taken."""
+    document: dict[str, Any] = {
+        "taskId": task_id,
+        "agentId": attempt.agent,
+        "startedAt": to_rfc3339(attempt.started_at),
+        "status": attempt.status,
+        "artifactPaths": {"inputs": "inputs/", "work": "work/", "output": "output/"},
+        "metadata": {},
+    }
+    if attempt.status == "expired":
+        document |= {"expiredAt": to_rfc3339(attempt.ended_at), "reason": attempt.reason}
+    return write_json(document)
+
+
+def heartbeat_document(task_id: str, lease: Lease) -> bytes:
+    """run_heartbeat.json: the holder's last sign of life."""
+    return write_json(
+        {
+            "taskId": task_id,
+            "agentId": lease.holder,
+            "lastHeartbeat": to_rfc3339(lease.beat_at),
+            "beatCount": lease.beats,
+            "expiresAt": to_rfc3339(lease.expires_at),
+        }
+    )
+
+
+def result_document(task_id: str, report: Reported) -> bytes:
+    """run_result.json: how the attempt ended, in its agent's words."""
+    said = report.details
+    return write_json(
+        {
+            "taskId": task_id,
+            "agentId": report.agent,
+            "completedAt": to_rfc3339(report.at),
+            "outcome": report.outcome,
+            "summaryRef": said.get("summaryRef", "outputs/summary.md"),
+            "handoffRef": said.get("handoffRef", "outputs/handoff.md"),
+            "deliverables": said.get("deliverables", []),
+            "tests": said.get("tests", _NO_TESTS),
+            "blockers": report.blockers,
+            "notes": report.notes,
+        }
+    )
+
+
+def handoff_document(task_id: str, parent_id: str, asked: Delegation) -> bytes:
+    """inputs/handoff.json: what was asked for; this one counts."""
+    return write_json(
+        {
+            "taskId": task_id,
+            "parentTaskId": parent_id,
+            "fromAgent": asked.from_agent,
+            "toAgent": asked.to_agent,
+            "acceptanceCriteria": asked.acceptance_criteria,
+            "expectedOutputs": asked.expected_outputs,
+            "contextRefs": asked.context_refs,
+            "constraints": asked.constraints,
+            "dueBy": to_rfc3339(asked.due_by),
+        }
+    )
+
+
+def request_document(task_id: str, asked: Intent) -> bytes:
+    """inputs/request.json: what was delegated as an intent, for whoever does not speak CCOS."""
+    return write_json(
+        {
+            "taskId": task_id,
+            "intentId": asked.id,
+            "fromAgent": asked.by,
+            "goal": asked.goal,
+            "params": asked.params,
+            "constraints": asked.constraints,
+        }
+    )
+
+
+def handoff_page(asked: Delegation) -> bytes:
+    """inputs/handoff.md: the same for a reader; no text of it can make a line or heading."""
+    sections = (
+        ("Acceptance Criteria", asked.acceptance_criteria),
+        ("Expected Outputs", asked.expected_outputs),
+        ("Context References", asked.context_refs),
+        ("Constraints", asked.constraints),
+    )
+    lines = [
+        "# Handoff Request",
+        "",
+        f"**From:** {asked.from_agent}",
+        f"**To:** {asked.to_agent}",
+        f"**Due By:** {to_rfc3339(asked.due_by)}",
+    ]
+    for heading, items in sections:
+        shown = [f"- {_plain(item)}" for item in items] or ["None."]
+        lines += ["", f"## {heading}", "", *shown]
+    return ("\n".join(lines) + "\n").encode()
+
+
+def _plain(item: str) -> str:
+    """A text on one line that begins neither a heading nor a list of its own."""
+    return _OPENING.sub(r"\1\\", safe_text(item, one_line=True))

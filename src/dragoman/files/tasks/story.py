@@ -1,0 +1,123 @@
+"""What a task's stream tells beyond its present state: the work log, and each attempt's course."""
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from dragoman.core.events import (
+    AnyEvent,
+    TaskClaimed,
+    TaskNoted,
+    TaskProgressed,
+    TaskReported,
+    TaskRequeued,
+    TaskRewound,
+    TaskTransitioned,
+)
+from dragoman.core.states.task import Reported
+from dragoman.files.tasks.work_log import LogEntry
+
+RunStatus = Literal["running", "completed", "expired", "released"]
+
+_RECLAIM: Final = "stale_heartbeat_reclaim"
+_STALE: Final = "stale_heartbeat"
+
+
+class Attempt(Struct, frozen=True):
+    """One claim and what became of it."""
+
+    number: int
+    agent: str
+    fence: int
+    started_at: int
+    ttl_ms: int
+    report: Reported | None = None
+    status: RunStatus = "running"
+    ended_at: int = 0
+    reason: str = ""
+    """Why it expired, if it did."""
+    replaced: tuple[Reported, ...] = ()
+    """What it had reported before the report that counts."""
+
+
+class Story(Struct, frozen=True):
+    """The log and the attempts, oldest first."""
+
+    log: tuple[LogEntry, ...] = ()
+    attempts: tuple[Attempt, ...] = ()
+
+
+def tell(events: Iterable[tuple[int, AnyEvent]]) -> Story:
+    """The story of a task's events, each with its time."""
+    log, attempts = list[LogEntry](), list[Attempt]()
+    for at, event in events:
+        log.extend(_logged(event, at))
+        course = _COURSE.get(type(event))
+        if course is not None:
+            course(attempts, event, at)
+    return Story(tuple(log), tuple(attempts))
+
+
+def _logged(event: AnyEvent, at: int) -> tuple[LogEntry, ...]:
+    """The line that an event leaves in the work log, if it leaves one."""
+    entry = _LOGGED.get(type(event))
+    is_silent = isinstance(event, TaskReported) and not event.blockers
+    return () if entry is None or is_silent else (entry(event, at),)
+
+
+_LOGGED: dict[type[AnyEvent], Callable[[Any, int], LogEntry]] = {
+    TaskNoted: lambda event, at: LogEntry(at, notes=event.text, by=event.by),
+    TaskProgressed: lambda event, at: LogEntry(
+        at if event.sent_at is None else event.sent_at, event.progress, event.notes, event.blockers
+    ),
+    TaskReported: lambda event, at: LogEntry(at, notes=event.notes, blockers=event.blockers),
+}
+"""Event -> the line that it leaves in the work log; of a report only what blocks the work is news
+to whoever reads the task's file."""
+
+
+def _claimed(attempts: list[Attempt], event: TaskClaimed, at: int) -> None:
+    attempts.append(Attempt(event.attempt, event.agent, event.fence, at, event.ttl_ms))
+
+
+def _reported(attempts: list[Attempt], event: TaskReported, at: int) -> None:
+    report = Reported(
+        event.attempt, event.agent, event.outcome, at, event.notes, event.blockers, event.details
+    )
+    if attempts and attempts[-1].number == event.attempt:
+        last = attempts[-1]
+        replaced = (*last.replaced, last.report) if last.report else last.replaced
+        attempts[-1] = replace(last, report=report, replaced=replaced)
+
+
+def _requeued(attempts: list[Attempt], event: TaskRequeued, at: int) -> None:
+    if event.reason == _RECLAIM:
+        _end(attempts, at, "expired", _STALE)
+    else:
+        _end(attempts, at)
+
+
+def _transitioned(attempts: list[Attempt], _: TaskTransitioned | TaskRewound, at: int) -> None:
+    _end(attempts, at)
+
+
+def _end(
+    attempts: list[Attempt], at: int, status: RunStatus | None = None, reason: str = ""
+) -> None:
+    """The end of the last attempt, unless it has ended before."""
+    if not attempts or attempts[-1].status != "running":
+        return
+    ended = status or ("completed" if attempts[-1].report else "released")
+    attempts[-1] = replace(attempts[-1], status=ended, ended_at=at, reason=reason)
+
+
+_COURSE: dict[type[AnyEvent], Callable[[list[Attempt], Any, int], None]] = {
+    TaskClaimed: _claimed,
+    TaskReported: _reported,
+    TaskRequeued: _requeued,
+    TaskTransitioned: _transitioned,
+    TaskRewound: _transitioned,
+}
+"""Event -> what it means for the attempts; a transition always ends the one that runs."""

@@ -1,0 +1,295 @@
+"""A task file: front matter, the body, the work log; written, sealed, and strictly read (S-AOF-13).
+
+The seal (`projection: VERSION-DIGEST`) names the version of the task's stream that the file shows
+and a digest of the file. Whoever edits the file breaks it, so an edit is told from an old
+projection without remembering what was once written, and what it began from is known.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from hashlib import sha256
+from typing import Any, Final, get_args
+
+from msgspec import Struct
+
+from dragoman.core.events import Priority, Status
+from dragoman.core.moments import parse_rfc3339, to_rfc3339
+from dragoman.files.escapes import with_references, without_references
+from dragoman.files.problems import BadFile, at_line
+from dragoman.files.tasks.front_matter import FENCE, Fields, Value, read_fields, write_fields
+from dragoman.files.tasks.work_log import (
+    HEADING,
+    LogEntry,
+    read_entry,
+    read_unseen,
+    write_entry,
+    write_unseen,
+)
+
+_HEADING_IN_BODY: Final = re.compile(rf"^(\\*){re.escape(HEADING)}[ \t]*$", re.MULTILINE)
+_SEAL: Final = re.compile(r"^projection: ([0-9]{1,16})-([0-9a-f]{16})$", re.MULTILINE)
+_UNSEALED: Final = "projection: "
+_SEAT: Final = f"\n{_UNSEALED}\n"
+"""Where the seal goes: no text of a field can hold a line break, so the first one is it."""
+
+
+_Log = tuple[int, tuple[LogEntry, ...]]
+"""How many entries are not shown, and those that are."""
+
+
+class Hold(Struct, frozen=True):
+    """Who works on the task: the lease, as far as it does not change with every heartbeat."""
+
+    agent: str
+    attempt: int
+    fence: int
+    acquired_at: int
+    ttl_ms: int
+
+
+class TaskFile(Struct, frozen=True):
+    """What a task file says."""
+
+    id: str
+    title: str
+    status: Status
+    created_at: int
+    updated_at: int
+    moved_at: int
+    priority: Priority = "normal"
+    assignee: str = ""
+    parent_id: str = ""
+    lease: Hold | None = None
+    review_required: bool = True
+    depth: int = 0
+    aliases: tuple[str, ...] = ()
+    primary_id: str = ""
+    """Its own name, where that is not the AOF id."""
+    body: str = ""
+    log: tuple[LogEntry, ...] = ()
+    """Its end, where it is long."""
+    unseen: int = 0
+    """How many entries come before those."""
+    version: int = 0
+    """How many entries of its stream it shows; 0: the file does not say."""
+
+
+def write_task_file(file: TaskFile) -> bytes:
+    """The file, sealed."""
+    head = write_fields(_fields(file))
+    body = _HEADING_IN_BODY.sub(lambda m: "\\" + m[0], with_references(file.body))
+    log = "".join(f"{write_entry(entry)}\n" for entry in file.log)
+    before = f"{write_unseen(file.unseen, file.id)}\n\n" if file.unseen else ""
+    section = f"\n{HEADING}\n\n{before}{log}" if file.log else ""
+    text = f"{FENCE}\n{head}{_UNSEALED}\n{FENCE}\n\n{body}\n{section}"
+    return _sealed(text, file.version).encode()
+
+
+def _fields(file: TaskFile) -> Mapping[str, Value | bool | int]:
+    fields: dict[str, Any] = {
+        "id": file.id,
+        "title": file.title,
+        "status": file.status,
+        "createdAt": to_rfc3339(file.created_at),
+        "updatedAt": to_rfc3339(file.updated_at),
+        "lastTransitionAt": to_rfc3339(file.moved_at),
+        "priority": file.priority,
+        "assignee": file.assignee,
+        "parentId": file.parent_id,
+        "lease": _lease_fields(file.lease) if file.lease else "",
+        "metadata": {"reviewRequired": file.review_required, "delegationDepth": file.depth},
+        "aliases": file.aliases,
+        "primaryId": file.primary_id,
+    }
+    return {key: value for key, value in fields.items() if value not in ("", ())}
+
+
+def _lease_fields(hold: Hold) -> Mapping[str, str | int]:
+    return {
+        "agent": hold.agent,
+        "attempt": hold.attempt,
+        "fence": hold.fence,
+        "acquiredAt": to_rfc3339(hold.acquired_at),
+        "ttlMs": hold.ttl_ms,
+    }
+
+
+def _sealed(text: str, version: int) -> str:
+    digest = sha256(f"{version}\n{text}".encode()).hexdigest()[:16]
+    return text.replace(_SEAT, f"\n{_UNSEALED}{version}-{digest}\n", 1)
+
+
+def is_untouched(data: bytes) -> bool:
+    """Whether the file is, byte for byte, a projection; of whatever version."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return False
+    seal = _SEAL.search(text)
+    if seal is None:
+        return False
+    unsealed = text[: seal.start()] + _UNSEALED + text[seal.end() :]
+    return _sealed(unsealed, int(seal[1])) == text
+
+
+def read_task_file(data: bytes) -> TaskFile:
+    """What a file says, whoever wrote it; BadFile names the line that cannot be understood."""
+    try:
+        text = data.decode().removeprefix("\ufeff").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        raise BadFile(f"byte {error.start + 1} is not UTF-8: save the file as UTF-8") from None
+    lines = text.split("\n")
+    end = _end_of_head(lines)
+    fields = read_fields(lines[1:end], 2)
+    body, (unseen, log) = _body_and_log(lines[end + 1 :], end + 2)
+    return _from_fields(fields, body=body, log=log, unseen=unseen)
+
+
+def _end_of_head(lines: Sequence[str]) -> int:
+    if lines[0].rstrip() != FENCE:
+        raise at_line(1, f"the file must begin with a line {FENCE}")
+    for number, line in enumerate(lines[1:], 1):
+        if line.rstrip() == FENCE:
+            return number
+    raise at_line(1, f"the front matter has no end: a line {FENCE} is missing")
+
+
+def _body_and_log(lines: Sequence[str], first: int) -> tuple[str, _Log]:
+    begin = next((at for at, line in enumerate(lines) if line.rstrip(" \t") == HEADING), len(lines))
+    log = _log(enumerate(lines[begin + 1 :], first + begin + 1))
+    body = list(lines[:begin])
+    if body and not body[0].strip():
+        del body[0]
+    # After the body stands an empty line: the one before the log, or what ends the file.
+    if body and not body[-1].strip():
+        body.pop()
+    text = _HEADING_IN_BODY.sub(lambda m: m[0][1:] if m[1] else m[0], "\n".join(body))
+    return without_references(text), log
+
+
+def _log(lines: Iterable[tuple[int, str]]) -> _Log:
+    unseen, log = 0, list[LogEntry]()
+    for number, line in lines:
+        before = 0 if log or unseen else read_unseen(line)
+        if before:
+            unseen = before
+        elif line.strip():
+            log.append(read_entry(line, number))
+    return unseen, tuple(log)
+
+
+def _text(value: Value) -> str:
+    if isinstance(value, str):
+        return value
+    raise ValueError("it is one text on one line")
+
+
+def _choice(*allowed: str) -> Callable[[Value], str]:
+    def read(value: Value) -> str:
+        if value not in allowed:
+            raise ValueError(f"it is one of {', '.join(allowed)}")
+        return _text(value)
+
+    return read
+
+
+def _moment(value: Value) -> int:
+    return parse_rfc3339(_text(value))
+
+
+def _number(value: Value) -> int:
+    text = _text(value)
+    if not (text.isascii() and text.isdigit() and len(text) <= 16):
+        raise ValueError("it is a whole number")
+    return int(text)
+
+
+def _truth(value: Value) -> bool:
+    return _choice("true", "false")(value) == "true"
+
+
+def _texts(value: Value) -> tuple[str, ...]:
+    if isinstance(value, Mapping) or (isinstance(value, str) and value):
+        raise ValueError("it is a list")
+    return tuple(value)
+
+
+def _version(value: Value) -> int:
+    found = _SEAL.fullmatch(f"{_UNSEALED}{_text(value)}")
+    return int(found[1]) if found else 0
+
+
+def _map_of(
+    within: str, readers: Mapping[str, tuple[str, Callable[[Value], Any]]]
+) -> Callable[[Value], Any]:
+    def read(value: Value) -> dict[str, Any]:
+        if not isinstance(value, Mapping):
+            raise ValueError("it is a map: one `name: value` on each line, indented")
+        return _converted(value, readers, within)
+
+    return read
+
+
+def _hold(value: Value) -> Hold:
+    found = _map_of("lease.", _LEASE)(value)
+    if len(found) < len(_LEASE):
+        raise ValueError(f"it has {', '.join(_LEASE)}")
+    return Hold(**found)
+
+
+_Reader = tuple[str, Callable[[Value], Any]]
+
+_LEASE: Final[Mapping[str, _Reader]] = {
+    "agent": ("agent", _text),
+    "attempt": ("attempt", _number),
+    "fence": ("fence", _number),
+    "acquiredAt": ("acquired_at", _moment),
+    "ttlMs": ("ttl_ms", _number),
+}
+_METADATA: Final[Mapping[str, _Reader]] = {
+    "reviewRequired": ("review_required", _truth),
+    "delegationDepth": ("depth", _number),
+}
+_READERS: Final[Mapping[str, _Reader]] = {
+    "id": ("id", _text),
+    "title": ("title", _text),
+    "status": ("status", _choice(*get_args(Status))),
+    "createdAt": ("created_at", _moment),
+    "updatedAt": ("updated_at", _moment),
+    "lastTransitionAt": ("moved_at", _moment),
+    "priority": ("priority", _choice(*get_args(Priority))),
+    "assignee": ("assignee", _text),
+    "parentId": ("parent_id", _text),
+    "lease": ("lease", _hold),
+    "metadata": ("metadata", _map_of("metadata.", _METADATA)),
+    "aliases": ("aliases", _texts),
+    "primaryId": ("primary_id", _text),
+    "projection": ("version", _version),
+}
+"""Name in the file -> field of TaskFile, and how its value is read."""
+
+_REQUIRED: Final = ("id", "title", "status", "createdAt", "updatedAt", "lastTransitionAt")
+
+
+def _converted(
+    fields: Mapping[str, Value], readers: Mapping[str, _Reader], within: str
+) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in fields.items():
+        if name not in readers:
+            raise BadFile(f"{within}{name} is not a field; known: {', '.join(readers)}")
+        field, read = readers[name]
+        try:
+            found[field] = read(value)
+        except ValueError as error:
+            raise BadFile(f"{within}{name}: {error}") from None
+    return found
+
+
+def _from_fields(fields: Fields, **rest: Any) -> TaskFile:
+    found = _converted(fields, _READERS, "")
+    for name in _REQUIRED:
+        if name not in fields:
+            raise BadFile(f"the field {name} is missing")
+    found |= found.pop("metadata", {})
+    return TaskFile(**found, **rest)

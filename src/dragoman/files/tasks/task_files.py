@@ -1,0 +1,352 @@
+"""The files of one task, brought level with the ledger; what people changed is heard first."""
+
+from collections.abc import Callable, Iterable
+from itertools import islice
+from typing import Final, Literal, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from dragoman.core.actors import Actor
+from dragoman.core.commands import AnyCommand, RejectMessage
+from dragoman.core.errors import Refusal, Refused
+from dragoman.core.events import Status
+from dragoman.core.moments import parse_rfc3339
+from dragoman.engine.hub import Hub
+from dragoman.files.disk import Disk, Look
+from dragoman.files.guarding import Guard
+from dragoman.files.layout import (
+    MOVING,
+    REASON,
+    STATUSES,
+    TASKS,
+    has_stamp,
+    run_folder,
+    staged,
+    stamp,
+    task_path,
+)
+from dragoman.files.problems import BadFile
+from dragoman.files.putting import (
+    free_name,
+    have_folder,
+    put,
+    stage,
+    stage_among_others,
+    stage_if_new,
+)
+from dragoman.files.tasks.companion import settle_folder
+from dragoman.files.tasks.edits import wishes
+from dragoman.files.tasks.pictures import Picture, heartbeat_path, result_path
+from dragoman.files.tasks.run_results import RunResults
+from dragoman.files.tasks.streams import TaskStreams
+from dragoman.files.tasks.task_file import is_untouched, read_task_file, write_task_file
+from dragoman.text.safe_text import safe_text
+
+MOST_BYTES: Final = 16 << 20
+"""A task file longer than this was not written here, and is not read."""
+
+_DIALECT: Final = "aof"
+"""Whose files these are."""
+
+_TRIES: Final = 8
+_AT_ONCE: Final = 64
+_HURRIED: Final = (
+    "the files of a task ({stream}) were changed or removed by somebody else each time that they "
+    "were written; `dragoman tick` tries again"
+)
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_Answer = Literal["", "taken", "refused"]
+"""What became of the wish of a file; empty: it has none."""
+
+Places = dict[Status, Look]
+"""Where a file of the task's name stands."""
+
+
+class _Plan(Struct):
+    """What is to be done for one task."""
+
+    stream: str
+    shown: Picture
+    places: Places
+    heard: int
+    is_home_staged: bool = False
+    is_disturbed: bool = False
+    """Whether something was removed while it was written: an agent may do so with its folder at any
+    moment."""
+    staged: list[str] = []
+    """The other files whose next content waits."""
+
+
+class _Beat(Struct, rename="camel"):
+    last_heartbeat: str
+
+
+_beat: Final = msgspec.json.Decoder(_Beat)
+
+
+class TaskFiles:
+    """Writes what a task looks like, after having looked at what stands there."""
+
+    def __init__(
+        self, hub: Hub, disk: Disk, streams: TaskStreams, actor: Actor, guard: Guard
+    ) -> None:
+        self._hub = hub
+        self._disk = disk
+        self._guard = guard
+        self._streams = streams
+        self._actor = actor
+        self._results = RunResults(disk, self._tell)
+        self._taken: dict[str, Look] = {}
+        """Path -> a file whose wish is on record, and which has not been written anew yet. What was
+        recorded may differ from what was typed (a secret is masked), so that only this tells that
+        the file has had its answer."""
+
+    def bring(self, streams: Iterable[str]) -> int:
+        """Bring tasks' files level; how many wishes of people were answered on the way."""
+        heard, waiting = 0, dict.fromkeys(streams, _TRIES)
+        while waiting:
+            some = list(islice(waiting, _AT_ONCE))
+            # Contents wait beside the files until all of them are durable, then take their places.
+            plans = [plan for stream in some if (plan := self._guarded(self._prepare, stream))]
+            heard += sum(plan.heard for plan in plans)
+            unfinished = {
+                plan.stream for plan in plans if self._guarded(self._finish, plan) is False
+            }
+            for stream in some:
+                left = waiting.pop(stream) - 1
+                if left and stream in unfinished:
+                    waiting[stream] = left
+                elif stream in unfinished:
+                    self._guard.fell_behind(stream, _HURRIED.format(stream=stream))
+        return heard
+
+    def _guarded(self, work: Callable[[T], R], what: T) -> R | None:
+        return self._guard.run(lambda: work(what), _name(what), "a task")
+
+    def beat(self, streams: Iterable[str]) -> None:
+        """Bring only heartbeats and results level, and mind results that nobody has reported."""
+        for stream in streams:
+            self._guarded(self._beat, stream)
+
+    def _beat(self, stream: str) -> None:
+        shown = self._streams.picture(stream)
+        if shown is not None:
+            self._results.mind(shown)
+            self._archive_heartbeat(shown)
+            for path in (heartbeat_path(shown.task.aof_id), result_path(shown.task.aof_id)):
+                if path in shown.current:
+                    put(self._disk, path, shown.current[path])
+
+    def _places(self, shown: Picture) -> Places:
+        places: Places = {}
+        for status in STATUSES:
+            look = self._disk.look(self._path(shown, status))
+            if look is not None:
+                places[status] = look
+        return places
+
+    def _path(self, shown: Picture, status: Status) -> str:
+        return task_path(status, shown.task.aof_id)
+
+    # What people wish
+
+    def _hear_all(self, shown: Picture, places: Places) -> int:
+        """Answer what the files of a task ask for; how many were answered."""
+        heard = 0
+        for status, look in places.items():
+            answer = self._hear(shown, status, look, places)
+            heard += bool(answer)
+            if answer == "taken":
+                break  # what the others ask for is seen by what the task is now
+        return heard
+
+    def _hear(self, shown: Picture, folder: Status, look: Look, places: Places) -> _Answer:
+        """Answer what the file in this folder asks for, if it does and was not answered yet."""
+        path = self._path(shown, folder)
+        if self._taken.get(path) == look:
+            return ""
+        data = self._disk.read(path, MOST_BYTES) if look.kind == "file" else None
+        if data is None and has_stamp(path, look.size, look.mtime_ns):
+            return ""  # written here, and untouched since, however long it is
+        if data is None:
+            return self._refuse(shown, path, None, "it is not a file that can be read here")
+        try:
+            commands = self._wishes(shown, folder, data, places)
+        except BadFile as bad:
+            return self._refuse(shown, path, data, bad.detail)
+        if not commands:
+            return ""
+        refusal = self._ask(commands)
+        if refusal is None:
+            self._taken[path] = look
+            return "taken"
+        return self._refuse(shown, path, data, f"{refusal.code}: {refusal.detail}")
+
+    def _wishes(
+        self, shown: Picture, folder: Status, data: bytes, places: Places
+    ) -> tuple[AnyCommand, ...]:
+        is_ours, path = is_untouched(data), self._path(shown, folder)
+        # We moved it here ourselves and were interrupted: the next content still waits beside it.
+        if is_ours and (folder == shown.task.status or self._disk.look(staged(path)) is not None):
+            return ()
+        file = read_task_file(data)
+        if is_ours and file.status == folder:
+            return ()
+        stream = f"task:{shown.task.id}"
+        base = self._streams.as_it_was(stream, file.version) or shown.file
+        return wishes(file, folder, base, shown.file, places.keys() - {folder})
+
+    def _ask(self, commands: tuple[AnyCommand, ...]) -> Refusal | None:
+        try:
+            self._hub.do(self._actor, *commands)
+        except Refused as refused:
+            return refused.refusal
+        return None
+
+    def _tell(self, task_id: str, said: str) -> None:
+        """Put on record that something was found which is not taken for a message."""
+        self._ask((RejectMessage("invalid_envelope", said, task_id, _DIALECT),))
+
+    def _refuse(self, shown: Picture, path: str, data: bytes | None, why: str) -> _Answer:
+        """Say why beside the task's file, and keep what the person wrote under another name."""
+        task_id, folder = shown.task.aof_id, f"{TASKS}/{shown.task.status}"
+        kept = free_name(self._disk, f"{folder}/{task_id}.rejected.md", REASON)
+        is_ours = data is not None and is_untouched(data)
+        put(self._disk, kept + REASON, _reason_text(path, why, "" if is_ours else kept))
+        if is_ours:
+            self._disk.remove(path)
+        else:
+            self._disk.move(path, kept)
+        return "refused"
+
+    # What is written
+
+    def _prepare(self, stream: str) -> _Plan | None:
+        """Hear what people wish, and let everything that differs wait beside its place."""
+        shown = self._streams.picture(stream)
+        if shown is None:
+            return None
+        places = self._places(shown)
+        heard = self._hear_all(shown, places)
+        plan = _Plan(stream, shown, places, heard)
+        # An answer may have changed the ledger or the places, so everything is read again.
+        if not heard:
+            try:
+                self._stage(plan)
+            except FileNotFoundError:
+                plan.is_disturbed = True
+        return plan
+
+    def _stage(self, plan: _Plan) -> None:
+        shown = plan.shown
+        task, home = shown.task, self._path(shown, shown.task.status)
+        data = write_task_file(shown.file)
+        with self._disk.hold(MOVING):
+            # Of now: an agent that was started meanwhile has its folder where it works.
+            status = self._streams.status_of(plan.stream) or task.status
+            settle_folder(self._disk, task.aof_id, status)
+        self._results.mind(shown)
+        self._archive_heartbeat(shown)
+        if self._is_level(home, data, plan.places, task.status):
+            self._disk.keep(home)
+        else:
+            stage(self._disk, home, data, stamp(home, len(data), task.updated_at))
+            plan.is_home_staged = True
+        for path, content in shown.current.items():
+            if path.startswith(f"{TASKS}/"):
+                is_new = stage_among_others(self._disk, path, content, task.updated_at)
+            else:
+                is_new = stage_if_new(self._disk, path, content)
+            if is_new:
+                plan.staged.append(path)
+        for path, content in shown.once.items():
+            if path not in shown.current and self._disk.look(path) is None:
+                stage(self._disk, path, content)
+                plan.staged.append(path)
+
+    def _finish(self, plan: _Plan) -> bool:
+        """Everything takes its place; False when the task has to be looked at again."""
+        if plan.heard or plan.is_disturbed or self._were_touched(plan):
+            return False
+        seen = self._gather(plan.shown, plan.places)
+        if plan.is_home_staged:
+            home = self._path(plan.shown, plan.shown.task.status)
+            if not self._disk.swap(staged(home), home, seen):
+                return False
+        try:
+            for path in plan.staged:
+                self._disk.replace(staged(path), path)
+        except FileNotFoundError:
+            return False
+        for status in plan.places:
+            self._taken.pop(self._path(plan.shown, status), None)
+        return True
+
+    def _were_touched(self, plan: _Plan) -> bool:
+        """Whether somebody has been at the task's file since it was looked at."""
+        status = plan.shown.task.status
+        return any(
+            self._disk.look(self._path(plan.shown, place)) != plan.places.get(place)
+            for place in (status, *plan.places)
+        )
+
+    def _is_level(self, home: str, data: bytes, places: Places, status: Status) -> bool:
+        look = places.get(status)
+        return (
+            look is not None
+            and len(places) == 1
+            and has_stamp(home, look.size, look.mtime_ns)
+            and self._disk.read(home, len(data)) == data
+        )
+
+    def _gather(self, shown: Picture, places: Places) -> Look | None:
+        """The file stands in one place only, never missing on its way there; what it looks like."""
+        home = self._path(shown, shown.task.status)
+        seen = places.get(shown.task.status)
+        for status, look in places.items():
+            if status != shown.task.status:
+                old = self._path(shown, status)
+                if self._disk.move(old, home):
+                    seen = look
+                else:
+                    self._disk.remove(old)
+        return seen
+
+    def _archive_heartbeat(self, shown: Picture) -> None:
+        """The last sign of life of the attempt before goes with that attempt's other files."""
+        if len(shown.story.attempts) < 2:
+            return
+        before, last = shown.story.attempts[-2:]
+        path = heartbeat_path(shown.task.aof_id)
+        data = self._disk.read(path, MOST_BYTES)
+        if data is None or _beat_of(data) >= last.started_at:
+            return
+        kept = f"{run_folder(shown.task.aof_id, before.number)}/run_heartbeat.json"
+        have_folder(self._disk, run_folder(shown.task.aof_id, before.number))
+        self._disk.replace(path, kept)
+
+
+def _name(what: object) -> str:
+    """The stream that a piece of work is about."""
+    return what.stream if isinstance(what, _Plan) else f"{what}"
+
+
+def _reason_text(path: str, why: str, kept: str) -> bytes:
+    lines = [f"What was found at {path} was not taken over.", "", f"Reason: {why}", ""]
+    if kept:
+        lines.append(f"The file as it was found is kept in {kept}.")
+    else:
+        lines.append("Nothing in the file was changed by hand, so it stands where it stood before.")
+    return (safe_text("\n".join(lines)) + "\n").encode()
+
+
+def _beat_of(data: bytes) -> int:
+    """When a heartbeat file was last written to; what cannot be read is older than everything."""
+    try:
+        return parse_rfc3339(_beat.decode(data).last_heartbeat)
+    except (msgspec.MsgspecError, ValueError):
+        return -1

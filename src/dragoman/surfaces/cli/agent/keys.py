@@ -1,0 +1,45 @@
+"""What becomes of the keys that an agent had, in words for a person."""
+
+from typing import TYPE_CHECKING
+
+from dragoman.core.moments import duration, to_rfc3339
+
+if TYPE_CHECKING:
+    from dragoman.core.states.agent import AgentRecord, FormerKey
+
+
+def fates_of_keys(
+    before: "AgentRecord", after: "AgentRecord", now: int, overlap: int
+) -> tuple[str, ...]:
+    """A sentence for each key that was good before and is not the agent's key now."""
+    when = f"in {duration(overlap)}" if overlap else "from now on"
+    former = before.overlapping(now)
+    if before.key == after.key:
+        return _same_key(former, after.overlapping(now), when, overlap)
+    if not before.key:
+        return ()
+    replaced = f"its old key is replaced: what that one signs is refused {when}"
+    if former is None or former.key in after.good_keys(now):
+        return (replaced,)
+    was = to_rfc3339(former.until)
+    return replaced, f"the key before that was good until {was}, and is refused from now on"
+
+
+def ended_keys(name: str, count: int) -> str:
+    """That nothing which the agent signs counts any more, and how it can sign again."""
+    keys = "its signing key has" if count == 1 else f"its {count} signing keys have"
+    return (
+        f"{keys} ended too: what it signs is refused from now on; "
+        f"`dragoman agent add {name} --key FILE` makes a key good"
+    )
+
+
+def _same_key(
+    former: "FormerKey | None", lasting: "FormerKey | None", when: str, overlap: int
+) -> tuple[str, ...]:
+    if former is None:
+        return ("it has this key already, and no other one is good",) if overlap else ()
+    if lasting is None or lasting.until < former.until:
+        return (f"its old key ends sooner: what that one signs is refused {when}",)
+    until = to_rfc3339(lasting.until)
+    return (f"its old key is good until {until}, as before: an overlap becomes no longer",)

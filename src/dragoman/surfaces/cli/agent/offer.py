@@ -1,0 +1,111 @@
+"""What an agent offers, as `dragoman agent add` is told it: skills, terms, how it is reached."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from msgspec import Struct
+
+from dragoman.core.commands import DescribeAgent
+from dragoman.core.offers import Trust
+from dragoman.surfaces.cli.call import wrong_usage
+from dragoman.surfaces.cli.values import read_duration
+
+if TYPE_CHECKING:
+    from dragoman.core.states.standing import Standing
+
+
+def read_price(given: str) -> float:
+    """A number that is not negative."""
+    try:
+        price = float(given)
+    except ValueError:
+        raise ValueError(f"{given!a} is not a number") from None
+    if not 0 <= price < float("inf"):
+        raise ValueError(f"{given!a} is not a price: use 0 or more")
+    return price
+
+
+def _words(name: str, metavar: str, text: str) -> Any:
+    return typer.Option(name, metavar=metavar, show_default=False, help=text)
+
+
+SkillOption = Annotated[
+    list[str] | None,
+    _words("--skill", "WORDS", "Something that it can do; again for more. Goals can name it then."),
+]
+ConstraintOption = Annotated[
+    list[str] | None, _words("--constraint", "WORD", "Something that it keeps to; again for more.")
+]
+LocalityOption = Annotated[
+    list[str] | None, _words("--locality", "PLACE", "Where it works on data; again for more.")
+]
+TrustOption = Annotated[
+    Trust | None,
+    typer.Option("--trust", show_default=False, help="How far it is trusted, T0 to T2; else T1."),
+]
+StrangerTrustOption = Annotated[
+    Trust | None,
+    typer.Option("--trust", show_default=False, help="How far it is trusted, T0 to T2; else T0."),
+]
+CostOption = Annotated[
+    float | None,
+    typer.Option(
+        "--cost",
+        metavar="N",
+        parser=read_price,
+        show_default=False,
+        help="What a piece of work costs, in a unit of your own.",
+    ),
+]
+LatencyOption = Annotated[
+    int | None,
+    typer.Option(
+        "--latency",
+        metavar="TIME",
+        parser=read_duration,
+        show_default=False,
+        help="How long it usually takes: 30s, 5m.",
+    ),
+]
+CapacityOption = Annotated[
+    int | None,
+    typer.Option(
+        "--capacity", metavar="N", min=0, show_default=False, help="How many requests at a time."
+    ),
+]
+ReachOption = Annotated[
+    str | None,
+    typer.Option("--reach", metavar="URL", show_default=False, help="Where it is, if elsewhere."),
+]
+
+
+class Offer(Struct, frozen=True):
+    """What was said about it; None: nothing."""
+
+    skills: list[str] | None = None
+    constraints: list[str] | None = None
+    locality: list[str] | None = None
+    trust: Trust | None = None
+    cost: float | None = None
+    latency_ms: int | None = None
+    capacity: int | None = None
+    reach: str | None = None
+
+    def command(self, name: str, standing: "Standing | None") -> DescribeAgent | None:
+        """What the hub is told; what is not said anew stays as it is. None: nothing is said."""
+        # An option that may stand several times is an empty list where it does not stand.
+        said = {key: value for key, value in _fields(self) if value not in (None, [], ())}
+        if not said:
+            return None
+        known = standing.descriptor if standing is not None else None
+        before = dict(_fields(known)) if known is not None else {}
+        told: dict[str, Any] = before | said
+        if "skills" not in told:
+            wrong_usage("say what it can do, with --skill WORDS: work is given out by that")
+        for key in ("skills", "constraints", "locality"):
+            told[key] = tuple(told.get(key, ()))
+        return DescribeAgent(name, **told)
+
+
+def _fields(struct: Struct) -> list[tuple[str, Any]]:
+    return [(name, getattr(struct, name)) for name in struct.__struct_fields__]

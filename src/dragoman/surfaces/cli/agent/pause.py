@@ -1,0 +1,49 @@
+"""`dragoman agent pause` and `resume`: whether the hub starts anything more for an agent."""
+
+from typing import Annotated
+
+import typer
+
+from dragoman.core.commands import PAUSED_BY_HAND, AnyCommand, PauseAgent, ResumeAgent
+from dragoman.surfaces.cli.agent.make import NameArgument
+from dragoman.surfaces.cli.call import Answer, Call
+from dragoman.surfaces.cli.verb import Verb
+
+
+def pause(
+    call: Call,
+    name: NameArgument,
+    reason: Annotated[
+        str, typer.Option("--reason", metavar="TEXT", help="Why, for whoever looks.")
+    ] = PAUSED_BY_HAND,
+) -> Answer:
+    """Have the hub start nothing more for an agent.
+
+    What it works on goes on. An agent that asks for its work itself is not held back by it:
+    `dragoman agent revoke` does that.
+
+    \b
+    Example:
+      dragoman agent pause swe-backend --reason "the build is broken"
+    """
+    return _done(call, PauseAgent(name, reason), name, "paused", f": {reason}")
+
+
+def resume(call: Call, name: NameArgument) -> Answer:
+    """Let a paused agent go on.
+
+    \b
+    Example:
+      dragoman agent resume swe-backend
+    """
+    return _done(call, ResumeAgent(name), name, "not paused", " any more")
+
+
+def _done(call: Call, command: AnyCommand, name: str, state: str, rest: str) -> Answer:
+    with call.writing() as place:
+        place.hub.do(call.actor(place, call.speaker()), command)
+    data = {"agent": name, "state": state}
+    return Answer(data, lambda screen: screen.line((name, "bold"), f" is {state}{rest}"))
+
+
+VERBS = (Verb("pause", pause), Verb("resume", resume))

@@ -1,0 +1,203 @@
+"""Doctor's checks of the store: it opens, is current, its ledger holds, and time is right."""
+
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dragoman.core.errors import StoreCorrupt
+from dragoman.core.moments import duration, to_rfc3339
+from dragoman.ledger.entry import read_line
+from dragoman.surfaces.cli.doctor.patient import Diagnosis, Patient, bad, ok, warning
+
+if TYPE_CHECKING:
+    from dragoman.engine.ports import Store
+
+_NEEDED = frozenset({"settings", "keys"})
+"""Checks that must not have failed before the store is opened."""
+
+_MEANWHILE = "; reading it and `dragoman backup` to another place work meanwhile"
+_PATIENCE_S = 2.0
+"""So long the database looks for damage; `verify` lets it look to the end."""
+_UNSEEN = f"; no damage seen in {_PATIENCE_S:g} s, which is not all of it: `dragoman verify`"
+_SERVERS = "; its pages and indexes are the server's: pg_amcheck looks at them"
+_PUT_BACK = (
+    "put it back, or restore a backup into a new directory; if this one was never used, run "
+    "`dragoman init`"
+)
+_MAGIC = b"SQLite format 3\x00"
+_USER_VERSION = slice(60, 64)
+_APPLICATION_ID = slice(68, 72)
+_HEADER_BYTES = 100
+_MOST_LEASES = 1_000
+_FEW = 3
+
+
+def store(patient: Patient) -> Diagnosis | None:
+    """The store opens; a file that opening would change is only looked at from outside."""
+    if patient.wrong & _NEEDED or not patient.data.is_dir():
+        return None
+    file = patient.database
+    found = _file(patient, file) if file is not None else None
+    if found is not None:
+        return found
+    seen = _seen(patient.open().hub.store, file, "" if patient.is_writable else _MEANWHILE)
+    if seen.state == "bad":
+        # Whatever else is read of it may be less than is there.
+        patient.close()
+    return seen
+
+
+def ledger(patient: Patient) -> Diagnosis | None:
+    """What was added since the last checkpoint is as it was written."""
+    from dragoman.engine.verifying.verify import check_tail
+
+    if patient.place is None:
+        return None
+    reached, last = patient.place.hub.store.head(), patient.place.checkpoints.last()
+    if last is None:
+        return (
+            warning(
+                f"none of {reached} entries is signed", patient.once_writable("run `dragoman tick`")
+            )
+            if reached
+            else ok("empty")
+        )
+    for finding in islice(check_tail(patient.place.hub.store, last), 1):
+        return bad(
+            f"position {finding.position}: {finding.problem}",
+            "keep all files as they are, and run `dragoman verify`",
+        )
+    spoiled = patient.place.checkpoints.spoiled_at_the_end()
+    if spoiled:
+        return warning(
+            f"the last lines of checkpoints.jsonl do not hold: {spoiled}; those before them do, up "
+            f"to position {last.size}",
+            "`dragoman verify` says what is wrong with each; if it finds nothing else, delete them",
+        )
+    return ok(
+        f"{reached} entries; {reached - last.size} after the last checkpoint are as they were "
+        "written, and `dragoman verify` proves the others"
+    )
+
+
+def clock(patient: Patient) -> Diagnosis | None:
+    """The hub's clock is not behind what has happened already."""
+    if patient.place is None:
+        return None
+    now, reached = patient.place.hub.clock.now(), patient.place.hub.store.head()
+    for entry in patient.place.hub.store.entries(max(reached - 1, 0), 1):
+        newest = read_line(entry.line).at
+        if newest > now:
+            return warning(
+                f"the clock says {to_rfc3339(now)}, which is {duration(newest - now)} before the "
+                "newest entry",
+                "set the machine's clock, unless a command was given another time with --now",
+            )
+    return ok(to_rfc3339(now))
+
+
+def leases(patient: Patient) -> Diagnosis | None:
+    """No task waits for its recovery."""
+    if patient.place is None:
+        return None
+    ended = patient.place.hub.store.expired(patient.place.hub.clock.now(), _MOST_LEASES)
+    if ended:
+        advice = patient.once_writable("run `dragoman tick`")
+        return warning(f"leases that have ended: {len(ended)}", advice)
+    return ok("none has ended without recovery")
+
+
+def files(patient: Patient) -> Diagnosis | None:
+    """The plain files show what the ledger has."""
+    if patient.place is None:
+        return None
+    taken = ", ".join(patient.place.projector.taken_places())
+    if taken:
+        return warning(
+            f"in the place of a folder stands something else: {taken}",
+            patient.once_writable("`dragoman tick` puts it aside, under a name with `-found`"),
+        )
+    late, behind = patient.place.projector.lag()
+    if behind:
+        return warning(
+            f"files that could not be written: those of {', '.join(behind[:_FEW])}"
+            f"{f' and of {len(behind) - _FEW} more' if len(behind) > _FEW else ''}",
+            "`dragoman tick` says what is in the way, and writes them when it is gone",
+        )
+    if late:
+        return warning(f"entries that are not in the files yet: {late}", "run `dragoman tick`")
+    changed = ", ".join(patient.place.projector.changed_logs())
+    if changed:
+        return warning(
+            f"changed by somebody else, or cut off: {changed}",
+            "`dragoman tick` completes what was cut off, `dragoman verify` compares all of it",
+        )
+    return ok("every entry is in the files; `dragoman verify` compares them")
+
+
+def notify(patient: Patient) -> Diagnosis | None:
+    """Whoever is to be told can be told."""
+    if patient.place is None:
+        return None
+    standings = patient.place.standings()
+    troubles = [trouble for standing in standings if (trouble := standing.trouble)]
+    losses = [loss for standing in standings if (loss := standing.loss)]
+    if troubles:
+        return warning(
+            "; ".join(troubles + losses),
+            f"mend it; {patient.once_writable('`dragoman tick` then delivers what waits')}",
+        )
+    if losses:
+        return warning(
+            "; ".join(losses),
+            "they are in notify.failed.jsonl: read it, tell whom it concerns, and move it away",
+        )
+    targets = ", ".join(standing.target for standing in standings)
+    return ok(f"told without trouble: {targets}" if targets else "nobody is to be told")
+
+
+def _seen(opened: "Store", file: Path | None, meanwhile: str) -> Diagnosis:
+    """What the database itself says, as far as it can look in the time that it has."""
+    seen = opened.inspect(_PATIENCE_S)
+    if seen.damage:
+        return bad(
+            f"{file} is damaged: {seen.damage[0]}",
+            "keep all files as they are, let nobody work on them, and run `dragoman verify`: it "
+            "says what is left, and how a sound directory is made of it",
+        )
+    unseen = "" if seen.is_whole else _UNSEEN if file else _SERVERS
+    try:
+        return ok(f"{file or 'PostgreSQL'}, ledger {opened.ledger_id()}{unseen}{meanwhile}")
+    except StoreCorrupt as error:
+        return bad(error.detail)
+
+
+def _file(patient: Patient, file: Path) -> Diagnosis | None:
+    """What the header of a database file says against opening it; None: open it."""
+    from dragoman.files.archives.archive_format import CHECKPOINTS
+    from dragoman.store.sqlite.migrate import APPLICATION_ID, MIGRATIONS
+
+    if not file.exists():
+        return bad(
+            f"there is no database at {file}",
+            _PUT_BACK,
+        )
+    with file.open("rb") as opened:
+        header = opened.read(_HEADER_BYTES)
+    if not header and (patient.data / CHECKPOINTS).exists():
+        return bad(f"{file} is empty, and {CHECKPOINTS} has signed what it held", _PUT_BACK)
+    if not header:
+        return warning(f"{file} is empty", "run `dragoman init`, which makes its tables")
+    if not header.startswith(_MAGIC) or len(header) < _HEADER_BYTES:
+        return bad(
+            f"{file} is not a SQLite database",
+            "keep the file as it is, and restore a backup beside it",
+        )
+    version = int.from_bytes(header[_USER_VERSION], "big")
+    is_ours = header[_APPLICATION_ID] == APPLICATION_ID.to_bytes(4, "big")
+    if is_ours and version < len(MIGRATIONS):
+        return warning(
+            f"{file} has schema {version}, this dragoman has {len(MIGRATIONS)}",
+            "make a backup; the next command brings it up to date",
+        )
+    return None

@@ -1,0 +1,150 @@
+"""Doctor's checks of what surrounds the store: programs, directory, settings, keys, disk, hub."""
+
+import os
+import platform
+import shutil
+import stat
+from pathlib import Path
+
+from dragoman import __version__
+from dragoman.core.errors import DragomanError
+from dragoman.surfaces.cli.doctor.patient import Diagnosis, Patient, bad, ok, warning
+
+_LEAST_FREE = 64 * 1024 * 1024
+_MEBIBYTE = 1024 * 1024
+
+
+def python(patient: Patient) -> Diagnosis:
+    """The programs that run."""
+    del patient
+    return ok(f"dragoman {__version__} on Python {platform.python_version()}")
+
+
+def sqlite(patient: Patient) -> Diagnosis:
+    """The SQLite library; an old one can damage a database."""
+    from dragoman.store.sqlite import connect
+
+    del patient
+    version = connect.apsw.sqlite_lib_version()
+    connect.check_sqlite(version)
+    return ok(f"SQLite {version}")
+
+
+def directory(patient: Patient) -> Diagnosis:
+    """The data directory: there, writable, nobody else's business."""
+    data = patient.data
+    if not data.is_dir():
+        what = "is not a directory" if data.exists() else "does not exist"
+        return bad(
+            f"{data.absolute()} {what}",
+            "run `dragoman init`, or name another one with --data or DRAGOMAN_DATA",
+        )
+    if os.statvfs(data).f_flag & os.ST_RDONLY:
+        return bad(
+            f"{data.absolute()} is on a file system that is mounted read-only",
+            "mount it for writing",
+        )
+    if not os.access(data, os.R_OK | os.W_OK | os.X_OK):
+        return bad(f"{data.absolute()} cannot be written", f"chmod u+rwx {data}")
+    mode = stat.S_IMODE(data.stat().st_mode)
+    if mode & (stat.S_IRWXG | stat.S_IRWXO):
+        return warning(
+            f"{data.absolute()} is open to others on this machine (mode {mode:03o})",
+            f"chmod 700 {data}",
+        )
+    return ok(f"{data.absolute()}")
+
+
+def settings(patient: Patient) -> Diagnosis | None:
+    """dragoman.toml can be understood."""
+    if not patient.data.is_dir():
+        return None
+    used = patient.settings
+    file = patient.data / "dragoman.toml"
+    if used.store.url and file.exists() and file.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+        return warning(f"{file} names a store, and others can read it", f"chmod 600 {file}")
+    return ok(f"{file}" if file.exists() else "no dragoman.toml: the defaults hold")
+
+
+def git(patient: Patient) -> Diagnosis | None:
+    """The repository whose commits transitions record."""
+    from dragoman.system.git_head import GitHead
+
+    if "settings" in patient.wrong or not patient.data.is_dir():
+        return None
+    named = patient.settings.git.repository
+    if not named:
+        return ok("no repository is configured: transitions record no commit")
+    repository = patient.data / named
+    if GitHead(repository)():
+        return ok(f"transitions record what {repository} has checked out")
+    return warning(
+        f"there is no commit at {repository}: transitions record none, and no rewind has files",
+        "name a git repository in [git] repository; a relative path begins at the data directory",
+    )
+
+
+def keys(patient: Patient) -> Diagnosis | None:
+    """The signing keys: there, usable, private."""
+    from dragoman.system.keys import load, remedy
+
+    if not patient.data.is_dir():
+        return None
+    if not (patient.keys / "ledger.pub").exists():
+        return bad(
+            f"there are no keys in {patient.keys}",
+            remedy(patient.keys) if _was_used(patient) else "run `dragoman init`",
+        )
+    return ok(f"{patient.keys}, key {load(patient.data).id}")
+
+
+def _was_used(patient: Patient) -> bool:
+    """Whether there may be something that only the keys that it had can vouch for."""
+    from dragoman.files.archives.archive_format import CHECKPOINTS
+
+    if "settings" in patient.wrong or (patient.data / CHECKPOINTS).exists():
+        return True
+    file = patient.database
+    if file is None:
+        return _holds_a_store(patient.url)
+    return file.exists() and file.stat().st_size > 0
+
+
+def _holds_a_store(url: str) -> bool:
+    """Whether something is, or may be, in a database on a server."""
+    from dragoman.store.postgres.staging import version_at
+
+    try:
+        return version_at(url) > 0
+    except DragomanError:
+        return True
+
+
+def disk(patient: Patient) -> Diagnosis:
+    """Room to write."""
+    return room(shutil.disk_usage(_nearest(patient.data.absolute())).free)
+
+
+def room(free: int) -> Diagnosis:
+    """Whether so many bytes are enough to go on."""
+    if free < _LEAST_FREE:
+        return bad(f"only {free // _MEBIBYTE} MiB are free", "free some space: 64 MiB at the least")
+    return ok(f"{free // _MEBIBYTE} MiB are free")
+
+
+def hub(patient: Patient) -> Diagnosis | None:
+    """Who is the hub of this directory."""
+    from dragoman.system.hub_lock import holder
+
+    if not patient.data.is_dir():
+        return None
+    by = holder(patient.data)
+    if by is None:
+        now_and_then = ": run `dragoman tick` from time to time"
+        return ok("no hub is running" + (now_and_then if patient.is_writable else ""))
+    return ok(f"{by.who} is the hub (process {by.pid} on {by.host}, since {by.since})")
+
+
+def _nearest(path: Path) -> Path:
+    """The path, or the nearest folder above it that exists."""
+    return path if path.exists() else _nearest(path.parent)

@@ -1,0 +1,192 @@
+"""Handoffs as people read them: a row in a list, a page of one, and why one is stuck."""
+
+from typing import TYPE_CHECKING, Any, cast
+
+from dragoman.core.moments import in_hours, to_rfc3339
+from dragoman.surfaces.cli.screen import Column, Screen
+from dragoman.surfaces.cli.words.phrases import cut
+
+if TYPE_CHECKING:
+    from dragoman.core.states.handoff import Handoff
+    from dragoman.engine.handoff_diagnosis import Diagnosis
+
+STATUS_STYLES: dict[str, str] = {
+    "draft": "dim",
+    "proposed": "cyan",
+    "validating": "magenta",
+    "accepted": "blue",
+    "activated": "yellow",
+    "rejected": "red",
+    "completed": "green",
+    "closed": "dim",
+}
+COLUMNS = (
+    Column("ID", "bold"),
+    Column("STATUS", styles=STATUS_STYLES),
+    Column("TASK"),
+    Column("FROM"),
+    Column("TO"),
+    Column("DUE BY", styles={"late": "red"}),
+    Column("TITLE"),
+)
+_TITLE = 60
+_MARGIN = "    | "
+
+
+def as_row(handoff: "Handoff", now: int) -> tuple[str, ...]:
+    """A line of a list."""
+    return (
+        handoff.id,
+        handoff.status,
+        handoff.task,
+        handoff.sender,
+        handoff.recipient,
+        _due(handoff, now),
+        cut(handoff.title, _TITLE),
+    )
+
+
+def _due(handoff: "Handoff", now: int) -> str:
+    deadline = handoff.deadline
+    if handoff.is_escalated or (deadline is not None and deadline <= now):
+        return "late"
+    return "" if deadline is None else to_rfc3339(deadline)
+
+
+def print_page(handoff: "Handoff", diagnosis: "Diagnosis", screen: Screen) -> None:
+    """A handoff on its own page; what is empty is left out."""
+    screen.line((handoff.id, "bold"), "  ", handoff.title)
+    for label, text in _facts(handoff):
+        if text:
+            style = STATUS_STYLES[handoff.status] if label == "status" else ""
+            screen.line(f"  {label:<11} ", (text, style) if style else text)
+    for label, text in _texts(handoff.package):
+        if text:
+            screen.line(f"  {label}")
+            screen.block(text, _MARGIN)
+    for note in handoff.notes:
+        said = f": {note.text}" if note.text else ""
+        screen.line(f"  {note.kind:<11} ", f"by {note.by} at {to_rfc3339(note.at)}{said}")
+    screen.line("  next        ", diagnosis.summary)
+
+
+def _facts(handoff: "Handoff") -> tuple[tuple[str, str], ...]:
+    return (
+        ("status", f"{handoff.status} since {to_rfc3339(handoff.entered_at)}"),
+        ("task", handoff.task),
+        ("from", handoff.sender),
+        ("to", handoff.recipient),
+        ("reason", handoff.reason),
+        ("teamspace", handoff.teamspace),
+        ("thread", handoff.thread),
+        ("chain", " → ".join(handoff.chain)),
+        ("supersedes", handoff.supersedes),
+        ("superseded", f"by {handoff.superseded_by}" if handoff.superseded_by else ""),
+        ("hash", handoff.package_hash),
+        ("due by", "" if handoff.deadline is None else to_rfc3339(handoff.deadline)),
+        ("approval", _approval(handoff)),
+        *_of_package(handoff.package),
+        ("passed", ", ".join(handoff.passed)),
+        ("failed", "; ".join(handoff.failed)),
+        *(("artifact", text) for text in _artifacts(handoff)),
+        ("left out", ", ".join(handoff.left_out)),
+        ("rejected", _rejection(handoff)),
+        *(("escalated", _escalation(one)) for one in handoff.escalations),
+        ("workq", handoff.workq),
+    )
+
+
+def _of_package(package: dict[str, Any]) -> tuple[tuple[str, str], ...]:
+    """What whoever approves or accepts it decides by."""
+    task, policy, work = (_part(package, name) for name in ("task", "policy", "work_state"))
+    percent = work.get("percent_complete")
+    done = "" if percent is None else f", {percent} %"
+    return (
+        ("objective", str(task.get("objective", ""))),
+        ("priority", str(task.get("priority", ""))),
+        ("deadline", str(task.get("deadline", ""))),
+        ("work", f"{work['status']}{done}" if "status" in work else ""),
+        *((name, str(policy.get(name, ""))) for name in _LABELS),
+    )
+
+
+def _artifacts(handoff: "Handoff") -> list[str]:
+    """What goes along: where it lies, how large it is, and what was kept of it."""
+    listed: Any = handoff.package.get("artifacts")
+    given = cast(list[Any], listed) if isinstance(listed, list) else []
+    told = list[str]()
+    for one in (cast(dict[str, Any], one) for one in given if isinstance(one, dict)):
+        ref, id = _part(one, "ref"), str(one.get("artifact_id", ""))
+        kept = handoff.artifacts.get(id, "")
+        size = f", {ref['size_bytes']} bytes" if "size_bytes" in ref else ""
+        told.append(
+            f"{id}: {ref.get('type', '')} {ref.get('path', '')}{size}"
+            f"{f', kept as {kept[:12]}' if kept else ''}"
+        )
+    return told
+
+
+_LABELS = ("classification", "sensitivity", "visibility")
+"""What a package says about who should see it."""
+
+
+def _texts(package: dict[str, Any]) -> tuple[tuple[str, str], ...]:
+    """What the recipient has to read first."""
+    context, work = _part(package, "context"), _part(package, "work_state")
+    criteria = _part(package, "task").get("success_criteria")
+    listed = "\n".join(map(str, cast(list[Any], criteria))) if isinstance(criteria, list) else ""
+    risks: Any = context.get("known_risks")
+    at_risk = "\n".join(map(str, cast(list[Any], risks))) if isinstance(risks, list) else ""
+    return (
+        ("summary", str(context.get("summary", ""))),
+        ("next step", str(work.get("next_step", ""))),
+        ("criteria", listed),
+        ("known risks", at_risk),
+    )
+
+
+def _part(package: dict[str, Any], name: str) -> dict[str, Any]:
+    from dragoman.core.states.handoff import section
+
+    return section(package, name)
+
+
+def _approval(handoff: "Handoff") -> str:
+    said = handoff.approval
+    if said is None:
+        return "a person's is required" if handoff.needs_approval else ""
+    word = "approved" if said.is_yes else "denied"
+    return f"{word} by {said.by} at {to_rfc3339(said.at)}{f': {said.note}' if said.note else ''}"
+
+
+def _rejection(handoff: "Handoff") -> str:
+    said = handoff.rejection
+    if said is None:
+        return ""
+    fix = f"; suggested fix: {said.suggested_fix}" if said.suggested_fix else ""
+    return f"{said.reason} by {said.by} at {to_rfc3339(said.at)}: {said.detail}{fix}"
+
+
+def _escalation(told: Any) -> str:
+    after = f" after {in_hours(told.elapsed_ms)}" if told.elapsed_ms else ""
+    return f"{told.trigger} in {told.stage}{after}, told to {told.to} at {to_rfc3339(told.at)}"
+
+
+def print_diagnosis(diagnosis: "Diagnosis", screen: Screen) -> None:
+    """Why it is stuck, who has to act, by when, and how."""
+    style = STATUS_STYLES[diagnosis.status]
+    screen.line((diagnosis.handoff_id, "bold"), "  ", (diagnosis.status, style))
+    screen.line(f"  {diagnosis.summary}")
+    if diagnosis.late:
+        screen.line("  ", ("late", "red"), ": it has been in this state for too long")
+    elif diagnosis.due_by is not None:
+        screen.line(f"  by {diagnosis.due_by}")
+    for step in diagnosis.steps:
+        who = " or ".join(step.who) or _ANYONE.get(step.action, "a coordinator")
+        screen.line("  ", (f"{who} can {step.action}: ", "bold"), step.command)
+    for finding in diagnosis.findings:
+        screen.line("  ", ("look: ", "yellow"), finding)
+
+
+_ANYONE = {"approve": "a person"}
+"""Action -> who can do it where nobody is named."""

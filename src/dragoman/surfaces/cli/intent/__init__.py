@@ -1,0 +1,1 @@
+"""`dragoman intent`, `delegate` and `why`."""

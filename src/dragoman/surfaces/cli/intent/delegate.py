@@ -1,0 +1,193 @@
+"""`dragoman delegate` and `why`: a goal for the best agent, and the story of what came of it."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dragoman.core.moments import to_rfc3339
+from dragoman.surfaces.cli.call import Answer, Call, wrong_usage
+from dragoman.surfaces.cli.intent.view import how_it_stands, print_story
+from dragoman.surfaces.cli.mail.asking import asked
+from dragoman.surfaces.cli.place import Place
+from dragoman.surfaces.cli.screen import Screen
+from dragoman.surfaces.cli.values import read_duration, read_moment
+from dragoman.surfaces.cli.verb import Verb
+
+IntentArgument = Annotated[
+    str, typer.Argument(metavar="INTENT", show_default=False, help="The intent's id.")
+]
+
+
+_CAME_TO_NOTHING = ("DelegationRejected", "NeedsFollowUp")
+
+
+def read_param(given: str) -> tuple[str, Any]:
+    """KEY=VALUE as a pair; what is JSON is taken as such, else it is a text."""
+    key, equals, value = given.partition("=")
+    if not key or not equals:
+        raise ValueError(f"{given!a} is not of the form KEY=VALUE")
+    try:
+        return key, json.loads(value)
+    except ValueError:
+        return key, value
+
+
+def _many(name: str, metavar: str, text: str) -> Any:
+    return typer.Option(name, metavar=metavar, show_default=False, help=text)
+
+
+def delegate(
+    call: Call,
+    goal: Annotated[
+        str, typer.Argument(metavar="GOAL", show_default=False, help="What is to be done.")
+    ],
+    *,
+    intent: Annotated[
+        str, typer.Option("--id", metavar="ID", show_default=False, help="What to call the intent.")
+    ] = "",
+    param: Annotated[
+        list[Any] | None,
+        typer.Option(
+            "--param",
+            metavar="KEY=VALUE",
+            parser=read_param,
+            show_default=False,
+            help="More for the agent to know, as JSON or text; again for more.",
+        ),
+    ] = None,
+    skill: Annotated[
+        list[str] | None, _many("--skill", "WORDS", "What it must be able to do; again for more.")
+    ] = None,
+    constraint: Annotated[
+        list[str] | None, _many("--constraint", "WORD", "What it should keep to; again for more.")
+    ] = None,
+    deadline: Annotated[
+        int | None,
+        typer.Option(
+            "--deadline",
+            metavar="RFC3339",
+            parser=read_moment,
+            show_default=False,
+            help="When a request has failed, whoever has it.",
+        ),
+    ] = None,
+    within: Annotated[
+        int | None,
+        typer.Option(
+            "--within",
+            metavar="TIME",
+            parser=read_duration,
+            show_default=False,
+            help="How long each request may take: 90s, 10m, 2h.",
+        ),
+    ] = None,
+    plan: Annotated[
+        str, typer.Option("--plan", metavar="ID", show_default=False, help="A plan it is part of.")
+    ] = "",
+    follows: Annotated[
+        str,
+        typer.Option(
+            "--follows", metavar="INTENT", show_default=False, help="The intent it follows up."
+        ),
+    ] = "",
+) -> Answer:
+    """Give a goal to the agent that is most likely to reach it.
+
+    Agents are weighed by their skills, which the goal has to name, by how they fared before, by
+    trust and cost; the rules of [ccos.policy] can keep any of them out. `dragoman agent rank` shows
+    beforehand who it would be, `dragoman why` afterwards what came of it. It ends with 1 when
+    nobody was given it.
+
+    \b
+    Examples:
+      dragoman delegate "Translate the manual into French" --within 30m
+      dragoman delegate "Sum up report 7" --id i-7 --param pages=3 --skill "sum up"
+    """
+    if deadline is not None and within is not None:
+        wrong_usage("--deadline and --within exclude each other: give one of them")
+    wanted: dict[str, Any] = {
+        "goal": goal,
+        "intent_id": intent,
+        "params": dict(param or []),
+        "skills": list(skill or ()),
+        "constraints": list(constraint or ()),
+        "plan_id": plan,
+        "follows": follows,
+    }
+    if deadline is not None:
+        wanted["deadline"] = to_rfc3339(deadline)
+    if within is not None:
+        wanted["within_ms"] = within
+    with call.writing() as place:
+        reply = asked(place, "ccos.delegate", wanted, call.actor(place, call.speaker())).reply
+
+    is_given = reply["state"] not in _CAME_TO_NOTHING
+
+    def show(screen: Screen) -> None:
+        screen.line((reply["intent_id"], "bold"), f" is {how_it_stands(reply)}")
+        if "request" in reply:
+            request = reply["request"]
+            screen.line(f"{request['request_id']} is for {request['agent_id']}{_due(request)}")
+        for reason in reply.get("reasons", ()):
+            screen.line(f"  {reason}")
+        if "remark" in reply:
+            screen.line(("note: ", "yellow"), reply["remark"])
+
+    if is_given:
+        return Answer(reply, show)
+    detail = "; ".join(reply.get("reasons", ())) or "nobody was given it"
+    return Answer({**reply, "code": "not_dispatched", "detail": detail}, show, is_ok=False)
+
+
+def _due(request: dict[str, Any]) -> str:
+    return f", due by {request['deadline']}" if "deadline" in request else ""
+
+
+def why(
+    call: Call,
+    intent: IntentArgument,
+    export: Annotated[
+        Path | None,
+        typer.Option(
+            "--export",
+            metavar="FILE",
+            show_default=False,
+            help="Write its chain into a file that `verify --chain` can check anywhere.",
+        ),
+    ] = None,
+) -> Answer:
+    """Tell the story of an intent as a tree.
+
+    Who was asked, why, and what came of it.
+
+    Each line was caused by the one that it hangs on. With --json the Actions have all that the
+    ledger knows of them, but of long outputs only the size: `intent actions` has those whole.
+
+    \b
+    Examples:
+      dragoman why i-7
+      dragoman why i-7 --export i-7.chain
+    """
+    with call.reading() as place:
+        told = asked(place, "ccos.why", {"intent_id": intent}, call.actor(place, "")).reply
+        if export is not None:
+            return _exported(place, told["intent_id"], export)
+    return Answer(told, lambda screen: print_story(told, screen))
+
+
+def _exported(place: Place, intent: str, target: Path) -> Answer:
+    from dragoman.core.ids import intent_stream
+    from dragoman.surfaces.cli.chain import write_chain_file
+
+    lines = write_chain_file(place, intent_stream(intent), target)
+    return Answer(
+        {"intent_id": intent, "file": str(target), "lines": lines},
+        lambda screen: screen.line(
+            (str(target), "bold"), f" holds the chain: `dragoman verify --chain {target}`"
+        ),
+    )
+
+
+VERBS = (Verb("delegate", delegate), Verb("why", why, speaks=False))

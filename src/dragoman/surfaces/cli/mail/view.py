@@ -1,0 +1,90 @@
+"""Letters as people read them: a line in a list, or the whole of one behind a margin."""
+
+from collections.abc import Sequence
+
+from dragoman.surfaces.cli.mail.asking import Row
+from dragoman.surfaces.cli.screen import Column, Part, Screen
+from dragoman.surfaces.cli.words.phrases import cut
+
+_TYPES = {"FAILED": "red", "HELP_REQUEST": "yellow", "DONE": "green", "OFFERING_READY": "green"}
+_COLUMNS = (
+    Column("ID", "bold"),
+    Column("SENT"),
+    Column("FROM"),
+    Column("TO"),
+    Column("TYPE", styles=_TYPES),
+    Column("SUBJECT"),
+    Column("STATE", styles={"overdue": "red"}),
+)
+_NO_TYPE = "UNKNOWN"
+_SUBJECT = 60
+_MARGIN = "  "
+
+
+def print_list(rows: Sequence[Row], screen: Screen, nothing: str, *, is_box: bool = False) -> None:
+    """A line for each letter; in a box also whether its owner has read it."""
+    if rows:
+        screen.table(_COLUMNS, [_cells(row, is_box=is_box) for row in rows])
+    else:
+        screen.line(nothing)
+
+
+def print_one_line(row: Row, screen: Screen) -> None:
+    """A letter on a line of its own, as it comes."""
+    _, sent, sender, to, kind, subject, state = _cells(row, is_box=True)
+    parts: list[Part] = [(str(row["id"]), "bold"), f"  {sent}  {sender} → {to}  "]
+    screen.line(*parts, (f"{kind}  ", _TYPES.get(kind, "")), subject, f"  {state}" if state else "")
+
+
+def print_whole(row: Row, screen: Screen) -> None:
+    """Everything about a letter, and its text behind a margin: no line of it passes for ours."""
+    screen.line((str(row["subject"]) or "(no subject)", "bold"))
+    for name, value in _head(row).items():
+        if value:
+            screen.line((f"{name}: ", "dim"), value)
+    screen.line("")
+    screen.block(str(row["body_md"]).rstrip("\n"), _MARGIN)
+
+
+def _cells(row: Row, *, is_box: bool) -> tuple[str, ...]:
+    kind = str(row["type"])
+    return (
+        str(row["id"]),
+        str(row["timestamp"]),
+        str(row["from"]),
+        ", ".join(row["to"]),
+        "" if kind == _NO_TYPE else kind,
+        cut(str(row["subject"]), _SUBJECT),
+        _state(row, is_box=is_box),
+    )
+
+
+def _state(row: Row, *, is_box: bool) -> str:
+    """What it still waits for."""
+    if row["overdue"]:
+        return "overdue"
+    if row["waits_for"]:
+        return f"no ack of {', '.join(row['waits_for'])}"
+    return "unread" if is_box and not row["read"] else ""
+
+
+def _head(row: Row) -> dict[str, str]:
+    kind, thread = str(row["type"]), str(row["thread_id"])
+    waits = ", ".join(row["waits_for"])
+    return {
+        "Id": str(row["id"]),
+        "From": str(row["from"]),
+        "To": ", ".join(row["to"]),
+        "Cc": ", ".join((*row["cc"], *row["copied"])),
+        "Sent": str(row["timestamp"]),
+        "Type": "" if kind == _NO_TYPE else kind,
+        "Bead": str(row["bead_id"]),
+        "Thread": thread,
+        "Reply to": str(row["reply_to"]),
+        "Importance": "" if row["importance"] == "normal" else str(row["importance"]),
+        "Attached": ", ".join(row["attachments"]),
+        "Read by": ", ".join(row["read_by"]),
+        "Acked by": ", ".join(row["acked_by"]),
+        "Waits for": f"{waits} (overdue)" if waits and row["overdue"] else waits,
+        "Answered by": str(row["answer"]),
+    }

@@ -1,0 +1,1 @@
+"""`dragoman trace`, `watch`, `otlp` and `rewind`."""

@@ -1,0 +1,65 @@
+"""All turns and events that a task has, page by page, and those of a record taken over before."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from dragoman.core.errors import Refusal
+from dragoman.engine.ports import Store
+from dragoman.engine.reads.ask import find_task
+from dragoman.engine.reads.traces import ShownTurn, events_of, turns_of
+
+_PAGE = 500
+
+
+def each_turn(store: Store, task: str, attempt: int) -> Iterator[ShownTurn]:
+    """The turns of an attempt, in their order."""
+    after = -1
+    while page := turns_of(store, task, attempt, after, _PAGE).turns:
+        yield from page
+        after = page[-1].turn_index
+
+
+def each_event(store: Store, task: str) -> Iterator[dict[str, Any]]:
+    """The events of a task as SAOP has them, in their order."""
+    after = 0
+    while page := (found := events_of(store, task=task, after=after, limit=_PAGE)).events:
+        yield from (one.event for one in page)
+        after = found.next
+
+
+class Before:
+    """What a task has of a record already, in whatever attempt; a `Begin` of its transcript."""
+
+    def __init__(self, store: Store, task: str, *, is_named: bool) -> None:
+        """`is_named`: how the session is to be called was said, and counts."""
+        self._store = store
+        self._task = task
+        self._is_named = is_named
+        self.turns: dict[int, ShownTurn] = {}
+        """Its turns that stand in earlier attempts: they are not recorded again."""
+
+    def __call__(self, own: str, session: str) -> tuple[str, int]:
+        """How its session is called, and its first turn: as before, else behind all others."""
+        found = find_task(self._store, self._task)
+        if isinstance(found, Refusal):
+            return session, 0
+        task, last, first = found.task, -1, None
+        for attempt in range(task.attempts + 1):
+            for turn in each_turn(self._store, task.id, attempt):
+                last = turn.turn_index if attempt == task.attempts else last
+                if not self._is_ours(turn, own, session):
+                    continue
+                first = first or turn
+                if attempt < task.attempts:
+                    self.turns[turn.turn_index] = turn
+        if first is None:
+            return session, last + 1
+        return first.envelope["metadata"]["session_id"], first.turn_index
+
+    def _is_ours(self, turn: ShownTurn, own: str, session: str) -> bool:
+        metadata: dict[str, Any] = turn.envelope["metadata"]
+        is_named_so = metadata.get("session_id") == session
+        captured: Any = metadata.get("captured")
+        if self._is_named or not own or not isinstance(captured, dict):
+            return is_named_so
+        return captured == {**captured, "session": own}

@@ -1,0 +1,169 @@
+"""Sending what was captured: turns one by one, events of a task many at a time."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from dragoman.core.commands import RecordTrace
+from dragoman.core.errors import Refusal, Refused
+from dragoman.engine.facts import StoreFacts
+from dragoman.engine.request import Accepted
+
+if TYPE_CHECKING:
+    from dragoman.core.actors import Actor
+    from dragoman.engine.reads.traces import ShownTurn
+    from dragoman.protocols.saop.capture.scribe import Captured
+    from dragoman.surfaces.cli.place import Place
+
+_MOST_REFUSED: Final = 3
+"""After so many refusals in a row, whatever comes would be refused as well."""
+_IN_VAIN: Final = frozenset(
+    {"identity_mismatch", "not_authorized", "unauthorized_agent", "lease_lost", "task_not_found"}
+)
+"""After one of these, too: it is about who sends, and not about what."""
+
+
+class Sent(Struct, frozen=True):
+    """A message that is on record, or why it is not."""
+
+    what: str
+    position: int = 0
+    masked: bool = False
+    refusal: Refusal | None = None
+
+
+class Tally(Struct):
+    """What became of what was sent."""
+
+    head: int
+    """The last position before it began."""
+    taken: Counter[str] = field(default_factory=Counter[str])
+    fresh: int = 0
+    masked: int = 0
+    refused: list[Sent] = []
+    in_a_row: int = 0
+
+    def add(self, kind: str, sent: Sent) -> None:
+        """Count one more."""
+        if sent.refusal is not None:
+            self.refused.append(sent)
+            self.in_a_row += _MOST_REFUSED if sent.refusal.code in _IN_VAIN else 1
+            return
+        self.in_a_row = 0
+        self.taken[kind] += 1
+        self.fresh += self.is_fresh(sent)
+        self.masked += sent.masked
+
+    def is_fresh(self, sent: Sent) -> bool:
+        """Whether it was not on record before."""
+        return sent.position > self.head
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether there is no sense in sending more."""
+        return self.in_a_row >= _MOST_REFUSED
+
+
+class Sender:
+    """Brings turns and events of one task to the hub, on somebody's behalf."""
+
+    def __init__(
+        self, place: "Place", actor: "Actor", task: str, before: Mapping[int, "ShownTurn"]
+    ) -> None:
+        """`before`: turns that are on record in earlier attempts, by their number."""
+        from dragoman.engine.operation import find_operation
+
+        found = find_operation(place.interpreter.dialects, "saop.event")
+        assert found is not None, "SAOP is spoken everywhere"
+        self._place = place
+        self._actor = actor
+        self._task = task
+        self._before = before
+        self._event = found[1]
+        self.tally = Tally(place.hub.store.head())
+
+    def send(self, captured: Sequence["Captured"]) -> Iterator[Sent]:
+        """Each in its order, counted; it ends early where everything is refused."""
+        for kind, run in groupby(captured, key=lambda one: one.kind):
+            some = list(run)
+            for one in self._events(some) if kind == "event" else map(self._turn, some):
+                self.tally.add(kind, one)
+                yield one
+                if self.tally.is_hopeless:
+                    return
+
+    def _turn(self, one: "Captured") -> Sent:
+        from dragoman.engine.plan import Turned
+
+        index: int = one.message["turn_index"]
+        what = f"turn {index}"
+        if index in self._before:
+            return Sent(what, self._before[index].position, self._before[index].masked)
+        answer = self._place.interpreter.call("saop.turn", one.message, self._actor)
+        if isinstance(answer, Turned):
+            return Sent(what, refusal=Refusal(answer.code, answer.detail))
+        reply: Any = answer.reply
+        return Sent(what, reply["position"], reply["masked"])
+
+    def _events(self, run: Sequence["Captured"]) -> Iterator[Sent]:
+        """Many in one transaction; it ends with a thought whose end the next one has to know."""
+        batch: list[_Asked] = []
+        for one in run:
+            batch.append(asked := self._asked(one))
+            if asked.message.held:
+                yield from self._batch(batch)
+                batch = []
+        if batch:
+            yield from self._batch(batch)
+
+    def _batch(self, batch: Sequence["_Asked"]) -> Iterator[Sent]:
+        """All in one transaction; if one of them is refused, each in its own."""
+        try:
+            done = self._place.hub.do(self._actor, *(asked.command for asked in batch))
+        except Refused:
+            yield from map(self._alone, batch)
+            return
+        for asked, receipt in zip(batch, done.receipts, strict=True):
+            self._recorded(asked, replace(done, receipts=(receipt,)))
+            yield Sent(asked.name, receipt.position, receipt.masked)
+
+    def _alone(self, asked: "_Asked") -> Sent:
+        try:
+            done = self._place.hub.do(self._actor, asked.command)
+        except Refused as refused:
+            return Sent(asked.name, refusal=refused.refusal)
+        self._recorded(asked, done)
+        return Sent(asked.name, done.receipts[0].position, done.receipts[0].masked)
+
+    def _recorded(self, asked: "_Asked", done: Accepted) -> None:
+        assert self._event.recorded is not None, "what an event holds back is kept by it"
+        self._event.recorded(asked.message, done)
+
+    def _asked(self, one: "Captured") -> "_Asked":
+        """What the event asks for, said to be of the task: its session need not be held there."""
+        sent, gather = self._event.read(one.message), self._event.gather
+        assert gather is not None, "an event is looked through for its sender"
+        facts = StoreFacts(self._place.hub.store, lambda _task, _ref: False)
+        found = gather(sent, self._actor, facts)
+        assert isinstance(found, tuple), "an event that was captured has its shape"
+        (command,) = found
+        assert isinstance(command, RecordTrace)
+        return _Asked(_name(one), sent, replace(command, task=self._task))
+
+
+class _Asked(Struct, frozen=True):
+    """An event on its way."""
+
+    name: str
+    message: Any
+    command: RecordTrace
+
+
+def _name(one: "Captured") -> str:
+    """An event in a few words."""
+    payload: dict[str, Any] = one.message["payload"]
+    return " ".join(filter(None, (payload["type"], payload.get("tool", ""))))

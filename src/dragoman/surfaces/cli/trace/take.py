@@ -1,0 +1,229 @@
+"""`dragoman trace`: a coding agent's own record of a session, as turns and events of a task."""
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from dragoman.core.errors import Refusal
+from dragoman.core.ids import is_task_name, quoted_name
+from dragoman.surfaces.cli.call import Answer, Call, wrong_usage
+from dragoman.surfaces.cli.growing import read_document, read_lines
+from dragoman.surfaces.cli.place import Place
+from dragoman.surfaces.cli.reading import open_source
+from dragoman.surfaces.cli.screen import Screen
+from dragoman.surfaces.cli.trace.sending import Sender, Sent, Tally
+from dragoman.surfaces.cli.verb import Verb
+
+if TYPE_CHECKING:
+    from dragoman.protocols.saop.capture.scribe import About, Captured
+    from dragoman.protocols.saop.capture.transcript import Transcript
+
+_AT_ONCE = 200
+"""So many messages are sent at a time."""
+_SHOWN = 5
+
+
+def trace(
+    call: Call,
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", show_default=False, help="The session file, or spans."),
+    ],
+    *,
+    task: Annotated[
+        str,
+        typer.Option("--task", metavar="ID", show_default=False, help="The task that it is of."),
+    ] = "",
+    role: Annotated[
+        Literal["researcher", "architect", "developer", "reviewer"],
+        typer.Option("--role", help="The part that the agent plays."),
+    ] = "developer",
+    session: Annotated[
+        str,
+        typer.Option(
+            "--session",
+            metavar="NAME",
+            show_default=False,
+            help="The agent's stay; else that of its attempt, else what the file calls it.",
+        ),
+    ] = "",
+    kind: Annotated[
+        Literal["claude-code", "codex", "otlp"] | None,
+        typer.Option("--format", show_default=False, help="What the file is; else by its lines."),
+    ] = None,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Go on as the file grows; Ctrl-C ends it.")
+    ] = False,
+    close: Annotated[
+        bool,
+        typer.Option("--close", help="Take the last turn too, though it does not look finished."),
+    ] = False,
+) -> Answer | None:
+    """Take over the record of a coding agent's work.
+
+    It reads session files of Claude Code and of Codex, and OpenTelemetry spans (OTLP/JSON), and
+    records what the agent thought, did and observed as turns and events of a task. What was taken
+    over before is not taken twice, so it can be run again when the file has grown. Secrets are
+    taken out on the way in.
+
+    \b
+    Examples:
+      dragoman trace ~/.claude/projects/-home-ada-parser/7c1e6f0a.jsonl --task T-1 --as ada
+      dragoman trace rollout.jsonl --task T-1 --role reviewer --follow
+    """
+    if not task:
+        wrong_usage("say which task the session is of, with --task ID")
+    if not is_task_name(task):
+        wrong_usage(f"{quoted_name(task)} is not the name of a task: write the one of --task anew")
+    from dragoman.protocols.saop.capture.scribe import About
+    from dragoman.protocols.saop.capture.transcript import Transcript
+    from dragoman.surfaces.cli.trace.reading import Before
+
+    with open_source(str(file)) as opened, call.writing() as place:
+        about = About(task, role, session or _session_of(place, task))
+        before = Before(place.hub.store, task, is_named=bool(session))
+        transcript = Transcript(about, place.hub.clock.now(), kind or "", before)
+        sender = Sender(place, call.actor(place, call.speaker()), task, before.turns)
+        lines = read_lines(opened, file, call.wait if follow else None)
+        captured = _captured(transcript, lines, file, closes=close)
+        early = list["Captured"]()
+        if not _is_known(place, task):
+            captured = _turn_first(captured, early)
+        for some in _in_parts(captured, 1 if follow else _AT_ONCE):
+            for sent in sender.send(some):
+                _tell(call, sender.tally, sent, is_told=follow)
+            if sender.tally.is_hopeless:
+                break
+    if not transcript.kind:
+        wrong_usage(_unknown(file, transcript.lines))
+    if kind and not transcript.is_begun:
+        wrong_usage(f"{file} holds nothing of {_session(kind)}: is --format the right one?")
+    return _answer(about, transcript, sender.tally, len(early))
+
+
+def _unknown(file: Path, lines: int) -> str:
+    if not lines:
+        return f"{file} is empty: take it over when its session has begun"
+    return f"{file} is no session file that is known here: name its --format"
+
+
+def _is_known(place: Place, task: str) -> bool:
+    from dragoman.engine.reads.ask import find_task
+
+    return not isinstance(find_task(place.hub.store, task), Refusal)
+
+
+def _session_of(place: Place, task: str) -> str:
+    """The stay of whoever holds the task, if somebody does and it has a name."""
+    from dragoman.engine.reads.ask import find_task
+
+    found = find_task(place.hub.store, task)
+    return "" if isinstance(found, Refusal) or found.lease is None else found.lease.session
+
+
+def _captured(
+    transcript: "Transcript", lines: Iterator[bytes | None], file: Path, *, closes: bool
+) -> Iterator["Captured"]:
+    """What the lines come to; a document over many lines is read as one."""
+    for line in lines:
+        if line is None:
+            if transcript.is_over:
+                yield from transcript.close()
+            continue
+        if transcript.lines == 0 and not line.rstrip().endswith(b"}"):
+            yield from transcript.feed(read_document(file))
+            break
+        yield from transcript.feed(line)
+    if closes or transcript.is_over:
+        yield from transcript.close()
+
+
+def _turn_first(captured: Iterator["Captured"], early: list["Captured"]) -> Iterator["Captured"]:
+    """The first turn before its events: a task that is not known yet begins with a turn.
+
+    Events that came too early for that are left in `early`: recorded now, they would be of no task.
+    """
+    for one in captured:
+        if one.kind == "turn":
+            yield one
+            while early:
+                yield early.pop(0)
+            yield from captured
+        else:
+            early.append(one)
+
+
+def _in_parts(captured: Iterator["Captured"], size: int) -> Iterator[list["Captured"]]:
+    while part := list(islice(captured, size)):
+        yield part
+
+
+def _tell(call: Call, tally: Tally, sent: Sent, *, is_told: bool) -> None:
+    """A refusal always; what is new as it comes, if somebody looks on."""
+    if sent.refusal is not None:
+        why = f"{sent.refusal.code}, {sent.refusal.detail}"
+        call.err.line((f"{sent.what} was refused: ", "yellow"), why)
+    elif is_told and tally.is_fresh(sent):
+        data = {"what": sent.what, "position": sent.position, "masked": sent.masked}
+        call.tell(Answer(data, lambda screen: screen.line(f"{sent.position:>6}  {sent.what}")))
+        call.out.flush()
+
+
+def _answer(about: "About", transcript: "Transcript", tally: Tally, early: int) -> Answer:
+    turns, events = tally.taken["turn"], tally.taken["event"]
+    data: dict[str, object] = {
+        "task": about.task,
+        "format": transcript.kind,
+        "session": transcript.session,
+        "lines": transcript.lines,
+        "turns": turns,
+        "events": events,
+        "new": tally.fresh,
+        "masked": tally.masked,
+        "unfinished": not transcript.is_over,
+        "waiting": early,
+        "unreadable": transcript.unreadable,
+    }
+    refused = [
+        {"what": sent.what, "code": sent.refusal.code, "detail": sent.refusal.detail}
+        for sent in tally.refused
+        if sent.refusal is not None
+    ]
+    if refused:
+        data |= {"code": refused[0]["code"], "detail": refused[0]["detail"]}
+    data["refused"] = refused
+    return Answer(data, _shown(about, transcript, tally, early), is_ok=not tally.refused)
+
+
+def _session(kind: str) -> str:
+    return f"{'an' if kind.startswith('o') else 'a'} {kind} session"
+
+
+def _shown(
+    about: "About", transcript: "Transcript", tally: Tally, early: int
+) -> Callable[[Screen], None]:
+    def show(screen: Screen) -> None:
+        turns, events = tally.taken["turn"], tally.taken["event"]
+        screen.line(
+            f"{about.task}: {turns} turns and {events} events of {_session(transcript.kind)}, "
+            f"{tally.fresh} of them new"
+        )
+        if tally.masked:
+            screen.line(f"secrets were taken out of {tally.masked} of them")
+        if not transcript.is_over:
+            screen.line("the last turn is not finished: it is taken when it is, or with --close")
+        if early:
+            screen.line(f"{early} events wait for the first turn: with it the task becomes known")
+        if transcript.unreadable:
+            some = ", ".join(map(str, transcript.unreadable[:_SHOWN]))
+            screen.line(f"lines that are no JSON objects were left out: {some}")
+        if tally.refused:
+            screen.line(f"refused: {len(tally.refused)}; what was taken stands")
+
+    return show
+
+
+VERBS = (Verb("trace", trace),)

@@ -1,0 +1,157 @@
+"""What a watcher is shown: a picture for a terminal, or one line for each thing that happens."""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from dragoman.core.events import EVENT_NAMES
+from dragoman.core.moments import parse_rfc3339
+from dragoman.surfaces.cli.task.view import STATUS_STYLES
+from dragoman.surfaces.cli.trace.watch_scene import Happening, Picture, Tool
+from dragoman.surfaces.cli.words.phrases import cut
+from dragoman.surfaces.cli.words.table import WORDS
+from dragoman.text.safe_text import safe_text
+
+if TYPE_CHECKING:
+    from rich.console import Group
+    from rich.text import Text
+
+_BARS: Final = "▁▂▃▄▅▆▇█"
+_STATUS: Final = {"success": "green", "failure": "red", "timeout": "magenta", "": "yellow"}
+_LEAST: Final = 3
+_FIXED: Final = 8
+"""So many rows are headings."""
+_CLOCK: Final = slice(11, 19)
+
+
+def draw(seen: Picture, width: int, height: int) -> "Group":
+    """The picture, cut to the size of the terminal."""
+    from rich.console import Group
+    from rich.text import Text
+
+    rows = max(_LEAST, (height - _FIXED) // 5)
+    parts: list[Text] = [_head(seen)]
+
+    def section(name: str, lines: list[Text]) -> None:
+        parts.append(Text(name, style="bold"))
+        parts.extend(lines or [Text("  -", style="dim")])
+
+    def text(said: str, style: str = "") -> list[Text]:
+        """The last rows of a text."""
+        lines = safe_text(said).replace("\t", "    ").split("\n") if said else []
+        wrapped = [line[at : at + width - 4] for line in lines for at in _starts(line, width - 4)]
+        return [Text(f"  {line}", style=style, no_wrap=True) for line in wrapped[-rows:]]
+
+    section("thought", text(seen.thought, "italic"))
+    section("action", text(seen.action))
+    section("observation", text(seen.observation, "dim"))
+    now = parse_rfc3339(seen.at) if seen.at else 0
+    tools = [_tool(tool, now) for tool in (*seen.ended[-rows:], *seen.running[-rows:])]
+    section("tools", tools[-rows:])
+    section("terminal", [line for said in seen.terminal[-rows:] for line in text(said)][-rows:])
+    for at, said in seen.remarks[-_LEAST:]:
+        parts.append(Text(f"{at[_CLOCK]}  {safe_text(said, one_line=True)}", style="cyan"))
+    return Group(*parts)
+
+
+def _starts(line: str, width: int) -> range:
+    return range(0, max(1, len(line)), max(1, width))
+
+
+def _head(seen: Picture) -> "Text":
+    from rich.text import Text
+
+    head = Text(no_wrap=True, overflow="ellipsis")
+    head.append(seen.task, "bold").append(f"  {safe_text(seen.title, one_line=True)}  ")
+    head.append(seen.status, STATUS_STYLES[seen.status])
+    if seen.turn is not None:
+        head.append(f"  {seen.agent}, turn {seen.turn}")
+    if seen.confidences:
+        bars = "".join(_BARS[min(7, int(value * 8))] for value in seen.confidences)
+        head.append(f"  {bars} {seen.confidences[-1]:.2f}", "green")
+    return head.append(f"  {seen.count} events", "dim")
+
+
+def _tool(tool: Tool, now: int) -> "Text":
+    from rich.text import Text
+
+    took = tool.took_ms if tool.status else max(0, now - tool.began)
+    line = Text("  ", no_wrap=True, overflow="ellipsis")
+    line.append(f"{safe_text(tool.name, one_line=True):<24} ")
+    line.append(f"{seconds(took):>9}  ")
+    return line.append(tool.status or "running", _STATUS.get(tool.status, ""))
+
+
+def seconds(milliseconds: int) -> str:
+    """A length of time as people compare it."""
+    if milliseconds < 1_000:
+        return f"{milliseconds} ms"
+    if milliseconds < 60_000:
+        return f"{milliseconds / 1_000:.1f} s"
+    return f"{milliseconds // 60_000} m {milliseconds // 1_000 % 60:02d} s"
+
+
+def line_of(one: Happening) -> str:
+    """One thing that happened, on one line."""
+    told = _LINES.get(_kind(one), _in_words)
+    return f"{one.position:>6}  {one.at}  {told(one)}"
+
+
+def as_object(one: Happening) -> Mapping[str, Any]:
+    """The same for programs."""
+    return {
+        "position": one.position,
+        "at": one.at,
+        "type": _kind(one),
+        "actor": one.actor,
+        "message": one.body.get("envelope", one.body),
+    }
+
+
+def _kind(one: Happening) -> str:
+    """What it is called: the type of an event of a trace, else the name of the entry."""
+    return one.body["type"] if one.type == "trace.recorded" else one.type
+
+
+def _in_words(one: Happening) -> str:
+    """As `events` tells it; what this release cannot read is told by its name alone."""
+    shape = _SHAPES.get(one.type)
+    if shape is None:
+        return one.type
+    try:
+        return cut(f"{one.actor}  {WORDS[shape](msgspec.convert(one.body, shape))}")
+    except msgspec.ValidationError:
+        return one.type
+
+
+_SHAPES: Final = {name: shape for shape, name in EVENT_NAMES.items()}
+
+
+def _turn(one: Happening) -> str:
+    content: Mapping[str, str] = one.body["envelope"]["content"]
+    said = "; ".join(f"{name}: {content[name]}" for name in content if content[name])
+    return cut(f"turn {one.body['turn_index']} ({one.body['confidence']:.2f}) {said}")
+
+
+def _thought(one: Happening) -> str:
+    return cut(f"thinks: {one.payload['chunk']}") if one.payload["chunk"] else "has thought"
+
+
+def _began(one: Happening) -> str:
+    return cut(f"tool {one.payload['tool']} {one.payload['arguments']}")
+
+
+def _ended(one: Happening) -> str:
+    said = one.payload
+    return f"tool {said['tool']} {said['status']} after {seconds(round(said['duration_ms']))}"
+
+
+_LINES: Final[dict[str, Callable[[Happening], str]]] = {
+    "turn.recorded": _turn,
+    "THOUGHT_STREAM": _thought,
+    "TOOL_LIFECYCLE_INVOKED": _began,
+    "TOOL_LIFECYCLE_COMPLETED": _ended,
+    "SANDBOX_PULSE": lambda one: f"| {one.payload['line']}",
+}
+"""What happened -> its line; anything else is told as `events` tells it."""

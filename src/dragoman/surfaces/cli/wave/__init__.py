@@ -1,0 +1,1 @@
+"""`dragoman wave`, `reserve` and `guard`."""
