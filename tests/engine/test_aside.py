@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from time import thread_time
 
 import pytest
 
@@ -31,19 +32,33 @@ def test_each_has_its_own_answer_from_apart_of_the_loop() -> None:
 
 @proves("ENGINE-ASIDE")
 def test_what_takes_long_goes_by_more_ways() -> None:
-    aside, go_on = Aside(), threading.Event()
+    aside, never = Aside(), threading.Event()
     together = threading.Barrier(2, timeout=30)
 
     async def ask() -> None:
-        # The first one takes long. Of those behind it two wait for each other: in one thread
+        # The first one waits for long. Of those behind it two wait for each other: in one thread
         # neither would end.
-        slow = aside.look(lambda: go_on.wait(30))
-        others = [aside.look(together.wait) for _ in range(2)]
-        asked = asyncio.gather(slow, *others)
-        asyncio.get_running_loop().call_later(0.02, go_on.set)
-        await asked
+        slow = aside.look(lambda: never.wait(0.02))
+        await asyncio.gather(slow, *(aside.look(together.wait) for _ in range(2)))
 
     asyncio.run(ask())
+
+
+@proves("ENGINE-ASIDE")
+def test_however_much_there_is_to_do_it_goes_by_one_way() -> None:
+    threads, aside = set[int](), Aside(idle=lambda: 0.0)
+
+    def work() -> None:
+        threads.add(threading.get_ident())
+        end = thread_time() + 0.001
+        while thread_time() < end:
+            pass
+
+    async def ask() -> None:
+        await asyncio.gather(*(aside.look(work) for _ in range(MANY)))
+
+    asyncio.run(ask())
+    assert len(threads) == 1
 
 
 @proves("ENGINE-ASIDE")

@@ -3,10 +3,31 @@
 import pytest
 from msgspec.structs import replace
 
-from dragoman.core.commands import ClaimTask, CreateTask, LinkTask, MoveTask, NoteTask
+from dragoman.core.actors import Actor
+from dragoman.core.commands import (
+    AcceptHandoff,
+    ActivateHandoff,
+    AdoptTask,
+    AnyCommand,
+    ClaimTask,
+    CompleteHandoff,
+    CreateTask,
+    DelegateIntent,
+    DescribeAgent,
+    LinkTask,
+    MoveTask,
+    NoteTask,
+    PostMail,
+    ProposeHandoff,
+    ReceiveResult,
+    RegisterAgent,
+)
 from dragoman.core.errors import StoreUnavailable
+from dragoman.core.offers import Policy, Wish
 from dragoman.engine import snapshots
+from dragoman.engine.reads.roster import Rosters
 from dragoman.ledger.views import FOLD
+from tests.engine.handoffs import CHECKS, package, state
 from tests.engine.lab import ALICE, BOB, HUMAN, Lab, yes
 from tests.requirements import proves
 
@@ -41,6 +62,38 @@ def test_a_batch_reads_all_that_it_names_in_one_stroke(lab: Lab) -> None:
     verbs = [verb for verb, _ in lab.store.asked if verb != "new_stream"]
     assert sorted(set(verbs)) == ["last_number", "named", "streams", "write"]
     assert verbs.count("named") == 1
+
+
+@proves("STORE-CACHE")
+def test_what_a_batch_makes_is_looked_for_in_one_stroke_too(lab: Lab) -> None:
+    lab.do(HUMAN, RegisterAgent("alice"))
+    lab.do(HUMAN, RegisterAgent("bob"), DescribeAgent("bob", ("python",)))
+    found = Rosters(lab.store).shortlist(Wish("python"), Policy(), lab.clock.now())
+
+    def strokes(actor: Actor, *commands: tuple[AnyCommand, ...]) -> tuple[list[str], int]:
+        """What three requests came to, and how often streams and names were asked for."""
+        lab.store.asked.clear()
+        done = lab.batch(*(lab.request(actor, *some) for some in commands))
+        verbs = [verb for verb, _ in lab.store.asked]
+        return [yes(one).name for one in done], verbs.count("streams") + verbs.count("named")
+
+    letter, goal = PostMail(("bob",), "lunch?", "x"), DelegateIntent("python", candidates=found)
+    assert strokes(ALICE, *((letter,),) * 3)[1] == 1
+    intents, asked = strokes(HUMAN, *((goal,),) * 3)
+    assert asked == 2, "of streams and of names"
+    results = (ReceiveResult(id, "bob", success=True) for id in intents)
+    assert strokes(BOB, *((one,) for one in results))[1] <= 1
+    tasks = [f"t{number}" for number in range(3)]
+    offers = (ProposeHandoff(f"acp:{one}", "bob", package(one), id=f"h-{one}") for one in tasks)
+    adopted = zip((AdoptTask("acp", one) for one in tasks), offers, strict=True)
+    handoffs, asked = strokes(ALICE, *adopted)
+    numbers_of_tasks = 2 * len(tasks)
+    assert asked == 2 + numbers_of_tasks, "which ids those get is found out one by one"
+    hashes = [state(lab, id).package_hash for id in handoffs]
+    accepted = (AcceptHandoff(*one, passed=CHECKS) for one in zip(handoffs, hashes, strict=True))
+    assert strokes(BOB, *((one,) for one in accepted))[1] == 1
+    lab.batch(*(lab.request(BOB, ActivateHandoff(id)) for id in handoffs))
+    assert strokes(BOB, *((CompleteHandoff(id),) for id in handoffs))[1] == 1
 
 
 @proves("STORE-CACHE")

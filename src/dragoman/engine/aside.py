@@ -1,7 +1,8 @@
 """Looking things up beside the event loop: what is asked for in one turn of it goes together.
 
 A way to a thread and back costs more than most look-ups do, so that all of them share one. When it
-takes long, because a store is far away, those who are left go by more and more ways.
+waits for long, because a store is far away, those who are left go by more and more ways. That there
+is much to do is no reason: threads of Python do not work side by side.
 """
 
 import asyncio
@@ -9,25 +10,33 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
+from time import perf_counter, thread_time
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
 _PATIENCE_S = 0.003
-"""After so long a way takes nobody along any more."""
+"""When it has waited so long, a way takes nobody along any more."""
 _INSTEAD = 2
-"""So many ways are gone instead of each one that has taken that long."""
+"""So many ways are gone instead of each one that has waited that long."""
 
 Resolved = Iterable[tuple[asyncio.Future[Any], Any]]
 """Futures, and what each is to have; an exception is raised to whoever waits for it."""
 _Asked = deque[tuple[Callable[[], Any], asyncio.Future[Any]]]
 
 
+def _idle() -> float:
+    """How long this thread has not been at work since it began."""
+    return perf_counter() - thread_time()
+
+
 class Aside:
     """Runs look-ups in threads. Several event loops may use it."""
 
-    def __init__(self) -> None:
+    def __init__(self, idle: Callable[[], float] = _idle) -> None:
+        """`idle`: for how many seconds the thread that asks has not been at work."""
         self._gathered: dict[asyncio.AbstractEventLoop, _Asked] = {}
+        self._idle = idle
 
     async def look(self, up: Callable[[], T]) -> T:
         """What this returns, called in a thread; others of the same turn may go before it."""
@@ -40,35 +49,34 @@ class Aside:
         return await future
 
     def _leave(self, loop: asyncio.AbstractEventLoop) -> None:
-        _send(loop, self._gathered.pop(loop), 1)
+        self._send(loop, self._gathered.pop(loop), 1)
 
+    def _send(self, loop: asyncio.AbstractEventLoop, asked: _Asked, ways: int) -> None:
+        for _ in range(min(ways, len(asked))):
+            try:
+                looked = loop.run_in_executor(None, self._look, asked)
+            except (
+                RuntimeError
+            ) as error:  # there are no threads any more: nobody is to wait for one
+                resolve((future, error) for _, future in asked)
+                return
+            looked.add_done_callback(partial(self._tell, loop, asked))
 
-def _send(loop: asyncio.AbstractEventLoop, asked: _Asked, ways: int) -> None:
-    for _ in range(min(ways, len(asked))):
-        try:
-            looked = loop.run_in_executor(None, _look, loop, asked)
-        except RuntimeError as error:  # there are no threads any more: nobody is to wait for one
-            resolve((future, error) for _, future in asked)
-            return
-        looked.add_done_callback(partial(_tell, loop, asked))
+    def _tell(
+        self, loop: asyncio.AbstractEventLoop, asked: _Asked, looked: "asyncio.Future[Resolved]"
+    ) -> None:
+        resolve(looked.result())
+        self._send(loop, asked, _INSTEAD)
 
-
-def _tell(
-    loop: asyncio.AbstractEventLoop, asked: _Asked, looked: "asyncio.Future[Resolved]"
-) -> None:
-    resolve(looked.result())
-    _send(loop, asked, _INSTEAD)
-
-
-def _look(loop: asyncio.AbstractEventLoop, asked: _Asked) -> Resolved:
-    """As many as one way has the patience for; another one may take some of them at once."""
-    outcomes = list[tuple[asyncio.Future[Any], Any]]()
-    end = loop.time() + _PATIENCE_S
-    with suppress(IndexError):  # there is none left
-        while not outcomes or loop.time() < end:
-            up, future = asked.popleft()
-            outcomes.append((future, _outcome(up)))
-    return outcomes
+    def _look(self, asked: _Asked) -> Resolved:
+        """As many as one way has the patience for; another one may take some of them at once."""
+        outcomes = list[tuple[asyncio.Future[Any], Any]]()
+        end = self._idle() + _PATIENCE_S
+        with suppress(IndexError):  # there is none left
+            while not outcomes or self._idle() < end:
+                up, future = asked.popleft()
+                outcomes.append((future, _outcome(up)))
+        return outcomes
 
 
 def resolve(outcomes: Resolved) -> None:

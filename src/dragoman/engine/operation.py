@@ -4,9 +4,8 @@ A door iterates over the dialects that it is handed and names none of them. Ever
 `engine.interpreter` brings it to the hub.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, Protocol, cast
 
 import msgspec
 from msgspec import Struct
@@ -30,6 +29,9 @@ SAID_OF_UNREADABLE = 1_000
 """So many characters of what is no JSON are kept for whoever looks for the reason."""
 _LOOKED_BEYOND = 4_096
 """So many more are looked at: a secret must not be cut where it is kept no more."""
+_WRAPPERS: Final = ("payload", "message", "content")
+"""The fields of an event under which a message may come."""
+_UNREAD: Final = object()
 
 
 class Registry(Protocol):
@@ -243,6 +245,7 @@ class Incoming:
         self.most_bytes = most_bytes
         self.any_whole = any_whole
         self._fault: StrictJsonError | None = None
+        self._value: Any = _UNREAD
         self.text = raw if isinstance(raw, bytes) else self._written(raw)
         if is_cbor_map(self.text):
             self._read_cbor()
@@ -252,11 +255,16 @@ class Incoming:
         """Whether it is not even to be looked at."""
         return len(self.text) > self.most_bytes
 
-    @cached_property
+    @property
     def value(self) -> Any:
         """The JSON value; the error why there is none that can be trusted."""
-        if self._fault is not None:
-            return self._fault
+        # No cached_property: before Python 3.12 all of them share a lock, so that every message
+        # would wait for a long one that is parsed in a thread.
+        if self._value is _UNREAD:
+            self._value = self._fault or self._parsed()
+        return self._value
+
+    def _parsed(self) -> Any:
         try:
             return parse_json(self.text, self.most_bytes, any_whole=self.any_whole)
         except StrictJsonError as fault:
@@ -345,6 +353,14 @@ class Dialect(Struct, frozen=True):
     """What may stand before the JSON of a message."""
     known_by: str = ""
     """What `hear` goes by, in a few words, for whoever sends something that is nobody's."""
+
+
+def layers(value: Any) -> Iterator[Any]:
+    """A JSON value, and what may be the message in it if it is none itself."""
+    yield value
+    if isinstance(value, dict):
+        parts = cast(Mapping[str, Any], value)
+        yield from (parts.get(name) for name in _WRAPPERS)
 
 
 def beginning(text: bytes) -> msgspec.Raw:

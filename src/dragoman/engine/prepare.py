@@ -1,23 +1,28 @@
 """What a batch is about to need, read in a few strokes instead of one by one."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, get_args
 
 from dragoman.core.commands import (
+    AcceptHandoff,
     AckMail,
+    AdoptTask,
     AnswerMail,
     AnyCommand,
     ClaimTask,
+    CompleteHandoff,
     CreateTask,
     DelegateIntent,
     EscalateMail,
     HandoffCommand,
     PostMail,
+    ProposeHandoff,
     ReadMail,
     ReceiveResult,
     RecordTrace,
     RecordTurn,
     UpdateIntent,
+    command_name,
 )
 from dragoman.core.ids import (
     agent_stream,
@@ -32,6 +37,7 @@ from dragoman.core.ids import (
     turns_stream,
 )
 from dragoman.core.moments import to_rfc3339
+from dragoman.core.states.intent import KIND as INTENT
 from dragoman.engine.request import Request
 from dragoman.engine.unit import Unit
 
@@ -53,7 +59,7 @@ def prepare(unit: Unit, requests: Sequence[Request], now: int, *, rerun: bool) -
                 streams["task:" + about] = None
                 continue
             if named is not None:
-                streams.update(dict.fromkeys(named(command)))
+                streams.update(dict.fromkeys(named(command, request.id)))
             if isinstance(command, ClaimTask):
                 claims += 1
             elif isinstance(command, CreateTask | DelegateIntent):
@@ -67,7 +73,7 @@ def prepare(unit: Unit, requests: Sequence[Request], now: int, *, rerun: bool) -
     streams.update(dict.fromkeys(map(task_stream, new_ids)))
     unit.expect_claims(claims)
     unit.load_streams(streams)
-    unit.load_names(new_ids)
+    unit.load_names((*new_ids, *_aliases(streams)))
     unit.load_logs(logs)
     if rerun:
         unit.load_answers(map(unit.answer_place, requests))
@@ -87,15 +93,38 @@ def _new_ids(unit: Unit, creations: Sequence[CreateTask | DelegateIntent], now: 
     return new_ids
 
 
-def _of_handoff(command: HandoffCommand) -> Iterator[str]:
+def _aliases(streams: Iterable[str]) -> Iterator[str]:
+    """The names of tasks that are called KIND:NAME, by which they are looked up."""
+    for stream in streams:
+        if stream.startswith("task:") and stream.count(":") > 1:
+            yield stream.split(":", 2)[2]
+
+
+# What a command names, or makes: whatever gets no name has that of its request, or one with it.
+
+
+def _of_adoption(command: AdoptTask, _: str) -> Iterator[str]:
+    yield from map(task_stream, (command.name, f"{command.kind}:{command.name}"))
+
+
+def _of_offer(command: ProposeHandoff, cause: str) -> Iterator[str]:
+    yield task_stream(command.task)
+    yield agent_stream(command.recipient)
+    yield handoff_stream(command.id or cause)
+    yield mail_stream(f"{cause}.handoff.initiate")
+
+
+def _of_handoff(command: HandoffCommand, cause: str) -> Iterator[str]:
     yield handoff_stream(command.handoff)
+    if isinstance(command, AcceptHandoff | CompleteHandoff):
+        yield mail_stream(f"{cause}.{command_name(command)}")
 
 
-def _of_event(command: RecordTrace) -> Iterator[str]:
+def _of_event(command: RecordTrace, _: str) -> Iterator[str]:
     yield trace_stream(command.session)
 
 
-def _of_turn(command: RecordTurn) -> Iterator[str]:
+def _of_turn(command: RecordTurn, _: str) -> Iterator[str]:
     yield from (task_stream(command.task), turns_stream(command.task))
 
 
@@ -108,31 +137,35 @@ def _keys(command: RecordTrace | RecordTurn) -> Iterator[str]:
 _MarksLetter = ReadMail | AckMail | AnswerMail | EscalateMail
 
 
-def _of_letter(command: PostMail) -> Iterator[str]:
+def _of_letter(command: PostMail, cause: str) -> Iterator[str]:
     yield from map(agent_stream, (*command.to, *command.cc, *command.copied))
-    yield from map(mail_stream, filter(None, (command.id, command.reply_to)))
+    yield from map(mail_stream, filter(None, (command.id or cause, command.reply_to)))
     if command.bead:
         yield task_stream(command.bead)
 
 
-def _of_mark(command: _MarksLetter) -> Iterator[str]:
+def _of_mark(command: _MarksLetter, _: str) -> Iterator[str]:
     yield mail_stream(command.mail)
 
 
-def _of_delegation(command: DelegateIntent) -> Iterator[str]:
-    yield from map(intent_stream, filter(None, (command.id, command.follows)))
+def _of_delegation(command: DelegateIntent, cause: str) -> Iterator[str]:
+    id = command.id or cause
+    yield from map(intent_stream, filter(None, (id, command.follows)))
+    yield from map(task_stream, (id, f"{INTENT}:{id}"))
     for candidate in command.candidates[:1]:  # the others are hardly ever asked
         yield agent_stream(candidate.agent)
         yield standing_stream(candidate.agent)
 
 
-def _of_answer(command: ReceiveResult | UpdateIntent) -> Iterator[str]:
+def _of_answer(command: ReceiveResult | UpdateIntent, _: str) -> Iterator[str]:
     yield intent_stream(command.intent)
-    yield task_stream(command.intent)
+    yield task_stream(command.about)
     yield standing_stream(command.agent)
 
 
-_NAMED: dict[type[AnyCommand], Callable[[Any], Iterator[str]]] = {
+_NAMED: dict[type[AnyCommand], Callable[[Any, str], Iterator[str]]] = {
+    AdoptTask: _of_adoption,
+    ProposeHandoff: _of_offer,
     PostMail: _of_letter,
     ReadMail: _of_mark,
     AckMail: _of_mark,
@@ -145,4 +178,4 @@ _NAMED: dict[type[AnyCommand], Callable[[Any], Iterator[str]]] = {
     RecordTurn: _of_turn,
     **{one: _of_handoff for one in get_args(AnyCommand) if issubclass(one, HandoffCommand)},
 }
-"""Command -> the streams that it names, where that is more than its task's."""
+"""Command -> the streams that it names or makes, where that is more than its task's."""

@@ -33,6 +33,7 @@ _WORDS: Final = {"Input data was truncated": "it ends before it is complete"}
 _SHOWN: Final = 40
 
 _decode = msgspec.json.Decoder().decode
+_write = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 
 
 class StrictJsonError(ValueError):
@@ -66,7 +67,7 @@ def parse_json(text: bytes | str, most_bytes: int = MOST_BYTES, *, any_whole: bo
 def to_json(value: object) -> bytes:
     """A value parsed elsewhere as JSON text, for `parse_json`; else StrictJsonError."""
     try:
-        return json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
+        return _write(value).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise StrictJsonError(f"this cannot be written as JSON: {error}") from None
 

@@ -1,13 +1,15 @@
 """Letters through the door: addresses, boxes, acks, deadlines, and the same letter twice."""
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from msgspec.structs import replace
 
 from dragoman.core.actors import Actor
-from dragoman.engine.plan import Taken, Turned
+from dragoman.engine.facts import StoreFacts
+from dragoman.engine.operation import Incoming
+from dragoman.engine.plan import Taken, Turned, looks, plan_of
 from dragoman.protocols import agentmail
 from tests.engine.lab import ALICE, BOB, CAROL, HUMAN, findings
 from tests.protocols.agentmail.office import BEAD, CHIRON, MINUTE, OLGA, Office, letter, offering
@@ -67,6 +69,40 @@ def test_and_a_plain_one_needs_a_recipient() -> None:
     assert office.mail(office.send(ALICE, letter("PROGRESS"))["id"]).to == ("orchestrator",)
     reply = office.send(BOB, {**NOTE, "to": [], "reply_to": office.inbox(ALICE, box="sent")[0]})
     assert office.mail(reply["id"]).to == ("alice",), "a reply goes to whoever wrote"
+
+
+_ASKS_THE_STORE: tuple[dict[str, Any], ...] = (
+    letter("lunch?", to=["bob"]),
+    letter("PROGRESS", bead="", to=["bob"]),
+    {**NOTE, "subject": "lunch: today?"},
+    {**NOTE, "subject": "Re: lunch?"},
+    {**NOTE, "to": "@agents"},
+    {**NOTE, "cc": ["@humans"]},
+    {**NOTE, "id": "m-1"},
+    {**NOTE, "reply_to": "m-1"},
+)
+
+
+@proves("MAIL-ADDRESS")
+@pytest.mark.parametrize(
+    ("said", "is_asked"),
+    [
+        *((said, True) for said in _ASKS_THE_STORE),
+        (NOTE, False),
+        ({**NOTE, "to": "bob, carol", "cc": "dora", "thread_id": "t", "ack_required": True}, False),
+        ({**NOTE, "to": []}, False),
+        ({**NOTE, "from": "bob"}, False),
+    ],
+)
+def test_only_a_letter_for_which_the_store_is_asked_leaves_the_loop(
+    said: dict[str, Any], is_asked: bool
+) -> None:
+    dialect, no_store = agentmail.dialect(), StoreFacts(cast(Any, None), lambda _task, _ref: False)
+    heard = dialect.hear(Incoming(said))
+    assert heard is not None
+    assert looks(heard, ALICE) is is_asked
+    if not is_asked:
+        assert plan_of(dialect, heard, ALICE, no_store).commands, "it is planned all the same"
 
 
 @proves("MAIL-ADDRESS")

@@ -173,7 +173,7 @@ class ArtifactShelf:
         """
         usual = artifact_root(teamspace)
         for folder, prefix in ((self._data, f"{usual}/"), *((root, "") for root in self._roots)):
-            below = _below(folder / prefix, path)
+            below = _below(folder, prefix, path)
             if below:
                 yield folder, prefix + below
 
@@ -253,9 +253,10 @@ class ArtifactShelf:
         return disk
 
 
-def _below(root: Path, path: str) -> str:
+def _below(folder: Path, prefix: str, path: str) -> str:
     """The path below a root, without parts that mean nothing; empty: it does not lie there."""
     if path.startswith("/"):
+        root = folder / prefix
         for form in dict.fromkeys((f"{root}/", f"{root.resolve()}/")):
             if path.startswith(form):
                 path = path[len(form) :]

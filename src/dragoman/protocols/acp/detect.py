@@ -6,12 +6,11 @@ from typing import Any, Final, cast
 from msgspec import Raw
 
 from dragoman.core.ids import check_agent
-from dragoman.engine.operation import Fault, Heard, Incoming, Operation
+from dragoman.engine.operation import Fault, Heard, Incoming, Operation, layers
 from dragoman.protocols.acp.actions import SHAPES
 from dragoman.protocols.acp.messages import TYPES
 from dragoman.text.strict_json import field_of
 
-_WRAPPERS: Final = ("payload", "message", "content")
 HANDOFF: Final = "acp_handoff"
 SEND: Final = "acp_send"
 
@@ -19,7 +18,7 @@ SEND: Final = "acp_send"
 def hear(incoming: Incoming, operations: Mapping[str, Operation]) -> Heard | None:
     """The message in what came in, bare or wrapped; None when it is not for us."""
     value = None if incoming.is_too_large else incoming.value
-    for inner in (value, *(field_of(value, key) for key in _WRAPPERS)):
+    for inner in layers(value):
         name = whose(inner)
         if name:
             return _heard(operations[name], cast(Mapping[str, Any], inner), Raw(incoming.text))

@@ -22,6 +22,7 @@ from dragoman.engine.operation import (
     Operation,
     fault_of,
     in_shape,
+    layers,
     not_empty,
 )
 from dragoman.engine.reads.closed_letters import is_shown_to
@@ -109,7 +110,7 @@ def _content(letter: SendMail) -> bytes:
 
 
 def _unwrapped(value: Any) -> Any:
-    for inner in (value, *(field_of(value, key) for key in ("payload", "message", "content"))):
+    for inner in layers(value):
         if isinstance(field_of(inner, "subject"), str) and "body_md" in inner:
             return inner
     return None
@@ -159,6 +160,7 @@ def _writing(choices: Choices) -> Iterator[Operation]:
         commands=lambda _: (),
         gather=lambda letter, actor, facts: translate.post(letter, actor, facts.store, choices),
         effect=lambda letter, actor, facts: translate.effect(letter, actor, facts.store, choices),
+        looks=translate.is_looked_up,
         reply=_sent,
         roles=MAY_WRITE,
         identity=_impostor,

@@ -1,7 +1,7 @@
 """A subject: the type that it names and the bead that it is about (S-MAIL-1, S-MAIL-2)."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Final
 
 from msgspec import Struct
@@ -14,7 +14,10 @@ IsKnown = Callable[[str], bool]
 
 _REPLY: Final = re.compile(r"(?:(?:re|fwd?)\s*+:\s*+)++", re.IGNORECASE | re.ASCII)
 _REPLY_STARTS: Final = frozenset("rRfF")
-_WORD: Final = re.compile(r"\w++")
+_WORD: Final = re.compile(r"\w++(?![-.]\w)")
+"""A whole word: in `DONE-ish` there is none at the beginning."""
+_CAPITALS: Final = re.compile(rf"(?<!\w)(?<!\w[-.])(?:{'|'.join(TYPES)})(?!\w|[-.]\w)")
+"""A type as a whole word in capitals."""
 _TELLING: Final = frozenset("0123456789-.")
 """A word before a colon that has none of these is an id only if a task is named so."""
 _LONGEST_ID: Final = 128
@@ -39,7 +42,7 @@ def read_subject(subject: str, is_known: IsKnown) -> Subject:
     if bead_id and rest in TYPES:
         return Subject(TYPES[rest], bead_id)
     in_place = _leading_type(rest)
-    capitals = [type for _, type in sorted(_capitals(text))]
+    capitals = [TYPES[word] for word in _CAPITALS.findall(text)]
     named = dict.fromkeys(([in_place] if in_place else []) + capitals)
     first, *others = named or (MessageType.UNKNOWN,)
     return Subject(first, bead_id, tuple(others))
@@ -84,30 +87,8 @@ def _is_id(word: str, is_known: IsKnown) -> bool:
 def _leading_type(text: str) -> MessageType | None:
     """The type with which a text begins, in any case."""
     found = _WORD.match(text)
-    if found is None or _is_joined(text, found.end(), 1):
+    if found is None:
         return None
     word = found[0]
     # Not every letter whose capitals are ASCII is: ß becomes SS.
     return TYPES.get(word.upper()) if word.isascii() else None
-
-
-def _capitals(text: str) -> Iterator[tuple[int, MessageType]]:
-    """Where each type stands first as a whole word in capitals."""
-    for word, type in TYPES.items():
-        at = text.find(word)
-        while at >= 0:
-            if not (_is_joined(text, at - 1, -1) or _is_joined(text, at + len(word), 1)):
-                yield at, type
-                break
-            at = text.find(word, at + 1)
-
-
-def _is_joined(text: str, at: int, step: int) -> bool:
-    """Whether the sign at a word's edge makes it a part of a longer word, as in `DONE-ish`."""
-    return _is_letter(text, at) or (
-        0 <= at < len(text) and text[at] in "-." and _is_letter(text, at + step)
-    )
-
-
-def _is_letter(text: str, at: int) -> bool:
-    return 0 <= at < len(text) and (text[at].isalnum() or text[at] == "_")

@@ -93,6 +93,14 @@ def _known_as(name: str, store: Store) -> str:
     return bare(next(beads, task.id))
 
 
+def is_looked_up(letter: Outgoing) -> bool:
+    """Whether the store has to be asked for it: not for a plain letter to names."""
+    row, message = letter.row, letter.message
+    is_plain = message.type is MessageType.UNKNOWN and ":" not in row.subject
+    refers = row.id is not None or bool(row.reply_to or message.bead_id)
+    return refers or not is_plain or any("@" in name for name in (*names(row.to), *names(row.cc)))
+
+
 def post(letter: Outgoing, actor: Actor, store: Store, choices: Choices) -> Commands | Fault:
     """The letter as it is handed in."""
     posting = _posting(letter, actor, store, choices)

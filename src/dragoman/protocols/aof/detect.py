@@ -8,12 +8,10 @@ from typing import Any, Final, TypeGuard, cast
 import msgspec
 from msgspec import Raw, Struct
 
-from dragoman.engine.operation import Incoming, beginning
+from dragoman.engine.operation import Incoming, beginning, layers
 from dragoman.text.strict_json import StrictJsonError, parse_json
 
 PREFIX: Final = "AOF/1 "
-WRAPPERS: Final = ("payload", "message", "content")
-"""The fields of an event under which a message may come."""
 
 _PREFIX: Final = PREFIX.encode()
 _CLAIM: Final = re.compile(r'"protocol"\s*:\s*"aof"')
@@ -51,8 +49,7 @@ def unwrapped(value: Any, most_bytes: int) -> Found | None:
     """The message in an event, as an object or as text."""
     if not isinstance(value, dict):
         return None
-    for wrapper in WRAPPERS:
-        inner = cast(Mapping[str, Any], value).get(wrapper)
+    for inner in layers(value):
         if is_ours(inner):
             return Found(Raw(msgspec.json.encode(inner)), inner)
         found = _in_text(inner, most_bytes)

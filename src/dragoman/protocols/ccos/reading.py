@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 import msgspec
 from msgspec import Raw, Struct
 
-from dragoman.engine.operation import Fault, Incoming, beginning, in_shape
+from dragoman.engine.operation import Fault, Incoming, beginning, in_shape, layers
 from dragoman.protocols.ccos.wire import (
     KINDS,
     Message,
@@ -20,7 +20,6 @@ from dragoman.protocols.ccos.wire import (
 )
 from dragoman.text.strict_json import MOST_BYTES, StrictJsonError
 
-WRAPPERS: Final = ("payload", "message", "content")
 _WHOLE: Final = ("attempt", "sequence", "protocol_version")
 _CLAIMS: Final = (b'"intent_id"', b'"success"')
 """What a result of unusual length has in it: looked for before it is parsed."""
@@ -61,10 +60,7 @@ def detect(incoming: Incoming) -> Spoken | Fault | None:
 
 def _unwrapped(value: Any) -> Spoken | None:
     """The message, bare or under one of the usual names."""
-    if not isinstance(value, dict):
-        return None
-    parts = cast(dict[str, Any], value)
-    for inner in (parts, *(parts.get(name) for name in WRAPPERS)):
+    for inner in layers(value):
         if isinstance(inner, dict):
             found = cast(dict[str, Any], inner)
             is_ours = all(isinstance(found.get(key), str) for key in ("intent_id", "agent_id"))

@@ -1,7 +1,7 @@
 """Everything that can be asked for in SAOP: keep a turn, keep an event, read both back."""
 
 from collections.abc import Callable, Iterator
-from typing import Annotated, Any, Final, cast, get_args
+from typing import Annotated, Any, Final, get_args
 
 import msgspec
 from msgspec import Meta, Raw, Struct
@@ -24,6 +24,7 @@ from dragoman.engine.operation import (
     beginning,
     fault_of,
     in_shape,
+    layers,
 )
 from dragoman.engine.reads.ask import find_task
 from dragoman.engine.reads.traces import CURSOR, CURSOR_WORDS, events_of, turns_of
@@ -90,7 +91,7 @@ def _hear(incoming: Incoming, turn: Operation, event: Operation) -> Heard | None
         return None
     if len(incoming.text) > bounds.most_bytes:
         return _too_large(incoming, bounds)
-    for value in _layers(_value(incoming, bounds)):
+    for value in layers(_value(incoming, bounds)):
         kind = kind_of(value)
         if kind in ("turn", "event"):
             return _heard(incoming.text, value, turn if kind == "turn" else event)
@@ -102,13 +103,6 @@ def _value(incoming: Incoming, bounds: Bounds) -> Any:
     if incoming.any_whole and not incoming.is_too_large:
         return incoming.value
     return Incoming(incoming.text, bounds.most_bytes, any_whole=bounds.any_whole).value
-
-
-def _layers(value: Any) -> Iterator[Any]:
-    yield value
-    if isinstance(value, dict):
-        known = cast(dict[str, Any], value)
-        yield from (known.get(key) for key in ("payload", "message", "content"))
 
 
 def _too_large(incoming: Incoming, bounds: Bounds) -> Heard | None:

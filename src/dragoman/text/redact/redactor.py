@@ -5,7 +5,8 @@ find out by guessing what one was. Text that was redacted once stays as it is.
 """
 
 from collections.abc import Sequence
-from typing import Any, cast
+from functools import lru_cache
+from typing import Any, Final, cast
 
 from msgspec import Struct
 
@@ -17,6 +18,9 @@ from dragoman.text.redact.lines import OVER, begun, of_key
 from dragoman.text.redact.looks import is_placeholder, looks_random
 from dragoman.text.redact.stream import Stream
 from dragoman.text.strict_json import below
+
+_REMEMBERED: Final = 1_024
+"""Of so many keys it is known what they hold: the same ones come again and again."""
 
 
 class Masked(Struct, frozen=True):
@@ -54,6 +58,7 @@ class Redactor:
         self._known = known
         self._key = key
         self._known_only = known_only
+        self._key_text = lru_cache(_REMEMBERED)(self.text)
 
     def knowing(self, *secrets: Secret) -> "Redactor":
         """One that knows these values, too."""
@@ -125,7 +130,7 @@ class Redactor:
         return value
 
     def _name(self, key: str, path: str, found: list[tuple[str, str]]) -> str:
-        masked = self.text(key)
+        masked = self._key_text(key)
         found += ((path, one.kind) for one in masked.found)
         return masked.text
 

@@ -4,7 +4,7 @@ What is given out ends at white space behind which no secret goes on; the rest w
 together are what the whole text would have become, however it is cut.
 """
 
-from collections import Counter
+from collections import defaultdict
 from typing import Final
 
 from dragoman.text.redact.assignments import LONGEST_PENDING, pending
@@ -28,7 +28,7 @@ class Stream:
 
     def __init__(self, finder: Finder, held: str = "") -> None:
         """`held`: what another stream of the same text has not given out."""
-        self.found: Counter[tuple[str, str]] = Counter()
+        self.found: dict[tuple[str, str], int] = defaultdict(int)
         """Kind and digest of what was taken out so far -> how often."""
         self._finder = finder
         self._held = held
