@@ -85,6 +85,11 @@ def is_placeholder(value: str) -> bool:
     return _PLACEHOLDER.fullmatch(value) is not None
 
 
+def is_words(text: str) -> bool:
+    """Whether nothing but words, short numbers and signs is in a text."""
+    return _WORDS.fullmatch(text) is not None
+
+
 def looks_random(value: str) -> bool:
     """Whether no language has made a value, and it is no hash, id, date or number."""
     # Most values are short, words or numbers, and that is seen at once.
@@ -95,7 +100,7 @@ def looks_random(value: str) -> bool:
         return False
     if is_placeholder(value) or _NOT_SECRET.fullmatch(value):
         return False
-    if _WORDS.fullmatch(value) and not (_NUMBERED.fullmatch(value) or _is_put_by_chance(value)):
+    if is_words(value) and not (_NUMBERED.fullmatch(value) or _is_put_by_chance(value)):
         return False
     return bits(value) >= _LEAST_BITS
 

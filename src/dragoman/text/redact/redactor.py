@@ -90,10 +90,7 @@ class Redactor:
         return MaskedLine(text + masked.text, bool(size or masked.found), since)
 
     def may_hold(self, data: bytes) -> bool:
-        """Whether it is worth to look into a text; a no is quick, and is meant.
-
-        The text may be JSON, unless it spells letters as numbers.
-        """
+        """Whether it is worth to look into a text, which may be JSON; a no is quick, and is meant."""
         return self._finder.may_hold(data)
 
     def tree(self, value: Any, path: str = "") -> MaskedTree:
