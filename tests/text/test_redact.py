@@ -437,6 +437,18 @@ PIECES = st.sampled_from(
         "://u:",
         "%3A%2F%2Fu%3A",
         "%40h",
+        "%22",
+        "&quot;",
+        r"\u0026",
+        "&amp;",
+        "| ",
+        "name: ",
+        "value",
+        "api ",
+        "key",
+        "**",
+        "identified by ",
+        "--api_key ",
     ]
 )
 KNOWING = Redactor(
@@ -601,6 +613,12 @@ SLOW = (
     "login a\n",
     "Private-Lines: 1\n",
     "-----BEGIN PRIVATE KEY-----\n",
+    "| a ",
+    "name: key ",
+    "api key ",
+    "%41 ",
+    "&quot; ",
+    "\x1b[0m ",
     "://a:",
     "AAAAAAAAAAAAAAAAAAAA\n",
 )
@@ -632,7 +650,7 @@ def test_twice_the_text_is_twice_the_work(piece: str, redactor: Redactor) -> Non
                 "auth ",
                 "login a\n",
                 "Private-Lines: 1\n",
-                *SLOW[-3:],
+                *SLOW[-9:],
             )
         ),
         *((piece, BROKEN) for piece in OF_BROKEN[::2]),

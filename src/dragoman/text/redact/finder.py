@@ -127,7 +127,7 @@ class Finder:
         ]
 
     def may_hold(self, data: bytes) -> bool:
-        """Whether it is worth to look into a text, which may be JSON; a no is quick, and is meant."""
+        """Whether it is worth to look into a text, also in JSON; a no is quick, and is meant."""
         return self._passes(data, _GATE)
 
     def may_begin(self, text: str) -> bool:

@@ -17,9 +17,9 @@ _SHORTEST_PART: Final = 12
 """So long a piece of a value must be to be looked for by itself."""
 _PLAIN: Final = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789 ")
 """What stays as it is where blanks do."""
-_LONGEST_SIGN: Final = 6
-"""So many characters has a sign that is written otherwise, as a rule: `\\u0026`, `&quot;`."""
-_NESTED: Final = 2
+_LONGEST_SIGN: Final = 10
+"""So many characters has a sign at most that is written otherwise: `&amp;quot;`."""
+_NESTED: Final = 3
 """So often a text is read that was written otherwise in several ways, like JSON in a URL."""
 _BASE64: Final = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_=")
 _SPILL: Final = 3
@@ -38,7 +38,7 @@ class Secret(Struct, frozen=True):
 
 
 class Known:
-    """Finds values in any of their spellings: plain, in JSON, a URL or HTML, in Base64, in hexadecimal.
+    """Finds values in any of their spellings: plain, in JSON, URLs, HTML, Base64, hexadecimal.
 
     A value of several lines is found by any of its longer lines, too, and one that is long enough
     although it was broken over lines.

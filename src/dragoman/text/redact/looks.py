@@ -24,6 +24,7 @@ _PLACEHOLDER: Final = re.compile(
 )
 _NOT_SECRET: Final = re.compile(
     r"(?:urn:uuid:)?[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+    r"|(?:[a-z0-9@.-]+ )?AAAA[BCEI][A-Za-z0-9+/=]{20,}.*"
     r"|sha\d{1,3}[:-][A-Za-z0-9+/=]+|md5[:-][0-9a-f]+|TASK-\d{4}-\d\d-\d\d-\w+|[0-9a-f]{12}"
     r"|(?:https?|file|ssh|git)://.*|\d{4}-\d\d-\d\d.*|v?\d+(?:\.\d+)+\S{0,12}|[\d.,:%_-]+[a-zA-Z]{0,3}",
     re.IGNORECASE | re.ASCII,

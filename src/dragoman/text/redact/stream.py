@@ -35,7 +35,7 @@ class Stream:
         self._held = held
         known = finder.known
         self._broken = known.longest_broken
-        self._keep = max(_LEAST_HELD, known.longest)
+        self._keep = min(max(_LEAST_HELD, known.longest), MOST_HELD)
 
     @property
     def held(self) -> str:
