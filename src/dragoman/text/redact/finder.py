@@ -175,7 +175,7 @@ class Finder:
         joined = self._in_reading(read(data), depth)
         if self._known_only:  # what is known needs no border
             return joined
-        return _either(self._in_reading(read_apart(data), depth), joined)
+        return _either(self._in_reading(read_apart(data), 0), joined)
 
     def _in_reading(self, reading: Reading, depth: int) -> list[_Span]:
         return [

@@ -17,7 +17,7 @@ ANY_HIDDEN: Final = (
 )
 """The bytes with which something hidden begins; other characters may begin so, too."""
 _PERHAPS: Final = Anywhere(ANY_HIDDEN)
-_LINE: Final = Linear(rb"[^\r\n]*(?:" + ANY_HIDDEN + rb")[^\r\n]*[\r\n]*", captures=False)
+_LINES: Final = Linear(rb"(?:[^\r\n]*(?:" + ANY_HIDDEN + rb")[^\r\n]*[\r\n]*)+", captures=False)
 
 _PAYLOAD: Final = r"[^\x00-\x1f\x7f-\x{9f}]*"
 _SEQUENCES: Final = (
@@ -62,7 +62,7 @@ def read(data: bytes) -> Reading:
 
 def read_apart(data: bytes) -> Reading:
     """The lines in which something is hidden, with a blank in its place: it parts words."""
-    return in_lines(data, _LINE, _as_blanks)
+    return in_lines(data, _LINES, _as_blanks)
 
 
 def _as_blanks(line: bytes) -> Iterator[Piece]:

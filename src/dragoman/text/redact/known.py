@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from dragoman.text.linear import Anywhere, Linear, literally
 from dragoman.text.redact.broken import Broken
-from dragoman.text.redact.escaped import meant
+from dragoman.text.redact.escaped import meant, read_as_meant
 
 SHORTEST: Final = 6
 """A shorter value would be found in ordinary words."""
@@ -70,7 +70,8 @@ class Known:
         for start, end, form in chain(pieces, self.broken.spans(data)):
             secret, is_base64 = self._forms[form]
             yield *(_with_spill(data, start, end) if is_base64 else (start, end)), secret
-        if nested and (reading := meant(data)):
+        if nested and self._are_meant(data, nested):
+            reading = read_as_meant(data)
             for start, end, secret in self.spans(reading.data, nested - 1):
                 yield reading.place(start), reading.end(end), secret
 
@@ -78,16 +79,19 @@ class Known:
         """Whether there is one at all."""
         if self._any is None:
             return False
-        if self._any.is_in(data) or self.broken.may_be_in(data):
-            return True
-        reading = meant(data) if nested else None
-        return reading is not None and self.are_in(reading.data, nested - 1)
+        is_there = self._any.is_in(data) or self.broken.may_be_in(data)
+        return is_there or (nested > 0 and self._are_meant(data, nested))
+
+    def _are_meant(self, data: bytes, nested: int) -> bool:
+        text = meant(data)
+        return text != data and self.are_in(text, nested - 1)
 
     def open_at(self, data: bytes, border: int) -> int:
         """Where one begins that lines break and that goes on behind a border, or may do so when
         more of the text has come; -1: nowhere."""
         places = [self.broken.open_at(data, border)]
-        if border and (reading := meant(data)):
+        if border and meant(data) != data:
+            reading = read_as_meant(data)
             begin = self.broken.open_at(reading.data, reading.at(border))
             places.append(reading.place(begin) if begin >= 0 else begin)
         return min((place for place in places if place >= 0), default=-1)
@@ -119,11 +123,9 @@ def _readings(value: bytes) -> Iterator[bytes]:
     """A value, and what it means if signs of it look as if they were written otherwise."""
     yield value
     for _ in range(_NESTED):
-        reading = meant(value)
-        if reading is None or len(reading.data) < SHORTEST:
-            return
-        value = reading.data
-        yield value
+        value = meant(value)
+        if len(value) >= SHORTEST:
+            yield value
 
 
 def _written_at_most(form: bytes) -> int:

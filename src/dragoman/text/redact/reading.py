@@ -57,17 +57,17 @@ def left_out(data: bytes, what: Linear) -> Reading:
     return Reading(data, ((*found.span(), b"") for found in what.finditer(data)))
 
 
-def in_lines(data: bytes, line: Linear, pieces: Callable[[bytes], Iterable[Piece]]) -> Reading:
-    """Of a text the lines that an expression finds, each read otherwise: most of a text is read
-    but once, and what is left out of it is not."""
-    return Reading(data, _of_lines(data, line, pieces))
+def in_lines(data: bytes, lines: Linear, pieces: Callable[[bytes], Iterable[Piece]]) -> Reading:
+    """Of a text the lines that an expression finds, read otherwise: so most of a text is
+    read but once."""
+    return Reading(data, _of_lines(data, lines, pieces))
 
 
 def _of_lines(
-    data: bytes, line: Linear, pieces: Callable[[bytes], Iterable[Piece]]
+    data: bytes, lines: Linear, pieces: Callable[[bytes], Iterable[Piece]]
 ) -> Iterator[Piece]:
     at = 0
-    for found in line.finditer(data):
+    for found in lines.finditer(data):
         start, end = found.span()
         if at < start:
             yield at, start, _PASSED

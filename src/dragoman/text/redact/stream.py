@@ -9,7 +9,7 @@ from typing import Final
 
 from dragoman.text.redact.assignments import LONGEST_PENDING, pending
 from dragoman.text.redact.blocks import BEGINS, is_open
-from dragoman.text.redact.escaped import meant
+from dragoman.text.redact.escaped import meant, read_as_meant
 from dragoman.text.redact.finder import SMALL, Finder, open_lines
 from dragoman.text.redact.hidden import open_sequence
 
@@ -136,10 +136,9 @@ def _pending(data: bytes) -> int:
     """Where a name begins whose secret may follow, as it stands there or as it is meant; -1:
     nowhere."""
     begin = pending(data)
-    reading = meant(data) if begin < 0 else None
-    if reading is None or (meant_begin := pending(reading.data)) < 0:
+    if begin >= 0 or (begin := pending(meant(data))) < 0:
         return begin
-    return reading.place(meant_begin)
+    return read_as_meant(data).place(begin)
 
 
 def _character(data: bytes, at: int) -> int:
