@@ -2,6 +2,7 @@
 
 import json
 from base64 import b64encode
+from html import escape
 from pathlib import Path
 from time import perf_counter
 from urllib.parse import quote
@@ -35,8 +36,13 @@ def known_found(_: Path, __: float) -> float:
     for value in corpus.values():
         redactor = Redactor([Secret("known", value)], KEY, known_only=True)
         plain = value.encode()
-        spelled = (value, json.dumps(value), quote(value), b64encode(b"u:" + plain).decode())
-        told += (bool(redactor.text(f"<{text}>").found) for text in (*spelled, plain.hex()))
+        encoded = (
+            b64encode(b"u:" + plain).decode(),
+            plain.hex(),
+            "".join(map("%{:02x}".format, plain)),
+        )
+        spelled = (value, json.dumps(value), quote(value), quote(quote(value)), escape(value))
+        told += (bool(redactor.text(f"<{text}>").found) for text in (*spelled, *encoded))
     return 100 * sum(told) / len(told)
 
 

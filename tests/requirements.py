@@ -3366,6 +3366,23 @@ _MANIFEST: tuple[Requirement, ...] = (
         "Of a URL only the secret is masked, whatever its user is called and however the URL is "
         "encoded; host and path stay.",
     ),
+    Requirement(
+        "REDACT-MEANT",
+        "S-SAOP-4",
+        "A secret is found with its signs written as JSON, HTML, URLs and programs write them, "
+        "also one in another and all of them as numbers; known values always.",
+    ),
+    Requirement(
+        "REDACT-BORDERS",
+        "S-SAOP-5",
+        "A colour parts a secret from the words beside it, and hides none that it stands in.",
+    ),
+    Requirement(
+        "REDACT-NAMED",
+        "S-SAOP-4",
+        "A secret is found behind its name in letters, notes, tables, fields and programs; words, "
+        "types, pipes and other names stay.",
+    ),
     # --- tests with teeth: what is measured happens, doors agree, tags lead somewhere
     Requirement(
         "PROJECT-TAGS",

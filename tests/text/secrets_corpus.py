@@ -58,6 +58,18 @@ PREFIXED: dict[str, Callable[[random.Random], str]] = {
     "aws_access_key_id": _join(_one_of("AKIA", "ASIA"), _of(BASE32, 16)),
     "google_api_key": _join("AIza", _of(URL_SAFE, 35)),
     "google_oauth_token": _join("ya29.", _of(URL_SAFE, 140)),
+    "google_hmac_key_id": _join("GOOG1E", _of(ascii_uppercase + digits, 55)),
+    "aws_bedrock_key": _join("ABSK", _of(BASE64, 127), "="),
+    "vercel_token": _join(_one_of("vcp_", "vck_"), _of(ALNUM, 56)),
+    "neon_key": _join("napi_", _of(ascii_lowercase + digits, 64)),
+    "e2b_key": _join("e2b_", _of(HEX, 40)),
+    "langfuse_key": _join(
+        "sk-lf-", _of(HEX, 8), *(_join("-", _of(HEX, 4)) for _ in range(3)), "-", _of(HEX, 12)
+    ),
+    "nvidia_key": _join("nvapi-", _of(URL_SAFE, 64)),
+    "tavily_key": _join("tvly-", _one_of("dev-", ""), _of(ALNUM, 32)),
+    "wandb_key": _join("wandb_v1_", _of(ALNUM, 27), "_", _of(ALNUM, 49)),
+    "posthog_key": _join("phx_", _of(ALNUM, 43)),
     "google_client_secret": _join("GOCSPX-", _of(URL_SAFE, 28)),
     "azure_storage_key": _join("AccountKey=", _of(BASE64, 86), "=="),
     "digitalocean_token": _join("dop_v1_", _of(HEX, 64)),
@@ -142,6 +154,10 @@ _NAMED: tuple[Callable[[str], str], ...] = (
     lambda secret: f"machine api.example.com login bob password {secret}",
     lambda secret: f"    pass: {secret}",
     lambda secret: f"\x1b[33mauth_token\x1b[0m=\x1b[36m{secret}\x1b[0m",
+    lambda secret: f"- **API key:** {secret}",
+    lambda secret: f'{{"name": "API_KEY", "value": "{secret}"}}',
+    lambda secret: f"| Password | {secret} |",
+    lambda secret: f"{{&quot;password&quot;: &quot;{secret}&quot;}}",
 )
 
 

@@ -2,8 +2,9 @@
 
 `rules` are the formats, one row each, which `prefixed` finds; `known` finds what the hub knows,
 `broken` that over lines, `assignments` what a name stands before, `blocks` private keys, `lines`
-those over lines that are kept one by one, `escaped` what a URL has in numbers. `finder` puts them
-together, `redactor` takes out what they find, `stream` does so in pieces.
+those over lines that are kept one by one. A text is read (`reading`) without what is `hidden` in
+it, and with the signs that are `escaped`. `finder` puts them together, `redactor` takes out what
+they find, `stream` does so in pieces.
 """
 
 from dragoman.text.redact.finder import Found

@@ -11,48 +11,94 @@ from typing import Final, NamedTuple
 from dragoman.text.linear import Linear
 from dragoman.text.redact.looks import is_placeholder, looks_random, tells_about
 
+_KEYS: Final = (
+    rb"(?:api|access|auth|private|secret|signing|encryption|master|account|license|hmac|ssh|role)"
+)
+"""Of what a key is one that nobody is to see."""
 _NAMES: Final = (
-    rb"(?:[_.-]pass|pass(?:code|phrase|wd|word)s?|pwd|secret|tokens?|credentials?"
-    rb"|api[_.-]?keys?|access[_.-]?keys?|auth[_.-]?keys?|private[_.-]?keys?|secret[_.-]?keys?"
-    rb"|signing[_.-]?keys?|encryption[_.-]?keys?|master[_.-]?keys?|account[_.-]?keys?"
-    rb"""|license[_.-]?keys?|(?:[_-])auth|["']auth\\{0,3}["'])"""
+    rb"(?:[_.-]pass|sshpass|pass(?:code|phrase|wd|word)s?|pwd|secret|tokens?|credentials?|"
+    + _KEYS
+    + rb"""[ _.-]?keys?|(?:[_-])auth|["']auth\\{0,3}["'])"""
 )
 """`"auth"` is the whole key, as the settings of docker have it: the Base64 of a user and a password
 (https://docs.docker.com/reference/cli/docker/login/)."""
 _ALONE: Final = frozenset({"auth", "pass"})
 """Keys that are those of secrets only if nothing else belongs to them."""
 _TAIL: Final = rb"[A-Za-z0-9_.-]{0,32}"
-_QUOTES: Final = rb"""\\{0,3}["'\]]{0,2}"""
+_QUOTES: Final = rb"""\\{0,3}["'\]`*]{0,3}"""
+"""What closes a name: quotes, a bracket, or the marks of a text that is set."""
 _BARE: Final = rb"[!#$%*+\-./0-9:=?@A-Z^_a-z~\x80-\xff]"
 _JOINED: Final = rb"""(?![A-Za-z_][A-Za-z0-9_.-]{0,40}[ ]?["']?[=:])(?=""" + _BARE + rb")"
 """What may stand in the middle of a password goes on with it, unless the next name follows."""
 _INSIDE: Final = rb"(?:" + _BARE + rb"|[&;,)|]" + _JOINED + rb")"
 _SEPARATOR: Final = (
     rb"(?:[ \t]{0,8}:[ \t]{0,2}[A-Za-z]{2,12})?[ \t]{0,8}(?::=|=>|={1,2}|:|>)[ \t]{0,8}"
+    rb"(?:[*_]{1,3}[ \t]{1,8})?"
 )
-"""Between a name and its value, with the type that some languages put there."""
+"""Between a name and its value, with the type that some languages put there, and the marks that
+close a name together with its colon (`**Password:** `)."""
 _SCHEMES: Final = rb"(?:bearer|basic|token|digest|apikey|api-key|ssws|bot|negotiate)"
-_OPTION: Final = rb"--[a-z0-9-]{0,24}(?:pass|secret|token|api-?key|access-?key)[a-z0-9-]{0,24}"
+_OPTION: Final = (
+    rb"--[a-z0-9_-]{0,24}(?:pass|secret|token|api[_-]?key|access[_-]?key)[a-z0-9_-]{0,24}"
+)
 _NEXT: Final = rb"""\\{0,3}["'],(?:[ \t\r\n]|\\{1,3}[nrt]){0,40}"""
 """Between two words of a list of arguments."""
 _OPTION_FORM: Final = _OPTION + rb"(?:[ \t]{1,4}|" + _NEXT + rb")"
-_PASS_FORM: Final = rb"\b(?-i:pass)" + _QUOTES + _SEPARATOR
-"""Not in capitals: that is how tests end."""
+_PASS_FORM: Final = rb"\b(?:(?-i:pass)" + _QUOTES + _SEPARATOR + rb"|(?-i:PASS)=)"
+"""In capitals only as a variable: `PASS:` is how tests end."""
 _NETRC_FORM: Final = rb"login[ \t]{1,8}[^\s]+\s{1,16}password[ \t]{1,8}"
 """https://www.gnu.org/software/inetutils/manual/html_node/The-_002enetrc-file.html"""
-_ASSIGNED_FORM: Final = (
-    rb"(?:"
+_SPOKEN_FORM: Final = rb"(?:password|identified[ \t]{1,4}by(?:[ \t]{1,4}password)?)[ \t]{1,4}"
+"""`ALTER USER … WITH PASSWORD '…'`: only what is quoted behind it is a value."""
+_FIELD: Final = rb"""(?:name|key)\\{0,3}["']?[ \t]{0,8}[:=][ \t]{0,8}\\{0,3}["']?"""
+_BETWEEN: Final = rb"(?:[ \t\r\n,]|\\{1,3}[nrt])"
+_FIELDS_FORM: Final = (
+    _FIELD
+    + rb"[A-Za-z0-9_.-]{0,40}"
     + _NAMES
     + _TAIL
-    + _QUOTES
-    + _SEPARATOR
-    + rb"|"
-    + _PASS_FORM
-    + rb"|"
-    + _NETRC_FORM
+    + rb"""\\{0,3}["']?"""
+    + _BETWEEN
+    + rb"""{1,40}\\{0,3}["']?value\\{0,3}["']?[ \t]{0,8}[:=][ \t]{0,8}"""
+)
+"""A name and its value, each in a field of its own: `{"name": "API_KEY", "value": "…"}`."""
+_BAR: Final = rb"(?:\||\xe2\x94\x82)"
+_ROW_FORM: Final = (
+    _BAR
+    + rb"[ \t]{0,40}[*_`]{0,3}(?:[A-Za-z0-9_]{1,24}[ ]){0,3}[A-Za-z0-9_]{0,24}"
+    + _NAMES
+    + _TAIL
+    + rb"[*_`]{0,3}[ \t]{0,40}"
+    + _BAR
+    + rb"[ \t]{0,8}"
+)
+"""A name in a cell of a table: its value stands in the next one."""
+_ASSIGNED_FORM: Final = (
+    rb"(?:"
+    + rb"|".join(
+        (
+            _NAMES + _TAIL + _QUOTES + _SEPARATOR,
+            _PASS_FORM,
+            _NETRC_FORM,
+            _SPOKEN_FORM,
+            _FIELDS_FORM,
+            _ROW_FORM,
+        )
+    )
     + rb")"
 )
-_IS_OPTION: Final = re.compile(r"--[A-Za-z0-9][A-Za-z0-9-]{0,63}")
+_IS_OPTION: Final = re.compile(r"--[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_SPOKEN: Final = re.compile(rb"(?i)" + _SPOKEN_FORM)
+_END_OF_CELL: Final = re.compile(rb"[*_`]{0,3}[ \t]{0,40}" + _BAR)
+_BEHIND_NAME: Final = re.compile(r"(?:[,|\u2502]|\bvalue\b).*", re.DOTALL)
+"""What follows a name in a list, in fields or in a table."""
+_OF_STRING: Final = re.compile(rb"[FRBUfrbu]{1,2}(?=[\"'])")
+"""What some languages write before a quoted text."""
+_NOT_OWN: Final = {
+    b"f": re.compile(r"\{(?:[^{}]|\{[^{}]*\})*\}"),
+    b"r": re.compile(r"\[.*\].*", re.DOTALL),
+}
+"""What a program puts into such a text, or reads as an expression."""
 _URL_FORM: Final = rb"://[^\s/@\"'<>]+@"
 
 _ASSIGNED: Final = Linear(rb"(?i)" + _ASSIGNED_FORM + rb"|" + _OPTION_FORM, captures=False)
@@ -79,22 +125,38 @@ ANY_NAME: Final = (
     + _URL_FORM
 )
 """What every finding here needs somewhere in the text."""
-ANY_WORD: Final = rb"(?i:pass|login|pwd|secret|token|credential|key|auth|bearer|basic)|" + _URL_FORM
-"""The same for a text that goes on: a name is enough."""
-_PENDING: Final = Linear(
-    rb"(?i)(?:(?:pass|pwd|secret|token|credential|key|auth)[A-Za-z0-9_.-]{0,40}"
-    + _QUOTES
-    + rb"(?:[ \t]{0,8}:[ \t]{0,2}[A-Za-z]{0,12})?[ \t]{0,8}(?::=?|=>|={1,2}|>)?[ \t]{0,8}"
-    + rb"""(?:\\{0,3}(?:"[^"\n]{0,200}|'[^'\n]{0,200})?|"""
-    + _SCHEMES
-    + rb"[ \t]{0,4})?|(?:bearer|basic)[ \t]{0,4}"
+ANY_WORD: Final = (
+    rb"(?i:pass|login|pwd|secret|token|credential|key|auth|bearer|basic|identified|"
+    + _FIELD
     + rb"|"
-    + _OPTION
-    + _NEXT
-    + rb"""(?:\\{0,3}(?:"[^"\n]{0,200}|'[^'\n]{0,200})?)?"""
-    + rb"|login(?:[ \t]{1,8}(?:[^\s]+(?:\s{1,16}(?:p[a-z]{0,7}[ \t]{0,8})?)?)?)?)\z",
-    captures=False,
+    + _KEYS
+    + rb"[ ])|\||"
+    + _URL_FORM
 )
+"""The same for a text that goes on: a name is enough."""
+_WORD: Final = rb"(?:pass|pwd|secret|token|credential|key|auth)[A-Za-z0-9_.-]{0,40}"
+_BEGUN: Final = rb"""\\{0,3}(?:"[^"\n]{0,200}|'[^'\n]{0,200})?"""
+_PENDING: Final = Linear(
+    rb"(?i)(?:"
+    + rb"|".join(
+        (
+            rb"(?:" + _KEYS + rb"[ ])?" + _WORD + _QUOTES
+            + rb"(?:[ \t]{0,8}:[ \t]{0,2}[A-Za-z]{0,12})?[ \t]{0,8}(?::=?|=>|={1,2}|>)?[ \t]{0,8}"
+            + rb"(?:[*_]{1,3}[ \t]{1,8})?(?:" + _BEGUN + rb"|" + _SCHEMES + rb"[ \t]{0,4})?",
+            _KEYS + rb"[ ]",
+            rb"(?:bearer|basic)[ \t]{0,4}",
+            _OPTION + _NEXT + rb"(?:" + _BEGUN + rb")?",
+            rb"login(?:[ \t]{1,8}(?:[^\s]+(?:\s{1,16}(?:p[a-z]{0,7}[ \t]{0,8})?)?)?)?",
+            rb"identified(?:[ \t]{1,4}(?:by[ \t]{0,4}(?:" + _BEGUN + rb")?)?)?",
+            _FIELD + rb"(?:[A-Za-z0-9_.-]{0,40}" + _WORD + rb"""\\{0,3}["']?""" + _BETWEEN
+            + rb"""{0,40}(?:\\{0,3}["']?(?:v[a-z]{0,4}\\{0,3}["']?[ \t]{0,8}"""
+            + rb"(?:[:=][ \t]{0,8}(?:" + _BEGUN + rb")?)?)?)?)?",
+            _BAR + rb"[^\n|]{0,80}(?:\|[^\n|]{0,200})?",
+        )
+    )
+    + rb")\z",
+    captures=False,
+)  # fmt: skip
 LONGEST_PENDING: Final = 400
 _LONGEST_QUOTED: Final = 200
 _LONGEST_USER: Final = 24
@@ -113,6 +175,7 @@ PLACEHOLDER: Final = Linear(rb"\[REDACTED:[a-z0-9_]{1,64}:[0-9a-f]{8}\]", captur
 """What stands in the place of a secret already."""
 _MASKED: Final = re.compile(PLACEHOLDER.pattern)
 _LONGEST_PLACEHOLDER: Final = 84
+_BARS: Final = (b"|", b"\xe2\x94\x82")
 
 Told = tuple[int, int, str]
 """Where a secret is, and what it is called."""
@@ -139,9 +202,11 @@ def assignments(data: bytes) -> Iterator[Told]:
         if address := _end_of_address(data, start):
             at = address
             continue
-        if is_bare and _is_listed(data[begin:at]):
-            continue  # the name of a variable, or a call
-        if not looks_random(_unmasked(data, start, end)):
+        if is_bare and _needs_quotes(data[begin:at]):
+            continue  # the name of a variable, a call, or another word
+        if data.startswith(_BARS, begin) and not _is_cell(data, start, end):
+            continue
+        if not looks_random(_own(data, at, value)):
             if data[end - 1] not in b"=:":
                 at = end  # words are no secrets, and are not looked at twice
             continue
@@ -204,7 +269,8 @@ def kind_of(name: str) -> str:
     found = _NAME.search(data)
     named = _text(data, found.start(), found.end()) if found else "password"
     plain = re.sub(r"[^a-z]+", "_", named.lower()).strip("_")
-    return "password" if plain.startswith(("pass", "pwd")) else plain.removesuffix("s")
+    is_password = plain.startswith(("pass", "pwd", "sshpass"))
+    return "password" if is_password else plain.removesuffix("s")
 
 
 def _behind_login(data: bytes, name: int, value: int) -> int:
@@ -217,14 +283,17 @@ def _behind_login(data: bytes, name: int, value: int) -> int:
 
 def _value_at(data: bytes, at: int) -> _Value | None:
     """What stands here in quotes, or as a word."""
-    quote = at
+    prefix = _OF_STRING.match(data, at)
+    quote = prefix.end() if prefix else at
     while data[quote : quote + 1] == b"\\":
         quote += 1
     if data[quote : quote + 1] not in (b'"', b"'"):
         bare = _BARE_VALUE.match(data, at)
         return _Value(at + (data[at] == ord("`")), bare.end(), True) if bare else None
-    start = quote + 1
-    end = data.find(data[quote], start, start + _LONGEST_QUOTED + 1)
+    sign = data[quote : quote + 1]
+    sign = 3 * sign if data.startswith(3 * sign, quote) else sign
+    start = quote + len(sign)
+    end = data.find(sign, start, start + _LONGEST_QUOTED + 1)
     inside = data[start:end].rstrip(b"\\")
     return (
         None
@@ -242,15 +311,15 @@ def _end_of_address(data: bytes, at: int) -> int:
 
 
 def _bare(name: str) -> str:
-    """A name without the quotes and signs that follow it."""
-    if _is_listed(name.encode()):
-        name = name.partition(",")[0]
-    return name.rstrip(" \t:=>\\\"']")
+    """A name without the signs that stand around it."""
+    return _BEHIND_NAME.sub("", name.lstrip("|\u2502 \t")).rstrip(" \t\r\n:=>\\\"']`*")
 
 
-def _is_listed(name: bytes) -> bool:
-    """Whether it is an option in a list of arguments, the next of which is its value."""
-    return name.startswith(b"--") and b"," in name
+def _needs_quotes(name: bytes) -> bool:
+    """Whether only what is quoted behind a name is its value: the next word of a list, or of a
+    sentence, may be anything."""
+    is_listed = b"," in name and name[:5].lower() != b"login"
+    return is_listed or _SPOKEN.fullmatch(name) is not None
 
 
 def _text(data: bytes, start: int, end: int) -> str:
@@ -261,6 +330,20 @@ def _unmasked(data: bytes, start: int, end: int) -> str:
     """What stands here beside placeholders."""
     value = data[start:end]
     return (_MASKED.sub(b"", value) if b"[" in value else value).decode(errors="replace")
+
+
+def _own(data: bytes, at: int, value: _Value) -> str:
+    """What a value says itself: beside placeholders, and beside what its program makes of it."""
+    said = _unmasked(data, value.start, value.end)
+    kinds = data[at : value.start].lower()
+    for kind in () if value.is_bare else _NOT_OWN:
+        said = _NOT_OWN[kind].sub("", said) if kind in kinds else said
+    return said
+
+
+def _is_cell(data: bytes, start: int, end: int) -> bool:
+    """Whether a value is all of a cell, and not a program in a pipe, or a type beside others."""
+    return _END_OF_CELL.match(data, end) is not None and not names_secret(_text(data, start, end))
 
 
 def _whole(data: bytes, end: int) -> int:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from dragoman.text.linear import Anywhere, Linear, literally
-from dragoman.text.redact.hidden import Reading
+from dragoman.text.redact.reading import Reading, left_out
 
 _SHORTEST: Final = 12
 """Pieces of a shorter value may stand below each other by chance."""
@@ -40,8 +40,8 @@ class Broken:
         for value in values:
             if len(value) < _SHORTEST or any(byte in _BLANK for byte in value):
                 continue
-            for _, left_out in _WAYS:
-                read = Reading(value, left_out).data
+            for _, foreign in _WAYS:
+                read = left_out(value, foreign).data
                 if len(read) >= _SHORTEST:
                     whole.setdefault(read, value)
         self._whole = whole
@@ -68,8 +68,8 @@ class Broken:
     def spans(self, data: bytes) -> Iterator[tuple[int, int, bytes]]:
         """Where they are, and which; one may be told twice."""
         if self.may_be_in(data):
-            for end_of_line, left_out in _ways(data):
-                yield from self._spans(data, Reading(data, left_out), end_of_line)
+            for end_of_line, foreign in _ways(data):
+                yield from self._spans(data, left_out(data, foreign), end_of_line)
 
     def _spans(
         self, data: bytes, reading: Reading, end_of_line: Linear
@@ -82,7 +82,7 @@ class Broken:
                 start, head_end = reading.place(at), reading.place(at + _HEAD - 1)
                 is_beginning = (is_whole and at == first) or _begins(data, start)
                 if is_beginning and end_of_line.search(data, start, head_end) is None:
-                    yield start, reading.place(end - 1) + 1, self._value[read]
+                    yield start, reading.end(end), self._value[read]
                     break
 
     def open_at(self, data: bytes, border: int) -> int:
@@ -90,7 +90,7 @@ class Broken:
         come; -1: nowhere."""
         if not self._whole or self._heads.search(data[:border].replace(b"\\", b"")) is None:
             return -1
-        places = (self._open_at(data, border, Reading(data, one)) for _, one in _ways(data))
+        places = (self._open_at(data, border, left_out(data, one)) for _, one in _ways(data))
         return min((place for place in places if place >= 0), default=-1)
 
     def _open_at(self, data: bytes, border: int, reading: Reading) -> int:

@@ -1,41 +1,97 @@
-"""Pieces of URLs in URLs, as they are meant: with the signs that were written as numbers."""
+r"""A text as it is meant: with the signs that JSON, programs, URLs and HTML write otherwise.
 
+`\u0026`, `\"`, `%26`, `%2526`, `&amp;`, `&#38;`. However often a text was written so, once more is
+the same again: `\\\"` is `"`, and so is `&amp;quot;`. A value that is read in the same way is found
+in it however many of its signs were written otherwise, and by whom.
+"""
+
+import html
 import re
-from bisect import bisect_left
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Final
 
 from dragoman.text.linear import Linear
+from dragoman.text.redact.reading import Piece, Reading, in_lines
 
-ANY_ESCAPED: Final = rb"%(?:25)?(?:3[AaDd]|2[Ff]|40)"
-"""A colon, an equals sign, a slash or an at sign, in one URL or in one within another: one of them
-stands before a secret, or in it."""
-_WORD: Final = Linear(rb"[^\s\"'<>%]*" + ANY_ESCAPED + rb"[^\s\"'<>]*", captures=False)
-_ESCAPE: Final = re.compile(rb"%([0-9A-Fa-f]{2})")
-_SPARED: Final = 2
-"""So many bytes less has a sign than its number."""
+_HEX: Final = rb"[0-9A-Fa-f]"
+ANY_ESCAPED: Final = (
+    rb"\\(?:u" + _HEX + rb"{4}|x" + _HEX + rb"{2}|[0-3][0-7]{2})|%" + _HEX + rb"{2}"
+    rb"|&(?:#[0-9]|#[xX]" + _HEX + rb"|[A-Za-z][A-Za-z0-9]{1,31};)"
+)
+"""A sign that is written as a number or by its name."""
+_PAIR: Final = rb"u[Dd][89ABab]" + _HEX + rb"{2}\\++u[Dd][C-Fc-f]" + _HEX + rb"{2}"
+_BACKSLASHED: Final = (
+    rb"\\*+(?:" + _PAIR + rb"|u" + _HEX + rb"{4}|x" + _HEX + rb"{2}|[0-3][0-7]{2}|[bfnrtv]"
+    rb"|[^A-Za-z0-9\t-\r\\])|\\++"
+)
+_NAMED: Final = rb"(?:amp;)*(?:#[0-9]{1,7}|#[xX]" + _HEX + rb"{1,6}|[A-Za-z][A-Za-z0-9]{1,31});"
+_ESCAPE: Final = re.compile(
+    rb"[\\%&](?:(?<=\\)(?:" + _BACKSLASHED + rb")"
+    rb"|(?<=%)(?:25)*" + _HEX + rb"{2}|(?<=&)" + _NAMED + rb")"
+)
+"""It goes back by no more than one of its parts, so that it is linear like those of google-re2; of
+many matches each is told in less time. What it begins with is found at once."""
+_LINES: Final = Linear(rb"(?:[^\r\n]*(?:" + ANY_ESCAPED + rb")[^\r\n]*[\r\n]*)+", captures=False)
+_LETTERS: Final = dict(zip(b"bfnrtv", b"\b\f\n\r\t\v", strict=True))
+"""What a letter behind a backslash stands for."""
+_REMEMBERED: Final = 4_096
+_OCTAL: Final = b"0123"
+_FIRST_PAIRED: Final = 0xD800
+_SECOND_PAIRED: Final = 0xDC00
+_BEYOND: Final = 0x10000
 
 
-class Meant:
-    """A word as it is meant, and where in the text each of its bytes stands."""
-
-    def __init__(self, data: bytes, start: int, end: int) -> None:
-        pieces, at = list[bytes](), start
-        self._start = start
-        self._at = list[int]()
-        for number, found in enumerate(_ESCAPE.finditer(data, start, end)):
-            pieces += (data[at : found.start()], bytes.fromhex(found[1].decode()))
-            at = found.end()
-            self._at.append(found.start() - start - _SPARED * number)
-        self.data = b"".join((*pieces, data[at:end]))
-
-    def place(self, at: int) -> int:
-        """Where the byte begins that is meant here, or what follows the last one."""
-        return self._start + at + _SPARED * bisect_left(self._at, at)
+def meant(data: bytes) -> bytes:
+    """The whole text as it is meant; the very same, if it stands there so."""
+    return _ESCAPE.sub(_sign_of, data) if _may_be_escaped(data) else data
 
 
-def meant(data: bytes) -> Iterator[Meant]:
-    """The words of a text in which something is written so."""
-    if b"%" in data:
-        for found in _WORD.finditer(data):
-            yield Meant(data, *found.span())
+def read_as_meant(data: bytes) -> Reading:
+    """The same, with the places in the text."""
+    return Reading(data, _escapes(data))
+
+
+def meant_lines(data: bytes) -> Reading | None:
+    """The lines in which a sign is written as a number or by its name, as they are meant; None:
+    there is none."""
+    is_there = _may_be_escaped(data) and _LINES.search(data)
+    return in_lines(data, _LINES, _escapes) if is_there else None
+
+
+def _may_be_escaped(data: bytes) -> bool:
+    return b"\\" in data or b"%" in data or b"&" in data
+
+
+def _escapes(data: bytes) -> Iterator[Piece]:
+    return ((*found.span(), _sign(found[0])) for found in _ESCAPE.finditer(data))
+
+
+def _sign_of(found: re.Match[bytes]) -> bytes:
+    return _sign(found[0])
+
+
+@lru_cache(_REMEMBERED)
+def _sign(written: bytes) -> bytes:
+    """What is meant by something that is written otherwise."""
+    if written[0] == ord("%"):
+        return bytes.fromhex(written[-2:].decode())
+    if written[0] == ord("&"):
+        name = written[1:-1].rpartition(b";")[2].decode()
+        return html.unescape(f"&{name};").encode(errors="surrogatepass")
+    rest = written.lstrip(b"\\")
+    if not rest:
+        return b"\\"
+    if rest[0] == ord("u"):
+        return _character(*(int(code, 16) for code in re.split(rb"\\+u", rest[1:])))
+    if rest[0] == ord("x"):
+        return bytes.fromhex(rest[1:].decode())
+    if rest[0] in _OCTAL:
+        return bytes((int(rest, 8),))
+    return bytes((_LETTERS.get(rest[0], rest[0]),))
+
+
+def _character(code: int, second: int = 0) -> bytes:
+    if second:
+        code = _BEYOND + ((code - _FIRST_PAIRED) << 10) + (second - _SECOND_PAIRED)
+    return chr(code).encode(errors="surrogatepass")

@@ -1,7 +1,7 @@
 """Finds secrets in text: all layers put together.
 
 What the hub knows, what has the form of a credential, what is named as one, private keys; also
-in Base64, as numbers in URLs, and behind colours.
+in Base64, with signs that are written otherwise, and behind colours.
 """
 
 import binascii
@@ -21,10 +21,12 @@ from dragoman.text.redact.assignments import (
     in_urls,
 )
 from dragoman.text.redact.blocks import BEGINS, blocks
-from dragoman.text.redact.escaped import ANY_ESCAPED, meant
-from dragoman.text.redact.hidden import ANY_HIDDEN, Reading, may_hide
+from dragoman.text.redact.escaped import ANY_ESCAPED, meant_lines
+from dragoman.text.redact.hidden import ANY_HIDDEN, may_hide, read, read_apart
 from dragoman.text.redact.known import Known, Secret
+from dragoman.text.redact.looks import is_words
 from dragoman.text.redact.prefixed import ANY_RULE, prefixed
+from dragoman.text.redact.reading import Reading
 
 _ENCODED: Final = Linear(rb"[A-Za-z0-9+/]{27,}={0,2}|[A-Za-z0-9_-]{40,}={0,2}", captures=False)
 """Long enough to hold a credential of twenty characters in Base64, and longer than a UUID."""
@@ -125,16 +127,13 @@ class Finder:
         ]
 
     def may_hold(self, data: bytes) -> bool:
-        """Whether it is worth to look into a text; a no is quick, and is meant.
-
-        The text may be JSON, unless it spells letters as numbers.
-        """
+        """Whether it is worth to look into a text, also in JSON; a no is quick, and is meant."""
         return self._passes(data, _GATE)
 
     def may_begin(self, text: str) -> bool:
         """Whether there may be a secret in a text, or a name that one may follow."""
         data = text.encode(errors="surrogatepass")
-        is_open = self.known.broken.open_at(data, len(data)) >= 0 or open_lines(data) >= 0
+        is_open = self.known.open_at(data, len(data)) >= 0 or open_lines(data) >= 0
         return is_open or self._passes(data, _WIDE_GATE)
 
     def digest(self, secret: bytes) -> str:
@@ -168,16 +167,21 @@ class Finder:
 
     def _new_spans(self, data: bytes) -> list[_Span]:
         """The secrets of a text in which something may be masked already."""
-        return _apart(self._read_spans(data), _placeholders(data))
+        return _apart(self._read_spans(data, _DEPTH), _placeholders(data))
 
-    def _read_spans(self, data: bytes) -> list[_Span]:
-        """The secrets of a text as it is read, with what is hidden in between."""
+    def _read_spans(self, data: bytes, depth: int) -> list[_Span]:
+        """The secrets of a text as it is read, with what is hidden in between or beside them."""
         if not may_hide(data):
-            return _merged(self._spans(data, _DEPTH))
-        reading = Reading(data)
+            return _merged(self._spans(data, depth))
+        joined = self._in_reading(read(data), depth)
+        if self._known_only:  # what is known needs no border
+            return joined
+        return _either(self._in_reading(read_apart(data), 0), joined)
+
+    def _in_reading(self, reading: Reading, depth: int) -> list[_Span]:
         return [
-            span._replace(start=reading.place(span.start), end=reading.place(span.end - 1) + 1)
-            for span in _merged(self._spans(reading.data, _DEPTH))
+            span._replace(start=reading.place(span.start), end=reading.end(span.end))
+            for span in _merged(self._spans(reading.data, depth))
         ]
 
     def _spans(self, data: bytes, depth: int) -> list[_Span]:
@@ -196,9 +200,10 @@ class Finder:
         return spans
 
     def _escaped(self, data: bytes, depth: int) -> Iterator[_Span]:
-        for word in meant(data):
-            for span in self._spans(word.data, depth - 1):
-                yield span._replace(start=word.place(span.start), end=word.place(span.end))
+        """The secrets of the lines that mean something else than what stands there."""
+        if reading := meant_lines(data):
+            for span in self._read_spans(reading.data, depth - 1):
+                yield span._replace(start=reading.place(span.start), end=reading.end(span.end))
 
     def _encoded(self, data: bytes, depth: int) -> Iterator[_Span]:
         for found in _ENCODED.finditer(data):
@@ -308,6 +313,22 @@ def _merged(spans: list[_Span]) -> list[_Span]:
         named = min(last, span, key=lambda one: one.rank)
         merged[-1] = named._replace(start=last.start, end=max(last.end, span.end))
     return merged
+
+
+def _either(apart: list[_Span], joined: list[_Span]) -> list[_Span]:
+    """The secrets of a text that is read in two ways: where what is hidden in it parts words, and
+    where it does not. One that goes on behind it is whole, unless only words follow."""
+    ends = {span.start: span for span in apart}
+    kept = list[_Span]()
+    for span in joined:
+        shorter = ends.get(span.start)
+        if shorter is not None and shorter.end < span.end:
+            rest = span.secret.removeprefix(shorter.secret).decode(errors="replace")
+            if is_words(rest):
+                continue
+            del ends[span.start]
+        kept.append(span)
+    return _merged([*kept, *ends.values()])
 
 
 def _characters(data: bytes, spans: list[_Span]) -> Iterator[tuple[int, int]]:

@@ -1,13 +1,14 @@
 """A text as it is read: without what steers a terminal and what cannot be seen.
 
-Colours in the middle of a secret do not hide it; a place in what is read is a place in the text.
+Colours in the middle of a secret do not hide it, and one beside it parts it from other words.
 """
 
 import re
-from bisect import bisect_right
+from collections.abc import Iterator
 from typing import Final
 
 from dragoman.text.linear import Anywhere, Linear
+from dragoman.text.redact.reading import Piece, Reading, in_lines, left_out
 from dragoman.text.safe_text import HARMFUL_CLASS
 
 ANY_HIDDEN: Final = (
@@ -16,6 +17,7 @@ ANY_HIDDEN: Final = (
 )
 """The bytes with which something hidden begins; other characters may begin so, too."""
 _PERHAPS: Final = Anywhere(ANY_HIDDEN)
+_LINES: Final = Linear(rb"(?:[^\r\n]*(?:" + ANY_HIDDEN + rb")[^\r\n]*[\r\n]*)+", captures=False)
 
 _PAYLOAD: Final = r"[^\x00-\x1f\x7f-\x{9f}]*"
 _SEQUENCES: Final = (
@@ -53,26 +55,18 @@ def may_hide(data: bytes) -> bool:
     return _PERHAPS.is_in(data)
 
 
-class Reading:
-    """A text as it is read, and where in the text each of its bytes stands."""
+def read(data: bytes) -> Reading:
+    """A text without what is hidden in it."""
+    return left_out(data, _HIDDEN)
 
-    def __init__(self, data: bytes, left_out: Linear = _HIDDEN) -> None:
-        kept: list[bytes] = []
-        self._at: list[int] = [0]
-        self._shift: list[int] = [0]
-        end = size = 0
-        for hidden in left_out.finditer(data):
-            start = hidden.start()
-            kept.append(data[end:start])
-            size += start - end
-            end = hidden.end()
-            self._at.append(size)
-            self._shift.append(end - size)
-        self.data = b"".join((*kept, data[end:])) if kept else data
 
-    def place(self, at: int) -> int:
-        """Where in the text the byte stands that is read here."""
-        return at + self._shift[bisect_right(self._at, at) - 1]
+def read_apart(data: bytes) -> Reading:
+    """The lines in which something is hidden, with a blank in its place: it parts words."""
+    return in_lines(data, _LINES, _as_blanks)
+
+
+def _as_blanks(line: bytes) -> Iterator[Piece]:
+    return ((*found.span(), b" ") for found in _HIDDEN.finditer(line))
 
 
 def open_sequence(data: bytes) -> int:

@@ -1,6 +1,5 @@
 """Values that the hub knows to be secret, found however they are written down."""
 
-import json
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Iterator, Sequence
 from itertools import chain
@@ -10,14 +9,18 @@ from msgspec import Struct
 
 from dragoman.text.linear import Anywhere, Linear, literally
 from dragoman.text.redact.broken import Broken
+from dragoman.text.redact.escaped import meant, read_as_meant
 
 SHORTEST: Final = 6
 """A shorter value would be found in ordinary words."""
 _SHORTEST_PART: Final = 12
 """So long a piece of a value must be to be looked for by itself."""
-_UNRESERVED: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
-_LEFT_IN_URLS: Final = (b"", b"/", b"!*'()")
-"""What programs leave as it is in a URL besides: some nothing, some the slash, some these."""
+_PLAIN: Final = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789 ")
+"""What stays as it is where blanks do."""
+_LONGEST_SIGN: Final = 10
+"""So many characters has a sign at most that is written otherwise: `&amp;quot;`."""
+_NESTED: Final = 3
+"""So often a text is read that was written otherwise in several ways, like JSON in a URL."""
 _BASE64: Final = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_=")
 _SPILL: Final = 3
 """So many characters beside a value in Base64 are partly made of it."""
@@ -35,7 +38,7 @@ class Secret(Struct, frozen=True):
 
 
 class Known:
-    """Finds values in any of their spellings: plain, in JSON, in a URL, in Base64, in hexadecimal.
+    """Finds values in any of their spellings: plain, in JSON, URLs, HTML, Base64, hexadecimal.
 
     A value of several lines is found by any of its longer lines, too, and one that is long enough
     although it was broken over lines.
@@ -49,17 +52,17 @@ class Known:
             for form, is_base64 in _spellings(secret.value.encode(errors="surrogatepass")):
                 self._forms.setdefault(form, (secret, is_base64))
         self.longest_broken = max(
-            (len(form) for form in self._forms if form.split()[1:]), default=0
+            (_written_at_most(form) for form in self._forms if form.split()[1:]), default=0
         )
         """How long the longest spelling is that has white space in it."""
-        self.longest = max(map(len, self._forms), default=0)
+        self.longest = _LONGEST_SIGN * max(map(len, self._forms), default=0)
         pattern = b"|".join(map(literally, self._forms))
         self._search = Linear(pattern, longest=True, captures=False) if self._forms else None
         self._any = Anywhere(pattern) if self._forms else None
         self.broken = Broken(self._forms)
 
-    def spans(self, data: bytes) -> Iterator[tuple[int, int, Secret]]:
-        """Where they are."""
+    def spans(self, data: bytes, nested: int = _NESTED) -> Iterator[tuple[int, int, Secret]]:
+        """Where they are; one may be told twice."""
         if self._search is None:
             return
         whole = (found.span() for found in self._search.finditer(data))
@@ -67,26 +70,42 @@ class Known:
         for start, end, form in chain(pieces, self.broken.spans(data)):
             secret, is_base64 = self._forms[form]
             yield *(_with_spill(data, start, end) if is_base64 else (start, end)), secret
+        if nested and self._are_meant(data, nested):
+            reading = read_as_meant(data)
+            for start, end, secret in self.spans(reading.data, nested - 1):
+                yield reading.place(start), reading.end(end), secret
 
-    def are_in(self, data: bytes) -> bool:
+    def are_in(self, data: bytes, nested: int = _NESTED) -> bool:
         """Whether there is one at all."""
-        return self._any is not None and (self._any.is_in(data) or self.broken.may_be_in(data))
+        if self._any is None:
+            return False
+        is_there = self._any.is_in(data) or self.broken.may_be_in(data)
+        return is_there or (nested > 0 and self._are_meant(data, nested))
+
+    def _are_meant(self, data: bytes, nested: int) -> bool:
+        text = meant(data)
+        return text != data and self.are_in(text, nested - 1)
+
+    def open_at(self, data: bytes, border: int) -> int:
+        """Where one begins that lines break and that goes on behind a border, or may do so when
+        more of the text has come; -1: nowhere."""
+        places = [self.broken.open_at(data, border)]
+        if border and meant(data) != data:
+            reading = read_as_meant(data)
+            begin = self.broken.open_at(reading.data, reading.at(border))
+            places.append(reading.place(begin) if begin >= 0 else begin)
+        return min((place for place in places if place >= 0), default=-1)
 
 
 def _spellings(value: bytes) -> Iterator[tuple[bytes, bool]]:
-    """Every way to write a value, and whether it is Base64, which spills over its ends."""
-    yield value, False
-    text = value.decode(errors="surrogatepass")
-    for as_ascii in (True, False):
-        once = json.dumps(text, ensure_ascii=as_ascii)[1:-1]
-        yield once.encode(errors="surrogatepass"), False
-        yield json.dumps(once)[1:-1].encode(), False
-    yield text.replace("/", "\\/").encode(errors="surrogatepass"), False
-    for left in _LEFT_IN_URLS:
-        for hexadecimal in (b"%%%02X", b"%%%02x"):
-            in_url = _percent(value, left, hexadecimal)
-            yield in_url, False
-            yield in_url.replace(b"%20", b"+"), False
+    """Every way to write a value, and whether it is Base64, which spills over its ends.
+
+    Signs that are written otherwise are none: the text is read as it is meant. What only looks so
+    in the value is read so there, too.
+    """
+    for plain in _readings(value):
+        yield plain, False
+        yield plain.replace(b" ", b"+"), False  # in a form of a URL
     yield value.hex().encode(), False
     yield value.hex().upper().encode(), False
     for encode in (b64encode, urlsafe_b64encode):
@@ -100,10 +119,19 @@ def _spellings(value: bytes) -> Iterator[tuple[bytes, bool]]:
             yield line, False
 
 
-def _percent(value: bytes, left: bytes, hexadecimal: bytes) -> bytes:
-    return b"".join(
-        bytes((byte,)) if byte in _UNRESERVED + left else hexadecimal % byte for byte in value
-    )
+def _readings(value: bytes) -> Iterator[bytes]:
+    """A value, and what it means if signs of it look as if they were written otherwise."""
+    yield value
+    for _ in range(_NESTED):
+        value = meant(value)
+        if len(value) >= SHORTEST:
+            yield value
+
+
+def _written_at_most(form: bytes) -> int:
+    """How long a form becomes whose signs are written otherwise."""
+    signs = len(form) - sum(map(_PLAIN.__contains__, form))
+    return len(form) + (_LONGEST_SIGN - 1) * signs
 
 
 def _middle(encoded: bytes, before: int, size: int) -> bytes:

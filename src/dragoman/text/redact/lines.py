@@ -19,7 +19,7 @@ from dragoman.text.redact.blocks import (
     is_open,
     is_word,
 )
-from dragoman.text.redact.hidden import Reading
+from dragoman.text.redact.hidden import read
 
 OVER: Final = -1
 """No key goes on."""
@@ -46,7 +46,7 @@ def begun(text: str) -> int:
     begin = max(map(text.rfind, BEGINS))
     if begin < 0:
         return OVER
-    data = Reading(text[begin:].encode(errors="surrogatepass")).data
+    data = read(text[begin:].encode(errors="surrogatepass")).data
     return _BEGUN if is_open(data + b"\n") else OVER
 
 
@@ -64,11 +64,11 @@ def of_key(text: str, since: int) -> tuple[int, int]:
 
 def _of_line(line: str, since: int) -> tuple[int, int]:
     data = line.encode(errors="surrogatepass")
-    reading = Reading(data)
+    reading = read(data)
     footer = _FOOTER.search(reading.data)
     body = reading.data[: footer.start()] if footer else reading.data
     is_of_key = _is_of_key(body, since)
-    end = reading.place(len(body) - 1) + 1 if footer else len(data)
+    end = reading.end(len(body)) if footer else len(data)
     size = len(data[:end].decode(errors="surrogatepass")) if is_of_key else 0
     if footer:
         return size, OVER

@@ -24,6 +24,7 @@ _PLACEHOLDER: Final = re.compile(
 )
 _NOT_SECRET: Final = re.compile(
     r"(?:urn:uuid:)?[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+    r"|(?:[a-z0-9@.-]+ )?AAAA[BCEI][A-Za-z0-9+/=]{20,}.*"
     r"|sha\d{1,3}[:-][A-Za-z0-9+/=]+|md5[:-][0-9a-f]+|TASK-\d{4}-\d\d-\d\d-\w+|[0-9a-f]{12}"
     r"|(?:https?|file|ssh|git)://.*|\d{4}-\d\d-\d\d.*|v?\d+(?:\.\d+)+\S{0,12}|[\d.,:%_-]+[a-zA-Z]{0,3}",
     re.IGNORECASE | re.ASCII,
@@ -96,6 +97,11 @@ def is_placeholder(value: str) -> bool:
     return _PLACEHOLDER.fullmatch(value) is not None
 
 
+def is_words(text: str) -> bool:
+    """Whether nothing but words, short numbers and signs is in a text."""
+    return _WORDS.fullmatch(text) is not None
+
+
 def looks_random(value: str) -> bool:
     """Whether no language has made a value, and it is no hash, id, date, number or expression."""
     # Most values are short, words or numbers, and that is seen at once.
@@ -108,7 +114,7 @@ def looks_random(value: str) -> bool:
         return False
     if _EXPRESSION.search(value):
         return False
-    if _WORDS.fullmatch(value) and not (_NUMBERED.fullmatch(value) or _is_put_by_chance(value)):
+    if is_words(value) and not (_NUMBERED.fullmatch(value) or _is_put_by_chance(value)):
         return False
     return bits(value) >= _LEAST_BITS
 

@@ -95,10 +95,7 @@ class Redactor:
         return MaskedLine(text + masked.text, bool(size or masked.found), since)
 
     def may_hold(self, data: bytes) -> bool:
-        """Whether it is worth to look into a text; a no is quick, and is meant.
-
-        The text may be JSON, unless it spells letters as numbers.
-        """
+        """Whether it is worth to look into a text, also in JSON; a no is quick, and is meant."""
         return self._finder.may_hold(data)
 
     def knows(self, data: bytes) -> bool:
@@ -118,9 +115,12 @@ class Redactor:
             found += ((path, kind) for kind in kinds)
             return text
         if isinstance(value, dict):
+            fields = cast(dict[str, Any], value)
             return {
-                self._name(key, path, found): self._walked(item, below(path, key), key, found)
-                for key, item in cast(dict[str, Any], value).items()
+                self._name(key, path, found): self._walked(
+                    item, below(path, key), _name_in(fields, key), found
+                )
+                for key, item in fields.items()
             }
         if isinstance(value, list | tuple):
             items = cast(Sequence[Any], value)
@@ -142,6 +142,12 @@ class Redactor:
             digest = self._finder.digest(value.encode(errors="surrogatepass"))
             return placeholder(kind, digest), [kind]
         return masked.text, [one.kind for one in masked.found]
+
+
+def _name_in(fields: dict[str, Any], key: str) -> str:
+    """What a field is called: by its key, or by another field where its own is only `value`."""
+    name = fields.get("name", fields.get("key")) if key == "value" else key
+    return name if isinstance(name, str) else key
 
 
 def _named_by(item: Any) -> str:

@@ -9,6 +9,7 @@ from typing import Final
 
 from dragoman.text.redact.assignments import LONGEST_PENDING, pending
 from dragoman.text.redact.blocks import BEGINS, is_open
+from dragoman.text.redact.escaped import meant, read_as_meant
 from dragoman.text.redact.finder import SMALL, Finder, open_lines
 from dragoman.text.redact.hidden import open_sequence
 
@@ -34,7 +35,7 @@ class Stream:
         self._held = held
         known = finder.known
         self._broken = known.longest_broken
-        self._keep = max(_LEAST_HELD, known.longest)
+        self._keep = min(max(_LEAST_HELD, known.longest), MOST_HELD)
 
     @property
     def held(self) -> str:
@@ -76,7 +77,7 @@ class Stream:
         """Where something begins that may go on behind the border; else the border."""
         before = self._held[max(0, border - _LOOK_BACK) : border]
         data = before.encode(errors="surrogatepass")
-        begins = (pending(data), open_sequence(data), open_lines(data))
+        begins = (_pending(data), open_sequence(data), open_lines(data))
         lost = border - len(before)
         first = (lost + _character(data, begin) for begin in begins if begin >= 0)
         return min(*first, border, self._block(border), self._value(border))
@@ -105,11 +106,11 @@ class Stream:
         return begin if is_going_on else border
 
     def _value(self, border: int) -> int:
-        broken = self._finder.known.broken
-        lost = max(0, border - broken.window)
-        window = self._held[lost : border + broken.window].encode(errors="surrogatepass")
+        known = self._finder.known
+        lost = max(0, border - known.broken.window)
+        window = self._held[lost : border + known.broken.window].encode(errors="surrogatepass")
         before = self._held[lost:border].encode(errors="surrogatepass")
-        begin = broken.open_at(window, len(before))
+        begin = known.open_at(window, len(before))
         return border if begin < 0 else lost + _character(before, begin)
 
     def _forced(self) -> int:
@@ -129,6 +130,15 @@ def _after_space(text: str, end: int) -> int:
     """The last place up to `end` that white space stands before; 0: there is none."""
     find, end = text.rfind, max(0, end)
     return max(find(" ", 0, end), find("\n", 0, end), find("\t", 0, end), find("\r", 0, end)) + 1
+
+
+def _pending(data: bytes) -> int:
+    """Where a name begins whose secret may follow, as it stands there or as it is meant; -1:
+    nowhere."""
+    begin = pending(data)
+    if begin >= 0 or (begin := pending(meant(data))) < 0:
+        return begin
+    return read_as_meant(data).place(begin)
 
 
 def _character(data: bytes, at: int) -> int:

@@ -1,0 +1,237 @@
+"""Secrets whose signs are written otherwise, and secrets beside colours."""
+
+import html
+import itertools
+import json
+import random
+from base64 import b64encode
+from collections.abc import Callable
+from urllib.parse import quote, quote_plus
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from dragoman.text.linear import Linear
+from dragoman.text.redact import Redactor, Secret
+from dragoman.text.redact.escaped import meant, read_as_meant
+from dragoman.text.redact.reading import Reading, in_lines
+from tests.requirements import proves
+from tests.text import secrets_corpus as corpus
+from tests.text.test_redact import ALL, GITHUB, KEY, Meter, shown
+
+Spelling = Callable[[str], str]
+
+
+def as_go(value: str) -> str:
+    """JSON as Go writes it, so that it may stand in HTML."""
+    text = json.dumps(value)
+    return text.replace("&", r"\u0026").replace("<", r"\u003c").replace(">", r"\u003e")
+
+
+def _units(value: str) -> list[int]:
+    """The numbers of a text in UTF-16, as JSON has them."""
+    data = value.encode("utf-16-be")
+    return [int.from_bytes(data[at : at + 2], "big") for at in range(0, len(data), 2)]
+
+
+WRITTEN: dict[str, Spelling] = {
+    "JSON of Go": as_go,
+    "JSON of Go in JSON of Go": lambda value: as_go(as_go(value)),
+    "JSON three times": lambda value: json.dumps(json.dumps(json.dumps(value))),
+    "JSON that escapes slashes": lambda value: json.dumps(value).replace("/", r"\/"),
+    "all of it as numbers of JSON": lambda v: "".join(rf"\u{unit:04x}" for unit in _units(v)),
+    "all of it as bytes of C": lambda v: "".join(rf"\x{byte:02x}" for byte in v.encode()),
+    "all of it in octal": lambda v: "".join(rf"\{byte:03o}" for byte in v.encode()),
+    "HTML": html.escape,
+    "HTML with numbers": lambda v: html.escape(v).replace("&#x27;", "&#39;"),
+    "HTML without quotes": lambda value: html.escape(value, quote=False),
+    "HTML in HTML": lambda value: html.escape(html.escape(value)),
+    "all of it as numbers of HTML": lambda v: "".join(f"&#{ord(sign)};" for sign in v),
+    "a URL in a URL": lambda value: quote(quote(value, safe=""), safe=""),
+    "a form in a form": lambda value: quote_plus(quote_plus(value)),
+    "all of it as numbers of a URL": lambda v: "".join(f"%{byte:02X}" for byte in v.encode()),
+    "and twice so": lambda v: "".join(f"%25{byte:02x}" for byte in v.encode()),
+    "JSON in a URL": lambda value: quote(as_go(value)),
+    "JSON in HTML": lambda value: html.escape(json.dumps(value)),
+    "JSON in HTML in a URL": lambda value: quote(html.escape(json.dumps(value))),
+    "HTML in JSON": lambda value: json.dumps(html.escape(value)),
+    "Base64 in a URL": lambda v: quote(b64encode(f"u:{v}".encode()).decode(), safe=""),
+    "Python": repr,
+    "bytes of Python": lambda value: repr(value.encode()),
+    "a shell": lambda v: "".join(c if c.isalnum() or ord(c) > 127 else f"\\{c}" for c in v),
+}
+"""Who wrote a value -> how."""
+_MISLEADING = ("abcdef0123456789%\\&;", "aAbB12\"'\\/&<>%+= ", "nrtux0123%\\&#;amp", "äß→😀ab12&'")
+
+
+def values() -> list[str]:
+    """Known values, many of which look as if something in them were written otherwise."""
+    chance = random.Random(23)
+    of = itertools.cycle(_MISLEADING)
+    own = ("".join(chance.choices(next(of), k=8 + n % 20)).strip() + "x7Q" for n in range(120))
+    return [*corpus.values(), *own]
+
+
+@proves("REDACT-MEANT")
+@pytest.mark.parametrize("who", WRITTEN)
+def test_a_known_value_is_found_however_its_signs_are_written(who: str) -> None:
+    for value in values():
+        redactor = Redactor([Secret("pin", value)], KEY, known_only=True)
+        digest = redactor.text(value).found[0].digest
+        written = WRITTEN[who](value)
+        masked = redactor.text(f"a <{written}> é")
+        assert [one.digest for one in masked.found] == [digest], (value, written)
+        assert redactor.may_hold(written.encode())
+
+
+@proves("REDACT-MEANT")
+@pytest.mark.parametrize("who", WRITTEN)
+def test_so_is_one_that_comes_in_pieces(who: str) -> None:
+    for value in ("tiger & <tiger> 'burning' bright", "zx81-Tiger&Burn'ing<42"):
+        redactor = Redactor([Secret("pin", value)], KEY)
+        text = f"we read {WRITTEN[who](value)} today"
+        whole = redactor.text(text).text
+        assert whole.count("[REDACTED:pin:") == 1
+        for size in (1, 7):
+            stream = redactor.stream()
+            pieces = [stream.feed(text[at : at + size]) for at in range(0, len(text), size)]
+            assert "".join(pieces) + stream.close() == whole, size
+
+
+@proves("REDACT-MEANT")
+def test_one_that_lines_break_waits_for_the_rest_however_it_is_written() -> None:
+    redactor = Redactor([Secret("pin", "zx81&Tiger.Burning_42")], KEY)
+    text = "it is zx81%26Tiger.Bur\nning_42 so"
+    whole = redactor.text(text).text
+    assert whole.count("[REDACTED:pin:") == 1
+    stream = redactor.stream()
+    assert "".join(stream.feed(sign) for sign in text) + stream.close() == whole
+
+
+@proves("REDACT-MEANT")
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("password&quot;:&quot;z9Q2mK4v&quot;", "password&quot;:&quot;[REDACTED:password]&quot;"),
+        ("pwd&quot;: &quot;z9Q2mK4v&quot; x", "pwd&quot;: &quot;[REDACTED:password]&quot; x"),
+        ("password=%22z9Q2mK4v%22", "password=%22[REDACTED:password]%22"),
+        (r"token\u003dz9Q2mK4v\u0026u\u003dbob", r"token\u003d[REDACTED:token]\u0026u\u003dbob"),
+        (r"\u0067hp_" + "a1B2" * 9 + r"\u000ao", r"[REDACTED:github_token]\u000ao"),
+        (
+            f"a%3D1\nnothing to see\nb%3D{GITHUB}\nnor here",
+            "a%3D1\nnothing to see\nb%3D[REDACTED:github_token]\nnor here",
+        ),
+    ],
+)
+def test_other_secrets_are_found_as_they_are_meant(text: str, expected: str) -> None:
+    assert shown(text) == expected
+    once = ALL.text(text)
+    assert ALL.text(once.text).text == once.text
+    stream = ALL.stream()
+    assert "".join(stream.feed(sign) for sign in text) + stream.close() == once.text
+
+
+@proves("REDACT-MEANT")
+def test_a_secret_has_one_digest_however_it_is_written() -> None:
+    plain = ALL.text('"password": "z9Q2&mK4v"').found[0]
+    for text in (r'"password": "z9Q2\u0026mK4v"', "password&quot;: &quot;z9Q2&amp;mK4v&quot;"):
+        assert ALL.text(text).found[0].digest == plain.digest
+
+
+@proves("REDACT-MEANT", "REDACT-KEPT")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "100% of 20% at %d items, %02x and %s",
+        "&nosuchname; &copy; AT&T; a&b",
+        r"C:\new\temp\user \d+ \w \\server\share",
+        r"re.compile(r'\btoken\b\s*=\s*(\S{8,})')",
+        "password=%PASSWORD% token=%20 key=%3Cyour%20key%3E",
+    ],
+)
+def test_what_only_looks_so_stays(text: str) -> None:
+    assert ALL.text(text).text == text
+
+
+@proves("REDACT-MEANT")
+@given(st.text(st.sampled_from("ab\\%&#;25unx0é \n\"'"), max_size=24))
+@example(r"\ud83d\ude00 \ud83d")
+@example("&#38;&#x26;&amp;amp;&bogus;")
+def test_a_place_in_what_is_meant_is_a_place_in_the_text(text: str) -> None:
+    data = text.encode(errors="surrogatepass")
+    reading = read_as_meant(data)
+    assert reading.data == meant(data)
+    places = [reading.place(at) for at in range(len(reading.data))]
+    ends = [reading.end(at + 1) for at in range(len(reading.data))]
+    assert places == sorted(places)
+    assert ends == sorted(ends)
+    assert all(place < end <= len(data) for place, end in zip(places, ends, strict=True))
+    for at, place in enumerate(places):
+        if data[place : reading.end(at + 1)] == reading.data[at : at + 1]:
+            assert reading.at(place) == at
+
+
+@proves("REDACT-MEANT")
+def test_of_a_reading_the_places_of_what_is_left_out_are_those_behind_it() -> None:
+    reading = Reading(b"ab--cd", [(2, 4, b"")])
+    assert reading.data == b"abcd"
+    assert [reading.at(place) for place in range(6)] == [0, 1, 2, 2, 2, 3]
+    lines = in_lines(b"one\ntwo\nthree", Linear(rb"[^\n]*w[^\n]*\n?"), lambda _: ())
+    assert lines.data == b";\ntwo\n;\n"
+    assert lines.place(lines.data.index(b"two")) == 4
+
+
+@proves("REDACT-MEANT", "REDACT-LINEAR")
+@pytest.mark.parametrize("piece", ["\\", "%25", "&amp;", "amp;", r"\u0041", "%41", "&#65;", "&a"])
+def test_twice_the_signs_are_twice_the_work(piece: str) -> None:
+    redactor = Redactor([Secret("pin", "zx81&Tiger.Burning_42")], KEY)
+    costs = list[int]()
+    for size in (10_000, 20_000):
+        with Meter() as meter:
+            redactor.text((piece * size)[:size])
+        costs.append(meter.looked_at)
+    assert 0 < costs[1] <= 3 * costs[0]
+
+
+AWS = "AKIAWJIBAGI3MNBQNSPU"
+DATABRICKS = "dapi5f08b79affd2b49c12a4b0062983475e"
+HUGGING = "hf_" + "abcdeFGHIJ" * 3 + "klmn"
+GITLAB = "glpat-" + "a1B2" * 5
+
+
+@proves("REDACT-BORDERS")
+@pytest.mark.parametrize(
+    ("secret", "before", "behind"),
+    [
+        (AWS, "\x1b[31m", "\x1b[0mok"),
+        (DATABRICKS, "\x1b[31m", "\x1b[0mINFO"),
+        (HUGGING, "\x1b[33m", "\x1b[0mvalid"),
+        (GITHUB, "", "\x1b[0mis the token"),
+        (GITLAB, "Token\x1b[32m", "\x1b[0m"),
+        (GITLAB, "Token\x1b[32m", "\x1b[0mdone and \u200bdone"),
+        (AWS, r"{\"x\": \"\u001b[31m", r"\u001b[0mok\"}"),
+        ("z9Q2mK4v", "token\x1b[0m=\x1b[36m", "\x1b[0mok"),
+        ("z9Q2mK4v", "token\x1b[0m=\x1b[36m", "\x1b[0m\nno more\n\x1b[1m."),
+    ],
+)
+def test_a_colour_beside_a_secret_parts_it_from_other_words(
+    secret: str, before: str, behind: str
+) -> None:
+    (alone,) = ALL.text(f"token={secret} .").found
+    masked = ALL.text(before + secret + behind)
+    assert [one.digest for one in masked.found] == [alone.digest]
+    assert masked.text == before + masked.found[0].placeholder + behind
+    assert ALL.text(masked.text).text == masked.text
+    stream = ALL.stream()
+    pieces = [stream.feed(sign) for sign in before + secret + behind]
+    assert "".join(pieces) + stream.close() == masked.text
+
+
+@proves("REDACT-BORDERS")
+@pytest.mark.parametrize("border", [7, 12, 38])
+def test_a_colour_in_the_middle_of_one_does_not(border: int) -> None:
+    secret = GITHUB + "c3D4e5F6g7"
+    text = f"\x1b[1m{secret[:border]}\x1b[31m{secret[border:]}\x1b[0m"
+    assert shown(text) == "\x1b[1m[REDACTED:github_token]\x1b[0m"
+    assert ALL.text(text).found[0].digest == ALL.text(secret).found[0].digest
