@@ -38,6 +38,14 @@ def read_moment(given: str) -> int:
     return parse_rfc3339(given)
 
 
+def read_clock(given: str) -> int:
+    """A moment that the hub's clock may show, as milliseconds."""
+    moment = parse_rfc3339(given)
+    if moment < 0:
+        raise ValueError(f"{given!a} is before 1970, where the hub's clock begins")
+    return moment
+
+
 def read_duration(given: str) -> int:
     """A length of time, as milliseconds: seconds, or a number with its unit."""
     return parse_duration(given)
