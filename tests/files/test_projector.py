@@ -25,6 +25,7 @@ from dragoman.core.commands import (
 )
 from dragoman.core.moments import parse_rfc3339
 from dragoman.files import projector
+from dragoman.files.layout import has_stamp, stamp
 from dragoman.files.tasks.task_file import read_task_file
 from dragoman.system.beneath import Beneath
 from tests.engine.lab import ALICE, HUMAN, START, TTL
@@ -397,11 +398,11 @@ def test_a_folder_in_the_place_of_the_cursor_is_put_aside_with_a_word(tmp_path: 
 
 
 @proves("DOCTOR-AGREES")
-def test_a_time_that_no_file_system_keeps_makes_no_file_look_changed(tmp_path: Path) -> None:
-    lab = FilesLab(tmp_path)
-    lab.clock.advance(parse_rfc3339("9999-12-31T23:00:00Z") - lab.clock.now())
-    lab.create()
-    assert list(lab.projector().changed_logs()) == []
+@pytest.mark.parametrize("moment", ["1969-12-31T23:00:00Z", "9999-12-31T23:00:00Z"])
+def test_the_stamp_of_a_strange_clock_is_a_time_that_file_systems_keep(moment: str) -> None:
+    mark = stamp("events/day.jsonl", 7, parse_rfc3339(moment))
+    assert 0 <= mark < 2**63
+    assert has_stamp("events/day.jsonl", 7, mark)
 
 
 @proves("FILES-PLACES", "FILES-BENEATH")

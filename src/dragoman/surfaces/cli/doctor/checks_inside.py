@@ -8,6 +8,7 @@ from dragoman.core.errors import StoreCorrupt
 from dragoman.core.moments import roughly, to_rfc3339
 from dragoman.ledger.entry import read_line
 from dragoman.surfaces.cli.doctor.patient import Diagnosis, Patient, bad, ok, warning
+from dragoman.surfaces.cli.words.phrases import counted
 
 if TYPE_CHECKING:
     from dragoman.engine.ports import Store
@@ -54,10 +55,12 @@ def ledger(patient: Patient) -> Diagnosis | None:
     if patient.place is None:
         return None
     reached, last = patient.place.hub.store.head(), patient.place.checkpoints.last()
+    entries = counted(reached, "entry", "entries")
     if last is None:
         return (
             warning(
-                f"none of {reached} entries is signed", patient.once_writable("run `dragoman tick`")
+                f"none of {entries} is signed",
+                patient.once_writable("run `dragoman tick`"),
             )
             if reached
             else ok("empty")
@@ -75,8 +78,8 @@ def ledger(patient: Patient) -> Diagnosis | None:
             "`dragoman verify` says what is wrong with each; if it finds nothing else, delete them",
         )
     return ok(
-        f"{reached} entries; {reached - last.size} after the last checkpoint are as they were "
-        "written, and `dragoman verify` proves the others"
+        f"{entries}; {reached - last.size} after the last checkpoint are as they were written, and "
+        "`dragoman verify` proves the others"
     )
 
 
