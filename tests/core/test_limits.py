@@ -32,6 +32,13 @@ def test_a_text_has_a_bound(length: int, fits: bool) -> None:
     assert (check_count("list", "x" * length, 10) is None) is fits
 
 
+@pytest.mark.parametrize("text", ["", " ", "\t\n", "\u200b", " \u200b\u2060 ", "\ufeff"])
+def test_a_text_in_which_there_is_nothing_to_see_is_empty(text: str) -> None:
+    assert "title is empty" in str(check_text("title", text, 10, least=1))
+    assert check_text("title", text, 10) is None
+    assert check_text("title", f"{text}.", 10, least=1) is None
+
+
 def test_the_refusal_names_the_field_what_it_has_and_the_limit() -> None:
     assert "title has 11 characters; at most 10" in str(check_text("title", "x" * 11, 10))
     assert "links has 11 items; at most 10" in str(check_count("links", "x" * 11, 10))

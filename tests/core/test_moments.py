@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.core.moments import duration, in_hours, parse_duration, parse_rfc3339, to_rfc3339
+from dragoman.core.moments import (
+    duration,
+    in_hours,
+    parse_duration,
+    parse_rfc3339,
+    roughly,
+    to_rfc3339,
+)
 from tests.requirements import proves
 
 pytestmark = proves("CLI-NOW")
@@ -143,6 +150,15 @@ def test_offsets_agree_with_the_calendar(moment: int, offset: int) -> None:
 )  # fmt: skip
 def test_a_length_of_time_has_its_largest_whole_unit(milliseconds: int, text: str) -> None:
     assert duration(milliseconds) == text
+
+
+@proves("CLI-DOCTOR")
+@pytest.mark.parametrize(
+    ("milliseconds", "text"),
+    [(999, "999ms"), (90_500, "1m"), (DAY - 1, "23h"), (251_607_475_392_427, "2912123d")],
+)
+def test_a_length_of_time_is_told_roughly_in_its_largest_unit(milliseconds: int, text: str) -> None:
+    assert roughly(milliseconds) == text
 
 
 @proves("ACP-RESPONSE")

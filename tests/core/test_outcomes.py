@@ -1,7 +1,7 @@
 """How an attempt ends: reports, the end of a session, recovery, retries and the deadletter."""
 
 from itertools import pairwise
-from typing import get_args
+from typing import cast, get_args
 
 import pytest
 from hypothesis import given
@@ -172,6 +172,12 @@ def test_a_renewed_lease_is_never_taken_away() -> None:
     assert world.do(HUB, ExpireLease("T"), EXPIRED - 2 + TTL).events == ()
     assert (world.tasks, world.leases) == before
     assert world.do(HUB, ExpireLease("T"), EXPIRED - 1 + TTL).events != ()
+
+
+@proves("TESTING-HUB")
+def test_an_outcome_that_is_none_is_refused() -> None:
+    bogus = ReportOutcome("T", cast(Outcome, "bogus"))
+    assert World(task()).code(HUMAN, bogus) == "invalid_field"
 
 
 @proves("LEASE-RECOVERY")

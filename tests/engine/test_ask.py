@@ -159,7 +159,10 @@ def test_a_name_that_leads_nowhere_says_why(lab: Lab, name: str, code: str) -> N
     assert (asked.code if isinstance(asked, Refusal) else "") == code, "and so does a command"
     if code == "ambiguous_name":
         assert isinstance(found, Refusal)
-        assert found.detail == "n names several tasks: T, U"
+        told = (
+            "n names several tasks: T, U; use the id of one, or put the kind of the name before it"
+        )
+        assert found.detail == f"{told}, as in bead:n"
 
 
 @proves("NAME-ALIAS")

@@ -23,7 +23,9 @@ from dragoman.core.commands import (
     RequestDelegation,
     UpdateTask,
 )
+from dragoman.core.moments import parse_rfc3339
 from dragoman.files import projector
+from dragoman.files.layout import has_stamp, stamp
 from dragoman.files.tasks.task_file import read_task_file
 from dragoman.system.beneath import Beneath
 from tests.engine.lab import ALICE, HUMAN, START, TTL
@@ -372,10 +374,35 @@ def test_whatever_stands_in_the_place_of_a_folder_is_put_aside(
     assert (data / place).is_dir()
     assert os.path.lexists(data / f"{place}-found")
     assert places(lab, task) == ["ready"]
-    assert (list(outside.iterdir()), lab.warnings) == ([], [])
+    told = f"{place} was no folder: it is kept as {place}-found, and a folder is made in its place"
+    assert (list(outside.iterdir()), lab.warnings) == ([], [told])
     assert list(lab.projector().taken_places()) == []
     lab.projector().rebuild(lambda _: None)
     assert lab.differences() == []
+
+
+@proves("FILES-PLACES")
+def test_a_folder_in_the_place_of_the_cursor_is_put_aside_with_a_word(tmp_path: Path) -> None:
+    lab = FilesLab(tmp_path)
+    lab.create()
+    cursor = tmp_path / "projection.json"
+    cursor.unlink()
+    cursor.mkdir()
+    assert list(lab.projector().taken_places()) == ["projection.json"]
+    lab.sweep()
+    assert (cursor.is_file(), (tmp_path / "projection.json-found").is_dir()) == (True, True)
+    (told,) = lab.warnings
+    assert told.startswith("projection.json was no file: it is kept as projection.json-found")
+    assert list(lab.projector().taken_places()) == []
+    assert lab.differences() == []
+
+
+@proves("DOCTOR-AGREES")
+@pytest.mark.parametrize("moment", ["1969-12-31T23:00:00Z", "9999-12-31T23:00:00Z"])
+def test_the_stamp_of_a_strange_clock_is_a_time_that_file_systems_keep(moment: str) -> None:
+    mark = stamp("events/day.jsonl", 7, parse_rfc3339(moment))
+    assert 0 <= mark < 2**63
+    assert has_stamp("events/day.jsonl", 7, mark)
 
 
 @proves("FILES-PLACES", "FILES-BENEATH")

@@ -6,7 +6,8 @@ from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+from urllib.parse import urlencode
 
 import psycopg
 import pytest
@@ -29,8 +30,10 @@ from dragoman.core.deadlines import Backoff
 from dragoman.core.errors import Refusal, StoreUnavailable
 from dragoman.engine.handle import Engine
 from dragoman.engine.hub import Hub
-from dragoman.engine.ports import Changes, Inspection, Session
-from dragoman.engine.reads.ask import TaskView, entries, find_task
+from dragoman.engine.ports import BoardQuery, Changes, Inspection, Session
+from dragoman.engine.reads.ask import TaskView, entries, find_task, list_tasks
+from dragoman.engine.reads.search import search_mail
+from dragoman.engine.request import Accepted
 from dragoman.engine.verifying.verify import check_ledger, check_views
 from dragoman.services.promotion import Promotion
 from dragoman.services.recovery import Recovery
@@ -302,3 +305,60 @@ def test_a_hub_that_runs_on_through_an_upgrade_spoils_and_fills_nothing(tmp_path
     assert isinstance(find_task(old.hub.store, "t"), TaskView)
     newer.close()
     old.hub.close()
+
+
+HOSTILE: Final = (
+    "x' OR '1'='1",
+    'x" OR 1=1 --',
+    "x'); DELETE FROM entries; --",
+    "status') = 'ready' OR json_extract(state, '$.x",
+    "* NEAR(a b) ^c {d}: e",
+    "%",
+)
+
+
+def test_no_filter_becomes_a_part_of_a_statement(tmp_path: Path) -> None:
+    """langgraph#5666 (CVE-2025-8709): the key of a filter was written into the statement."""
+    with serving(House(SqliteStore.open(tmp_path / "hub.db", new_id))) as house:
+        house.do(CreateTask("Kept", id="t", ready=True))
+        before = [entry.line for entry in entries(house.store)]
+        for word in HOSTILE:
+            asked = urlencode({"status": "ready", word: "x"})
+            assert house.ask("GET", f"/v1/tasks?{asked}").status == 400, word
+            for key in ("status", "assignee", "before"):
+                answer = house.ask("GET", f"/v1/tasks?{urlencode({key: word})}")
+                found: list[Any] = answer.json["tasks"] if answer.status == 200 else []
+                assert (answer.status in (200, 400), found) == (True, []), (key, word)
+            assert list_tasks(house.store, BoardQuery(owner=word)) == []
+            assert isinstance(find_task(house.store, word), Refusal)
+            searched = search_mail(house.store, word, None, 10)
+            assert isinstance(searched, Refusal) or searched == []
+        assert [entry.line for entry in entries(house.store)] == before
+        assert len(list_tasks(house.store, BoardQuery(status="ready"))) == 1
+
+
+def test_a_request_that_many_repeat_at_once_is_done_once_and_in_its_order(tmp_path: Path) -> None:
+    """langgraph#8039: what a step wrote and that it was done were stored in the order that threads
+    happened to take; whether it was replayed or executed again was luck."""
+    place = open_place(tmp_path, "", START, create=True)
+    hub = place.hub
+    hub.do(LEA, CreateTask("One", id="t", ready=True))
+    steps = [(NoteTask("t", f"what {n} gave"), NoteTask("t", f"{n} is done")) for n in range(10)]
+
+    def ask(turn: int) -> tuple[int, object]:
+        number = turn % len(steps)
+        return number, hub.engine.handle_now(hub.request(LEA, *steps[number], key=f"k{number}"))
+
+    with ThreadPoolExecutor(8) as threads:
+        answers = list(threads.map(ask, range(8 * len(steps))))
+    for number in range(len(steps)):
+        given = [one for n, one in answers if n == number and isinstance(one, Accepted)]
+        assert [len(given), sum(not one.repeated for one in given)] == [8, 1]
+    bodies = [entry.line.decode() for entry in entries(hub.store) if entry.event == "task.noted"]
+    assert len(bodies) == 2 * len(steps)
+    for gave, done in zip(bodies[::2], bodies[1::2], strict=True):
+        number = gave.partition("what ")[2].partition(" ")[0]
+        assert f"{number} is done" in done
+    settle(place)
+    check_sound(place)
+    place.hub.close()

@@ -11,6 +11,7 @@ from dragoman.bootstrap import open_place
 from dragoman.services.projector import FilesDuty
 from tests.conftest import LONG_RUN
 from tests.requirements import proves
+from tests.simulation.__main__ import read_seeds
 from tests.simulation.mutants import MUTANTS, Change, Mutant
 from tests.simulation.story import OnSqlite, Told, simulate, summed
 
@@ -114,3 +115,13 @@ def test_a_hub_that_is_broken_on_purpose_is_found(change: Change) -> None:
     with pytest.raises(AssertionError, match=r"seed [0-9]+ fails: Broken") as found:
         [simulate(seed, Mutant(change)) for seed in range(2, 22, 2)]
     assert "the last steps:" in str(found.value)
+
+
+@proves("SIM-SEED")
+def test_the_seeds_of_a_run_by_hand_are_read_or_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert read_seeds(["17"]) == (17, 18)
+    assert read_seeds(["1", "500"]) == (1, 500)
+    for words, told in ((["5", "3"], "no seed from 5 on"), ([], "SEED"), (["x"], "invalid int")):
+        with pytest.raises(SystemExit, match="2"):
+            read_seeds(words)
+        assert told in capsys.readouterr().err

@@ -1,6 +1,6 @@
 """The hub for people who test their agents: the same story in memory and on SQLite."""
 
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 import pytest
 
@@ -51,6 +51,15 @@ def test_refusals_are_raised_with_their_code(kind: Kind) -> None:
         assert caught.value.code == "nothing_ready"
         with pytest.raises(Refused, match="task_not_found"):
             hub.task("nobody")
+
+
+def test_an_outcome_that_is_none_is_refused(kind: Kind) -> None:
+    with hand_hub(kind) as hub:
+        work = hub.claim(hub.create("one"), agent="ada")
+        with pytest.raises(Refused, match="outcome 'bogus' is not one of done") as caught:
+            work.report(cast(Any, "bogus"))
+        assert caught.value.code == "invalid_field"
+        assert hub.verify() == []
 
 
 def test_the_same_test_gives_the_same_ledger_twice(kind: Kind) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from dragoman.config.store_url import SQLITE, check_url, is_postgres
+from dragoman.config.store_url import SQLITE, beginning_at, check_url, is_postgres
 from dragoman.core.errors import StoreUnavailable
 from dragoman.engine.ports import KeptStore
 from dragoman.system.ids import new_id
@@ -58,7 +58,7 @@ def own_url(data: Path) -> str:
 
 
 def _file(url: str, data: Path) -> Path:
-    return Path((url or own_url(data)).removeprefix(SQLITE))
+    return Path((url or own_url(data)).removeprefix(SQLITE)).absolute()
 
 
 def is_behind(url: str, data: Path) -> bool:
@@ -77,9 +77,7 @@ def is_behind(url: str, data: Path) -> bool:
 
 def lasting(url: str) -> str:
     """The URL as others may use it, wherever they are: a relative path begins where we are."""
-    if not url.startswith(SQLITE):
-        return url
-    return f"{SQLITE}{Path(url.removeprefix(SQLITE)).absolute()}"
+    return beginning_at(Path(), url)
 
 
 def make_directory(data: Path) -> None:

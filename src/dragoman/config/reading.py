@@ -19,6 +19,7 @@ from dragoman.config.checks import (
     variable,
 )
 from dragoman.config.sections import Settings, keys_of_sections
+from dragoman.config.store_url import beginning_at
 from dragoman.config.toml_text import parse_toml, read_text
 from dragoman.core.errors import SettingsError
 
@@ -35,8 +36,17 @@ def setting_variables(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def load_settings(data: Path, environ: Mapping[str, str], file: Path | None = None) -> Settings:
-    """The settings of a data directory, or of another file; without a file, the defaults."""
-    path = file or data / "dragoman.toml"
+    """The settings of a data directory, or of another file; without a file, the defaults.
+
+    Relative paths in them begin at the data directory.
+    """
+    settings = _load(data, environ, file)
+    url = beginning_at(data, settings.store.url)
+    return replace(settings, store=replace(settings.store, url=url))
+
+
+def _load(data: Path, environ: Mapping[str, str], file: Path | None) -> Settings:
+    path = file or _own_file(data)
     try:
         text = read_text(path)
     except FileNotFoundError as error:
@@ -79,6 +89,21 @@ def parse(text: str, environ: Mapping[str, str]) -> Settings:
     check_names(settings)
     check_policy(settings)
     return settings
+
+
+def _own_file(data: Path) -> Path:
+    """Where the settings of a directory are, if it has any."""
+    path = data / "dragoman.toml"
+    if path.is_symlink() and not path.exists():
+        raise SettingsError(
+            f"{path} is a link to {path.readlink()}, where there is nothing: put the file back, or "
+            "remove the link"
+        )
+    if path.is_fifo():
+        raise SettingsError(
+            f"{path} is a pipe, and the settings are a file: move it out of the way"
+        )
+    return path
 
 
 def _words(value: str) -> list[str]:

@@ -1,5 +1,6 @@
 """The address of a store: which kinds there are, and what cannot be one."""
 
+from pathlib import Path
 from typing import Final
 
 from dragoman.core.errors import SettingsError
@@ -13,10 +14,21 @@ def is_postgres(url: str) -> bool:
     return url.startswith(_POSTGRES)
 
 
+def beginning_at(folder: Path, url: str) -> str:
+    """The same address, for whoever is elsewhere: its relative path begins at this folder."""
+    path = url.removeprefix(SQLITE)
+    return f"{SQLITE}{(folder / path).absolute()}" if path and path != url else url
+
+
 def check_url(url: str) -> None:
     """Refuse the address of a store that cannot be one, before anything is made."""
     if not url or is_postgres(url):
         return
+    if url.startswith("sqlite:") and not url.startswith(SQLITE):
+        raise SettingsError(
+            f"{url} has no path: a SQLite store is a file, on no host; use "
+            "sqlite:///path/to/file.db, or sqlite:////path/to/file.db from the root on"
+        )
     if not url.startswith(SQLITE):
         raise SettingsError(
             f"{url.partition(':')[0]}: is not a kind of store; "

@@ -64,9 +64,15 @@ def check_text(field: str, text: str, most: int, *, least: int = 0) -> Refusal |
         return Refusal(
             "invalid_field", f"{field} has {len(text)} characters; at most {most} are allowed"
         )
-    if len(text) < least or (least and not text.strip()):
+    unwritable = None if text.isascii() else check_unicode(field, text)
+    if unwritable is None and least and not _shows(text, least):
         return Refusal("invalid_field", f"{field} is empty; give it a text")
-    return None if text.isascii() else check_unicode(field, text)
+    return unwritable
+
+
+def _shows(text: str, least: int) -> bool:
+    """Whether there is anything to see in a text, which blanks and invisible characters are not."""
+    return len(text) >= least and any(sign.isprintable() and not sign.isspace() for sign in text)
 
 
 def check_unicode(field: str, text: str) -> Refusal | None:

@@ -71,6 +71,14 @@ def duration(milliseconds: int) -> str:
     return f"{milliseconds}ms"
 
 
+def roughly(milliseconds: int) -> str:
+    """A length of time in whole units of the largest kind that it has: 3d, 5h, 90ms."""
+    for size, unit in _DURATIONS:
+        if milliseconds >= size:
+            return f"{milliseconds // size}{unit}"
+    return f"{milliseconds}ms"
+
+
 def in_hours(milliseconds: int) -> str:
     """A length of time as ACP writes it, in whole seconds, hours the largest: 24h, 1h30m, 5m."""
     seconds = milliseconds // 1_000

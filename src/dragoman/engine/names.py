@@ -23,6 +23,10 @@ def unresolved(name: str, streams: Sequence[str]) -> Refusal:
     """Why a name does not lead to one task."""
     if streams:
         tasks = ", ".join(stream.partition(":")[2] for stream in streams)
-        return Refusal("ambiguous_name", f"{name} names several tasks: {tasks}")
+        return Refusal(
+            "ambiguous_name",
+            f"{name} names several tasks: {tasks}; use the id of one, or put the kind of the name "
+            f"before it, as in bead:{name}",
+        )
     malformed = check_alias(name) if ":" in name else check_task_id(name)
     return malformed or missing.task(name)

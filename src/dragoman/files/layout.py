@@ -37,6 +37,8 @@ MOST_NAME: Final = 255
 """How many bytes the name of a file may have."""
 
 _BILLION: Final = 1_000_000_000
+_LAST_SECOND: Final = 9_223_372_035
+"""In the year 2262: what fits into 64 bits of nanoseconds, file systems keep."""
 
 _KIND: Final = re.compile(r"[A-Z][A-Z_]{0,63}", re.ASCII)
 _LETTER: Final = re.compile(r"[0-9]{4,}-[A-Z_]+\.md", re.ASCII)
@@ -156,11 +158,11 @@ def task_of_file(name: str) -> str | None:
 def stamp(path: str, size: int, moment: int) -> int:
     """A modification time (ns) that only a file written here, in this place, can have.
 
-    Its second is the moment's; its fraction is a digest of the place, the size and that second. An
-    edit changes the time, a move the place: so a scan can pass over untouched files without reading
-    them. A false alarm costs a look; the content decides.
+    Its second is the moment's, or the nearest that file systems keep; its fraction is a digest of
+    the place, the size and that second. An edit changes the time, a move the place: so a scan can
+    pass over untouched files without reading them. A false alarm costs a look; the content decides.
     """
-    second = moment // 1_000
+    second = min(max(moment // 1_000, 0), _LAST_SECOND)
     digest = blake2b(f"{path} {size} {second}".encode(), digest_size=8).digest()
     return second * _BILLION + int.from_bytes(digest, "big") % _BILLION
 

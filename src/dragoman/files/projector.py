@@ -38,7 +38,7 @@ from dragoman.files.layout import (
     task_of_file,
 )
 from dragoman.files.mail.letter_files import MailFiles
-from dragoman.files.putting import have_folder, put
+from dragoman.files.putting import put, set_aside
 from dragoman.files.tasks.streams import TaskStreams
 from dragoman.files.tasks.task_file import is_untouched
 from dragoman.files.tasks.task_files import MOST_BYTES, TaskFiles
@@ -51,7 +51,8 @@ TRUSTED: Final = Actor("trusted-file", "files", via="files")
 _PAGE: Final = 1_000
 _FOLDERS: Final = (RUNS, EVENTS, INBOX, *(f"{TASKS}/{status}" for status in STATUSES))
 
-_ALL_FOLDERS: Final = (TASKS, *_FOLDERS)
+_PLACES: Final = {**dict.fromkeys((TASKS, *_FOLDERS), "folder"), CURSOR: "file"}
+"""Place -> what belongs there."""
 
 Progress = Callable[[int], None]
 _Survey = Mapping[Status, Sequence[Look]]
@@ -93,6 +94,7 @@ class Projector:
         self._disk = disk
         self._streams = TaskStreams(hub.store)
         actor = TRUSTED if trust_moves else PERSON
+        self._warn = warn
         self._guard = Guard(warn)
         self._files = TaskFiles(hub, disk, self._streams, actor, self._guard)
         self._mail = MailFiles(hub.store, disk, self._guard)
@@ -156,11 +158,11 @@ class Projector:
         return self._read_cursor() is not None
 
     def taken_places(self) -> Iterator[str]:
-        """The folders in whose place something else stands: the next look around puts it aside."""
-        for folder in _ALL_FOLDERS:
-            found = self._disk.look(folder)
-            if found is not None and found.kind != "folder":
-                yield folder
+        """Where something else stands than belongs there: the next look around puts it aside."""
+        for place, kind in _PLACES.items():
+            found = self._disk.look(place)
+            if found is not None and found.kind != kind:
+                yield place
 
     def changed_logs(self) -> Iterator[str]:
         """The files of lines that are not as they were left: some of it may be cut off."""
@@ -282,8 +284,14 @@ class Projector:
                     self._disk.remove(path)
 
     def _make_folders(self) -> None:
+        for place in self.taken_places():
+            aside = set_aside(self._disk, place, f"{place}-found")
+            self._warn(
+                f"{place} was no {_PLACES[place]}: it is kept as {aside}, and a {_PLACES[place]} "
+                "is made in its place"
+            )
         for folder in _FOLDERS:
-            have_folder(self._disk, folder)
+            self._disk.make_folder(folder)
 
     def _pages(self, head: int, after: int) -> Iterator[list[Entry]]:
         while page := self._store.entries(after, _PAGE, until=head):

@@ -322,6 +322,17 @@ def test_a_directory_that_is_not_there_is_named(tmp_path: Path, parent: str) -> 
         open_store(tmp_path / parent / "hub.db")
 
 
+@proves("STORE-READ-ONLY")
+@pytest.mark.parametrize("open_", [SqliteStore.open, SqliteStore.open_to_read])
+def test_a_directory_in_the_place_of_the_database_is_called_one(
+    tmp_path: Path, open_: Callable[[Path, Callable[[], str]], SqliteStore]
+) -> None:
+    (tmp_path / "hub.db").mkdir()
+
+    with pytest.raises(StoreUnavailable, match=r"hub\.db is a directory, and no database"):
+        open_(tmp_path / "hub.db", lambda: "ledger")
+
+
 @pytest.fixture
 def open_folder() -> Generator[Path]:
     """Give a folder that everybody can reach; pytest's own are closed to others."""

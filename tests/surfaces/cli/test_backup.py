@@ -194,6 +194,14 @@ def test_a_file_that_is_no_backup_of_this_version_is_named(
         assert nothing_is_there(other)
 
 
+def test_an_import_of_a_backup_names_restore(backup: Path, tmp_path: Path) -> None:
+    other = Console(tmp_path / "other")
+    answer = other.ask("import", str(backup), code=1)
+    assert answer["code"] == "bad_archive"
+    assert answer["detail"] == f"{backup} is a backup of dragoman's: use `dragoman restore`"
+    assert not other.data.exists()
+
+
 def test_whatever_byte_is_flipped_or_cut_is_found_or_does_not_matter(
     backup: Path, tmp_path: Path
 ) -> None:

@@ -178,6 +178,17 @@ def test_a_key_that_others_can_read_is_bad(healthy: Console) -> None:
     assert "chmod 600" in found["found"]
 
 
+@proves("CLI-DOCTOR")
+def test_a_directory_in_the_place_of_the_database_is_called_one(healthy: Console) -> None:
+    for file in healthy.data.glob("dragoman.db*"):
+        file.unlink()
+    (healthy.data / "dragoman.db").mkdir()
+
+    found = examine(healthy)["store"]
+    assert (found["state"], "is a directory" in found["found"]) == ("bad", True)
+    assert found["advice"].startswith("move it away, and put it back")
+
+
 @proves("STORE-CORRUPT")
 @pytest.mark.parametrize(
     ("content", "state", "part"),

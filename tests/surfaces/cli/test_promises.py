@@ -385,7 +385,8 @@ def test_the_store_may_be_named_and_a_strange_one_is_refused_with_the_known_form
     ("url", "code", "why"),
     [
         ("mysql://x", 2, "Invalid value for '--store': mysql: is not a kind of store"),
-        ("sqlite://rel.db", 2, "is not a kind of store"),
+        ("sqlite://rel.db", 2, "sqlite://rel.db has no path: a SQLite store is a file"),
+        ("mysql://host/x", 2, "mysql: is not a kind of store"),
         ("sqlite:///", 2, "names no file"),
         ("sqlite:///{}/a.db?mode=ro", 2, "a file takes no options"),
         ("postgresql://127.0.0.1:1/x", 1, "store_unavailable"),

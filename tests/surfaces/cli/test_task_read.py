@@ -138,6 +138,18 @@ def test_show_finds_a_task_by_any_of_its_names(dragoman: Console) -> None:
 
 
 @proves("CLI-TASK")
+def test_show_tells_what_a_task_waits_for_from_what_has_ended(dragoman: Console) -> None:
+    dragoman.make("First", "--id", "T-1", "--ready")
+    dragoman.make("Second", "--id", "T-2", "--ready")
+    dragoman.make("Third", "--id", "T-3", "--ready", "--blocked-by", "T-1", "--blocked-by", "T-2")
+    dragoman.ask("task", "move", "T-1", "cancelled")
+
+    page = dragoman("task", "show", "T-3").out
+    assert "  waits for   T-2\n" in page
+    assert "  waited for  T-1\n" in page
+
+
+@proves("CLI-TASK")
 def test_show_tells_people_everything_that_is_there(dragoman: Console) -> None:
     dragoman.make("Before", "--id", "T-0", "--ready", "--now", NOON)
     dragoman.make(
@@ -157,11 +169,10 @@ def test_show_tells_people_everything_that_is_there(dragoman: Console) -> None:
         "  aof id      TASK-2026-02-09-002",
         "  also called bead:b-1",
         "  waits for   T-0",
-        "  blocked by  T-0",
         "  part of     T-0",
         "  found doing T-0",
         "  attempts    1 (fence 1); 0 of at most 5 failures in a row",
-        f"  lease       ada, fence 1, session s-1, 1 beats, {ended}",
+        f"  lease       ada, fence 1, session s-1, 1 beat, {ended}",
         "  created     2026-02-09T12:00:00.000Z",
         "  updated     2026-02-09T12:00:00.000Z",
         "  body",

@@ -4,8 +4,9 @@ import pytest
 
 from dragoman.core.ids import check_agent
 from dragoman.surfaces.cli.person import fit, login_name
-from dragoman.surfaces.cli.values import read_duration, read_moment, read_text
+from dragoman.surfaces.cli.values import read_clock, read_duration, read_moment, read_text
 from tests.requirements import proves
+from tests.surfaces.cli.console import Console
 
 pytestmark = proves("CLI-PROMISES")
 
@@ -29,6 +30,19 @@ def test_a_moment_is_read_and_a_text_must_be_text() -> None:
     assert read_text("ä") == "ä"
     with pytest.raises(ValueError, match="is not valid UTF-8"):
         read_text("\udcff")
+
+
+def test_a_number_that_is_too_long_is_one_all_the_same(dragoman: Console) -> None:
+    said = dragoman("task", "list", "--before", "9" * 23)
+    assert said.code == 2
+    assert f"{'9' * 23} has more digits than a number may have here, 18" in said.err
+    assert dragoman("task", "list", "--before", "1x").err.count("is not a whole number") == 1
+
+
+def test_the_clock_of_a_hub_begins_in_1970() -> None:
+    assert read_clock("1970-01-01T00:00:00Z") == 0
+    with pytest.raises(ValueError, match="is before 1970, where the hub's clock begins"):
+        read_clock("1969-12-31T23:59:59.999Z")
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,9 @@ chain, and once to build the directory beside its place, which it takes when it 
 """
 
 import shutil
+import tarfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -23,6 +25,7 @@ from dragoman.files.archives.archive_format import (
     SIGNED,
     Manifest,
 )
+from dragoman.files.archives.backup_format import LABEL
 from dragoman.files.archives.transplant import Transplant
 from dragoman.files.archives.unpacking import (
     Progress,
@@ -65,6 +68,7 @@ def import_archive(archive: Path, data: Path, tools: Tools) -> Manifest:
         raise PlaceTaken(f"{data} is not empty: an import goes into a new data directory")
     if data == Path.cwd():
         raise PlaceTaken(f"{data} is where you stand and would be replaced: import from elsewhere")
+    _check_no_backup(archive)
     manifest = check_archive(archive, tools.progress)
     data.parent.mkdir(parents=True, exist_ok=True)
     building = data.with_name(f".{data.name}.importing")
@@ -79,6 +83,13 @@ def import_archive(archive: Path, data: Path, tools: Tools) -> Manifest:
     finally:
         shutil.rmtree(building, ignore_errors=True)
     return manifest
+
+
+def _check_no_backup(archive: Path) -> None:
+    with suppress(tarfile.TarError), tarfile.open(archive, mode="r:") as tar:
+        first = tar.next()
+        if first is not None and first.name == LABEL:
+            raise BadArchive(f"{archive} is a backup of dragoman's: use `dragoman restore`")
 
 
 def _build(archive: Path, building: Path, manifest: Manifest, tools: Tools) -> None:

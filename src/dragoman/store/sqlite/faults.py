@@ -25,6 +25,10 @@ _CLOSED = (
     "{path} cannot be opened ({error}). Its directory must exist, and this user needs the right to "
     "read and write both, on a file system that is mounted for writing"
 )
+_DIRECTORY = (
+    "{path} is a directory, and no database; nothing was written. Move it away and put the "
+    "database back, or make a new directory out of a backup: `dragoman restore FILE --data NEW`"
+)
 _FULL = "the disk is full: {path} cannot grow; nothing was written. Free some space, then try again"
 _BROKEN_DISK = (
     "the disk under {path} failed ({error}); nothing was written. Look at the disk, then try again"
@@ -67,6 +71,8 @@ def store_error(error: Failure, path: Path) -> StoreError:
     """Our error for an error of SQLite."""
     if isinstance(error, UnicodeDecodeError):
         return StoreCorrupt(_NO_TEXT.format(path=path, error=error.object[:_MOST_SHOWN]))
+    if path.is_dir():
+        return StoreUnavailable(_DIRECTORY.format(path=path))
     if extended_code(error) == apsw.SQLITE_IOERR_SHMSIZE:
         # So SQLite calls it when there is no room for the index of the log.
         return StoreUnavailable(_FULL.format(path=path))

@@ -9,7 +9,7 @@ from dragoman.surfaces.cli.call import Answer, Call, wrong_usage
 from dragoman.surfaces.cli.reading import check_readable
 from dragoman.surfaces.cli.screen import Screen
 from dragoman.surfaces.cli.verb import Verb
-from dragoman.surfaces.cli.words.phrases import UNSIGNED
+from dragoman.surfaces.cli.words.phrases import UNSIGNED, counted
 
 
 def backup(
@@ -65,7 +65,8 @@ def backup(
 
     def show(screen: Screen) -> None:
         screen.line(
-            (str(target), "bold"), f": {manifest.head} entries, {size} bytes, read back: good"
+            (str(target), "bold"),
+            f": {counted(manifest.head, 'entry', 'entries')}, {size} bytes, read back: good",
         )
         if not is_signed:
             screen.line(("warning: ", "yellow"), UNSIGNED)
@@ -116,8 +117,8 @@ def restore(
 
     def show(screen: Screen) -> None:
         screen.line(
-            f"{call.data}: {manifest.head} entries, as they were when the backup was made "
-            f"({manifest.exported_at})"
+            f"{call.data}: {counted(manifest.head, 'entry', 'entries')}, as they were when the "
+            f"backup was made ({manifest.exported_at})"
         )
         screen.line(f"Next: dragoman verify --data {call.data}")
         screen.line("Make sure that the old hub never runs again")

@@ -9,6 +9,7 @@ from dragoman.surfaces.cli.call import Answer, Call, wrong_usage
 from dragoman.surfaces.cli.reading import check_readable
 from dragoman.surfaces.cli.screen import Screen
 from dragoman.surfaces.cli.verb import Verb
+from dragoman.surfaces.cli.words.phrases import counted
 
 
 def watch_files(call: Call) -> None:
@@ -93,9 +94,9 @@ def export(
     }
 
     def show(screen: Screen) -> None:
-        parts = len(manifest.members)
+        parts, entries = len(manifest.members), counted(manifest.head, "entry", "entries")
         instead = ", in place of the file that was there" if is_there else ""
-        screen.line((str(target), "bold"), f": {manifest.head} entries, {parts} parts{instead}")
+        screen.line((str(target), "bold"), f": {entries}, {parts} parts{instead}")
         for path in manifest.left_out:
             screen.line(f"  left out, because it is no plain file: {path}")
 
@@ -131,7 +132,7 @@ def import_(
     }
 
     def show(screen: Screen) -> None:
-        screen.line(f"{call.data}: {manifest.head} entries, all as they were")
+        screen.line(f"{call.data}: {counted(manifest.head, 'entry', 'entries')}, all as they were")
         if settings is not None:
             screen.line(f"  its settings are kept in {settings} and do not count here:")
             screen.line(f"  copy what you want of them to {call.data / settings.name}")

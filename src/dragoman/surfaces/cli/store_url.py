@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 from dragoman.config import load_settings, parse
-from dragoman.config.store_url import SQLITE
+from dragoman.config.store_url import SQLITE, beginning_at
 from dragoman.core.errors import SettingsError
 from dragoman.system.files import write_atomically
 
@@ -30,9 +30,7 @@ def default_url(data: Path) -> str:
 
 def made_absolute(url: str) -> str:
     """The same store, whatever directory a later command is called in."""
-    if not url.startswith(SQLITE):
-        return url
-    return SQLITE + str(Path(url.removeprefix(SQLITE)).absolute())
+    return beginning_at(Path(), url)
 
 
 def sqlite_file(url: str, data: Path) -> Path | None:

@@ -19,7 +19,8 @@ from dragoman.core.errors import SettingsError
 from dragoman.core.moments import parse_duration, parse_rfc3339
 from dragoman.text.nearest import meant
 
-_WHOLE = re.compile(r"-?[0-9]{1,18}", re.ASCII)
+_WHOLE = re.compile(r"-?[0-9]+", re.ASCII)
+_MOST_DIGITS = 18
 
 Read = Callable[[Any], Any]
 
@@ -36,6 +37,14 @@ def read_text(given: str) -> str:
 def read_moment(given: str) -> int:
     """A moment in RFC 3339, as milliseconds."""
     return parse_rfc3339(given)
+
+
+def read_clock(given: str) -> int:
+    """A moment that the hub's clock may show, as milliseconds."""
+    moment = parse_rfc3339(given)
+    if moment < 0:
+        raise ValueError(f"{given!a} is before 1970, where the hub's clock begins")
+    return moment
 
 
 def read_duration(given: str) -> int:
@@ -116,6 +125,8 @@ def _choice(word: str, known: Iterable[str]) -> str:
 def _whole(word: str | int, least: float | None, most: float | None) -> int:
     if isinstance(word, str) and not _WHOLE.fullmatch(word):
         raise ValueError(f"{word!a} is not a whole number")
+    if isinstance(word, str) and len(word.lstrip("-0")) > _MOST_DIGITS:
+        raise ValueError(f"{word} has more digits than a number may have here, {_MOST_DIGITS}")
     number = int(word)
     if (least is not None and number < least) or (most is not None and number > most):
         bounds = f"{least}" if most is None else f"{least} to {most}"

@@ -9,7 +9,7 @@ import typer
 from msgspec import Struct
 
 from dragoman.surfaces.cli.call import Answer, Call, Shared, WrongUsage
-from dragoman.surfaces.cli.values import QuickCommand, read_moment, read_store
+from dragoman.surfaces.cli.values import QuickCommand, read_clock, read_store
 
 AsOption = Annotated[
     str,
@@ -24,7 +24,7 @@ NowOption = Annotated[
     typer.Option(
         "--now",
         metavar="RFC3339",
-        parser=read_moment,
+        parser=read_clock,
         show_default=False,
         help="Take this as the time, e.g. 2026-02-09T14:30:00Z.",
     ),

@@ -178,7 +178,8 @@ def report(command: ReportOutcome, read: Read, now: int) -> Decision | Refusal:
     if isinstance(task, Refusal):
         return task
     refusal = (
-        check_text("notes", command.notes, TEXT)
+        _check_outcome(command.outcome)
+        or check_text("notes", command.notes, TEXT)
         or check_texts("blockers", command.blockers, REASON)
         or check_json("details", command.details)
     )
@@ -282,7 +283,11 @@ def check_claimable(
             return Refusal("already_claimed", f"{held} until {until}")
         return Refusal("already_claimed", f"{held}; its lease ended at {until} and awaits recovery")
     if task.status not in CLAIMABLE:
-        return Refusal("not_ready", f"{task.id} is {task.status}; only ready tasks can be claimed")
+        return Refusal(
+            "not_ready",
+            f"{task.id} is {task.status}; only a ready task can be claimed, or one in review by "
+            "the agent that had it last",
+        )
     if task.status == "review" and task.assignee != command.agent:
         return Refusal(
             "unauthorized_agent",
@@ -342,6 +347,12 @@ def steps(task: Task, outcome: Outcome) -> tuple[Status, ...]:
     """The statuses that an outcome leads through; a review that is required ends the way."""
     steps = STATUS_AFTER[outcome]
     return steps[:1] if task.review_required else steps
+
+
+def _check_outcome(outcome: str) -> Refusal | None:
+    if outcome in STATUS_AFTER:
+        return None
+    return Refusal("invalid_field", f"outcome {outcome!a} is not one of {', '.join(STATUS_AFTER)}")
 
 
 def _has_come_about(task: Task, outcome: Outcome) -> bool:

@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dragoman.core.errors import StoreCorrupt
-from dragoman.core.moments import duration, to_rfc3339
+from dragoman.core.moments import roughly, to_rfc3339
 from dragoman.ledger.entry import read_line
 from dragoman.surfaces.cli.doctor.patient import Diagnosis, Patient, bad, ok, warning
+from dragoman.surfaces.cli.words.phrases import counted
 
 if TYPE_CHECKING:
     from dragoman.engine.ports import Store
@@ -51,10 +52,12 @@ def ledger(patient: Patient) -> Diagnosis | None:
     if patient.place is None:
         return None
     reached, last = patient.place.hub.store.head(), patient.place.checkpoints.last()
+    entries = counted(reached, "entry", "entries")
     if last is None:
         return (
             warning(
-                f"none of {reached} entries is signed", patient.once_writable("run `dragoman tick`")
+                f"none of {entries} is signed",
+                patient.once_writable("run `dragoman tick`"),
             )
             if reached
             else ok("empty")
@@ -72,8 +75,8 @@ def ledger(patient: Patient) -> Diagnosis | None:
             "`dragoman verify` says what is wrong with each; if it finds nothing else, delete them",
         )
     return ok(
-        f"{reached} entries; {reached - last.size} after the last checkpoint are as they were "
-        "written, and `dragoman verify` proves the others"
+        f"{entries}; {reached - last.size} after the last checkpoint are as they were written, and "
+        "`dragoman verify` proves the others"
     )
 
 
@@ -86,7 +89,7 @@ def clock(patient: Patient) -> Diagnosis | None:
         newest = read_line(entry.line).at
         if newest > now:
             return warning(
-                f"the clock says {to_rfc3339(now)}, which is {duration(newest - now)} before the "
+                f"the clock says {to_rfc3339(now)}, which is {roughly(newest - now)} before the "
                 "newest entry",
                 "set the machine's clock, unless a command was given another time with --now",
             )
@@ -111,7 +114,7 @@ def files(patient: Patient) -> Diagnosis | None:
     taken = ", ".join(patient.place.projector.taken_places())
     if taken:
         return warning(
-            f"in the place of a folder stands something else: {taken}",
+            f"where dragoman keeps its files stands something else: {taken}",
             patient.once_writable("`dragoman tick` puts it aside, under a name with `-found`"),
         )
     late, behind = patient.place.projector.lag()
@@ -179,6 +182,8 @@ def _file(patient: Patient, file: Path) -> Diagnosis | None:
             f"there is no database at {file}",
             _PUT_BACK,
         )
+    if file.is_dir():
+        return bad(f"{file} is a directory, and no database", f"move it away, and {_PUT_BACK}")
     with file.open("rb") as opened:
         header = opened.read(_HEADER_BYTES)
     if not header and (patient.data / CHECKPOINTS).exists():

@@ -7,6 +7,7 @@ from dragoman.core.states.lease import Lease
 from dragoman.core.states.task import ActiveHandoff, Checkpoint, Delegation, Reported, Task
 from dragoman.engine.shown.tasks import task_summary, whole_task
 from dragoman.surfaces.cli.screen import Column, Screen
+from dragoman.surfaces.cli.words.phrases import counted
 
 STATUS_STYLES: dict[str, str] = {
     "backlog": "dim",
@@ -81,7 +82,7 @@ def _facts(shown: Shown) -> tuple[tuple[str, str], ...]:
         ("also called", ", ".join(task.aliases)),
         ("origin", task.origin),
         ("waits for", ", ".join(task.open_blockers)),
-        ("blocked by", ", ".join(task.blocked_by)),
+        ("waited for", ", ".join(one for one in task.blocked_by if one not in task.open_blockers)),
         ("blocks", ", ".join(task.blocks)),
         ("part of", task.parent),
         ("parts", ", ".join(task.children)),
@@ -115,7 +116,7 @@ def _lease_in_words(lease: Lease | None, now: int) -> str:
     session = f", session {lease.session}" if lease.session else ""
     until = to_rfc3339(lease.expires_at)
     state = f"live until {until}" if lease.is_live(now) else f"ended at {until}, awaits `tick`"
-    return f"{lease.holder}, fence {lease.fence}{session}, {lease.beats} beats, {state}"
+    return f"{lease.holder}, fence {lease.fence}{session}, {counted(lease.beats, 'beat')}, {state}"
 
 
 def _handoff_in_words(under_way: ActiveHandoff | None) -> str:

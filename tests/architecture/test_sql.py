@@ -1,0 +1,75 @@
+"""No statement is put together out of what somebody said: every value is bound."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.requirements import proves
+
+pytestmark = proves("INCIDENTS-OF-OTHERS")
+
+SOURCE = Path(__file__).parents[2] / "src" / "dragoman"
+_STATEMENT = re.compile(
+    r"\s*(SELECT|INSERT|UPDATE|DELETE|WITH|CREATE|DROP|ALTER|PRAGMA|ATTACH|SET|COPY)\b"
+)
+_CONSTANT = re.compile(r"_?[A-Z][A-Z0-9_]*")
+
+ALLOWED = {
+    "store/postgres/connect.py": "', '.join([*calls, _LASTING])",
+}
+"""File -> what it puts in: calls of functions by the names that stand in the file."""
+
+
+def put_together(code: str) -> Iterator[str]:
+    """What is put into statements that an f-string, a `%`, a `+` or a `format` makes; a constant
+    of the module is none."""
+    for node in ast.walk(ast.parse(code)):
+        match node:
+            case ast.JoinedStr(values=[ast.Constant(value=str(begin)), *rest]) if _is_sql(begin):
+                for part in rest:
+                    if isinstance(part, ast.FormattedValue):
+                        yield ast.unparse(part.value)
+            case ast.BinOp(left=ast.Constant(value=str(begin)), right=part) if _is_sql(begin):
+                yield ast.unparse(part)
+            case ast.Call(
+                func=ast.Attribute(value=ast.Constant(value=str(begin)), attr="format"), args=args
+            ) if _is_sql(begin):
+                yield from map(ast.unparse, args)
+            case _:
+                pass
+
+
+def _is_sql(begin: str) -> bool:
+    return _STATEMENT.match(begin) is not None
+
+
+def test_no_statement_of_the_source_is_put_together() -> None:
+    """langgraph CVE-2025-8709: the key of a filter became a part of a statement."""
+    files = {path.relative_to(SOURCE).as_posix(): path for path in SOURCE.rglob("*.py")}
+    found = {
+        name: part
+        for name, path in files.items()
+        for part in put_together(path.read_text())
+        if not _CONSTANT.fullmatch(part)
+    }
+    assert found == ALLOWED
+
+
+@pytest.mark.parametrize(
+    ("code", "part"),
+    [
+        ("db.execute(f'SELECT * FROM t WHERE {key} = ?', (1,))", "key"),
+        ("sql = 'DELETE FROM ' + table", "table"),
+        ("sql = 'UPDATE t SET a = %s' % value", "value"),
+        ("sql = 'PRAGMA x({})'.format(value)", "value"),
+    ],
+)
+def test_a_statement_that_is_put_together_is_found_out(code: str, part: str) -> None:
+    assert list(put_together(code)) == [part]
+
+
+def test_a_sentence_for_people_is_no_statement() -> None:
+    assert list(put_together("f'the store {name} is gone'; f'PRAGMAS {x}'")) == []
