@@ -267,6 +267,15 @@ def test_a_forbidden_goal_and_an_empty_registry_reach_nobody() -> None:
 
 
 @proves("CCOS-GOVERNANCE")
+@pytest.mark.parametrize("field", ["constraints", "skills"])
+def test_what_is_asked_for_beside_the_goal_is_no_way_round_the_policy(field: str) -> None:
+    asked: dict[str, Any] = {field: ("delete production",)}
+    policy = Policy(forbidden_goals=("delete production",))
+    intent = delegated(registry(), policy=policy, **asked)
+    assert intent.reasons == ("forbidden goal: it comes with the words 'delete production'",)
+
+
+@proves("CCOS-GOVERNANCE")
 def test_what_has_changed_since_the_ranking_counts() -> None:
     world = registry("alice", "bob", capacity=1)
     before = ranked(world)

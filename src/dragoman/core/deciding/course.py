@@ -313,7 +313,7 @@ class Course:
     def _forbidden(self) -> tuple[str, ...]:
         """Why nobody may have it, in the words that it and its task have by now."""
         intent = self.intent
-        why = check_goal(intent.goal, intent.policy, told_beside(intent.params, self.task))
+        why = check_goal(intent.goal, intent.policy, told_beside(intent, self.task))
         return () if why is None else (why,)
 
     def _against(self, agent: str) -> tuple[str, ...]:

@@ -201,7 +201,7 @@ def _check_whose(command: DelegateIntent, known: Intent) -> Refusal | None:
 
 def _give(course: Course, command: DelegateIntent) -> None:
     """To the first that may have it; else the intent is rejected, and its task blocked."""
-    beside = told_beside(command.params, course.task)
+    beside = told_beside(course.intent, course.task)
     forbidden = check_goal(command.goal, command.policy, beside)
     if forbidden is None and command.candidates and _offered(course, command):
         return
