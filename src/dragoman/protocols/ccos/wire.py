@@ -14,7 +14,7 @@ from msgspec.structs import force_setattr
 from dragoman.core.ids import AGENT_FORM, WORD_FORM
 from dragoman.core.limits import TEXT, WHOLE
 from dragoman.text.strict_cbor import is_cbor_map, parse_cbor, to_cbor
-from dragoman.text.strict_json import parse_json
+from dragoman.text.strict_json import check_sayable, parse_json
 
 MOST_RESULT: Final = 16 * 1024 * 1024
 """The largest TaskResult, in bytes (S-LIMIT)."""
@@ -188,13 +188,19 @@ def as_value(message: Message) -> dict[str, Any]:
 
 
 def as_json(message: Message) -> bytes:
-    """The message as JSON."""
-    return msgspec.json.encode(as_value(message))
+    """The message as JSON; StrictJsonError for what no reader would take as it was meant."""
+    return msgspec.json.encode(_sayable(message))
 
 
 def as_cbor(message: Message) -> bytes:
-    """The message as CBOR, in its deterministic form."""
-    return to_cbor(as_value(message))
+    """The same as CBOR, in its deterministic form."""
+    return to_cbor(_sayable(message))
+
+
+def _sayable(message: Message) -> dict[str, Any]:
+    value = as_value(message)
+    check_sayable(value)
+    return value
 
 
 def without_nulls(value: Any) -> Any:
