@@ -25,7 +25,7 @@ from dragoman.engine.operation import Commands, Facts, Fault, fault_of
 from dragoman.engine.reads.ask import find_agent, find_task
 from dragoman.engine.reads.intents import find_intent, find_standing
 from dragoman.protocols.ccos.arguments import Cancel, Delegate, Discover, Register, Terms
-from dragoman.protocols.ccos.cards import BadCard, read_card
+from dragoman.protocols.ccos.cards import BadCard, Discovered, read_card
 from dragoman.protocols.ccos.reading import Broken
 from dragoman.protocols.ccos.settings import Choices
 from dragoman.protocols.ccos.wire import TaskRequest, TaskResult, TaskUpdate
@@ -42,7 +42,7 @@ def register(asked: Register, facts: Facts) -> Commands:
 def discover(asked: Discover, facts: Facts) -> Commands | Fault:
     """The same by the agent's card; who is new is trusted by nobody yet."""
     try:
-        found = read_card(msgspec.json.encode(asked.card), asked.agent_id)
+        found = card_of(asked)
     except BadCard as error:
         return Fault("invalid_field", str(error), "card")
     known, standing = find_agent(facts.store, found.name), find_standing(facts.store, found.name)
@@ -61,6 +61,11 @@ def discover(asked: Discover, facts: Facts) -> Commands | Fault:
     # It speaks A2A, which is spoken elsewhere: what it is told here is left to whoever carries it.
     commands = () if known is not None else (RegisterAgent(found.name),)
     return (*commands, _described(found.name, found.skills, terms, found.url))
+
+
+def card_of(asked: Discover) -> Discovered:
+    """What the card says of its agent; BadCard for what is none."""
+    return read_card(msgspec.json.encode(asked.card), asked.agent_id)
 
 
 def _known(name: str, speaks: tuple[str, ...], facts: Facts) -> Commands:
