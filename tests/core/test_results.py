@@ -270,6 +270,14 @@ def test_after_the_deadline_the_synthetic_failure_stands() -> None:
     assert world.do(HUB, ExpireRequest("i"), NOW + HOUR).events == ()
 
 
+@proves("CCOS-TAKEN-BACK")
+def test_a_result_after_a_block_is_not_called_late() -> None:
+    world = given()
+    world.do(HUMAN, MoveTask("i", "blocked", "wait"))
+    why = odd(world, ALICE, DONE, NOW + 1)
+    assert why == "i: i.1 was ended at 2026-02-09T14:30:00.000Z (blocked)"
+
+
 @proves("CCOS-DEADLINE")
 @proves("CCOS-DUE")
 def test_a_moment_that_was_said_stands_for_whoever_is_asked_before_it() -> None:

@@ -109,7 +109,7 @@ def _check_follower(followed: Intent, actor: Actor) -> Refusal | None:
         return Refusal(
             "not_authorized",
             f"{actor.label} may not follow up {followed.id}: that is up to {followed.by}, its "
-            "agents, a person or an orchestrator",
+            "agents, a person, an orchestrator or a coordinator",
         )
     if len(followed.followed_by) >= FOLLOWERS:
         return Refusal(
@@ -154,7 +154,7 @@ def _again(command: DelegateIntent, known: Intent, read: Read, now: int) -> Deci
         return Refusal(
             "not_authorized",
             f"{read.actor.label} may not delegate {known.id} anew: that is up to {known.by}, a "
-            "person or an orchestrator",
+            "person, an orchestrator or a coordinator",
         )
     if task.open_blockers:
         return _waits(task)
@@ -266,7 +266,7 @@ def _taken(task: Task, alias: str, read: Read) -> Decision | Refusal:
         return Refusal(
             "not_authorized",
             f"{read.actor.label} may not delegate {task.id}, which exists already: that is for a "
-            "person or an orchestrator",
+            "person, an orchestrator or a coordinator",
         )
     other = intent_of(task, read.intent)
     if other is not None:

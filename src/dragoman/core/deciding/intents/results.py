@@ -37,6 +37,8 @@ from dragoman.core.states.task import Task
 
 MAY_DELIVER: frozenset[Role] = MAY_DISPATCH | frozenset[Role]({"agent"})
 """Who may hand in what an agent has to say: the agent, and whoever carries it."""
+_BY_TIME = ("deadline", "unsent")
+"""Why the hub has ended a request, where that is its deadline."""
 _SHOWN = 400
 
 
@@ -235,7 +237,8 @@ def _why_not(command: ReceiveResult | UpdateIntent, intent: Intent) -> str:
     if ended is not None and ended.is_superseded:
         return f"{ended.id} was superseded by what became of the task"
     if ended is not None and ended.synthetic:
-        return f"it is late: {ended.id} was ended at {to_rfc3339(ended.at)} ({ended.synthetic})"
+        late = "it is late: " if ended.synthetic in _BY_TIME else ""
+        return f"{late}{ended.id} was ended at {to_rfc3339(ended.at)} ({ended.synthetic})"
     if ended is not None:
         return f"{ended.id} has another result already"
     if request is None:
