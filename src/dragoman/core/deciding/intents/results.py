@@ -17,6 +17,7 @@ from dragoman.core.commands import (
 )
 from dragoman.core.deciding.course import UNDER_WAY, Course, Ending, is_late
 from dragoman.core.deciding.intents.delegating import receipt_of
+from dragoman.core.deciding.scope import check_alive
 from dragoman.core.deciding.tasks.attempts import check_claimable, steps
 from dragoman.core.deciding.tasks.lifecycle import unblocked
 from dragoman.core.errors import Refusal
@@ -59,8 +60,9 @@ def receive(command: ReceiveResult, read: Read, now: int) -> Decision | Refusal:
         if _is_repeat(command, intent, digest):
             return _before(course)
         return _odd(course, command, _why_not(command, intent), read, now)
-    if is_late(course.task, request, now):
-        return too_late(course, request, request.agent, read, now)
+    over = _over(course, request, read, now)
+    if over:
+        return over
     waits = _why_it_waits(course, request, read, now)
     if waits:
         return _odd(course, command, waits, read, now)
@@ -101,8 +103,9 @@ def update(command: UpdateIntent, read: Read, now: int) -> Decision | Refusal:
         return _odd(course, command, fault or "", read, now)
     if request.has_heard(command.sequence):
         return _before(course)
-    if is_late(course.task, request, now):
-        return too_late(course, request, request.agent, read, now)
+    over = _over(course, request, read, now)
+    if over:
+        return over
     if course.intent.updates >= UPDATES:
         return Refusal(
             "invalid_field",
@@ -145,6 +148,13 @@ def too_late(course: Course, request: OpenRequest, agent: str, read: Read, now: 
     _time_out(course, request, now)
     late = f"it is late: {request.id} ended at {to_rfc3339(request.deadline or now)}"
     return _on_record(course, IntentAnomaly(course.intent.id, late, agent, request.id), read)
+
+
+def _over(course: Course, request: OpenRequest, read: Read, now: int) -> Decision | Refusal | None:
+    """The no to what comes after its time, or for an attempt that is over; None: it counts."""
+    if is_late(course.task, request, now):
+        return too_late(course, request, request.agent, read, now)
+    return check_alive(course.task, read, now)
 
 
 def _before(course: Course) -> Decision:
