@@ -38,7 +38,8 @@ from dragoman.core.states.task import Task
 
 MAY_DELIVER: frozenset[Role] = MAY_DISPATCH | frozenset[Role]({"agent"})
 """Who may hand in what an agent has to say: the agent, and whoever carries it."""
-_BY_TIME = ("deadline", "unsent")
+_UNSENT = "unsent"
+_BY_TIME = ("deadline", _UNSENT)
 """Why the hub has ended a request, where that is its deadline."""
 _SHOWN = 400
 
@@ -135,9 +136,7 @@ def expire(command: ExpireRequest, read: Read, now: int) -> Decision | Refusal:
     request = course.intent.request
     if request is None or not is_late(course.task, request, now):
         return Decision(receipt_of(course))
-    # What waited for the hub to hand it over says nothing about the agent.
-    is_unsent = command.is_called and course.task.attempts == request.after
-    _time_out(course, request, now, _unsent(request, now) if is_unsent else None)
+    _time_out(course, request, now, is_called=command.is_called)
     return _decided(course, read)
 
 
@@ -307,19 +306,22 @@ def _requeue(course: Course, reason: str, now: int) -> None:
         course.move(TaskRequeued(task.attempts, reason, task.failures + 1, now))
 
 
-def overdue(request: OpenRequest, now: int) -> Ending:
-    """The failure that stands when nothing has come in time."""
-    error = f"no result had come by {to_rfc3339(request.deadline or now)}"
-    return Ending(False, error, "deadline")
+def overdue(task: Task, request: OpenRequest, now: int, *, is_called: bool = False) -> Ending:
+    """The failure that stands when nothing has come in time.
 
-
-def _unsent(request: OpenRequest, now: int) -> Ending:
+    What the hub was to hand over itself, and could not, says nothing about the agent.
+    """
     due = to_rfc3339(request.deadline or now)
-    return Ending(False, f"the hub had not handed it over by {due}", "unsent")
+    why = task.why_not_begun(request.after)
+    if why or (is_called and task.attempts == request.after):
+        return Ending(
+            False, f"the hub had not handed it over by {due}{why and f': {why}'}", _UNSENT
+        )
+    return Ending(False, f"no result had come by {due}", "deadline")
 
 
-def _time_out(course: Course, request: OpenRequest, now: int, ending: Ending | None = None) -> None:
-    ending = ending or overdue(request, now)
+def _time_out(course: Course, request: OpenRequest, now: int, *, is_called: bool = False) -> None:
+    ending = overdue(course.task, request, now, is_called=is_called)
     course.complete(request, ending)
     _requeue(course, "deadline", now)
     course.go_on(ending.error)
