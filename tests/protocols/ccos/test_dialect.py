@@ -446,6 +446,17 @@ def test_a_request_that_comes_in_keeps_its_name_and_an_equal_result_is_told_as_r
     assert "attempt 1, not 7" in wrong.detail
 
 
+@proves("CCOS-RESEND")
+def test_a_request_id_is_that_of_one_request_and_no_name_of_a_task(hub: HandHub) -> None:
+    said: dict[str, Any] = {"agent_id": "ada", "goal": "translate it"}
+    hub.call("ccos.request", intent_id="a", request_id="R1", **said)
+    hub.call("ccos.request", intent_id="c", request_id="d.1", **said)
+    taken = refused(hub, "ccos.request", intent_id="b", request_id="R1", **said)
+    assert (taken.code, "of intent a" in str(taken)) == ("already_exists", True)
+    assert delegate(hub, "d")["request"]["request_id"] == "d.2"
+    assert delegate(hub, "R1")["request"]["request_id"] == "R1.1"
+
+
 def test_the_time_for_a_request_is_said_in_one_way() -> None:
     office = Office()
     wanted = {"goal": "translate this", "intent_id": "i-2", "within_ms": 60_000}

@@ -1,5 +1,6 @@
 """The course of an intent: what follows from one step to the next, for it, its task, its agents."""
 
+from itertools import count
 from typing import cast
 
 from msgspec import Struct
@@ -187,12 +188,17 @@ class Course:
         if task.status in AT_REST:
             self.move(TaskTransitioned(task.status, "ready", f"delegated to {agent}"))
         number = intent.requests + 1
-        request_id = request_id or intent.free_name(number)
+        request_id = request_id or self._free_name(number)
         time = intent.time_from(self._now)
         deadline = until or (within_span(self._now + time) if time else None)
         after = task.attempts - under_way
         self.say(IntentDispatched(intent.id, request_id, agent, number, after, deadline))
         self._about(AgentAssigned(agent, intent.id, request_id))
+
+    def _free_name(self, number: int) -> str:
+        """What the request with this number is called, unless another came under that name."""
+        names = (f"{self.intent.id}.{n}" for n in count(number))
+        return next(name for name in names if not self._read.requested(name))
 
     def complete(self, request: OpenRequest, ending: Ending) -> None:
         """The open request ends; what is learned from it is learned in the same breath."""

@@ -147,16 +147,6 @@ class Intent(Struct, frozen=True, omit_defaults=True):
         """When the open request has to be ended."""
         return None if self.request is None else self.request.deadline
 
-    def has_had(self, request_id: str) -> bool:
-        """Whether a request was called so: the open one, or one of those that are remembered."""
-        known = (*self.closed, *((self.request,) if self.request else ()))
-        return any(one.id == request_id for one in known)
-
-    def free_name(self, number: int) -> str:
-        """What the request with this number is called, unless another came under that name."""
-        names = (f"{self.id}.{n}" for n in range(number, number + REMEMBERED_RESULTS + 2))
-        return next(name for name in names if not self.has_had(name))
-
     def is_repeat(self, event: IntentAnomaly) -> bool:
         """Whether an anomaly equals one of the last few."""
         return _gist(event) in self.recent

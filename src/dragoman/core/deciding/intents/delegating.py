@@ -67,6 +67,9 @@ def delegate(command: DelegateIntent, read: Read, now: int) -> Decision | Refusa
         return refusal
     command = _with_exact_numbers(command)
     id = command.id or read.cause
+    refusal = _check_request(command.request_id, id, read)
+    if refusal:
+        return refusal
     known = read.intent(id)
     if known is not None:
         return _again(command, known, read, now)
@@ -101,6 +104,17 @@ def delegate(command: DelegateIntent, read: Read, now: int) -> Decision | Refusa
     course = Course(EVOLVE_INTENT[IntentCreated](None, created, now), task, read, now)
     _give(course, command)
     return Decision(receipt_of(course), (*events, *course.events), number=begun.number)
+
+
+def _check_request(request_id: str, intent: str, read: Read) -> Refusal | None:
+    """None unless another intent has a request of this name: whoever gets it twice does it once."""
+    other = read.requested(request_id) if request_id else ""
+    if other in ("", intent):
+        return None
+    return Refusal(
+        "already_exists",
+        f"the request id {request_id} is that of a request of intent {other}: use another one",
+    )
 
 
 def _check_follower(followed: Intent, actor: Actor) -> Refusal | None:
@@ -145,7 +159,7 @@ def _again(command: DelegateIntent, known: Intent, read: Read, now: int) -> Deci
     refusal = _check_the_same(command, known)
     if refusal:
         return refusal
-    if command.request_id and known.has_had(command.request_id):
+    if command.request_id and read.requested(command.request_id):
         return _check_whose(command, known) or Decision(replace(receipt_of(course), before=True))
     is_to_begin = known.state in RENEWABLE and not task.is_final
     if not is_to_begin or task.status == "in-progress":
