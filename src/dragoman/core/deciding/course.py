@@ -70,6 +70,7 @@ class Ending(Struct, frozen=True):
     digest: str = ""
     output: object = None
     left_out: int = 0
+    passed_on: dict[str, object] = {}
 
     @property
     def feedback(self) -> bool:
@@ -84,6 +85,7 @@ class Terms(Struct, frozen=True):
     patience_ms: int
     tries: int
     kept_bytes: int
+    passed_on: dict[str, object]
     due_by: int = 0
 
 
@@ -216,6 +218,7 @@ class Course:
                 ending.digest,
                 ending.output,
                 ending.left_out,
+                ending.passed_on,
             )
         )
         if not ending.feedback:
@@ -298,7 +301,9 @@ class Course:
         terms: Terms | None = None,
     ) -> None:
         intent = self.intent
-        now = Terms(intent.policy, intent.patience_ms, intent.tries, intent.kept_bytes)
+        now = Terms(
+            intent.policy, intent.patience_ms, intent.tries, intent.kept_bytes, intent.passed_on
+        )
         then = terms or now
         self.say(
             IntentProposed(
@@ -313,6 +318,7 @@ class Course:
                 then.tries if then.tries != now.tries else 0,
                 then.due_by if anew else 0,
                 then.kept_bytes if then.kept_bytes != now.kept_bytes else None,
+                then.passed_on if then.passed_on != now.passed_on else None,
             )
         )
 

@@ -52,7 +52,7 @@ def told_beside(intent: Intent, task: Task, more: object = ()) -> Iterator[str]:
     """All text that an agent is told beside the goal: what was asked for with it, what its task
     says, and what else comes with these.
     """
-    asked = [intent.params, intent.constraints, intent.skills]
+    asked = [intent.params, intent.constraints, intent.skills, intent.passed_on]
     others = msgspec.to_builtins((task.delegation, task.checkpoint))
     return _texts([asked, task.title, task.body, others, more])
 

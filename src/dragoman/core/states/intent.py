@@ -107,6 +107,7 @@ class Intent(Struct, frozen=True, omit_defaults=True):
     policy: Policy = Policy()
     due_by: int = 0
     kept_bytes: int = KEPT_BYTES
+    passed_on: dict[str, object] = {}
     candidates: tuple[Candidate, ...] = ()
     """Those of the last ranking who were not tried yet, the best first."""
     tried: int = 0
@@ -195,6 +196,7 @@ def _created(_: None, event: IntentCreated, at: int) -> Intent:
         tries=event.tries,
         policy=event.policy,
         kept_bytes=event.kept_bytes,
+        passed_on=event.passed_on,
     )
 
 
@@ -213,6 +215,7 @@ def _proposed(intent: Intent, event: IntentProposed, at: int) -> Intent:
         tries=event.tries or intent.tries,
         due_by=event.due_by if event.candidates else intent.due_by,
         kept_bytes=intent.kept_bytes if event.kept_bytes is None else event.kept_bytes,
+        passed_on=intent.passed_on if event.passed_on is None else event.passed_on,
         reasons=(),
     )
 

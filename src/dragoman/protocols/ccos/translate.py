@@ -1,5 +1,7 @@
 """From CCOS to what the core is asked for. What a message leads to, all or none."""
 
+from typing import Any
+
 import msgspec
 from msgspec import UNSET, UnsetType
 
@@ -28,7 +30,7 @@ from dragoman.protocols.ccos.arguments import Cancel, Delegate, Discover, Regist
 from dragoman.protocols.ccos.cards import BadCard, Discovered, read_card
 from dragoman.protocols.ccos.reading import Broken
 from dragoman.protocols.ccos.settings import Choices
-from dragoman.protocols.ccos.wire import TaskRequest, TaskResult, TaskUpdate
+from dragoman.protocols.ccos.wire import TaskRequest, TaskResult, TaskUpdate, passed_on
 
 NAME = "ccos"
 
@@ -144,6 +146,7 @@ def request(message: TaskRequest, facts: Facts, choices: Choices) -> Commands | 
             request_id=message.request_id or "",
             due_by=due_by,
             kept_bytes=choices.kept_bytes,
+            passed_on=passed_on(message),
         ),
     )
 
@@ -178,12 +181,18 @@ def result(message: TaskResult | Broken, facts: Facts, choices: Choices) -> Comm
         message.why,
         message.request_id or "",
         attempt=message.attempt or 0,
+        passed_on=_kept(passed_on(message), choices),
     )
     if is_kept:
         return (told,)
     # What is not kept does not come into the writer's transaction either.
     digest = result_digest(message.success, msgspec.Raw(encoded), message.why)
     return (msgspec.structs.replace(told, output=None, left_out=size, digest=digest),)
+
+
+def _kept(beside: dict[str, Any], choices: Choices) -> dict[str, Any]:
+    """What else a result says, where policy keeps so much; the rest is in its original words."""
+    return beside if len(msgspec.json.encode(beside)) <= choices.kept_bytes else {}
 
 
 def _is_plain_task(message: TaskResult | TaskUpdate, facts: Facts) -> bool:

@@ -97,6 +97,7 @@ def delegate(command: DelegateIntent, read: Read, now: int) -> Decision | Refusa
         command.tries,
         command.policy,
         command.kept_bytes,
+        command.passed_on,
     )
     events: StreamEvents = (*begun.events, (intent_stream(id), created))
     if followed is not None:
@@ -215,7 +216,7 @@ def _check_whose(command: DelegateIntent, known: Intent) -> Refusal | None:
 
 def _give(course: Course, command: DelegateIntent) -> None:
     """To the first that may have it; else the intent is rejected, and its task blocked."""
-    beside = told_beside(course.intent, course.task)
+    beside = told_beside(course.intent, course.task, command.passed_on)
     forbidden = check_goal(command.goal, command.policy, beside)
     if forbidden is None and command.candidates and _offered(course, command):
         return
@@ -238,7 +239,12 @@ def _why_not_them(course: Course) -> tuple[str, ...]:
 
 def _offered(course: Course, command: DelegateIntent) -> bool:
     terms = Terms(
-        command.policy, command.patience_ms, command.tries, command.kept_bytes, command.due_by
+        command.policy,
+        command.patience_ms,
+        command.tries,
+        command.kept_bytes,
+        command.passed_on,
+        command.due_by,
     )
     # A new beginning: whoever has failed it may try again, after those who have not.
     failed = course.intent.failed
@@ -315,7 +321,9 @@ def _waits(task: Task) -> Refusal:
 def _faults(command: DelegateIntent) -> Iterator[Refusal | None]:
     yield check_id(command.id, "intent id") if command.id else None
     yield check_text("goal", command.goal, REASON, least=1)
-    yield check_json("params", command.params) or _check_size(command.params)
+    yield check_json("params", command.params) or _check_size("params", command.params)
+    beside = "meta and other fields"
+    yield check_json(beside, command.passed_on) or _check_size(beside, command.passed_on)
     yield from faults_of_words("constraints", command.constraints)
     yield from faults_of_words("skills", command.skills)
     if command.patience_ms:
@@ -335,8 +343,8 @@ def _faults_of_policy(policy: Policy) -> Iterator[Refusal | None]:
         yield check_count(f"policy.{field}", getattr(policy, field), RULES)
 
 
-def _check_size(params: dict[str, object]) -> Refusal | None:
-    size = len(msgspec.json.encode(params))
+def _check_size(what: str, said: dict[str, object]) -> Refusal | None:
+    size = len(msgspec.json.encode(said))
     if size <= TEXT:
         return None
-    return Refusal("invalid_field", f"params has {size} bytes; at most {TEXT} are allowed")
+    return Refusal("invalid_field", f"{what}: {size} bytes are too many; {TEXT} are allowed")

@@ -46,7 +46,11 @@ _SHOWN = 400
 
 def receive(command: ReceiveResult, read: Read, now: int) -> Decision | Refusal:
     """The open request ends, and with it the attempt on the task; an equal repeat is a no-op."""
-    refusal = check_text("error", command.error, TEXT) or check_json("output", command.output)
+    refusal = (
+        check_text("error", command.error, TEXT)
+        or check_json("output", command.output)
+        or check_json("meta and other fields", command.passed_on)
+    )
     course = refusal or _course(command, read, now)
     if isinstance(course, Refusal):
         return course
@@ -74,6 +78,7 @@ def receive(command: ReceiveResult, read: Read, now: int) -> Decision | Refusal:
         digest=digest,
         output=command.output,
         left_out=command.left_out,
+        passed_on=command.passed_on,
     )
     course.complete(request, ending)
     if command.success:
