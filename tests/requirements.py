@@ -2254,6 +2254,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "whoever has the task then is asked anew, and what was learned stays learned once.",
     ),
     Requirement(
+        "CCOS-PASSED-ON",
+        "S-CCOS-2, S-LIMIT",
+        "`meta` and unknown fields of a TaskRequest reach its agent, those of a TaskResult whoever "
+        "looks at the intent; they decide nothing but that forbidden words are found in them.",
+    ),
+    Requirement(
         "CCOS-NULLS",
         "S-CCOS-1, S-CCOS-2",
         "An optional field of an envelope that is null is not there; a needed one is missing.",

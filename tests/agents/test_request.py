@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from dragoman.agents.request import FunctionRunner
-from dragoman.core.commands import MoveTask
+from dragoman.core.actors import SYSTEM
+from dragoman.core.commands import ExpireRequest, MoveTask
 from dragoman.core.errors import SettingsError
 from dragoman.core.states.intent import Intent
 from dragoman.engine.identity import Principal
@@ -180,6 +181,43 @@ def test_a_url_may_hand_its_result_in_later(tmp_path: Path, agent: Receiver) -> 
             answer = await hub.place.interpreter.send_soon(said, speaker=who.actor)
             assert isinstance(answer, Taken)
             assert (await until(hub, "Satisfied"))["result"]["output"] == 2
+
+    run(story())
+
+
+@proves("CCOS-PASSED-ON")
+def test_a_url_is_told_what_else_the_request_says(tmp_path: Path, agent: Receiver) -> None:
+    said = {"intent_id": "i-1", "agent_id": "ada", "goal": "sum it up"}
+    agent.answers.append(reply(said | {"success": True, "output": 1}))
+
+    async def story() -> None:
+        async with floor(tmp_path / "d", url(agent)) as hub:
+            call(hub, "ccos.register", agent_id="ada", skills=["sum"])
+            call(hub, "ccos.request", **said, meta={"trace": "t-7", "hub": "x"}, x_team="blue")
+            await until(hub, "Satisfied")
+            posted = json.loads(agent.requests[0].body)
+            assert (posted["meta"]["trace"], posted["x_team"]) == ("t-7", "blue")
+            assert posted["meta"]["hub"]["token"].startswith("drga_")
+
+    run(story())
+
+
+@proves("CCOS-UNSENT")
+def test_who_could_not_be_reached_in_time_is_not_blamed(tmp_path: Path, agent: Receiver) -> None:
+    agent.answers += [status(503)] * 100
+
+    async def story() -> None:
+        async with floor(tmp_path / "d", url(agent)) as hub:
+            call(hub, "ccos.register", agent_id="ada", skills=["sum"])
+            call(hub, "ccos.delegate", goal="sum it up", intent_id="i-1", within_ms=1_000)
+            await hub.until(lambda: hub.task("i-1").unstarted is not None)
+            await asyncio.sleep(1)
+            await hub.until(lambda: hub.task("i-1").status == "ready")
+            await hub.place.hub.do_soon(SYSTEM, ExpireRequest("i-1", is_called=True))
+            found = await until(hub, "NeedsFollowUp")
+            assert found["result"]["synthetic"] == "unsent"
+            assert found["result"]["error"].endswith("the agent's URL answered 503")
+            assert call(hub, "ccos.agents")["agents"][0]["failures"] == 0
 
     run(story())
 

@@ -300,7 +300,7 @@ def test_cancelling_ends_the_request_without_feedback(*, claimed: bool) -> None:
     known = standing(world, "alice")
     assert (known.recent, known.open) == ("", 0)
     why = odd(world, ALICE, ReceiveResult("i", "alice", success=True))
-    assert "it is late" in why
+    assert why == "i: i.1 was ended at 2026-02-09T14:30:00.009Z (cancelled)"
 
 
 @pytest.mark.parametrize("status", ["blocked", "deadletter"])

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from dragoman.core.offers import Candidate, Parts, Policy, Wish
 from dragoman.core.rules.governance import RULES, check_goal, told_beside, vetoes
 from dragoman.core.states.agent import AgentRecord, Pause
+from dragoman.core.states.intent import Intent
 from dragoman.core.states.standing import Descriptor, Standing
 from tests.core.world import NOW
 from tests.core.world import task as make_task
@@ -162,18 +163,21 @@ def test_forbidden_goals_are_found_by_their_words(goal: str, is_forbidden: bool)
 
 
 @pytest.mark.parametrize(
-    ("params", "task", "is_forbidden"),
+    ("asked", "task", "is_forbidden"),
     [
-        ({"text": "please wipe it"}, {}, True),
-        ({"a": [1, None, {"wipe": True}]}, {}, True),
-        ({"a": ["swiper", 1.5]}, {}, False),
+        ({"params": {"text": "please wipe it"}}, {}, True),
+        ({"params": {"a": [1, None, {"wipe": True}]}}, {}, True),
+        ({"params": {"a": ["swiper", 1.5]}}, {}, False),
+        ({"constraints": ("formal", "wipe it")}, {}, True),
+        ({"skills": ("disk wipe",)}, {}, True),
         ({}, {"title": "Wipe the disk"}, True),
         ({}, {"body": "then wipe the disk"}, True),
     ],
 )
 def test_what_comes_beside_a_goal_is_looked_at_too(
-    params: dict[str, object], task: dict[str, Any], is_forbidden: bool
+    asked: dict[str, Any], task: dict[str, Any], is_forbidden: bool
 ) -> None:
-    beside = told_beside(params, replace(make_task(), **task))
+    intent = Intent("i", "t", "clean up", "ann", NOW, **asked)
+    beside = told_beside(intent, replace(make_task(), **task))
     why = check_goal("clean up", Policy(forbidden_goals=("wipe",)), beside)
     assert why == ("forbidden goal: it comes with the words 'wipe'" if is_forbidden else None)

@@ -25,7 +25,7 @@ from dragoman.core.errors import Refusal
 from dragoman.core.offers import Policy
 from dragoman.core.states.agent import AgentRecord
 from tests.core.delegating import CAROL, GOAL, HOUR, delegated, odd, open_request, ranked, registry
-from tests.core.handoffs import accept, accepted, offer
+from tests.core.handoffs import accept, accepted, offer, package
 from tests.core.world import ALICE, BOB, COORDINATOR, HUB, HUMAN, NOW, World
 from tests.requirements import proves
 
@@ -305,6 +305,18 @@ def test_nobody_takes_over_what_became_forbidden() -> None:
     rejection = world.handoffs["H"].rejection
     assert rejection is not None
     assert "forbidden goal: it comes with the words 'delete production'" in rejection.detail
+
+
+@proves("ACP-INTENT-POLICY")
+def test_nobody_takes_over_what_its_package_makes_forbidden() -> None:
+    world = registry()
+    delegated(world, policy=Policy(forbidden_goals=("delete production",)))
+    said = package() | {"work_state": {"status": "in_progress", "next_step": "delete production"}}
+    world.do(ALICE, replace(offer("carol", package=said), task="i"))
+    world.do(CAROL, accept(world))
+    status, by, detail = told(world)
+    assert (status, by) == ("rejected", "hub")
+    assert "forbidden goal: it comes with the words 'delete production'" in detail
 
 
 @proves("ACP-INTENT-OWNER")

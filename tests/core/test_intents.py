@@ -267,6 +267,15 @@ def test_a_forbidden_goal_and_an_empty_registry_reach_nobody() -> None:
 
 
 @proves("CCOS-GOVERNANCE")
+@pytest.mark.parametrize("field", ["constraints", "skills"])
+def test_what_is_asked_for_beside_the_goal_is_no_way_round_the_policy(field: str) -> None:
+    asked: dict[str, Any] = {field: ("delete production",)}
+    policy = Policy(forbidden_goals=("delete production",))
+    intent = delegated(registry(), policy=policy, **asked)
+    assert intent.reasons == ("forbidden goal: it comes with the words 'delete production'",)
+
+
+@proves("CCOS-GOVERNANCE")
 def test_what_has_changed_since_the_ranking_counts() -> None:
     world = registry("alice", "bob", capacity=1)
     before = ranked(world)
@@ -483,6 +492,37 @@ def test_a_name_that_came_from_outside_is_not_given_twice() -> None:
     delegated(world, request_id="i.2")
     answer(world, success=False)
     assert open_request(world).id == "i.3"
+
+
+@proves("CCOS-RESEND")
+@pytest.mark.parametrize("said", ["R1", "i.1"])
+def test_a_request_id_is_that_of_one_intent(said: str) -> None:
+    world = registry()
+    delegated(world, request_id="R1" if said == "R1" else "")
+    no = world.ask(HUMAN, DelegateIntent(GOAL, "j", candidates=ranked(world), request_id=said))
+    assert isinstance(no, Refusal)
+    assert (no.code, no.detail) == (
+        "already_exists",
+        f"the request id {said} is that of a request of intent i: use another one",
+    )
+
+
+@proves("CCOS-RESEND")
+def test_the_hub_gives_no_request_a_name_that_another_intent_s_has() -> None:
+    world = registry()
+    delegated(world, "i", request_id="j.1")
+    delegated(world, "j")
+    assert open_request(world, "j").id == "j.2"
+
+
+@proves("CCOS-RESEND")
+def test_a_request_id_is_known_again_however_many_came_after_it() -> None:
+    world = registry()
+    first = DelegateIntent(GOAL, "i", candidates=ranked(world), tries=1, request_id="R0")
+    world.do(HUMAN, first)
+    answer(world, success=False)
+    world.intents["i"] = replace(world.intents["i"], closed=())
+    assert world.do(HUMAN, first).events == ()
 
 
 @proves("CCOS-CANCEL")

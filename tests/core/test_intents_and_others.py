@@ -28,7 +28,7 @@ from dragoman.core.commands import (
     UpdateTask,
 )
 from dragoman.core.errors import Refusal
-from dragoman.core.events import IntentApproved, IntentRejected
+from dragoman.core.events import IntentApproved, IntentCompleted, IntentRejected
 from dragoman.core.offers import Policy
 from dragoman.core.reading import Decision
 from dragoman.core.rules.governance import POLICY
@@ -411,3 +411,53 @@ def test_what_the_hub_has_not_handed_over_counts_for_nobody(
     world.do(BOB, ClaimTask("i", "bob"), LATE)
     world.do(HUB, ExpireRequest("i", is_called), LATE + HOUR)
     assert standing(world, "bob").recent == "0"
+
+
+def unreached(world: World, times: int, at: int = NOW) -> None:
+    """Alice was claimed for so often, and could not be reached."""
+    for _ in range(times):
+        world.do(HUB, ClaimTask("i", "alice"), at)
+        attempt = Actor("agent", "alice", "runner", "i", world.tasks["i"].fence)
+        world.do(attempt, ReleaseTask("i", "not started: refused", unstarted=True), at)
+
+
+@proves("CCOS-UNSENT")
+@pytest.mark.parametrize("times", [1, 3])
+def test_whom_the_hub_could_not_reach_is_not_blamed(times: int) -> None:
+    world = registry()
+    delegated(world, patience_ms=HOUR)
+    unreached(world, times)
+    decision = world.do(HUB, ExpireRequest("i", is_called=True), LATE)
+    completed = next(one for one in events_of(decision) if isinstance(one, IntentCompleted))
+    assert (completed.synthetic, completed.error) == (
+        "unsent",
+        "the hub had not handed it over by 2026-02-09T15:30:00.000Z: not started: refused",
+    )
+    assert (open_request(world).agent, standing(world, "alice").recent) == ("bob", "")
+
+
+@proves("CCOS-UNSENT")
+@pytest.mark.parametrize("is_reached_first", [False, True])
+def test_whoever_was_reached_once_is(*, is_reached_first: bool) -> None:
+    world = registry("alice")
+    delegated(world, patience_ms=HOUR)
+    if not is_reached_first:
+        unreached(world, 2)
+    world.do(HUB, ClaimTask("i", "alice"))
+    world.do(ALICE, ReleaseTask("i"))
+    if is_reached_first:
+        unreached(world, 2)
+    world.do(HUB, ExpireRequest("i", is_called=True), LATE)
+    assert standing(world, "alice").recent == "0"
+
+
+@proves("CCOS-UNSENT")
+def test_what_could_not_be_begun_after_its_time_is_no_word_of_the_agent() -> None:
+    world = registry()
+    delegated(world, patience_ms=HOUR)
+    world.do(HUB, ClaimTask("i", "alice", ttl_ms=2 * HOUR))
+    attempt = Actor("agent", "alice", "runner", "i", 1)
+    late = world.do(attempt, ReleaseTask("i", "not started: refused", unstarted=True), LATE)
+    assert names_of(late) == ["TaskTransitioned"]
+    world.do(HUB, ExpireRequest("i", is_called=True), LATE)
+    assert (open_request(world).agent, standing(world, "alice").recent) == ("bob", "")

@@ -12,6 +12,7 @@ from dragoman.core.commands import (
     DelegateIntent,
     DescribeAgent,
     EditTask,
+    ExpireLease,
     ExpireRequest,
     MoveTask,
     ReceiveResult,
@@ -46,6 +47,7 @@ from tests.core.world import (
     NOW,
     OBSERVER,
     ORCHESTRATOR,
+    TTL,
     World,
     events_of,
     lease,
@@ -270,6 +272,14 @@ def test_after_the_deadline_the_synthetic_failure_stands() -> None:
     assert world.do(HUB, ExpireRequest("i"), NOW + HOUR).events == ()
 
 
+@proves("CCOS-TAKEN-BACK")
+def test_a_result_after_a_block_is_not_called_late() -> None:
+    world = given()
+    world.do(HUMAN, MoveTask("i", "blocked", "wait"))
+    why = odd(world, ALICE, DONE, NOW + 1)
+    assert why == "i: i.1 was ended at 2026-02-09T14:30:00.000Z (blocked)"
+
+
 @proves("CCOS-DEADLINE")
 @proves("CCOS-DUE")
 def test_a_moment_that_was_said_stands_for_whoever_is_asked_before_it() -> None:
@@ -381,6 +391,45 @@ def test_of_an_attempt_on_what_is_no_intent_s_it_stands_with_its_agent() -> None
     world.put(task("T", "in-progress", "alice", attempts=1))
     world.leases["T"] = lease("alice", 1)
     assert world.code(Actor("agent", "alice", "http", "T", 1), DONE) == "anomaly"
+
+
+ATTEMPT = Actor("agent", "alice", "http", "i", 1)
+
+
+@proves("CCOS-RECEIPT", "CCOS-ATTEMPT")
+def test_what_an_attempt_says_after_its_result_is_a_repeat_or_an_anomaly() -> None:
+    world = given()
+    world.do(ALICE, ClaimTask("i", "alice"))
+    world.do(ATTEMPT, DONE)
+    again = world.do(ATTEMPT, DONE)
+    assert (again.events, again.receipt.before) == ((), True)
+    other = replace(DONE, output=8)
+    assert odd(world, ATTEMPT, other) == "i: i.1 has another result already"
+    assert "i.1 has another" in odd(world, ATTEMPT, UpdateIntent("i", "alice", 10, "", "i.1", 1))
+
+
+@proves("CCOS-RECEIPT", "CCOS-ATTEMPT")
+@pytest.mark.parametrize("is_seen_to", [False, True])
+def test_what_an_attempt_says_after_the_deadline_is_an_anomaly(is_seen_to: bool) -> None:
+    world = given(patience_ms=HOUR)
+    world.do(ALICE, ClaimTask("i", "alice"))
+    if is_seen_to:
+        world.do(HUB, ExpireRequest("i"), NOW + HOUR)
+    assert odd(world, ATTEMPT, DONE, NOW + HOUR).startswith("i: it is late: i.1")
+
+
+@proves("LEASE-LOST")
+@pytest.mark.parametrize("is_requeued", [False, True])
+@pytest.mark.parametrize("command", [DONE, UpdateIntent("i", "alice", 10)])
+def test_an_attempt_that_has_lost_its_lease_ends_no_open_request(
+    command: Any, is_requeued: bool
+) -> None:
+    world = given()
+    world.do(ALICE, ClaimTask("i", "alice", ttl_ms=TTL))
+    if is_requeued:
+        world.do(HUB, ExpireLease("i"), NOW + TTL)
+    assert world.code(ATTEMPT, command, NOW + TTL) == "lease_lost"
+    assert open_request(world).id == "i.1"
 
 
 @pytest.mark.parametrize("actor", [OBSERVER, COORDINATOR, FILE])

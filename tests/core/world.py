@@ -12,6 +12,7 @@ from dragoman.core.errors import Refusal
 from dragoman.core.events import (
     AnyEvent,
     CommandRefused,
+    IntentDispatched,
     MessageReceived,
     Status,
 )
@@ -76,6 +77,10 @@ class Facts:
     def lease(self, task: Task) -> Lease | None:
         """The task's lease, living or dead."""
         return self._world.leases.get(task.id)
+
+    def requested(self, request_id: str) -> str:
+        """The intent that a request with this id is of."""
+        return self._world.requests.get(request_id, "")
 
     def agent(self, name: str) -> AgentRecord | None:
         """What is known of a name."""
@@ -169,6 +174,7 @@ class World:
         self.waves: dict[str, Wave] = {}
         self.reservations = Reservations()
         self.intents: dict[str, Intent] = {}
+        self.requests: dict[str, str] = {}
         self.standings: dict[str, Standing] = {}
         self.traces: dict[str, Trace] = {}
         self.turn_logs: dict[str, TurnLog] = {}
@@ -221,6 +227,8 @@ class World:
                 self.put(state)
             else:
                 shelf[name] = state
+            if isinstance(event, IntentDispatched):
+                self.requests[event.request_id] = event.intent
         if decision.lease is not None and decision.lease.lease is None:
             del self.leases[decision.lease.task]
         elif decision.lease is not None and decision.lease.lease is not None:

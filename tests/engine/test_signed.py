@@ -176,6 +176,13 @@ def test_anything_else_is_refused_or_is_no_letter(desk: Desk, letter: Any, code:
     assert desk.code(letter) == code
 
 
+def test_who_says_too_much_is_told_all_that_there_is_to_say(desk: Desk) -> None:
+    told = desk.envelopes.open(json.dumps(signed(extra="x")).encode(), "http")
+    assert isinstance(told, Refusal)
+    known = "agent, nonce, audience, expires, value, key, alg"
+    assert told.detail == f"signature.extra: there is no such field; known: {known}"
+
+
 @pytest.mark.parametrize("field", ["agent", "nonce", "audience", "expires", "value"])
 def test_no_part_can_be_changed_or_left_out(desk: Desk, field: str) -> None:
     letter = signed()

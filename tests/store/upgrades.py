@@ -24,6 +24,8 @@ TABLES = (
     *("streams", "entries", "leases", "names", "answers", "numbers"),
     *("lists", "handoffs", "logs"),
 )
+FORGET = "DELETE FROM names WHERE kind = 'request id'"
+"""What was kept nowhere then."""
 COPY = "INSERT INTO {table} ({columns}) SELECT {columns} FROM {source}"
 
 

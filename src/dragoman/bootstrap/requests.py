@@ -43,7 +43,7 @@ def written(store: Store, meta: Callable[["Assignment"], dict[str, Any]]) -> "Wr
     def write(of: "Assignment") -> bytes:
         request = _request(store, of)
         told = meta(of)
-        return ccos.as_json(replace(request, meta=told) if told else request)
+        return ccos.as_json(replace(request, meta=(request.meta or {}) | told) if told else request)
 
     return write
 

@@ -81,6 +81,10 @@ class Read(Protocol):
         """The intent with this id."""
         ...
 
+    def requested(self, request_id: str) -> str:
+        """The intent that has had a request with this id; empty: none has."""
+        ...
+
     def standing(self, name: str) -> Standing | None:
         """How an agent stands in the registry."""
         ...

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dragoman.core import missing
 from dragoman.core.errors import Refusal
 from dragoman.core.ids import check_alias, check_task_id
+from dragoman.ledger.views import REQUEST
 
 
 def can_be_stored(name: str) -> bool:
@@ -13,10 +14,11 @@ def can_be_stored(name: str) -> bool:
 
 
 def pick(kind: str, named: Sequence[tuple[str, str]]) -> Sequence[str]:
-    """The streams that a name of this kind (or, empty, of any kind) stands for."""
+    """The tasks, as streams, that a name of this kind (or, empty, of any kind) stands for."""
     if not named:
         return ()
-    return tuple(dict.fromkeys(stream for k, stream in named if kind in ("", k)))
+    tasks = (stream for k, stream in named if k != REQUEST and kind in ("", k))
+    return tuple(dict.fromkeys(tasks))
 
 
 def unresolved(name: str, streams: Sequence[str]) -> Refusal:

@@ -39,6 +39,7 @@ from dragoman.engine.queue import ReadyQueues
 from dragoman.engine.snapshots import Cache, Place, Snapshot
 from dragoman.ledger.views import (
     FOLD,
+    REQUEST,
     current_state,
     refold,
     split_alias,
@@ -231,6 +232,12 @@ class View:
         lines = () if row.fold == FOLD else self._session.history(row.name)
         state = current_state(row.name, row.fold, row.state, lines)
         return Snapshot(row.number, row.name, row.version, row.hash, state, row.lease)
+
+    def requested(self, request_id: str) -> str:
+        """The intent that has had a request with this id; empty: none has."""
+        self.load_names((request_id,))
+        streams = (stream for kind, stream in self._aliases[request_id] if kind == REQUEST)
+        return next(streams, "").partition(":")[2]
 
     def _by_alias(self, name: str) -> Task | Refusal:
         streams = self._aliased(name)

@@ -33,6 +33,7 @@ from dragoman.core.events import (
     HandoffRejected,
     HandoffVerified,
     IntentCreated,
+    IntentDispatched,
     IntentEvent,
     MailAcked,
     MailAnswered,
@@ -259,8 +260,13 @@ def shelve(state: State | None, now: int) -> Shelf:
     return Shelf("ready", state.reserved_for, rank, since, None, owner, deadline)
 
 
+REQUEST = "request id"
+"""The kind of name that a request has, once and for all. No alias of a task is of this kind: theirs
+have one word."""
+
+
 def names_of(event: AnyEvent) -> tuple[tuple[str, str], ...]:
-    """The (name, kind) pairs that an event binds to its task, beside the primary id."""
+    """The (name, kind) pairs that an event binds to its stream, beside the primary id."""
     naming = NAMING.get(type(event))
     return naming(event) if naming is not None else ()
 
@@ -273,6 +279,7 @@ def _names_at_birth(event: TaskCreated) -> tuple[tuple[str, str], ...]:
 NAMING: dict[type[AnyEvent], Callable[[Any], tuple[tuple[str, str], ...]]] = {
     TaskCreated: _names_at_birth,
     TaskAliased: lambda event: (split_alias(event.alias),),
+    IntentDispatched: lambda event: ((event.request_id, REQUEST),),
 }
 
 

@@ -147,7 +147,8 @@ class Attempt:
             running = self._running = await self._runner.start(self.assignment, self._hear)
         except OSError as error:
             problem = f"{error.filename or ''} {error.strerror or error}".strip()
-            await self._settle(ReleaseTask(task, f"not started: {problem}"[:REASON]))
+            why = f"not started: {problem}"[:REASON]
+            await self._settle(ReleaseTask(task, why, unstarted=True))
             return Spent(task, not_started=problem)
         ended = asyncio.ensure_future(running.wait())
         try:

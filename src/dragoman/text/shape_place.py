@@ -65,7 +65,7 @@ def _either(shape: Any, words: str = "") -> Iterator[tuple[Any, str]]:
 def _below(kind: Any, step: str) -> Iterator[Any]:
     """What may stand one step further down."""
     if not step.startswith("["):
-        yield from filter(None, [_fields(kind).get(step) or _tag(kind, step)])
+        yield from filter(None, [_fields(kind).get(step)])
         return
     inner = get_args(kind)
     if step == "[...]":
@@ -79,17 +79,13 @@ def _below(kind: Any, step: str) -> Iterator[Any]:
 
 @lru_cache(_REMEMBERED)
 def _fields(kind: Any) -> Mapping[str, Any]:
-    """The fields of an object and their shapes."""
+    """The fields of an object and their shapes; what it is told from others by has one value."""
     struct = get_origin(kind) or kind
     if not (isinstance(struct, type) and issubclass(struct, Struct)):
         return {}
-    return {field.encode_name: field.type for field in fields(kind)}
-
-
-def _tag(kind: Any, step: str) -> Any:
-    """What an object is told from others by has one value."""
-    config = getattr(kind, "__struct_config__", None)
-    return Literal[config.tag] if config is not None and config.tag_field == step else None
+    config = struct.__struct_config__
+    tag = {config.tag_field: Literal[config.tag]} if config.tag_field else {}
+    return {field.encode_name: field.type for field in fields(kind)} | tag
 
 
 def _values(kind: Any) -> tuple[Any, ...]:

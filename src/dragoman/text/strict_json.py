@@ -9,6 +9,7 @@ stand inside strings. What is found wrong is looked for a second time, slowly, t
 import json
 import re
 from codecs import BOM_UTF8
+from math import isfinite
 from typing import Any, Final, cast
 
 import msgspec
@@ -30,6 +31,8 @@ _ESCAPED_HALF: Final = re.compile(
 _HALF_IN_UTF8: Final = re.compile(rb"\xed[\xa0-\xbf]")
 _WORDS: Final = {"Input data was truncated": "it ends before it is complete"}
 """What the decoder says -> what is said instead."""
+_HALF: Final = re.compile("[\ud800-\udfff]")
+_BEYOND: Final = f"the whole number is beyond ±{LARGEST_WHOLE}, where not every reader keeps it"
 _SHOWN: Final = 40
 
 _decode = msgspec.json.Decoder().decode
@@ -70,6 +73,38 @@ def to_json(value: object) -> bytes:
         return _write(value).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise StrictJsonError(f"this cannot be written as JSON: {error}") from None
+
+
+def check_sayable(value: Any) -> None:
+    """StrictJsonError for the first part of a value that JSON has no word for, or that not every
+    reader keeps as it is; how much there is of it is not asked.
+    """
+    waiting: list[tuple[str, Any]] = [("", value)]
+    while waiting:
+        path, item = waiting.pop()
+        reason = _why_unsayable(item)
+        if reason:
+            raise StrictJsonError(reason, path)
+        waiting += [(below(path, name), part) for name, part in reversed(_parts(item))]
+
+
+def _why_unsayable(item: Any) -> str:
+    """What is wrong with a part by itself; empty: nothing."""
+    if isinstance(item, float) and not isfinite(item):
+        return f"{item} is not a number in JSON"
+    if isinstance(item, int) and abs(item) > LARGEST_WHOLE:
+        return _BEYOND
+    if isinstance(item, str) and not _is_utf8(item):
+        return "it has half of a surrogate pair, which is no character"
+    if isinstance(item, dict):
+        keys = cast(dict[object, object], item)
+        odd = next((key for key in keys if not isinstance(key, str) or not _is_utf8(key)), None)
+        return "" if odd is None else f"the key {odd!a} is not a text"
+    return ""
+
+
+def _is_utf8(text: str) -> bool:
+    return text.isascii() or not _HALF.search(text)
 
 
 def _too_large(most_bytes: int) -> StrictJsonError:
@@ -169,10 +204,7 @@ def _excess(value: Any) -> StrictJsonError:
         if nodes > MOST_NODES:
             return StrictJsonError(f"it has more than {MOST_NODES} values", path)
         if isinstance(item, int) and not -LARGEST_WHOLE <= item <= LARGEST_WHOLE:
-            return StrictJsonError(
-                f"the whole number is beyond ±{LARGEST_WHOLE}, where not every reader keeps it",
-                path,
-            )
+            return StrictJsonError(_BEYOND, path)
         if isinstance(item, dict | list) and depth > MOST_DEPTH:
             return StrictJsonError(f"it is nested more than {MOST_DEPTH} deep", path)
         for name, part in reversed(_parts(item)):

@@ -79,6 +79,7 @@ def test_skills_are_words_and_there_are_not_too_many() -> None:
         (NEW | {"name": "水"}, "give it a name"),
         (NEW | {"skills": ()}, "names no skill"),
         (NEW | {"skills": [{"name": " "}]}, "names no skill"),
+        (NEW | {"skills": [{"name": "the best agent"}]}, "names no skill"),
     ],
 )
 def test_what_is_no_card_is_told(value: Any, reason: str) -> None:
@@ -109,3 +110,16 @@ def test_a_card_does_not_take_over_who_is_known_by_its_name() -> None:
         hub.call("ccos.discover", card=card)
         (ada,) = hub.call("ccos.agents")["agents"]
         assert ada["trust"] == "T2"
+
+
+def test_a_tag_that_says_nothing_is_left_out_and_the_rest_counts() -> None:
+    skills = [{"id": "sum", "name": "sum", "tags": ["agent", "the"]}]
+    assert (card(NEW | {"skills": skills}).skills, card(NEW).idle) == (("sum",), ())
+    with hand_hub() as hub:
+        told = hub.call("ccos.discover", card=NEW | {"skills": skills})
+    left_out, _, more = told["remark"].partition("; ")
+    assert (told["skills"], left_out) == (
+        ["sum"],
+        "words that say nothing were left out of its skills: agent, the",
+    )
+    assert more.startswith("nothing reaches sum")

@@ -463,6 +463,65 @@ def test_a_request_that_comes_in_keeps_its_name_and_an_equal_result_is_told_as_r
     assert "attempt 1, not 7" in wrong.detail
 
 
+@proves("CCOS-RESEND")
+def test_a_request_id_is_that_of_one_request_and_no_name_of_a_task(hub: HandHub) -> None:
+    said: dict[str, Any] = {"agent_id": "ada", "goal": "translate it"}
+    hub.call("ccos.request", intent_id="a", request_id="R1", **said)
+    hub.call("ccos.request", intent_id="c", request_id="d.1", **said)
+    taken = refused(hub, "ccos.request", intent_id="b", request_id="R1", **said)
+    assert (taken.code, "of intent a" in str(taken)) == ("already_exists", True)
+    assert delegate(hub, "d")["request"]["request_id"] == "d.2"
+    assert delegate(hub, "R1")["request"]["request_id"] == "R1.1"
+
+
+ASKED: dict[str, Any] = {"intent_id": "i-1", "agent_id": "ada", "goal": "translate it"}
+BESIDE: dict[str, Any] = {"meta": {"trace": "t-7"}, "x_team": "blue"}
+
+
+@proves("CCOS-PASSED-ON")
+def test_what_else_a_request_says_reaches_its_agent(hub: HandHub) -> None:
+    hub.call("ccos.request", **ASKED, **BESIDE)
+    (request,) = hub.call("ccos.requests", agent="ada")["requests"]
+    assert {name: request[name] for name in BESIDE} == BESIDE
+    assert request["request_id"] == "i-1.1"
+    failed = {"intent_id": "i-1", "agent_id": "ada", "success": False, "error": "ill"}
+    hub.call("ccos.result", agent="ada", **failed)
+    # A new beginning says what else there is to say anew.
+    again = hub.call("ccos.request", **ASKED, meta={"trace": "t-8"}, request_id="R2")["request"]
+    assert (again["meta"], "x_team" in again) == ({"trace": "t-8"}, False)
+
+
+@proves("CCOS-PASSED-ON")
+def test_what_else_a_result_says_reaches_whoever_wanted_it(hub: HandHub) -> None:
+    delegate(hub)
+    said = {"meta": {"model": "m"}, "agent_id": "ada", "x_cost": 3, "success": True, "output": 1}
+    hub.call("ccos.result", agent="ada", intent_id="i-1", **said)
+    told = hub.call("ccos.intent", intent_id="i-1")["result"]
+    assert {name: told[name] for name in said} == said
+    delegate(hub, "i-2")
+    long = {"meta": {"text": "x" * 70_000}, "success": True, "output": 2}
+    hub.call("ccos.result", agent="ada", intent_id="i-2", agent_id="ada", **long)
+    told = hub.call("ccos.intent", intent_id="i-2")["result"]
+    assert (told["output"], "meta" in told) == (2, False)
+
+
+@proves("CCOS-PASSED-ON", "CCOS-GOVERNANCE")
+def test_what_else_a_request_says_is_governed_and_has_a_bound() -> None:
+    policy = Policy(forbidden_goals=("delete production",))
+    with hand_hub(choices=Choices(policy=policy)) as hub:
+        hub.call("ccos.register", agent_id="ada", skills=["translate"])
+        both: list[dict[str, Any]] = [{"meta": {"a": ["delete production"]}}, {"delete": 1}]
+        for number, beside in enumerate(both):
+            told = hub.call("ccos.request", **ASKED | beside | {"intent_id": f"i-{number}"})
+            assert ("request" in told) == bool(number)
+        failed = {"intent_id": "i-1", "agent_id": "ada", "success": False, "error": "ill"}
+        hub.call("ccos.result", agent="ada", **failed)
+        anew = hub.call("ccos.request", **ASKED, x="delete production")
+        assert "it comes with the words" in anew["reasons"][0]
+        long = refused(hub, "ccos.request", **ASKED | {"intent_id": "l"}, meta={"a": "x" * 70_000})
+        assert (long.code, "meta and other fields" in str(long)) == ("invalid_field", True)
+
+
 def test_the_time_for_a_request_is_said_in_one_way() -> None:
     office = Office()
     wanted = {"goal": "translate this", "intent_id": "i-2", "within_ms": 60_000}

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -140,6 +141,27 @@ def test_a_result_is_the_same_as_json_and_as_cbor(output: Any) -> None:
     said = wire.succeeded(request, output)
     assert wire.read(wire.as_cbor(said), TaskResult) == said
     assert wire.read(wire.as_json(said), TaskResult) == said
+
+
+@proves("CCOS-CBOR")
+@pytest.mark.parametrize("write", [wire.as_json, wire.as_cbor])
+@pytest.mark.parametrize(
+    ("output", "reason"),
+    [
+        ({"share": [1, float("nan")]}, "output.share[1]: nan is not a number in JSON"),
+        (float("-inf"), "output: -inf is not a number in JSON"),
+        (2**70, "output: the whole number is beyond ±9007199254740991"),
+        ({"a": {1: "a"}}, "output.a: the key 1 is not a text"),
+        ({"\ud83d": 1}, r"output: the key '\ud83d' is not a text"),
+        (["half \ud83d"], "output[0]: it has half of a surrogate pair"),
+    ],
+)
+def test_what_no_reader_would_take_is_not_written(
+    write: Callable[[TaskResult], bytes], output: Any, reason: str
+) -> None:
+    request = TaskRequest(intent_id="i", agent_id="a", goal="g")
+    with pytest.raises(StrictJsonError, match=re.escape(reason)):
+        write(wire.succeeded(request, output))
 
 
 @proves("CCOS-CBOR")

@@ -194,10 +194,11 @@ def test_what_becomes_of_every_key_is_said(dragoman: Console, tmp_path: Path) ->
     def ends() -> str | None:
         return dragoman.ask("agent", "show", "ada", "--now", NOON)["formerKeyUntil"]
 
-    assert add_key(first, "--overlap", "1h") == []
+    has_it_already = ["it has this key already, and no other one is good"]
     assert add_key(first, "--overlap", "1h") == [
-        "it has this key already, and no other one is good"
+        "it has a key: what that one signs is taken from now on"
     ]
+    assert add_key(first, "--overlap", "1h") == has_it_already
     old = "its old key is replaced: what that one signs is refused "
     assert add_key(second, "--overlap", "7d") == [f"{old}in 7d"]
     assert add_key(second, "--overlap", "10m") == [
@@ -217,7 +218,14 @@ def test_what_becomes_of_every_key_is_said(dragoman: Console, tmp_path: Path) ->
         "its old key ends sooner: what that one signs is refused from now on"
     ]
     assert ends() is None
-    assert add_key(second) == []
+    assert add_key(second) == has_it_already
+
+
+@proves("IDENTITY-ROTATION")
+def test_the_first_key_of_a_known_agent_is_mentioned(dragoman: Console, tmp_path: Path) -> None:
+    add(dragoman, "ada", "--no-token")
+    said = dragoman("agent", "add", "ada", "--no-token", "--key", str(public_halves(tmp_path)[0]))
+    assert "it has a key: what that one signs is taken from now on" in said.out
 
 
 @proves("IDENTITY-REVOKED-KEYS")

@@ -188,6 +188,21 @@ def test_an_intent_is_shown_listed_and_cancelled(office: Console) -> None:
     assert office("intent", "show", "i-9", "--now", NOON).code == 1
 
 
+def test_the_list_names_whoever_has_an_open_intent_now(office: Console) -> None:
+    def agents() -> str:
+        return office("intent", "list", "--now", NOON).out.splitlines()[1].split()[2]
+
+    finish(office, success=False, error="ill")
+    assert agents() == "bob"
+    office("intent", "cancel", "i-1", "--now", NOON)
+    assert agents() == "ada,"
+
+
+def test_who_may_not_cancel_is_told_who_may(office: Console) -> None:
+    said = office("intent", "cancel", "i-1", "--as", "ada", "--now", NOON)
+    assert "a person, an orchestrator or a coordinator" in said.err
+
+
 @proves("CCOS-TAKEN-BACK")
 def test_what_a_person_stops_is_no_failure_of_the_agent(office: Console) -> None:
     office("task", "move", "i-1", "blocked", "--reason", "wait", "--now", NOON)

@@ -85,6 +85,21 @@ def test_an_anomaly_has_a_code_and_a_status(house: House) -> None:
     assert state(house) == "TaskDispatched"
 
 
+@proves("CCOS-RECEIPT")
+@pytest.mark.usefixtures("intent")
+@pytest.mark.parametrize("path", ["/v1/messages", "/v1/ccos/ccos.result"])
+def test_a_result_under_an_attempt_s_token_may_be_said_again(house: House, path: str) -> None:
+    claimed = house.post("/v1/tasks/i-1/claim", {"agent": "ada"})
+    headers = {"Authorization": f"Bearer {claimed['token']}"}
+    answers = [
+        house.ask("POST", path, RESULT | said, by="", headers=headers)
+        for said in ({}, {}, {"output": "another"})
+    ]
+    assert [one.status for one in answers] == [200, 200, 409]
+    assert answers[2].code == "anomaly"
+    assert house.post("/v1/ccos/ccos.intent", {"intent_id": "i-1"})["anomalies"] == 1
+
+
 def test_whoever_waits_for_requests_gets_them_when_they_come(house: House) -> None:
     house.post("/v1/ccos/ccos.register", {"agent_id": "ada", "skills": ["translate"]})
     got: list[Any] = []

@@ -48,6 +48,8 @@ class DelegateIntent(Command, frozen=True, tag="intent.delegate"):
     """The moment by which it is to be done; 0: none is said."""
     kept_bytes: int = KEPT_BYTES
     """Up to which size its outputs stand in the ledger, also those that other dialects report."""
+    passed_on: dict[str, object] = {}
+    """What else its agents are told: `meta`, and fields that we do not know. It decides nothing."""
 
 
 class IntentCommand(Command, frozen=True):
@@ -82,6 +84,8 @@ class ReceiveResult(IntentCommand, frozen=True, tag="intent.result"):
     """What is wrong with the shape of the message, which is an anomaly for that."""
     attempt: int = 0
     """Which request of the intent it answers, from 1; 0: it does not say."""
+    passed_on: dict[str, object] = {}
+    """What else it says, where policy says that it is kept."""
 
 
 class UpdateIntent(IntentCommand, frozen=True, tag="intent.update"):

@@ -76,6 +76,8 @@ class ReleaseTask(TaskCommand, frozen=True, tag="task.release"):
 
     reason: str = "released"
     fence: int | None = None
+    unstarted: bool = False
+    """Whether whoever was to work on it could not be started or reached."""
 
 
 class CheckpointTask(TaskCommand, frozen=True, tag="task.checkpoint"):

@@ -1,5 +1,6 @@
 """The course of an intent: what follows from one step to the next, for it, its task, its agents."""
 
+from itertools import count
 from typing import cast
 
 from msgspec import Struct
@@ -71,6 +72,7 @@ class Ending(Struct, frozen=True):
     digest: str = ""
     output: object = None
     left_out: int = 0
+    passed_on: dict[str, object] = {}
 
     @property
     def feedback(self) -> bool:
@@ -85,6 +87,7 @@ class Terms(Struct, frozen=True):
     patience_ms: int
     tries: int
     kept_bytes: int
+    passed_on: dict[str, object]
     due_by: int = 0
 
 
@@ -112,18 +115,17 @@ class Course:
         kept = any(self.task.assignee in agents for agents in self.vetoed.values())
         return kept and self.intent.request is None
 
-    @property
-    def forbidden(self) -> tuple[str, ...]:
-        """Why nobody may have it, in the words that it and its task have by now."""
+    def forbidden(self, more: object = ()) -> tuple[str, ...]:
+        """Why nobody may have it, in the words that it and its task have by now, and `more`."""
         intent = self.intent
-        why = check_goal(intent.goal, intent.policy, told_beside(intent.params, self.task))
+        why = check_goal(intent.goal, intent.policy, told_beside(intent, self.task, more))
         return () if why is None else (why,)
 
-    def against(self, agent: str) -> tuple[str, ...]:
+    def against(self, agent: str, more: object = ()) -> tuple[str, ...]:
         """What its policy has against somebody who has not to be chosen: that one is known."""
         intent, now = self.intent, self._now
         against = against_policy(agent, self._standing(agent), intent.wish(now), intent.policy, now)
-        return (*self.forbidden, *against)
+        return (*self.forbidden(more), *against)
 
     def say(self, event: IntentEvent) -> None:
         """The intent goes on."""
@@ -171,7 +173,7 @@ class Course:
         """Why somebody who has its task by hand, or would take it, is not asked for it."""
         has_failed = candidate.agent in self.intent.failed and not is_forgiven
         failed = ("it has failed this before",) if has_failed else ()
-        return (*self.forbidden, *failed, *self._vetoes(candidate))
+        return (*self.forbidden(), *failed, *self._vetoes(candidate))
 
     def candidate(self, agent: str) -> Candidate:
         """Somebody who was not ranked with others, as it would be."""
@@ -211,12 +213,17 @@ class Course:
         if task.status in AT_REST:
             self.move(TaskTransitioned(task.status, "ready", f"delegated to {agent}"))
         number = intent.requests + 1
-        request_id = request_id or intent.free_name(number)
+        request_id = request_id or self._free_name(number)
         time = intent.time_from(self._now)
         deadline = until or (within_span(self._now + time) if time else None)
         after = task.attempts - under_way
         self.say(IntentDispatched(intent.id, request_id, agent, number, after, deadline))
         self._about(AgentAssigned(agent, intent.id, request_id))
+
+    def _free_name(self, number: int) -> str:
+        """What the request with this number is called, unless another came under that name."""
+        names = (f"{self.intent.id}.{n}" for n in count(number))
+        return next(name for name in names if not self._read.requested(name))
 
     def complete(self, request: OpenRequest, ending: Ending) -> None:
         """The open request ends; what is learned from it is learned in the same breath."""
@@ -234,6 +241,7 @@ class Course:
                 ending.digest,
                 ending.output,
                 ending.left_out,
+                ending.passed_on,
             )
         )
         if not ending.feedback:
@@ -259,7 +267,7 @@ class Course:
 
     def go_on(self, why: str) -> None:
         """After a failure: to the next candidate, or to the deadletter."""
-        forbidden = self.forbidden
+        forbidden = self.forbidden()
         if self.task.open_blockers or (not forbidden and self.offer()):
             self.settle()
             return
@@ -273,7 +281,7 @@ class Course:
 
     def forbid(self) -> None:
         """Nobody is asked, because of its words."""
-        self.say(IntentRejected(self.intent.id, self.forbidden))
+        self.say(IntentRejected(self.intent.id, self.forbidden()))
 
     def _why_not_on(self, forbidden: tuple[str, ...]) -> str:
         """Why nobody else is asked after a failure, whose words follow."""
@@ -320,7 +328,9 @@ class Course:
         terms: Terms | None = None,
     ) -> None:
         intent = self.intent
-        now = Terms(intent.policy, intent.patience_ms, intent.tries, intent.kept_bytes)
+        now = Terms(
+            intent.policy, intent.patience_ms, intent.tries, intent.kept_bytes, intent.passed_on
+        )
         then = terms or now
         self.say(
             IntentProposed(
@@ -335,6 +345,7 @@ class Course:
                 then.tries if then.tries != now.tries else 0,
                 then.due_by if anew else 0,
                 then.kept_bytes if then.kept_bytes != now.kept_bytes else None,
+                then.passed_on if then.passed_on != now.passed_on else None,
             )
         )
 

@@ -87,8 +87,9 @@ is; None: need not be, because it changes no task."""
 
 _KINDS: Final = (TaskCommand, HandoffCommand)
 _ANSWERS: Final = (ReceiveResult, UpdateIntent)
-"""About another intent than the attempt's these are anomalies, for their decider to put on
-record: it takes nothing else from whoever speaks for another task."""
+"""About another intent than the attempt's, or a request that has ended, these are repeats or
+anomalies, for their decider to put on record: it takes nothing else from whoever speaks for another
+task, or for an attempt that is over."""
 
 
 def bound(command: AnyCommand, read: Read, now: int) -> AnyCommand | Refusal:
@@ -118,10 +119,19 @@ def bound(command: AnyCommand, read: Read, now: int) -> AnyCommand | Refusal:
         return is_over(actor.name, actor.fence, task.id)
     if hasattr(command, "fence"):
         return replace(command, fence=actor.fence)
+    if kind in _ANSWERS:
+        return command
     # Nobody else asks whether the attempt lives: the command names no fencing token.
-    lease = read.lease(task)
+    return check_alive(task, read, now) or command
+
+
+def check_alive(task: Task, read: Read, now: int) -> Refusal | None:
+    """None unless whoever asks speaks for an attempt on this task, and that is over."""
+    actor, lease = read.actor, read.lease(task)
     is_alive = lease is not None and lease.fence == actor.fence and lease.is_live(now)
-    return command if is_alive else is_over(actor.name, actor.fence, task.id)
+    if is_alive or not actor.task:
+        return None
+    return is_over(actor.name, actor.fence, task.id)
 
 
 def is_over(agent: str, fence: int, task: str) -> Refusal:

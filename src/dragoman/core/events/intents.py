@@ -66,6 +66,8 @@ class IntentCreated(Event, frozen=True):
     policy: Policy = Policy()
     kept_bytes: int = KEPT_BYTES
     """Up to which size its outputs stand in the ledger."""
+    passed_on: dict[str, object] = {}
+    """What else was said with it, for its agents: `meta`, and fields that we do not know."""
 
 
 class IntentProposed(Event, frozen=True):
@@ -89,6 +91,8 @@ class IntentProposed(Event, frozen=True):
     said; else 0."""
     kept_bytes: int | None = None
     """Up to which size outputs are kept from now on, where that is another than before."""
+    passed_on: dict[str, object] | None = None
+    """What else agents are told from now on, where that is something else than before."""
 
 
 class IntentApproved(Event, frozen=True):
@@ -152,6 +156,8 @@ class IntentCompleted(Event, frozen=True):
     """Where policy says that it is kept."""
     left_out: int = 0
     """So many bytes of output were not kept."""
+    passed_on: dict[str, object] = {}
+    """What else the result says, where policy says that it is kept."""
 
 
 class IntentFedBack(Event, frozen=True):

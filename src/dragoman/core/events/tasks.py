@@ -82,6 +82,8 @@ class TaskTransitioned(Event, frozen=True):
     """What the repository had checked out then, where one is configured."""
     asked_by: str = ""
     """The event of a trace that asked for it, if one did: it is told by that one."""
+    unstarted: bool = False
+    """Whether it ends an attempt whose agent could not be started or reached."""
 
 
 class TaskRequeued(Event, frozen=True):

@@ -14,6 +14,7 @@ from msgspec import Struct
 from dragoman.core.moments import duration, to_rfc3339
 from dragoman.core.offers import PLACE, TIERS, Candidate, Parts, Policy, Wish
 from dragoman.core.states.agent import AgentRecord
+from dragoman.core.states.intent import Intent
 from dragoman.core.states.standing import Descriptor, Standing
 from dragoman.core.states.task import Task
 from dragoman.text.lookalikes import Seen, seen
@@ -50,10 +51,13 @@ def check_goal(goal: str, policy: Policy, beside: Iterable[str] = ()) -> str | N
     return None
 
 
-def told_beside(params: object, task: Task) -> Iterator[str]:
-    """All text that an agent is told beside the goal: of the params and of the task."""
+def told_beside(intent: Intent, task: Task, more: object = ()) -> Iterator[str]:
+    """All text that an agent is told beside the goal: what was asked for with it, what its task
+    says, and what else comes with these.
+    """
+    asked = [intent.params, intent.constraints, intent.skills, intent.passed_on]
     others = msgspec.to_builtins((task.delegation, task.checkpoint))
-    return _texts([params, task.title, task.body, others])
+    return _texts([asked, task.title, task.body, others, more])
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -107,6 +107,7 @@ class Intent(Struct, frozen=True, omit_defaults=True):
     policy: Policy = Policy()
     due_by: int = 0
     kept_bytes: int = KEPT_BYTES
+    passed_on: dict[str, object] = {}
     candidates: tuple[Candidate, ...] = ()
     """Those of the last ranking who were not tried yet, the best first."""
     tried: int = 0
@@ -146,16 +147,6 @@ class Intent(Struct, frozen=True, omit_defaults=True):
     def deadline(self) -> int | None:
         """When the open request has to be ended."""
         return None if self.request is None else self.request.deadline
-
-    def has_had(self, request_id: str) -> bool:
-        """Whether a request was called so: the open one, or one of those that are remembered."""
-        known = (*self.closed, *((self.request,) if self.request else ()))
-        return any(one.id == request_id for one in known)
-
-    def free_name(self, number: int) -> str:
-        """What the request with this number is called, unless another came under that name."""
-        names = (f"{self.id}.{n}" for n in range(number, number + REMEMBERED_RESULTS + 2))
-        return next(name for name in names if not self.has_had(name))
 
     def is_repeat(self, event: IntentAnomaly) -> bool:
         """Whether an anomaly equals one of the last few."""
@@ -205,6 +196,7 @@ def _created(_: None, event: IntentCreated, at: int) -> Intent:
         tries=event.tries,
         policy=event.policy,
         kept_bytes=event.kept_bytes,
+        passed_on=event.passed_on,
     )
 
 
@@ -223,6 +215,7 @@ def _proposed(intent: Intent, event: IntentProposed, at: int) -> Intent:
         tries=event.tries or intent.tries,
         due_by=event.due_by if event.candidates else intent.due_by,
         kept_bytes=intent.kept_bytes if event.kept_bytes is None else event.kept_bytes,
+        passed_on=intent.passed_on if event.passed_on is None else event.passed_on,
         reasons=(),
     )
 

@@ -77,6 +77,14 @@ class Checkpoint(Struct, frozen=True, omit_defaults=True, gc=False):
     next_steps: str = ""
 
 
+class Unstarted(Struct, frozen=True, omit_defaults=True, gc=False):
+    """Attempts one after the other whose agent could not be started or reached."""
+
+    first: int
+    last: int
+    why: str
+
+
 class ActiveHandoff(Struct, frozen=True, omit_defaults=True, gc=False):
     """Between whom a task is on its way."""
 
@@ -144,6 +152,8 @@ class Task(Struct, frozen=True, omit_defaults=True, gc=False):
     checkpoint: Checkpoint | None = None
     """What the last one who gave it back half done left for whoever goes on."""
     delegation: Delegation | None = None
+    unstarted: Unstarted | None = None
+    """The last of its attempts that came to nothing before they began."""
     head_hash: str = ""
     """What its repository had checked out when it last moved, as far as that is known."""
 
@@ -151,6 +161,12 @@ class Task(Struct, frozen=True, omit_defaults=True, gc=False):
     def is_final(self) -> bool:
         """Whether the task has ended for good."""
         return self.status in FINAL
+
+    def why_not_begun(self, after: int) -> str:
+        """Why each attempt after the one with this number could not begin; empty: one did."""
+        row = self.unstarted
+        is_all = row is not None and row.first <= after + 1 and row.last == self.attempts
+        return row.why if row is not None and is_all else ""
 
     @property
     def is_delegated(self) -> bool:

@@ -29,7 +29,14 @@ from dragoman.core.events import (
     TaskUnblocked,
     TaskWarned,
 )
-from dragoman.core.states.task import ActiveHandoff, Checkpoint, Delegation, Reported, Task
+from dragoman.core.states.task import (
+    ActiveHandoff,
+    Checkpoint,
+    Delegation,
+    Reported,
+    Task,
+    Unstarted,
+)
 
 
 def _created(_: Task | None, event: TaskCreated, at: int) -> Task:
@@ -130,9 +137,16 @@ def _transitioned(task: Task, event: TaskTransitioned, at: int) -> Task:
         failures=0 if revived else task.failures,
         not_before=0,
         checkpoint=None if event.to in ("review", "done") else task.checkpoint,
+        unstarted=_unstarted(task, event.reason) if event.unstarted else task.unstarted,
         updated_at=at,
         moved_at=at,
     )
+
+
+def _unstarted(task: Task, why: str) -> Unstarted:
+    before, attempt = task.unstarted, task.attempts
+    is_next = before is not None and before.last == attempt - 1
+    return Unstarted(before.first if before is not None and is_next else attempt, attempt, why)
 
 
 def _since_moved(handoff: ActiveHandoff | None) -> ActiveHandoff | None:

@@ -32,7 +32,11 @@ Hash = Annotated[
 ]
 
 
-class Head(Struct, frozen=True, tag="head", tag_field="part"):
+class _InFile(Struct, frozen=True, tag_field="part", forbid_unknown_fields=True):
+    """A line of the file. It says nothing that the proof does not cover."""
+
+
+class Head(_InFile, frozen=True, tag="head"):
     """What the file holds."""
 
     format: str
@@ -41,18 +45,23 @@ class Head(Struct, frozen=True, tag="head", tag_field="part"):
     entries: int
 
 
-class Link(Struct, frozen=True, tag="entry", tag_field="part"):
-    """One entry: its line is what was hashed, after the hash before it."""
+class Link(_InFile, frozen=True, tag="entry"):
+    """One entry: its line is what was hashed, after the hash before it.
 
-    position: int
+    Where it stands in the ledger is not told: one path proves that of the anchored entry alone.
+    """
+
     hash: Hash
     line: str
 
 
-class Anchor(Struct, frozen=True, tag="anchor", tag_field="part"):
+class Anchor(_InFile, frozen=True, tag="anchor"):
     """What ties the chain to a checkpoint that the hub has signed."""
 
+    entry: int
+    """Which of the entries it ties, from 1, and with that one all before it."""
     position: int
+    """Where that one stands in the ledger."""
     path: tuple[Hash, ...]
     checkpoint: str
     """The signed line, as it stands in checkpoints.jsonl."""
@@ -81,7 +90,6 @@ class Proof(Struct, frozen=True):
     """What does not hold; empty: all does."""
     state: State | None = None
     """What the entries come to."""
-    links: tuple[Entry, ...] = ()
 
 
 def write_chain(
@@ -91,7 +99,7 @@ def write_chain(
     found = list(history(store, stream))
     yield _encode(Head(FORMAT, store.ledger_id(), stream, len(found)))
     for entry in found:
-        yield _encode(Link(entry.position, entry.hash.hex(), entry.line.decode()))
+        yield _encode(Link(entry.hash.hex(), entry.line.decode()))
     anchored = _last_covered(found, signed, public)
     if anchored is not None:
         entry, checkpoint, line = anchored
@@ -99,7 +107,7 @@ def write_chain(
         path = inclusion_path(leaves, entry.position - 1)
         raw = public.public_bytes_raw().hex()
         hashes = tuple(node.hex() for node in path)
-        yield _encode(Anchor(entry.position, hashes, line.decode(), raw))
+        yield _encode(Anchor(entry.version, entry.position, hashes, line.decode(), raw))
 
 
 def _last_covered(
@@ -155,33 +163,30 @@ class _Check:
         self._head = head
         self._wrong: list[str] = []
         self._state: State | None = None
-        self._entries = self._followed(links)
+        self._hashes = self._followed(links)
 
     def proof(self, anchors: Sequence[Anchor], trusted: Ed25519PublicKey | None) -> Proof:
         """All that was found."""
-        found, signed = self._entries, None
-        if len(found) != self._head.entries:
-            self._wrong.append(
-                f"it says that it has {self._head.entries} entries, and has {len(found)}"
-            )
+        count, signed = len(self._hashes), None
+        if count != self._head.entries:
+            self._wrong.append(f"it says that it has {self._head.entries} entries, and has {count}")
         for anchor in anchors:
             signed = self._anchored(anchor, trusted)
-        anchored = sum(signed is not None and one.position <= anchors[-1].position for one in found)
         return Proof(
             self._head.stream,
             self._head.ledger,
-            len(found),
-            anchored,
+            count,
+            anchors[-1].entry if signed else 0,
             signed.key if signed else "",
             signed.at if signed else "",
             tuple(self._wrong),
             self._state,
-            tuple(found),
         )
 
-    def _followed(self, links: Sequence[Link]) -> list[Entry]:
-        found: list[Entry] = []
-        previous, position = GENESIS, 0
+    def _followed(self, links: Sequence[Link]) -> list[bytes]:
+        """The hashes of the entries, as they have to be."""
+        found: list[bytes] = []
+        previous = GENESIS
         for version, link in enumerate(links, start=1):
             data = link.line.encode()
             expected = link_hash(previous, data)
@@ -198,14 +203,8 @@ class _Check:
                 self._wrong.append(
                     f"entry {version}: it is entry {line.version} of {line.stream[:80]!a}"
                 )
-            if link.position <= position:
-                self._wrong.append(f"entry {version}: its position does not rise")
-            found.append(
-                Entry(
-                    link.position, line.stream, line.version, line.event, data, previous, expected
-                )
-            )
-            previous, position = expected, link.position
+            found.append(expected)
+            previous = expected
         return found
 
     def _anchored(self, anchor: Anchor, trusted: Ed25519PublicKey | None) -> Checkpoint | None:
@@ -219,7 +218,8 @@ class _Check:
         if checkpoint.ledger != self._head.ledger:
             self._wrong.append(f"the checkpoint is of another ledger, {checkpoint.ledger}")
             return None
-        leaf = next((one.hash for one in self._entries if one.position == anchor.position), b"")
+        is_here = 0 < anchor.entry <= len(self._hashes)
+        leaf = self._hashes[anchor.entry - 1] if is_here else b""
         path = [bytes.fromhex(node) for node in anchor.path]
         root = root_by_path(leaf, anchor.position - 1, checkpoint.size, path)
         if root is None or root.hex() != checkpoint.root:

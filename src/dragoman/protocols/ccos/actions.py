@@ -40,7 +40,7 @@ _SHOWN_APART: Final = frozenset(
 )
 """Fields of events that an Action has fields of its own for."""
 _MOMENTS: Final = frozenset({"deadline", "due_by"})
-_PAYLOADS: Final = frozenset({"partial", "output"})
+_PAYLOADS: Final = frozenset({"partial", "output", "passed_on"})
 SHOWN_BYTES: Final = 1_024
 """So much of a piece or an output is told where a whole story is."""
 

@@ -5,13 +5,13 @@ may cost is not for its own card to say.
 """
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import msgspec
 from msgspec import Meta, Struct
 
 from dragoman.core.ids import check_agent
+from dragoman.core.rules.scoring import telling
 from dragoman.text.safe_text import safe_text
 from dragoman.text.shape_words import shape_fault
 from dragoman.text.strict_json import StrictJsonError, parse_json
@@ -69,6 +69,8 @@ class Discovered(Struct, frozen=True):
     binding: str
     """What it speaks there, in the words of A2A, such as JSONRPC."""
     version: str
+    idle: tuple[str, ...] = ()
+    """What the card names as skills and says nothing, such as `agent`: it is left out."""
 
 
 def read_card(data: bytes, name: str = "") -> Discovered:
@@ -81,7 +83,8 @@ def read_card(data: bytes, name: str = "") -> Discovered:
     malformed = check_agent(given)
     if malformed is not None:
         raise BadCard(f"the agent cannot be called {given[:40]!a}: give it a name with --name")
-    skills = tuple(_skills(card))
+    named = _named(card)
+    skills = tuple(word for word in named if telling(word))[:_MOST_SKILLS]
     if not skills:
         raise BadCard(f"the card of {given} names no skill: nothing could be delegated to it")
     where = next(iter(card.supported_interfaces), Interface(card.url, card.preferred_transport))
@@ -92,6 +95,7 @@ def read_card(data: bytes, name: str = "") -> Discovered:
         url=_plain(where.url),
         binding=_plain(where.protocol_binding),
         version=_plain(card.version),
+        idle=tuple(word for word in named if not telling(word)),
     )
 
 
@@ -100,11 +104,11 @@ def name_of(title: str) -> str:
     return _NOT_IN_NAMES.sub("-", title.lower()).strip("-._")[:_LONGEST_NAME]
 
 
-def _skills(card: Card) -> Iterator[str]:
+def _named(card: Card) -> list[str]:
     """Tags and names of all skills, each once, in their order."""
     words = (word for skill in card.skills for word in (skill.id, skill.name, *skill.tags))
-    seen: Mapping[str, Any] = dict.fromkeys(_plain(word).lower() for word in words)
-    yield from [word for word in seen if 0 < len(word) <= _MOST_WORDS][:_MOST_SKILLS]
+    seen = dict.fromkeys(_plain(word).lower() for word in words)
+    return [word for word in seen if 0 < len(word) <= _MOST_WORDS]
 
 
 def _plain(text: str) -> str:

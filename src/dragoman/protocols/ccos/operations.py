@@ -241,7 +241,7 @@ def _writing(choices: Choices) -> Iterator[Operation]:
         commands=lambda _: (),
         gather=lambda asked, _, facts: translate.discover(asked, facts),
         reply=_accepted,
-        after=partial(_registered, choices),
+        after=partial(_discovered, choices),
         roles=MAY_DELEGATE,
     )
     yield Operation(
@@ -267,6 +267,18 @@ def _registered(
     told = {"agent_id": name, **registry.terms(descriptor), "registered": True}
     remark = registry.remark(name, facts, choices)
     return (), told | ({"remark": remark} if remark else {})
+
+
+def _discovered(
+    choices: Choices, asked: arguments.Discover, actor: Actor, facts: Facts, accepted: Accepted
+) -> tuple[Commands, Any]:
+    """The same, and which of the card's skills do not count."""
+    more, told = _registered(choices, asked, actor, facts, accepted)
+    idle = translate.card_of(asked).idle
+    if not idle:
+        return more, told
+    left_out = f"words that say nothing were left out of its skills: {', '.join(idle)}"
+    return more, told | {"remark": "; ".join(filter(None, (left_out, told.get("remark"))))}
 
 
 # Operations that only read

@@ -74,7 +74,8 @@ def _result(store: Store, intent: Intent) -> dict[str, Any]:
     result = {name: told[name] for name in fields if name in told}
     details = told.get("details", {})
     fields = ("output", "synthetic", "left_out", "digest")
-    return {"result": result | {name: details[name] for name in fields if name in details}}
+    beside = details.get("passed_on", {})
+    return {"result": beside | result | {name: details[name] for name in fields if name in details}}
 
 
 def _backwards(store: Store, intent: str) -> Iterator[Action]:

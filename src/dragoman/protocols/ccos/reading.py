@@ -16,6 +16,7 @@ from dragoman.protocols.ccos.wire import (
     TaskRequest,
     TaskResult,
     kind_of,
+    with_others,
     without_nulls,
 )
 from dragoman.text.strict_json import MOST_BYTES, StrictJsonError
@@ -73,6 +74,8 @@ def _unwrapped(value: Any) -> Spoken | None:
 def shaped(value: Any, shape: type[Any], code: str = "invalid_field") -> Any:
     """A parsed JSON value in its shape, or what is wrong with it."""
     said = without_nulls(value) if shape in KINDS.values() else value
+    if isinstance(said, dict):
+        said, shape = with_others(cast(dict[str, Any], said), shape)
     return in_shape(_with_whole_numbers(said), shape, code)
 
 

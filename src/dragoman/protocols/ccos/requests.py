@@ -1,6 +1,6 @@
 """TaskRequests: what an agent is handed, filled from the intent and its task."""
 
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from msgspec import UNSET, Struct
@@ -11,7 +11,7 @@ from dragoman.core.states.intent import Intent
 from dragoman.core.states.task import Task
 from dragoman.engine.ports import Store
 from dragoman.engine.reads.ask import find_task
-from dragoman.protocols.ccos.wire import TaskRequest
+from dragoman.protocols.ccos.wire import FullRequest, TaskRequest
 
 TASK: str = "task"
 """The key of `params` under which the task stands, unless whoever delegates has used it."""
@@ -57,7 +57,8 @@ def request_of(intent: Intent, task: Task) -> TaskRequest | None:
     request = intent.request
     if request is None:
         return None
-    return TaskRequest(
+    others = dict(intent.passed_on)
+    return FullRequest(
         intent_id=intent.id,
         agent_id=request.agent,
         goal=intent.goal,
@@ -65,6 +66,8 @@ def request_of(intent: Intent, task: Task) -> TaskRequest | None:
         request_id=request.id,
         attempt=request.number,
         deadline=UNSET if request.deadline is None else to_rfc3339(request.deadline),
+        meta=cast(dict[str, Any], others.pop("meta", UNSET)),
+        others=others,
     )
 
 

@@ -1,5 +1,7 @@
 """From CCOS to what the core is asked for. What a message leads to, all or none."""
 
+from typing import Any
+
 import msgspec
 from msgspec import UNSET, UnsetType
 
@@ -25,10 +27,10 @@ from dragoman.engine.operation import Commands, Facts, Fault, fault_of
 from dragoman.engine.reads.ask import find_agent, find_task
 from dragoman.engine.reads.intents import find_intent, find_standing
 from dragoman.protocols.ccos.arguments import Cancel, Delegate, Discover, Register, Terms
-from dragoman.protocols.ccos.cards import BadCard, read_card
+from dragoman.protocols.ccos.cards import BadCard, Discovered, read_card
 from dragoman.protocols.ccos.reading import Broken
 from dragoman.protocols.ccos.settings import Choices
-from dragoman.protocols.ccos.wire import TaskRequest, TaskResult, TaskUpdate
+from dragoman.protocols.ccos.wire import TaskRequest, TaskResult, TaskUpdate, passed_on
 
 NAME = "ccos"
 
@@ -42,7 +44,7 @@ def register(asked: Register, facts: Facts) -> Commands:
 def discover(asked: Discover, facts: Facts) -> Commands | Fault:
     """The same by the agent's card; who is new is trusted by nobody yet."""
     try:
-        found = read_card(msgspec.json.encode(asked.card), asked.agent_id)
+        found = card_of(asked)
     except BadCard as error:
         return Fault("invalid_field", str(error), "card")
     known, standing = find_agent(facts.store, found.name), find_standing(facts.store, found.name)
@@ -61,6 +63,11 @@ def discover(asked: Discover, facts: Facts) -> Commands | Fault:
     # It speaks A2A, which is spoken elsewhere: what it is told here is left to whoever carries it.
     commands = () if known is not None else (RegisterAgent(found.name),)
     return (*commands, _described(found.name, found.skills, terms, found.url))
+
+
+def card_of(asked: Discover) -> Discovered:
+    """What the card says of its agent; BadCard for what is none."""
+    return read_card(msgspec.json.encode(asked.card), asked.agent_id)
 
 
 def _known(name: str, speaks: tuple[str, ...], facts: Facts) -> Commands:
@@ -139,6 +146,7 @@ def request(message: TaskRequest, facts: Facts, choices: Choices) -> Commands | 
             request_id=message.request_id or "",
             due_by=due_by,
             kept_bytes=choices.kept_bytes,
+            passed_on=passed_on(message),
         ),
     )
 
@@ -173,12 +181,18 @@ def result(message: TaskResult | Broken, facts: Facts, choices: Choices) -> Comm
         message.why,
         message.request_id or "",
         attempt=message.attempt or 0,
+        passed_on=_kept(passed_on(message), choices),
     )
     if is_kept:
         return (told,)
     # What is not kept does not come into the writer's transaction either.
     digest = result_digest(message.success, msgspec.Raw(encoded), message.why)
     return (msgspec.structs.replace(told, output=None, left_out=size, digest=digest),)
+
+
+def _kept(beside: dict[str, Any], choices: Choices) -> dict[str, Any]:
+    """What else a result says, where policy keeps so much; the rest is in its original words."""
+    return beside if len(msgspec.json.encode(beside)) <= choices.kept_bytes else {}
 
 
 def _is_plain_task(message: TaskResult | TaskUpdate, facts: Facts) -> bool:

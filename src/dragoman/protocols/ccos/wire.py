@@ -14,7 +14,7 @@ from msgspec.structs import force_setattr
 from dragoman.core.ids import AGENT_FORM, WORD_FORM
 from dragoman.core.limits import TEXT, WHOLE
 from dragoman.text.strict_cbor import is_cbor_map, parse_cbor, to_cbor
-from dragoman.text.strict_json import parse_json
+from dragoman.text.strict_json import check_sayable, parse_json
 
 MOST_RESULT: Final = 16 * 1024 * 1024
 """The largest TaskResult, in bytes (S-LIMIT)."""
@@ -124,6 +124,21 @@ class TaskUpdate(Envelope, frozen=True, kw_only=True):
             raise ValueError("say at least one of progress, message and partial")
 
 
+class FullRequest(TaskRequest, frozen=True, kw_only=True):
+    """A TaskRequest that says more than we know of."""
+
+    others: dict[str, Any]
+
+
+class FullResult(TaskResult, frozen=True, kw_only=True):
+    """A TaskResult that says more than we know of."""
+
+    others: dict[str, Any]
+
+
+FULL: Final[Mapping[type[Any], type[Any]]] = {TaskRequest: FullRequest, TaskResult: FullResult}
+"""Shape -> the same with all fields that a message has."""
+
 _NULL_IS_ABSENT: Final = frozenset(
     {
         "request_id",
@@ -184,17 +199,39 @@ def as_value(message: Message) -> dict[str, Any]:
     """The message as a JSON value; the version is not written while it is the first."""
     written: dict[str, Any] = msgspec.to_builtins(message)
     written.pop("protocol_version", None)
-    return written
+    return written.pop("others", {}) | written
+
+
+def with_others(value: dict[str, Any], shape: type[Any]) -> tuple[dict[str, Any], type[Any]]:
+    """A message and its shape, so that what we do not know of it is kept apart, and not lost."""
+    known = shape.__struct_encode_fields__
+    others = {name: part for name, part in value.items() if name not in known}
+    if not others or shape not in FULL:
+        return value, shape
+    return {name: value[name] for name in value if name in known} | {"others": others}, FULL[shape]
+
+
+def passed_on(message: TaskRequest | TaskResult) -> dict[str, Any]:
+    """What it says beside all that decides anything: `meta`, and what we do not know."""
+    meta = {} if message.meta is UNSET else {"meta": message.meta}
+    others = message.others if isinstance(message, FullRequest | FullResult) else {}
+    return others | meta
 
 
 def as_json(message: Message) -> bytes:
-    """The message as JSON."""
-    return msgspec.json.encode(as_value(message))
+    """The message as JSON; StrictJsonError for what no reader would take as it was meant."""
+    return msgspec.json.encode(_sayable(message))
 
 
 def as_cbor(message: Message) -> bytes:
-    """The message as CBOR, in its deterministic form."""
-    return to_cbor(as_value(message))
+    """The same as CBOR, in its deterministic form."""
+    return to_cbor(_sayable(message))
+
+
+def _sayable(message: Message) -> dict[str, Any]:
+    value = as_value(message)
+    check_sayable(value)
+    return value
 
 
 def without_nulls(value: Any) -> Any:

@@ -77,7 +77,7 @@ SELECT s.number, s.name, s.version, s.hash, s.fold, s.state,
        l.holder, l.fence, l.ttl_ms, l.beat_at, l.expires_at, l.session, l.beats
 FROM streams s LEFT JOIN leases l ON l.stream = s.number;
 
--- Aliases of tasks.
+-- Aliases of tasks, and the ids of requests as names of their intents.
 CREATE TABLE names (
   name   TEXT    NOT NULL,
   kind   TEXT    NOT NULL,

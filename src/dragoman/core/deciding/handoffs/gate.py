@@ -39,7 +39,8 @@ def accept(command: AcceptHandoff, read: Read, now: int) -> Decision | Refusal:
         return refusal
     if command.package_hash != handoff.package_hash:
         return Refusal("hash_mismatch", f"{handoff.id} is not the package that was looked at")
-    command = _governed(command, why_not_to(handoff.recipient, task, read, now))
+    forbidden = why_not_to(handoff.recipient, task, read, now, handoff.package)
+    command = _governed(command, forbidden)
     failed = _failures(command, handoff, task)
     waits_for = "" if failed else _waits_for(command, handoff)
     if waits_for and _is_still_waiting(command, handoff, waits_for):

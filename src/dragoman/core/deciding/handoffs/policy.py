@@ -7,10 +7,10 @@ from dragoman.core.states.intent import intent_of
 from dragoman.core.states.task import Task
 
 
-def why_not_to(agent: str, task: Task, read: Read, now: int) -> str:
-    """Why this agent may not have it; empty: nothing is against it."""
+def why_not_to(agent: str, task: Task, read: Read, now: int, package: object = ()) -> str:
+    """Why this agent may not have it, with what the package says; empty: nothing is against it."""
     intent = intent_of(task, read.intent)
     if intent is None:
         return ""
-    against = "; ".join(Course(intent, task, read, now).against(agent))
+    against = "; ".join(Course(intent, task, read, now).against(agent, package))
     return f"{agent} may not have the intent {intent.id}: {against}"[:REASON] if against else ""

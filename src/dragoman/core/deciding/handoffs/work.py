@@ -124,7 +124,7 @@ def is_held_back(task: Task) -> bool:
 
 def _check_policy(handoff: Handoff, task: Task, read: Read, now: int) -> Refusal | None:
     """None when the policy of the task's intent still has nothing against its recipient."""
-    forbidden = why_not_to(handoff.recipient, task, read, now)
+    forbidden = why_not_to(handoff.recipient, task, read, now, handoff.package)
     return Refusal("policy_violation", forbidden) if forbidden else None
 
 

@@ -43,7 +43,7 @@ def _check_whose(intent: Intent, actor: Actor) -> Refusal | None:
     return Refusal(
         "not_authorized",
         f"{actor.label} may not cancel {intent.id}: that is up to {intent.by}, who wanted it, a "
-        "person or an orchestrator",
+        "person, an orchestrator or a coordinator",
     )
 
 

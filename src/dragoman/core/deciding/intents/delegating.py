@@ -67,6 +67,9 @@ def delegate(command: DelegateIntent, read: Read, now: int) -> Decision | Refusa
         return refusal
     command = _with_exact_numbers(command)
     id = command.id or read.cause
+    refusal = _check_request(command.request_id, id, read)
+    if refusal:
+        return refusal
     known = read.intent(id)
     if known is not None:
         return _again(command, known, read, now)
@@ -94,6 +97,7 @@ def delegate(command: DelegateIntent, read: Read, now: int) -> Decision | Refusa
         command.tries,
         command.policy,
         command.kept_bytes,
+        command.passed_on,
     )
     events: StreamEvents = (*begun.events, (intent_stream(id), created))
     if followed is not None:
@@ -103,13 +107,24 @@ def delegate(command: DelegateIntent, read: Read, now: int) -> Decision | Refusa
     return Decision(receipt_of(course), (*events, *course.events), number=begun.number)
 
 
+def _check_request(request_id: str, intent: str, read: Read) -> Refusal | None:
+    """None unless another intent has a request of this name: whoever gets it twice does it once."""
+    other = read.requested(request_id) if request_id else ""
+    if other in ("", intent):
+        return None
+    return Refusal(
+        "already_exists",
+        f"the request id {request_id} is that of a request of intent {other}: use another one",
+    )
+
+
 def _check_follower(followed: Intent, actor: Actor) -> Refusal | None:
     """It is written into the chain of what is followed: that is not for everyone, nor for ever."""
     if actor.role not in MAY_DELEGATE and actor.name not in (followed.by, *followed.agents):
         return Refusal(
             "not_authorized",
             f"{actor.label} may not follow up {followed.id}: that is up to {followed.by}, its "
-            "agents, a person or an orchestrator",
+            "agents, a person, an orchestrator or a coordinator",
         )
     if len(followed.followed_by) >= FOLLOWERS:
         return Refusal(
@@ -145,7 +160,7 @@ def _again(command: DelegateIntent, known: Intent, read: Read, now: int) -> Deci
     refusal = _check_the_same(command, known)
     if refusal:
         return refusal
-    if command.request_id and known.has_had(command.request_id):
+    if command.request_id and read.requested(command.request_id):
         return _check_whose(command, known) or Decision(replace(receipt_of(course), before=True))
     is_to_begin = known.state in RENEWABLE and not task.is_final
     if not is_to_begin or task.status == "in-progress":
@@ -154,7 +169,7 @@ def _again(command: DelegateIntent, known: Intent, read: Read, now: int) -> Deci
         return Refusal(
             "not_authorized",
             f"{read.actor.label} may not delegate {known.id} anew: that is up to {known.by}, a "
-            "person or an orchestrator",
+            "person, an orchestrator or a coordinator",
         )
     if task.open_blockers:
         return _waits(task)
@@ -201,7 +216,7 @@ def _check_whose(command: DelegateIntent, known: Intent) -> Refusal | None:
 
 def _give(course: Course, command: DelegateIntent) -> None:
     """To the first that may have it; else the intent is rejected, and its task blocked."""
-    beside = told_beside(command.params, course.task)
+    beside = told_beside(course.intent, course.task, command.passed_on)
     forbidden = check_goal(command.goal, command.policy, beside)
     if forbidden is None and command.candidates and _offered(course, command):
         return
@@ -224,7 +239,12 @@ def _why_not_them(course: Course) -> tuple[str, ...]:
 
 def _offered(course: Course, command: DelegateIntent) -> bool:
     terms = Terms(
-        command.policy, command.patience_ms, command.tries, command.kept_bytes, command.due_by
+        command.policy,
+        command.patience_ms,
+        command.tries,
+        command.kept_bytes,
+        command.passed_on,
+        command.due_by,
     )
     # A new beginning: whoever has failed it may try again, after those who have not.
     failed = course.intent.failed
@@ -266,7 +286,7 @@ def _taken(task: Task, alias: str, read: Read) -> Decision | Refusal:
         return Refusal(
             "not_authorized",
             f"{read.actor.label} may not delegate {task.id}, which exists already: that is for a "
-            "person or an orchestrator",
+            "person, an orchestrator or a coordinator",
         )
     other = intent_of(task, read.intent)
     if other is not None:
@@ -301,7 +321,9 @@ def _waits(task: Task) -> Refusal:
 def _faults(command: DelegateIntent) -> Iterator[Refusal | None]:
     yield check_id(command.id, "intent id") if command.id else None
     yield check_text("goal", command.goal, REASON, least=1)
-    yield check_json("params", command.params) or _check_size(command.params)
+    yield check_json("params", command.params) or _check_size("params", command.params)
+    beside = "meta and other fields"
+    yield check_json(beside, command.passed_on) or _check_size(beside, command.passed_on)
     yield from faults_of_words("constraints", command.constraints)
     yield from faults_of_words("skills", command.skills)
     if command.patience_ms:
@@ -321,8 +343,8 @@ def _faults_of_policy(policy: Policy) -> Iterator[Refusal | None]:
         yield check_count(f"policy.{field}", getattr(policy, field), RULES)
 
 
-def _check_size(params: dict[str, object]) -> Refusal | None:
-    size = len(msgspec.json.encode(params))
+def _check_size(what: str, said: dict[str, object]) -> Refusal | None:
+    size = len(msgspec.json.encode(said))
     if size <= TEXT:
         return None
-    return Refusal("invalid_field", f"params has {size} bytes; at most {TEXT} are allowed")
+    return Refusal("invalid_field", f"{what}: {size} bytes are too many; {TEXT} are allowed")

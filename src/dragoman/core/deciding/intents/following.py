@@ -70,7 +70,7 @@ def followed(
         late = None if request is None or not is_late(before, request, now) else request
         if late and _is_workers(stream, decision.events, late, read):
             return too_late(Course(intent, before, read, now), late, read.actor.name, read, now)
-        why = _why(stream, decision.events, read, overdue(late, now) if late else None)
+        why = _why(stream, decision.events, read, overdue(before, late, now) if late else None)
         course = Course(intent, task_after(before, decision.events, now), read, now)
         if isinstance(event, TaskProgressed):
             _hear(course, event, read)
@@ -89,10 +89,18 @@ def followed(
 
 def _is_workers(stream: str, events: StreamEvents, request: OpenRequest, read: Read) -> bool:
     """Whether it is the doing of the agent that was asked, or of one that begins with the task."""
-    if read.actor.role != "agent":
+    if read.actor.role != "agent" or _could_not_begin(stream, events):
         return False
     begins = any(name == stream and isinstance(event, TaskClaimed) for name, event in events)
     return begins or request.agent == read.actor.name
+
+
+def _could_not_begin(stream: str, events: StreamEvents) -> bool:
+    """Whether it is the hub's word that it could not start or reach the agent."""
+    return any(
+        name == stream and isinstance(event, TaskTransitioned) and event.unstarted
+        for name, event in events
+    )
 
 
 def _kept_from(course: Course) -> Refusal:
@@ -238,7 +246,7 @@ def _stays(course: Course, request: OpenRequest, before: Task, why: _Why) -> Non
     if task.status == "review":
         if why.late:
             course.complete(request, why.late)
-    elif course.forbidden:
+    elif course.forbidden():
         # What nobody has begun is asked of nobody, once its words are forbidden.
         _pass_on(course, request, "", why)
         course.forbid()

@@ -17,6 +17,7 @@ from dragoman.core.commands import (
 )
 from dragoman.core.deciding.course import UNDER_WAY, Course, Ending, is_late
 from dragoman.core.deciding.intents.delegating import receipt_of
+from dragoman.core.deciding.scope import check_alive
 from dragoman.core.deciding.tasks.attempts import check_claimable, steps
 from dragoman.core.deciding.tasks.lifecycle import unblocked
 from dragoman.core.errors import Refusal
@@ -37,12 +38,19 @@ from dragoman.core.states.task import Task
 
 MAY_DELIVER: frozenset[Role] = MAY_DISPATCH | frozenset[Role]({"agent"})
 """Who may hand in what an agent has to say: the agent, and whoever carries it."""
+_UNSENT = "unsent"
+_BY_TIME = ("deadline", _UNSENT)
+"""Why the hub has ended a request, where that is its deadline."""
 _SHOWN = 400
 
 
 def receive(command: ReceiveResult, read: Read, now: int) -> Decision | Refusal:
     """The open request ends, and with it the attempt on the task; an equal repeat is a no-op."""
-    refusal = check_text("error", command.error, TEXT) or check_json("output", command.output)
+    refusal = (
+        check_text("error", command.error, TEXT)
+        or check_json("output", command.output)
+        or check_json("meta and other fields", command.passed_on)
+    )
     course = refusal or _course(command, read, now)
     if isinstance(course, Refusal):
         return course
@@ -57,8 +65,9 @@ def receive(command: ReceiveResult, read: Read, now: int) -> Decision | Refusal:
         if _is_repeat(command, intent, digest):
             return _before(course)
         return _odd(course, command, _why_not(command, intent), read, now)
-    if is_late(course.task, request, now):
-        return too_late(course, request, request.agent, read, now)
+    over = _over(course, request, read, now)
+    if over:
+        return over
     waits = _why_it_waits(course, request, read, now)
     if waits:
         return _odd(course, command, waits, read, now)
@@ -69,6 +78,7 @@ def receive(command: ReceiveResult, read: Read, now: int) -> Decision | Refusal:
         digest=digest,
         output=command.output,
         left_out=command.left_out,
+        passed_on=command.passed_on,
     )
     course.complete(request, ending)
     if command.success:
@@ -99,8 +109,9 @@ def update(command: UpdateIntent, read: Read, now: int) -> Decision | Refusal:
         return _odd(course, command, fault or "", read, now)
     if request.has_heard(command.sequence):
         return _before(course)
-    if is_late(course.task, request, now):
-        return too_late(course, request, request.agent, read, now)
+    over = _over(course, request, read, now)
+    if over:
+        return over
     if course.intent.updates >= UPDATES:
         return Refusal(
             "invalid_field",
@@ -130,9 +141,7 @@ def expire(command: ExpireRequest, read: Read, now: int) -> Decision | Refusal:
     request = course.intent.request
     if request is None or not is_late(course.task, request, now):
         return Decision(receipt_of(course))
-    # What waited for the hub to hand it over says nothing about the agent.
-    is_unsent = command.is_called and course.task.attempts == request.after
-    _time_out(course, request, now, _unsent(request, now) if is_unsent else None)
+    _time_out(course, request, now, is_called=command.is_called)
     return _decided(course, read)
 
 
@@ -143,6 +152,13 @@ def too_late(course: Course, request: OpenRequest, agent: str, read: Read, now: 
     _time_out(course, request, now)
     late = f"it is late: {request.id} ended at {to_rfc3339(request.deadline or now)}"
     return _on_record(course, IntentAnomaly(course.intent.id, late, agent, request.id), read)
+
+
+def _over(course: Course, request: OpenRequest, read: Read, now: int) -> Decision | Refusal | None:
+    """The no to what comes after its time, or for an attempt that is over; None: it counts."""
+    if is_late(course.task, request, now):
+        return too_late(course, request, request.agent, read, now)
+    return check_alive(course.task, read, now)
 
 
 def _before(course: Course) -> Decision:
@@ -235,7 +251,8 @@ def _why_not(command: ReceiveResult | UpdateIntent, intent: Intent) -> str:
     if ended is not None and ended.is_superseded:
         return f"{ended.id} was superseded by what became of the task"
     if ended is not None and ended.synthetic:
-        return f"it is late: {ended.id} was ended at {to_rfc3339(ended.at)} ({ended.synthetic})"
+        late = "it is late: " if ended.synthetic in _BY_TIME else ""
+        return f"{late}{ended.id} was ended at {to_rfc3339(ended.at)} ({ended.synthetic})"
     if ended is not None:
         return f"{ended.id} has another result already"
     if request is None:
@@ -294,19 +311,22 @@ def _requeue(course: Course, reason: str, now: int) -> None:
         course.move(TaskRequeued(task.attempts, reason, task.failures + 1, now))
 
 
-def overdue(request: OpenRequest, now: int) -> Ending:
-    """The failure that stands when nothing has come in time."""
-    error = f"no result had come by {to_rfc3339(request.deadline or now)}"
-    return Ending(False, error, "deadline")
+def overdue(task: Task, request: OpenRequest, now: int, *, is_called: bool = False) -> Ending:
+    """The failure that stands when nothing has come in time.
 
-
-def _unsent(request: OpenRequest, now: int) -> Ending:
+    What the hub was to hand over itself, and could not, says nothing about the agent.
+    """
     due = to_rfc3339(request.deadline or now)
-    return Ending(False, f"the hub had not handed it over by {due}", "unsent")
+    why = task.why_not_begun(request.after)
+    if why or (is_called and task.attempts == request.after):
+        return Ending(
+            False, f"the hub had not handed it over by {due}{why and f': {why}'}", _UNSENT
+        )
+    return Ending(False, f"no result had come by {due}", "deadline")
 
 
-def _time_out(course: Course, request: OpenRequest, now: int, ending: Ending | None = None) -> None:
-    ending = ending or overdue(request, now)
+def _time_out(course: Course, request: OpenRequest, now: int, *, is_called: bool = False) -> None:
+    ending = overdue(course.task, request, now, is_called=is_called)
     course.complete(request, ending)
     _requeue(course, "deadline", now)
     course.go_on(ending.error)

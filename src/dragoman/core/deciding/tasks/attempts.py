@@ -111,7 +111,8 @@ def release(command: ReleaseTask, read: Read, now: int) -> Decision | Refusal:
     refusal = check_text("reason", command.reason, REASON)
     if refusal:
         return refusal
-    events = moved(task, "ready", command.reason, read)
+    given_back = Transitioned(task.status, "ready", command.reason, unstarted=command.unstarted)
+    events = ((task_stream(task.id), given_back),)
     return Decision(receipt(task, "ready"), events, LeaseChange(task.id, None))
 
 

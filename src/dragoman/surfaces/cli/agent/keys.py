@@ -1,4 +1,4 @@
-"""What becomes of the keys that an agent had, in words for a person."""
+"""What becomes of the keys of an agent, in words for a person."""
 
 from typing import TYPE_CHECKING
 
@@ -9,15 +9,15 @@ if TYPE_CHECKING:
 
 
 def fates_of_keys(
-    before: "AgentRecord", after: "AgentRecord", now: int, overlap: int
+    before: "AgentRecord | None", after: "AgentRecord", now: int, overlap: int
 ) -> tuple[str, ...]:
-    """A sentence for each key that was good before and is not the agent's key now."""
+    """A sentence for each key that was good before, or for the first one that is."""
+    if before is None or not before.key:
+        return ("it has a key: what that one signs is taken from now on",)
     when = f"in {duration(overlap)}" if overlap else "from now on"
     former = before.overlapping(now)
     if before.key == after.key:
-        return _same_key(former, after.overlapping(now), when, overlap)
-    if not before.key:
-        return ()
+        return _same_key(former, after.overlapping(now), when)
     replaced = f"its old key is replaced: what that one signs is refused {when}"
     if former is None or former.key in after.good_keys(now):
         return (replaced,)
@@ -35,10 +35,10 @@ def ended_keys(name: str, count: int) -> str:
 
 
 def _same_key(
-    former: "FormerKey | None", lasting: "FormerKey | None", when: str, overlap: int
+    former: "FormerKey | None", lasting: "FormerKey | None", when: str
 ) -> tuple[str, ...]:
     if former is None:
-        return ("it has this key already, and no other one is good",) if overlap else ()
+        return ("it has this key already, and no other one is good",)
     if lasting is None or lasting.until < former.until:
         return (f"its old key ends sooner: what that one signs is refused {when}",)
     until = to_rfc3339(lasting.until)

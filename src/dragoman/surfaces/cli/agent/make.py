@@ -268,8 +268,7 @@ def _known(place: Place, name: str) -> "AgentRecord | None":
 
 def _fates(place: Place, before: "AgentRecord | None", name: str, overlap: int) -> tuple[str, ...]:
     after = _known(place, name)
-    if before is None or after is None:
-        return ()
+    assert after is not None, "it was made known in the same breath"
     return fates_of_keys(before, after, place.hub.clock.now(), overlap)
 
 

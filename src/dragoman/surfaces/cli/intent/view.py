@@ -76,7 +76,7 @@ def print_intents(rows: Sequence[Row], screen: Screen) -> None:
         (
             row["intent_id"],
             how_it_stands(row),
-            ", ".join(row["tried"]),
+            row["request"]["agent_id"] if "request" in row else ", ".join(row["tried"]),
             row["created_at"],
             cut(row["goal"], _GOAL),
         )
