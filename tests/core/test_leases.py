@@ -286,6 +286,12 @@ def test_the_sentence_says_what_became_of_the_task() -> None:
     assert told(World(task("T", agents=("alice",)))) == (
         "nobody holds T now, it is ready: claim it again to go on"
     )
+    assert told(World(task("T", "review", "alice", agents=("alice",)))) == (
+        "nobody holds T now, it is review: claim it again to go on"
+    )
+    assert told(World(task("T", "review", "bob", agents=("alice", "bob")))) == (
+        "nobody holds T now, it is review: stop working on it"
+    )
 
 
 @proves("LEASE-LOST")

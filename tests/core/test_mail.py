@@ -77,7 +77,7 @@ def in_state(state: str) -> World:
 TABLE: dict[str, dict[str, str]] = {
     "posted": {"read": "read", "ack": "acked", "answer": "answered", "escalate": "escalated"},
     "read": {"ack": "acked", "answer": "answered", "escalate": "escalated"},
-    "acked": {"answer": "answered", "escalate": "escalated"},
+    "acked": {"answer": "answered", "escalate": "unanswered"},
     "escalated": {"read": "read", "ack": "acked", "answer": "answered"},
     "answered": {},
 }
@@ -94,6 +94,7 @@ EVENTS = {
     "acked": MailAcked("m", "bob"),
     "answered": MailAnswered("m", "bob", "n"),
     "escalated": MailEscalated("m", ("bob",), ("olga",), "T"),
+    "unanswered": MailEscalated("m", ("bob",), ("olga",), "T", only_answer=True),
 }
 
 
@@ -390,7 +391,7 @@ def test_it_says_whom_it_waits_for_and_its_task_if_there_is_one() -> None:
     assert events_of(late) == [MailEscalated("m", ("carol",))]
     open_only = world(replace(QUESTION, ack_wanted=False, bead=""))
     late = open_only.do(HUB, EscalateMail("m"), NOW + HOUR)
-    assert events_of(late) == [MailEscalated("m", ("bob",))]
+    assert events_of(late) == [MailEscalated("m", ("bob",), only_answer=True)]
 
 
 @proves("MAIL-ACK")

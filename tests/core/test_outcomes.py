@@ -217,8 +217,8 @@ OLD_STORIES: dict[tuple[Outcome, bool], set[Status]] = {
     ("needs_review", False): {"review", "done"},
     ("partial", True): {"review", "done"},
     ("partial", False): {"review", "done"},
-    ("failed", True): {"done"},
-    ("failed", False): {"done"},
+    ("failed", True): set(),
+    ("failed", False): set(),
 }
 STATUSES: tuple[Status, ...] = get_args(Status)
 

@@ -185,7 +185,7 @@ def check_word(
         return refusal
     if holds(actor, lease, now) or (task.assignee == actor.name and task.status != "in-progress"):
         return None
-    return Refusal("lease_lost", _what_became(task, lease, now))
+    return Refusal("lease_lost", _what_became(actor, task, lease, now))
 
 
 def check_own(
@@ -209,7 +209,7 @@ def check_hold(
     if holds(actor, lease, now) and (fence is None or (lease and lease.fence == fence)):
         return None
     if fence is not None or actor.name in task.agents:
-        return Refusal("lease_lost", _what_became(task, lease, now))
+        return Refusal("lease_lost", _what_became(actor, task, lease, now))
     if lease is None and not task.assignee:
         return Refusal("unassigned_task", f"nobody holds {task.id}: claim it first")
     if task.assignee == actor.name:
@@ -222,9 +222,12 @@ def check_hold(
     )
 
 
-def _what_became(task: Task, lease: Lease | None, now: int) -> str:
+def _what_became(actor: Actor, task: Task, lease: Lease | None, now: int) -> str:
     if lease is None:
-        then = "claim it again to go on" if task.status in CLAIMABLE else "stop working on it"
+        # Work that is in review is reworked by whose it is, and by nobody else.
+        is_anothers = task.status == "review" and task.assignee != actor.name
+        is_free = task.status in CLAIMABLE and not is_anothers
+        then = "claim it again to go on" if is_free else "stop working on it"
         return f"nobody holds {task.id} now, it is {task.status}: {then}"
     if lease.is_live(now):
         return f"{task.id} is held by {lease.holder} under fence {lease.fence}: stop working on it"

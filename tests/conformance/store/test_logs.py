@@ -4,13 +4,23 @@ from pathlib import Path
 from typing import Any
 
 import apsw
+import msgspec
 import pytest
 from msgspec.structs import replace
 
 from dragoman.core.actors import Actor
-from dragoman.core.commands import RecordTrace, RecordTurn
+from dragoman.core.commands import (
+    ClaimTask,
+    MoveTask,
+    RecordTrace,
+    RecordTurn,
+    ReportOutcome,
+    RequestTransition,
+)
 from dragoman.core.errors import StoreConflict
+from dragoman.core.events import Status
 from dragoman.engine.ports import Changes, NewEntry, NewLog, Row, Session, Store
+from dragoman.engine.reads.traces import events_of
 from dragoman.engine.request import accepted
 from dragoman.ledger.chain import GENESIS
 from dragoman.ledger.logs import Log
@@ -25,6 +35,7 @@ from tests.requirements import proves
 pytestmark = proves("SAOP-TABLES")
 
 DEVELOPER = Actor("agent", "developer")
+HUMAN = Actor("human", "lea")
 ODD = "nothing \x00 but \u2028 text"
 
 
@@ -93,26 +104,82 @@ def test_views_have_the_columns_of_the_seed(database: Storage) -> None:
     hub.do(DEVELOPER, turn(3))
     hub.do(DEVELOPER, replace(trace(1), envelope={"event_id": "x"}))
 
-    def rows(sql: str) -> list[Any]:
-        if database.kind == "sqlite":
-            return (
-                open_database(Path(database.where), apsw.SQLITE_OPEN_READONLY)
-                .execute(sql)
-                .fetchall()
-            )
-        with connect(parse_url(database.where)) as connection:
-            return connection.execute(sql.encode()).fetchall()
-
-    assert rows("SELECT task_id, attempt, turn_index, event_id FROM agent_logs ORDER BY id") == [
-        ("one", 1, 3, None),
-        ("one", 1, None, trace(1).event_id),
-    ]
-    assert rows("SELECT envelope_json FROM agent_logs WHERE event_id IS NOT NULL") == [
+    assert rows(
+        database,
+        "SELECT task_id, attempt, turn_index, event_id FROM agent_logs "
+        "WHERE type IS DISTINCT FROM 'TASK_TRANSITION' ORDER BY id",
+    ) == [("one", 1, 3, None), ("one", 1, None, trace(1).event_id)]
+    assert rows(database, "SELECT envelope_json FROM agent_logs WHERE type = 'ANY'") == [
         ('{"event_id":"x"}',)
     ]
-    assert len(rows("SELECT envelope_json FROM agent_logs WHERE turn_index = 3")) == 1
-    assert rows("SELECT id, status, head_hash FROM tasks") == [("one", "in-progress", "f" * 40)]
+    assert len(rows(database, "SELECT envelope_json FROM agent_logs WHERE turn_index = 3")) == 1
+    assert rows(database, "SELECT id, status, head_hash FROM tasks") == [
+        ("one", "in-progress", "f" * 40)
+    ]
     hubs.close()
+
+
+def rows(database: Storage, sql: str) -> list[Any]:
+    """What somebody is told who asks the database itself."""
+    if database.kind == "sqlite":
+        file = open_database(Path(database.where), apsw.SQLITE_OPEN_READONLY)
+        return file.execute(sql).fetchall()
+    with connect(parse_url(database.where)) as connection:
+        return connection.execute(sql.encode()).fetchall()
+
+
+def test_the_log_tells_moves_as_the_trace_does_and_what_was_only_asked_for(
+    database: Storage,
+) -> None:
+    hubs = Hubs(database.open)
+    hub = hubs.new()
+    hub.engine.head = lambda: "f" * 40
+    wanted: tuple[Status, ...] = ("in-progress", "done", "review")
+    for number, to in enumerate(wanted, 1):
+        request = hub.request(DEVELOPER, _asked(number, to))
+        effect = RequestTransition("one", to, trace(number).event_id, session="s-1")
+        accepted(hub.engine.handle_now(replace(request, effect=(effect,))))
+    hub.do(DEVELOPER, _asked(4, "elsewhere"))
+    hub.do(HUMAN, MoveTask("one", "ready", "again"))
+    hub.do(DEVELOPER, ClaimTask("one", "developer", "s-2"))
+    hub.do(DEVELOPER, ReportOutcome("one", "failed", apply=True))
+    told = [one for one in events_of(hub.store).events if one.type == "TASK_TRANSITION"]
+    logged = rows(database, f"{_COLUMNS} WHERE type = 'TASK_TRANSITION' ORDER BY id")
+    moves = [
+        (position, task, event_id, session, msgspec.json.decode(envelope))
+        for position, task, event_id, session, envelope in logged
+    ]
+    true_ones = [one for one in moves if "requested" not in one[4]["payload"]]
+    assert true_ones == [
+        (one.position, one.task, one.event["event_id"], one.event["session_id"], one.event)
+        for one in told
+        if "requested" not in one.event["payload"]
+    ]
+    assert len(true_ones) == 5
+    requested = [one for one in moves if one not in true_ones]
+    assert [one[4]["payload"]["to_state"] for one in requested] == ["done", "elsewhere"]
+    assert requested[0][4]["payload"] == {
+        **_payload("done"),
+        "git_hash": "c" * 40,
+        "requested": True,
+    }
+    ids = [one[2] for one in moves]
+    assert len(set(ids)) == len(ids)
+    hubs.close()
+
+
+_COLUMNS = "SELECT id, task_id, event_id, session_id, envelope_json FROM agent_logs"
+
+
+def _asked(number: int, to: str) -> RecordTrace:
+    """An event by which a task is to move."""
+    base = trace(number)
+    envelope = {"event_id": base.event_id, "session_id": "s-1", "payload": _payload(to)}
+    return replace(base, kind="TASK_TRANSITION", envelope=envelope, task="one", commit="c" * 40)
+
+
+def _payload(to: str) -> dict[str, str]:
+    return {"type": "TASK_TRANSITION", "task_id": "one", "from_state": "x", "to_state": to}
 
 
 def _write(store: Store, *logs: Log) -> None:

@@ -237,3 +237,69 @@ def test_what_is_no_date_with_a_time_is_told(time: str) -> None:
 )
 def test_an_answer_is_its_whole_body(body: str, guidance: str) -> None:
     assert fields("HELP_RESPONSE", body).guidance == guidance
+
+
+def _in_section(title: str, inner: str) -> str:
+    return f"Bead: ol-1\n\n## {title}\n{inner}"
+
+
+GOES_ON = [
+    ("CHECKPOINT", _in_section("Progress", "- Description: {}\n- Context usage: 4%"), "progress"),
+    ("FAILED", _in_section("Failure", "Reason: {}\nInternal Attempts: 2"), "reason"),
+    ("PROGRESS", "Bead: ol-1\nStatus: {}\nContext usage: 4%", "status"),
+]
+
+
+@pytest.mark.parametrize(("kind", "body", "field"), GOES_ON)
+@pytest.mark.parametrize(
+    ("written", "text"),
+    [
+        ("parser done\n  lexer half done", "parser done\nlexer half done"),
+        ("parser done\nlexer half done", "parser done\nlexer half done"),
+        ("\n  parser done", "parser done"),
+        ("done:\n  - parser\n\tRest: lexer", "done:\n- parser\nRest: lexer"),
+        ("red\nsee https://ci.example/7", "red\nsee https://ci.example/7"),
+        ("one\n\n  two", "one"),
+        ("one\n- two", "one"),
+        ("one\nBranch: two", "one"),
+        ("one\n**Branch:** two", "one"),
+        ("one\n```\ntwo\n```", "one"),
+        ("one\n#### two", "one"),
+    ],
+)
+def test_a_text_goes_on_below_its_label(
+    kind: str, body: str, field: str, written: str, text: str
+) -> None:
+    assert getattr(fields(kind, body.format(written)), field) == text
+
+
+MARKED = [
+    ("PROGRESS", "**Bead:** `ol-7`", "bead_id", "ol-7"),
+    ("PROGRESS", "**Bead: `ol-7`**", "bead_id", "ol-7"),
+    ("PROGRESS", "Bead: **`ol-7`**", "bead_id", "ol-7"),
+    ("DONE", "## Changes\n- Commit: `abc1234`", "commit_sha", "abc1234"),
+    ("DONE", "## Changes\n- Files: `a.py`, b.py", "files", ("a.py", "b.py")),
+    ("DONE", "## Changes\n- Files: **/a/**", "files", ("**/a/**",)),
+    ("DONE", "## Self-Validation\n- Tests: **PASS**", "tests_pass", True),
+    ("HELP_REQUEST", "## Files Touched\n- `a, b.py`", "files_touched", ("a, b.py",)),
+    ("SPAWN_ACK", "Status: **spawned**", "status", "spawned"),
+    ("SPAWN_ACK", "Session: ` s-1 `", "session", "s-1"),
+    ("SPAWN_ACK", "Session: `a` or `b`", "session", "`a` or `b`"),
+    ("SPAWN_ACK", "Session: ``", "session", "``"),
+    ("PROGRESS", "Status: `make` fails in `lib`", "status", "`make` fails in `lib`"),
+    ("PROGRESS", "Status: **red**", "status", "**red**"),
+]
+
+
+@pytest.mark.parametrize(("kind", "body", "field", "value"), MARKED)
+def test_marks_around_a_value_that_is_no_text_are_not_part_of_it(
+    kind: str, body: str, field: str, value: Any
+) -> None:
+    assert getattr(fields(kind, body), field) == value
+
+
+def test_a_verdict_that_cannot_be_read_is_told_in_the_words_of_its_field() -> None:
+    (resume,) = read("SPAWN_REQUEST", "Issue: ol-1\nResume: perhaps").problems
+    assert resume.text == "resume is 'perhaps': use true or false"
+    (tests,) = read("DONE", "Bead: ol-1\n## Self-Validation\n- Tests: mostly").problems
+    assert tests.text == "tests_pass is 'mostly': use PASS or FAIL"

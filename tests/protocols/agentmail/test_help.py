@@ -264,6 +264,11 @@ def test_a_reply_that_bears_the_type_of_the_question_is_no_new_question(office: 
         assert (sent["effect"], mail.is_open, mail.ack_wanted) == ({"applied": False}, False, False)
         assert mail.copied == ()
     assert office.mail(asked).is_open, "only an answer closes it"
+    office.send(ALICE, letter("PROGRESS", "Step: meanwhile"))
+    office.send(CHIRON, {"subject": "Re: HELP_REQUEST", "body_md": "?", "reply_to": asked})
+    summary = office.ask("mail.summary", {"thread_id": BEAD}, OLGA)
+    assert (summary["counts"]["HELP_REQUEST"], summary["counts"]["UNKNOWN"]) == (1, 3)
+    assert [one["id"] for one in summary["open_questions"]] == [asked]
     office.pass_(30)
     assert office.types().count("mail.escalated") == 1
 

@@ -570,6 +570,17 @@ def test_rows_of_other_servers_are_sent_as_they_are() -> None:
     assert (sent, mail.ack_wanted, mail.cc, mail.thread) == ("7", True, (), "7")
     assert office.rows(BOB)[0]["sent_at"] == "2026-01-31T10:00:00.000Z"
     assert office.code("mail.send", {**row, "id": 8, "ack_required": 2}, ALICE) == "invalid_field"
+    attached = [
+        {"type": "file", "media_type": "image/webp", "bytes": 10, "path": "x.webp", "sha1": "aa"},
+        {"type": "inline", "media_type": "image/webp", "data_uri": "data:image/webp;base64,AA=="},
+        "out/report.md",
+    ]
+    sent = office.send(ALICE, {**row, "id": 9, "attachments": attached})["id"]
+    assert office.mail(sent).attachments == (
+        *("x.webp", "data:image/webp;base64,AA==", "out/report.md"),
+    )
+    nowhere = {**row, "id": 10, "attachments": [{"type": "file", "sha1": "aa"}]}
+    assert office.code("mail.send", nowhere, ALICE) == "invalid_field"
 
 
 @proves("MAIL-ADDRESS")

@@ -119,6 +119,8 @@ def test_a_summary_is_of_the_last_letters_and_says_so(monkeypatch: pytest.Monkey
     office.send(ALICE, letter("PROGRESS", "Step: one", to=["bob"]))
     whole = office.ask("mail.summary", {"thread_id": BEAD}, BOB)
     assert (whole["messages"], whole["more"]) == (1, False)
+    nothing = office.ask("mail.summary", {"thread_id": "nobody"}, BOB)
+    assert (nothing["messages"], nothing["more"], nothing["cursor"]) == (0, False, 0)
     for step in ("two", "three"):
         office.send(ALICE, letter("PROGRESS", f"Status: {step}", to=["bob"]))
     last = office.ask("mail.summary", {"thread_id": BEAD}, BOB)

@@ -75,6 +75,13 @@ def test_a_question_is_open_until_an_answer_comes_after_it() -> None:
     assert [question.id for question in again.open_questions] == ["m-9"]
 
 
+def test_a_reply_that_only_repeats_a_type_is_a_plain_letter() -> None:
+    reply, other = read("Re: [ol-1] HELP_REQUEST", "Left."), read("Re: [ol-1] PROGRESS", "Step: x")
+    summary = summarize([letter("HELP_REQUEST", 1), reply, read("so"), reply, other])
+    assert summary.counts == {"PROGRESS": 1, "HELP_REQUEST": 1, "UNKNOWN": 3}
+    assert [question.id for question in summary.open_questions] == ["m-1"]
+
+
 def test_an_answer_is_for_its_own_bead_or_for_any_if_it_names_none() -> None:
     asked, vague = letter("HELP_REQUEST"), read("HELP_REQUEST")
 

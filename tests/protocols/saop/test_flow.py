@@ -88,7 +88,8 @@ def test_the_data_flow_step_by_step(tmp_path: Path) -> None:
         # Agent ->> Orchestrator: TurnEnvelope; Orchestrator ->> SQLite: INSERT INTO agent_logs
         stage.says("saop.turn", turn(0, "I look at the tests"))
         assert stage.rows(
-            "SELECT task_id, turn_index, envelope_json ->> '$.content.thought' FROM agent_logs"
+            "SELECT task_id, turn_index, envelope_json ->> '$.content.thought' FROM agent_logs "
+            "WHERE turn_index IS NOT NULL"
         ) == [(TASK, 0, "I look at the tests")]
         (claimed,) = seen(ui, 1)
         assert claimed.event["payload"]["to_state"] == "in-progress"
@@ -116,7 +117,7 @@ def test_the_data_flow_step_by_step(tmp_path: Path) -> None:
             "timestamp": "2026-02-09T14:30:00.000Z",
         }
         # SQLite -->> Orchestrator: persist all events
-        assert stage.rows("SELECT count(event_id) FROM agent_logs") == [(4,)]
+        assert stage.rows("SELECT count(event_id) FROM agent_logs") == [(6,)]
         assert stage.rows("SELECT id, status, head_hash FROM tasks") == [(TASK, "review", COMMIT)]
         kept = stage.says("saop.events", {"task_id": TASK})["events"]
         assert all(saop.safe_parse(one, "event").ok for one in kept)

@@ -7,7 +7,13 @@ import msgspec
 import pytest
 
 from dragoman.core.actors import Actor
-from dragoman.core.commands import ClaimTask, CreateTask, MoveTask, RegisterAgent
+from dragoman.core.commands import (
+    ClaimTask,
+    CreateTask,
+    MoveTask,
+    RegisterAgent,
+    ReportOutcome,
+)
 from dragoman.engine.plan import Taken, Turned
 from dragoman.protocols import saop
 from tests.engine.lab import HUMAN, findings
@@ -553,3 +559,34 @@ def test_what_is_published_of_an_event_is_what_is_taken() -> None:
     assert "\\\\A" not in described
     early = {**pulse("x"), "timestamp": "0000-01-01T00:00:00Z"}
     assert Desk().refusal("saop.event", event(1, early)).path == "payload.timestamp"
+
+
+@proves("SAOP-TURNS")
+def test_a_reviewer_counts_its_turns_by_itself_and_takes_none_of_the_developers() -> None:
+    desk = Desk()
+    for index in (0, 1):
+        desk.call("saop.turn", turn(index))
+    desk.do(DEVELOPER, ReportOutcome(TASK, "done", apply=True))
+    own = {"agent_id": "reviewer", "role": "reviewer"}
+    first = desk.call("saop.turn", turn(0, "I look", **own), REVIEWER)
+    desk.call("saop.turn", turn(2, "I judge", **own), REVIEWER)
+    assert desk.call("saop.turn", turn(0, "I look", **own), REVIEWER) == first, "once"
+    other = desk.refusal("saop.turn", turn(2, "or not", **own), REVIEWER)
+    assert other.code == "key_reused"
+    assert f"turn 2 beside the attempts on {TASK}" in other.detail
+    desk.call("saop.turn", turn(2, "late"))
+    told = desk.call("saop.turns", {"task_id": TASK})["turns"]
+    assert [(one["attempt"], one["agent_id"], one["turn_index"]) for one in told] == [
+        *((0, "reviewer", 0), (0, "reviewer", 2)),
+        *((1, "developer", 0), (1, "developer", 1), (1, "developer", 2)),
+    ]
+
+
+@proves("SAOP-EVENTS")
+def test_an_event_that_belongs_to_no_task_is_told_so() -> None:
+    desk = Desk()
+    for task in ("one", "two"):
+        desk.do(HUMAN, CreateTask(task, task, ready=True), ClaimTask(task, "developer"))
+    assert desk.call("saop.event", event(1, pulse("$ ls"), "s-9"))["task_id"] is None
+    desk.do(DEVELOPER, ReportOutcome("two", "done", apply=True))
+    assert "task_id" not in desk.call("saop.event", event(2, pulse("$ ls"), "s-9"))

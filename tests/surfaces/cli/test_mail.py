@@ -335,6 +335,7 @@ def test_letters_are_told_as_they_come(dragoman: Console) -> None:
 
 @proves("MAIL-ACK")
 def test_what_has_become_late_is_told_to_whoever_watches_for_it(dragoman: Console) -> None:
+    dragoman("agent", "add", "olga", "--role", "orchestrator")
     words = ("--to", "bob", "--body", "?", "--ack", "--now", NOON)
     id = send(dragoman, *words)
     steps = [lambda: dragoman("tick", "--now", "2026-02-10T12:00:00Z")]
@@ -345,6 +346,9 @@ def test_what_has_become_late_is_told_to_whoever_watches_for_it(dragoman: Consol
     said = dragoman("mail", "inbox", "--overdue", "--watch", "--json", wait=wait)
     assert [row["id"] for row in said.objects] == [id]
     assert "overdue" in dragoman("mail", "inbox", "--as", "bob").out
+    (late,) = dragoman.ask("mail", "inbox", "--as", "olga", "--type", "LATE")["messages"]
+    assert " LATE " in dragoman("mail", "inbox", "--as", "olga").out
+    assert "Type: LATE\n" in dragoman("mail", "show", late["id"], "--as", "olga").out
 
 
 @proves("MAIL-SUMMARY")
@@ -361,6 +365,9 @@ def test_words_are_found_and_a_thread_is_summed_up(dragoman: Console) -> None:
     assert (summary["messages"], summary["last_status"]) == (1, "testing")
     said = dragoman("mail", "summarize", "ol-1").out
     assert said == "1 letter: 1 PROGRESS\nlast: PROGRESS, testing\n"
+    answer = ("--type", "HELP_RESPONSE", "--bead", "ol-1", "--field", "guidance=so", "--to", "bob")
+    send(dragoman, *answer)
+    assert "last: HELP_RESPONSE\n" in dragoman("mail", "summarize", "ol-1").out
 
 
 @proves("MAIL-ACK-WITHIN")

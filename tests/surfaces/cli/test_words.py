@@ -7,6 +7,7 @@ from dragoman.core.events import (
     EVENT_NAMES,
     AnyEvent,
     CommandRefused,
+    MailEscalated,
     Restored,
     TaskAliased,
     TaskBacklinked,
@@ -84,6 +85,14 @@ def test_no_event_is_without_words() -> None:
             "ada reported blocked: stuck; blocked by key, door",
         ),
         (TaskNoted("half"), "noted: half"),
+        (
+            MailEscalated("m", ("bob",), ("olga",)),
+            "escalated: bob did not ack or answer in time; told to olga",
+        ),
+        (
+            MailEscalated("m", ("bob",), only_answer=True),
+            "escalated: bob did not answer in time",
+        ),
         (
             CommandRefused("task.move", "T-1", "lease_lost", "stop"),
             "refused task.move T-1: lease_lost, stop",

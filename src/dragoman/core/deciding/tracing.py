@@ -37,7 +37,7 @@ from dragoman.core.reading import Decision, LeaseChange, Read, Receipt, receipt
 from dragoman.core.states.lease import renewed
 from dragoman.core.states.moves import MOVES
 from dragoman.core.states.task import Task
-from dragoman.core.states.trace import MOST_CALL, PARTS, Logged, Trace, misfits
+from dragoman.core.states.trace import MOST_CALL, PARTS, Logged, Trace, attempt_of, misfits
 
 SAOP = "saop"
 """The kind of name under which a task is adopted."""
@@ -56,10 +56,13 @@ def record_turn(command: RecordTurn, read: Read, now: int) -> Decision | Refusal
     if isinstance(found, Refusal):
         return found
     known_task, task, begun = found
+    if known_task is not None:
+        task = replace(task, attempt=attempt_of(known_task, read.actor))
     key = f"turn:{task.task}/{task.attempt}/{command.turn_index}"
     known = read.logged(key)
     if known is not None:
-        what = f"turn {command.turn_index} of attempt {task.attempt} on {task.task}"
+        where = f"of attempt {task.attempt} on" if task.attempt else "beside the attempts on"
+        what = f"turn {command.turn_index} {where} {task.task}"
         return _repeated(replace(task, log=key), known, command.digest, what)
     if known_task is not None:
         refusal = _check_turn(known_task, read, now)

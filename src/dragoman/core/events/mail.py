@@ -65,6 +65,8 @@ class MailEscalated(Event, frozen=True):
     """Who got a letter about it."""
     task: str = ""
     """The task that it is about, if there is one."""
+    only_answer: bool = False
+    """Whether no ack is missing: those who wait wait for an answer."""
 
 
 class WaveBead(Struct, frozen=True, omit_defaults=True):

@@ -10,6 +10,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from dragoman.core.actors import Actor
 from dragoman.core.events import (
     EntropyEscalated,
     EntropySettled,
@@ -19,6 +20,7 @@ from dragoman.core.events import (
     TurnEvent,
     TurnRecorded,
 )
+from dragoman.core.states.task import Task
 
 PARTS: Final = ("researcher", "architect", "developer", "reviewer")
 """The parts that an agent can play: who is named so plays it, unless another is registered."""
@@ -65,6 +67,12 @@ class Logged(Struct, frozen=True, gc=False):
     """Below 0 while its batch is not committed: its place there."""
     digest: str
     masked: bool = False
+
+
+def attempt_of(task: Task, actor: Actor) -> int:
+    """The attempt to which a turn of this one belongs; 0 is none: it never had one on the task."""
+    is_outsider = actor.role == "agent" and actor.name not in task.agents
+    return 0 if is_outsider else task.attempts
 
 
 def misfits(trace: Trace, event: TraceRecorded) -> Iterator[tuple[str, str]]:

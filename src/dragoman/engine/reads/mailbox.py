@@ -111,7 +111,8 @@ def _only_one(store: Store, beginning: str) -> Row | Refusal | None:
 def page_of(store: Store, query: ListQuery, fits: Fits = _every) -> Page:
     """A page of a list, of those letters only that fit."""
     if query.before is not None:
-        return page_from(store, walk(store, query), query.limit, query.before, fits)
+        begin = 0 if query.before == LAST else query.before  # where nothing is, there is no place
+        return page_from(store, walk(store, query), query.limit, begin, fits)
     page = page_from(store, walk(store, query), query.limit, query.after, fits)
     if page.cursor > query.after or query.after <= (end := store.head()):
         return page

@@ -186,7 +186,7 @@ def turns_of(
 
 
 def _attempts(store: Store, task: str) -> Iterator[int]:
-    """The attempts on a task that may have turns; 0 are those before the first one."""
+    """The attempts on a task that may have turns; 0 is for turns that belong to none."""
     found = find_task(store, task)
     return iter(range(0 if isinstance(found, Refusal) else found.task.attempts + 1))
 

@@ -10,7 +10,13 @@ from msgspec import Struct
 
 from dragoman.protocols.agentmail.escape import unescaped
 from dragoman.protocols.agentmail.forms import Form, Labels, Section
-from dragoman.protocols.agentmail.lines import items_below, items_of, labelled, split_lines
+from dragoman.protocols.agentmail.lines import (
+    items_below,
+    items_of,
+    labelled,
+    lines_below,
+    split_lines,
+)
 from dragoman.protocols.agentmail.marks import closes, heading_of, opened_fence
 
 Words = str | tuple[str, ...]
@@ -85,7 +91,7 @@ class _Reader:
             if field is None or field in words or not (value := value.strip()):
                 self._look_closely(index, line)
             else:
-                words[field] = value
+                words[field] = self._whole(index, field, value)
                 places[field] = index + 1
         self._leave(len(self._lines))
         if self._form.guidance:
@@ -147,12 +153,21 @@ class _Reader:
         field, value = labelled(line, labels)
         if not field or field in words:
             return
-        filled = value or (items_below(self._lines, index + 1, labels) if field in _LISTS else "")
+        filled = self._whole(index, field, value)
         if filled:
             words[field] = filled
             places[field] = index + 1
         else:
             places.setdefault(field, index + 1)
+
+    def _whole(self, index: int, field: str, value: str) -> Words:
+        """What a labelled line says, with what stands below it where it may go on there."""
+        if field in _LISTS:
+            return value or items_below(self._lines, index + 1, self._labels)
+        if field not in self._form.texts:
+            return value
+        more = lines_below(self._lines, index + 1, self._labels)
+        return "\n".join(filter(None, (value, *more)))
 
     def _read_guidance(self) -> None:
         """The whole body, without the line that names the bead if it begins with one."""

@@ -1,9 +1,10 @@
 """Letters to write: a constructor for each type, and the subject and the body that say the same.
 
 What was composed passes strict mode, and reading it gives the same fields back. Texts are tidied
-when a letter is composed: control characters become visible, space around them goes, and a field
-that has one line stays on one. From there on nothing changes: under headings `escape` keeps a text
-from acting, commas within a file's name are escaped, and a labelled line has only one label.
+when a letter is composed: control characters become visible, space around them goes, a field that
+has one line stays on one, and names and files lose marks of code or bold around them. From there on
+nothing changes: under headings `escape` keeps a text from acting, commas within a file's name are
+escaped, and a labelled line has only one label.
 """
 
 from collections.abc import Iterable, Iterator
@@ -14,10 +15,10 @@ from msgspec import Struct
 from dragoman.protocols.agentmail import words
 from dragoman.protocols.agentmail.escape import escaped
 from dragoman.protocols.agentmail.forms import FORMS, Label, Section
-from dragoman.protocols.agentmail.lines import joined
+from dragoman.protocols.agentmail.lines import joined, unmarked
 from dragoman.protocols.agentmail.problems import quoted
 from dragoman.protocols.agentmail.shapes import Parsed
-from dragoman.protocols.agentmail.values import is_moment
+from dragoman.protocols.agentmail.values import file_name, is_moment
 from dragoman.protocols.agentmail.words import MessageType
 from dragoman.text.safe_text import safe_text
 
@@ -133,7 +134,7 @@ def failed(
         failure_type=_one_of(words.FAILURE_TYPES, failure_type),
         reason=_line(reason),
         internal_attempts=internal_attempts,
-        partial_commit_sha=_line(partial[0]),
+        partial_commit_sha=_word(partial[0]),
         files=_files(partial[1]),
         recommendation=_text(recommendation),
     )
@@ -147,7 +148,7 @@ def checkpoint(
         MessageType.CHECKPOINT,
         bead,
         checkpoint_reason=_one_of(words.CHECKPOINT_REASONS, reason),
-        partial_commit_sha=_line(commit),
+        partial_commit_sha=_word(commit),
         progress=_line(progress),
         context_usage=_percentage(context_usage),
         next_steps=_text(next_steps),
@@ -156,14 +157,14 @@ def checkpoint(
 
 def spawn_request(issue: str, *, orchestrator: str, checkpoint: str = "") -> Draft:
     """Somebody is to work on the issue, from the checkpoint's commit on if there is one."""
-    commit = _line(checkpoint)
+    commit = _word(checkpoint)
     return _draft(
         MessageType.SPAWN_REQUEST,
         issue,
-        issue_id=_line(issue),
+        issue_id=_word(issue),
         resume=bool(commit),
         partial_commit_sha=commit,
-        orchestrator=_line(orchestrator),
+        orchestrator=_word(orchestrator),
     )
 
 
@@ -171,10 +172,10 @@ def spawn_ack(issue: str, *, status: str, session: str = "") -> Draft:
     """Whether somebody was started, and under which name."""
     if status not in words.SPAWN_STATUSES:
         raise _wrong_word(status, words.SPAWN_STATUSES)
-    name = _line(session)
+    name = _word(session)
     if status == words.SPAWNED and not name:
         raise ValueError("session is empty: name the session that was spawned")
-    return _draft(MessageType.SPAWN_ACK, issue, issue_id=_line(issue), status=status, session=name)
+    return _draft(MessageType.SPAWN_ACK, issue, issue_id=_word(issue), status=status, session=name)
 
 
 def _completion(
@@ -184,7 +185,7 @@ def _completion(
         type,
         bead,
         status="DONE",
-        commit_sha=_line(commit),
+        commit_sha=_word(commit),
         files=_files(files),
         tests_pass=checks.tests,
         lint_pass=checks.lint,
@@ -197,7 +198,7 @@ def _completion(
 
 
 def _draft(type: MessageType, bead: str, **fields: Any) -> Draft:
-    parsed = Parsed(bead_id=_line(bead), **fields)
+    parsed = Parsed(bead_id=_word(bead), **fields)
     required = ("bead_id", *(field for field, _ in FORMS[type].required))
     for field in required:
         if getattr(parsed, field) in ("", (), None):
@@ -213,8 +214,12 @@ def _line(text: str) -> str:
     return safe_text(_text(text), one_line=True)
 
 
+def _word(text: str) -> str:
+    return unmarked(_line(text))
+
+
 def _files(paths: Iterable[str]) -> tuple[str, ...]:
-    return tuple(filter(None, map(_line, paths)))
+    return tuple(file_name(name) for path in paths if (name := _line(path)))
 
 
 def _percentage(number: int) -> int:

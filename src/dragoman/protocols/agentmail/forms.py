@@ -21,6 +21,8 @@ class Label(Struct, frozen=True):
 
     word: str
     field: str
+    goes_on: bool = False
+    """Whether it is a text, which may go on in the lines below."""
 
 
 Labels = Mapping[str, str]
@@ -69,6 +71,12 @@ class Form(Struct, frozen=True, dict=True):
         if self._files_touched:
             known |= {_FILES_TOUCHED.word.lower(): _FILES_TOUCHED_SECTION}
         return known
+
+    @cached_property
+    def texts(self) -> frozenset[str]:
+        """The fields of labelled lines that may go on below."""
+        labels = (*self.head, *(label for section in self.sections for label in section.labels))
+        return frozenset(label.field for label in labels if label.goes_on)
 
     @cached_property
     def headings(self) -> Mapping[str, Section]:
@@ -141,7 +149,7 @@ FORMS: Final[Mapping[MessageType, Form]] = {
         head=(
             Label("Bead", "bead_id"),
             Label("Step", "step"),
-            Label("Status", "status"),
+            Label("Status", "status", goes_on=True),
             Label("Context usage", "context_usage"),
             _FILES_TOUCHED,
         ),
@@ -168,7 +176,7 @@ FORMS: Final[Mapping[MessageType, Form]] = {
                 "labels",
                 labels=(
                     Label("Type", "failure_type"),
-                    Label("Reason", "reason"),
+                    Label("Reason", "reason", goes_on=True),
                     Label("Internal Attempts", "internal_attempts"),
                 ),
             ),
@@ -190,7 +198,7 @@ FORMS: Final[Mapping[MessageType, Form]] = {
                 "labels",
                 labels=(
                     Label("Commit", "partial_commit_sha"),
-                    Label("Description", "progress"),
+                    Label("Description", "progress", goes_on=True),
                     Label("Context usage", "context_usage"),
                 ),
                 bullet="- ",

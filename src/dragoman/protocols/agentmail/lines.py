@@ -1,16 +1,20 @@
 """Labelled lines and lists: what one line of a body says."""
 
+import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from dragoman.protocols.agentmail.forms import Labels
-from dragoman.protocols.agentmail.marks import closes, opened_fence
+from dragoman.protocols.agentmail.marks import closes, heading_of, opened_fence
 
 _BULLETS: Final = frozenset({"- ", "* ", "+ ", "• ", "-\t", "*\t", "+\t", "•\t"})
 _BARE_BULLETS: Final = frozenset("-*+•")
 _BOLD: Final = ("**", "__")
+_AROUND_VALUES: Final = ("`", "**")
 _NUMBER: Final = re.compile(r"^[0-9]{1,9}[.)][ \t]+")
+_LABEL: Final = re.compile(r"^[*_]*[^\W\d_][\w \t-]{0,40}[*_]*:[*_]*(?:\s|$)")
+"""Whatever a label may be: a line that begins so is no part of the text above it."""
 _MARK: Final = "\ufeff"
 """What some editors write before the first line of a file."""
 _LONGEST_HEAD: Final = 80
@@ -51,6 +55,15 @@ def _without_bold(value: str, sign: str) -> str:
     return value[:-2] if value.endswith(sign) else value
 
 
+def unmarked(value: str, signs: Sequence[str] = _AROUND_VALUES) -> str:
+    """A value without the marks of code or bold that stand around all of it."""
+    for sign in signs:
+        inner = value[len(sign) : -len(sign)].strip()
+        if inner and sign not in inner and value.startswith(sign) and value.endswith(sign):
+            return unmarked(inner, signs)
+    return value
+
+
 def unbulleted(line: str) -> str:
     """A line, already without space around it, without its bullet."""
     if line in _BARE_BULLETS:
@@ -70,6 +83,18 @@ def items_below(lines: Sequence[str], start: int, labels: Labels) -> tuple[str, 
             break
         items.append(item)
     return tuple(filter(None, items))
+
+
+def lines_below(lines: Sequence[str], start: int, labels: Labels) -> Iterator[str]:
+    """The lines with which a text goes on: its paragraph, up to anything that says what it is."""
+    for line in itertools.islice(lines, start, None):
+        words = line.strip()
+        stands_alone = line[:1] == words[:1] and (unbulleted(words) != words or _LABEL.match(line))
+        if not words or stands_alone or labelled(line, labels)[0]:
+            return
+        if heading_of(line) or opened_fence(line):
+            return
+        yield words
 
 
 def items_of(lines: Sequence[str]) -> tuple[str, ...]:

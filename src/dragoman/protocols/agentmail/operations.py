@@ -48,6 +48,8 @@ _UNASKED: Final = (
     "nor about its bead"
 )
 _WHOLE_ID: Final = 36
+_PLACES: Final = ("path", "data_uri")
+"""Where other servers write the place of an attachment: a file of theirs, or all of it."""
 
 _parser = Parser()
 
@@ -130,7 +132,15 @@ def _as_ours(value: Any) -> Any:
         row.setdefault("timestamp", row["created_ts"])
     if row.get("ack_required") in (0, 1):
         row["ack_required"] = bool(row["ack_required"])
+    if isinstance(row.get("attachments"), list):
+        row["attachments"] = [_reference(one) for one in row["attachments"]]
     return row
+
+
+def _reference(attachment: Any) -> Any:
+    """Where an attachment is that other servers describe; what else they say stays in the words."""
+    places = (field_of(attachment, key) for key in _PLACES)
+    return next((place for place in places if isinstance(place, str)), attachment)
 
 
 # Operations that write

@@ -102,11 +102,13 @@ def _parsed(subject: Subject, found: Found, problems: Problems) -> Parsed:
     read = READ[subject.type]
     for field, words in found.words.items():
         reading = read.get(field)
-        if reading is not None and isinstance(words, str):
+        if reading is not None:
             values[field], name = reading(words)
             if name:
                 right = _right(subject.type, field)
-                problems.append(problem(name, field, found.lines[field], shown=words, right=right))
+                problems.append(
+                    problem(name, field, found.lines[field], shown=str(words), right=right)
+                )
     if subject.type is _FAILED:
         values["status"] = "FAILED"
     _name_bead(subject, found, values, problems)

@@ -17,7 +17,7 @@ _SAID: Final[Mapping[str, str]] = {
     "bad_value": "{field} is {shown}: use one of {right}",
     "bad_percentage": "{field} is {shown}: use a whole number from 0 to 100, such as 45%",
     "bad_number": "{field} is {shown}: use a whole number, such as 3",
-    "bad_verdict": "{field} is {shown}: use PASS or FAIL (for Resume true or false)",
+    "bad_verdict": "{field} is {shown}: use {right}",
     "bad_timestamp": "{field} is {shown}: use a date with a time, such as 2026-01-31T10:00:00Z",
 }
 NAMES: Final = frozenset(_SAID)

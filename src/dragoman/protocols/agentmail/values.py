@@ -1,11 +1,11 @@
 """Values of fields: what their words mean, and which of them nobody can make sense of."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final
 
 from dragoman.protocols.agentmail import words
-from dragoman.protocols.agentmail.lines import parts_of
+from dragoman.protocols.agentmail.lines import parts_of, unmarked
 from dragoman.protocols.agentmail.words import MessageType
 
 _MOST_DIGITS: Final = 9
@@ -15,7 +15,7 @@ _BEFORE_A_TIME: Final = ("T", "t", " ")
 
 Reading = tuple[Any, str]
 """The value, and what is wrong with it; empty: nothing."""
-Read = Callable[[str], Reading]
+Read = Callable[[Any], Reading]
 
 
 def is_moment(text: str) -> bool:
@@ -57,8 +57,18 @@ def _verdict(text: str) -> Reading:
     return verdict, "bad_verdict" if verdict is None else ""
 
 
-def _files(text: str) -> Reading:
-    return parts_of(text), ""
+def _files(listed: str | tuple[str, ...]) -> Reading:
+    parts = parts_of(listed) if isinstance(listed, str) else listed
+    return tuple(file_name(part) for part in parts), ""
+
+
+def file_name(part: str) -> str:
+    """The name of a file, which may stand as code; stars are part of a name."""
+    return unmarked(part, ("`",))
+
+
+def _word(text: str) -> Reading:
+    return text, ""
 
 
 def _one_of(allowed: tuple[str, ...]) -> Read:
@@ -81,12 +91,21 @@ def _failed(text: str) -> Reading:
     return "FAILED", "" if text.upper() in words.FAILED else "bad_value"
 
 
-_ANY: Final[Mapping[str, Read]] = {
+def _unmarked(read: Read) -> Read:
+    """Reads a value that may stand as code or in bold."""
+    return lambda text: read(unmarked(text))
+
+
+_WORDS: Final[Mapping[str, Read]] = {
+    "bead_id": _word,
+    "issue_id": _word,
+    "commit_sha": _word,
+    "partial_commit_sha": _word,
+    "orchestrator": _word,
+    "session": _word,
     "started_at": _moment,
     "context_usage": _percentage,
     "internal_attempts": _count,
-    "files_touched": _files,
-    "files": _files,
     "tests_pass": _verdict,
     "lint_pass": _verdict,
     "build_pass": _verdict,
@@ -103,8 +122,17 @@ _STATUS: Final[Mapping[MessageType, Read]] = {
 }
 """What a status is depends on the type; elsewhere it is free text."""
 
+_LISTS: Final[dict[str, Read]] = {"files_touched": _files, "files": _files}
+
+
+def _fields(type: MessageType) -> Iterator[tuple[str, Read]]:
+    yield from _WORDS.items()
+    if type in _STATUS:
+        yield "status", _STATUS[type]
+
+
 READ: Final[Mapping[MessageType, Mapping[str, Read]]] = {
-    type: {**_ANY, "status": _STATUS[type]} if type in _STATUS else _ANY for type in MessageType
+    type: _LISTS | {field: _unmarked(read) for field, read in _fields(type)} for type in MessageType
 }
 """The type, the field -> how its words are read; a field that is not here is text."""
 
@@ -112,6 +140,10 @@ ALLOWED: Final[Mapping[str, str]] = {
     "issue_type": ", ".join(words.ISSUE_TYPES),
     "failure_type": ", ".join(words.FAILURE_TYPES),
     "checkpoint_reason": ", ".join(words.CHECKPOINT_REASONS),
+    "tests_pass": "PASS or FAIL",
+    "lint_pass": "PASS or FAIL",
+    "build_pass": "PASS or FAIL",
+    "resume": "true or false",
 }
 ALLOWED_STATUS: Final[Mapping[MessageType, str]] = {
     MessageType.OFFERING_READY: "DONE",

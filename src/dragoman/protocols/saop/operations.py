@@ -238,9 +238,11 @@ def _recorded(_: Any, __: Commands, accepted: Accepted) -> Any:
 
 def _event_recorded(sent: SentEvent, commands: Commands, accepted: Accepted) -> Any:
     reply = _recorded(sent, commands, accepted)
-    remark = accepted.receipts[0].remark
-    if remark:
-        reply["anomaly"] = remark
+    told = accepted.receipts[0]
+    if told.remark:
+        reply["anomaly"] = told.remark
+    if not told.task:
+        reply["task_id"] = None
     if translate.tells_move(sent):
         declined = accepted.declined if translate.asks_for_move(sent) else _no_status(sent)
         if declined is not None and declined.code == "nothing_changed":

@@ -174,17 +174,59 @@ CREATE UNIQUE INDEX logs_turn ON logs (task, attempt, turn_index) WHERE turn_ind
 CREATE UNIQUE INDEX logs_event ON logs (event_id) WHERE event_id IS NOT NULL;
 CREATE INDEX logs_task ON logs (task, position) WHERE event_id IS NOT NULL AND task <> '';
 
--- The same with its text, for whoever asks the database itself. PostgreSQL cannot take apart what
--- has the character U+0000 in it, so that is shown as U+FFFD.
+-- The same with its text, and the moves of tasks, for whoever asks the database itself. What was
+-- only asked for has `requested`; a move that an event has asked for stands under that event's id.
+-- PostgreSQL cannot take apart what has the character U+0000 in it, so that is shown as U+FFFD.
 CREATE VIEW agent_logs AS
+WITH moves AS (
+  SELECT e.position, s.name AS stream, e.event, encode(e.hash, 'hex') AS hash,
+         j.line -> 'body' AS body, (j.line ->> 'at')::bigint AS at
+  FROM streams s JOIN entries e ON e.stream = s.number CROSS JOIN LATERAL (
+    SELECT replace(convert_from(e.line, 'UTF8'), '\u0000', '\ufffd')::json AS line
+  ) AS j
+  WHERE s.name >= 'task:' AND s.name < 'task;'
+    AND e.event IN ('task.claimed', 'task.transitioned', 'task.requeued', 'task.rewound')
+), told AS (
+  SELECT position, substr(stream, 6) AS task_id, (body ->> 'attempt')::bigint AS attempt, at,
+         coalesce(body ->> 'asked_by',
+                  substr(hash, 1, 8) || '-' || substr(hash, 9, 4) || '-8' || substr(hash, 14, 3)
+                  || '-' || substr('89ab89ab89ab89ab',
+                                   strpos('0123456789abcdef', substr(hash, 17, 1)), 1)
+                  || substr(hash, 18, 3) || '-' || substr(hash, 21, 12)) AS event_id,
+         coalesce(body ->> 'session', stream) AS session_id,
+         json_strip_nulls(json_build_object(
+           'type', 'TASK_TRANSITION', 'task_id', substr(stream, 6),
+           'from_state', coalesce(body ->> 'from', 'in-progress'),
+           'to_state', coalesce(body ->> 'to', CASE event WHEN 'task.claimed' THEN 'in-progress'
+                                                          ELSE 'ready' END),
+           'git_hash', body ->> 'commit',
+           'timestamp', to_char(to_timestamp(at / 1000) AT TIME ZONE 'UTC',
+                                'YYYY-MM-DD"T"HH24:MI:SS')
+                        || '.' || lpad((at % 1000)::text, 3, '0') || 'Z',
+           'asked_by', body ->> 'asked_by')) AS payload
+  FROM moves
+)
 SELECT l.position AS id, l.task AS task_id, l.attempt, l.turn_index, l.event_id,
        e.line -> 'body' ->> 'session' AS session_id, e.line -> 'body' ->> 'type' AS type,
        l.masked, (e.line ->> 'at')::bigint AS recorded_at,
-       (e.line -> 'body' -> 'envelope')::text AS envelope_json
+       CASE e.line -> 'body' ->> 'type'
+         WHEN 'TASK_TRANSITION' THEN jsonb_set(
+           (e.line -> 'body' -> 'envelope')::jsonb, '{payload}',
+           (e.line -> 'body' -> 'envelope' -> 'payload')::jsonb
+           || jsonb_strip_nulls(jsonb_build_object('git_hash', e.line -> 'body' ->> 'commit'))
+           || '{"requested": true}')::text
+         ELSE (e.line -> 'body' -> 'envelope')::text
+       END AS envelope_json
 FROM logs l CROSS JOIN LATERAL (
   SELECT replace(convert_from(line, 'UTF8'), '\u0000', '\ufffd')::json AS line
   FROM entries WHERE position = l.position
-) AS e;
+) AS e
+WHERE e.line -> 'body' ->> 'type' IS DISTINCT FROM 'TASK_TRANSITION'
+   OR l.event_id NOT IN (SELECT event_id FROM told)
+UNION ALL
+SELECT position, task_id, attempt, NULL, event_id, session_id, 'TASK_TRANSITION', false, at,
+       json_build_object('event_id', event_id, 'session_id', session_id, 'payload', payload)::text
+FROM told;
 
 -- Tasks as they stand now.
 CREATE VIEW tasks AS

@@ -177,7 +177,8 @@ def escalate(command: EscalateMail, read: Read, now: int) -> Decision | Refusal:
     task = read.task(mail.bead) if mail.bead else None
     about = task.id if isinstance(task, Task) else ""
     told = _once(command.told, but=(mail.sender,))
-    late = MailEscalated(mail.id, mail.waits_for or mail.to, told, about)
+    unacked = mail.waits_for
+    late = MailEscalated(mail.id, unacked or mail.to, told, about, only_answer=not unacked)
     decision = _about(mail, late)
     if not told:
         return decision

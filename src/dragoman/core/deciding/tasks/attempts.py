@@ -358,9 +358,9 @@ def _check_outcome(outcome: str) -> Refusal | None:
 
 def _has_come_about(task: Task, outcome: Outcome) -> bool:
     """Whether the task is where this outcome leads; a failure leads to a new attempt each time."""
-    if outcome == "failed" or task.status == "done":
-        return task.status == "done"
-    return task.status == steps(task, outcome)[-1]
+    if outcome == "failed":
+        return False
+    return task.status in ("done", steps(task, outcome)[-1])
 
 
 def _applied(

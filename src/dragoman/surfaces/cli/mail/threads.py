@@ -140,7 +140,8 @@ def _print_summary(summary: dict[str, Any], screen: Screen) -> None:
     if summary["more"]:
         screen.line("older ones are left out of this: `dragoman mail thread` shows them all")
     if summary["last_type"]:
-        screen.line(f"last: {summary['last_type']}, {summary['last_status']}")
+        last = dict.fromkeys((summary["last_type"], summary["last_status"]))
+        screen.line(f"last: {', '.join(last)}")
     for one in summary["open_questions"]:
         screen.line(("open question ", "yellow"), f"{one['id']} of {one['sender']}:")
         screen.block(one["question"] or "(it says no more)", "  ")

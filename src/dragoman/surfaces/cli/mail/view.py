@@ -46,14 +46,19 @@ def print_whole(row: Row, screen: Screen) -> None:
     screen.block(str(row["body_md"]).rstrip("\n"), _MARGIN)
 
 
+def _kind(row: Row) -> str:
+    """What it is: of a type, or the hub's own; nothing for a plain letter."""
+    kind = str(row.get("kind") or row["type"])
+    return "" if kind == _NO_TYPE else kind
+
+
 def _cells(row: Row, *, is_box: bool) -> tuple[str, ...]:
-    kind = str(row["type"])
     return (
         str(row["id"]),
         str(row["timestamp"]),
         str(row["from"]),
         ", ".join(row["to"]),
-        "" if kind == _NO_TYPE else kind,
+        _kind(row),
         cut(str(row["subject"]), _SUBJECT),
         _state(row, is_box=is_box),
     )
@@ -69,7 +74,6 @@ def _state(row: Row, *, is_box: bool) -> str:
 
 
 def _head(row: Row) -> dict[str, str]:
-    kind, thread = str(row["type"]), str(row["thread_id"])
     waits = ", ".join(row["waits_for"])
     return {
         "Id": str(row["id"]),
@@ -77,9 +81,9 @@ def _head(row: Row) -> dict[str, str]:
         "To": ", ".join(row["to"]),
         "Cc": ", ".join((*row["cc"], *row["copied"])),
         "Sent": str(row["timestamp"]),
-        "Type": "" if kind == _NO_TYPE else kind,
+        "Type": _kind(row),
         "Bead": str(row["bead_id"]),
-        "Thread": thread,
+        "Thread": str(row["thread_id"]),
         "Reply to": str(row["reply_to"]),
         "Importance": "" if row["importance"] == "normal" else str(row["importance"]),
         "Attached": ", ".join(row["attachments"]),

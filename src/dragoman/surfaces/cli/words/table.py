@@ -288,7 +288,8 @@ def _answered(event: MailAnswered) -> str:
 
 def _late(event: MailEscalated) -> str:
     told = f"; told to {', '.join(event.told)}" if event.told else ""
-    return f"escalated: {', '.join(event.waiting_for)} did not ack or answer in time{told}"
+    missed = "answer" if event.only_answer else "ack or answer"
+    return f"escalated: {', '.join(event.waiting_for)} did not {missed} in time{told}"
 
 
 def _item_added(event: WorkItemAdded) -> str:
