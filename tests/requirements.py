@@ -1952,6 +1952,14 @@ _MANIFEST: tuple[Requirement, ...] = (
         "transaction; the chain is kept, the task is not reported done.",
     ),
     Requirement(
+        "ACP-PASSED-BACK",
+        "S-ACP-5",
+        "Whoever has passed work on in vain may offer it, in the place of that, to the one who had "
+        "it before; activated, it is as if it had never gone on from there.",
+        divergence="S-ACP-5 has work go back by reject alone; passing it on (S-ACP-15) ends the "
+        "handoff that could be rejected.",
+    ),
+    Requirement(
         "ACP-COUNTER-OFFER",
         "S-ACP-15",
         "A new handoff can supersede a rejected one of the same task, or the sender's own offer; "

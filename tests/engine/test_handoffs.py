@@ -20,6 +20,7 @@ from dragoman.core.commands import (
 from dragoman.core.errors import Refusal
 from dragoman.core.states.handoff import Note, Rejection
 from dragoman.core.states.lease import Lease
+from dragoman.core.states.task import ActiveHandoff
 from dragoman.engine.handoff_diagnosis import Diagnosis, Surroundings, diagnose, look_at
 from dragoman.engine.reads import handoffs
 from dragoman.engine.reads.handoffs import (
@@ -406,6 +407,35 @@ def test_what_was_passed_on_or_reviewed_is_not_called_done_and_a_blocked_task_is
     offered = replace(handoff, status="proposed")
     in_review = diagnose(offered, Surroundings(START, replace(task, status="review")))
     assert "t1 is in review: activating takes it out of there" in in_review.findings
+
+
+@proves("ACP-DIAGNOSE", "ACP-PASSED-BACK")
+def test_after_a_rejection_whoever_has_the_work_is_named() -> None:
+    lab = Lab()
+    make(lab)
+    offer(lab)
+    accept(lab)
+    activate(lab)
+    offer(lab, "h2", to="carol", by=BOB, supersedes="h1")
+    assert diagnosis(lab).summary.startswith("bob has passed the work on as h2; the record")
+    lab.do(CAROL, RejectHandoff("h2", "other", "busy"))
+    assert diagnosis(lab, "h2").summary == (
+        "it was rejected (other: busy): bob has the work and may offer it anew, also back to "
+        "alice, with --supersedes h2"
+    )
+    assert "passed the work on as h2, which is over: bob has the work;" in diagnosis(lab).summary
+    handoff, task = state(lab, "h2"), lab.task("t1")
+    given = ActiveHandoff("h3", "alice", "dan")
+    for around, end in (
+        (replace(task, assignee="alice"), "alice has the work and may offer it anew"),
+        (replace(task, assignee=""), "nobody has the work, and whoever takes it may offer it anew"),
+        (replace(task, status="done"), "t1 is done by now"),
+        (replace(task, handoff=given), "the work is on its way to dan by h3"),
+        (replace(task, chain=("bob",)), "bob has the work and may offer it anew"),
+        (None, "its task is not there"),
+    ):
+        told = diagnose(handoff, Surroundings(START, around)).summary
+        assert told == f"it was rejected (other: busy): {end}"
 
 
 @proves("ACP-TEAMSPACE")

@@ -23,7 +23,8 @@ from dragoman.core.commands import (
     WithdrawHandoff,
 )
 from dragoman.core.ids import handoff_stream
-from dragoman.core.states.handoff import EVOLVE_HANDOFF, Handoff
+from dragoman.core.states.handoff import Handoff
+from dragoman.core.states.handoff_fold import EVOLVE_HANDOFF
 from dragoman.engine.ports import Session, Store
 from dragoman.engine.reads.handoffs import find_handoff
 from dragoman.engine.request import Request

@@ -64,6 +64,7 @@ class HandoffSummary(Struct, frozen=True):
     teamspace_id: str
     package_hash: str | None
     handoff_chain: tuple[str, ...]
+    """The owners, the first one first: its recipient too, once it has begun."""
     supersedes: str | None
     superseded_by: str | None
     initiated_at: str
@@ -126,7 +127,7 @@ def _facts(handoff: Handoff) -> dict[str, Any]:
         "thread_id": handoff.thread,
         "teamspace_id": handoff.teamspace,
         "package_hash": handoff.package_hash or None,
-        "handoff_chain": handoff.chain,
+        "handoff_chain": handoff.owners,
         "supersedes": handoff.supersedes or None,
         "superseded_by": handoff.superseded_by or None,
         "initiated_at": to_rfc3339(handoff.created_at),

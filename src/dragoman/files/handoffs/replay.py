@@ -16,7 +16,8 @@ from msgspec.structs import replace
 
 from dragoman.core.errors import LedgerError, Refusal
 from dragoman.core.events import HandoffEvent, HandoffMoved
-from dragoman.core.states.handoff import EVOLVE_HANDOFF, HANDOFF_TRANSITIONS, Handoff
+from dragoman.core.states.handoff import HANDOFF_TRANSITIONS, Handoff
+from dragoman.core.states.handoff_fold import EVOLVE_HANDOFF
 from dragoman.core.states.handoff_package import hash_of
 from dragoman.engine.ports import Store
 from dragoman.engine.reads.ask import find_task

@@ -154,7 +154,7 @@ def _taken_over(handoff: Handoff, task: Task, taken: TaskClaimed) -> StreamEvent
         put_down = TaskTransitioned(task.status, "ready", f"handed over by {handoff.id}")
         events.append((stream, put_down))
     owner = task.handoff.owner if task.handoff else handoff.sender
-    chain = (*handoff.chain, handoff.recipient)
+    chain = handoff.chain_once_taken
     return (
         *events,
         (stream, TaskEdited(reserved_for=handoff.recipient)),

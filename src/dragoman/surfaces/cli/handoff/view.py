@@ -79,7 +79,7 @@ def _facts(handoff: "Handoff") -> tuple[tuple[str, str], ...]:
         ("reason", handoff.reason),
         ("teamspace", handoff.teamspace),
         ("thread", handoff.thread),
-        ("chain", " → ".join(handoff.chain)),
+        ("chain", " → ".join(handoff.owners)),
         ("supersedes", handoff.supersedes),
         ("superseded", f"by {handoff.superseded_by}" if handoff.superseded_by else ""),
         ("hash", handoff.package_hash),
