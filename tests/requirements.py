@@ -1923,6 +1923,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "silent is told to the coordinator at once, as lease_lost.",
     ),
     Requirement(
+        "ACP-WHOSE-WORD",
+        "S-ACP-7",
+        "A handoff that a report or a checkpoint completes, in whatever dialect, is completed by "
+        "its recipient, in the words of that, also where somebody else has ended the session.",
+    ),
+    Requirement(
         "ACP-DECIDES-GATE",
         "S-ACP-3",
         "Accept goes through validating; what failed rejects by the system with the first reason, "

@@ -356,12 +356,16 @@ def test_an_audit_file_is_replayed_and_compared(dragoman: Console, tmp_path: Pat
     step(dragoman, "complete", "bob")
     old = dragoman("handoff", "verify", "--replay", str(file))
     assert old.code == 1
-    assert "h1: the ledger has another" in old.out
+    assert "h1: the ledger says otherwise of its" in old.out
     elsewhere = Console(tmp_path / "elsewhere")
     alone = elsewhere.ask("handoff", "verify", "--replay", str(file))
     assert (alone["compared"], alone["differences"], len(alone["warnings"])) == (False, {}, 1)
     assert "look: there is no ledger" in elsewhere("handoff", "verify", "--replay", str(file)).out
     assert same["warnings"] == []
+    file.write_bytes(file.read_bytes() + b'{"event":"handoff_tr')
+    torn = Console(tmp_path / "torn").ask("handoff", "verify", "--replay", str(file))
+    assert (torn["handoffs"], len(torn["warnings"])) == ({"h1": "activated"}, 2)
+    assert "line 7 has no end" in torn["warnings"][1]
     file.write_bytes(b"nothing\n")
     broken = dragoman.ask("handoff", "verify", "--replay", str(file), code=1)
     assert (broken["code"], broken["detail"][:7]) == ("bad_file", "line 1:")

@@ -110,13 +110,21 @@ def _proposed(event: HandoffProposed, source: Source) -> Iterator[Told]:
 
 
 def _moved(event: HandoffMoved, source: Source) -> Iterator[Told]:
-    actor = _SYSTEM if event.by == _HUB else source.actor
+    actor = _actor_of(event, source)
     more = {"note": event.note, "superseded_by": event.superseded_by}
     kept = {key: value for key, value in more.items() if value}
     yield _transition(event.from_, event.to, actor, {**_owner(event, source.after), **kept})
     if event.to in _ENDS:
         kind, notes = _ENDS[event.to]
         yield kind, {"actor": actor, notes: event.note}
+
+
+def _actor_of(event: HandoffMoved, source: Source) -> str:
+    """Whose word it was: that of a recipient, also where somebody else has ended its session."""
+    if event.by == _HUB:
+        return _SYSTEM
+    is_own_word = event.by in ("", source.actor.partition(":")[2])
+    return source.actor if is_own_word else f"agent:{event.by}"
 
 
 _ENDS: Final[Mapping[HandoffStatus, tuple[str, str]]] = {
