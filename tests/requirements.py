@@ -1982,6 +1982,8 @@ _MANIFEST: tuple[Requirement, ...] = (
         "A state that lasts too long is told to the coordinator once for each entry into it, "
         "however often and by how many the sweep is run, also after the hub was down or the clock "
         "went back; nothing moves by it.",
+        divergence="more time by a coordinator is a new clock: when it is over that is told too, "
+        "once.",
     ),
     Requirement(
         "ACP-COORDINATE",

@@ -364,17 +364,19 @@ def test_a_review_that_is_approved_ends_what_was_offered_from_it() -> None:
 @proves("ACP-FOLLOWS-TASK")
 def test_a_recipient_that_goes_silent_is_told_at_once_and_keeps_the_task() -> None:
     world = activated()
-    late = NOW + TTL
-    (lost,) = told(again(world, HUB, ExpireLease("T", told=("cora",)), "cause-2", late))
+    late, after = NOW + TTL, 7
+    expire = ExpireLease("T", told=("cora",))
+    (lost,) = told(again(world, HUB, expire, "cause-2", late + after))
     assert (lost.trigger, lost.recommended) == ("lease_lost", "reassign")
+    assert (lost.sla_ms, lost.elapsed_ms) == (TTL, TTL + after)
     (mail,) = (m for m in world.mails.values() if m.kind == "status.blocked")
     assert mail.to == ("cora",)
     assert msgspec.json.decode(mail.body)["blocking_issue"] == "lease_lost"
     known, found = handoff(world), world.tasks["T"]
     assert (known.status, known.is_escalated) == ("activated", False)
     assert (found.status, found.assignee) == ("ready", "bob")
-    assert world.code(ALICE, ClaimTask("T", "alice"), late) == "reserved"
-    world.do(BOB, ClaimTask("T", "bob"), late)
+    assert world.code(ALICE, ClaimTask("T", "alice"), late + after) == "reserved"
+    world.do(BOB, ClaimTask("T", "bob"), late + after)
 
 
 @proves("ACP-FOLLOWS-TASK")

@@ -156,6 +156,19 @@ def test_a_draft_is_shown_to_its_sender_only() -> None:
 
 
 @proves("ACP-READ")
+def test_a_draft_is_shown_with_what_was_written_into_it() -> None:
+    lab = Lab()
+    lab.do(ALICE, DraftHandoff({"context": {}, "task": {"task_id": 7}}, id="d1", recipient="bob"))
+    bare = handoff_summary(state(lab, "d1"))
+    assert (bare.task_id, bare.title, bare.supersedes) == ("", "", None)
+    more = {"reason": "holiday", "thread_id": "th", "supersedes": "h0"}
+    lab.do(ALICE, DraftHandoff({**package("t9"), **more}, id="d1"))
+    told = handoff_summary(state(lab, "d1"))
+    assert (told.task_id, told.title) == ("t9", "Fix the login")
+    assert (told.reason, told.thread_id, told.supersedes) == ("holiday", "th", "h0")
+
+
+@proves("ACP-READ")
 @pytest.mark.parametrize(("id", "code"), [("nothing", "handoff_not_found"), ("a b", "invalid_id")])
 def test_what_is_not_there_is_refused(id: str, code: str) -> None:
     found = find_handoff(Lab().store, id)

@@ -190,7 +190,7 @@ def decide(command: AnyCommand, read: Read, now: int) -> Decision | Refusal:
         if isinstance(decision, Refusal):
             return decision
         if decision.refusal or not isinstance(command, HandoffCommand | ProposeHandoff):
-            decision = with_handoff(command, decision, read)
+            decision = with_handoff(command, decision, read, now)
     if decision.refusal is not None or decision.lease is not None:
         return decision
     lease = renewal(command, read, now)

@@ -13,8 +13,8 @@ from dragoman.protocols.acp.actions import Initiate
 from dragoman.protocols.acp.read import (
     artifact_faults,
     completed,
+    deadline_faults,
     item_faults,
-    moment_faults,
     shaped,
     task_faults,
 )
@@ -63,9 +63,9 @@ def offer_faults(said: Mapping[str, Any]) -> Iterator[Fault]:
     full = completed(said)
     yield from _faults_of(full, Initiate)
     yield from _beyond_shape(full)
-    deadline = full.get("deadline")
+    deadline, task = full.get("deadline"), shaped(full.get("task"), Task)
     if isinstance(deadline, str):
-        yield from moment_faults("deadline", deadline)
+        yield from deadline_faults(deadline, task if isinstance(task, Task) else None)
 
 
 def _beyond_shape(given: Mapping[str, Any]) -> Iterator[Fault]:

@@ -67,6 +67,11 @@ _LATE: Final = (
 )
 """Work that is late may be handed over; whether that makes sense is for its recipient to say."""
 
+_UNUSED: Final = (
+    "sla.activated is not used: the deadline {} is the time that the work itself has; leave one of "
+    "them away"
+)
+
 _NOT_KEPT: Final = frozenset({"action", "handoff_id", "to_agent", "teamspace_id", "from_agent"})
 """What of a draft's arguments stands beside what it holds."""
 
@@ -190,7 +195,7 @@ def initiate(
             return stranger
     stated = given.verification.package_hash or ""
     is_as_given = bool(stated) and stated == hash_as_given(asked.words)
-    own = {stage: parse_duration(span) for stage, span in given.sla.items()}
+    own = {stage: parse_duration(span) for stage, span in given.sla.by_stage.items()}
     package = composed(asked.said)
     if secret := choices.secret_in(package):
         return fault_of(secret)
@@ -200,6 +205,8 @@ def initiate(
     due_at = _due_at(given)
     if due_at is not None and due_at <= facts.now():
         asked.warnings.append(_LATE.format(to_rfc3339(due_at)))
+    if due_at is not None and "activated" in own:
+        asked.warnings.append(_UNUSED.format(to_rfc3339(due_at)))
     offer = ProposeHandoff(
         task=given.task.task_id,
         recipient=given.to_agent,

@@ -7,6 +7,7 @@ from dragoman.surfaces.cli.call import Answer, wrong_usage
 from dragoman.surfaces.cli.place import Place
 from dragoman.surfaces.cli.reading import open_file
 from dragoman.surfaces.cli.screen import Screen
+from dragoman.surfaces.cli.words.phrases import counted
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -65,7 +66,8 @@ def _read(path: Path) -> "Ed25519PublicKey":
 
 def _print(proof: "Proof", screen: Screen, *, is_trusted: bool) -> None:
     good = ": all good" if proof.anchored == proof.entries else ""
-    screen.line((proof.stream, "bold"), f": {proof.entries} entries, each hash fits{good}")
+    entries = counted(proof.entries, "entry", "entries")
+    screen.line((proof.stream, "bold"), f": {entries}, each hash fits{good}")
     if not proof.anchored:
         screen.line(
             ("warning: ", "yellow"),

@@ -39,9 +39,10 @@ class _Course(Struct, frozen=True):
     handoff: Handoff
     task: Task
     read: Read
+    now: int
 
 
-def with_handoff(command: AnyCommand, decision: Decision, read: Read) -> Decision:
+def with_handoff(command: AnyCommand, decision: Decision, read: Read, now: int) -> Decision:
     """The decision, and what follows from it for a handoff of its task."""
     report: TaskReported | None = None
     for stream, event in decision.events:
@@ -53,7 +54,8 @@ def with_handoff(command: AnyCommand, decision: Decision, read: Read) -> Decisio
         handoff = read.handoff(task.handoff.id)
         if handoff is None:
             continue
-        more = follow(event, _Course(command, report or task.reported, handoff, task, read))
+        said = report or task.reported
+        more = follow(event, _Course(command, said, handoff, task, read, now))
         if more:
             return replace(decision, events=(*decision.events, *more))
     return decision
@@ -132,10 +134,14 @@ def _requeued(_: TaskRequeued, course: _Course) -> StreamEvents:
     handoff, command = course.handoff, course.command
     if handoff.status != "activated" or not isinstance(command, ExpireLease):
         return ()
+    lease = course.read.lease(course.task)
+    assert lease is not None, "nothing expires that nobody has held"
     lost = HandoffEscalated(
         "lease_lost",
         NEXT_STAGE[handoff.status],
         COORDINATOR,
+        sla_ms=lease.ttl_ms,
+        elapsed_ms=max(0, course.now - lease.beat_at),
         recommended="reassign",
         task=handoff.task,
     )
