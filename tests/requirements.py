@@ -331,8 +331,9 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "ROLE-OWN-GATE",
         "S-ROLE",
-        "Nobody approves their own gate: an orchestrator approves neither what it did nor what it "
-        "claimed for another, and gets a token only for whom it may vouch for.",
+        "Nobody approves their own gate: neither a person nor an orchestrator approves what they "
+        "did themselves, nor an orchestrator what it claimed for another, and it gets a token only "
+        "for whom it may vouch for.",
     ),
     Requirement(
         "ROLE-ACTS-AS",
