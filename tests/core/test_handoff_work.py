@@ -223,12 +223,32 @@ def test_who_has_only_accepted_cannot_report_and_who_has_lost_it_cannot_complete
     world = activated()
     del world.leases["T"]
     world = changed(world, status="ready")
-    assert world.code(BOB, CompleteHandoff("H")) == "lease_lost"
+    lost = world.ask(BOB, CompleteHandoff("H"))
+    assert isinstance(lost, Refusal)
+    assert lost.code == "lease_lost"
+    assert lost.detail == "bob does not hold T any more: activate H again, then complete it"
     assert world.code(CAROL, ClaimTask("T", "carol")) == "reserved"
     assert world.code(ALICE, ClaimTask("T", "alice")) == "reserved"
     world.do(BOB, ClaimTask("T", "bob"))
     assert world.code(BOB, CompleteHandoff("H", "x" * 70_000)) == "invalid_field"
     again(world, BOB, CompleteHandoff("H"), "cause-2")
+
+
+@proves("ACP-BLOCK")
+def test_who_cannot_complete_what_was_blocked_is_told_what_helps() -> None:
+    world = activated()
+    world.do(HUMAN, MoveTask("T", "blocked", "wait for the audit"))
+    lost = world.ask(BOB, CompleteHandoff("H"))
+    assert isinstance(lost, Refusal)
+    assert lost.code == "lease_lost"
+    assert lost.detail == (
+        "bob does not hold T any more: T is blocked: bob, a person, a coordinator or an "
+        "orchestrator has to make it ready first; then activate H again, then complete it"
+    )
+    assert world.code(BOB, ActivateHandoff("H")) == "not_ready"
+    world.do(HUMAN, MoveTask("T", "ready"))
+    again(world, BOB, ActivateHandoff("H"), "cause-2")
+    again(world, BOB, CompleteHandoff("H"), "cause-3")
 
 
 @proves("ACP-STATES")

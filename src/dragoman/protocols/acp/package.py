@@ -7,6 +7,7 @@ from typing import Any, cast
 from msgspec import UNSET, UnsetType, defstruct
 from msgspec.structs import fields
 
+from dragoman.core.moments import parse_rfc3339
 from dragoman.core.states.handoff_package import hash_of
 from dragoman.engine.operation import Fault
 from dragoman.protocols.acp.actions import Initiate
@@ -45,6 +46,12 @@ def composed(said: Mapping[str, Any]) -> dict[str, Any]:
         "policy": said["policy"],
         "verification": {"schema_version": given.get("schema_version", SCHEMA_VERSION)},
     }
+
+
+def due_at_of(given: Initiate) -> int | None:
+    """When the work of an initiate has to be done, if that is said anywhere."""
+    stated = given.deadline or given.task.deadline or ""
+    return parse_rfc3339(stated) if stated else None
 
 
 def hash_as_given(said: Mapping[str, Any]) -> str:

@@ -317,10 +317,15 @@ def _check_seen(command: ProposeHandoff, read: Read) -> Refusal | None:
 
 def _check_draft(known: Handoff, actor: Actor) -> Refusal | None:
     if known.sender != actor.name:
-        return Refusal("not_authorized", f"the id {known.id} is taken: choose another")
+        return taken(known.id)
     if known.status != "draft":
         return Refusal("already_exists", f"there is a handoff {known.id} already")
     return None
+
+
+def taken(id: str) -> Refusal:
+    """Somebody else has this id; nobody is told more than that."""
+    return Refusal("not_authorized", f"the id {id} is taken: choose another")
 
 
 def _check_old(command: ProposeHandoff, old: Handoff | None, task: Task) -> Refusal | None:

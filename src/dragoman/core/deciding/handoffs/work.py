@@ -191,7 +191,10 @@ def complete(command: CompleteHandoff, read: Read, now: int) -> Decision | Refus
     )
     if isinstance(reported, Refusal) and reported.code == "lease_lost":
         lost = f"{handoff.recipient} does not hold {task.id} any more"
-        return Refusal("lease_lost", f"{lost}: activate {handoff.id} again, then complete it")
+        held_up = _check_beginning(handoff, task, has_begun=True)
+        first = f"{held_up.detail}; then " if held_up else ""
+        again = f"{first}activate {handoff.id} again, then complete it"
+        return Refusal("lease_lost", f"{lost}: {again}")
     if isinstance(reported, Refusal):
         return reported
     data: dict[str, object] = {k: v for k, v in details.items() if k != "handoff"}
