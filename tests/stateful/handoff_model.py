@@ -65,7 +65,8 @@ class HandoffModel:
         before = task.chain[: task.chain.index(owner)] if owner in task.chain else task.chain
         chain = [*before, owner]
         was_in_vain = old is not None and old.comes_after and old.was_rejected
-        goes_back = was_in_vain and old.sender == owner and chain[-2:-1] == [recipient]
+        is_own = old is not None and old.sender == owner
+        goes_back = was_in_vain and is_own and chain[-2:-1] == [recipient]
         if recipient in chain and not goes_back:
             return "ownership_conflict cycle"
         if old is not None:

@@ -227,8 +227,8 @@ def test_a_deadline_of_its_own_is_when_the_work_is_late(desk: Desk) -> None:
 def test_two_deadlines_that_differ_are_refused_and_an_sla_beside_one_is_told(desk: Desk) -> None:
     within = {**offer()["task"], "deadline": "2026-02-10T12:00:00Z"}
     twice = {**offer(deadline="2026-02-11T12:00:00Z"), "task": within}
-    stated = desk.door.call("acp_handoff", twice, ALICE)
-    assert isinstance(stated.reply, dict)
+    stated = desk.call(twice, ALICE)
+    assert isinstance(stated, Turned)
     assert stated.reply["error"] == {
         "code": "schema_invalid",
         "detail": "deadline: task.deadline is another one, 2026-02-10T12:00:00Z: state it once",
