@@ -513,18 +513,19 @@ SCRIPTS: dict[str, Callable[[Store], None]] = {
     "v5": play_waves,
     "v6": play_pauses,
     "v7": play_dispatch,
-    "v11": play_handoffs,
     "v12": play_drafts,
     "v14": play_letters,
     "v17": play_traces,
     "v20": play_intents,
+    "v22": play_handoffs,
 }
 """Name of a golden ledger -> the script that writes it."""
 
-KEPT = ("v4", "v8", "v9", "v10", "v13")
+KEPT = ("v4", "v8", "v9", "v10", "v11", "v13")
 """Golden ledgers that the same script writes otherwise by now (a letter that comes again under its
 own id; who is told of a handoff; who has cancelled an intent, and why; the commit with which a task
-begins; that another owner is approved too): they are read as they were written."""
+begins; that another owner is approved too; how long a lease was that was lost): they are read as
+they were written."""
 
 
 def stored(entry: Entry) -> Stored:

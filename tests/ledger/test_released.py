@@ -61,6 +61,7 @@ ROOTS = {
     "v14": "41420b117265eef1d448724d9fbbc30614cf563ced7749a8e46b0a6e3fffc79d",
     "v17": "ba97da7d59a710424579055bf673b5b2bcec20869b804a939732daf861b05d2e",
     "v20": "15ca099e9efac711db58872dac715f50445e8d73bf35e2728180a3facdc510d1",
+    "v22": "cf78ea59e2959b5fb775e7d9340dc299e402a38197551ad68ca5492c75136a1d",
 }
 """The Merkle root over each golden ledger, as RFC 9162 has it."""
 
