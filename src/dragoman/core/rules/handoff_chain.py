@@ -118,6 +118,6 @@ def check_cycle(
     return Refusal(
         "ownership_conflict",
         f"{recipient} has owned it before ({' → '.join(chain)}): give it back by reject; where it "
-        "was passed on in vain, offer it to whoever had it last, with supersedes",
+        "was passed on in vain, offer it back to the one before you, with supersedes",
         "cycle",
     )
