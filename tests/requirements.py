@@ -331,8 +331,9 @@ _MANIFEST: tuple[Requirement, ...] = (
     Requirement(
         "ROLE-OWN-GATE",
         "S-ROLE",
-        "Nobody approves their own gate: an orchestrator approves neither what it did nor what it "
-        "claimed for another, and gets a token only for whom it may vouch for.",
+        "Nobody approves their own gate: neither a person nor an orchestrator approves what they "
+        "did themselves, nor an orchestrator what it claimed for another, and it gets a token only "
+        "for whom it may vouch for.",
     ),
     Requirement(
         "ROLE-ACTS-AS",
@@ -1936,6 +1937,12 @@ _MANIFEST: tuple[Requirement, ...] = (
         "silent is told to the coordinator at once, as lease_lost.",
     ),
     Requirement(
+        "ACP-WHOSE-WORD",
+        "S-ACP-7",
+        "A handoff that a report or a checkpoint completes, in whatever dialect, is completed by "
+        "its recipient, in the words of that, also where somebody else has ended the session.",
+    ),
+    Requirement(
         "ACP-DECIDES-GATE",
         "S-ACP-3",
         "Accept goes through validating; what failed rejects by the system with the first reason, "
@@ -1965,6 +1972,14 @@ _MANIFEST: tuple[Requirement, ...] = (
         "transaction; the chain is kept, the task is not reported done.",
     ),
     Requirement(
+        "ACP-PASSED-BACK",
+        "S-ACP-5",
+        "Whoever has passed work on in vain may offer it, in the place of that, to the one who had "
+        "it before; activated, it is as if it had never gone on from there.",
+        divergence="S-ACP-5 has work go back by reject alone; passing it on (S-ACP-15) ends the "
+        "handoff that could be rejected.",
+    ),
+    Requirement(
         "ACP-COUNTER-OFFER",
         "S-ACP-15",
         "A new handoff can supersede a rejected one of the same task, or the sender's own offer; "
@@ -1981,6 +1996,8 @@ _MANIFEST: tuple[Requirement, ...] = (
         "A state that lasts too long is told to the coordinator once for each entry into it, "
         "however often and by how many the sweep is run, also after the hub was down or the clock "
         "went back; nothing moves by it.",
+        divergence="more time by a coordinator is a new clock: when it is over that is told too, "
+        "once.",
     ),
     Requirement(
         "ACP-COORDINATE",

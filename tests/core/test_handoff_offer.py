@@ -440,6 +440,9 @@ def test_whoever_loses_what_another_offer_replaces_is_told() -> None:
     world = offered()
     again(world, ALICE, offer("carol", "H2", supersedes="H"), "cause-2")
     assert letters(world, "system.error") == [("bob",)]
+    told = handoff(world).rejection
+    assert told is not None
+    assert told.detail == "superseded by H2", "its sender has re-delegated nothing"
     passed_on = activated()
     again(passed_on, BOB, offer("carol", "H2", supersedes="H"), "cause-2")
     assert letters(passed_on, "system.error") == []

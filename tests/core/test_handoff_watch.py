@@ -13,6 +13,7 @@ from dragoman.core.commands import (
     ClaimTask,
     CompleteHandoff,
     CreateTask,
+    EndAttempt,
     EscalateHandoff,
     ExpireLease,
     ExtendHandoff,
@@ -245,6 +246,36 @@ def test_what_the_recipient_reports_completes_the_handoff_or_not(
     assert (world.tasks["T"].handoff is None) == (status == "completed")
 
 
+@proves("ACP-WHOSE-WORD")
+def test_a_completion_is_the_recipients_in_its_own_words_whoever_ends_its_session() -> None:
+    for end in (EndAttempt("T"), ExpireLease("T")):
+        world = activated()
+        again(world, BOB, ReportOutcome("T", "done", "merged as 4f2a"), "cause-2")
+        assert handoff(world).status == "activated"
+        again(world, HUMAN, end, "cause-3", NOW + 3_600_000)
+        step, said = handoff(world).steps[-1], handoff(world).notes[-1]
+        assert (step.to, step.by, step.note) == ("completed", "bob", "merged as 4f2a")
+        assert (said.kind, said.by, said.text) == ("completion_notes", "bob", "merged as 4f2a")
+
+
+@proves("ACP-WHOSE-WORD")
+def test_a_person_who_moves_it_on_by_hand_has_done_so() -> None:
+    world = activated()
+    again(world, HUMAN, MoveTask("T", "review", "looks done to me"), "cause-2")
+    step = handoff(world).steps[-1]
+    assert (step.to, step.by, step.note) == ("completed", HUMAN.name, "looks done to me")
+
+
+@proves("ACP-WHOSE-WORD", "ACP-CHECKPOINT")
+@pytest.mark.parametrize(
+    ("description", "note"), [("", "checkpoint: MANUAL"), ("half", "checkpoint: MANUAL: half")]
+)
+def test_a_checkpoint_is_noted_in_the_words_of_its_agent(description: str, note: str) -> None:
+    world = activated()
+    again(world, BOB, CheckpointTask("T", "MANUAL", "c0ffee", description), "cause-2")
+    assert handoff(world).steps[-1].note == note
+
+
 @proves("ACP-CHECKPOINT")
 @pytest.mark.parametrize(("reason", "commit"), [("MANUAL", "c0ffee"), ("TIMEOUT", "")])
 def test_what_the_recipient_leaves_to_a_successor_is_for_whoever_goes_on(
@@ -333,17 +364,19 @@ def test_a_review_that_is_approved_ends_what_was_offered_from_it() -> None:
 @proves("ACP-FOLLOWS-TASK")
 def test_a_recipient_that_goes_silent_is_told_at_once_and_keeps_the_task() -> None:
     world = activated()
-    late = NOW + TTL
-    (lost,) = told(again(world, HUB, ExpireLease("T", told=("cora",)), "cause-2", late))
+    late, after = NOW + TTL, 7
+    expire = ExpireLease("T", told=("cora",))
+    (lost,) = told(again(world, HUB, expire, "cause-2", late + after))
     assert (lost.trigger, lost.recommended) == ("lease_lost", "reassign")
+    assert (lost.sla_ms, lost.elapsed_ms) == (TTL, TTL + after)
     (mail,) = (m for m in world.mails.values() if m.kind == "status.blocked")
     assert mail.to == ("cora",)
     assert msgspec.json.decode(mail.body)["blocking_issue"] == "lease_lost"
     known, found = handoff(world), world.tasks["T"]
     assert (known.status, known.is_escalated) == ("activated", False)
     assert (found.status, found.assignee) == ("ready", "bob")
-    assert world.code(ALICE, ClaimTask("T", "alice"), late) == "reserved"
-    world.do(BOB, ClaimTask("T", "bob"), late)
+    assert world.code(ALICE, ClaimTask("T", "alice"), late + after) == "reserved"
+    world.do(BOB, ClaimTask("T", "bob"), late + after)
 
 
 @proves("ACP-FOLLOWS-TASK")

@@ -263,12 +263,32 @@ def test_who_has_only_accepted_cannot_report_and_who_has_lost_it_cannot_complete
     world = activated()
     del world.leases["T"]
     world = changed(world, status="ready")
-    assert world.code(BOB, CompleteHandoff("H")) == "lease_lost"
+    lost = world.ask(BOB, CompleteHandoff("H"))
+    assert isinstance(lost, Refusal)
+    assert lost.code == "lease_lost"
+    assert lost.detail == "bob does not hold T any more: activate H again, then complete it"
     assert world.code(CAROL, ClaimTask("T", "carol")) == "reserved"
     assert world.code(ALICE, ClaimTask("T", "alice")) == "reserved"
     world.do(BOB, ClaimTask("T", "bob"))
     assert world.code(BOB, CompleteHandoff("H", "x" * 70_000)) == "invalid_field"
     again(world, BOB, CompleteHandoff("H"), "cause-2")
+
+
+@proves("ACP-BLOCK")
+def test_who_cannot_complete_what_was_blocked_is_told_what_helps() -> None:
+    world = activated()
+    world.do(HUMAN, MoveTask("T", "blocked", "wait for the audit"))
+    lost = world.ask(BOB, CompleteHandoff("H"))
+    assert isinstance(lost, Refusal)
+    assert lost.code == "lease_lost"
+    assert lost.detail == (
+        "bob does not hold T any more: T is blocked: bob, a person, a coordinator or an "
+        "orchestrator has to make it ready first; then activate H again, then complete it"
+    )
+    assert world.code(BOB, ActivateHandoff("H")) == "not_ready"
+    world.do(HUMAN, MoveTask("T", "ready"))
+    again(world, BOB, ActivateHandoff("H"), "cause-2")
+    again(world, BOB, CompleteHandoff("H"), "cause-3")
 
 
 @proves("ACP-STATES")
@@ -400,6 +420,71 @@ def test_what_is_only_accepted_stays_its_owners_when_it_is_handed_on() -> None:
     assert world.tasks["T"].chain == ("alice", "carol")
     again(world, CAROL, RejectHandoff("H2", "other", "no"), "cause-5")
     assert (world.tasks["T"].assignee, world.tasks["T"].chain) == ("alice", ("alice",))
+
+
+@proves("ACP-REDELEGATE", "ACP-REJECT")
+@pytest.mark.parametrize("has_begun", [False, True])
+def test_whose_the_work_is_hears_of_it_when_what_was_passed_on_is_rejected(has_begun: bool) -> None:
+    world = accepted()
+    again(world, BOB, offer("carol", "H2", supersedes="H"), "cause-2")
+    if has_begun:
+        again(world, CAROL, accept(world, "H2"), "cause-3")
+        again(world, CAROL, ActivateHandoff("H2"), "cause-4")
+    again(world, CAROL, RejectHandoff("H2", "other", "busy"), "cause-5")
+    assert letters(world, "system.error")[-1] == ("bob", "alice")
+    assert world.tasks["T"].assignee == "alice"
+
+
+@proves("ACP-PASSED-BACK")
+def test_what_was_passed_on_in_vain_goes_back_by_an_offer() -> None:
+    world = activated()
+    again(world, BOB, offer("carol", "H2", supersedes="H"), "cause-2")
+    again(world, CAROL, RejectHandoff("H2", "other", "busy"), "cause-3")
+    world.cause = "cause-4"
+    assert world.code(BOB, offer("alice", "H3")) == "ownership_conflict"
+    world.do(BOB, offer("alice", "H3", supersedes="H2"))
+    assert handoff(world, "H3").chain == ("alice", "bob")
+    again(world, ALICE, accept(world, "H3"), "cause-5")
+    again(world, ALICE, ActivateHandoff("H3"), "cause-6")
+    found = world.tasks["T"]
+    assert (found.assignee, found.chain, handoff(world, "H3").owners) == (
+        "alice",
+        ("alice",),
+        ("alice",),
+    )
+    again(world, ALICE, RejectHandoff("H3", "other", "busy too"), "cause-7")
+    found = world.tasks["T"]
+    assert (found.assignee, found.chain) == ("bob", ("alice", "bob"))
+
+
+@proves("ACP-PASSED-BACK")
+def test_only_to_the_one_before_and_only_by_whoever_has_passed_it_on() -> None:
+    world = changed(activated(), chain=("zoe", "alice", "bob"))
+    again(world, BOB, offer("carol", "H2", supersedes="H"), "cause-2")
+    again(world, CAROL, RejectHandoff("H2", "other", "busy"), "cause-3")
+    world.cause = "cause-4"
+    assert world.code(BOB, offer("zoe", "H3", supersedes="H2")) == "ownership_conflict"
+    assert world.code(BOB, offer("alice", "H3", supersedes="H2")) == ""
+    reviewed = at("completed")
+    again(reviewed, BOB, offer("carol", "H2"), "cause-2")
+    again(reviewed, CAROL, RejectHandoff("H2", "other", "busy"), "cause-3")
+    reviewed.cause = "cause-4"
+    back = offer("alice", "H3", supersedes="H2")
+    assert reviewed.code(BOB, back) == "ownership_conflict", "nothing was passed on"
+
+
+@proves("ACP-CHAIN")
+def test_the_chain_of_a_handoff_has_whoever_has_the_work_by_it_last() -> None:
+    assert handoff(accepted()).owners == ("alice",)
+    assert handoff(activated()).owners == ("alice", "bob")
+    assert handoff(at("closed")).owners == ("alice", "bob")
+    given_back = activated()
+    again(given_back, BOB, RejectHandoff("H", "other", "no"), "cause-2")
+    assert handoff(given_back).owners == given_back.tasks["T"].chain == ("alice",)
+    cancelled = activated()
+    again(cancelled, HUMAN, MoveTask("T", "cancelled"), "cause-2")
+    assert handoff(cancelled).status == "closed"
+    assert handoff(cancelled).owners == cancelled.tasks["T"].chain == ("alice", "bob")
 
 
 @proves("ACP-FROM-REVIEW")

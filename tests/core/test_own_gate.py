@@ -2,6 +2,7 @@
 
 from dragoman.core.actors import Actor
 from dragoman.core.commands import ClaimTask, MoveTask, ReportOutcome
+from dragoman.core.errors import Refusal
 from tests.core.world import ALICE, HUMAN, ORCHESTRATOR, World, task
 from tests.requirements import proves
 
@@ -25,6 +26,25 @@ def test_an_orchestrator_does_not_approve_what_it_claimed_for_another() -> None:
     assert world.code(OTHER, APPROVE) == ""
     assert world.code(HUMAN, APPROVE) == ""
     assert world.code(ORCHESTRATOR, MoveTask("T", "ready")) == ""
+
+
+def test_a_person_does_not_approve_what_they_did_themselves() -> None:
+    world = World(task("T", "ready"))
+    world.do(HUMAN, ClaimTask("T", HUMAN.name))
+    world.do(HUMAN, ReportOutcome("T", "done", apply=True))
+    answer = world.ask(HUMAN, APPROVE)
+    assert isinstance(answer, Refusal)
+    assert answer.code == "not_authorized"
+    assert "which is its own work: another person or an orchestrator has to" in answer.detail
+    assert world.code(HUMAN, MoveTask("T", "ready")) == ""
+    assert world.code(ORCHESTRATOR, APPROVE) == ""
+    assert world.code(Actor("human", "hugo"), APPROVE) == ""
+
+
+def test_what_needs_no_review_is_done_by_whoever_did_it() -> None:
+    world = World(task("T", "review", HUMAN.name, review_required=False))
+    assert world.code(HUMAN, APPROVE) == ""
+    assert reviewed(HUMAN).code(HUMAN, APPROVE) == "", "a person may claim it for another"
 
 
 def test_it_approves_what_others_had_done() -> None:

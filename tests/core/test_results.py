@@ -172,6 +172,8 @@ def test_so_many_are_tried_and_no_more() -> None:
     answer(world, success=False)
     intent = answer(world, success=False)
     assert intent.reasons == ("2 tries have failed, the last: it broke",)
+    once = answer(given("a1", "a2", tries=1), success=False)
+    assert once.reasons == ("its only try has failed: it broke",)
 
 
 @proves("CCOS-RETRY")

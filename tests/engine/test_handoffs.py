@@ -156,6 +156,19 @@ def test_a_draft_is_shown_to_its_sender_only() -> None:
 
 
 @proves("ACP-READ")
+def test_a_draft_is_shown_with_what_was_written_into_it() -> None:
+    lab = Lab()
+    lab.do(ALICE, DraftHandoff({"context": {}, "task": {"task_id": 7}}, id="d1", recipient="bob"))
+    bare = handoff_summary(state(lab, "d1"))
+    assert (bare.task_id, bare.title, bare.supersedes) == ("", "", None)
+    more = {"reason": "holiday", "thread_id": "th", "supersedes": "h0"}
+    lab.do(ALICE, DraftHandoff({**package("t9"), **more}, id="d1"))
+    told = handoff_summary(state(lab, "d1"))
+    assert (told.task_id, told.title) == ("t9", "Fix the login")
+    assert (told.reason, told.thread_id, told.supersedes) == ("holiday", "th", "h0")
+
+
+@proves("ACP-READ")
 @pytest.mark.parametrize(("id", "code"), [("nothing", "handoff_not_found"), ("a b", "invalid_id")])
 def test_what_is_not_there_is_refused(id: str, code: str) -> None:
     found = find_handoff(Lab().store, id)
@@ -408,6 +421,35 @@ def test_what_was_passed_on_or_reviewed_is_not_called_done_and_a_blocked_task_is
     offered = replace(handoff, status="proposed")
     in_review = diagnose(offered, Surroundings(START, replace(task, status="review")))
     assert "t1 is in review: activating takes it out of there" in in_review.findings
+
+
+@proves("ACP-DIAGNOSE", "ACP-PASSED-BACK")
+def test_after_a_rejection_whoever_has_the_work_is_named() -> None:
+    lab = Lab()
+    make(lab)
+    offer(lab)
+    accept(lab)
+    activate(lab)
+    offer(lab, "h2", to="carol", by=BOB, supersedes="h1")
+    assert diagnosis(lab).summary.startswith("bob has passed the work on as h2; the record")
+    lab.do(CAROL, RejectHandoff("h2", "other", "busy"))
+    assert diagnosis(lab, "h2").summary == (
+        "it was rejected (other: busy): bob has the work and may offer it anew, also back to "
+        "alice, with --supersedes h2"
+    )
+    assert "passed the work on as h2, which is over: bob has the work;" in diagnosis(lab).summary
+    handoff, task = state(lab, "h2"), lab.task("t1")
+    given = ActiveHandoff("h3", "alice", "dan")
+    for around, end in (
+        (replace(task, assignee="alice"), "alice has the work and may offer it anew"),
+        (replace(task, assignee=""), "nobody has the work, and whoever takes it may offer it anew"),
+        (replace(task, status="done"), "t1 is done by now"),
+        (replace(task, handoff=given), "the work is on its way to dan by h3"),
+        (replace(task, chain=("bob",)), "bob has the work and may offer it anew"),
+        (None, "its task is not there"),
+    ):
+        told = diagnose(handoff, Surroundings(START, around)).summary
+        assert told == f"it was rejected (other: busy): {end}"
 
 
 @proves("ACP-TEAMSPACE")

@@ -16,15 +16,18 @@ from dragoman.core.commands import (
     CloseHandoff,
     DraftHandoff,
     EditTask,
+    EndAttempt,
     ExtendHandoff,
     MoveTask,
     NoteHandoff,
     ReassignHandoff,
     RejectHandoff,
+    ReportOutcome,
     WithdrawHandoff,
 )
 from dragoman.core.ids import handoff_stream
-from dragoman.core.states.handoff import EVOLVE_HANDOFF, Handoff
+from dragoman.core.states.handoff import Handoff
+from dragoman.core.states.handoff_fold import EVOLVE_HANDOFF
 from dragoman.engine.ports import Session, Store
 from dragoman.engine.reads.handoffs import find_handoff
 from dragoman.engine.request import Request
@@ -142,6 +145,40 @@ def test_a_whole_life_is_written_line_by_line(tmp_path: Path) -> None:
     assert [row["event_id"] for row in rows] == sorted({row["event_id"] for row in rows})
     assert lab.differences() == []
     assert lab.warnings == []
+
+
+@proves("ACP-WHOSE-WORD")
+def test_what_was_reported_is_its_recipients_word_whoever_ends_the_session(tmp_path: Path) -> None:
+    lab = FilesLab(tmp_path)
+    make(lab)
+    offer(lab)
+    accept(lab)
+    activate(lab)
+    lab.do(BOB, ReportOutcome("t1", "done", "merged as 4f2a"))
+    lab.do(HUMAN, EndAttempt("t1"))
+    lab.level()
+    moved, said = lines(lab)[-2:]
+    assert (moved["to_status"], moved["actor"]) == ("completed", "agent:bob")
+    assert (said["actor"], said["completion_notes"]) == ("agent:bob", "merged as 4f2a")
+    assert compare(replayed(lab, LOG), lab.store) == {}
+
+
+@proves("ACP-PASSED-BACK", "ACP-AUDIT-REPLAY")
+def test_a_replay_follows_work_that_was_passed_on_in_vain(tmp_path: Path) -> None:
+    lab = FilesLab(tmp_path)
+    make(lab)
+    offer(lab)
+    accept(lab)
+    activate(lab)
+    offer(lab, "h2", to="carol", by=BOB, supersedes="h1")
+    lab.do(CAROL, RejectHandoff("h2", "other", "busy"))
+    offer(lab, "h3", to="alice", by=BOB, supersedes="h2")
+    accept(lab, "h3", ALICE)
+    activate(lab, "h3", ALICE)
+    lab.level()
+    told = replayed(lab, LOG)
+    assert (told.owners["t1"], told.chains["t1"]) == ("alice", ("alice",))
+    assert compare(told, lab.store) == {}
 
 
 def test_a_rejection_says_why_and_who_and_the_work_goes_back(tmp_path: Path) -> None:
@@ -675,6 +712,7 @@ def test_lines_out_of_order_or_cut_off_are_noticed(tmp_path: Path) -> None:
         assert why.replace("it was not created", "was not created") in wrong.value.detail
     torn = replay([*all_lines[:3], all_lines[3][:-1]])
     assert (torn.lines, torn.handoffs["h1"].status) == (3, "validating")
+    assert (torn.torn, replay(all_lines).torn) == (4, 0)
 
 
 @proves("ACP-AUDIT-WORDS")
@@ -704,7 +742,7 @@ def test_a_line_that_is_left_out_is_missed(tmp_path: Path) -> None:
             "line 1 of the file is not as the ledger has it",
         ),
         (b'"hash":"2c', b'"hash":"2d', "line 9 of the file is not as the ledger has it"),
-        (b"thanks", b"no thanks", "the ledger has another steps"),
+        (b"thanks", b"no thanks", "the ledger says otherwise of its steps"),
         (b" ", b" ", ""),
     ],
     ids=str,

@@ -525,7 +525,8 @@ KEPT = ("v4", "v8", "v9", "v10", "v11", "v13", "v20")
 """Golden ledgers that the same script writes otherwise by now (a letter that comes again under its
 own id; who is told of a handoff; who has cancelled an intent, and why; the commit with which a task
 begins; that another owner is approved too; that its words were looked at before anybody was
-approved; that nobody had what was offered): they are read as they were written."""
+approved; that nobody had what was offered; how long a lease was that was lost): they are read as
+they were written."""
 
 
 def stored(entry: Entry) -> Stored:

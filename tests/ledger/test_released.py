@@ -62,7 +62,7 @@ ROOTS = {
     "v17": "ba97da7d59a710424579055bf673b5b2bcec20869b804a939732daf861b05d2e",
     "v20": "15ca099e9efac711db58872dac715f50445e8d73bf35e2728180a3facdc510d1",
     "v21": "dfbf252c727ab8e5fe81b7280dafa84f76cd9b93dc639760f672425409e246f4",
-    "v22": "d7554633672cba6774a8a606d63a8b25f2e2db28835aa6b36e2e1a66cb594f35",
+    "v22": "373fc7e7766aa9260dabcc28f8a2251f2777557cc03078964e7214adcdff8469",
 }
 """The Merkle root over each golden ledger, as RFC 9162 has it."""
 

@@ -20,6 +20,9 @@ class Passing:
     chain: list[str]
     status: str = "proposed"
     is_replaced: bool = False
+    comes_after: bool = False
+    """Whether it was offered in the place of another."""
+    was_rejected: bool = False
 
 
 @dataclass
@@ -63,13 +66,17 @@ class HandoffModel:
         owner = task.owner or actor
         before = task.chain[: task.chain.index(owner)] if owner in task.chain else task.chain
         chain = [*before, owner]
-        if recipient in chain:
+        was_in_vain = old is not None and old.comes_after and old.was_rejected
+        is_own = old is not None and old.sender == owner
+        goes_back = was_in_vain and is_own and chain[-2:-1] == [recipient]
+        if recipient in chain and not goes_back:
             return "ownership_conflict cycle"
         if old is not None:
             old.is_replaced = True
         if old is not None and old.status in ACTIVE:
             old.status = "completed" if old.status == "activated" else "rejected"
-        self._begin(new, Passing(name, actor, recipient, owner, chain))
+        comes_after = old is not None
+        self._begin(new, Passing(name, actor, recipient, owner, chain, comes_after=comes_after))
         return ""
 
     def accept(self, actor: str, id: str, is_fine: bool) -> Answer:
@@ -96,7 +103,9 @@ class HandoffModel:
             return "not_authorized"
         handoff.status, task.status, task.was_free = "activated", "in-progress", False
         task.owner = task.reserved = task.holder = handoff.recipient
-        task.chain = [*handoff.chain, handoff.recipient]
+        before = handoff.recipient in handoff.chain
+        since = handoff.chain.index(handoff.recipient) if before else len(handoff.chain)
+        task.chain = [*handoff.chain[:since], handoff.recipient]
         return ""
 
     def complete(self, actor: str, id: str) -> Answer:
@@ -157,7 +166,9 @@ class HandoffModel:
         self._turn_down(handoff)
         handoff.is_replaced = True
         owner = self.tasks[handoff.task].owner or handoff.sender
-        again = Passing(handoff.task, handoff.sender, recipient, owner, handoff.chain)
+        again = Passing(
+            handoff.task, handoff.sender, recipient, owner, handoff.chain, comes_after=True
+        )
         self._begin(new, again)
         return ""
 
@@ -225,6 +236,7 @@ class HandoffModel:
         handoff = self.handoffs[task.active]
         is_done = handoff.status == "activated" and task.status == "review"
         handoff.status = "completed" if is_done else "closed"
+        handoff.was_rejected = not is_done
         task.active = ""
 
     def _begin(self, id: str, handoff: Passing) -> None:
@@ -240,8 +252,8 @@ class HandoffModel:
         if handoff.status == "activated":
             task.status, task.holder = "ready", ""
             task.owner = task.reserved = handoff.owner
-            task.chain = task.chain[:-1]
+            task.chain = handoff.chain
         elif task.was_free:
             task.owner = task.reserved = ""
-        handoff.status = "rejected"
+        handoff.status, handoff.was_rejected = "rejected", True
         task.active, task.was_free = "", False

@@ -15,6 +15,7 @@ from tests.requirements import proves
 pytestmark = proves("ACP-WORKQ")
 
 SOON = 0.3
+MINE = {"item_id": "w", "status": "claimed", "owner": "bob"}
 
 
 @pytest.fixture
@@ -36,11 +37,11 @@ def said(body: Any) -> Answer:
 
 
 def result(owner: str, state: str = "claimed") -> Answer:
-    return said({"result": {"item_id": "w", "status": state, "owner": owner}})
+    return said({"id": 1, "result": {"item_id": "w", "status": state, "owner": owner}})
 
 
 def no(message: str, code: str = "") -> Answer:
-    return said({"error": {"code": -32000, "message": message, "data": {"code": code}}})
+    return said({"id": 1, "error": {"code": -32000, "message": message, "data": {"code": code}}})
 
 
 def test_an_item_is_given_from_one_to_the_other(receiver: Receiver) -> None:
@@ -61,15 +62,19 @@ TOLD: dict[str, tuple[Answer, str]] = {
     "another owner": (result("carol"), "refused"),
     "no such item": (no("gone", "not_found"), "missing"),
     "a no": (no("not now"), "refused"),
-    "a no without data": (said({"error": {"message": "no", "data": 7}}), "refused"),
+    "a no without data": (said({"id": 1, "error": {"message": "no", "data": 7}}), "refused"),
+    "a no to what it could not read": (said({"id": None, "error": {"message": "?"}}), "refused"),
+    "a no to another question": (said({"id": 2, "error": {"message": "no"}}), "unavailable"),
+    "an answer to another question": (said({"id": 2, "result": MINE}), "unavailable"),
+    "an answer to no question": (said({"result": MINE}), "unavailable"),
     "an error of the server": (status(500), "unavailable"),
     "no answer": (hang, "unavailable"),
     "no JSON": (said(b"<p>"), "unavailable"),
-    "no item": (said({"result": {"owner": 7}}), "unavailable"),
+    "no item": (said({"id": 1, "result": {"owner": 7}}), "unavailable"),
     "nothing": (said({}), "unavailable"),
     "no object": (said([]), "unavailable"),
     "not UTF-8": (said(b'{"result":"\xff"}'), "unavailable"),
-    "an error that is none": (said({"error": 7}), "unavailable"),
+    "an error that is none": (said({"id": 1, "error": 7}), "unavailable"),
     "more than anybody reads": (said({"result": "x" * 100_000}), "unavailable"),
 }
 

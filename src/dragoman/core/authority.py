@@ -39,10 +39,10 @@ MAY_MOVE: dict[str, frozenset[Move]] = {
 }
 """Relation -> the transitions it may ask for.
 
-An agent is holder, assignee, finisher (the assignee, where no review is required) or stranger. An
-orchestrator stands to work that is to be reviewed, and that it did itself or claimed for another
-(whose token it then had), as a coordinator does. A file is
-trusted where the settings say that moving one is a person's word.
+An agent is holder, assignee, finisher (the assignee, where no review is required) or stranger. A
+person or an orchestrator stands to work that is to be reviewed, and that it did itself or (an
+orchestrator, which then had the token of the other) claimed for another, as a coordinator does. A
+file is trusted where the settings say that moving one is a person's word.
 """
 
 MAY_WRITE: frozenset[Role] = frozenset({"human", "orchestrator", "coordinator", "agent", "system"})
@@ -133,7 +133,7 @@ def holds(actor: Actor, lease: Lease | None, now: int) -> bool:
 def dispatcher(actor: Actor, agent: str) -> str:
     """Who is on record for having claimed a task for this agent; empty: nobody who matters.
 
-    People approve whatever they like, and the hub approves nothing.
+    People approve what they had others do, and the hub approves nothing.
     """
     return actor.name if actor.role == "orchestrator" and actor.name != agent else ""
 
@@ -145,12 +145,7 @@ def vouches_for(actor: Actor, known: AgentRecord | None) -> bool:
 
 def relation(actor: Actor, task: Task, lease: Lease | None, now: int) -> str:
     """How the caller stands to the task: a key of MAY_MOVE."""
-    if (
-        actor.role == "orchestrator"
-        and task.review_required
-        and actor.name in (task.assignee, task.dispatched_by)
-    ):
-        # It may do all but approve what it did itself, or had done in another's name.
+    if is_own_gate(actor, task):
         return "coordinator"
     if actor.role != "agent":
         return actor.role
@@ -159,6 +154,14 @@ def relation(actor: Actor, task: Task, lease: Lease | None, now: int) -> str:
     if task.assignee != actor.name:
         return "stranger"
     return "assignee" if task.review_required else "finisher"
+
+
+def is_own_gate(actor: Actor, task: Task) -> bool:
+    """Whether a review would be of what the caller did itself, or had done in another's name: it
+    may do all but approve that.
+    """
+    approves = actor.role in ("human", "orchestrator") and task.review_required
+    return approves and actor.name in (task.assignee, task.dispatched_by)
 
 
 def check_write(actor: Actor) -> Refusal | None:

@@ -193,7 +193,7 @@ def decide(command: AnyCommand, read: Read, now: int) -> Decision | Refusal:
         if isinstance(decision, Refusal):
             return decision
         if decision.refusal or not (is_of_handoff or kind is ProposeHandoff):
-            decision = with_handoff(command, decision, read)
+            decision = with_handoff(command, decision, read, now)
     if decision.refusal is not None or decision.lease is not None:
         return decision
     lease = renewal(command, read, now)

@@ -10,6 +10,7 @@ from dragoman.core.deciding.handoffs.work import is_held_back
 from dragoman.core.errors import Refusal
 from dragoman.core.events import HandoffStatus
 from dragoman.core.moments import in_hours, to_rfc3339
+from dragoman.core.rules.handoff_chain import chain_of, may_go_back
 from dragoman.core.states.agent import AgentRecord
 from dragoman.core.states.handoff import Handoff
 from dragoman.core.states.lease import Lease
@@ -162,21 +163,40 @@ def _activated(handoff: Handoff, around: Surroundings) -> Waits:
     )
 
 
-def _rejected(handoff: Handoff, _: Surroundings) -> Waits:
+def _rejected(handoff: Handoff, around: Surroundings) -> Waits:
     said = handoff.rejection
     why = f" ({said.reason}: {said.detail})" if said else ""
     close = _step((handoff.sender,), "close", handoff)
     if handoff.superseded_by:
         return f"it was rejected{why}: {handoff.superseded_by} has taken its place", (close,)
-    return f"it was rejected{why}: {handoff.sender} has the work and may offer it anew", (close,)
+    return f"it was rejected{why}: {_whose(handoff, around.task)}", (close,)
+
+
+def _whose(handoff: Handoff, task: Task | None) -> str:
+    """Who has the work that was rejected, by now, and what that one can do about it."""
+    if task is None:
+        return "its task is not there"
+    owner, under_way = task.assignee, task.handoff
+    if task.is_final:
+        return f"{task.id} is {task.status} by now"
+    if under_way is not None and under_way.id != handoff.id:
+        return f"the work is on its way to {under_way.recipient} by {under_way.id}"
+    if not owner:
+        return "nobody has the work, and whoever takes it may offer it anew"
+    anew = f"{owner} has the work and may offer it anew"
+    before = chain_of(task, owner)[-2:-1]
+    if not before or not may_go_back(handoff, owner):
+        return anew
+    return f"{anew}, also back to {before[0]}, with --supersedes {handoff.id}"
 
 
 def _completed(handoff: Handoff, around: Surroundings) -> Waits:
-    close = _step((handoff.sender,), "close", handoff)
+    close, task = _step((handoff.sender,), "close", handoff), around.task
     if handoff.superseded_by:
         passed = f"{handoff.recipient} has passed the work on as {handoff.superseded_by}"
+        if task is not None and task.handoff is None and task.assignee == handoff.recipient:
+            passed += f", which is over: {handoff.recipient} has the work"
         return f"{passed}; the record of this handoff is still open", (close,)
-    task = around.task
     if task is not None and task.status == "review":
         reviewed = f"{handoff.recipient} is done, and {task.id} waits for a review"
         return f"{reviewed}; the record is still open", (close,)

@@ -59,7 +59,8 @@ from dragoman.core.events import (
     WorkItemPassed,
 )
 from dragoman.core.states.agent import EVOLVE_AGENT, AgentRecord, lists_of_agent
-from dragoman.core.states.handoff import EVOLVE_HANDOFF, Handoff, lists_of_handoff
+from dragoman.core.states.handoff import Handoff, lists_of_handoff
+from dragoman.core.states.handoff_fold import EVOLVE_HANDOFF
 from dragoman.core.states.intent import EVOLVE_INTENT, Intent, lists_of_intent
 from dragoman.core.states.letter import EVOLVE_MAIL, Mail, lists_of_mail
 from dragoman.core.states.reservations import EVOLVE_RESERVATIONS, Reservations

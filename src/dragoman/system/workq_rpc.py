@@ -16,6 +16,8 @@ Ask = Callable[[Mapping[str, str], bytes, int], tuple[int, bytes]]
 
 _OK: Final = 200
 _MOST_BYTES: Final = 65_536
+_ID: Final = 1
+"""Of every question: each has a connection of its own, on which nothing else is asked."""
 
 
 class Unavailable(Exception):
@@ -51,7 +53,7 @@ class WorkqRpc:
         except Unavailable as error:
             return Moved("unavailable", str(error))
         if owner != recipient:
-            return Moved("refused", f"after the claim it is {owner!a}'s")
+            return Moved("refused", f"after the claim its owner is {owner!a}")
         return Moved("transferred")
 
     def item_exists(self, item: str) -> bool | None:
@@ -72,7 +74,8 @@ class WorkqRpc:
             return None
 
     def _call(self, method: str, params: Mapping[str, str]) -> ItemState:
-        body = msgspec.json.encode({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+        asked = {"jsonrpc": "2.0", "id": _ID, "method": method, "params": params}
+        body = msgspec.json.encode(asked)
         try:
             status, answer = self._ask(self._headers, body, _MOST_BYTES)
         except OSError as error:
@@ -81,7 +84,11 @@ class WorkqRpc:
             raise Unavailable(f"the work queue answered with HTTP status {status}")
         try:
             said = msgspec.json.decode(answer, type=dict[str, Any])
-            if error := said.get("error"):
+            error, id = said.get("error"), said.get("id")
+            # Who could not even read the question says no to nothing in particular.
+            if id != _ID and not (error and id is None):
+                raise Unavailable(f"the work queue answered {id!a:.40}, and was asked {_ID}")
+            if error:
                 raise _denied(cast(Mapping[str, Any], error))
             return msgspec.convert(said.get("result"), ItemState)
         except (msgspec.DecodeError, UnicodeDecodeError, AttributeError) as error:

@@ -224,6 +224,25 @@ def test_a_deadline_of_its_own_is_when_the_work_is_late(desk: Desk) -> None:
     assert (kept.sla_ms["proposed"], kept.sla_ms["accepted"]) == (60_000, 7_200_000)
 
 
+def test_two_deadlines_that_differ_are_refused_and_an_sla_beside_one_is_told(desk: Desk) -> None:
+    within = {**offer()["task"], "deadline": "2026-02-10T12:00:00Z"}
+    twice = {**offer(deadline="2026-02-11T12:00:00Z"), "task": within}
+    stated = desk.call(twice, ALICE)
+    assert isinstance(stated, Turned)
+    assert stated.reply["error"] == {
+        "code": "schema_invalid",
+        "detail": "deadline: task.deadline is another one, 2026-02-10T12:00:00Z: state it once",
+    }
+    draft = {"action": "draft", "handoff_id": "d-1", "task": within}
+    desk.say({**draft, "deadline": "2026-02-11T12:00:00Z"}, ALICE)
+    lacks = desk.do("validate", "d-1", ALICE)["metadata"]["verification_failed"]
+    assert "deadline: task.deadline is another one" in str(lacks)
+    same = offer(deadline="2026-02-10T13:00:00+01:00", sla={"activated": "2h"})
+    reply = desk.say({**same, "task": within}, ALICE)
+    (told,) = reply["metadata"]["warnings"]
+    assert told.startswith("sla.activated is not used: the deadline 2026-02-10T12:00:00.000Z is")
+
+
 def test_a_known_task_is_not_adopted_and_an_unknown_one_only_if_that_is_wanted(
     tmp_path: Path,
 ) -> None:
@@ -247,6 +266,8 @@ WRONG: dict[str, tuple[Any, str]] = {
     ),
     "no reason": ({"action": "reject", "handoff_id": "h", "detail": "x"}, "reason"),
     "no length of time": ({"action": "extend_sla", "handoff_id": "h", "by": "soon"}, "by"),
+    "no length of time for a state": (offer(sla={"accepted": "soon"}), "sla.accepted"),
+    "a state that has no time": (offer(sla={"closed": "1h"}), "sla.closed"),
     "an artifact that is none of it": (
         {"action": "complete", "handoff_id": "h", "final_artifacts": [artifact(path="../x")]},
         "final_artifacts[0].ref.path",

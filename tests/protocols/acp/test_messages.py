@@ -48,6 +48,25 @@ def test_who_is_meant_by_coordinator_where_nobody_is_one_is_chosen(tmp_path: Pat
     assert types(desk, boss) == ["status.update"]
 
 
+def test_a_name_that_nobody_bears_is_told(desk: Desk) -> None:
+    said = message(to=["bob", "bbo", "coordinator"])
+    assert "metadata" not in desk.say(said, ALICE, "acp_send"), "nobody is registered here"
+    for name in ("alice", "bob"):
+        desk.lab.do(HUMAN, RegisterAgent(name))
+    assert desk.say(said, ALICE, "acp_send")["metadata"]["warnings"] == [
+        "nobody is registered under the name 'bbo': it waits until somebody is"
+    ]
+    assert "metadata" not in desk.say(message(), ALICE, "acp_send")
+
+
+@pytest.mark.parametrize("operation", ["acp_inbox", "acp_query"])
+def test_a_type_that_there_is_not_is_refused(desk: Desk, operation: str) -> None:
+    answer = desk.call({"type": "bogus"}, BOB, operation)
+    assert "status.update" in str(answer)
+    assert desk.code({"type": "bogus"}, BOB, operation) == "schema_invalid"
+    assert types(desk, BOB, operation, type="") == []
+
+
 @pytest.mark.parametrize("type", sorted(TYPES))
 def test_a_message_of_every_type_arrives_with_its_payload(desk: Desk, type: str) -> None:
     is_handoff = type.startswith("handoff.")

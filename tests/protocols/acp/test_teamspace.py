@@ -57,6 +57,20 @@ def test_to_others_it_is_as_if_it_were_not_there(team: Desk) -> None:
             assert str(there).replace(id, "absent") == str(absent)
 
 
+def test_an_id_that_is_taken_is_taken_and_nothing_else_is_said_of_it(team: Desk) -> None:
+    offered = team.say(inside(handoff_id="h-1"), ALICE)["handoff_id"]
+    drafted = team.say({"action": "draft", "handoff_id": "d-1"}, ALICE)["handoff_id"]
+    for action in (offer(task="t-9", to="dan"), {"action": "draft"}):
+        for id in (offered, drafted):
+            answer = team.call({**action, "handoff_id": id}, CAROL)
+            assert isinstance(answer, Turned)
+            assert answer.reply["error"] == {
+                "code": "not_authorized",
+                "detail": f"the id {id} is taken: choose another",
+            }
+            assert "status" not in answer.reply
+
+
 def test_letters_about_it_are_shown_to_its_members(team: Desk) -> None:
     id = team.say(inside(), ALICE)["handoff_id"]
     team.do("reject", id, BOB, reason="other", detail="not for others")

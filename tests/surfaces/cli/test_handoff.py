@@ -54,6 +54,9 @@ def test_a_draft_is_made_checked_offered_and_thrown_away(dragoman: Console, tmp_
     dragoman.ask("handoff", "draft", str(parts), "--id", "d1", *as_ada)
     listed = dragoman.ask("handoff", "list", "--status", "draft", *as_ada)["handoffs"]
     assert sorted(one["handoff_id"] for one in listed) == ["d1", "d2"]
+    assert {(one["task_id"], one["title"]) for one in listed} == {("t", "T")}
+    assert dragoman("handoff", "list", "--status", "draft", *as_ada).out.count(" T\n") == 2
+    assert dragoman("handoff", "show", "d2", *as_ada).out.startswith("d2  T\n")
     assert dragoman.ask("handoff", "show", "d1", *as_ada)["package"]["context"] == {"summary": "s"}
     offered = dragoman("handoff", "propose", "d1", *as_ada)
     assert "package " in offered.out
@@ -149,6 +152,11 @@ def test_every_option_takes_the_place_of_what_the_file_says(
     assert package["work_state"] == {"status": "review", "next_step": "N", "branch": "b"}
     assert [one["artifact_id"] for one in package["artifacts"]] == ["trace.txt"]
     assert package["policy"]["requires_human_approval"]
+    beside = letter({**json.loads(Path(file).read_text()), "deadline": "2027-01-01T00:00:00Z"})
+    late = ("--task", "t8", "--id", "o3", "--deadline", "2027-02-02T00:00:00Z")
+    dragoman.ask("handoff", "initiate", beside, "--as", "ada", *late)
+    stated = dragoman.ask("handoff", "show", "o3")["package"]["task"]["deadline"]
+    assert stated == "2027-02-02T00:00:00Z"
     plain = dragoman.ask("handoff", "initiate", file, "--as", "ada", "--id", "o2")
     said = dragoman.ask("handoff", "show", plain["handoff_id"])["package"]
     assert (said["task"]["priority"], said["work_state"]["status"]) == ("high", "blocked")
@@ -356,12 +364,16 @@ def test_an_audit_file_is_replayed_and_compared(dragoman: Console, tmp_path: Pat
     step(dragoman, "complete", "bob")
     old = dragoman("handoff", "verify", "--replay", str(file))
     assert old.code == 1
-    assert "h1: the ledger has another" in old.out
+    assert "h1: the ledger says otherwise of its" in old.out
     elsewhere = Console(tmp_path / "elsewhere")
     alone = elsewhere.ask("handoff", "verify", "--replay", str(file))
     assert (alone["compared"], alone["differences"], len(alone["warnings"])) == (False, {}, 1)
     assert "look: there is no ledger" in elsewhere("handoff", "verify", "--replay", str(file)).out
     assert same["warnings"] == []
+    file.write_bytes(file.read_bytes() + b'{"event":"handoff_tr')
+    torn = Console(tmp_path / "torn").ask("handoff", "verify", "--replay", str(file))
+    assert (torn["handoffs"], len(torn["warnings"])) == ({"h1": "activated"}, 2)
+    assert "line 7 has no end" in torn["warnings"][1]
     file.write_bytes(b"nothing\n")
     broken = dragoman.ask("handoff", "verify", "--replay", str(file), code=1)
     assert (broken["code"], broken["detail"][:7]) == ("bad_file", "line 1:")
@@ -371,9 +383,23 @@ def test_a_sound_handoff_is_said_to_be_so(dragoman: Console) -> None:
     offer(dragoman)
     text = dragoman("handoff", "verify", "h1").out
     assert text.splitlines()[0] == "h1  all good"
+    assert "entries: 1, each of which vouches" in text
     (dragoman.data / LOG).write_text("")
     spoilt = dragoman("handoff", "verify", "h1")
     assert (spoilt.code, "NOT good" in spoilt.out) == (1, True)
+
+
+def test_lengths_of_time_have_one_form_and_what_was_not_said_is_no_empty_line(
+    dragoman: Console,
+) -> None:
+    offer(dragoman, "--now", NOON)
+    dragoman.ask("tick", "--now", "2026-02-09T13:30:00Z")
+    for words in (("timeline", "h1"), ("diagnose", "h1"), ("show", "h1")):
+        assert "after 1h30m" in dragoman("handoff", *words).out, words
+    for action in ("accept", "activate", "complete"):
+        step(dragoman, action, "bob")
+    assert "no completion_notes" in dragoman("handoff", "timeline", "h1").out
+    assert "completion_notes" not in dragoman("handoff", "show", "h1").out
 
 
 def test_what_agents_wrote_cannot_steer_a_terminal(dragoman: Console) -> None:

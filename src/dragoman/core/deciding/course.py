@@ -289,7 +289,8 @@ class Course:
             return f"{forbidden[0]}; the last failed"
         intent = self.intent
         if intent.tried >= intent.tries:
-            return f"{intent.tried} tries have failed, the last"
+            several = f"{intent.tried} tries have failed, the last"
+            return "its only try has failed" if intent.tried == 1 else several
         return "nobody else may have it, the last failed"
 
     def settle(self, cancelled: str = "") -> None:

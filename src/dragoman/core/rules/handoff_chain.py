@@ -3,7 +3,7 @@
 from dragoman.core.actors import Actor
 from dragoman.core.authority import MAY_MOVE, relation
 from dragoman.core.errors import Refusal
-from dragoman.core.states.handoff import Handoff
+from dragoman.core.states.handoff import Handoff, with_owner
 from dragoman.core.states.task import Task
 
 
@@ -13,12 +13,8 @@ def owner_of(task: Task, sender: str) -> str:
 
 
 def chain_of(task: Task, owner: str) -> tuple[str, ...]:
-    """The owners so far, the present one last; what came back to one, by whatever way, is as if
-    it had not gone on from there.
-    """
-    if owner not in task.chain:
-        return (*task.chain, owner)
-    return task.chain[: task.chain.index(owner) + 1]
+    """The owners so far, the present one last."""
+    return with_owner(task.chain, owner)
 
 
 def check_owner(task: Task, old: Handoff | None, actor: Actor) -> Refusal | None:
@@ -100,14 +96,28 @@ def may_replace(old: Handoff, actor: Actor) -> bool:
     return old.sender == actor.name and old.status != "activated"
 
 
-def check_cycle(chain: tuple[str, ...], recipient: str) -> Refusal | None:
-    """None when the recipient has not owned the work before."""
-    if recipient not in chain:
+def may_go_back(old: Handoff | None, owner: str) -> bool:
+    """Whether the owner may offer the work to the one who had it before.
+
+    Whoever passes work on has no handoff left by whose rejection it could go back: it goes back by
+    an offer in the place of the one that has come to nothing.
+    """
+    if old is None or old.sender != owner:
+        return False
+    return bool(old.supersedes) and old.rejection is not None
+
+
+def check_cycle(
+    chain: tuple[str, ...], recipient: str, *, goes_back: bool = False
+) -> Refusal | None:
+    """None when the recipient has not owned the work before, or had it last and gets it back."""
+    if recipient not in chain or (goes_back and chain[-2:-1] == (recipient,)):
         return None
     if recipient == chain[-1]:
         return Refusal("ownership_conflict", f"{recipient} has it now: name somebody else", "cycle")
     return Refusal(
         "ownership_conflict",
-        f"{recipient} has owned it before ({' → '.join(chain)}): give it back by reject instead",
+        f"{recipient} has owned it before ({' → '.join(chain)}): give it back by reject; where it "
+        "was passed on in vain, offer it back to the one before you, with supersedes",
         "cycle",
     )

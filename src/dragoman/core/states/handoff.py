@@ -1,29 +1,15 @@
-"""A handoff: work on its way from one owner to the next, its table, and how each event changes it.
+"""A handoff: work on its way from one owner to the next, and its table.
 
 The package is what is handed over. It never changes once it is proposed: its hash stands for it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final, cast
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-from dragoman.core.events import (
-    HandoffApproved,
-    HandoffDiscarded,
-    HandoffDrafted,
-    HandoffEscalated,
-    HandoffEvent,
-    HandoffExtended,
-    HandoffMoved,
-    HandoffNoted,
-    HandoffProposed,
-    HandoffRejected,
-    HandoffStatus,
-    HandoffVerified,
-    RejectReason,
-)
+from dragoman.core.actors import HUB
+from dragoman.core.events import HandoffStatus, RejectReason
 from dragoman.core.moments import within_span
 from dragoman.core.states.handoff_items import items_of
 
@@ -83,9 +69,6 @@ WORKQ_NOTE: Final = "workq_integration"
 """The kind of note that says how it went with them."""
 _OVER: Final = frozenset({"not_applicable", "returned", "not_returned"})
 """How it went, where nothing is left to be given back."""
-
-REMEMBERED: Final = 64
-"""How many notes, and how many escalations, a handoff keeps at hand; the ledger has them all."""
 
 
 class Step(Struct, frozen=True, omit_defaults=True):
@@ -165,7 +148,7 @@ class Handoff(Struct, frozen=True, omit_defaults=True):
     reason: str = ""
     package_hash: str = ""
     chain: tuple[str, ...] = ()
-    """The owners so far, the first one first (S-ACP-5)."""
+    """The owners when it was offered, the first one first (S-ACP-5)."""
     supersedes: str = ""
     superseded_by: str = ""
     sla_ms: dict[str, int] = {}
@@ -192,6 +175,32 @@ class Handoff(Struct, frozen=True, omit_defaults=True):
     resolved_at: int | None = None
     is_discarded: bool = False
     """Whether it is a draft that was thrown away: nothing of it is left but its id."""
+
+    @property
+    def owner(self) -> str:
+        """Whose the work is until its recipient begins, and again when that one gives it back."""
+        return self.chain[-1] if self.chain else self.sender
+
+    @property
+    def chain_once_taken(self) -> tuple[str, ...]:
+        """The owners from when its recipient begins."""
+        return with_owner(self.chain, self.recipient)
+
+    @property
+    def owners(self) -> tuple[str, ...]:
+        """The chain by now: its recipient too, from when that one begins until it gives it back.
+
+        What the hub itself ends has been the recipient's, whoever has it then.
+        """
+        said = self.rejection
+        was_given_back = said is not None and said.by != HUB
+        has_begun = self.step("activated") is not None and not was_given_back
+        return self.chain_once_taken if has_begun else self.chain
+
+    @property
+    def goes_back(self) -> bool:
+        """Whether it is offered to the one who had the work before its owner."""
+        return self.chain[-2:-1] == (self.recipient,)
 
     @property
     def is_active(self) -> bool:
@@ -251,6 +260,13 @@ class Handoff(Struct, frozen=True, omit_defaults=True):
         return next((note for note in self.notes if note.kind == kind and note.at >= since), None)
 
 
+def with_owner(chain: tuple[str, ...], owner: str) -> tuple[str, ...]:
+    """The owners so far, this one last; what came back to one, by whatever way, is as if it had
+    not gone on from there.
+    """
+    return (*chain, owner) if owner not in chain else chain[: chain.index(owner) + 1]
+
+
 def section(package: Mapping[str, object], name: str) -> dict[str, Any]:
     """A part of a package; empty when it has no such part."""
     part = package.get(name)
@@ -276,118 +292,3 @@ def lists_of_handoff(handoff: Handoff) -> tuple[str, ...]:
         f"handoffs.to:{handoff.recipient}",
         f"handoffs.status:{handoff.status}",
     )
-
-
-def _drafted(old: Handoff | None, event: HandoffDrafted, at: int) -> Handoff:
-    """A draft is written over as often as its sender likes."""
-    created_at = at if old is None or old.is_discarded else old.created_at
-    return Handoff(
-        id=event.id,
-        sender=event.sender,
-        recipient=event.recipient,
-        status="draft",
-        created_at=created_at,
-        entered_at=created_at,
-        package=event.package,
-        teamspace=event.teamspace,
-    )
-
-
-def _discarded(handoff: Handoff, event: HandoffDiscarded, at: int) -> Handoff:
-    """Its sender keeps the id."""
-    del event
-    return Handoff(handoff.id, handoff.sender, "", "draft", at, at, {}, is_discarded=True)
-
-
-def handoff_proposed(old: Handoff | None, event: HandoffProposed, at: int) -> Handoff:
-    """The handoff as it is offered."""
-    return Handoff(
-        id=event.id,
-        sender=event.sender,
-        recipient=event.recipient,
-        status="proposed",
-        created_at=at if old is None or old.is_discarded else old.created_at,
-        entered_at=at,
-        package=event.package,
-        task=event.task,
-        teamspace=event.teamspace,
-        thread=event.thread,
-        title=event.title,
-        reason=event.reason,
-        package_hash=event.package_hash,
-        chain=event.chain,
-        supersedes=event.supersedes,
-        sla_ms=event.sla_ms,
-        due_at=event.due_at,
-        steps=(Step("proposed", at, event.sender),),
-    )
-
-
-def _moved(handoff: Handoff, event: HandoffMoved, at: int) -> Handoff:
-    return replace(
-        handoff,
-        status=event.to,
-        entered_at=at,
-        extension=None,
-        is_escalated=False,
-        steps=(*handoff.steps, Step(event.to, at, event.by, event.note)),
-        superseded_by=event.superseded_by or handoff.superseded_by,
-        resolved_at=handoff.resolved_at if event.to in ACTIVE else handoff.resolved_at or at,
-    )
-
-
-def _verified(handoff: Handoff, event: HandoffVerified, at: int) -> Handoff:
-    del at
-    return replace(
-        handoff,
-        passed=event.passed,
-        failed=event.failed,
-        artifacts=event.artifacts,
-        left_out=event.left_out,
-    )
-
-
-def _rejected(handoff: Handoff, event: HandoffRejected, at: int) -> Handoff:
-    said = Rejection(event.by, at, event.reason, event.detail, event.suggested_fix)
-    return replace(handoff, rejection=said)
-
-
-def _approved(handoff: Handoff, event: HandoffApproved, at: int) -> Handoff:
-    said = Approval(event.by, at, event.package_hash, event.is_yes, event.note)
-    return replace(handoff, approval=said)
-
-
-def _escalated(handoff: Handoff, event: HandoffEscalated, at: int) -> Handoff:
-    told = Escalation(event.trigger, event.stage, event.sla_ms, event.elapsed_ms, event.to, at)
-    is_late = handoff.is_escalated or event.trigger == "timeout"
-    escalations = (*handoff.escalations, told)[-REMEMBERED:]
-    return replace(handoff, escalations=escalations, is_escalated=is_late)
-
-
-def _extended(handoff: Handoff, event: HandoffExtended, at: int) -> Handoff:
-    del at
-    longer = Extension(event.until, event.by, event.by_ms)
-    return replace(handoff, extension=longer, is_escalated=False)
-
-
-def _noted(handoff: Handoff, event: HandoffNoted, at: int) -> Handoff:
-    note = Note(event.by, at, event.kind, event.text, event.data)
-    notes = (*handoff.notes, note)[-REMEMBERED:]
-    workq = event.text if event.kind == WORKQ_NOTE else handoff.workq
-    superseded_by = event.text if event.kind == "superseded_by" else handoff.superseded_by
-    return replace(handoff, notes=notes, workq=workq, superseded_by=superseded_by)
-
-
-EVOLVE_HANDOFF: dict[type[HandoffEvent], Callable[[Any, Any, int], Handoff]] = {
-    HandoffDrafted: _drafted,
-    HandoffDiscarded: _discarded,
-    HandoffProposed: handoff_proposed,
-    HandoffMoved: _moved,
-    HandoffVerified: _verified,
-    HandoffRejected: _rejected,
-    HandoffApproved: _approved,
-    HandoffEscalated: _escalated,
-    HandoffExtended: _extended,
-    HandoffNoted: _noted,
-}
-"""Event -> the handoff after it, from the handoff before it (None at first) and its time."""

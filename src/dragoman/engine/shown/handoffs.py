@@ -3,10 +3,18 @@
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from dragoman.core.events import HandoffStatus, RejectReason
 from dragoman.core.moments import in_hours, to_rfc3339
-from dragoman.core.states.handoff import Approval, Escalation, Handoff, Note, Rejection
+from dragoman.core.states.handoff import (
+    Approval,
+    Escalation,
+    Handoff,
+    Note,
+    Rejection,
+    section,
+)
 
 
 class ShownApproval(Struct, frozen=True):
@@ -64,6 +72,7 @@ class HandoffSummary(Struct, frozen=True):
     teamspace_id: str
     package_hash: str | None
     handoff_chain: tuple[str, ...]
+    """The owners, the first one first: its recipient too, once it has begun."""
     supersedes: str | None
     superseded_by: str | None
     initiated_at: str
@@ -92,6 +101,23 @@ class WholeHandoff(HandoffSummary, frozen=True):
     notes: tuple[ShownNote, ...]
 
 
+def as_written(handoff: Handoff) -> Handoff:
+    """The handoff; a draft with what its sender has written into it so far."""
+    if handoff.status != "draft":
+        return handoff
+    package, task = handoff.package, section(handoff.package, "task")
+    written: dict[str, object] = {
+        "task": task.get("task_id"),
+        "title": task.get("title"),
+        "reason": package.get("reason"),
+        "thread": package.get("thread_id"),
+        "supersedes": package.get("supersedes"),
+    }
+    # Anything may stand there: what is wrong with it is said when it is offered.
+    texts: Any = {name: value for name, value in written.items() if isinstance(value, str)}
+    return replace(handoff, **texts)
+
+
 def handoff_summary(handoff: Handoff) -> HandoffSummary:
     """A handoff as it is listed."""
     return HandoffSummary(**_facts(handoff))
@@ -115,6 +141,7 @@ def whole_handoff(handoff: Handoff) -> WholeHandoff:
 
 
 def _facts(handoff: Handoff) -> dict[str, Any]:
+    handoff = as_written(handoff)
     return {
         "handoff_id": handoff.id,
         "status": handoff.status,
@@ -126,7 +153,7 @@ def _facts(handoff: Handoff) -> dict[str, Any]:
         "thread_id": handoff.thread,
         "teamspace_id": handoff.teamspace,
         "package_hash": handoff.package_hash or None,
-        "handoff_chain": handoff.chain,
+        "handoff_chain": handoff.owners,
         "supersedes": handoff.supersedes or None,
         "superseded_by": handoff.superseded_by or None,
         "initiated_at": to_rfc3339(handoff.created_at),

@@ -49,7 +49,7 @@ def _entries(store: Store, handoff: Handoff) -> Checked:
         if entry.hash != last or entry.version != count:
             detail = f"entry {entry.version} at position {entry.position} was changed"
             return Checked("entries", False, detail)
-    return Checked("entries", True, f"{count} entries, each of which vouches for those before it")
+    return Checked("entries", True, f"{count}, each of which vouches for those before it")
 
 
 def _state(store: Store, handoff: Handoff) -> Checked:

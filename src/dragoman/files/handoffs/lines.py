@@ -102,7 +102,7 @@ def _proposed(event: HandoffProposed, source: Source) -> Iterator[Told]:
             "reason": event.reason,
             "thread_id": event.thread,
             "package_hash": event.package_hash,
-            **_offered(event),
+            **_offered(source.after),
             **({"supersedes": event.supersedes} if event.supersedes else {}),
         },
     )
@@ -110,13 +110,21 @@ def _proposed(event: HandoffProposed, source: Source) -> Iterator[Told]:
 
 
 def _moved(event: HandoffMoved, source: Source) -> Iterator[Told]:
-    actor = _SYSTEM if event.by == _HUB else source.actor
+    actor = _actor_of(event, source)
     more = {"note": event.note, "superseded_by": event.superseded_by}
     kept = {key: value for key, value in more.items() if value}
     yield _transition(event.from_, event.to, actor, {**_owner(event, source.after), **kept})
     if event.to in _ENDS:
         kind, notes = _ENDS[event.to]
         yield kind, {"actor": actor, notes: event.note}
+
+
+def _actor_of(event: HandoffMoved, source: Source) -> str:
+    """Whose word it was: that of a recipient, also where somebody else has ended its session."""
+    if event.by == _HUB:
+        return _SYSTEM
+    is_own_word = event.by in ("", source.actor.partition(":")[2])
+    return source.actor if is_own_word else f"agent:{event.by}"
 
 
 _ENDS: Final[Mapping[HandoffStatus, tuple[str, str]]] = {
@@ -129,31 +137,25 @@ _ENDS: Final[Mapping[HandoffStatus, tuple[str, str]]] = {
 def ownership(event: HandoffEvent, after: Handoff) -> Keys:
     """Whose the work is from an event on, and the chain; empty where that does not change."""
     if isinstance(event, HandoffProposed):
-        return _offered(event)
+        return _offered(after)
     return _owner(event, after) if isinstance(event, HandoffMoved) else _NO_KEYS
 
 
-def _offered(event: HandoffProposed) -> Keys:
-    return {"handoff_chain": event.chain, "owner": _last(event.chain, event.sender)}
+def _offered(handoff: Handoff) -> Keys:
+    return {"handoff_chain": handoff.chain, "owner": handoff.owner}
 
 
 def _owner(event: HandoffMoved, handoff: Handoff) -> Keys:
     """Whose the work is from here on, where that has changed (S-OWN)."""
     if event.to == "activated":
-        return {"owner": handoff.recipient, "handoff_chain": (*handoff.chain, handoff.recipient)}
+        return {"owner": handoff.recipient, "handoff_chain": handoff.chain_once_taken}
     if event.frees:
         return {"owner": "", "handoff_chain": handoff.chain}
     # The hub itself rejects what was begun only when the task has ended, was rewound or was given
     # to somebody beside handoffs: whose it is then is told by no line.
     if event.from_ == "activated" and event.to == "rejected" and event.by != _HUB:
-        owner = _last(handoff.chain, handoff.sender)
-        return {"owner": owner, "handoff_chain": handoff.chain}
+        return {"owner": handoff.owner, "handoff_chain": handoff.chain}
     return {}
-
-
-def _last(chain: tuple[str, ...], sender: str) -> str:
-    """Whose the work is before it changes hands: a chain has its present owner last."""
-    return chain[-1] if chain else sender
 
 
 def _verified(event: HandoffVerified, source: Source) -> Iterator[Told]:

@@ -16,7 +16,8 @@ from msgspec.structs import replace
 
 from dragoman.core.errors import LedgerError, Refusal
 from dragoman.core.events import HandoffEvent, HandoffMoved
-from dragoman.core.states.handoff import EVOLVE_HANDOFF, HANDOFF_TRANSITIONS, Handoff
+from dragoman.core.states.handoff import HANDOFF_TRANSITIONS, Handoff
+from dragoman.core.states.handoff_fold import EVOLVE_HANDOFF
 from dragoman.core.states.handoff_package import hash_of
 from dragoman.engine.ports import Store
 from dragoman.engine.reads.ask import find_task
@@ -37,6 +38,8 @@ class Replayed(Struct):
     chains: dict[str, tuple[str, ...]] = {}
     """Task -> its owners, the first one first."""
     lines: int = 0
+    torn: int = 0
+    """Which line was torn off while it was written, and does not count; 0: none."""
     said: dict[str, dict[int, tuple[int, bytes]]] = {}
     """Handoff -> number of an audit line -> where it stands, and its digest."""
 
@@ -72,10 +75,10 @@ def replay(lines: Iterable[bytes]) -> Replayed:
 
     A last line without its line feed was torn off while it was written, and does not count.
     """
-    told, seen, is_torn, number = Replayed(), _Seen(), False, 0
+    told, seen, number = Replayed(), _Seen(), 0
     for number, line in enumerate(lines, 1):
-        is_torn = not line.endswith(b"\n")
-        if is_torn:
+        if not line.endswith(b"\n"):
+            told.torn = number
             continue
         try:
             _take(told, seen, line, number)
@@ -84,7 +87,7 @@ def replay(lines: Iterable[bytes]) -> Replayed:
             raise at_line(number, why) from error
         told.lines += 1
     missing = seen.claims.missing()
-    if missing and not is_torn:
+    if missing and not told.torn:
         raise at_line(number, f"{missing} is missing after it")
     for id in sorted(told.handoffs, key=seen.begun.__getitem__):
         old = told.handoffs.get(told.handoffs[id].supersedes)
@@ -180,7 +183,7 @@ def compare(told: Replayed, store: Store) -> Mapping[str, str]:
             known = replace(known, superseded_by=handoff.superseded_by)
         if essence(known) != essence(handoff):
             fields = _differing(essence(known), essence(handoff))
-            wrong[id] = f"the ledger has another {', '.join(fields)}"
+            wrong[id] = f"the ledger says otherwise of its {', '.join(fields)}"
         elif why := _lines_that_differ(told.said[id], store, id):
             wrong[id] = why
     return wrong | dict(_owners_that_differ(told, store))

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Final, Literal, get_args
 
 import msgspec
 from msgspec import NODEFAULT, UNSET, Meta, Struct, UnsetType
-from msgspec.structs import fields
+from msgspec.structs import asdict, fields
 
 from dragoman.core.events import HandoffStatus, RejectReason
 from dragoman.protocols.acp.wire import (
@@ -41,7 +41,6 @@ ActionName = Literal[
 ]
 ACTIONS: Final[tuple[str, ...]] = get_args(ActionName)
 
-Stage = Literal["proposed", "validating", "accepted", "activated"]
 Notes = Annotated[str, Meta(max_length=65_536)]
 Duration = Annotated[
     str,
@@ -70,6 +69,20 @@ class GivenProvenance(Struct, frozen=True, forbid_unknown_fields=True):
     handoff_chain: Names = ()
 
 
+class GivenTimes(Struct, frozen=True, forbid_unknown_fields=True):
+    """How long each state may last, where a sender says so."""
+
+    proposed: Duration | UnsetType = UNSET
+    validating: Duration | UnsetType = UNSET
+    accepted: Duration | UnsetType = UNSET
+    activated: Duration | UnsetType = UNSET
+
+    @property
+    def by_stage(self) -> dict[str, str]:
+        """State -> its time, of those that have one."""
+        return {stage: span for stage, span in asdict(self).items() if span is not UNSET}
+
+
 class GivenVerification(Struct, frozen=True, forbid_unknown_fields=True):
     """By what a sender knows its package."""
 
@@ -96,7 +109,7 @@ class Initiate(Action, frozen=True, kw_only=True):
     from_agent: str = ""
     handoff_id: str = ""
     """Of the draft that is offered; else the hub gives it one."""
-    sla: dict[Stage, Duration] = {}
+    sla: GivenTimes = GivenTimes()
 
 
 class Draft(Action, frozen=True, kw_only=True):

@@ -163,7 +163,7 @@ def policy_failures(package: Mapping[str, Any], choices: Choices) -> Iterator[Fa
 
 
 def _cycle(handoff: Handoff) -> Iterator[Failure]:
-    cycle = check_cycle(handoff.chain, handoff.recipient)
+    cycle = check_cycle(handoff.chain, handoff.recipient, goes_back=handoff.goes_back)
     if cycle is not None:
         yield "ownership_conflict", cycle.detail
 

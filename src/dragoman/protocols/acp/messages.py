@@ -30,7 +30,9 @@ from dragoman.engine.reads.mailbox import Fits, Letter, Page, find_letter, is_no
 from dragoman.engine.reads.teamspaces import coordinators
 from dragoman.engine.request import Accepted
 from dragoman.protocols.acp.actions import PageSize, Position
+from dragoman.protocols.acp.doubts import doubts_about_name
 from dragoman.protocols.acp.read import shaped
+from dragoman.protocols.acp.reply import Reply, with_metadata
 from dragoman.protocols.acp.settings import Choices
 
 MessageType = Literal[
@@ -76,7 +78,7 @@ class Inbox(Struct, frozen=True, forbid_unknown_fields=True):
     """Messages to you, oldest first."""
 
     unread: bool = False
-    type: str = ""
+    type: MessageType | Literal[""] = ""
     after: Position = 0
     limit: PageSize = 50
 
@@ -90,7 +92,7 @@ class Lookup(
     task_id: str = ""
     from_: str = ""
     to: str = ""
-    type: str = ""
+    type: MessageType | Literal[""] = ""
     after: Position = 0
     limit: PageSize = 50
 
@@ -108,6 +110,7 @@ def operations(choices: Choices) -> Iterator[Operation]:
         commands=lambda _: (),
         gather=lambda sent, actor, facts: _posted(sent, actor, facts.store, choices),
         reply=_sent,
+        after=lambda sent, actor, facts, reply: ((), _doubted(sent, actor, facts.store, reply)),
         roles=MAY_WRITE,
         identity=_impostor,
         summary="ACP: send a typed message (status.*, knowledge.*, system.*) to agents.",
@@ -203,6 +206,13 @@ def _sent(_: Send, __: Commands, accepted: Accepted) -> Any:
         "message_id": told.stream.partition(":")[2],
         "thread_id": told.thread,
     }
+
+
+def _doubted(sent: Send, actor: Actor, store: Store, reply: Reply) -> Reply:
+    """The reply, and whom it may not reach; the role of coordinators is always somebody's."""
+    names = (name for name in dict.fromkeys(sent.to) if name != COORDINATOR)
+    doubts = [doubt for name in names for doubt in doubts_about_name(name, actor, store)]
+    return with_metadata(reply, warnings=doubts) if doubts else reply
 
 
 def _inbox(asked: Inbox, actor: Actor, facts: Facts) -> Any:

@@ -7,14 +7,15 @@ from typing import Any, cast
 from msgspec import UNSET, UnsetType, defstruct
 from msgspec.structs import FieldInfo, fields
 
+from dragoman.core.moments import parse_rfc3339
 from dragoman.core.states.handoff_package import hash_of
 from dragoman.engine.operation import Fault
 from dragoman.protocols.acp.actions import Initiate
 from dragoman.protocols.acp.read import (
     artifact_faults,
     completed,
+    deadline_faults,
     item_faults,
-    moment_faults,
     shaped,
     task_faults,
 )
@@ -47,6 +48,12 @@ def composed(said: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def due_at_of(given: Initiate) -> int | None:
+    """When the work of an initiate has to be done, if that is said anywhere."""
+    stated = given.deadline or given.task.deadline or ""
+    return parse_rfc3339(stated) if stated else None
+
+
 def hash_as_given(said: Mapping[str, Any]) -> str:
     """The hash of the package exactly as its sender wrote it, nothing filled in."""
     return hash_of({name: said[name] for name in SECTIONS if name in said})
@@ -63,9 +70,9 @@ def offer_faults(said: Mapping[str, Any]) -> Iterator[Fault]:
     full = completed(said)
     yield from _faults_of(full, Initiate)
     yield from _beyond_shape(full)
-    deadline = full.get("deadline")
+    deadline, task = full.get("deadline"), shaped(full.get("task"), Task)
     if isinstance(deadline, str):
-        yield from moment_faults("deadline", deadline)
+        yield from deadline_faults(deadline, task if isinstance(task, Task) else None)
 
 
 def _beyond_shape(given: Mapping[str, Any]) -> Iterator[Fault]:

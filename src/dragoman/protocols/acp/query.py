@@ -11,7 +11,7 @@ from dragoman.core.commands import ProposeHandoff
 from dragoman.core.deciding.handoffs.offer import check_shape
 from dragoman.core.errors import Refusal
 from dragoman.core.ids import is_task_name
-from dragoman.core.rules.handoff_chain import chain_of, check_cycle, owner_of
+from dragoman.core.rules.handoff_chain import chain_of, check_cycle, may_go_back, owner_of
 from dragoman.core.states.handoff import Handoff
 from dragoman.engine.operation import Facts, Fault, fault_of
 from dragoman.engine.reads.ask import find_task
@@ -117,5 +117,7 @@ def _refusals(
         if isinstance(found, Refusal)
         else chain_of(found.task, owner_of(found.task, actor.name))
     )
-    if wrong := check_cycle(chain, given.to_agent):
+    old = find_handoff(facts.store, given.supersedes) if given.supersedes else None
+    goes_back = may_go_back(old if isinstance(old, Handoff) else None, chain[-1])
+    if wrong := check_cycle(chain, given.to_agent, goes_back=goes_back):
         yield wrong

@@ -88,7 +88,7 @@ def shaped(value: Any, shape: Any) -> Any:
 def _faults(given: Action, full: Mapping[str, Any]) -> Iterator[Fault]:
     """What a shape cannot say."""
     if isinstance(given, Initiate):
-        yield from moment_faults("deadline", given.deadline)
+        yield from deadline_faults(given.deadline, given.task)
         yield from task_faults(given.task)
         yield from artifact_faults(given.artifacts, "artifacts")
         yield from item_faults(full)
@@ -126,6 +126,18 @@ def item_faults(package: Mapping[str, Any]) -> Iterator[Fault]:
 def why_astray(path: str) -> str | None:
     """Why a path, absolute or beneath a root, must not be followed; None when it may be."""
     return why_unsafe(path.removeprefix("/"))
+
+
+def deadline_faults(stated: str, task: Task | None) -> Iterator[Fault]:
+    """What is wrong with the deadline beside a package, which goes into it: there is only one."""
+    wrong = list(moment_faults("deadline", stated))
+    yield from wrong
+    within = "" if task is None or task.deadline is UNSET else task.deadline
+    if wrong or not stated or not within or any(moment_faults("task.deadline", within)):
+        return
+    if parse_rfc3339(stated) != parse_rfc3339(within):
+        reason = f"task.deadline is another one, {within}: state it once"
+        yield Fault("schema_invalid", reason, "deadline")
 
 
 def moment_faults(field: str, text: str) -> Iterator[Fault]:

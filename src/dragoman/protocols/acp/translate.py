@@ -25,7 +25,8 @@ from dragoman.core.commands import (
     RejectHandoff,
     WithdrawHandoff,
 )
-from dragoman.core.moments import parse_duration, parse_rfc3339, to_rfc3339
+from dragoman.core.deciding.handoffs.offer import taken
+from dragoman.core.moments import parse_duration
 from dragoman.core.states.handoff import Handoff
 from dragoman.core.states.handoff_package import mark_of
 from dragoman.engine.operation import Commands, Facts, Fault, fault_of
@@ -44,6 +45,7 @@ from dragoman.protocols.acp.actions import (
     Reject,
     Withdraw,
 )
+from dragoman.protocols.acp.doubts import doubts_about, doubts_about_task, doubts_about_times
 from dragoman.protocols.acp.gate import (
     PASSING,
     artifacts_of,
@@ -52,20 +54,14 @@ from dragoman.protocols.acp.gate import (
     examine,
     foreseen,
 )
-from dragoman.protocols.acp.package import composed, hash_as_given, offer_faults
+from dragoman.protocols.acp.package import composed, due_at_of, hash_as_given, offer_faults
 from dragoman.protocols.acp.read import Asked, read_action
 from dragoman.protocols.acp.reply import TRY_AGAIN
 from dragoman.protocols.acp.settings import Choices
-from dragoman.protocols.acp.teamspace import doubts_about, doubts_about_task, outsider
+from dragoman.protocols.acp.teamspace import outsider
 
 KIND: Final = "acp"
 """The kind of name under which work that was born elsewhere is known."""
-
-_LATE: Final = (
-    "timeout_risk: the deadline {} has passed: it can be offered all the same, and a coordinator "
-    "is told that it is late as soon as it is activated"
-)
-"""Work that is late may be handed over; whether that makes sense is for its recipient to say."""
 
 _NOT_KEPT: Final = frozenset({"action", "handoff_id", "to_agent", "teamspace_id", "from_agent"})
 """What of a draft's arguments stands beside what it holds."""
@@ -77,8 +73,9 @@ def commands(asked: Asked, actor: Actor, facts: Facts, choices: Choices) -> Comm
         return Fault("not_authorized", f"{actor.label} may look handoffs up, and nothing else")
     known = _known(asked.given, facts) if is_looked_up(asked, choices) else None
     if known is not None and outsider(known.teamspace, actor, choices):
-        # Nobody is told more of it than of one that is not there.
-        return fault_of(missing.handoff(known.id))
+        # Nobody is told more of it than of one that is not there, or of a draft of another's.
+        is_begun = asked.action in _BEGINS
+        return fault_of(taken(known.id) if is_begun else missing.handoff(known.id))
     if known is not None:
         asked.seen.append(known)
     return _COMMANDS[asked.action](asked, known, actor, facts, choices)
@@ -86,6 +83,10 @@ def commands(asked: Asked, actor: Actor, facts: Facts, choices: Choices) -> Comm
 
 _LOOKED_UP: Final = frozenset({"draft", "propose", "accept", "activate"})
 """Actions for which it counts what a handoff is like before they are decided."""
+
+
+_BEGINS: Final = frozenset({"initiate", "draft"})
+"""Actions that may name an id of their own choice."""
 
 
 def is_looked_up(asked: Asked, choices: Choices) -> bool:
@@ -190,16 +191,15 @@ def initiate(
             return stranger
     stated = given.verification.package_hash or ""
     is_as_given = bool(stated) and stated == hash_as_given(asked.words)
-    own = {stage: parse_duration(span) for stage, span in given.sla.items()}
+    own = {stage: parse_duration(span) for stage, span in given.sla.by_stage.items()}
     package = composed(asked.said)
     if secret := choices.secret_in(package):
         return fault_of(secret)
     asked.warnings.extend(doubts_about(given.to_agent, actor, facts.store))
     asked.warnings.extend(doubts_about_task(given.task.task_id, facts.store))
     asked.warnings.extend(foreseen(given.artifacts, teamspace, choices))
-    due_at = _due_at(given)
-    if due_at is not None and due_at <= facts.now():
-        asked.warnings.append(_LATE.format(to_rfc3339(due_at)))
+    due_at = due_at_of(given)
+    asked.warnings.extend(doubts_about_times(given, due_at, facts.now()))
     offer = ProposeHandoff(
         task=given.task.task_id,
         recipient=given.to_agent,
@@ -226,11 +226,6 @@ def _teamspace_of(asked: Asked, actor: Actor, facts: Facts, choices: Choices) ->
     if outsider(found.teamspace, actor, choices):
         return fault_of(missing.handoff(found.id))
     return given.teamspace_id if "teamspace_id" in asked.said else found.teamspace
-
-
-def _due_at(given: Initiate) -> int | None:
-    stated = given.deadline or given.task.deadline or ""
-    return parse_rfc3339(stated) if stated else None
 
 
 def _adopted(given: Initiate, actor: Actor, facts: Facts, choices: Choices) -> Commands:

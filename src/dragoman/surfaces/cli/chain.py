@@ -66,10 +66,8 @@ def _read(path: Path) -> "Ed25519PublicKey":
 
 def _print(proof: "Proof", screen: Screen, *, is_trusted: bool) -> None:
     good = ": all good" if proof.anchored == proof.entries else ""
-    screen.line(
-        (proof.stream, "bold"),
-        f": {counted(proof.entries, 'entry', 'entries')}, each hash fits{good}",
-    )
+    entries = counted(proof.entries, "entry", "entries")
+    screen.line((proof.stream, "bold"), f": {entries}, each hash fits{good}")
     if not proof.anchored:
         screen.line(
             ("warning: ", "yellow"),

@@ -15,7 +15,6 @@ from dragoman.core.deciding.tasks.rewinding import lost_handoff
 from dragoman.core.events import (
     AnyEvent,
     HandoffEscalated,
-    Outcome,
     TaskCheckpointed,
     TaskEdited,
     TaskReported,
@@ -27,25 +26,27 @@ from dragoman.core.ids import handoff_stream, task_stream
 from dragoman.core.reading import Decision, Read, StreamEvents
 from dragoman.core.states.handoff import NEXT_STAGE, Handoff
 from dragoman.core.states.intent import intent_of
-from dragoman.core.states.task import Task
+from dragoman.core.states.moves import REPORTED, STALE
+from dragoman.core.states.task import Reported, Task
 
 
 class _Course(Struct, frozen=True):
     """What was asked for, and what it meets."""
 
     command: AnyCommand
-    outcome: Outcome | None
-    """What was reported of the attempt, now or before."""
+    report: TaskReported | Reported | None
+    """What was said of the attempt, now or before."""
     handoff: Handoff
     task: Task
     read: Read
+    now: int
 
 
-def with_handoff(command: AnyCommand, decision: Decision, read: Read) -> Decision:
+def with_handoff(command: AnyCommand, decision: Decision, read: Read, now: int) -> Decision:
     """The decision, and what follows from it for a handoff of its task."""
-    outcome: Outcome | None = None
+    report: TaskReported | None = None
     for stream, event in decision.events:
-        outcome = event.outcome if isinstance(event, TaskReported) else outcome
+        report = event if isinstance(event, TaskReported) else report
         follow = _FOLLOW.get(type(event))
         task = read.task(stream.partition(":")[2]) if follow else None
         if follow is None or not isinstance(task, Task) or task.handoff is None:
@@ -53,8 +54,8 @@ def with_handoff(command: AnyCommand, decision: Decision, read: Read) -> Decisio
         handoff = read.handoff(task.handoff.id)
         if handoff is None:
             continue
-        reported = outcome or (task.reported.outcome if task.reported else None)
-        more = follow(event, _Course(command, reported, handoff, task, read))
+        said = report or task.reported
+        more = follow(event, _Course(command, said, handoff, task, read, now))
         if more:
             return replace(decision, events=(*decision.events, *more))
     return decision
@@ -67,14 +68,25 @@ def _moved(event: TaskTransitioned, course: _Course) -> StreamEvents:
     """
     handoff, task = course.handoff, course.task
     if handoff.status == "activated" and event.to in ("review", "done"):
-        return completed(handoff, task, course.read.actor.name, event.reason)
+        return completed(handoff, task, *_said(event, course))
     # What is only partly done, or has to be looked at, can still be handed on.
     if _is_given_up(event, course):
         return overtaken(handoff, task, f"{task.id} was given up by {task.assignee}", course.read)
     is_finished = event.to in ("done", "cancelled")
-    if is_finished or (event.to == "review" and course.outcome == "done"):
+    is_handed_in = course.report is not None and course.report.outcome == "done"
+    if is_finished or (event.to == "review" and is_handed_in):
         return _over(handoff, replace(task, status=event.to), course.read)
     return ()
+
+
+def _said(event: TaskTransitioned, course: _Course) -> tuple[str, str]:
+    """Whose word has brought the work so far, and what it was.
+
+    A report is its agent's, whoever ends the session in which it takes effect.
+    """
+    if course.report is not None and event.reason.startswith((REPORTED, STALE)):
+        return course.report.agent, course.report.notes
+    return course.read.actor.name, event.reason
 
 
 def _is_given_up(event: TaskTransitioned, course: _Course) -> bool:
@@ -114,7 +126,8 @@ def _checkpointed(event: TaskCheckpointed, course: _Course) -> StreamEvents:
     handoff, task = course.handoff, course.task
     if handoff.status != "activated" or task.status != "in-progress":
         return ()
-    done = completed(handoff, task, course.read.actor.name, f"checkpoint: {event.reason}")
+    said = f"checkpoint: {event.reason}" + (f": {event.description}" if event.description else "")
+    done = completed(handoff, task, course.read.actor.name, said)
     is_asked_for = intent_of(task, course.read.intent) is not None
     return done if is_asked_for else (*done, (task_stream(task.id), TaskEdited(reserved_for="")))
 
@@ -124,10 +137,14 @@ def _requeued(_: TaskRequeued, course: _Course) -> StreamEvents:
     handoff, command = course.handoff, course.command
     if handoff.status != "activated" or not isinstance(command, ExpireLease):
         return ()
+    lease = course.read.lease(course.task)
+    assert lease is not None, "nothing expires that nobody has held"
     lost = HandoffEscalated(
         "lease_lost",
         NEXT_STAGE[handoff.status],
         COORDINATOR,
+        sla_ms=lease.ttl_ms,
+        elapsed_ms=max(0, course.now - lease.beat_at),
         recommended="reassign",
         task=handoff.task,
     )

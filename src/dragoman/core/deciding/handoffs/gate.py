@@ -75,7 +75,8 @@ def _failures(command: AcceptHandoff, handoff: Handoff, task: Task) -> tuple[Fai
     """What the gate found, and a cycle that has come about since it looked."""
     if command.failed:
         return command.failed
-    cycle = check_cycle(chain_of(task, owner_of(task, handoff.sender)), handoff.recipient)
+    chain = chain_of(task, owner_of(task, handoff.sender))
+    cycle = check_cycle(chain, handoff.recipient, goes_back=handoff.goes_back)
     return (("ownership_conflict", cycle.detail),) if cycle else ()
 
 

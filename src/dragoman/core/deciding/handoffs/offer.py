@@ -50,8 +50,15 @@ from dragoman.core.ids import check_agent, check_id, handoff_stream, task_stream
 from dragoman.core.limits import REASON, TEXT, TITLE, check_json, check_range, check_text
 from dragoman.core.moments import SPAN
 from dragoman.core.reading import Decision, Read, StreamEvents
-from dragoman.core.rules.handoff_chain import chain_of, check_cycle, check_owner, owner_of
-from dragoman.core.states.handoff import SLA_STAGES, Handoff, handoff_proposed, section
+from dragoman.core.rules.handoff_chain import (
+    chain_of,
+    check_cycle,
+    check_owner,
+    may_go_back,
+    owner_of,
+)
+from dragoman.core.states.handoff import SLA_STAGES, Handoff, section
+from dragoman.core.states.handoff_fold import handoff_proposed
 from dragoman.core.states.handoff_package import filled, hash_of, mark_of, sealed
 from dragoman.core.states.task import Task
 
@@ -139,7 +146,7 @@ def propose(command: ProposeHandoff, read: Read, now: int) -> Decision | Refusal
         or _check_old(command, old, task)
         or check_owner(task, old, read.actor)
         or _check_claim(task, read, now)
-        or check_cycle(chain, command.recipient)
+        or check_cycle(chain, command.recipient, goes_back=may_go_back(old, owner))
     )
     if refusal:
         return refusal
@@ -331,10 +338,15 @@ def _check_seen(command: ProposeHandoff, read: Read) -> Refusal | None:
 
 def _check_draft(known: Handoff, actor: Actor) -> Refusal | None:
     if known.sender != actor.name:
-        return Refusal("not_authorized", f"the id {known.id} is taken: choose another")
+        return taken(known.id)
     if known.status != "draft":
         return Refusal("already_exists", f"there is a handoff {known.id} already")
     return None
+
+
+def taken(id: str) -> Refusal:
+    """Somebody else has this id; nobody is told more than that."""
+    return Refusal("not_authorized", f"the id {id} is taken: choose another")
 
 
 def _check_old(command: ProposeHandoff, old: Handoff | None, task: Task) -> Refusal | None:
@@ -360,7 +372,7 @@ def _replaced(old: Handoff, id: str, read: Read) -> StreamEvents:
     stream, by = handoff_stream(old.id), read.actor.name
     if not old.is_active:
         return ((stream, HandoffNoted(by, "superseded_by", id)),)
-    note = f"re-delegated as {id}"
+    note = f"superseded by {id}" if by == old.sender else f"re-delegated as {id}"
     if old.status == "activated":
         moved = HandoffMoved("activated", "completed", note, id, by)
         return ((stream, moved), letter(read, "handoff.complete", (old.sender,), old))

@@ -121,12 +121,15 @@ def overtaken(handoff: Handoff, task: Task, detail: str, read: Read) -> StreamEv
 
 
 def told_off(handoff: Handoff, why: HandoffRejected, read: Read) -> tuple[str, MailPosted]:
-    """Word of a rejection to both sides of the handoff but the one who asked for it."""
+    """Word of a rejection to its sides, and to whose the work is, but not to who asked for it.
+
+    What was passed on before it was begun is still somebody else's than its sender's.
+    """
     said = {"reason": why.reason, "detail": quoted(why.detail)}
     if why.suggested_fix:
         said["suggested_fix"] = quoted(why.suggested_fix)
-    both = (handoff.sender, handoff.recipient)
-    others = tuple(name for name in both if name != read.actor.name)
+    concerned = dict.fromkeys((handoff.sender, handoff.recipient, handoff.owner))
+    others = tuple(name for name in concerned if name != read.actor.name)
     return letter(read, "system.error", others, handoff, said)
 
 
@@ -160,7 +163,7 @@ def given_back(handoff: Handoff, task: Task) -> Task:
         return replace(task, assignee="", reserved_for="", handoff=None)
     if under_way is None or handoff.status != "activated" or task.is_final:
         return replace(task, handoff=None)
-    chain = task.chain[:-1] if task.chain[-1:] == (handoff.recipient,) else task.chain
+    chain = handoff.chain if task.chain[-1:] == (handoff.recipient,) else task.chain
     return replace(
         task,
         status=task.status if task.status == "deadletter" else "ready",

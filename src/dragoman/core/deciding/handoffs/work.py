@@ -153,7 +153,7 @@ def _taken_over(handoff: Handoff, task: Task, taken: TaskClaimed) -> StreamEvent
         put_down = TaskTransitioned(task.status, "ready", f"handed over by {handoff.id}")
         events.append((stream, put_down))
     owner = task.handoff.owner if task.handoff else handoff.sender
-    chain = (*handoff.chain, handoff.recipient)
+    chain = handoff.chain_once_taken
     return (
         *events,
         (stream, TaskEdited(reserved_for=handoff.recipient)),
@@ -190,7 +190,10 @@ def complete(command: CompleteHandoff, read: Read, now: int) -> Decision | Refus
     )
     if isinstance(reported, Refusal) and reported.code == "lease_lost":
         lost = f"{handoff.recipient} does not hold {task.id} any more"
-        return Refusal("lease_lost", f"{lost}: activate {handoff.id} again, then complete it")
+        held_up = _check_beginning(task, has_begun=True)
+        first = f"{held_up.detail}; then " if held_up else ""
+        again = f"{first}activate {handoff.id} again, then complete it"
+        return Refusal("lease_lost", f"{lost}: {again}")
     if isinstance(reported, Refusal):
         return reported
     data: dict[str, object] = {k: v for k, v in details.items() if k != "handoff"}

@@ -11,6 +11,7 @@ from dragoman.core.authority import (
     check_word,
     check_write,
     holds,
+    is_own_gate,
     relation,
 )
 from dragoman.core.commands import AliasTask, CreateTask, MoveTask, NoteTask
@@ -233,6 +234,12 @@ def check_move(to: Status, fence: int | None, task: Task, read: Read, now: int) 
         )
     if to == "in-progress":
         return Refusal("claim_required", f"{task.id} enters in-progress only by a claim")
+    if (task.status, to) == ("review", "done") and is_own_gate(actor, task):
+        return Refusal(
+            "not_authorized",
+            f"{actor.label} does not approve {task.id}, which is its own work: another person or "
+            "an orchestrator has to; work that nobody else looks at needs no review (--no-review)",
+        )
     if (task.status, to) not in MAY_MOVE[stands]:
         ways = _ways(task.status, stands)
         return Refusal(

@@ -23,6 +23,11 @@ _UNCOMPARED = (
     "checked; whoever changed a line and its event alike is not found"
 )
 
+_TORN = (
+    "line {} has no end: it was torn off while it was written, and does not count; in a data "
+    "directory the next `dragoman tick`, or a hub that runs, completes the file"
+)
+
 
 def verify(
     call: Call,
@@ -93,6 +98,8 @@ def _replay(call: Call, file: Path) -> Answer:
         with call.reading() as place:
             wrong = dict(compare(told, place.hub.store))
     warnings = [] if has_ledger else [_UNCOMPARED]
+    if told.torn:
+        warnings.append(_TORN.format(told.torn))
     data = _replayed(told) | {"compared": has_ledger, "differences": wrong, "warnings": warnings}
     if wrong:
         first = next(iter(wrong))

@@ -84,6 +84,7 @@ def initiate(
             "objective": objective,
             "success_criteria": criterion,
             "priority": priority,
+            "deadline": deadline,
         },
         "context": {"summary": summary},
         "work_state": {"status": state, "next_step": next_step},
@@ -92,7 +93,6 @@ def initiate(
     outside = {
         "to_agent": to,
         "artifacts": [_artifact(path) for path in artifact or ()],
-        "deadline": deadline,
         "supersedes": supersedes,
         "reason": reason,
         "teamspace_id": teamspace,
@@ -104,6 +104,8 @@ def initiate(
     said = from_file(source, "initiate") if source else _unsaid()
     for name, part in parts.items():
         _write_over(said, name, _given(part))
+    if deadline:
+        said.pop("deadline", None)
     with call.writing() as place:
         if not source:
             name = title or objective or _title_of(place, task)

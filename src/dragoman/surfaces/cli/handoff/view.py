@@ -35,6 +35,9 @@ _MARGIN = "    | "
 
 def as_row(handoff: "Handoff", now: int) -> tuple[str, ...]:
     """A line of a list."""
+    from dragoman.engine.shown.handoffs import as_written
+
+    handoff = as_written(handoff)
     return (
         handoff.id,
         handoff.status,
@@ -55,6 +58,9 @@ def _due(handoff: "Handoff", now: int) -> str:
 
 def print_page(handoff: "Handoff", diagnosis: "Diagnosis", screen: Screen) -> None:
     """A handoff on its own page; what is empty is left out."""
+    from dragoman.engine.shown.handoffs import as_written
+
+    handoff = as_written(handoff)
     screen.line((handoff.id, "bold"), "  ", handoff.title)
     for label, text in _facts(handoff):
         if text:
@@ -65,8 +71,9 @@ def print_page(handoff: "Handoff", diagnosis: "Diagnosis", screen: Screen) -> No
             screen.line(f"  {label}")
             screen.block(text, _MARGIN)
     for note in handoff.notes:
-        said = f": {note.text}" if note.text else ""
-        screen.line(f"  {note.kind:<11} ", f"by {note.by} at {to_rfc3339(note.at)}{said}")
+        said = ": ".join(filter(None, (note.text, ", ".join(note.data))))
+        if said:
+            screen.line(f"  {note.kind:<11} ", f"by {note.by} at {to_rfc3339(note.at)}: {said}")
     screen.line("  next        ", diagnosis.summary)
 
 
@@ -79,7 +86,7 @@ def _facts(handoff: "Handoff") -> tuple[tuple[str, str], ...]:
         ("reason", handoff.reason),
         ("teamspace", handoff.teamspace),
         ("thread", handoff.thread),
-        ("chain", " → ".join(handoff.chain)),
+        ("chain", " → ".join(handoff.owners)),
         ("supersedes", handoff.supersedes),
         ("superseded", f"by {handoff.superseded_by}" if handoff.superseded_by else ""),
         ("hash", handoff.package_hash),

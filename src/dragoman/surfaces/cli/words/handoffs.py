@@ -17,7 +17,7 @@ from dragoman.core.events import (
     HandoffVerified,
     TaskHandedOver,
 )
-from dragoman.core.moments import duration, to_rfc3339
+from dragoman.core.moments import in_hours, to_rfc3339
 from dragoman.surfaces.cli.words.phrases import because
 
 
@@ -59,7 +59,7 @@ def _approved(event: HandoffApproved) -> str:
 
 
 def _escalated(event: HandoffEscalated) -> str:
-    after = f" after {duration(event.elapsed_ms)}" if event.elapsed_ms else ""
+    after = f" after {in_hours(event.elapsed_ms)}" if event.elapsed_ms else ""
     advice = f"; recommended: {event.recommended}" if event.recommended else ""
     return f"escalated to {event.to}: {event.trigger} in {event.stage}{after}{advice}"
 
@@ -69,6 +69,8 @@ def _extended(event: HandoffExtended) -> str:
 
 
 def _noted(event: HandoffNoted) -> str:
+    if not event.text and not event.data:
+        return f"no {event.kind}"
     data = f" {', '.join(event.data)}" if event.data else ""
     return f"{event.kind}{f': {event.text}' if event.text else ''}{data}"
 

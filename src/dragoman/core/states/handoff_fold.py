@@ -1,0 +1,149 @@
+"""How each event changes a handoff."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from dragoman.core.events import (
+    HandoffApproved,
+    HandoffDiscarded,
+    HandoffDrafted,
+    HandoffEscalated,
+    HandoffEvent,
+    HandoffExtended,
+    HandoffMoved,
+    HandoffNoted,
+    HandoffProposed,
+    HandoffRejected,
+    HandoffVerified,
+)
+from dragoman.core.states.handoff import (
+    ACTIVE,
+    WORKQ_NOTE,
+    Approval,
+    Escalation,
+    Extension,
+    Handoff,
+    Note,
+    Rejection,
+    Step,
+)
+
+REMEMBERED: Final = 64
+"""How many notes, and how many escalations, a handoff keeps at hand; the ledger has them all."""
+
+
+def _drafted(old: Handoff | None, event: HandoffDrafted, at: int) -> Handoff:
+    """A draft is written over as often as its sender likes."""
+    created_at = at if old is None or old.is_discarded else old.created_at
+    return Handoff(
+        id=event.id,
+        sender=event.sender,
+        recipient=event.recipient,
+        status="draft",
+        created_at=created_at,
+        entered_at=created_at,
+        package=event.package,
+        teamspace=event.teamspace,
+    )
+
+
+def _discarded(handoff: Handoff, event: HandoffDiscarded, at: int) -> Handoff:
+    """Its sender keeps the id."""
+    del event
+    return Handoff(handoff.id, handoff.sender, "", "draft", at, at, {}, is_discarded=True)
+
+
+def handoff_proposed(old: Handoff | None, event: HandoffProposed, at: int) -> Handoff:
+    """The handoff as it is offered."""
+    return Handoff(
+        id=event.id,
+        sender=event.sender,
+        recipient=event.recipient,
+        status="proposed",
+        created_at=at if old is None or old.is_discarded else old.created_at,
+        entered_at=at,
+        package=event.package,
+        task=event.task,
+        teamspace=event.teamspace,
+        thread=event.thread,
+        title=event.title,
+        reason=event.reason,
+        package_hash=event.package_hash,
+        chain=event.chain,
+        supersedes=event.supersedes,
+        sla_ms=event.sla_ms,
+        due_at=event.due_at,
+        steps=(Step("proposed", at, event.sender),),
+    )
+
+
+def _moved(handoff: Handoff, event: HandoffMoved, at: int) -> Handoff:
+    return replace(
+        handoff,
+        status=event.to,
+        entered_at=at,
+        extension=None,
+        is_escalated=False,
+        steps=(*handoff.steps, Step(event.to, at, event.by, event.note)),
+        superseded_by=event.superseded_by or handoff.superseded_by,
+        resolved_at=handoff.resolved_at if event.to in ACTIVE else handoff.resolved_at or at,
+    )
+
+
+def _verified(handoff: Handoff, event: HandoffVerified, at: int) -> Handoff:
+    del at
+    return replace(
+        handoff,
+        passed=event.passed,
+        failed=event.failed,
+        artifacts=event.artifacts,
+        left_out=event.left_out,
+    )
+
+
+def _rejected(handoff: Handoff, event: HandoffRejected, at: int) -> Handoff:
+    said = Rejection(event.by, at, event.reason, event.detail, event.suggested_fix)
+    return replace(handoff, rejection=said)
+
+
+def _approved(handoff: Handoff, event: HandoffApproved, at: int) -> Handoff:
+    said = Approval(event.by, at, event.package_hash, event.is_yes, event.note)
+    return replace(handoff, approval=said)
+
+
+def _escalated(handoff: Handoff, event: HandoffEscalated, at: int) -> Handoff:
+    told = Escalation(event.trigger, event.stage, event.sla_ms, event.elapsed_ms, event.to, at)
+    is_late = handoff.is_escalated or event.trigger == "timeout"
+    escalations = (*handoff.escalations, told)[-REMEMBERED:]
+    return replace(handoff, escalations=escalations, is_escalated=is_late)
+
+
+def _extended(handoff: Handoff, event: HandoffExtended, at: int) -> Handoff:
+    del at
+    longer = Extension(event.until, event.by, event.by_ms)
+    return replace(handoff, extension=longer, is_escalated=False)
+
+
+def _noted(handoff: Handoff, event: HandoffNoted, at: int) -> Handoff:
+    note = Note(event.by, at, event.kind, event.text, event.data)
+    notes = (*handoff.notes, note)[-REMEMBERED:]
+    workq = event.text if event.kind == WORKQ_NOTE else handoff.workq
+    superseded_by = event.text if event.kind == "superseded_by" else handoff.superseded_by
+    return replace(handoff, notes=notes, workq=workq, superseded_by=superseded_by)
+
+
+EVOLVE_HANDOFF: dict[type[HandoffEvent], Callable[[Any, Any, int], Handoff]] = {
+    HandoffDrafted: _drafted,
+    HandoffDiscarded: _discarded,
+    HandoffProposed: handoff_proposed,
+    HandoffMoved: _moved,
+    HandoffVerified: _verified,
+    HandoffRejected: _rejected,
+    HandoffApproved: _approved,
+    HandoffEscalated: _escalated,
+    HandoffExtended: _extended,
+    HandoffNoted: _noted,
+}
+"""Event -> the handoff after it, from the handoff before it (None at first) and its time."""
