@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from dragoman.surfaces.cli.person import login_name
 from tests.protocols.aof.scene import (
     CHILD,
     PARENT,
@@ -82,6 +83,40 @@ def test_a_refused_message_ends_with_1_and_its_code(working: Console, letter: Le
     assert in_words.err.startswith("unauthorized_agent: ")
     spoofed = working.ask("send", letter(update(progress="x")), "--as", "eve", code=1)
     assert spoofed["code"] == "identity_mismatch"
+
+
+_OF_NOBODY = {
+    "subject": "[ol-55] PROGRESS",
+    "body_md": "Bead: ol-55\nStep: 1\nStatus: going\nContext usage: 10%",
+    "to": ["bob"],
+}
+
+
+@proves("CLI-PROMISES", "AOF-IDENTITY")
+def test_what_names_no_sender_is_from_the_person_who_types(
+    dragoman: Console, letter: Letters
+) -> None:
+    sent = dragoman.ask("send", letter(_OF_NOBODY))
+
+    assert sent["agent"] == login_name()
+    assert {event["actor"] for event in dragoman("events", "--json").objects} == {
+        f"human:{login_name()}"
+    }
+
+
+@proves("FILES-INBOX", "AOF-IDENTITY")
+def test_a_file_in_the_inbox_that_names_nobody_is_refused(dragoman: Console) -> None:
+    dragoman.ask("init")
+    inbox = dragoman.data / "inbox"
+    inbox.mkdir(exist_ok=True)
+    (inbox / "1.json").write_text(json.dumps(_OF_NOBODY))
+
+    dragoman("tick")
+
+    why = (inbox / "rejected/1.json.reason.txt").read_text()
+    assert why.startswith("unauthenticated: it names nobody")
+    assert "inbox/NAME/" in why
+    assert dragoman.ask("task", "list")["tasks"] == []
 
 
 @proves("CLI-EXIT", "DIALECT-RECORD")
