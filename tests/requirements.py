@@ -302,7 +302,7 @@ _MANIFEST: tuple[Requirement, ...] = (
         "IDENTITY-ATTEMPT-END",
         "S-ROLE",
         "The token of an attempt is dead when another attempt begins, and within a minute of its "
-        "own end; meanwhile it changes no task and makes none.",
+        "own end; meanwhile it changes no task, makes none, writes no letter and reserves no file.",
     ),
     Requirement(
         "IDENTITY-LOOK",

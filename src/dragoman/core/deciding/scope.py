@@ -66,9 +66,9 @@ SPEAKS_FOR: Final[dict[type[Any], Callable[[Any], str] | None]] = {
     DiscardDraft: None,
     ProposeHandoff: lambda command: command.task,
     HandoffCommand: lambda command: command.handoff,
-    AddWorkItem: None,
-    ClaimWorkItem: None,
-    ReleaseWorkItem: None,
+    AddWorkItem: lambda _: "",
+    ClaimWorkItem: lambda _: "",
+    ReleaseWorkItem: lambda _: "",
     StartWave: lambda _: "",
     AdvanceWave: lambda _: "",
     ReserveFiles: None,
@@ -89,6 +89,8 @@ _KINDS: Final = (TaskCommand, HandoffCommand)
 _ANSWERS: Final = (ReceiveResult, UpdateIntent)
 """About another intent than the attempt's these are anomalies, for their decider to put on
 record: it takes nothing else from whoever speaks for another task."""
+_LAST_WORDS: Final = (RejectMessage, RecordTrace, ReleaseReservations)
+"""These concern the attempt that has ended: what it did, and what it gives back."""
 
 
 def bound(command: AnyCommand, read: Read, now: int) -> AnyCommand | Refusal:
@@ -97,7 +99,9 @@ def bound(command: AnyCommand, read: Read, now: int) -> AnyCommand | Refusal:
     kind = next((kind for kind in _KINDS if isinstance(command, kind)), type(command))
     speaks_for = SPEAKS_FOR[kind]
     if speaks_for is None:
-        return command
+        own = read.task(actor.task)
+        is_heard = kind in _LAST_WORDS or (isinstance(own, Task) and _lives(own, read, now))
+        return command if is_heard else is_over(actor.name, actor.fence, actor.task)
     name = speaks_for(command)
     if kind is HandoffCommand:
         handoff = read.handoff(name)
@@ -106,9 +110,9 @@ def bound(command: AnyCommand, read: Read, now: int) -> AnyCommand | Refusal:
     is_own = isinstance(task, Task) and task.id == actor.task
     if kind in _ANSWERS and not is_own:
         task = read.task(actor.task)
-    if isinstance(task, Refusal):
+    if isinstance(task, Refusal) and kind is not AdoptTask:
         return task
-    if task is None or task.id != actor.task:
+    if not isinstance(task, Task) or task.id != actor.task:
         return Refusal(
             "not_authorized",
             f"this credential of {actor.name} speaks for an attempt on {actor.task} only",
@@ -119,9 +123,13 @@ def bound(command: AnyCommand, read: Read, now: int) -> AnyCommand | Refusal:
     if hasattr(command, "fence"):
         return replace(command, fence=actor.fence)
     # Nobody else asks whether the attempt lives: the command names no fencing token.
+    return command if _lives(task, read, now) else is_over(actor.name, actor.fence, task.id)
+
+
+def _lives(task: Task, read: Read, now: int) -> bool:
+    """Whether the attempt that the credential speaks for is under way."""
     lease = read.lease(task)
-    is_alive = lease is not None and lease.fence == actor.fence and lease.is_live(now)
-    return command if is_alive else is_over(actor.name, actor.fence, task.id)
+    return lease is not None and lease.fence == read.actor.fence and lease.is_live(now)
 
 
 def is_over(agent: str, fence: int, task: str) -> Refusal:
