@@ -1358,7 +1358,8 @@ _MANIFEST: tuple[Requirement, ...] = (
         "RUN-UNREPORTED",
         "Agents",
         "A program that fails without a report has failed its attempt at once; one that ends "
-        "well without a report leaves its task to a review.",
+        "well without a report leaves its task to a review; either is on record as the hub's word, "
+        "and no run_result.json says that the agent reported.",
     ),
     Requirement(
         "RUN-STOP",

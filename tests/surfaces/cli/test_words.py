@@ -83,6 +83,10 @@ def test_no_event_is_without_words() -> None:
             TaskReported(1, "ada", "blocked", "stuck", ("key", "door")),
             "ada reported blocked: stuck; blocked by key, door",
         ),
+        (
+            TaskReported(1, "ada", "failed", "exit code 3", by="hub"),
+            "ada reported nothing, the hub says failed: exit code 3",
+        ),
         (TaskNoted("half"), "noted: half"),
         (
             CommandRefused("task.move", "T-1", "lease_lost", "stop"),

@@ -98,7 +98,7 @@ class TaskRequeued(Event, frozen=True):
 
 
 class TaskReported(Event, frozen=True):
-    """An attempt's agent said how it ended; `details` are the dialect's own fields."""
+    """How an attempt ended, in its agent's words; `details` are the dialect's own fields."""
 
     attempt: int
     agent: str
@@ -106,6 +106,8 @@ class TaskReported(Event, frozen=True):
     notes: str = ""
     blockers: tuple[str, ...] = ()
     details: dict[str, object] = {}
+    by: str = ""
+    """Who says so, if its agent has said nothing: the hub, which has seen it end."""
 
 
 class TaskNoted(Event, frozen=True):

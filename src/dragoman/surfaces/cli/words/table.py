@@ -129,6 +129,8 @@ def _requeued(event: TaskRequeued) -> str:
 def _reported(event: TaskReported) -> str:
     notes = f": {event.notes}" if event.notes else ""
     blockers = f"; blocked by {', '.join(event.blockers)}" if event.blockers else ""
+    if event.by:
+        return f"{event.agent} reported nothing, the {event.by} says {event.outcome}{notes}"
     return f"{event.agent} reported {event.outcome}{notes}{blockers}"
 
 
