@@ -174,7 +174,8 @@ class Auditor:
             said = decode(entry)
             is_hubs = isinstance(said, TaskReported) and bool(said.by)
             of = f"system:{HUB}" if is_hubs else f"agent:{held and held.agent}"
-            must(held is not None and by == of, f"{task}: {entry.event} by {by}, while held: {held}")
+            is_due = held is not None and by == of
+            must(is_due, f"{task}: {entry.event} by {by}, while held: {held}")
         elif entry.event in MOVE_NAMES:
             self._held[task] = None
 
