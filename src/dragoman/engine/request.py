@@ -48,6 +48,12 @@ class Accepted(Struct, frozen=True):
     """What the sender is told about secrets that were taken out of the request."""
 
     @property
+    def warnings(self) -> tuple[str, ...]:
+        """What was odd about a message about a task, the first time it was said."""
+        about_tasks = (one for one in self.receipts if one.task and not one.log)
+        return tuple(one.remark for one in about_tasks if one.remark)
+
+    @property
     def name(self) -> str:
         """The id of what the last command was about, where that is no task."""
         return self.receipts[-1].stream.partition(":")[2]

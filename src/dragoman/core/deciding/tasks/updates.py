@@ -2,6 +2,8 @@
 
 from typing import TypeVar
 
+from msgspec.structs import replace
+
 from dragoman.core.authority import BY_FILE, MAY_EDIT, check_own, check_write, relation
 from dragoman.core.commands import EditTask, UpdateTask, WarnTask
 from dragoman.core.deciding.tasks.lifecycle import check_move, check_token, moved
@@ -73,7 +75,11 @@ def warn(command: WarnTask, read: Read, now: int) -> Decision | Refusal:
         or check_text("reason", command.reason, TITLE, least=1)
         or check_text("detail", command.detail, REASON)
     )
-    return refusal or _one(task, TaskWarned(command.reason, command.detail))
+    if refusal:
+        return refusal
+    warned = _one(task, TaskWarned(command.reason, command.detail))
+    # The receipt is kept: whoever repeats the message is warned as the first time.
+    return replace(warned, receipt=replace(warned.receipt, remark=command.detail))
 
 
 def _one(task: Task, event: TaskEvent) -> Decision:
