@@ -122,7 +122,7 @@ WRITES: tuple[AnyCommand, ...] = (
     ReportOutcome("T", "done"),
     ReportOutcome("T", "failed", fence=1),
     ReportOutcome("T", "done", apply=True),
-    ReportOutcome("T", "blocked", fence=1, apply=True),
+    ReportOutcome("T", "blocked", blockers=("no key",), fence=1, apply=True),
     EndAttempt("T"),
     NoteTask("T", "I am back"),
     AliasTask("T", "bead:ol-1"),

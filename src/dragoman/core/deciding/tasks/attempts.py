@@ -181,6 +181,7 @@ def report(command: ReportOutcome, read: Read, now: int) -> Decision | Refusal:
     refusal = (
         check_text("notes", command.notes, TEXT)
         or check_texts("blockers", command.blockers, REASON)
+        or _check_blockers(command)
         or check_json("details", command.details)
     )
     if refusal:
@@ -210,6 +211,13 @@ def report(command: ReportOutcome, read: Read, now: int) -> Decision | Refusal:
     reason = f"{UNREPORTED if is_hubs else REPORTED}{command.outcome}"
     applied = _applied(task, command.outcome, reason, command.backoff, read, now)
     return Decision(applied.receipt, reported + applied.events, applied.lease)
+
+
+def _check_blockers(command: ReportOutcome) -> Refusal | None:
+    """None unless it is blocked by nothing (S-AOF-5)."""
+    if command.outcome != "blocked" or any(map(str.strip, command.blockers)):
+        return None
+    return Refusal("invalid_field", "blockers: say what blocks the work, or report another outcome")
 
 
 def end(command: EndAttempt, read: Read, now: int) -> Decision | Refusal:
