@@ -218,11 +218,14 @@ def test_what_could_not_be_and_what_was_done_instead_is_told(
     working: Console, letter: Letters
 ) -> None:
     def effect(message: dict[str, object]) -> str:
-        return "; ".join(working.ask("send", letter(message))["effects"])
+        told = working.ask("send", letter(message))
+        return "; ".join((*told["effects"], *told["warnings"]))
 
     assert effect(update(progress="half")) == "written into the work log"
     no_way = "there is no way from in-progress to done"
-    assert effect(update(status="done", notes="x")) == f"{no_way}: written into the work log"
+    in_vain = update(status="done", notes="x")
+    assert effect(in_vain) == f"{no_way}: written into the work log"
+    assert effect(in_vain) == f"{no_way}: written into the work log", "a repeat is told the same"
     assert effect(update(status="done")) == f"{no_way}: nothing was changed"
     assert effect(update(status="review")) == ""
     assert effect(report(notes="again")) == (
@@ -240,6 +243,24 @@ def test_what_became_of_a_handoff_is_told(working: Console, letter: Letters) -> 
         working("task", "create", "Two", "--id", CHILD, "--ready")
         (effect,) = working.ask("send", letter(message))["effects"]
         assert effect.startswith(words)
+
+
+@proves("AOF-HANDOFF")
+def test_a_part_that_cannot_begin_is_not_told_to(working: Console, letter: Letters) -> None:
+    working("task", "create", "Two", "--id", CHILD, "--ready")
+    first = working.make("First", "--ready")
+
+    def told() -> str:
+        said = accepted() | {"sentAt": f"2026-02-09T21:0{working.make('x')[-1]}:00Z"}
+        return "; ".join(working.ask("send", letter(said))["effects"]).rpartition("; ")[2]
+
+    working.ask("send", letter(request()))
+    assert told() == "a claim begins the work"
+    working.ask("task", "link", CHILD, "--blocked-by", first)
+    assert told() == f"it waits for {first}"
+    working.ask("task", "move", first, "cancelled")
+    working.ask("task", "move", CHILD, "blocked")
+    assert told() == "it is blocked"
 
 
 @proves("AOF-COMPLETION")

@@ -141,6 +141,21 @@ def test_the_inbox_has_what_is_held_offered_and_in_review(house: House) -> None:
 
 
 @proves("MCP-TOOLS")
+def test_a_status_that_cannot_be_and_a_block_by_nothing_are_told(house: House) -> None:
+    house.welcome("gus")
+    task = house.do(CreateTask("Stuck", ready=True, assignee="gus"))
+
+    async def work(client: Client) -> None:
+        await use(client, "claim", task=task)
+        told = await use(client, "update", task=task, status="done")
+        assert told["status"] == "in-progress"
+        assert told["warnings"] == ["there is no way from in-progress to done: nothing was changed"]
+        assert await refusal(client, "complete", task=task, outcome="blocked") == "invalid_field"
+
+    talk(house, "gus", work)
+
+
+@proves("MCP-TOOLS")
 def test_the_inbox_has_what_anybody_may_claim(house: House) -> None:
     house.welcome("fred")
     free = house.do(CreateTask("For anybody", ready=True))

@@ -38,10 +38,24 @@ def update(command: UpdateTask, read: Read, now: int) -> Decision | Refusal:
     if refusal:
         return refusal
     if is_silent:
-        return Decision(receipt(task, task.status))
-    return _one(
+        return _remarked(Decision(receipt(task, task.status)), _no_way(command, task))
+    progressed = _one(
         task, TaskProgressed(command.progress, command.notes, command.blockers, command.sent_at)
     )
+    return _remarked(progressed, _no_way(command, task))
+
+
+def _no_way(command: UpdateTask, task: Task) -> str:
+    """What its sender should know who asked for a status that cannot be; empty: nothing."""
+    if command.to in (None, task.status):
+        return ""
+    instead = "written into the work log" if _reason(command) else "nothing was changed"
+    return f"there is no way from {task.status} to {command.to}: {instead}"
+
+
+def _remarked(decision: Decision, remark: str) -> Decision:
+    """The decision; the remark is kept with its receipt, so that a repeat is told it, too."""
+    return replace(decision, receipt=replace(decision.receipt, remark=remark))
 
 
 def edit(command: EditTask, read: Read, now: int) -> Decision | Refusal:
@@ -77,9 +91,7 @@ def warn(command: WarnTask, read: Read, now: int) -> Decision | Refusal:
     )
     if refusal:
         return refusal
-    warned = _one(task, TaskWarned(command.reason, command.detail))
-    # The receipt is kept: whoever repeats the message is warned as the first time.
-    return replace(warned, receipt=replace(warned.receipt, remark=command.detail))
+    return _remarked(_one(task, TaskWarned(command.reason, command.detail)), command.detail)
 
 
 def _one(task: Task, event: TaskEvent) -> Decision:
