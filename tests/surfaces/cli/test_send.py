@@ -233,6 +233,16 @@ def test_what_could_not_be_and_what_was_done_instead_is_told(
     )
 
 
+@proves("AOF-STATUS")
+def test_what_is_said_beside_a_transition_stands_in_the_log(
+    working: Console, letter: Letters
+) -> None:
+    why, notes = "Test environment unreachable", "Cannot proceed until it is fixed"
+    working.ask("send", letter(update(status="blocked", blockers=[why], notes=notes)))
+
+    assert f"in-progress → blocked ({why}): {notes}" in working("task", "log", PARENT).out
+
+
 @proves("AOF-HANDOFF")
 def test_what_became_of_a_handoff_is_told(working: Console, letter: Letters) -> None:
     for message, words in (

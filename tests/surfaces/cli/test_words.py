@@ -73,6 +73,10 @@ def test_no_event_is_without_words() -> None:
         ),
         (TaskTransitioned("review", "done"), "review → done"),
         (TaskTransitioned("review", "ready", "no"), "review → ready (no)"),
+        (
+            TaskTransitioned("ready", "blocked", "no key", beside="ask ben"),
+            "ready → blocked (no key): ask ben",
+        ),
         (TaskRequeued(1, "gone", 2, 0), REQUEUED),
         (
             TaskRewound("done", "ready", 3, Restored("ready", "Do"), branch="b", reason="wrong"),

@@ -82,6 +82,8 @@ class TaskTransitioned(Event, frozen=True):
     """What the repository had checked out then, where one is configured."""
     asked_by: str = ""
     """The event of a trace that asked for it, if one did: it is told by that one."""
+    beside: str = ""
+    """What was said with it that is not the reason."""
 
 
 class TaskRequeued(Event, frozen=True):

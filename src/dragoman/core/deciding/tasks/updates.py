@@ -110,7 +110,12 @@ def _check_update(command: UpdateTask) -> Refusal | None:
 
 def _reason(command: UpdateTask) -> str:
     """Why, in the sender's words: the first that it gave of blockers, notes, progress."""
-    return "; ".join(command.blockers) or command.notes or command.progress
+    return next(iter(_words(command)), "")
+
+
+def _words(command: UpdateTask) -> list[str]:
+    said = ("; ".join(command.blockers), command.notes, command.progress)
+    return [text for text in said if text]
 
 
 def _has_way(task: Task, to: Status) -> bool:
@@ -125,7 +130,8 @@ def _transition(
     if refusal:
         return refusal
     ended = LeaseChange(task.id, None) if task.status == "in-progress" else None
-    return Decision(receipt(task, to), moved(task, to, _reason(command), read), ended)
+    beside = "; ".join(_words(command)[1:])
+    return Decision(receipt(task, to), moved(task, to, _reason(command), read, beside), ended)
 
 
 def _check_edit(command: EditTask) -> Refusal | None:

@@ -116,7 +116,8 @@ def _claimed(event: TaskClaimed) -> str:
 
 
 def _transitioned(event: TaskTransitioned) -> str:
-    return f"{event.from_} → {event.to}{because(event.reason)}"
+    beside = f": {event.beside}" if event.beside else ""
+    return f"{event.from_} → {event.to}{because(event.reason)}{beside}"
 
 
 def _requeued(event: TaskRequeued) -> str:
