@@ -1,5 +1,7 @@
 """A request to the hub: who asks, for what (all or none), under which key; and the answer."""
 
+from typing import Final
+
 import msgspec
 from msgspec import Struct
 
@@ -34,6 +36,10 @@ class Request(Struct, frozen=True):
     def __post_init__(self) -> None:
         if not self.commands:
             raise ValueError("A request asks for at least one command.")
+
+
+SIGNED_KEY: Final = "signed:"
+"""Before every key of a signed message, so that none is that of a message with a token."""
 
 
 class Accepted(Struct, frozen=True):

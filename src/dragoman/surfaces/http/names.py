@@ -33,6 +33,7 @@ NewId = Annotated[str, _form(f"(?:{WORD_FORM})?", 128)]
 Alias = Annotated[str, _form(ALIAS_FORM, 300)]
 AgentName = Annotated[str, _form(f"(?:{AGENT_FORM})?", 257)]
 Session = Annotated[str, _form(f"(?:{SESSION_FORM})?", 256, "The agent's stay, by a name.")]
-WantedTask = Annotated[
-    str, _form(f"(?:{TASK_NAME_FORM})?", 300, "Only of this task, by any of its names.")
-]
+WantedTask = Annotated[str, _form(TASK_NAME_FORM, 300, "Only of this task, by any of its names.")]
+WantedAgent = Annotated[str, _form(AGENT_FORM, 257)]
+WantedWord = Annotated[str, _form(WORD_FORM, 128)]
+"""What a query asks for is named, or left out."""
