@@ -302,7 +302,7 @@ _MANIFEST: tuple[Requirement, ...] = (
         "IDENTITY-ATTEMPT-END",
         "S-ROLE",
         "The token of an attempt is dead when another attempt begins, and within a minute of its "
-        "own end; meanwhile it changes no task and makes none.",
+        "own end; meanwhile it changes no task, makes none, writes no letter and reserves no file.",
     ),
     Requirement(
         "IDENTITY-LOOK",
@@ -1372,7 +1372,8 @@ _MANIFEST: tuple[Requirement, ...] = (
         "RUN-UNREPORTED",
         "Agents",
         "A program that fails without a report has failed its attempt at once; one that ends "
-        "well without a report leaves its task to a review.",
+        "well without a report leaves its task to a review; either is on record as the hub's word, "
+        "and no run_result.json says that the agent reported.",
     ),
     Requirement(
         "RUN-STOP",

@@ -131,6 +131,15 @@ def test_how_it_ends_is_what_becomes_of_the_task(
             assert ended.reported is not None
             assert words in ended.reported.notes
             assert ended.failures == (1 if status == "ready" else 0)
+            # What the hub has seen is its own word, and nowhere the agent's.
+            is_agents = "said by" in words
+            assert ended.reported.by == ("" if is_agents else "hub")
+            said = [line.actor for line in hub.lines(task) if line.event == "task.reported"]
+            assert said == ["agent:ada" if is_agents else "system:hub"]
+            assert not list(hub.place.settle())
+            assert (hub.data / "runs" / ended.aof_id / "run_result.json").exists() == is_agents
+            log = "".join(file.read_text() for file in (hub.data / "events").iterdir())
+            assert ('"task.completed"' in log) == is_agents
 
     run(story())
 

@@ -47,7 +47,10 @@ def words(draw: st.DrawFn) -> tuple[Actor, AnyCommand, int]:
                 (agent, ClaimTask("i", name)),
                 (agent, ReleaseTask("i")),
                 (agent, ReportOutcome("i", "done" if is_good else "failed", apply=True)),
-                (agent, ReportOutcome("i", "partial" if is_good else "blocked", apply=True)),
+                (
+                    agent,
+                    ReportOutcome("i", "partial" if is_good else "blocked", "", ("b",), apply=True),
+                ),
                 (HUMAN, EditTask("i", assignee=name if is_good else "")),
                 (HUMAN, MoveTask("i", draw(any_of(STATUSES)))),
                 (HUB, ExpireLease("i")),

@@ -70,7 +70,7 @@ from dragoman.core.commands import (
 )
 from dragoman.core.decide import renewal
 from dragoman.core.errors import Refusal
-from dragoman.core.events import Role, Status
+from dragoman.core.events import Role, Status, TaskReported, TaskRequeued
 from dragoman.core.states.lease import Lease, granted, renewed
 from tests.core.world import (
     ALICE,
@@ -122,7 +122,7 @@ WRITES: tuple[AnyCommand, ...] = (
     ReportOutcome("T", "done"),
     ReportOutcome("T", "failed", fence=1),
     ReportOutcome("T", "done", apply=True),
-    ReportOutcome("T", "blocked", fence=1, apply=True),
+    ReportOutcome("T", "blocked", blockers=("no key",), fence=1, apply=True),
     EndAttempt("T"),
     NoteTask("T", "I am back"),
     AliasTask("T", "bead:ol-1"),
@@ -325,7 +325,24 @@ def test_only_the_holder_speaks_for_an_attempt(write: AnyCommand) -> None:
     assert World(task()).code(BOB, replace(write, task="nowhere")) == "task_not_found"
     if not isinstance(write, EndAttempt):
         assert held().code(HUMAN, write) == "unauthorized_agent"
+    if not isinstance(write, EndAttempt | ReportOutcome):
         assert held().code(HUB, write) == "unauthorized_agent"
+
+
+@proves("ROLE-HOLDER", "RUN-UNREPORTED")
+def test_what_the_hub_says_of_a_silent_holder_is_on_record_as_the_hubs() -> None:
+    world = held()
+    silent = ReportOutcome("T", "failed", "exit code 3", fence=1, apply=True)
+    (said, requeued) = world.do(HUB, silent).events
+
+    assert said[1] == TaskReported(1, "alice", "failed", "exit code 3", by="hub")
+    assert isinstance(requeued[1], TaskRequeued)
+    assert requeued[1].reason == "unreported_failed"
+    reported = world.tasks["T"].reported
+    assert reported is not None
+    assert (reported.agent, reported.by) == ("alice", "hub")
+    assert held().code(HUB, replace(silent, fence=2)) == "lease_lost"
+    assert World(task("T", "ready", "alice")).code(HUB, silent) == "lease_lost"
 
 
 @proves("LEASE-RELEASE")

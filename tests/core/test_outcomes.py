@@ -112,7 +112,7 @@ def test_a_report_that_waits_for_the_end_of_the_session(
     outcome: Outcome, review_required: bool, path: list[Status]
 ) -> None:
     world = held(review_required=review_required)
-    waiting = world.do(ALICE, ReportOutcome("T", outcome))
+    waiting = world.do(ALICE, ReportOutcome("T", outcome, blockers=("b1",)))
     assert [type(event) for event in events_of(waiting)] == [TaskReported]
     assert waiting.receipt.status == "in-progress"
     assert world.code(ALICE, RenewLease("T")) == "", "the lease goes on until the session ends"
@@ -136,7 +136,7 @@ def test_a_report_is_honoured_when_its_holder_falls_silent(
     outcome: Outcome, review_required: bool, path: list[Status]
 ) -> None:
     world = held(review_required=review_required)
-    world.do(ALICE, ReportOutcome("T", outcome), NOW)
+    world.do(ALICE, ReportOutcome("T", outcome, blockers=("b1",)), NOW)
     recovered = world.do(HUB, ExpireLease("T"), EXPIRED)
     assert path_of(recovered, f"stale_heartbeat_{outcome}") == path
     assert world.leases == {}
@@ -240,7 +240,7 @@ def test_a_report_of_what_has_come_about_is_a_no_op_for_whoever_repeats_it(
     world = World(stands)
     is_old = status in OLD_STORIES[outcome, review_required]
     for apply in (False, True):
-        report = ReportOutcome("T", outcome, "again", apply=apply)
+        report = ReportOutcome("T", outcome, "again", ("b1",), apply=apply)
         for actor, code in ((ALICE, "lease_lost"), (BOB, "lease_lost"), (CAROL, STRANGER)):
             assert world.code(actor, report) == ("" if is_old else code)
         assert world.code(OBSERVER, report) == ("not_authorized" if is_old else STRANGER)
@@ -264,7 +264,7 @@ def test_the_latest_report_of_an_attempt_replaces_the_earlier_one() -> None:
 @pytest.mark.parametrize("outcome", OUTCOMES)
 def test_an_old_attempts_result_never_decides_a_new_attempt(outcome: Outcome) -> None:
     world = held()
-    world.do(ALICE, ReportOutcome("T", outcome, "mine"))
+    world.do(ALICE, ReportOutcome("T", outcome, "mine", ("b1",)))
     world.do(HUMAN, MoveTask("T", "ready", "try somebody else"))
     claim(world, BOB)
     assert world.tasks["T"].reported is None
@@ -362,7 +362,7 @@ def test_a_task_that_is_taken_out_of_the_deadletter_has_a_fresh_set_of_attempts(
 @proves("RETRY-DEADLETTER")
 def test_success_ends_a_row_of_failures_and_blocked_does_not() -> None:
     world = with_(held(), failures=3)
-    world.do(ALICE, ReportOutcome("T", "blocked", apply=True))
+    world.do(ALICE, ReportOutcome("T", "blocked", blockers=("b1",), apply=True))
     assert world.tasks["T"].failures == 3
     world.do(HUMAN, MoveTask("T", "ready"))
     claim(world)
@@ -389,6 +389,8 @@ def test_a_report_of_done_releases_the_waiting_only_when_the_task_is_done() -> N
         (ReportOutcome("T", "done", "x" * 65_536), ""),
         (ReportOutcome("T", "done", "x" * 65_537), "invalid_field"),
         (ReportOutcome("T", "done", "\ud800"), "invalid_field"),
+        (ReportOutcome("T", "blocked"), "invalid_field"),
+        (ReportOutcome("T", "blocked", "in its notes", (" ", "\t")), "invalid_field"),
         (ReportOutcome("T", "blocked", blockers=("b",) * 1_000), ""),
         (ReportOutcome("T", "blocked", blockers=("b",) * 1_001), "invalid_field"),
         (ReportOutcome("T", "blocked", blockers=("x" * 4_000,)), ""),
@@ -396,7 +398,7 @@ def test_a_report_of_done_releases_the_waiting_only_when_the_task_is_done() -> N
         (ReportOutcome("T", "blocked", blockers=("b", "\udfff")), "invalid_field"),
         (ReportOutcome("T", "done", details={"deep": [{"\udc00": 1}]}), "invalid_field"),
     ],
-    ids=range(9),
+    ids=range(11),
 )
 def test_a_report_has_bounds(report: ReportOutcome, code: str) -> None:
     assert held().code(ALICE, report) == code

@@ -281,7 +281,7 @@ BY_HAND: dict[str, tuple[str, dict[Status, str]]] = {
     "task.claim": ("", {"ready": "hosHOadn", "review": "a"}),
     "task.heartbeat": ("", {"in-progress": "H"}),
     "task.release": ("", {"in-progress": "H"}),
-    "task.report": ("", {"in-progress": "H"}),
+    "task.report": ("", {"in-progress": "sH"}),
     "attempt.end": ("", {"in-progress": "hosH"}),
     "lease.expire": ("", {"in-progress": "hos"}),
     "task.link": ("hoscHadn", {}),

@@ -8,12 +8,14 @@ from msgspec.structs import replace
 from dragoman.core.actors import Actor
 from dragoman.core.commands import (
     AckMail,
+    AddWorkItem,
     AdoptTask,
     AnswerMail,
     AnyCommand,
     CancelIntent,
     CheckpointTask,
     ClaimTask,
+    ClaimWorkItem,
     CompleteHandoff,
     CreateTask,
     DelegateIntent,
@@ -33,10 +35,13 @@ from dragoman.core.commands import (
     ReadMail,
     RegisterAgent,
     RejectMessage,
+    ReleaseReservations,
     ReleaseTask,
+    ReleaseWorkItem,
     RenewLease,
     ReportOutcome,
     RequestDelegation,
+    ReserveFiles,
     ResumeAgent,
     RevokeToken,
     TaskCommand,
@@ -92,6 +97,9 @@ ELSEWHERE: tuple[AnyCommand, ...] = (
     CreateTask("a part of another", parent="U"),
     AdoptTask("bead", "U"),
     EscalateMail("m"),
+    AddWorkItem("an item"),
+    ClaimWorkItem("w-1"),
+    ReleaseWorkItem("w-1"),
     RegisterAgent("alice"),
     KeyAgent("alice", ""),
     IssueToken("alice", "0" * 12, "0" * 64, NOW + 10_000),
@@ -174,6 +182,22 @@ def test_when_the_attempt_is_over_it_makes_nothing_more(command: AnyCommand) -> 
     assert world().code(OWN, command, NOW + TTL) == "lease_lost"
 
 
+@proves("IDENTITY-ATTEMPT-END")
+@pytest.mark.parametrize("command", [*LETTERS, ReserveFiles(("a.py",), TTL)], ids=repr)
+def test_when_the_attempt_is_over_it_writes_and_reserves_nothing_more(command: AnyCommand) -> None:
+    found = world()
+    assert found.code(OWN, command, NOW + TTL) == "lease_lost"
+    found.do(OWN, ReleaseTask("T"))
+    assert found.code(OWN, command) == "lease_lost"
+
+
+@proves("IDENTITY-ATTEMPT-END")
+def test_but_it_gives_back_the_files_that_it_has_reserved() -> None:
+    found = world()
+    found.do(OWN, ReleaseTask("T"))
+    assert found.code(OWN, ReleaseReservations()) == ""
+
+
 def test_by_any_name_of_the_task_and_of_none_that_there_is_not() -> None:
     found = held()
     assert found.code(OWN, NoteTask(found.tasks["T"].aof_id, "x")) == ""
@@ -197,7 +221,8 @@ def test_of_handoffs_it_speaks_about_those_of_its_task() -> None:
 
 
 def test_it_adopts_nothing() -> None:
-    assert world().code(OWN, AdoptTask("bead", "x-1")) == "task_not_found"
+    """A name that nobody has yet is as little its own as another task's."""
+    assert world().code(OWN, AdoptTask("bead", "x-1")) == "not_authorized"
 
 
 @pytest.mark.parametrize("command", LETTERS, ids=repr)

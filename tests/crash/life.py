@@ -257,8 +257,9 @@ class _Engines(Engines, frozen=True, kw_only=True):
 
     reach: Failpoint
 
-    def make(self, beaten: Heard, hints: Hints) -> Engine:
+    def make(self, data: Path, beaten: Heard, hints: Hints) -> Engine:
         """An engine with failpoints."""
+        del data
         return Engine(
             self.store,
             self.clock,

@@ -266,15 +266,27 @@ def test_an_operation_that_nobody_has_is_told_with_those_that_there_are(
     assert "known: shout, rest" in answer.detail
 
 
-def test_the_speaker_is_the_credential_else_the_message_else_unknown(stage: Stage) -> None:
+def test_the_speaker_is_the_credential_else_whom_the_message_names(stage: Stage) -> None:
     bob = {"shout": "HELLO", "task": "T", "by": "bob"}
     assert isinstance(stage.send(bob), Taken)
     assert stage.events()[-1] == ("agent:bob", "task.noted")
     answer = stage.send(bob, ALICE)
     assert isinstance(answer, Turned)
     assert (answer.code, answer.path) == ("IDENTITY_MISMATCH", "by")
-    stage.send({"shout": "HELLO YOU", "task": "T"})
-    assert stage.events()[-1] == ("agent:unknown", "task.noted")
+
+
+@proves("DIALECT-RECORD")
+def test_what_names_nobody_is_whom_the_door_knows_or_nobodys(stage: Stage) -> None:
+    of_nobody = {"shout": "HELLO YOU", "task": "T"}
+
+    answer = stage.send(of_nobody)
+
+    assert isinstance(answer, Turned)
+    assert (answer.code, answer.actor) == ("UNAUTHENTICATED", "unknown")
+    assert "inbox/NAME/" in answer.detail
+    assert stage.events()[-1] == ("agent:unknown", "command.refused")
+    assert isinstance(stage.door.send(of_nobody, unnamed=HUMAN), Taken)
+    assert stage.events()[-1] == (HUMAN.label, "task.noted")
 
 
 def test_a_name_speaks_in_the_role_that_it_is_registered_with(stage: Stage) -> None:

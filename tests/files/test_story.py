@@ -30,6 +30,11 @@ REPORTED = TaskReported(1, "ada", "done")
         ([CLAIMED, REPORTED, TaskTransitioned("in-progress", "review")], "completed", ""),
         ([CLAIMED, TaskReported(1, "ada", "failed"), TaskRequeued(1, "x", 1, 9)], "completed", ""),
         (
+            [CLAIMED, TaskReported(1, "ada", "failed", by="hub"), TaskRequeued(1, "x", 1, 9)],
+            "released",
+            "",
+        ),
+        (
             [CLAIMED, TaskRequeued(1, "stale_heartbeat_reclaim", 1, 9)],
             "expired",
             "stale_heartbeat",

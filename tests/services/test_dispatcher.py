@@ -7,6 +7,7 @@ from pathlib import Path
 from queue import SimpleQueue
 
 import pytest
+from msgspec.structs import replace
 
 from dragoman.core.actors import SYSTEM, Actor
 from dragoman.core.commands import (
@@ -36,6 +37,7 @@ from dragoman.services.budgets import (
     spend,
     take_back,
     used_up,
+    whole,
 )
 from dragoman.services.desk import Agent
 from dragoman.services.dispatcher import Dispatcher, Outside, Policy
@@ -250,6 +252,7 @@ def test_who_can_answer_is_asked_and_a_yes_gives_as_much_again(tmp_path: Path) -
                 await hub.until_status(task, "review")
                 await hub.until(lambda count=number + 1: len(said(hub, "agent.paused")) == count)
                 assert [hub.task(task).status for task in tasks].count("review") == number + 1
+                assert hub.state("ada").used.attempts == number + 1
                 hub.do(ResumeAgent("ada"))
             letters = said(hub, "mail.posted")
             assert len(letters) == 3
@@ -318,7 +321,11 @@ def test_budgets_are_of_a_day_and_count_what_is_plainly_said() -> None:
     # Of one that runs, only what comes counts when its day begins afresh.
     running = Used(ms=60_000, output=5)
     owed = spend(afresh(used, running), ms=running.ms + 1_000, output=running.output + 2)
-    assert owed == Used("2026-02-09", 0, 1_000, 2)
+    assert owed == Used("2026-02-09", 0, 1_000, 2, earlier=Used("2026-02-09", 1, 150_000, 15, 2.5))
+    # And whoever looks sees the whole day, however often somebody said yes.
+    assert whole(owed) == Used("2026-02-09", 1, 151_000, 17, 2.5)
+    again = afresh(replace(begin(owed), told=True), Used())
+    assert whole(begin(again)) == Used("2026-02-09", 3, 151_000, 17, 2.5)
     assert cost_of({"cost": 2}, None) == 2
     assert cost_of({}, {"cost": 1.5}) == 1.5
     assert cost_of({}, {"payload": {"cost": 0.1}}) == 0.1
@@ -331,7 +338,9 @@ def test_budgets_are_of_a_day_and_count_what_is_plainly_said() -> None:
 def test_a_cost_that_is_beyond_all_budgets_uses_them_up(cost: float) -> None:
     used = spend(Used("2026-02-09"), ms=0, output=0, cost=cost_of({"cost": cost}, None))
     assert used.cost == 1e12
-    assert "used 1e+12 of 1e+12 (cost_per_day)" in used_up("ada", Budget(cost=1e12), used)
+    assert "used 1000000000000 of 1000000000000 (cost_per_day)" in used_up(
+        "ada", Budget(cost=1e12), used
+    )
 
 
 @proves("DISPATCH-STOP")

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from dragoman.core.actors import HUB
 from dragoman.core.events import (
     EVENT_NAMES,
     MailPosted,
@@ -170,8 +171,11 @@ class Auditor:
             self._held[task] = Attempt(claimed.agent, claimed.fence)
         elif entry.event in _WORK:
             held, by = self._held.get(task), read_line(entry.line).actor
-            is_holder = held is not None and by == f"agent:{held.agent}"
-            must(is_holder, f"{task}: {entry.event} by {by}, while held: {held}")
+            said = decode(entry)
+            is_hubs = isinstance(said, TaskReported) and bool(said.by)
+            of = f"system:{HUB}" if is_hubs else f"agent:{held and held.agent}"
+            is_due = held is not None and by == of
+            must(is_due, f"{task}: {entry.event} by {by}, while held: {held}")
         elif entry.event in MOVE_NAMES:
             self._held[task] = None
 

@@ -308,6 +308,8 @@ class Model:
 
     def _report(self, actor: Actor, command: ReportOutcome, now: int) -> Applied:
         task = self.find(command.task)
+        if command.outcome == "blocked" and not command.blockers:
+            raise No("invalid_field")
         leads = {
             "done": "review" if task.reviewed else "done",
             "blocked": "blocked",

@@ -108,6 +108,7 @@ COMMANDS: st.SearchStrategy[AnyCommand] = st.one_of(
         ReportOutcome,
         NAMES,
         st.sampled_from(OUTCOMES),
+        blockers=st.sampled_from((("no key",), ())),
         fence=FENCES,
         apply=st.booleans(),
     ),
@@ -142,8 +143,8 @@ COMMANDS: st.SearchStrategy[AnyCommand] = st.one_of(
 KEYS = st.sampled_from(("",) * 6 + ("k1", "k2", "k3", "k4"))
 WORDS: st.SearchStrategy[AnyCommand] = st.sampled_from(
     [
-        *(ReportOutcome("T", outcome, apply=True) for outcome in OUTCOMES),
-        *(ReportOutcome("T", outcome) for outcome in OUTCOMES),
+        *(ReportOutcome("T", outcome, "", ("no key",), apply=True) for outcome in OUTCOMES),
+        *(ReportOutcome("T", outcome, "", ("no key",)) for outcome in OUTCOMES),
         MoveTask("T", "review"),
         MoveTask("T", "blocked"),
         ReleaseTask("T"),

@@ -4,7 +4,7 @@ import asyncio
 import json
 import socket
 import threading
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -20,7 +20,7 @@ from dragoman.engine.hub import Hub
 from dragoman.store.memory import MemoryStore
 from dragoman.system.clock import FixedClock
 from dragoman.system.hub_address import HubAddress, find_hub
-from dragoman.system.hub_at_work import RemoteEngine
+from dragoman.system.hub_at_work import Reach, RemoteEngine
 from dragoman.system.hub_lock import HubLock
 from dragoman.system.ids import CountingIds
 from dragoman.system.token_file import load_or_create_token
@@ -29,6 +29,7 @@ from tests.requirements import proves
 pytestmark = proves("HUB-CLI")
 
 ADA = Actor("agent", "ada", "cli")
+HUMAN = Actor("human", "max", "cli")
 DONE = {
     "receipts": [{"type": "task", "task": "T", "status": "in-progress", "attempt": 1, "fence": 1}],
     "repeated": False,
@@ -71,10 +72,10 @@ def serving(status: int, answer: Any) -> Generator[tuple[Desk, str]]:
         server.server_close()
 
 
-def remote(url: str, told: set[str]) -> Hub:
-    engine = RemoteEngine(
-        MemoryStore("x"), FixedClock(7), b"secret", HubAddress(url, "drgo_t"), told.update
-    )
+def remote(url: str, told: set[str], seek: Callable[[], HubAddress | None] | None = None) -> Hub:
+    hub = HubAddress(url, "drgo_t")
+    reach = Reach(hub, seek or (lambda: hub), leaving_seconds=0.1)
+    engine = RemoteEngine(MemoryStore("x"), FixedClock(7), b"secret", reach, told.update)
     return Hub(engine, CountingIds())
 
 
@@ -149,14 +150,9 @@ def test_a_hub_that_does_not_answer_may_have_done_it_all_the_same() -> None:
     assert len(asked) == 3
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        engine = RemoteEngine(
-            MemoryStore("x"),
-            FixedClock(7),
-            b"secret",
-            HubAddress(url, "drgo_t"),
-            set[str]().update,
-            seconds=0.1,
-        )
+        reach = Reach(HubAddress(url, "drgo_t"), lambda: None, seconds=0.1)
+        told = set[str]().update
+        engine = RemoteEngine(MemoryStore("x"), FixedClock(7), b"secret", reach, told)
         with pytest.raises(StoreUnavailable, match="it may still do what was asked"):
             Hub(engine, CountingIds()).do(ADA, RenewLease("T", 1))
 
@@ -205,3 +201,25 @@ def test_a_hub_that_is_gone_is_told() -> None:
         pass
     with pytest.raises(StoreUnavailable, match="does not answer"):
         remote(url, set()).do(ADA, CreateTask("x"))
+
+
+def test_one_that_stops_is_waited_for_until_nobody_is_the_hub() -> None:
+    """Its door is closed, and for two looks it still has the data directory."""
+    with serving(200, DONE) as (_, url):
+        pass
+    found: list[HubAddress | None] = [HubAddress(url, "drgo_t"), None]
+    hub = remote(url, set(), lambda: found.pop(0))
+
+    assert hub.do(HUMAN, CreateTask("x", id="T")).receipts[0].task == "T"
+    assert not found
+    assert hub.store.stream("task:T") is not None
+    assert hub.do(HUMAN, CreateTask("y", id="U")).receipts[0].task == "U"
+
+
+def test_and_the_next_one_is_asked_where_there_is_one() -> None:
+    with serving(200, DONE) as (_, gone):
+        pass
+    with serving(200, DONE) as (desk, url):
+        hub = remote(gone, set(), lambda: HubAddress(url, "drgo_new"))
+        assert hub.do(ADA, RenewLease("T", 1)).receipts[0].task == "T"
+    assert desk.tokens == ["Bearer drgo_new"]

@@ -49,9 +49,41 @@ def repository(tmp_path: Path) -> Path:
     return folder
 
 
-def opened(repository: Path, base: str) -> Path:
-    at = repository.parent / "worktree"
-    return open_worktree(repository, at, "dragoman/T", base, ENVIRON)
+def opened(repository: Path, base: str, hub: str = "one") -> Path:
+    at = repository.parent / hub
+    return open_worktree(repository, at, "dragoman/T", base, hub, ENVIRON)
+
+
+def test_a_branch_that_another_hub_has_made_is_left_alone(repository: Path) -> None:
+    first = opened(repository, "beside", "one")
+    second, third = opened(repository, "main", "two"), opened(repository, "main", "three")
+
+    branches = [git(folder, "branch", "--show-current") for folder in (first, second, third)]
+    assert branches == ["dragoman/T", "dragoman/T-2", "dragoman/T-3"]
+    assert git(second, "rev-parse", "HEAD") == git(repository, "rev-parse", "main")
+
+
+@pytest.mark.parametrize("hub", ["one", "two"])
+def test_a_later_attempt_goes_on_with_its_own_branch(repository: Path, hub: str) -> None:
+    opened(repository, "main", "one")
+    worktree = opened(repository, "main", hub)
+    later = commit(worktree, "later")
+    git(repository, "worktree", "remove", str(worktree))
+
+    assert git(opened(repository, "main", hub), "rev-parse", "HEAD") == later
+
+
+def test_a_base_is_never_an_option(repository: Path) -> None:
+    with pytest.raises(OSError, match="--detach"):
+        opened(repository, "--detach")
+    assert not (repository.parent / "one").exists()
+
+
+def test_names_of_branches_come_to_an_end(repository: Path) -> None:
+    for name in ("dragoman/T", *(f"dragoman/T-{number}" for number in range(2, 100))):
+        git(repository, "update-ref", f"refs/heads/{name}", "main")
+    with pytest.raises(OSError, match="too many branches dragoman/T-N"):
+        opened(repository, "main")
 
 
 def test_a_commit_is_found_by_its_hash_and_by_nothing_else(repository: Path) -> None:

@@ -37,8 +37,8 @@ from dragoman.surfaces.cli.screen import Bars, Progress
 from dragoman.system.beneath import Beneath
 from dragoman.system.checkpoints import CheckpointFile
 from dragoman.system.clock import SystemClock
-from dragoman.system.hub_address import HubAddress
-from dragoman.system.hub_at_work import RemoteEngine
+from dragoman.system.hub_address import HubAddress, find_hub
+from dragoman.system.hub_at_work import Reach, RemoteEngine
 from dragoman.system.ids import new_id
 from dragoman.system.keys import LedgerKey, NoKeys, load, load_or_create
 
@@ -91,13 +91,14 @@ class Engines(Struct, frozen=True):
     url: str = ""
     """Of the store; empty: it is the one in the data directory."""
 
-    def make(self, beaten: Heard, hints: Hints) -> Engine:
+    def make(self, data: Path, beaten: Heard, hints: Hints) -> Engine:
         """The engine; it tells of leases and commits."""
         if isinstance(self.key, NoKeys):
             return MuteEngine(self.store, self.clock, self.key)
         secret = self.key.secret
         if self.running is not None:
-            return RemoteEngine(self.store, self.clock, secret, self.running, beaten.add)
+            reach = Reach(self.running, partial(find_hub, data))
+            return RemoteEngine(self.store, self.clock, secret, reach, beaten.add)
         return Engine(self.store, self.clock, secret, on_leases=beaten.add, on_commit=hints.tell)
 
 
@@ -109,7 +110,7 @@ def opened(data: Path, settings: Settings, engines: Engines, *, create: bool) ->
     except DragomanError:
         engines.store.close()
         raise
-    hub = Hub(engines.make(beaten, hints), new_id, Redaction(redactor))
+    hub = Hub(engines.make(data, beaten, hints), new_id, Redaction(redactor))
     try:
         place = _furnished(data, settings, engines, hub, hints, beaten)
         if create:

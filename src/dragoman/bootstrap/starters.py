@@ -198,7 +198,8 @@ def _worktree(place: Place, settings: AgentSettings, of: "Assignment") -> Path:
     variables = {key: environment()[key] for key in PASSED_ON if key in environment()}
     repository = data / settings.repository
     commit = find_commit(repository, wanted, variables)
-    folder = open_worktree(repository, at, branch, commit or settings.base, variables)
+    base, hub = commit or settings.base, place.hub.store.ledger_id()
+    folder = open_worktree(repository, at, branch, base, hub, variables)
     if commit and not go_on_from(folder, commit, variables):
         _warn(place, of, f"the worktree has gone another way than the checkpoint {wanted}")
     elif wanted and not commit:

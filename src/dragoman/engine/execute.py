@@ -20,7 +20,7 @@ from dragoman.core.ids import check_key
 from dragoman.core.reading import Decision, Receipt
 from dragoman.engine.answers import told_before
 from dragoman.engine.ports import Answer
-from dragoman.engine.request import Accepted, Outcome, Request
+from dragoman.engine.request import SIGNED_KEY, Accepted, Outcome, Request
 from dragoman.engine.snapshots import Place
 from dragoman.engine.unit import Unit
 
@@ -125,14 +125,15 @@ def _looked_up(unit: Unit, request: Request, place: Place, now: int) -> Outcome 
 def _repeat(unit: Unit, request: Request, answer: Answer, now: int) -> Outcome:
     """The first answer to this key; a sign of life all the same (S-IDEM)."""
     if not unit.answers.fits(answer, request):
+        key = answer.key.removeprefix(SIGNED_KEY)
         return _refused(
             unit,
             request,
             request.commands[0],
             Refusal(
                 "key_reused",
-                f"the key {answer.key} was used before: for another request, or for this one while "
-                "the hub had other keys (`init --new-keys`). See what it did, then use a new key",
+                f"the key {key} was used before: for another request, or for this one while the "
+                "hub had other keys (`init --new-keys`). See what it did, then use a new key",
             ),
             now,
         )

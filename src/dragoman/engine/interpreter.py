@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, get_args
+from typing import Any, Final, get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -76,14 +76,16 @@ class Interpreter:
         *,
         speaker: Actor | None = None,
         via: str = "",
+        unnamed: Actor | None = None,
         ends_stays: bool = False,
     ) -> Answer | None:
         """A message of any dialect; None when it is nobody's.
 
-        Without a speaker it is from whom it says it is from, through the door `via`. `ends_stays`:
-        a stay that has no name ends with its report, because nobody else could end it (S-SESSION).
+        Without a speaker it is from whom it says it is from, through the door `via`; one that names
+        nobody is from `unnamed`, whom the door knows, or else is refused. `ends_stays`: a stay that
+        has no name ends with its report, because nobody else could end it (S-SESSION).
         """
-        plan = self._planned(said, speaker, via)
+        plan = self._planned(said, speaker, via, unnamed)
         if plan is None:
             return None
         return self._ask(plan.ending_stays() if ends_stays else plan)
@@ -200,13 +202,24 @@ class Interpreter:
             return turned
         return replace(turned, reply=dialect.says_no(message, refusal, actor, self._facts))
 
-    def _planned(self, said: Said, speaker: Actor | None, via: str) -> Plan | None:
+    def _planned(
+        self, said: Said, speaker: Actor | None, via: str, unnamed: Actor | None = None
+    ) -> Plan | None:
         spoken = self.hear(said)
         if spoken is None:
             return None
-        heard = spoken.heard
-        actor = speaker or self._facts.speaker(heard.sender or NAMELESS, via)
+        heard, actor = spoken.heard, speaker
+        if actor is None:
+            heard, actor = self._whose(heard, via, unnamed)
         return plan_of(spoken.dialect, self._admitted(heard, actor), actor, self._facts)
+
+    def _whose(self, heard: Heard, via: str, unnamed: Actor | None) -> tuple[Heard, Actor]:
+        """A message and who sends it; one that nobody can be known to send is faulty."""
+        if heard.sender:
+            return heard, self._facts.speaker(heard.sender, via)
+        if unnamed is not None:
+            return heard, unnamed
+        return replace(heard, fault=heard.fault or _OF_NOBODY), Actor("agent", NAMELESS, via)
 
     def _admitted(self, heard: Heard, actor: Actor) -> Heard:
         """The message, faulty if its speaker has to come through another door."""
@@ -271,6 +284,11 @@ class Interpreter:
 
 
 _NOTHING_TO_DO = Accepted(())
+_OF_NOBODY: Final = Fault(
+    "unauthenticated",
+    "it names nobody who can be its sender, and nothing else says who that is: name the agent in "
+    "the message, or put it into the folder of that agent, inbox/NAME/",
+)
 
 
 def _is_long(said: Said) -> bool:

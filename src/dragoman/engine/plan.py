@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from dragoman.core import missing
 from dragoman.core.actors import Actor
-from dragoman.core.commands import RejectMessage, ReportOutcome, WarnTask
+from dragoman.core.commands import RejectMessage, ReportOutcome
 from dragoman.core.errors import Refusal
 from dragoman.core.events import MessageReceived
 from dragoman.core.ids import shown_name
@@ -127,7 +127,7 @@ class Plan(Struct, frozen=True):
         assert self.operation is not None, "what has no operation is refused"
         if self.told is not None:
             return Taken(self.dialect.name, self.kind, self.actor.name, (), self.told)
-        warnings = [command.detail for command in self.commands if isinstance(command, WarnTask)]
+        warnings = [*accepted.warnings]
         if remarks:
             warnings += remarks
             accepted = replace(accepted, masked=remarks)

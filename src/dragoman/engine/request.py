@@ -1,5 +1,7 @@
 """A request to the hub: who asks, for what (all or none), under which key; and the answer."""
 
+from typing import Final
+
 import msgspec
 from msgspec import Struct
 
@@ -36,6 +38,10 @@ class Request(Struct, frozen=True):
             raise ValueError("A request asks for at least one command.")
 
 
+SIGNED_KEY: Final = "signed:"
+"""Before every key of a signed message, so that none is that of a message with a token."""
+
+
 class Accepted(Struct, frozen=True):
     """A yes: a receipt for each command."""
 
@@ -46,6 +52,12 @@ class Accepted(Struct, frozen=True):
     """Why the effect was refused; else its receipts are the last ones."""
     masked: tuple[str, ...] = ()
     """What the sender is told about secrets that were taken out of the request."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What was odd about a message about a task, the first time it was said."""
+        about_tasks = (one for one in self.receipts if one.task and not one.log)
+        return tuple(one.remark for one in about_tasks if one.remark)
 
     @property
     def name(self) -> str:

@@ -30,6 +30,7 @@ from dragoman.core.moments import parse_rfc3339, to_rfc3339
 from dragoman.engine.identity import Principal
 from dragoman.engine.ports import Clock, Store
 from dragoman.engine.reads.ask import find_agent
+from dragoman.engine.request import SIGNED_KEY
 from dragoman.text.base64url import from_base64url, to_base64url
 from dragoman.text.shape_words import below, shape_fault
 from dragoman.text.strict_json import StrictJsonError, parse_json
@@ -44,8 +45,6 @@ _FULL_MS: Final = 1_000
 
 _DOMAIN: Final = b"dragoman envelope v1\n"
 _NONCE: Final = re.compile(r"[A-Za-z0-9_-]{16,64}", re.ASCII)
-_KEYED: Final = "signed:"
-"""Before every key, so that none is that of a message with a token."""
 _MADE_OF: Final = frozenset({"envelope", "signature"})
 
 
@@ -57,7 +56,7 @@ class Seal(Struct, frozen=True, forbid_unknown_fields=True, tag="ed25519", tag_f
     audience: str
     expires: str
     value: str
-    key: Annotated[str, Meta(max_length=LONGEST_KEY - len(_KEYED))] = ""
+    key: Annotated[str, Meta(max_length=LONGEST_KEY - len(SIGNED_KEY))] = ""
     """The sender's idempotency key: who was not answered signs anew, and it counts once."""
 
 
@@ -127,7 +126,7 @@ class Envelopes:
         if refusal is not None:
             return refusal
         principal = Principal(Actor(known.role, known.name, via))
-        return Opened(principal, envelope, f"{_KEYED}{seal.key or seal.nonce}")
+        return Opened(principal, envelope, f"{SIGNED_KEY}{seal.key or seal.nonce}")
 
     def _check(self, seal: Seal, now: int) -> Refusal | None:
         """Why it is not for us, or not for now."""

@@ -78,4 +78,4 @@ def _why(move: Move, task: Task) -> str:
     report = task.reported
     if move.reason not in _REPORTED_BLOCKED or report is None:
         return move.reason
-    return "; ".join(filter(str.strip, report.blockers)) or report.notes or move.reason
+    return "; ".join(filter(str.strip, report.blockers))

@@ -302,7 +302,9 @@ class Attempt:
         try:
             receipt = await self._insist(SYSTEM, end)
             if receipt.status == "in-progress" and otherwise is not None:
-                await self._insist(self._actor, otherwise)
+                # How an agent has ended that says nothing is the hub's word, not the agent's.
+                is_verdict = isinstance(otherwise, ReportOutcome)
+                await self._insist(SYSTEM if is_verdict else self._actor, otherwise)
         except Refused:
             # The lease was lost meanwhile: another attempt says what becomes of the task.
             return

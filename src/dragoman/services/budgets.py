@@ -16,6 +16,7 @@ _MINUTE_MS = 60_000
 _DAY_MS = 86_400_000
 _MOST_COST = 1e12
 """What is more counts as so much: no budget is larger."""
+_LARGE = 100_000
 
 
 class Budget(Struct, frozen=True):
@@ -37,6 +38,8 @@ class Used(Struct, frozen=True, omit_defaults=True):
     cost: float = 0
     told: bool = False
     """Whether it was paused for that, and somebody was asked."""
+    earlier: "Used | None" = None
+    """What it had used of the same day when somebody let it go on; that counts no more."""
 
 
 def day_of(now: int) -> str:
@@ -77,7 +80,24 @@ def afresh(used: Used, running: Used) -> Used:
 
     Its figures are added when it ends; until then they are owed, so that only what comes counts.
     """
-    return Used(used.day, ms=-running.ms, output=-running.output)
+    so_far = spend(whole(used), ms=running.ms, output=running.output)
+    earlier = replace(so_far, told=False)
+    return Used(used.day, ms=-running.ms, output=-running.output, earlier=earlier)
+
+
+def whole(used: Used) -> Used:
+    """What was used of the day in all, for whoever looks."""
+    earlier = used.earlier
+    if earlier is None:
+        return used
+    return replace(
+        used,
+        attempts=used.attempts + earlier.attempts,
+        ms=used.ms + earlier.ms,
+        output=used.output + earlier.output,
+        cost=used.cost + earlier.cost,
+        earlier=None,
+    )
 
 
 def used_up(agent: str, budget: Budget, used: Used) -> str:
@@ -110,7 +130,12 @@ def _used_up(agent: str, budget: Budget, used: Used) -> Iterator[str]:
     ):
         if most and spent >= most:
             yield (
-                f"{agent} has used {spent:g} of {most:g} ({key}) on {used.day} and pauses until "
-                f"the next day (UTC); `dragoman agent resume {agent}` lets it go on now, with as "
-                "much again"
+                f"{agent} has used {_plain(spent)} of {_plain(most)} ({key}) on {used.day} "
+                f"and pauses until the next day (UTC); `dragoman agent resume {agent}` lets it go "
+                "on now, with as much again"
             )
+
+
+def _plain(number: float) -> str:
+    """A number as people write it: a large one without a fraction, and with all its digits."""
+    return f"{number:g}" if number < _LARGE else f"{number:.0f}"

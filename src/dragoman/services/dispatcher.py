@@ -21,6 +21,7 @@ from dragoman.engine.reads.ask import TaskView, find_agent, find_task
 from dragoman.engine.runner import Assignment
 from dragoman.services.attempt import Attempt, Speak, Terms
 from dragoman.services.booking import Booking, UsageKeeper
+from dragoman.services.budgets import whole
 from dragoman.services.desk import Agent, AgentState, Desk
 from dragoman.services.taking_over import Estate, Forget, Sweep
 
@@ -110,7 +111,7 @@ class Dispatcher:
             AgentState(
                 name,
                 tuple(attempt.assignment.task for attempt in desk.attempts.values()),
-                desk.used_beside(self._booking.used(name)),
+                desk.used_beside(whole(self._booking.used(name))),
                 self._why_idle(desk),
             )
             for name, desk in self._desks.items()

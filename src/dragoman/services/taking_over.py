@@ -79,14 +79,17 @@ class Estate:
             why = "the hub was killed while the agent was at work"
             if self._is_asked_for(view):
                 # Its request is open until its deadline: it is handed over again, by its name.
-                await self._give_back(lease, ReleaseTask(task, why))
+                await self._end(_agent(lease, task), ReleaseTask(task, why))
                 return
-            report = ReportOutcome(task, "failed", why, apply=True, backoff=self._backoff)
-            await self._give_back(lease, report)
+            report = ReportOutcome(
+                task, "failed", why, fence=lease.fence, apply=True, backoff=self._backoff
+            )
+            await self._end(SYSTEM, report)
         elif lease.holder in agents:
             await begin(view)
         else:
-            await self._give_back(lease, ReleaseTask(task, "its agent is not started any more"))
+            release = ReleaseTask(task, "its agent is not started any more")
+            await self._end(_agent(lease, task), release)
 
     def _is_asked_for(self, view: TaskView) -> bool:
         """Whether an intent has asked for it, by a request that ends by itself."""
@@ -99,9 +102,8 @@ class Estate:
         request = None if intent is None else intent.request
         return request is not None and request.deadline is not None
 
-    async def _give_back(self, lease: Lease, command: ReportOutcome | ReleaseTask) -> None:
-        """End an attempt in the place of its agent."""
-        actor = Actor("agent", lease.holder, VIA, command.task, lease.fence)
+    async def _end(self, actor: Actor, command: ReportOutcome | ReleaseTask) -> None:
+        """End an attempt."""
         with suppress(Refused):  # its lease has ended meanwhile: recovery sees to it
             await self._hub.do_soon(actor, command)
 
@@ -113,3 +115,8 @@ class Estate:
                 if session.startswith(ours) and session not in self._settled:
                     yield view
             query = BoardQuery(status="in-progress", before=page[-1].number, limit=_PAGE)
+
+
+def _agent(lease: Lease, task: str) -> Actor:
+    """The agent that has the attempt, in whose place it is given back."""
+    return Actor("agent", lease.holder, VIA, task, lease.fence)

@@ -1,15 +1,19 @@
 """A hub that runs in another process of this machine: requests travel to it.
 
-Whoever works on a data directory reads the store beside its hub, and writes through it.
+Whoever works on a data directory reads the store beside its hub, and writes through it. A hub that
+is just stopping is waited for: what was asked of it is then done here, or by the next one.
 """
 
 import asyncio
 import http.client
+import time
+from collections.abc import Callable
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from dragoman.core.errors import REFUSALS, Refusal, StoreUnavailable
 from dragoman.engine.errand import Do, Done
@@ -23,6 +27,9 @@ from dragoman.system.trust import unchecked
 _SECONDS: Final = 30.0
 _MOST_BYTES: Final = 64 * 1024 * 1024
 _TRIES: Final = 3
+_LEAVING_SECONDS: Final = 25.0
+"""So long a hub whose door is closed may hold its data directory: then something is wrong."""
+_PAUSE_SECONDS: Final = 0.05
 
 
 class _Problem(Struct, frozen=True):
@@ -30,60 +37,76 @@ class _Problem(Struct, frozen=True):
     detail: str = ""
 
 
+class Reach(Struct, frozen=True):
+    """How the hub is reached, and how long it is waited for."""
+
+    first: HubAddress
+    seek: Callable[[], HubAddress | None]
+    """Where the hub is now, if there is one."""
+    seconds: float = _SECONDS
+    leaving_seconds: float = _LEAVING_SECONDS
+
+
 class RemoteEngine(Engine):
     """Takes requests as every engine does, and has them run where the hub is."""
 
     def __init__(
-        self,
-        store: Store,
-        clock: Clock,
-        secret: bytes,
-        hub: HubAddress,
-        on_leases: OnLeases,
-        *,
-        seconds: float = _SECONDS,
+        self, store: Store, clock: Clock, secret: bytes, reach: Reach, on_leases: OnLeases
     ) -> None:
-        super().__init__(store, clock, secret)
-        self._hub = hub
+        super().__init__(store, clock, secret, on_leases=on_leases)
+        self._reach = reach
+        self._hub: HubAddress | None = reach.first
         self._told = on_leases
-        self._seconds = seconds
 
     def handle_now(self, request: Request) -> Outcome:
-        """Have one request run by the hub."""
+        """Have one request run by the hub; once there is none any more, it is run here."""
+        # With a key it can be asked for again when the answer was lost on its way.
+        request = replace(request, key=request.key or new_id())
         asked = Do(
             request.actor,
             request.commands,
-            # With a key it can be asked for again when the answer was lost on its way.
-            request.key or new_id(),
+            request.key,
             request.said,
             request.per_attempt,
             request.heard,
             request.effect,
         )
-        status, answer = self._ask(msgspec.json.encode(asked))
-        if status == http.client.OK:
-            done = msgspec.json.decode(answer, type=Done)
-            self._told({"task:" + receipt.task for receipt in done.receipts if receipt.task})
-            return Accepted(done.receipts, done.repeated, done.declined)
-        return self._refusal(status, answer)
+        body, deadline = msgspec.json.encode(asked), time.monotonic() + self._reach.leaving_seconds
+        while (hub := self._hub) is not None:
+            try:
+                return self._outcome(hub.url, *self._ask(hub, body))
+            except ConnectionRefusedError as error:
+                if time.monotonic() >= deadline:
+                    raise StoreUnavailable(
+                        f"the hub at {hub.url} does not answer ({error}); nothing was done. Look "
+                        "at its log, or stop it and try again"
+                    ) from error
+            time.sleep(_PAUSE_SECONDS)
+            self._hub = self._reach.seek()
+        return super().handle_now(request)
+
+    def _outcome(self, url: str, status: int, answer: bytes) -> Outcome:
+        if status != http.client.OK:
+            return _refusal(url, status, answer)
+        done = msgspec.json.decode(answer, type=Done)
+        self._told({"task:" + receipt.task for receipt in done.receipts if receipt.task})
+        return Accepted(done.receipts, done.repeated, done.declined)
 
     def handle(self, request: Request) -> asyncio.Future[Outcome]:
         """The same, without holding up the event loop."""
         return asyncio.get_running_loop().run_in_executor(None, self.handle_now, request)
 
-    def _ask(self, body: bytes) -> tuple[int, bytes]:
-        url = self._hub.url
+    def _ask(self, hub: HubAddress, body: bytes) -> tuple[int, bytes]:
+        """What the hub says; ConnectionRefusedError: its door is closed."""
+        url, seconds = hub.url, self._reach.seconds
         for left in reversed(range(_TRIES)):
             try:
-                return self._post(body)
-            except ConnectionRefusedError as error:
-                raise StoreUnavailable(
-                    f"the hub at {url} does not answer ({error}); nothing was done. Look at its "
-                    "log, or stop it and try again"
-                ) from error
+                return self._post(hub, body)
+            except ConnectionRefusedError:
+                raise
             except TimeoutError as error:
                 raise StoreUnavailable(
-                    f"the hub at {url} did not answer within {self._seconds:g} s; it may still do "
+                    f"the hub at {url} did not answer within {seconds:g} s; it may still do "
                     "what was asked: look at what became of it before you ask again"
                 ) from error
             except (OSError, http.client.HTTPException) as error:
@@ -94,10 +117,10 @@ class RemoteEngine(Engine):
                     ) from error
         raise AssertionError("the last try returns or raises")
 
-    def _post(self, body: bytes) -> tuple[int, bytes]:
-        connection = _connect(self._hub.url, self._seconds)
+    def _post(self, hub: HubAddress, body: bytes) -> tuple[int, bytes]:
+        connection = _connect(hub.url, self._reach.seconds)
         headers = {
-            "Authorization": f"Bearer {self._hub.token}",
+            "Authorization": f"Bearer {hub.token}",
             "Content-Type": "application/json",
         }
         try:
@@ -107,17 +130,18 @@ class RemoteEngine(Engine):
         finally:
             connection.close()
 
-    def _refusal(self, status: int, answer: bytes) -> Refusal:
-        try:
-            problem = msgspec.json.decode(answer, type=_Problem)
-        except msgspec.MsgspecError:
-            problem = _Problem()
-        if problem.code in REFUSALS:
-            return Refusal(problem.code, problem.detail)
-        raise StoreUnavailable(
-            f"the hub at {self._hub.url} answered {status} "
-            f"({problem.code or 'no code'}: {problem.detail or 'no reason'})"
-        )
+
+def _refusal(url: str, status: int, answer: bytes) -> Refusal:
+    try:
+        problem = msgspec.json.decode(answer, type=_Problem)
+    except msgspec.MsgspecError:
+        problem = _Problem()
+    if problem.code in REFUSALS:
+        return Refusal(problem.code, problem.detail)
+    raise StoreUnavailable(
+        f"the hub at {url} answered {status} "
+        f"({problem.code or 'no code'}: {problem.detail or 'no reason'})"
+    )
 
 
 def _connect(url: str, seconds: float) -> Any:

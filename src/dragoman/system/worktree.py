@@ -1,9 +1,10 @@
 """Git worktrees and branches for tasks: made beside what is checked out, which is never touched."""
 
 import re
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Lock
 from typing import Final
 
 from msgspec import Struct
@@ -15,6 +16,9 @@ _SECONDS: Final = 120.0
 _ELSEWHERE: Final = frozenset({"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR"})
 """Variables by which git would look into another repository than the one that is named."""
 _MOST_BRANCHES: Final = 100
+_MADE_BY: Final = "dragomanHub"
+"""Under which key of a branch the repository's configuration says whose hub has made it."""
+_MAKING: Final = Lock()
 _COMMIT: Final = re.compile("[0-9a-f]{4,64}", re.IGNORECASE)
 # Agents can write where a repository keeps its hooks, so none is run here. Filters that its
 # configuration names (as for large files) are: without them a checkout would not be what it says.
@@ -22,17 +26,43 @@ _QUIET: Final = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
 
 
 def open_worktree(
-    repository: Path, at: Path, branch: str, base: str, variables: Mapping[str, str]
+    repository: Path, at: Path, branch: str, base: str, hub: str, variables: Mapping[str, str]
 ) -> Path:
-    """The worktree at this path; made from `base` (else from HEAD) when there is none yet."""
+    """The worktree at this path; when there is none yet, one on this hub's branch of that name.
+
+    Ids of tasks begin anew in every data directory: a branch that this hub did not make is left
+    alone, and the next name has a number behind it. A new branch begins at `base`, else at HEAD.
+    """
     if (at / ".git").is_file():
         return at
     at.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     _git(repository, variables, "worktree", "prune")
-    known = _git(repository, variables, "branch", "--list", branch)
-    made = (str(at), branch) if known else ("-b", branch, str(at), base or "HEAD")
-    _git(repository, variables, "worktree", "add", *made)
+    # Git does not wait for whoever else writes the configuration just now.
+    with _MAKING:
+        own = _own_branch(repository, branch, base, hub, variables)
+    _git(repository, variables, "worktree", "add", str(at), own)
     return at
+
+
+def _own_branch(
+    repository: Path, wanted: str, base: str, hub: str, variables: Mapping[str, str]
+) -> str:
+    """The branch that this hub has made, or makes now; the mark goes with it when it is deleted."""
+    for name in _names(wanted):
+        mark = f"branch.{name}.{_MADE_BY}"
+        if _try(repository, variables, "rev-parse", "-q", "--verify", f"refs/heads/{name}")[0]:
+            _git(repository, variables, "branch", "--", name, base or "HEAD")
+            _git(repository, variables, "config", "--local", mark, hub)
+            return name
+        if _try(repository, variables, "config", "--local", "--get", mark) == (0, hub):
+            return name
+    raise OSError(f"{repository} has too many branches {wanted}-N: remove some of them")
+
+
+def _names(wanted: str) -> Iterator[str]:
+    """Names for a branch, the best one first."""
+    yield wanted
+    yield from (f"{wanted}-{number}" for number in range(2, _MOST_BRANCHES))
 
 
 def find_commit(repository: Path, named: str, variables: Mapping[str, str]) -> str:
@@ -100,8 +130,7 @@ def free_branch(
     _refuse_if_in_the_way(repository, wanted, variables)
     _, listed = _try(repository, variables, "worktree", "list", "--porcelain")
     taken = set(listed.splitlines()) if is_checked_out_next else set[str]()
-    for number in range(1, _MOST_BRANCHES):
-        name = wanted if number == 1 else f"{wanted}-{number}"
+    for name in _names(wanted):
         code, at = _try(repository, variables, "rev-parse", "-q", "--verify", f"refs/heads/{name}")
         if code or (at == commit and f"branch refs/heads/{name}" not in taken):
             return name, not code
@@ -135,7 +164,7 @@ def check_out_beside(repository: Path, at: Path, branch: str, variables: Mapping
     if at.exists():
         raise BadRepository(f"{at} exists already: name a folder that does not")
     with _explained(repository):
-        open_worktree(repository, at.absolute(), branch, "", variables)
+        _git(repository, variables, "worktree", "add", str(at.absolute()), branch)
 
 
 def take_back_worktree(repository: Path, at: Path, variables: Mapping[str, str]) -> None:

@@ -418,7 +418,7 @@ def test_a_letter_is_from_its_caller() -> None:
     assert answer.actor == "alice"
     nobody = office.door.send({**PROGRESS, "from": "a b"}, via="inbox")
     assert isinstance(nobody, Turned)
-    assert nobody.code == "identity_mismatch"
+    assert nobody.code == "unauthenticated"
 
 
 @proves("MAIL-MEANING", "MAIL-ADOPT")

@@ -597,13 +597,13 @@ def test_an_attempts_credential_writes_letters_but_moves_no_other_task() -> None
     own = replace(ALICE, task=BEAD, fence=1)
     assert office.effect(own, letter("BEAD_ACCEPTED")) == "applied"
     assert office.effect(own, letter("PROGRESS", "Step: x")) == "applied"
-    assert office.effect(own, letter("PROGRESS", "Step: x", bead="ol-9")) == "task_not_found"
+    assert office.effect(own, letter("PROGRESS", "Step: x", bead="ol-9")) == "not_authorized"
     office.send(BOB, letter("BEAD_ACCEPTED", bead="ol-8"))
     assert office.effect(own, letter("PROGRESS", "Step: x", bead="ol-8")) == "not_authorized"
     assert office.effect(own, NOTE) == "none"
     office.pass_(21)
     office.send(ALICE, letter("BEAD_ACCEPTED"))
-    assert office.effect(own, letter("PROGRESS", "Step: x")) == "lease_lost"
+    assert office.code("mail.send", letter("PROGRESS", "Step: x"), own) == "lease_lost"
     lease = office.lab.lease(BEAD)
     assert lease is not None
     assert lease.beats == 1, "what is left of an attempt keeps no other one alive"

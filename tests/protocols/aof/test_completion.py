@@ -171,6 +171,23 @@ def test_a_repeat_after_the_file_was_written_is_still_a_repeat(scene: Scene) -> 
     assert scene.size() == before
 
 
+@proves("AOF-WARNINGS", "AOF-REPEAT", "IDEM-REPEAT")
+def test_a_repeat_warns_as_the_first_time_did_and_of_nothing_new(scene: Scene) -> None:
+    scene.files.clear()
+    first = scene.taken(report())
+    scene.files.add((PARENT, "outputs/summary.md"))
+    there = scene.taken(report())
+    scene.end()
+    over = scene.taken(report())
+
+    assert first.warnings
+    assert [(one.repeated, one.warnings, one.reply) for one in (there, over)] == [
+        (True, first.warnings, first.reply)
+    ] * 2
+    other = report(notes="now with its summary") | {"sentAt": "2026-02-09T22:00:00.000Z"}
+    assert scene.taken(other).warnings == ()
+
+
 @proves("AOF-WARNINGS")
 def test_nothing_is_missed_when_the_work_is_done(scene: Scene) -> None:
     scene.do_done()

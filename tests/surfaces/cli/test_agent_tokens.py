@@ -134,6 +134,7 @@ def test_a_pause_is_shown_with_its_reason_until_it_is_ended(dragoman: Console) -
     assert dragoman("agent", "list").out.splitlines()[1].split()[-1] == "yes"
     assert dragoman.ask("agent", "resume", "ada", "--as", "ada", code=1)["code"] == "not_authorized"
     assert dragoman("agent", "resume", "ada").out == "ada is not paused any more\n"
+    assert dragoman("agent", "resume", "ada").out == "ada is not paused, and was not\n"
     assert dragoman.ask("agent", "show", "ada")["paused"] is None
 
 

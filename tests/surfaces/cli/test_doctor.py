@@ -9,7 +9,7 @@ import pytest
 
 from dragoman.surfaces.cli.doctor.checks_outside import room
 from dragoman.surfaces.cli.doctor.examine import CHECKS
-from dragoman.system.hub_lock import HubLock
+from dragoman.system.hub_lock import HubLock, Works
 from tests.requirements import proves
 from tests.store.sqlite.files import hide_from_index
 from tests.surfaces.cli.console import NOON, Console
@@ -425,3 +425,19 @@ def test_a_log_that_was_cut_off_is_named_until_it_is_completed(healthy: Console)
     healthy.ask("tick", "--now", NOON)
     assert log.read_bytes().startswith(whole)
     assert examine(healthy)["files"]["state"] == "ok"
+
+
+def test_beside_a_hub_the_settings_are_those_that_it_was_started_with(
+    healthy: Console, tmp_path: Path
+) -> None:
+    named = tmp_path / "elsewhere.toml"
+    named.write_text('[git]\nrepository = "/nowhere"\n')
+    (healthy.data / "dragoman.toml").write_text("this is not TOML")
+    with HubLock.acquire(healthy.data, "dragoman up") as lock:
+        assert examine(healthy)["settings"]["state"] == "bad", "it has not said yet"
+        lock.works_on(Works(f"sqlite:///{healthy.data}/dragoman.db", "L", f"{named}"))
+        found = examine(healthy)
+
+    assert (found["settings"]["state"], found["settings"]["found"]) == ("ok", f"{named}")
+    assert "/nowhere" in found["git"]["found"]
+    assert examine(healthy)["settings"]["state"] == "bad"

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from dragoman.surfaces.cli.person import login_name
 from tests.protocols.aof.scene import (
     CHILD,
     PARENT,
@@ -82,6 +83,40 @@ def test_a_refused_message_ends_with_1_and_its_code(working: Console, letter: Le
     assert in_words.err.startswith("unauthorized_agent: ")
     spoofed = working.ask("send", letter(update(progress="x")), "--as", "eve", code=1)
     assert spoofed["code"] == "identity_mismatch"
+
+
+_OF_NOBODY = {
+    "subject": "[ol-55] PROGRESS",
+    "body_md": "Bead: ol-55\nStep: 1\nStatus: going\nContext usage: 10%",
+    "to": ["bob"],
+}
+
+
+@proves("CLI-PROMISES", "AOF-IDENTITY")
+def test_what_names_no_sender_is_from_the_person_who_types(
+    dragoman: Console, letter: Letters
+) -> None:
+    sent = dragoman.ask("send", letter(_OF_NOBODY))
+
+    assert sent["agent"] == login_name()
+    assert {event["actor"] for event in dragoman("events", "--json").objects} == {
+        f"human:{login_name()}"
+    }
+
+
+@proves("FILES-INBOX", "AOF-IDENTITY")
+def test_a_file_in_the_inbox_that_names_nobody_is_refused(dragoman: Console) -> None:
+    dragoman.ask("init")
+    inbox = dragoman.data / "inbox"
+    inbox.mkdir(exist_ok=True)
+    (inbox / "1.json").write_text(json.dumps(_OF_NOBODY))
+
+    dragoman("tick")
+
+    why = (inbox / "rejected/1.json.reason.txt").read_text()
+    assert why.startswith("unauthenticated: it names nobody")
+    assert "inbox/NAME/" in why
+    assert dragoman.ask("task", "list")["tasks"] == []
 
 
 @proves("CLI-EXIT", "DIALECT-RECORD")
@@ -192,16 +227,29 @@ def test_what_could_not_be_and_what_was_done_instead_is_told(
     working: Console, letter: Letters
 ) -> None:
     def effect(message: dict[str, object]) -> str:
-        return "; ".join(working.ask("send", letter(message))["effects"])
+        told = working.ask("send", letter(message))
+        return "; ".join((*told["effects"], *told["warnings"]))
 
     assert effect(update(progress="half")) == "written into the work log"
     no_way = "there is no way from in-progress to done"
-    assert effect(update(status="done", notes="x")) == f"{no_way}: written into the work log"
+    in_vain = update(status="done", notes="x")
+    assert effect(in_vain) == f"{no_way}: written into the work log"
+    assert effect(in_vain) == f"{no_way}: written into the work log", "a repeat is told the same"
     assert effect(update(status="done")) == f"{no_way}: nothing was changed"
     assert effect(update(status="review")) == ""
     assert effect(report(notes="again")) == (
         f"{PARENT} was review already: the report changes nothing"
     )
+
+
+@proves("AOF-STATUS")
+def test_what_is_said_beside_a_transition_stands_in_the_log(
+    working: Console, letter: Letters
+) -> None:
+    why, notes = "Test environment unreachable", "Cannot proceed until it is fixed"
+    working.ask("send", letter(update(status="blocked", blockers=[why], notes=notes)))
+
+    assert f"in-progress → blocked ({why}): {notes}" in working("task", "log", PARENT).out
 
 
 @proves("AOF-HANDOFF")
@@ -214,6 +262,24 @@ def test_what_became_of_a_handoff_is_told(working: Console, letter: Letters) -> 
         working("task", "create", "Two", "--id", CHILD, "--ready")
         (effect,) = working.ask("send", letter(message))["effects"]
         assert effect.startswith(words)
+
+
+@proves("AOF-HANDOFF")
+def test_a_part_that_cannot_begin_is_not_told_to(working: Console, letter: Letters) -> None:
+    working("task", "create", "Two", "--id", CHILD, "--ready")
+    first = working.make("First", "--ready")
+
+    def told() -> str:
+        said = accepted() | {"sentAt": f"2026-02-09T21:0{working.make('x')[-1]}:00Z"}
+        return "; ".join(working.ask("send", letter(said))["effects"]).rpartition("; ")[2]
+
+    working.ask("send", letter(request()))
+    assert told() == "a claim begins the work"
+    working.ask("task", "link", CHILD, "--blocked-by", first)
+    assert told() == f"it waits for {first}"
+    working.ask("task", "move", first, "cancelled")
+    working.ask("task", "move", CHILD, "blocked")
+    assert told() == "it is blocked"
 
 
 @proves("AOF-COMPLETION")

@@ -199,6 +199,7 @@ def test_show_and_events_tell_what_an_agent_reported_and_said(dragoman: Console)
         "notes": "no key\nat all",
         "blockers": ["key", "door"],
         "attempt": 1,
+        "by": None,
         "agent": "ada",
         "at": "2026-02-09T12:00:00.000Z",
     }

@@ -74,6 +74,10 @@ def test_no_event_is_without_words() -> None:
         ),
         (TaskTransitioned("review", "done"), "review → done"),
         (TaskTransitioned("review", "ready", "no"), "review → ready (no)"),
+        (
+            TaskTransitioned("ready", "blocked", "no key", beside="ask ben"),
+            "ready → blocked (no key): ask ben",
+        ),
         (TaskRequeued(1, "gone", 2, 0), REQUEUED),
         (
             TaskRewound("done", "ready", 3, Restored("ready", "Do"), branch="b", reason="wrong"),
@@ -83,6 +87,10 @@ def test_no_event_is_without_words() -> None:
         (
             TaskReported(1, "ada", "blocked", "stuck", ("key", "door")),
             "ada reported blocked: stuck; blocked by key, door",
+        ),
+        (
+            TaskReported(1, "ada", "failed", "exit code 3", by="hub"),
+            "ada reported nothing, the hub says failed: exit code 3",
         ),
         (TaskNoted("half"), "noted: half"),
         (

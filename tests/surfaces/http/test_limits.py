@@ -36,6 +36,15 @@ def test_only_json_is_taken(house: House, path: str, type_: str) -> None:
     assert "application/json" in answer.json["detail"]
 
 
+@pytest.mark.parametrize("path", ["/v1/messages", "/v1/tasks", "/v1/aof/session_end", "/v1/do"])
+def test_what_is_packed_is_not_taken(house: House, path: str) -> None:
+    answer = house.ask("POST", path, b"{}", headers={"Content-Encoding": "gzip"})
+    assert (answer.status, answer.code) == (415, "unsupported_media_type")
+    assert "'gzip'" in answer.json["detail"]
+    plain = house.ask("POST", path, b"{}", headers={"Content-Encoding": "Identity"})
+    assert plain.status != 415
+
+
 @pytest.mark.parametrize(
     ("body", "code", "path"),
     [

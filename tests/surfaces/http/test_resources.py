@@ -145,6 +145,23 @@ def test_a_question_that_cannot_be_understood_is_told(house: House, path: str, w
     assert words in answer.json["detail"]
 
 
+@pytest.mark.parametrize(
+    "query",
+    ["tasks?assignee=", "tasks?status=", "tasks?cursor=", "events?type=", "events?task=&limit=1"],
+)
+def test_a_filter_that_says_nothing_is_told_so(house: House, query: str) -> None:
+    answer = house.ask("GET", f"/v1/{query}")
+    assert (answer.status, answer.code) == (400, "invalid_request")
+    assert answer.json["path"] == query.partition("?")[2].partition("=")[0]
+
+
+@pytest.mark.parametrize("path", ["/openapi.json", "/docs", "/healthz"])
+def test_descriptions_have_a_tag_too(house: House, path: str) -> None:
+    first = house.ask("GET", path)
+    again = house.ask("GET", path, headers={"If-None-Match": first.headers["etag"]})
+    assert (first.status, again.status, again.body) == (200, 304, b"")
+
+
 def test_what_the_caller_has_already_is_not_sent_again(house: House) -> None:
     task = house.do(CreateTask("One"))
     for path in ("/v1/tasks", f"/v1/tasks/{task}"):

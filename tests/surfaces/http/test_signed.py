@@ -42,7 +42,7 @@ def update(task: str, sender: str = "ada") -> dict[str, Any]:
     }
 
 
-def signed(envelope: Any, key: Ed25519PrivateKey = KEY, **said: str) -> dict[str, Any]:
+def signed(envelope: Any, by: Ed25519PrivateKey = KEY, **said: str) -> dict[str, Any]:
     seal = {
         "agent": "ada",
         "nonce": "0123456789abcdef",
@@ -51,7 +51,7 @@ def signed(envelope: Any, key: Ed25519PrivateKey = KEY, **said: str) -> dict[str
         "alg": "ed25519",
         **said,
     }
-    value = to_base64url(key.sign(signed_bytes(envelope, seal)))
+    value = to_base64url(by.sign(signed_bytes(envelope, seal)))
     return {"envelope": envelope, "signature": {**seal, "value": value}}
 
 
@@ -119,3 +119,16 @@ def test_what_is_no_letter_is_told_so(house: House, body: Any) -> None:
 def test_a_message_of_no_dialect_is_told_so(house: House, task: str) -> None:
     assert task
     assert post(house, signed({"hello": "there"})).code == "not_recognized"
+
+
+@proves("IDENTITY-SIGNED")
+def test_a_key_that_is_used_for_another_message_is_told_as_its_sender_wrote_it(
+    house: House, task: str
+) -> None:
+    assert post(house, signed(update(task), nonce="n" * 16, key="kk")).status == 200
+    other = {**update(task), "sentAt": "2026-02-09T12:00:01.000Z"}
+
+    refused = post(house, signed(other, nonce="m" * 16, key="kk"))
+
+    assert refused.code == "key_reused"
+    assert "the key kk was used before" in refused.json["detail"]

@@ -11,7 +11,7 @@ from mcp.client import Client
 from msgspec.structs import replace
 
 from dragoman.bootstrap import dialects
-from dragoman.core.commands import CreateTask, MoveTask, PostMail, RequestDelegation
+from dragoman.core.commands import CreateTask, LinkTask, MoveTask, PostMail, RequestDelegation
 from dragoman.engine.operation import Operation
 from dragoman.engine.reads.ask import entries
 from dragoman.ledger.entry import read_line
@@ -138,6 +138,41 @@ def test_the_inbox_has_what_is_held_offered_and_in_review(house: House) -> None:
 
     held = {kind: [one["id"] for one in inbox[kind]] for kind in ("holding", "offered", "review")}
     assert held == {"holding": [parent], "offered": [child], "review": [finished]}
+
+
+@proves("MCP-TOOLS")
+def test_a_status_that_cannot_be_and_a_block_by_nothing_are_told(house: House) -> None:
+    house.welcome("gus")
+    task = house.do(CreateTask("Stuck", ready=True, assignee="gus"))
+
+    async def work(client: Client) -> None:
+        await use(client, "claim", task=task)
+        told = await use(client, "update", task=task, status="done")
+        assert told["status"] == "in-progress"
+        assert told["warnings"] == ["there is no way from in-progress to done: nothing was changed"]
+        assert await refusal(client, "complete", task=task, outcome="blocked") == "invalid_field"
+
+    talk(house, "gus", work)
+
+
+@proves("MCP-TOOLS")
+def test_the_inbox_has_what_anybody_may_claim(house: House) -> None:
+    house.welcome("fred")
+    free = house.do(CreateTask("For anybody", ready=True))
+    waits = house.do(CreateTask("After that one", ready=True))
+    house.do(LinkTask(waits, "blocked-by", free))
+    house.do(CreateTask("Another's", ready=True, assignee="zed"))
+
+    async def look(client: Client) -> Any:
+        seen = [one["id"] for one in (await use(client, "inbox"))["free"]]
+        while (await use(client, "claim"))["task"] != free:
+            pass
+        return seen, [one["id"] for one in (await use(client, "inbox"))["free"]]
+
+    before, after = talk(house, "fred", look)
+    assert free in before
+    assert waits not in before
+    assert after == []
 
 
 @proves("MCP-TOOLS")

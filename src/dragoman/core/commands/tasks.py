@@ -93,7 +93,10 @@ class CheckpointTask(TaskCommand, frozen=True, tag="task.checkpoint"):
 
 
 class ReportOutcome(TaskCommand, frozen=True, tag="task.report"):
-    """The holder says how its attempt ended; applied at once, or when the attempt ends."""
+    """The holder says how its attempt ended; applied at once, or when the attempt ends.
+
+    From the hub itself it is what it has seen of a holder that has ended and said nothing.
+    """
 
     outcome: Outcome
     notes: str = ""

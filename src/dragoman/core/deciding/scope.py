@@ -66,9 +66,9 @@ SPEAKS_FOR: Final[dict[type[Any], Callable[[Any], str] | None]] = {
     DiscardDraft: None,
     ProposeHandoff: lambda command: command.task,
     HandoffCommand: lambda command: command.handoff,
-    AddWorkItem: None,
-    ClaimWorkItem: None,
-    ReleaseWorkItem: None,
+    AddWorkItem: lambda _: "",
+    ClaimWorkItem: lambda _: "",
+    ReleaseWorkItem: lambda _: "",
     StartWave: lambda _: "",
     AdvanceWave: lambda _: "",
     ReserveFiles: None,
@@ -90,6 +90,8 @@ _ANSWERS: Final = (ReceiveResult, UpdateIntent)
 """About another intent than the attempt's, or a request that has ended, these are repeats or
 anomalies, for their decider to put on record: it takes nothing else from whoever speaks for another
 task, or for an attempt that is over."""
+_LAST_WORDS: Final = (RejectMessage, RecordTrace, ReleaseReservations)
+"""These concern the attempt that has ended: what it did, and what it gives back."""
 
 
 def bound(command: AnyCommand, read: Read, now: int) -> AnyCommand | Refusal:
@@ -98,7 +100,9 @@ def bound(command: AnyCommand, read: Read, now: int) -> AnyCommand | Refusal:
     kind = next((kind for kind in _KINDS if isinstance(command, kind)), type(command))
     speaks_for = SPEAKS_FOR[kind]
     if speaks_for is None:
-        return command
+        own = read.task(actor.task)
+        over = own if isinstance(own, Refusal) else check_alive(own, read, now)
+        return command if kind in _LAST_WORDS else over or command
     name = speaks_for(command)
     if kind is HandoffCommand:
         handoff = read.handoff(name)
@@ -107,9 +111,9 @@ def bound(command: AnyCommand, read: Read, now: int) -> AnyCommand | Refusal:
     is_own = isinstance(task, Task) and task.id == actor.task
     if kind in _ANSWERS and not is_own:
         task = read.task(actor.task)
-    if isinstance(task, Refusal):
+    if isinstance(task, Refusal) and kind is not AdoptTask:
         return task
-    if task is None or task.id != actor.task:
+    if not isinstance(task, Task) or task.id != actor.task:
         return Refusal(
             "not_authorized",
             f"this credential of {actor.name} speaks for an attempt on {actor.task} only",

@@ -82,6 +82,8 @@ class TaskTransitioned(Event, frozen=True):
     """What the repository had checked out then, where one is configured."""
     asked_by: str = ""
     """The event of a trace that asked for it, if one did: it is told by that one."""
+    beside: str = ""
+    """What was said with it that is not the reason."""
     unstarted: bool = False
     """Whether it ends an attempt whose agent could not be started or reached."""
 
@@ -100,7 +102,7 @@ class TaskRequeued(Event, frozen=True):
 
 
 class TaskReported(Event, frozen=True):
-    """An attempt's agent said how it ended; `details` are the dialect's own fields."""
+    """How an attempt ended, in its agent's words; `details` are the dialect's own fields."""
 
     attempt: int
     agent: str
@@ -108,6 +110,8 @@ class TaskReported(Event, frozen=True):
     notes: str = ""
     blockers: tuple[str, ...] = ()
     details: dict[str, object] = {}
+    by: str = ""
+    """Who says so, if its agent has said nothing: the hub, which has seen it end."""
 
 
 class TaskNoted(Event, frozen=True):

@@ -18,8 +18,9 @@ from dragoman.core.events import (
 
 REPORTED: Final = "reported_"
 STALE: Final = "stale_heartbeat_"
-"""How the reason of a move begins that a report asks for, by its agent's word or by recovery: its
-outcome follows."""
+UNREPORTED: Final = "unreported_"
+"""How the reason of a move begins that a report asks for, by its agent's word or by recovery, or
+that the hub decides on where an agent has ended without one: the outcome follows."""
 
 
 class Move(Struct, frozen=True):

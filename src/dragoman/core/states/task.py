@@ -48,6 +48,8 @@ class Reported(Struct, frozen=True, omit_defaults=True, gc=False):
     notes: str = ""
     blockers: tuple[str, ...] = ()
     details: dict[str, object] = {}
+    by: str = ""
+    """Who says so, if its agent has said nothing."""
 
 
 class Delegation(Struct, frozen=True, omit_defaults=True, gc=False):

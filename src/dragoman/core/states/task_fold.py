@@ -176,6 +176,7 @@ def _reported(task: Task, event: TaskReported, at: int) -> Task:
         notes=event.notes,
         blockers=event.blockers,
         details=event.details,
+        by=event.by,
     )
     return replace(task, reported=reported, updated_at=at)
 

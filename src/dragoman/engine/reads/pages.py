@@ -19,10 +19,14 @@ class Wanted(Struct, frozen=True):
     is_claimable: bool = False
     before: int | None = None
     limit: int = 50
+    is_free: bool = False
+    """Whether it must be nobody's: anyone's to take."""
 
     def has(self, task: Task, now: int) -> bool:
         """Whether the task belongs on the page."""
         if self.status not in (None, task.status) or self.assignee not in ("", task.assignee):
+            return False
+        if self.is_free and (task.assignee or task.reserved_for):
             return False
         return not self.is_claimable or (not task.open_blockers and task.not_before <= now)
 

@@ -70,9 +70,13 @@ class ShownTurn(Struct, frozen=True, gc=False):
     envelope: dict[str, Any]
 
 
-CURSOR = r"\A(?:[0-9]{1,16}\.[0-9]{1,16})?\Z"
+_PLACE = r"[0-9]{1,16}\.[0-9]{1,16}"
+GIVEN_CURSOR = rf"\A{_PLACE}\Z"
 """Where a page of turns ended: its attempt and its last turn."""
-CURSOR_WORDS = "the cursor of the page before, as it was given, or empty"
+GIVEN_CURSOR_WORDS = "the cursor of the page before, as it was given"
+CURSOR = rf"\A(?:{_PLACE})?\Z"
+"""The same, or nothing."""
+CURSOR_WORDS = f"{GIVEN_CURSOR_WORDS}, or empty"
 
 
 class TurnPage(Struct, frozen=True):

@@ -42,6 +42,8 @@ class ShownReport(_Shape, frozen=True):
     blockers: tuple[str, ...]
     attempt: int
     agent: str
+    by: str | None
+    """Who says so, if the agent has said nothing: the hub."""
     at: str
 
 
@@ -244,6 +246,7 @@ def shown_report(report: Reported) -> ShownReport:
         blockers=report.blockers,
         attempt=report.attempt,
         agent=report.agent,
+        by=report.by or None,
         at=to_rfc3339(report.at),
     )
 

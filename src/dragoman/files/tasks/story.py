@@ -83,6 +83,8 @@ def _claimed(attempts: list[Attempt], event: TaskClaimed, at: int) -> None:
 
 
 def _reported(attempts: list[Attempt], event: TaskReported, at: int) -> None:
+    if event.by:  # its agent has reported nothing
+        return
     report = Reported(
         event.attempt, event.agent, event.outcome, at, event.notes, event.blockers, event.details
     )

@@ -7,7 +7,6 @@ from msgspec import Raw
 
 from dragoman.core.actors import Actor
 from dragoman.core.authority import MAY_DISPATCH, MAY_WRITE
-from dragoman.core.commands import WarnTask
 from dragoman.core.ids import check_agent
 from dragoman.engine.operation import (
     Commands,
@@ -183,9 +182,9 @@ def _task_of(message: Any) -> str:
 
 def _task_reply(message: Any, commands: Commands, accepted: Accepted) -> Any:
     """Where the task stands now, under the name that the caller used."""
-    warnings = [command.detail for command in commands if isinstance(command, WarnTask)]
+    del commands
     reply = {"taskId": message.task_id, "status": accepted.receipts[0].status}
-    return reply | {"warnings": warnings} if warnings else reply
+    return reply | {"warnings": [*accepted.warnings]} if accepted.warnings else reply
 
 
 def _session_reply(arguments: SessionEnd, commands: Commands, accepted: Accepted) -> Any:

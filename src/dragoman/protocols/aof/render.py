@@ -202,6 +202,8 @@ def _transitioned(from_: str, to: str, reason: str, **more: Any) -> Told:
 
 
 def _completed(event: events.TaskReported, _: AofIdOf) -> Told:
+    if event.by:  # nobody has said that it is complete
+        return "task.updated", {"notes": event.notes, "attempt": event.attempt}
     return "task.completed", {
         "outcome": event.outcome,
         "attempt": event.attempt,

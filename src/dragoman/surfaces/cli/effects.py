@@ -15,9 +15,11 @@ from dragoman.core.commands import (
 )
 from dragoman.core.errors import Refusal
 from dragoman.core.moments import to_rfc3339
+from dragoman.core.states.task import CLAIMABLE
 
 if TYPE_CHECKING:
     from dragoman.core.reading import Receipt
+    from dragoman.core.states.task import Task
     from dragoman.engine.plan import Taken
     from dragoman.engine.ports import Store
     from dragoman.engine.reads.ask import TaskView
@@ -60,14 +62,11 @@ def _reported(command: ReportOutcome, receipt: "Receipt", view: "TaskView") -> s
     return f"{receipt.task} was {receipt.status} already: the report changes nothing"
 
 
-def _updated(command: UpdateTask, receipt: "Receipt", _: "TaskView") -> str:
-    if command.to == receipt.status:
-        return ""  # where it stands is told anyway
+def _updated(command: UpdateTask, _: "Receipt", __: "TaskView") -> str:
+    if command.to is not None:
+        return ""  # where it stands is told anyway, and where it cannot go is a warning
     has_text = bool(command.progress or command.notes or command.blockers)
-    written = "written into the work log" if has_text else "nothing was changed"
-    if command.to is None:
-        return written
-    return f"there is no way from {receipt.status} to {command.to}: {written}"
+    return "written into the work log" if has_text else "nothing was changed"
 
 
 def _requested(command: RequestDelegation, receipt: "Receipt", _: "TaskView") -> str:
@@ -80,7 +79,14 @@ def _requested(command: RequestDelegation, receipt: "Receipt", _: "TaskView") ->
 def _accepted(_: AcceptDelegation, receipt: "Receipt", view: "TaskView") -> str:
     asked = view.task.delegation
     whom = f" from {asked.from_agent}" if asked is not None else ""
-    return f"the handoff of {receipt.task}{whom} is accepted; a claim begins the work"
+    return f"the handoff of {receipt.task}{whom} is accepted; {_next_step(view.task)}"
+
+
+def _next_step(task: "Task") -> str:
+    """What begins the work on a part, or what it waits for."""
+    if task.open_blockers:
+        return f"it waits for {', '.join(task.open_blockers)}"
+    return "a claim begins the work" if task.status in CLAIMABLE else f"it is {task.status}"
 
 
 def _rejected(command: RejectDelegation, receipt: "Receipt", _: "TaskView") -> str:

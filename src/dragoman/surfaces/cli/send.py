@@ -11,9 +11,9 @@ from dragoman.surfaces.cli.verb import Verb
 def send(call: Call, source: SourceArgument = STANDARD_INPUT) -> Answer:
     """Send a message in any dialect, and say what came of it.
 
-    The hub finds out which dialect it is. Without --as it is from whom it says it is from; with
-    --as it must be from that agent. A message that was refused is on record, with the reason; equal
-    refusals within a minute are recorded once.
+    The hub finds out which dialect it is. Without --as it is from whom it says it is from, and from
+    you if it names nobody; with --as it must be from that agent. A message that was refused is on
+    record, with the reason; equal refusals within a minute are recorded once.
 
     \b
     Examples:
@@ -28,7 +28,8 @@ def send(call: Call, source: SourceArgument = STANDARD_INPUT) -> Answer:
     with call.writing() as place:
         name = call.speaker()
         speaker = call.actor(place, name) if name else None
-        answer = place.interpreter.send(message, speaker=speaker, via=call.door)
+        person = call.actor(place, "")
+        answer = place.interpreter.send(message, speaker=speaker, via=call.door, unnamed=person)
         if answer is None:
             fault = why_nobodys(message, place.interpreter.dialects)
             raise Refused(Refusal(fault.code, fault.detail))

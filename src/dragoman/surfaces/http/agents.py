@@ -113,8 +113,8 @@ def _started(state: AgentState) -> Started:
     return Started(
         running=state.running,
         attempts=used.attempts,
-        minutes=round(max(used.ms, 0) / 60_000, 1),
-        output=max(used.output, 0),
+        minutes=round(used.ms / 60_000, 1),
+        output=used.output,
         cost=used.cost,
         idle=state.paused or None,
     )

@@ -7,7 +7,6 @@ a hub.
 import msgspec
 from msgspec import Raw, Struct, UnsetType
 
-from dragoman.core.errors import Refusal, Refused
 from dragoman.engine.errand import Do, Done
 from dragoman.surfaces.http.endpoint import Endpoint
 from dragoman.surfaces.http.office import Call
@@ -21,14 +20,6 @@ class _Said(Struct, frozen=True):
 
 async def do(call: Call) -> Done:
     """Run commands in anybody's name."""
-    if not call.principal.is_owner:
-        raise Refused(
-            Refusal(
-                "not_authorized",
-                f"{call.principal.actor.label} may not speak for others: this takes the token of "
-                "the data directory",
-            )
-        )
     ask: Do = call.body
     said = msgspec.json.decode(call.raw, type=_Said).said
     with call.office.writing():
@@ -45,5 +36,13 @@ async def do(call: Call) -> Done:
 
 
 ENDPOINTS = (
-    Endpoint("POST", "/v1/do", "Run commands in anybody's name (owner only)", do, Done, body=Do),
+    Endpoint(
+        "POST",
+        "/v1/do",
+        "Run commands in anybody's name (owner only)",
+        do,
+        Done,
+        body=Do,
+        owner_only=True,
+    ),
 )

@@ -17,7 +17,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dragoman.core.actors import Actor
-from dragoman.core.errors import Refused
+from dragoman.core.errors import Refusal, Refused
 from dragoman.core.ids import check_key
 from dragoman.engine.identity import Principal
 from dragoman.surfaces.http.limits import read_body
@@ -69,6 +69,8 @@ class Endpoint(Struct, frozen=True):
     """Whether it answers in CBOR too, if it is asked to."""
     takes: tuple[str, ...] = (JSON,)
     """The types of body that are taken."""
+    owner_only: bool = False
+    """Whether it takes the token of the data directory; nobody else's body is even read."""
     is_open: bool = False
     """Whether it answers anyone, without a token."""
     is_free: bool = False
@@ -95,10 +97,13 @@ class Served:
         scope["progress"].route = endpoint.path
         request = Request(scope, receive)
         query = read_query(scope["query_string"], endpoint.query)
+        principal: Principal = scope.get("principal", _NOBODY)
+        if endpoint.owner_only and not principal.is_owner:
+            raise HttpProblem(of_refusal(_not_the_owner(principal)))
         raw, body = await self._body(scope, receive)
         call = Call(
             office=self._office,
-            principal=scope.get("principal", _NOBODY),
+            principal=principal,
             request=request,
             path=request.path_params,
             query=query,
@@ -144,6 +149,8 @@ def read_query(text: bytes, shape: type[Query]) -> Any:
             raise stop("invalid_request", f"{shown!a} is not asked for here{hint}", shown)
         if name in given:
             raise stop("invalid_request", f"{name} is given twice", name)
+        if not value:
+            raise stop("invalid_request", f"{name} is empty: say which, or leave it out", name)
         given[name] = value
     try:
         return msgspec.convert(given, shape, strict=False)
@@ -166,7 +173,11 @@ def read_key(headers: Mapping[bytes, bytes]) -> str:
 
 def check_type(headers: Mapping[bytes, bytes], takes: tuple[str, ...]) -> str:
     """The type of a body; HttpProblem when it is not one of those that are taken."""
-    given = type_of(headers)
+    given, encoding = type_of(headers), headers.get(b"content-encoding", b"identity")
+    if encoding.strip().lower() != b"identity":
+        shown = encoding[:60].decode("latin-1")
+        detail = f"a body with the Content-Encoding {shown!a} is not taken here; send it as it is"
+        raise stop("unsupported_media_type", detail)
     if given not in takes:
         said = f"a body of type {given[:60]!a}" if given else "a body without a Content-Type"
         raise stop("unsupported_media_type", f"{said} is not taken here; send {' or '.join(takes)}")
@@ -203,6 +214,14 @@ def shaped(raw: bytes, shape: Any, most: int) -> Any:
         raise stop("invalid_field", f"{fault}", fault.path) from None
 
 
+def _not_the_owner(principal: Principal) -> Refusal:
+    return Refusal(
+        "not_authorized",
+        f"{principal.actor.label} may not speak for others: this takes the token of the data "
+        "directory",
+    )
+
+
 def _wants_cbor(headers: Mapping[bytes, bytes]) -> bool:
     """Whether the caller names CBOR among what it takes, and JSON not before it."""
     ranges = headers.get(b"accept", b"").decode("latin-1").lower().split(",")
@@ -221,10 +240,17 @@ def respond(scope: Scope, answer: Any, status: int) -> Response:
     body = b"" if answer is None else encode(answer)
     if scope["method"] not in ("GET", "HEAD") or status != 200:
         return Response(body, status, media_type=JSON if body else None)
+    return tagged(scope, body)
+
+
+def tagged(
+    scope: Scope, body: bytes, media: str = JSON, more: Mapping[str, str] | None = None
+) -> Response:
+    """What GET answers; it is left out when the caller has it already, by its ETag."""
     tag = f'"{sha256(body).hexdigest()[:32]}"'
-    headers = {"etag": tag, "cache-control": "no-cache"}
+    headers = {**(more or {}), "etag": tag, "cache-control": "no-cache"}
     known = scope["by_name"].get(b"if-none-match", b"").decode("latin-1")
     # `*` is whatever there is.
     if {tag, "*"}.intersection(one.strip().removeprefix("W/") for one in known.split(",")):
         return Response(status_code=304, headers=headers)
-    return Response(body, status, headers, media_type=JSON)
+    return Response(body, 200, headers, media_type=media)

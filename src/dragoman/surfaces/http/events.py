@@ -32,7 +32,7 @@ class WantedQuery(Query, frozen=True):
         Meta(
             max_length=100,
             description="Only of this type (task.claimed) or family (task).",
-            extra_json_schema={"enum": ["", *FAMILIES, *NAMES]},
+            extra_json_schema={"enum": [*FAMILIES, *NAMES]},
         ),
     ] = ""
     agent: Annotated[

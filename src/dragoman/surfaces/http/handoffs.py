@@ -27,7 +27,7 @@ from dragoman.surfaces.http.history import (
     Limit,
     history_page,
 )
-from dragoman.surfaces.http.names import AgentName, NoId, WantedTask
+from dragoman.surfaces.http.names import WantedAgent, WantedTask, WantedWord
 from dragoman.surfaces.http.office import Call
 
 
@@ -36,9 +36,9 @@ class HandoffsQuery(Query, frozen=True):
 
     status: Annotated[HandoffStatus, Meta(description="Only in this state.")] | UnsetType = UNSET
     task: WantedTask = ""
-    sender: AgentName = field(default="", name="from")
-    to: AgentName = ""
-    teamspace: NoId = ""
+    sender: WantedAgent = field(default="", name="from")
+    to: WantedAgent = ""
+    teamspace: WantedWord = ""
     limit: Limit = 50
     cursor: Cursor | UnsetType = UNSET
 

@@ -30,21 +30,20 @@ TaskName = Annotated[str, _form(TASK_NAME_FORM, 300)]
 NoTaskName = Annotated[str, _form(f"(?:{TASK_NAME_FORM})?", 300)]
 """A name, or none."""
 NewId = Annotated[str, _form(WORD_FORM, 128)]
-NoId = Annotated[str, _form(f"(?:{WORD_FORM})?", 128)]
-"""An id, or none."""
 Alias = Annotated[str, _form(ALIAS_FORM, 300)]
 AgentName = Annotated[str, _form(f"(?:{AGENT_FORM})?", 257)]
 Session = Annotated[str, _form(f"(?:{SESSION_FORM})?", 256, "The agent's stay, by a name.")]
+WantedTask = Annotated[str, _form(TASK_NAME_FORM, 300, "Only of this task, by any of its names.")]
+WantedAgent = Annotated[str, _form(AGENT_FORM, 257)]
+WantedWord = Annotated[str, _form(WORD_FORM, 128)]
+"""What a query asks for is named, or left out."""
 HistoryOf = Annotated[
     str,
     _form(
-        f"(?:{TASK_NAME_FORM})?",
+        TASK_NAME_FORM,
         300,
         "Only the history of this task itself, by any of its names. What was refused is told in "
         "the stream of whoever asked for it; letters, handoffs and intents about the task have "
         "streams of their own.",
     ),
-]
-WantedTask = Annotated[
-    str, _form(f"(?:{TASK_NAME_FORM})?", 300, "Only of this task, by any of its names.")
 ]

@@ -121,7 +121,7 @@ class Call(Struct, frozen=True):
     async def do(self, *commands: AnyCommand) -> Accepted:
         """Run commands for the caller under its key; a refusal is raised."""
         accepted = await self.office.do(self.principal.actor, *commands, key=self.key)
-        self.remarks.extend(accepted.masked)
+        self.remarks.extend((*accepted.warnings, *accepted.masked))
         return accepted
 
     @property

@@ -60,7 +60,7 @@ class _Schemas:
     """The shapes of all endpoints, each described once."""
 
     def __init__(self, endpoints: Sequence[Endpoint], dialects: Sequence[str]) -> None:
-        self._dialects = ["", *dialects]
+        self._dialects = [*dialects]
         shapes = [
             shape
             for one in endpoints
@@ -94,6 +94,10 @@ class _Schemas:
         for name, schema in self._all[endpoint.query.__name__].get("properties", {}).items():
             plain = {**schema}
             words = plain.pop("description", "")
+            if plain.get("type") == "string":
+                # What is left out is not said to be empty; a pattern says itself how short it is.
+                plain.pop("default", None)
+                plain |= {} if "pattern" in plain else {"minLength": 1}
             if name == "dialect":
                 # Which ones there are is known when the door is opened.
                 plain["enum"] = self._dialects

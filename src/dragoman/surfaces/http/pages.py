@@ -7,7 +7,7 @@ from re import DOTALL, findall
 
 from starlette.responses import Response
 
-from dragoman.surfaces.http.endpoint import JSON, Endpoint
+from dragoman.surfaces.http.endpoint import Endpoint, tagged
 from dragoman.surfaces.http.office import Call
 
 _PAGE = (Path(__file__).parent / "page.html").read_bytes()
@@ -33,9 +33,9 @@ _POLICY = "; ".join(
 _HEADERS = {"content-security-policy": _POLICY, "x-content-type-options": "nosniff"}
 
 
-async def page(_: Call) -> Response:
+async def page(call: Call) -> Response:
     """The page; it asks for /openapi.json itself."""
-    return Response(_PAGE, headers=_HEADERS, media_type="text/html")
+    return tagged(call.request.scope, _PAGE, "text/html", _HEADERS)
 
 
 async def home(_: Call) -> Response:
@@ -46,8 +46,8 @@ async def home(_: Call) -> Response:
 def documents(described: bytes) -> tuple[Endpoint, ...]:
     """The endpoints that publish a description; they are not part of it."""
 
-    async def openapi(_: Call) -> Response:
-        return Response(described, headers={"cache-control": "no-cache"}, media_type=JSON)
+    async def openapi(call: Call) -> Response:
+        return tagged(call.request.scope, described)
 
     return (
         Endpoint("GET", "/", "The way to the page", home, status=307, is_open=True),

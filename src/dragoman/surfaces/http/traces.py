@@ -13,7 +13,14 @@ from starlette.types import Receive, Scope, Send
 from dragoman.bus.local import Closed, Subscription
 from dragoman.core.moments import to_rfc3339
 from dragoman.engine.reads.ask import find_stream
-from dragoman.engine.reads.traces import CURSOR, CURSOR_WORDS, ShownTurn, Told, events_of, turns_of
+from dragoman.engine.reads.traces import (
+    GIVEN_CURSOR,
+    GIVEN_CURSOR_WORDS,
+    ShownTurn,
+    Told,
+    events_of,
+    turns_of,
+)
 from dragoman.surfaces.http.endpoint import Endpoint, Query
 from dragoman.surfaces.http.history import After, Limit
 from dragoman.surfaces.http.office import Call, Office
@@ -39,9 +46,9 @@ class TurnsQuery(Query, frozen=True):
     cursor: Annotated[
         str,
         Meta(
-            pattern=CURSOR,
+            pattern=GIVEN_CURSOR,
             description="Go on where the page before has ended.",
-            extra={"reason": CURSOR_WORDS},
+            extra={"reason": GIVEN_CURSOR_WORDS},
         ),
     ] = ""
 

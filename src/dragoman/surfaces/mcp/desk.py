@@ -42,7 +42,7 @@ class Desk(Struct, frozen=True):
     def do(self, *commands: AnyCommand) -> Receipt:
         """Run commands, all or none; what the last one came to. A refusal is raised."""
         accepted = self.hub.do(self.actor, *commands)
-        self.remarks.extend(accepted.masked)
+        self.remarks.extend((*accepted.warnings, *accepted.masked))
         return accepted.receipts[-1]
 
     def task(self, name: str) -> TaskView:

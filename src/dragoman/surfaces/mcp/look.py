@@ -72,14 +72,17 @@ def inbox(desk: Desk, _: Inbox) -> dict[str, Any]:
     """What the caller holds, may take, is offered and waits for, and its unread letters."""
     name, store = desk.actor.name, desk.hub.store
 
-    def of(status: Status, *, claimable: bool = False) -> list[dict[str, Any]]:
-        wanted = Wanted(status, name, claimable, limit=_IN_A_LIST)
+    def page(wanted: Wanted) -> list[dict[str, Any]]:
         return [brief(view, desk.now) for view in page_now(store, wanted, desk.now).tasks]
+
+    def of(status: Status, *, claimable: bool = False) -> list[dict[str, Any]]:
+        return page(Wanted(status, name, claimable, limit=_IN_A_LIST))
 
     return {
         "agent": name,
         "holding": of("in-progress"),
         "ready": of("ready", claimable=True),
+        "free": page(Wanted("ready", is_claimable=True, is_free=True, limit=_IN_A_LIST)),
         "offered": [brief(view, desk.now) for view in tasks_offered(store, name, _IN_A_LIST)],
         "blocked": of("blocked"),
         "review": of("review"),
@@ -164,9 +167,9 @@ def _filled(value: Any) -> Any:
 TOOLS = (
     tool(
         "inbox",
-        "What concerns you: tasks that you hold, that are ready for you, that you are offered "
-        "(answer with `send`), that are blocked or in review, and unread letters (`mail_read` "
-        "marks them). Look here after a restart.",
+        "What concerns you: tasks that you hold, that are ready for you, that are `free` for "
+        "anybody to claim, that you are offered (answer with `send`), that are blocked or in "
+        "review, and unread letters (`mail_read` marks them). Look here after a restart.",
         Inbox,
         inbox,
         reads=True,

@@ -72,7 +72,9 @@ class Complete(Arguments, frozen=True):
     task: TaskName
     outcome: Outcome = "done"
     notes: Annotated[str, Meta(description="What you did, how you checked it, what is left")] = ""
-    blockers: Annotated[Words, Meta(description="What it waits for, if blocked")] = ()
+    blockers: Annotated[
+        Words, Meta(description="What it waits for: has to be said if blocked")
+    ] = ()
     details: Annotated[dict[str, Any], Meta(description="More for programs")] = field(
         default_factory=dict[str, Any]
     )

@@ -2,6 +2,7 @@
 
 from msgspec.structs import replace
 
+from dragoman.core.actors import Actor
 from dragoman.core.authority import MAY_DISPATCH, MAY_WRITE, check_hold, dispatcher
 from dragoman.core.commands import (
     CheckpointTask,
@@ -40,7 +41,7 @@ from dragoman.core.limits import (
 from dragoman.core.moments import SPAN, duration, to_rfc3339, within_span
 from dragoman.core.reading import Decision, LeaseChange, Read, Receipt, StreamEvents, receipt
 from dragoman.core.states.lease import Lease, granted, renewed
-from dragoman.core.states.moves import REPORTED, STALE
+from dragoman.core.states.moves import REPORTED, STALE, UNREPORTED
 from dragoman.core.states.task import CLAIMABLE, STATUS_AFTER, Checkpoint, Task
 
 _FORCED = frozenset({"CONTEXT_HIGH", "TIMEOUT"})
@@ -182,6 +183,7 @@ def report(command: ReportOutcome, read: Read, now: int) -> Decision | Refusal:
         _check_outcome(command.outcome)
         or check_text("notes", command.notes, TEXT)
         or check_texts("blockers", command.blockers, REASON)
+        or _check_blockers(command)
         or check_json("details", command.details)
     )
     if refusal:
@@ -189,25 +191,35 @@ def report(command: ReportOutcome, read: Read, now: int) -> Decision | Refusal:
     if _has_come_about(task, command.outcome):
         return check_token(command.fence, task, read, now) or Decision(receipt(task, task.status))
     lease = read.lease(task)
-    refusal = check_hold(read.actor, task, lease, command.fence, now)
+    is_hubs = read.actor.role == "system"
+    # What the hub has seen of an agent that says nothing, it says itself, in the agent's place.
+    holder = Actor("agent", lease.holder) if is_hubs and lease else read.actor
+    refusal = check_hold(holder, task, lease, command.fence, now)
     if refusal:
         return refusal
     event = TaskReported(
         task.attempts,
-        read.actor.name,
+        holder.name,
         command.outcome,
         command.notes,
         command.blockers,
         command.details,
+        read.actor.name if is_hubs else "",
     )
     reported: StreamEvents = ((task_stream(task.id), event),)
     is_unnamed = lease is not None and not lease.session
     if not (command.apply or (command.apply_unnamed and is_unnamed)):
         return Decision(receipt(task, task.status), reported)
-    applied = _applied(
-        task, command.outcome, f"{REPORTED}{command.outcome}", command.backoff, read, now
-    )
+    reason = f"{UNREPORTED if is_hubs else REPORTED}{command.outcome}"
+    applied = _applied(task, command.outcome, reason, command.backoff, read, now)
     return Decision(applied.receipt, reported + applied.events, applied.lease)
+
+
+def _check_blockers(command: ReportOutcome) -> Refusal | None:
+    """None unless it is blocked by nothing (S-AOF-5)."""
+    if command.outcome != "blocked" or any(map(str.strip, command.blockers)):
+        return None
+    return Refusal("invalid_field", "blockers: say what blocks the work, or report another outcome")
 
 
 def end(command: EndAttempt, read: Read, now: int) -> Decision | Refusal:

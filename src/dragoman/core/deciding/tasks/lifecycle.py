@@ -177,9 +177,10 @@ def note(command: NoteTask, read: Read, now: int) -> Decision | Refusal:
     return Decision(receipt(task, task.status), ((task_stream(task.id), event),))
 
 
-def moved(task: Task, to: Status, reason: str, read: Read) -> StreamEvents:
+def moved(task: Task, to: Status, reason: str, read: Read, beside: str = "") -> StreamEvents:
     """The events of one transition; an ending also releases the tasks that waited for this one."""
-    transition = (task_stream(task.id), TaskTransitioned(task.status, to, reason))
+    event = TaskTransitioned(task.status, to, reason, beside=beside)
+    transition = (task_stream(task.id), event)
     if to not in FINAL:
         return (transition,)
     return (transition, *unblocked(task, to, read))

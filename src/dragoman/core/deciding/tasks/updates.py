@@ -2,6 +2,8 @@
 
 from typing import TypeVar
 
+from msgspec.structs import replace
+
 from dragoman.core.authority import BY_FILE, MAY_EDIT, check_own, check_write, relation
 from dragoman.core.commands import EditTask, UpdateTask, WarnTask
 from dragoman.core.deciding.tasks.lifecycle import check_move, check_token, moved
@@ -36,10 +38,24 @@ def update(command: UpdateTask, read: Read, now: int) -> Decision | Refusal:
     if refusal:
         return refusal
     if is_silent:
-        return Decision(receipt(task, task.status))
-    return _one(
+        return _remarked(Decision(receipt(task, task.status)), _no_way(command, task))
+    progressed = _one(
         task, TaskProgressed(command.progress, command.notes, command.blockers, command.sent_at)
     )
+    return _remarked(progressed, _no_way(command, task))
+
+
+def _no_way(command: UpdateTask, task: Task) -> str:
+    """What its sender should know who asked for a status that cannot be; empty: nothing."""
+    if command.to in (None, task.status):
+        return ""
+    instead = "written into the work log" if _reason(command) else "nothing was changed"
+    return f"there is no way from {task.status} to {command.to}: {instead}"
+
+
+def _remarked(decision: Decision, remark: str) -> Decision:
+    """The decision; the remark is kept with its receipt, so that a repeat is told it, too."""
+    return replace(decision, receipt=replace(decision.receipt, remark=remark))
 
 
 def edit(command: EditTask, read: Read, now: int) -> Decision | Refusal:
@@ -73,7 +89,9 @@ def warn(command: WarnTask, read: Read, now: int) -> Decision | Refusal:
         or check_text("reason", command.reason, TITLE, least=1)
         or check_text("detail", command.detail, REASON)
     )
-    return refusal or _one(task, TaskWarned(command.reason, command.detail))
+    if refusal:
+        return refusal
+    return _remarked(_one(task, TaskWarned(command.reason, command.detail)), command.detail)
 
 
 def _one(task: Task, event: TaskEvent) -> Decision:
@@ -92,7 +110,12 @@ def _check_update(command: UpdateTask) -> Refusal | None:
 
 def _reason(command: UpdateTask) -> str:
     """Why, in the sender's words: the first that it gave of blockers, notes, progress."""
-    return "; ".join(command.blockers) or command.notes or command.progress
+    return next(iter(_words(command)), "")
+
+
+def _words(command: UpdateTask) -> list[str]:
+    said = ("; ".join(command.blockers), command.notes, command.progress)
+    return [text for text in said if text]
 
 
 def _has_way(task: Task, to: Status) -> bool:
@@ -107,7 +130,8 @@ def _transition(
     if refusal:
         return refusal
     ended = LeaseChange(task.id, None) if task.status == "in-progress" else None
-    return Decision(receipt(task, to), moved(task, to, _reason(command), read), ended)
+    beside = "; ".join(_words(command)[1:])
+    return Decision(receipt(task, to), moved(task, to, _reason(command), read, beside), ended)
 
 
 def _check_edit(command: EditTask) -> Refusal | None:

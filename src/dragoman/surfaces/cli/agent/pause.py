@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from dragoman.core.commands import PAUSED_BY_HAND, AnyCommand, PauseAgent, ResumeAgent
+from dragoman.core.commands import PAUSED_BY_HAND, PauseAgent, ResumeAgent
 from dragoman.surfaces.cli.agent.make import NameArgument
 from dragoman.surfaces.cli.call import Answer, Call
 from dragoman.surfaces.cli.verb import Verb
@@ -26,7 +26,9 @@ def pause(
     Example:
       dragoman agent pause swe-backend --reason "the build is broken"
     """
-    return _done(call, PauseAgent(name, reason), name, "paused", f": {reason}")
+    with call.writing() as place:
+        place.hub.do(call.actor(place, call.speaker()), PauseAgent(name, reason))
+    return _told(name, "paused", f": {reason}")
 
 
 def resume(call: Call, name: NameArgument) -> Answer:
@@ -36,12 +38,16 @@ def resume(call: Call, name: NameArgument) -> Answer:
     Example:
       dragoman agent resume swe-backend
     """
-    return _done(call, ResumeAgent(name), name, "not paused", " any more")
+    from dragoman.engine.reads.ask import find_agent
 
-
-def _done(call: Call, command: AnyCommand, name: str, state: str, rest: str) -> Answer:
     with call.writing() as place:
-        place.hub.do(call.actor(place, call.speaker()), command)
+        known = find_agent(place.hub.store, name)
+        was_paused = known is not None and known.paused(place.hub.clock.now()) is not None
+        place.hub.do(call.actor(place, call.speaker()), ResumeAgent(name))
+    return _told(name, "not paused", " any more" if was_paused else ", and was not")
+
+
+def _told(name: str, state: str, rest: str) -> Answer:
     data = {"agent": name, "state": state}
     return Answer(data, lambda screen: screen.line((name, "bold"), f" is {state}{rest}"))
 

@@ -61,7 +61,7 @@ def settings(patient: Patient) -> Diagnosis | None:
         return None
     patient.check_settings()
     used = patient.settings
-    file = patient.data / "dragoman.toml"
+    file = patient.settings_file
     if used.store.url and file.exists() and file.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
         return warning(f"{file} names a store, and others can read it", f"chmod 600 {file}")
     return ok(f"{file}" if file.exists() else "no dragoman.toml: the defaults hold")

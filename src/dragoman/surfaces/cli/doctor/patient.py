@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
@@ -12,6 +12,9 @@ from dragoman.core.errors import SettingsError
 from dragoman.surfaces.cli.call import Call
 from dragoman.surfaces.cli.place import Place
 from dragoman.surfaces.cli.store_url import sqlite_file
+
+if TYPE_CHECKING:
+    from dragoman.system.hub_lock import Works
 
 
 class Diagnosis(Struct, frozen=True):
@@ -62,9 +65,26 @@ class Patient:
         return advice if self.is_writable else f"once the directory can be written, {advice}"
 
     @cached_property
+    def works(self) -> "Works | None":
+        """What the hub that runs works on, by its own word; None: none runs, or it says nothing."""
+        from dragoman.system.hub_lock import holder
+
+        running = holder(self.data)
+        return running.works if running and running.works.ledger else None
+
+    @property
+    def settings_file(self) -> Path:
+        """Where the settings stand that count."""
+        named = self.works.settings if self.works else ""
+        return Path(named) if named else self.data / "dragoman.toml"
+
+    @cached_property
     def settings(self) -> Settings:
         """The settings; SettingsError when they cannot be understood."""
-        return load_settings(self.data, environment())
+        if self.works is None:
+            return load_settings(self.data, environment())
+        named = self.settings_file if self.works.settings else None
+        return load_settings(self.data, self.works.variables, named)
 
     @property
     def is_understood(self) -> bool:
@@ -81,7 +101,8 @@ class Patient:
     @property
     def url(self) -> str:
         """The store that is used; empty: the file in the data directory."""
-        return self._call.shared.store or self.settings.store.url
+        at_work = self.works.store if self.works else ""
+        return self._call.shared.store or at_work or self.settings.store.url
 
     @property
     def database(self) -> Path | None:

@@ -148,4 +148,7 @@ def _report_in_words(report: Reported | None) -> str:
         return ""
     blockers = f"; blocked by {', '.join(report.blockers)}" if report.blockers else ""
     at = to_rfc3339(report.at)
-    return f"{report.outcome} by {report.agent} (attempt {report.attempt}) at {at}{blockers}"
+    instead = f" by the {report.by}, not" if report.by else ""
+    return (
+        f"{report.outcome}{instead} by {report.agent} (attempt {report.attempt}) at {at}{blockers}"
+    )

@@ -116,7 +116,8 @@ def _claimed(event: TaskClaimed) -> str:
 
 
 def _transitioned(event: TaskTransitioned) -> str:
-    return f"{event.from_} → {event.to}{because(event.reason)}"
+    beside = f": {event.beside}" if event.beside else ""
+    return f"{event.from_} → {event.to}{because(event.reason)}{beside}"
 
 
 def _requeued(event: TaskRequeued) -> str:
@@ -129,6 +130,8 @@ def _requeued(event: TaskRequeued) -> str:
 def _reported(event: TaskReported) -> str:
     notes = f": {event.notes}" if event.notes else ""
     blockers = f"; blocked by {', '.join(event.blockers)}" if event.blockers else ""
+    if event.by:
+        return f"{event.agent} reported nothing, the {event.by} says {event.outcome}{notes}"
     return f"{event.agent} reported {event.outcome}{notes}{blockers}"
 
 
