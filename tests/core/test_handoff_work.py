@@ -325,7 +325,7 @@ def test_a_rejection_says_why_and_tells_the_sender() -> None:
 
 @proves("ACP-REJECT")
 def test_the_longest_words_fit_into_a_letter() -> None:
-    worst = "\x01" * 65_536
+    worst = "x" + "\x01" * 65_535
     world = offered()
     world.do(BOB, RejectHandoff("H", "success_criteria_ambiguous", worst, worst))
     assert handoff(world).status == "rejected"

@@ -123,19 +123,22 @@ def test_a_way_that_is_not_there_and_no_words_change_nothing_but_the_sender_is_c
 
 @proves("TASK-UPDATE")
 @pytest.mark.parametrize(
-    ("words", "reason"),
+    ("words", "reason", "beside"),
     [
-        (UpdateTask("T", "blocked", "p", "n", ("b1", "b2")), "b1; b2"),
-        (UpdateTask("T", "blocked", "p", "n"), "n"),
-        (UpdateTask("T", "blocked", "p", "", ("",)), "p"),
-        (UpdateTask("T", "blocked", "p"), "p"),
-        (UpdateTask("T", "blocked"), ""),
+        (UpdateTask("T", "blocked", "p", "n", ("b1", "b2")), "b1; b2", "n; p"),
+        (UpdateTask("T", "blocked", "p", "n"), "n", "p"),
+        (UpdateTask("T", "blocked", "p", "", ("",)), "p", ""),
+        (UpdateTask("T", "blocked", "p"), "p", ""),
+        (UpdateTask("T", "blocked"), "", ""),
     ],
 )
-def test_the_reason_is_the_first_of_blockers_notes_progress(words: UpdateTask, reason: str) -> None:
+def test_the_reason_is_the_first_of_blockers_notes_progress(
+    words: UpdateTask, reason: str, beside: str
+) -> None:
     world = held()
     decision = world.do(ALICE, words)
-    assert decision.events == (("task:T", TaskTransitioned("in-progress", "blocked", reason)),)
+    moved = TaskTransitioned("in-progress", "blocked", reason, beside=beside)
+    assert decision.events == (("task:T", moved),)
     assert (decision.receipt.status, world.leases) == ("blocked", {})
     assert world.tasks["T"].notes == 0, "what moved the task is not logged a second time"
 

@@ -13,13 +13,6 @@ def task(name: str, but: str = "") -> Refusal:
     return Refusal("task_not_found", f"{sentence}: see `dragoman task list`")
 
 
-def linked(refusal: Refusal, name: str, field: str) -> Refusal:
-    """The same of a task that another one is to point at: which of its fields names it is told."""
-    if refusal.code != "task_not_found":
-        return refusal
-    return task(name, f", which `{field}` names")
-
-
 def task_then(name: str, position: int) -> Refusal:
     """There is such a task, but there was none then."""
     return Refusal(

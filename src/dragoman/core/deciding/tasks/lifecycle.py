@@ -3,7 +3,6 @@
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dragoman.core import missing
 from dragoman.core.authority import (
     MAY_DELEGATE,
     MAY_MOVE,
@@ -15,6 +14,7 @@ from dragoman.core.authority import (
     relation,
 )
 from dragoman.core.commands import AliasTask, CreateTask, MoveTask, NoteTask
+from dragoman.core.deciding.tasks.links import in_field
 from dragoman.core.errors import Refusal
 from dragoman.core.events import (
     LinkKind,
@@ -288,7 +288,7 @@ def _find_links(command: CreateTask, read: Read) -> _Links | Refusal:
     for field, linked in (*named, *(("blocked_by", one) for one in command.blocked_by)):
         task = read.task(linked)
         if isinstance(task, Refusal):
-            return missing.linked(task, linked, field)
+            return in_field(task, linked, field)
         found[linked] = task
     blockers = {found[linked].id: found[linked] for linked in command.blocked_by}
     return _Links(

@@ -23,7 +23,7 @@ def link(command: LinkTask, read: Read, now: int) -> Decision | Refusal:
         return task
     target = read.task(command.target)
     if isinstance(target, Refusal):
-        return missing.linked(target, command.target, command.kind)
+        return in_field(target, command.target, command.kind)
     linked = _targets(task, command.kind)
     if target.id in linked:
         return Decision(receipt(task, task.status))
@@ -43,6 +43,13 @@ def link(command: LinkTask, read: Read, now: int) -> Decision | Refusal:
             (task_stream(target.id), TaskBacklinked(command.kind, task.id)),
         ),
     )
+
+
+def in_field(refusal: Refusal, name: str, field: str) -> Refusal:
+    """The no to a task that another one is to point at: which of its fields names it is told."""
+    if refusal.code != "task_not_found":
+        return refusal
+    return missing.task(name, f", which `{field}` names")
 
 
 def _targets(task: Task, kind: LinkKind) -> tuple[str, ...]:
