@@ -214,10 +214,10 @@ def test_a_folder_in_the_place_of_the_file_is_told(tmp_path: Path) -> None:
 
 
 def test_a_file_that_cannot_be_read_is_told_without_the_words_of_a_program(tmp_path: Path) -> None:
-    loop = tmp_path / "dragoman.toml"
+    loop = tmp_path / "own.toml"
     loop.symlink_to(loop)
-    with pytest.raises(SettingsError, match=r"dragoman\.toml cannot be read: Too many levels"):
-        load_settings(tmp_path, {})
+    with pytest.raises(SettingsError, match=r"own\.toml cannot be read: Too many levels"):
+        load_settings(tmp_path, {}, loop)
 
 
 def test_a_line_that_is_wrong_is_not_shown_because_it_may_hold_a_secret() -> None:

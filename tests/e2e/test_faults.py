@@ -27,7 +27,7 @@ AS_NOBODY = dedent("""
     from dragoman.surfaces.cli.commands import FILES, GROUPS, verbs_of
     import dragoman.bootstrap.looks, dragoman.bootstrap.places, dragoman.bootstrap.verifying
     import dragoman.engine.verifying.verify, dragoman.store.sqlite, dragoman.system.hub_lock
-    import dragoman.bootstrap.backups, dragoman.files.archives.backup
+    import dragoman.bootstrap.backups, dragoman.files.archives.backup, dragoman.surfaces.http
 
     for file in (*FILES, *(file for group in GROUPS.values() for file in group.files)):
         verbs_of(file)

@@ -149,7 +149,7 @@ def test_long_notes_do_not_make_a_file_too_long_to_be_read(tmp_path: Path) -> No
     lab = FilesLab(tmp_path)
     task = lab.create()
     for _ in range(3):
-        lab.do(HUMAN, NoteTask(task, "\U000e0041" * TEXT))
+        lab.do(HUMAN, NoteTask(task, "x" + "\U000e0041" * (TEXT - 1)))
         lab.level()
     file = read_task_file(lab.path("ready", task).read_bytes())
     assert (file.unseen, len(file.log)) == (2, 1)

@@ -24,8 +24,15 @@ TABLES = (
     *("streams", "entries", "leases", "names", "answers", "numbers"),
     *("lists", "handoffs", "logs"),
 )
-FORGET = "DELETE FROM names WHERE kind = 'request id'"
-"""What was kept nowhere then."""
+_NAMES_REQUESTS = 8
+"""Since this schema the ids of requests are names."""
+
+
+def forgets(version: int) -> tuple[str, ...]:
+    """What a schema did not have yet in the tables that it had."""
+    return () if version >= _NAMES_REQUESTS else ("DELETE FROM names WHERE kind = 'request id'",)
+
+
 COPY = "INSERT INTO {table} ({columns}) SELECT {columns} FROM {source}"
 
 

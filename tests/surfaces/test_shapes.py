@@ -46,9 +46,9 @@ def house() -> Generator[House]:
         yield served
 
 
-def _post(path: str) -> Door:
+def _post(path: str, by: str = "ada") -> Door:
     def ask(house: House, value: Any) -> tuple[str, str | None]:
-        answer = house.ask("POST", path, value, by="ada")
+        answer = house.ask("POST", path, value, by=by)
         assert answer.status == 422, answer
         return answer.json["detail"], answer.json.get("path", "")
 
@@ -93,7 +93,7 @@ def _variable(_: House, said: tuple[str, str]) -> tuple[str, str | None]:
     return raised.value.detail, None
 
 
-tasks, do = _post("/v1/tasks"), _post("/v1/do")
+tasks, do = _post("/v1/tasks"), _post("/v1/do", by="owner")
 messages, signed = _post("/v1/messages"), _post("/v1/signed")
 complete = _post("/v1/aof/aof_task_complete")
 letter, inbox = _post("/v1/agentmail/mail.send"), _post("/v1/agentmail/mail.inbox")
@@ -168,7 +168,7 @@ CASES: Final[list[tuple[Door, Any, str]]] = [
     # What there is not.
     (tasks, {"titel": "x"}, "titel: there is no such field; did you mean title?"),
     (_query, "limits=1", "'limits' is not asked for here; did you mean limit?"),
-    (_acp, OFFER | {"sla": {"x": 1}}, "sla: a name in it: 'x' is not one of: proposed"),
+    (_acp, OFFER | {"sla": {"x": 1}}, "sla.x: there is no such field; known: proposed"),
     (delegate, {"goal": "x", "gaol": 1}, "gaol: there is no such field; did you mean goal?"),
     (turns, {"task": "x"}, "task: there is no such field; did you mean task_id?"),
     (claim, {"tusk": "x"}, "tusk: there is no such field; did you mean task?"),

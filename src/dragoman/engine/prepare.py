@@ -50,6 +50,7 @@ def prepare(unit: Unit, requests: Sequence[Request], now: int, *, rerun: bool) -
     """
     streams: dict[str, None] = {}
     creations: list[CreateTask | DelegateIntent] = []
+    names: list[str] = []
     logs: list[str] = []
     claims = 0
     for request in requests:
@@ -64,6 +65,7 @@ def prepare(unit: Unit, requests: Sequence[Request], now: int, *, rerun: bool) -
                 claims += 1
             elif isinstance(command, CreateTask | DelegateIntent):
                 creations.append(command)
+                names += _request_id(command, request.id)
             elif isinstance(command, RecordTrace | RecordTurn):
                 streams[agent_stream(request.actor.name)] = None
                 logs += _keys(command)
@@ -73,7 +75,7 @@ def prepare(unit: Unit, requests: Sequence[Request], now: int, *, rerun: bool) -
     streams.update(dict.fromkeys(map(task_stream, new_ids)))
     unit.expect_claims(claims)
     unit.load_streams(streams)
-    unit.load_names((*new_ids, *_aliases(streams)))
+    unit.load_names((*new_ids, *_aliases(streams), *names))
     unit.load_logs(logs)
     if rerun:
         unit.load_answers(map(unit.answer_place, requests))
@@ -91,6 +93,12 @@ def _new_ids(unit: Unit, creations: Sequence[CreateTask | DelegateIntent], now: 
                 number += 1
                 new_ids.append(aof_id(day, number))
     return new_ids
+
+
+def _request_id(command: CreateTask | DelegateIntent, cause: str) -> Iterator[str]:
+    """What the request of a delegation will be called, if nobody has had that name."""
+    if isinstance(command, DelegateIntent):
+        yield command.request_id or f"{command.id or cause}.1"
 
 
 def _aliases(streams: Iterable[str]) -> Iterator[str]:

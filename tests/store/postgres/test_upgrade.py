@@ -19,7 +19,7 @@ from tests.ledger.released import golden_entries
 from tests.requirements import proves
 from tests.servers import fresh_schema
 from tests.store.postgres.conftest import Admin
-from tests.store.upgrades import COPY, FORGET, OLD, TABLES, fill, lines, problems
+from tests.store.upgrades import COPY, OLD, TABLES, fill, forgets, lines, problems
 
 NEWER = str(len(MIGRATIONS) + 1)
 
@@ -59,7 +59,8 @@ def make_old(admin: Admin, server: str, schema: str, version: int, name: str) ->
             if columns:
                 copy = COPY.format(table=table, columns=columns, source=f"{today}.{table}")
                 admin.execute(copy.encode())
-    admin.execute(FORGET)
+    for statement in forgets(version):
+        admin.execute(statement.encode())
     admin.execute("UPDATE meta SET value = %s WHERE key = 'schema'", (str(version),))
     admin.execute("SELECT setval('stream_numbers', 1000)")
 

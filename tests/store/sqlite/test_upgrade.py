@@ -14,7 +14,7 @@ from tests.crash.hubs import killed_at
 from tests.ledger.released import golden_entries
 from tests.requirements import proves
 from tests.store.sqlite.files import connect, filled, open_store
-from tests.store.upgrades import COPY, FORGET, OLD, TABLES, fill, lines, problems
+from tests.store.upgrades import COPY, OLD, TABLES, fill, forgets, lines, problems
 
 NEWER = len(MIGRATIONS) + 1
 
@@ -36,7 +36,8 @@ def old_database(path: Path, version: int, name: str) -> Path:
         if columns:
             copy = COPY.format(table=table, columns=columns, source=f"today.{table}")
             old.execute(copy).fetchall()
-    old.execute(FORGET).fetchall()
+    for statement in forgets(version):
+        old.execute(statement).fetchall()
     old.execute(f"PRAGMA application_id = {APPLICATION_ID}").fetchall()
     old.execute(f"PRAGMA user_version = {version}").fetchall()
     old.close()

@@ -216,8 +216,8 @@ def test_the_forms_of_names_are_published() -> None:
     assert all(re.fullmatch(new["parent"]["pattern"], name) for name in ("", "bead:ol-527.1", "a"))
     assert not re.fullmatch(new["aliases"]["items"]["pattern"], "a")
     asked = {one["name"]: one["schema"] for one in paths["/v1/events"]["get"]["parameters"]}
-    assert asked["dialect"]["enum"] == ["", "aof", "agentmail", "acp", "ccos", "saop"]
-    assert {"", "task", "task.claimed"} <= set(asked["type"]["enum"])
+    assert asked["dialect"]["enum"] == ["aof", "agentmail", "acp", "ccos", "saop"]
+    assert {"task", "task.claimed"} <= set(asked["type"]["enum"])
 
 
 def test_every_code_is_named_with_its_status() -> None:

@@ -18,6 +18,7 @@ FewWords = Annotated[
     tuple[Annotated[str, Meta(min_length=1, max_length=SKILL)], ...], Meta(max_length=SKILLS)
 ]
 ShortGoal = Annotated[str, Meta(min_length=1, max_length=REASON)]
+NewId = Annotated[str, Meta(extra_json_schema={"pattern": f"^(?:{WORD_FORM})$", "minLength": 1})]
 MaybeId = Annotated[str, Meta(extra_json_schema={"pattern": f"^(?:{WORD_FORM})?$"})]
 MaybeAgent = Annotated[str, Meta(extra_json_schema={"pattern": f"^(?:{AGENT_FORM})?$"})]
 MaybeMoment = Annotated[str, Meta(max_length=100, description="RFC 3339; empty: any")]
@@ -79,7 +80,7 @@ class Ranked(Wanted, frozen=True, kw_only=True):
 class Delegate(Wanted, frozen=True, kw_only=True):
     """A goal for the agent that is most likely to reach it."""
 
-    intent_id: IntentId | None = None
+    intent_id: NewId | None = None
     """Without one it gets an id."""
     params: dict[str, Any] = {}
     deadline: MaybeMoment = ""
