@@ -1,5 +1,7 @@
 """Nobody approves their own gate, whoever they had do the work."""
 
+from msgspec.structs import replace
+
 from dragoman.core.actors import Actor
 from dragoman.core.commands import ClaimTask, MoveTask, ReportOutcome
 from dragoman.core.errors import Refusal
@@ -39,6 +41,26 @@ def test_a_person_does_not_approve_what_they_did_themselves() -> None:
     assert world.code(HUMAN, MoveTask("T", "ready")) == ""
     assert world.code(ORCHESTRATOR, APPROVE) == ""
     assert world.code(Actor("human", "hugo"), APPROVE) == ""
+
+
+def test_giving_it_to_another_name_afterwards_makes_it_nobody_elses_work() -> None:
+    world = World(task("T", "ready"))
+    world.do(HUMAN, ClaimTask("T", HUMAN.name))
+    world.do(HUMAN, ReportOutcome("T", "done", apply=True))
+    world.put(replace(world.tasks["T"], assignee="eve", reserved_for="eve"))
+
+    assert world.code(HUMAN, APPROVE) == "not_authorized"
+    assert world.code(ORCHESTRATOR, APPROVE) == ""
+
+
+def test_who_has_given_it_back_approves_what_another_did() -> None:
+    world = World(task("T", "ready"))
+    world.do(HUMAN, ClaimTask("T", HUMAN.name))
+    world.do(HUMAN, MoveTask("T", "ready"))
+    world.do(ALICE, ClaimTask("T", "alice"))
+    world.do(ALICE, ReportOutcome("T", "done", apply=True))
+
+    assert world.code(HUMAN, APPROVE) == ""
 
 
 def test_what_needs_no_review_is_done_by_whoever_did_it() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from dragoman.core.actors import SYSTEM
 from dragoman.core.commands import (
@@ -110,8 +111,10 @@ def test_a_busy_life_leaves_everything_at_its_path(tmp_path: Path) -> None:
 def test_the_folder_of_an_intent_s_task_has_what_was_asked_for(tmp_path: Path) -> None:
     lab = FilesLab(tmp_path)
     lab.do(HUMAN, CreateTask("Hull", "old", ready=True))
-    for name in ("new", "old"):
-        lab.do(HUMAN, DelegateIntent("weld\x1b[2J", name, {"thickness": 5}, ("gently",)))
+    beside = {"new": {"meta": {"trace": "t-7"}}, "old": dict[str, Any]()}
+    for name, more in beside.items():
+        goal = DelegateIntent("weld\x1b[2J", name, {"thickness": 5}, ("gently",))
+        lab.do(HUMAN, replace(goal, passed_on=more))
         lab.level()
         task = lab.task(name).aof_id
         document = (tmp_path / "tasks" / "blocked" / task / "inputs/request.json").read_text()
@@ -122,6 +125,7 @@ def test_the_folder_of_an_intent_s_task_has_what_was_asked_for(tmp_path: Path) -
             "goal": "weld\x1b[2J",
             "params": {"thickness": 5},
             "constraints": ["gently"],
+            **({"passedOn": more} if more else {}),
         }
         assert "\x1b" not in document
     lab.do(HUMAN, MoveTask("new", "cancelled"))

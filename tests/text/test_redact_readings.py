@@ -212,6 +212,8 @@ GITLAB = "glpat-" + "a1B2" * 5
         (GITLAB, "Token\x1b[32m", "\x1b[0mdone and \u200bdone"),
         (AWS, r"{\"x\": \"\u001b[31m", r"\u001b[0mok\"}"),
         ("z9Q2mK4v", "token\x1b[0m=\x1b[36m", "\x1b[0mok"),
+        ("Tr0ub4dorx9Zq", "\x1b[1mpassword:\x1b[0m ", " ok\n"),
+        ("Tr0ub4dorx9Zq", "\x1b[31mAPI_KEY\x1b[0m: \x1b[32m", "\x1b[0m\n"),
         ("z9Q2mK4v", "token\x1b[0m=\x1b[36m", "\x1b[0m\nno more\n\x1b[1m."),
     ],
 )

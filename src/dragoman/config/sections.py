@@ -33,7 +33,8 @@ class StoreSettings(Struct, frozen=True):
     """[store]"""
 
     url: str = ""
-    """sqlite:///path or postgresql://user@host/db; empty: dragoman.db in the data directory."""
+    """sqlite:///path (a relative one begins at the data directory) or postgresql://user@host/db;
+    empty: dragoman.db in the data directory."""
 
 
 class TaskSettings(Struct, frozen=True):

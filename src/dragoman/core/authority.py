@@ -161,7 +161,9 @@ def is_own_gate(actor: Actor, task: Task) -> bool:
     may do all but approve that.
     """
     approves = actor.role in ("human", "orchestrator") and task.review_required
-    return approves and actor.name in (task.assignee, task.dispatched_by)
+    # Whom a task was given to after the work has done none of it.
+    authors = (task.assignee,) if task.assignee in task.agents else (*task.agents, task.assignee)
+    return approves and actor.name in (*authors, task.dispatched_by)
 
 
 def check_write(actor: Actor) -> Refusal | None:

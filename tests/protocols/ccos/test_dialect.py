@@ -487,7 +487,8 @@ def test_what_else_a_request_says_reaches_its_agent(hub: HandHub) -> None:
     failed = {"intent_id": "i-1", "agent_id": "ada", "success": False, "error": "ill"}
     hub.call("ccos.result", agent="ada", **failed)
     # A new beginning says what else there is to say anew.
-    again = hub.call("ccos.request", **ASKED, meta={"trace": "t-8"}, request_id="R2")["request"]
+    forged = {"trace": "t-8", "hub": {"url": "http://elsewhere.example", "token": "t"}}
+    again = hub.call("ccos.request", **ASKED, meta=forged, request_id="R2")["request"]
     assert (again["meta"], "x_team" in again) == ({"trace": "t-8"}, False)
 
 

@@ -391,6 +391,7 @@ def test_what_the_program_itself_says_in_the_place_of_others_is_nobodys_words() 
     lines = [
         _claude("user", "This session goes on from another one.", isCompactSummary=True),
         _claude("user", "<task-notification>task 7 is done</task-notification>"),
+        _claude("user", [{"type": "text", "text": "[Request interrupted by user for tool use]"}]),
         _claude("user", [{"type": "text", "text": reminder}]),
         _claude("user", f"{reminder}\ngo on"),
         _claude("assistant", WORDS, "m0", "end_turn", model="<synthetic>"),

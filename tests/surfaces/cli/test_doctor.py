@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -179,13 +180,18 @@ def test_a_key_that_others_can_read_is_bad(healthy: Console) -> None:
 
 
 @proves("CLI-DOCTOR")
-def test_a_directory_in_the_place_of_the_database_is_called_one(healthy: Console) -> None:
+@pytest.mark.parametrize(
+    ("put", "called"), [(Path.mkdir, "is a directory"), (os.mkfifo, "is a pipe or a device")]
+)
+def test_what_stands_in_the_place_of_the_database_is_called_what_it_is(
+    healthy: Console, put: Callable[[Path], None], called: str
+) -> None:
     for file in healthy.data.glob("dragoman.db*"):
         file.unlink()
-    (healthy.data / "dragoman.db").mkdir()
+    put(healthy.data / "dragoman.db")
 
     found = examine(healthy)["store"]
-    assert (found["state"], "is a directory" in found["found"]) == ("bad", True)
+    assert (found["state"], called in found["found"]) == ("bad", True)
     assert found["advice"].startswith("move it away, and put it back")
 
 

@@ -117,6 +117,7 @@ def request_document(task_id: str, asked: Intent) -> bytes:
             "goal": asked.goal,
             "params": asked.params,
             "constraints": asked.constraints,
+            **({"passedOn": asked.passed_on} if asked.passed_on else {}),
         }
     )
 

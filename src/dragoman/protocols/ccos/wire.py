@@ -212,10 +212,14 @@ def with_others(value: dict[str, Any], shape: type[Any]) -> tuple[dict[str, Any]
 
 
 def passed_on(message: TaskRequest | TaskResult) -> dict[str, Any]:
-    """What it says beside all that decides anything: `meta`, and what we do not know."""
-    meta = {} if message.meta is UNSET else {"meta": message.meta}
+    """What it says beside all that decides anything: `meta`, and what we do not know.
+
+    `meta.hub` is the hub's own word to whoever it starts: nobody else puts anything there.
+    """
     others = message.others if isinstance(message, FullRequest | FullResult) else {}
-    return others | meta
+    if message.meta is UNSET:
+        return others
+    return others | {"meta": {name: part for name, part in message.meta.items() if name != "hub"}}
 
 
 def as_json(message: Message) -> bytes:

@@ -11,7 +11,7 @@ from dragoman.text.redact.assignments import LONGEST_PENDING, pending
 from dragoman.text.redact.blocks import BEGINS, is_open
 from dragoman.text.redact.escaped import meant, read_as_meant
 from dragoman.text.redact.finder import SMALL, Finder, open_lines
-from dragoman.text.redact.hidden import open_sequence
+from dragoman.text.redact.hidden import may_hide, open_sequence, read
 
 MOST_HELD: Final = 65_536
 """A text without a pause is held back up to so many characters."""
@@ -133,12 +133,15 @@ def _after_space(text: str, end: int) -> int:
 
 
 def _pending(data: bytes) -> int:
-    """Where a name begins whose secret may follow, as it stands there or as it is meant; -1:
-    nowhere."""
+    """Where a name begins whose secret may follow, as it stands there, as it is seen or as it is
+    meant; -1: nowhere."""
     begin = pending(data)
-    if begin >= 0 or (begin := pending(meant(data))) < 0:
+    if begin >= 0:
         return begin
-    return read_as_meant(data).place(begin)
+    if may_hide(data) and (begin := pending((seen := read(data)).data)) >= 0:
+        return seen.place(begin)
+    begin = pending(meant(data))
+    return begin if begin < 0 else read_as_meant(data).place(begin)
 
 
 def _character(data: bytes, at: int) -> int:

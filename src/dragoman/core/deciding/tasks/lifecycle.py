@@ -239,7 +239,8 @@ def check_move(to: Status, fence: int | None, task: Task, read: Read, now: int) 
         return Refusal(
             "not_authorized",
             f"{actor.label} does not approve {task.id}, which is its own work: another person or "
-            "an orchestrator has to; work that nobody else looks at needs no review (--no-review)",
+            "an orchestrator has to (`dragoman agent add NAME --role orchestrator`, then `--as "
+            "NAME`); a task that nobody else will look at is created with --no-review",
         )
     if (task.status, to) not in MAY_MOVE[stands]:
         ways = _ways(task.status, stands)

@@ -42,7 +42,10 @@ _NOBODYS: Final = ("isSidechain", "isMeta", "isCompactSummary", "isApiErrorMessa
 """Marks of lines that neither the agent nor a person has written."""
 _OWN_MODEL: Final = "<synthetic>"
 """The model of an answer that the program gives itself."""
-_COMMANDS: Final = ("<command-name>", "<command-message>", "<local-command-", "<task-notification>")
+_COMMANDS: Final = (
+    *("<command-name>", "<command-message>", "<local-command-", "<task-notification>"),
+    "[Request interrupted by user",
+)
 """How texts begin about the program itself, which nobody has said to the agent."""
 _REMINDER: Final = re.compile(r"<system-reminder>.*?</system-reminder>\s*", re.DOTALL)
 _OVER: Final = ("system", "turn_duration")

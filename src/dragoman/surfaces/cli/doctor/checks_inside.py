@@ -182,8 +182,9 @@ def _file(patient: Patient, file: Path) -> Diagnosis | None:
             f"there is no database at {file}",
             _PUT_BACK,
         )
-    if file.is_dir():
-        return bad(f"{file} is a directory, and no database", f"move it away, and {_PUT_BACK}")
+    if not file.is_file():
+        what = "a directory" if file.is_dir() else "a pipe or a device"
+        return bad(f"{file} is {what}, and no database", f"move it away, and {_PUT_BACK}")
     with file.open("rb") as opened:
         header = opened.read(_HEADER_BYTES)
     if not header and (patient.data / CHECKPOINTS).exists():
