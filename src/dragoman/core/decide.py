@@ -88,6 +88,7 @@ from dragoman.core.deciding.scope import bound
 from dragoman.core.deciding.tasks import (
     adoption,
     attempts,
+    claims,
     delegation,
     lifecycle,
     links,
@@ -106,7 +107,7 @@ DECIDERS: dict[type[AnyCommand], Callable[[Any, Read, int], Decision | Refusal]]
     AliasTask: lifecycle.name,
     NoteTask: lifecycle.note,
     LinkTask: links.link,
-    ClaimTask: attempts.claim,
+    ClaimTask: claims.claim,
     RenewLease: attempts.renew,
     ReleaseTask: attempts.release,
     ReportOutcome: attempts.report,

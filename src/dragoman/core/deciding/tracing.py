@@ -16,7 +16,7 @@ from dragoman.core.commands import (
     RequestTransition,
     SettleEntropy,
 )
-from dragoman.core.deciding.tasks import adoption, attempts, lifecycle
+from dragoman.core.deciding.tasks import adoption, claims, lifecycle
 from dragoman.core.errors import Refusal
 from dragoman.core.events import (
     AnyEvent,
@@ -329,7 +329,7 @@ def transition(command: RequestTransition, read: Read, now: int) -> Decision | R
             f"the event {command.asked_by} was recorded before; {at.task} is {at.status} now",
         )
     if command.to == "in-progress":
-        decision = attempts.claim(
+        decision = claims.claim(
             ClaimTask(at.task, read.actor.name, command.session, command.ttl_ms, or_renew=True),
             read,
             now,

@@ -16,7 +16,8 @@ from dragoman.core.deciding.handoffs.common import (
     not_yours,
 )
 from dragoman.core.deciding.handoffs.policy import why_not_to
-from dragoman.core.deciding.tasks.attempts import check_lease_end, report
+from dragoman.core.deciding.tasks.attempts import report
+from dragoman.core.deciding.tasks.claims import check_lease_end
 from dragoman.core.errors import Refusal
 from dragoman.core.events import (
     AnyEvent,

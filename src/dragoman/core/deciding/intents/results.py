@@ -18,7 +18,8 @@ from dragoman.core.commands import (
 from dragoman.core.deciding.course import UNDER_WAY, Course, Ending, is_late
 from dragoman.core.deciding.intents.delegating import receipt_of
 from dragoman.core.deciding.scope import check_alive
-from dragoman.core.deciding.tasks.attempts import check_claimable, steps
+from dragoman.core.deciding.tasks.attempts import steps
+from dragoman.core.deciding.tasks.claims import check_claimable
 from dragoman.core.deciding.tasks.lifecycle import unblocked
 from dragoman.core.errors import Refusal
 from dragoman.core.events import (

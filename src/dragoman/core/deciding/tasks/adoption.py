@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from dragoman.core.authority import check_write
 from dragoman.core.commands import AdoptTask, ClaimTask, CreateTask
-from dragoman.core.deciding.tasks.attempts import check_claimant
+from dragoman.core.deciding.tasks.claims import check_claimant
 from dragoman.core.deciding.tasks.lifecycle import create
 from dragoman.core.errors import Refusal
 from dragoman.core.events import TaskAliased, TaskClaimed

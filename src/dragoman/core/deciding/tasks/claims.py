@@ -1,0 +1,139 @@
+"""Decider of claims: who may begin with a task, and with which one (S-RUN)."""
+
+from dragoman.core.authority import MAY_DISPATCH, MAY_WRITE, dispatcher
+from dragoman.core.commands import (
+    ClaimTask,
+)
+from dragoman.core.deciding.beginning import may_begin
+from dragoman.core.errors import Refusal
+from dragoman.core.events import (
+    TaskClaimed,
+)
+from dragoman.core.ids import check_agent, check_session, task_stream
+from dragoman.core.limits import (
+    QUEUES,
+    TTL_MS,
+    check_count,
+    check_duration,
+)
+from dragoman.core.moments import SPAN, duration, to_rfc3339
+from dragoman.core.reading import Decision, LeaseChange, Read, Receipt, receipt
+from dragoman.core.states.lease import Lease, granted, renewed
+from dragoman.core.states.task import CLAIMABLE, Task
+
+
+def claim(command: ClaimTask, read: Read, now: int) -> Decision | Refusal:
+    """A new attempt under a higher fencing token."""
+    refusal = check_claimant(command, read)
+    if refusal:
+        return refusal
+    queues = command.queues or ("", command.agent)
+    task = read.task(command.task) if command.task else _next(queues, command.agent, read, now)
+    if task is None:
+        return Refusal("nothing_ready", f"no task is ready for {command.agent}")
+    if isinstance(task, Refusal):
+        return task
+    held = read.lease(task)
+    if command.or_renew and held and held.holder == command.agent and held.is_live(now):
+        held = renewed(held, now)
+        return Decision(receipt(task, task.status, held), (), LeaseChange(task.id, held))
+    refusal = check_claimable(task, command, held, now)
+    if refusal:
+        return refusal
+    attempt, fence = task.attempts + 1, task.fence + 1
+    lease = granted(command.agent, fence, command.session, command.ttl_ms, now)
+    refusal = check_lease_end(task, lease, now)
+    if refusal:
+        return refusal
+    event = TaskClaimed(
+        task.status,
+        attempt,
+        fence,
+        command.agent,
+        command.ttl_ms,
+        command.session,
+        dispatcher(read.actor, command.agent),
+    )
+    return Decision(
+        Receipt(task.id, "in-progress", attempt, fence, lease.expires_at),
+        ((task_stream(task.id), event),),
+        LeaseChange(task.id, lease),
+    )
+
+
+def _next(queues: tuple[str, ...], agent: str, read: Read, now: int) -> Task | None:
+    return read.next_ready(queues, now, lambda task: may_begin(task, agent, read, now))
+
+
+def check_claimant(command: ClaimTask, read: Read) -> Refusal | None:
+    """None when the caller may claim a task for this agent, in these words."""
+    actor = read.actor
+    malformed = check_agent(command.agent)
+    if malformed:
+        return malformed
+    if actor.role == "agent":
+        if command.agent != actor.name:
+            return Refusal("identity_mismatch", f"{actor.name} cannot claim for {command.agent}")
+        if command.queues:
+            return Refusal("not_authorized", f"{actor.label} may not choose its queues")
+    elif actor.role not in MAY_DISPATCH and not _has_taken_over(command, read):
+        return Refusal("not_authorized", f"{actor.label} may not claim tasks")
+    return (
+        (check_session(command.session) if command.session else None)
+        or check_duration("the lease", command.ttl_ms, *TTL_MS)
+        or check_count("queues", command.queues, QUEUES)
+        or next(filter(None, map(check_agent, filter(None, command.queues))), None)
+    )
+
+
+def _has_taken_over(command: ClaimTask, read: Read) -> bool:
+    """Whether the caller claims, for itself, what was handed over to it."""
+    task = read.task(command.task) if command.task else None
+    if not isinstance(task, Task) or task.handoff is None or command.queues:
+        return False
+    return read.actor.role in MAY_WRITE and task.handoff.only == command.agent == read.actor.name
+
+
+def check_claimable(
+    task: Task, command: ClaimTask, lease: Lease | None, now: int
+) -> Refusal | None:
+    """None when this one can begin with a task as it stands."""
+    if lease is not None:
+        until = to_rfc3339(lease.expires_at)
+        held = f"{lease.holder} holds {task.id} (attempt {task.attempts})"
+        if lease.is_live(now):
+            return Refusal("already_claimed", f"{held} until {until}")
+        return Refusal("already_claimed", f"{held}; its lease ended at {until} and awaits recovery")
+    if task.status not in CLAIMABLE:
+        return Refusal(
+            "not_ready",
+            f"{task.id} is {task.status}; only a ready task can be claimed, or one in review by "
+            "the agent that had it last",
+        )
+    if task.status == "review" and task.assignee != command.agent:
+        return Refusal(
+            "unauthorized_agent",
+            f"{task.id} is in review; only {task.assignee or 'its owner'} can rework it",
+        )
+    if task.handoff is not None and command.agent != task.handoff.only:
+        return Refusal(
+            "reserved",
+            f"{task.id} is handed over by {task.handoff.id}: only {task.handoff.only} can claim it",
+        )
+    if task.reserved_for not in ("", command.agent, *command.queues):
+        return Refusal("reserved", f"{task.id} is reserved for {task.reserved_for}")
+    if task.open_blockers:
+        return Refusal("waits_for", f"{task.id} waits for {', '.join(task.open_blockers)}")
+    return None
+
+
+def check_lease_end(task: Task, lease: Lease, now: int) -> Refusal | None:
+    """None when the end of a lease is a date: else it could be neither shown nor written down."""
+    if lease.expires_at <= SPAN[1]:
+        return None
+    return Refusal(
+        "invalid_field",
+        f"the clock says {to_rfc3339(now)}, so a lease of {duration(lease.ttl_ms)} on {task.id} "
+        f"would end after {to_rfc3339(SPAN[1])}, the last moment that has a date: look at the "
+        "hub's clock, or at --now",
+    )
