@@ -192,7 +192,8 @@ def test_what_was_taken_for_another_that_is_told_nothing_goes_back(house: House)
         line.shutdown(socket.SHUT_WR)
         answer = line.makefile("rb").read()
     assert answer[:13] in (b"", b"HTTP/1.1 204 "), answer
-    assert house.get(f"/v1/tasks/{task}")["status"] == "ready"
+    # Its line may end before what was taken for it is given back.
+    assert any(house.get(f"/v1/tasks/{task}")["status"] == "ready" for _ in range(1_000))
 
 
 @proves("HTTP-HALF-CLOSED")
